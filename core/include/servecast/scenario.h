@@ -1,0 +1,189 @@
+// A scenario is data: everything that a user may vary, and nothing that code derives from it.
+// Member initialisers are the defaults; ranges, units and help of every member stand once, in
+// core/src/io/scenario_fields.cpp, which the parser, the canonical text, the catalogue and so the
+// command's help and the page's form all read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "servecast/result.h"
+
+namespace servecast {
+
+inline constexpr int kScenarioSchema = 1;
+// Fixed by memory: a request costs about 100 bytes in a run.
+inline constexpr std::int64_t kMaxRequests = 5'000'000;
+
+enum class DType { kBfloat16, kFloat16 };
+std::int64_t BytesPerValue(DType dtype);
+
+// A transformer, in the words of Hugging Face's config.json.
+struct ModelSpec {
+  std::string name;
+  std::int64_t num_hidden_layers = 0;
+  std::int64_t hidden_size = 0;
+  std::int64_t num_attention_heads = 0;
+  std::int64_t num_key_value_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t intermediate_size = 0;  // of one expert when there are experts
+  std::int64_t vocab_size = 0;
+  std::int64_t max_position_embeddings = 0;
+  bool tie_word_embeddings = false;
+  bool attention_bias = false;           // on the q, k and v projections
+  std::int64_t num_local_experts = 0;    // 0: dense
+  std::int64_t num_experts_per_tok = 0;  // 0: dense
+  DType torch_dtype = DType::kBfloat16;
+};
+
+// One GPU and its links. Peaks are dense vendor figures; efficiencies are measured shares of them.
+struct HardwareSpec {
+  std::string name;
+  double memory_gib = 0;  // as CUDA reports it
+  double memory_bandwidth_gb_s = 0;
+  double peak_bf16_tflops = 0;
+  double interconnect_gb_s = 0;  // per direction, to the other GPUs of a tensor-parallel group
+  double interconnect_latency_us = 0;
+  double compute_efficiency = 0;    // best share of the peak that large GEMMs reach
+  double bandwidth_efficiency = 0;  // share of the bandwidth that weight and KV reads reach
+  std::optional<double> price_per_gpu_hour;  // $
+};
+
+// vLLM's options by vLLM's names, then what the engine costs outside the GPU's kernels.
+struct EngineSpec {
+  std::string name;
+  std::int64_t max_num_seqs = 256;
+  std::int64_t max_num_batched_tokens = 2048;
+  std::optional<std::int64_t> max_model_len;
+  std::int64_t block_size = 16;
+  double gpu_memory_utilization = 0.9;
+  // As in vLLM: the whole pool, with the one block that is reserved and never used.
+  std::optional<std::int64_t> num_gpu_blocks_override;
+  bool enable_prefix_caching = false;
+  bool enable_chunked_prefill = true;
+  std::int64_t long_prefill_token_threshold = 0;  // 0: off
+  bool scheduler_reserve_full_isl = true;
+  double watermark = 0;
+  double step_overhead_us = 0;      // host time in every step
+  double sequence_overhead_us = 0;  // host and sampling time per sequence in a step
+  double request_overhead_ms = 0;   // from arrival at the server to the scheduler's queue
+};
+
+enum class PoolRole { kMixed };
+
+struct PoolSpec {
+  PoolRole role = PoolRole::kMixed;
+  std::int64_t replicas = 1;
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;
+};
+
+struct ClusterSpec {
+  std::vector<PoolSpec> pools = {PoolSpec{}};
+  std::string router = "round_robin";
+};
+
+struct SchedulerSpec {
+  std::string policy = "vllm";
+  std::string order = "fcfs";
+};
+
+struct LatencySpec {
+  std::string backend = "auto";
+  // blackbox only. Microseconds: step = beta[0] + beta[1]*prefill tokens + beta[2]*decode tokens;
+  // delay before the queue = alpha[0] + alpha[1]*prompt; alpha[2] per output token, outside the GPU.
+  std::vector<double> alpha = {0, 0, 0};
+  std::vector<double> beta = {0, 0, 0};
+};
+
+enum class ArrivalProcess { kPoisson, kConstant, kTrace };
+
+struct ArrivalSpec {
+  ArrivalProcess process = ArrivalProcess::kPoisson;
+  double rate_per_s = 1;
+};
+
+enum class LengthDistribution { kFixed, kUniform, kLognormal, kEmpirical, kTrace };
+
+// Tokens. Only the members of its distribution count; draws are rounded to the nearest token and
+// clipped to [min, max].
+struct LengthSpec {
+  LengthDistribution distribution = LengthDistribution::kFixed;
+  std::int64_t value = 512;                // fixed
+  std::int64_t min = 1;                    // uniform, lognormal
+  std::optional<std::int64_t> max;         // uniform (required), lognormal
+  double median = 256;                     // lognormal
+  double p99 = 2048;                       // lognormal
+  std::vector<std::vector<double>> quantiles;  // empirical: [probability, tokens], both ascending
+};
+
+struct WorkloadSpec {
+  std::string name;
+  ArrivalSpec arrivals;
+  LengthSpec prompt_tokens;
+  LengthSpec output_tokens;
+  std::int64_t requests = 1000;  // of a trace: its first that many
+};
+
+enum class SloMetric { kTtft, kTpot, kItl, kE2e };
+
+struct SloSpec {
+  SloMetric metric = SloMetric::kTtft;
+  double percentile = 99;
+  double limit_ms = 0;
+};
+
+struct MeasureSpec {
+  double warmup_s = 0;               // requests that arrive before it are left out of latencies
+  std::optional<double> horizon_s;   // stop here; unfinished requests are counted as such
+};
+
+// A whole question to the simulator, presets resolved.
+struct Scenario {
+  std::string name;
+  std::string description;
+  std::int64_t seed = 1;
+  ModelSpec model;
+  HardwareSpec hardware;
+  EngineSpec engine;
+  ClusterSpec cluster;
+  SchedulerSpec scheduler;
+  LatencySpec latency;
+  WorkloadSpec workload;
+  std::vector<SloSpec> slo;
+  MeasureSpec measure;
+
+  // Written by the parser: the canonical document (presets by name, sorted keys, defaults dropped),
+  // and the same with presets inlined. Labels (name, description) are not in `resolved_text`'s
+  // fingerprint part: renaming a scenario does not change what it simulates.
+  std::string canonical_text;
+  std::string resolved_text;
+  std::uint64_t id = 0;             // hash of canonical_text
+  std::uint64_t content_hash = 0;   // hash of the resolved scenario without labels
+};
+
+// Reads a scenario document (schema 1). All issues are collected; unknown keys come with the
+// nearest known one. O(size of the text).
+Result<Scenario> ParseScenario(std::string_view text);
+
+// `text` with members set: each override is "path.to.member=value" (list items by number), value
+// as JSON or, failing that, as text. Only the form is checked here; ParseScenario checks the rest.
+Result<std::string> ApplyOverrides(std::string_view text, const std::vector<std::string>& overrides);
+
+// The document of an embedded preset scenario; nullopt when there is none of that name.
+std::optional<std::string_view> ScenarioPreset(std::string_view id);
+
+// The readable link grammar "p=PRESET&path=value&...", percent-decoded here, to a document.
+Result<std::string> ParseReadableLink(std::string_view fragment);
+
+// Presets, every field of a scenario (type, unit, range, default, help), policies, columns: JSON,
+// as wasm/servecast.d.ts describes it.
+std::string CatalogJson();
+
+// 16 hex digits.
+std::string HashText(std::uint64_t hash);
+
+}  // namespace servecast

@@ -1,0 +1,43 @@
+// The one deep module: Scenario -> Simulation -> Report, resumable.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "servecast/report.h"
+#include "servecast/result.h"
+#include "servecast/scenario.h"
+#include "servecast/trace.h"
+
+namespace servecast {
+
+struct SimulationHooks;  // core/src/serving/hooks.h: tests put their own step time and observer in
+
+// A movable value; any number may coexist. No clock, file, thread, log or global in it: the same
+// resolved scenario and trace give the same bits, on any machine, whatever the slices.
+class Simulation {
+ public:
+  // Issues: a model that does not fit, a trace that is missing, a workload that cannot be.
+  static Result<Simulation> Create(Scenario scenario, Trace trace = {});
+  static Result<Simulation> Create(Scenario scenario, Trace trace, SimulationHooks hooks);
+
+  Simulation(Simulation&&) noexcept;
+  Simulation& operator=(Simulation&&) noexcept;
+  ~Simulation();
+
+  // Runs at most `max_steps` engine steps; true when finished. O(1) per step of unchanged batch.
+  bool Advance(std::int64_t max_steps);
+
+  // 0..1, never falls; 1 only when finished.
+  double Progress() const;
+
+  // What is known so far; final when finished. O(requests).
+  Report Snapshot() const;
+
+ private:
+  struct State;
+  explicit Simulation(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace servecast

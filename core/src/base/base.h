@@ -1,0 +1,28 @@
+// Time, ids and the check that ends a run whose invariant broke.
+#pragma once
+
+#include <cstdint>
+
+#ifdef __FAST_MATH__
+#error "Servecast promises the same bits everywhere: build without -ffast-math"
+#endif
+
+namespace servecast {
+
+using TimeNs = std::int64_t;  // simulated time; integers, so order and sums are exact
+inline constexpr TimeNs kNsPerMs = 1'000'000;
+inline constexpr TimeNs kNsPerS = 1'000'000'000;
+inline constexpr TimeNs kNever = INT64_MAX;
+
+using RequestId = std::int32_t;  // row of the request table
+inline constexpr RequestId kNoRequest = -1;
+
+// Ends the program (native: abort; wasm: trap) with the broken rule. For our bugs, never for input.
+[[noreturn]] void CheckFailed(const char* rule, const char* file, int line);
+
+#define SERVECAST_CHECK(condition, rule) \
+  ((condition) ? static_cast<void>(0) : ::servecast::CheckFailed(rule, __FILE__, __LINE__))
+
+constexpr std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace servecast

@@ -1,0 +1,24 @@
+// What a latency model may know of a step: its shape, not its requests.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace servecast {
+
+// The tokens of one prompt (or of a recomputation after a preemption) that a step computes.
+struct PrefillChunk {
+  std::int64_t tokens = 0;   // computed in this step, >= 1
+  std::int64_t context = 0;  // computed before it
+  std::int64_t prompt = 0;   // prompt length; a recomputation goes beyond it
+  bool samples = false;      // its last token is known after this step, so a token is sampled
+};
+
+// Decodes are sums only, so that a step of unchanged composition is priced in O(1).
+struct BatchShape {
+  std::int64_t decode_seqs = 0;            // each computes one token
+  std::int64_t decode_context_tokens = 0;  // sum over them of the tokens computed before the step
+  std::span<const PrefillChunk> prefill;   // in scheduled order
+};
+
+}  // namespace servecast

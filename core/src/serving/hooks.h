@@ -1,0 +1,52 @@
+// How tests and the conformance command look into a run: a step time of their own, and every step
+// as it happened. Nothing here changes what is simulated.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/base.h"
+#include "serving/policy.h"
+
+namespace servecast {
+
+// How a member came into its step: for the first time, again after a preemption, or it was running.
+enum class MemberKind : char { kNew = 'n', kResumed = 'r', kContinued = 'c' };
+
+struct StepMember {
+  RequestId id = kNoRequest;
+  std::int64_t tokens = 0;           // computed in this step
+  std::int64_t computed_before = 0;  // tokens whose KV was there before
+  MemberKind kind = MemberKind::kContinued;
+  bool sampled = false;  // yields an output token
+
+  friend bool operator==(const StepMember&, const StepMember&) = default;
+};
+
+struct StepRecord {
+  std::int64_t index = 0;  // 0-based; steps without any token do not count
+  TimeNs scheduled = 0, start = 0, end = 0;
+  std::vector<StepMember> members;    // in scheduled order
+  std::vector<RequestId> preempted;   // by this schedule call, in order
+  std::vector<RequestId> finished;    // by this step's output, in scheduled order
+  std::int64_t free_after_schedule = 0, free_after_step = 0;  // KV blocks
+  std::int64_t running_after_schedule = 0, waiting_after_schedule = 0;
+  std::int64_t running_after_step = 0, waiting_after_step = 0;  // before later arrivals are added
+
+  friend bool operator==(const StepRecord&, const StepRecord&) = default;
+};
+
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  // The record is reused: copy what must outlive the call.
+  virtual void OnStep(const StepRecord& step) = 0;
+};
+
+struct SimulationHooks {
+  std::unique_ptr<LatencyModel> latency;  // instead of the scenario's
+  StepObserver* observer = nullptr;       // not owned; outlives the simulation
+};
+
+}  // namespace servecast

@@ -1,0 +1,55 @@
+// Every extension point of the simulator, on one page. A policy is one file in core/src/policies/
+// and one line in registry.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/base.h"
+#include "serving/batch.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+struct ModelCost;
+
+// What a step spends most of its time on.
+enum class StepBound : std::uint8_t { kOverhead, kCompute, kBandwidth };
+inline constexpr int kStepBounds = 3;
+
+struct StepPrice {
+  TimeNs duration = 1;  // >= 1, <= kMaxStepNs
+  StepBound bound = StepBound::kOverhead;
+};
+inline constexpr TimeNs kMaxStepNs = 1'000'000'000'000;  // 1,000 s: no real step comes near
+
+// The time of a step from its batch.
+// Contract: pure (same shape, same price); O(1) in the decodes, O(chunks) in the prefill.
+class LatencyModel {
+ public:
+  virtual ~LatencyModel() = default;
+  virtual StepPrice Price(const BatchShape& shape) const = 0;
+  // Delay between the arrival of a request and its place in the scheduler's queue.
+  virtual TimeNs EnqueueDelay(std::int64_t prompt_tokens) const = 0;
+  // Added to the client's view of each output token, without holding the GPU; accumulates.
+  virtual TimeNs OutputTokenDelay() const { return 0; }
+};
+
+// Where a model's numbers come from, for the reader of a result.
+struct LatencyLabel {
+  std::string backend, provenance, description, known_error;
+};
+
+struct LatencyEntry {
+  std::string_view name, help;
+  std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
+  LatencyLabel (*label)(const Scenario&);
+};
+
+// The registered models, in the order of menus; see registry.cpp.
+std::span<const LatencyEntry> LatencyModels();
+// "auto" is the best that there is for the scenario. Requires: a registered name or "auto".
+const LatencyEntry& FindLatencyModel(std::string_view name);
+
+}  // namespace servecast

@@ -1,0 +1,217 @@
+// The whole boundary between the engine (C++ as WebAssembly) and the page. Features add fields and
+// columns to the JSON that crosses here, not names. tests/wasm compares these names with the module.
+// All text is JSON unless said otherwise; nothing here throws: errors are values (Issue lists).
+
+export interface Issue {
+  /** JSON pointer into the scenario document, "" for the whole; for a trace "line 12, column 3". */
+  readonly path: string;
+  /** One sentence: what was found and what is allowed. */
+  readonly message: string;
+}
+
+export interface ServecastModule {
+  /** JSON {engine_version: string, schema: number}. */
+  version(): string;
+  /** JSON Catalog: presets, every field of a scenario, policies, columns. Constant per build. */
+  catalog(): string;
+  /** JSON Issue[]; [] when the scenario document is good. Never simulates. */
+  validate(scenario: string): string;
+  /** JSON Canonical: sorted keys, defaults dropped. text is "" when there are issues. */
+  canonical(scenario: string): string;
+  /** Readable link grammar "p=PRESET&path.to.field=value..." -> JSON Canonical. */
+  parse(fragment: string): string;
+  readonly Simulation: new (scenario: string) => Simulation;
+}
+
+/** Owned by the worker, which must call delete(). A new one has issues or is ready to advance. */
+export interface Simulation {
+  /** "" or JSON Issue[]: why this simulation cannot run (bad document, model does not fit, trace missing). */
+  error(): string;
+  /** The bytes of an uncompressed trace file, before the first advance. "" or JSON Issue[]. */
+  setTrace(bytes: Uint8Array, name: string): string;
+  /** Runs at most maxSteps engine steps; true when the simulation is finished (or has an error). */
+  advance(maxSteps: number): boolean;
+  /** 0..1, never falls. */
+  progress(): number;
+  /** JSON Report so far; final when finished. */
+  summary(): string;
+  /** View on the heap, named in Catalog.columns; slice() at once: the next call may move it. Empty when unknown. */
+  column(name: string): Float64Array;
+  delete(): void;
+}
+
+export interface Canonical {
+  readonly text: string;
+  /** 16 hex digits over text; equal scenarios have equal ids. */
+  readonly id: string;
+  readonly issues: readonly Issue[];
+}
+
+export interface Preset {
+  readonly id: string;
+  readonly name: string;
+  /** One sentence. */
+  readonly description: string;
+  /** The preset's own document (for scenarios: a whole scenario document that runs as it is). */
+  readonly document: Record<string, unknown>;
+}
+
+export type FieldType = "integer" | "number" | "boolean" | "text" | "choice" | "list";
+
+/** One field of the scenario document. The form, its ranges, units, defaults and help come from here. */
+export interface Field {
+  /** JSON pointer, e.g. "/engine/max_num_seqs", "/workload/prompt_tokens/median", "/slo/-/limit_ms" (list item). */
+  readonly path: string;
+  readonly type: FieldType;
+  /** "" when it has none; e.g. "ms", "req/s", "tokens". */
+  readonly unit: string;
+  readonly help: string;
+  readonly required: boolean;
+  /** null when it has none. */
+  readonly default: unknown;
+  readonly minimum: number | null;
+  readonly maximum: number | null;
+  readonly choices: readonly string[];
+  /** Present when the field only exists for some values of a choice in the same object. */
+  readonly when?: { readonly path: string; readonly values: readonly string[] };
+}
+
+export interface Column {
+  readonly name: string;
+  readonly unit: string;
+  readonly kind: "request" | "series" | "cdf";
+  readonly help: string;
+}
+
+export interface Catalog {
+  readonly engine_version: string;
+  readonly schema: number;
+  readonly default_scenario: string;
+  readonly presets: {
+    readonly models: readonly Preset[];
+    readonly hardware: readonly Preset[];
+    readonly engines: readonly Preset[];
+    readonly workloads: readonly Preset[];
+    readonly scenarios: readonly Preset[];
+  };
+  readonly fields: readonly Field[];
+  readonly columns: readonly Column[];
+  readonly policies: readonly { readonly kind: string; readonly name: string; readonly help: string }[];
+  readonly not_modelled: readonly string[];
+  readonly notices: readonly string[];
+}
+
+/** Times in ms; null statistics when n is 0. */
+export interface Distribution {
+  readonly n: number;
+  readonly mean: number | null;
+  readonly min: number | null;
+  readonly p50: number | null;
+  readonly p90: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+  readonly max: number | null;
+  /** false when taken from log buckets of relative width 2^-10. */
+  readonly exact: boolean;
+}
+
+export type VerdictState = "meets" | "near" | "misses" | "overloaded" | "no_slo" | "empty";
+
+export interface Report {
+  readonly schema: number;
+  readonly engine_version: string;
+  readonly scenario_id: string;
+  readonly fingerprint: string;
+  readonly name: string;
+  readonly finished: boolean;
+  readonly arrived: number;
+  readonly completed: number;
+  readonly queued: number;
+  readonly running: number;
+  readonly dropped: number;
+  readonly timed_out: number;
+  readonly rejected: number;
+  readonly length_capped: number;
+  readonly preemptions: number;
+  readonly ttft_ms: Distribution;
+  readonly itl_ms: Distribution;
+  readonly tpot_ms: Distribution;
+  readonly e2e_ms: Distribution;
+  readonly scheduling_delay_ms: Distribution;
+  readonly requests_per_s: number;
+  readonly output_tokens_per_s: number;
+  readonly output_tokens_per_s_per_gpu: number;
+  /** Completed requests that met every SLO limit, per second. */
+  readonly goodput_per_s: number;
+  /** Share of all arrived requests that met every limit (unfinished ones are misses); null without SLO. */
+  readonly attainment: number | null;
+  readonly prompt_tokens: number;
+  readonly output_tokens: number;
+  readonly gpus: number;
+  /** $ per million output tokens; null without a price. */
+  readonly cost_per_million_output_tokens: number | null;
+  readonly simulated_s: number;
+  readonly steps: number;
+  readonly verdict: {
+    readonly state: VerdictState;
+    /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." */
+    readonly sentence: string;
+    /** "The limit is KV memory: 22 % of the time admission waits for blocks." */
+    readonly limit: string;
+    /** Anything else a reader must know: drops, caps, few samples. May be "". */
+    readonly note: string;
+  };
+  readonly slo: readonly {
+    readonly metric: "ttft" | "tpot" | "itl" | "e2e";
+    readonly percentile: number;
+    readonly limit_ms: number;
+    readonly value_ms: number | null;
+    readonly margin: number | null;
+    readonly met: boolean;
+  }[];
+  readonly saturation: {
+    readonly state: "stable" | "near" | "overloaded";
+    readonly evidence: string;
+    readonly queue_slope_per_s: number;
+    readonly queue_slope_t: number;
+    readonly queue_p95: number;
+    readonly utilization: number;
+  };
+  readonly binding_constraint: {
+    readonly name: "kv_blocks" | "seats" | "token_budget" | "compute" | "bandwidth" | "overhead" | "none";
+    readonly share: number;
+    /** Share of the time per constraint. */
+    readonly shares: Readonly<Record<string, number>>;
+  };
+  readonly kv: {
+    readonly blocks: number;
+    readonly block_size: number;
+    readonly tokens: number;
+    readonly mean_usage: number;
+    readonly peak_usage: number;
+  };
+  /** GiB per GPU. */
+  readonly memory: {
+    readonly total_gib: number;
+    readonly usable_gib: number;
+    readonly weights_gib: number;
+    readonly overhead_gib: number;
+    readonly kv_gib: number;
+  };
+  readonly latency_model: {
+    readonly backend: string;
+    /** Where its numbers come from. */
+    readonly provenance: "measured" | "interpolated" | "extrapolated" | "datasheet" | "coefficients";
+    readonly description: string;
+    readonly known_error: string;
+  };
+  readonly workload: {
+    readonly source: "synthetic" | "trace";
+    readonly name: string;
+    readonly requests: number;
+  };
+  /** The resolved scenario: presets inlined; runs again as it is. */
+  readonly scenario: Record<string, unknown>;
+}
+
+export default function createServecast(options?: { wasmBinary?: Uint8Array; locateFile?: (name: string) => string }): Promise<ServecastModule>;
