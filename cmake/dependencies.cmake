@@ -1,0 +1,48 @@
+# Third-party code: nlohmann_json and fmt (headers only, in both worlds), GoogleTest (from source),
+# zlib (the native command only).
+#
+# The headers are reached through a private folder of links: em++ must not see /usr/include, which
+# holds the headers of another C library.
+
+set(deps_include ${PROJECT_BINARY_DIR}/deps/include)
+file(MAKE_DIRECTORY ${deps_include})
+foreach(header nlohmann/json.hpp fmt/format.h)
+  get_filename_component(folder ${header} DIRECTORY)
+  find_path(
+    SERVECAST_${folder}_INCLUDE ${header}
+    HINTS $ENV{SERVECAST_DEPS}/include
+    PATHS /usr/include /usr/local/include /opt/homebrew/include
+    NO_CMAKE_FIND_ROOT_PATH)
+  if(NOT SERVECAST_${folder}_INCLUDE)
+    message(FATAL_ERROR "${header} not found. ./dev setup installs it (Debian: "
+                        "nlohmann-json3-dev libfmt-dev; Homebrew: nlohmann-json fmt).")
+  endif()
+  file(CREATE_LINK ${SERVECAST_${folder}_INCLUDE}/${folder} ${deps_include}/${folder} SYMBOLIC)
+endforeach()
+
+add_library(servecast_deps INTERFACE)
+target_include_directories(servecast_deps SYSTEM INTERFACE ${deps_include})
+# JSON_NOEXCEPTION: a bad document must come back as a value; nlohmann then aborts on misuse.
+target_compile_definitions(servecast_deps INTERFACE FMT_HEADER_ONLY JSON_NOEXCEPTION
+                                                    JSON_DIAGNOSTICS=0)
+
+# Everything a test needs of GoogleTest, compiled like our own code: the prebuilt library has
+# exceptions and no sanitizer, and there is none for wasm.
+function(servecast_add_googletest)
+  find_path(
+    SERVECAST_GOOGLETEST src/gtest-all.cc
+    HINTS $ENV{SERVECAST_GOOGLETEST_DIR}/googletest
+    PATHS /usr/src/googletest/googletest
+    NO_CMAKE_FIND_ROOT_PATH)
+  if(NOT SERVECAST_GOOGLETEST)
+    message(FATAL_ERROR "GoogleTest's sources not found. Debian: apt-get install googletest; "
+                        "elsewhere set SERVECAST_GOOGLETEST_DIR to a checkout of it.")
+  endif()
+  add_library(servecast_googletest STATIC EXCLUDE_FROM_ALL ${SERVECAST_GOOGLETEST}/src/gtest-all.cc
+                                          ${SERVECAST_GOOGLETEST}/src/gtest_main.cc)
+  target_include_directories(servecast_googletest SYSTEM PUBLIC ${SERVECAST_GOOGLETEST}/include)
+  target_include_directories(servecast_googletest PRIVATE ${SERVECAST_GOOGLETEST})
+  target_compile_definitions(servecast_googletest PUBLIC GTEST_HAS_PTHREAD=0)
+  target_compile_options(servecast_googletest PRIVATE -w)
+  target_link_libraries(servecast_googletest PUBLIC servecast_base_flags)
+endfunction()

@@ -1,0 +1,52 @@
+# How our own code is compiled. `servecast_flags` is linked by every target of ours;
+# `servecast_base_flags` (what changes an ABI or a result) by third-party sources as well.
+
+add_library(servecast_base_flags INTERFACE)
+target_compile_options(servecast_base_flags INTERFACE -ffp-contract=off -fno-exceptions -fno-rtti)
+target_link_options(servecast_base_flags INTERFACE -fno-exceptions -fno-rtti)
+
+add_library(servecast_flags INTERFACE)
+target_link_libraries(servecast_flags INTERFACE servecast_base_flags)
+target_compile_options(
+  servecast_flags
+  INTERFACE -Wall
+            -Wextra
+            -Wconversion
+            # g++ leaves it out of -Wconversion for C++, clang does not: both alike.
+            -Wno-sign-conversion
+            -Wdouble-promotion
+            -Wshadow
+            -Wnon-virtual-dtor
+            -Woverloaded-virtual
+            -Wcast-align
+            -Wimplicit-fallthrough
+            -Wundef
+            -Wvla)
+if(SERVECAST_WERROR)
+  target_compile_options(servecast_flags INTERFACE -Werror)
+endif()
+
+if(SERVECAST_SANITIZE)
+  # vptr needs RTTI, which no target of ours has.
+  set(sanitize -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all)
+  target_compile_options(servecast_base_flags INTERFACE ${sanitize} -fno-omit-frame-pointer)
+  target_link_options(servecast_base_flags INTERFACE ${sanitize})
+  target_compile_definitions(servecast_base_flags INTERFACE _GLIBCXX_ASSERTIONS)
+endif()
+
+if(EMSCRIPTEN)
+  # A stack as on a small thread, in the words of both Emscripten ages.
+  if(EMSCRIPTEN_VERSION VERSION_LESS 3.1.25)
+    set(stack -sTOTAL_STACK=1MB)
+  else()
+    set(stack -sSTACK_SIZE=1MB)
+  endif()
+  target_link_options(servecast_base_flags INTERFACE -sALLOW_MEMORY_GROWTH=1
+                      -sMAXIMUM_MEMORY=4GB ${stack})
+  # The linker's JavaScript optimiser needs acorn. An emsdk carries it; Debian keeps it in a
+  # folder where node does not look by itself.
+  if(NOT EXISTS ${EMSCRIPTEN_ROOT_PATH}/node_modules/acorn AND EXISTS /usr/share/nodejs/acorn)
+    set_property(GLOBAL PROPERTY RULE_LAUNCH_LINK
+                                 "${CMAKE_COMMAND} -E env NODE_PATH=/usr/share/nodejs")
+  endif()
+endif()
