@@ -1,0 +1,497 @@
+// Reading the golden traces: CSV tables whose columns are found by name, settings whose types are
+// checked. Comparing is in vllm_golden_compare.cpp.
+#include "testing/vllm_golden.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+namespace servecast::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::optional<std::int64_t> ParseInt(const std::string& text) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end) return std::nullopt;
+  return value;
+}
+
+std::optional<double> ParseDouble(const std::string& text) {
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size() || errno != 0 || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t from = 0;
+  for (;;) {
+    const std::size_t to = text.find(separator, from);
+    parts.push_back(text.substr(from, to == std::string::npos ? to : to - from));
+    if (to == std::string::npos) return parts;
+    from = to + 1;
+  }
+}
+
+// "" has no items, unlike Split's one empty part.
+std::vector<std::string> Items(const std::string& text) {
+  return text.empty() ? std::vector<std::string>() : Split(text, ' ');
+}
+
+std::optional<std::string> ReadText(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in.good() || !text.good()) return std::nullopt;
+  return text.str();
+}
+
+// A CSV file whose cells are asked for by column name. The first thing that is wrong with it is
+// kept; after that every cell reads as zero or empty.
+class Table {
+ public:
+  static Result<Table> Read(const fs::path& path, const std::vector<std::string>& columns) {
+    const std::optional<std::string> text = ReadText(path);
+    if (!text) return Issue{path.string(), "cannot be read"};
+    Table table;
+    table.path_ = path.string();
+    std::vector<std::string> lines = Split(*text, '\n');
+    if (lines.back().empty()) lines.pop_back();
+    for (std::string& line : lines) {
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      table.rows_.push_back(Split(line, ','));
+    }
+    if (table.rows_.empty()) return Issue{table.path_, "is empty"};
+    for (const std::string& column : columns) {
+      if (!table.Column(column)) return Issue{table.path_, "has no column " + column};
+    }
+    for (std::size_t row = 1; row < table.rows_.size(); ++row) {
+      if (table.rows_[row].size() != table.rows_[0].size()) {
+        return Issue{table.path_, fmt::format("line {}: {} columns, the header has {}", row + 1,
+                                              table.rows_[row].size(), table.rows_[0].size())};
+      }
+    }
+    return table;
+  }
+
+  std::size_t Rows() const { return rows_.size() - 1; }
+
+  const std::string& Text(std::size_t row, const char* column) {
+    return rows_[row + 1][*Column(column)];
+  }
+  std::int64_t Int(std::size_t row, const char* column, const std::string& text) {
+    const std::optional<std::int64_t> value = ParseInt(text);
+    if (!value) Fail(row, column, text, "a whole number");
+    return value.value_or(0);
+  }
+  std::int64_t Int(std::size_t row, const char* column) {
+    return Int(row, column, Text(row, column));
+  }
+  double Real(std::size_t row, const char* column) {
+    const std::optional<double> value = ParseDouble(Text(row, column));
+    if (!value) Fail(row, column, Text(row, column), "a number");
+    return value.value_or(0);
+  }
+  TimeNs Ns(std::size_t row, const char* column) {
+    const std::optional<TimeNs> value = DecimalSecondsToNs(Text(row, column));
+    if (!value) Fail(row, column, Text(row, column), "a time in seconds");
+    return value.value_or(0);
+  }
+
+  void Fail(std::size_t row, const char* column, const std::string& found, const char* wanted) {
+    if (error_) return;
+    error_ = Issue{path_, fmt::format("line {}, column {}: found \"{}\", not {}", row + 2, column,
+                                      found, wanted)};
+  }
+  const std::optional<Issue>& error() const { return error_; }
+
+ private:
+  std::optional<std::size_t> Column(const std::string& name) const {
+    const auto at = std::find(rows_[0].begin(), rows_[0].end(), name);
+    if (at == rows_[0].end()) return std::nullopt;
+    return static_cast<std::size_t>(at - rows_[0].begin());
+  }
+
+  std::string path_;
+  std::vector<std::vector<std::string>> rows_;  // the header first
+  std::optional<Issue> error_;
+};
+
+// Where `file` of a manifest in `folder` is.
+fs::path Find(const fs::path& folder, const std::string& file) {
+  std::error_code error;
+  const fs::path here = folder / file;
+  const fs::path parent = folder.parent_path();
+  for (const fs::path& path : {here, parent / file, folder / fs::path(file).filename(),
+                               parent / fs::path(file).filename()}) {
+    if (fs::exists(path, error)) return path;
+  }
+  return here;
+}
+
+std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
+  Result<Table> read = Table::Read(path, {"id", "arrival_s", "prompt_tokens", "output_tokens",
+                                          "prefix_group", "prefix_tokens", "priority"});
+  if (!read.ok()) return read.issues().front();
+  Table& table = read.value();
+  const std::size_t rows = table.Rows();
+  golden.requests.arrival.assign(rows, 0);
+  golden.requests.prompt_tokens.assign(rows, 0);
+  golden.requests.output_tokens.assign(rows, 0);
+  golden.extras.assign(rows, {});
+  std::vector<bool> seen(rows, false);
+  const auto tokens = [&](std::size_t row, const char* column) {
+    const std::int64_t value = table.Int(row, column);
+    if (value < 1 || value > INT32_MAX) {
+      table.Fail(row, column, table.Text(row, column), "a number of tokens");
+      return std::int32_t{1};
+    }
+    return static_cast<std::int32_t>(value);
+  };
+  for (std::size_t row = 0; row < rows; ++row) {
+    // A request's id is its row in a trace, so the ids have to be 0 .. n-1, in any order.
+    const std::int64_t id = table.Int(row, "id");
+    if (id < 0 || id >= static_cast<std::int64_t>(rows) || seen[static_cast<std::size_t>(id)]) {
+      table.Fail(row, "id", table.Text(row, "id"), "an id of its own in 0 .. rows - 1");
+      break;
+    }
+    const auto at = static_cast<std::size_t>(id);
+    seen[at] = true;
+    golden.requests.arrival[at] = table.Ns(row, "arrival_s");
+    golden.requests.prompt_tokens[at] = tokens(row, "prompt_tokens");
+    golden.requests.output_tokens[at] = tokens(row, "output_tokens");
+    golden.extras[at].prefix_group = table.Int(row, "prefix_group");
+    golden.extras[at].prefix_tokens = table.Int(row, "prefix_tokens");
+    golden.extras[at].priority = table.Int(row, "priority");
+  }
+  return table.error();
+}
+
+std::vector<RequestId> ReadIds(Table& table, std::size_t row, const char* column) {
+  std::vector<RequestId> ids;
+  for (const std::string& item : Items(table.Text(row, column))) {
+    ids.push_back(static_cast<RequestId>(table.Int(row, column, item)));
+  }
+  return ids;
+}
+
+std::vector<StepMember> ReadMembers(Table& table, std::size_t row, std::int64_t requests) {
+  const std::vector<std::string> scheduled = Items(table.Text(row, "scheduled"));
+  const std::vector<std::string> kinds = Items(table.Text(row, "kind"));
+  const std::vector<std::string> computed = Items(table.Text(row, "computed_before"));
+  const std::vector<std::string> sampled = Items(table.Text(row, "sampled"));
+  std::vector<StepMember> members;
+  if (scheduled.empty() || kinds.size() != scheduled.size() ||
+      computed.size() != scheduled.size() || sampled.size() != scheduled.size()) {
+    table.Fail(row, "scheduled", table.Text(row, "scheduled"),
+               "a list as long as kind, computed_before and sampled");
+    return members;
+  }
+  for (std::size_t i = 0; i < scheduled.size(); ++i) {
+    const std::vector<std::string> pair = Split(scheduled[i], ':');
+    const bool known_kind = kinds[i] == "n" || kinds[i] == "r" || kinds[i] == "c";
+    if (pair.size() != 2) table.Fail(row, "scheduled", scheduled[i], "id:tokens");
+    if (!known_kind) table.Fail(row, "kind", kinds[i], "n, r or c");
+    if (sampled[i] != "0" && sampled[i] != "1") table.Fail(row, "sampled", sampled[i], "0 or 1");
+    if (table.error()) return members;
+    StepMember member;
+    const std::int64_t id = table.Int(row, "scheduled", pair[0]);
+    if (id < 0 || id >= requests) table.Fail(row, "scheduled", scheduled[i], "a request's id");
+    member.id = static_cast<RequestId>(id);
+    member.tokens = table.Int(row, "scheduled", pair[1]);
+    member.computed_before = table.Int(row, "computed_before", computed[i]);
+    member.kind = static_cast<MemberKind>(kinds[i][0]);
+    member.sampled = sampled[i] == "1";
+    members.push_back(member);
+  }
+  return members;
+}
+
+std::optional<Issue> ReadSteps(const fs::path& path, GoldenCase& golden) {
+  Result<Table> read =
+      Table::Read(path, {"step", "sched_s", "start_s", "end_s", "T", "K", "Q", "scheduled", "kind",
+                         "computed_before", "sampled", "preempted", "finished",
+                         "free_after_schedule", "free_after_step", "running_after_schedule",
+                         "waiting_after_schedule", "running_after_step", "waiting_after_step"});
+  if (!read.ok()) return read.issues().front();
+  Table& table = read.value();
+  for (std::size_t row = 0; row < table.Rows(); ++row) {
+    GoldenStep step;
+    step.record.index = table.Int(row, "step");
+    step.record.members = ReadMembers(table, row, golden.requests.size());
+    step.record.preempted = ReadIds(table, row, "preempted");
+    step.record.finished = ReadIds(table, row, "finished");
+    step.record.free_after_schedule = table.Int(row, "free_after_schedule");
+    step.record.free_after_step = table.Int(row, "free_after_step");
+    step.record.running_after_schedule = table.Int(row, "running_after_schedule");
+    step.record.waiting_after_schedule = table.Int(row, "waiting_after_schedule");
+    step.record.running_after_step = table.Int(row, "running_after_step");
+    step.record.waiting_after_step = table.Int(row, "waiting_after_step");
+    step.sched_s = table.Real(row, "sched_s");
+    step.start_s = table.Real(row, "start_s");
+    step.end_s = table.Real(row, "end_s");
+    step.t = table.Int(row, "T");
+    step.k = table.Int(row, "K");
+    step.q = table.Real(row, "Q");
+    if (table.error()) return table.error();
+    golden.steps.push_back(std::move(step));
+  }
+  return std::nullopt;
+}
+
+std::optional<Issue> ReadResults(const fs::path& path, GoldenCase& golden) {
+  Result<Table> read = Table::Read(
+      path, {"id", "arrival_s", "first_scheduled_s", "first_token_s", "finish_s", "preemptions",
+             "cached_at_first_schedule", "cached_on_resumes", "first_step", "finish_step"});
+  if (!read.ok()) return read.issues().front();
+  Table& table = read.value();
+  if (static_cast<std::int64_t>(table.Rows()) != golden.requests.size()) {
+    return Issue{path.string(),
+                 fmt::format("{} rows for {} requests", table.Rows(), golden.requests.size())};
+  }
+  golden.results.assign(table.Rows(), {});
+  std::vector<bool> seen(table.Rows(), false);
+  for (std::size_t row = 0; row < table.Rows(); ++row) {
+    const std::int64_t id = table.Int(row, "id");
+    if (id < 0 || id >= golden.requests.size() || seen[static_cast<std::size_t>(id)]) {
+      table.Fail(row, "id", table.Text(row, "id"), "the id of a request, once");
+      break;
+    }
+    seen[static_cast<std::size_t>(id)] = true;
+    GoldenRequest& request = golden.results[static_cast<std::size_t>(id)];
+    request.arrival_s = table.Real(row, "arrival_s");
+    request.first_scheduled_s = table.Real(row, "first_scheduled_s");
+    request.first_token_s = table.Real(row, "first_token_s");
+    request.finish_s = table.Real(row, "finish_s");
+    request.preemptions = table.Int(row, "preemptions");
+    request.cached_at_first_schedule = table.Int(row, "cached_at_first_schedule");
+    request.cached_on_resumes = table.Int(row, "cached_on_resumes");
+    request.first_step = table.Int(row, "first_step");
+    request.finish_step = table.Int(row, "finish_step");
+  }
+  return table.error();
+}
+
+// The settings of a case, each checked for its type; the first that is wrong or missing is kept.
+class Settings {
+ public:
+  explicit Settings(const Json& json) : json_(json) {}
+
+  std::int64_t Int(const char* key, std::int64_t least) {
+    const auto at = json_.find(key);
+    if (at == json_.end() || !at->is_number_integer() || at->get<std::int64_t>() < least) {
+      return Fail(key, fmt::format("a whole number, at least {}", least)), least;
+    }
+    return at->get<std::int64_t>();
+  }
+  double Real(const char* key) {
+    const auto at = json_.find(key);
+    if (at == json_.end() || !at->is_number()) return Fail(key, "a number"), 0;
+    return at->get<double>();
+  }
+  bool Bool(const char* key) {
+    const auto at = json_.find(key);
+    if (at == json_.end() || !at->is_boolean()) return Fail(key, "true or false"), false;
+    return at->get<bool>();
+  }
+  std::string Text(const char* key) {
+    const auto at = json_.find(key);
+    if (at == json_.end() || !at->is_string()) return Fail(key, "a text"), std::string();
+    return at->get<std::string>();
+  }
+
+  const std::optional<std::string>& error() const { return error_; }
+
+ private:
+  void Fail(const char* key, const std::string& wanted) {
+    if (error_) return;
+    const auto at = json_.find(key);
+    error_ = fmt::format("setting {}: found {}, not {}", key,
+                         at == json_.end() ? "none" : at->dump(), wanted);
+  }
+
+  const Json& json_;
+  std::optional<std::string> error_;
+};
+
+// The settings as an EngineSpec; its other members stay at "no cost outside the step".
+void ReadEngine(Settings& settings, GoldenCase& golden) {
+  EngineSpec& engine = golden.engine;
+  engine.name = "vllm-golden";
+  engine.block_size = settings.Int("block_size", 1);
+  engine.num_gpu_blocks_override = settings.Int("num_blocks", 2);
+  engine.max_num_batched_tokens = settings.Int("max_num_batched_tokens", 1);
+  engine.max_num_seqs = settings.Int("max_num_seqs", 1);
+  engine.max_model_len = settings.Int("max_model_len", 1);
+  engine.enable_prefix_caching = settings.Bool("enable_prefix_caching");
+  engine.enable_chunked_prefill = settings.Bool("enable_chunked_prefill");
+  engine.long_prefill_token_threshold = settings.Int("long_prefill_token_threshold", 0);
+  engine.watermark = settings.Real("watermark");
+  engine.scheduler_reserve_full_isl = settings.Bool("scheduler_reserve_full_isl");
+  golden.policy = settings.Text("policy");
+  golden.async_scheduling = settings.Bool("async_scheduling");
+}
+
+std::optional<Issue> ReadCase(const fs::path& folder, const std::string& prefix, const Json& json,
+                              GoldenCase& golden) {
+  const std::string manifest = (folder / "manifest.json").string();
+  Settings settings(json);
+  golden.name = prefix + settings.Text("name");
+  ReadEngine(settings, golden);
+  if (json.contains("free_contentless_first")) {
+    golden.free_contentless_first = settings.Bool("free_contentless_first");
+  }
+  const std::string requests_file = settings.Text("requests_file");
+  const std::string steps_file = settings.Text("steps_file");
+  const std::string results_file = settings.Text("results_file");
+  const std::int64_t requests = settings.Int("requests", 0);
+  const std::int64_t steps = settings.Int("steps", 0);
+  if (settings.error()) {
+    return Issue{manifest, fmt::format("case {}: {}", golden.name, *settings.error())};
+  }
+  for (const auto& [key, value] : json.items()) {
+    golden.settings[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+
+  std::optional<Issue> issue = ReadRequests(Find(folder, requests_file), golden);
+  if (!issue) issue = ReadSteps(Find(folder, steps_file), golden);
+  if (!issue) issue = ReadResults(Find(folder, results_file), golden);
+  if (issue) return issue;
+  if (requests != golden.requests.size() ||
+      steps != static_cast<std::int64_t>(golden.steps.size())) {
+    return Issue{
+        manifest,
+        fmt::format("case {}: {} requests and {} steps, its files have {} and {}", golden.name,
+                    requests, steps, golden.requests.size(), golden.steps.size())};
+  }
+  return std::nullopt;
+}
+
+void ReadManifest(const fs::path& folder, const std::string& prefix, std::vector<GoldenCase>& cases,
+                  Issues& issues) {
+  const fs::path path = folder / "manifest.json";
+  const std::optional<std::string> text = ReadText(path);
+  if (!text) {
+    issues.push_back({path.string(), "cannot be read"});
+    return;
+  }
+  const Json manifest = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!manifest.is_object() || !manifest.contains("cases") || !manifest["cases"].is_array()) {
+    issues.push_back({path.string(), "is not a JSON object with a list \"cases\""});
+    return;
+  }
+  for (const Json& json : manifest["cases"]) {
+    if (!json.is_object()) {
+      issues.push_back({path.string(), "a case is not an object"});
+      continue;
+    }
+    GoldenCase golden;
+    if (std::optional<Issue> issue = ReadCase(folder, prefix, json, golden)) {
+      issues.push_back(*std::move(issue));
+    } else {
+      cases.push_back(std::move(golden));
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::vector<GoldenCase>> LoadGoldenCases(const std::string& folder) {
+  std::vector<GoldenCase> cases;
+  Issues issues;
+  std::error_code error;
+  // Without a trailing separator, or parent_path() would be the folder itself.
+  fs::path root = fs::absolute(folder, error).lexically_normal();
+  if (!root.has_filename()) root = root.parent_path();
+  ReadManifest(root, "", cases, issues);
+  std::vector<fs::path> subfolders;
+  for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (fs::exists(at->path() / "manifest.json", ignored)) subfolders.push_back(at->path());
+  }
+  if (error) issues.push_back({folder, "cannot be listed: " + error.message()});
+  std::sort(subfolders.begin(), subfolders.end());
+  for (const fs::path& subfolder : subfolders) {
+    ReadManifest(subfolder, subfolder.filename().string() + "/", cases, issues);
+  }
+  if (!issues.empty()) return issues;
+  return cases;
+}
+
+std::string UnsupportedReason(const GoldenCase& golden) {
+  std::string reason;
+  const auto add = [&](bool applies, const std::string& what) {
+    if (applies) reason += (reason.empty() ? "" : ", ") + what;
+  };
+  add(golden.engine.enable_prefix_caching, "prefix caching");
+  add(golden.async_scheduling, "async");
+  add(golden.policy != "fcfs", golden.policy);
+  return reason;
+}
+
+std::optional<TimeNs> DecimalSecondsToNs(const std::string& text) {
+  // mantissa digits * 10^-scale, from sign, digits, a point among them and an exponent.
+  std::size_t at = 0;
+  const bool negative = !text.empty() && text[0] == '-';
+  if (negative) ++at;
+  std::string digits;
+  std::int64_t scale = 0;
+  bool point = false;
+  for (; at < text.size() && text[at] != 'e' && text[at] != 'E'; ++at) {
+    if (text[at] == '.' && !point) {
+      point = true;
+    } else if (text[at] >= '0' && text[at] <= '9') {
+      digits += text[at];
+      if (point) ++scale;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (digits.empty()) return std::nullopt;
+  if (at < text.size()) {
+    std::string exponent = text.substr(at + 1);
+    if (!exponent.empty() && exponent[0] == '+') exponent.erase(0, 1);
+    const std::optional<std::int64_t> value = ParseInt(exponent);
+    if (!value || std::abs(*value) > 400) return std::nullopt;
+    scale -= *value;
+  }
+  // Digits in front of the nanosecond's point, then the rest, which decides the rounding.
+  const std::int64_t whole = static_cast<std::int64_t>(digits.size()) - scale + 9;
+  if (whole > static_cast<std::int64_t>(digits.size())) {
+    digits.append(static_cast<std::size_t>(whole) - digits.size(), '0');
+  }
+  if (whole < 0) return 0;
+  const std::string head = digits.substr(0, static_cast<std::size_t>(whole));
+  const std::string tail = digits.substr(static_cast<std::size_t>(whole));
+  std::int64_t ns = 0;
+  for (const char digit : head) {
+    if (ns > (INT64_MAX - 10) / 10) return std::nullopt;
+    ns = ns * 10 + (digit - '0');
+  }
+  const bool more = tail.find_first_not_of('0', 1) != std::string::npos && tail.size() > 1;
+  if (!tail.empty() && (tail[0] > '5' || (tail[0] == '5' && (more || ns % 2 == 1)))) ++ns;
+  return negative ? -ns : ns;
+}
+
+}  // namespace servecast::testing
