@@ -125,7 +125,7 @@ struct WorkloadSpec {
   ArrivalSpec arrivals;
   LengthSpec prompt_tokens;
   LengthSpec output_tokens;
-  std::int64_t requests = 1000;  // of a trace: its first that many
+  std::int64_t requests = 1000;  // replayed arrivals: all of the trace instead
 };
 
 enum class SloMetric { kTtft, kTpot, kItl, kE2e };

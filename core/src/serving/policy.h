@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/base.h"
 #include "serving/batch.h"
+#include "servecast/report.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -36,15 +38,10 @@ class LatencyModel {
   virtual TimeNs OutputTokenDelay() const { return 0; }
 };
 
-// Where a model's numbers come from, for the reader of a result.
-struct LatencyLabel {
-  std::string backend, provenance, description, known_error;
-};
-
 struct LatencyEntry {
   std::string_view name, help;
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
-  LatencyLabel (*label)(const Scenario&);
+  LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
 };
 
 // The registered models, in the order of menus; see registry.cpp.

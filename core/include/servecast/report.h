@@ -1,0 +1,124 @@
+// What a run found: plain data. Times of distributions are in ms; times elsewhere say their unit.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+inline constexpr std::string_view kEngineVersion = "0.1.0";
+
+// Percentiles by linear interpolation at rank p/100*(n-1). n = 0: the others have no meaning.
+struct Distribution {
+  std::int64_t n = 0;
+  double mean = 0, min = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
+  bool exact = true;  // false: from log buckets of relative width 2^-10
+};
+
+enum class VerdictState { kMeets, kNear, kMisses, kOverloaded, kNoSlo, kEmpty };
+
+struct Verdict {
+  VerdictState state = VerdictState::kEmpty;
+  std::string sentence;  // the answer
+  std::string limit;     // what binds
+  std::string note;      // drops, caps, few samples; may be empty
+};
+
+struct SloResult {
+  SloSpec slo;
+  std::optional<double> value_ms;  // none: no sample
+  std::optional<double> margin;    // 1 - value/limit
+  bool met = false;
+};
+
+enum class SaturationState { kStable, kNear, kOverloaded };
+
+struct Saturation {
+  SaturationState state = SaturationState::kStable;
+  std::string evidence;
+  double queue_slope_per_s = 0;  // growth of the queue over the last half of the arrivals
+  double queue_slope_t = 0;      // its t statistic, from 16 batch means
+  double queue_p95 = 0;
+  double utilization = 0;        // busy share while requests arrived
+};
+
+// Shares of the run's time; they need not add up to 1 (idle time is the rest).
+struct BindingConstraint {
+  static constexpr std::array<std::string_view, 6> kNames = {
+      "kv_blocks", "seats", "token_budget", "compute", "bandwidth", "overhead"};
+  std::string_view name = "none";
+  double share = 0;
+  std::array<double, 6> shares{};
+};
+
+struct MemoryReport {
+  double total_gib = 0, usable_gib = 0, weights_gib = 0, overhead_gib = 0, kv_gib = 0;
+};
+
+struct LatencyLabel {
+  std::string backend, provenance, description, known_error;
+};
+
+struct Column {
+  std::string_view name, unit, kind, help;  // kind: "request", "series" or "cdf"
+};
+
+// Every column that a report has, in order: the dictionary of page, command and files.
+const std::vector<Column>& Columns();
+
+struct Report {
+  std::string name;
+  bool finished = false;
+  std::uint64_t scenario_id = 0;
+  std::uint64_t fingerprint = 0;
+
+  // arrived = completed + queued + running + dropped + timed_out + rejected.
+  std::int64_t arrived = 0, completed = 0, queued = 0, running = 0, dropped = 0, timed_out = 0,
+               rejected = 0;
+  std::int64_t length_capped = 0;  // of the completed
+  std::int64_t preemptions = 0;
+  std::int64_t prompt_tokens = 0;  // of the completed
+  std::int64_t output_tokens = 0;  // made by the engine so far
+
+  Distribution ttft_ms, itl_ms, tpot_ms, e2e_ms, scheduling_delay_ms;
+  double requests_per_s = 0, output_tokens_per_s = 0, output_tokens_per_s_per_gpu = 0;
+  double goodput_per_s = 0;
+  std::optional<double> attainment;
+  std::optional<double> cost_per_million_output_tokens;
+  std::int64_t gpus = 1;
+  double simulated_s = 0;
+  std::int64_t steps = 0;
+
+  Verdict verdict;
+  std::vector<SloResult> slo;
+  Saturation saturation;
+  BindingConstraint binding;
+  MemoryReport memory;
+  std::int64_t kv_blocks = 0, kv_block_size = 0, kv_tokens = 0;
+  double kv_mean_usage = 0, kv_peak_usage = 0;
+  LatencyLabel latency_model;
+  std::string workload_source;  // "synthetic" or "trace"
+  std::string workload_name;
+  std::int64_t workload_requests = 0;
+  std::string resolved_scenario;  // JSON: presets inlined; runs again as it is
+
+  // Columns()[i] -> data[i]; NaN where a request has no such value.
+  std::vector<std::vector<double>> columns;
+  // Empty for an unknown name.
+  const std::vector<double>& ColumnOf(std::string_view column) const;
+};
+
+// The report as JSON, keys as wasm/servecast.d.ts names them.
+enum class ReportParts { kSummary, kWithScenario, kWithSeries };
+std::string ReportJson(const Report& report, ReportParts parts);
+
+// The request columns as CSV, a row per request; unknown values are empty.
+std::string RequestsCsv(const Report& report);
+
+}  // namespace servecast

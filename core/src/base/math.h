@@ -1,0 +1,19 @@
+// Logarithm, exponential and normal quantile whose bits are the same on every platform: the C
+// libraries of native and WebAssembly builds differ in the last bit, and one such bit would give
+// the page other requests than the command. Built from + - * / and bit patterns alone; needs
+// -ffp-contract=off. sqrt is IEEE-exact everywhere and stays the library's.
+#pragma once
+
+namespace servecast {
+
+// Natural logarithm, within 1 ulp. Requires: x > 0, finite and normal.
+double Log(double x);
+
+// e^x, within 1 ulp. Requires: |x| <= 700.
+double Exp(double x);
+
+// The x with P(Z <= x) = p for standard normal Z; relative error below 1e-15.
+// Algorithm AS 241 (PPND16), Wichura, Applied Statistics 37 (1988). Requires: 0 < p < 1.
+double NormalQuantile(double p);
+
+}  // namespace servecast

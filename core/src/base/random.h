@@ -1,0 +1,36 @@
+// All randomness of the project: draws are keyed, not sequential. A draw is a function of (seed,
+// stream, entity, index), so changing one policy or distribution never shifts another's draws, and
+// two scenarios that differ in one knob see the same requests.
+#pragma once
+
+#include <cstdint>
+
+namespace servecast {
+
+// One number per use, for ever: renumbering changes every result.
+enum class Stream : std::uint64_t { kArrival = 1, kPromptTokens = 2, kOutputTokens = 3 };
+
+// A bijection of 64-bit words that spreads every input bit over all output bits (the finaliser of
+// SplitMix64; Steele, Lea, Flood, OOPSLA 2014, variant 13 of Stafford).
+constexpr std::uint64_t Mix64(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+constexpr std::uint64_t RandomBits(std::int64_t seed, Stream stream, std::int64_t entity,
+                                   std::int64_t index = 0) {
+  constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
+  std::uint64_t h = Mix64(static_cast<std::uint64_t>(seed) + kGolden);
+  h = Mix64(h ^ (static_cast<std::uint64_t>(stream) * kGolden));
+  h = Mix64(h + static_cast<std::uint64_t>(entity) * 0xD1B54A32D192ED03ULL);
+  return Mix64(h + static_cast<std::uint64_t>(index) * kGolden + 1);
+}
+
+// Uniform in the open interval (0, 1): 53 bits, never an end, so that Log and quantiles are finite.
+constexpr double Uniform(std::int64_t seed, Stream stream, std::int64_t entity,
+                         std::int64_t index = 0) {
+  return (static_cast<double>(RandomBits(seed, stream, entity, index) >> 12) + 0.5) * 0x1p-52;
+}
+
+}  // namespace servecast

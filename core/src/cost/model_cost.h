@@ -1,0 +1,45 @@
+// What a model costs on one GPU of a tensor-parallel group: bytes to hold, bytes to read and
+// floating-point operations to do per token, and the KV blocks that are left room for.
+#pragma once
+
+#include <cstdint>
+
+#include "servecast/result.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+// All figures are per GPU of the tensor-parallel group. FLOPs count a multiply-add as two.
+struct ModelCost {
+  std::int64_t tensor_parallel = 1;
+  std::int64_t layers = 0;
+  double weight_bytes = 0;        // all that is resident: layers, embedding, LM head, norms
+  double kv_bytes_per_token = 0;  // K and V of all layers; KV heads replicated when tp > heads
+
+  // Weight matrices of all layers, read by a step and multiplied with its tokens. A step reads of
+  // the experts those that its tokens touch.
+  double dense_bytes = 0;             // attention, dense MLP, router
+  double dense_flops_per_token = 0;
+  double expert_bytes = 0;            // all experts; 0 when dense
+  double expert_flops_per_token = 0;  // of the active ones
+  double lm_head_bytes = 0;
+  double lm_head_flops_per_token = 0;  // per sampled token
+  double attention_flops_per_pair = 0; // per (query, key) pair, all layers: 4 * heads * head_dim
+  double collective_bytes_per_token = 0;  // one all-reduce of a hidden state; 2 per layer
+
+  std::int64_t experts = 0, experts_per_token = 0;
+
+  // Memory, GiB per GPU.
+  double total_gib = 0, usable_gib = 0, weights_gib = 0, overhead_gib = 0, kv_gib = 0;
+  std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is reserved and never used
+  std::int64_t usable_blocks = 0;  // pool_blocks - 1
+};
+
+// Issues when heads do not divide over the GPUs, or when weights and one block do not fit: then
+// with the numbers, and the smallest tensor parallelism that would.
+Result<ModelCost> ComputeModelCost(const Scenario& scenario);
+
+// Parameters of the whole model. Exact for the architectures that ModelSpec can say.
+double ParameterCount(const ModelSpec& model);
+
+}  // namespace servecast

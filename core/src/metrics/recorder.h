@@ -1,0 +1,111 @@
+// What a run adds up as it goes: integers only, cut by simulated time alone, so that neither the
+// length of a slice nor of a decode run can change a result. Bounded: the series has kBins bins,
+// which double in width when time outgrows them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/base.h"
+#include "metrics/samples.h"
+#include "serving/policy.h"
+
+namespace servecast {
+
+// Why the head of the queue could not be admitted.
+enum class BlockedBy : std::uint8_t { kNothing, kKvBlocks, kSeats, kTokenBudget };
+inline constexpr int kBlockedBy = 4;
+
+using WideInt = __int128;  // time integrals: tokens * ns, blocks * ns
+
+struct SeriesBin {
+  WideInt running = 0, waiting = 0, kv_blocks = 0, batch_tokens = 0;  // integrals over the bin
+  std::int64_t output_tokens = 0, preemptions = 0;                    // events in the bin
+};
+
+// The levels of a replica while a step runs.
+struct StepLevels {
+  std::int64_t running = 0, kv_blocks = 0, batch_tokens = 0;
+};
+
+class Recorder {
+ public:
+  static constexpr int kBins = 512;
+
+  explicit Recorder(TimeNs warmup) : warmup_(warmup), bins_(kBins) {}
+
+  // A step ran over [start, end) and made `sampled` output tokens at its end. Requires: steps in
+  // order, not overlapping.
+  void Step(TimeNs start, TimeNs end, const StepLevels& levels, std::int64_t sampled,
+            StepBound bound, BlockedBy blocked) {
+    const TimeNs duration = end - start;
+    busy_ns_ += duration;
+    bound_ns_[static_cast<std::size_t>(bound)] += duration;
+    blocked_ns_[static_cast<std::size_t>(blocked)] += duration;
+    peak_kv_blocks_ = levels.kv_blocks > peak_kv_blocks_ ? levels.kv_blocks : peak_kv_blocks_;
+    ++steps_;
+    output_tokens_ += sampled;
+    if (end >= bin_end_ || start < bin_start_) {
+      StepAcrossBins(start, end, levels, sampled);
+      return;
+    }
+    SeriesBin& bin = bins_[bin_];
+    bin.running += WideInt{levels.running} * duration;
+    bin.kv_blocks += WideInt{levels.kv_blocks} * duration;
+    bin.batch_tokens += WideInt{levels.batch_tokens} * duration;
+    bin.output_tokens += sampled;
+  }
+
+  // `tokens` tokens came `gap` after the ones before them, at `time`.
+  void InterTokenGap(TimeNs time, TimeNs gap, std::int64_t tokens) {
+    if (time >= warmup_) itl_.Add(gap, tokens);
+  }
+
+  // The queue's length changed. Requires: times in order.
+  void Waiting(TimeNs time, std::int64_t length) {
+    if (time > waiting_since_ && waiting_ > 0) {
+      AddLevel(waiting_since_, time, waiting_, &SeriesBin::waiting);
+    }
+    waiting_since_ = time > waiting_since_ ? time : waiting_since_;
+    waiting_ = length;
+  }
+
+  void Preempted(TimeNs time) {
+    ++preemptions_;
+    ++bins_[BinOf(time)].preemptions;
+  }
+
+  void ReserveGaps(std::int64_t count) { itl_.Reserve(count); }
+
+  std::int64_t steps() const { return steps_; }
+  std::int64_t preemptions() const { return preemptions_; }
+  std::int64_t output_tokens() const { return output_tokens_; }
+  TimeNs busy_ns() const { return busy_ns_; }
+  TimeNs bound_ns(StepBound bound) const { return bound_ns_[static_cast<std::size_t>(bound)]; }
+  TimeNs blocked_ns(BlockedBy by) const { return blocked_ns_[static_cast<std::size_t>(by)]; }
+  std::int64_t peak_kv_blocks() const { return peak_kv_blocks_; }
+  std::int64_t waiting() const { return waiting_; }
+  const WeightedSamples& itl() const { return itl_; }
+  TimeNs bin_width() const { return width_; }
+  // The bins with the queue's level integrated up to `now`; bin i covers [i, i+1) * bin_width().
+  std::vector<SeriesBin> BinsUpTo(TimeNs now, TimeNs* width) const;
+
+ private:
+  std::size_t BinOf(TimeNs time);
+  void StepAcrossBins(TimeNs start, TimeNs end, const StepLevels& levels, std::int64_t sampled);
+  void AddLevel(TimeNs from, TimeNs to, std::int64_t level, WideInt SeriesBin::*member);
+
+  TimeNs warmup_;
+  std::vector<SeriesBin> bins_;
+  TimeNs width_ = TimeNs{1} << 20;  // about 1 ms
+  std::size_t bin_ = 0;             // of the last step's end
+  TimeNs bin_start_ = 0, bin_end_ = 0;
+  WeightedSamples itl_;
+  std::array<TimeNs, kStepBounds> bound_ns_{};
+  std::array<TimeNs, kBlockedBy> blocked_ns_{};
+  TimeNs busy_ns_ = 0, waiting_since_ = 0;
+  std::int64_t waiting_ = 0, steps_ = 0, preemptions_ = 0, output_tokens_ = 0, peak_kv_blocks_ = 0;
+};
+
+}  // namespace servecast

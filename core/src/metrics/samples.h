@@ -1,0 +1,61 @@
+// Weighted samples of durations in bounded memory: exact up to 2^20 distinct values, beyond that
+// in integer buckets of relative width <= 2^-10. Order of adding never matters to the result.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/base.h"
+
+namespace servecast {
+
+struct WeightedSample {
+  TimeNs value = 0;
+  std::int64_t weight = 0;
+};
+
+class WeightedSamples {
+ public:
+  // Requires: value >= 0, weight >= 1. O(1) amortised; allocates only while it grows to 32 MiB.
+  void Add(TimeNs value, std::int64_t weight) {
+    total_weight_ += weight;
+    if (!buckets_.empty()) {
+      buckets_[BucketOf(value)] += weight;
+      return;
+    }
+    if (samples_.size() == kBuffer) Compact();
+    if (!buckets_.empty()) {
+      buckets_[BucketOf(value)] += weight;
+    } else {
+      samples_.push_back({value, weight});
+    }
+  }
+
+  void Reserve(std::int64_t count);
+
+  std::int64_t total_weight() const { return total_weight_; }
+  bool exact() const { return buckets_.empty(); }
+  // Ascending, values merged; a bucket stands for its middle. O(n).
+  std::vector<WeightedSample> Sorted() const;
+
+ private:
+  static constexpr std::size_t kExactValues = std::size_t{1} << 20;
+  static constexpr std::size_t kBuffer = 2 * kExactValues;
+  static constexpr int kFractionBits = 10;
+
+  static std::size_t BucketOf(TimeNs value);
+  static TimeNs BucketMiddle(std::size_t bucket);
+  static std::vector<WeightedSample> Merged(std::vector<WeightedSample> samples);
+  void Compact();
+
+  std::vector<WeightedSample> samples_;
+  std::vector<std::int64_t> buckets_;  // empty while exact
+  std::int64_t total_weight_ = 0;
+};
+
+// Percentile p (0..100) of samples ascending by value, weights counted as repeats: rank
+// p/100*(n-1), linear between neighbours. Requires: total_weight = sum of weights >= 1.
+double WeightedPercentile(const std::vector<WeightedSample>& sorted, std::int64_t total_weight,
+                          double p);
+
+}  // namespace servecast

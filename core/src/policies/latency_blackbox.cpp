@@ -1,0 +1,59 @@
+// Step time from coefficients that were fitted on a server: step = b0 + b1 prefill tokens + b2
+// decode tokens; delay before the queue = a0 + a1 prompt tokens; a2 per output token, accumulated
+// at the client without holding the GPU (host work that overlaps with the next step). The form of
+// BLIS's default model; whether a set is faster than light is for its author to know.
+#include <algorithm>
+#include <cmath>
+
+#include "serving/policy.h"
+
+namespace servecast {
+namespace {
+
+class Blackbox final : public LatencyModel {
+ public:
+  explicit Blackbox(const LatencySpec& spec) : spec_(spec) {}
+
+  StepPrice Price(const BatchShape& shape) const override {
+    double prefill_tokens = 0;
+    for (const PrefillChunk& chunk : shape.prefill) {
+      prefill_tokens += static_cast<double>(chunk.tokens);
+    }
+    const double us = spec_.beta[0] + spec_.beta[1] * prefill_tokens +
+                      spec_.beta[2] * static_cast<double>(shape.decode_seqs);
+    const double ns = std::min(us * 1e3, static_cast<double>(kMaxStepNs));
+    // A linear form says nothing of what bounds it.
+    return {std::max<TimeNs>(1, static_cast<TimeNs>(std::nearbyint(ns))), StepBound::kOverhead};
+  }
+
+  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
+    return Ns(spec_.alpha[0] + spec_.alpha[1] * static_cast<double>(prompt_tokens));
+  }
+
+  TimeNs OutputTokenDelay() const override { return Ns(spec_.alpha[2]); }
+
+ private:
+  static TimeNs Ns(double us) {
+    return static_cast<TimeNs>(std::nearbyint(std::min(us * 1e3, static_cast<double>(kMaxStepNs))));
+  }
+  LatencySpec spec_;
+};
+
+std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost&) {
+  return std::make_unique<Blackbox>(s.latency);
+}
+
+LatencyLabel Label(const Scenario&) {
+  return {"blackbox", "coefficients",
+          "Linear in prefill and decode tokens, by the scenario's coefficients; per-token host time "
+          "accumulates at the client",
+          "that of the coefficients; not known here"};
+}
+
+}  // namespace
+
+extern const LatencyEntry kLatencyBlackbox;
+const LatencyEntry kLatencyBlackbox = {
+    "blackbox", "Linear coefficients fitted on a server (alpha and beta, microseconds)", Make, Label};
+
+}  // namespace servecast
