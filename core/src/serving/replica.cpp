@@ -59,10 +59,10 @@ bool Replica::Advance(std::int64_t max_steps) {
   while (steps < max_steps) {
     if (running_ == 0 && QueueLength() == 0) {
       const TimeNs next = NextEnqueue();
-      if (next >= in_.horizon) return true;  // kNever included
+      if (next >= in_.horizon) return Close();  // kNever included
       now_ = std::max(now_, next);
     }
-    if (now_ >= in_.horizon) return true;
+    if (now_ >= in_.horizon) return Close();
     Deliver();
     if (prefills_.empty() && lagging_.empty() && decodes_ > 0) {
       const std::int64_t ran = DecodeRun(max_steps - steps);
@@ -74,7 +74,16 @@ bool Replica::Advance(std::int64_t max_steps) {
     Execute(plan);
     ++steps;
   }
-  return running_ == 0 && QueueLength() == 0 && NextEnqueue() >= in_.horizon;
+  return running_ == 0 && QueueLength() == 0 && NextEnqueue() >= in_.horizon && Close();
+}
+
+// The run is over. Who is enqueued before the clock stops waits until then, though for nothing.
+bool Replica::Close() {
+  if (in_.horizon != kNever) {
+    now_ = std::max(now_, in_.horizon);
+    Deliver();
+  }
+  return true;
 }
 
 void Replica::Deliver() {

@@ -86,6 +86,7 @@ class Replica {
   };
 
   // The step, in its order.
+  bool Close();
   void Deliver();
   bool Schedule(Plan& plan);
   void ScheduleRunning(Plan& plan);
