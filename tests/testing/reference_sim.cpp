@@ -116,8 +116,7 @@ class Scheduler {
   const KvPool& Pool() const { return pool_; }
   const std::vector<Sequence*>& Running() const { return running_; }
   const std::deque<Sequence*>& Waiting() const { return waiting_; }
-  std::int64_t SkippedDecoders() const { return skipped_decoders_; }
-  std::int64_t Resumes() const { return resumes_; }
+  ReferenceCoverage& Coverage() { return coverage_; }
 
  private:
   std::int64_t Blocks(std::int64_t tokens) const { return CeilDiv(tokens, engine_.block_size); }
@@ -140,9 +139,7 @@ class Scheduler {
       budget -= tokens;
       ++at;
     }
-    for (; at < running_.size(); ++at) {
-      if (!running_[at]->prefilling) ++skipped_decoders_;
-    }
+    coverage_.skipped += static_cast<std::int64_t>(running_.size() - at);
   }
 
   // Rules 6, 9, 10: blocks for a running request; false when it had to preempt itself.
@@ -156,6 +153,8 @@ class Scheduler {
       }
       Sequence* victim = running_.back();
       running_.pop_back();
+      if (victim == sequence) ++coverage_.self_preemptions;
+      if (victim->prefilling) ++coverage_.prefill_preemptions;
       Preempt(victim);
       step.preempted.push_back(victim->id);
       if (victim == sequence) return false;
@@ -175,23 +174,35 @@ class Scheduler {
            static_cast<std::int64_t>(running_.size()) < engine_.max_num_seqs) {
       Sequence* sequence = waiting_.front();
       std::int64_t tokens = CutToThreshold(sequence->Known());
-      if (!engine_.enable_chunked_prefill && tokens > budget) return;  // rule 3
-      tokens = std::min(tokens, budget);
-      const std::int64_t watermark = running_.empty() ? 0 : watermark_blocks_;  // rule 8
-      if (Blocks(tokens) + watermark > pool_.Free()) return;                    // rule 7
-      if (engine_.scheduler_reserve_full_isl &&
-          Blocks(sequence->Known()) + watermark > pool_.Free()) {
+      if (!engine_.enable_chunked_prefill && tokens > budget) {  // rule 3
+        ++coverage_.refused_unchunked;
         return;
       }
+      tokens = std::min(tokens, budget);
+      if (!Admissible(Blocks(tokens), Blocks(sequence->Known()))) return;
       pool_.Take(Blocks(tokens), sequence->blocks);
       waiting_.pop_front();
       running_.push_back(sequence);
       step.members.push_back(
           Decide(sequence, tokens, sequence->preempted ? MemberKind::kResumed : MemberKind::kNew));
-      if (sequence->preempted) ++resumes_;
+      if (sequence->preempted) ++coverage_.resumes;
       sequence->preempted = false;
       budget -= tokens;
     }
+  }
+
+  // Rules 7 and 8: may blocks for a first chunk be taken, given what all known tokens will need?
+  bool Admissible(std::int64_t first_chunk, std::int64_t all_known) {
+    const std::int64_t watermark = running_.empty() ? 0 : watermark_blocks_;
+    const std::int64_t needed =
+        engine_.scheduler_reserve_full_isl ? std::max(first_chunk, all_known) : first_chunk;
+    if (needed + watermark <= pool_.Free()) return true;
+    if (needed <= pool_.Free()) {
+      ++coverage_.refused_by_watermark;
+    } else if (first_chunk + watermark <= pool_.Free()) {
+      ++coverage_.refused_by_full_prompt;
+    }
+    return false;
   }
 
   static Member Decide(Sequence* sequence, std::int64_t tokens, MemberKind kind) {
@@ -211,8 +222,7 @@ class Scheduler {
   KvPool pool_;
   std::vector<Sequence*> running_;  // in order of admission
   std::deque<Sequence*> waiting_;
-  std::int64_t skipped_decoders_ = 0;
-  std::int64_t resumes_ = 0;
+  ReferenceCoverage coverage_;
 };
 
 class Driver {
@@ -233,13 +243,8 @@ class Driver {
       enqueued_.clear();
       const bool work = !scheduler_.Running().empty() || !scheduler_.Waiting().empty();
       if (work && (!input_.horizon || now_ < *input_.horizon)) {
-        ScheduledStep step = scheduler_.Schedule();
-        if (!step.members.empty()) {
-          Execute(step);
-          continue;
-        }
-        SERVECAST_CHECK(step.preempted.empty(), "reference: preempted for nobody");
-        ++output_.passed_over_steps;
+        Execute(scheduler_.Schedule());
+        continue;
       }
       // Nothing can be done before the next request comes.
       if (next_enqueue_ == enqueues_.size()) break;
@@ -261,13 +266,15 @@ class Driver {
     std::int64_t max_len =
         std::min(input.model_max_len, (input.pool_blocks - 1) * input.engine.block_size);
     if (input.engine.max_model_len) max_len = std::min(max_len, *input.engine.max_model_len);
+    if (!input.engine.enable_chunked_prefill) {
+      // A prompt, and all that a resumed request has to recompute, must fit one step; vLLM refuses
+      // to start where it might not.
+      max_len = std::min(max_len, input.engine.max_num_batched_tokens + 1);
+    }
     return max_len;
   }
 
-  bool CanNeverFit(std::int64_t prompt) const {
-    return prompt >= max_len_ ||
-           (!input_.engine.enable_chunked_prefill && prompt > input_.engine.max_num_batched_tokens);
-  }
+  bool CanNeverFit(std::int64_t prompt) const { return prompt >= max_len_; }
 
   void AddRequest(std::int64_t row) {
     const auto at = static_cast<std::size_t>(row);
@@ -295,6 +302,10 @@ class Driver {
       now_ = until;
       if (!enqueue) return;
       Sequence* sequence = enqueues_[next_enqueue_].sequence;
+      if (executing_ && until == to) ++scheduler_.Coverage().enqueued_on_step_end;
+      const TimeNs arrival = input_.requests.arrival[static_cast<std::size_t>(sequence->id)];
+      if (arrival < latest_enqueued_arrival_) ++scheduler_.Coverage().reordered;
+      latest_enqueued_arrival_ = std::max(latest_enqueued_arrival_, arrival);
       enqueued_.push_back(sequence);
       output_.results.enqueue[static_cast<std::size_t>(sequence->id)] = until;
       output_.results.state[static_cast<std::size_t>(sequence->id)] = RequestState::kQueued;
@@ -302,7 +313,8 @@ class Driver {
     }
   }
 
-  void Execute(ScheduledStep& step) {
+  void Execute(const ScheduledStep& step) {
+    SERVECAST_CHECK(!step.members.empty(), "reference: work, and nothing of it can be done");
     StepRecord record;
     record.index = static_cast<std::int64_t>(output_.steps.size());
     record.scheduled = now_;
@@ -314,8 +326,10 @@ class Driver {
     record.waiting_after_schedule = static_cast<std::int64_t>(scheduler_.Waiting().size());
     WriteScheduled(step, record);
 
+    executing_ = true;
     PassTime(record.end);
-    for (Member& member : step.members) {
+    executing_ = false;
+    for (const Member& member : step.members) {
       record.members.push_back(member.record);
       if (!member.record.sampled) continue;
       if (Deliver(*member.sequence, record.end)) record.finished.push_back(member.record.id);
@@ -406,8 +420,7 @@ class Driver {
         output_.results.state[at] = RequestState::kQueued;  // on its way to the queue
       }
     }
-    output_.resumes = scheduler_.Resumes();
-    output_.skipped_decoders = scheduler_.SkippedDecoders();
+    output_.coverage = scheduler_.Coverage();
   }
 
   const ReferenceInput& input_;
@@ -418,6 +431,8 @@ class Driver {
   std::size_t next_enqueue_ = 0;
   std::vector<Sequence*> enqueued_;  // since the last schedule call, in order
   TimeNs now_ = 0;
+  bool executing_ = false;  // time passes within a step
+  TimeNs latest_enqueued_arrival_ = -1;
   ReferenceOutput output_;
 };
 

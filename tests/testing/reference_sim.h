@@ -28,6 +28,21 @@ struct ReferenceInput {
   std::optional<TimeNs> horizon;  // no step starts at or after it
 };
 
+// How much of the rules a run exercised: tests assert that they are not hollow.
+struct ReferenceCoverage {
+  std::int64_t resumes = 0;                 // admissions after a preemption
+  std::int64_t self_preemptions = 0;        // the request that asked for a block was the victim
+  std::int64_t prefill_preemptions = 0;     // the victim was prefilling or recomputing
+  std::int64_t refused_by_watermark = 0;    // schedule calls whose first refusal was by it alone
+  std::int64_t refused_by_full_prompt = 0;  // as above: the first chunk would have fitted
+  std::int64_t refused_unchunked = 0;       // a prefill beyond the rest of the budget
+  std::int64_t enqueued_on_step_end = 0;
+  std::int64_t reordered = 0;  // enqueued before a request that arrived earlier
+  // Running requests that got no token as the budget was spent. Always 0 here: under fcfs and
+  // without async scheduling, nobody asks for more than in the step before, except the last.
+  std::int64_t skipped = 0;
+};
+
 struct ReferenceOutput {
   RequestResults results;
   std::vector<StepRecord> steps;
@@ -45,10 +60,7 @@ struct ReferenceOutput {
   TimeNs busy_ns = 0;
   TimeNs end = 0;
 
-  // How much of the rules the run exercised; tests assert that they are not hollow.
-  std::int64_t resumes = 0;            // admissions after a preemption
-  std::int64_t skipped_decoders = 0;   // decodes that got no token as the budget was spent
-  std::int64_t passed_over_steps = 0;  // schedule calls that found work and could do none of it
+  ReferenceCoverage coverage;
 };
 
 // Runs the scenario to its end. O(steps * requests in the system).

@@ -1,0 +1,233 @@
+// Each comparison names what differs, the place of it and both values, in that order of detail.
+#include "testing/differential.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "testing/engine_run.h"
+
+namespace servecast::testing {
+namespace {
+
+using Mismatch = std::optional<std::string>;
+
+std::string Show(const StepRecord& step) {
+  std::string text = fmt::format(
+      "[{}] {}..{} free {}/{} running {}/{} waiting {}/{};", step.index, step.start, step.end,
+      step.free_after_schedule, step.free_after_step, step.running_after_schedule,
+      step.running_after_step, step.waiting_after_schedule, step.waiting_after_step);
+  for (const StepMember& member : step.members) {
+    text += fmt::format(" {}{}:{}@{}{}", static_cast<char>(member.kind), member.id, member.tokens,
+                        member.computed_before, member.sampled ? "*" : "");
+  }
+  for (const RequestId id : step.preempted) text += fmt::format(" preempted {}", id);
+  for (const RequestId id : step.finished) text += fmt::format(" finished {}", id);
+  return text;
+}
+
+Mismatch CompareSteps(const std::vector<StepRecord>& expected,
+                      const std::vector<StepRecord>& found) {
+  for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
+    if (expected[i] == found[i]) continue;
+    return fmt::format("step {}\n  reference {}\n  engine    {}", i, Show(expected[i]),
+                       Show(found[i]));
+  }
+  if (expected.size() == found.size()) return std::nullopt;
+  return fmt::format("{} steps, the engine has {}", expected.size(), found.size());
+}
+
+// Compares named values one by one and keeps the first that differ.
+class Comparer {
+ public:
+  explicit Comparer(std::string where) : where_(std::move(where)) {}
+
+  template <class T>
+  void Equal(const char* what, const T& expected, const T& found) {
+    if (mismatch_ || expected == found) return;
+    mismatch_ = fmt::format("{}: {}: reference {}, engine {}", where_, what,
+                            static_cast<double>(expected), static_cast<double>(found));
+    const __int128 difference = static_cast<__int128>(found) - static_cast<__int128>(expected);
+    *mismatch_ += fmt::format(" (engine - reference = {})", static_cast<double>(difference));
+  }
+
+  template <class T>
+  void Column(const char* what, const std::vector<T>& expected, const std::vector<T>& found) {
+    Equal(what, expected.size(), found.size());
+    for (std::size_t i = 0; i < expected.size() && !mismatch_; ++i) {
+      if (expected[i] == found[i]) continue;
+      mismatch_ =
+          fmt::format("{}: request {}: {}: reference {}, engine {}", where_, i, what,
+                      static_cast<std::int64_t>(expected[i]), static_cast<std::int64_t>(found[i]));
+    }
+  }
+
+  void Fail(std::string what) {
+    if (!mismatch_) mismatch_ = fmt::format("{}: {}", where_, what);
+  }
+
+  const Mismatch& mismatch() const { return mismatch_; }
+
+ private:
+  std::string where_;
+  Mismatch mismatch_;
+};
+
+void CompareResults(Comparer& comparer, const RequestResults& expected,
+                    const RequestResults& found) {
+  comparer.Column("first_scheduled", expected.first_scheduled, found.first_scheduled);
+  comparer.Column("first_token", expected.first_token, found.first_token);
+  comparer.Column("completion", expected.completion, found.completion);
+  comparer.Column("generated", expected.generated, found.generated);
+  comparer.Column("preemptions", expected.preemptions, found.preemptions);
+}
+
+Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found) {
+  if (Mismatch mismatch = CompareSteps(expected.steps, found.steps)) return mismatch;
+  Comparer comparer("replica");
+  CompareResults(comparer, expected.results, found.results);
+  for (std::size_t i = 0; i < expected.results.enqueue.size(); ++i) {
+    const TimeNs enqueue = expected.results.enqueue[i];
+    if (enqueue >= 0) comparer.Equal("enqueue", enqueue, found.results.enqueue[i]);
+  }
+  comparer.Equal("preemptions", expected.preemptions, found.preemptions);
+  comparer.Equal("length_capped", expected.length_capped, found.length_capped);
+  comparer.Equal("peak_kv_blocks", expected.peak_kv_blocks, found.peak_kv_blocks);
+  comparer.Equal("busy_ns", expected.busy_ns, found.busy_ns);
+  comparer.Equal("running_ns", expected.running_ns, found.running_ns);
+  comparer.Equal("kv_block_ns", expected.kv_block_ns, found.kv_block_ns);
+  comparer.Equal("batch_token_ns", expected.batch_token_ns, found.batch_token_ns);
+  comparer.Equal("waiting_ns", expected.waiting_ns, found.waiting_ns);
+  if (expected.itl != found.itl) comparer.Fail("the gaps between tokens differ");
+  return comparer.mismatch();
+}
+
+std::int64_t CountState(const RequestResults& results, RequestState state) {
+  return std::count(results.state.begin(), results.state.end(), state);
+}
+
+Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run,
+                       const RequestTable& requests) {
+  Comparer comparer("report");
+  const Report& report = run.report;
+  const RequestResults found = ResultsOf(report, requests);
+  CompareResults(comparer, expected.results, found);
+  const std::int64_t pending = CountState(expected.results, RequestState::kPending);
+  const auto state = [&](RequestState s) { return CountState(expected.results, s); };
+  comparer.Equal("arrived", requests.size() - pending, report.arrived);
+  comparer.Equal("completed", state(RequestState::kCompleted), report.completed);
+  comparer.Equal("queued", state(RequestState::kQueued), report.queued);
+  comparer.Equal("running", state(RequestState::kRunning), report.running);
+  comparer.Equal("dropped", expected.dropped, report.dropped);
+  comparer.Column("state", expected.results.state, found.state);
+  comparer.Equal("length_capped", expected.length_capped, report.length_capped);
+  comparer.Equal("preemptions", expected.preemptions, report.preemptions);
+  comparer.Equal("steps", static_cast<std::int64_t>(expected.steps.size()), report.steps);
+  comparer.Equal("simulated_s", static_cast<double>(expected.end) / 1e9, report.simulated_s);
+  std::int64_t gaps = 0;
+  for (const auto& [gap, weight] : expected.itl) gaps += weight;
+  comparer.Equal("itl_ms.n", gaps, report.itl_ms.n);
+  if (!report.finished) comparer.Fail("a run that ended says it is not finished");
+  return comparer.mismatch();
+}
+
+// The smallest part that still differs, found by halving.
+RandomCase Shrink(RandomCase random_case) {
+  const auto differs = [](const RandomCase& part) {
+    return FirstMismatch(part, RunReference(part)).has_value();
+  };
+  for (std::int64_t count = random_case.requests.size() / 2; count >= 1;) {
+    const std::int64_t size = random_case.requests.size();
+    bool smaller = false;
+    for (std::int64_t first = 0; first < size && !smaller; first += count) {
+      // Without the requests [first, first + count).
+      RandomCase part = WithoutRequests(random_case, first, std::min(count, size - first));
+      if (part.requests.size() == 0 || !differs(part)) continue;
+      random_case = std::move(part);
+      smaller = true;
+    }
+    if (!smaller) count /= 2;
+    count = std::min(count, random_case.requests.size() / 2);
+  }
+  return random_case;
+}
+
+}  // namespace
+
+void CasesCoverage::Add(const ReferenceOutput& output) {
+  ++cases;
+  steps += static_cast<std::int64_t>(output.steps.size());
+  preemptions += output.preemptions;
+  dropped += output.dropped;
+  length_capped += output.length_capped;
+  unfinished += CountState(output.results, RequestState::kQueued) +
+                CountState(output.results, RequestState::kRunning);
+  const ReferenceCoverage& more = output.coverage;
+  rules.resumes += more.resumes;
+  rules.self_preemptions += more.self_preemptions;
+  rules.prefill_preemptions += more.prefill_preemptions;
+  rules.refused_by_watermark += more.refused_by_watermark;
+  rules.refused_by_full_prompt += more.refused_by_full_prompt;
+  rules.refused_unchunked += more.refused_unchunked;
+  rules.enqueued_on_step_end += more.enqueued_on_step_end;
+  rules.reordered += more.reordered;
+  rules.skipped += more.skipped;
+}
+
+ReferenceOutput RunReference(const RandomCase& random_case) {
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+  return RunReference(ReferenceInput{.requests = random_case.requests,
+                                     .engine = random_case.engine,
+                                     .pool_blocks = random_case.PoolBlocks(),
+                                     .model_max_len = random_case.model_max_len,
+                                     .latency = *latency,
+                                     .horizon = random_case.horizon});
+}
+
+std::optional<std::string> FirstMismatch(const RandomCase& random_case,
+                                         const ReferenceOutput& reference) {
+  const EngineCase engine_case{random_case.requests, random_case.engine, random_case.model_max_len,
+                               random_case.horizon};
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+  const ReplicaRun replica = RunReplica(engine_case, *latency, reference.end);
+  if (Mismatch mismatch = CompareReplica(reference, replica)) return mismatch;
+
+  const RunOptions variants[] = {{INT64_MAX, true}, {1, false},    {1, true},         {7, false},
+                                 {7, true},         {1000, false}, {INT64_MAX, false}};
+  std::optional<std::uint64_t> fingerprint;
+  for (const RunOptions& options : variants) {
+    const Result<EngineRun> run = RunEngine(engine_case, MakeLatency(random_case.latency), options);
+    if (!run.ok()) {
+      return fmt::format("the engine refuses it: {}: {}", run.issues().front().path,
+                         run.issues().front().message);
+    }
+    const std::string variant = fmt::format("slices of {}, {}: ", options.slice,
+                                            options.observe ? "observed" : "not observed");
+    if (options.observe) {
+      if (Mismatch mismatch = CompareSteps(reference.steps, run.value().steps)) {
+        return variant + *mismatch;
+      }
+    }
+    if (Mismatch mismatch = CompareReport(reference, run.value(), random_case.requests)) {
+      return variant + *mismatch;
+    }
+    if (!fingerprint) fingerprint = run.value().report.fingerprint;
+    if (*fingerprint != run.value().report.fingerprint) return variant + "another fingerprint";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> RunCases(std::uint64_t seed, std::int64_t cases,
+                                    CasesCoverage* coverage) {
+  for (std::int64_t i = 0; i < cases; ++i) {
+    const RandomCase random_case = MakeRandomCase(seed + static_cast<std::uint64_t>(i));
+    const ReferenceOutput reference = RunReference(random_case);
+    if (coverage != nullptr) coverage->Add(reference);
+    if (!FirstMismatch(random_case, reference)) continue;
+    const RandomCase smallest = Shrink(random_case);
+    return Describe(smallest) + FirstMismatch(smallest, RunReference(smallest)).value_or("");
+  }
+  return std::nullopt;
+}
+
+}  // namespace servecast::testing

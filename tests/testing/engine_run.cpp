@@ -1,0 +1,154 @@
+// The tiny model and the roomy GPU below are never asked for anything that reaches a result.
+#include "testing/engine_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "metrics/recorder.h"
+#include "serving/replica.h"
+
+namespace servecast::testing {
+
+Scenario MakeScenario(const EngineCase& engine_case) {
+  Scenario scenario;
+  scenario.name = "test";
+  ModelSpec& model = scenario.model;
+  model.name = "tiny";
+  model.num_hidden_layers = 2;
+  model.hidden_size = 128;
+  model.num_attention_heads = 2;
+  model.num_key_value_heads = 2;
+  model.head_dim = 64;
+  model.intermediate_size = 256;
+  model.vocab_size = 1000;
+  model.max_position_embeddings = engine_case.model_max_len;
+  HardwareSpec& hardware = scenario.hardware;
+  hardware.name = "roomy";
+  hardware.memory_gib = 1000;
+  hardware.memory_bandwidth_gb_s = 1000;
+  hardware.peak_bf16_tflops = 100;
+  hardware.interconnect_gb_s = 100;
+  hardware.compute_efficiency = 0.5;
+  hardware.bandwidth_efficiency = 0.5;
+  scenario.engine = engine_case.engine;
+  scenario.workload.name = "rows";
+  scenario.workload.arrivals.process = ArrivalProcess::kTrace;
+  scenario.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
+  scenario.workload.output_tokens.distribution = LengthDistribution::kTrace;
+  scenario.workload.requests = engine_case.requests.size();
+  if (engine_case.horizon) {
+    scenario.measure.horizon_s = static_cast<double>(*engine_case.horizon) * 1e-9;
+  }
+  return scenario;
+}
+
+Trace MakeTrace(const RequestTable& requests) {
+  Trace trace;
+  trace.name = "rows.csv";
+  trace.format = "servecast_csv";
+  trace.hash = 1;
+  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+    trace.rows.push_back(
+        {requests.arrival[i], requests.prompt_tokens[i], requests.output_tokens[i]});
+  }
+  return trace;
+}
+
+Result<EngineRun> RunEngine(const EngineCase& engine_case, std::unique_ptr<LatencyModel> latency,
+                            const RunOptions& options) {
+  StepCollector collector;
+  SimulationHooks hooks;
+  hooks.latency = std::move(latency);
+  if (options.observe) hooks.observer = &collector;
+  Result<Simulation> simulation = Simulation::Create(
+      MakeScenario(engine_case), MakeTrace(engine_case.requests), std::move(hooks));
+  if (!simulation.ok()) return Issues(simulation.issues());
+  while (!simulation.value().Advance(options.slice)) {
+  }
+  EngineRun run;
+  run.report = simulation.value().Snapshot();
+  run.steps = std::move(collector.steps);
+  return run;
+}
+
+RequestResults ResultsOf(const Report& report, const RequestTable& requests) {
+  RequestResults results;
+  results.Resize(requests.size());
+  const auto size = static_cast<std::size_t>(requests.size());
+  const auto times = [&](std::string_view name, std::vector<TimeNs>& out) {
+    const std::vector<double>& column = report.ColumnOf(name);
+    for (std::size_t i = 0; i < size && i < column.size(); ++i) {
+      if (std::isnan(column[i])) continue;
+      out[i] = requests.arrival[i] + static_cast<TimeNs>(std::nearbyint(column[i] * 1e6));
+    }
+  };
+  const auto counts = [&](std::string_view name, std::vector<std::int32_t>& out) {
+    const std::vector<double>& column = report.ColumnOf(name);
+    for (std::size_t i = 0; i < size && i < column.size(); ++i) {
+      out[i] = static_cast<std::int32_t>(column[i]);
+    }
+  };
+  times("scheduling_delay_ms", results.first_scheduled);
+  times("ttft_ms", results.first_token);
+  times("e2e_ms", results.completion);
+  counts("output_tokens", results.generated);
+  counts("preemptions", results.preemptions);
+  const std::vector<double>& state = report.ColumnOf("state");
+  for (std::size_t i = 0; i < size && i < state.size(); ++i) {
+    results.state[i] = static_cast<RequestState>(static_cast<int>(state[i]));
+  }
+  return results;
+}
+
+ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency, TimeNs end) {
+  const RequestTable& requests = engine_case.requests;
+  const std::int64_t pool_blocks = *engine_case.engine.num_gpu_blocks_override;
+  const std::int64_t max_model_len =
+      EffectiveMaxModelLen(engine_case.engine, engine_case.model_max_len, pool_blocks - 1);
+  ReplicaRun run;
+  run.results.Resize(requests.size());
+  std::vector<RequestId> order;
+  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+    if (requests.prompt_tokens[i] >= max_model_len) continue;
+    run.results.enqueue[i] = requests.arrival[i] + latency.EnqueueDelay(requests.prompt_tokens[i]);
+    order.push_back(static_cast<RequestId>(i));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](RequestId a, RequestId b) {
+    return run.results.enqueue[static_cast<std::size_t>(a)] <
+           run.results.enqueue[static_cast<std::size_t>(b)];
+  });
+
+  Recorder recorder(0);
+  StepCollector collector;
+  Replica replica({engine_case.engine, pool_blocks, max_model_len, requests, order, latency,
+                   run.results, recorder, engine_case.horizon.value_or(kNever), &collector});
+  while (!replica.Advance(INT64_MAX)) {
+  }
+  replica.WriteProgress(run.results.generated);
+
+  run.steps = std::move(collector.steps);
+  run.preemptions = recorder.preemptions();
+  run.length_capped = replica.length_capped();
+  for (const WeightedSample& sample : recorder.itl().Sorted()) {
+    run.itl[sample.value] += sample.weight;
+  }
+  run.peak_kv_blocks = recorder.peak_kv_blocks();
+  TimeNs width = 0;
+  for (const SeriesBin& bin : recorder.BinsUpTo(end, &width)) {
+    run.running_ns += bin.running;
+    run.waiting_ns += bin.waiting;
+    run.kv_block_ns += bin.kv_blocks;
+    run.batch_token_ns += bin.batch_tokens;
+  }
+  run.busy_ns = recorder.busy_ns();
+  run.now = replica.now();
+  run.kv_blocks_used = replica.kv_blocks_used();
+  run.running = replica.running();
+  run.output_tokens = recorder.output_tokens();
+  run.step_count = recorder.steps();
+  return run;
+}
+
+}  // namespace servecast::testing

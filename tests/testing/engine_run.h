@@ -1,0 +1,73 @@
+// The engine, run by tests in two ways: as everybody runs it (Simulation), and one level deeper
+// (Replica), where what a report shows as doubles can be read as the integers that it is made of.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/base.h"
+#include "servecast/result.h"
+#include "servecast/scenario.h"
+#include "servecast/simulation.h"
+#include "servecast/trace.h"
+#include "serving/hooks.h"
+#include "serving/policy.h"
+#include "workload/request_table.h"
+
+namespace servecast::testing {
+
+// What distinguishes one run of a test from another; the model and the GPU never matter, as the
+// KV pool is given and so is the step time.
+struct EngineCase {
+  const RequestTable& requests;
+  EngineSpec engine;  // num_gpu_blocks_override is set
+  std::int64_t model_max_len = 0;
+  std::optional<TimeNs> horizon;
+};
+
+Scenario MakeScenario(const EngineCase& engine_case);
+Trace MakeTrace(const RequestTable& requests);
+
+class StepCollector : public StepObserver {
+ public:
+  void OnStep(const StepRecord& step) override { steps.push_back(step); }
+  std::vector<StepRecord> steps;
+};
+
+struct EngineRun {
+  std::vector<StepRecord> steps;  // empty without an observer
+  Report report;
+};
+
+struct RunOptions {
+  std::int64_t slice = INT64_MAX;  // steps per call of Advance
+  bool observe = true;
+};
+
+Result<EngineRun> RunEngine(const EngineCase& engine_case, std::unique_ptr<LatencyModel> latency,
+                            const RunOptions& options);
+
+// The per-request columns of a report, back in nanoseconds. `enqueue` is not among them.
+RequestResults ResultsOf(const Report& report, const RequestTable& requests);
+
+// A finished run of one replica; the names are ReferenceOutput's.
+struct ReplicaRun {
+  RequestResults results;  // times and counts; states of arrivals are the simulation's business
+  std::vector<StepRecord> steps;
+  std::int64_t preemptions = 0, length_capped = 0;
+  std::map<TimeNs, std::int64_t> itl;
+  std::int64_t peak_kv_blocks = 0;
+  __int128 running_ns = 0, waiting_ns = 0, kv_block_ns = 0, batch_token_ns = 0;
+  TimeNs busy_ns = 0;
+  TimeNs now = 0;
+  std::int64_t kv_blocks_used = 0, running = 0;
+  std::int64_t output_tokens = 0, step_count = 0;
+};
+
+// `end`: until when the integrals go.
+ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency, TimeNs end);
+
+}  // namespace servecast::testing

@@ -1,0 +1,54 @@
+// Small random scenarios, made to be nasty: scarce KV, tight budgets, thresholds, bursts, arrivals
+// on step ends, horizons, caps and drops. A case is a function of its seed, on every platform.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/base.h"
+#include "servecast/scenario.h"
+#include "serving/policy.h"
+#include "workload/request_table.h"
+
+namespace servecast::testing {
+
+// A step time that looks at every part of the shape, so that a wrong shape shows as a wrong time.
+// All in nanoseconds.
+struct RandomLatencySpec {
+  TimeNs base = 1000;
+  TimeNs per_decode = 0;
+  TimeNs per_decode_context = 0;
+  TimeNs per_chunk_token = 0;    // times 1 for the first chunk, 2 for the second, ...
+  TimeNs per_chunk_context = 0;  // likewise
+  TimeNs per_chunk_prompt = 0;   // likewise
+  TimeNs per_chunk_sample = 0;   // likewise
+  TimeNs enqueue_base = 0;
+  TimeNs enqueue_per_token = 0;
+  TimeNs enqueue_scramble = 0;  // up to this much more, by a hash of the prompt length
+  TimeNs output_token_delay = 0;
+};
+
+struct RandomCase {
+  std::uint64_t seed = 0;
+  RequestTable requests;
+  EngineSpec engine;  // num_gpu_blocks_override is set
+  std::int64_t model_max_len = 0;
+  RandomLatencySpec latency;
+  std::optional<TimeNs> horizon;
+
+  std::int64_t PoolBlocks() const { return *engine.num_gpu_blocks_override; }
+};
+
+RandomCase MakeRandomCase(std::uint64_t seed);
+
+std::unique_ptr<LatencyModel> MakeLatency(const RandomLatencySpec& spec);
+
+// The case without the requests [first, first + count).
+RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count);
+
+// Everything that it takes to see the case without its seed; requests too when there are few.
+std::string Describe(const RandomCase& random_case);
+
+}  // namespace servecast::testing
