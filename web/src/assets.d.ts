@@ -1,0 +1,4 @@
+declare module 'servecast.wasm?url' {
+  export const url: string;
+  export default url;
+}

@@ -1,0 +1,203 @@
+// Quantities over simulated time: panes one above the other on one time axis, with one cursor for
+// all of them (and for every other series chart on the page).
+import { html, type TemplateResult } from 'lit';
+import uPlot from 'uplot';
+import { formatNumber, formatPercent, formatTime } from '../lib/format';
+import { ChartElement, type TableView } from './chart-element';
+import { hatch, type Palette } from './palette';
+
+export interface PaneSeries {
+  readonly column: string;
+  readonly label: string;
+  readonly meaning: string;
+  readonly dash?: readonly number[];
+  readonly fill?: 'hatched' | 'solid';
+}
+
+export interface Pane {
+  readonly unit: string;
+  readonly series: readonly PaneSeries[];
+  /** Fractions are shown as per cent on an axis of 0 to 100 %. */
+  readonly share?: boolean;
+}
+
+const timeColumn = 'series_time_s';
+const axisHeight = 48;
+
+export class SeriesChart extends ChartElement {
+  static override properties = { ...ChartElement.properties, panes: { attribute: false }, subject: { attribute: false } };
+  declare panes: readonly Pane[];
+  declare subject: string;
+
+  constructor() {
+    super();
+    this.panes = [];
+    this.subject = '';
+  }
+
+  protected get heading(): string {
+    return this.subject;
+  }
+
+  get #series(): readonly PaneSeries[] {
+    return this.panes.flatMap((pane) => pane.series);
+  }
+
+  #column(name: string): Float64Array {
+    return this.columns?.[name] ?? new Float64Array(0);
+  }
+
+  protected csvColumns(): readonly string[] {
+    return [timeColumn, ...this.#series.map((series) => series.column)];
+  }
+
+  protected emptyReason(): string | null {
+    if (!this.columns) return this.waitingFor;
+    return this.#column(timeColumn).length > 0 ? null : 'Empty: no time has been simulated.';
+  }
+
+  protected summary(): string {
+    return this.panes
+      .flatMap((pane) => pane.series.map((series) => ({ pane, series })))
+      .map(({ pane, series }) => {
+        const { mean, high } = spread(this.#column(series.column));
+        const show = (value: number) => (pane.share ? formatPercent(value) : `${formatNumber(value)} ${pane.unit}`);
+        return `${series.label}: mean ${show(mean)}, at most ${show(high)}.`;
+      })
+      .join(' ');
+  }
+
+  protected tableView(): TableView {
+    const times = this.#column(timeColumn);
+    const stride = Math.max(1, Math.ceil(times.length / 60));
+    const rows: string[][] = [];
+    for (let row = 0; row < times.length; row += stride) {
+      const cells = this.panes.flatMap((pane) => pane.series.map((series) => shown(pane, this.#column(series.column)[row])));
+      rows.push([formatTime((times[row] ?? 0) * 1000), ...cells]);
+    }
+    const caption = stride === 1 ? `${this.heading} over time` : `${this.heading} over time, one row in ${stride}; the CSV has all`;
+    const units = this.panes.flatMap((pane) => pane.series.map((series) => `${series.label} (${pane.unit})`));
+    return { caption, head: ['Simulated time', ...units], rows };
+  }
+
+  protected structure(): string {
+    return JSON.stringify(this.panes);
+  }
+
+  protected cursorStep(plot: uPlot): number {
+    return Math.max(1, plot.over.clientWidth / Math.max(1, this.#column(timeColumn).length));
+  }
+
+  protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
+    const last = this.panes.length - 1;
+    const height = Math.max(88, Math.round(224 / this.panes.length));
+    return this.panes.map((pane, index) => {
+      const heading = document.createElement('p');
+      heading.className = 'pane-key';
+      for (const series of pane.series) {
+        const key = document.createElement('span');
+        key.className = 'key';
+        const swatch = document.createElement('i');
+        swatch.className = `swatch ${series.meaning}`;
+        key.append(swatch, series.label);
+        heading.append(key);
+      }
+      host.append(heading);
+      const options = this.#options(pane, palette, width, height + (index === last ? axisHeight : 8), index === last);
+      return new uPlot(options, this.#data(pane), host);
+    });
+  }
+
+  #options(pane: Pane, palette: Palette, width: number, height: number, withTime: boolean): uPlot.Options {
+    const axis = { stroke: palette.muted, font: palette.font, labelFont: palette.font, labelSize: 20, grid: { stroke: palette.grid, width: 1 }, ticks: { stroke: palette.grid, width: 1, size: 4 } };
+    const times = this.#column(timeColumn);
+    const unit = timeUnit(times.at(-1) ?? 0);
+    return {
+      width,
+      height,
+      legend: { show: false },
+      padding: [8, 16, withTime ? 0 : 4, 0],
+      cursor: { y: false, points: { show: false }, drag: { x: true, y: false }, sync: { key: 'simulated-time' } },
+      scales: {
+        x: { time: false },
+        y: pane.share ? { range: [0, 1] } : { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] },
+      },
+      axes: [
+        withTime
+          ? { ...axis, label: `Simulated time (${unit.name})`, values: (_plot, splits) => splits.map((value) => formatTick(value / unit.seconds)), size: 28 }
+          : { ...axis, size: 0, values: () => [], ticks: { show: false } },
+        {
+          ...axis,
+          label: pane.unit,
+          space: 28,
+          size: 56,
+          ...(pane.share ? { splits: () => [0, 0.5, 1] } : {}),
+          values: (_plot, splits) => splits.map((value) => (pane.share ? `${value * 100}` : formatTick(value))),
+        },
+      ],
+      series: [
+        {},
+        ...pane.series.map((series): uPlot.Series => {
+          const colour = palette.of(series.meaning);
+          const stepped = uPlot.paths.stepped?.({ align: 1 });
+          return {
+            stroke: colour,
+            width: 1.5,
+            points: { show: false },
+            ...(stepped ? { paths: stepped } : {}),
+            ...(series.dash ? { dash: [...series.dash] } : {}),
+            ...(series.fill ? { fill: (plot: uPlot) => (series.fill === 'hatched' ? hatch(plot.ctx, colour) : `${colour}55`) } : {}),
+          };
+        }),
+      ],
+      hooks: { setCursor: [(plot) => this.showReadout(plot)] },
+    };
+  }
+
+  #data(pane: Pane): uPlot.AlignedData {
+    return [this.#column(timeColumn), ...pane.series.map((series) => this.#column(series.column))] as unknown as uPlot.AlignedData;
+  }
+
+  protected updatePlots(): void {
+    this.plots.forEach((plot, index) => {
+      const pane = this.panes[index];
+      if (pane) plot.setData(this.#data(pane));
+    });
+  }
+
+  protected readout(plot: uPlot): TemplateResult | string {
+    const row = plot.cursor.idx;
+    if (row === null || row === undefined || (plot.cursor.left ?? -1) < 0) return 'Point at a chart, or use the arrow keys, to read values.';
+    const time = formatTime((this.#column(timeColumn)[row] ?? 0) * 1000);
+    return html`<b>at ${time}</b> ${this.panes.flatMap((pane) =>
+        pane.series.map((series) => html`<span class="key"><i class="swatch ${series.meaning}"></i>${series.label} ${shown(pane, this.#column(series.column)[row])}</span>`),
+      )}`;
+  }
+}
+
+function shown(pane: Pane, value: number | undefined): string {
+  return pane.share ? formatPercent(value) : formatNumber(value);
+}
+
+function spread(values: Float64Array): { mean: number; high: number } {
+  let sum = 0;
+  let high = 0;
+  for (const value of values) {
+    sum += value;
+    if (value > high) high = value;
+  }
+  return { mean: values.length > 0 ? sum / values.length : 0, high };
+}
+
+function timeUnit(seconds: number): { name: string; seconds: number } {
+  if (seconds >= 60_000) return { name: 'h', seconds: 3600 };
+  if (seconds >= 1000) return { name: 'min', seconds: 60 };
+  if (seconds > 0 && seconds < 1) return { name: 'ms', seconds: 0.001 };
+  return { name: 's', seconds: 1 };
+}
+
+function formatTick(value: number): string {
+  return Number(value.toPrecision(6)).toLocaleString('en-US', { maximumFractionDigits: 3 });
+}
+
+customElements.define('sc-series-chart', SeriesChart);

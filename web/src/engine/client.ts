@@ -1,0 +1,167 @@
+// The page's only door to the engine. Compiles the module once, owns the worker, and replaces a
+// worker that died (the compiled module and the trace file are kept, so nothing is fetched again
+// and nothing is asked of the user twice).
+import type { Canonical, Catalog, Issue } from 'servecast';
+import type { FromWorker, Outcome, Question, Refusal, ToWorker } from './protocol';
+
+export interface RunListener {
+  accepted(canonical: Canonical): void;
+  refused(reason: Refusal, issues: readonly Issue[]): void;
+  progress(progress: number, partial: Outcome | null): void;
+  finished(outcome: Outcome, progress: number, cancelled: boolean): void;
+  /** The engine died on this scenario; the next run has a fresh one. */
+  broken(message: string): void;
+}
+
+export interface Engine {
+  readonly ready: Promise<Catalog>;
+  run(scenario: string, withTrace: boolean, listener: RunListener): void;
+  cancel(): void;
+  ask(question: Question, text: string): Promise<Canonical>;
+  loadTrace(file: Blob, name: string): Promise<{ readonly bytes: number }>;
+  forgetTrace(): void;
+}
+
+type Answer = { resolve(canonical: Canonical): void; reject(error: Error): void };
+type TraceAnswer = { readonly id: number; resolve(read: { bytes: number }): void; reject(error: Error): void };
+
+export class EngineClient implements Engine {
+  readonly ready: Promise<Catalog>;
+  #resolveReady!: (catalog: Catalog) => void;
+  #rejectReady!: (error: Error) => void;
+  readonly #compiled: Promise<WebAssembly.Module>;
+  readonly #createWorker: () => Worker;
+  #worker: Worker;
+  #ids = 0;
+  #run: { readonly id: number; readonly listener: RunListener } | null = null;
+  readonly #answers = new Map<number, Answer>();
+  #trace: TraceAnswer | null = null;
+  #traceFile: { readonly file: Blob; readonly name: string } | null = null;
+
+  constructor(compiled: Promise<WebAssembly.Module>, createWorker: () => Worker) {
+    this.#compiled = compiled;
+    this.#createWorker = createWorker;
+    this.ready = new Promise((resolve, reject) => {
+      this.#resolveReady = resolve;
+      this.#rejectReady = reject;
+    });
+    this.#worker = this.#start();
+  }
+
+  run(scenario: string, withTrace: boolean, listener: RunListener): void {
+    const id = ++this.#ids;
+    this.#run = { id, listener };
+    this.#send({ kind: 'run', id, scenario, with_trace: withTrace });
+  }
+
+  cancel(): void {
+    if (this.#run) this.#send({ kind: 'cancel', id: this.#run.id });
+  }
+
+  ask(question: Question, text: string): Promise<Canonical> {
+    const id = ++this.#ids;
+    return new Promise((resolve, reject) => {
+      this.#answers.set(id, { resolve, reject });
+      this.#send({ kind: 'ask', id, question, text });
+    });
+  }
+
+  loadTrace(file: Blob, name: string): Promise<{ readonly bytes: number }> {
+    const id = ++this.#ids;
+    return new Promise((resolve, reject) => {
+      this.#trace = { id, resolve, reject };
+      this.#traceFile = { file, name };
+      this.#send({ kind: 'load_trace', id, file, name });
+    });
+  }
+
+  forgetTrace(): void {
+    this.#traceFile = null;
+    this.#send({ kind: 'forget_trace' });
+  }
+
+  #send(message: ToWorker): void {
+    this.#worker.postMessage(message);
+  }
+
+  #start(): Worker {
+    const worker = this.#createWorker();
+    worker.onmessage = (event: MessageEvent<FromWorker>) => this.#receive(event.data);
+    worker.onerror = (event) => this.#replace(event.message || 'the worker could not start');
+    void this.#compiled.then(
+      (module) => worker.postMessage({ kind: 'init', module } satisfies ToWorker),
+      (error: unknown) => this.#rejectReady(error instanceof Error ? error : new Error(String(error))),
+    );
+    return worker;
+  }
+
+  #replace(message: string): void {
+    this.#worker.terminate();
+    const run = this.#run;
+    const answers = [...this.#answers.values()];
+    this.#run = null;
+    this.#answers.clear();
+    this.#rejectReady(new Error(message));
+    this.#worker = this.#start();
+    if (this.#traceFile) this.#send({ kind: 'load_trace', id: ++this.#ids, ...this.#traceFile });
+    for (const answer of answers) answer.reject(new Error(message));
+    run?.listener.broken(message);
+  }
+
+  #receive(message: FromWorker): void {
+    switch (message.kind) {
+      case 'ready':
+        this.#resolveReady(message.catalog);
+        return;
+      case 'answer':
+        this.#answers.get(message.id)?.resolve(message.canonical);
+        this.#answers.delete(message.id);
+        return;
+      case 'trace_read':
+        if (this.#trace?.id === message.id) this.#trace.resolve({ bytes: message.bytes });
+        return;
+      case 'trace_unreadable':
+        if (this.#trace?.id === message.id) {
+          this.#traceFile = null;
+          this.#trace.reject(new Error(message.message));
+        }
+        return;
+      case 'broken':
+        this.#replace(message.message);
+        return;
+      default:
+        this.#receiveRun(message);
+    }
+  }
+
+  #receiveRun(message: Extract<FromWorker, { kind: 'accepted' | 'refused' | 'progress' | 'finished' }>): void {
+    const run = this.#run;
+    if (run?.id !== message.id) return;
+    switch (message.kind) {
+      case 'accepted':
+        run.listener.accepted(message.canonical);
+        return;
+      case 'progress':
+        run.listener.progress(message.progress, message.partial);
+        return;
+      case 'refused':
+        this.#run = null;
+        run.listener.refused(message.reason, message.issues);
+        return;
+      case 'finished':
+        this.#run = null;
+        run.listener.finished(message.outcome, message.progress, message.cancelled);
+        return;
+    }
+  }
+}
+
+/** Streams and compiles while it downloads; servers without the wasm MIME type still work. */
+export async function compileModule(url: string): Promise<WebAssembly.Module> {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`the engine could not be loaded (${response.status})`);
+  if (response.headers.get('content-type')?.startsWith('application/wasm')) {
+    return WebAssembly.compileStreaming(response);
+  }
+  return WebAssembly.compile(await response.arrayBuffer());
+}

@@ -1,0 +1,37 @@
+// What the page and the worker say to each other: two closed unions and nothing else. Text that
+// crosses to the engine stays text here; reports arrive parsed, columns as transferred arrays.
+import type { Canonical, Catalog, Issue, Report } from 'servecast';
+
+export type Columns = Readonly<Record<string, Float64Array>>;
+
+export type ToWorker =
+  | { readonly kind: 'init'; readonly module: WebAssembly.Module }
+  | { readonly kind: 'ask'; readonly id: number; readonly question: Question; readonly text: string }
+  | { readonly kind: 'run'; readonly id: number; readonly scenario: string; readonly with_trace: boolean }
+  | { readonly kind: 'cancel'; readonly id: number }
+  | { readonly kind: 'load_trace'; readonly id: number; readonly file: Blob; readonly name: string }
+  | { readonly kind: 'forget_trace' };
+
+/** Both answer a Canonical: `canonical` takes a document, `parse` the readable link grammar. */
+export type Question = 'canonical' | 'parse';
+
+/** Why a run did not start: a bad document, a bad trace, or a scenario that cannot run as it is. */
+export type Refusal = 'scenario' | 'trace' | 'engine';
+
+export type FromWorker =
+  | { readonly kind: 'ready'; readonly catalog: Catalog }
+  | { readonly kind: 'answer'; readonly id: number; readonly canonical: Canonical }
+  | { readonly kind: 'accepted'; readonly id: number; readonly canonical: Canonical }
+  | { readonly kind: 'refused'; readonly id: number; readonly reason: Refusal; readonly issues: readonly Issue[] }
+  | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly partial: Outcome | null }
+  | { readonly kind: 'finished'; readonly id: number; readonly cancelled: boolean; readonly progress: number; readonly outcome: Outcome }
+  | { readonly kind: 'trace_read'; readonly id: number; readonly name: string; readonly bytes: number }
+  | { readonly kind: 'trace_unreadable'; readonly id: number; readonly message: string }
+  | { readonly kind: 'broken'; readonly id: number | null; readonly message: string };
+
+export interface Outcome {
+  readonly report: Report;
+  readonly columns: Columns;
+  /** Time spent inside the engine, ms of wall clock. */
+  readonly engine_ms: number;
+}

@@ -1,0 +1,226 @@
+// The engine's thread. Holds one module, at most one simulation and at most one trace; advances in
+// slices of about 12 ms and gives the thread back between them, so that a cancel or a newer run is
+// seen within a slice. Decompresses traces here, so that a large file never blocks the page.
+import createServecast from 'servecast';
+import type { Canonical, Catalog, Issue, Report, ServecastModule, Simulation } from 'servecast';
+import type { Columns, FromWorker, Outcome, ToWorker } from './protocol';
+
+interface WorkerScope {
+  onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
+  postMessage(message: FromWorker, transfer?: Transferable[]): void;
+}
+const scope = self as unknown as WorkerScope;
+
+const sliceMs = 12;
+const progressMs = 100;
+/** A partial report costs time that the run wants: at most a fifth of it. */
+const reportShare = 5;
+const traceLimitBytes = 2 ** 30;
+
+let engineLoaded: (module: ServecastModule) => void = () => undefined;
+const engine = new Promise<ServecastModule>((resolve) => {
+  engineLoaded = resolve;
+});
+/** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
+let reading: Promise<void> = Promise.resolve();
+let columnNames: readonly string[] = [];
+let trace: { readonly bytes: Uint8Array; readonly name: string } | null = null;
+let currentRun = 0;
+let cancelledRun = 0;
+let currentTrace = 0;
+
+// A task of its own per slice without the 4 ms clamp of timers.
+const channel = new MessageChannel();
+let wake: (() => void) | null = null;
+channel.port1.onmessage = () => wake?.();
+function nextTask(): Promise<void> {
+  return new Promise((resolve) => {
+    wake = resolve;
+    channel.port2.postMessage(null);
+  });
+}
+
+function parseIssues(text: string): readonly Issue[] {
+  return text === '' ? [] : (JSON.parse(text) as readonly Issue[]);
+}
+
+function copyColumns(simulation: Simulation): Columns {
+  const columns: Record<string, Float64Array> = {};
+  // slice(): the view is on the heap and dies with the next call.
+  for (const name of columnNames) columns[name] = simulation.column(name).slice();
+  return columns;
+}
+
+function outcomeOf(simulation: Simulation, engineMs: number): Outcome {
+  const report = JSON.parse(simulation.summary()) as Report;
+  return { report, columns: copyColumns(simulation), engine_ms: engineMs };
+}
+
+function buffersOf(outcome: Outcome): Transferable[] {
+  return Object.values(outcome.columns).map((column) => column.buffer as ArrayBuffer);
+}
+
+async function run(module: ServecastModule, id: number, scenario: string, withTrace: boolean): Promise<void> {
+  const canonical = JSON.parse(module.canonical(scenario)) as Canonical;
+  if (canonical.issues.length > 0) {
+    scope.postMessage({ kind: 'refused', id, reason: 'scenario', issues: canonical.issues });
+    return;
+  }
+  scope.postMessage({ kind: 'accepted', id, canonical });
+  let engineMs = 0;
+  const clock = performance.now();
+  const simulation = new module.Simulation(scenario);
+  try {
+    const traceIssues = withTrace && trace ? parseIssues(simulation.setTrace(trace.bytes, trace.name)) : [];
+    const engineIssues = traceIssues.length > 0 ? [] : parseIssues(simulation.error());
+    if (traceIssues.length + engineIssues.length > 0) {
+      const reason = traceIssues.length > 0 ? 'trace' : 'engine';
+      scope.postMessage({ kind: 'refused', id, reason, issues: [...traceIssues, ...engineIssues] });
+      return;
+    }
+    engineMs += performance.now() - clock;
+    let steps = 2000;
+    let lastProgress = performance.now();
+    let nextReport = lastProgress + progressMs;
+    for (;;) {
+      const begin = performance.now();
+      const finished = simulation.advance(steps);
+      const now = performance.now();
+      engineMs += now - begin;
+      if (finished) break;
+      steps = nextBudget(steps, now - begin);
+      if (now - lastProgress >= progressMs) {
+        lastProgress = now;
+        let partial: Outcome | null = null;
+        if (now >= nextReport) {
+          partial = outcomeOf(simulation, engineMs);
+          nextReport = now + Math.max(progressMs, reportShare * (performance.now() - now));
+        }
+        const message: FromWorker = { kind: 'progress', id, progress: simulation.progress(), partial };
+        scope.postMessage(message, partial ? buffersOf(partial) : []);
+      }
+      await nextTask();
+      if (currentRun !== id) return;
+      if (cancelledRun === id) {
+        const outcome = outcomeOf(simulation, engineMs);
+        const progress = simulation.progress();
+        scope.postMessage({ kind: 'finished', id, cancelled: true, progress, outcome }, buffersOf(outcome));
+        return;
+      }
+    }
+    const late = parseIssues(simulation.error());
+    if (late.length > 0) {
+      scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: late });
+      return;
+    }
+    const outcome = outcomeOf(simulation, engineMs);
+    scope.postMessage({ kind: 'finished', id, cancelled: false, progress: 1, outcome }, buffersOf(outcome));
+  } finally {
+    simulation.delete();
+  }
+}
+
+function nextBudget(steps: number, tookMs: number): number {
+  const factor = Math.min(2, Math.max(0.25, sliceMs / Math.max(tookMs, 0.05)));
+  return Math.round(Math.min(5e7, Math.max(50, steps * factor)));
+}
+
+async function readTrace(id: number, file: Blob, name: string): Promise<void> {
+  const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  const gzip = head[0] === 0x1f && head[1] === 0x8b;
+  const source: ReadableStream<BufferSource> = file.stream();
+  const stream = gzip ? source.pipeThrough(new DecompressionStream('gzip')) : source;
+  const reader = (stream as ReadableStream<Uint8Array>).getReader();
+  const parts: Uint8Array[] = [];
+  let total = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (currentTrace !== id) return void reader.cancel();
+      if (done) break;
+      total += value.byteLength;
+      if (total > traceLimitBytes) {
+        void reader.cancel();
+        const message = `${name} is larger than 1 GiB${gzip ? ' when unpacked' : ''}: no more than that is read.`;
+        scope.postMessage({ kind: 'trace_unreadable', id, message });
+        return;
+      }
+      parts.push(value);
+    }
+  } catch {
+    const message = gzip
+      ? `${name} begins like a gzip file but is damaged or cut short.`
+      : `${name} could not be read.`;
+    scope.postMessage({ kind: 'trace_unreadable', id, message });
+    return;
+  }
+  const bytes = new Uint8Array(total);
+  let offset = 0;
+  for (const part of parts) {
+    bytes.set(part, offset);
+    offset += part.byteLength;
+  }
+  trace = { bytes, name };
+  scope.postMessage({ kind: 'trace_read', id, name, bytes: total });
+}
+
+async function start(compiled: WebAssembly.Module): Promise<void> {
+  // instantiateWasm is Emscripten's own hook: the page compiles once, every worker shares that.
+  const options = {
+    instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void) {
+      void WebAssembly.instantiate(compiled, imports).then(done);
+      return {};
+    },
+  };
+  const module = await createServecast(options as Parameters<typeof createServecast>[0]);
+  const catalog = JSON.parse(module.catalog()) as Catalog;
+  columnNames = catalog.columns.filter((column) => column.kind !== 'request').map((column) => column.name);
+  engineLoaded(module);
+  scope.postMessage({ kind: 'ready', catalog });
+}
+
+function broken(id: number | null, error: unknown): void {
+  const message = error instanceof Error ? error.message : String(error);
+  scope.postMessage({ kind: 'broken', id, message });
+}
+
+scope.onmessage = ({ data }) => {
+  switch (data.kind) {
+    case 'init':
+      start(data.module).catch((error: unknown) => broken(null, error));
+      return;
+    case 'ask': {
+      const { id, question, text } = data;
+      engine
+        .then((module) => {
+          const canonical = JSON.parse(module[question](text)) as Canonical;
+          scope.postMessage({ kind: 'answer', id, canonical });
+        })
+        .catch((error: unknown) => broken(id, error));
+      return;
+    }
+    case 'run': {
+      currentRun = data.id;
+      const { id, scenario, with_trace: withTrace } = data;
+      Promise.all([engine, reading])
+        .then(([module]) => (currentRun === id ? run(module, id, scenario, withTrace) : undefined))
+        .catch((error: unknown) => broken(id, error));
+      return;
+    }
+    case 'cancel':
+      cancelledRun = data.id;
+      return;
+    case 'load_trace': {
+      currentTrace = data.id;
+      const { id, name } = data;
+      reading = readTrace(id, data.file, name).catch((error: unknown) => {
+        scope.postMessage({ kind: 'trace_unreadable', id, message: `${name} could not be read: ${String(error)}` });
+      });
+      return;
+    }
+    case 'forget_trace':
+      currentTrace = 0;
+      trace = null;
+      return;
+  }
+};

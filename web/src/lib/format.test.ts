@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { formatBytes, formatCount, formatNumber, formatPercent, formatQuantity, formatTime, readNumber, spokenDuration } from './format';
+
+const plain = (text: string) => text.replaceAll('\u2009', ' ');
+
+describe('numbers', () => {
+  it.each([
+    [0, '0'],
+    [41.234, '41.2'],
+    [551.9, '552'],
+    [1763.4, '1,760'],
+    [0.4249, '0.425'],
+    [999.7, '1,000'],
+    [-12.345, '-12.3'],
+    [1e-9, '1e-9'],
+    [123456789, '123,000,000'],
+  ])('Number_%f_HasThreeDigits', (value, text) => expect(formatNumber(value)).toBe(text));
+
+  it.each([null, undefined, Number.NaN, Infinity])('Number_%s_IsADash', (value) => expect(formatNumber(value)).toBe('–'));
+
+  it.each([
+    [0, '0 ms'],
+    [0.05, '50.0 µs'],
+    [41.2, '41.2 ms'],
+    [999.4, '999 ms'],
+    [999.6, '1.00 s'],
+    [552_000, '552 s'],
+    [1_200_000, '20.0 min'],
+    [86_400_000, '24.0 h'],
+    [null, '–'],
+  ])('Time_%s_SwitchesUnitAtAThousand', (ms, text) => expect(plain(formatTime(ms))).toBe(text));
+
+  it('Count_KeepsEveryDigit', () => expect(formatCount(19366)).toBe('19,366'));
+  it('Quantity_HasThinSpace', () => expect(formatQuantity(1763, 'tokens/s')).toBe('1,760\u2009tokens/s'));
+  it('Percent_OfShare', () => expect(plain(formatPercent(0.2213))).toBe('22.1 %'));
+  it('Bytes_SwitchUnit', () => expect(plain(formatBytes(1_234_567))).toBe('1.23 MB'));
+  it('Spoken_Minutes', () => expect(spokenDuration(1200)).toBe('20.0 simulated minutes'));
+
+  it.each([
+    ['2,000', 2000],
+    [' 14 ', 14],
+    ['1e3', 1000],
+    ['.5', 0.5],
+    ['-3', -3],
+    ['1 000', 1000],
+  ])('Read_%s', (text, value) => expect(readNumber(text)).toBe(value));
+
+  it.each(['', 'abc', 'NaN', 'Infinity', '1,2', '0x10', '1e999', '12 ms', '--1'])('Read_%s_IsNoNumber', (text) =>
+    expect(readNumber(text)).toBeUndefined(),
+  );
+});

@@ -1,0 +1,90 @@
+// How numbers read on the page: three significant digits, thousands separated, a thin space before
+// the unit, times switching unit at 1,000. Never used for what crosses to the engine.
+const thin = '\u2009';
+const missing = '–';
+
+export function formatNumber(value: number | null | undefined, digits = 3): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return missing;
+  if (value === 0) return '0';
+  const rounded = Number(value.toPrecision(digits));
+  const magnitude = Math.floor(Math.log10(Math.abs(rounded)));
+  if (magnitude < -6) return rounded.toExponential();
+  const decimals = Math.max(0, digits - 1 - magnitude);
+  return rounded.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+}
+
+/** Every digit: for counts, where rounding would lie. */
+export function formatCount(value: number | null | undefined): string {
+  return value === null || value === undefined || !Number.isFinite(value) ? missing : value.toLocaleString('en-US', { maximumFractionDigits: 0 });
+}
+
+export function formatQuantity(value: number | null | undefined, unit: string): string {
+  const text = formatNumber(value);
+  return text === missing || unit === '' ? text : `${text}${thin}${unit}`;
+}
+
+export interface Quantity {
+  readonly number: string;
+  readonly unit: string;
+}
+
+const timeUnits: readonly (readonly [string, number])[] = [
+  ['µs', 1000],
+  ['ms', 1000],
+  ['s', 1000],
+  ['min', 60],
+  ['h', Infinity],
+];
+
+/** `ms` is in milliseconds; the unit of the answer is the one that keeps it below 1,000. */
+export function timeQuantity(ms: number | null | undefined): Quantity {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return { number: missing, unit: '' };
+  let value = ms;
+  let index = 1;
+  if (value !== 0 && Math.abs(value) < 0.1) {
+    value *= 1000;
+    index = 0;
+  }
+  // 999.6 would read "1,000": compare what will be shown.
+  while (index < timeUnits.length - 1 && Math.abs(Number(value.toPrecision(3))) >= 1000) {
+    value /= index < 2 ? 1000 : 60;
+    index += 1;
+  }
+  return { number: formatNumber(value), unit: timeUnits[index]?.[0] ?? '' };
+}
+
+export function formatTime(ms: number | null | undefined): string {
+  const { number, unit } = timeQuantity(ms);
+  return unit === '' ? number : `${number}${thin}${unit}`;
+}
+
+/** "20 simulated minutes": words for the footer. */
+export function spokenDuration(seconds: number): string {
+  if (seconds >= 2 * 3600) return `${formatNumber(seconds / 3600)} simulated hours`;
+  if (seconds >= 120) return `${formatNumber(seconds / 60)} simulated minutes`;
+  return `${formatNumber(seconds)} simulated seconds`;
+}
+
+export function formatPercent(share: number | null | undefined): string {
+  if (share === null || share === undefined || !Number.isFinite(share)) return missing;
+  return `${formatNumber(share * 100)}${thin}%`;
+}
+
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB'];
+  let value = bytes;
+  let index = 0;
+  while (value >= 1000 && index < units.length - 1) {
+    value /= 1000;
+    index += 1;
+  }
+  return `${index === 0 ? formatCount(value) : formatNumber(value)}${thin}${units[index] ?? ''}`;
+}
+
+/** What a person types: "2,000", " 14 ", "1e3"; undefined when it is not one number. */
+export function readNumber(text: string): number | undefined {
+  const plain = text.replace(/[\s\u2009\u00a0_]/g, '').replace(/,(?=\d{3}(\D|$))/g, '');
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) return undefined;
+  const value = Number(plain);
+  return Number.isFinite(value) ? value : undefined;
+}

@@ -1,0 +1,44 @@
+// Entry: starts the engine before anything else, then puts the page together.
+import wasmUrl from 'servecast.wasm?url';
+import { EngineClient, compileModule } from './engine/client';
+import { App, type Surroundings } from './state/app';
+import { Store, initialState, type ThemeChoice } from './state/store';
+import './styles/page.css';
+import './views/page';
+import type { PageElement } from './views/page';
+
+const engine = new EngineClient(
+  compileModule(wasmUrl),
+  () => new Worker(new URL('./engine/worker.ts', import.meta.url), { type: 'module' }),
+);
+
+const themeKey = 'servecast-theme';
+
+function savedTheme(): ThemeChoice {
+  try {
+    const saved = localStorage.getItem(themeKey);
+    return saved === 'light' || saved === 'dark' ? saved : 'auto';
+  } catch {
+    return 'auto';
+  }
+}
+
+const surroundings: Surroundings = {
+  readFragment: () => location.hash,
+  writeFragment: (fragment) => history.replaceState(null, '', `#${fragment}`),
+  saveTheme(theme) {
+    try {
+      localStorage.setItem(themeKey, theme);
+    } catch {
+      // Storage may be forbidden: the choice then lasts as long as the page.
+    }
+  },
+};
+
+const app = new App(engine, surroundings, new Store({ ...initialState, theme: savedTheme() }));
+addEventListener('hashchange', () => void app.openLink());
+
+const page = document.createElement('sc-page') as PageElement;
+page.app = app;
+document.querySelector('#page')?.replaceChildren(page);
+void app.start();

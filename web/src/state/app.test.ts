@@ -1,0 +1,173 @@
+import type { Canonical, Catalog, Field, Report } from 'servecast';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Engine, RunListener } from '../engine/client';
+import type { Question } from '../engine/protocol';
+import { decodeLink, encodeLink } from '../share/link';
+import { App } from './app';
+import type { Document } from './document';
+
+function field(path: string, more: Partial<Field> = {}): Field {
+  return { path, type: 'number', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices: [], ...more };
+}
+
+const distribution = '/workload/prompt_tokens/distribution';
+const scenario: Document = {
+  model: { preset: 'small' },
+  workload: { arrivals: { process: 'poisson', rate_per_s: 4 }, prompt_tokens: { distribution: 'lognormal', median: 100, p99: 900 } },
+};
+const catalog: Catalog = {
+  engine_version: 'test',
+  schema: 1,
+  default_scenario: 'first',
+  presets: {
+    models: [{ id: 'small', name: 'Small', description: '', document: {} }, { id: 'large', name: 'Large', description: '', document: {} }],
+    hardware: [],
+    engines: [],
+    workloads: [],
+    scenarios: [{ id: 'first', name: 'First', description: '', document: scenario }],
+  },
+  fields: [
+    field('/model/preset', { type: 'choice', choices: ['small', 'large'] }),
+    field('/workload/arrivals/rate_per_s'),
+    field(distribution, { type: 'choice', choices: ['fixed', 'lognormal'], default: 'fixed' }),
+    field('/workload/prompt_tokens/value', { type: 'integer', required: true, when: { path: distribution, values: ['fixed'] } }),
+    field('/workload/prompt_tokens/median', { when: { path: distribution, values: ['lognormal'] } }),
+    field('/workload/prompt_tokens/p99', { when: { path: distribution, values: ['lognormal'] } }),
+    field('/cluster/pools/-/tensor_parallel', { type: 'integer', default: 1 }),
+  ],
+  columns: [],
+  policies: [],
+  not_modelled: [],
+  notices: [],
+};
+
+class RecordingEngine implements Engine {
+  readonly ready = Promise.resolve(catalog);
+  readonly runs: { readonly document: Document; readonly with_trace: boolean; readonly listener: RunListener }[] = [];
+  cancels = 0;
+  run(text: string, withTrace: boolean, listener: RunListener): void {
+    this.runs.push({ document: JSON.parse(text) as Document, with_trace: withTrace, listener });
+  }
+  cancel(): void {
+    this.cancels += 1;
+  }
+  ask(_question: Question, text: string): Promise<Canonical> {
+    const bad = text.includes('bad');
+    return Promise.resolve({ text: bad ? '' : text, id: 'id', issues: bad ? [{ path: '/x', message: 'bad' }] : [] });
+  }
+  loadTrace(): Promise<{ bytes: number }> {
+    return Promise.resolve({ bytes: 10 });
+  }
+  forgetTrace(): void {}
+
+  get last() {
+    return this.runs.at(-1)!;
+  }
+  finish(engineMs = 1): void {
+    const document = this.last.document;
+    this.last.listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
+    const report = { scenario: document, fingerprint: 'f' } as unknown as Report;
+    this.last.listener.finished({ report, columns: {}, engine_ms: engineMs }, 1, false);
+  }
+}
+
+describe('the app', () => {
+  let engine: RecordingEngine;
+  let fragment: string;
+  let app: App;
+  const state = () => app.store.state;
+
+  beforeEach(async () => {
+    vi.useFakeTimers();
+    engine = new RecordingEngine();
+    fragment = '';
+    app = new App(engine, { readFragment: () => fragment, writeFragment: (text) => (fragment = text), saveTheme: () => undefined });
+    await app.start();
+  });
+  afterEach(() => vi.useRealTimers());
+
+  it('Start_WithoutLink_RunsTheDefaultScenario_AndWritesItsLink', () => {
+    expect(engine.last.document).toEqual(scenario);
+    engine.finish();
+    vi.advanceTimersByTime(300);
+    expect(decodeLink(fragment)).toMatchObject({ kind: 'packed', text: JSON.stringify(scenario) });
+  });
+  it('Edit_Typing_WaitsForAPause', () => {
+    engine.finish();
+    app.setValue('/workload/arrivals/rate_per_s', 5);
+    app.setValue('/workload/arrivals/rate_per_s', 55);
+    expect(engine.runs).toHaveLength(1);
+    vi.advanceTimersByTime(200);
+    expect(engine.runs).toHaveLength(2);
+    expect(engine.last.document).toMatchObject({ workload: { arrivals: { rate_per_s: 55 } } });
+  });
+  it('Edit_DraggingQuickRuns_RunsAtOnce_AndAgainAfterTheOneUnderWay', () => {
+    engine.finish();
+    app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
+    app.setValue('/workload/arrivals/rate_per_s', 6, 'dragging');
+    expect(engine.runs).toHaveLength(2);
+    engine.finish();
+    expect(engine.runs).toHaveLength(3);
+    expect(engine.last.document).toMatchObject({ workload: { arrivals: { rate_per_s: 6 } } });
+  });
+  it('Draft_StopsTheRun_UntilAValueComes', () => {
+    engine.finish();
+    app.setDraft('/workload/arrivals/rate_per_s', 'abc');
+    app.runOrCancel();
+    expect(engine.runs).toHaveLength(1);
+    app.setValue('/workload/arrivals/rate_per_s', 7);
+    vi.advanceTimersByTime(200);
+    expect(engine.runs).toHaveLength(2);
+  });
+  it('Choice_NewDistribution_ForgetsOldFields_AndFillsRequiredOnes', () => {
+    engine.finish();
+    app.setValue(distribution, 'fixed');
+    expect(state().document).toMatchObject({ workload: { prompt_tokens: { distribution: 'fixed', value: 100 } } });
+    expect(state().document).not.toHaveProperty('workload.prompt_tokens.median');
+  });
+  it('Reset_ReturnsToTheOpenedScenario', () => {
+    engine.finish();
+    app.setValue('/model/preset', 'large');
+    expect(state().preset_id).toBeNull();
+    app.resetValue('/model/preset');
+    expect(state().document).toEqual(scenario);
+    expect(state().preset_id).toBe('first');
+  });
+  it('Trace_RunsWithIt_AndRemovingRestoresTheWorkload', async () => {
+    engine.finish();
+    await app.loadTrace(new File(['x'], 'day.csv'));
+    expect(engine.last.with_trace).toBe(true);
+    engine.finish();
+    vi.advanceTimersByTime(300);
+    expect(decodeLink(fragment)).toMatchObject({ trace_name: 'day.csv' });
+    app.removeTrace();
+    expect(state().document).toEqual(scenario);
+    expect(engine.last.with_trace).toBe(false);
+  });
+  it('Link_OfATraceScenario_AsksForTheFile_AndRunsNothing', async () => {
+    const traced = { workload: { arrivals: { process: 'trace' } } };
+    fragment = encodeLink(JSON.stringify(traced), 'day.csv');
+    await app.openLink();
+    expect(state().run).toMatchObject({ kind: 'refused', reason: 'trace_missing' });
+    expect(state().wanted_trace).toBe('day.csv');
+    expect(engine.runs).toHaveLength(1);
+  });
+  it('Link_Bad_SaysSo_ShowsNothing_AndLeavesTheAddressAlone', async () => {
+    engine.finish();
+    fragment = 'p=bad';
+    await app.openLink();
+    expect(state().link_problem?.issues).toHaveLength(1);
+    expect(state().shown).toBeNull();
+    vi.advanceTimersByTime(1000);
+    expect(fragment).toBe('p=bad');
+    app.openDefault();
+    expect(state().link_problem).toBeNull();
+  });
+  it('Engine_Dies_IsReported_AndTheNextRunWorks', () => {
+    engine.last.listener.broken('unreachable');
+    expect(state().run).toEqual({ kind: 'broken', message: 'unreachable' });
+    app.runOrCancel();
+    engine.finish();
+    expect(state().run).toEqual({ kind: 'idle' });
+  });
+});

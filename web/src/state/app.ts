@@ -1,0 +1,351 @@
+// What a person can do on the page, as methods; their effects on the state, the engine and the
+// address bar. Views call these and nothing else.
+//
+// Runs: an edit reruns at once while runs are quick, else after a pause. A run that has just begun
+// may finish (so that dragging a slider shows answers), one that lasts is cancelled.
+import type { Canonical, Issue } from 'servecast';
+import type { Engine, RunListener } from '../engine/client';
+import type { Outcome } from '../engine/protocol';
+import { decodeLink, encodeLink } from '../share/link';
+import { equalJson, getAt, isObject, needsTrace, removeAt, setAt, withTrace, type Document, type Json } from './document';
+import { assign, type FormSource } from './fields';
+import { Store, type ThemeChoice } from './store';
+
+export interface Surroundings {
+  /** The fragment with or without "#". */
+  readFragment(): string;
+  writeFragment(fragment: string): void;
+  saveTheme(theme: ThemeChoice): void;
+}
+
+const typingPauseMs = 150;
+const quickRunMs = 25;
+const slowRunMs = 300;
+const linkPauseMs = 250;
+
+export class App {
+  readonly store: Store;
+  readonly #engine: Engine;
+  readonly #around: Surroundings;
+  #runTimer: ReturnType<typeof setTimeout> | undefined;
+  #linkTimer: ReturnType<typeof setTimeout> | undefined;
+  #slowTimer: ReturnType<typeof setTimeout> | undefined;
+  #running: { readonly since: number } | null = null;
+  #again = false;
+  #lastEngineMs = 0;
+
+  constructor(engine: Engine, around: Surroundings, store = new Store()) {
+    this.#engine = engine;
+    this.#around = around;
+    this.store = store;
+  }
+
+  get source(): FormSource | null {
+    const { catalog, document, shown } = this.store.state;
+    if (!catalog) return null;
+    const resolved = shown ? (shown.outcome.report.scenario as Document) : null;
+    return { catalog, document, resolved };
+  }
+
+  async start(): Promise<void> {
+    try {
+      this.store.update({ catalog: await this.#engine.ready });
+    } catch (error) {
+      this.store.update({ failure: error instanceof Error ? error.message : String(error) });
+      return;
+    }
+    await this.openLink();
+  }
+
+  // --- Opening scenarios -------------------------------------------------------------------------
+
+  openPreset(id: string): void {
+    const preset = this.store.state.catalog?.presets.scenarios.find((entry) => entry.id === id);
+    if (!preset) return;
+    this.#open(preset.document as Document, preset.id, null);
+  }
+
+  openDefault(): void {
+    this.openPreset(this.store.state.catalog?.default_scenario ?? '');
+  }
+
+  /** The scenario in the address bar, or the default one when there is none. */
+  async openLink(): Promise<void> {
+    const fragment = this.#around.readFragment();
+    const link = decodeLink(fragment);
+    switch (link.kind) {
+      case 'none':
+        this.openDefault();
+        return;
+      case 'unreadable':
+        this.#rejectLink(link.reason, []);
+        return;
+      case 'packed':
+        await this.#openLinkText(await this.#ask('canonical', link.text), link.trace_name);
+        return;
+      case 'readable':
+        await this.#openLinkText(await this.#ask('parse', link.text), null);
+        return;
+    }
+  }
+
+  async #ask(question: 'canonical' | 'parse', text: string): Promise<Canonical> {
+    try {
+      return await this.#engine.ask(question, text);
+    } catch (error) {
+      return { text: '', id: '', issues: [{ path: '', message: `The engine stopped on this text: ${String(error)}` }] };
+    }
+  }
+
+  async #openLinkText(canonical: Canonical, traceName: string | null): Promise<void> {
+    const document = readDocument(canonical.text);
+    if (canonical.issues.length > 0 || !document) {
+      this.#rejectLink('The link holds a scenario that cannot be run as it is.', canonical.issues);
+      return;
+    }
+    this.#open(document, null, traceName);
+  }
+
+  #rejectLink(message: string, issues: readonly Issue[]): void {
+    this.#stop();
+    // The form then shows the default scenario, ready to be edited or opened.
+    const { catalog, document } = this.store.state;
+    const fallback = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario)?.document as Document | undefined;
+    if (fallback && Object.keys(document).length === 0) this.store.update({ base: fallback, document: fallback });
+    this.store.update({ link_problem: { message, issues }, shown: null, canonical: null, run: { kind: 'idle' } });
+  }
+
+  #open(document: Document, presetId: string | null, wantedTrace: string | null): void {
+    const keepsTrace = needsTrace(document);
+    if (!keepsTrace && this.store.state.trace.kind !== 'none') this.#engine.forgetTrace();
+    this.store.update({
+      base: document,
+      document,
+      preset_id: presetId,
+      drafts: new Map(),
+      link_problem: null,
+      former_workload: null,
+      wanted_trace: wantedTrace,
+      trace: keepsTrace ? this.store.state.trace : { kind: 'none' },
+    });
+    this.#runNow();
+  }
+
+  /** The text area of the scenario panel. Empty when applied, else why not. */
+  async applyText(text: string): Promise<readonly Issue[]> {
+    const canonical = await this.#ask('canonical', text);
+    const document = readDocument(text);
+    if (canonical.issues.length > 0) return canonical.issues;
+    if (!document) return [{ path: '', message: 'This is not a JSON object.' }];
+    this.#open(document, null, null);
+    return [];
+  }
+
+  // --- Editing -----------------------------------------------------------------------------------
+
+  setValue(pointer: string, value: Json, pace: 'typing' | 'dragging' = 'typing'): void {
+    const source = this.source;
+    if (!source) return;
+    this.#edit(pointer, assign(source, pointer, value), pace);
+  }
+
+  setDraft(pointer: string, text: string): void {
+    const drafts = new Map(this.store.state.drafts).set(pointer, text);
+    this.#stop();
+    this.store.update({ drafts, run: { kind: 'idle' } });
+  }
+
+  /** Back to what the opened scenario said, or to the default where it said nothing. */
+  resetValue(pointer: string): void {
+    const source = this.source;
+    if (!source) return;
+    const base = getAt(this.store.state.base, pointer);
+    const changed = base === undefined ? removeAt(source.document, pointer) : setAt(source.document, pointer, base);
+    this.#edit(pointer, changed, 'dragging');
+  }
+
+  /** An emptied field: the default is in force. */
+  clearValue(pointer: string): void {
+    const source = this.source;
+    if (source) this.#edit(pointer, removeAt(source.document, pointer), 'typing');
+  }
+
+  removeItem(pointer: string): void {
+    const source = this.source;
+    if (source) this.#edit(pointer, removeAt(source.document, pointer), 'dragging');
+  }
+
+  #edit(pointer: string, document: Document, pace: 'typing' | 'dragging'): void {
+    const drafts = new Map(this.store.state.drafts);
+    drafts.delete(pointer);
+    const known = this.store.state.catalog?.presets.scenarios.find((entry) => equalJson(entry.document as Document, document));
+    this.store.update({ document, drafts, preset_id: known?.id ?? null, link_problem: null });
+    this.#schedule(pace);
+  }
+
+  // --- Traces ------------------------------------------------------------------------------------
+
+  async loadTrace(file: File): Promise<void> {
+    const { former_workload: former, document, link_problem: problem } = this.store.state;
+    if (problem) this.openDefault();
+    this.#stop();
+    this.store.update({ trace: { kind: 'reading', name: file.name }, run: { kind: 'idle' } });
+    try {
+      const { bytes } = await this.#engine.loadTrace(file, file.name);
+      const current = problem ? this.store.state.document : document;
+      const workload = getAt(current, '/workload');
+      this.store.update({
+        trace: { kind: 'loaded', name: file.name, bytes },
+        wanted_trace: file.name,
+        former_workload: needsTrace(current) ? former : isObject(workload) ? workload : {},
+        document: withTrace(current),
+      });
+      this.#runNow();
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      this.store.update({ trace: { kind: 'failed', message }, shown: null });
+    }
+  }
+
+  removeTrace(): void {
+    const { former_workload: former, document, base, catalog } = this.store.state;
+    this.#engine.forgetTrace();
+    const fallback = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario)?.document;
+    const own = needsTrace(base) ? (fallback as Document | undefined) : base;
+    const workload = former ?? getAt(own, '/workload');
+    const restored = workload === undefined ? removeAt(document, '/workload') : setAt(document, '/workload', workload);
+    this.store.update({ trace: { kind: 'none' }, wanted_trace: null, former_workload: null });
+    this.#edit('/workload', needsTrace(document) ? restored : document, 'dragging');
+  }
+
+  // --- Runs --------------------------------------------------------------------------------------
+
+  runOrCancel(): void {
+    if (this.store.state.run.kind === 'running') this.#engine.cancel();
+    else this.#runNow();
+  }
+
+  cancel(): void {
+    clearTimeout(this.#runTimer);
+    this.#again = false;
+    this.#engine.cancel();
+  }
+
+  #schedule(pace: 'typing' | 'dragging'): void {
+    clearTimeout(this.#runTimer);
+    const immediate = pace === 'dragging' && this.#lastEngineMs <= quickRunMs;
+    if (immediate && this.#running) {
+      const left = slowRunMs - (performance.now() - this.#running.since);
+      this.#again = true;
+      this.#runTimer = setTimeout(() => this.#runNow(), Math.max(0, left));
+    } else if (immediate) {
+      this.#runNow();
+    } else {
+      this.#runTimer = setTimeout(() => this.#runNow(), typingPauseMs);
+    }
+  }
+
+  #stop(): void {
+    clearTimeout(this.#runTimer);
+    clearTimeout(this.#slowTimer);
+    this.#again = false;
+    if (this.#running) this.#engine.cancel();
+    this.#running = null;
+  }
+
+  #runNow(): void {
+    clearTimeout(this.#runTimer);
+    clearTimeout(this.#slowTimer);
+    this.#again = false;
+    const { document, drafts, trace } = this.store.state;
+    if (drafts.size > 0 || trace.kind === 'reading') return;
+    const traced = needsTrace(document);
+    if (traced && trace.kind !== 'loaded') {
+      this.store.update({ shown: null, run: { kind: 'refused', reason: 'trace_missing', issues: [] } });
+      void this.#ask('canonical', JSON.stringify(document)).then((canonical) => this.#accept(canonical));
+      return;
+    }
+    this.#running = { since: performance.now() };
+    this.store.update({ run: { kind: 'running', progress: 0, slow: false } });
+    this.#slowTimer = setTimeout(() => {
+      const { run } = this.store.state;
+      if (run.kind === 'running') this.store.update({ run: { ...run, slow: true } });
+    }, slowRunMs);
+    this.#engine.run(JSON.stringify(document), traced, this.#listener());
+  }
+
+  #listener(): RunListener {
+    const settle = () => {
+      clearTimeout(this.#slowTimer);
+      this.#running = null;
+    };
+    return {
+      accepted: (canonical) => this.#accept(canonical),
+      refused: (reason, issues) => {
+        settle();
+        this.store.update({ shown: null, run: { kind: 'refused', reason, issues } });
+        if (this.#again) this.#runNow();
+      },
+      progress: (progress, partial) => {
+        const { run, shown } = this.store.state;
+        const slow = run.kind === 'running' && run.slow;
+        const next = partial ? { outcome: partial, completeness: 'partial' as const, progress } : shown;
+        this.store.update({ run: { kind: 'running', progress, slow }, shown: next });
+      },
+      finished: (outcome: Outcome, progress, cancelled) => {
+        settle();
+        this.#lastEngineMs = outcome.engine_ms;
+        const completeness = cancelled ? 'cancelled' : 'final';
+        this.store.update({ run: { kind: 'idle' }, shown: { outcome, completeness, progress } });
+        if (this.#again) this.#runNow();
+      },
+      broken: (message) => {
+        settle();
+        this.store.update({ shown: null, run: { kind: 'broken', message } });
+      },
+    };
+  }
+
+  // --- Links and the rest ------------------------------------------------------------------------
+
+  #accept(canonical: Canonical): void {
+    if (canonical.text === '') return;
+    this.store.update({ canonical: { text: canonical.text, id: canonical.id } });
+    clearTimeout(this.#linkTimer);
+    this.#linkTimer = setTimeout(() => this.#writeLink(), linkPauseMs);
+  }
+
+  #writeLink(): void {
+    const { canonical, document, wanted_trace: traceName, link_problem: problem } = this.store.state;
+    if (!canonical || problem) return;
+    const link = encodeLink(canonical.text, needsTrace(document) ? traceName : null);
+    if (link === this.store.state.link) return;
+    this.store.update({ link });
+    this.#around.writeFragment(link);
+  }
+
+  /** The current link, now: copying must not wait for the debounce. */
+  currentLink(): string {
+    clearTimeout(this.#linkTimer);
+    this.#writeLink();
+    return this.store.state.link;
+  }
+
+  setTheme(theme: ThemeChoice): void {
+    this.#around.saveTheme(theme);
+    this.store.update({ theme });
+  }
+
+  announce(announcement: string): void {
+    this.store.update({ announcement });
+  }
+}
+
+function readDocument(text: string): Document | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

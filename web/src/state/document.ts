@@ -1,0 +1,100 @@
+// Scenario documents as immutable JSON, addressed by JSON pointers (RFC 6901). Knows nothing of
+// what the fields mean: that is the catalogue's.
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type Document = { readonly [key: string]: Json };
+
+export function isObject(value: unknown): value is Document {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isList(value: Json | undefined): value is readonly Json[] {
+  return Array.isArray(value);
+}
+
+export function segmentsOf(pointer: string): string[] {
+  if (pointer === '') return [];
+  return pointer.slice(1).split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+export function pointerOf(segments: readonly string[]): string {
+  return segments.map((part) => `/${part.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+export function parentOf(pointer: string): string {
+  return pointer.slice(0, Math.max(0, pointer.lastIndexOf('/')));
+}
+
+export function lastOf(pointer: string): string {
+  return segmentsOf(pointer).at(-1) ?? '';
+}
+
+function childOf(value: Json | undefined, key: string): Json | undefined {
+  if (isList(value)) return /^\d+$/.test(key) ? value[Number(key)] : undefined;
+  return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+export function getAt(document: Json | undefined, pointer: string): Json | undefined {
+  let value = document;
+  for (const key of segmentsOf(pointer)) value = childOf(value, key);
+  return value;
+}
+
+/** Missing parents become objects, or lists where the next segment is a number. */
+export function setAt(document: Document, pointer: string, value: Json): Document {
+  const changed = write(document, segmentsOf(pointer), value);
+  return isObject(changed) ? changed : document;
+}
+
+function write(node: Json | undefined, segments: readonly string[], value: Json): Json {
+  const [key, ...rest] = segments;
+  if (key === undefined) return value;
+  const list = isList(node) ? [...node] : null;
+  if (list || (!isObject(node) && /^\d+$/.test(key))) {
+    const items = list ?? [];
+    const index = Math.min(Number(key), items.length);
+    items[index] = write(items[index], rest, value);
+    return items;
+  }
+  const object = isObject(node) ? node : {};
+  return { ...object, [key]: write(childOf(object, key), rest, value) };
+}
+
+/** Removes the member and any parent object that becomes empty with it. */
+export function removeAt(document: Document, pointer: string): Document {
+  const key = lastOf(pointer);
+  const parentPointer = parentOf(pointer);
+  const parent = getAt(document, parentPointer);
+  if (isList(parent)) {
+    const items = parent.filter((_, index) => String(index) !== key);
+    return setAt(document, parentPointer, items);
+  }
+  if (!isObject(parent) || !Object.hasOwn(parent, key)) return document;
+  const rest = Object.fromEntries(Object.entries(parent).filter(([name]) => name !== key));
+  if (parentPointer === '') return rest;
+  return Object.keys(rest).length === 0 ? removeAt(document, parentPointer) : setAt(document, parentPointer, rest);
+}
+
+export function equalJson(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === b) return true;
+  if (isList(a) && isList(b)) return a.length === b.length && a.every((item, index) => equalJson(item, b[index]));
+  if (!isObject(a) || !isObject(b)) return false;
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => equalJson(a[key], childOf(b, key)));
+}
+
+const tracePointers: readonly (readonly [string, Document])[] = [
+  ['/workload/arrivals', { process: 'trace' }],
+  ['/workload/prompt_tokens', { distribution: 'trace' }],
+  ['/workload/output_tokens', { distribution: 'trace' }],
+];
+
+export function withTrace(document: Document): Document {
+  return tracePointers.reduce((changed, [pointer, value]) => setAt(changed, pointer, value), document);
+}
+
+export function needsTrace(document: Document): boolean {
+  return tracePointers.some(([pointer, value]) => {
+    const found = getAt(document, pointer);
+    return isObject(found) && Object.entries(value).every(([key, word]) => found[key] === word);
+  });
+}

@@ -1,0 +1,173 @@
+// The form's view of the catalogue: which concrete fields a document has, what value is in force,
+// where it comes from, and how a choice drags its dependent fields along. Holds no range, unit or
+// default of its own.
+import type { Catalog, Field, Preset } from 'servecast';
+import { getAt, isObject, lastOf, parentOf, removeAt, segmentsOf, setAt, type Document, type Json } from './document';
+
+/** A catalogue field at a concrete place ("-" replaced by an index). */
+export interface PlacedField {
+  readonly field: Field;
+  readonly pointer: string;
+}
+
+export interface FormSource {
+  readonly catalog: Catalog;
+  readonly document: Document;
+  /** With presets inlined, from the last report; null before the first. */
+  readonly resolved: Document | null;
+}
+
+const anyItem = '-';
+
+export function fieldAt(catalog: Catalog, pointer: string): Field | undefined {
+  const wanted = segmentsOf(pointer);
+  return catalog.fields.find((field) => {
+    const segments = segmentsOf(field.path);
+    return (
+      segments.length === wanted.length &&
+      segments.every((part, index) => part === wanted[index] || (part === anyItem && /^\d+$/.test(wanted[index] ?? '')))
+    );
+  });
+}
+
+/** What the engine would use: the document's own value, else the preset's, else the default. */
+export function valueInForce(source: FormSource, placed: PlacedField): Json | undefined {
+  const own = getAt(source.document, placed.pointer);
+  if (own !== undefined) return own;
+  const inherited = getAt(presetBehind(source, placed.pointer), placed.pointer);
+  if (inherited !== undefined) return inherited;
+  return (placed.field.default ?? undefined) as Json | undefined;
+}
+
+/** Values below an object that names a preset come from there; the last report has them inlined. */
+function presetBehind(source: FormSource, pointer: string): Document | undefined {
+  const section = segmentsOf(pointer)[0] ?? '';
+  const chosen = getAt(source.document, `/${section}/preset`);
+  const preset = presetsFor(source.catalog, `/${section}/preset`).find((entry) => entry.id === chosen);
+  if (preset) return { [section]: preset.document as Document };
+  return source.resolved ?? undefined;
+}
+
+export function isRelevant(source: FormSource, placed: PlacedField): boolean {
+  const condition = placed.field.when;
+  if (!condition) return true;
+  const pointer = besides(placed, condition.path);
+  const field = fieldAt(source.catalog, pointer);
+  if (!field) return true;
+  const value = valueInForce(source, { field, pointer });
+  return condition.values.includes(String(value));
+}
+
+/** The same list item: indices of the placed field put into another field's path. */
+function besides(placed: PlacedField, path: string): string {
+  const own = segmentsOf(placed.pointer);
+  const parts = segmentsOf(path).map((part, index) => (part === anyItem ? (own[index] ?? part) : part));
+  return `/${parts.join('/')}`;
+}
+
+export function placedFields(source: FormSource, accept: (path: string) => boolean): PlacedField[] {
+  const placed = source.catalog.fields
+    .filter((field) => accept(field.path))
+    .flatMap((field) => place(source, field));
+  return placed.filter((entry) => isRelevant(source, entry));
+}
+
+function place(source: FormSource, field: Field): PlacedField[] {
+  const segments = segmentsOf(field.path);
+  const star = segments.indexOf(anyItem);
+  if (star < 0) return [{ field, pointer: field.path }];
+  const listPointer = `/${segments.slice(0, star).join('/')}`;
+  const list = getAt(source.document, listPointer) ?? getAt(source.resolved ?? undefined, listPointer);
+  const count = Array.isArray(list) ? list.length : 0;
+  return Array.from({ length: count }, (_, index) => {
+    const concrete = segments.map((part, place) => (place === star ? String(index) : part));
+    return { field, pointer: `/${concrete.join('/')}` };
+  });
+}
+
+export function presetsFor(catalog: Catalog, pointer: string): readonly Preset[] {
+  switch (pointer) {
+    case '/model/preset':
+      return catalog.presets.models;
+    case '/hardware/preset':
+      return catalog.presets.hardware;
+    case '/engine/preset':
+      return catalog.presets.engines;
+    case '/workload/preset':
+      return catalog.presets.workloads;
+    default:
+      return [];
+  }
+}
+
+/** Writes a value and keeps the document whole: lists are seeded from what is in force, a new
+    preset forgets overrides of the old one, a new choice forgets fields that no longer exist. */
+export function assign(source: FormSource, pointer: string, value: Json): Document {
+  const seeded = seedList(source, pointer);
+  if (presetsFor(source.catalog, pointer).length > 0) return assignPreset(seeded, pointer, value);
+  const changed = setAt(seeded, pointer, value);
+  const field = fieldAt(source.catalog, pointer);
+  return field?.type === 'choice' ? followChoice({ ...source, document: changed }, pointer) : changed;
+}
+
+function seedList(source: FormSource, pointer: string): Document {
+  const segments = segmentsOf(pointer);
+  const index = segments.findIndex((part) => /^\d+$/.test(part));
+  if (index < 0) return source.document;
+  const listPointer = `/${segments.slice(0, index).join('/')}`;
+  if (getAt(source.document, listPointer) !== undefined) return source.document;
+  const list = getAt(source.resolved ?? undefined, listPointer);
+  return list === undefined ? source.document : setAt(source.document, listPointer, list);
+}
+
+function assignPreset(document: Document, pointer: string, value: Json): Document {
+  const section = parentOf(pointer);
+  if (section !== '/workload') return setAt(document, section, { preset: value });
+  // The rate and the number of requests are the user's question, not part of what a request is.
+  const cleared = ['prompt_tokens', 'output_tokens'].reduce((rest, key) => removeAt(rest, `${section}/${key}`), document);
+  const traced = getAt(cleared, `${section}/arrivals/process`) === 'trace';
+  return setAt(traced ? removeAt(cleared, `${section}/arrivals`) : cleared, pointer, value);
+}
+
+function followChoice(source: FormSource, pointer: string): Document {
+  const parent = parentOf(pointer);
+  const siblings = source.catalog.fields
+    .filter((field) => field.when)
+    .flatMap((field) => place(source, field))
+    .filter((entry) => entry.field.when && besides(entry, entry.field.when.path) === pointer);
+  let document = source.document;
+  let leftover: number | null = null;
+  for (const entry of siblings) {
+    if (isRelevant(source, entry)) continue;
+    const old = valueInForce(source, entry);
+    if (typeof old === 'number') leftover ??= old;
+    document = removeAt(document, entry.pointer);
+  }
+  for (const entry of siblings) {
+    const missing = entry.field.required && getAt(document, entry.pointer) === undefined;
+    if (!missing || !isRelevant({ ...source, document }, entry)) continue;
+    const start = entry.field.default ?? leftover ?? entry.field.minimum;
+    if (start !== null && start !== undefined) document = setAt(document, entry.pointer, start as Json);
+  }
+  return isObject(getAt(document, parent)) ? document : source.document;
+}
+
+export function rangeText(field: Field): string {
+  const unit = field.unit === '' ? '' : ` ${field.unit}`;
+  const kind = field.type === 'integer' ? 'a whole number' : 'a number';
+  if (field.minimum !== null && field.maximum !== null) {
+    return `Allowed: ${kind} from ${plain(field.minimum)} to ${plain(field.maximum)}${unit}.`;
+  }
+  if (field.minimum !== null) return `Allowed: ${kind} from ${plain(field.minimum)}${unit}.`;
+  if (field.maximum !== null) return `Allowed: ${kind} up to ${plain(field.maximum)}${unit}.`;
+  return field.type === 'integer' || field.type === 'number' ? `Allowed: ${kind}${unit}.` : '';
+}
+
+function plain(value: number): string {
+  return Math.abs(value) >= 1e15 ? value.toExponential() : value.toLocaleString('en-US', { maximumFractionDigits: 9 });
+}
+
+export function labelOf(pointer: string): string {
+  const words = lastOf(pointer).replaceAll('_', ' ');
+  return /^p\d/.test(words) ? words : words.charAt(0).toUpperCase() + words.slice(1);
+}

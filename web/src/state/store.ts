@@ -1,0 +1,99 @@
+// One immutable state, one way to change it, listeners told after each change. Everything the page
+// shows follows from it.
+import type { Catalog, Issue } from 'servecast';
+import type { Outcome, Refusal } from '../engine/protocol';
+import type { Document } from './document';
+
+export type ThemeChoice = 'auto' | 'light' | 'dark';
+
+export type RunState =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'running'; readonly progress: number; readonly slow: boolean }
+  /** Nothing was simulated. */
+  | { readonly kind: 'refused'; readonly reason: Refusal | 'trace_missing'; readonly issues: readonly Issue[] }
+  | { readonly kind: 'broken'; readonly message: string };
+
+export interface Shown {
+  readonly outcome: Outcome;
+  readonly completeness: 'final' | 'partial' | 'cancelled';
+  readonly progress: number;
+}
+
+export type TraceState =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'reading'; readonly name: string }
+  | { readonly kind: 'loaded'; readonly name: string; readonly bytes: number }
+  | { readonly kind: 'failed'; readonly message: string };
+
+export interface LinkProblem {
+  readonly message: string;
+  readonly issues: readonly Issue[];
+}
+
+export interface AppState {
+  readonly catalog: Catalog | null;
+  /** Why the page cannot work at all. */
+  readonly failure: string | null;
+  /** What resets return to: the preset or link that was opened last. */
+  readonly base: Document;
+  readonly preset_id: string | null;
+  readonly document: Document;
+  /** Texts in fields that are no values (pointer -> text): they stop a run. */
+  readonly drafts: ReadonlyMap<string, string>;
+  readonly run: RunState;
+  readonly shown: Shown | null;
+  /** Of the document that was accepted last. */
+  readonly canonical: { readonly text: string; readonly id: string } | null;
+  readonly trace: TraceState;
+  /** File name that an opened link asks for. */
+  readonly wanted_trace: string | null;
+  /** The workload that a trace replaced. */
+  readonly former_workload: Document | null;
+  readonly link: string;
+  readonly link_problem: LinkProblem | null;
+  readonly theme: ThemeChoice;
+  /** One short sentence for the live region, e.g. after copying. */
+  readonly announcement: string;
+}
+
+export const initialState: AppState = {
+  catalog: null,
+  failure: null,
+  base: {},
+  preset_id: null,
+  document: {},
+  drafts: new Map(),
+  run: { kind: 'idle' },
+  shown: null,
+  canonical: null,
+  trace: { kind: 'none' },
+  wanted_trace: null,
+  former_workload: null,
+  link: '',
+  link_problem: null,
+  theme: 'auto',
+  announcement: '',
+};
+
+export class Store {
+  #state: AppState;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(state: AppState = initialState) {
+    this.#state = state;
+  }
+
+  get state(): AppState {
+    return this.#state;
+  }
+
+  update(change: Partial<AppState>): void {
+    this.#state = { ...this.#state, ...change };
+    for (const listener of this.#listeners) listener();
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}

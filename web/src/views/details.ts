@@ -1,0 +1,157 @@
+// What opens below the charts: every number of the report, the scenario as text, what is not
+// modelled, notices; and the footer line.
+import { html, nothing, type TemplateResult } from 'lit';
+import type { Distribution, Issue, Report } from 'servecast';
+import { download } from '../lib/download';
+import { formatCount, formatNumber, formatPercent, formatTime, spokenDuration } from '../lib/format';
+import { isObject, type Json } from '../state/document';
+import { sentence } from './field';
+import type { ViewContext } from './context';
+
+const distributions = [
+  ['ttft_ms', 'Time to first token (TTFT)'],
+  ['itl_ms', 'Between tokens (ITL)'],
+  ['tpot_ms', 'Per output token (TPOT)'],
+  ['e2e_ms', 'End to end (E2E)'],
+  ['scheduling_delay_ms', 'Scheduling delay'],
+] as const;
+
+const statistics = ['mean', 'min', 'p50', 'p90', 'p95', 'p99', 'max'] as const;
+
+export function renderAllNumbers(report: Report | null, waitingFor: string): TemplateResult {
+  if (!report) return html`<p class="quiet-text">${waitingFor}</p>`;
+  return html`
+    <div class="table-scroll" tabindex="0" role="region" aria-label="Latencies">
+      <table>
+        <caption>Latencies (n is the number of samples)</caption>
+        <thead><tr><th scope="col">Metric</th><th scope="col">n</th>${statistics.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+        <tbody>
+          ${distributions.map(([key, label]) => distributionRow(label, report[key]))}
+        </tbody>
+      </table>
+    </div>
+    <dl class="all-numbers">${flatten(report).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
+  `;
+}
+
+function distributionRow(label: string, distribution: Distribution): TemplateResult {
+  return html`<tr>
+    <th scope="row">${label}${distribution.exact ? nothing : ' (about)'}</th>
+    <td>${formatCount(distribution.n)}</td>
+    ${statistics.map((name) => html`<td>${formatTime(distribution[name])}</td>`)}
+  </tr>`;
+}
+
+const shownElsewhere = new Set(['schema', 'verdict', 'scenario', ...distributions.map(([key]) => key)]);
+
+function flatten(report: Report): [string, string][] {
+  const rows: [string, string][] = [];
+  const walk = (value: Json, path: readonly string[]): void => {
+    if (Array.isArray(value)) {
+      value.forEach((item: Json, index) => walk(item, [...path, String(index + 1)]));
+    } else if (isObject(value)) {
+      for (const [key, item] of Object.entries(value)) walk(item, [...path, key]);
+    } else {
+      rows.push([wordsOf(path), valueText(path.at(-1) ?? '', path, value as null | boolean | number | string)]);
+    }
+  };
+  for (const [key, value] of Object.entries(report)) {
+    if (!shownElsewhere.has(key)) walk(value as Json, [key]);
+  }
+  return rows;
+}
+
+const suffixes = /_(ms|s|gib)$/;
+
+function wordsOf(path: readonly string[]): string {
+  const text = path.map((part) => part.replace(/_per_s(_|$)/, '/s$1').replace(suffixes, '').replaceAll('_', ' ')).join(' · ');
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const shares = /usage|utilization|attainment|^share$|margin/;
+
+/** By the unit in the key's name. */
+function valueText(key: string, path: readonly string[], value: null | boolean | number | string): string {
+  if (value === null) return '–';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'string') return value === '' ? '–' : value;
+  if (key.endsWith('_ms')) return formatTime(value);
+  if (key.endsWith('_gib')) return `${formatNumber(value, 4)}\u2009GiB`;
+  if (key.endsWith('_s') && !key.endsWith('_per_s')) return formatTime(value * 1000);
+  if (shares.test(key) || path.at(-2) === 'shares') return formatPercent(value);
+  return Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4);
+}
+
+export interface ScenarioEditor {
+  /** null: shows the current document. */
+  readonly text: string | null;
+  readonly issues: readonly Issue[];
+  edit(text: string | null): void;
+  apply(): void;
+}
+
+export function renderScenario(view: ViewContext, editor: ScenarioEditor): TemplateResult {
+  const { document, shown } = view.state;
+  const current = JSON.stringify(document, null, 2);
+  const text = editor.text ?? current;
+  const resolved = shown ? JSON.stringify(shown.outcome.report.scenario, null, 2) : '';
+  const save = (name: string, content: string) => download(name, new Blob([`${content}\n`], { type: 'application/json' }));
+  return html`
+    <div class="scenario-texts">
+      <div>
+        <label for="scenario-text">Scenario document (JSON)</label>
+        <textarea
+          id="scenario-text"
+          rows="22"
+          spellcheck="false"
+          autocomplete="off"
+          aria-invalid=${editor.issues.length > 0}
+          aria-describedby=${editor.issues.length > 0 ? 'scenario-issues' : nothing}
+          .value=${text}
+          @input=${(event: Event) => editor.edit((event.target as HTMLTextAreaElement).value)}
+        ></textarea>
+        ${editor.issues.length > 0
+          ? html`<ul class="issues" id="scenario-issues" role="alert">${editor.issues.map((issue) => html`<li>${issue.path === '' ? nothing : html`<b>${issue.path}</b>: `}${sentence(issue.message)}</li>`)}</ul>`
+          : nothing}
+        <div class="button-row">
+          <button class="primary" type="button" ?disabled=${editor.text === null} @click=${() => editor.apply()}>Apply</button>
+          <button type="button" ?disabled=${editor.text === null} @click=${() => editor.edit(null)}>Revert</button>
+          <button type="button" @click=${() => save('scenario.json', current)}>Download scenario.json</button>
+        </div>
+      </div>
+      <div>
+        <label for="resolved-text">Resolved: presets inlined, runs as it is</label>
+        <textarea id="resolved-text" rows="22" readonly .value=${resolved}></textarea>
+        <div class="button-row"><button type="button" ?disabled=${resolved === ''} @click=${() => save('scenario-resolved.json', resolved)}>Download resolved.json</button></div>
+      </div>
+    </div>
+  `;
+}
+
+export function renderNotModelled(view: ViewContext): TemplateResult {
+  const { catalog } = view.state;
+  return html`
+    <ul class="plain-list">${catalog?.not_modelled.map((item) => html`<li>${item}</li>`)}</ul>
+    <h3>Notices</h3>
+    <ul class="plain-list">${catalog?.notices.map((item) => html`<li>${item}</li>`)}</ul>
+  `;
+}
+
+export function renderFooter(view: ViewContext): TemplateResult {
+  const { shown, catalog } = view.state;
+  if (!shown) return html`<p>${catalog ? `Engine ${catalog.engine_version}` : ''}</p>`;
+  const { report, engine_ms: engineMs } = shown.outcome;
+  return html`
+    <p>
+      <span>${formatCount(report.arrived)} requests</span>
+      <span>${spokenDuration(report.simulated_s)} in ${formatTime(engineMs)}</span>
+      <span>engine ${report.engine_version}</span>
+      <span>fingerprint <code id="fingerprint">${report.fingerprint}</code></span>
+      <span>scenario <code>${report.scenario_id}</code></span>
+    </p>
+    <p>
+      Latency model ${report.latency_model.backend}: ${sentence(report.latency_model.description)}
+      ${report.latency_model.known_error === '' ? nothing : html`Known error: ${sentence(report.latency_model.known_error)}`}
+    </p>
+  `;
+}

@@ -1,0 +1,277 @@
+// One field of the form, made from its catalogue entry: control by type, unit, range when the value
+// is outside it, mark when it is the default, reset, help. Keeps only the text being typed.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { live } from 'lit/directives/live.js';
+import type { Field, Issue, Preset } from 'servecast';
+import { readNumber } from '../lib/format';
+import type { App } from '../state/app';
+import type { Json } from '../state/document';
+import { rangeText } from '../state/fields';
+
+export interface FieldModel {
+  readonly pointer: string;
+  readonly field: Field;
+  readonly label: string;
+  /** In force: own, inherited or default. */
+  readonly value: Json | undefined;
+  /** What a reset returns to. */
+  readonly base: Json | undefined;
+  readonly isChanged: boolean;
+  readonly isDefault: boolean;
+  readonly issues: readonly Issue[];
+  readonly draft: string | undefined;
+  readonly presets: readonly Preset[];
+  readonly slider: boolean;
+  /** The label is the document's own key (vLLM's name of the knob), set in a monospaced face. */
+  readonly verbatim: boolean;
+}
+
+const sliderSteps = 1000;
+/** A slider reaches this factor below and above where it started; the number field takes the rest. */
+const sliderReach = 16;
+
+export class FieldElement extends LitElement {
+  static override properties = {
+    app: { attribute: false },
+    model: { attribute: false },
+    idPrefix: { attribute: false },
+    typed: { state: true },
+    helpOpen: { state: true },
+  };
+  declare app: App;
+  declare model: FieldModel;
+  declare idPrefix: string;
+  declare typed: string | null;
+  declare helpOpen: boolean;
+
+  constructor() {
+    super();
+    this.idPrefix = '';
+    this.typed = null;
+    this.helpOpen = false;
+  }
+
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  get #id(): string {
+    return `${this.idPrefix}${this.model.pointer}`;
+  }
+
+  /** By its place (/slo/0/limit_ms), for jumping to it from a message. */
+  focusControl(): void {
+    this.querySelector<HTMLElement>('input:not([type=range]), select, textarea')?.focus();
+  }
+
+  protected override render(): TemplateResult {
+    const { model } = this;
+    const problems = this.#problems();
+    const invalid = problems.length > 0;
+    const layout = model.verbatim ? 'stack' : model.slider ? 'slide' : 'row';
+    const tag = model.isDefault && !model.isChanged ? html`<span class="tag">default</span>` : nothing;
+    return html`
+      <div class="field ${layout} ${model.isChanged ? 'changed' : ''} ${invalid ? 'invalid' : ''}">
+        <div class="name">
+          <label class=${model.verbatim ? 'verbatim' : ''} for=${this.#id}>${model.label}</label>
+          ${layout === 'slide' ? tag : nothing}
+        </div>
+        <div class="control">${this.#control(invalid)}</div>
+        <div class="aside">
+          ${model.isChanged ? this.#resetButton() : layout === 'slide' ? nothing : tag}
+          ${model.field.help === '' ? nothing : this.#helpButton()}
+        </div>
+        ${model.slider ? this.#slider() : nothing}
+        ${invalid ? html`<p class="field-error" id="${this.#id}-error">${problems.join(' ')}</p>` : nothing}
+        ${this.helpOpen ? this.#help() : nothing}
+      </div>
+    `;
+  }
+
+  #problems(): string[] {
+    const { field, issues, draft } = this.model;
+    if (draft !== undefined) return [`“${draft}” is not ${field.type === 'list' ? 'a JSON list' : 'a number'}.`, rangeText(field)].filter(Boolean);
+    if (issues.length === 0) return [];
+    return [...issues.map((issue) => sentence(issue.message)), rangeText(field)].filter(Boolean);
+  }
+
+  #resetButton(): TemplateResult {
+    const { base, label } = this.model;
+    const target = base === undefined ? 'the default' : this.#words(base);
+    return html`<button class="reset" type="button" title="Reset to ${target}" aria-label="Reset ${label} to ${target}" @click=${() => this.#reset()}>
+      ↺
+    </button>`;
+  }
+
+  #reset(): void {
+    this.typed = null;
+    this.app.resetValue(this.model.pointer);
+  }
+
+  #words(value: Json): string {
+    const preset = this.model.presets.find((entry) => entry.id === value);
+    if (preset) return preset.name;
+    const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+    return this.model.field.unit === '' ? text : `${text} ${this.model.field.unit}`;
+  }
+
+  #helpButton(): TemplateResult {
+    return html`<button
+      class="help-button"
+      type="button"
+      aria-label="About ${this.model.label}"
+      aria-expanded=${this.helpOpen}
+      @click=${() => (this.helpOpen = !this.helpOpen)}
+    >
+      ?
+    </button>`;
+  }
+
+  #help(): TemplateResult {
+    const { field, pointer } = this.model;
+    const standard = field.default === null ? '' : `Default: ${this.#words(field.default as Json)}.`;
+    return html`<p class="help">${field.help} ${rangeText(field)} ${standard} <code>${pointer}</code></p>`;
+  }
+
+  #control(invalid: boolean): TemplateResult {
+    switch (this.model.field.type) {
+      case 'choice':
+        return this.#choice(invalid);
+      case 'boolean':
+        return this.#boolean(invalid);
+      case 'integer':
+      case 'number':
+        return this.#number(invalid);
+      case 'text':
+      case 'list':
+        return this.#text(invalid);
+    }
+  }
+
+  #describedBy(invalid: boolean): string | typeof nothing {
+    return invalid ? `${this.#id}-error` : nothing;
+  }
+
+  #choice(invalid: boolean): TemplateResult {
+    const { field, value, presets, pointer } = this.model;
+    const current = value === undefined || value === null ? '' : String(value);
+    const known = field.choices.length > 0 ? field.choices : presets.map((preset) => preset.id);
+    const options = known.includes(current) ? known : [current, ...known];
+    return html`<select
+      id=${this.#id}
+      aria-label=${this.model.label}
+      title=${optionText(current, presets)}
+      aria-invalid=${invalid}
+      aria-describedby=${this.#describedBy(invalid)}
+      .value=${live(current)}
+      @change=${(event: Event) => this.app.setValue(pointer, (event.target as HTMLSelectElement).value, 'dragging')}
+    >
+      ${options.map((option) => html`<option value=${option} ?selected=${option === current}>${optionText(option, presets)}</option>`)}
+    </select>`;
+  }
+
+  #boolean(invalid: boolean): TemplateResult {
+    const { value, pointer } = this.model;
+    return html`<input
+      id=${this.#id}
+      type="checkbox"
+      aria-invalid=${invalid}
+      aria-describedby=${this.#describedBy(invalid)}
+      .checked=${live(value === true)}
+      @change=${(event: Event) => this.app.setValue(pointer, (event.target as HTMLInputElement).checked, 'dragging')}
+    />`;
+  }
+
+  #number(invalid: boolean): TemplateResult {
+    const { field } = this.model;
+    return html`<div class="number">
+      ${this.#input(invalid, 'decimal', (text) => readNumber(text))}
+      ${field.unit === '' ? nothing : html`<span class="unit">${field.unit}</span>`}
+    </div>`;
+  }
+
+  #text(invalid: boolean): TemplateResult {
+    const isList = this.model.field.type === 'list';
+    return this.#input(invalid, 'text', isList ? readList : (text) => text);
+  }
+
+  #input(invalid: boolean, mode: 'decimal' | 'text', read: (text: string) => Json | undefined): TemplateResult {
+    const { value, draft, pointer, field } = this.model;
+    const current = value === undefined || value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value);
+    const onInput = (event: Event) => {
+      const text = (event.target as HTMLInputElement).value;
+      this.typed = text;
+      if (text.trim() === '' && !field.required && mode === 'decimal') return this.app.clearValue(pointer);
+      const parsed = read(text);
+      if (parsed === undefined) this.app.setDraft(pointer, text);
+      else this.app.setValue(pointer, parsed);
+    };
+    return html`<input
+      id=${this.#id}
+      type="text"
+      aria-label=${field.unit === '' ? this.model.label : `${this.model.label}, ${field.unit}`}
+      inputmode=${mode}
+      autocomplete="off"
+      spellcheck="false"
+      aria-invalid=${invalid}
+      aria-describedby=${this.#describedBy(invalid)}
+      .value=${live(this.typed ?? draft ?? current)}
+      @input=${onInput}
+      @blur=${() => (this.typed = null)}
+    />`;
+  }
+
+  #slider(): TemplateResult {
+    const { field, value, label, pointer } = this.model;
+    const current = typeof value === 'number' ? value : 0;
+    const [low, high] = this.#sliderEnds(current);
+    const position = Math.round((sliderSteps * Math.log(Math.max(current, low) / low)) / Math.log(high / low));
+    const onInput = (event: Event) => {
+      const share = Number((event.target as HTMLInputElement).value) / sliderSteps;
+      const raw = low * (high / low) ** share;
+      const rounded = Number(raw.toPrecision(3));
+      this.typed = null;
+      this.app.setValue(pointer, field.type === 'integer' ? Math.max(1, Math.round(rounded)) : rounded, 'dragging');
+    };
+    return html`<input
+      type="range"
+      min="0"
+      max=${sliderSteps}
+      step="5"
+      aria-label="${label} (slider)"
+      aria-valuetext="${current} ${field.unit}"
+      .value=${live(String(position))}
+      @input=${onInput}
+    />`;
+  }
+
+  #sliderEnds(current: number): [number, number] {
+    const { base, field } = this.model;
+    const start = typeof base === 'number' && base > 0 ? base : current > 0 ? current : 1;
+    const floor = field.minimum !== null && field.minimum > 0 ? field.minimum : start / sliderReach;
+    const low = Math.max(floor, Math.min(start / sliderReach, current > 0 ? current : Infinity));
+    const high = Math.max(start * sliderReach, Math.min(current, field.maximum ?? current));
+    return [low, Math.max(low * 2, Math.min(high, field.maximum ?? high))];
+  }
+}
+
+function optionText(option: string, presets: readonly Preset[]): string {
+  if (option === '') return 'not set';
+  return presets.find((preset) => preset.id === option)?.name ?? option;
+}
+
+function readList(text: string): Json | undefined {
+  try {
+    const value = JSON.parse(text) as Json;
+    return Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function sentence(text: string): string {
+  const upper = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(upper) ? upper : `${upper}.`;
+}
+
+customElements.define('sc-field', FieldElement);

@@ -1,0 +1,215 @@
+// The rail on the left: the questions most people ask first, then every field of the catalogue in
+// collapsed groups. Labels are the page's words; all that a field is comes from the catalogue.
+import { html, nothing, type TemplateResult } from 'lit';
+import { repeat } from 'lit/directives/repeat.js';
+import type { Issue } from 'servecast';
+import { formatBytes, formatCount } from '../lib/format';
+import { equalJson, getAt, isObject, needsTrace, type Json } from '../state/document';
+import { fieldAt, labelOf, placedFields, presetsFor, valueInForce, type FormSource, type PlacedField } from '../state/fields';
+import type { FieldModel } from './field';
+import type { ViewContext } from './context';
+import './field';
+
+interface Look {
+  readonly label?: string;
+  readonly slider?: boolean;
+  readonly verbatim?: boolean;
+}
+
+export function renderForm(view: ViewContext): TemplateResult {
+  const source = view.app.source;
+  if (!source) return html`<p class="quiet-text">Loading the fields…</p>`;
+  return html`
+    ${renderField(view, source, '/model/preset', { label: 'Model' })}
+    ${renderField(view, source, '/hardware/preset', { label: 'GPU' })}
+    ${renderField(view, source, '/cluster/pools/0/tensor_parallel', { label: 'Tensor parallel' })}
+    ${renderWorkload(view, source)} ${renderLimits(view, source)} ${renderPrice(view, source)}
+    ${renderGroup(view, source, 'engine', 'Engine', (path) => path.startsWith('/engine/'))}
+    ${renderGroup(view, source, 'workload', 'Workload details', (path) => path.startsWith('/workload/'))}
+    ${renderGroup(view, source, 'everything', 'Everything', () => true)}
+  `;
+}
+
+/** "Llama-3.1-8B · H100 · 14 req/s": what a closed form says on a phone. */
+export function formSummary(view: ViewContext): string {
+  const source = view.app.source;
+  if (!source) return '';
+  const nameOf = (pointer: string) => {
+    const id = valueOf(source, pointer);
+    return presetsFor(source.catalog, pointer).find((preset) => preset.id === id)?.name ?? 'custom';
+  };
+  const rate = fieldAt(source.catalog, '/workload/arrivals/rate_per_s');
+  const value = valueOf(source, '/workload/arrivals/rate_per_s');
+  const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${String(value)} ${rate.unit}` : '';
+  return [nameOf('/model/preset'), nameOf('/hardware/preset'), traffic].filter(Boolean).join(' · ');
+}
+
+function valueOf(source: FormSource, pointer: string): Json | undefined {
+  const field = fieldAt(source.catalog, pointer);
+  return field ? valueInForce(source, { field, pointer }) : undefined;
+}
+
+function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, look: Look): FieldModel {
+  const { state } = view;
+  const { field, pointer } = placed;
+  const own = getAt(source.document, pointer);
+  const base = getAt(state.base, pointer);
+  const value = valueInForce(source, placed);
+  return {
+    pointer,
+    field,
+    label: look.label ?? (look.verbatim ? (pointer.split('/').at(-1) ?? pointer) : labelOf(pointer)),
+    value,
+    base: base ?? ((field.default ?? undefined) as Json | undefined),
+    isChanged: state.drafts.has(pointer) || !equalJson(own, base),
+    isDefault: own === undefined && field.default !== null && equalJson(value, field.default as Json),
+    issues: issuesAt(view, pointer),
+    draft: state.drafts.get(pointer),
+    presets: presetsFor(source.catalog, pointer),
+    slider: look.slider ?? false,
+    verbatim: look.verbatim ?? false,
+  };
+}
+
+export function issuesAt(view: ViewContext, pointer: string): readonly Issue[] {
+  const { run } = view.state;
+  if (run.kind !== 'refused' || run.reason === 'trace') return [];
+  return run.issues.filter((issue) => issue.path === pointer);
+}
+
+function renderField(view: ViewContext, source: FormSource, pointer: string, look: Look): TemplateResult | typeof nothing {
+  const field = fieldAt(source.catalog, pointer);
+  return field ? renderPlaced(view, source, { field, pointer }, look, 'f') : nothing;
+}
+
+function renderPlaced(view: ViewContext, source: FormSource, placed: PlacedField, look: Look, prefix: string): TemplateResult {
+  return html`<sc-field
+    .app=${view.app}
+    .model=${modelOf(view, source, placed, look)}
+    .idPrefix=${prefix}
+    data-pointer=${placed.pointer}
+  ></sc-field>`;
+}
+
+function renderWorkload(view: ViewContext, source: FormSource): TemplateResult {
+  const traced = needsTrace(source.document);
+  return html`
+    ${traced
+      ? nothing
+      : html`
+          ${renderField(view, source, '/workload/arrivals/rate_per_s', { label: 'Rate', slider: true })}
+          ${renderField(view, source, '/workload/preset', { label: 'Workload' })}
+          ${renderLengths(view, source, 'prompt_tokens', 'Prompt length')}
+          ${renderLengths(view, source, 'output_tokens', 'Output length')}
+          ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true })}
+        `}
+    ${renderTrace(view, traced)}
+  `;
+}
+
+function renderLengths(view: ViewContext, source: FormSource, key: string, title: string): TemplateResult {
+  const prefix = `/workload/${key}/`;
+  const fields = placedFields(source, (path) => path.startsWith(prefix));
+  return html`<fieldset class="group">
+    <legend class="visually-hidden">${title}</legend>
+    ${repeat(
+      fields,
+      (placed) => placed.pointer,
+      (placed) => renderPlaced(view, source, placed, placed.field.type === 'choice' ? { label: title } : { slider: isNumber(placed) }, 'f'),
+    )}
+  </fieldset>`;
+}
+
+function isNumber(placed: PlacedField): boolean {
+  return placed.field.type === 'number' || placed.field.type === 'integer';
+}
+
+export function renderTrace(view: ViewContext, traced: boolean): TemplateResult {
+  const { trace, shown } = view.state;
+  const requests = shown?.outcome.report.workload.source === 'trace' ? `, ${formatCount(shown.outcome.report.workload.requests)} requests` : '';
+  return html`<div class="trace-box">
+    <h3>Trace</h3>
+    ${trace.kind === 'loaded' ? html`<p class="long-name"><strong>${trace.name}</strong><br />${formatBytes(trace.bytes)} unpacked${requests}</p>` : nothing}
+    ${trace.kind === 'reading' ? html`<p class="long-name">Reading ${trace.name}…</p>` : nothing}
+    ${trace.kind === 'failed' ? html`<p class="field-error" role="alert">${trace.message}</p>` : nothing}
+    ${trace.kind === 'none' ? html`<p class="quiet-text">Drop a .csv or .csv.gz anywhere on the page. It stays on this machine.</p>` : nothing}
+    <div class="button-row">
+      <button type="button" @click=${() => view.chooseTrace()}>${traced && trace.kind === 'loaded' ? 'Choose another file' : 'Choose a trace file'}</button>
+      ${traced || trace.kind === 'failed' ? html`<button type="button" @click=${() => view.app.removeTrace()}>Remove trace</button>` : nothing}
+    </div>
+  </div>`;
+}
+
+function renderLimits(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
+  const limit = source.catalog.fields.find((field) => field.path === '/slo/-/limit_ms');
+  if (!limit) return nothing;
+  const list = getAt(source.document, '/slo');
+  const items = Array.isArray(list) ? (list as readonly Json[]) : [];
+  return html`<fieldset class="group">
+    <legend>Limits (SLO): metric, percentile, at most</legend>
+    ${items.map((item, index) => renderLimit(view, source, item, index))}
+    <div class="button-row"><button type="button" @click=${() => addLimit(view, source, items)}>Add a limit</button></div>
+  </fieldset>`;
+}
+
+function renderLimit(view: ViewContext, source: FormSource, item: Json, index: number): TemplateResult {
+  const at = `/slo/${index}`;
+  const metric = isObject(item) ? String(item['metric'] ?? '').toUpperCase() : '';
+  const fields = placedFields(source, (path) => path.startsWith('/slo/-/')).filter((placed) => placed.pointer.startsWith(`${at}/`));
+  const labels: Record<string, string> = { metric: 'Metric', percentile: 'Percentile', limit_ms: 'At most' };
+  return html`<div class="limit" role="group" aria-label="Limit ${index + 1}, ${metric}">
+    ${repeat(
+      fields,
+      (placed) => placed.pointer,
+      (placed) => {
+        const label = labels[placed.pointer.split('/').at(-1) ?? ''];
+        return renderPlaced(view, source, placed, label === undefined ? {} : { label }, 'f');
+      },
+    )}
+    <button class="quiet icon" type="button" title="Remove" aria-label="Remove limit ${index + 1}, ${metric}" @click=${() => view.app.removeItem(at)}>×</button>
+  </div>`;
+}
+
+function addLimit(view: ViewContext, source: FormSource, items: readonly Json[]): void {
+  const metric = source.catalog.fields.find((field) => field.path === '/slo/-/metric');
+  const used = new Set(items.map((item) => (isObject(item) ? item['metric'] : undefined)));
+  const free = metric?.choices.find((choice) => !used.has(choice)) ?? metric?.choices[0] ?? 'ttft';
+  const percentile = source.catalog.fields.find((field) => field.path === '/slo/-/percentile');
+  // Starts at what is measured now, so that the new line in the chart is in sight.
+  const report = view.state.shown?.outcome.report;
+  const measured = report ? { ttft: report.ttft_ms, tpot: report.tpot_ms, itl: report.itl_ms, e2e: report.e2e_ms }[free]?.p99 : null;
+  const limit = Number((measured ?? 1000).toPrecision(2));
+  view.app.setValue(`/slo/${items.length}`, { metric: free, percentile: (percentile?.default ?? 99) as Json, limit_ms: limit }, 'dragging');
+}
+
+export function pricePointer(source: FormSource): string | null {
+  return source.catalog.fields.find((field) => field.path.startsWith('/hardware/') && /price|cost/.test(field.path))?.path ?? null;
+}
+
+function renderPrice(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
+  const pointer = pricePointer(source);
+  return pointer === null ? nothing : renderField(view, source, pointer, { label: 'GPU price' });
+}
+
+function renderGroup(view: ViewContext, source: FormSource, id: string, title: string, accept: (path: string) => boolean): TemplateResult {
+  const open = view.openGroups.has(id);
+  const fields = open ? placedFields(source, accept) : [];
+  const sections = new Map<string, PlacedField[]>();
+  for (const placed of fields) {
+    const section = placed.pointer.split('/').slice(1, -1).join(' · ') || 'scenario';
+    sections.set(section, [...(sections.get(section) ?? []), placed]);
+  }
+  return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup(id, (event.target as HTMLDetailsElement).open)}>
+    <summary>${title}</summary>
+    ${[...sections].map(
+      ([section, members]) => html`
+        ${sections.size > 1 ? html`<h4>${section.replaceAll('_', ' ')}</h4>` : nothing}
+        ${repeat(
+          members,
+          (placed) => placed.pointer,
+          (placed) => renderPlaced(view, source, placed, { verbatim: true }, id),
+        )}
+      `,
+    )}
+  </details>`;
+}

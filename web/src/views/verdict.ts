@@ -1,0 +1,248 @@
+// The top of the results: the verdict sentence with its sign and word, or why there is none; the
+// progress of a long run; the four numbers and where they come from.
+import { html, nothing, svg, type TemplateResult } from 'lit';
+import type { Issue, Report } from 'servecast';
+import { formatNumber, formatTime, timeQuantity, type Quantity } from '../lib/format';
+import { getAt, needsTrace, type Document } from '../state/document';
+import { sentence } from './field';
+import { pricePointer } from './form';
+import type { ViewContext } from './context';
+
+type Sign = 'meets' | 'near' | 'misses' | 'overloaded' | 'no_fit' | 'no_slo' | 'empty' | 'problem';
+
+const words: Record<Sign, string> = {
+  meets: 'Meets',
+  near: 'Near',
+  misses: 'Misses',
+  overloaded: 'Overloaded',
+  no_fit: 'Does not fit',
+  no_slo: 'No limit set',
+  empty: 'Nothing to measure',
+  problem: 'Not simulated',
+};
+
+const paths: Record<Sign, TemplateResult> = {
+  meets: svg`<path d="M7 14.5l4.5 4.5L21 9.5" />`,
+  near: svg`<path d="M5 15.5c2-4 4.5-4 7-1.5s5 2.5 7-1.5l3.5-3" />`,
+  misses: svg`<path d="M9 9l10 10M19 9L9 19" />`,
+  overloaded: svg`<path d="M8 15l6-6 6 6M8 21l6-6 6 6" />`,
+  no_fit: svg`<path d="M6 9.5l8-4 8 4v9.5l-8 4-8-4zM6 9.5l8 4 8-4M14 13.5V23" />`,
+  no_slo: svg`<path d="M8 14h12" />`,
+  empty: svg`<circle cx="14" cy="14" r="5" stroke-dasharray="3 3" />`,
+  problem: svg`<path d="M14 7v9M14 20v1" />`,
+};
+
+function renderSign(sign: Sign): TemplateResult {
+  return html`<span class="sign ${sign}">
+    <svg viewBox="0 0 28 28" width="28" height="28" aria-hidden="true">${paths[sign]}</svg>
+    <b>${words[sign]}</b>
+  </span>`;
+}
+
+export function renderVerdict(view: ViewContext): TemplateResult {
+  return html`<section class="card verdict" id="verdict" aria-labelledby="verdict-title" tabindex="-1">
+    <h2 class="visually-hidden" id="verdict-title">Verdict</h2>
+    ${verdictBody(view)} ${renderProgress(view)}
+  </section>`;
+}
+
+function verdictBody(view: ViewContext): TemplateResult {
+  const { state } = view;
+  if (state.failure !== null) return problem('problem', 'The engine could not be loaded.', html`<p>${sentence(state.failure)} Reload the page to try again.</p>`);
+  if (state.link_problem) return linkProblem(view);
+  if (state.trace.kind === 'failed') return problem('problem', 'The trace file cannot be read. Nothing was simulated.', html`<p>${state.trace.message}</p>${traceButtons(view)}`);
+  if (state.drafts.size > 0) {
+    const some = [...state.drafts.keys()].map((pointer) => ({ path: pointer, message: 'what is typed is not a value of this field' }));
+    return problem('problem', countOf(some.length, 'field holds', 'fields hold') + ' no value yet.', renderIssues(view, some));
+  }
+  switch (state.run.kind) {
+    case 'broken':
+      return broken(view, state.run.message);
+    case 'refused':
+      return refused(view, state.run.reason, state.run.issues);
+    default:
+      return state.shown ? reported(view, state.shown.outcome.report) : html`<p class="sentence quiet-text" role="status">${state.trace.kind === 'reading' ? `Reading ${state.trace.name}…` : 'Simulating…'}</p>`;
+  }
+}
+
+function reported(view: ViewContext, report: Report): TemplateResult {
+  const { verdict } = report;
+  const { shown } = view.state;
+  const partial = shown && shown.completeness !== 'final';
+  return html`<div class="verdict-line" data-state=${verdict.state} data-complete=${shown?.completeness ?? ''}>
+      ${renderSign(verdict.state)}
+      <div>
+        <p class="sentence" role="status">${tidy(verdict.sentence)}</p>
+        ${verdict.limit === '' ? nothing : html`<p>${tidy(verdict.limit)}</p>`}
+        ${verdict.note === '' ? nothing : html`<p class="quiet-text">${tidy(verdict.note)}</p>`}
+        ${partial && shown.completeness === 'cancelled'
+          ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
+              <button type="button" @click=${() => view.app.runOrCancel()}>Run again</button></p>`
+          : nothing}
+      </div>
+    </div>`;
+}
+
+function tidy(text: string): string {
+  return text.replaceAll('<=', '≤').replaceAll('>=', '≥');
+}
+
+function percent(progress: number): string {
+  return `${Math.floor(progress * 100)}\u2009%`;
+}
+
+function renderProgress(view: ViewContext): TemplateResult | typeof nothing {
+  const { run, shown } = view.state;
+  if (run.kind !== 'running' || !run.slow) return nothing;
+  return html`<div class="progress-line">
+    <progress max="1" .value=${run.progress} aria-label="Simulated so far"></progress>
+    <span>${percent(run.progress)} simulated${shown?.completeness === 'partial' ? ', partial results below' : ''}</span>
+    <button type="button" @click=${() => view.app.cancel()}>Cancel</button>
+  </div>`;
+}
+
+function problem(sign: Sign, title: string, body: TemplateResult | typeof nothing): TemplateResult {
+  return html`<div class="verdict-line" data-state=${sign}>
+    ${renderSign(sign)}
+    <div class="problem"><p class="sentence" role="alert">${title}</p>${body}</div>
+  </div>`;
+}
+
+function countOf(count: number, one: string, many: string): string {
+  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
+}
+
+function linkProblem(view: ViewContext): TemplateResult {
+  const link = view.state.link_problem;
+  return problem(
+    'problem',
+    'This link cannot be opened. Nothing was simulated.',
+    html`<p>${link?.message}</p>
+      ${renderIssues(view, link?.issues ?? [])}
+      <div class="button-row"><button class="primary" type="button" @click=${() => view.app.openDefault()}>Open the default scenario</button></div>`,
+  );
+}
+
+function refused(view: ViewContext, reason: string, issues: readonly Issue[]): TemplateResult {
+  switch (reason) {
+    case 'trace_missing': {
+      const name = view.state.wanted_trace;
+      return problem(
+        'problem',
+        name === null ? 'This scenario replays a trace: choose the file.' : `This scenario replays the trace ${name}: choose that file.`,
+        html`<p>A link never carries a trace. Drop the file anywhere on the page, or pick it here; it stays on this machine.</p>${traceButtons(view)}`,
+      );
+    }
+    case 'trace':
+      return problem(
+        'problem',
+        `The trace cannot be used: ${countOf(issues.length, 'problem', 'problems')}. Nothing was simulated.`,
+        html`${renderIssues(view, issues)} ${traceButtons(view)}`,
+      );
+    case 'engine':
+      return problem(/fit|memory|GiB|GB/.test(issues[0]?.message ?? '') ? 'no_fit' : 'problem', sentence(issues[0]?.message ?? 'This scenario cannot run.'), renderIssues(view, issues.slice(1)));
+    default:
+      return problem('problem', `${countOf(issues.length, 'value needs', 'values need')} attention. Nothing was simulated.`, renderIssues(view, issues));
+  }
+}
+
+function traceButtons(view: ViewContext): TemplateResult {
+  const { document } = view.state;
+  return html`<div class="button-row">
+    <button class="primary" type="button" @click=${() => view.chooseTrace()}>Choose a trace file</button>
+    ${needsTrace(document) || view.state.trace.kind !== 'none'
+      ? html`<button type="button" @click=${() => view.app.removeTrace()}>Remove trace</button>`
+      : nothing}
+  </div>`;
+}
+
+function broken(view: ViewContext, message: string): TemplateResult {
+  const { document, canonical } = view.state;
+  const href = `data:application/json;charset=utf-8,${encodeURIComponent(JSON.stringify(document, null, 2))}`;
+  return problem(
+    'problem',
+    'The engine stopped on this scenario: a defect of Servecast, not of your input.',
+    html`<p>A fresh engine is ready; change the scenario, or report it with the file below.</p>
+      <p class="quiet-text">${message}${canonical ? html` · scenario <code>${canonical.id}</code>` : nothing}</p>
+      <div class="button-row"><a class="button" download="scenario.json" href=${href}>Download the scenario</a></div>`,
+  );
+}
+
+const issuesShown = 20;
+
+function renderIssues(view: ViewContext, issues: readonly Issue[]): TemplateResult | typeof nothing {
+  if (issues.length === 0) return nothing;
+  const rest = issues.length - issuesShown;
+  return html`<ul class="issues">
+      ${issues.slice(0, issuesShown).map((issue) => html`<li>${issuePlace(view, issue)} ${sentence(issue.message)}</li>`)}
+    </ul>
+    ${rest > 0 ? html`<p>And ${rest.toLocaleString('en-US')} more.</p>` : nothing}`;
+}
+
+function issuePlace(view: ViewContext, issue: Issue): TemplateResult | typeof nothing {
+  if (issue.path === '') return nothing;
+  if (!issue.path.startsWith('/') || view.state.link_problem) return html`<b>${issue.path}</b>:`;
+  return html`<button class="as-link" type="button" @click=${() => view.focusField(issue.path)}>${issue.path}</button>:`;
+}
+
+// --- The four numbers ----------------------------------------------------------------------------
+
+export function renderNumbers(view: ViewContext): TemplateResult | typeof nothing {
+  const { shown } = view.state;
+  if (!shown || view.state.link_problem) return nothing;
+  const { report } = shown.outcome;
+  const open = view.openGroups.has('provenance');
+  const mark = html`<button
+    class="mark ${report.latency_model.provenance}"
+    type="button"
+    aria-expanded=${open}
+    title=${report.latency_model.description}
+    @click=${() => view.toggleGroup('provenance', !open)}
+  ><span class="visually-hidden">Where it comes from: </span>${report.latency_model.provenance}</button>`;
+  return html`<section class="numbers" aria-label="Key numbers">
+      ${tile('TTFT p99', timeQuantity(report.ttft_ms.p99), percentileNote(report, 'ttft'), mark)}
+      ${tile('TPOT p99', timeQuantity(report.tpot_ms.p99), percentileNote(report, 'tpot'), mark)}
+      ${tile('Output per GPU', { number: formatNumber(report.output_tokens_per_s_per_gpu), unit: 'tokens/s' }, throughputNote(report), mark)}
+      ${costTile(view, report, mark)}
+    </section>
+    ${open
+      ? html`<p class="provenance-note"><b>${report.latency_model.backend}, ${report.latency_model.provenance}:</b> ${sentence(report.latency_model.description)}
+          Known error: ${sentence(report.latency_model.known_error || 'not stated')}</p>`
+      : nothing}`;
+}
+
+function tile(label: string, value: Quantity, note: string, mark: TemplateResult): TemplateResult {
+  return html`<div class="card tile">
+    <h3>${label}</h3>
+    <p class="value">${value.number}${value.unit === '' ? nothing : html`<span class="unit">\u2009${value.unit}</span>`}</p>
+    <p class="tile-note">${note}</p>
+    ${mark}
+  </div>`;
+}
+
+function percentileNote(report: Report, metric: 'ttft' | 'tpot'): string {
+  const distribution = metric === 'ttft' ? report.ttft_ms : report.tpot_ms;
+  const limit = report.slo.find((slo) => slo.metric === metric && slo.percentile === 99);
+  return `median ${formatTime(distribution.p50)}${limit ? ` · limit ${formatTime(limit.limit_ms)}` : ''}`;
+}
+
+function throughputNote(report: Report): string {
+  const gpus = report.gpus === 1 ? '1 GPU' : `${report.gpus} GPUs, ${formatNumber(report.output_tokens_per_s)} together`;
+  return `${formatNumber(report.requests_per_s)} requests/s on ${gpus}`;
+}
+
+function costTile(view: ViewContext, report: Report, mark: TemplateResult): TemplateResult {
+  const cost = report.cost_per_million_output_tokens;
+  const source = view.app.source;
+  const pointer = source ? pricePointer(source) : null;
+  if (cost === null) {
+    return html`<div class="card tile">
+      <h3>$ per million output tokens</h3>
+      <p class="value quiet-text">–</p>
+      <p class="tile-note">${pointer === null ? 'No price is known.' : html`<button class="as-link" type="button" @click=${() => view.focusField(pointer)}>Set a GPU price</button>`}</p>
+    </div>`;
+  }
+  const price = pointer === null ? undefined : getAt(report.scenario as Document, pointer);
+  const note = typeof price === 'number' ? `at $${price} per GPU-hour` : 'from the price of the GPU';
+  return tile('$ per million output tokens', { number: cost >= 0.01 ? cost.toFixed(cost < 100 ? 2 : 0) : formatNumber(cost, 2), unit: '' }, note, mark);
+}

@@ -1,0 +1,20 @@
+// Prints what a first visit transfers (gzip, by file) and fails over the budget.
+import { readdirSync, readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+
+const dist = new URL('../dist/', import.meta.url);
+const budgetKb = 250;
+const kb = (bytes) => bytes / 1000;
+let total = 0;
+for (const name of readdirSync(dist, { recursive: true }).map(String).sort()) {
+  if (!/\.(html|js|css|wasm|svg|json)$/.test(name)) continue;
+  const bytes = readFileSync(new URL(name, dist));
+  const packed = gzipSync(bytes, { level: 9 }).length;
+  total += packed;
+  console.log(`${name.padEnd(44)} ${kb(bytes.length).toFixed(1).padStart(8)} KB ${kb(packed).toFixed(1).padStart(7)} KB gzip`);
+}
+console.log(`initial transfer ${kb(total).toFixed(1)} KB gzip of ${budgetKb} KB allowed`);
+if (kb(total) > budgetKb) {
+  console.error('over the budget');
+  process.exit(1);
+}

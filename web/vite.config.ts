@@ -1,0 +1,65 @@
+// Builds the page. Hides three things from the sources: where the engine's WebAssembly comes from
+// (../build/wasm, or SERVECAST_WASM_DIR), the Content-Security-Policy of the built page, and the
+// hints that let a browser fetch everything at once. Works from any sub-path (base './').
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { HtmlTagDescriptor, Plugin } from 'vite';
+import { defineConfig } from 'vitest/config';
+
+const wasmFolder =
+  process.env['SERVECAST_WASM_DIR'] ?? fileURLToPath(new URL('../build/wasm', import.meta.url));
+
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "style-src 'self'",
+  "worker-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data: blob:",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ');
+
+function builtPage(): Plugin {
+  return {
+    name: 'servecast-built-page',
+    apply: 'build',
+    buildStart() {
+      for (const file of ['servecast.mjs', 'servecast.wasm']) {
+        if (!existsSync(`${wasmFolder}/${file}`)) {
+          this.error(`${wasmFolder}/${file} is missing: build the engine first (./dev build)`);
+        }
+      }
+    },
+    transformIndexHtml: {
+      order: 'post',
+      handler(html, context) {
+        // First in the head: a policy covers only what comes after it.
+        const policy = `<meta http-equiv="Content-Security-Policy" content="${contentSecurityPolicy}">`;
+        const tags: HtmlTagDescriptor[] = [];
+        for (const name of Object.keys(context.bundle ?? {})) {
+          if (name.endsWith('.wasm')) {
+            const attrs = { rel: 'preload', as: 'fetch', type: 'application/wasm', crossorigin: true };
+            tags.push({ tag: 'link', attrs: { ...attrs, href: `./${name}` }, injectTo: 'head' });
+          }
+        }
+        return { html: html.replace(/(<meta charset="utf-8"\s*\/?>)/, `$1\n    ${policy}`), tags };
+      },
+    },
+  };
+}
+
+export default defineConfig({
+  base: './',
+  plugins: [builtPage()],
+  resolve: {
+    alias: [
+      { find: /^servecast\.wasm/, replacement: `${wasmFolder}/servecast.wasm` },
+      { find: /^servecast$/, replacement: `${wasmFolder}/servecast.mjs` },
+    ],
+  },
+  server: { fs: { allow: ['.', wasmFolder] } },
+  worker: { format: 'es' },
+  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, reportCompressedSize: false },
+  test: { include: ['src/**/*.test.ts'], environment: 'node' },
+});
