@@ -72,6 +72,9 @@ struct Column {
 // Every column that a report has, in order: the dictionary of page, command and files.
 const std::vector<Column>& Columns();
 
+// Whether a report has the columns with a value per request (70 bytes each) too.
+enum class ReportDetail { kSummary, kRequests };
+
 struct Report {
   std::string name;
   bool finished = false;

@@ -82,7 +82,7 @@ struct PoolSpec {
 };
 
 struct ClusterSpec {
-  std::vector<PoolSpec> pools = {PoolSpec{}};
+  std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
   std::string router = "round_robin";
 };
 
@@ -95,8 +95,8 @@ struct LatencySpec {
   std::string backend = "auto";
   // blackbox only. Microseconds: step = beta[0] + beta[1]*prefill tokens + beta[2]*decode tokens;
   // delay before the queue = alpha[0] + alpha[1]*prompt; alpha[2] per output token, outside the GPU.
-  std::vector<double> alpha = {0, 0, 0};
-  std::vector<double> beta = {0, 0, 0};
+  std::vector<double> alpha = std::vector<double>(3, 0.0);
+  std::vector<double> beta = std::vector<double>(3, 0.0);
 };
 
 enum class ArrivalProcess { kPoisson, kConstant, kTrace };
@@ -182,6 +182,9 @@ Result<std::string> ParseReadableLink(std::string_view fragment);
 // Presets, every field of a scenario (type, unit, range, default, help), policies, columns: JSON,
 // as wasm/servecast.d.ts describes it.
 std::string CatalogJson();
+
+// The same for a terminal.
+std::string CatalogText();
 
 // 16 hex digits.
 std::string HashText(std::uint64_t hash);

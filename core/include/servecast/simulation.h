@@ -32,7 +32,7 @@ class Simulation {
   double Progress() const;
 
   // What is known so far; final when finished. O(requests).
-  Report Snapshot() const;
+  Report Snapshot(ReportDetail detail = ReportDetail::kRequests) const;
 
  private:
   struct State;

@@ -46,6 +46,7 @@ class Recorder {
     peak_kv_blocks_ = levels.kv_blocks > peak_kv_blocks_ ? levels.kv_blocks : peak_kv_blocks_;
     ++steps_;
     output_tokens_ += sampled;
+    if (end > warmup_) measured_tokens_ += sampled;
     if (end >= bin_end_ || start < bin_start_) {
       StepAcrossBins(start, end, levels, sampled);
       return;
@@ -81,14 +82,14 @@ class Recorder {
   std::int64_t steps() const { return steps_; }
   std::int64_t preemptions() const { return preemptions_; }
   std::int64_t output_tokens() const { return output_tokens_; }
+  std::int64_t measured_tokens() const { return measured_tokens_; }  // after the warm-up
   TimeNs busy_ns() const { return busy_ns_; }
   TimeNs bound_ns(StepBound bound) const { return bound_ns_[static_cast<std::size_t>(bound)]; }
   TimeNs blocked_ns(BlockedBy by) const { return blocked_ns_[static_cast<std::size_t>(by)]; }
   std::int64_t peak_kv_blocks() const { return peak_kv_blocks_; }
   std::int64_t waiting() const { return waiting_; }
   const WeightedSamples& itl() const { return itl_; }
-  TimeNs bin_width() const { return width_; }
-  // The bins with the queue's level integrated up to `now`; bin i covers [i, i+1) * bin_width().
+  // The bins with the queue's level integrated up to `now`; bin i covers [i, i+1) * *width.
   std::vector<SeriesBin> BinsUpTo(TimeNs now, TimeNs* width) const;
 
  private:
@@ -106,6 +107,7 @@ class Recorder {
   std::array<TimeNs, kBlockedBy> blocked_ns_{};
   TimeNs busy_ns_ = 0, waiting_since_ = 0;
   std::int64_t waiting_ = 0, steps_ = 0, preemptions_ = 0, output_tokens_ = 0, peak_kv_blocks_ = 0;
+  std::int64_t measured_tokens_ = 0;
 };
 
 }  // namespace servecast

@@ -67,20 +67,31 @@ std::vector<WeightedSample> WeightedSamples::Sorted() const {
   return sorted;
 }
 
-double WeightedPercentile(const std::vector<WeightedSample>& sorted, std::int64_t total_weight,
-                          double p) {
-  const double rank = p / 100 * static_cast<double>(total_weight - 1);
-  const double floor_rank = std::floor(rank);
-  const auto low = static_cast<std::int64_t>(floor_rank);
-  std::int64_t seen = 0;
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    seen += sorted[i].weight;
-    if (seen <= low) continue;
+std::vector<double> WeightedPercentiles(const std::vector<WeightedSample>& sorted,
+                                        std::int64_t total_weight,
+                                        const std::vector<double>& percents) {
+  std::vector<double> values;
+  std::size_t i = 0;
+  std::int64_t seen = sorted[0].weight;  // up to and with sorted[i]
+  for (const double percent : percents) {
+    const double rank = percent / 100 * static_cast<double>(total_weight - 1);
+    const double floor_rank = std::floor(rank);
+    const auto low = static_cast<std::int64_t>(floor_rank);
+    while (seen <= low) seen += sorted[++i].weight;
     const auto value = static_cast<double>(sorted[i].value);
-    if (seen > low + 1 || i + 1 == sorted.size()) return value;
-    return value + (rank - floor_rank) * (static_cast<double>(sorted[i + 1].value) - value);
+    const bool between = seen == low + 1 && i + 1 < sorted.size();
+    const double next = between ? static_cast<double>(sorted[i + 1].value) : value;
+    values.push_back(value + (rank - floor_rank) * (next - value));
   }
-  return static_cast<double>(sorted.back().value);
+  return values;
+}
+
+double Percentile(const std::vector<double>& sorted, double percent) {
+  const double rank = percent / 100 * static_cast<double>(sorted.size() - 1);
+  const double floor_rank = std::floor(rank);
+  const auto low = static_cast<std::size_t>(floor_rank);
+  const double next = low + 1 < sorted.size() ? sorted[low + 1] : sorted[low];
+  return sorted[low] + (rank - floor_rank) * (next - sorted[low]);
 }
 
 }  // namespace servecast

@@ -53,9 +53,13 @@ class WeightedSamples {
   std::int64_t total_weight_ = 0;
 };
 
-// Percentile p (0..100) of samples ascending by value, weights counted as repeats: rank
-// p/100*(n-1), linear between neighbours. Requires: total_weight = sum of weights >= 1.
-double WeightedPercentile(const std::vector<WeightedSample>& sorted, std::int64_t total_weight,
-                          double p);
+// Percentiles (0..100, ascending) of samples ascending by value, weights counted as repeats: rank
+// p/100*(n-1), linear between neighbours. One pass. Requires: total_weight = sum of weights >= 1.
+std::vector<double> WeightedPercentiles(const std::vector<WeightedSample>& sorted,
+                                        std::int64_t total_weight,
+                                        const std::vector<double>& percents);
+
+// The same of plain values, ascending. Requires: not empty.
+double Percentile(const std::vector<double>& sorted, double percent);
 
 }  // namespace servecast

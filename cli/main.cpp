@@ -1,0 +1,279 @@
+// The command: the only C++ of the project that touches files, arguments, output and exit codes.
+// Exit 0: done; 2: bad input, all issues printed; 70: our bug.
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+#include "servecast/simulation.h"
+#include "servecast/trace.h"
+
+namespace servecast {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
+
+constexpr const char* kHelp =
+    "servecast - forecast how an LLM serving deployment behaves\n"
+    "\n"
+    "  servecast run FILE|PRESET [options]   simulate; summary JSON on stdout\n"
+    "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
+    "  servecast catalog [--json]            presets, policies and every field of a scenario\n"
+    "  servecast --version\n"
+    "\n"
+    "Each command explains itself with --help. FILE is a scenario document; - reads stdin.\n"
+    "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
+
+constexpr const char* kRunHelp =
+    "servecast run FILE|PRESET [options]\n"
+    "\n"
+    "  --set path=value   change a member of the scenario, e.g. workload.arrivals.rate_per_s=20,\n"
+    "                     slo.0.limit_ms=500; may be repeated\n"
+    "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv, or .csv.gz);\n"
+    "                     headers: arrival_s,input_tokens,output_tokens\n"
+    "                              TIMESTAMP,ContextTokens,GeneratedTokens (Azure)\n"
+    "                              arrived_at,num_prefill_tokens,num_decode_tokens (Vidur)\n"
+    "  --json FILE        the whole report: summary, resolved scenario, time series, CDFs\n"
+    "  --requests FILE    one CSV row per request\n"
+    "\n"
+    "The summary goes to stdout, progress to stderr when that is a terminal.\n";
+
+constexpr const char* kValidateHelp =
+    "servecast validate FILE|PRESET [--set path=value]...\n"
+    "\n"
+    "Prints every issue with its place in the document (a JSON pointer), or the scenario's id.\n"
+    "Whether the model fits the GPU is part of the answer.\n";
+
+constexpr const char* kCatalogHelp =
+    "servecast catalog [--json]\n"
+    "\n"
+    "Lists presets, policies, and every field of a scenario with unit, range, default and help.\n";
+
+int PrintIssues(const Issues& issues) {
+  for (const Issue& issue : issues) {
+    fmt::print(stderr, "{}{}{}\n", issue.path, issue.path.empty() ? "" : ": ", issue.message);
+  }
+  return kBadInput;
+}
+
+int Usage(const std::string& problem) {
+  fmt::print(stderr, "servecast: {}; see servecast --help\n", problem);
+  return kBadInput;
+}
+
+// A whole file, decompressed when it is gzip. "-" is stdin.
+Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
+  const gzFile file = path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb");
+  if (file == nullptr) return Issue{path, "cannot be opened"};
+  std::string text;
+  std::vector<char> buffer(std::size_t{1} << 16);
+  std::optional<Issue> issue;
+  while (!issue) {
+    const int got = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()));
+    if (got == 0) break;
+    if (got < 0) {
+      issue = Issue{path, "cannot be read: damaged gzip, or not a file"};
+    } else if (text.size() + static_cast<std::size_t>(got) > most_bytes) {
+      issue = Issue{path, fmt::format("larger than {} MiB when decompressed", most_bytes >> 20)};
+    } else {
+      text.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+  }
+  // A gzip file that ends too early only shows now.
+  if (gzclose(file) == Z_BUF_ERROR && !issue) issue = Issue{path, "the gzip data ends too early"};
+  if (issue) return *issue;
+  return text;
+}
+
+struct Arguments {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::string trace, json, requests;
+  bool help = false;
+};
+
+// Options of run and validate. Returns an exit code on bad ones.
+std::optional<int> ReadArguments(const std::vector<std::string>& args, bool run, Arguments& out) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = args[i];
+    std::string* value = arg == "--trace" && run      ? &out.trace
+                         : arg == "--json" && run     ? &out.json
+                         : arg == "--requests" && run ? &out.requests
+                                                      : nullptr;
+    if (arg == "--help" || arg == "-h") {
+      out.help = true;
+    } else if (arg == "--set" || value != nullptr) {
+      if (i + 1 == args.size()) return Usage(arg + " needs a value");
+      ++i;
+      if (value != nullptr) {
+        *value = args[i];
+      } else {
+        out.overrides.push_back(args[i]);
+      }
+    } else if (arg.size() > 1 && arg[0] == '-') {
+      return Usage("unknown option " + arg);
+    } else if (out.scenario.empty()) {
+      out.scenario = arg;
+    } else {
+      return Usage("more than one scenario: " + arg);
+    }
+  }
+  if (!out.help && out.scenario.empty()) return Usage("no scenario given");
+  return std::nullopt;
+}
+
+// A preset by name, else a file.
+Result<std::string> ScenarioText(const std::string& name) {
+  const auto preset = ScenarioPreset(name);
+  if (preset) return std::string(*preset);
+  Result<std::string> text = ReadFile(name, std::size_t{4} << 20);
+  if (!text.ok()) return Issue{name, "is neither a preset (see servecast catalog) nor a file that can be read"};
+  return text;
+}
+
+Result<Scenario> LoadScenario(const Arguments& args) {
+  Result<std::string> text = ScenarioText(args.scenario);
+  if (!text.ok()) return Issues(text.issues());
+  std::vector<std::string> overrides;
+  if (!args.trace.empty()) {
+    overrides = {R"(workload.arrivals={"process":"trace"})", R"(workload.prompt_tokens={"distribution":"trace"})",
+                 R"(workload.output_tokens={"distribution":"trace"})"};
+  }
+  overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
+  if (!overrides.empty()) {
+    text = ApplyOverrides(text.value(), overrides);
+    if (!text.ok()) return Issues(text.issues());
+  }
+  return ParseScenario(text.value());
+}
+
+Result<Trace> LoadTrace(const std::string& path) {
+  if (path.empty()) return Trace{};
+  Result<std::string> text = ReadFile(path, kMostTraceBytes);
+  if (!text.ok()) return Issues(text.issues());
+  const std::size_t slash = path.find_last_of('/');
+  Result<Trace> trace = ParseTrace(text.value(), slash == std::string::npos ? path : path.substr(slash + 1));
+  if (trace.ok()) return trace;
+  Issues issues = trace.issues();
+  for (Issue& issue : issues) issue.path = path + (issue.path.empty() ? "" : ", ") + issue.path;
+  return issues;
+}
+
+bool WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (file.good()) return true;
+  fmt::print(stderr, "{}: cannot be written\n", path);
+  return false;
+}
+
+int RunCommand(const std::vector<std::string>& arguments) {
+  Arguments args;
+  if (const auto bad = ReadArguments(arguments, true, args)) return *bad;
+  if (args.help) {
+    fmt::print("{}", kRunHelp);
+    return 0;
+  }
+  Result<Scenario> scenario = LoadScenario(args);
+  Result<Trace> trace = LoadTrace(args.trace);
+  if (!scenario.ok() || !trace.ok()) {
+    if (!scenario.ok()) PrintIssues(scenario.issues());
+    if (!trace.ok()) PrintIssues(trace.issues());
+    return kBadInput;
+  }
+  Result<Simulation> created = Simulation::Create(std::move(scenario.value()), std::move(trace.value()));
+  if (!created.ok()) return PrintIssues(created.issues());
+  Simulation& simulation = created.value();
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  bool shown = false;
+  while (!simulation.Advance(1'000'000)) {
+    if (!terminal || elapsed() < 0.3) continue;
+    fmt::print(stderr, "\r{:3.0f} %", 100 * simulation.Progress());
+    shown = true;
+  }
+  const Report report = simulation.Snapshot();
+  if (terminal) {
+    fmt::print(stderr, "{}{} requests, {:.1f} s simulated in {:.3f} s\n", shown ? "\r" : "", report.arrived,
+               report.simulated_s, elapsed());
+  }
+  fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
+  bool written = true;
+  if (!args.json.empty()) written &= WriteFile(args.json, ReportJson(report, ReportParts::kWithSeries) + "\n");
+  if (!args.requests.empty()) written &= WriteFile(args.requests, RequestsCsv(report));
+  return written ? 0 : kBadInput;
+}
+
+int ValidateCommand(const std::vector<std::string>& arguments) {
+  Arguments args;
+  if (const auto bad = ReadArguments(arguments, false, args)) return *bad;
+  if (args.help) {
+    fmt::print("{}", kValidateHelp);
+    return 0;
+  }
+  Result<Scenario> scenario = LoadScenario(args);
+  if (!scenario.ok()) return PrintIssues(scenario.issues());
+  const std::string id = HashText(scenario.value().id);
+  const bool traced = scenario.value().workload.arrivals.process == ArrivalProcess::kTrace;
+  if (!traced) {
+    const Result<Simulation> simulation = Simulation::Create(std::move(scenario.value()));
+    if (!simulation.ok()) return PrintIssues(simulation.issues());
+  }
+  fmt::print("ok {}{}\n", id, traced ? " (needs a trace)" : "");
+  return 0;
+}
+
+int CatalogCommand(const std::vector<std::string>& arguments) {
+  bool json = false;
+  for (const std::string& arg : arguments) {
+    if (arg == "--help" || arg == "-h") {
+      fmt::print("{}", kCatalogHelp);
+      return 0;
+    }
+    if (arg != "--json") return Usage("unknown option " + arg);
+    json = true;
+  }
+  fmt::print("{}\n", json ? CatalogJson() : CatalogText());
+  return 0;
+}
+
+int Main(std::vector<std::string> args) {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    fmt::print("{}", kHelp);
+    return args.empty() ? kBadInput : 0;
+  }
+  if (args[0] == "--version") {
+    fmt::print("servecast {} (scenario schema {})\n", kEngineVersion, kScenarioSchema);
+    return 0;
+  }
+  const std::string command = args[0];
+  args.erase(args.begin());
+  if (command == "run") return RunCommand(args);
+  if (command == "validate") return ValidateCommand(args);
+  if (command == "catalog") return CatalogCommand(args);
+  return Usage("unknown command " + command);
+}
+
+}  // namespace
+}  // namespace servecast
+
+int main(int argc, char** argv) {
+  // A broken invariant aborts with its rule on stderr; the shell sees our exit code for a bug.
+  std::signal(SIGABRT, [](int) { std::_Exit(70); });
+  return servecast::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

@@ -1,0 +1,176 @@
+// The catalogue: what a scenario may say, from the same descriptions that read one. Form, help and
+// documentation are made of it.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "io/fields.h"
+#include "io/json_document.h"
+#include "io/presets.h"
+#include "serving/policy.h"
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
+
+// What no run accounts for; shown beside every result.
+constexpr const char* kNotModelled[] = {
+    "prefix caching, CPU and disk offload of the KV cache",
+    "asynchronous scheduling (the next batch formed before the last one's tokens are known)",
+    "several replicas, routing, pipeline stages, prefill/decode disaggregation",
+    "speculative decoding, beam search, LoRA adapters, multimodal encoders",
+    "quantised weights and KV cache; multi-head latent attention; sliding windows",
+    "uneven load of experts; expert parallelism",
+    "power and thermal limits of the GPU's clock",
+    "network between client and server",
+};
+
+class Cataloguer final : public FieldVisitor {
+ public:
+  Cataloguer(Json& fields, std::string path) : fields_(fields), path_(std::move(path)) {}
+
+  void Integer(const FieldSpec& spec, std::optional<std::int64_t>&,
+               const std::optional<std::int64_t>& base) override {
+    Json& field = Add(spec, "integer");
+    Range(field, spec);
+    if (base && !spec.required) field["default"] = *base;
+  }
+  void Number(const FieldSpec& spec, std::optional<double>&, const std::optional<double>& base) override {
+    Json& field = Add(spec, "number");
+    Range(field, spec);
+    if (base && !spec.required) field["default"] = *base;
+  }
+  void Boolean(const FieldSpec& spec, bool&, bool base) override { Add(spec, "boolean")["default"] = base; }
+  void Text(const FieldSpec& spec, std::string&, const std::string& base) override {
+    Add(spec, "text")["default"] = base;
+  }
+  void Choice(const FieldSpec& spec, const Choices& choices, std::string&, const std::string& base) override {
+    Json& field = Add(spec, "choice");
+    for (const std::string_view choice : choices) field["choices"].push_back(std::string(choice));
+    if (!spec.required) field["default"] = base;
+  }
+  void Numbers(const FieldSpec& spec, std::vector<double>&, const std::vector<double>& base) override {
+    Json& field = Add(spec, "list");
+    Range(field, spec);
+    field["default"] = base;
+  }
+  void Quantiles(const FieldSpec& spec, std::vector<std::vector<double>>&,
+                 const std::vector<std::vector<double>>&) override {
+    Range(Add(spec, "list"), spec);
+  }
+  void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
+    Cataloguer inner(fields_, path_ + "/" + spec.name);
+    fields(inner);
+  }
+  void List(const FieldSpec& spec, ListField& list) override {
+    list.resize(1);
+    Cataloguer inner(fields_, path_ + "/" + spec.name + "/-");
+    list.describe(inner, 0);
+  }
+  void When(std::string_view field, const Choices& values, bool,
+            const std::function<void(FieldVisitor&)>& fields) override {
+    when_ = Json{{"path", path_ + "/" + std::string(field)}, {"values", Json::array()}};
+    for (const std::string_view value : values) when_["values"].push_back(std::string(value));
+    fields(*this);
+    when_ = nullptr;
+  }
+
+ private:
+  Json& Add(const FieldSpec& spec, const char* type) {
+    Json field = {{"path", path_ + "/" + spec.name}, {"type", type}, {"unit", spec.unit},
+                  {"help", spec.help}, {"required", spec.required}, {"default", nullptr},
+                  {"minimum", nullptr}, {"maximum", nullptr}, {"choices", Json::array()}};
+    if (!when_.is_null()) field["when"] = when_;
+    fields_.push_back(std::move(field));
+    return fields_.back();
+  }
+  static void Range(Json& field, const FieldSpec& spec) {
+    field["minimum"] = spec.min;
+    field["maximum"] = spec.max;
+  }
+
+  Json& fields_;
+  std::string path_;
+  Json when_ = nullptr;
+};
+
+Json PresetList(const char* kind) {
+  Json list = Json::array();
+  for (const std::string_view id : PresetIds(kind)) {
+    Json entry = *FindPreset(kind, id);
+    entry["id"] = std::string(id);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json MakeCatalog() {
+  Json catalog;
+  catalog["engine_version"] = std::string(kEngineVersion);
+  catalog["schema"] = kScenarioSchema;
+  catalog["default_scenario"] = kDefaultScenario;
+  for (const char* kind : {"models", "hardware", "engines", "workloads", "scenarios"}) {
+    catalog["presets"][kind] = PresetList(kind);
+  }
+  Json fields = Json::array();
+  Scenario scenario;
+  Cataloguer cataloguer(fields, "");
+  DescribeScenario(cataloguer, scenario, Scenario{});
+  catalog["fields"] = std::move(fields);
+  for (const Column& c : Columns()) {
+    catalog["columns"].push_back({{"name", std::string(c.name)}, {"unit", std::string(c.unit)},
+                                  {"kind", std::string(c.kind)}, {"help", std::string(c.help)}});
+  }
+  const auto policy = [&catalog](const char* kind, std::string_view name, std::string_view help) {
+    catalog["policies"].push_back({{"kind", kind}, {"name", std::string(name)}, {"help", std::string(help)}});
+  };
+  for (const LatencyEntry& entry : LatencyModels()) policy("latency", entry.name, entry.help);
+  policy("scheduler", "vllm", "vLLM V1: one token budget for prefill and decode, recompute preemption");
+  policy("order", "fcfs", "first come, first served; preempted requests first");
+  policy("router", "round_robin", "each replica in turn");
+  catalog["not_modelled"] = kNotModelled;
+  catalog["notices"] = {
+      "Quantiles of the Azure LLM inference trace 2023 (conversation): Microsoft, CC-BY 4.0, "
+      "github.com/Azure/AzurePublicDataset"};
+  return catalog;
+}
+
+std::string TextOf(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : CompactJson(value);
+}
+
+}  // namespace
+
+std::string CatalogJson() { return CompactJson(MakeCatalog()); }
+
+std::string CatalogText() {
+  const Json catalog = MakeCatalog();
+  std::string out;
+  for (const char* kind : {"scenarios", "models", "hardware", "engines", "workloads"}) {
+    out += fmt::format("{}\n", kind);
+    for (const Json& preset : catalog["presets"][kind]) {
+      out += fmt::format("  {:<28} {}\n", TextOf(preset["id"]), TextOf(preset["description"]));
+    }
+  }
+  out += "policies\n";
+  for (const Json& policy : catalog["policies"]) {
+    const std::string name = TextOf(policy["kind"]) + " " + TextOf(policy["name"]);
+    out += fmt::format("  {:<28} {}\n", name, TextOf(policy["help"]));
+  }
+  out += "fields of a scenario\n";
+  for (const Json& field : catalog["fields"]) {
+    std::string allowed = field["minimum"].is_null() ? "" : fmt::format("{} to {}", TextOf(field["minimum"]), TextOf(field["maximum"]));
+    for (const Json& choice : field["choices"]) allowed += (allowed.empty() ? "" : "|") + TextOf(choice);
+    if (!allowed.empty()) allowed = " [" + allowed + (field["unit"] == "" ? "" : " ") + TextOf(field["unit"]) + "]";
+    const std::string fallback = field["required"] == true ? " required" : field["default"].is_null() || field["default"] == "" ? "" : " default " + TextOf(field["default"]);
+    out += fmt::format("  {:<44} {}{}{}\n", TextOf(field["path"]), TextOf(field["help"]), allowed, fallback);
+  }
+  return out;
+}
+
+}  // namespace servecast

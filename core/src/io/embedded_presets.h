@@ -1,0 +1,16 @@
+// The files of presets/, embedded when the engine is built (cmake/embed_presets.cmake).
+#pragma once
+
+namespace servecast {
+
+struct EmbeddedPreset {
+  const char* kind;  // "models", "hardware", "engines", "workloads" or "scenarios"
+  const char* id;
+  const char* text;  // JSON: name, description, sources, document
+};
+
+// Sorted by kind, then id.
+extern const EmbeddedPreset kEmbeddedPresets[];
+extern const int kEmbeddedPresetCount;
+
+}  // namespace servecast

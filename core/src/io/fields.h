@@ -1,0 +1,71 @@
+// One description of every field of a scenario document, read by all who need it: the parser, the
+// canonical text, the catalogue and so the command's help and the page's form. A visitor sees each
+// field with its unit, range, help, present value and the value that counts as default.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+struct FieldSpec {
+  const char* name;
+  const char* unit = "";
+  double min = 0, max = 0;  // of numbers, both included
+  const char* help = "";
+  bool required = false;
+  bool label = false;       // names a thing, does not change what is simulated
+};
+
+using Choices = std::vector<std::string_view>;
+
+class FieldVisitor;
+
+// A list of objects, and the list that counts as its default.
+struct ListField {
+  std::function<std::size_t()> size;
+  std::function<void(std::size_t)> resize;
+  std::function<void(FieldVisitor&, std::size_t)> describe;
+  std::size_t base_size = 0;
+  std::function<void(FieldVisitor&, std::size_t)> describe_base;
+};
+
+class FieldVisitor {
+ public:
+  virtual ~FieldVisitor() = default;
+  virtual void Integer(const FieldSpec&, std::optional<std::int64_t>& value,
+                       const std::optional<std::int64_t>& base) = 0;
+  virtual void Number(const FieldSpec&, std::optional<double>& value,
+                      const std::optional<double>& base) = 0;
+  virtual void Boolean(const FieldSpec&, bool& value, bool base) = 0;
+  virtual void Text(const FieldSpec&, std::string& value, const std::string& base) = 0;
+  virtual void Choice(const FieldSpec&, const Choices& choices, std::string& value,
+                      const std::string& base) = 0;
+  // Exactly base.size() numbers.
+  virtual void Numbers(const FieldSpec&, std::vector<double>& value,
+                       const std::vector<double>& base) = 0;
+  // Rows of two numbers: [0..1, within the range], both ascending, from 0 to 1.
+  virtual void Quantiles(const FieldSpec&, std::vector<std::vector<double>>& value,
+                         const std::vector<std::vector<double>>& base) = 0;
+  virtual void Object(const FieldSpec&, const std::function<void(FieldVisitor&)>& fields) = 0;
+  virtual void List(const FieldSpec&, ListField& list) = 0;
+  // Fields that only exist while the choice `field` of the same object has one of `values`.
+  virtual void When(std::string_view field, const Choices& values, bool active,
+                    const std::function<void(FieldVisitor&)>& fields) = 0;
+};
+
+// Which preset each section of a scenario starts from; empty: none.
+struct SectionPresets {
+  std::string model, hardware, engine, workload;
+};
+
+// Visits every field of `scenario`; `base` holds what counts as default.
+void DescribeScenario(FieldVisitor& visitor, Scenario& scenario, const Scenario& base);
+
+}  // namespace servecast

@@ -1,0 +1,169 @@
+// See json_document.h.
+#include "io/json_document.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "io/json_writer.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+constexpr std::size_t kMostLevels = 64;
+
+// Builds the value from parser events, so that duplicate keys are seen and nothing throws.
+class Builder final : public nlohmann::json_sax<Json> {
+ public:
+  explicit Builder(std::string_view text) : text_(text) {}
+
+  bool null() override { return Put(nullptr); }
+  bool boolean(bool value) override { return Put(value); }
+  bool number_integer(number_integer_t value) override { return Put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Put(value); }
+  bool number_float(number_float_t value, const string_t&) override { return Put(value); }
+  bool string(string_t& value) override { return Put(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return Enter(Json::object()); }
+  bool end_object() override { return Leave(); }
+  bool start_array(std::size_t) override { return Enter(Json::array()); }
+  bool end_array() override { return Leave(); }
+  bool key(string_t& value) override {
+    Level& level = levels_.back();
+    if (level.value->contains(value)) {
+      issues.push_back({Path() + "/" + value, "this key stands twice in its object"});
+    }
+    level.key = std::move(value);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) override {
+    std::size_t line = 1, column = 1;
+    for (std::size_t i = 0; i + 1 < position && i < text_.size(); ++i) {
+      column = text_[i] == '\n' ? 1 : column + 1;
+      line += text_[i] == '\n' ? 1 : 0;
+    }
+    std::string shown = token.substr(0, 40);
+    for (char& c : shown) c = static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    const bool range = std::string_view(error.what()).find("out of range") != std::string_view::npos ||
+                       std::string_view(error.what()).find("number overflow") != std::string_view::npos;
+    issues.push_back({"", fmt::format("not JSON at line {}, column {}: {} \"{}\"", line, column,
+                                      range ? "a number beyond the range of a double," : "unexpected",
+                                      shown)});
+    return false;
+  }
+
+  Json root;
+  Issues issues;
+
+ private:
+  struct Level {
+    Json* value;
+    std::string key;  // of an object: where the next value goes
+  };
+
+  template <class T>
+  bool Put(T&& value) {
+    Insert(Json(std::forward<T>(value)));
+    return true;
+  }
+
+  Json* Insert(Json&& value) {
+    if (levels_.empty()) {
+      root = std::move(value);
+      return &root;
+    }
+    Level& level = levels_.back();
+    if (level.value->is_array()) {
+      level.value->push_back(std::move(value));
+      return &level.value->back();
+    }
+    Json& member = (*level.value)[level.key];
+    member = std::move(value);
+    return &member;
+  }
+
+  bool Enter(Json&& container) {
+    if (levels_.size() == kMostLevels) {
+      issues.push_back({"", fmt::format("nested deeper than {} levels", kMostLevels)});
+      return false;
+    }
+    Json* inserted = Insert(std::move(container));
+    levels_.push_back({inserted, ""});
+    return true;
+  }
+
+  bool Leave() {
+    levels_.pop_back();
+    return true;
+  }
+
+  std::string Path() const {
+    std::string path;
+    for (std::size_t i = 0; i + 1 < levels_.size(); ++i) {
+      path += "/" + (levels_[i].value->is_array() ? std::to_string(levels_[i].value->size() - 1)
+                                                  : levels_[i].key);
+    }
+    return path;
+  }
+
+  std::string_view text_;
+  std::vector<Level> levels_;
+};
+
+void Write(const Json& value, JsonWriter& out) {
+  switch (value.type()) {
+    case Json::value_t::object:
+      out.BeginObject();
+      for (const auto& [key, member] : value.items()) {
+        out.Key(key);
+        Write(member, out);
+      }
+      out.EndObject();
+      break;
+    case Json::value_t::array:
+      out.BeginArray();
+      for (const Json& item : value) Write(item, out);
+      out.EndArray();
+      break;
+    case Json::value_t::string:
+      out.Text(*value.get_ptr<const Json::string_t*>());
+      break;
+    case Json::value_t::boolean:
+      out.Boolean(value.get<bool>());
+      break;
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned:
+      out.Integer(value.get<std::int64_t>());
+      break;
+    case Json::value_t::number_float:
+      out.Number(value.get<double>());
+      break;
+    default:
+      out.Null();
+  }
+}
+
+}  // namespace
+
+Result<Json> ParseJson(std::string_view text) {
+  if (text.size() > kMostBytes) {
+    return Issue{"", fmt::format("found {} bytes of text, allowed {}", text.size(), kMostBytes)};
+  }
+  Builder builder(text);
+  const bool ok = Json::sax_parse(text.begin(), text.end(), &builder);
+  if (!builder.issues.empty()) return std::move(builder.issues);
+  if (!ok) return Issue{"", "not JSON"};
+  return std::move(builder.root);
+}
+
+std::string CompactJson(const Json& value) {
+  JsonWriter out(false);
+  Write(value, out);
+  return out.Take();
+}
+
+}  // namespace servecast

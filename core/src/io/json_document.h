@@ -1,0 +1,19 @@
+// JSON text to a value and back, with every problem of the text said as an issue.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "servecast/result.h"
+
+namespace servecast {
+
+// Issues: syntax with line and column, duplicate keys with their path, nesting beyond 64 levels,
+// text beyond 4 MiB. O(size).
+Result<nlohmann::json> ParseJson(std::string_view text);
+
+// Keys sorted, no white space, numbers as JavaScript writes them.
+std::string CompactJson(const nlohmann::json& value);
+
+}  // namespace servecast

@@ -1,0 +1,247 @@
+// A report as JSON, keys as wasm/servecast.d.ts names them, and its requests as CSV.
+#include <cmath>
+
+#include "io/json_writer.h"
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+namespace {
+
+const char* Name(VerdictState state) {
+  switch (state) {
+    case VerdictState::kMeets:
+      return "meets";
+    case VerdictState::kNear:
+      return "near";
+    case VerdictState::kMisses:
+      return "misses";
+    case VerdictState::kOverloaded:
+      return "overloaded";
+    case VerdictState::kNoSlo:
+      return "no_slo";
+    case VerdictState::kEmpty:
+      return "empty";
+  }
+  return "";
+}
+
+const char* Name(SaturationState state) {
+  switch (state) {
+    case SaturationState::kStable:
+      return "stable";
+    case SaturationState::kNear:
+      return "near";
+    case SaturationState::kOverloaded:
+      return "overloaded";
+  }
+  return "";
+}
+
+const char* Name(SloMetric metric) {
+  switch (metric) {
+    case SloMetric::kTtft:
+      return "ttft";
+    case SloMetric::kTpot:
+      return "tpot";
+    case SloMetric::kItl:
+      return "itl";
+    case SloMetric::kE2e:
+      return "e2e";
+  }
+  return "";
+}
+
+// Key and value in one line each.
+class Members {
+ public:
+  explicit Members(JsonWriter& out) : out_(out) {}
+  void operator()(std::string_view key, std::int64_t value) { out_.Key(key), out_.Integer(value); }
+  void operator()(std::string_view key, double value) { out_.Key(key), out_.Number(value); }
+  void operator()(std::string_view key, bool value) { out_.Key(key), out_.Boolean(value); }
+  void operator()(std::string_view key, std::string_view value) { out_.Key(key), out_.Text(value); }
+  void operator()(std::string_view key, const char* value) { out_.Key(key), out_.Text(value); }
+  void operator()(std::string_view key, const std::optional<double>& value) {
+    out_.Key(key), value ? out_.Number(*value) : out_.Null();
+  }
+  void operator()(std::string_view key, const Distribution& d) {
+    out_.Key(key);
+    out_.BeginObject();
+    const auto statistic = [&](std::string_view name, double value) {
+      (*this)(name, d.n > 0 ? std::optional<double>(value) : std::nullopt);
+    };
+    (*this)("n", d.n);
+    statistic("mean", d.mean);
+    statistic("min", d.min);
+    statistic("p50", d.p50);
+    statistic("p90", d.p90);
+    statistic("p95", d.p95);
+    statistic("p99", d.p99);
+    statistic("max", d.max);
+    (*this)("exact", d.exact);
+    out_.EndObject();
+  }
+  template <class Inner>
+  void Object(std::string_view key, Inner inner) {
+    out_.Key(key);
+    out_.BeginObject();
+    inner();
+    out_.EndObject();
+  }
+
+ private:
+  JsonWriter& out_;
+};
+
+void WriteCounts(const Report& r, Members& put) {
+  put("arrived", r.arrived);
+  put("completed", r.completed);
+  put("queued", r.queued);
+  put("running", r.running);
+  put("dropped", r.dropped);
+  put("timed_out", r.timed_out);
+  put("rejected", r.rejected);
+  put("length_capped", r.length_capped);
+  put("preemptions", r.preemptions);
+}
+
+void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
+  put.Object("verdict", [&] {
+    put("state", Name(r.verdict.state));
+    put("sentence", r.verdict.sentence);
+    put("limit", r.verdict.limit);
+    put("note", r.verdict.note);
+  });
+  out.Key("slo");
+  out.BeginArray();
+  for (const SloResult& result : r.slo) {
+    out.BeginObject();
+    put("metric", Name(result.slo.metric));
+    put("percentile", result.slo.percentile);
+    put("limit_ms", result.slo.limit_ms);
+    put("value_ms", result.value_ms);
+    put("margin", result.margin);
+    put("met", result.met);
+    out.EndObject();
+  }
+  out.EndArray();
+  put.Object("saturation", [&] {
+    put("state", Name(r.saturation.state));
+    put("evidence", r.saturation.evidence);
+    put("queue_slope_per_s", r.saturation.queue_slope_per_s);
+    put("queue_slope_t", r.saturation.queue_slope_t);
+    put("queue_p95", r.saturation.queue_p95);
+    put("utilization", r.saturation.utilization);
+  });
+  put.Object("binding_constraint", [&] {
+    put("name", r.binding.name);
+    put("share", r.binding.share);
+    put.Object("shares", [&] {
+      for (std::size_t i = 0; i < r.binding.shares.size(); ++i) {
+        put(BindingConstraint::kNames[i], r.binding.shares[i]);
+      }
+    });
+  });
+}
+
+void WriteSetting(const Report& r, Members& put) {
+  put.Object("kv", [&] {
+    put("blocks", r.kv_blocks);
+    put("block_size", r.kv_block_size);
+    put("tokens", r.kv_tokens);
+    put("mean_usage", r.kv_mean_usage);
+    put("peak_usage", r.kv_peak_usage);
+  });
+  put.Object("memory", [&] {
+    put("total_gib", r.memory.total_gib);
+    put("usable_gib", r.memory.usable_gib);
+    put("weights_gib", r.memory.weights_gib);
+    put("overhead_gib", r.memory.overhead_gib);
+    put("kv_gib", r.memory.kv_gib);
+  });
+  put.Object("latency_model", [&] {
+    put("backend", r.latency_model.backend);
+    put("provenance", r.latency_model.provenance);
+    put("description", r.latency_model.description);
+    put("known_error", r.latency_model.known_error);
+  });
+  put.Object("workload", [&] {
+    put("source", r.workload_source);
+    put("name", r.workload_name);
+    put("requests", r.workload_requests);
+  });
+}
+
+void WriteSeries(const Report& r, JsonWriter& out, Members& put) {
+  put.Object("series", [&] {
+    for (std::size_t i = 0; i < Columns().size(); ++i) {
+      if (Columns()[i].kind == "request") continue;
+      out.Key(Columns()[i].name);
+      out.BeginArray();
+      for (const double value : r.columns[i]) out.Number(value);
+      out.EndArray();
+    }
+  });
+}
+
+}  // namespace
+
+std::string ReportJson(const Report& r, ReportParts parts) {
+  JsonWriter out(parts != ReportParts::kWithScenario);
+  Members put(out);
+  out.BeginObject();
+  put("schema", std::int64_t{kScenarioSchema});
+  put("engine_version", kEngineVersion);
+  put("name", r.name);
+  put("scenario_id", HashText(r.scenario_id));
+  put("fingerprint", HashText(r.fingerprint));
+  put("finished", r.finished);
+  WriteCounts(r, put);
+  put("ttft_ms", r.ttft_ms);
+  put("itl_ms", r.itl_ms);
+  put("tpot_ms", r.tpot_ms);
+  put("e2e_ms", r.e2e_ms);
+  put("scheduling_delay_ms", r.scheduling_delay_ms);
+  put("output_tokens_per_s", r.output_tokens_per_s);
+  put("output_tokens_per_s_per_gpu", r.output_tokens_per_s_per_gpu);
+  put("requests_per_s", r.requests_per_s);
+  put("goodput_per_s", r.goodput_per_s);
+  put("attainment", r.attainment);
+  put("prompt_tokens", r.prompt_tokens);
+  put("output_tokens", r.output_tokens);
+  put("gpus", r.gpus);
+  put("cost_per_million_output_tokens", r.cost_per_million_output_tokens);
+  put("simulated_s", r.simulated_s);
+  put("steps", r.steps);
+  WriteJudgement(r, out, put);
+  WriteSetting(r, put);
+  if (parts != ReportParts::kSummary) {
+    out.Key("scenario");
+    out.Raw(r.resolved_scenario);
+  }
+  if (parts == ReportParts::kWithSeries) WriteSeries(r, out, put);
+  out.EndObject();
+  return out.Take();
+}
+
+std::string RequestsCsv(const Report& r) {
+  std::string csv = "id";
+  std::vector<const std::vector<double>*> columns;
+  for (std::size_t i = 0; i < Columns().size(); ++i) {
+    if (Columns()[i].kind != "request") continue;
+    csv += "," + std::string(Columns()[i].name);
+    columns.push_back(&r.columns[i]);
+  }
+  csv += '\n';
+  for (std::size_t row = 0; !columns.empty() && row < columns[0]->size(); ++row) {
+    csv += std::to_string(row);
+    for (const std::vector<double>* column : columns) {
+      csv += ',';
+      if (!std::isnan((*column)[row])) csv += NumberText((*column)[row]);
+    }
+    csv += '\n';
+  }
+  return csv;
+}
+
+}  // namespace servecast

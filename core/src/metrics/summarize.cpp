@@ -1,0 +1,510 @@
+// See summarize.h. A request beyond the end of the run (a horizon) has not arrived. Doubles begin here: everything that comes in is an integer.
+#include "metrics/summarize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/hash.h"
+#include "base/sort.h"
+#include "base/text.h"
+
+namespace servecast {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMs = 1e6;  // ns
+constexpr int kCdfPoints = 401;
+
+double Seconds(TimeNs ns) { return static_cast<double>(ns) / 1e9; }
+
+// Ascending. Requires: no negative value, whose bit patterns would not sort.
+void SortValues(std::vector<double>& values) {
+  std::vector<double> scratch;
+  RadixSort(values, scratch, [](double v) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &v, sizeof bits);
+    return bits;
+  });
+}
+
+// Latencies of one kind over the requests, ns; sorted after Distribute.
+struct Latencies {
+  std::vector<double> ns;
+
+  Distribution Distribute() {
+    Distribution d;
+    d.n = static_cast<std::int64_t>(ns.size());
+    if (ns.empty()) return d;
+    double sum = 0;
+    for (const double v : ns) sum += v;
+    SortValues(ns);
+    d.mean = sum / static_cast<double>(ns.size()) / kMs;
+    d.min = ns.front() / kMs;
+    d.max = ns.back() / kMs;
+    d.p50 = Percentile(ns, 50) / kMs;
+    d.p90 = Percentile(ns, 90) / kMs;
+    d.p95 = Percentile(ns, 95) / kMs;
+    d.p99 = Percentile(ns, 99) / kMs;
+    return d;
+  }
+};
+
+std::vector<double> CdfPercents() {
+  std::vector<double> percents;
+  for (int i = 0; i < kCdfPoints; ++i) percents.push_back(100.0 * i / (kCdfPoints - 1));
+  return percents;
+}
+
+std::vector<double> CdfOf(const std::vector<double>& sorted_ns) {
+  std::vector<double> values;
+  if (sorted_ns.empty()) return values;
+  for (const double percent : CdfPercents()) values.push_back(Percentile(sorted_ns, percent) / kMs);
+  return values;
+}
+
+class Summary {
+ public:
+  Summary(const RunView& run, ReportDetail detail) : run_(run) {
+    report_.columns.resize(Columns().size());
+    Count();
+    CollectLatencies();
+    GapsBetweenTokens();
+    Rates();
+    Series();
+    Saturation();
+    Binding();
+    Slos();
+    Describe();
+    if (detail == ReportDetail::kRequests) RequestColumns();
+    Fingerprint();
+    Judge(run.scenario, report_);
+  }
+
+  Report Take() { return std::move(report_); }
+
+ private:
+  bool Arrived(std::size_t r) const { return run_.requests.arrival[r] <= run_.end; }
+  bool Measured(std::size_t r) const {
+    return static_cast<double>(run_.requests.arrival[r]) >= run_.scenario.measure.warmup_s * 1e9;
+  }
+  std::size_t Size() const { return run_.requests.arrival.size(); }
+  std::vector<double>& ColumnAt(std::string_view name) {
+    std::size_t i = 0;
+    while (Columns()[i].name != name) ++i;
+    return report_.columns[i];
+  }
+
+  void Count() {
+    Report& r = report_;
+    for (std::size_t i = 0; i < Size(); ++i) {
+      if (!Arrived(i)) continue;
+      ++r.arrived;
+      r.completed += run_.results.state[i] == RequestState::kCompleted ? 1 : 0;
+      r.dropped += run_.results.state[i] == RequestState::kDropped ? 1 : 0;
+      if (run_.results.state[i] == RequestState::kCompleted) {
+        r.prompt_tokens += run_.requests.prompt_tokens[i];
+      }
+    }
+    r.running = run_.running;
+    r.queued = r.arrived - r.completed - r.dropped - r.running;
+    SERVECAST_CHECK(r.queued >= 0, "I1: arrived = completed + queued + running + dropped");
+    r.length_capped = run_.length_capped;
+    r.preemptions = run_.recorder.preemptions();
+    r.output_tokens = run_.recorder.output_tokens();
+    r.steps = run_.recorder.steps();
+    r.simulated_s = Seconds(run_.end);
+    r.finished = run_.finished;
+  }
+
+  // Client times minus arrivals; TPOT has no meaning for a single token.
+  void CollectLatencies() {
+    const RequestResults& results = run_.results;
+    Latencies ttft, tpot, e2e, delay;
+    for (std::size_t i = 0; i < Size(); ++i) {
+      if (!Arrived(i) || !Measured(i)) continue;
+      const TimeNs arrival = run_.requests.arrival[i];
+      if (results.first_scheduled[i] >= 0) {
+        delay.ns.push_back(static_cast<double>(results.first_scheduled[i] - arrival));
+      }
+      if (results.first_token[i] >= 0) {
+        ttft.ns.push_back(static_cast<double>(results.first_token[i] - arrival));
+      }
+      if (results.completion[i] < 0) continue;
+      e2e.ns.push_back(static_cast<double>(results.completion[i] - arrival));
+      if (results.generated[i] > 1) tpot.ns.push_back(TpotNs(i));
+    }
+    report_.ttft_ms = ttft.Distribute();
+    report_.tpot_ms = tpot.Distribute();
+    report_.e2e_ms = e2e.Distribute();
+    report_.scheduling_delay_ms = delay.Distribute();
+    ColumnAt("cdf_ttft_ms") = CdfOf(ttft.ns);
+    ColumnAt("cdf_tpot_ms") = CdfOf(tpot.ns);
+    ColumnAt("cdf_e2e_ms") = CdfOf(e2e.ns);
+    for (const double percent : CdfPercents()) ColumnAt("cdf_fraction").push_back(percent / 100);
+    for (const SloSpec& slo : run_.scenario.slo) {
+      const Latencies& of = slo.metric == SloMetric::kTtft   ? ttft
+                            : slo.metric == SloMetric::kTpot ? tpot
+                                                             : e2e;
+      SloResult result;
+      result.slo = slo;
+      if (slo.metric != SloMetric::kItl && !of.ns.empty()) {
+        result.value_ms = Percentile(of.ns, slo.percentile) / kMs;
+      }
+      report_.slo.push_back(result);
+    }
+  }
+
+  double TpotNs(std::size_t i) const {
+    return static_cast<double>(run_.results.completion[i] - run_.results.first_token[i]) /
+           static_cast<double>(run_.results.generated[i] - 1);
+  }
+
+  void GapsBetweenTokens() {
+    const WeightedSamples& itl = run_.recorder.itl();
+    Distribution& d = report_.itl_ms;
+    d.n = itl.total_weight();
+    d.exact = itl.exact();
+    if (d.n == 0) return;
+    const std::vector<WeightedSample> sorted = itl.Sorted();
+    WideInt sum = 0;
+    for (const WeightedSample& s : sorted) sum += WideInt{s.value} * s.weight;
+    const auto named = WeightedPercentiles(sorted, d.n, {50, 90, 95, 99});
+    d.mean = static_cast<double>(sum) / static_cast<double>(d.n) / kMs;
+    d.min = static_cast<double>(sorted.front().value) / kMs;
+    d.max = static_cast<double>(sorted.back().value) / kMs;
+    d.p50 = named[0] / kMs;
+    d.p90 = named[1] / kMs;
+    d.p95 = named[2] / kMs;
+    d.p99 = named[3] / kMs;
+    std::vector<double>& cdf = ColumnAt("cdf_itl_ms");
+    cdf = WeightedPercentiles(sorted, d.n, CdfPercents());
+    for (double& v : cdf) v /= kMs;
+    for (SloResult& result : report_.slo) {
+      if (result.slo.metric != SloMetric::kItl) continue;
+      result.value_ms = WeightedPercentiles(sorted, d.n, {result.slo.percentile})[0] / kMs;
+    }
+  }
+
+  bool MeetsEveryLimit(std::size_t i) const {
+    const RequestResults& results = run_.results;
+    if (results.completion[i] < 0) return false;
+    const auto arrival = static_cast<double>(run_.requests.arrival[i]);
+    for (const SloSpec& slo : run_.scenario.slo) {
+      double ns = 0;
+      switch (slo.metric) {
+        case SloMetric::kTtft:
+          ns = static_cast<double>(results.first_token[i]) - arrival;
+          break;
+        case SloMetric::kE2e:
+          ns = static_cast<double>(results.completion[i]) - arrival;
+          break;
+        case SloMetric::kTpot:
+        case SloMetric::kItl:  // of one request: its mean gap
+          ns = results.generated[i] > 1 ? TpotNs(i) : 0;
+          break;
+      }
+      if (ns > slo.limit_ms * kMs) return false;
+    }
+    return true;
+  }
+
+  void Rates() {
+    Report& r = report_;
+    r.gpus = run_.scenario.cluster.pools[0].tensor_parallel;
+    const double warmup_ns = run_.scenario.measure.warmup_s * 1e9;
+    const double seconds = (static_cast<double>(run_.end) - warmup_ns) / 1e9;
+    std::int64_t completed = 0, good = 0, measured = 0, good_measured = 0;
+    for (std::size_t i = 0; i < Size(); ++i) {
+      if (!Arrived(i)) continue;
+      const bool meets = MeetsEveryLimit(i);
+      const bool in_window = static_cast<double>(run_.results.completion[i]) > warmup_ns;
+      completed += in_window ? 1 : 0;
+      good += in_window && meets ? 1 : 0;
+      measured += Measured(i) ? 1 : 0;
+      good_measured += Measured(i) && meets ? 1 : 0;
+    }
+    if (!run_.scenario.slo.empty() && measured > 0) {
+      r.attainment = static_cast<double>(good_measured) / static_cast<double>(measured);
+    }
+    if (seconds <= 0) return;
+    r.requests_per_s = static_cast<double>(completed) / seconds;
+    r.goodput_per_s = static_cast<double>(good) / seconds;
+    r.output_tokens_per_s = static_cast<double>(run_.recorder.measured_tokens()) / seconds;
+    r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / static_cast<double>(r.gpus);
+    const auto& price = run_.scenario.hardware.price_per_gpu_hour;
+    if (price && r.output_tokens_per_s_per_gpu > 0) {
+      r.cost_per_million_output_tokens = *price / (r.output_tokens_per_s_per_gpu * 3600) * 1e6;
+    }
+  }
+
+  void Series() {
+    bins_ = run_.recorder.BinsUpTo(run_.end, &bin_width_);
+    WideInt kv_total = 0;
+    for (std::size_t b = 0; b < bins_.size(); ++b) {
+      const SeriesBin& bin = bins_[b];
+      const TimeNs start = static_cast<TimeNs>(b) * bin_width_;
+      const auto width = static_cast<double>(std::min(bin_width_, run_.end - start));
+      kv_total += bin.kv_blocks;
+      ColumnAt("series_time_s").push_back(Seconds(start));
+      ColumnAt("series_running").push_back(static_cast<double>(bin.running) / width);
+      ColumnAt("series_waiting").push_back(static_cast<double>(bin.waiting) / width);
+      ColumnAt("series_batch_tokens").push_back(static_cast<double>(bin.batch_tokens) / width);
+      ColumnAt("series_kv_usage")
+          .push_back(static_cast<double>(bin.kv_blocks) / width / KvBlocks());
+      ColumnAt("series_output_tokens_per_s")
+          .push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
+      ColumnAt("series_preemptions").push_back(static_cast<double>(bin.preemptions));
+    }
+    if (run_.end > 0) {
+      report_.kv_mean_usage = static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
+    }
+    report_.kv_peak_usage = static_cast<double>(run_.recorder.peak_kv_blocks()) / KvBlocks();
+  }
+
+  double KvBlocks() const { return static_cast<double>(run_.cost.usable_blocks); }
+
+  // Is work arriving faster than it is served? Over the last half of the arrivals: does the queue
+  // grow (slope of 16 batch means, one-sided t test at 99 %), and were clearly fewer requests first
+  // scheduled than arrived (by two standard deviations of a Poisson count)?
+  void Saturation() {
+    constexpr int kBatches = 16;
+    constexpr double kT99 = 2.624;  // Student t, 14 degrees of freedom, one-sided 99 %
+    servecast::Saturation& s = report_.saturation;
+    TimeNs last_arrival = 0;
+    for (std::size_t i = 0; i < Size(); ++i) {
+      if (Arrived(i)) last_arrival = std::max(last_arrival, run_.requests.arrival[i]);
+    }
+    const auto last_bin = std::min(static_cast<std::size_t>(last_arrival / bin_width_), bins_.size());
+    const std::size_t first_bin = last_bin / 2;
+    std::vector<double> queue;
+    for (std::size_t b = first_bin; b < last_bin; ++b) queue.push_back(ColumnAt("series_waiting")[b]);
+    if (queue.size() >= kBatches) Slope(queue, kBatches, s);
+    std::int64_t arrived = 0, scheduled = 0;
+    const TimeNs half = static_cast<TimeNs>(first_bin) * bin_width_;
+    for (std::size_t i = 0; i < Size(); ++i) {
+      const TimeNs arrival = run_.requests.arrival[i];
+      const TimeNs first = run_.results.first_scheduled[i];
+      if (run_.results.state[i] == RequestState::kDropped) continue;
+      arrived += arrival > half && arrival <= last_arrival ? 1 : 0;
+      scheduled += first > half && first <= last_arrival ? 1 : 0;
+    }
+    s.utilization = Utilization(first_bin, last_bin);
+    if (!queue.empty()) {
+      SortValues(queue);
+      s.queue_p95 = Percentile(queue, 95);
+    }
+    const bool grows = s.queue_slope_per_s > 0 && s.queue_slope_t > kT99;
+    const double behind = static_cast<double>(arrived - scheduled);
+    const double blocked = BlockedShare();
+    if (grows && behind > 2 * std::sqrt(static_cast<double>(arrived))) {
+      s.state = SaturationState::kOverloaded;
+    } else if (s.utilization >= 0.9 || blocked > 0.05) {
+      s.state = SaturationState::kNear;
+    }
+    s.evidence = fmt::format(
+        "over the last half of the arrivals {} requests came and {} were started; the queue {} "
+        "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats and tokens was {} % used; "
+        "admission was blocked {} % of the time",
+        arrived, scheduled, grows ? "grew" : "did not grow", ShortNumber(s.queue_slope_per_s),
+        ShortNumber(s.queue_slope_t), ShortNumber(100 * s.utilization), ShortNumber(100 * blocked));
+  }
+
+  // Ordinary least squares over batch means, whose noise is less correlated than the bins'.
+  void Slope(const std::vector<double>& queue, int batches, servecast::Saturation& s) const {
+    const std::size_t size = queue.size() / static_cast<std::size_t>(batches);
+    std::vector<double> means;
+    for (int b = 0; b < batches; ++b) {
+      double sum = 0;
+      for (std::size_t i = 0; i < size; ++i) sum += queue[static_cast<std::size_t>(b) * size + i];
+      means.push_back(sum / static_cast<double>(size));
+    }
+    const double n = batches;
+    double mean = 0, sxy = 0, sxx = 0, residual = 0;
+    for (const double m : means) mean += m / n;
+    for (int b = 0; b < batches; ++b) {
+      const double x = b - (n - 1) / 2;
+      sxy += x * (means[static_cast<std::size_t>(b)] - mean);
+      sxx += x * x;
+    }
+    const double slope = sxy / sxx;
+    for (int b = 0; b < batches; ++b) {
+      const double x = b - (n - 1) / 2;
+      const double e = means[static_cast<std::size_t>(b)] - mean - slope * x;
+      residual += e * e;
+    }
+    const double error = std::sqrt(residual / (n - 2) / sxx);
+    s.queue_slope_per_s = slope / (static_cast<double>(size) * Seconds(bin_width_));
+    s.queue_slope_t = error > 0 ? slope / error : slope > 0 ? 1e6 : 0;
+  }
+
+  // Mean use of the scarcest of KV blocks, seats and the token budget over bins [first, last).
+  double Utilization(std::size_t first, std::size_t last) {
+    if (first >= last) return 0;
+    const EngineSpec& engine = run_.scenario.engine;
+    double kv = 0, seats = 0, tokens = 0;
+    for (std::size_t b = first; b < last; ++b) {
+      kv += ColumnAt("series_kv_usage")[b];
+      seats += ColumnAt("series_running")[b] / static_cast<double>(engine.max_num_seqs);
+      tokens += ColumnAt("series_batch_tokens")[b] / static_cast<double>(engine.max_num_batched_tokens);
+    }
+    return std::max({kv, seats, tokens}) / static_cast<double>(last - first);
+  }
+
+  double BlockedShare() const {
+    if (run_.end == 0) return 0;
+    const Recorder& r = run_.recorder;
+    return static_cast<double>(r.blocked_ns(BlockedBy::kKvBlocks) + r.blocked_ns(BlockedBy::kSeats) +
+                               r.blocked_ns(BlockedBy::kTokenBudget)) /
+           static_cast<double>(run_.end);
+  }
+
+  // What keeps requests waiting at admission comes first, if it does so for 5 % of the time: only
+  // then does the GPU's own limit matter, since a step always is bound by something.
+  void Binding() {
+    if (run_.end == 0) return;
+    const Recorder& r = run_.recorder;
+    const TimeNs ns[] = {r.blocked_ns(BlockedBy::kKvBlocks),    r.blocked_ns(BlockedBy::kSeats),
+                         r.blocked_ns(BlockedBy::kTokenBudget), r.bound_ns(StepBound::kCompute),
+                         r.bound_ns(StepBound::kBandwidth),     r.bound_ns(StepBound::kOverhead)};
+    BindingConstraint& b = report_.binding;
+    for (std::size_t i = 0; i < b.shares.size(); ++i) {
+      b.shares[i] = static_cast<double>(ns[i]) / static_cast<double>(run_.end);
+    }
+    auto best = static_cast<std::size_t>(std::max_element(b.shares.begin(), b.shares.begin() + 3) -
+                                         b.shares.begin());
+    if (b.shares[best] < 0.05) {
+      best = static_cast<std::size_t>(std::max_element(b.shares.begin() + 3, b.shares.end()) -
+                                      b.shares.begin());
+    }
+    if (b.shares[best] > 0) {
+      b.name = BindingConstraint::kNames[best];
+      b.share = b.shares[best];
+    }
+  }
+
+  void Slos() {
+    for (SloResult& result : report_.slo) {
+      if (!result.value_ms) continue;
+      result.margin = 1 - *result.value_ms / result.slo.limit_ms;
+      result.met = *result.value_ms <= result.slo.limit_ms;
+    }
+  }
+
+  void Describe() {
+    Report& r = report_;
+    const ModelCost& c = run_.cost;
+    r.name = run_.scenario.name;
+    r.scenario_id = run_.scenario.id;
+    r.memory = {c.total_gib, c.usable_gib, c.weights_gib, c.overhead_gib, c.kv_gib};
+    r.kv_blocks = c.usable_blocks;
+    r.kv_block_size = run_.scenario.engine.block_size;
+    r.kv_tokens = c.usable_blocks * r.kv_block_size;
+    r.latency_model = run_.label;
+    const bool traced = run_.scenario.workload.arrivals.process == ArrivalProcess::kTrace;
+    r.workload_source = traced ? "trace" : "synthetic";
+    r.workload_name = traced ? run_.trace.name : run_.scenario.workload.name;
+    r.workload_requests = run_.requests.size();
+    r.resolved_scenario = run_.scenario.resolved_text;
+  }
+
+  void RequestColumns() {
+    const RequestResults& results = run_.results;
+    const auto ms_since_arrival = [&](std::size_t i, TimeNs time) {
+      return time >= 0 ? static_cast<double>(time - run_.requests.arrival[i]) / kMs : kNan;
+    };
+    const auto fill = [&](std::string_view name, auto value) {
+      std::vector<double>& column = ColumnAt(name);
+      column.reserve(Size());
+      for (std::size_t i = 0; i < Size(); ++i) column.push_back(value(i));
+    };
+    fill("arrival_s", [&](std::size_t i) { return Seconds(run_.requests.arrival[i]); });
+    fill("prompt_tokens", [&](std::size_t i) { return run_.requests.prompt_tokens[i]; });
+    fill("output_tokens", [&](std::size_t i) { return results.generated[i]; });
+    fill("scheduling_delay_ms",
+         [&](std::size_t i) { return ms_since_arrival(i, results.first_scheduled[i]); });
+    fill("ttft_ms", [&](std::size_t i) { return ms_since_arrival(i, results.first_token[i]); });
+    fill("tpot_ms", [&](std::size_t i) {
+      return results.completion[i] >= 0 && results.generated[i] > 1 ? TpotNs(i) / kMs : kNan;
+    });
+    fill("e2e_ms", [&](std::size_t i) { return ms_since_arrival(i, results.completion[i]); });
+    fill("preemptions", [&](std::size_t i) { return results.preemptions[i]; });
+    fill("state", [&](std::size_t i) { return static_cast<double>(results.state[i]); });
+  }
+
+  // Everything that the run decided, as integers: model.md's list, in id order.
+  void Fingerprint() {
+    Hasher h;
+    h.Add(run_.scenario.content_hash);
+    h.Add(run_.trace.hash);
+    const RequestResults& results = run_.results;
+    for (std::size_t i = 0; i < Size(); ++i) {
+      h.Add(run_.requests.arrival[i]);
+      h.Add(results.enqueue[i]);
+      h.Add(results.first_scheduled[i]);
+      h.Add(results.first_token[i]);
+      h.Add(results.completion[i]);
+      h.Add(static_cast<std::int64_t>(run_.requests.prompt_tokens[i]) << 32 | results.generated[i]);
+      h.Add(static_cast<std::int64_t>(results.preemptions[i]));
+      h.Add(std::int64_t{0});  // the replica
+      h.Add(static_cast<std::int64_t>(results.state[i]));
+    }
+    const Report& r = report_;
+    for (const std::int64_t counter :
+         {r.arrived, r.completed, r.queued, r.running, r.dropped, r.timed_out, r.rejected,
+          r.length_capped, r.preemptions, r.output_tokens, r.steps, run_.end}) {
+      h.Add(counter);
+    }
+    report_.fingerprint = h.Finish();
+  }
+
+  const RunView& run_;
+  Report report_;
+  std::vector<SeriesBin> bins_;
+  TimeNs bin_width_ = 1;
+};
+
+}  // namespace
+
+const std::vector<Column>& Columns() {
+  static const std::vector<Column> kColumns = {
+      {"arrival_s", "s", "request", "when the request arrived"},
+      {"prompt_tokens", "tokens", "request", "length of its prompt"},
+      {"output_tokens", "tokens", "request", "tokens generated so far"},
+      {"scheduling_delay_ms", "ms", "request", "from arrival to its first step"},
+      {"ttft_ms", "ms", "request", "time to first token, from arrival"},
+      {"tpot_ms", "ms", "request", "(E2E - TTFT) / (output tokens - 1); none for a single token"},
+      {"e2e_ms", "ms", "request", "from arrival to its last token"},
+      {"preemptions", "", "request", "times it lost its KV blocks and was computed again"},
+      {"state", "", "request", "0 not arrived, 1 queued, 2 running, 3 completed, 4 dropped"},
+      {"series_time_s", "s", "series", "start of the interval"},
+      {"series_running", "requests", "series", "mean of requests in the running batch"},
+      {"series_waiting", "requests", "series", "mean of requests in the queue"},
+      {"series_batch_tokens", "tokens", "series", "mean of tokens in the running step"},
+      {"series_kv_usage", "1", "series", "mean share of KV blocks in use"},
+      {"series_output_tokens_per_s", "tokens/s", "series", "output tokens made"},
+      {"series_preemptions", "", "series", "preemptions in the interval"},
+      {"cdf_fraction", "1", "cdf", "share of samples at or below"},
+      {"cdf_ttft_ms", "ms", "cdf", "time to first token, over requests"},
+      {"cdf_itl_ms", "ms", "cdf", "inter-token latency, over tokens"},
+      {"cdf_tpot_ms", "ms", "cdf", "time per output token, over requests"},
+      {"cdf_e2e_ms", "ms", "cdf", "end-to-end latency, over requests"},
+  };
+  return kColumns;
+}
+
+const std::vector<double>& Report::ColumnOf(std::string_view column) const {
+  static const std::vector<double> kEmpty;
+  for (std::size_t i = 0; i < Columns().size() && i < columns.size(); ++i) {
+    if (Columns()[i].name == column) return columns[i];
+  }
+  return kEmpty;
+}
+
+Report Summarize(const RunView& run, ReportDetail detail) { return Summary(run, detail).Take(); }
+
+}  // namespace servecast

@@ -1,0 +1,129 @@
+// Wires a scenario's parts together and runs them; nothing clever. See simulation.h.
+#include "servecast/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cost/model_cost.h"
+#include "metrics/recorder.h"
+#include "metrics/summarize.h"
+#include "serving/hooks.h"
+#include "serving/policy.h"
+#include "serving/replica.h"
+#include "workload/workload.h"
+
+namespace servecast {
+namespace {
+
+TimeNs SecondsToNs(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 1e9)); }
+
+}  // namespace
+
+struct Simulation::State {
+  State(Scenario s, Trace t, const ModelCost& c, RequestTable table)
+      : scenario(std::move(s)),
+        trace(std::move(t)),
+        cost(c),
+        requests(std::move(table)),
+        recorder(SecondsToNs(scenario.measure.warmup_s)),
+        horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
+
+  // Enqueue times, drops, and who comes in which order.
+  void Prepare(std::int64_t max_model_len) {
+    results.Resize(requests.size());
+    order.reserve(static_cast<std::size_t>(requests.size()));
+    bool sorted = true;
+    TimeNs latest = 0;
+    for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+      if (requests.prompt_tokens[i] >= max_model_len) {
+        results.state[i] = RequestState::kDropped;
+        continue;
+      }
+      const TimeNs enqueue = requests.arrival[i] + latency->EnqueueDelay(requests.prompt_tokens[i]);
+      results.enqueue[i] = enqueue;
+      sorted = sorted && enqueue >= latest;
+      latest = std::max(latest, enqueue);
+      order.push_back(static_cast<RequestId>(i));
+    }
+    if (sorted) return;
+    std::sort(order.begin(), order.end(), [this](RequestId a, RequestId b) {
+      const TimeNs ea = results.enqueue[static_cast<std::size_t>(a)];
+      const TimeNs eb = results.enqueue[static_cast<std::size_t>(b)];
+      return ea != eb ? ea < eb : a < b;
+    });
+  }
+
+  Scenario scenario;
+  Trace trace;
+  ModelCost cost;
+  RequestTable requests;
+  RequestResults results;
+  std::vector<RequestId> order;
+  Recorder recorder;
+  TimeNs horizon;
+  std::unique_ptr<LatencyModel> latency;
+  LatencyLabel label;
+  std::unique_ptr<Replica> replica;
+  bool finished = false;
+};
+
+Simulation::Simulation(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Simulation::Simulation(Simulation&&) noexcept = default;
+Simulation& Simulation::operator=(Simulation&&) noexcept = default;
+Simulation::~Simulation() = default;
+
+Result<Simulation> Simulation::Create(Scenario scenario, Trace trace) {
+  return Create(std::move(scenario), std::move(trace), SimulationHooks{});
+}
+
+Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, SimulationHooks hooks) {
+  const Result<ModelCost> cost = ComputeModelCost(scenario);
+  if (!cost.ok()) return Issues(cost.issues());
+  Result<RequestTable> requests = MakeRequests(scenario, trace);
+  if (!requests.ok()) return Issues(requests.issues());
+  trace.rows = {};  // now in the table
+  auto state = std::make_unique<State>(std::move(scenario), std::move(trace), cost.value(),
+                                       std::move(requests.value()));
+  State& s = *state;
+  const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
+  s.label = entry.label(s.scenario);
+  s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
+  const std::int64_t max_model_len = EffectiveMaxModelLen(
+      s.scenario.engine, s.scenario.model.max_position_embeddings, s.cost.usable_blocks);
+  s.Prepare(max_model_len);
+  s.recorder.ReserveGaps(8 * s.requests.size());
+  s.replica = std::make_unique<Replica>(ReplicaInput{
+      s.scenario.engine, s.cost.pool_blocks, max_model_len, s.requests, s.order, *s.latency,
+      s.results, s.recorder, s.horizon, hooks.observer});
+  return Simulation(std::move(state));
+}
+
+bool Simulation::Advance(std::int64_t max_steps) {
+  State& s = *state_;
+  if (!s.finished) s.finished = s.replica->Advance(max_steps);
+  return s.finished;
+}
+
+double Simulation::Progress() const {
+  const State& s = *state_;
+  if (s.finished) return 1;
+  const auto total = static_cast<double>(std::max<std::size_t>(s.order.size(), 1));
+  double progress = static_cast<double>(s.replica->completed()) / total;
+  if (s.horizon != kNever) {
+    progress = std::max(progress, static_cast<double>(s.replica->now()) / static_cast<double>(s.horizon));
+  }
+  return std::min(progress, 0.999);
+}
+
+Report Simulation::Snapshot(ReportDetail detail) const {
+  const State& s = *state_;
+  s.replica->WriteProgress(state_->results.generated);
+  const bool at_horizon = s.finished && s.horizon != kNever;
+  const TimeNs end = at_horizon ? std::max(s.horizon, s.replica->now()) : s.replica->now();
+  return Summarize({s.scenario, s.cost, s.trace, s.requests, s.results, s.recorder,
+                    s.replica->running(), s.replica->length_capped(), end, s.finished, s.label},
+                   detail);
+}
+
+}  // namespace servecast
