@@ -23,7 +23,7 @@ endforeach()
 add_library(servecast_deps INTERFACE)
 target_include_directories(servecast_deps SYSTEM INTERFACE ${deps_include})
 # JSON_NOEXCEPTION: a bad document must come back as a value; nlohmann then aborts on misuse.
-target_compile_definitions(servecast_deps INTERFACE FMT_HEADER_ONLY JSON_NOEXCEPTION
+target_compile_definitions(servecast_deps INTERFACE FMT_HEADER_ONLY FMT_STATIC_THOUSANDS_SEPARATOR=0x2c JSON_NOEXCEPTION
                                                     JSON_DIAGNOSTICS=0)
 
 # Everything a test needs of GoogleTest, compiled like our own code: the prebuilt library has

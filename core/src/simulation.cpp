@@ -36,10 +36,8 @@ struct Simulation::State {
     bool sorted = true;
     TimeNs latest = 0;
     for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
-      if (requests.prompt_tokens[i] >= max_model_len) {
-        results.state[i] = RequestState::kDropped;
-        continue;
-      }
+      last_arrival = std::max(last_arrival, requests.arrival[i]);
+      if (requests.prompt_tokens[i] >= max_model_len) continue;  // dropped on arrival: no enqueue
       const TimeNs enqueue = requests.arrival[i] + latency->EnqueueDelay(requests.prompt_tokens[i]);
       results.enqueue[i] = enqueue;
       sorted = sorted && enqueue >= latest;
@@ -54,6 +52,25 @@ struct Simulation::State {
     });
   }
 
+  // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.
+  TimeNs End() const {
+    if (!finished) return replica->now();
+    return std::max(replica->now(), horizon == kNever ? last_arrival : horizon);
+  }
+
+  // The states that follow from the clock alone: who is still to come, is on its way to the queue,
+  // or was dropped as it arrived.
+  void MarkArrivals(TimeNs end) {
+    for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+      RequestState& state = results.state[i];
+      if (results.enqueue[i] < 0) {
+        state = requests.arrival[i] <= end ? RequestState::kDropped : RequestState::kPending;
+      } else if (state == RequestState::kPending && requests.arrival[i] <= end) {
+        state = RequestState::kQueued;
+      }
+    }
+  }
+
   Scenario scenario;
   Trace trace;
   ModelCost cost;
@@ -62,6 +79,7 @@ struct Simulation::State {
   std::vector<RequestId> order;
   Recorder recorder;
   TimeNs horizon;
+  TimeNs last_arrival = 0;
   std::unique_ptr<LatencyModel> latency;
   LatencyLabel label;
   std::unique_ptr<Replica> replica;
@@ -117,10 +135,10 @@ double Simulation::Progress() const {
 }
 
 Report Simulation::Snapshot(ReportDetail detail) const {
-  const State& s = *state_;
-  s.replica->WriteProgress(state_->results.generated);
-  const bool at_horizon = s.finished && s.horizon != kNever;
-  const TimeNs end = at_horizon ? std::max(s.horizon, s.replica->now()) : s.replica->now();
+  State& s = *state_;
+  const TimeNs end = s.End();
+  s.replica->WriteProgress(s.results.generated);
+  s.MarkArrivals(end);
   return Summarize({s.scenario, s.cost, s.trace, s.requests, s.results, s.recorder,
                     s.replica->running(), s.replica->length_capped(), end, s.finished, s.label},
                    detail);

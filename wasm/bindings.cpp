@@ -1,0 +1,147 @@
+// The boundary to JavaScript, as servecast.d.ts states it. No logic: what is worth testing natively
+// is in core/. Nothing throws; text is JSON.
+#include <emscripten/bind.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "io/json_writer.h"
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+#include "servecast/simulation.h"
+#include "servecast/trace.h"
+
+namespace servecast {
+namespace {
+
+using emscripten::val;
+
+void WriteIssues(const Issues& issues, JsonWriter& out) {
+  out.BeginArray();
+  for (const Issue& issue : issues) {
+    out.BeginObject();
+    out.Key("path"), out.Text(issue.path);
+    out.Key("message"), out.Text(issue.message);
+    out.EndObject();
+  }
+  out.EndArray();
+}
+
+std::string IssuesJson(const Issues& issues) {
+  JsonWriter out(false);
+  WriteIssues(issues, out);
+  return out.Take();
+}
+
+std::string CanonicalJson(const Result<Scenario>& scenario) {
+  JsonWriter out(false);
+  out.BeginObject();
+  out.Key("text"), out.Text(scenario.ok() ? scenario.value().canonical_text : "");
+  out.Key("id"), out.Text(scenario.ok() ? HashText(scenario.value().id) : "");
+  out.Key("issues");
+  WriteIssues(scenario.ok() ? Issues{} : scenario.issues(), out);
+  out.EndObject();
+  return out.Take();
+}
+
+std::string Version() {
+  JsonWriter out(false);
+  out.BeginObject();
+  out.Key("engine_version"), out.Text(kEngineVersion);
+  out.Key("schema"), out.Integer(kScenarioSchema);
+  out.EndObject();
+  return out.Take();
+}
+
+std::string Validate(const std::string& text) {
+  const Result<Scenario> scenario = ParseScenario(text);
+  return IssuesJson(scenario.ok() ? Issues{} : scenario.issues());
+}
+
+std::string Canonical(const std::string& text) { return CanonicalJson(ParseScenario(text)); }
+
+std::string Parse(const std::string& fragment) {
+  const Result<std::string> text = ParseReadableLink(fragment);
+  return CanonicalJson(text.ok() ? ParseScenario(text.value()) : Result<Scenario>(text.issues()));
+}
+
+// A scenario, its trace, and the run once it can be made: a traced one waits for its trace.
+class BoundSimulation {
+ public:
+  explicit BoundSimulation(const std::string& text) {
+    Result<Scenario> scenario = ParseScenario(text);
+    if (!scenario.ok()) {
+      issues_ = scenario.issues();
+      return;
+    }
+    scenario_ = std::move(scenario.value());
+    Make({});
+  }
+
+  std::string Error() const { return issues_.empty() ? "" : IssuesJson(issues_); }
+
+  std::string SetTrace(const std::string& bytes, const std::string& name) {
+    if (!scenario_) return Error();
+    Result<Trace> trace = ParseTrace(bytes, name);
+    if (!trace.ok()) return IssuesJson(trace.issues());
+    Make(std::move(trace.value()));
+    return Error();
+  }
+
+  bool Advance(double max_steps) {
+    report_.reset();
+    return !simulation_ || simulation_->Advance(static_cast<std::int64_t>(max_steps));
+  }
+  double Progress() const { return simulation_ ? simulation_->Progress() : 1; }
+
+  std::string Summary() const {
+    return simulation_ ? ReportJson(simulation_->Snapshot(ReportDetail::kSummary), ReportParts::kWithScenario) : "null";
+  }
+
+  // The report behind the columns lives until the run moves on.
+  val Column(const std::string& name) {
+    if (!simulation_) return val(emscripten::typed_memory_view<double>(0, nullptr));
+    if (!report_) report_ = simulation_->Snapshot();
+    const std::vector<double>& column = report_->ColumnOf(name);
+    return val(emscripten::typed_memory_view(column.size(), column.data()));
+  }
+
+ private:
+  // With a scenario that replays a trace, an issue until there is one.
+  void Make(Trace trace) {
+    issues_.clear();
+    simulation_.reset();
+    report_.reset();
+    Result<Simulation> made = Simulation::Create(*scenario_, std::move(trace));
+    if (made.ok()) {
+      simulation_.emplace(std::move(made.value()));
+    } else {
+      issues_ = made.issues();
+    }
+  }
+
+  Issues issues_;
+  std::optional<Scenario> scenario_;
+  std::optional<Simulation> simulation_;
+  std::optional<Report> report_;
+};
+
+EMSCRIPTEN_BINDINGS(servecast) {
+  emscripten::function("version", &Version);
+  emscripten::function("catalog", &CatalogJson);
+  emscripten::function("validate", &Validate);
+  emscripten::function("canonical", &Canonical);
+  emscripten::function("parse", &Parse);
+  emscripten::class_<BoundSimulation>("Simulation")
+      .constructor<std::string>()
+      .function("error", &BoundSimulation::Error)
+      .function("setTrace", &BoundSimulation::SetTrace)
+      .function("advance", &BoundSimulation::Advance)
+      .function("progress", &BoundSimulation::Progress)
+      .function("summary", &BoundSimulation::Summary)
+      .function("column", &BoundSimulation::Column);
+}
+
+}  // namespace
+}  // namespace servecast
