@@ -186,8 +186,7 @@ ReferenceOutput RunReference(const RandomCase& random_case) {
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,
                                          const ReferenceOutput& reference) {
-  const EngineCase engine_case{random_case.requests, random_case.engine, random_case.model_max_len,
-                               random_case.horizon};
+  const EngineCase engine_case = EngineCaseOf(random_case);
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
   const ReplicaRun replica = RunReplica(engine_case, *latency, reference.end);
   if (Mismatch mismatch = CompareReplica(reference, replica)) return mismatch;

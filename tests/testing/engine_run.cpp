@@ -11,6 +11,14 @@
 
 namespace servecast::testing {
 
+EngineCase EngineCaseOf(const RandomCase& random_case) {
+  return {random_case.requests, random_case.engine, random_case.model_max_len, random_case.horizon};
+}
+
+EngineCase EngineCaseOf(const GoldenCase& golden) {
+  return {golden.requests, golden.engine, golden.MaxModelLen(), std::nullopt};
+}
+
 Scenario MakeScenario(const EngineCase& engine_case) {
   Scenario scenario;
   scenario.name = "test";

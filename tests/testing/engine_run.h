@@ -15,18 +15,23 @@
 #include "servecast/trace.h"
 #include "serving/hooks.h"
 #include "serving/policy.h"
+#include "testing/random_cases.h"
+#include "testing/vllm_golden.h"
 #include "workload/request_table.h"
 
 namespace servecast::testing {
 
-// What distinguishes one run of a test from another; the model and the GPU never matter, as the
-// KV pool is given and so is the step time.
+// What distinguishes one run of a test from another; it views what it is made of. The model and the
+// GPU never matter, as the KV pool is given and so is the step time.
 struct EngineCase {
   const RequestTable& requests;
   EngineSpec engine;  // num_gpu_blocks_override is set
   std::int64_t model_max_len = 0;
   std::optional<TimeNs> horizon;
 };
+
+EngineCase EngineCaseOf(const RandomCase& random_case);
+EngineCase EngineCaseOf(const GoldenCase& golden);
 
 Scenario MakeScenario(const EngineCase& engine_case);
 Trace MakeTrace(const RequestTable& requests);

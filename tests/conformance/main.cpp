@@ -1,0 +1,142 @@
+// servecast-conformance: runs the engine on recorded runs of the systems that it reproduces and
+// names the first row that differs. Everything here is words; comparing is in testing/.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/case_filter.h"
+#include "fmt/format.h"
+#include "testing/engine_run.h"
+#include "testing/vllm_golden.h"
+
+namespace servecast::testing {
+namespace {
+
+constexpr int kOk = 0, kDifferent = 1, kBadUsage = 2;
+
+constexpr char kUsage[] =
+    R"(usage: servecast-conformance vllm DIR [--only SETTING...]
+
+Runs the engine on every case of DIR/manifest.json (form vllm-golden-1, and DIR/*/manifest.json),
+step by step, and prints a line a case. Members, tokens, preemptions, finishes, free blocks and
+queue lengths must be equal, times within 1 us.
+
+  --only SETTING...   cases with these settings only (separated by spaces or commas):
+                        policy=fcfs       a setting and its value, named as in the manifest
+                        chunked_prefill   a setting that is on; part of its name is enough
+                        no_async          a setting that is off
+                        scarce_a          the case of that name (name=scarce_a)
+                        priority          the cases of that policy
+                      Different settings must all hold; one of several values of a setting.
+
+Exit: 0 all equal (cases that the engine does not support yet are skipped and counted);
+1 a difference, no case, only skipped ones or an unreadable file; 2 bad usage.
+)";
+
+struct Arguments {
+  std::string folder;
+  std::vector<std::string> only;
+};
+
+// False: not a valid command line.
+bool ParseArguments(const std::vector<std::string>& words, Arguments& arguments) {
+  if (words.empty() || words[0] != "vllm") return false;
+  bool only = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--only") {
+      only = true;
+      if (i + 1 == words.size()) return false;
+    } else if (words[i].rfind("--", 0) == 0) {
+      return false;
+    } else if (arguments.folder.empty()) {
+      if (only) return false;  // DIR comes first: after --only everything is a setting
+      arguments.folder = words[i];
+    } else if (only) {
+      std::size_t from = 0;
+      for (std::size_t to = 0; to != std::string::npos; from = to + 1) {
+        to = words[i].find(',', from);
+        const std::string term = words[i].substr(from, to == std::string::npos ? to : to - from);
+        if (!term.empty()) arguments.only.push_back(term);
+      }
+    } else {
+      return false;
+    }
+  }
+  return !arguments.folder.empty();
+}
+
+void PrintIssues(const Issues& issues) {
+  for (const Issue& issue : issues) {
+    std::fprintf(stderr, "%s: %s\n", issue.path.c_str(), issue.message.c_str());
+  }
+}
+
+// "" when the engine did what vLLM did.
+std::string Difference(const GoldenCase& golden, std::size_t* steps) {
+  const Result<EngineRun> run =
+      RunEngine(EngineCaseOf(golden), std::make_unique<GoldenLatency>(), {});
+  if (!run.ok()) return "the engine refuses it: " + run.issues().front().message;
+  *steps = run.value().steps.size();
+  std::optional<std::string> difference = FirstDifference(golden, run.value().steps);
+  if (!difference) {
+    difference = FirstDifference(golden, ResultsOf(run.value().report, golden.requests));
+  }
+  return difference.value_or("");
+}
+
+int RunVllm(const Arguments& arguments) {
+  const Result<std::vector<GoldenCase>> loaded = LoadGoldenCases(arguments.folder);
+  if (!loaded.ok()) {
+    PrintIssues(loaded.issues());
+    return kDifferent;
+  }
+  const Result<CaseFilter> filter = CaseFilter::Parse(arguments.only, loaded.value());
+  if (!filter.ok()) {
+    PrintIssues(filter.issues());
+    return kBadUsage;
+  }
+  int cases = 0, equal = 0, skipped = 0;
+  for (const GoldenCase& golden : loaded.value()) {
+    if (!filter.value().Accepts(golden)) continue;
+    ++cases;
+    const std::string unsupported = UnsupportedReason(golden);
+    if (!unsupported.empty()) {
+      ++skipped;
+      std::printf("skip %s: %s not yet in the engine\n", golden.name.c_str(), unsupported.c_str());
+      continue;
+    }
+    std::size_t steps = 0;
+    const std::string difference = Difference(golden, &steps);
+    if (difference.empty()) {
+      ++equal;
+      std::printf("ok %s steps=%zu\n", golden.name.c_str(), steps);
+    } else {
+      std::printf("DIFF %s: %s\n", golden.name.c_str(), difference.c_str());
+    }
+  }
+  std::printf("%d cases, %d equal, %d skipped\n", cases, equal, skipped);
+  return equal > 0 && equal + skipped == cases ? kOk : kDifferent;
+}
+
+int Run(const std::vector<std::string>& words) {
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+    std::fputs(kUsage, stdout);
+    return kOk;
+  }
+  Arguments arguments;
+  if (!ParseArguments(words, arguments)) {
+    std::fputs(kUsage, stderr);
+    return kBadUsage;
+  }
+  return RunVllm(arguments);
+}
+
+}  // namespace
+}  // namespace servecast::testing
+
+int main(int argc, char** argv) {
+  return servecast::testing::Run(std::vector<std::string>(argv + 1, argv + argc));
+}
