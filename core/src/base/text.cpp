@@ -77,6 +77,7 @@ std::string ShortNumber(double value) {
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.pop_back();
   }
+  if (text == "-0") return "0";
   const std::size_t start = text[0] == '-' ? 1 : 0;
   for (std::size_t i = std::min(text.find('.'), text.size()); i > start + 3;) {
     i -= 3;

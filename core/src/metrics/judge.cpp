@@ -62,13 +62,17 @@ void JudgeSlo(Report& r) {
     r.verdict.sentence = fmt::format("Cannot tell {}: no request got that far.", Target(worst.slo));
   } else if (!worst.met) {
     r.verdict.state = VerdictState::kMisses;
-    r.verdict.sentence = fmt::format("Misses {}: it is {}, {} over.", Target(worst.slo),
-                                     Ms(*worst.value_ms), Percent(-*worst.margin));
+    const double over = -*worst.margin;
+    r.verdict.sentence = fmt::format(
+        "Misses {}: it is {}, {}.", Target(worst.slo), Ms(*worst.value_ms),
+        over < 2 ? Percent(over) + " over" : ShortNumber(1 + over) + " times the limit");
   } else {
-    const bool near = *worst.margin < kNearMargin || r.saturation.state == SaturationState::kNear;
-    r.verdict.state = near ? VerdictState::kNear : VerdictState::kMeets;
-    r.verdict.sentence = fmt::format("{} {} with a margin of {}.", near ? "Just meets" : "Meets",
-                                     Target(worst.slo), Percent(*worst.margin));
+    const bool tight = *worst.margin < kNearMargin;
+    const bool saturating = r.saturation.state == SaturationState::kNear;
+    r.verdict.state = tight || saturating ? VerdictState::kNear : VerdictState::kMeets;
+    r.verdict.sentence = fmt::format("{} {} with a margin of {}{}.", tight ? "Just meets" : "Meets",
+                                     Target(worst.slo), Percent(*worst.margin),
+                                     saturating ? ", but close to saturation" : "");
   }
 }
 
@@ -137,10 +141,12 @@ void Judge(const Scenario& scenario, Report& r) {
     r.verdict.sentence = "Serves nothing: every request was dropped.";
   } else if (r.saturation.state == SaturationState::kOverloaded) {
     r.verdict.state = VerdictState::kOverloaded;
-    r.verdict.sentence =
-        fmt::format("Overloaded: requests arrive faster than they are served, and the queue grows by {} "
-                    "requests a second. {}",
-                    ShortNumber(r.saturation.queue_slope_per_s), Measured(r));
+    r.verdict.sentence = "Overloaded: requests arrive faster than they are served";
+    if (r.saturation.queue_slope_per_s > 0) {
+      r.verdict.sentence += fmt::format(", and the queue grows by {} requests a second",
+                                        ShortNumber(r.saturation.queue_slope_per_s));
+    }
+    r.verdict.sentence += ". " + Measured(r);
   } else if (scenario.slo.empty()) {
     r.verdict.state = VerdictState::kNoSlo;
     r.verdict.sentence = "No latency target is set. " + Measured(r);

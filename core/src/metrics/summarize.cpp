@@ -270,7 +270,8 @@ class Summary {
 
   // Is work arriving faster than it is served? Over the last half of the arrivals: does the queue
   // grow (slope of 16 batch means, one-sided t test at 99 %), and were clearly fewer requests first
-  // scheduled than arrived (by two standard deviations of a Poisson count)?
+  // scheduled than arrived (by two standard deviations of a Poisson count)? Arrivals that last too
+  // short for 16 batches are judged by the counts alone.
   void Saturation() {
     constexpr int kBatches = 16;
     constexpr double kT99 = 2.624;  // Student t, 14 degrees of freedom, one-sided 99 %
@@ -298,7 +299,8 @@ class Summary {
       SortValues(queue);
       s.queue_p95 = Percentile(queue, 95);
     }
-    const bool grows = s.queue_slope_per_s > 0 && s.queue_slope_t > kT99;
+    const bool brief = last_bin - first_bin < kBatches;
+    const bool grows = brief || (s.queue_slope_per_s > 0 && s.queue_slope_t > kT99);
     const double behind = static_cast<double>(arrived - scheduled);
     const double blocked = BlockedShare();
     if (grows && behind > 2 * std::sqrt(static_cast<double>(arrived))) {
@@ -310,7 +312,7 @@ class Summary {
         "over the last half of the arrivals {} requests came and {} were started; the queue {} "
         "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats and tokens was {} % used; "
         "admission was blocked {} % of the time",
-        arrived, scheduled, grows ? "grew" : "did not grow", ShortNumber(s.queue_slope_per_s),
+        arrived, scheduled, brief ? "was not watched for long" : grows ? "grew" : "did not grow", ShortNumber(s.queue_slope_per_s),
         ShortNumber(s.queue_slope_t), ShortNumber(100 * s.utilization), ShortNumber(100 * blocked));
   }
 
