@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "testing/reference_sim.h"
 
 namespace servecast::testing {
 namespace {
@@ -137,6 +138,24 @@ void MakeEngine(Dice& dice, RandomCase& random_case) {
   if (dice.Percent(10)) engine.max_model_len = dice.Between(2, longest + 1);
 }
 
+// Anywhere in the run, half of the time at the very end of a step.
+void MakeHorizon(Dice& dice, RandomCase& random_case) {
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+  const ReferenceOutput whole =
+      RunReference(ReferenceInput{.requests = random_case.requests,
+                                  .engine = random_case.engine,
+                                  .pool_blocks = random_case.PoolBlocks(),
+                                  .model_max_len = random_case.model_max_len,
+                                  .latency = *latency,
+                                  .horizon = {}});
+  const auto steps = static_cast<std::int64_t>(whole.steps.size());
+  if (steps > 0 && dice.Percent(50)) {
+    random_case.horizon = whole.steps[static_cast<std::size_t>(dice.Between(0, steps - 1))].end;
+  } else {
+    random_case.horizon = dice.Between(1, whole.end + 1000);
+  }
+}
+
 }  // namespace
 
 RandomCase MakeRandomCase(std::uint64_t seed) {
@@ -146,11 +165,7 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   random_case.latency = MakeLatencySpec(dice);
   MakeRequests(dice, random_case);
   MakeEngine(dice, random_case);
-  if (dice.Percent(25)) {
-    const std::int64_t steps = dice.Pick({1, 20, 200, 1000});
-    const TimeNs at = dice.Between(1, steps * random_case.latency.base);
-    random_case.horizon = dice.Percent(50) ? at : at / random_case.latency.base * 1000 + 1000;
-  }
+  if (dice.Percent(25)) MakeHorizon(dice, random_case);
   return random_case;
 }
 

@@ -1,0 +1,68 @@
+// Would the differential test notice? It is run on a copy of the engine in which one fault at a
+// time is switched on (faults.cmake). Each runs in a process of its own, as some make the engine
+// stop at one of its own checks - which is noticing, too.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "faults/planted.h"
+#include "gtest/gtest.h"
+#include "testing/differential.h"
+
+namespace servecast::testing {
+
+int planted_fault = 0;
+
+namespace {
+
+constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential test itself
+constexpr int kCases = 400;
+
+// The number of the first case that differs, from 1; 0 when none does.
+int FirstCaught(int fault) {
+  planted_fault = fault;
+  for (int i = 0; i < kCases; ++i) {
+    const RandomCase random_case = MakeRandomCase(kFirstSeed + static_cast<std::uint64_t>(i));
+    if (FirstMismatch(random_case, RunReference(random_case))) return i + 1;
+  }
+  return 0;
+}
+
+// How the differential test ends with a fault planted: "" when it passes.
+std::string Noticed(int fault) {
+  int channel[2];
+  if (pipe(channel) != 0) return "";
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int caught = FirstCaught(fault);
+    const bool sent = write(channel[1], &caught, sizeof caught) == sizeof caught;
+    std::_Exit(sent ? 0 : 1);
+  }
+  close(channel[1]);
+  int caught = 0;
+  const bool received = read(channel[0], &caught, sizeof caught) == sizeof caught;
+  close(channel[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!received) return "by a check of the engine itself";
+  return caught > 0 ? "by case " + std::to_string(caught) : "";
+}
+
+TEST(PlantedFaults, None_DifferentialTestPasses) { EXPECT_EQ(Noticed(0), ""); }
+
+class PlantedFault : public ::testing::TestWithParam<int> {};
+
+TEST_P(PlantedFault, SwitchedOn_DifferentialTestNotices) {
+  const std::string noticed = Noticed(GetParam());
+  EXPECT_NE(noticed, "") << "fault " << GetParam() << " of tests/faults/faults.cmake";
+  std::printf("fault %d is noticed %s\n", GetParam(), noticed.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, PlantedFault, ::testing::Range(1, SERVECAST_PLANTED_FAULTS + 1));
+
+}  // namespace
+}  // namespace servecast::testing
