@@ -41,7 +41,8 @@ constexpr const char* kRunHelp =
     "\n"
     "  --set path=value   change a member of the scenario, e.g. workload.arrivals.rate_per_s=20,\n"
     "                     slo.0.limit_ms=500; may be repeated\n"
-    "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv, or .csv.gz);\n"
+    "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv, or "
+    ".csv.gz);\n"
     "                     headers: arrival_s,input_tokens,output_tokens\n"
     "                              TIMESTAMP,ContextTokens,GeneratedTokens (Azure)\n"
     "                              arrived_at,num_prefill_tokens,num_decode_tokens (Vidur)\n"
@@ -139,7 +140,8 @@ Result<std::string> ScenarioText(const std::string& name) {
   const auto preset = ScenarioPreset(name);
   if (preset) return std::string(*preset);
   Result<std::string> text = ReadFile(name, std::size_t{4} << 20);
-  if (!text.ok()) return Issue{name, "is neither a preset (see servecast catalog) nor a file that can be read"};
+  if (!text.ok())
+    return Issue{name, "is neither a preset (see servecast catalog) nor a file that can be read"};
   return text;
 }
 
@@ -148,7 +150,8 @@ Result<Scenario> LoadScenario(const Arguments& args) {
   if (!text.ok()) return Issues(text.issues());
   std::vector<std::string> overrides;
   if (!args.trace.empty()) {
-    overrides = {R"(workload.arrivals={"process":"trace"})", R"(workload.prompt_tokens={"distribution":"trace"})",
+    overrides = {R"(workload.arrivals={"process":"trace"})",
+                 R"(workload.prompt_tokens={"distribution":"trace"})",
                  R"(workload.output_tokens={"distribution":"trace"})"};
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
@@ -164,7 +167,8 @@ Result<Trace> LoadTrace(const std::string& path) {
   Result<std::string> text = ReadFile(path, kMostTraceBytes);
   if (!text.ok()) return Issues(text.issues());
   const std::size_t slash = path.find_last_of('/');
-  Result<Trace> trace = ParseTrace(text.value(), slash == std::string::npos ? path : path.substr(slash + 1));
+  Result<Trace> trace =
+      ParseTrace(text.value(), slash == std::string::npos ? path : path.substr(slash + 1));
   if (trace.ok()) return trace;
   Issues issues = trace.issues();
   for (Issue& issue : issues) issue.path = path + (issue.path.empty() ? "" : ", ") + issue.path;
@@ -193,7 +197,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
     if (!trace.ok()) PrintIssues(trace.issues());
     return kBadInput;
   }
-  Result<Simulation> created = Simulation::Create(std::move(scenario.value()), std::move(trace.value()));
+  Result<Simulation> created =
+      Simulation::Create(std::move(scenario.value()), std::move(trace.value()));
   if (!created.ok()) return PrintIssues(created.issues());
   Simulation& simulation = created.value();
   const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -209,12 +214,13 @@ int RunCommand(const std::vector<std::string>& arguments) {
   }
   const Report report = simulation.Snapshot();
   if (terminal) {
-    fmt::print(stderr, "{}{} requests, {:.1f} s simulated in {:.3f} s\n", shown ? "\r" : "", report.arrived,
-               report.simulated_s, elapsed());
+    fmt::print(stderr, "{}{} requests, {:.1f} s simulated in {:.3f} s\n", shown ? "\r" : "",
+               report.arrived, report.simulated_s, elapsed());
   }
   fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
   bool written = true;
-  if (!args.json.empty()) written &= WriteFile(args.json, ReportJson(report, ReportParts::kWithSeries) + "\n");
+  if (!args.json.empty())
+    written &= WriteFile(args.json, ReportJson(report, ReportParts::kWithSeries) + "\n");
   if (!args.requests.empty()) written &= WriteFile(args.requests, RequestsCsv(report));
   return written ? 0 : kBadInput;
 }

@@ -96,7 +96,9 @@ class BoundSimulation {
   double Progress() const { return simulation_ ? simulation_->Progress() : 1; }
 
   std::string Summary() const {
-    return simulation_ ? ReportJson(simulation_->Snapshot(ReportDetail::kSummary), ReportParts::kWithScenario) : "null";
+    return simulation_ ? ReportJson(simulation_->Snapshot(ReportDetail::kSummary),
+                                    ReportParts::kWithScenario)
+                       : "null";
   }
 
   // The report behind the columns lives until the run moves on.

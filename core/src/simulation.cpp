@@ -111,9 +111,9 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
       s.scenario.engine, s.scenario.model.max_position_embeddings, s.cost.usable_blocks);
   s.Prepare(max_model_len);
   s.recorder.ReserveGaps(8 * s.requests.size());
-  s.replica = std::make_unique<Replica>(ReplicaInput{
-      s.scenario.engine, s.cost.pool_blocks, max_model_len, s.requests, s.order, *s.latency,
-      s.results, s.recorder, s.horizon, hooks.observer});
+  s.replica = std::make_unique<Replica>(
+      ReplicaInput{s.scenario.engine, s.cost.pool_blocks, max_model_len, s.requests, s.order,
+                   *s.latency, s.results, s.recorder, s.horizon, hooks.observer});
   return Simulation(std::move(state));
 }
 
@@ -129,7 +129,8 @@ double Simulation::Progress() const {
   const auto total = static_cast<double>(std::max<std::size_t>(s.order.size(), 1));
   double progress = static_cast<double>(s.replica->completed()) / total;
   if (s.horizon != kNever) {
-    progress = std::max(progress, static_cast<double>(s.replica->now()) / static_cast<double>(s.horizon));
+    progress =
+        std::max(progress, static_cast<double>(s.replica->now()) / static_cast<double>(s.horizon));
   }
   return std::min(progress, 0.999);
 }

@@ -45,7 +45,7 @@ struct Saturation {
   double queue_slope_per_s = 0;  // growth of the queue over the last half of the arrivals
   double queue_slope_t = 0;      // its t statistic, from 16 batch means
   double queue_p95 = 0;
-  double utilization = 0;        // busy share while requests arrived
+  double utilization = 0;  // busy share while requests arrived
 };
 
 // Shares of the run's time; they need not add up to 1 (idle time is the rest).

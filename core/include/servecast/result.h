@@ -27,9 +27,9 @@ using Issues = std::vector<Issue>;
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}                               // NOLINT: implicit by intent
+  Result(T value) : state_(std::move(value)) {}  // NOLINT: implicit by intent
   Result(Issues issues) : state_(std::move(issues)) { assert(!this->issues().empty()); }  // NOLINT
-  Result(Issue issue) : state_(Issues{std::move(issue)}) {}                    // NOLINT
+  Result(Issue issue) : state_(Issues{std::move(issue)}) {}                               // NOLINT
 
   bool ok() const { return std::holds_alternative<T>(state_); }
   // Requires: ok().

@@ -94,7 +94,8 @@ struct SchedulerSpec {
 struct LatencySpec {
   std::string backend = "auto";
   // blackbox only. Microseconds: step = beta[0] + beta[1]*prefill tokens + beta[2]*decode tokens;
-  // delay before the queue = alpha[0] + alpha[1]*prompt; alpha[2] per output token, outside the GPU.
+  // delay before the queue = alpha[0] + alpha[1]*prompt; alpha[2] per output token, outside the
+  // GPU.
   std::vector<double> alpha = std::vector<double>(3, 0.0);
   std::vector<double> beta = std::vector<double>(3, 0.0);
 };
@@ -112,11 +113,11 @@ enum class LengthDistribution { kFixed, kUniform, kLognormal, kEmpirical, kTrace
 // clipped to [min, max].
 struct LengthSpec {
   LengthDistribution distribution = LengthDistribution::kFixed;
-  std::int64_t value = 512;                // fixed
-  std::int64_t min = 1;                    // uniform, lognormal
-  std::optional<std::int64_t> max;         // uniform (required), lognormal
-  double median = 256;                     // lognormal
-  double p99 = 2048;                       // lognormal
+  std::int64_t value = 512;                    // fixed
+  std::int64_t min = 1;                        // uniform, lognormal
+  std::optional<std::int64_t> max;             // uniform (required), lognormal
+  double median = 256;                         // lognormal
+  double p99 = 2048;                           // lognormal
   std::vector<std::vector<double>> quantiles;  // empirical: [probability, tokens], both ascending
 };
 
@@ -137,8 +138,8 @@ struct SloSpec {
 };
 
 struct MeasureSpec {
-  double warmup_s = 0;               // requests that arrive before it are left out of latencies
-  std::optional<double> horizon_s;   // stop here; unfinished requests are counted as such
+  double warmup_s = 0;              // requests that arrive before it are left out of latencies
+  std::optional<double> horizon_s;  // stop here; unfinished requests are counted as such
 };
 
 // A whole question to the simulator, presets resolved.
@@ -161,8 +162,8 @@ struct Scenario {
   // fingerprint part: renaming a scenario does not change what it simulates.
   std::string canonical_text;
   std::string resolved_text;
-  std::uint64_t id = 0;             // hash of canonical_text
-  std::uint64_t content_hash = 0;   // hash of the resolved scenario without labels
+  std::uint64_t id = 0;            // hash of canonical_text
+  std::uint64_t content_hash = 0;  // hash of the resolved scenario without labels
 };
 
 // Reads a scenario document (schema 1). All issues are collected; unknown keys come with the
@@ -171,7 +172,8 @@ Result<Scenario> ParseScenario(std::string_view text);
 
 // `text` with members set: each override is "path.to.member=value" (list items by number), value
 // as JSON or, failing that, as text. Only the form is checked here; ParseScenario checks the rest.
-Result<std::string> ApplyOverrides(std::string_view text, const std::vector<std::string>& overrides);
+Result<std::string> ApplyOverrides(std::string_view text,
+                                   const std::vector<std::string>& overrides);
 
 // The document of an embedded preset scenario; nullopt when there is none of that name.
 std::optional<std::string_view> ScenarioPreset(std::string_view id);

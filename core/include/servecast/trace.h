@@ -17,8 +17,8 @@ struct TraceRow {
 };
 
 struct Trace {
-  std::string name;    // of the file
-  std::string format;  // "servecast_csv", "azure_csv", "vidur_csv"
+  std::string name;            // of the file
+  std::string format;          // "servecast_csv", "azure_csv", "vidur_csv"
   std::vector<TraceRow> rows;  // in file order; a request's id is its row
   std::uint64_t hash = 0;      // over the rows alone: format and compression do not matter
 };

@@ -71,7 +71,12 @@ std::string NumberText(double value) {
 
 std::string ShortNumber(double value) {
   const double size = std::fabs(value);
-  const int decimals = size == 0 ? 0 : size < 0.01 ? 4 : size < 1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0;
+  const int decimals = size == 0     ? 0
+                       : size < 0.01 ? 4
+                       : size < 1    ? 3
+                       : size < 10   ? 2
+                       : size < 100  ? 1
+                                     : 0;
   std::string text = fmt::format("{:.{}f}", value, decimals);
   if (text.find('.') != std::string::npos) {
     text.erase(text.find_last_not_of('0') + 1);

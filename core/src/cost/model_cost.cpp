@@ -1,5 +1,5 @@
-// See model_cost.h. Architecture: Llama-style decoder with gated MLP (three matrices), grouped-query
-// attention, RMSNorm; mixture of experts in every layer when there are experts.
+// See model_cost.h. Architecture: Llama-style decoder with gated MLP (three matrices),
+// grouped-query attention, RMSNorm; mixture of experts in every layer when there are experts.
 #include "cost/model_cost.h"
 
 #include <fmt/format.h>
@@ -19,15 +19,15 @@ constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 // counts which vLLM logs at start (gpu_memory_utilization 0.9, max_num_seqs 128) come out within
 // 2 %: Llama-2-7B, Qwen2.5-7B, Mistral-Nemo (TP 1 and 2), Yi-34B, CodeLlama-34B, Mixtral-8x7B,
 // Llama-3.1-70B on H100, Llama-3.1-8B on A100-PCIe-40GB. docs/model.md lists the residuals.
-constexpr double kRuntimeGib = 0.45;      // CUDA context, graphs, forward activations
-constexpr double kCollectiveGib = 0.4;    // NCCL buffers when there is a tensor-parallel group
+constexpr double kRuntimeGib = 0.45;          // CUDA context, graphs, forward activations
+constexpr double kCollectiveGib = 0.4;        // NCCL buffers when there is a tensor-parallel group
 constexpr double kSamplerBytesPerLogit = 30;  // the profile run samples max_num_seqs rows of logits
 
 struct LayerParameters {
-  double attention = 0;   // q, k, v, o
-  double dense_mlp = 0;   // 0 when there are experts
+  double attention = 0;  // q, k, v, o
+  double dense_mlp = 0;  // 0 when there are experts
   double router = 0;
-  double expert = 0;      // one expert
+  double expert = 0;  // one expert
   double norms = 0;
 };
 
@@ -58,13 +58,14 @@ double WeightBytes(const ModelSpec& m, std::int64_t tp) {
   const auto group = static_cast<double>(tp);
   const double kv_heads = static_cast<double>(std::max(m.num_key_value_heads, tp));
   const LayerParameters p = LayerOf(m, kv_heads);
-  const double layer = (p.attention + p.dense_mlp +
-                        p.expert * static_cast<double>(m.num_local_experts)) / group +
-                       p.router + p.norms;
+  const double layer =
+      (p.attention + p.dense_mlp + p.expert * static_cast<double>(m.num_local_experts)) / group +
+      p.router + p.norms;
   const double embedding = static_cast<double>(m.vocab_size * m.hidden_size) / group;
   const double tables = embedding * (m.tie_word_embeddings ? 1 : 2);
   return (static_cast<double>(m.num_hidden_layers) * layer + tables +
-          static_cast<double>(m.hidden_size)) * static_cast<double>(BytesPerValue(m.torch_dtype));
+          static_cast<double>(m.hidden_size)) *
+         static_cast<double>(BytesPerValue(m.torch_dtype));
 }
 
 double KvBytesPerToken(const ModelSpec& m, std::int64_t tp) {
@@ -80,8 +81,8 @@ bool Divides(const ModelSpec& m, std::int64_t tp) {
 }
 
 double KvGib(const Scenario& s, std::int64_t tp) {
-  return s.hardware.memory_gib * s.engine.gpu_memory_utilization -
-         WeightBytes(s.model, tp) / kGib - OverheadGib(s, tp);
+  return s.hardware.memory_gib * s.engine.gpu_memory_utilization - WeightBytes(s.model, tp) / kGib -
+         OverheadGib(s, tp);
 }
 
 Issue DoesNotFit(const Scenario& s, std::int64_t tp) {
@@ -93,15 +94,16 @@ Issue DoesNotFit(const Scenario& s, std::int64_t tp) {
     enough = fmt::format("; tensor_parallel {} would fit", more);
     break;
   }
-  return {"/model",
-          fmt::format("{} does not fit on {} x {}: weights {} GiB and {} GiB of engine overhead per "
-                      "GPU, but {} GiB usable ({} GiB x gpu_memory_utilization {}){}",
-                      s.model.name.empty() ? "the model" : s.model.name, tp,
-                      s.hardware.name.empty() ? "the GPU" : s.hardware.name, ShortNumber(weights),
-                      ShortNumber(OverheadGib(s, tp)),
-                      ShortNumber(s.hardware.memory_gib * s.engine.gpu_memory_utilization),
-                      NumberText(s.hardware.memory_gib), NumberText(s.engine.gpu_memory_utilization),
-                      enough)};
+  return {
+      "/model",
+      fmt::format("{} does not fit on {} x {}: weights {} GiB and {} GiB of engine overhead per "
+                  "GPU, but {} GiB usable ({} GiB x gpu_memory_utilization {}){}",
+                  s.model.name.empty() ? "the model" : s.model.name, tp,
+                  s.hardware.name.empty() ? "the GPU" : s.hardware.name, ShortNumber(weights),
+                  ShortNumber(OverheadGib(s, tp)),
+                  ShortNumber(s.hardware.memory_gib * s.engine.gpu_memory_utilization),
+                  NumberText(s.hardware.memory_gib), NumberText(s.engine.gpu_memory_utilization),
+                  enough)};
 }
 
 }  // namespace

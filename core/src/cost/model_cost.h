@@ -18,13 +18,13 @@ struct ModelCost {
 
   // Weight matrices of all layers, read by a step and multiplied with its tokens. A step reads of
   // the experts those that its tokens touch.
-  double dense_bytes = 0;             // attention, dense MLP, router
+  double dense_bytes = 0;  // attention, dense MLP, router
   double dense_flops_per_token = 0;
   double expert_bytes = 0;            // all experts; 0 when dense
   double expert_flops_per_token = 0;  // of the active ones
   double lm_head_bytes = 0;
-  double lm_head_flops_per_token = 0;  // per sampled token
-  double attention_flops_per_pair = 0; // per (query, key) pair, all layers: 4 * heads * head_dim
+  double lm_head_flops_per_token = 0;     // per sampled token
+  double attention_flops_per_pair = 0;    // per (query, key) pair, all layers: 4 * heads * head_dim
   double collective_bytes_per_token = 0;  // one all-reduce of a hidden state; 2 per layer
 
   std::int64_t experts = 0, experts_per_token = 0;

@@ -7,9 +7,9 @@
 #include "io/fields.h"
 #include "io/json_document.h"
 #include "io/presets.h"
-#include "serving/policy.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
+#include "serving/policy.h"
 
 namespace servecast {
 namespace {
@@ -40,21 +40,26 @@ class Cataloguer final : public FieldVisitor {
     Range(field, spec);
     if (base && !spec.required) field["default"] = *base;
   }
-  void Number(const FieldSpec& spec, std::optional<double>&, const std::optional<double>& base) override {
+  void Number(const FieldSpec& spec, std::optional<double>&,
+              const std::optional<double>& base) override {
     Json& field = Add(spec, "number");
     Range(field, spec);
     if (base && !spec.required) field["default"] = *base;
   }
-  void Boolean(const FieldSpec& spec, bool&, bool base) override { Add(spec, "boolean")["default"] = base; }
+  void Boolean(const FieldSpec& spec, bool&, bool base) override {
+    Add(spec, "boolean")["default"] = base;
+  }
   void Text(const FieldSpec& spec, std::string&, const std::string& base) override {
     Add(spec, "text")["default"] = base;
   }
-  void Choice(const FieldSpec& spec, const Choices& choices, std::string&, const std::string& base) override {
+  void Choice(const FieldSpec& spec, const Choices& choices, std::string&,
+              const std::string& base) override {
     Json& field = Add(spec, "choice");
     for (const std::string_view choice : choices) field["choices"].push_back(std::string(choice));
     if (!spec.required) field["default"] = base;
   }
-  void Numbers(const FieldSpec& spec, std::vector<double>&, const std::vector<double>& base) override {
+  void Numbers(const FieldSpec& spec, std::vector<double>&,
+               const std::vector<double>& base) override {
     Json& field = Add(spec, "list");
     Range(field, spec);
     field["default"] = base;
@@ -82,9 +87,15 @@ class Cataloguer final : public FieldVisitor {
 
  private:
   Json& Add(const FieldSpec& spec, const char* type) {
-    Json field = {{"path", path_ + "/" + spec.name}, {"type", type}, {"unit", spec.unit},
-                  {"help", spec.help}, {"required", spec.required}, {"default", nullptr},
-                  {"minimum", nullptr}, {"maximum", nullptr}, {"choices", Json::array()}};
+    Json field = {{"path", path_ + "/" + spec.name},
+                  {"type", type},
+                  {"unit", spec.unit},
+                  {"help", spec.help},
+                  {"required", spec.required},
+                  {"default", nullptr},
+                  {"minimum", nullptr},
+                  {"maximum", nullptr},
+                  {"choices", Json::array()}};
     if (!when_.is_null()) field["when"] = when_;
     fields_.push_back(std::move(field));
     return fields_.back();
@@ -123,14 +134,18 @@ Json MakeCatalog() {
   DescribeScenario(cataloguer, scenario, Scenario{});
   catalog["fields"] = std::move(fields);
   for (const Column& c : Columns()) {
-    catalog["columns"].push_back({{"name", std::string(c.name)}, {"unit", std::string(c.unit)},
-                                  {"kind", std::string(c.kind)}, {"help", std::string(c.help)}});
+    catalog["columns"].push_back({{"name", std::string(c.name)},
+                                  {"unit", std::string(c.unit)},
+                                  {"kind", std::string(c.kind)},
+                                  {"help", std::string(c.help)}});
   }
   const auto policy = [&catalog](const char* kind, std::string_view name, std::string_view help) {
-    catalog["policies"].push_back({{"kind", kind}, {"name", std::string(name)}, {"help", std::string(help)}});
+    catalog["policies"].push_back(
+        {{"kind", kind}, {"name", std::string(name)}, {"help", std::string(help)}});
   };
   for (const LatencyEntry& entry : LatencyModels()) policy("latency", entry.name, entry.help);
-  policy("scheduler", "vllm", "vLLM V1: one token budget for prefill and decode, recompute preemption");
+  policy("scheduler", "vllm",
+         "vLLM V1: one token budget for prefill and decode, recompute preemption");
   policy("order", "fcfs", "first come, first served; preempted requests first");
   policy("router", "round_robin", "each replica in turn");
   catalog["not_modelled"] = kNotModelled;
@@ -164,11 +179,20 @@ std::string CatalogText() {
   }
   out += "fields of a scenario\n";
   for (const Json& field : catalog["fields"]) {
-    std::string allowed = field["minimum"].is_null() ? "" : fmt::format("{} to {}", TextOf(field["minimum"]), TextOf(field["maximum"]));
-    for (const Json& choice : field["choices"]) allowed += (allowed.empty() ? "" : "|") + TextOf(choice);
-    if (!allowed.empty()) allowed = " [" + allowed + (field["unit"] == "" ? "" : " ") + TextOf(field["unit"]) + "]";
-    const std::string fallback = field["required"] == true ? " required" : field["default"].is_null() || field["default"] == "" ? "" : " default " + TextOf(field["default"]);
-    out += fmt::format("  {:<44} {}{}{}\n", TextOf(field["path"]), TextOf(field["help"]), allowed, fallback);
+    std::string allowed =
+        field["minimum"].is_null()
+            ? ""
+            : fmt::format("{} to {}", TextOf(field["minimum"]), TextOf(field["maximum"]));
+    for (const Json& choice : field["choices"])
+      allowed += (allowed.empty() ? "" : "|") + TextOf(choice);
+    if (!allowed.empty())
+      allowed = " [" + allowed + (field["unit"] == "" ? "" : " ") + TextOf(field["unit"]) + "]";
+    const std::string fallback = field["required"] == true ? " required"
+                                 : field["default"].is_null() || field["default"] == ""
+                                     ? ""
+                                     : " default " + TextOf(field["default"]);
+    out += fmt::format("  {:<44} {}{}{}\n", TextOf(field["path"]), TextOf(field["help"]), allowed,
+                       fallback);
   }
   return out;
 }

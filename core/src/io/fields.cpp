@@ -50,7 +50,8 @@ class Fields {
   template <class E>
   void Enum(const FieldSpec& spec, E T::*member, const Choices& names) {
     std::string value(names[static_cast<std::size_t>(object_.*member)]);
-    visitor_.Choice(spec, names, value, std::string(names[static_cast<std::size_t>(base_.*member)]));
+    visitor_.Choice(spec, names, value,
+                    std::string(names[static_cast<std::size_t>(base_.*member)]));
     const auto at = std::find(names.begin(), names.end(), value);
     if (at != names.end()) object_.*member = static_cast<E>(at - names.begin());
   }
@@ -71,7 +72,9 @@ ListField ListOf(std::vector<T>& items, const std::vector<T>& base, Describe des
   ListField list;
   list.size = [&items] { return items.size(); };
   list.resize = [&items](std::size_t n) { items.assign(n, T{}); };
-  list.describe = [&items, describe](FieldVisitor& v, std::size_t i) { describe(v, items[i], kDefault); };
+  list.describe = [&items, describe](FieldVisitor& v, std::size_t i) {
+    describe(v, items[i], kDefault);
+  };
   list.base_size = base.size();
   list.describe_base = [&base, describe](FieldVisitor& v, std::size_t i) {
     T item = base[i];
@@ -86,25 +89,37 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
     return FieldSpec{.name = name, .min = min, .max = max, .help = help, .required = true};
   };
   f.Add({.name = "name", .help = "what to call the model", .label = true}, &ModelSpec::name);
-  f.Add(required("num_hidden_layers", 1, 1000, "transformer layers"), &ModelSpec::num_hidden_layers);
+  f.Add(required("num_hidden_layers", 1, 1000, "transformer layers"),
+        &ModelSpec::num_hidden_layers);
   f.Add(required("hidden_size", 1, 1e6, "width of the hidden state"), &ModelSpec::hidden_size);
   f.Add(required("num_attention_heads", 1, 10000, "query heads"), &ModelSpec::num_attention_heads);
-  f.Add(required("num_key_value_heads", 1, 10000, "key and value heads; fewer than query heads: grouped-query attention"),
+  f.Add(required("num_key_value_heads", 1, 10000,
+                 "key and value heads; fewer than query heads: grouped-query attention"),
         &ModelSpec::num_key_value_heads);
   f.Add(required("head_dim", 1, 10000, "width of a head"), &ModelSpec::head_dim);
   f.Add(required("intermediate_size", 1, 1e7, "width of the MLP; with experts, of one expert"),
         &ModelSpec::intermediate_size);
   f.Add(required("vocab_size", 1, 1e7, "tokens of the vocabulary"), &ModelSpec::vocab_size);
-  f.Add({.name = "max_position_embeddings", .unit = "tokens", .min = 1, .max = kMaxTokens,
-         .help = "longest sequence that the model was made for", .required = true},
+  f.Add({.name = "max_position_embeddings",
+         .unit = "tokens",
+         .min = 1,
+         .max = kMaxTokens,
+         .help = "longest sequence that the model was made for",
+         .required = true},
         &ModelSpec::max_position_embeddings);
   f.Add({.name = "tie_word_embeddings", .help = "the LM head shares the embedding's weights"},
         &ModelSpec::tie_word_embeddings);
   f.Add({.name = "attention_bias", .help = "biases on the query, key and value projections"},
         &ModelSpec::attention_bias);
-  f.Add({.name = "num_local_experts", .min = 0, .max = 10000, .help = "experts of a layer; 0: a dense model"},
+  f.Add({.name = "num_local_experts",
+         .min = 0,
+         .max = 10000,
+         .help = "experts of a layer; 0: a dense model"},
         &ModelSpec::num_local_experts);
-  f.Add({.name = "num_experts_per_tok", .min = 0, .max = 10000, .help = "experts that a token goes through"},
+  f.Add({.name = "num_experts_per_tok",
+         .min = 0,
+         .max = 10000,
+         .help = "experts that a token goes through"},
         &ModelSpec::num_experts_per_tok);
   f.Enum({.name = "torch_dtype", .help = "type of weights and KV cache"}, &ModelSpec::torch_dtype,
          {"bfloat16", "float16"});
@@ -113,28 +128,58 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
 void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
   Fields<HardwareSpec> f(v, h, base);
   f.Add({.name = "name", .help = "what to call the GPU", .label = true}, &HardwareSpec::name);
-  f.Add({.name = "memory_gib", .unit = "GiB", .min = 0.1, .max = 100000,
-         .help = "memory of one GPU, as CUDA reports it", .required = true},
+  f.Add({.name = "memory_gib",
+         .unit = "GiB",
+         .min = 0.1,
+         .max = 100000,
+         .help = "memory of one GPU, as CUDA reports it",
+         .required = true},
         &HardwareSpec::memory_gib);
-  f.Add({.name = "memory_bandwidth_gb_s", .unit = "GB/s", .min = 0.1, .max = 1e6,
-         .help = "memory bandwidth by the data sheet", .required = true},
+  f.Add({.name = "memory_bandwidth_gb_s",
+         .unit = "GB/s",
+         .min = 0.1,
+         .max = 1e6,
+         .help = "memory bandwidth by the data sheet",
+         .required = true},
         &HardwareSpec::memory_bandwidth_gb_s);
-  f.Add({.name = "peak_bf16_tflops", .unit = "TFLOP/s", .min = 0.01, .max = 1e6,
-         .help = "peak of dense 16-bit matrix products by the data sheet", .required = true},
+  f.Add({.name = "peak_bf16_tflops",
+         .unit = "TFLOP/s",
+         .min = 0.01,
+         .max = 1e6,
+         .help = "peak of dense 16-bit matrix products by the data sheet",
+         .required = true},
         &HardwareSpec::peak_bf16_tflops);
-  f.Add({.name = "interconnect_gb_s", .unit = "GB/s", .min = 0.1, .max = 1e5,
-         .help = "bandwidth per direction to the other GPUs of a tensor-parallel group", .required = true},
+  f.Add({.name = "interconnect_gb_s",
+         .unit = "GB/s",
+         .min = 0.1,
+         .max = 1e5,
+         .help = "bandwidth per direction to the other GPUs of a tensor-parallel group",
+         .required = true},
         &HardwareSpec::interconnect_gb_s);
-  f.Add({.name = "interconnect_latency_us", .unit = "us", .min = 0, .max = 1e6,
+  f.Add({.name = "interconnect_latency_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
          .help = "fixed time of one all-reduce"},
         &HardwareSpec::interconnect_latency_us);
-  f.Add({.name = "compute_efficiency", .unit = "1", .min = 0.01, .max = 1,
-         .help = "share of the peak that large matrix products reach", .required = true},
+  f.Add({.name = "compute_efficiency",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the peak that large matrix products reach",
+         .required = true},
         &HardwareSpec::compute_efficiency);
-  f.Add({.name = "bandwidth_efficiency", .unit = "1", .min = 0.01, .max = 1,
-         .help = "share of the bandwidth that weight and KV reads reach", .required = true},
+  f.Add({.name = "bandwidth_efficiency",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the bandwidth that weight and KV reads reach",
+         .required = true},
         &HardwareSpec::bandwidth_efficiency);
-  f.Add({.name = "price_per_gpu_hour", .unit = "$", .min = 0, .max = 1e6,
+  f.Add({.name = "price_per_gpu_hour",
+         .unit = "$",
+         .min = 0,
+         .max = 1e6,
          .help = "your price of one GPU for an hour; without one no cost is shown"},
         &HardwareSpec::price_per_gpu_hour);
 }
@@ -142,43 +187,80 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
-  f.Add({.name = "max_num_seqs", .unit = "requests", .min = 1, .max = 65536,
+  f.Add({.name = "max_num_seqs",
+         .unit = "requests",
+         .min = 1,
+         .max = 65536,
          .help = "most requests in a step (seats)"},
         &EngineSpec::max_num_seqs);
-  f.Add({.name = "max_num_batched_tokens", .unit = "tokens", .min = 1, .max = 1e7,
+  f.Add({.name = "max_num_batched_tokens",
+         .unit = "tokens",
+         .min = 1,
+         .max = 1e7,
          .help = "token budget of a step, prefill and decode together"},
         &EngineSpec::max_num_batched_tokens);
-  f.Add({.name = "max_model_len", .unit = "tokens", .min = 1, .max = kMaxTokens,
+  f.Add({.name = "max_model_len",
+         .unit = "tokens",
+         .min = 1,
+         .max = kMaxTokens,
          .help = "longest sequence that the engine takes; default: the model's"},
         &EngineSpec::max_model_len);
-  f.Add({.name = "block_size", .unit = "tokens", .min = 1, .max = 1024, .help = "tokens of a KV block"},
+  f.Add({.name = "block_size",
+         .unit = "tokens",
+         .min = 1,
+         .max = 1024,
+         .help = "tokens of a KV block"},
         &EngineSpec::block_size);
-  f.Add({.name = "gpu_memory_utilization", .unit = "1", .min = 0.01, .max = 1,
+  f.Add({.name = "gpu_memory_utilization",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
          .help = "share of the GPU's memory that the engine may use"},
         &EngineSpec::gpu_memory_utilization);
-  f.Add({.name = "num_gpu_blocks_override", .unit = "blocks", .min = 2, .max = 1e9,
+  f.Add({.name = "num_gpu_blocks_override",
+         .unit = "blocks",
+         .min = 2,
+         .max = 1e9,
          .help = "KV blocks, instead of those that memory has room for; one of them is reserved"},
         &EngineSpec::num_gpu_blocks_override);
-  f.Add({.name = "enable_prefix_caching", .help = "reuse KV blocks of equal prefixes (not modelled yet: only false)"},
+  f.Add({.name = "enable_prefix_caching",
+         .help = "reuse KV blocks of equal prefixes (not modelled yet: only false)"},
         &EngineSpec::enable_prefix_caching);
-  f.Add({.name = "enable_chunked_prefill", .help = "split a prompt that exceeds what is left of the token budget"},
+  f.Add({.name = "enable_chunked_prefill",
+         .help = "split a prompt that exceeds what is left of the token budget"},
         &EngineSpec::enable_chunked_prefill);
-  f.Add({.name = "long_prefill_token_threshold", .unit = "tokens", .min = 0, .max = kMaxTokens,
+  f.Add({.name = "long_prefill_token_threshold",
+         .unit = "tokens",
+         .min = 0,
+         .max = kMaxTokens,
          .help = "most prompt tokens of one request in a step; 0: no such limit"},
         &EngineSpec::long_prefill_token_threshold);
   f.Add({.name = "scheduler_reserve_full_isl",
-         .help = "admit only when the whole prompt fits the free KV blocks, not just its first chunk"},
+         .help =
+             "admit only when the whole prompt fits the free KV blocks, not just its first chunk"},
         &EngineSpec::scheduler_reserve_full_isl);
-  f.Add({.name = "watermark", .unit = "1", .min = 0, .max = 0.99,
+  f.Add({.name = "watermark",
+         .unit = "1",
+         .min = 0,
+         .max = 0.99,
          .help = "share of the KV blocks that admission leaves free while requests run"},
         &EngineSpec::watermark);
-  f.Add({.name = "step_overhead_us", .unit = "us", .min = 0, .max = 1e7,
+  f.Add({.name = "step_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e7,
          .help = "host time in every step (analytic model)"},
         &EngineSpec::step_overhead_us);
-  f.Add({.name = "sequence_overhead_us", .unit = "us", .min = 0, .max = 1e6,
+  f.Add({.name = "sequence_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
          .help = "host and sampling time per sequence in a step (analytic model)"},
         &EngineSpec::sequence_overhead_us);
-  f.Add({.name = "request_overhead_ms", .unit = "ms", .min = 0, .max = 1e6,
+  f.Add({.name = "request_overhead_ms",
+         .unit = "ms",
+         .min = 0,
+         .max = 1e6,
          .help = "from a request's arrival to the scheduler's queue (analytic model)"},
         &EngineSpec::request_overhead_ms);
 }
@@ -186,12 +268,20 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
 void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base) {
   Fields<PoolSpec> f(v, p, base);
   f.Enum({.name = "role", .help = "what its replicas do"}, &PoolSpec::role, {"mixed"});
-  f.Add({.name = "replicas", .min = 1, .max = 1, .help = "independent engines (one, until clusters are modelled)"},
+  f.Add({.name = "replicas",
+         .min = 1,
+         .max = 1,
+         .help = "independent engines (one, until clusters are modelled)"},
         &PoolSpec::replicas);
-  f.Add({.name = "tensor_parallel", .unit = "GPUs", .min = 1, .max = 1024,
+  f.Add({.name = "tensor_parallel",
+         .unit = "GPUs",
+         .min = 1,
+         .max = 1024,
          .help = "GPUs that share every matrix product"},
         &PoolSpec::tensor_parallel);
-  f.Add({.name = "pipeline_parallel", .min = 1, .max = 1,
+  f.Add({.name = "pipeline_parallel",
+         .min = 1,
+         .max = 1,
          .help = "stages of layers (one, until pipelines are modelled)"},
         &PoolSpec::pipeline_parallel);
 }
@@ -200,14 +290,21 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
   Fields<LatencySpec> f(v, l, base);
   Choices backends = {"auto"};
   for (const LatencyEntry& entry : LatencyModels()) backends.push_back(entry.name);
-  f.Policy({.name = "backend", .help = "model of the step time; auto: the best for this model, GPU and engine"},
+  f.Policy({.name = "backend",
+            .help = "model of the step time; auto: the best for this model, GPU and engine"},
            &LatencySpec::backend, backends);
   v.When("backend", {"blackbox"}, l.backend == "blackbox", [&](FieldVisitor& inner) {
     Fields<LatencySpec> g(inner, l, base);
-    g.Add({.name = "alpha", .unit = "us", .min = 0, .max = 1e9,
+    g.Add({.name = "alpha",
+           .unit = "us",
+           .min = 0,
+           .max = 1e9,
            .help = "delay before the queue, the same per prompt token, delay per output token"},
           &LatencySpec::alpha);
-    g.Add({.name = "beta", .unit = "us", .min = 0, .max = 1e9,
+    g.Add({.name = "beta",
+           .unit = "us",
+           .min = 0,
+           .max = 1e9,
            .help = "time of a step, per prefill token, per decode token"},
           &LatencySpec::beta);
   });
@@ -215,15 +312,20 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
 
 void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
   Fields<ArrivalSpec> f(v, a, base);
-  f.Enum({.name = "process", .help = "how requests arrive; trace: as in a trace file"}, &ArrivalSpec::process,
-         {"poisson", "constant", "trace"});
+  f.Enum({.name = "process", .help = "how requests arrive; trace: as in a trace file"},
+         &ArrivalSpec::process, {"poisson", "constant", "trace"});
   static const ArrivalSpec kDefault;
   const ArrivalSpec& rest = a.process == base.process ? base : kDefault;
-  v.When("process", {"poisson", "constant"}, a.process != ArrivalProcess::kTrace, [&](FieldVisitor& inner) {
-    Fields<ArrivalSpec>(inner, a, rest)
-        .Add({.name = "rate_per_s", .unit = "req/s", .min = 1e-6, .max = 1e6, .help = "mean rate of arrivals"},
-             &ArrivalSpec::rate_per_s);
-  });
+  v.When("process", {"poisson", "constant"}, a.process != ArrivalProcess::kTrace,
+         [&](FieldVisitor& inner) {
+           Fields<ArrivalSpec>(inner, a, rest)
+               .Add({.name = "rate_per_s",
+                     .unit = "req/s",
+                     .min = 1e-6,
+                     .max = 1e6,
+                     .help = "mean rate of arrivals"},
+                    &ArrivalSpec::rate_per_s);
+         });
 }
 
 void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base) {
@@ -239,7 +341,12 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base) {
     });
   };
   const auto tokens = [](const char* name, const char* help, bool required = false) {
-    return FieldSpec{.name = name, .unit = "tokens", .min = 1, .max = kMaxTokens, .help = help, .required = required};
+    return FieldSpec{.name = name,
+                     .unit = "tokens",
+                     .min = 1,
+                     .max = kMaxTokens,
+                     .help = help,
+                     .required = required};
   };
   when(LengthDistribution::kFixed, "fixed",
        [&](auto& g) { g.Add(tokens("value", "length of every request"), &LengthSpec::value); });
@@ -262,33 +369,51 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base) {
 void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
   Fields<WorkloadSpec> f(v, w, base);
   f.Add({.name = "name", .help = "what to call the workload", .label = true}, &WorkloadSpec::name);
-  v.Object({.name = "arrivals"}, [&](FieldVisitor& inner) { Describe(inner, w.arrivals, base.arrivals); });
+  v.Object({.name = "arrivals"},
+           [&](FieldVisitor& inner) { Describe(inner, w.arrivals, base.arrivals); });
   v.Object({.name = "prompt_tokens"},
            [&](FieldVisitor& inner) { Describe(inner, w.prompt_tokens, base.prompt_tokens); });
   v.Object({.name = "output_tokens"},
            [&](FieldVisitor& inner) { Describe(inner, w.output_tokens, base.output_tokens); });
-  f.Add({.name = "requests", .unit = "requests", .min = 1, .max = static_cast<double>(kMaxRequests),
+  f.Add({.name = "requests",
+         .unit = "requests",
+         .min = 1,
+         .max = static_cast<double>(kMaxRequests),
          .help = "how many requests arrive; a trace's arrivals bring their own number"},
         &WorkloadSpec::requests);
 }
 
 void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {
   Fields<SloSpec> f(v, s, base);
-  f.Enum({.name = "metric", .help = "TTFT, TPOT, ITL or E2E latency", .required = true}, &SloSpec::metric,
-         {"ttft", "tpot", "itl", "e2e"});
-  f.Add({.name = "percentile", .unit = "%", .min = 0, .max = 100, .help = "share of the samples that must be within"},
+  f.Enum({.name = "metric", .help = "TTFT, TPOT, ITL or E2E latency", .required = true},
+         &SloSpec::metric, {"ttft", "tpot", "itl", "e2e"});
+  f.Add({.name = "percentile",
+         .unit = "%",
+         .min = 0,
+         .max = 100,
+         .help = "share of the samples that must be within"},
         &SloSpec::percentile);
-  f.Add({.name = "limit_ms", .unit = "ms", .min = 1e-6, .max = 1e9, .help = "latency that must not be exceeded",
+  f.Add({.name = "limit_ms",
+         .unit = "ms",
+         .min = 1e-6,
+         .max = 1e9,
+         .help = "latency that must not be exceeded",
          .required = true},
         &SloSpec::limit_ms);
 }
 
 void Describe(FieldVisitor& v, MeasureSpec& m, const MeasureSpec& base) {
   Fields<MeasureSpec> f(v, m, base);
-  f.Add({.name = "warmup_s", .unit = "s", .min = 0, .max = 1e8,
+  f.Add({.name = "warmup_s",
+         .unit = "s",
+         .min = 0,
+         .max = 1e8,
          .help = "requests that arrive before it are left out of latencies and rates"},
         &MeasureSpec::warmup_s);
-  f.Add({.name = "horizon_s", .unit = "s", .min = 1e-9, .max = 1e8,
+  f.Add({.name = "horizon_s",
+         .unit = "s",
+         .min = 1e-9,
+         .max = 1e8,
          .help = "stop here; requests that are unfinished then count as such"},
         &MeasureSpec::horizon_s);
 }
@@ -299,31 +424,41 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
   Fields<Scenario> f(v, s, base);
   f.Add({.name = "name", .help = "title of the scenario", .label = true}, &Scenario::name);
   f.Add({.name = "description", .help = "what it shows", .label = true}, &Scenario::description);
-  f.Add({.name = "seed", .min = 0, .max = 9007199254740991.0, .help = "of all random draws"}, &Scenario::seed);
+  f.Add({.name = "seed", .min = 0, .max = 9007199254740991.0, .help = "of all random draws"},
+        &Scenario::seed);
   v.Object({.name = "model"}, [&](FieldVisitor& inner) { Describe(inner, s.model, base.model); });
-  v.Object({.name = "hardware"}, [&](FieldVisitor& inner) { Describe(inner, s.hardware, base.hardware); });
-  v.Object({.name = "engine"}, [&](FieldVisitor& inner) { Describe(inner, s.engine, base.engine); });
+  v.Object({.name = "hardware"},
+           [&](FieldVisitor& inner) { Describe(inner, s.hardware, base.hardware); });
+  v.Object({.name = "engine"},
+           [&](FieldVisitor& inner) { Describe(inner, s.engine, base.engine); });
   v.Object({.name = "cluster"}, [&](FieldVisitor& inner) {
-    ListField pools = ListOf(s.cluster.pools, base.cluster.pools,
-                             [](FieldVisitor& w, PoolSpec& p, const PoolSpec& b) { Describe(w, p, b); });
+    ListField pools =
+        ListOf(s.cluster.pools, base.cluster.pools,
+               [](FieldVisitor& w, PoolSpec& p, const PoolSpec& b) { Describe(w, p, b); });
     inner.List({.name = "pools", .min = 1, .max = 1, .help = "groups of equal replicas"}, pools);
     inner.Object({.name = "router"}, [&](FieldVisitor& router) {
       Fields<ClusterSpec>(router, s.cluster, base.cluster)
-          .Policy({.name = "policy", .help = "which replica serves a request"}, &ClusterSpec::router,
-                  {"round_robin"});
+          .Policy({.name = "policy", .help = "which replica serves a request"},
+                  &ClusterSpec::router, {"round_robin"});
     });
   });
   v.Object({.name = "scheduler"}, [&](FieldVisitor& inner) {
     Fields<SchedulerSpec> g(inner, s.scheduler, base.scheduler);
-    g.Policy({.name = "policy", .help = "how a replica forms its batches"}, &SchedulerSpec::policy, {"vllm"});
-    g.Policy({.name = "order", .help = "order of the waiting queue"}, &SchedulerSpec::order, {"fcfs"});
+    g.Policy({.name = "policy", .help = "how a replica forms its batches"}, &SchedulerSpec::policy,
+             {"vllm"});
+    g.Policy({.name = "order", .help = "order of the waiting queue"}, &SchedulerSpec::order,
+             {"fcfs"});
   });
-  v.Object({.name = "latency"}, [&](FieldVisitor& inner) { Describe(inner, s.latency, base.latency); });
-  v.Object({.name = "workload"}, [&](FieldVisitor& inner) { Describe(inner, s.workload, base.workload); });
-  ListField slo =
-      ListOf(s.slo, base.slo, [](FieldVisitor& w, SloSpec& item, const SloSpec& b) { Describe(w, item, b); });
+  v.Object({.name = "latency"},
+           [&](FieldVisitor& inner) { Describe(inner, s.latency, base.latency); });
+  v.Object({.name = "workload"},
+           [&](FieldVisitor& inner) { Describe(inner, s.workload, base.workload); });
+  ListField slo = ListOf(s.slo, base.slo, [](FieldVisitor& w, SloSpec& item, const SloSpec& b) {
+    Describe(w, item, b);
+  });
   v.List({.name = "slo", .min = 0, .max = 32, .help = "latency targets"}, slo);
-  v.Object({.name = "measure"}, [&](FieldVisitor& inner) { Describe(inner, s.measure, base.measure); });
+  v.Object({.name = "measure"},
+           [&](FieldVisitor& inner) { Describe(inner, s.measure, base.measure); });
 }
 
 }  // namespace servecast

@@ -20,7 +20,7 @@ struct FieldSpec {
   double min = 0, max = 0;  // of numbers, both included
   const char* help = "";
   bool required = false;
-  bool label = false;       // names a thing, does not change what is simulated
+  bool label = false;  // names a thing, does not change what is simulated
 };
 
 using Choices = std::vector<std::string_view>;
@@ -58,11 +58,6 @@ class FieldVisitor {
   // Fields that only exist while the choice `field` of the same object has one of `values`.
   virtual void When(std::string_view field, const Choices& values, bool active,
                     const std::function<void(FieldVisitor&)>& fields) = 0;
-};
-
-// Which preset each section of a scenario starts from; empty: none.
-struct SectionPresets {
-  std::string model, hardware, engine, workload;
 };
 
 // Visits every field of `scenario`; `base` holds what counts as default.

@@ -40,7 +40,8 @@ class Builder final : public nlohmann::json_sax<Json> {
     level.key = std::move(value);
     return true;
   }
-  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) override {
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception& error) override {
     std::size_t line = 1, column = 1;
     for (std::size_t i = 0; i + 1 < position && i < text_.size(); ++i) {
       column = text_[i] == '\n' ? 1 : column + 1;
@@ -48,11 +49,12 @@ class Builder final : public nlohmann::json_sax<Json> {
     }
     std::string shown = token.substr(0, 40);
     for (char& c : shown) c = static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    const bool range = std::string_view(error.what()).find("out of range") != std::string_view::npos ||
-                       std::string_view(error.what()).find("number overflow") != std::string_view::npos;
-    issues.push_back({"", fmt::format("not JSON at line {}, column {}: {} \"{}\"", line, column,
-                                      range ? "a number beyond the range of a double," : "unexpected",
-                                      shown)});
+    const bool range =
+        std::string_view(error.what()).find("out of range") != std::string_view::npos ||
+        std::string_view(error.what()).find("number overflow") != std::string_view::npos;
+    issues.push_back(
+        {"", fmt::format("not JSON at line {}, column {}: {} \"{}\"", line, column,
+                         range ? "a number beyond the range of a double," : "unexpected", shown)});
     return false;
   }
 

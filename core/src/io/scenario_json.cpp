@@ -32,13 +32,15 @@ std::string Found(const Json& value) {
 
 std::string RangeText(const FieldSpec& spec) {
   const std::string unit = *spec.unit != '\0' && std::string_view(spec.unit) != "1"
-                               ? std::string(" ") + spec.unit : std::string();
+                               ? std::string(" ") + spec.unit
+                               : std::string();
   return fmt::format("{} to {}{}", NumberText(spec.min), NumberText(spec.max), unit);
 }
 
 std::string Listed(const Choices& choices) {
   std::string text;
-  for (const std::string_view choice : choices) text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", choice);
+  for (const std::string_view choice : choices)
+    text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", choice);
   return text;
 }
 
@@ -69,7 +71,8 @@ class ObjectReader final : public FieldVisitor {
     if (found == nullptr || Unset(*found, base.has_value(), value)) return;
     const double number = found->is_number() ? found->get<double>() : std::nan("");
     if (!(number >= spec.min && number <= spec.max) || std::nearbyint(number) != number) {
-      Add(spec, fmt::format("found {}, allowed a whole number from {}", Found(*found), RangeText(spec)));
+      Add(spec,
+          fmt::format("found {}, allowed a whole number from {}", Found(*found), RangeText(spec)));
       return;
     }
     value = static_cast<std::int64_t>(number);
@@ -120,10 +123,12 @@ class ObjectReader final : public FieldVisitor {
       }
     }
     const std::string near = text == nullptr ? "" : NearestWord(*text, choices);
-    Add(spec, fmt::format("found {}, allowed {}{}", Found(*found), Listed(choices), DidYouMean(near)));
+    Add(spec,
+        fmt::format("found {}, allowed {}{}", Found(*found), Listed(choices), DidYouMean(near)));
   }
 
-  void Numbers(const FieldSpec& spec, std::vector<double>& value, const std::vector<double>& base) override {
+  void Numbers(const FieldSpec& spec, std::vector<double>& value,
+               const std::vector<double>& base) override {
     const Json* found = Member(spec);
     if (found == nullptr) return;
     std::vector<double> numbers;
@@ -132,7 +137,8 @@ class ObjectReader final : public FieldVisitor {
       if (number >= spec.min && number <= spec.max) numbers.push_back(number);
     }
     if (!found->is_array() || found->size() != base.size() || numbers.size() != base.size()) {
-      Add(spec, fmt::format("found {}, allowed a list of {} numbers from {}", Found(*found), base.size(), RangeText(spec)));
+      Add(spec, fmt::format("found {}, allowed a list of {} numbers from {}", Found(*found),
+                            base.size(), RangeText(spec)));
       return;
     }
     value = numbers;
@@ -149,12 +155,15 @@ class ObjectReader final : public FieldVisitor {
       good = row.is_array() && row.size() == 2 && row[0].is_number() && row[1].is_number();
       if (!good) break;
       rows.push_back({row[0].get<double>(), row[1].get<double>()});
-      good = rows[i][1] >= spec.min && rows[i][1] <= spec.max &&
-             (i == 0 ? rows[i][0] == 0 : rows[i][0] > rows[i - 1][0] && rows[i][1] >= rows[i - 1][1]);
+      good =
+          rows[i][1] >= spec.min && rows[i][1] <= spec.max &&
+          (i == 0 ? rows[i][0] == 0 : rows[i][0] > rows[i - 1][0] && rows[i][1] >= rows[i - 1][1]);
     }
     if (!good || rows.back()[0] != 1) {
-      Add(spec, fmt::format("found {}, allowed 2 to 10000 pairs [probability, tokens], both ascending, "
-                            "probability from 0 to 1, tokens from {}", Found(*found), RangeText(spec)));
+      Add(spec,
+          fmt::format("found {}, allowed 2 to 10000 pairs [probability, tokens], both ascending, "
+                      "probability from 0 to 1, tokens from {}",
+                      Found(*found), RangeText(spec)));
       return;
     }
     value = rows;
@@ -177,7 +186,8 @@ class ObjectReader final : public FieldVisitor {
     if (found == nullptr) return;
     const auto size = static_cast<double>(found->size());
     if (!found->is_array() || size < spec.min || size > spec.max) {
-      Add(spec, fmt::format("found {}, allowed a list of {} to {} objects", Found(*found), spec.min, spec.max));
+      Add(spec, fmt::format("found {}, allowed a list of {} to {} objects", Found(*found), spec.min,
+                            spec.max));
       return;
     }
     list.resize(found->size());
@@ -221,7 +231,8 @@ class ObjectReader final : public FieldVisitor {
       const std::string near = NearestWord(key, known_);
       std::string keys;
       for (const std::string& k : known_) keys += (keys.empty() ? "" : ", ") + k;
-      issues_.push_back({path, fmt::format("unknown key{}; known here: {}", DidYouMean(near), keys)});
+      issues_.push_back(
+          {path, fmt::format("unknown key{}; known here: {}", DidYouMean(near), keys)});
     }
   }
 
@@ -280,14 +291,18 @@ class ObjectWriter final : public FieldVisitor {
               const std::optional<double>& base) override {
     Put(spec, value, base);
   }
-  void Boolean(const FieldSpec& spec, bool& value, bool base) override { PutValue(spec, value, value != base); }
+  void Boolean(const FieldSpec& spec, bool& value, bool base) override {
+    PutValue(spec, value, value != base);
+  }
   void Text(const FieldSpec& spec, std::string& value, const std::string& base) override {
     PutValue(spec, value, value != base);
   }
-  void Choice(const FieldSpec& spec, const Choices&, std::string& value, const std::string& base) override {
+  void Choice(const FieldSpec& spec, const Choices&, std::string& value,
+              const std::string& base) override {
     PutValue(spec, value, value != base || spec.required);
   }
-  void Numbers(const FieldSpec& spec, std::vector<double>& value, const std::vector<double>& base) override {
+  void Numbers(const FieldSpec& spec, std::vector<double>& value,
+               const std::vector<double>& base) override {
     PutValue(spec, value, value != base);
   }
   void Quantiles(const FieldSpec& spec, std::vector<std::vector<double>>& value,
@@ -327,7 +342,8 @@ class ObjectWriter final : public FieldVisitor {
     if (what_ == What::kAllButLabels && spec.label) return;
     json[spec.name] = value;
   }
-  Json Items(std::size_t size, const std::function<void(FieldVisitor&, std::size_t)>& describe) const {
+  Json Items(std::size_t size,
+             const std::function<void(FieldVisitor&, std::size_t)>& describe) const {
     Json items = Json::array();
     for (std::size_t i = 0; i < size; ++i) {
       ObjectWriter inner(what_);
@@ -352,7 +368,8 @@ Json WriteScenario(Scenario& s, const Scenario& base, ObjectWriter::What what) {
 Json Merged(const Json& base, const Json& patch) {
   if (!base.is_object() || !patch.is_object()) return patch;
   for (const char* variant : {"distribution", "process"}) {
-    if (patch.contains(variant) && base.contains(variant) && patch[variant] != base[variant]) return patch;
+    if (patch.contains(variant) && base.contains(variant) && patch[variant] != base[variant])
+      return patch;
   }
   Json merged = base;
   for (const auto& [key, value] : patch.items()) {
@@ -365,8 +382,10 @@ struct Section {
   const char* name;
   const char* kind;
 };
-constexpr Section kSections[] = {
-    {"model", "models"}, {"hardware", "hardware"}, {"engine", "engines"}, {"workload", "workloads"}};
+constexpr Section kSections[] = {{"model", "models"},
+                                 {"hardware", "hardware"},
+                                 {"engine", "engines"},
+                                 {"workload", "workloads"}};
 
 // Replaces {"preset": id, ...} by the preset's document with the other members over it. Returns
 // the id; "" when the section names none.
@@ -380,7 +399,8 @@ std::string MergePreset(const Section& section, Json& document, Issues& issues) 
   if (found->contains("preset")) {
     const std::string* named = (*found)["preset"].get_ptr<const std::string*>();
     if (named == nullptr) {
-      issues.push_back({path, fmt::format("found {}, allowed the name of a preset", Found((*found)["preset"]))});
+      issues.push_back(
+          {path, fmt::format("found {}, allowed the name of a preset", Found((*found)["preset"]))});
       found->erase("preset");
       return "";
     }
@@ -392,8 +412,9 @@ std::string MergePreset(const Section& section, Json& document, Issues& issues) 
   if (preset == nullptr) {
     const Choices ids = PresetIds(section.kind);
     const std::string near = NearestWord(id, ids);
-    issues.push_back({path, fmt::format("found \"{}\", allowed {}{}", id.substr(0, 60), Listed(ids),
-                                        near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near))});
+    issues.push_back(
+        {path, fmt::format("found \"{}\", allowed {}{}", id.substr(0, 60), Listed(ids),
+                           near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near))});
     // Read on with the first preset, so that the rest of the document is checked too.
     preset = FindPresetDocument(section.kind, ids[0]);
   }
@@ -418,11 +439,14 @@ Scenario BaseOf(const std::map<std::string, std::string>& presets) {
 
 void CheckLengths(const LengthSpec& l, const std::string& path, Issues& issues) {
   if (l.distribution == LengthDistribution::kLognormal && l.p99 < l.median) {
-    issues.push_back({path + "/p99", fmt::format("found {}, allowed from the median {} up", NumberText(l.p99), NumberText(l.median))});
+    issues.push_back({path + "/p99", fmt::format("found {}, allowed from the median {} up",
+                                                 NumberText(l.p99), NumberText(l.median))});
   }
-  const bool bounded = l.distribution == LengthDistribution::kLognormal || l.distribution == LengthDistribution::kUniform;
+  const bool bounded = l.distribution == LengthDistribution::kLognormal ||
+                       l.distribution == LengthDistribution::kUniform;
   if (bounded && l.max && *l.max < l.min) {
-    issues.push_back({path + "/max", fmt::format("found {}, allowed from min {} up", *l.max, l.min)});
+    issues.push_back(
+        {path + "/max", fmt::format("found {}, allowed from min {} up", *l.max, l.min)});
   }
 }
 
@@ -431,17 +455,20 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
   if (e.max_num_batched_tokens < e.max_num_seqs) {
     issues.push_back({"/engine/max_num_batched_tokens",
-                      fmt::format("found {}, allowed from max_num_seqs {} up: every running request needs a token in each step",
+                      fmt::format("found {}, allowed from max_num_seqs {} up: every running "
+                                  "request needs a token in each step",
                                   e.max_num_batched_tokens, e.max_num_seqs)});
   }
   if (e.enable_prefix_caching) {
-    issues.push_back({"/engine/enable_prefix_caching", "found true, allowed false: prefix caching is not modelled yet"});
+    issues.push_back({"/engine/enable_prefix_caching",
+                      "found true, allowed false: prefix caching is not modelled yet"});
   }
   if ((s.model.num_local_experts == 0) != (s.model.num_experts_per_tok == 0) ||
       s.model.num_experts_per_tok > s.model.num_local_experts) {
-    issues.push_back({"/model/num_experts_per_tok",
-                      fmt::format("found {}, allowed 1 to num_local_experts {}, or 0 for a dense model",
-                                  s.model.num_experts_per_tok, s.model.num_local_experts)});
+    issues.push_back(
+        {"/model/num_experts_per_tok",
+         fmt::format("found {}, allowed 1 to num_local_experts {}, or 0 for a dense model",
+                     s.model.num_experts_per_tok, s.model.num_local_experts)});
   }
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
@@ -459,7 +486,8 @@ void WriteTexts(Scenario& s, const std::map<std::string, std::string>& presets) 
   id.Add(std::string_view(s.canonical_text));
   s.id = id.Finish();
   Hasher content;
-  content.Add(std::string_view(CompactJson(WriteScenario(s, Scenario{}, ObjectWriter::What::kAllButLabels))));
+  content.Add(std::string_view(
+      CompactJson(WriteScenario(s, Scenario{}, ObjectWriter::What::kAllButLabels))));
   s.content_hash = content.Finish();
 }
 
@@ -470,12 +498,14 @@ Result<Scenario> ParseScenario(std::string_view text) {
   if (!parsed.ok()) return Issues(parsed.issues());
   Json& document = parsed.value();
   if (!document.is_object()) {
-    return Issue{"", fmt::format("found {}, allowed a scenario document, an object", Found(document))};
+    return Issue{"",
+                 fmt::format("found {}, allowed a scenario document, an object", Found(document))};
   }
   const auto schema = document.find("schema");
   if (schema == document.end() || !schema->is_number_integer() || *schema != kScenarioSchema) {
     return Issue{"/schema", fmt::format("found {}, allowed {}",
-                                        schema == document.end() ? "nothing" : Found(*schema), kScenarioSchema)};
+                                        schema == document.end() ? "nothing" : Found(*schema),
+                                        kScenarioSchema)};
   }
   Issues issues;
   std::map<std::string, std::string> presets;
@@ -488,7 +518,8 @@ Result<Scenario> ParseScenario(std::string_view text) {
   reader.Accept("schema");
   for (const Section& section : kSections) {
     if (document.contains(section.name)) continue;
-    issues.push_back({fmt::format("/{}", section.name), "missing: name a preset or give its members"});
+    issues.push_back(
+        {fmt::format("/{}", section.name), "missing: name a preset or give its members"});
     // Read on with some preset, so that the rest of the document is checked too.
     document[section.name] = *FindPresetDocument(section.kind, PresetIds(section.kind)[0]);
     if (section.name == std::string_view("workload")) {
@@ -503,7 +534,8 @@ Result<Scenario> ParseScenario(std::string_view text) {
   return scenario;
 }
 
-Result<std::string> ApplyOverrides(std::string_view text, const std::vector<std::string>& overrides) {
+Result<std::string> ApplyOverrides(std::string_view text,
+                                   const std::vector<std::string>& overrides) {
   Result<Json> parsed = ParseJson(text);
   if (!parsed.ok()) return Issues(parsed.issues());
   Json& document = parsed.value();
@@ -528,7 +560,8 @@ Result<std::string> ApplyOverrides(std::string_view text, const std::vector<std:
       if (target->is_array()) {
         const auto index = ParseCount(key);
         if (!index || *index > static_cast<std::int64_t>(target->size()) || *index > 1000) {
-          issues.push_back({walked, fmt::format("found \"{}\", allowed an index from 0 to {}", key, target->size())});
+          issues.push_back({walked, fmt::format("found \"{}\", allowed an index from 0 to {}", key,
+                                                target->size())});
           target = nullptr;
           break;
         }
@@ -559,7 +592,11 @@ Result<std::string> ParseReadableLink(std::string_view fragment) {
   std::vector<std::string> overrides;
   const auto decode = [](std::string_view part) {
     std::string out;
-    const auto hex = [](char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1; };
+    const auto hex = [](char c) {
+      return c >= '0' && c <= '9'                 ? c - '0'
+             : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                  : -1;
+    };
     for (std::size_t i = 0; i < part.size(); ++i) {
       if (part[i] == '%' && i + 2 < part.size() && hex(part[i + 1]) >= 0 && hex(part[i + 2]) >= 0) {
         out += static_cast<char>(hex(part[i + 1]) * 16 + hex(part[i + 2]));
@@ -584,8 +621,9 @@ Result<std::string> ParseReadableLink(std::string_view fragment) {
   if (!text) {
     const Choices ids = PresetIds("scenarios");
     const std::string near = NearestWord(preset, ids);
-    return Issue{"", fmt::format("found the preset \"{}\", allowed {}{}", preset.substr(0, 60), Listed(ids),
-                                 near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near))};
+    return Issue{
+        "", fmt::format("found the preset \"{}\", allowed {}{}", preset.substr(0, 60), Listed(ids),
+                        near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near))};
   }
   return ApplyOverrides(*text, overrides);
 }

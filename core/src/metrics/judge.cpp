@@ -35,7 +35,8 @@ const char* MetricName(SloMetric metric) {
 }
 
 std::string Target(const SloSpec& slo) {
-  return fmt::format("{} p{} <= {}", MetricName(slo.metric), NumberText(slo.percentile), Ms(slo.limit_ms));
+  return fmt::format("{} p{} <= {}", MetricName(slo.metric), NumberText(slo.percentile),
+                     Ms(slo.limit_ms));
 }
 
 // The result that decides: the least margin, one without any sample before all.
@@ -83,13 +84,16 @@ std::string LimitSentence(const Report& r) {
     return fmt::format("The limit is KV memory: {} of the time admission waits for blocks.", share);
   }
   if (name == "seats") {
-    return fmt::format("The limit is max_num_seqs: {} of the time admission waits for a seat.", share);
+    return fmt::format("The limit is max_num_seqs: {} of the time admission waits for a seat.",
+                       share);
   }
   if (name == "token_budget") {
     return fmt::format(
-        "The limit is max_num_batched_tokens: {} of the time admission waits for room in a step.", share);
+        "The limit is max_num_batched_tokens: {} of the time admission waits for room in a step.",
+        share);
   }
-  if (name == "compute") return fmt::format("Steps are mostly bound by arithmetic: {} of the time.", share);
+  if (name == "compute")
+    return fmt::format("Steps are mostly bound by arithmetic: {} of the time.", share);
   if (name == "bandwidth") {
     return fmt::format("Steps are mostly bound by memory bandwidth: {} of the time.", share);
   }

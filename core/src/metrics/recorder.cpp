@@ -10,8 +10,11 @@ std::size_t Recorder::BinOf(TimeNs time) {
     for (std::size_t i = 0; i < kBins / 2; ++i) {
       const SeriesBin& a = bins_[2 * i];
       const SeriesBin& b = bins_[2 * i + 1];
-      bins_[i] = {a.running + b.running, a.waiting + b.waiting, a.kv_blocks + b.kv_blocks,
-                  a.batch_tokens + b.batch_tokens, a.output_tokens + b.output_tokens,
+      bins_[i] = {a.running + b.running,
+                  a.waiting + b.waiting,
+                  a.kv_blocks + b.kv_blocks,
+                  a.batch_tokens + b.batch_tokens,
+                  a.output_tokens + b.output_tokens,
                   a.preemptions + b.preemptions};
     }
     std::fill(bins_.begin() + kBins / 2, bins_.end(), SeriesBin{});

@@ -20,7 +20,8 @@ std::size_t WeightedSamples::BucketOf(TimeNs value) {
   const int top = 63 - __builtin_clzll(v);
   const int shift = top - kFractionBits;
   const std::uint64_t fraction = (v >> shift) & ((std::uint64_t{1} << kFractionBits) - 1);
-  return static_cast<std::size_t>((static_cast<std::uint64_t>(shift + 1) << kFractionBits) | fraction);
+  return static_cast<std::size_t>((static_cast<std::uint64_t>(shift + 1) << kFractionBits) |
+                                  fraction);
 }
 
 TimeNs WeightedSamples::BucketMiddle(std::size_t bucket) {
@@ -34,7 +35,8 @@ TimeNs WeightedSamples::BucketMiddle(std::size_t bucket) {
 
 std::vector<WeightedSample> WeightedSamples::Merged(std::vector<WeightedSample> samples) {
   std::vector<WeightedSample> scratch;
-  RadixSort(samples, scratch, [](const WeightedSample& s) { return static_cast<std::uint64_t>(s.value); });
+  RadixSort(samples, scratch,
+            [](const WeightedSample& s) { return static_cast<std::uint64_t>(s.value); });
   std::size_t kept = 0;
   for (const WeightedSample& s : samples) {
     if (kept > 0 && samples[kept - 1].value == s.value) {

@@ -1,4 +1,5 @@
-// See summarize.h. A request beyond the end of the run (a horizon) has not arrived. Doubles begin here: everything that comes in is an integer.
+// See summarize.h. A request beyond the end of the run (a horizon) has not arrived. Doubles begin
+// here: everything that comes in is an integer.
 #include "metrics/summarize.h"
 
 #include <fmt/format.h>
@@ -261,7 +262,8 @@ class Summary {
       ColumnAt("series_preemptions").push_back(static_cast<double>(bin.preemptions));
     }
     if (run_.end > 0) {
-      report_.kv_mean_usage = static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
+      report_.kv_mean_usage =
+          static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
     }
     report_.kv_peak_usage = static_cast<double>(run_.recorder.peak_kv_blocks()) / KvBlocks();
   }
@@ -280,10 +282,12 @@ class Summary {
     for (std::size_t i = 0; i < Size(); ++i) {
       if (Arrived(i)) last_arrival = std::max(last_arrival, run_.requests.arrival[i]);
     }
-    const auto last_bin = std::min(static_cast<std::size_t>(last_arrival / bin_width_), bins_.size());
+    const auto last_bin =
+        std::min(static_cast<std::size_t>(last_arrival / bin_width_), bins_.size());
     const std::size_t first_bin = last_bin / 2;
     std::vector<double> queue;
-    for (std::size_t b = first_bin; b < last_bin; ++b) queue.push_back(ColumnAt("series_waiting")[b]);
+    for (std::size_t b = first_bin; b < last_bin; ++b)
+      queue.push_back(ColumnAt("series_waiting")[b]);
     if (queue.size() >= kBatches) Slope(queue, kBatches, s);
     std::int64_t arrived = 0, scheduled = 0;
     const TimeNs half = static_cast<TimeNs>(first_bin) * bin_width_;
@@ -312,8 +316,12 @@ class Summary {
         "over the last half of the arrivals {} requests came and {} were started; the queue {} "
         "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats and tokens was {} % used; "
         "admission was blocked {} % of the time",
-        arrived, scheduled, brief ? "was not watched for long" : grows ? "grew" : "did not grow", ShortNumber(s.queue_slope_per_s),
-        ShortNumber(s.queue_slope_t), ShortNumber(100 * s.utilization), ShortNumber(100 * blocked));
+        arrived, scheduled,
+        brief   ? "was not watched for long"
+        : grows ? "grew"
+                : "did not grow",
+        ShortNumber(s.queue_slope_per_s), ShortNumber(s.queue_slope_t),
+        ShortNumber(100 * s.utilization), ShortNumber(100 * blocked));
   }
 
   // Ordinary least squares over batch means, whose noise is less correlated than the bins'.
@@ -352,7 +360,8 @@ class Summary {
     for (std::size_t b = first; b < last; ++b) {
       kv += ColumnAt("series_kv_usage")[b];
       seats += ColumnAt("series_running")[b] / static_cast<double>(engine.max_num_seqs);
-      tokens += ColumnAt("series_batch_tokens")[b] / static_cast<double>(engine.max_num_batched_tokens);
+      tokens +=
+          ColumnAt("series_batch_tokens")[b] / static_cast<double>(engine.max_num_batched_tokens);
     }
     return std::max({kv, seats, tokens}) / static_cast<double>(last - first);
   }
@@ -360,7 +369,8 @@ class Summary {
   double BlockedShare() const {
     if (run_.end == 0) return 0;
     const Recorder& r = run_.recorder;
-    return static_cast<double>(r.blocked_ns(BlockedBy::kKvBlocks) + r.blocked_ns(BlockedBy::kSeats) +
+    return static_cast<double>(r.blocked_ns(BlockedBy::kKvBlocks) +
+                               r.blocked_ns(BlockedBy::kSeats) +
                                r.blocked_ns(BlockedBy::kTokenBudget)) /
            static_cast<double>(run_.end);
   }

@@ -47,8 +47,8 @@ class Analytic final : public LatencyModel {
                              s.hardware.interconnect_gb_s;
     }
     if (cost.experts > cost.experts_per_token) {
-      log_untouched_ = Log(1 - static_cast<double>(cost.experts_per_token) /
-                                   static_cast<double>(cost.experts));
+      log_untouched_ =
+          Log(1 - static_cast<double>(cost.experts_per_token) / static_cast<double>(cost.experts));
     }
   }
 
@@ -78,8 +78,8 @@ class Analytic final : public LatencyModel {
                 cost_.lm_head_bytes * byte_ns_);
     }
     const double sequences = decodes + static_cast<double>(shape.prefill.size());
-    const double overhead = step_ns_ + sequence_ns_ * sequences + collective_ns_ +
-                            collective_token_ns_ * tokens;
+    const double overhead =
+        step_ns_ + sequence_ns_ * sequences + collective_ns_ + collective_token_ns_ * tokens;
     return parts.Total(overhead);
   }
 
@@ -107,9 +107,8 @@ class Analytic final : public LatencyModel {
     const auto experts = static_cast<double>(cost_.experts);
     const auto active = static_cast<double>(cost_.experts_per_token);
     const double exponent = std::max(log_untouched_ * tokens, -700.0);
-    const double touched = cost_.experts > cost_.experts_per_token
-                               ? experts * (1 - Exp(exponent))
-                               : experts;
+    const double touched =
+        cost_.experts > cost_.experts_per_token ? experts * (1 - Exp(exponent)) : experts;
     parts.Add(cost_.expert_flops_per_token * (tokens + kHalfTokens * touched / active) * flop_ns_,
               cost_.expert_bytes * touched / experts * byte_ns_);
   }
@@ -125,19 +124,21 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
 }
 
 LatencyLabel Label(const Scenario& s) {
-  return {"analytic", "datasheet",
-          "Physics bound from the data sheet of " + s.hardware.name + ", scaled to " +
-              ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
-              ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
-          "mean TPOT within 2 % and TTFT within 6 % of an H100 server (Qwen3-14B, 2 to 8 requests/s); on a "
-          "power-capped A100-PCIe 4 to 25 % low below its knee, far off beyond; see docs/fidelity.md"};
+  return {
+      "analytic", "datasheet",
+      "Physics bound from the data sheet of " + s.hardware.name + ", scaled to " +
+          ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
+          ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
+      "mean TPOT within 2 % and TTFT within 6 % of an H100 server (Qwen3-14B, 2 to 8 requests/s); "
+      "on a "
+      "power-capped A100-PCIe 4 to 25 % low below its knee, far off beyond; see docs/fidelity.md"};
 }
 
 }  // namespace
 
 extern const LatencyEntry kLatencyAnalytic;
 const LatencyEntry kLatencyAnalytic = {
-    "analytic", "Physics: work over data-sheet peaks at measured efficiencies, plus host time", Make,
-    Label};
+    "analytic", "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
+    Make, Label};
 
 }  // namespace servecast

@@ -44,16 +44,18 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost&) {
 }
 
 LatencyLabel Label(const Scenario&) {
-  return {"blackbox", "coefficients",
-          "Linear in prefill and decode tokens, by the scenario's coefficients; per-token host time "
-          "accumulates at the client",
-          "that of the coefficients; not known here"};
+  return {
+      "blackbox", "coefficients",
+      "Linear in prefill and decode tokens, by the scenario's coefficients; per-token host time "
+      "accumulates at the client",
+      "that of the coefficients; not known here"};
 }
 
 }  // namespace
 
 extern const LatencyEntry kLatencyBlackbox;
 const LatencyEntry kLatencyBlackbox = {
-    "blackbox", "Linear coefficients fitted on a server (alpha and beta, microseconds)", Make, Label};
+    "blackbox", "Linear coefficients fitted on a server (alpha and beta, microseconds)", Make,
+    Label};
 
 }  // namespace servecast

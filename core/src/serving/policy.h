@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "base/base.h"
-#include "serving/batch.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
+#include "serving/batch.h"
 
 namespace servecast {
 

@@ -334,7 +334,8 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     const TimeNs start = now_;
     const StepPrice price = in_.latency.Price({decodes_, decode_context_, {}});
     now_ += price.duration;
-    in_.recorder.Step(start, now_, {running_, kv_.used(), decodes_}, decodes_, price.bound, blocked);
+    in_.recorder.Step(start, now_, {running_, kv_.used(), decodes_}, decodes_, price.bound,
+                      blocked);
     in_.recorder.InterTokenGap(now_, price.duration + token_delay_, decodes_);
     AdvanceDecodes(decodes_);
     ++ran;

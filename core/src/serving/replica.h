@@ -8,9 +8,9 @@
 #include "base/base.h"
 #include "base/indexed_heap.h"
 #include "metrics/recorder.h"
+#include "servecast/scenario.h"
 #include "serving/hooks.h"
 #include "serving/kv_cache.h"
-#include "servecast/scenario.h"
 #include "workload/request_table.h"
 
 namespace servecast {
@@ -18,14 +18,14 @@ namespace servecast {
 // What a replica is given; all of it outlives the replica.
 struct ReplicaInput {
   const EngineSpec& engine;
-  std::int64_t pool_blocks = 0;     // vLLM's pool: one of them is never used
-  std::int64_t max_model_len = 0;   // effective: see EffectiveMaxModelLen
+  std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is never used
+  std::int64_t max_model_len = 0;  // effective: see EffectiveMaxModelLen
   const RequestTable& requests;
   const std::vector<RequestId>& order;  // who comes, by (enqueue time, id)
   const LatencyModel& latency;
   RequestResults& results;
   Recorder& recorder;
-  TimeNs horizon = kNever;          // no step starts at or after it
+  TimeNs horizon = kNever;  // no step starts at or after it
   StepObserver* observer = nullptr;
 };
 
@@ -64,23 +64,23 @@ class Replica {
     std::int64_t join_step = 0;
     TimeNs last_token = 0;  // of a decode that was left out of a step
     bool decoding = false;
-    bool left_out = false;  // of the step being formed
-    MemberKind kind = MemberKind::kNew;         // how it came into its current step
+    bool left_out = false;               // of the step being formed
+    MemberKind kind = MemberKind::kNew;  // how it came into its current step
   };
 
   // A member of the running list that still computes its prompt (or recomputes after preemption).
   struct Prefill {
     SlotId slot = kNoSlot;
-    std::int64_t known = 0;            // tokens to compute: prompt + generated
-    std::int64_t decodes_before = 0;   // decodes ahead of it in the running list
-    std::int64_t chunk = 0;            // granted in this step
+    std::int64_t known = 0;           // tokens to compute: prompt + generated
+    std::int64_t decodes_before = 0;  // decodes ahead of it in the running list
+    std::int64_t chunk = 0;           // granted in this step
   };
 
   // What one schedule call decided.
   struct Plan {
-    std::int64_t budget = 0;         // tokens left
-    std::int64_t decodes = 0;        // decodes that take part
-    std::int64_t decode_context = 0; // sum of their contexts
+    std::int64_t budget = 0;          // tokens left
+    std::int64_t decodes = 0;         // decodes that take part
+    std::int64_t decode_context = 0;  // sum of their contexts
     bool preempted = false;
     BlockedBy blocked = BlockedBy::kNothing;
   };
@@ -89,7 +89,6 @@ class Replica {
   bool Close();
   void Deliver();
   bool Schedule(Plan& plan);
-  void ScheduleRunning(Plan& plan);
   bool GrantAll(Plan& plan);
   void GrantOneByOne(Plan& plan);
   void Admit(Plan& plan);
@@ -130,7 +129,8 @@ class Replica {
     return arrived_ < static_cast<std::int64_t>(in_.order.size()) ? EnqueueOf(arrived_) : kNever;
   }
   TimeNs EnqueueOf(std::int64_t index) const {
-    return in_.results.enqueue[static_cast<std::size_t>(in_.order[static_cast<std::size_t>(index)])];
+    return in_.results
+        .enqueue[static_cast<std::size_t>(in_.order[static_cast<std::size_t>(index)])];
   }
 
   // For an observer only.
@@ -162,12 +162,13 @@ class Replica {
   // All decodes together.
   std::int64_t decodes_ = 0, decode_context_ = 0;
   std::int64_t decode_step_ = 0;
-  std::vector<std::int64_t> phase_;  // [s mod block_size]: decodes that need a block at decode step s
-  std::size_t phase_index_ = 0;      // decode_step_ mod block_size
-  IndexedHeap finishes_;             // slot by (decode step of its last token, admission)
-  std::vector<SlotId> lagging_;      // decodes left out of the last step
-  std::vector<SlotId> left_out_;     // scratch: decodes left out of this step
-  std::vector<TimeNs> last_token_;   // by request: last token before a preemption
+  std::vector<std::int64_t>
+      phase_;                     // [s mod block_size]: decodes that need a block at decode step s
+  std::size_t phase_index_ = 0;   // decode_step_ mod block_size
+  IndexedHeap finishes_;          // slot by (decode step of its last token, admission)
+  std::vector<SlotId> lagging_;   // decodes left out of the last step
+  std::vector<SlotId> left_out_;  // scratch: decodes left out of this step
+  std::vector<TimeNs> last_token_;  // by request: last token before a preemption
 
   StepRecord record_;
 };

@@ -10,11 +10,11 @@
 namespace servecast {
 
 enum class RequestState : std::uint8_t {
-  kPending,    // not yet arrived
-  kQueued,     // arrived, perhaps still on its way to the queue
+  kPending,  // not yet arrived
+  kQueued,   // arrived, perhaps still on its way to the queue
   kRunning,
   kCompleted,
-  kDropped,    // can never be served: prompt beyond what the engine takes
+  kDropped,  // can never be served: prompt beyond what the engine takes
 };
 
 struct RequestTable {

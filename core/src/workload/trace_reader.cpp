@@ -78,13 +78,14 @@ std::int64_t DaysFromCivil(std::int64_t y, std::int64_t m, std::int64_t d) {
   const std::int64_t era = (y >= 0 ? y : y - 399) / 400;
   const std::int64_t year_of_era = y - era * 400;
   const std::int64_t day_of_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-  return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
+  return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year -
+         719468;
 }
 
 // "2023-11-16 18:15:46.6805900", also with T between, Z or +00:00 behind. ns since 1970.
 std::optional<TimeNs> ParseTimestamp(std::string_view text) {
-  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') ||
-      text[13] != ':' || text[16] != ':') {
+  if (text.size() < 19 || text[4] != '-' || text[7] != '-' ||
+      (text[10] != ' ' && text[10] != 'T') || text[13] != ':' || text[16] != ':') {
     return std::nullopt;
   }
   if (text.back() == 'Z') text.remove_suffix(1);
@@ -148,7 +149,8 @@ class Reader {
   void Add(std::size_t column, std::string message) {
     ++found_;
     if (issues_.size() < kMostIssues) {
-      issues_.push_back({fmt::format("line {}, column {}", line_number_, column), std::move(message)});
+      issues_.push_back(
+          {fmt::format("line {}, column {}", line_number_, column), std::move(message)});
     }
   }
 
@@ -187,12 +189,13 @@ class Reader {
   bool ReadRow(TraceRow& row) {
     Split(line_, fields_);
     if (fields_.size() < width_) {
-      Add(line_.size() + 1, fmt::format("found {} fields, but the header names {}", fields_.size(), width_));
+      Add(line_.size() + 1,
+          fmt::format("found {} fields, but the header names {}", fields_.size(), width_));
       return false;
     }
     const Field& arrival = fields_[at_column_[0]];
-    const auto time = format_->timestamps ? ParseTimestamp(arrival.text)
-                                          : ParseDecimalNs(arrival.text, kNsPerS);
+    const auto time =
+        format_->timestamps ? ParseTimestamp(arrival.text) : ParseDecimalNs(arrival.text, kNsPerS);
     if (!time) {
       Add(arrival.column,
           fmt::format("found {} as {}, allowed {}", Shown(arrival.text), format_->columns[0],

@@ -47,7 +47,8 @@ void FillArrivals(const ArrivalSpec& spec, std::int64_t seed, std::vector<TimeNs
     if (spec.process == ArrivalProcess::kConstant) {
       time = static_cast<TimeNs>(std::nearbyint(mean_ns * static_cast<double>(i)));
     } else {
-      const double gap = -Log(Uniform(seed, Stream::kArrival, static_cast<std::int64_t>(i))) * mean_ns;
+      const double gap =
+          -Log(Uniform(seed, Stream::kArrival, static_cast<std::int64_t>(i))) * mean_ns;
       time += static_cast<TimeNs>(std::nearbyint(gap));
     }
     arrivals[i] = time;
@@ -94,7 +95,8 @@ Result<RequestTable> MakeRequests(const Scenario& s, const Trace& trace) {
     if (static_cast<double>(n) / w.arrivals.rate_per_s > kLongestS) {
       return Issue{"/workload/arrivals/rate_per_s",
                    fmt::format("{} requests at this rate take more than {} s, the longest that a "
-                               "run can hold", n, kLongestS)};
+                               "run can hold",
+                               n, kLongestS)};
     }
   }
   RequestTable table;
@@ -102,8 +104,10 @@ Result<RequestTable> MakeRequests(const Scenario& s, const Trace& trace) {
   table.prompt_tokens.resize(static_cast<std::size_t>(n));
   table.output_tokens.resize(static_cast<std::size_t>(n));
   if (!arrivals_from_trace) FillArrivals(w.arrivals, s.seed, table.arrival);
-  if (!prompts_from_trace) FillLengths(w.prompt_tokens, s.seed, Stream::kPromptTokens, table.prompt_tokens);
-  if (!outputs_from_trace) FillLengths(w.output_tokens, s.seed, Stream::kOutputTokens, table.output_tokens);
+  if (!prompts_from_trace)
+    FillLengths(w.prompt_tokens, s.seed, Stream::kPromptTokens, table.prompt_tokens);
+  if (!outputs_from_trace)
+    FillLengths(w.output_tokens, s.seed, Stream::kOutputTokens, table.output_tokens);
   for (std::size_t i = 0; any_trace && i < table.arrival.size(); ++i) {
     const TraceRow& row = trace.rows[i % rows];
     if (arrivals_from_trace) table.arrival[i] = row.arrival_ns;

@@ -8,8 +8,9 @@
 
 namespace servecast {
 
-// Arrivals of a trace bring all its rows; lengths alone are taken from its rows in turn. Draws are keyed by request and stream: changing the arrivals leaves the lengths as they were.
-// Issues: a trace that is asked for and missing, or times beyond what a run can hold. O(requests).
+// Arrivals of a trace bring all its rows; lengths alone are taken from its rows in turn. Draws are
+// keyed by request and stream: changing the arrivals leaves the lengths as they were. Issues: a
+// trace that is asked for and missing, or times beyond what a run can hold. O(requests).
 Result<RequestTable> MakeRequests(const Scenario& scenario, const Trace& trace);
 
 // One length, for draw `u` in (0, 1), at least 1 token. Requires: not from a trace.
