@@ -19,15 +19,48 @@ export interface FormSource {
 
 const anyItem = '-';
 
-export function fieldAt(catalog: Catalog, pointer: string): Field | undefined {
+const presetSections = ['model', 'hardware', 'engine', 'workload'] as const;
+const withPresets = new WeakMap<Catalog, readonly Field[]>();
+
+/** The catalogue's fields, and one choice per section whose presets it lists. */
+export function allFields(catalog: Catalog): readonly Field[] {
+  const known = withPresets.get(catalog);
+  if (known) return known;
+  const fields = [...catalog.fields];
+  for (const section of presetSections) {
+    const path = `/${section}/preset`;
+    const presets = presetsFor(catalog, path);
+    if (presets.length === 0 || fields.some((field) => field.path === path)) continue;
+    const place = fields.findIndex((field) => field.path.startsWith(`/${section}/`));
+    fields.splice(Math.max(0, place), 0, presetField(path, presets));
+  }
+  withPresets.set(catalog, fields);
+  return fields;
+}
+
+function presetField(path: string, presets: readonly Preset[]): Field {
+  const choices = presets.map((preset) => preset.id);
+  return { path, type: 'choice', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices };
+}
+
+function matches(field: Field, wanted: readonly string[]): boolean {
+  const segments = segmentsOf(field.path);
+  return (
+    segments.length === wanted.length &&
+    segments.every((part, index) => part === wanted[index] || (part === anyItem && /^\d+$/.test(wanted[index] ?? '')))
+  );
+}
+
+/** Of several fields at one place (one per choice beside it) the one that counts now. */
+export function fieldAt(source: FormSource, pointer: string): Field | undefined {
   const wanted = segmentsOf(pointer);
-  return catalog.fields.find((field) => {
-    const segments = segmentsOf(field.path);
-    return (
-      segments.length === wanted.length &&
-      segments.every((part, index) => part === wanted[index] || (part === anyItem && /^\d+$/.test(wanted[index] ?? '')))
-    );
-  });
+  const found = allFields(source.catalog).filter((field) => matches(field, wanted));
+  return found.find((field) => isRelevant(source, { field, pointer })) ?? found[0];
+}
+
+/** As people write it. */
+export function unitOf(field: Field): string {
+  return field.unit === '1' ? '' : field.unit.replace(/^us$/, 'µs');
 }
 
 /** What the engine would use: the document's own value, else the preset's, else the default. */
@@ -43,16 +76,23 @@ export function valueInForce(source: FormSource, placed: PlacedField): Json | un
 function presetBehind(source: FormSource, pointer: string): Document | undefined {
   const section = segmentsOf(pointer)[0] ?? '';
   const chosen = getAt(source.document, `/${section}/preset`);
-  const preset = presetsFor(source.catalog, `/${section}/preset`).find((entry) => entry.id === chosen);
+  const presets = presetsFor(source.catalog, `/${section}/preset`);
+  const preset = presets.find((entry) => entry.id === chosen);
   if (preset) return { [section]: preset.document as Document };
-  return source.resolved ?? undefined;
+  const { resolved } = source;
+  if (!resolved || presets.length === 0) return resolved ?? undefined;
+  // No preset is named: one that is in force by default is known by its name.
+  const inForce = presets.find((entry) => entry.document['name'] === getAt(resolved, `/${section}/name`));
+  const own = getAt(resolved, `/${section}`);
+  const isDefault = inForce && getAt(source.document, `/${section}/name`) === undefined && isObject(own);
+  return isDefault ? { ...resolved, [section]: { ...own, preset: inForce.id } } : resolved;
 }
 
 export function isRelevant(source: FormSource, placed: PlacedField): boolean {
   const condition = placed.field.when;
   if (!condition) return true;
   const pointer = besides(placed, condition.path);
-  const field = fieldAt(source.catalog, pointer);
+  const field = fieldAt(source, pointer);
   if (!field) return true;
   const value = valueInForce(source, { field, pointer });
   return condition.values.includes(String(value));
@@ -66,7 +106,7 @@ function besides(placed: PlacedField, path: string): string {
 }
 
 export function placedFields(source: FormSource, accept: (path: string) => boolean): PlacedField[] {
-  const placed = source.catalog.fields
+  const placed = allFields(source.catalog)
     .filter((field) => accept(field.path))
     .flatMap((field) => place(source, field));
   return placed.filter((entry) => isRelevant(source, entry));
@@ -106,7 +146,7 @@ export function assign(source: FormSource, pointer: string, value: Json): Docume
   const seeded = seedList(source, pointer);
   if (presetsFor(source.catalog, pointer).length > 0) return assignPreset(seeded, pointer, value);
   const changed = setAt(seeded, pointer, value);
-  const field = fieldAt(source.catalog, pointer);
+  const field = fieldAt(source, pointer);
   return field?.type === 'choice' ? followChoice({ ...source, document: changed }, pointer) : changed;
 }
 
@@ -138,13 +178,13 @@ function followChoice(source: FormSource, pointer: string): Document {
   let document = source.document;
   let leftover: number | null = null;
   for (const entry of siblings) {
-    if (isRelevant(source, entry)) continue;
+    if (siblings.some((other) => other.pointer === entry.pointer && isRelevant(source, other))) continue;
     const old = valueInForce(source, entry);
     if (typeof old === 'number') leftover ??= old;
     document = removeAt(document, entry.pointer);
   }
   for (const entry of siblings) {
-    const missing = entry.field.required && getAt(document, entry.pointer) === undefined;
+    const missing = entry.field.required && entry.field.type !== 'list' && getAt(document, entry.pointer) === undefined;
     if (!missing || !isRelevant({ ...source, document }, entry)) continue;
     const start = entry.field.default ?? leftover ?? entry.field.minimum;
     if (start !== null && start !== undefined) document = setAt(document, entry.pointer, start as Json);
@@ -153,7 +193,7 @@ function followChoice(source: FormSource, pointer: string): Document {
 }
 
 export function rangeText(field: Field): string {
-  const unit = field.unit === '' ? '' : ` ${field.unit}`;
+  const unit = unitOf(field) === '' ? '' : ` ${unitOf(field)}`;
   const kind = field.type === 'integer' ? 'a whole number' : 'a number';
   if (field.minimum !== null && field.maximum !== null) {
     return `Allowed: ${kind} from ${plain(field.minimum)} to ${plain(field.maximum)}${unit}.`;

@@ -6,7 +6,7 @@ import type { Field, Issue, Preset } from 'servecast';
 import { readNumber } from '../lib/format';
 import type { App } from '../state/app';
 import type { Json } from '../state/document';
-import { rangeText } from '../state/fields';
+import { rangeText, unitOf } from '../state/fields';
 
 export interface FieldModel {
   readonly pointer: string;
@@ -112,7 +112,7 @@ export class FieldElement extends LitElement {
     const preset = this.model.presets.find((entry) => entry.id === value);
     if (preset) return preset.name;
     const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
-    return this.model.field.unit === '' ? text : `${text} ${this.model.field.unit}`;
+    return unitOf(this.model.field) === '' ? text : `${text} ${unitOf(this.model.field)}`;
   }
 
   #helpButton(): TemplateResult {
@@ -186,7 +186,7 @@ export class FieldElement extends LitElement {
     const { field } = this.model;
     return html`<div class="number">
       ${this.#input(invalid, 'decimal', (text) => readNumber(text))}
-      ${field.unit === '' ? nothing : html`<span class="unit">${field.unit}</span>`}
+      ${unitOf(field) === '' ? nothing : html`<span class="unit">${unitOf(field)}</span>`}
     </div>`;
   }
 
@@ -209,7 +209,7 @@ export class FieldElement extends LitElement {
     return html`<input
       id=${this.#id}
       type="text"
-      aria-label=${field.unit === '' ? this.model.label : `${this.model.label}, ${field.unit}`}
+      aria-label=${unitOf(field) === '' ? this.model.label : `${this.model.label}, ${unitOf(field)}`}
       inputmode=${mode}
       autocomplete="off"
       spellcheck="false"
@@ -239,7 +239,7 @@ export class FieldElement extends LitElement {
       max=${sliderSteps}
       step="5"
       aria-label="${label} (slider)"
-      aria-valuetext="${current} ${field.unit}"
+      aria-valuetext="${current} ${unitOf(field)}"
       .value=${live(String(position))}
       @input=${onInput}
     />`;

@@ -5,7 +5,7 @@ import { repeat } from 'lit/directives/repeat.js';
 import type { Issue } from 'servecast';
 import { formatBytes, formatCount } from '../lib/format';
 import { equalJson, getAt, isObject, needsTrace, type Json } from '../state/document';
-import { fieldAt, labelOf, placedFields, presetsFor, valueInForce, type FormSource, type PlacedField } from '../state/fields';
+import { fieldAt, labelOf, placedFields, presetsFor, unitOf, valueInForce, type FormSource, type PlacedField } from '../state/fields';
 import type { FieldModel } from './field';
 import type { ViewContext } from './context';
 import './field';
@@ -38,14 +38,14 @@ export function formSummary(view: ViewContext): string {
     const id = valueOf(source, pointer);
     return presetsFor(source.catalog, pointer).find((preset) => preset.id === id)?.name ?? 'custom';
   };
-  const rate = fieldAt(source.catalog, '/workload/arrivals/rate_per_s');
+  const rate = fieldAt(source, '/workload/arrivals/rate_per_s');
   const value = valueOf(source, '/workload/arrivals/rate_per_s');
-  const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${String(value)} ${rate.unit}` : '';
+  const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${String(value)} ${unitOf(rate)}` : '';
   return [nameOf('/model/preset'), nameOf('/hardware/preset'), traffic].filter(Boolean).join(' · ');
 }
 
 function valueOf(source: FormSource, pointer: string): Json | undefined {
-  const field = fieldAt(source.catalog, pointer);
+  const field = fieldAt(source, pointer);
   return field ? valueInForce(source, { field, pointer }) : undefined;
 }
 
@@ -66,7 +66,7 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
     issues: issuesAt(view, pointer),
     draft: state.drafts.get(pointer),
     presets: presetsFor(source.catalog, pointer),
-    slider: look.slider ?? false,
+    slider: (look.slider ?? false) && typeof value === 'number',
     verbatim: look.verbatim ?? false,
   };
 }
@@ -78,7 +78,7 @@ export function issuesAt(view: ViewContext, pointer: string): readonly Issue[] {
 }
 
 function renderField(view: ViewContext, source: FormSource, pointer: string, look: Look): TemplateResult | typeof nothing {
-  const field = fieldAt(source.catalog, pointer);
+  const field = fieldAt(source, pointer);
   return field ? renderPlaced(view, source, { field, pointer }, look, 'f') : nothing;
 }
 
@@ -109,7 +109,11 @@ function renderWorkload(view: ViewContext, source: FormSource): TemplateResult {
 
 function renderLengths(view: ViewContext, source: FormSource, key: string, title: string): TemplateResult {
   const prefix = `/workload/${key}/`;
-  const fields = placedFields(source, (path) => path.startsWith(prefix));
+  // Clips and tables are details, except where they are the distribution itself.
+  const isClip = (pointer: string) => /\/(min|max)$/.test(pointer) && valueOf(source, `${prefix}distribution`) !== 'uniform';
+  const fields = placedFields(source, (path) => path.startsWith(prefix)).filter(
+    ({ field, pointer }) => field.type !== 'list' && !isClip(pointer),
+  );
   return html`<fieldset class="group">
     <legend class="visually-hidden">${title}</legend>
     ${repeat(
@@ -203,7 +207,7 @@ function renderGroup(view: ViewContext, source: FormSource, id: string, title: s
     <summary>${title}</summary>
     ${[...sections].map(
       ([section, members]) => html`
-        ${sections.size > 1 ? html`<h4>${section.replaceAll('_', ' ')}</h4>` : nothing}
+        ${sections.size > 1 ? html`<h3>${section.replaceAll('_', ' ')}</h3>` : nothing}
         ${repeat(
           members,
           (placed) => placed.pointer,

@@ -124,7 +124,10 @@ export class PageElement extends LitElement {
       <main class="layout">
         <details class="rail" .open=${this.wide || this.openGroups.has('rail')} @toggle=${(event: Event) => this.#toggleRail(event)}>
           <summary><b>Settings</b> <span>${formSummary(view)}</span></summary>
-          <form class="form" aria-label="Scenario" @submit=${(event: Event) => event.preventDefault()}>${renderForm(view)}</form>
+          <form class="form" aria-label="Scenario" @submit=${(event: Event) => event.preventDefault()}>
+            <h2 class="visually-hidden">Scenario</h2>
+            ${renderForm(view)}
+          </form>
         </details>
         <div class="results">${this.#results(view)}</div>
       </main>

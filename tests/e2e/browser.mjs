@@ -1,0 +1,88 @@
+// Chromium as the tests use it, and the page as a person sees it: waits are for what is on screen.
+import { existsSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+// The packages are the page's: these scripts lie outside web/ and need none of their own.
+const require = createRequire(new URL('../../web/package.json', import.meta.url));
+const { chromium } = require('playwright-core');
+export const { AxeBuilder } = require('@axe-core/playwright');
+
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+
+function executable() {
+  const named = process.env.CHROMIUM || process.env.SERVECAST_CHROMIUM;
+  const found = named || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
+  if (!found) throw new Error('no Chromium: set CHROMIUM to its path');
+  return found;
+}
+
+const quiet = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+
+export async function launch() {
+  const profile = mkdtempSync(join(tmpdir(), 'servecast-e2e-'));
+  const browser = await chromium.launch({ executablePath: executable(), args: ['--no-sandbox', ...quiet], env: { ...process.env, TMPDIR: profile } });
+  return {
+    browser,
+    async close() {
+      await browser.close();
+      rmSync(profile, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs before the page's own scripts: notes violations, long tasks, and when the verdict was there. */
+function watch() {
+  const seen = { violations: [], longest_task_ms: 0, verdict_ms: null };
+  window.seen = seen;
+  addEventListener('securitypolicyviolation', (event) => seen.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) seen.longest_task_ms = Math.max(seen.longest_task_ms, entry.duration);
+  }).observe({ type: 'longtask', buffered: true });
+  new MutationObserver((_changes, observer) => {
+    if (!document.querySelector('[data-complete="final"]')) return;
+    seen.verdict_ms = performance.now();
+    observer.disconnect();
+  }).observe(document, { subtree: true, childList: true, attributes: true });
+}
+
+/** A fresh context and page; `problems` gathers console errors and exceptions. */
+export async function openPage(browser, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
+  const page = await context.newPage();
+  const problems = [];
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && problems.push(message.text()));
+  page.on('pageerror', (error) => problems.push(String(error)));
+  await page.addInitScript(watch);
+  return { page, problems, close: () => context.close() };
+}
+
+export const verdict = (page) => page.waitForSelector('[data-complete="final"] .sentence', { timeout: 60_000 }).then((element) => element.textContent());
+export const problem = (page) => page.waitForSelector('[data-state="problem"] .sentence, [data-state="no_fit"] .sentence', { timeout: 30_000 }).then((element) => element.textContent());
+export const fingerprint = (page) => page.textContent('#fingerprint');
+export const field = (page, pointer) => page.locator(`sc-field[data-pointer="${pointer}"]`).first();
+
+/** Waits until the fingerprint on the page is another one: a new result is shown. */
+export async function nextResult(page, before) {
+  await page.waitForFunction((old) => {
+    const now = document.querySelector('#fingerprint')?.textContent;
+    return now && now !== old && document.querySelector('[data-complete="final"]');
+  }, before, { timeout: 60_000 });
+}
+
+export async function dropFile(page, name, bytes) {
+  await page.evaluate(
+    ({ fileName, base64 }) => {
+      const content = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([content], fileName));
+      for (const kind of ['dragover', 'drop']) {
+        document.body.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: transfer }));
+      }
+    },
+    { fileName: name, base64: Buffer.from(bytes).toString('base64') },
+  );
+}

@@ -1,0 +1,51 @@
+// Pictures of the built page in the states that matter, into build/screenshots.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { dropFile, launch, openPage, root } from './browser.mjs';
+import { serve } from './server.mjs';
+
+const preset = 'llama-3.1-8b-h100-chat';
+const folder = join(root, 'build/screenshots');
+mkdirSync(folder, { recursive: true });
+const site = await serve(join(root, 'web/dist'));
+const { browser, close } = await launch();
+const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 };
+
+async function picture(name, { fragment = '', before, fullPage = false, ...options } = {}) {
+  const { page, close: closePage } = await openPage(browser, options);
+  await page.goto(site.url + fragment);
+  await page.locator('.verdict .sentence[role]').first().waitFor();
+  await page.waitForTimeout(500);
+  await before?.(page);
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage });
+  await closePage();
+  console.log(join(folder, `${name}.png`));
+}
+
+const openAll = async (page) => {
+  const closed = page.locator('.panel:not([open]) > summary');
+  while ((await closed.count()) > 0) await closed.first().click();
+};
+
+await picture('light');
+await picture('dark', { colorScheme: 'dark' });
+await picture('phone', { ...phone, fullPage: true });
+await picture('phone-dark', { ...phone, colorScheme: 'dark' });
+await picture('phone-form', { ...phone, fullPage: true, before: (page) => page.locator('.rail > summary').click() });
+// 200 % zoom of a 1440 px window is a window of 720 px drawn at twice the size.
+await picture('zoom-200', { viewport: { width: 720, height: 500 }, deviceScaleFactor: 2 });
+await picture('everything', { fullPage: true, before: openAll });
+await picture('overloaded', { fragment: `#p=${preset}&workload.arrivals.rate_per_s=200` });
+await picture('no-fit', { fragment: `#p=${preset}&hardware.preset=rtx-4090&model.preset=llama-3.1-70b` });
+await picture('empty', { fragment: `#p=${preset}&workload.requests=0` });
+await picture('link-error', { colorScheme: 'dark', fragment: '#p=nothing' });
+await picture('field-error', { before: (page) => page.locator('sc-field[data-pointer="/workload/arrivals/rate_per_s"] input[type=text]').fill('-5') });
+await picture('trace-error', {
+  before: (page) => dropFile(page, 'bad.csv', Buffer.from(`arrival_s,input_tokens,output_tokens\n${'0.5,12,x\n'.repeat(40)}`)),
+});
+await picture('long-run', { fragment: `#p=${preset}&workload.requests=3000000` });
+await picture('keys', { before: (page) => page.keyboard.press('?') });
+
+await close();
+site.close();
