@@ -168,4 +168,27 @@ std::string CompactJson(const Json& value) {
   return out.Take();
 }
 
+std::string ShortJson(const Json& value) {
+  constexpr std::size_t kMost = 60;
+  std::string text = CompactJson(value);
+  if (text.size() <= kMost) return text;
+  std::size_t cut = kMost - 3;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+  return text.substr(0, cut) + "...";
+}
+
+std::string PointerToken(std::string_view key) {
+  std::string out;
+  for (const char c : key) {
+    if (c == '~') {
+      out += "~0";
+    } else if (c == '/') {
+      out += "~1";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 }  // namespace servecast

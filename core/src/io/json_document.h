@@ -16,4 +16,10 @@ Result<nlohmann::json> ParseJson(std::string_view text);
 // Keys sorted, no white space, numbers as JavaScript writes them.
 std::string CompactJson(const nlohmann::json& value);
 
+// The same, cut to at most 60 bytes of whole characters: what an issue says was found.
+std::string ShortJson(const nlohmann::json& value);
+
+// A key as a token of a JSON pointer (RFC 6901).
+std::string PointerToken(std::string_view key);
+
 }  // namespace servecast

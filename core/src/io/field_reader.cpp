@@ -1,0 +1,262 @@
+// See field_reader.h.
+#include "io/field_reader.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/text.h"
+#include "io/json_document.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string RangeText(const FieldSpec& spec) {
+  const std::string unit = *spec.unit != '\0' && std::string_view(spec.unit) != "1"
+                               ? std::string(" ") + spec.unit
+                               : std::string();
+  return fmt::format("{} to {}{}", NumberText(spec.min), NumberText(spec.max), unit);
+}
+
+// Reads the members of one JSON object into the fields that visit it.
+class ObjectReader final : public FieldVisitor {
+ public:
+  ObjectReader(const Json& object, std::string path, Issues& issues)
+      : object_(object), path_(std::move(path)), issues_(issues) {}
+
+  void Integer(const FieldSpec& spec, std::optional<std::int64_t>& value,
+               const std::optional<std::int64_t>& base) override {
+    const Json* found = Member(spec);
+    if (found == nullptr || Unset(*found, base.has_value(), value)) return;
+    const double number = found->is_number() ? found->get<double>() : std::nan("");
+    if (!(number >= spec.min && number <= spec.max) || std::nearbyint(number) != number) {
+      Add(spec, fmt::format("found {}, allowed a whole number from {}", ShortJson(*found),
+                            RangeText(spec)));
+      return;
+    }
+    value = static_cast<std::int64_t>(number);
+  }
+
+  void Number(const FieldSpec& spec, std::optional<double>& value,
+              const std::optional<double>& base) override {
+    const Json* found = Member(spec);
+    if (found == nullptr || Unset(*found, base.has_value(), value)) return;
+    const double number = found->is_number() ? found->get<double>() : std::nan("");
+    if (!(number >= spec.min && number <= spec.max)) {
+      Add(spec, fmt::format("found {}, allowed {}", ShortJson(*found), RangeText(spec)));
+      return;
+    }
+    value = number;
+  }
+
+  void Boolean(const FieldSpec& spec, bool& value, bool) override {
+    const Json* found = Member(spec);
+    if (found == nullptr) return;
+    if (!found->is_boolean()) {
+      Add(spec, fmt::format("found {}, allowed true or false", ShortJson(*found)));
+      return;
+    }
+    value = found->get<bool>();
+  }
+
+  void Text(const FieldSpec& spec, std::string& value, const std::string&) override {
+    const Json* found = Member(spec);
+    if (found == nullptr) return;
+    const std::string* text = found->get_ptr<const std::string*>();
+    if (text == nullptr || text->size() > 2000) {
+      Add(spec, fmt::format("found {}, allowed text of at most 2000 bytes", ShortJson(*found)));
+      return;
+    }
+    value = *text;
+  }
+
+  void Choice(const FieldSpec& spec, const Choices& choices, std::string& value,
+              const std::string&) override {
+    const Json* found = Member(spec);
+    if (found == nullptr) return;
+    const std::string* text = found->get_ptr<const std::string*>();
+    for (const std::string_view choice : choices) {
+      if (text != nullptr && *text == choice) {
+        value = *text;
+        return;
+      }
+    }
+    Add(spec, fmt::format("found {}, allowed {}{}", ShortJson(*found), QuotedList(choices),
+                          text == nullptr ? "" : DidYouMean(*text, choices)));
+  }
+
+  void Numbers(const FieldSpec& spec, std::vector<double>& value,
+               const std::vector<double>& base) override {
+    const Json* found = Member(spec);
+    if (found == nullptr) return;
+    std::vector<double> numbers;
+    for (std::size_t i = 0; found->is_array() && i < found->size(); ++i) {
+      const double number = (*found)[i].is_number() ? (*found)[i].get<double>() : std::nan("");
+      if (number >= spec.min && number <= spec.max) numbers.push_back(number);
+    }
+    if (!found->is_array() || found->size() != base.size() || numbers.size() != base.size()) {
+      Add(spec, fmt::format("found {}, allowed a list of {} numbers from {}", ShortJson(*found),
+                            base.size(), RangeText(spec)));
+      return;
+    }
+    value = numbers;
+  }
+
+  void Quantiles(const FieldSpec& spec, std::vector<std::vector<double>>& value,
+                 const std::vector<std::vector<double>>&) override {
+    const Json* found = Member(spec);
+    if (found == nullptr) return;
+    std::vector<std::vector<double>> rows;
+    bool good = found->is_array() && found->size() >= 2 && found->size() <= 10000;
+    for (std::size_t i = 0; good && i < found->size(); ++i) {
+      const Json& row = (*found)[i];
+      good = row.is_array() && row.size() == 2 && row[0].is_number() && row[1].is_number();
+      if (!good) break;
+      rows.push_back({row[0].get<double>(), row[1].get<double>()});
+      good =
+          rows[i][1] >= spec.min && rows[i][1] <= spec.max &&
+          (i == 0 ? rows[i][0] == 0 : rows[i][0] > rows[i - 1][0] && rows[i][1] >= rows[i - 1][1]);
+    }
+    if (!good || rows.back()[0] != 1) {
+      Add(spec,
+          fmt::format("found {}, allowed 2 to 10000 pairs [probability, tokens], both ascending, "
+                      "probability from 0 to 1, tokens from {}",
+                      ShortJson(*found), RangeText(spec)));
+      return;
+    }
+    value = rows;
+  }
+
+  void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
+    static const Json kEmpty = Json::object();
+    const Json* found = Member(spec);
+    if (found != nullptr && !found->is_object()) {
+      Add(spec, fmt::format("found {}, allowed an object", ShortJson(*found)));
+      return;
+    }
+    ObjectReader inner(found == nullptr ? kEmpty : *found, path_ + "/" + spec.name, issues_);
+    fields(inner);
+    inner.ReportUnknown();
+  }
+
+  void List(const FieldSpec& spec, ListField& list) override {
+    const Json* found = Member(spec);
+    if (found == nullptr) return;
+    const auto size = static_cast<double>(found->size());
+    if (!found->is_array() || size < spec.min || size > spec.max) {
+      Add(spec, fmt::format("found {}, allowed a list of {} to {} objects", ShortJson(*found),
+                            spec.min, spec.max));
+      return;
+    }
+    list.resize(found->size());
+    for (std::size_t i = 0; i < found->size(); ++i) {
+      const std::string path = fmt::format("{}/{}/{}", path_, spec.name, i);
+      if (!(*found)[i].is_object()) {
+        issues_.push_back(
+            {path, fmt::format("found {}, allowed an object", ShortJson((*found)[i]))});
+        continue;
+      }
+      ObjectReader inner((*found)[i], path, issues_);
+      list.describe(inner, i);
+      inner.ReportUnknown();
+    }
+  }
+
+  void When(std::string_view field, const Choices& values, bool active,
+            const std::function<void(FieldVisitor&)>& fields) override {
+    if (active) {
+      fields(*this);
+      return;
+    }
+    // Only the names, so that a stray one can be told from an unknown one.
+    const bool collecting = elsewhere_ != nullptr;
+    const std::string reason = fmt::format("only applies when {} is {}", field, QuotedList(values));
+    if (!collecting) elsewhere_ = &reason;
+    fields(*this);
+    if (!collecting) elsewhere_ = nullptr;
+  }
+
+  void Accept(const char* name) { known_.insert(name); }
+
+  void ReportUnknown() {
+    for (const auto& [key, value] : object_.items()) {
+      if (known_.count(key) > 0) continue;
+      const std::string path = path_ + "/" + PointerToken(key);
+      const auto other = inactive_.find(key);
+      if (other != inactive_.end()) {
+        issues_.push_back({path, fmt::format("\"{}\" {}", key, other->second)});
+        continue;
+      }
+      std::string keys;
+      for (const std::string& k : known_) keys += (keys.empty() ? "" : ", ") + k;
+      issues_.push_back(
+          {path, fmt::format("unknown key{}; known here: {}",
+                             DidYouMean(key, Choices(known_.begin(), known_.end())), keys)});
+    }
+  }
+
+ private:
+  // The member of that name; nullptr when there is none, which is an issue for a required one.
+  const Json* Member(const FieldSpec& spec) {
+    if (elsewhere_ != nullptr) {
+      inactive_.emplace(spec.name, *elsewhere_);
+      return nullptr;
+    }
+    known_.insert(spec.name);
+    const auto found = object_.find(spec.name);
+    if (found != object_.end()) return &*found;
+    if (spec.required) {
+      std::string allowed = spec.max > spec.min ? ", allowed " + RangeText(spec) : "";
+      Add(spec, fmt::format("missing: {}{}", spec.help, allowed));
+    }
+    return nullptr;
+  }
+
+  // null takes an optional member away; anything else must say a number.
+  template <class T>
+  static bool Unset(const Json& found, bool base_has_value, std::optional<T>& value) {
+    if (!found.is_null()) return false;
+    if (base_has_value && value.has_value()) value.reset();
+    return true;
+  }
+
+  void Add(const FieldSpec& spec, std::string message) {
+    issues_.push_back({path_ + "/" + spec.name, std::move(message)});
+  }
+
+  const Json& object_;
+  std::string path_;
+  Issues& issues_;
+  std::set<std::string> known_;
+  std::map<std::string, std::string> inactive_;
+  const std::string* elsewhere_ = nullptr;
+};
+
+}  // namespace
+
+void ReadScenario(const Json& document, Scenario& scenario, Issues& issues) {
+  ObjectReader reader(document, "", issues);
+  reader.Accept("schema");
+  DescribeScenario(reader, scenario, Scenario{});
+  reader.ReportUnknown();
+}
+
+std::string QuotedList(const Choices& choices) {
+  std::string text;
+  for (const std::string_view choice : choices) {
+    text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", choice);
+  }
+  return text;
+}
+
+std::string DidYouMean(std::string_view word, const Choices& choices) {
+  const std::string near = NearestWord(word, choices);
+  return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
+}
+
+}  // namespace servecast

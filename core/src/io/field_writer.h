@@ -1,0 +1,16 @@
+// Writes the fields that describe a scenario as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+// Which fields: all; those that differ from their base; all but names and descriptions.
+enum class FieldsWritten { kAll, kChanged, kAllButLabels };
+
+// A scenario document. `scenario` is not changed, though visitors may.
+nlohmann::json WriteScenario(Scenario& scenario, const Scenario& base, FieldsWritten what);
+
+}  // namespace servecast
