@@ -3,6 +3,7 @@
 #include "testing/random_cases.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <random>
 #include <utility>
 #include <vector>
@@ -176,7 +177,8 @@ std::unique_ptr<LatencyModel> MakeLatency(const RandomLatencySpec& spec) {
 RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count) {
   RandomCase part = random_case;
   const auto cut = [&](auto& column) {
-    column.erase(column.begin() + first, column.begin() + first + count);
+    const auto begin = column.begin() + static_cast<std::ptrdiff_t>(first);
+    column.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
   };
   cut(part.requests.arrival);
   cut(part.requests.prompt_tokens);
