@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/sort.h"
 
@@ -86,6 +87,16 @@ std::vector<double> WeightedPercentiles(const std::vector<WeightedSample>& sorte
     values.push_back(value + (rank - floor_rank) * (next - value));
   }
   return values;
+}
+
+void SortValues(std::vector<double>& values) {
+  std::vector<double> scratch;
+  // Bit patterns of doubles that are not negative sort as the doubles do.
+  RadixSort(values, scratch, [](double v) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &v, sizeof bits);
+    return bits;
+  });
 }
 
 double Percentile(const std::vector<double>& sorted, double percent) {

@@ -59,7 +59,10 @@ std::vector<double> WeightedPercentiles(const std::vector<WeightedSample>& sorte
                                         std::int64_t total_weight,
                                         const std::vector<double>& percents);
 
-// The same of plain values, ascending. Requires: not empty.
+// Sorts values ascending. Requires: none is negative.
+void SortValues(std::vector<double>& values);
+
+// The same percentile of plain values, ascending. Requires: not empty.
 double Percentile(const std::vector<double>& sorted, double percent);
 
 }  // namespace servecast

@@ -2,17 +2,13 @@
 // here: everything that comes in is an integer.
 #include "metrics/summarize.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "base/hash.h"
-#include "base/sort.h"
-#include "base/text.h"
+#include "metrics/saturation.h"
 
 namespace servecast {
 namespace {
@@ -22,16 +18,6 @@ constexpr double kMs = 1e6;  // ns
 constexpr int kCdfPoints = 401;
 
 double Seconds(TimeNs ns) { return static_cast<double>(ns) / 1e9; }
-
-// Ascending. Requires: no negative value, whose bit patterns would not sort.
-void SortValues(std::vector<double>& values) {
-  std::vector<double> scratch;
-  RadixSort(values, scratch, [](double v) {
-    std::uint64_t bits;
-    std::memcpy(&bits, &v, sizeof bits);
-    return bits;
-  });
-}
 
 // Latencies of one kind over the requests, ns; sorted after Distribute.
 struct Latencies {
@@ -77,7 +63,7 @@ class Summary {
     GapsBetweenTokens();
     Rates();
     Series();
-    Saturation();
+    JudgeSaturation();
     Binding();
     Slos();
     Describe();
@@ -270,100 +256,25 @@ class Summary {
 
   double KvBlocks() const { return static_cast<double>(run_.cost.usable_blocks); }
 
-  // Is work arriving faster than it is served? Over the last half of the arrivals: does the queue
-  // grow (slope of 16 batch means, one-sided t test at 99 %), and were clearly fewer requests first
-  // scheduled than arrived (by two standard deviations of a Poisson count)? Arrivals that last too
-  // short for 16 batches are judged by the counts alone.
-  void Saturation() {
-    constexpr int kBatches = 16;
-    constexpr double kT99 = 2.624;  // Student t, 14 degrees of freedom, one-sided 99 %
-    servecast::Saturation& s = report_.saturation;
+  void JudgeSaturation() {
+    QueueHistory history;
     TimeNs last_arrival = 0;
     for (std::size_t i = 0; i < Size(); ++i) {
       if (Arrived(i)) last_arrival = std::max(last_arrival, run_.requests.arrival[i]);
     }
-    const auto last_bin =
-        std::min(static_cast<std::size_t>(last_arrival / bin_width_), bins_.size());
-    const std::size_t first_bin = last_bin / 2;
-    std::vector<double> queue;
-    for (std::size_t b = first_bin; b < last_bin; ++b)
-      queue.push_back(ColumnAt("series_waiting")[b]);
-    if (queue.size() >= kBatches) Slope(queue, kBatches, s);
-    std::int64_t arrived = 0, scheduled = 0;
-    const TimeNs half = static_cast<TimeNs>(first_bin) * bin_width_;
+    history.last_bin = std::min(static_cast<std::size_t>(last_arrival / bin_width_), bins_.size());
+    history.first_bin = history.last_bin / 2;
+    history.bin_s = Seconds(bin_width_);
+    const TimeNs half = static_cast<TimeNs>(history.first_bin) * bin_width_;
     for (std::size_t i = 0; i < Size(); ++i) {
-      const TimeNs arrival = run_.requests.arrival[i];
-      const TimeNs first = run_.results.first_scheduled[i];
       if (run_.results.state[i] == RequestState::kDropped) continue;
-      arrived += arrival > half && arrival <= last_arrival ? 1 : 0;
-      scheduled += first > half && first <= last_arrival ? 1 : 0;
+      const TimeNs arrival = run_.requests.arrival[i];
+      const TimeNs start = run_.results.first_scheduled[i];
+      history.arrived += arrival > half && arrival <= last_arrival ? 1 : 0;
+      history.started += start > half && start <= last_arrival ? 1 : 0;
     }
-    s.utilization = Utilization(first_bin, last_bin);
-    if (!queue.empty()) {
-      SortValues(queue);
-      s.queue_p95 = Percentile(queue, 95);
-    }
-    const bool brief = last_bin - first_bin < kBatches;
-    const bool grows = brief || (s.queue_slope_per_s > 0 && s.queue_slope_t > kT99);
-    const double behind = static_cast<double>(arrived - scheduled);
-    const double blocked = BlockedShare();
-    if (grows && behind > 2 * std::sqrt(static_cast<double>(arrived))) {
-      s.state = SaturationState::kOverloaded;
-    } else if (s.utilization >= 0.9 || blocked > 0.05) {
-      s.state = SaturationState::kNear;
-    }
-    s.evidence = fmt::format(
-        "over the last half of the arrivals {} requests came and {} were started; the queue {} "
-        "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats and tokens was {} % used; "
-        "admission was blocked {} % of the time",
-        arrived, scheduled,
-        brief   ? "was not watched for long"
-        : grows ? "grew"
-                : "did not grow",
-        ShortNumber(s.queue_slope_per_s), ShortNumber(s.queue_slope_t),
-        ShortNumber(100 * s.utilization), ShortNumber(100 * blocked));
-  }
-
-  // Ordinary least squares over batch means, whose noise is less correlated than the bins'.
-  void Slope(const std::vector<double>& queue, int batches, servecast::Saturation& s) const {
-    const std::size_t size = queue.size() / static_cast<std::size_t>(batches);
-    std::vector<double> means;
-    for (int b = 0; b < batches; ++b) {
-      double sum = 0;
-      for (std::size_t i = 0; i < size; ++i) sum += queue[static_cast<std::size_t>(b) * size + i];
-      means.push_back(sum / static_cast<double>(size));
-    }
-    const double n = batches;
-    double mean = 0, sxy = 0, sxx = 0, residual = 0;
-    for (const double m : means) mean += m / n;
-    for (int b = 0; b < batches; ++b) {
-      const double x = b - (n - 1) / 2;
-      sxy += x * (means[static_cast<std::size_t>(b)] - mean);
-      sxx += x * x;
-    }
-    const double slope = sxy / sxx;
-    for (int b = 0; b < batches; ++b) {
-      const double x = b - (n - 1) / 2;
-      const double e = means[static_cast<std::size_t>(b)] - mean - slope * x;
-      residual += e * e;
-    }
-    const double error = std::sqrt(residual / (n - 2) / sxx);
-    s.queue_slope_per_s = slope / (static_cast<double>(size) * Seconds(bin_width_));
-    s.queue_slope_t = error > 0 ? slope / error : slope > 0 ? 1e6 : 0;
-  }
-
-  // Mean use of the scarcest of KV blocks, seats and the token budget over bins [first, last).
-  double Utilization(std::size_t first, std::size_t last) {
-    if (first >= last) return 0;
-    const EngineSpec& engine = run_.scenario.engine;
-    double kv = 0, seats = 0, tokens = 0;
-    for (std::size_t b = first; b < last; ++b) {
-      kv += ColumnAt("series_kv_usage")[b];
-      seats += ColumnAt("series_running")[b] / static_cast<double>(engine.max_num_seqs);
-      tokens +=
-          ColumnAt("series_batch_tokens")[b] / static_cast<double>(engine.max_num_batched_tokens);
-    }
-    return std::max({kv, seats, tokens}) / static_cast<double>(last - first);
+    history.blocked_share = BlockedShare();
+    report_.saturation = AssessSaturation(run_.scenario.engine, report_, history);
   }
 
   double BlockedShare() const {

@@ -1,0 +1,103 @@
+// See saturation.h.
+#include "metrics/saturation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/text.h"
+#include "metrics/samples.h"
+
+namespace servecast {
+namespace {
+
+constexpr int kBatches = 16;
+constexpr double kT99 = 2.624;  // Student's t, 14 degrees of freedom, one-sided 99 %
+constexpr double kNearUse = 0.9;
+constexpr double kNearBlocked = 0.05;
+
+struct Trend {
+  double slope = 0;  // per batch
+  double t = 0;
+};
+
+// Ordinary least squares over means of batches, whose noise is less correlated than the bins'.
+Trend TrendOf(const std::vector<double>& values) {
+  const std::size_t size = values.size() / kBatches;
+  std::vector<double> means(kBatches, 0.0);
+  for (std::size_t i = 0; i < size * kBatches; ++i) {
+    means[i / size] += values[i] / static_cast<double>(size);
+  }
+  constexpr double n = kBatches;
+  double mean = 0, sxy = 0, sxx = 0, residual = 0;
+  for (const double m : means) mean += m / n;
+  for (int b = 0; b < kBatches; ++b) {
+    const double x = b - (n - 1) / 2;
+    sxy += x * (means[static_cast<std::size_t>(b)] - mean);
+    sxx += x * x;
+  }
+  Trend trend;
+  trend.slope = sxy / sxx;
+  for (int b = 0; b < kBatches; ++b) {
+    const double x = b - (n - 1) / 2;
+    const double e = means[static_cast<std::size_t>(b)] - mean - trend.slope * x;
+    residual += e * e;
+  }
+  const double error = std::sqrt(residual / (n - 2) / sxx);
+  constexpr double kNoNoise = 1e6;  // a line without any scatter
+  trend.t = error > 0 ? trend.slope / error : trend.slope > 0 ? kNoNoise : 0;
+  return trend;
+}
+
+// Mean use of the scarcest of KV blocks, seats and the token budget.
+double Utilization(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
+  if (h.first_bin >= h.last_bin) return 0;
+  const auto mean = [&](std::string_view column, double full) {
+    double sum = 0;
+    for (std::size_t b = h.first_bin; b < h.last_bin; ++b) sum += report.ColumnOf(column)[b];
+    return sum / full / static_cast<double>(h.last_bin - h.first_bin);
+  };
+  return std::max(
+      {mean("series_kv_usage", 1), mean("series_running", static_cast<double>(engine.max_num_seqs)),
+       mean("series_batch_tokens", static_cast<double>(engine.max_num_batched_tokens))});
+}
+
+}  // namespace
+
+Saturation AssessSaturation(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
+  Saturation s;
+  const std::vector<double>& waiting = report.ColumnOf("series_waiting");
+  std::vector<double> queue(waiting.begin() + static_cast<std::ptrdiff_t>(h.first_bin),
+                            waiting.begin() + static_cast<std::ptrdiff_t>(h.last_bin));
+  const bool brief = queue.size() < kBatches;
+  if (!brief) {
+    const Trend trend = TrendOf(queue);
+    const auto size = static_cast<double>(queue.size() / kBatches);
+    s.queue_slope_per_s = trend.slope / (size * h.bin_s);
+    s.queue_slope_t = trend.t;
+  }
+  if (!queue.empty()) {
+    SortValues(queue);
+    s.queue_p95 = Percentile(queue, 95);
+  }
+  s.utilization = Utilization(engine, report, h);
+  const bool grows = s.queue_slope_per_s > 0 && s.queue_slope_t > kT99;
+  const auto behind = static_cast<double>(h.arrived - h.started);
+  if ((brief || grows) && behind > 2 * std::sqrt(static_cast<double>(h.arrived))) {
+    s.state = SaturationState::kOverloaded;
+  } else if (s.utilization >= kNearUse || h.blocked_share > kNearBlocked) {
+    s.state = SaturationState::kNear;
+  }
+  const char* what = brief ? "was not watched for long" : grows ? "grew" : "did not grow";
+  s.evidence = fmt::format(
+      "over the last half of the arrivals {} requests came and {} were started; the queue {} "
+      "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats and tokens was {} % used; "
+      "admission was blocked {} % of the time",
+      h.arrived, h.started, what, ShortNumber(s.queue_slope_per_s), ShortNumber(s.queue_slope_t),
+      ShortNumber(100 * s.utilization), ShortNumber(100 * h.blocked_share));
+  return s;
+}
+
+}  // namespace servecast

@@ -1,0 +1,27 @@
+// Is work arriving faster than it is served?
+#pragma once
+
+#include <cstdint>
+
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+// What a run's queue did over the last half of its arrivals: bins [first_bin, last_bin) of the
+// report's series, and requests that arrived, and that were first scheduled, within them.
+struct QueueHistory {
+  std::size_t first_bin = 0, last_bin = 0;
+  double bin_s = 0;
+  std::int64_t arrived = 0, started = 0;
+  double blocked_share = 0;  // of the whole run: admission waited for blocks, seats or tokens
+};
+
+// Overloaded: the queue grows (slope of 16 batch means, one-sided t test at 99 %) and clearly fewer
+// requests were started than arrived (by two standard deviations of a Poisson count). Arrivals that
+// last too short for 16 batches are judged by the counts alone. Near: the scarcest of KV blocks,
+// seats and tokens is used to 90 %, or admission was blocked 5 % of the time.
+Saturation AssessSaturation(const EngineSpec& engine, const Report& report,
+                            const QueueHistory& history);
+
+}  // namespace servecast
