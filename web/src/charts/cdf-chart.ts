@@ -159,8 +159,8 @@ export class CdfChart extends ChartElement {
       pen.textAlign = 'left';
       pen.fillText(guide.label, bbox.left + bbox.width + 6 * ratio, y + guide.shift * ratio);
     }
-    this.#drawLimits(plot, palette);
     for (const curve of curves) this.#drawCurve(plot, palette, curve);
+    this.#drawLimits(plot, palette);
     this.#labelCurves(plot, palette);
     pen.restore();
   }
@@ -214,17 +214,12 @@ export class CdfChart extends ChartElement {
       const height = heights[index] ?? 0.1;
       const at = valueAt(x, y, height);
       if (at === null) return;
+      pen.textAlign = 'left';
       const width = pen.measureText(curve.label).width;
       let left = plot.valToPos(Math.max(at, this.#range()[0]), 'x', true) + 8 * ratio;
       if (left + width > bbox.left + bbox.width) left -= width + 16 * ratio;
       const top = plot.valToPos(height, 'y', true);
-      pen.fillStyle = palette.surface;
-      pen.globalAlpha = 0.85;
-      pen.fillRect(left - 2 * ratio, top - 10 * ratio, width + 4 * ratio, 16 * ratio);
-      pen.globalAlpha = 1;
-      pen.fillStyle = palette.ink;
-      pen.textAlign = 'left';
-      pen.fillText(curve.label, left, top + 3 * ratio);
+      haloText(pen, palette, curve.label, left, top + 3 * ratio);
     });
   }
 
@@ -247,10 +242,9 @@ export class CdfChart extends ChartElement {
       const start = Math.min(Math.max(left - width / 2, bbox.left), bbox.left + bbox.width + 36 * ratio - width);
       // Above the plot where there is room, else beside the line inside it.
       const inside = start < freeFrom;
-      pen.fillStyle = palette.ink;
       pen.textAlign = inside && left + width > bbox.left + bbox.width ? 'right' : 'left';
       const gap = (pen.textAlign === 'right' ? -4 : 4) * ratio;
-      pen.fillText(label, inside ? left + gap : start, inside ? bbox.top + 44 * ratio : bbox.top - 8 * ratio);
+      haloText(pen, palette, label, inside ? left + gap : start, inside ? bbox.top + 44 * ratio : bbox.top - 8 * ratio);
       if (inside) continue;
       freeFrom = start + width + 8 * ratio;
     }
@@ -266,6 +260,15 @@ export class CdfChart extends ChartElement {
         (curve) => html`<span class="key"><i class="swatch ${curve.meaning}"></i>${curve.label} ${formatPercent(fractionAt(this.#curve(curve.column), at))}</span>`,
       )}`;
   }
+}
+
+/** Readable over lines: the surface's colour around the letters. */
+function haloText(pen: CanvasRenderingContext2D, palette: Palette, text: string, left: number, top: number): void {
+  pen.strokeStyle = palette.surface;
+  pen.lineWidth = 4 * devicePixelRatio;
+  pen.strokeText(text, left, top);
+  pen.fillStyle = palette.ink;
+  pen.fillText(text, left, top);
 }
 
 function line(pen: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {

@@ -21,6 +21,8 @@ export interface Pane {
   readonly share?: boolean;
 }
 
+/** Ticks at whole numbers: what is drawn here is counted. */
+const wholeSteps = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 const timeColumn = 'series_time_s';
 const axisHeight = 48;
 
@@ -131,7 +133,7 @@ export class SeriesChart extends ChartElement {
           label: pane.unit,
           space: 28,
           size: 56,
-          ...(pane.share ? { splits: () => [0, 0.5, 1] } : {}),
+          ...(pane.share ? { splits: () => [0, 0.5, 1] } : { incrs: wholeSteps }),
           values: (_plot, splits) => splits.map((value) => (pane.share ? `${value * 100}` : formatTick(value))),
         },
       ],

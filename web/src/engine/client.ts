@@ -32,6 +32,7 @@ export class EngineClient implements Engine {
   readonly #compiled: Promise<WebAssembly.Module>;
   readonly #createWorker: () => Worker;
   #worker: Worker;
+  #alive = false;
   #ids = 0;
   #run: { readonly id: number; readonly listener: RunListener } | null = null;
   readonly #answers = new Map<number, Answer>();
@@ -85,6 +86,7 @@ export class EngineClient implements Engine {
   }
 
   #start(): Worker {
+    this.#alive = false;
     const worker = this.#createWorker();
     worker.onmessage = (event: MessageEvent<FromWorker>) => this.#receive(event.data);
     worker.onerror = (event) => this.#replace(event.message || 'the worker could not start');
@@ -101,9 +103,13 @@ export class EngineClient implements Engine {
     const answers = [...this.#answers.values()];
     this.#run = null;
     this.#answers.clear();
-    this.#rejectReady(new Error(message));
-    this.#worker = this.#start();
-    if (this.#traceFile) this.#send({ kind: 'load_trace', id: ++this.#ids, ...this.#traceFile });
+    // One that never came up would not come up again.
+    if (this.#alive) {
+      this.#worker = this.#start();
+      if (this.#traceFile) this.#send({ kind: 'load_trace', id: ++this.#ids, ...this.#traceFile });
+    } else {
+      this.#rejectReady(new Error(message));
+    }
     for (const answer of answers) answer.reject(new Error(message));
     run?.listener.broken(message);
   }
@@ -111,6 +117,7 @@ export class EngineClient implements Engine {
   #receive(message: FromWorker): void {
     switch (message.kind) {
       case 'ready':
+        this.#alive = true;
         this.#resolveReady(message.catalog);
         return;
       case 'answer':

@@ -72,6 +72,13 @@ export function valueInForce(source: FormSource, placed: PlacedField): Json | un
   return (placed.field.default ?? undefined) as Json | undefined;
 }
 
+/** Nobody chose it: neither the document nor a preset that it names. */
+export function isDefaulted(source: FormSource, placed: PlacedField): boolean {
+  const unresolved = { ...source, resolved: null };
+  const chosen = getAt(source.document, placed.pointer) ?? getAt(presetBehind(unresolved, placed.pointer), placed.pointer);
+  return chosen === undefined && placed.field.default !== null;
+}
+
 /** Values below an object that names a preset come from there; the last report has them inlined. */
 function presetBehind(source: FormSource, pointer: string): Document | undefined {
   const section = segmentsOf(pointer)[0] ?? '';

@@ -42,7 +42,7 @@ function distributionRow(label: string, distribution: Distribution): TemplateRes
   </tr>`;
 }
 
-const shownElsewhere = new Set(['schema', 'verdict', 'scenario', ...distributions.map(([key]) => key)]);
+const shownElsewhere = new Set(['schema', 'verdict', 'scenario', 'latency_model', ...distributions.map(([key]) => key)]);
 
 function flatten(report: Report): [string, string][] {
   const rows: [string, string][] = [];
@@ -64,7 +64,11 @@ function flatten(report: Report): [string, string][] {
 const suffixes = /_(ms|s|gib)$/;
 
 function wordsOf(path: readonly string[]): string {
-  const text = path.map((part) => part.replace(/_per_s(_|$)/, '/s$1').replace(suffixes, '').replaceAll('_', ' ')).join(' · ');
+  const text = path
+    .map((part) => part.replace(/_per_s(_|$)/, '/s$1').replace(suffixes, '').replaceAll('_', ' '))
+    .join(' · ')
+    .replace(/\b(kv|slo)\b/g, (word) => word.toUpperCase())
+    .replace(/\bgpu/g, 'GPU');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

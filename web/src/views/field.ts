@@ -92,7 +92,9 @@ export class FieldElement extends LitElement {
     const { field, issues, draft } = this.model;
     if (draft !== undefined) return [`“${draft}” is not ${field.type === 'list' ? 'a JSON list' : 'a number'}.`, rangeText(field)].filter(Boolean);
     if (issues.length === 0) return [];
-    return [...issues.map((issue) => sentence(issue.message)), rangeText(field)].filter(Boolean);
+    const messages = issues.map((issue) => sentence(issue.message));
+    // The engine's sentence mostly says what is allowed; when it does not, the catalogue does.
+    return messages.some((message) => /allowed/i.test(message)) ? messages : [...messages, rangeText(field)].filter(Boolean);
   }
 
   #resetButton(): TemplateResult {

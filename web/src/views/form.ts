@@ -5,7 +5,7 @@ import { repeat } from 'lit/directives/repeat.js';
 import type { Issue } from 'servecast';
 import { formatBytes, formatCount } from '../lib/format';
 import { equalJson, getAt, isObject, needsTrace, type Json } from '../state/document';
-import { fieldAt, labelOf, placedFields, presetsFor, unitOf, valueInForce, type FormSource, type PlacedField } from '../state/fields';
+import { fieldAt, isDefaulted, labelOf, placedFields, presetsFor, unitOf, valueInForce, type FormSource, type PlacedField } from '../state/fields';
 import type { FieldModel } from './field';
 import type { ViewContext } from './context';
 import './field';
@@ -60,9 +60,9 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
     field,
     label: look.label ?? (look.verbatim ? (pointer.split('/').at(-1) ?? pointer) : labelOf(pointer)),
     value,
-    base: base ?? ((field.default ?? undefined) as Json | undefined),
+    base: valueInForce({ ...source, document: state.base }, placed),
     isChanged: state.drafts.has(pointer) || !equalJson(own, base),
-    isDefault: own === undefined && field.default !== null && equalJson(value, field.default as Json),
+    isDefault: isDefaulted(source, placed),
     issues: issuesAt(view, pointer),
     draft: state.drafts.get(pointer),
     presets: presetsFor(source.catalog, pointer),

@@ -1,0 +1,94 @@
+import type { Catalog, Issue, Report } from 'servecast';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { EngineClient, type RunListener } from './client';
+import type { FromWorker, Outcome, ToWorker } from './protocol';
+
+class FakeWorker {
+  onmessage: ((event: { data: FromWorker }) => void) | null = null;
+  onerror: ((event: { message: string }) => void) | null = null;
+  readonly sent: ToWorker[] = [];
+  terminated = false;
+  postMessage(message: ToWorker): void {
+    this.sent.push(message);
+  }
+  terminate(): void {
+    this.terminated = true;
+  }
+  say(message: FromWorker): void {
+    this.onmessage?.({ data: message });
+  }
+  lastId(kind: ToWorker['kind']): number {
+    const found = this.sent.findLast((message) => message.kind === kind);
+    return found && 'id' in found ? found.id : 0;
+  }
+}
+
+function listener() {
+  return {
+    accepted: vi.fn(),
+    refused: vi.fn<(reason: string, issues: readonly Issue[]) => void>(),
+    progress: vi.fn(),
+    finished: vi.fn<(outcome: Outcome, progress: number, cancelled: boolean) => void>(),
+    broken: vi.fn<(message: string) => void>(),
+  } satisfies RunListener;
+}
+
+const outcome: Outcome = { report: {} as Report, columns: {}, engine_ms: 1 };
+
+describe('the engine client', () => {
+  let workers: FakeWorker[];
+  let client: EngineClient;
+  const current = () => workers.at(-1)!;
+
+  beforeEach(async () => {
+    workers = [];
+    client = new EngineClient(Promise.resolve({} as WebAssembly.Module), () => {
+      workers.push(new FakeWorker());
+      return current() as unknown as Worker;
+    });
+    await Promise.resolve();
+    current().say({ kind: 'ready', catalog: {} as Catalog });
+    await client.ready;
+  });
+
+  it('Run_Superseded_IsSilent', () => {
+    const first = listener();
+    const second = listener();
+    client.run('{}', false, first);
+    const old = current().lastId('run');
+    client.run('{}', false, second);
+    current().say({ kind: 'finished', id: old, cancelled: false, progress: 1, outcome });
+    current().say({ kind: 'finished', id: current().lastId('run'), cancelled: true, progress: 0.4, outcome });
+    expect(first.finished).not.toHaveBeenCalled();
+    expect(second.finished).toHaveBeenCalledWith(outcome, 0.4, true);
+  });
+  it('Worker_Dies_IsReplacedWithModuleAndTrace_AndTheRunIsTold', async () => {
+    const file = new Blob(['x']);
+    const loading = client.loadTrace(file, 'day.csv');
+    current().say({ kind: 'trace_read', id: current().lastId('load_trace'), name: 'day.csv', bytes: 1 });
+    await loading;
+    const run = listener();
+    const asked = client.ask('canonical', '{}');
+    client.run('{}', true, run);
+    current().say({ kind: 'broken', id: current().lastId('run'), message: 'unreachable' });
+    await expect(asked).rejects.toThrow('unreachable');
+    expect(run.broken).toHaveBeenCalledWith('unreachable');
+    expect(workers.map((worker) => worker.terminated)).toEqual([true, false]);
+    await Promise.resolve();
+    expect(current().sent.map((message) => message.kind).sort()).toEqual(['init', 'load_trace']);
+    const next = listener();
+    client.run('{}', true, next);
+    current().say({ kind: 'finished', id: current().lastId('run'), cancelled: false, progress: 1, outcome });
+    expect(next.finished).toHaveBeenCalledOnce();
+  });
+  it('Worker_NeverStarts_IsNotTriedForEver', async () => {
+    const made: FakeWorker[] = [];
+    const dead = new EngineClient(Promise.resolve({} as WebAssembly.Module), () => {
+      made.push(new FakeWorker());
+      return made.at(-1) as unknown as Worker;
+    });
+    made[0]!.onerror?.({ message: 'not found' });
+    await expect(dead.ready).rejects.toThrow('not found');
+    expect(made).toHaveLength(1);
+  });
+});

@@ -1,0 +1,73 @@
+import type { Catalog, Field } from 'servecast';
+import { describe, expect, it } from 'vitest';
+import { assign, fieldAt, isDefaulted, placedFields, rangeText, valueInForce, type FormSource } from './fields';
+
+function field(path: string, more: Partial<Field> = {}): Field {
+  return { path, type: 'number', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices: [], ...more };
+}
+
+const kind = '/workload/prompt_tokens/distribution';
+const lognormal = { path: kind, values: ['lognormal'] };
+const uniform = { path: kind, values: ['uniform'] };
+const catalog = {
+  presets: {
+    models: [],
+    hardware: [],
+    engines: [{ id: 'vllm', name: 'vLLM', description: '', document: { name: 'V', max_num_seqs: 300 } }],
+    workloads: [{ id: 'chat', name: 'Chat', description: '', document: { prompt_tokens: { distribution: 'lognormal', median: 96, max: 700 } } }],
+    scenarios: [],
+  },
+  fields: [
+    field('/engine/max_num_seqs', { type: 'integer', default: 256, minimum: 1, maximum: 65536, unit: 'requests' }),
+    field(kind, { type: 'choice', choices: ['uniform', 'lognormal'], default: 'uniform' }),
+    field('/workload/prompt_tokens/max', { required: true, when: uniform }),
+    field('/workload/prompt_tokens/median', { default: 256, when: lognormal }),
+    field('/workload/prompt_tokens/max', { when: lognormal }),
+    field('/slo/-/limit_ms', { required: true }),
+  ],
+} as unknown as Catalog;
+
+function source(document: FormSource['document'], resolved: FormSource['document'] | null = null): FormSource {
+  return { catalog, document, resolved };
+}
+
+describe('fields', () => {
+  const chat = source({ workload: { preset: 'chat' } });
+  const at = (from: FormSource, pointer: string) => ({ field: fieldAt(from, pointer)!, pointer });
+
+  it('At_OnePlaceTwoFields_GivesTheOneThatCounts', () => {
+    expect(fieldAt(chat, '/workload/prompt_tokens/max')?.required).toBe(false);
+    expect(fieldAt(source({}), '/workload/prompt_tokens/max')?.required).toBe(true);
+  });
+  it('Value_ComesFromDocument_ThenPreset_ThenDefault', () => {
+    const pointer = '/workload/prompt_tokens/median';
+    expect(valueInForce(chat, at(chat, pointer))).toBe(96);
+    const own = source({ workload: { preset: 'chat', prompt_tokens: { median: 5 } } });
+    expect(valueInForce(own, at(own, pointer))).toBe(5);
+    const bare = source({ workload: { prompt_tokens: { distribution: 'lognormal' } } });
+    expect(valueInForce(bare, at(bare, pointer))).toBe(256);
+    expect(isDefaulted(bare, at(bare, pointer))).toBe(true);
+    expect(isDefaulted(chat, at(chat, pointer))).toBe(false);
+  });
+  it('Preset_InForceByDefault_IsKnownByItsName', () => {
+    const resolved = source({}, { engine: { name: 'V', max_num_seqs: 300 } });
+    expect(valueInForce(resolved, at(resolved, '/engine/preset'))).toBe('vllm');
+    expect(fieldAt(resolved, '/engine/preset')?.choices).toEqual(['vllm']);
+  });
+  it('List_HasAFieldPerItem', () => {
+    const two = source({ slo: [{ limit_ms: 1 }, { limit_ms: 2 }] });
+    expect(placedFields(two, (path) => path.startsWith('/slo/')).map((placed) => placed.pointer)).toEqual(['/slo/0/limit_ms', '/slo/1/limit_ms']);
+  });
+  it('Assign_ItemOfAnUnwrittenList_StartsFromWhatIsInForce', () => {
+    const resolved = source({}, { cluster: { pools: [{ replicas: 1, tensor_parallel: 1 }] } });
+    expect(assign(resolved, '/cluster/pools/0/tensor_parallel', 2)).toEqual({ cluster: { pools: [{ replicas: 1, tensor_parallel: 2 }] } });
+  });
+  it('Assign_WorkloadPreset_KeepsTheQuestion', () => {
+    const own = source({ workload: { requests: 9, arrivals: { rate_per_s: 3 }, prompt_tokens: { median: 5 } } });
+    expect(assign(own, '/workload/preset', 'chat')).toEqual({ workload: { requests: 9, arrivals: { rate_per_s: 3 }, preset: 'chat' } });
+  });
+  it('Range_IsTheCatalogues', () => {
+    expect(rangeText(catalog.fields[0]!)).toBe('Allowed: a whole number from 1 to 65,536 requests.');
+    expect(rangeText(field('/x'))).toBe('Allowed: a number.');
+  });
+});
