@@ -12,6 +12,23 @@ export interface TableView {
   readonly rows: readonly (readonly string[])[];
 }
 
+// One chart a frame: a burst of results costs one drawing each, and no task grows with the number of
+// charts.
+const undrawn = new Set<ChartElement>();
+
+function drawSoon(chart: ChartElement): void {
+  undrawn.add(chart);
+  if (undrawn.size === 1) requestAnimationFrame(drawNext);
+}
+
+function drawNext(): void {
+  const [chart] = undrawn;
+  if (!chart) return;
+  undrawn.delete(chart);
+  if (undrawn.size > 0) requestAnimationFrame(drawNext);
+  chart.draw();
+}
+
 export abstract class ChartElement extends LitElement {
   static override properties = {
     columns: { attribute: false },
@@ -30,7 +47,6 @@ export abstract class ChartElement extends LitElement {
 
   protected plots: uPlot[] = [];
   #observer: ResizeObserver | null = null;
-  #frame = 0;
   #structure = '';
 
   constructor() {
@@ -130,12 +146,11 @@ export abstract class ChartElement extends LitElement {
   }
 
   protected override updated(_changed: PropertyValues): void {
-    // Drawing waits for a frame: a burst of results costs one drawing, and rendering stays short.
-    cancelAnimationFrame(this.#frame);
-    this.#frame = requestAnimationFrame(() => this.#draw());
+    drawSoon(this);
   }
 
-  #draw(): void {
+  /** Called by the queue, never directly. */
+  draw(): void {
     const host = this.querySelector<HTMLElement>('.plots');
     if (!host || this.emptyReason() !== null) {
       this.#drop();

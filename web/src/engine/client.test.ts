@@ -28,7 +28,7 @@ function listener() {
     accepted: vi.fn(),
     refused: vi.fn<(reason: string, issues: readonly Issue[]) => void>(),
     progress: vi.fn(),
-    finished: vi.fn<(outcome: Outcome, progress: number, cancelled: boolean) => void>(),
+    finished: vi.fn<(outcome: Outcome | null, progress: number, cancelled: boolean) => void>(),
     broken: vi.fn<(message: string) => void>(),
   } satisfies RunListener;
 }

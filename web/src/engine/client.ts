@@ -8,7 +8,8 @@ export interface RunListener {
   accepted(canonical: Canonical): void;
   refused(reason: Refusal, issues: readonly Issue[]): void;
   progress(progress: number, partial: Outcome | null): void;
-  finished(outcome: Outcome, progress: number, cancelled: boolean): void;
+  /** null: the last partial outcome is the last one. */
+  finished(outcome: Outcome | null, progress: number, cancelled: boolean): void;
   /** The engine died on this scenario; the next run has a fresh one. */
   broken(message: string): void;
 }

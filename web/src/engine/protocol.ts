@@ -24,7 +24,8 @@ export type FromWorker =
   | { readonly kind: 'accepted'; readonly id: number; readonly canonical: Canonical }
   | { readonly kind: 'refused'; readonly id: number; readonly reason: Refusal; readonly issues: readonly Issue[] }
   | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly partial: Outcome | null }
-  | { readonly kind: 'finished'; readonly id: number; readonly cancelled: boolean; readonly progress: number; readonly outcome: Outcome }
+  /** outcome is null when the last partial one stands: a report of a large run takes long to make. */
+  | { readonly kind: 'finished'; readonly id: number; readonly cancelled: boolean; readonly progress: number; readonly outcome: Outcome | null }
   | { readonly kind: 'trace_read'; readonly id: number; readonly name: string; readonly bytes: number }
   | { readonly kind: 'trace_unreadable'; readonly id: number; readonly message: string }
   | { readonly kind: 'broken'; readonly id: number | null; readonly message: string };

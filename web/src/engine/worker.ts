@@ -15,6 +15,8 @@ const sliceMs = 12;
 const progressMs = 100;
 /** A partial report costs time that the run wants: at most a fifth of it. */
 const reportShare = 5;
+/** A cancel is answered within this: with the last partial report when a new one takes longer. */
+const promptMs = 50;
 const traceLimitBytes = 2 ** 30;
 
 let engineLoaded: (module: ServecastModule) => void = () => undefined;
@@ -82,6 +84,8 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
     let steps = 2000;
     let lastProgress = performance.now();
     let nextReport = lastProgress + progressMs;
+    let reportMs = 0;
+    let reported = 0;
     for (;;) {
       const begin = performance.now();
       const finished = simulation.advance(steps);
@@ -94,13 +98,19 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
         let partial: Outcome | null = null;
         if (now >= nextReport) {
           partial = outcomeOf(simulation, engineMs);
-          nextReport = now + Math.max(progressMs, reportShare * (performance.now() - now));
+          reported = simulation.progress();
+          reportMs = performance.now() - now;
+          nextReport = now + Math.max(progressMs, reportShare * reportMs);
         }
         const message: FromWorker = { kind: 'progress', id, progress: simulation.progress(), partial };
         scope.postMessage(message, partial ? buffersOf(partial) : []);
       }
       await nextTask();
       if (currentRun !== id) return;
+      if (cancelledRun === id && reportMs > promptMs) {
+        scope.postMessage({ kind: 'finished', id, cancelled: true, progress: reported, outcome: null });
+        return;
+      }
       if (cancelledRun === id) {
         const outcome = outcomeOf(simulation, engineMs);
         const progress = simulation.progress();

@@ -292,8 +292,10 @@ export class App {
         const next = partial ? { outcome: partial, completeness: 'partial' as const, progress } : shown;
         this.store.update({ run: { kind: 'running', progress, slow }, shown: next });
       },
-      finished: (outcome: Outcome, progress, cancelled) => {
+      finished: (last, progress, cancelled) => {
         settle();
+        const outcome: Outcome | undefined = last ?? this.store.state.shown?.outcome;
+        if (!outcome) return;
         this.#lastEngineMs = outcome.engine_ms;
         const completeness = cancelled ? 'cancelled' : 'final';
         this.store.update({ run: { kind: 'idle' }, shown: { outcome, completeness, progress } });

@@ -61,8 +61,14 @@ function verdictBody(view: ViewContext): TemplateResult {
     case 'refused':
       return refused(view, state.run.reason, state.run.issues);
     default:
-      return state.shown ? reported(view, state.shown.outcome.report) : html`<p class="sentence quiet-text" role="status">${state.trace.kind === 'reading' ? `Reading ${state.trace.name}…` : 'Simulating…'}</p>`;
+      return state.shown ? reported(view, state.shown.outcome.report) : html`<p class="sentence quiet-text" role="status">${waiting(view)}</p>`;
   }
+}
+
+function waiting(view: ViewContext): string {
+  const { catalog, trace } = view.state;
+  if (!catalog) return 'Loading the engine…';
+  return trace.kind === 'reading' ? `Reading ${trace.name}…` : 'Simulating…';
 }
 
 function reported(view: ViewContext, report: Report): TemplateResult {
