@@ -95,21 +95,29 @@ class BoundSimulation {
   }
   double Progress() const { return simulation_ ? simulation_->Progress() : 1; }
 
-  std::string Summary() const {
-    return simulation_ ? ReportJson(simulation_->Snapshot(ReportDetail::kSummary),
-                                    ReportParts::kWithScenario)
+  std::string Summary() {
+    return simulation_ ? ReportJson(Current(ReportDetail::kSummary), ReportParts::kWithScenario)
                        : "null";
   }
 
-  // The report behind the columns lives until the run moves on.
   val Column(const std::string& name) {
     if (!simulation_) return val(emscripten::typed_memory_view<double>(0, nullptr));
-    if (!report_) report_ = simulation_->Snapshot();
-    const std::vector<double>& column = report_->ColumnOf(name);
-    return val(emscripten::typed_memory_view(column.size(), column.data()));
+    const std::vector<double>* column = &Current(ReportDetail::kSummary).ColumnOf(name);
+    // A column of a value per request is made only when it is asked for.
+    if (column->empty()) column = &Current(ReportDetail::kRequests).ColumnOf(name);
+    return val(emscripten::typed_memory_view(column->size(), column->data()));
   }
 
  private:
+  // The report lives until the run moves on, and grows when more of it is asked for.
+  const Report& Current(ReportDetail detail) {
+    if (!report_ || detail > detail_) {
+      report_ = simulation_->Snapshot(detail);
+      detail_ = detail;
+    }
+    return *report_;
+  }
+
   // With a scenario that replays a trace, an issue until there is one.
   void Make(Trace trace) {
     issues_.clear();
@@ -127,6 +135,7 @@ class BoundSimulation {
   std::optional<Scenario> scenario_;
   std::optional<Simulation> simulation_;
   std::optional<Report> report_;
+  ReportDetail detail_ = ReportDetail::kSummary;
 };
 
 EMSCRIPTEN_BINDINGS(servecast) {
