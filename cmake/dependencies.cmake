@@ -26,8 +26,8 @@ target_include_directories(servecast_deps SYSTEM INTERFACE ${deps_include})
 target_compile_definitions(servecast_deps INTERFACE FMT_HEADER_ONLY FMT_STATIC_THOUSANDS_SEPARATOR=0x2c JSON_NOEXCEPTION
                                                     JSON_DIAGNOSTICS=0)
 
-# Everything a test needs of GoogleTest, compiled like our own code: the prebuilt library has
-# exceptions and no sanitizer, and there is none for wasm.
+# GoogleTest from its sources: the prebuilt library has exceptions and RTTI, and there is none for
+# wasm. Not optimised: compiling it would take longer than running it.
 function(servecast_add_googletest)
   find_path(
     SERVECAST_GOOGLETEST src/gtest-all.cc
@@ -43,6 +43,6 @@ function(servecast_add_googletest)
   target_include_directories(servecast_googletest SYSTEM PUBLIC ${SERVECAST_GOOGLETEST}/include)
   target_include_directories(servecast_googletest PRIVATE ${SERVECAST_GOOGLETEST})
   target_compile_definitions(servecast_googletest PUBLIC GTEST_HAS_PTHREAD=0)
-  target_compile_options(servecast_googletest PRIVATE -w)
+  target_compile_options(servecast_googletest PRIVATE -w -O0 -g0)
   target_link_libraries(servecast_googletest PUBLIC servecast_base_flags)
 endfunction()

@@ -33,9 +33,9 @@ endif()
 if(SERVECAST_SANITIZE)
   # vptr needs RTTI, which no target of ours has.
   set(sanitize -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all)
-  target_compile_options(servecast_base_flags INTERFACE ${sanitize} -fno-omit-frame-pointer)
-  target_link_options(servecast_base_flags INTERFACE ${sanitize})
-  target_compile_definitions(servecast_base_flags INTERFACE _GLIBCXX_ASSERTIONS)
+  target_compile_options(servecast_flags INTERFACE ${sanitize} -fno-omit-frame-pointer)
+  target_link_options(servecast_flags INTERFACE ${sanitize})
+  target_compile_definitions(servecast_flags INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
 if(EMSCRIPTEN)
