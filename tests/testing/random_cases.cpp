@@ -67,6 +67,8 @@ class RandomLatency : public LatencyModel {
 
 RandomLatencySpec MakeLatencySpec(Dice& dice) {
   RandomLatencySpec spec;
+  // The longer ones make the time series of a run double its bins, many times.
+  spec.base = dice.Pick({1000, 1000, 1000, 100'000, 5'000'000, 3'000'000'000});
   // A third of the cases have constant steps: then arrivals fall on step ends all the time.
   if (!dice.Percent(33)) {
     spec.per_decode = dice.Pick({0, 1, 7, 50});
