@@ -38,13 +38,13 @@ await picture('zoom-200', { viewport: { width: 720, height: 500 }, deviceScaleFa
 await picture('everything', { fullPage: true, before: openAll });
 await picture('overloaded', { fragment: `#p=${preset}&workload.arrivals.rate_per_s=200` });
 await picture('no-fit', { fragment: `#p=${preset}&hardware.preset=rtx-4090&model.preset=llama-3.1-70b` });
-await picture('empty', { fragment: `#p=${preset}&workload.requests=0` });
+await picture('empty', { fragment: `#p=${preset}&measure.warmup_s=100000` });
 await picture('link-error', { colorScheme: 'dark', fragment: '#p=nothing' });
 await picture('field-error', { before: (page) => page.locator('sc-field[data-pointer="/workload/arrivals/rate_per_s"] input[type=text]').fill('-5') });
 await picture('trace-error', {
   before: (page) => dropFile(page, 'bad.csv', Buffer.from(`arrival_s,input_tokens,output_tokens\n${'0.5,12,x\n'.repeat(40)}`)),
 });
-await picture('long-run', { fragment: `#p=${preset}&workload.requests=3000000` });
+await picture('long-run', { fragment: `#p=${preset}&workload.requests=5000000`, before: (page) => page.locator('[data-complete="partial"]').waitFor() });
 await picture('keys', { before: (page) => page.keyboard.press('?') });
 
 await close();
