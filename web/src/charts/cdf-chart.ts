@@ -71,7 +71,10 @@ export class CdfChart extends ChartElement {
   protected emptyReason(): string | null {
     if (!this.columns || !this.report) return this.waitingFor;
     if (curves.some((curve) => (this.columns?.[curve.column]?.length ?? 0) > 0 && this.#curve(curve.column).x.some(Number.isFinite))) return null;
-    return this.report.arrived === 0 ? 'Empty: no request arrived.' : 'Empty: no request has got its first token yet.';
+    if (this.report.arrived === 0) return 'Empty: no request arrived.';
+    return this.report.finished
+      ? 'Empty: no request counts. None got a first token, or all arrived in the warm-up.'
+      : 'Empty: no request has got its first token yet.';
   }
 
   protected summary(): string {

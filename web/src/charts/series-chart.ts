@@ -83,7 +83,7 @@ export class SeriesChart extends ChartElement {
   }
 
   protected structure(): string {
-    return JSON.stringify(this.panes);
+    return `${timeUnit(this.#column(timeColumn).at(-1) ?? 0).name} ${JSON.stringify(this.panes)}`;
   }
 
   protected cursorStep(plot: uPlot): number {
@@ -126,7 +126,7 @@ export class SeriesChart extends ChartElement {
       },
       axes: [
         withTime
-          ? { ...axis, label: `Simulated time (${unit.name})`, values: (_plot, splits) => splits.map((value) => formatTick(value / unit.seconds)), size: 28 }
+          ? { ...axis, label: `Simulated time (${unit.name})`, values: (_plot, splits) => splits.map((value) => formatTick(value / unit.seconds)), size: 28, ...(unit.seconds >= 60 ? { incrs: wholeSteps.map((step) => step * unit.seconds) } : {}) }
           : { ...axis, size: 0, values: () => [], ticks: { show: false } },
         {
           ...axis,
