@@ -114,6 +114,7 @@ export class SeriesChart extends ChartElement {
     const axis = { stroke: palette.muted, font: palette.font, labelFont: palette.font, labelSize: 20, grid: { stroke: palette.grid, width: 1 }, ticks: { stroke: palette.grid, width: 1, size: 4 } };
     const times = this.#column(timeColumn);
     const unit = timeUnit(times.at(-1) ?? 0);
+    const timeAxis = unit.seconds >= 60 ? { ...axis, incrs: wholeSteps.map((step) => step * unit.seconds) } : axis;
     return {
       width,
       height,
@@ -126,8 +127,8 @@ export class SeriesChart extends ChartElement {
       },
       axes: [
         withTime
-          ? { ...axis, label: `Simulated time (${unit.name})`, values: (_plot, splits) => splits.map((value) => formatTick(value / unit.seconds)), size: 28, ...(unit.seconds >= 60 ? { incrs: wholeSteps.map((step) => step * unit.seconds) } : {}) }
-          : { ...axis, size: 0, values: () => [], ticks: { show: false } },
+          ? { ...timeAxis, label: `Simulated time (${unit.name})`, values: (_plot, splits) => splits.map((value) => formatTick(value / unit.seconds)), size: 28 }
+          : { ...timeAxis, size: 0, values: () => [], ticks: { show: false } },
         {
           ...axis,
           label: pane.unit,
