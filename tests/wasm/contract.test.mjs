@@ -1,0 +1,190 @@
+// The module in build/wasm is what wasm/servecast.d.ts says: its names, the shape of all that it
+// returns, and that nothing throws, whatever it is given.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Declarations } from './declarations.mjs';
+
+const root = new URL('../../', import.meta.url);
+const declared = new Declarations(readFileSync(new URL('wasm/servecast.d.ts', root), 'utf8'));
+const { default: createServecast } = await import(new URL('build/wasm/servecast.mjs', root));
+const wasmBinary = readFileSync(fileURLToPath(new URL('build/wasm/servecast.wasm', root)));
+const module = await createServecast({ wasmBinary });
+
+const fits = (type, value) => assert.deepEqual(declared.problems(type, value), []);
+const catalog = JSON.parse(module.catalog());
+
+function finished(text, trace) {
+  const simulation = new module.Simulation(text);
+  try {
+    if (trace) assert.equal(simulation.setTrace(...trace), '');
+    assert.equal(simulation.error(), '');
+    let before = 0;
+    while (!simulation.advance(1000)) {
+      const now = simulation.progress();
+      assert.ok(now >= before && now <= 1, `progress went from ${before} to ${now}`);
+      before = now;
+    }
+    assert.equal(simulation.progress(), 1);
+    const columns = Object.fromEntries(catalog.columns.map(({ name }) => [name, simulation.column(name).slice()]));
+    return { report: JSON.parse(simulation.summary()), columns };
+  } finally {
+    simulation.delete();
+  }
+}
+
+const small = JSON.stringify({
+  schema: 1,
+  model: { preset: 'llama-3.1-8b' },
+  hardware: { preset: 'h100-sxm' },
+  workload: {
+    arrivals: { process: 'poisson', rate_per_s: 5 },
+    prompt_tokens: { distribution: 'fixed', value: 100 },
+    output_tokens: { distribution: 'fixed', value: 20 },
+    requests: 50,
+  },
+  slo: [{ metric: 'ttft', percentile: 99, limit_ms: 500 }],
+});
+
+test('Module_Names_AreTheDeclaredOnes', () => {
+  // Emscripten's own: what it exports by itself (an empty module's names, and its internals).
+  const own =
+    /^(_.*|\$.*|HEAP.*|dynCall_.*|asm|wasm[A-Z].*|ready|run|calledRun|then|preloaded.*|preRun|postRun|preInit|on[A-Z].*|print|printErr|locateFile|instantiateWasm|setDelayFunction|flushPendingDeletes|getInheritedInstanceCount|getLiveInheritedInstances|count_emval_handles|get_first_emval|\w+Error|noExitRuntime|arguments|thisProgram|quit|inspect|INITIAL_MEMORY)$/;
+  const names = Object.keys(module).filter((name) => !own.test(name));
+  assert.deepEqual(names.sort(), declared.names('ServecastModule').sort());
+});
+
+test('Simulation_Names_AreTheDeclaredOnes', () => {
+  const prototype = module.Simulation.prototype;
+  const names = Object.getOwnPropertyNames(prototype).filter((name) => name !== 'constructor' && !name.startsWith('$'));
+  assert.deepEqual(names.sort(), declared.names('Simulation').filter((name) => name !== 'delete').sort());
+  const simulation = new module.Simulation(small);
+  assert.equal(typeof simulation.delete, 'function');
+  simulation.delete();
+});
+
+test('Version_HasEngineAndSchema', () => {
+  fits('{ engine_version: string; schema: number }', JSON.parse(module.version()));
+});
+
+test('Catalog_HasItsShape', () => {
+  fits('Catalog', catalog);
+  assert.ok(catalog.fields.length > 20);
+  assert.ok(catalog.presets.scenarios.some(({ id }) => id === catalog.default_scenario));
+});
+
+test('ScenarioPresets_RunAsTheyAre', () => {
+  for (const { id, document } of catalog.presets.scenarios) {
+    const text = JSON.stringify(document);
+    assert.equal(module.validate(text), '[]', id);
+    fits('Report', finished(text).report);
+  }
+});
+
+test('Report_HasItsShape', () => {
+  const { report, columns } = finished(small);
+  fits('Report', report);
+  assert.equal(report.arrived, 50);
+  assert.equal(report.completed, 50);
+  assert.match(report.fingerprint, /^[0-9a-f]+$/);
+  for (const { name, kind } of catalog.columns) {
+    assert.ok(columns[name] instanceof Float64Array, name);
+    if (kind === 'request') assert.equal(columns[name].length, 50, name);
+    if (kind === 'cdf') assert.ok(columns[name].length > 0, name);
+  }
+});
+
+test('Slices_DoNotChangeTheResult', () => {
+  const whole = finished(small);
+  const simulation = new module.Simulation(small);
+  while (!simulation.advance(1)) {
+    // A step at a time, and looked at in between.
+    simulation.summary();
+  }
+  assert.equal(JSON.parse(simulation.summary()).fingerprint, whole.report.fingerprint);
+  simulation.delete();
+});
+
+test('ResolvedScenario_RunsAgainToTheSameBits', () => {
+  const { report } = finished(small);
+  const again = finished(JSON.stringify(report.scenario)).report;
+  assert.equal(again.fingerprint, report.fingerprint);
+});
+
+test('Canonical_IsAFixedPoint', () => {
+  const first = JSON.parse(module.canonical(small));
+  fits('Canonical', first);
+  assert.match(first.id, /^[0-9a-f]{16}$/);
+  assert.deepEqual(first.issues, []);
+  assert.deepEqual(JSON.parse(module.canonical(first.text)), first);
+});
+
+test('Parse_ReadsTheReadableLink', () => {
+  const link = JSON.parse(module.parse(`p=${catalog.default_scenario}&workload.arrivals.rate_per_s=3`));
+  fits('Canonical', link);
+  assert.deepEqual(link.issues, []);
+  assert.equal(JSON.parse(link.text).workload.arrivals.rate_per_s, 3);
+});
+
+test('BadInput_IsAListOfIssues_NeverAnException', () => {
+  const bad = ['', '{', 'null', '[]', '"text"', '{"schema":1}', '{"schema":99}', '\u0000', '{"schema":1,"modle":{}}',
+    small.replace('"requests":50', '"requests":-1'), small.replace('llama-3.1-8b', 'no-such-model'),
+    small.replace('"rate_per_s":5', '"rate_per_s":1e999'), '['.repeat(100000), '{"a":'.repeat(100000)];
+  for (const text of bad) {
+    const what = text.slice(0, 60);
+    const issues = JSON.parse(module.validate(text));
+    fits('readonly Issue[]', issues);
+    assert.ok(issues.length > 0, what);
+    const canonical = JSON.parse(module.canonical(text));
+    fits('Canonical', canonical);
+    assert.equal(canonical.text, '', what);
+    const simulation = new module.Simulation(text);
+    fits('readonly Issue[]', JSON.parse(simulation.error()));
+    assert.equal(simulation.advance(10), true, what);
+    simulation.summary();
+    assert.equal(simulation.column('ttft_ms').length, 0);
+    simulation.delete();
+  }
+  for (const fragment of ['', 'p=', 'p=nothing', '&&&', '=', 'p=%zz', `p=${catalog.default_scenario}&nothing.here=1`]) {
+    const link = JSON.parse(module.parse(fragment));
+    fits('Canonical', link);
+    assert.ok(link.issues.length > 0, fragment);
+  }
+});
+
+test('Advance_TakesAnyNumber', () => {
+  for (const steps of [0, -1, 0.5, NaN, Infinity, -Infinity, 1e300]) {
+    const simulation = new module.Simulation(small);
+    assert.equal(typeof simulation.advance(steps), 'boolean', String(steps));
+    simulation.delete();
+  }
+});
+
+test('Column_Unknown_IsEmpty', () => {
+  const simulation = new module.Simulation(small);
+  assert.equal(simulation.column('no such column').length, 0);
+  simulation.delete();
+});
+
+test('Trace_RunsAndAMalformedLineIsNamed', () => {
+  const document = JSON.parse(small);
+  document.workload = {
+    arrivals: { process: 'trace' },
+    prompt_tokens: { distribution: 'trace' },
+    output_tokens: { distribution: 'trace' },
+  };
+  const text = JSON.stringify(document);
+  const bytes = (lines) => new TextEncoder().encode(lines.join('\n') + '\n');
+  const issues = JSON.parse(module.validate(text));
+  assert.deepEqual(issues, []);
+  const good = ['arrival_s,input_tokens,output_tokens', '0,100,10', '0.5,200,20'];
+  const { report } = finished(text, [bytes(good), 'small.csv']);
+  fits('Report', report);
+  assert.equal(report.arrived, 2);
+  const waiting = new module.Simulation(text);
+  const refused = JSON.parse(waiting.setTrace(bytes([...good, '1,x,20']), 'small.csv'));
+  fits('readonly Issue[]', refused);
+  assert.match(refused[0].path, /^line 4/);
+  waiting.delete();
+});
