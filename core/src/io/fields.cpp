@@ -177,7 +177,7 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .required = true},
         &HardwareSpec::bandwidth_efficiency);
   f.Add({.name = "price_per_gpu_hour",
-         .unit = "$",
+         .unit = "$/h",
          .min = 0,
          .max = 1e6,
          .help = "your price of one GPU for an hour; without one no cost is shown"},

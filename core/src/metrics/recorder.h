@@ -8,14 +8,10 @@
 #include <vector>
 
 #include "base/base.h"
+#include "metrics/causes.h"
 #include "metrics/samples.h"
-#include "serving/policy.h"
 
 namespace servecast {
-
-// Why the head of the queue could not be admitted.
-enum class BlockedBy : std::uint8_t { kNothing, kKvBlocks, kSeats, kTokenBudget };
-inline constexpr int kBlockedBy = 4;
 
 using WideInt = __int128;  // time integrals: tokens * ns, blocks * ns
 

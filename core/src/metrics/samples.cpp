@@ -50,22 +50,35 @@ std::vector<WeightedSample> WeightedSamples::Merged(std::vector<WeightedSample> 
   return samples;
 }
 
+std::vector<std::int64_t> WeightedSamples::BucketsOf(const std::vector<WeightedSample>& samples) {
+  std::vector<std::int64_t> buckets(std::size_t{64} << kFractionBits, 0);
+  for (const WeightedSample& s : samples) buckets[BucketOf(s.value)] += s.weight;
+  return buckets;
+}
+
 void WeightedSamples::Compact() {
   samples_ = Merged(std::move(samples_));
   if (samples_.size() <= kExactValues) {
     samples_.reserve(kBuffer);
     return;
   }
-  buckets_.assign(std::size_t{64} << kFractionBits, 0);
-  for (const WeightedSample& s : samples_) buckets_[BucketOf(s.value)] += s.weight;
+  buckets_ = BucketsOf(samples_);
   samples_ = {};
 }
 
-std::vector<WeightedSample> WeightedSamples::Sorted() const {
-  if (exact()) return Merged(samples_);
+std::vector<WeightedSample> WeightedSamples::Sorted(bool* exact) const {
+  std::vector<std::int64_t> buckets = buckets_;
   std::vector<WeightedSample> sorted;
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    if (buckets_[b] > 0) sorted.push_back({BucketMiddle(b), buckets_[b]});
+  if (buckets.empty()) {
+    sorted = Merged(samples_);
+    // The limit counts at the end as well: whether Compact saw that many depends on the order.
+    if (sorted.size() > kExactValues) buckets = BucketsOf(sorted);
+  }
+  if (exact != nullptr) *exact = buckets.empty();
+  if (buckets.empty()) return sorted;
+  sorted.clear();
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    if (buckets[b] > 0) sorted.push_back({BucketMiddle(b), buckets[b]});
   }
   return sorted;
 }

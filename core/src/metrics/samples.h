@@ -34,9 +34,8 @@ class WeightedSamples {
   void Reserve(std::int64_t count);
 
   std::int64_t total_weight() const { return total_weight_; }
-  bool exact() const { return buckets_.empty(); }
-  // Ascending, values merged; a bucket stands for its middle. O(n).
-  std::vector<WeightedSample> Sorted() const;
+  // Ascending, values merged; when not `exact`, a bucket's middle stands for its samples. O(n).
+  std::vector<WeightedSample> Sorted(bool* exact = nullptr) const;
 
  private:
   static constexpr std::size_t kExactValues = std::size_t{1} << 20;
@@ -46,10 +45,11 @@ class WeightedSamples {
   static std::size_t BucketOf(TimeNs value);
   static TimeNs BucketMiddle(std::size_t bucket);
   static std::vector<WeightedSample> Merged(std::vector<WeightedSample> samples);
+  static std::vector<std::int64_t> BucketsOf(const std::vector<WeightedSample>& samples);
   void Compact();
 
   std::vector<WeightedSample> samples_;
-  std::vector<std::int64_t> buckets_;  // empty while exact
+  std::vector<std::int64_t> buckets_;  // empty while samples_ holds all
   std::int64_t total_weight_ = 0;
 };
 

@@ -155,9 +155,8 @@ class Summary {
     const WeightedSamples& itl = run_.recorder.itl();
     Distribution& d = report_.itl_ms;
     d.n = itl.total_weight();
-    d.exact = itl.exact();
     if (d.n == 0) return;
-    const std::vector<WeightedSample> sorted = itl.Sorted();
+    const std::vector<WeightedSample> sorted = itl.Sorted(&d.exact);
     WideInt sum = 0;
     for (const WeightedSample& s : sorted) sum += WideInt{s.value} * s.weight;
     const auto named = WeightedPercentiles(sorted, d.n, {50, 90, 95, 99});

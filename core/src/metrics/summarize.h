@@ -6,7 +6,6 @@
 #include "metrics/recorder.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
-#include "servecast/simulation.h"
 #include "servecast/trace.h"
 #include "workload/request_table.h"
 

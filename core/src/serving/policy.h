@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/base.h"
+#include "metrics/causes.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/batch.h"
@@ -15,10 +16,6 @@
 namespace servecast {
 
 struct ModelCost;
-
-// What a step spends most of its time on.
-enum class StepBound : std::uint8_t { kOverhead, kCompute, kBandwidth };
-inline constexpr int kStepBounds = 3;
 
 struct StepPrice {
   TimeNs duration = 1;  // >= 1, <= kMaxStepNs

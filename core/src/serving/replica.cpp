@@ -14,10 +14,12 @@
 // only shrink in a run and seats and budget stay, so once blocked it stays blocked); and nobody
 // arrives who could be. Under fcfs an arrival behind a blocked head changes nothing.
 //
-// Any other step is formed by Schedule, by vLLM's rules in vLLM's order. Its common case, where
-// everybody running gets what he wants (GrantAll), still touches only those in prefill: each knows
-// how many decodes stand before it in the running list. Only when tokens or blocks run short does
-// GrantOneByOne walk the list, preempt, and leave decodes out, which are then re-based by one step.
+// Any other step is formed by Schedule, by vLLM's rules in vLLM's order. Its common case, where the
+// blocks suffice (GrantAll), still touches only those in prefill: each knows how many decodes stand
+// before it in the running list. Only when blocks run short does GrantByPreempting walk the list.
+//
+// Decodes are never left out of a step for lack of budget: nobody but the last of the running list,
+// whose chunk the budget had cut, asks for more tokens than he had in the step before.
 //
 // tests/testing/reference_sim says the same the naive way; the differential test says they agree.
 #include "serving/replica.h"
@@ -50,8 +52,6 @@ Replica::Replica(const ReplicaInput& input)
   preempted_.reserve(slots);
   prefills_.reserve(slots);
   chunks_.reserve(slots);
-  lagging_.reserve(slots);
-  left_out_.reserve(slots);
 }
 
 bool Replica::Advance(std::int64_t max_steps) {
@@ -64,7 +64,7 @@ bool Replica::Advance(std::int64_t max_steps) {
     }
     if (now_ >= in_.horizon) return Close();
     Deliver();
-    if (prefills_.empty() && lagging_.empty() && decodes_ > 0) {
+    if (prefills_.empty() && decodes_ > 0) {
       const std::int64_t ran = DecodeRun(max_steps - steps);
       steps += ran;
       if (ran > 0) continue;
@@ -100,7 +100,7 @@ void Replica::Deliver() {
 bool Replica::Schedule(Plan& plan) {
   record_.preempted.clear();
   plan.budget = in_.engine.max_num_batched_tokens;
-  if (!GrantAll(plan)) GrantOneByOne(plan);
+  if (!GrantAll(plan)) GrantByPreempting(plan);
   if (plan.preempted) {
     plan.blocked = BlockedBy::kKvBlocks;
   } else {
@@ -110,40 +110,36 @@ bool Replica::Schedule(Plan& plan) {
   return plan.budget < in_.engine.max_num_batched_tokens;
 }
 
-// Everybody running gets all that he asks for, within what is left of the budget for a prefill.
-// False, and nothing changed, when tokens or blocks do not suffice.
+// Everybody running gets what he asks for, a prefill within what is left of the budget. False, and
+// nothing taken, when the blocks do not suffice.
 bool Replica::GrantAll(Plan& plan) {
   std::int64_t budget = plan.budget;
   std::int64_t blocks = phase_[phase_index_];
   for (Prefill& prefill : prefills_) {
     const std::int64_t computed = SlotAt(prefill.slot).computed;
     const std::int64_t left = budget - prefill.decodes_before;
-    if (left < 0) return false;
+    SERVECAST_CHECK(left >= 0, "no decode is left out for lack of budget");
     prefill.chunk = ChunkOf(prefill.known - computed, left);
     budget -= prefill.chunk;
     blocks += kv_.BlocksFor(computed + prefill.chunk) - kv_.BlocksFor(computed);
   }
   budget -= decodes_;
-  if (budget < 0 || blocks > kv_.free()) return false;
+  SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
+  if (blocks > kv_.free()) return false;
   kv_.Take(blocks);
   plan.budget = budget;
-  plan.decodes = decodes_;
-  plan.decode_context = decode_context_;
   return true;
 }
 
-// The running list in its order, until the budget is spent. Whoever cannot have its blocks preempts
-// from the tail until it can, or until it was the tail itself.
-void Replica::GrantOneByOne(Plan& plan) {
-  for (Prefill& prefill : prefills_) prefill.chunk = 0;
+// The running list in its order. Whoever cannot have its blocks preempts from the tail until it
+// can, or until it was the tail itself. Chunks are those of GrantAll: preempting the tail takes
+// tokens from nobody before it.
+void Replica::GrantByPreempting(Plan& plan) {
   std::size_t prefill_index = 0;
-  SlotId id = first_;
-  while (id != kNoSlot && plan.budget > 0) {
+  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
-    const bool decoding = slot.decoding;
     const std::int64_t computed = ComputedNow(slot);
-    const std::int64_t tokens =
-        decoding ? 1 : ChunkOf(prefills_[prefill_index].known - computed, plan.budget);
+    const std::int64_t tokens = slot.decoding ? 1 : prefills_[prefill_index++].chunk;
     const std::int64_t blocks = kv_.BlocksFor(computed + tokens) - kv_.BlocksFor(computed);
     while (blocks > kv_.free()) {
       const SlotId victim = last_;
@@ -153,19 +149,6 @@ void Replica::GrantOneByOne(Plan& plan) {
     }
     kv_.Take(blocks);
     plan.budget -= tokens;
-    if (decoding) {
-      ++plan.decodes;
-      plan.decode_context += computed;
-    } else {
-      prefills_[prefill_index++].chunk = tokens;
-    }
-    id = slot.next;
-  }
-  for (; id != kNoSlot; id = SlotAt(id).next) {
-    Slot& slot = SlotAt(id);
-    if (!slot.decoding) continue;
-    slot.left_out = true;
-    left_out_.push_back(id);
   }
 }
 
@@ -208,7 +191,7 @@ std::int64_t Replica::ChunkOf(std::int64_t tokens, std::int64_t budget) const {
 
 void Replica::Execute(const Plan& plan) {
   chunks_.clear();
-  std::int64_t sampled = plan.decodes;
+  std::int64_t sampled = decodes_;
   for (const Prefill& prefill : prefills_) {
     if (prefill.chunk == 0) continue;
     const Slot& slot = SlotAt(prefill.slot);
@@ -219,55 +202,25 @@ void Replica::Execute(const Plan& plan) {
   }
   if (in_.observer != nullptr) ObserveSchedule();
   const TimeNs start = now_;
-  const StepPrice price = in_.latency.Price({plan.decodes, plan.decode_context, chunks_});
+  const StepPrice price = in_.latency.Price({decodes_, decode_context_, chunks_});
   const TimeNs end = start + price.duration;
   const std::int64_t tokens = in_.engine.max_num_batched_tokens - plan.budget;
   in_.recorder.Step(start, end, {running_, kv_.used(), tokens}, sampled, price.bound, plan.blocked);
-  RecordGaps(plan, end);
-  AdvanceDecodes(plan.decodes);
-  PostponeLeftOut();
+  if (decodes_ > 0) {
+    in_.recorder.InterTokenGap(end, price.duration + token_delay_, decodes_);
+  }
+  AdvanceDecodes();
   now_ = end;
   CompleteDecodes(end);
   CompletePrefills(end);
   if (in_.observer != nullptr) ObserveStep(start, end);
 }
 
-// Decodes that were in the last step too waited one step for their token; those that had been left
-// out waited since their own last token.
-void Replica::RecordGaps(const Plan& plan, TimeNs end) {
-  std::int64_t in_step = plan.decodes;
-  for (const SlotId id : lagging_) {
-    const Slot& slot = SlotAt(id);
-    if (slot.left_out) continue;
-    in_.recorder.InterTokenGap(end, end - slot.last_token + token_delay_, 1);
-    --in_step;
-  }
-  if (in_step > 0) in_.recorder.InterTokenGap(end, end - now_ + token_delay_, in_step);
-}
-
-void Replica::AdvanceDecodes(std::int64_t decodes) {
-  decode_context_ += decodes;
+// Every decode made a token: the gap to the one before is the step itself.
+void Replica::AdvanceDecodes() {
+  decode_context_ += decodes_;
   ++decode_step_;
   if (++phase_index_ == phase_.size()) phase_index_ = 0;
-}
-
-// A decode that got no token stands one decode step behind where the counter would put it.
-void Replica::PostponeLeftOut() {
-  for (const SlotId id : lagging_) {
-    Slot& slot = SlotAt(id);
-    if (!slot.left_out) slot.last_token = 0;
-  }
-  for (const SlotId id : left_out_) {
-    Slot& slot = SlotAt(id);
-    if (slot.last_token == 0) slot.last_token = now_;
-    slot.left_out = false;
-    --PhaseOf(slot);
-    ++slot.join_step;
-    ++PhaseOf(slot);
-    finishes_.ChangeKey(id, finishes_.Key(id) + 1);
-  }
-  lagging_.swap(left_out_);
-  left_out_.clear();
 }
 
 void Replica::CompleteDecodes(TimeNs end) {
@@ -305,7 +258,7 @@ void Replica::CompletePrefills(TimeNs end) {
 // ---- Many steps at once --------------------------------------------------------------------
 
 // Steps of the present batch of decodes, up to the first that finishes one; 0 when a schedule call
-// could change the batch now. Requires: decodes only, none of them left out before.
+// could change the batch now. Requires: decodes only.
 std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   BlockedBy blocked = BlockedBy::kNothing;
   if (QueueLength() > 0) {
@@ -337,7 +290,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     in_.recorder.Step(start, now_, {running_, kv_.used(), decodes_}, decodes_, price.bound,
                       blocked);
     in_.recorder.InterTokenGap(now_, price.duration + token_delay_, decodes_);
-    AdvanceDecodes(decodes_);
+    AdvanceDecodes();
     ++ran;
     const bool finishing = decode_step_ > last_step;
     if (finishing) CompleteDecodes(now_);
@@ -381,9 +334,7 @@ void Replica::Preempt(SlotId id) {
     LeaveDecodes(id);
     in_.results.generated[r] =
         static_cast<std::int32_t>(slot.computed + 1 - in_.requests.prompt_tokens[r]);
-    const auto lagging = std::find(lagging_.begin(), lagging_.end(), id);
-    last_token_[r] = lagging != lagging_.end() ? slot.last_token : now_;
-    if (lagging != lagging_.end()) lagging_.erase(lagging);
+    last_token_[r] = now_;
   } else {
     SERVECAST_CHECK(prefills_.back().slot == id, "the running list's tail is preempted first");
     prefills_.pop_back();
@@ -494,7 +445,6 @@ void Replica::ObserveSchedule() {
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
     if (slot.decoding) {
-      if (slot.left_out) continue;
       record_.members.push_back({slot.request, 1, ComputedNow(slot), MemberKind::kContinued, true});
       continue;
     }

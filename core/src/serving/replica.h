@@ -62,9 +62,7 @@ class Replica {
     std::int64_t admission = 0;                 // grows along the running list
     std::int64_t computed = 0;                  // tokens whose KV is there (decoding: at join_step)
     std::int64_t join_step = 0;
-    TimeNs last_token = 0;  // of a decode that was left out of a step
     bool decoding = false;
-    bool left_out = false;               // of the step being formed
     MemberKind kind = MemberKind::kNew;  // how it came into its current step
   };
 
@@ -78,9 +76,7 @@ class Replica {
 
   // What one schedule call decided.
   struct Plan {
-    std::int64_t budget = 0;          // tokens left
-    std::int64_t decodes = 0;         // decodes that take part
-    std::int64_t decode_context = 0;  // sum of their contexts
+    std::int64_t budget = 0;  // tokens left
     bool preempted = false;
     BlockedBy blocked = BlockedBy::kNothing;
   };
@@ -90,11 +86,10 @@ class Replica {
   void Deliver();
   bool Schedule(Plan& plan);
   bool GrantAll(Plan& plan);
-  void GrantOneByOne(Plan& plan);
+  void GrantByPreempting(Plan& plan);
   void Admit(Plan& plan);
   void Execute(const Plan& plan);
-  void RecordGaps(const Plan& plan, TimeNs end);
-  void AdvanceDecodes(std::int64_t decodes);
+  void AdvanceDecodes();
   void CompletePrefills(TimeNs end);
   void CompleteDecodes(TimeNs end);
   std::int64_t DecodeRun(std::int64_t max_steps);
@@ -103,7 +98,6 @@ class Replica {
   BlockedBy HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget) const;
   std::int64_t ChunkOf(std::int64_t tokens, std::int64_t budget) const;
   void Preempt(SlotId slot);
-  void PostponeLeftOut();
   void JoinDecodes(SlotId slot);
   void LeaveDecodes(SlotId slot);
   void Finish(SlotId slot_id, TimeNs end);
@@ -163,11 +157,9 @@ class Replica {
   std::int64_t decodes_ = 0, decode_context_ = 0;
   std::int64_t decode_step_ = 0;
   std::vector<std::int64_t>
-      phase_;                     // [s mod block_size]: decodes that need a block at decode step s
-  std::size_t phase_index_ = 0;   // decode_step_ mod block_size
-  IndexedHeap finishes_;          // slot by (decode step of its last token, admission)
-  std::vector<SlotId> lagging_;   // decodes left out of the last step
-  std::vector<SlotId> left_out_;  // scratch: decodes left out of this step
+      phase_;                    // [s mod block_size]: decodes that need a block at decode step s
+  std::size_t phase_index_ = 0;  // decode_step_ mod block_size
+  IndexedHeap finishes_;         // slot by (decode step of its last token, admission)
   std::vector<TimeNs> last_token_;  // by request: last token before a preemption
 
   StepRecord record_;

@@ -95,11 +95,14 @@ std::optional<TimeNs> ParseTimestamp(std::string_view text) {
              minute = ParseCount(text.substr(14, 2));
   const auto second_ns = ParseDecimalNs(text.substr(17), kNsPerS);
   if (!year || !month || !day || !hour || !minute || !second_ns || *year < 1970 || *year > 2200 ||
-      *month < 1 || *month > 12 || *day < 1 || *day > 31 || *hour > 23 || *minute > 59 ||
+      *month < 1 || *month > 12 || *day < 1 || *hour > 23 || *minute > 59 ||
       *second_ns >= 61 * kNsPerS) {
     return std::nullopt;
   }
   const std::int64_t days = DaysFromCivil(*year, *month, *day);
+  const std::int64_t next_month =
+      *month < 12 ? DaysFromCivil(*year, *month + 1, 1) : DaysFromCivil(*year + 1, 1, 1);
+  if (days >= next_month) return std::nullopt;
   return ((days * 24 + *hour) * 60 + *minute) * 60 * kNsPerS + *second_ns;
 }
 
