@@ -23,6 +23,7 @@ void WriteIssues(const Issues& issues, JsonWriter& out) {
     out.BeginObject();
     out.Key("path"), out.Text(issue.path);
     out.Key("message"), out.Text(issue.message);
+    if (!issue.kind.empty()) out.Key("kind"), out.Text(issue.kind);
     out.EndObject();
   }
   out.EndArray();

@@ -7,6 +7,8 @@ export interface Issue {
   readonly path: string;
   /** One sentence: what was found and what is allowed. */
   readonly message: string;
+  /** What a program may tell apart; absent otherwise. */
+  readonly kind?: "does_not_fit" | "trace_missing";
 }
 
 export interface ServecastModule {
@@ -58,7 +60,7 @@ export interface Preset {
 
 export type FieldType = "integer" | "number" | "boolean" | "text" | "choice" | "list";
 
-/** One field of the scenario document. The form, its ranges, units, defaults and help come from here. */
+/** One field of the scenario document; several may share a path, each with its own `when`. The form, its ranges, units, defaults and help come from here. */
 export interface Field {
   /** JSON pointer, e.g. "/engine/max_num_seqs", "/workload/prompt_tokens/median", "/slo/-/limit_ms" (list item). */
   readonly path: string;
@@ -214,4 +216,9 @@ export interface Report {
   readonly scenario: Record<string, unknown>;
 }
 
-export default function createServecast(options?: { wasmBinary?: Uint8Array; locateFile?: (name: string) => string }): Promise<ServecastModule>;
+export default function createServecast(options?: {
+  wasmBinary?: Uint8Array;
+  locateFile?: (name: string) => string;
+  /** Emscripten's hook: instantiate a module that was compiled elsewhere. */
+  instantiateWasm?: (imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void) => object;
+}): Promise<ServecastModule>;

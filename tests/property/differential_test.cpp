@@ -19,7 +19,7 @@ std::int64_t FromEnvironment(const char* name, std::int64_t fallback) {
   return text == nullptr || *text == '\0' ? fallback : std::strtoll(text, nullptr, 10);
 }
 
-TEST(Engine, RandomScenarios_EqualsTheReference) {
+TEST(Differential, RandomScenarios_EqualsTheReference) {
   const std::int64_t cases = FromEnvironment("SERVECAST_CASES", kCases);
   CasesCoverage seen;
   const std::optional<std::string> mismatch =

@@ -15,10 +15,10 @@ namespace servecast {
 struct Issue {
   std::string path;
   std::string message;
+  // What a program may tell apart: "does_not_fit", "trace_missing"; else empty.
+  std::string kind = {};
 
-  friend bool operator==(const Issue& a, const Issue& b) {
-    return a.path == b.path && a.message == b.message;
-  }
+  friend bool operator==(const Issue&, const Issue&) = default;
 };
 
 using Issues = std::vector<Issue>;

@@ -103,7 +103,8 @@ Issue DoesNotFit(const Scenario& s, std::int64_t tp) {
                   ShortNumber(OverheadGib(s, tp)),
                   ShortNumber(s.hardware.memory_gib * s.engine.gpu_memory_utilization),
                   NumberText(s.hardware.memory_gib), NumberText(s.engine.gpu_memory_utilization),
-                  enough)};
+                  enough),
+      "does_not_fit"};
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ class Cataloguer final : public FieldVisitor {
   }
   void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
     Cataloguer inner(fields_, path_ + "/" + spec.name);
+    if (path_.empty()) inner.AddPreset(spec.name);
     fields(inner);
   }
   void List(const FieldSpec& spec, ListField& list) override {
@@ -86,6 +87,15 @@ class Cataloguer final : public FieldVisitor {
   }
 
  private:
+  // A section with presets may name the one that it starts from.
+  void AddPreset(std::string_view section) {
+    const std::string_view kind = PresetKind(section);
+    if (kind.empty()) return;
+    Json& field =
+        Add({.name = "preset", .help = "start from this; the other members change it"}, "choice");
+    for (const std::string_view id : PresetIds(kind)) field["choices"].push_back(std::string(id));
+    if (section == kDefaultedSection) field["default"] = std::string(kDefaultEngine);
+  }
   Json& Add(const FieldSpec& spec, const char* type) {
     Json field = {{"path", path_ + "/" + spec.name},
                   {"type", type},

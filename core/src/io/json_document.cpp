@@ -14,7 +14,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
-constexpr std::size_t kMostLevels = 64;
 
 // Builds the value from parser events, so that duplicate keys are seen and nothing throws.
 class Builder final : public nlohmann::json_sax<Json> {
@@ -89,8 +88,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   }
 
   bool Enter(Json&& container) {
-    if (levels_.size() == kMostLevels) {
-      issues.push_back({"", fmt::format("nested deeper than {} levels", kMostLevels)});
+    if (levels_.size() == kMostJsonLevels) {
+      issues.push_back({"", fmt::format("nested deeper than {} levels", kMostJsonLevels)});
       return false;
     }
     Json* inserted = Insert(std::move(container));

@@ -1,6 +1,7 @@
 // JSON text to a value and back, with every problem of the text said as an issue.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -9,8 +10,11 @@
 
 namespace servecast {
 
-// Issues: syntax with line and column, duplicate keys with their path, nesting beyond 64 levels,
-// text beyond 4 MiB. O(size).
+// What recursion over a document may rely on.
+inline constexpr std::size_t kMostJsonLevels = 64;
+
+// Issues: syntax with line and column, duplicate keys with their path, nesting beyond
+// kMostJsonLevels, text beyond 4 MiB. O(size).
 Result<nlohmann::json> ParseJson(std::string_view text);
 
 // Keys sorted, no white space, numbers as JavaScript writes them.

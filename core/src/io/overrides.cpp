@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostLevels = 64;
-
 std::vector<std::string> Split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t start = 0; start <= text.size();) {
@@ -73,9 +71,9 @@ void Apply(Json& document, const std::string& change, Issues& issues) {
         {"", fmt::format("found {}, allowed path.to.member=value", ShortJson(change))});
     return;
   }
-  if (keys.size() > kMostLevels) {  // no document is that deep, and the stack is not either
+  if (keys.size() > kMostJsonLevels) {  // no document is that deep, and the stack is not either
     issues.push_back(
-        {"", fmt::format("found a path of {} members, allowed {}", keys.size(), kMostLevels)});
+        {"", fmt::format("found a path of {} members, allowed {}", keys.size(), kMostJsonLevels)});
     return;
   }
   Json* holder = Holder(document, keys, issues);

@@ -41,6 +41,21 @@ const Parsed* Find(std::string_view kind, std::string_view id) {
 
 }  // namespace
 
+std::span<const PresetSection> PresetSections() {
+  static constexpr PresetSection kSections[] = {{"model", "models"},
+                                                {"hardware", "hardware"},
+                                                {"engine", "engines"},
+                                                {"workload", "workloads"}};
+  return kSections;
+}
+
+std::string_view PresetKind(std::string_view section) {
+  for (const PresetSection& s : PresetSections()) {
+    if (s.name == section) return s.kind;
+  }
+  return "";
+}
+
 std::vector<std::string_view> PresetIds(std::string_view kind) {
   std::vector<std::string_view> ids;
   for (int i = 0; i < kEmbeddedPresetCount; ++i) {

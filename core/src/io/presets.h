@@ -2,10 +2,23 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string_view>
 #include <vector>
 
 namespace servecast {
+
+// The sections of a scenario that may start from a preset, and the kind of preset that each takes.
+struct PresetSection {
+  std::string_view name, kind;
+};
+std::span<const PresetSection> PresetSections();
+// The section's kind; "" for a section without presets.
+std::string_view PresetKind(std::string_view section);
+
+// A scenario that names no engine has this one.
+inline constexpr std::string_view kDefaultedSection = "engine";
+inline constexpr std::string_view kDefaultEngine = "vllm";
 
 // Of a kind ("models", "hardware", "engines", "workloads", "scenarios"), ascending. Never empty.
 std::vector<std::string_view> PresetIds(std::string_view kind);

@@ -19,8 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kDefaultEngine = "vllm";
-
 // `patch` over `base`, member by member; an object that chooses another variant (distribution,
 // process) replaces the base's, whose members mean nothing to it.
 Json Merged(const Json& base, const Json& patch) {
@@ -36,24 +34,15 @@ Json Merged(const Json& base, const Json& patch) {
   return merged;
 }
 
-struct Section {
-  const char* name;
-  const char* kind;
-};
-constexpr Section kSections[] = {{"model", "models"},
-                                 {"hardware", "hardware"},
-                                 {"engine", "engines"},
-                                 {"workload", "workloads"}};
-
 // Replaces {"preset": id, ...} by the preset's document with the other members over it. Returns
 // the id; "" when the section names none.
-std::string MergePreset(const Section& section, Json& document, Issues& issues) {
-  const bool engine = std::string_view(section.name) == "engine";
-  if (!document.contains(section.name) && engine) document["engine"] = Json::object();
+std::string MergePreset(const PresetSection& section, Json& document, Issues& issues) {
+  const bool engine = section.name == kDefaultedSection;
+  if (!document.contains(section.name) && engine) document[section.name] = Json::object();
   const auto found = document.find(section.name);
   if (found == document.end() || !found->is_object()) return "";
   const std::string path = fmt::format("/{}/preset", section.name);
-  std::string id = engine ? kDefaultEngine : "";
+  std::string id(engine ? kDefaultEngine : "");
   if (found->contains("preset")) {
     const std::string* named = (*found)["preset"].get_ptr<const std::string*>();
     if (named == nullptr) {
@@ -79,9 +68,9 @@ std::string MergePreset(const Section& section, Json& document, Issues& issues) 
 }
 
 // The scenario that counts as default for a document that names these presets.
-Scenario BaseOf(const std::map<std::string, std::string>& presets) {
+Scenario BaseOf(const std::map<std::string_view, std::string>& presets) {
   Json document = Json::object();
-  for (const Section& section : kSections) {
+  for (const PresetSection& section : PresetSections()) {
     const auto preset = presets.find(section.name);
     if (preset == presets.end()) continue;
     document[section.name] = *FindPresetDocument(section.kind, preset->second);
@@ -129,10 +118,10 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
 }
 
-void WriteTexts(Scenario& s, const std::map<std::string, std::string>& presets) {
+void WriteTexts(Scenario& s, const std::map<std::string_view, std::string>& presets) {
   Json canonical = WriteScenario(s, BaseOf(presets), FieldsWritten::kChanged);
   for (const auto& [section, id] : presets) {
-    if (section == "engine" && id == kDefaultEngine) continue;
+    if (section == kDefaultedSection && id == kDefaultEngine) continue;
     canonical[section]["preset"] = id;
   }
   s.canonical_text = CompactJson(canonical);
@@ -163,19 +152,19 @@ Result<Scenario> ParseScenario(std::string_view text) {
                                         kScenarioSchema)};
   }
   Issues issues;
-  std::map<std::string, std::string> presets;
-  for (const Section& section : kSections) {
+  std::map<std::string_view, std::string> presets;
+  for (const PresetSection& section : PresetSections()) {
     const std::string id = MergePreset(section, document, issues);
     if (!id.empty()) presets[section.name] = id;
   }
   Scenario scenario;
-  for (const Section& section : kSections) {
+  for (const PresetSection& section : PresetSections()) {
     if (document.contains(section.name)) continue;
     issues.push_back(
         {fmt::format("/{}", section.name), "missing: name a preset or give its members"});
     // Read on with some preset, so that the rest of the document is checked too.
     document[section.name] = *FindPresetDocument(section.kind, PresetIds(section.kind)[0]);
-    if (section.name == std::string_view("workload")) {
+    if (section.name == "workload") {
       document["workload"]["arrivals"] = Json::object();
     }
   }

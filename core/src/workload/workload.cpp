@@ -86,7 +86,8 @@ Result<RequestTable> MakeRequests(const Scenario& s, const Trace& trace) {
   const bool outputs_from_trace = w.output_tokens.distribution == LengthDistribution::kTrace;
   const bool any_trace = arrivals_from_trace || prompts_from_trace || outputs_from_trace;
   if (any_trace && trace.rows.empty()) {
-    return Issue{"/workload", "the scenario replays a trace, and no trace was given"};
+    return Issue{"/workload", "the scenario replays a trace, and no trace was given",
+                 "trace_missing"};
   }
   const auto rows = trace.rows.size();
   const std::int64_t n = arrivals_from_trace ? static_cast<std::int64_t>(rows) : w.requests;

@@ -182,7 +182,7 @@ async function start(compiled: WebAssembly.Module): Promise<void> {
       return {};
     },
   };
-  const module = await createServecast(options as Parameters<typeof createServecast>[0]);
+  const module = await createServecast(options);
   const catalog = JSON.parse(module.catalog()) as Catalog;
   columnNames = catalog.columns.filter((column) => column.kind !== 'request').map((column) => column.name);
   engineLoaded(module);

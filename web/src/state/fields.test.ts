@@ -24,6 +24,7 @@ const catalog = {
     field('/workload/prompt_tokens/median', { default: 256, when: lognormal }),
     field('/workload/prompt_tokens/max', { when: lognormal }),
     field('/slo/-/limit_ms', { required: true }),
+    field('/engine/preset', { type: 'choice', choices: ['vllm'], default: 'vllm' }),
   ],
 } as unknown as Catalog;
 

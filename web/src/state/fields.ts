@@ -19,30 +19,6 @@ export interface FormSource {
 
 const anyItem = '-';
 
-const presetSections = ['model', 'hardware', 'engine', 'workload'] as const;
-const withPresets = new WeakMap<Catalog, readonly Field[]>();
-
-/** The catalogue's fields, and one choice per section whose presets it lists. */
-export function allFields(catalog: Catalog): readonly Field[] {
-  const known = withPresets.get(catalog);
-  if (known) return known;
-  const fields = [...catalog.fields];
-  for (const section of presetSections) {
-    const path = `/${section}/preset`;
-    const presets = presetsFor(catalog, path);
-    if (presets.length === 0 || fields.some((field) => field.path === path)) continue;
-    const place = fields.findIndex((field) => field.path.startsWith(`/${section}/`));
-    fields.splice(Math.max(0, place), 0, presetField(path, presets));
-  }
-  withPresets.set(catalog, fields);
-  return fields;
-}
-
-function presetField(path: string, presets: readonly Preset[]): Field {
-  const choices = presets.map((preset) => preset.id);
-  return { path, type: 'choice', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices };
-}
-
 function matches(field: Field, wanted: readonly string[]): boolean {
   const segments = segmentsOf(field.path);
   return (
@@ -54,7 +30,7 @@ function matches(field: Field, wanted: readonly string[]): boolean {
 /** Of several fields at one place (one per choice beside it) the one that counts now. */
 export function fieldAt(source: FormSource, pointer: string): Field | undefined {
   const wanted = segmentsOf(pointer);
-  const found = allFields(source.catalog).filter((field) => matches(field, wanted));
+  const found = source.catalog.fields.filter((field) => matches(field, wanted));
   return found.find((field) => isRelevant(source, { field, pointer })) ?? found[0];
 }
 
@@ -113,7 +89,7 @@ function besides(placed: PlacedField, path: string): string {
 }
 
 export function placedFields(source: FormSource, accept: (path: string) => boolean): PlacedField[] {
-  const placed = allFields(source.catalog)
+  const placed = source.catalog.fields
     .filter((field) => accept(field.path))
     .flatMap((field) => place(source, field));
   return placed.filter((entry) => isRelevant(source, entry));

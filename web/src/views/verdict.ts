@@ -146,7 +146,7 @@ function refused(view: ViewContext, reason: string, issues: readonly Issue[]): T
         html`${renderIssues(view, issues)} ${traceButtons(view)}`,
       );
     case 'engine':
-      return problem(/fit|memory|GiB|GB/.test(issues[0]?.message ?? '') ? 'no_fit' : 'problem', sentence(issues[0]?.message ?? 'This scenario cannot run.'), renderIssues(view, issues.slice(1)));
+      return problem(issues[0]?.kind === 'does_not_fit' ? 'no_fit' : 'problem', sentence(issues[0]?.message ?? 'This scenario cannot run.'), renderIssues(view, issues.slice(1)));
     default:
       return problem('problem', `${countOf(issues.length, 'value needs', 'values need')} attention. Nothing was simulated.`, renderIssues(view, issues));
   }
