@@ -32,7 +32,7 @@ class ObjectReader final : public FieldVisitor {
   void Integer(const FieldSpec& spec, std::optional<std::int64_t>& value,
                const std::optional<std::int64_t>& base) override {
     const Json* found = Member(spec);
-    if (found == nullptr || Unset(*found, base, value)) return;
+    if (found == nullptr || Unset(spec, *found, base, value)) return;
     const double number = found->is_number() ? found->get<double>() : std::nan("");
     if (!(number >= spec.min && number <= spec.max) || std::nearbyint(number) != number) {
       Add(spec, fmt::format("found {}, allowed a whole number from {}", ShortJson(*found),
@@ -45,7 +45,7 @@ class ObjectReader final : public FieldVisitor {
   void Number(const FieldSpec& spec, std::optional<double>& value,
               const std::optional<double>& base) override {
     const Json* found = Member(spec);
-    if (found == nullptr || Unset(*found, base, value)) return;
+    if (found == nullptr || Unset(spec, *found, base, value)) return;
     const double number = found->is_number() ? found->get<double>() : std::nan("");
     if (!(number >= spec.min && number <= spec.max)) {
       Add(spec, fmt::format("found {}, allowed {}", ShortJson(*found), RangeText(spec)));
@@ -219,8 +219,9 @@ class ObjectReader final : public FieldVisitor {
 
   // null takes away a member that need not have a value: one whose default is none.
   template <class T>
-  static bool Unset(const Json& found, const std::optional<T>& base, std::optional<T>& value) {
-    if (!found.is_null() || base.has_value()) return false;
+  static bool Unset(const FieldSpec& spec, const Json& found, const std::optional<T>& base,
+                    std::optional<T>& value) {
+    if (!found.is_null() || spec.required || base.has_value()) return false;
     value.reset();
     return true;
   }

@@ -43,7 +43,8 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
   if (found == document.end() || !found->is_object()) return "";
   const std::string path = fmt::format("/{}/preset", section.name);
   std::string id(engine ? kDefaultEngine : "");
-  if (found->contains("preset")) {
+  const bool names_one = found->contains("preset");
+  if (names_one) {
     const std::string* named = (*found)["preset"].get_ptr<const std::string*>();
     if (named == nullptr) {
       issues.push_back({path, fmt::format("found {}, allowed the name of a preset",
@@ -54,7 +55,7 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
     id = *named;
     found->erase("preset");
   }
-  if (id.empty()) return "";
+  if (!names_one && !engine) return "";
   const Json* preset = FindPresetDocument(section.kind, id);
   if (preset == nullptr) {
     const Choices ids = PresetIds(section.kind);
