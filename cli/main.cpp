@@ -280,6 +280,8 @@ int Main(std::vector<std::string> args) {
 
 int main(int argc, char** argv) {
   // A broken invariant aborts with its rule on stderr; the shell sees our exit code for a bug.
-  std::signal(SIGABRT, [](int) { std::_Exit(70); });
+  for (const int bug : {SIGABRT, SIGSEGV, SIGFPE, SIGILL}) {
+    std::signal(bug, [](int) { std::_Exit(70); });
+  }
   return servecast::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -115,6 +115,8 @@ export interface Distribution {
   readonly max: number | null;
   /** false when taken from log buckets of relative width 2^-10. */
   readonly exact: boolean;
+  /** Requests without a value because the run ended (or was stopped) first. */
+  readonly censored: number;
 }
 
 export type VerdictState = "meets" | "near" | "misses" | "overloaded" | "no_slo" | "empty";

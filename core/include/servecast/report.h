@@ -18,7 +18,8 @@ inline constexpr std::string_view kEngineVersion = "0.1.0";
 struct Distribution {
   std::int64_t n = 0;
   double mean = 0, min = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
-  bool exact = true;  // false: from log buckets of relative width 2^-10
+  bool exact = true;          // false: from log buckets of relative width 2^-10
+  std::int64_t censored = 0;  // requests without a value because the run ended first; 0 for ITL
 };
 
 enum class VerdictState { kMeets, kNear, kMisses, kOverloaded, kNoSlo, kEmpty };

@@ -1,6 +1,6 @@
 // A scenario is data: everything that a user may vary, and nothing that code derives from it.
 // Member initialisers are the defaults; ranges, units and help of every member stand once, in
-// core/src/io/scenario_fields.cpp, which the parser, the canonical text, the catalogue and so the
+// core/src/io/fields.cpp, which the parser, the canonical text, the catalogue and so the
 // command's help and the page's form all read.
 #pragma once
 

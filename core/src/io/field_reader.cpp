@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "io/json_document.h"
+#include "io/presets.h"
 
 namespace servecast {
 namespace {
@@ -140,6 +141,7 @@ class ObjectReader final : public FieldVisitor {
       return;
     }
     ObjectReader inner(found == nullptr ? kEmpty : *found, path_ + "/" + spec.name, issues_);
+    if (path_.empty() && !PresetKind(spec.name).empty()) inner.Accept("preset");
     fields(inner);
     inner.ReportUnknown();
   }

@@ -79,6 +79,7 @@ class Members {
     statistic("p99", d.p99);
     statistic("max", d.max);
     (*this)("exact", d.exact);
+    (*this)("censored", d.censored);
     out_.EndObject();
   }
   template <class Inner>

@@ -61,8 +61,10 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
     const Choices ids = PresetIds(section.kind);
     issues.push_back({path, fmt::format("found {}, allowed {}{}", ShortJson(id), QuotedList(ids),
                                         DidYouMean(id, ids))});
-    // Read on with the first preset, so that the rest of the document is checked too.
-    preset = FindPresetDocument(section.kind, ids[0]);
+    // What the section's members mean hangs on the preset: go on with some preset as it is, so
+    // that the rest of the document is checked.
+    *found = *FindPresetDocument(section.kind, ids[0]);
+    return "";
   }
   *found = Merged(*preset, *found);
   return id;

@@ -22,9 +22,19 @@ double Seconds(TimeNs ns) { return static_cast<double>(ns) / 1e9; }
 // Latencies of one kind over the requests, ns; sorted after Distribute.
 struct Latencies {
   std::vector<double> ns;
+  std::int64_t censored = 0;
+
+  void Add(TimeNs time, TimeNs since) {
+    if (time < 0) {
+      ++censored;
+    } else {
+      ns.push_back(static_cast<double>(time - since));
+    }
+  }
 
   Distribution Distribute() {
     Distribution d;
+    d.censored = censored;
     d.n = static_cast<std::int64_t>(ns.size());
     if (ns.empty()) return d;
     double sum = 0;
@@ -113,17 +123,17 @@ class Summary {
     const RequestResults& results = run_.results;
     Latencies ttft, tpot, e2e, delay;
     for (std::size_t i = 0; i < Size(); ++i) {
-      if (!Arrived(i) || !Measured(i)) continue;
+      const bool dropped = results.state[i] == RequestState::kDropped;
+      if (!Arrived(i) || !Measured(i) || dropped) continue;
       const TimeNs arrival = run_.requests.arrival[i];
-      if (results.first_scheduled[i] >= 0) {
-        delay.ns.push_back(static_cast<double>(results.first_scheduled[i] - arrival));
+      delay.Add(results.first_scheduled[i], arrival);
+      ttft.Add(results.first_token[i], arrival);
+      e2e.Add(results.completion[i], arrival);
+      if (results.completion[i] < 0) {
+        ++tpot.censored;
+      } else if (results.generated[i] > 1) {
+        tpot.ns.push_back(TpotNs(i));
       }
-      if (results.first_token[i] >= 0) {
-        ttft.ns.push_back(static_cast<double>(results.first_token[i] - arrival));
-      }
-      if (results.completion[i] < 0) continue;
-      e2e.ns.push_back(static_cast<double>(results.completion[i] - arrival));
-      if (results.generated[i] > 1) tpot.ns.push_back(TpotNs(i));
     }
     report_.ttft_ms = ttft.Distribute();
     report_.tpot_ms = tpot.Distribute();

@@ -37,7 +37,7 @@ export function renderAllNumbers(report: Report | null, waitingFor: string): Tem
 function distributionRow(label: string, distribution: Distribution): TemplateResult {
   return html`<tr>
     <th scope="row">${label}${distribution.exact ? nothing : ' (about)'}</th>
-    <td>${formatCount(distribution.n)}</td>
+    <td>${formatCount(distribution.n)}${distribution.censored > 0 ? ` (${formatCount(distribution.censored)} unfinished)` : ''}</td>
     ${statistics.map((name) => html`<td>${formatTime(distribution[name])}</td>`)}
   </tr>`;
 }
