@@ -13,6 +13,8 @@ using TimeNs = std::int64_t;  // simulated time; integers, so order and sums are
 inline constexpr TimeNs kNsPerMs = 1'000'000;
 inline constexpr TimeNs kNsPerS = 1'000'000'000;
 inline constexpr TimeNs kNever = INT64_MAX;
+// 219 years: no step starts later, so that the clock stays in 64 bits whatever the input.
+inline constexpr TimeNs kClockEnd = TimeNs{3} << 61;
 
 using RequestId = std::int32_t;  // row of the request table
 inline constexpr RequestId kNoRequest = -1;

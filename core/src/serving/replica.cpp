@@ -46,6 +46,7 @@ Replica::Replica(const ReplicaInput& input)
       phase_(static_cast<std::size_t>(input.engine.block_size), 0),
       finishes_(static_cast<std::int32_t>(std::min(seats_, input.requests.size()))),
       last_token_(static_cast<std::size_t>(input.requests.size()), 0) {
+  in_.horizon = std::min(in_.horizon, kClockEnd);
   const auto slots = static_cast<std::size_t>(std::min(seats_, input.requests.size()));
   slots_.resize(slots);
   for (std::size_t i = slots; i > 0; --i) free_slots_.push_back(static_cast<SlotId>(i - 1));
@@ -79,7 +80,7 @@ bool Replica::Advance(std::int64_t max_steps) {
 
 // The run is over. Who is enqueued before the clock stops waits until then, though for nothing.
 bool Replica::Close() {
-  if (in_.horizon != kNever) {
+  if (in_.horizon != kClockEnd) {
     now_ = std::max(now_, in_.horizon);
     Deliver();
   }
@@ -356,7 +357,9 @@ void Replica::Finish(SlotId id, TimeNs end) {
   const std::int64_t generated = OutputLimit(slot.request);
   kv_.Release(kv_.BlocksFor(slot.computed));
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
-  in_.results.completion[r] = end + generated * token_delay_;
+  // Absurd delays end with the clock.
+  in_.results.completion[r] = static_cast<TimeNs>(
+      std::min(WideInt{end} + WideInt{generated} * token_delay_, WideInt{kNever}));
   in_.results.state[r] = RequestState::kCompleted;
   ++completed_;
   length_capped_ += generated < in_.requests.output_tokens[r] ? 1 : 0;
