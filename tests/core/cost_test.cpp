@@ -1,0 +1,184 @@
+// Memory: parameters against the published counts, KV bytes, and the KV blocks that vLLM logged.
+#include "cost/model_cost.h"
+
+#include <cmath>
+#include <string>
+
+#include "core/documents.h"
+#include "gtest/gtest.h"
+
+namespace servecast::testing {
+namespace {
+
+// `model`: a preset's id, in quotes, or a whole section.
+Scenario Deployment(const std::string& model, const std::string& gpu, int tensor_parallel = 1) {
+  return Parsed(
+      R"({"schema": 1, "model": )" + model + R"(, "hardware": {"preset": ")" + gpu +
+      R"("}, "engine": {"max_num_seqs": 128}, "cluster": {"pools": [{"tensor_parallel": )" +
+      std::to_string(tensor_parallel) + R"(}]}, "workload": {"preset": "chat"}})");
+}
+
+std::string Preset(const std::string& id) { return R"({"preset": ")" + id + R"("})"; }
+
+// Not presets, but vLLM logged their blocks: the checkpoints' config.json.
+const char* const kYi34B =
+    R"({"num_hidden_layers": 60, "hidden_size": 7168, "num_attention_heads": 56,
+        "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 20480, "vocab_size": 64000,
+        "max_position_embeddings": 4096})";
+const char* const kCodeLlama34B =
+    R"({"num_hidden_layers": 48, "hidden_size": 8192, "num_attention_heads": 64,
+        "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 22016, "vocab_size": 32000,
+        "max_position_embeddings": 16384})";
+
+TEST(ParameterCount, Presets_AreThePublishedCounts) {
+  const struct {
+    const char* preset;
+    double parameters;
+  } known[] = {
+      {"llama-2-7b", 6'738'415'616},
+      {"llama-3.1-8b", 8'030'261'248},
+      {"llama-3.1-70b", 70'553'706'496},
+      {"qwen2.5-7b", 7'615'616'512},
+      {"mistral-nemo-12b", 12'247'782'400},
+      {"mixtral-8x7b", 46'702'792'704},
+      // 14,768,307,200 are published. The missing 10,240 are Qwen3's RMS norms of queries and keys
+      // (40 layers x 2 x head_dim 128), for which a ModelSpec has no word: 20 KiB of 27.5 GiB.
+      {"qwen3-14b", 14'768'307'200 - 40 * 2 * 128},
+  };
+  for (const auto& k : known) {
+    EXPECT_EQ(ParameterCount(Deployment(Preset(k.preset), "h200-sxm", 2).model), k.parameters)
+        << k.preset;
+  }
+}
+
+TEST(ParameterCount, ArchitectureArithmetic_IsTheSum) {
+  // A model small enough to add up by hand: 2 layers of (q 8x6, k and v 8x3 each, o 6x8, biases
+  // 6 + 3 + 3, gate, up and down 8x5 each, two norms of 8), embedding and head 10x8, last norm 8.
+  ModelSpec m;
+  m.num_hidden_layers = 2;
+  m.hidden_size = 8;
+  m.num_attention_heads = 2;
+  m.num_key_value_heads = 1;
+  m.head_dim = 3;
+  m.intermediate_size = 5;
+  m.vocab_size = 10;
+  const double layer = 48 + 24 + 24 + 48 + 3 * 40 + 16;
+  EXPECT_EQ(ParameterCount(m), 2 * layer + 2 * 80 + 8);
+  m.attention_bias = true;
+  EXPECT_EQ(ParameterCount(m), 2 * (layer + 12) + 2 * 80 + 8);
+  m.tie_word_embeddings = true;
+  EXPECT_EQ(ParameterCount(m), 2 * (layer + 12) + 80 + 8);
+  m.num_local_experts = 4;  // four MLPs instead of one, and a router of 8x4
+  m.num_experts_per_tok = 2;
+  EXPECT_EQ(ParameterCount(m), 2 * (layer + 12 + 3 * 120 + 32) + 80 + 8);
+}
+
+TEST(ModelCost, KvBytesPerToken_AreKAndVOfAllLayers) {
+  const struct {
+    const char* preset;
+    int tensor_parallel;
+    double bytes;
+  } known[] = {
+      {"llama-2-7b", 1, 2.0 * 32 * 32 * 128 * 2},   // 512 KiB
+      {"llama-3.1-8b", 1, 2.0 * 32 * 8 * 128 * 2},  // 128 KiB
+      {"llama-3.1-8b", 2, 2.0 * 32 * 4 * 128 * 2},     {"llama-3.1-8b", 8, 2.0 * 32 * 1 * 128 * 2},
+      {"llama-3.1-8b", 16, 2.0 * 32 * 1 * 128 * 2},     // 8 heads on 16 GPUs: each is there twice
+      {"mistral-nemo-12b", 1, 2.0 * 40 * 8 * 128 * 2},  // head_dim 128, not 5120 / 32
+      {"qwen2.5-7b", 1, 2.0 * 28 * 4 * 128 * 2},
+  };
+  for (const auto& k : known) {
+    const auto cost = ComputeModelCost(Deployment(Preset(k.preset), "h100-sxm", k.tensor_parallel));
+    ASSERT_TRUE(cost.ok()) << k.preset << Listed(cost.issues());
+    EXPECT_EQ(cost.value().kv_bytes_per_token, k.bytes) << k.preset << " tp " << k.tensor_parallel;
+  }
+}
+
+TEST(ModelCost, ReplicatedKvHeads_CostWeightsToo) {
+  // Per GPU, 16 GPUs hold as much of the k and v projections as 8 do.
+  const auto eight = ComputeModelCost(Deployment(Preset("llama-3.1-8b"), "h100-sxm", 8));
+  const auto sixteen = ComputeModelCost(Deployment(Preset("llama-3.1-8b"), "h100-sxm", 16));
+  ASSERT_TRUE(eight.ok() && sixteen.ok());
+  const double kv_weights = 32.0 * 2 * 4096 * 128 * 2;  // bytes of one head's k and v, all layers
+  const double norms = (32.0 * 2 * 4096 + 4096) * 2;    // on every GPU
+  EXPECT_DOUBLE_EQ(2 * (sixteen.value().weight_bytes - kv_weights - norms),
+                   eight.value().weight_bytes - kv_weights - norms);
+}
+
+TEST(ModelCost, KvBlocks_AreWithinTwoPercentOfTheLogs) {
+  const struct {
+    const char* name;
+    std::string model;
+    const char* gpu;
+    int tensor_parallel;
+    double logged;
+  } known[] = {
+      {"Llama-2-7B", Preset("llama-2-7b"), "h100-sxm", 1, 7463},
+      {"Qwen2.5-7B", Preset("qwen2.5-7b"), "h100-sxm", 1, 65368},
+      {"Mistral-Nemo", Preset("mistral-nemo-12b"), "h100-sxm", 1, 19251},
+      {"Mistral-Nemo", Preset("mistral-nemo-12b"), "h100-sxm", 2, 48009},
+      {"Yi-34B", kYi34B, "h100-sxm", 2, 20793},
+      {"CodeLlama-34B", kCodeLlama34B, "h100-sxm", 2, 26602},
+      {"Mixtral-8x7B", Preset("mixtral-8x7b"), "h100-sxm", 2, 27510},
+      {"Llama-3.1-70B", Preset("llama-3.1-70b"), "h100-sxm", 4, 30425},
+      {"Llama-3.1-8B", Preset("llama-3.1-8b"), "a100-40gb", 1, 9929},
+  };
+  for (const auto& k : known) {
+    const auto cost = ComputeModelCost(Deployment(k.model, k.gpu, k.tensor_parallel));
+    ASSERT_TRUE(cost.ok()) << k.name << Listed(cost.issues());
+    const auto blocks = static_cast<double>(cost.value().pool_blocks);
+    EXPECT_NEAR(blocks / k.logged, 1, 0.02) << k.name << " tp " << k.tensor_parallel;
+    EXPECT_EQ(cost.value().usable_blocks, cost.value().pool_blocks - 1);
+  }
+}
+
+TEST(ModelCost, Memory_AddsUp) {
+  for (const char* gpu : {"a100-40gb", "a100-80gb", "h100-sxm", "h200-sxm", "l40s", "rtx-4090"}) {
+    const auto cost = ComputeModelCost(Deployment(Preset("llama-3.1-8b"), gpu));
+    ASSERT_TRUE(cost.ok()) << gpu;
+    const ModelCost& c = cost.value();
+    EXPECT_NEAR(c.usable_gib, c.weights_gib + c.overhead_gib + c.kv_gib, 1e-9) << gpu;
+    EXPECT_LT(c.usable_gib, c.total_gib) << gpu;
+    const double block_gib = c.kv_bytes_per_token * 16 / 1024 / 1024 / 1024;
+    EXPECT_LE(static_cast<double>(c.pool_blocks) * block_gib, c.kv_gib) << gpu;
+    EXPECT_GT(static_cast<double>(c.pool_blocks + 1) * block_gib, c.kv_gib) << gpu;
+  }
+}
+
+TEST(ModelCost, ModelThatDoesNotFit_SaysTheNumbers) {
+  const auto cost = ComputeModelCost(Deployment(Preset("llama-3.1-70b"), "h100-sxm"));
+  ASSERT_FALSE(cost.ok());
+  ASSERT_EQ(cost.issues().size(), 1u);
+  const std::string& message = cost.issues()[0].message;
+  EXPECT_EQ(cost.issues()[0].path, "/model");
+  // 70,553,706,496 x 2 bytes = 131.4 GiB; 79.19 x 0.9 = 71.3 GiB.
+  for (const char* part : {"Llama-3.1-70B", "131 GiB", "71.3 GiB", "79.19 GiB", "0.9", "1 x ",
+                           "tensor_parallel 2 would fit"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << " in: " << message;
+  }
+  EXPECT_TRUE(ComputeModelCost(Deployment(Preset("llama-3.1-70b"), "h100-sxm", 2)).ok());
+}
+
+TEST(ModelCost, HeadsThatDoNotDivide_AreAnIssueAtTheField) {
+  for (const int tensor_parallel : {3, 5, 64, 24}) {
+    const auto cost =
+        ComputeModelCost(Deployment(Preset("llama-3.1-8b"), "h200-sxm", tensor_parallel));
+    ASSERT_FALSE(cost.ok()) << tensor_parallel;
+    EXPECT_EQ(cost.issues()[0].path, "/cluster/pools/0/tensor_parallel");
+  }
+}
+
+TEST(ModelCost, BlocksOverride_IsThePool) {
+  Scenario s = Deployment(Preset("llama-3.1-8b"), "h100-sxm");
+  s.engine.num_gpu_blocks_override = 100;
+  const auto cost = ComputeModelCost(s);
+  ASSERT_TRUE(cost.ok());
+  EXPECT_EQ(cost.value().pool_blocks, 100);
+  EXPECT_EQ(cost.value().usable_blocks, 99);
+  // But it does not conjure memory for the weights.
+  Scenario large = Deployment(Preset("llama-3.1-70b"), "h100-sxm");
+  large.engine.num_gpu_blocks_override = 100;
+  EXPECT_FALSE(ComputeModelCost(large).ok());
+}
+
+}  // namespace
+}  // namespace servecast::testing

@@ -1,0 +1,300 @@
+// The analytic step time obeys physics, on random models, GPUs and batches: never faster than its
+// exact work at the peaks, monotone in work, never faster on a slower GPU.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "base/random.h"
+#include "cost/model_cost.h"
+#include "gtest/gtest.h"
+#include "serving/policy.h"
+
+namespace servecast {
+namespace {
+
+constexpr int kCases = 400;
+
+// Dice that never run out; a case is a function of its number.
+class Dice {
+ public:
+  explicit Dice(int number) : number_(number) {}
+  std::int64_t Integer(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(Next() * static_cast<double>(high - low + 1));
+  }
+  double Log(double low, double high) { return low * std::exp(Next() * std::log(high / low)); }
+  double Next() { return Uniform(number_, Stream::kArrival, drawn_++); }
+
+ private:
+  std::int64_t number_, drawn_ = 0;
+};
+
+// Hardware from toy to future, so that every part of a step is bound by either peak somewhere.
+Scenario RandomScenario(Dice& dice, bool experts) {
+  Scenario s;
+  ModelSpec& m = s.model;
+  m.num_hidden_layers = dice.Integer(1, 100);
+  m.num_key_value_heads = std::int64_t{1} << dice.Integer(0, 4);
+  m.num_attention_heads = m.num_key_value_heads << dice.Integer(0, 5);
+  m.head_dim = 16 * dice.Integer(2, 16);
+  m.hidden_size = 64 * dice.Integer(2, 256);
+  m.intermediate_size = 64 * dice.Integer(2, 512);
+  m.vocab_size = dice.Integer(1000, 300000);
+  m.max_position_embeddings = 1 << 20;
+  if (experts) {
+    m.num_local_experts = dice.Integer(1, 64);
+    m.num_experts_per_tok = dice.Integer(1, m.num_local_experts);
+  }
+  HardwareSpec& h = s.hardware;
+  h.memory_gib = 1e9;  // whatever the model, it fits
+  h.peak_bf16_tflops = dice.Log(1, 10000);
+  h.memory_bandwidth_gb_s = dice.Log(50, 20000);
+  h.compute_efficiency = dice.Log(0.1, 1);
+  h.bandwidth_efficiency = dice.Log(0.1, 1);
+  h.interconnect_gb_s = dice.Log(1, 1000);
+  s.engine.num_gpu_blocks_override = 1000;
+  return s;
+}
+
+struct Batch {
+  std::int64_t decodes = 0, context = 0;
+  std::vector<PrefillChunk> chunks;
+  BatchShape Shape() const { return {decodes, context, chunks}; }
+};
+
+Batch RandomBatch(Dice& dice) {
+  Batch batch;
+  const std::int64_t chunks = dice.Integer(0, 3);
+  batch.decodes = dice.Integer(chunks == 0 ? 1 : 0, 300);
+  if (batch.decodes > 0) {
+    batch.context = batch.decodes * static_cast<std::int64_t>(dice.Log(1, 100000));
+  }
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    const auto tokens = static_cast<std::int64_t>(dice.Log(1, 10000));
+    const std::int64_t context =
+        dice.Next() < 0.5 ? 0 : static_cast<std::int64_t>(dice.Log(1, 100000));
+    batch.chunks.push_back({tokens, context, context + tokens + 100, dice.Next() < 0.5});
+  }
+  return batch;
+}
+
+// The model and what it is made of: ComputeModelCost's result must live as long.
+TimeNs StepTime(const Scenario& s, const Batch& batch) {
+  const Result<ModelCost> cost = ComputeModelCost(s);
+  const std::unique_ptr<LatencyModel> model = FindLatencyModel("analytic").make(s, cost.value());
+  return model->Price(batch.Shape()).duration;
+}
+
+// Work of a batch by the architecture alone, without the engine's cost model: FLOPs and bytes that
+// one GPU of the group must do and move.
+struct Work {
+  double flops = 0, bytes = 0;
+};
+
+Work ExactWork(const ModelSpec& m, const Batch& batch) {
+  const auto d = [](std::int64_t x) { return static_cast<double>(x); };
+  double tokens = d(batch.decodes), sampled = d(batch.decodes);
+  double pairs = d(batch.context + batch.decodes), kv_read = pairs;
+  for (const PrefillChunk& c : batch.chunks) {
+    tokens += d(c.tokens);
+    sampled += c.samples ? 1 : 0;
+    pairs += d(c.tokens) * d(c.context) + d(c.tokens) * (d(c.tokens) + 1) / 2;
+    kv_read += d(c.context + c.tokens);
+  }
+  const double heads = d(m.num_attention_heads * m.head_dim),
+               kv = d(m.num_key_value_heads * m.head_dim);
+  const double attention = d(m.hidden_size) * (2 * heads + 2 * kv);
+  const double mlp = 3 * d(m.hidden_size * m.intermediate_size);
+  const double active = m.num_local_experts > 0 ? d(m.num_experts_per_tok) : 1;
+  // Experts read: at least those of one token.
+  const double read = active;
+  const double head = d(m.vocab_size * m.hidden_size);
+  const double layers = d(m.num_hidden_layers);
+  Work w;
+  w.flops = 2 * layers * (attention + active * mlp) * tokens + 2 * head * sampled +
+            4 * layers * heads * pairs;
+  w.bytes = 2 * (layers * (attention + read * mlp) + (sampled > 0 ? head : 0)) +
+            2 * 2 * layers * kv * kv_read;
+  return w;
+}
+
+TEST(Analytic, AnyStep_IsNotFasterThanItsWorkAtThePeaks) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(i);
+    const Scenario s = RandomScenario(dice, i % 2 == 1);
+    const Batch batch = RandomBatch(dice);
+    const Work work = ExactWork(s.model, batch);
+    // Rounded to a nanosecond; a step never exceeds kMaxStepNs, which is for absurd input.
+    const double compute_ns = work.flops / (s.hardware.peak_bf16_tflops * 1e3);
+    const double memory_ns = work.bytes / s.hardware.memory_bandwidth_gb_s;
+    const auto limit = static_cast<double>(kMaxStepNs);
+    const auto time = static_cast<double>(StepTime(s, batch));
+    EXPECT_GE(time + 1, std::min(compute_ns, limit)) << i;
+    EXPECT_GE(time + 1, std::min(memory_ns, limit)) << i;
+  }
+}
+
+TEST(Analytic, MoreWork_NeverTakesLess) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(1000 + i);
+    const Scenario s = RandomScenario(dice, i % 2 == 1);
+    const Batch batch = RandomBatch(dice);
+    const TimeNs time = StepTime(s, batch);
+    Batch more = batch;
+    more.decodes += 1;
+    EXPECT_GE(StepTime(s, more), time) << i << ": a decode";
+    more = batch;
+    more.context += batch.decodes > 0 ? 1000 : 0;
+    EXPECT_GE(StepTime(s, more), time) << i << ": context";
+    more = batch;
+    more.chunks.push_back({1, 0, 10, false});
+    EXPECT_GE(StepTime(s, more), time) << i << ": a chunk";
+    if (batch.chunks.empty()) continue;
+    more = batch;
+    more.chunks[0].tokens += 1;
+    EXPECT_GE(StepTime(s, more), time) << i << ": a prefill token";
+    more = batch;
+    more.chunks[0].context += 100;
+    EXPECT_GE(StepTime(s, more), time) << i << ": context of a chunk";
+    more = batch;
+    more.chunks[0].samples = true;
+    EXPECT_GE(StepTime(s, more), time) << i << ": a sample";
+  }
+}
+
+TEST(Analytic, SlowerGpu_IsNeverFaster) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(2000 + i);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    s.cluster.pools[0].tensor_parallel = s.model.num_key_value_heads > 1 ? 2 : 1;
+    s.hardware.interconnect_latency_us = 5;
+    const Batch batch = RandomBatch(dice);
+    const TimeNs time = StepTime(s, batch);
+    double HardwareSpec::*const figures[] = {
+        &HardwareSpec::peak_bf16_tflops, &HardwareSpec::memory_bandwidth_gb_s,
+        &HardwareSpec::compute_efficiency, &HardwareSpec::bandwidth_efficiency,
+        &HardwareSpec::interconnect_gb_s};
+    for (double HardwareSpec::*const figure : figures) {
+      Scenario slower = s;
+      slower.hardware.*figure *= 0.7;
+      EXPECT_GE(StepTime(slower, batch), time) << i;
+    }
+    Scenario slower = s;
+    slower.hardware.interconnect_latency_us = 6;
+    EXPECT_GE(StepTime(slower, batch), time) << i;
+  }
+}
+
+TEST(Analytic, TwoGpusWithAFreeLink_AreNeverSlower) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(3000 + i);
+    Scenario one = RandomScenario(dice, i % 2 == 1);
+    if (one.model.num_attention_heads % 2 != 0) continue;
+    one.hardware.interconnect_gb_s = 1e15;
+    one.hardware.interconnect_latency_us = 0;
+    Scenario two = one;
+    two.cluster.pools[0].tensor_parallel = 2;
+    const Batch batch = RandomBatch(dice);
+    const TimeNs t1 = StepTime(one, batch), t2 = StepTime(two, batch);
+    EXPECT_LE(t2, t1) << i;
+    // Nor can they do better than half, but for the nanosecond of rounding.
+    EXPECT_GE(2 * t2 + 1, t1) << i;
+  }
+}
+
+TEST(Analytic, ChunkedPrompt_NeverHasLessAttention) {
+  // What a prompt's attention adds to a step: its time less that of as many tokens without context,
+  // which is everything else. Hardware so slow that nanoseconds do not matter.
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(4000 + i);
+    Scenario s = RandomScenario(dice, false);
+    s.engine.step_overhead_us = 0;
+    const std::int64_t prompt = dice.Integer(2, 20000), cut = dice.Integer(1, prompt - 1);
+    Batch whole, first, second;
+    whole.chunks = {{prompt, 0, prompt, false}};
+    first.chunks = {{cut, 0, prompt, false}};
+    second.chunks = {{prompt - cut, cut, prompt, false}};
+    Batch both;  // in one step, so that only attention differs
+    both.chunks = {first.chunks[0], second.chunks[0]};
+    s.engine.sequence_overhead_us = 0;
+    EXPECT_GE(StepTime(s, both) + 1, StepTime(s, whole)) << i;
+    EXPECT_GE(StepTime(s, first) + StepTime(s, second) + 1, StepTime(s, whole)) << i;
+  }
+}
+
+TEST(Analytic, OneExpert_CostsWhatADenseModelCosts) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(5000 + i);
+    const Scenario dense = RandomScenario(dice, false);
+    Scenario moe = dense;
+    moe.model.num_local_experts = 1;
+    moe.model.num_experts_per_tok = 1;
+    const Batch batch = RandomBatch(dice);
+    const auto a = static_cast<double>(StepTime(dense, batch));
+    const auto b = static_cast<double>(StepTime(moe, batch));
+    // The router, one column beside the MLP's 3 * intermediate_size, is all that it adds.
+    EXPECT_GE(b + 1, a) << i;
+    EXPECT_LE(b, a * (1 + 1 / (3.0 * static_cast<double>(dense.model.intermediate_size))) + 1) << i;
+  }
+}
+
+TEST(Analytic, MoreActiveExperts_NeverTakeLess) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(6000 + i);
+    Scenario s = RandomScenario(dice, true);
+    s.model.num_local_experts = 16;
+    const Batch batch = RandomBatch(dice);
+    TimeNs before = 0;
+    for (std::int64_t k = 1; k <= 16; ++k) {
+      s.model.num_experts_per_tok = k;
+      const TimeNs time = StepTime(s, batch);
+      EXPECT_GE(time, before) << i << " " << k;
+      before = time;
+    }
+  }
+}
+
+TEST(Analytic, HostTime_AddsUp) {
+  Dice dice(1);
+  Scenario s = RandomScenario(dice, false);
+  Batch batch = RandomBatch(dice);
+  batch.chunks.resize(2, {10, 0, 20, false});
+  const TimeNs bare = StepTime(s, batch);
+  s.engine.step_overhead_us = 1300;
+  s.engine.sequence_overhead_us = 20;
+  EXPECT_NEAR(static_cast<double>(StepTime(s, batch) - bare),
+              1'300'000 + 20'000 * static_cast<double>(batch.decodes + 2), 1);
+}
+
+TEST(LatencyModels, PricingTwice_GivesTheSame) {
+  for (int i = 0; i < 50; ++i) {
+    Dice dice(7000 + i);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    s.latency.beta = {dice.Log(1, 1e4), dice.Log(0.1, 100), dice.Log(0.1, 100)};
+    const Result<ModelCost> cost = ComputeModelCost(s);
+    for (const LatencyEntry& entry : LatencyModels()) {
+      const std::unique_ptr<LatencyModel> model = entry.make(s, cost.value());
+      const Batch a = RandomBatch(dice), b = RandomBatch(dice);
+      const StepPrice first = model->Price(a.Shape());
+      (void)model->Price(b.Shape());
+      EXPECT_EQ(model->Price(a.Shape()).duration, first.duration) << entry.name;
+      EXPECT_GE(first.duration, 1);
+      EXPECT_LE(first.duration, kMaxStepNs);
+    }
+  }
+}
+
+TEST(Blackbox, Coefficients_ArePricedInMicroseconds) {
+  Scenario s;
+  s.latency.alpha = {100, 0.5, 7};
+  s.latency.beta = {1000, 10, 5};
+  const auto model = FindLatencyModel("blackbox").make(s, ModelCost{});
+  const PrefillChunk chunks[] = {{20, 0, 20, true}, {3, 5, 8, true}};
+  EXPECT_EQ(model->Price({2, 99, chunks}).duration, 1'240'000);
+  EXPECT_EQ(model->Price({0, 0, {}}).duration, 1'000'000);
+  EXPECT_EQ(model->EnqueueDelay(40), 120'000);
+  EXPECT_EQ(model->OutputTokenDelay(), 7'000);
+}
+
+}  // namespace
+}  // namespace servecast

@@ -1,0 +1,273 @@
+// Every field of a scenario document, by the catalogue that describes it: each value outside its
+// range or of another type gives exactly one issue, at that field.
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/documents.h"
+#include "gtest/gtest.h"
+
+namespace servecast::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+Json Read(const std::string& text) { return Json::parse(text, nullptr, false); }
+
+// nlohmann prints 1e+300 and 14.0 where we do not; to the parser they are the same.
+std::string Text(const Json& document) { return document.dump(); }
+
+const Json& Catalogue() {
+  static const Json kCatalogue = Read(CatalogJson());
+  return kCatalogue;
+}
+
+// A document that spells out every member that it can, with one SLO.
+Json Spelled() {
+  return Read(Parsed(Changed({"slo.0.metric=ttft", "slo.0.limit_ms=500"})).resolved_text);
+}
+
+std::string PointerOf(const Json& field) {
+  std::string pointer = field["path"].get<std::string>();
+  const std::size_t item = pointer.find("/-");
+  if (item != std::string::npos) pointer.replace(item, 2, "/0");
+  return pointer;
+}
+
+// The document with the choice made that `field` needs.
+Json DocumentFor(const Json& field) {
+  Json document = Spelled();
+  if (!field.contains("when")) return document;
+  const Json::json_pointer choice(field["when"]["path"].get<std::string>());
+  const std::string value = field["when"]["values"][0].get<std::string>();
+  Json& object = document[choice.parent_pointer()];
+  object = Json{{choice.back(), value}};
+  if (value == "uniform") object["max"] = 100;
+  if (value == "empirical") object["quantiles"] = {{0, 10}, {1, 20}};
+  return document;
+}
+
+void ExpectOneIssueAt(const Json& document, const std::string& pointer, const std::string& what) {
+  const Issues issues = IssuesOf(Text(document));
+  ASSERT_EQ(issues.size(), 1u) << pointer << " " << what << "\n" << Listed(issues);
+  EXPECT_EQ(issues[0].path, pointer) << what << ": " << issues[0].message;
+  EXPECT_NE(issues[0].message.find("found"), std::string::npos) << issues[0].message;
+  EXPECT_NE(issues[0].message.find("allowed"), std::string::npos) << issues[0].message;
+}
+
+// Values that the field must refuse.
+std::vector<Json> BadValues(const Json& field) {
+  const std::string type = field["type"].get<std::string>();
+  const bool optional = field["default"].is_null() && field["required"] == false;
+  std::vector<Json> bad;
+  if (type == "integer" || type == "number") {
+    const double low = field["minimum"].get<double>(), high = field["maximum"].get<double>();
+    const double step = type == "integer" ? 1 : 1e-9;
+    bad = {low - step,     high + std::max(step, high * 1e-9),
+           -1e300,         1e300,
+           "text",         true,
+           Json::array(),  Json::array({low}),
+           Json::object(), std::to_string(static_cast<int>(low))};
+    if (type == "integer") bad.push_back(low + 0.5);
+  } else if (type == "boolean") {
+    bad = {0, 1, "true", Json::array(), Json::object()};
+  } else if (type == "text") {
+    bad = {5, true, Json::array(), Json::object(), std::string(2001, 'x')};
+  } else if (type == "choice") {
+    bad = {5, true, "", "nonsense", Json::array(), Json::object()};
+  } else if (field["path"].get<std::string>().find("quantiles") != std::string::npos) {
+    bad = {5,
+           "x",
+           Json::object(),
+           Json::array(),
+           Json{{0, 1}},
+           Json{{0, 1}, {0.9, 2}},
+           Json{{0.1, 1}, {1, 2}},
+           Json{{0, 5}, {0.5, 4}, {1, 6}},
+           Json{{0, 5}, {0, 6}, {1, 7}},
+           Json{{0, 0}, {1, 2}},
+           Json{{0, 1}, {1, 2e9}},
+           Json{{0, 1, 2}, {1, 2, 3}},
+           Json{{0, "1"}, {1, 2}},
+           Json{0, 1}};
+  } else {  // three coefficients
+    bad = {5,
+           "x",
+           Json::object(),
+           Json::array(),
+           Json{1, 2},
+           Json{1, 2, 3, 4},
+           Json{-1, 0, 0},
+           Json{0, 0, 2e9},
+           Json{0, "1", 0},
+           Json{0, nullptr, 0}};
+  }
+  if (!optional) bad.push_back(nullptr);
+  return bad;
+}
+
+TEST(ScenarioField, EveryBadValue_IsOneIssueAtItsPointer) {
+  int checked = 0;
+  for (const Json& field : Catalogue()["fields"]) {
+    const std::string pointer = PointerOf(field);
+    for (const Json& bad : BadValues(field)) {
+      Json document = DocumentFor(field);
+      document[Json::json_pointer(pointer)] = bad;
+      ExpectOneIssueAt(document, pointer, bad.dump());
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 500);
+}
+
+TEST(ScenarioField, EndsOfARange_BelongToIt) {
+  for (const Json& field : Catalogue()["fields"]) {
+    if (field["type"] != "integer" && field["type"] != "number") continue;
+    const std::string pointer = PointerOf(field);
+    for (const char* end : {"minimum", "maximum"}) {
+      Json document = DocumentFor(field);
+      document[Json::json_pointer(pointer)] = field[end];
+      const Result<Scenario> scenario = ParseScenario(Text(document));
+      if (scenario.ok()) continue;
+      // Only what several fields say together may object: "allowed from max_num_seqs 256 up".
+      for (const Issue& issue : scenario.issues()) {
+        EXPECT_EQ(issue.message.find(" to " + std::string(field["maximum"].dump())),
+                  std::string::npos)
+            << pointer << " " << issue.message;
+        EXPECT_TRUE(issue.message.find(" up") != std::string::npos ||
+                    issue.message.find("num_local_experts") != std::string::npos)
+            << pointer << " " << issue.message;
+      }
+    }
+  }
+}
+
+TEST(ScenarioField, MissingRequiredMember_IsOneIssueAtItsPointer) {
+  int checked = 0;
+  for (const Json& field : Catalogue()["fields"]) {
+    if (field["required"] == false) continue;
+    Json document = DocumentFor(field);
+    const Json::json_pointer pointer(PointerOf(field));
+    document[pointer.parent_pointer()].erase(pointer.back());
+    const Issues issues = IssuesOf(Text(document));
+    ASSERT_EQ(issues.size(), 1u) << PointerOf(field) << "\n" << Listed(issues);
+    EXPECT_EQ(issues[0].path, PointerOf(field));
+    EXPECT_NE(issues[0].message.find("missing"), std::string::npos) << issues[0].message;
+    ++checked;
+  }
+  EXPECT_GT(checked, 15);
+}
+
+TEST(ScenarioField, MistypedKey_IsToldItsNeighbour) {
+  for (const Json& field : Catalogue()["fields"]) {
+    Json document = DocumentFor(field);
+    const Json::json_pointer pointer(PointerOf(field));
+    const std::string typo = pointer.back() + "z";
+    document[pointer.parent_pointer()][typo] = 1;
+    const Issues issues = IssuesOf(Text(document));
+    ASSERT_EQ(issues.size(), 1u) << PointerOf(field) << "\n" << Listed(issues);
+    EXPECT_EQ(issues[0].path, (pointer.parent_pointer() / typo).to_string());
+    EXPECT_NE(issues[0].message.find("did you mean \"" + pointer.back() + "\""), std::string::npos)
+        << issues[0].message;
+  }
+}
+
+TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
+  int checked = 0;
+  for (const Json& field : Catalogue()["fields"]) {
+    if (!field.contains("when")) continue;
+    const Json::json_pointer choice(field["when"]["path"].get<std::string>());
+    Json document = Spelled();
+    // A choice under which the member means nothing: the last one, "trace", has none.
+    const bool latency = choice.back() == "backend";
+    document[choice.parent_pointer()] = Json{{choice.back(), latency ? "analytic" : "trace"}};
+    document[Json::json_pointer(PointerOf(field))] =
+        field["type"] == "list" ? Json::array() : Json(5);
+    const Result<Scenario> scenario = ParseScenario(Text(document));
+    ASSERT_FALSE(scenario.ok()) << PointerOf(field);
+    ASSERT_EQ(scenario.issues().size(), 1u) << Listed(scenario.issues());
+    EXPECT_EQ(scenario.issues()[0].path, PointerOf(field));
+    EXPECT_NE(scenario.issues()[0].message.find("only applies when"), std::string::npos);
+    ++checked;
+  }
+  EXPECT_GT(checked, 10);
+}
+
+TEST(ScenarioField, EverySectionOfAnotherType_IsOneIssue) {
+  for (const char* pointer :
+       {"/model", "/hardware", "/engine", "/cluster", "/scheduler", "/latency", "/workload",
+        "/measure", "/workload/arrivals", "/workload/prompt_tokens", "/cluster/pools",
+        "/cluster/pools/0", "/slo", "/slo/0", "/cluster/router"}) {
+    for (const Json& bad : {Json(5), Json("x"), Json(nullptr), Json(true)}) {
+      Json document = Spelled();
+      document[Json::json_pointer(pointer)] = bad;
+      const Issues issues = IssuesOf(Text(document));
+      ASSERT_EQ(issues.size(), 1u) << pointer << " " << bad.dump() << "\n" << Listed(issues);
+      EXPECT_EQ(issues[0].path, pointer);
+    }
+  }
+}
+
+TEST(ScenarioField, ManyMistakes_AreAllSaid) {
+  Json document = Spelled();
+  document["engine"]["max_num_seqs"] = 0;
+  document["engine"]["block_sice"] = 16;
+  document["workload"]["requests"] = -1;
+  document["slo"][0]["metric"] = "tftt";
+  document["hardware"].erase("memory_gib");
+  document["typo"] = 1;
+  const Issues issues = IssuesOf(Text(document));
+  EXPECT_EQ(issues.size(), 6u) << Listed(issues);
+}
+
+TEST(Catalogue, EveryFieldAndPreset_IsDescribed) {
+  const Json& catalogue = Catalogue();
+  for (const Json& field : catalogue["fields"]) {
+    EXPECT_FALSE(field["help"].get<std::string>().empty()) << field.dump();
+    EXPECT_EQ(field["type"] == "choice", !field["choices"].empty()) << field.dump();
+    if (field["type"] == "integer" || field["type"] == "number") {
+      EXPECT_LE(field["minimum"].get<double>(), field["maximum"].get<double>()) << field.dump();
+      if (!field["default"].is_null()) {
+        EXPECT_GE(field["default"].get<double>(), field["minimum"].get<double>()) << field.dump();
+        EXPECT_LE(field["default"].get<double>(), field["maximum"].get<double>()) << field.dump();
+      }
+    }
+  }
+  for (const char* kind : {"models", "hardware", "engines", "workloads", "scenarios"}) {
+    EXPECT_FALSE(catalogue["presets"][kind].empty()) << kind;
+    for (const Json& preset : catalogue["presets"][kind]) {
+      EXPECT_FALSE(preset["name"].get<std::string>().empty());
+      EXPECT_FALSE(preset["description"].get<std::string>().empty());
+      EXPECT_TRUE(preset.contains("sources")) << preset["id"];
+    }
+  }
+  for (const Json& column : catalogue["columns"])
+    EXPECT_FALSE(column["help"].get<std::string>().empty());
+  const std::string named = catalogue["default_scenario"].get<std::string>();
+  EXPECT_TRUE(ScenarioPreset(named));
+  EXPECT_FALSE(CatalogText().empty());
+}
+
+TEST(ScenarioPresets, EachOne_IsGoodAndCanonical) {
+  for (const Json& preset : Catalogue()["presets"]["scenarios"]) {
+    const std::string id = preset["id"].get<std::string>();
+    EXPECT_TRUE(IssuesOf(std::string(*ScenarioPreset(id))).empty())
+        << id << "\n"
+        << Listed(IssuesOf(std::string(*ScenarioPreset(id))));
+  }
+}
+
+TEST(Presets, EveryModelOnEveryGpu_RunsOrSaysWhyNot) {
+  for (const Json& model : Catalogue()["presets"]["models"]) {
+    for (const Json& gpu : Catalogue()["presets"]["hardware"]) {
+      const Issues issues = IssuesOf(Changed({"model.preset=" + model["id"].get<std::string>(),
+                                              "hardware.preset=" + gpu["id"].get<std::string>()}));
+      if (issues.empty()) continue;
+      ASSERT_EQ(issues.size(), 1u) << Listed(issues);
+      EXPECT_NE(issues[0].message.find("does not fit"), std::string::npos) << issues[0].message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace servecast::testing

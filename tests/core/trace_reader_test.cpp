@@ -1,0 +1,238 @@
+// Trace files: three formats in all their spellings, and every malformed line named.
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "servecast/scenario.h"
+#include "servecast/trace.h"
+
+namespace servecast {
+namespace {
+
+const char* const kHeader = "arrival_s,input_tokens,output_tokens\n";
+
+Issues IssuesIn(const std::string& text) {
+  const Result<Trace> trace = ParseTrace(text, "t.csv");
+  return trace.ok() ? Issues{} : trace.issues();
+}
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(ParseTrace, ServecastCsv_IsReadExactly) {
+  const auto trace = ParseTrace(
+      "arrival_s,input_tokens,output_tokens\n0,10,20\n0.1,30,40\n0.100000001,1,1\n1e1,5,6\n",
+      "my.csv");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().name, "my.csv");
+  EXPECT_EQ(trace.value().format, "servecast_csv");
+  const std::vector<TraceRow>& rows = trace.value().rows;
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[1].arrival_ns, 100'000'000);
+  EXPECT_EQ(rows[1].prompt_tokens, 30);
+  EXPECT_EQ(rows[1].output_tokens, 40);
+  EXPECT_EQ(rows[2].arrival_ns, 100'000'001);
+  EXPECT_EQ(rows[3].arrival_ns, 10'000'000'000);
+}
+
+TEST(ParseTrace, VidurCsv_IsReadWithWholeNumbersAsDecimals) {
+  const auto trace = ParseTrace(
+      "arrived_at,num_prefill_tokens,num_decode_tokens\n2.5,374.0,44.0\n3,396,109\n", "v");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().format, "vidur_csv");
+  EXPECT_EQ(trace.value().rows[0].prompt_tokens, 374);
+  EXPECT_EQ(trace.value().rows[0].arrival_ns, 0);
+  EXPECT_EQ(trace.value().rows[1].arrival_ns, 500'000'000);
+}
+
+TEST(ParseTrace, AzureCsv_TimesOfEverySpellingAgree) {
+  const auto trace = ParseTrace(
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+      "2023-11-16 18:15:46.6805900,374,44\n"
+      "2023-11-16 18:15:50.9951690,396,109\n"
+      "2023-11-16T18:15:51Z,1,1\n"
+      "2023-11-16 18:15:51.5+00:00,1,1\n"
+      "2023-11-17 00:00:00,1,1\n"
+      "2024-02-29 00:00:00,1,1\n"
+      "2024-03-01 00:00:00,1,1\n",
+      "a");
+  ASSERT_TRUE(trace.ok()) << trace.issues()[0].message;
+  EXPECT_EQ(trace.value().format, "azure_csv");
+  const std::vector<TraceRow>& rows = trace.value().rows;
+  EXPECT_EQ(rows[0].arrival_ns, 0);
+  EXPECT_EQ(rows[1].arrival_ns, 4'314'579'000);
+  EXPECT_EQ(rows[2].arrival_ns, 4'319'410'000);
+  EXPECT_EQ(rows[3].arrival_ns, 4'819'410'000);
+  EXPECT_EQ(rows[4].arrival_ns, 20'653'319'410'000);                       // 5 h 44 min 13.31941 s
+  EXPECT_EQ(rows[6].arrival_ns - rows[5].arrival_ns, 86'400'000'000'000);  // a leap year
+}
+
+TEST(ParseTrace, Layout_DoesNotChangeWhatIsRead) {
+  const std::string plain = std::string(kHeader) + "0,10,20\n1.5,30,40\n";
+  const auto reference = ParseTrace(plain, "plain");
+  ASSERT_TRUE(reference.ok());
+  const std::string variants[] = {
+      "arrival_s,input_tokens,output_tokens\r\n0,10,20\r\n1.5,30,40\r\n",
+      "\xEF\xBB\xBF" + plain,
+      "# a comment\n\n" + plain + "# the end\n\n",
+      std::string(kHeader) + "# between\n0,10,20\n\n1.5,30,40",
+      "\"arrival_s\",\"input_tokens\",\"output_tokens\"\n\"0\",\"10\",\"20\"\n\"1.5\",30,\"40\"\n",
+      " arrival_s , input_tokens,\toutput_tokens \n 0 , 10 , 20 \n1.5,30,40\n",
+      "id,arrival_s,user,input_tokens,output_tokens,hash_ids_512\n7,0,x,10,20,1;2\n8,1.5,y,30,40,"
+      "\n",
+      "output_tokens,input_tokens,arrival_s\n20,10,0\n40,30,1.5\n",
+      // Times count from the first; here and in another format.
+      std::string(kHeader) + "100,10,20\n101.5,30,40\n",
+      "arrived_at,num_prefill_tokens,num_decode_tokens\n0,10,20\n1.5,30,40\n",
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:00,10,20\n2023-01-01 "
+      "00:00:01.5,30,40\n",
+      std::string(kHeader) + "0,10,20,and,more\n1.5,30,40\n",
+  };
+  for (const std::string& variant : variants) {
+    const auto trace = ParseTrace(variant, "other");
+    ASSERT_TRUE(trace.ok()) << variant << trace.issues()[0].path << trace.issues()[0].message;
+    EXPECT_EQ(trace.value().hash, reference.value().hash) << variant;
+  }
+  EXPECT_NE(ParseTrace(std::string(kHeader) + "0,10,20\n1.5,30,41\n", "t").value().hash,
+            reference.value().hash);
+  EXPECT_NE(ParseTrace(std::string(kHeader) + "0,10,20\n1.500000001,30,40\n", "t").value().hash,
+            reference.value().hash);
+}
+
+TEST(ParseTrace, UnsortedArrivals_KeepTheirRows) {
+  const auto trace = ParseTrace(std::string(kHeader) + "5,1,1\n3,2,2\n4,3,3\n", "t");
+  ASSERT_TRUE(trace.ok());
+  const std::vector<TraceRow>& rows = trace.value().rows;
+  EXPECT_EQ(rows[0].arrival_ns, 2'000'000'000);
+  EXPECT_EQ(rows[1].arrival_ns, 0);
+  EXPECT_EQ(rows[2].arrival_ns, 1'000'000'000);
+  EXPECT_EQ(rows[2].prompt_tokens, 3);
+}
+
+TEST(ParseTrace, MalformedFields_AreNamedByLineColumnAndContent) {
+  const struct {
+    const char* line;
+    const char* path;
+    const char* found;
+  } cases[] = {
+      {"abc,10,20", "line 3, column 1", "\"abc\""},
+      {"-1,10,20", "line 3, column 1", "\"-1\""},
+      {"1e30,10,20", "line 3, column 1", "\"1e30\""},
+      {"nan,10,20", "line 3, column 1", "\"nan\""},
+      {",10,20", "line 3, column 1", "\"\""},
+      {"1,x,20", "line 3, column 3", "\"x\""},
+      {"1,0,20", "line 3, column 3", "\"0\""},
+      {"1,-5,20", "line 3, column 3", "\"-5\""},
+      {"1,10.5,20", "line 3, column 3", "\"10.5\""},
+      {"1,1000000000000,20", "line 3, column 3", "\"1000000000000\""},
+      {"1,1000000001,20", "line 3, column 3", "\"1000000001\""},
+      {"1,99999999999999999999999,20", "line 3, column 3", "\"99999999999999999999999\""},
+      {"1.25,10,", "line 3, column 9", "\"\""},
+      {"1,10,1e3", "line 3, column 6", "\"1e3\""},
+      {"1,10,2 0", "line 3, column 6", "\"2 0\""},
+      {"1,10", "line 3, column 5", "found 2 fields"},
+      {"1", "line 3, column 2", "found 1 fields"},
+      {"1,10,\x01\x02", "line 3, column 6", "\"??\""},
+  };
+  for (const auto& c : cases) {
+    const Issues issues = IssuesIn(std::string(kHeader) + "0,1,1\n" + c.line + "\n2,1,1\n");
+    ASSERT_EQ(issues.size(), 1u) << c.line;
+    EXPECT_EQ(issues[0].path, c.path) << c.line;
+    EXPECT_TRUE(Contains(issues[0].message, c.found)) << issues[0].message;
+    EXPECT_TRUE(Contains(issues[0].message, "allowed") || Contains(issues[0].message, "header"))
+        << issues[0].message;
+  }
+}
+
+TEST(ParseTrace, EveryMalformedField_IsNamed) {
+  const Issues issues = IssuesIn(std::string(kHeader) + "x,y,z\n0,1,1\n1,0,0\n");
+  ASSERT_EQ(issues.size(), 5u);
+  EXPECT_EQ(issues[0].path, "line 2, column 1");
+  EXPECT_EQ(issues[1].path, "line 2, column 3");
+  EXPECT_EQ(issues[2].path, "line 2, column 5");
+  EXPECT_EQ(issues[3].path, "line 4, column 3");
+  EXPECT_EQ(issues[4].path, "line 4, column 5");
+}
+
+TEST(ParseTrace, MalformedTimestamps_AreRefused) {
+  for (const char* time :
+       {"2023-11-16", "18:15:46", "2023-13-16 18:15:46", "2023-00-16 18:15:46",
+        "2023-11-32 18:15:46", "2023-11-00 18:15:46", "2023-11-16 24:15:46", "2023-11-16 18:60:46",
+        "2023-11-16 18:15:61", "2023-11-16 18:15:xx", "2023/11/16 18:15:46", "1969-11-16 18:15:46",
+        "9999-11-16 18:15:46", "2023-11-16 18:15:46+02:00", "0.5", "", "2023-11-16 18:15:-1"}) {
+    const Issues issues =
+        IssuesIn(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n") + time + ",1,1\n");
+    ASSERT_EQ(issues.size(), 1u) << time;
+    EXPECT_EQ(issues[0].path, "line 2, column 1") << time;
+  }
+}
+
+TEST(ParseTrace, DayThatItsMonthLacks_IsRefused) {
+  for (const char* time : {"2023-02-29 00:00:00", "2023-02-31 00:00:00", "2023-04-31 00:00:00",
+                           "2100-02-29 00:00:00"}) {
+    EXPECT_EQ(
+        IssuesIn(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n") + time + ",1,1\n").size(),
+        1u)
+        << time;
+  }
+}
+
+TEST(ParseTrace, LongFields_AreShownShort) {
+  const Issues issues = IssuesIn(std::string(kHeader) + std::string(100000, 'x') + ",1,1\n");
+  ASSERT_EQ(issues.size(), 1u);
+  EXPECT_LT(issues[0].message.size(), 200u);
+  EXPECT_TRUE(Contains(issues[0].message, "..."));
+}
+
+TEST(ParseTrace, ManyMalformedLines_AreCountedBeyondAHundred) {
+  std::string text = kHeader;
+  for (int i = 0; i < 5000; ++i) text += "x,1,1\n";
+  const Issues issues = IssuesIn(text);
+  ASSERT_EQ(issues.size(), 101u);
+  EXPECT_EQ(issues[99].path, "line 101, column 1");
+  EXPECT_TRUE(Contains(issues[100].message, "4900")) << issues[100].message;
+}
+
+TEST(ParseTrace, NothingToRead_IsSaid) {
+  for (const char* text : {"", "\n", "\r\n\r\n", "\xEF\xBB\xBF", "   \n"}) {
+    const Issues issues = IssuesIn(text);
+    ASSERT_EQ(issues.size(), 1u) << text;
+    EXPECT_TRUE(Contains(issues[0].message, "empty")) << issues[0].message;
+  }
+  EXPECT_EQ(IssuesIn("# only a comment\n").size(), 1u);
+  const Issues header_only = IssuesIn(kHeader);
+  ASSERT_EQ(header_only.size(), 1u);
+  EXPECT_TRUE(Contains(header_only[0].message, "no requests"));
+}
+
+TEST(ParseTrace, OtherFiles_AreToldFromTraces) {
+  std::string bytes;
+  for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(i * 37);
+  const std::string files[] = {bytes,
+                               std::string("\x1F\x8B\x08\x00\x00", 5),
+                               "{\"a\": 1}",
+                               "a,b,c\n1,2,3\n",
+                               "0,10,20\n",
+                               std::string(3, '\0'),
+                               "arrival_s,input_tokens\n0,1\n",
+                               "ARRIVAL_S,INPUT_TOKENS,OUTPUT_TOKENS\n"};
+  for (const std::string& file : files) {
+    const Issues issues = IssuesIn(file);
+    ASSERT_EQ(issues.size(), 1u) << file;
+    EXPECT_TRUE(Contains(issues[0].path, "line ")) << issues[0].path;
+    EXPECT_TRUE(Contains(issues[0].message, "arrival_s,input_tokens,output_tokens"));
+    for (const char c : issues[0].message) EXPECT_GE(static_cast<unsigned char>(c), 0x20);
+  }
+}
+
+TEST(ParseTrace, LargestValues_AreKept) {
+  const auto trace =
+      ParseTrace(std::string(kHeader) + "0,1,1\n4611686018.427387904,1000000000,1000000000\n", "t");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().rows[1].arrival_ns, std::int64_t{1} << 62);
+  EXPECT_EQ(trace.value().rows[1].prompt_tokens, 1'000'000'000);
+}
+
+}  // namespace
+}  // namespace servecast
