@@ -125,7 +125,6 @@ TEST(Recorder, NothingHappened_HasNoBins) {
 TEST(Recorder, LookingInBetween_ChangesNothing) {
   // A snapshot between slices must not disturb what follows.
   Recorder watched(0), alone(0);
-  Sums ignored;
   TimeNs now = 0, width = 0;
   for (int i = 0; i < 500; ++i) {
     const TimeNs start = i * 3'000'000LL;
