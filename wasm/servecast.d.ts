@@ -56,6 +56,8 @@ export interface Preset {
   readonly description: string;
   /** The preset's own document (for scenarios: a whole scenario document that runs as it is). */
   readonly document: Record<string, unknown>;
+  /** Where its numbers come from, by the member's path; "*": all others. */
+  readonly sources?: Readonly<Record<string, string>>;
 }
 
 export type FieldType = "integer" | "number" | "boolean" | "text" | "choice" | "list";
