@@ -23,6 +23,7 @@ namespace servecast {
 namespace {
 
 constexpr int kBadInput = 2;
+constexpr const char* kCannotOpen = "cannot be opened";
 constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
 
 constexpr const char* kHelp =
@@ -77,7 +78,7 @@ int Usage(const std::string& problem) {
 // A whole file, decompressed when it is gzip. "-" is stdin.
 Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
   const gzFile file = path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb");
-  if (file == nullptr) return Issue{path, "cannot be opened"};
+  if (file == nullptr) return Issue{path, kCannotOpen};
   std::string text;
   std::vector<char> buffer(std::size_t{1} << 16);
   std::optional<Issue> issue;
@@ -140,8 +141,11 @@ Result<std::string> ScenarioText(const std::string& name) {
   const auto preset = ScenarioPreset(name);
   if (preset) return std::string(*preset);
   Result<std::string> text = ReadFile(name, std::size_t{4} << 20);
-  if (!text.ok())
-    return Issue{name, "is neither a preset (see servecast catalog) nor a file that can be read"};
+  if (!text.ok() && text.issues()[0].message == kCannotOpen) {
+    const std::string near = NearestScenarioPreset(name);
+    return Issue{name, "is neither a preset (see servecast catalog) nor a file that can be opened" +
+                           (near.empty() ? "" : "; did you mean " + near + "?")};
+  }
   return text;
 }
 
@@ -283,5 +287,8 @@ int main(int argc, char** argv) {
   for (const int bug : {SIGABRT, SIGSEGV, SIGFPE, SIGILL}) {
     std::signal(bug, [](int) { std::_Exit(70); });
   }
-  return servecast::Main(std::vector<std::string>(argv + 1, argv + argc));
+  const int code = servecast::Main(std::vector<std::string>(argv + 1, argv + argc));
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  fmt::print(stderr, "standard output cannot be written\n");
+  return servecast::kBadInput;
 }

@@ -92,7 +92,9 @@ class BoundSimulation {
 
   bool Advance(double max_steps) {
     report_.reset();
-    return !simulation_ || simulation_->Advance(static_cast<std::int64_t>(max_steps));
+    const bool countable = max_steps >= 1 && max_steps < 0x1p53;  // false for NaN too
+    const double steps = countable ? max_steps : max_steps >= 0x1p53 ? 0x1p53 : 1;
+    return !simulation_ || simulation_->Advance(static_cast<std::int64_t>(steps));
   }
   double Progress() const { return simulation_ ? simulation_->Progress() : 1; }
 

@@ -173,6 +173,8 @@ export interface Report {
     readonly limit_ms: number;
     readonly value_ms: number | null;
     readonly margin: number | null;
+    /** Requests without a value (dropped, or still waiting) that count as beyond the limit. */
+    readonly unserved_share: number;
     readonly met: boolean;
   }[];
   readonly saturation: {
@@ -182,10 +184,14 @@ export interface Report {
     readonly queue_slope_t: number;
     readonly queue_p95: number;
     readonly utilization: number;
+    /** Requests in the system still grew when arrivals ended. */
+    readonly filling: boolean;
   };
   readonly binding_constraint: {
     readonly name: "kv_blocks" | "seats" | "token_budget" | "compute" | "bandwidth" | "overhead" | "none";
     readonly share: number;
+    /** Share of the time that some step ran. */
+    readonly busy_share: number;
     /** Share of the time per constraint. */
     readonly shares: Readonly<Record<string, number>>;
   };

@@ -71,6 +71,13 @@ struct Simulation::State {
     }
   }
 
+  bool Replays() const {
+    const WorkloadSpec& w = scenario.workload;
+    return w.arrivals.process == ArrivalProcess::kTrace ||
+           w.prompt_tokens.distribution == LengthDistribution::kTrace ||
+           w.output_tokens.distribution == LengthDistribution::kTrace;
+  }
+
   Scenario scenario;
   Trace trace;
   ModelCost cost;
@@ -140,9 +147,10 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   const TimeNs end = s.End();
   s.replica->WriteProgress(s.results.generated);
   s.MarkArrivals(end);
-  return Summarize({s.scenario, s.cost, s.trace, s.requests, s.results, s.recorder,
-                    s.replica->running(), s.replica->length_capped(), end, s.finished, s.label},
-                   detail);
+  return Summarize(
+      {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
+       s.recorder, s.replica->running(), s.replica->length_capped(), end, s.finished, s.label},
+      detail);
 }
 
 }  // namespace servecast

@@ -49,8 +49,9 @@ TEST(ParseScenario, OtherJson_IsNoScenario) {
   for (const char* text : {"null", "5", "[]", "\"x\"", "true"}) {
     EXPECT_EQ(ParseIssues(text).size(), 1u) << text;
   }
-  for (const char* schema : {"{}", R"({"schema": 2})", R"({"schema": "1"})", R"({"schema": 1.5})",
-                             R"({"schema": null})"}) {
+  EXPECT_EQ(ParseIssues("{}").size(), 4u);  // schema, model, hardware, workload
+  for (const char* schema :
+       {R"({"schema": 2})", R"({"schema": "1"})", R"({"schema": 1.5})", R"({"schema": null})"}) {
     const Issues issues = ParseIssues(schema);
     ASSERT_EQ(issues.size(), 1u) << schema;
     EXPECT_EQ(issues[0].path, "/schema");
@@ -277,6 +278,24 @@ TEST(ApplyOverrides, AnotherVariant_ClearsTheOldMembers) {
             R"({"a":{"process":"poisson"},"p":{"distribution":"uniform","max":9}})");
   EXPECT_EQ(Good(ApplyOverrides(document, {"p.distribution=fixed"})),
             R"({"a":{"process":"poisson"},"p":{"distribution":"fixed","value":5}})");
+}
+
+TEST(ApplyOverrides, AnotherVariant_KeepsWhatBothHave) {
+  const std::string rate = "workload.arrivals.rate_per_s=20";
+  const std::string constant = "workload.arrivals.process=constant";
+  for (const std::vector<std::string>& changes :
+       {std::vector<std::string>{rate, constant}, {constant, rate}}) {
+    const std::string text = Good(ApplyOverrides(SmallDocument(), changes));
+    EXPECT_DOUBLE_EQ(Parsed(text).workload.arrivals.rate_per_s, 20);
+  }
+  // The preset chose lognormal lengths; what only those have goes, wherever it was written.
+  const auto preset = ScenarioPreset("llama-3.1-8b-h100-chat");
+  const std::string fixed = Good(ApplyOverrides(
+      *preset, {"workload.prompt_tokens.median=300", "workload.prompt_tokens.distribution=fixed",
+                "workload.prompt_tokens.value=7"}));
+  EXPECT_EQ(Parsed(fixed).workload.prompt_tokens.value, 7);
+  const std::string canonical = Parsed(fixed).canonical_text;
+  EXPECT_EQ(Parsed(canonical).canonical_text, canonical);
 }
 
 TEST(ApplyOverrides, MalformedPaths_AreIssues) {

@@ -253,7 +253,40 @@ TEST(Verdict, CapsAndDrops_AreInTheNote) {
   EXPECT_GT(r.length_capped, 0);
   EXPECT_EQ(r.dropped + r.completed, 50);
   EXPECT_NE(r.verdict.note.find("dropped"), std::string::npos) << r.verdict.note;
-  EXPECT_NE(r.verdict.note.find("cut short"), std::string::npos) << r.verdict.note;
+  EXPECT_NE(r.verdict.note.find("ended at the longest"), std::string::npos) << r.verdict.note;
+}
+
+TEST(Verdict, DropsBeyondTheTarget_AreMisses) {
+  const std::vector<std::string> changes = {"engine.max_model_len=110",
+                                            "workload.prompt_tokens.distribution=uniform",
+                                            "workload.prompt_tokens.min=80",
+                                            "workload.prompt_tokens.max=130",
+                                            "slo.0.metric=ttft",
+                                            "slo.0.limit_ms=1000000"};
+  const Report r = RunToEnd(Changed(changes));
+  ASSERT_GT(r.dropped, 0);
+  ASSERT_EQ(r.slo.size(), 1u);
+  EXPECT_GT(*r.slo[0].margin, 0);
+  EXPECT_FALSE(r.slo[0].met);
+  EXPECT_EQ(r.verdict.state, VerdictState::kMisses) << r.verdict.sentence;
+}
+
+TEST(Verdict, WarmUpBeyondTheRun_IsEmpty) {
+  const Report r =
+      RunToEnd(Changed({"measure.warmup_s=1000000", "slo.0.metric=ttft", "slo.0.limit_ms=1000"}));
+  EXPECT_EQ(r.verdict.state, VerdictState::kEmpty) << r.verdict.sentence;
+}
+
+TEST(Report, EverySliceAndSnapshot_GivesTheSameReport) {
+  const std::string document =
+      Changed({"engine.num_gpu_blocks_override=40", "workload.arrivals.rate_per_s=200"});
+  const std::string whole = ReportJson(RunToEnd(document), ReportParts::kWithSeries);
+  for (const std::int64_t slice : {1, 3, 100}) {
+    Result<Simulation> simulation = Simulation::Create(Parsed(document));
+    ASSERT_TRUE(simulation.ok());
+    while (!simulation.value().Advance(slice)) simulation.value().Snapshot();
+    EXPECT_EQ(ReportJson(simulation.value().Snapshot(), ReportParts::kWithSeries), whole) << slice;
+  }
 }
 
 TEST(AbsurdInput, EachGetsAnIssueAtItsField) {
@@ -315,7 +348,7 @@ TEST(AbsurdInput, ExtremeButAllowedValues_GiveAnAnswer) {
       {"slo.0.metric=tpot", "slo.0.percentile=100", "slo.0.limit_ms=1e9",
        "workload.output_tokens.value=1"},
       {"hardware.price_per_gpu_hour=0"},
-      {"latency.backend=blackbox"},  // all coefficients 0: steps of a nanosecond
+      {"latency.backend=blackbox", "latency.beta=[0,0,1e-6]"},  // steps of a nanosecond
       {"latency.backend=blackbox", "latency.beta=[1000000000,1000000000,1000000000]",
        "latency.alpha=[1000000000,1000000000,1000000000]"},
   };
@@ -347,7 +380,7 @@ TEST(AbsurdInput, ClockThatWouldOverflow_DoesNot) {
   EXPECT_EQ(BrokenConservation(r), "");
   // Nor do delays that add up at the client.
   const Report delayed = RunToEnd(Changed(
-      {"latency.backend=blackbox", "latency.alpha=[0,0,1000000000]",
+      {"latency.backend=blackbox", "latency.alpha=[0,0,1000000000]", "latency.beta=[1,0,0]",
        "model.max_position_embeddings=1000000000", "engine.num_gpu_blocks_override=1000000000",
        "workload.requests=1", "workload.output_tokens.value=10000000"}));
   EXPECT_EQ(delayed.completed, 1);

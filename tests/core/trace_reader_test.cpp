@@ -87,7 +87,6 @@ TEST(ParseTrace, Layout_DoesNotChangeWhatIsRead) {
       "arrived_at,num_prefill_tokens,num_decode_tokens\n0,10,20\n1.5,30,40\n",
       "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:00,10,20\n2023-01-01 "
       "00:00:01.5,30,40\n",
-      std::string(kHeader) + "0,10,20,and,more\n1.5,30,40\n",
   };
   for (const std::string& variant : variants) {
     const auto trace = ParseTrace(variant, "other");
@@ -143,6 +142,15 @@ TEST(ParseTrace, MalformedFields_AreNamedByLineColumnAndContent) {
     EXPECT_TRUE(Contains(issues[0].message, "allowed") || Contains(issues[0].message, "header"))
         << issues[0].message;
   }
+}
+
+TEST(ParseTrace, LinesAndHeadersOfAnotherWidth_AreRefused) {
+  const std::string header = "arrival_s,input_tokens,output_tokens\n";
+  EXPECT_FALSE(ParseTrace(header + "0,10,10,9\n", "t").ok());
+  EXPECT_FALSE(ParseTrace(header + "0,10,10\r,9\n", "t").ok());
+  EXPECT_FALSE(ParseTrace(header + "0,10,10\r7\n", "t").ok());
+  EXPECT_FALSE(
+      ParseTrace("arrival_s,input_tokens,input_tokens,output_tokens\n0,1,2,3\n", "t").ok());
 }
 
 TEST(ParseTrace, EveryMalformedField_IsNamed) {

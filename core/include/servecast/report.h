@@ -35,6 +35,7 @@ struct SloResult {
   SloSpec slo;
   std::optional<double> value_ms;  // none: no sample
   std::optional<double> margin;    // 1 - value/limit
+  double unserved_share = 0;       // of the requests: without a value, and counted as beyond
   bool met = false;
 };
 
@@ -46,7 +47,8 @@ struct Saturation {
   double queue_slope_per_s = 0;  // growth of the queue over the last half of the arrivals
   double queue_slope_t = 0;      // its t statistic, from 16 batch means
   double queue_p95 = 0;
-  double utilization = 0;  // busy share while requests arrived
+  double utilization = 0;  // of the scarcest of KV blocks, seats, tokens and arithmetic
+  bool filling = false;    // requests in the system still grew when arrivals ended
 };
 
 // Shares of the run's time; they need not add up to 1 (idle time is the rest).
@@ -55,6 +57,7 @@ struct BindingConstraint {
       "kv_blocks", "seats", "token_budget", "compute", "bandwidth", "overhead"};
   std::string_view name = "none";
   double share = 0;
+  double busy_share = 0;  // some step ran
   std::array<double, 6> shares{};
 };
 

@@ -178,6 +178,9 @@ Result<std::string> ApplyOverrides(std::string_view text,
 // The document of an embedded preset scenario; nullopt when there is none of that name.
 std::optional<std::string_view> ScenarioPreset(std::string_view id);
 
+// The preset scenario whose name is nearest to `id`; "" when none is near.
+std::string NearestScenarioPreset(std::string_view id);
+
 // The readable link grammar "p=PRESET&path=value&...", percent-decoded here, to a document.
 Result<std::string> ParseReadableLink(std::string_view fragment);
 

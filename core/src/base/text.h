@@ -23,7 +23,8 @@ std::optional<std::int64_t> ParseDecimalNs(std::string_view text, std::int64_t u
 // A non-negative integer below 10^18; "12.0" is accepted as 12. nullopt otherwise.
 std::optional<std::int64_t> ParseCount(std::string_view text);
 
-// The candidate nearest to `word` by edit distance, "" when none is near.
+// The candidate nearest to `word` by edit distance, else the first that begins with it; "" when
+// none is near.
 template <class Range>
 std::string NearestWord(std::string_view word, const Range& candidates);
 
@@ -40,6 +41,10 @@ std::string NearestWord(std::string_view word, const Range& candidates) {
       best = std::string(candidate);
       best_distance = distance;
     }
+  }
+  for (const auto& candidate : candidates) {
+    const std::string_view begin = std::string_view(candidate).substr(0, word.size());
+    if (best.empty() && word.size() >= 3 && begin == word) best = std::string(candidate);
   }
   return best;
 }

@@ -314,11 +314,9 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
   Fields<ArrivalSpec> f(v, a, base);
   f.Enum({.name = "process", .help = "how requests arrive; trace: as in a trace file"},
          &ArrivalSpec::process, {"poisson", "constant", "trace"});
-  static const ArrivalSpec kDefault;
-  const ArrivalSpec& rest = a.process == base.process ? base : kDefault;
   v.When("process", {"poisson", "constant"}, a.process != ArrivalProcess::kTrace,
          [&](FieldVisitor& inner) {
-           Fields<ArrivalSpec>(inner, a, rest)
+           Fields<ArrivalSpec>(inner, a, base)
                .Add({.name = "rate_per_s",
                      .unit = "req/s",
                      .min = 1e-6,
@@ -332,11 +330,9 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base) {
   Fields<LengthSpec> f(v, l, base);
   f.Enum({.name = "distribution", .help = "how lengths vary; trace: as in a trace file"},
          &LengthSpec::distribution, {"fixed", "uniform", "lognormal", "empirical", "trace"});
-  static const LengthSpec kDefault;
-  const LengthSpec& rest = l.distribution == base.distribution ? base : kDefault;
   const auto when = [&](LengthDistribution distribution, std::string_view name, const auto& add) {
     v.When("distribution", {name}, l.distribution == distribution, [&](FieldVisitor& inner) {
-      Fields<LengthSpec> g(inner, l, rest);
+      Fields<LengthSpec> g(inner, l, base);
       add(g);
     });
   };
@@ -404,12 +400,13 @@ void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {
 
 void Describe(FieldVisitor& v, MeasureSpec& m, const MeasureSpec& base) {
   Fields<MeasureSpec> f(v, m, base);
-  f.Add({.name = "warmup_s",
-         .unit = "s",
-         .min = 0,
-         .max = 1e8,
-         .help = "requests that arrive before it are left out of latencies and rates"},
-        &MeasureSpec::warmup_s);
+  f.Add(
+      {.name = "warmup_s",
+       .unit = "s",
+       .min = 0,
+       .max = 1e8,
+       .help = "latencies leave out requests that arrive before it, rates what is done before it"},
+      &MeasureSpec::warmup_s);
   f.Add({.name = "horizon_s",
          .unit = "s",
          .min = 1e-9,

@@ -8,6 +8,7 @@
 #include "io/field_reader.h"
 #include "io/json_document.h"
 #include "io/presets.h"
+#include "io/variants.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -86,9 +87,7 @@ void Apply(Json& document, const std::string& change, Issues& issues) {
     (*holder)[static_cast<std::size_t>(*ParseCount(key))] = value;
     return;
   }
-  // Another variant: the members of the former one mean nothing to it.
-  const bool variant = key == "distribution" || key == "process";
-  if (variant && holder->contains(key) && (*holder)[key] != value) *holder = Json::object();
+  if (IsVariantKey(key)) DropInapplicable(*holder, key, value);
   (*holder)[key] = value;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/base.h"
+#include "base/text.h"
 #include "io/embedded_presets.h"
 #include "io/json_document.h"
 #include "servecast/scenario.h"
@@ -72,6 +73,10 @@ const Json* FindPreset(std::string_view kind, std::string_view id) {
 const Json* FindPresetDocument(std::string_view kind, std::string_view id) {
   const Parsed* parsed = Find(kind, id);
   return parsed == nullptr ? nullptr : &parsed->file["document"];
+}
+
+std::string NearestScenarioPreset(std::string_view id) {
+  return NearestWord(id, PresetIds("scenarios"));
 }
 
 std::optional<std::string_view> ScenarioPreset(std::string_view id) {

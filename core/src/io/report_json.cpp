@@ -122,6 +122,7 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
     put("limit_ms", result.slo.limit_ms);
     put("value_ms", result.value_ms);
     put("margin", result.margin);
+    put("unserved_share", result.unserved_share);
     put("met", result.met);
     out.EndObject();
   }
@@ -133,10 +134,12 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
     put("queue_slope_t", r.saturation.queue_slope_t);
     put("queue_p95", r.saturation.queue_p95);
     put("utilization", r.saturation.utilization);
+    put("filling", r.saturation.filling);
   });
   put.Object("binding_constraint", [&] {
     put("name", r.binding.name);
     put("share", r.binding.share);
+    put("busy_share", r.binding.busy_share);
     put.Object("shares", [&] {
       for (std::size_t i = 0; i < r.binding.shares.size(); ++i) {
         put(BindingConstraint::kNames[i], r.binding.shares[i]);

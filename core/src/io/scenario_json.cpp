@@ -12,6 +12,7 @@
 #include "io/field_writer.h"
 #include "io/json_document.h"
 #include "io/presets.h"
+#include "io/variants.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -19,15 +20,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// `patch` over `base`, member by member; an object that chooses another variant (distribution,
-// process) replaces the base's, whose members mean nothing to it.
+// `patch` over `base`, member by member. Where the patch chooses another variant, what only the
+// base's variant has goes.
 Json Merged(const Json& base, const Json& patch) {
   if (!base.is_object() || !patch.is_object()) return patch;
-  for (const char* variant : {"distribution", "process"}) {
-    if (patch.contains(variant) && base.contains(variant) && patch[variant] != base[variant])
-      return patch;
-  }
   Json merged = base;
+  for (const auto& [key, value] : patch.items()) {
+    if (IsVariantKey(key)) DropInapplicable(merged, key, value);
+  }
   for (const auto& [key, value] : patch.items()) {
     merged[key] = merged.contains(key) ? Merged(merged[key], value) : value;
   }
@@ -117,6 +117,12 @@ void CheckTogether(const Scenario& s, Issues& issues) {
          fmt::format("found {}, allowed 1 to num_local_experts {}, or 0 for a dense model",
                      s.model.num_experts_per_tok, s.model.num_local_experts)});
   }
+  const std::vector<double>& beta = s.latency.beta;
+  if (s.latency.backend == "blackbox" && *std::max_element(beta.begin(), beta.end()) <= 0) {
+    issues.push_back({"/latency/beta",
+                      "found no coefficient above 0: blackbox needs the times of a step in us, "
+                      "[constant, per prefill token, per decode token]"});
+  }
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
 }
@@ -149,12 +155,14 @@ Result<Scenario> ParseScenario(std::string_view text) {
         "", fmt::format("found {}, allowed a scenario document, an object", ShortJson(document))};
   }
   const auto schema = document.find("schema");
-  if (schema == document.end() || !schema->is_number_integer() || *schema != kScenarioSchema) {
-    return Issue{"/schema", fmt::format("found {}, allowed {}",
-                                        schema == document.end() ? "nothing" : ShortJson(*schema),
-                                        kScenarioSchema)};
-  }
   Issues issues;
+  if (schema == document.end()) {
+    issues.push_back({"/schema", fmt::format("missing, allowed {}", kScenarioSchema)});
+  } else if (!schema->is_number_integer() || *schema != kScenarioSchema) {
+    // What its members mean is not known here.
+    return Issue{"/schema",
+                 fmt::format("found {}, allowed {}", ShortJson(*schema), kScenarioSchema)};
+  }
   std::map<std::string_view, std::string> presets;
   for (const PresetSection& section : PresetSections()) {
     const std::string id = MergePreset(section, document, issues);

@@ -39,14 +39,21 @@ std::string Target(const SloSpec& slo) {
                      Ms(slo.limit_ms));
 }
 
-// The result that decides: the least margin, one without any sample before all.
-const SloResult* Tightest(const Report& report) {
-  const SloResult* tightest = nullptr;
+// "1 request", "2,000 requests".
+std::string Count(std::int64_t n, const char* one) {
+  return fmt::format("{} {}{}", ShortNumber(static_cast<double>(n)), one, n == 1 ? "" : "s");
+}
+
+// The result that decides: one without any sample, else a missed one, else the least margin.
+const SloResult& Deciding(const Report& report) {
+  const SloResult* deciding = &report.slo[0];
   for (const SloResult& result : report.slo) {
-    if (!result.margin) return &result;
-    if (tightest == nullptr || *result.margin < *tightest->margin) tightest = &result;
+    if (!result.margin) return result;
+    const bool worse =
+        result.met == deciding->met ? *result.margin < *deciding->margin : !result.met;
+    if (worse) deciding = &result;
   }
-  return tightest;
+  return *deciding;
 }
 
 std::string Measured(const Report& r) {
@@ -56,21 +63,38 @@ std::string Measured(const Report& r) {
   return text + ".";
 }
 
+void JudgeMiss(const SloResult& worst, Report& r) {
+  r.verdict.state = VerdictState::kMisses;
+  std::int64_t missed = 0;
+  for (const SloResult& result : r.slo) missed += result.met ? 0 : 1;
+  const std::string misses =
+      missed == 1 ? "Misses "
+                  : fmt::format("Misses {} of {} targets, most of all ", missed, r.slo.size());
+  const double over = -*worst.margin;
+  if (over <= 0) {
+    r.verdict.sentence = fmt::format("{}{}: {} of the requests were dropped or got no token.",
+                                     misses, Target(worst.slo), Percent(worst.unserved_share));
+    return;
+  }
+  r.verdict.sentence =
+      fmt::format("{}{}: it is {}, {}.", misses, Target(worst.slo), Ms(*worst.value_ms),
+                  over < 2 ? Percent(over) + " over" : ShortNumber(1 + over) + " times the limit");
+}
+
 void JudgeSlo(Report& r) {
-  const SloResult& worst = *Tightest(r);
+  const SloResult& worst = Deciding(r);
   if (!worst.value_ms) {
     r.verdict.state = VerdictState::kMisses;
-    r.verdict.sentence = fmt::format("Cannot tell {}: no request got that far.", Target(worst.slo));
+    const bool single = r.completed > 0 && r.e2e_ms.n > 0;
+    r.verdict.sentence = fmt::format("Cannot tell {}: no request {}.", Target(worst.slo),
+                                     single ? "made more than one token" : "got that far");
   } else if (!worst.met) {
-    r.verdict.state = VerdictState::kMisses;
-    const double over = -*worst.margin;
-    r.verdict.sentence = fmt::format(
-        "Misses {}: it is {}, {}.", Target(worst.slo), Ms(*worst.value_ms),
-        over < 2 ? Percent(over) + " over" : ShortNumber(1 + over) + " times the limit");
+    JudgeMiss(worst, r);
   } else {
     const bool tight = *worst.margin < kNearMargin;
     const bool saturating = r.saturation.state == SaturationState::kNear;
-    r.verdict.state = tight || saturating ? VerdictState::kNear : VerdictState::kMeets;
+    r.verdict.state =
+        tight || saturating || r.dropped > 0 ? VerdictState::kNear : VerdictState::kMeets;
     r.verdict.sentence = fmt::format("{} {} with a margin of {}{}.", tight ? "Just meets" : "Meets",
                                      Target(worst.slo), Percent(*worst.margin),
                                      saturating ? ", but close to saturation" : "");
@@ -92,15 +116,30 @@ std::string LimitSentence(const Report& r) {
         "The limit is max_num_batched_tokens: {} of the time admission waits for room in a step.",
         share);
   }
-  if (name == "compute")
-    return fmt::format("Steps are mostly bound by arithmetic: {} of the time.", share);
-  if (name == "bandwidth") {
-    return fmt::format("Steps are mostly bound by memory bandwidth: {} of the time.", share);
+  if (name == "none" || r.latency_model.backend == "blackbox") return "";
+  const char* what = name == "compute"     ? "arithmetic"
+                     : name == "bandwidth" ? "memory bandwidth"
+                                           : "host and link time";
+  const double busy = r.binding.busy_share;
+  return fmt::format("{} by {}: {} of the time that steps run{}.",
+                     r.saturation.state == SaturationState::kStable ? "Steps are mostly bound"
+                                                                    : "Throughput is limited",
+                     what, Percent(r.binding.share / busy),
+                     busy < 0.95 ? fmt::format(", which is {} of all", Percent(busy)) : "");
+}
+
+std::int64_t SamplesOf(const Report& r, SloMetric metric) {
+  switch (metric) {
+    case SloMetric::kTtft:
+      return r.ttft_ms.n;
+    case SloMetric::kTpot:
+      return r.tpot_ms.n;
+    case SloMetric::kItl:
+      return r.itl_ms.n;
+    case SloMetric::kE2e:
+      return r.e2e_ms.n;
   }
-  if (name == "overhead" && r.latency_model.backend != "blackbox") {
-    return fmt::format("Steps are mostly bound by host and link time: {} of the time.", share);
-  }
-  return "";
+  return 0;
 }
 
 std::string Notes(const Report& r) {
@@ -109,26 +148,29 @@ std::string Notes(const Report& r) {
     notes += (notes.empty() ? "" : " ") + sentence;
   };
   if (r.dropped > 0) {
-    add(fmt::format("{} of {} requests were dropped: their prompt is longer than the engine takes.",
-                    r.dropped, r.arrived));
+    add(fmt::format("{} of {} {} dropped: the prompt is longer than the engine takes.",
+                    ShortNumber(static_cast<double>(r.dropped)), Count(r.arrived, "request"),
+                    r.dropped == 1 ? "was" : "were"));
   }
   if (r.length_capped > 0) {
-    add(fmt::format("{} were cut short at max_model_len.", r.length_capped));
+    add(Count(r.length_capped, "answer") + " ended at the longest sequence that the engine takes.");
   }
   if (r.finished && r.queued + r.running > 0) {
-    add(fmt::format("{} requests were unfinished at the horizon.", r.queued + r.running));
+    add(Count(r.queued + r.running, "request") + " had not finished at the horizon.");
+  }
+  if (r.saturation.filling && r.saturation.state != SaturationState::kOverloaded) {
+    add("The number of requests in the system still grew when arrivals ended: more requests would "
+        "show more.");
   }
   for (const SloResult& result : r.slo) {
-    const std::int64_t n = result.slo.metric == SloMetric::kTtft   ? r.ttft_ms.n
-                           : result.slo.metric == SloMetric::kTpot ? r.tpot_ms.n
-                           : result.slo.metric == SloMetric::kE2e  ? r.e2e_ms.n
-                                                                   : r.itl_ms.n;
+    const std::int64_t n = SamplesOf(r, result.slo.metric);
     const double beyond = static_cast<double>(n) * (1 - result.slo.percentile / 100);
-    if (n > 0 && beyond < 10) {
-      add(fmt::format("{} p{} rests on {} samples; about {} lie beyond it.",
-                      MetricName(result.slo.metric), NumberText(result.slo.percentile), n,
-                      ShortNumber(std::ceil(beyond))));
-    }
+    if (n == 0 || beyond >= 10) continue;
+    add(fmt::format("{} p{} rests on {}; {} beyond it.", MetricName(result.slo.metric),
+                    NumberText(result.slo.percentile), Count(n, "sample"),
+                    beyond < 0.5 ? "fewer than one lies"
+                                 : "about " + ShortNumber(std::nearbyint(beyond)) +
+                                       (beyond < 1.5 ? " lies" : " lie")));
   }
   return notes;
 }
@@ -138,6 +180,11 @@ std::string Notes(const Report& r) {
 void Judge(const Scenario& scenario, Report& r) {
   if (r.arrived == 0) {
     r.verdict = {VerdictState::kEmpty, "No request arrived.", "", ""};
+    return;
+  }
+  const bool nothing_measured = r.ttft_ms.n == 0 && r.ttft_ms.censored == 0;
+  if (nothing_measured && r.dropped == 0 && scenario.measure.warmup_s > 0) {
+    r.verdict = {VerdictState::kEmpty, "No request arrived after the warm-up.", "", ""};
     return;
   }
   if (r.arrived == r.dropped) {
@@ -156,6 +203,11 @@ void Judge(const Scenario& scenario, Report& r) {
     r.verdict.sentence = "No latency target is set. " + Measured(r);
   } else {
     JudgeSlo(r);
+  }
+  if (!r.finished) {
+    r.verdict.sentence[0] =
+        static_cast<char>(std::tolower(static_cast<unsigned char>(r.verdict.sentence[0])));
+    r.verdict.sentence = "So far: " + r.verdict.sentence;
   }
   r.verdict.limit = LimitSentence(r);
   r.verdict.note = Notes(r);

@@ -51,7 +51,7 @@ Trend TrendOf(const std::vector<double>& values) {
   return trend;
 }
 
-// Mean use of the scarcest of KV blocks, seats and the token budget.
+// Mean use of the scarcest of KV blocks, seats, the token budget and arithmetic.
 double Utilization(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
   if (h.first_bin >= h.last_bin) return 0;
   const auto mean = [&](std::string_view column, double full) {
@@ -59,44 +59,55 @@ double Utilization(const EngineSpec& engine, const Report& report, const QueueHi
     for (std::size_t b = h.first_bin; b < h.last_bin; ++b) sum += report.ColumnOf(column)[b];
     return sum / full / static_cast<double>(h.last_bin - h.first_bin);
   };
-  return std::max(
-      {mean("series_kv_usage", 1), mean("series_running", static_cast<double>(engine.max_num_seqs)),
-       mean("series_batch_tokens", static_cast<double>(engine.max_num_batched_tokens))});
+  return std::max({mean("series_kv_usage", 1),
+                   mean("series_running", static_cast<double>(engine.max_num_seqs)),
+                   mean("series_batch_tokens", static_cast<double>(engine.max_num_batched_tokens)),
+                   h.compute_share});
 }
 
 }  // namespace
 
 Saturation AssessSaturation(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
   Saturation s;
-  const std::vector<double>& waiting = report.ColumnOf("series_waiting");
-  std::vector<double> queue(waiting.begin() + static_cast<std::ptrdiff_t>(h.first_bin),
-                            waiting.begin() + static_cast<std::ptrdiff_t>(h.last_bin));
+  std::vector<double> queue, in_system;
+  for (std::size_t b = h.first_bin; b < h.last_bin; ++b) {
+    queue.push_back(report.ColumnOf("series_waiting")[b]);
+    in_system.push_back(queue.back() + report.ColumnOf("series_running")[b]);
+  }
   const bool brief = queue.size() < kBatches;
+  const auto behind = [&h](std::int64_t served) {
+    return static_cast<double>(h.arrived - served) > std::sqrt(static_cast<double>(h.arrived));
+  };
+  bool grows = false;
   if (!brief) {
     const Trend trend = TrendOf(queue);
     const auto size = static_cast<double>(queue.size() / kBatches);
     s.queue_slope_per_s = trend.slope / (size * h.bin_s);
     s.queue_slope_t = trend.t;
+    grows = trend.slope > 0 && trend.t > kT99;
+    const Trend filling = TrendOf(in_system);
+    s.filling = filling.slope > 0 && filling.t > kT99 && behind(h.completed);
   }
   if (!queue.empty()) {
     SortValues(queue);
     s.queue_p95 = Percentile(queue, 95);
   }
   s.utilization = Utilization(engine, report, h);
-  const bool grows = s.queue_slope_per_s > 0 && s.queue_slope_t > kT99;
-  const auto behind = static_cast<double>(h.arrived - h.started);
-  if ((brief || grows) && behind > 2 * std::sqrt(static_cast<double>(h.arrived))) {
+  if ((brief || grows) && behind(h.started)) {
     s.state = SaturationState::kOverloaded;
-  } else if (s.utilization >= kNearUse || h.blocked_share > kNearBlocked) {
+  } else if (s.utilization >= kNearUse || h.blocked_share > kNearBlocked || s.filling) {
     s.state = SaturationState::kNear;
   }
   const char* what = brief ? "was not watched for long" : grows ? "grew" : "did not grow";
   s.evidence = fmt::format(
-      "over the last half of the arrivals {} requests came and {} were started; the queue {} "
-      "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats and tokens was {} % used; "
+      "over the last half of the arrivals {} requests came, {} were started and {} completed; the "
+      "queue {} "
+      "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats, tokens and "
+      "arithmetic was {} % used; "
       "admission was blocked {} % of the time",
-      h.arrived, h.started, what, ShortNumber(s.queue_slope_per_s), ShortNumber(s.queue_slope_t),
-      ShortNumber(100 * s.utilization), ShortNumber(100 * h.blocked_share));
+      h.arrived, h.started, h.completed, what, ShortNumber(s.queue_slope_per_s),
+      ShortNumber(s.queue_slope_t), ShortNumber(100 * s.utilization),
+      ShortNumber(100 * h.blocked_share));
   return s;
 }
 

@@ -6,7 +6,6 @@
 #include "metrics/recorder.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
-#include "servecast/trace.h"
 #include "workload/request_table.h"
 
 namespace servecast {
@@ -14,7 +13,8 @@ namespace servecast {
 struct RunView {
   const Scenario& scenario;
   const ModelCost& cost;
-  const Trace& trace;
+  const std::string& trace_name;
+  std::uint64_t trace_hash = 0;  // 0: nothing is replayed
   const RequestTable& requests;
   const RequestResults& results;  // `generated` up to date for running requests too
   const Recorder& recorder;

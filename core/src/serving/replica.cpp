@@ -230,8 +230,10 @@ void Replica::CompleteDecodes(TimeNs end) {
 
 void Replica::CompletePrefills(TimeNs end) {
   std::size_t kept = 0;
+  std::int64_t joined = 0;
   for (std::size_t i = 0; i < prefills_.size(); ++i) {
-    const Prefill prefill = prefills_[i];
+    Prefill prefill = prefills_[i];
+    prefill.decodes_before += joined;
     Slot& slot = SlotAt(prefill.slot);
     slot.computed += prefill.chunk;
     if (prefill.chunk > 0) slot.kind = MemberKind::kContinued;
@@ -251,6 +253,7 @@ void Replica::CompletePrefills(TimeNs end) {
       Finish(prefill.slot, end);
     } else {
       JoinDecodes(prefill.slot);
+      ++joined;
     }
   }
   prefills_.resize(kept);
@@ -312,7 +315,6 @@ void Replica::JoinDecodes(SlotId id) {
   decode_context_ += slot.computed;
   ++PhaseOf(slot);
   finishes_.Push(id, decode_step_ + OutputLimit(slot.request) - generated - 1, slot.admission);
-  CountDecodesBefore(slot.admission, +1);
 }
 
 void Replica::LeaveDecodes(SlotId id) {

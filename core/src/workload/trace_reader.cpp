@@ -41,9 +41,7 @@ struct Field {
 
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) {
-    text.remove_suffix(1);
-  }
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
 }
 
@@ -94,7 +92,7 @@ std::optional<TimeNs> ParseTimestamp(std::string_view text) {
              day = ParseCount(text.substr(8, 2)), hour = ParseCount(text.substr(11, 2)),
              minute = ParseCount(text.substr(14, 2));
   const auto second_ns = ParseDecimalNs(text.substr(17), kNsPerS);
-  if (!year || !month || !day || !hour || !minute || !second_ns || *year < 1970 || *year > 2200 ||
+  if (!year || !month || !day || !hour || !minute || !second_ns || *year < 2000 || *year > 2199 ||
       *month < 1 || *month > 12 || *day < 1 || *hour > 23 || *minute > 59 ||
       *second_ns >= 61 * kNsPerS) {
     return std::nullopt;
@@ -143,7 +141,9 @@ class Reader {
   bool NextLine() {
     if (at_ >= text_.size()) return false;
     const std::size_t end = std::min(text_.find('\n', at_), text_.size());
-    line_ = Trim(text_.substr(at_, end - at_));
+    line_ = text_.substr(at_, end - at_);
+    if (!line_.empty() && line_.back() == '\r') line_.remove_suffix(1);
+    line_ = Trim(line_);
     at_ = end + 1;
     ++line_number_;
     return true;
@@ -166,10 +166,14 @@ class Reader {
       for (std::size_t c = 0; c < 3; ++c) {
         for (std::size_t f = 0; f < fields_.size(); ++f) {
           if (fields_[f].text != format.columns[c]) continue;
+          if (found > c) {
+            Add(fields_[f].column, fmt::format("the header names {} twice", format.columns[c]));
+            return false;
+          }
           at_column_[c] = f;
           ++found;
-          break;
         }
+        if (found <= c) break;
       }
       if (found == 3) {
         format_ = &format;
@@ -191,7 +195,7 @@ class Reader {
 
   bool ReadRow(TraceRow& row) {
     Split(line_, fields_);
-    if (fields_.size() < width_) {
+    if (fields_.size() != width_) {
       Add(line_.size() + 1,
           fmt::format("found {} fields, but the header names {}", fields_.size(), width_));
       return false;

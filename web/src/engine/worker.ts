@@ -33,11 +33,12 @@ let currentTrace = 0;
 
 // A task of its own per slice without the 4 ms clamp of timers.
 const channel = new MessageChannel();
-let wake: (() => void) | null = null;
-channel.port1.onmessage = () => wake?.();
+// Every waiting loop gets its own turn: a superseded run must end too, to free its simulation.
+const waiting: (() => void)[] = [];
+channel.port1.onmessage = () => waiting.shift()?.();
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
-    wake = resolve;
+    waiting.push(resolve);
     channel.port2.postMessage(null);
   });
 }
