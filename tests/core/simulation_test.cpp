@@ -256,6 +256,13 @@ TEST(Verdict, CapsAndDrops_AreInTheNote) {
   EXPECT_NE(r.verdict.note.find("ended at the longest"), std::string::npos) << r.verdict.note;
 }
 
+TEST(Rates, ClientsThatSeeTokensLate_AreWaitedFor) {
+  const Report r = RunToEnd(Changed({"latency.alpha=[0,0,1000000]"}, kBlackbox), TwoRequests());
+  // Three tokens a second apart: the last is seen 3 s after the engine made it.
+  EXPECT_GT(r.e2e_ms.max, 3000);
+  EXPECT_LE(r.requests_per_s, 2 / 3.0);
+}
+
 TEST(Verdict, DropsBeyondTheTarget_AreMisses) {
   const std::vector<std::string> changes = {"engine.max_model_len=110",
                                             "workload.prompt_tokens.distribution=uniform",

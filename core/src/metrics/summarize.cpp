@@ -213,11 +213,12 @@ class Summary {
     Report& r = report_;
     r.gpus = run_.scenario.cluster.pools[0].tensor_parallel;
     const double warmup_ns = run_.scenario.measure.warmup_s * 1e9;
-    const double seconds = (static_cast<double>(run_.end) - warmup_ns) / 1e9;
+    TimeNs last = run_.end;  // a client may see its last token after the engine stopped
     std::int64_t completed = 0, good = 0, measured = 0, good_measured = 0;
     for (std::size_t i = 0; i < Size(); ++i) {
       if (!Arrived(i)) continue;
       const bool meets = MeetsEveryLimit(i);
+      last = std::max(last, run_.results.completion[i]);
       const bool in_window = static_cast<double>(run_.results.completion[i]) > warmup_ns;
       completed += in_window ? 1 : 0;
       good += in_window && meets ? 1 : 0;
@@ -227,6 +228,7 @@ class Summary {
     if (!run_.scenario.slo.empty() && measured > 0) {
       r.attainment = static_cast<double>(good_measured) / static_cast<double>(measured);
     }
+    const double seconds = (static_cast<double>(last) - warmup_ns) / 1e9;
     if (seconds <= 0) return;
     r.requests_per_s = static_cast<double>(completed) / seconds;
     r.goodput_per_s = static_cast<double>(good) / seconds;
