@@ -107,8 +107,10 @@ export class EngineClient implements Engine {
     // One that never came up would not come up again.
     if (this.#alive) {
       this.#worker = this.#start();
-      if (this.#traceFile) this.#send({ kind: 'load_trace', id: ++this.#ids, ...this.#traceFile });
+      // Under its old id, so that who still waits for it is answered.
+      if (this.#traceFile) this.#send({ kind: 'load_trace', id: this.#trace?.id ?? ++this.#ids, ...this.#traceFile });
     } else {
+      this.#trace?.reject(new Error(message));
       this.#rejectReady(new Error(message));
     }
     for (const answer of answers) answer.reject(new Error(message));
