@@ -157,6 +157,8 @@ await task('no limit: the verdict is still an answer', async (page) => {
   await page.getByRole('button', { name: 'Add a limit' }).click();
   await page.locator('.limit').first().waitFor();
   await page.waitForSelector('[data-complete="final"]:not([data-state="no_slo"])');
+  assert.notEqual(await page.getAttribute('[data-complete]', 'data-state'), 'misses', 'a new limit is one that is met');
+  assert.match(await field(page, '/slo/0/limit_ms').locator('input').inputValue(), /^[125]0*$/);
 });
 
 await task('price: gives the cost', async (page) => {
@@ -177,13 +179,36 @@ await task('invalid: a value out of range shows the range', async (page) => {
     await rate.locator('.field-error').waitFor();
     assert.match(await rate.locator('.field-error').textContent(), /allowed.* to [\d,]+ req\/s/i);
     assert.equal(await input.getAttribute('aria-invalid'), 'true');
-    assert.match(await problem(page), /1 value needs attention/);
+    assert.match(await problem(page), /1 field needs a value in range/);
+    assert.equal(await page.locator('.results.stale .numbers').count(), 1, 'the numbers stay, marked stale');
   }
   await input.fill('NaN');
   await page.getByText('“NaN” is not a number').waitFor();
   await input.fill('14');
   await verdict(page);
   assert.equal(await input.getAttribute('aria-invalid'), 'false');
+});
+
+await task('invalid: every bad field says so, whatever is wrong with it', async (page) => {
+  await verdict(page);
+  const rate = field(page, '/workload/arrivals/rate_per_s');
+  const requests = field(page, '/workload/requests');
+  const bothMarked = async () => {
+    await page.getByText('2 fields need a value in range').waitFor();
+    for (const each of [rate, requests]) assert.match(await each.locator('.field-error').textContent(), /allowed/i);
+    assert.equal(await page.locator('.results.stale .numbers').count(), 1);
+  };
+  await rate.locator('input[type=text]').fill('NaN');
+  await requests.locator('input[type=text]').fill('0');
+  await bothMarked();
+  await rate.locator('input[type=text]').fill('14');
+  await page.getByText('1 field needs a value in range').waitFor();
+  await rate.locator('input[type=text]').fill('x');
+  await bothMarked();
+  await requests.locator('input[type=text]').fill('500');
+  await rate.locator('input[type=text]').fill('14');
+  await verdict(page);
+  assert.equal(await page.locator('.stale').count(), 0);
 });
 
 await task('invalid: a message leads to a field in a closed group', async (page) => {
@@ -203,6 +228,19 @@ await task('invalid: a message leads to a field in a closed group', async (page)
   await page.locator('details.fields > summary', { hasText: 'Everything' }).click();
   await page.getByRole('button', { name: '/measure/warmup_s' }).click();
   await page.waitForFunction(() => document.activeElement?.closest('sc-field')?.dataset.pointer === '/measure/warmup_s');
+});
+
+await task('empirical: chosen from the menu it has a table that runs', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await field(page, '/workload/prompt_tokens/distribution').locator('select').selectOption('empirical');
+  await nextResult(page, first);
+  const table = field(page, '/workload/prompt_tokens/quantiles').locator('textarea');
+  const second = await fingerprint(page);
+  await table.fill('[[0, 10], [1, 500]]');
+  await nextResult(page, second);
+  await table.fill('[[0, 10]');
+  await page.getByText(/is not a JSON list/).waitFor();
 });
 
 await task('does not fit: the numbers are said', async (page) => {
@@ -247,7 +285,8 @@ await task('trace: malformed lines are named and nothing is simulated', async (p
   lines[11] = lines[11].replace(/,\d+$/, ',many');
   await dropFile(page, 'bad.csv', Buffer.from(lines.join('\n')));
   assert.match(await problem(page), /trace cannot be used/);
-  assert.match(await page.textContent('.issues'), /line 12, column \d+.*many/s);
+  assert.match(await page.textContent('.issues'), /bad\.csv, line 12, column \d+.*many/s);
+  assert.equal(await page.locator('.charts:visible').count(), 0, 'empty charts do not take the screen');
   assert.equal(await page.locator('#fingerprint').count(), 0);
   await page.locator('.verdict').getByRole('button', { name: 'Remove trace' }).click();
   await verdict(page);
@@ -311,6 +350,8 @@ await task(
     assert.ok(took < 1500, `cancelling took ${took} ms`);
     await page.waitForTimeout(300);
     assert.equal(await page.locator('.progress-line').count(), 0);
+    assert.equal(await page.textContent('.sign b'), 'Partial');
+    assert.equal(await page.locator('#fingerprint').count(), 0, 'a part of a run cannot be reproduced');
     const longest = await page.evaluate(() => window.seen.longest_task_ms);
     return `${(await page.textContent('.cancelled b')).trim()} seen ${took} ms after the click; longest main-thread task ${Math.round(longest)} ms`;
   },
@@ -351,7 +392,7 @@ await task('charts: table, CSV and PNG', async (page) => {
     const [file] = await Promise.all([page.waitForEvent('download'), page.locator('sc-cdf-chart').getByRole('button', { name: kind }).click()]);
     assert.ok(file.suggestedFilename().endsWith(`.${kind.toLowerCase()}`));
     const bytes = readFileSync(await file.path());
-    if (kind === 'CSV') assert.match(bytes.toString('utf8'), /^cdf_fraction,cdf_ttft_ms,cdf_itl_ms,cdf_e2e_ms\n0/);
+    if (kind === 'CSV') assert.match(bytes.toString('utf8'), /^cdf_fraction,cdf_ttft_ms,cdf_tpot_ms,cdf_itl_ms,cdf_e2e_ms\n0/);
     else assert.ok(bytes.length > 5000);
   }
   await page.locator('sc-cdf-chart').getByRole('button', { name: 'Table' }).click();
@@ -368,9 +409,12 @@ await task('link: a reload gives the same fingerprint', async (page) => {
   const edited = await fingerprint(page);
   await page.waitForFunction(() => location.hash.startsWith('#z1.') && /\d+ characters/.test(document.querySelector('.share')?.textContent ?? ''));
   await page.waitForTimeout(400);
+  const slider = field(page, '/workload/arrivals/rate_per_s').locator('input[type=range]');
+  const place = await slider.inputValue();
   await page.reload();
   await verdict(page);
   assert.equal(await fingerprint(page), edited);
+  assert.equal(await slider.inputValue(), place, 'the same value is at the same place of the slider');
   assert.equal(await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').inputValue(), '11');
   return `${(await page.evaluate(() => location.href)).length} characters`;
 });
@@ -413,6 +457,22 @@ for (const [name, fragment] of Object.entries(hostile)) {
       assert.notEqual(await page.title(), 'owned');
       await page.getByRole('button', { name: 'Open the default scenario' }).click();
       await verdict(page);
+    },
+    { fragment },
+  );
+}
+
+for (const [name, fragment] of Object.entries({
+  readable: `#p=${preset}&workload.arivals.rate_per_s=9&workload.requests=300`,
+  packed: `#z1.${deflated(JSON.stringify({ schema: 1, model: { preset: 'llama-3.1-8b' }, hardware: { preset: 'h100-sxm' }, workload: { requests: 300, arrivals: { process: 'poisson', rate_per_s: 2 } }, sedd: 1 }))}`,
+})) {
+  await task(
+    `link: the nearest valid scenario, ${name}`,
+    async (page) => {
+      await problem(page);
+      await page.getByRole('button', { name: 'Open the nearest valid scenario' }).click();
+      await verdict(page);
+      assert.match(await page.textContent('.footer'), /300 requests/);
     },
     { fragment },
   );

@@ -1,18 +1,22 @@
-// Cumulative distributions of TTFT, ITL and E2E on one latency axis, with the SLO limits as labelled
-// lines and marks at p50, p95 and p99. uPlot gives scales, axes and cursor; the curves are drawn
-// here, because each has its own abscissae (the engine's columns are quantiles).
+// Cumulative distributions of TTFT, TPOT and E2E (ITL when asked for or limited) on one latency axis,
+// marks at p50, p95 and p99, and the SLO limits: each a line in the colour and dash of its curve, named
+// above the plot, with a ring at its percentile that the curve must pass on the left. uPlot gives
+// scales, axes and cursor; the curves are drawn here, because each has its own abscissae.
 import { html, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
 import type { Report } from 'servecast';
-import { formatPercent, formatTime } from '../lib/format';
+import { formatGivenTime, formatPercent, formatTime } from '../lib/format';
 import { ChartElement, type TableView } from './chart-element';
 import type { Palette } from './palette';
+import { axisTicks, tickLabel } from './ticks';
 
-const curves = [
-  { column: 'cdf_ttft_ms', label: 'TTFT', meaning: 'ttft', dash: [], of: (report: Report) => report.ttft_ms },
-  { column: 'cdf_itl_ms', label: 'ITL', meaning: 'itl', dash: [7, 3], of: (report: Report) => report.itl_ms },
-  { column: 'cdf_e2e_ms', label: 'E2E', meaning: 'e2e', dash: [2, 3], of: (report: Report) => report.e2e_ms },
+const allCurves = [
+  { column: 'cdf_ttft_ms', label: 'TTFT', meaning: 'ttft', dash: [], width: 2, of: (report: Report) => report.ttft_ms },
+  { column: 'cdf_tpot_ms', label: 'TPOT', meaning: 'tpot', dash: [7, 3], width: 2, of: (report: Report) => report.tpot_ms },
+  { column: 'cdf_itl_ms', label: 'ITL', meaning: 'itl', dash: [], width: 1, of: (report: Report) => report.itl_ms },
+  { column: 'cdf_e2e_ms', label: 'E2E', meaning: 'e2e', dash: [2, 3], width: 2, of: (report: Report) => report.e2e_ms },
 ] as const;
+type Curve = (typeof allCurves)[number];
 
 const guides = [
   { fraction: 0.5, label: 'p50', shift: 4 },
@@ -20,13 +24,30 @@ const guides = [
   { fraction: 0.99, label: 'p99', shift: -2 },
 ] as const;
 
+const axisLeft = 72;
+const axisRight = 40;
+const limitRow = 20;
+const tickSpace = 56;
+
+interface PlacedLimit {
+  readonly slo: Report['slo'][number];
+  readonly label: string;
+  /** Px from the plot's left edge. */
+  readonly line: number;
+  readonly start: number;
+  readonly width: number;
+  /** 0 is the one next to the plot. */
+  readonly row: number;
+}
+
 /** A linear axis hides the shortest curve when the longest is this many times longer. */
 const logFrom = 30;
 
 export class CdfChart extends ChartElement {
-  static override properties = { ...ChartElement.properties, report: { attribute: false }, chosenScale: { state: true } };
+  static override properties = { ...ChartElement.properties, report: { attribute: false }, chosenScale: { state: true }, withItl: { state: true } };
   declare report: Report | null;
   declare chosenScale: 'log' | 'linear' | null;
+  declare withItl: boolean;
   protected readonly heading = 'Latency distribution';
   #palette: Palette | null = null;
 
@@ -34,10 +55,20 @@ export class CdfChart extends ChartElement {
     super();
     this.report = null;
     this.chosenScale = null;
+    this.withItl = false;
+  }
+
+  /** A limit on ITL must not stand without its curve. */
+  get #itlLimited(): boolean {
+    return this.report?.slo.some((slo) => slo.metric === 'itl') ?? false;
+  }
+
+  get #curves(): readonly Curve[] {
+    return allCurves.filter((curve) => curve.meaning !== 'itl' || this.withItl || this.#itlLimited);
   }
 
   protected csvColumns(): readonly string[] {
-    return ['cdf_fraction', ...curves.map((curve) => curve.column)];
+    return ['cdf_fraction', ...allCurves.map((curve) => curve.column)];
   }
 
   #curve(column: string): { x: Float64Array; y: Float64Array } {
@@ -48,7 +79,7 @@ export class CdfChart extends ChartElement {
   #span(): { low: number; high: number } {
     let low = Infinity;
     let high = 0;
-    for (const { column } of curves) {
+    for (const { column } of this.#curves) {
       const { x } = this.#curve(column);
       const first = x.find((value) => value > 0);
       low = Math.min(low, first ?? Infinity);
@@ -70,7 +101,7 @@ export class CdfChart extends ChartElement {
 
   protected emptyReason(): string | null {
     if (!this.columns || !this.report) return this.waitingFor;
-    if (curves.some((curve) => (this.columns?.[curve.column]?.length ?? 0) > 0 && this.#curve(curve.column).x.some(Number.isFinite))) return null;
+    if (this.#curves.some((curve) => (this.columns?.[curve.column]?.length ?? 0) > 0 && this.#curve(curve.column).x.some(Number.isFinite))) return null;
     if (this.report.arrived === 0) return 'Empty: no request arrived.';
     return this.report.finished
       ? 'Empty: no request counts. None got a first token, or all arrived in the warm-up.'
@@ -80,7 +111,7 @@ export class CdfChart extends ChartElement {
   protected summary(): string {
     const { report } = this;
     if (!report) return '';
-    return curves
+    return allCurves
       .map((curve) => {
         const d = curve.of(report);
         return `${curve.label}: median ${formatTime(d.p50)}, 95th percentile ${formatTime(d.p95)}, 99th percentile ${formatTime(d.p99)}.`;
@@ -91,17 +122,20 @@ export class CdfChart extends ChartElement {
   protected tableView(): TableView {
     const percents = [1, 5, 10, 25, 50, 75, 90, 95, 99, 100];
     const y = this.columns?.['cdf_fraction'] ?? new Float64Array(0);
-    const rows = percents.map((percent) => [`p${percent}`, ...curves.map(({ column }) => formatTime(valueAt(this.#curve(column).x, y, percent / 100)))]);
-    return { caption: 'Latency by percentile', head: ['Percentile', ...curves.map((curve) => curve.label)], rows };
+    const rows = percents.map((percent) => [`p${percent}`, ...allCurves.map(({ column }) => formatTime(valueAt(this.#curve(column).x, y, percent / 100)))]);
+    return { caption: 'Latency by percentile', head: ['Percentile', ...allCurves.map((curve) => curve.label)], rows };
   }
 
   protected structure(): string {
-    return this.#isLog ? 'log' : 'linear';
+    return `${this.#isLog ? 'log' : 'linear'} ${JSON.stringify(this.report?.slo.map((slo) => [slo.metric, slo.percentile, slo.limit_ms]))}`;
   }
 
   protected override tools(): TemplateResult {
     return html`<button class="quiet" type="button" aria-pressed=${this.#isLog} @click=${() => (this.chosenScale = this.#isLog ? 'linear' : 'log')}>
       Log axis
+    </button>
+    <button class="quiet" type="button" title=${this.#itlLimited ? 'Shown: a limit is set on it' : 'Also show the time between two tokens'} aria-pressed=${this.withItl || this.#itlLimited} ?disabled=${this.#itlLimited} @click=${() => (this.withItl = !this.withItl)}>
+      ITL
     </button>`;
   }
 
@@ -121,14 +155,24 @@ export class CdfChart extends ChartElement {
       width,
       height: 304,
       legend: { show: false },
-      padding: [20, 40, 0, 0],
+      padding: [(plot) => this.#headroom(plot), axisRight, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: {
         x: { time: false, distr: this.#isLog ? 3 : 1, range: () => this.#range() },
         y: { range: [0, 1] },
       },
       axes: [
-        { ...axis, label: 'Latency', grid: { stroke: palette.grid, width: 1, filter: (_plot, splits) => splits.map((value) => (this.#isLog && !isDecade(value) ? null : value)) }, values: (_plot, splits) => splits.map((value) => tickLabel(value, this.#isLog)), size: 28, space: 64 },
+        {
+          ...axis,
+          label: 'Latency',
+          size: 28,
+          // The ticks are ours; these two only keep uPlot from finding that none fits.
+          incrs: [1e12],
+          space: 1,
+          splits: (plot, _axis, low, high) => axisTicks(low, high, this.#isLog, (plot.width - axisLeft - axisRight) / tickSpace),
+          filter: (_plot, splits) => splits,
+          values: (_plot, splits) => splits.map((value) => tickLabel(value)),
+        },
         { ...axis, label: 'Share of requests or tokens', splits: () => [0, 0.25, 0.5, 0.75, 1], values: (_plot, splits) => splits.map((value) => `${value * 100}\u2009%`), size: 52 },
       ],
       series: [{}, { paths: () => null, points: { show: false } }],
@@ -162,13 +206,14 @@ export class CdfChart extends ChartElement {
       pen.textAlign = 'left';
       pen.fillText(guide.label, bbox.left + bbox.width + 6 * ratio, y + guide.shift * ratio);
     }
-    for (const curve of curves) this.#drawCurve(plot, palette, curve);
     this.#drawLimits(plot, palette);
+    for (const curve of this.#curves) this.#drawCurve(plot, palette, curve);
+    this.#ringLimits(plot, palette);
     this.#labelCurves(plot, palette);
     pen.restore();
   }
 
-  #drawCurve(plot: uPlot, palette: Palette, curve: (typeof curves)[number]): void {
+  #drawCurve(plot: uPlot, palette: Palette, curve: Curve): void {
     const { ctx: pen, bbox } = plot;
     const ratio = devicePixelRatio;
     const { x, y } = this.#curve(curve.column);
@@ -178,7 +223,7 @@ export class CdfChart extends ChartElement {
     pen.rect(bbox.left, bbox.top - 2 * ratio, bbox.width, bbox.height + 4 * ratio);
     pen.clip();
     pen.strokeStyle = palette.of(curve.meaning);
-    pen.lineWidth = 2 * ratio;
+    pen.lineWidth = curve.width * ratio;
     pen.setLineDash(curve.dash.map((part) => part * ratio));
     pen.beginPath();
     const floor = this.#range()[0];
@@ -208,8 +253,8 @@ export class CdfChart extends ChartElement {
   #labelCurves(plot: uPlot, palette: Palette): void {
     const { ctx: pen, bbox } = plot;
     const ratio = devicePixelRatio;
-    const heights = [0.38, 0.24, 0.1];
-    const placed = curves
+    const heights = [0.42, 0.3, 0.18, 0.07];
+    const placed = this.#curves
       .map((curve) => ({ curve, ...this.#curve(curve.column) }))
       .filter(({ x }) => x.length > 0)
       .sort((a, b) => (valueAt(a.x, a.y, 0.3) ?? 0) - (valueAt(b.x, b.y, 0.3) ?? 0));
@@ -226,40 +271,89 @@ export class CdfChart extends ChartElement {
     });
   }
 
+  /** Labels stand above the plot, in as many rows as keep them apart, never beyond its edges. */
+  #placeLimits(plotWidth: number, measure: (text: string) => number): PlacedLimit[] {
+    const [low, high] = this.#range();
+    const scale = this.#isLog ? Math.log : (value: number) => value;
+    const ends: number[] = [];
+    return [...(this.report?.slo ?? [])]
+      .filter((slo) => slo.limit_ms >= low && slo.limit_ms <= high)
+      .sort((a, b) => a.limit_ms - b.limit_ms)
+      .map((slo) => {
+        const label = `${slo.metric.toUpperCase()} p${slo.percentile} limit ${formatGivenTime(slo.limit_ms)}`;
+        const width = measure(label) + 10;
+        const line = (plotWidth * (scale(slo.limit_ms) - scale(low))) / (scale(high) - scale(low));
+        const start = Math.max(0, Math.min(line - width / 2, plotWidth + axisRight - width));
+        const free = ends.findIndex((end) => end + 6 <= start);
+        const row = free < 0 ? ends.length : free;
+        ends[row] = start + width;
+        return { slo, label, line, start, width, row };
+      });
+  }
+
+  #measured(pen: CanvasRenderingContext2D): (text: string) => number {
+    pen.font = (this.#palette?.font ?? '13px sans-serif').replace('13px', `${13 * devicePixelRatio}px`);
+    return (text) => pen.measureText(text).width / devicePixelRatio;
+  }
+
+  #headroom(plot: uPlot): number {
+    plot.ctx.save();
+    const placed = this.#placeLimits(plot.width - axisLeft - axisRight, this.#measured(plot.ctx));
+    plot.ctx.restore();
+    return 12 + limitRow * Math.max(0, ...placed.map(({ row }) => row + 1));
+  }
+
   #drawLimits(plot: uPlot, palette: Palette): void {
     const { ctx: pen, bbox } = plot;
     const ratio = devicePixelRatio;
-    const [low, high] = this.#range();
-    let freeFrom = -Infinity;
-    const limits = [...(this.report?.slo ?? [])].sort((a, b) => a.limit_ms - b.limit_ms);
-    for (const slo of limits) {
-      if (slo.limit_ms < low || slo.limit_ms > high) continue;
-      const left = Math.round(plot.valToPos(slo.limit_ms, 'x', true));
-      pen.strokeStyle = palette.ink;
-      pen.lineWidth = ratio;
-      pen.setLineDash([4 * ratio, 3 * ratio]);
-      line(pen, left, bbox.top - 4 * ratio, left, bbox.top + bbox.height);
+    const placed = this.#placeLimits(bbox.width / ratio, this.#measured(pen));
+    const topOf = (row: number) => bbox.top - (6 + limitRow * (row + 1)) * ratio;
+    // All lines first: a label of a lower row covers the lines that pass behind it.
+    for (const { slo, line: at, row } of placed) {
+      const left = Math.round(bbox.left + at * ratio);
+      pen.strokeStyle = palette.of(slo.metric);
+      pen.lineWidth = 1.5 * ratio;
+      pen.setLineDash(dashOf(slo.metric).map((part) => part * ratio));
+      line(pen, left, topOf(row) + limitRow * ratio, left, bbox.top + bbox.height);
       pen.setLineDash([]);
-      const label = `${slo.metric.toUpperCase()} limit ${formatTime(slo.limit_ms)}`;
-      const width = pen.measureText(label).width;
-      const start = Math.min(Math.max(left - width / 2, bbox.left), bbox.left + bbox.width + 36 * ratio - width);
-      // Above the plot where there is room, else beside the line inside it.
-      const inside = start < freeFrom;
-      pen.textAlign = inside && left + width > bbox.left + bbox.width ? 'right' : 'left';
-      const gap = (pen.textAlign === 'right' ? -4 : 4) * ratio;
-      haloText(pen, palette, label, inside ? left + gap : start, inside ? bbox.top + 44 * ratio : bbox.top - 8 * ratio);
-      if (inside) continue;
-      freeFrom = start + width + 8 * ratio;
+    }
+    for (const { slo, label, start, width, row } of placed) {
+      const left = bbox.left + start * ratio;
+      pen.fillStyle = palette.surface;
+      pen.fillRect(left, topOf(row), width * ratio, (limitRow - 2) * ratio);
+      pen.strokeStyle = palette.of(slo.metric);
+      pen.lineWidth = ratio;
+      pen.strokeRect(left, topOf(row), width * ratio, (limitRow - 2) * ratio);
+      pen.fillStyle = palette.ink;
+      pen.textAlign = 'left';
+      pen.textBaseline = 'middle';
+      pen.fillText(label, left + 5 * ratio, topOf(row) + (limitRow / 2 - 1) * ratio);
+      pen.textBaseline = 'alphabetic';
+    }
+  }
+
+  /** Where a limit holds: its curve is to pass left of the ring. */
+  #ringLimits(plot: uPlot, palette: Palette): void {
+    const { ctx: pen } = plot;
+    const ratio = devicePixelRatio;
+    for (const { slo } of this.#placeLimits(plot.bbox.width / ratio, () => 0)) {
+      pen.beginPath();
+      pen.arc(plot.valToPos(slo.limit_ms, 'x', true), plot.valToPos(slo.percentile / 100, 'y', true), 4.5 * ratio, 0, 2 * Math.PI);
+      pen.fillStyle = palette.surface;
+      pen.fill();
+      pen.lineWidth = 2 * ratio;
+      pen.strokeStyle = palette.of(slo.metric);
+      pen.stroke();
     }
   }
 
   protected readout(plot: uPlot): TemplateResult | string {
     const left = plot.cursor.left ?? -1;
     if (left < 0) {
-      return html`${curves.map((curve) => html`<span class="key"><i class="swatch ${curve.meaning}"></i>${curve.label} p50 ${formatTime(this.report ? curve.of(this.report).p50 : null)}</span>`)}`;
+      return html`${this.#curves.map((curve) => html`<span class="key"><i class="swatch ${curve.meaning}"></i>${curve.label} p50 ${formatTime(this.report ? curve.of(this.report).p50 : null)}</span>`)}`;
     }
     const at = plot.posToVal(left, 'x');
-    return html`<b>${formatTime(at)} or less</b> ${curves.map(
+    return html`<b>${formatTime(at)} or less</b> ${this.#curves.map(
         (curve) => html`<span class="key"><i class="swatch ${curve.meaning}"></i>${curve.label} ${formatPercent(fractionAt(this.#curve(curve.column), at))}</span>`,
       )}`;
   }
@@ -281,17 +375,8 @@ function line(pen: CanvasRenderingContext2D, x0: number, y0: number, x1: number,
   pen.stroke();
 }
 
-function isDecade(value: number): boolean {
-  const power = Math.log10(value);
-  return Math.abs(power - Math.round(power)) < 1e-9;
-}
-
-/** Log axes label powers of ten only. */
-function tickLabel(value: number | null, log: boolean): string {
-  if (value === null) return '';
-  if (log && !isDecade(value)) return '';
-  if (value < 1000) return `${value}\u2009ms`;
-  return `${(value / 1000).toLocaleString('en-US')}\u2009s`;
+function dashOf(metric: string): readonly number[] {
+  return allCurves.find((curve) => curve.meaning === metric)?.dash ?? [];
 }
 
 /** Linear between quantiles; columns ascend. */

@@ -2,7 +2,7 @@
 // all of them (and for every other series chart on the page).
 import { html, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
-import { formatNumber, formatPercent, formatTime } from '../lib/format';
+import { formatNumber, formatPercent, formatQuantity, formatTime } from '../lib/format';
 import { ChartElement, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
 
@@ -64,7 +64,7 @@ export class SeriesChart extends ChartElement {
       .map(({ pane, series }) => {
         const { mean, high } = spread(this.#column(series.column));
         const show = (value: number) => (pane.share ? formatPercent(value) : `${formatNumber(value)} ${pane.unit}`);
-        return `${series.label}: mean ${show(mean)}, at most ${show(high)}.`;
+        return `${series.label}: mean ${show(mean)}, ${show(high)} as the mean of the busiest interval.`;
       })
       .join(' ');
   }
@@ -78,7 +78,7 @@ export class SeriesChart extends ChartElement {
       rows.push([formatTime((times[row] ?? 0) * 1000), ...cells]);
     }
     const caption = stride === 1 ? `${this.heading} over time` : `${this.heading} over time, one row in ${stride}; the CSV has all`;
-    const units = this.panes.flatMap((pane) => pane.series.map((series) => `${series.label} (${pane.unit})`));
+    const units = this.panes.flatMap((pane) => pane.series.map((series) => series.label));
     return { caption, head: ['Simulated time', ...units], rows };
   }
 
@@ -179,7 +179,7 @@ export class SeriesChart extends ChartElement {
 }
 
 function shown(pane: Pane, value: number | undefined): string {
-  return pane.share ? formatPercent(value) : formatNumber(value);
+  return pane.share ? formatPercent(value) : formatQuantity(value, pane.unit === 'count' ? '' : pane.unit);
 }
 
 function spread(values: Float64Array): { mean: number; high: number } {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { formatBytes, formatCount, formatNumber, formatPercent, formatQuantity, formatTime, readNumber, spokenDuration } from './format';
+import { formatBytes, formatCount, formatGiven, formatGivenTime, formatNumber, formatPercent, formatQuantity, formatTime, readNumber, roundUp, spokenDuration } from './format';
 
 const plain = (text: string) => text.replaceAll('\u2009', ' ');
 
@@ -29,6 +29,29 @@ describe('numbers', () => {
     [86_400_000, '24.0 h'],
     [null, '–'],
   ])('Time_%s_SwitchesUnitAtAThousand', (ms, text) => expect(plain(formatTime(ms))).toBe(text));
+
+  it.each([
+    [20, '20 ms'],
+    [0.5, '0.5 ms'],
+    [0.05, '50 µs'],
+    [1500, '1.5 s'],
+    [12_345.6, '12.3456 s'],
+    [1_200_000, '20 min'],
+    [null, '–'],
+  ])('GivenTime_%s_HasNoDigitsThatNobodyWrote', (ms, text) => expect(plain(formatGivenTime(ms))).toBe(text));
+  it.each([
+    [2000, '2,000'],
+    [0.9, '0.9'],
+    [1e300, '1e+300'],
+    [1e-9, '1e-9'],
+  ])('Given_%s', (value, text) => expect(formatGiven(value)).toBe(text));
+  it.each([
+    [1, 1],
+    [1.01, 2],
+    [22.8, 50],
+    [0.3, 0.5],
+    [663, 1000],
+  ])('RoundUp_%f', (value, up) => expect(roundUp(value)).toBe(up));
 
   it('Count_KeepsEveryDigit', () => expect(formatCount(19366)).toBe('19,366'));
   it('Quantity_HasThinSpace', () => expect(formatQuantity(1763, 'tokens/s')).toBe('1,760\u2009tokens/s'));

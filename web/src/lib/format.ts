@@ -58,6 +58,28 @@ export function formatTime(ms: number | null | undefined): string {
   return unit === '' ? number : `${number}${thin}${unit}`;
 }
 
+/** A time that a person gave: no digits that nobody wrote ("20 ms", not "20.0 ms"). */
+export function formatGivenTime(ms: number | null | undefined): string {
+  const { unit } = timeQuantity(ms);
+  if (ms === null || ms === undefined || unit === '') return missing;
+  const sizes: Record<string, number> = { µs: 1e-3, ms: 1, s: 1e3, min: 6e4, h: 36e5 };
+  const value = ms / (sizes[unit] ?? 1);
+  return `${formatGiven(Number(value.toPrecision(12)))}${thin}${unit}`;
+}
+
+/** A number that a person gave, whole, with separators. */
+export function formatGiven(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e15 || (size > 0 && size < 1e-6)) return String(value);
+  return value.toLocaleString('en-US', { maximumFractionDigits: 12 });
+}
+
+/** The smallest of 1, 2, 5 times a power of ten that is not below the value. */
+export function roundUp(value: number): number {
+  const power = Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((digit) => Number(`${digit}e${power}`)).find((each) => each >= value * (1 - 1e-12)) ?? value;
+}
+
 /** "20 simulated minutes": words for the footer. */
 export function spokenDuration(seconds: number): string {
   if (seconds >= 2 * 3600) return `${formatNumber(seconds / 3600)} simulated hours`;

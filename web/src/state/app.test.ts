@@ -52,8 +52,8 @@ class RecordingEngine implements Engine {
     this.cancels += 1;
   }
   ask(_question: Question, text: string): Promise<Canonical> {
-    const bad = text.includes('bad');
-    return Promise.resolve({ text: bad ? '' : text, id: 'id', issues: bad ? [{ path: '/x', message: 'bad' }] : [] });
+    const bad = /bad|: ?-1[,}]|-1\b/.test(text);
+    return Promise.resolve({ text: bad ? '' : text, id: 'id', issues: bad ? [{ path: '/workload/arrivals/rate_per_s', message: 'bad' }] : [] });
   }
   loadTrace(): Promise<{ bytes: number }> {
     return Promise.resolve({ bytes: 10 });
@@ -161,6 +161,34 @@ describe('the app', () => {
     vi.advanceTimersByTime(1000);
     expect(fragment).toBe('p=bad');
     app.openDefault();
+    expect(state().link_problem).toBeNull();
+  });
+  it('Refused_AValueOutOfRange_KeepsWhatWasShown_AnEngineDoesNot', () => {
+    engine.finish();
+    app.setValue('/workload/arrivals/rate_per_s', -1);
+    vi.advanceTimersByTime(200);
+    engine.last.listener.refused('scenario', [{ path: '/workload/arrivals/rate_per_s', message: 'bad' }]);
+    expect(state().shown).not.toBeNull();
+    app.runOrCancel();
+    engine.last.listener.refused('engine', [{ path: '', message: 'does not fit' }]);
+    expect(state().shown).toBeNull();
+  });
+  it('Draft_BesideABadValue_BothAreKnown', async () => {
+    engine.finish();
+    app.setDraft('/workload/prompt_tokens/median', 'x');
+    app.setValue('/workload/arrivals/rate_per_s', -1);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(engine.runs).toHaveLength(1);
+    expect(state().beside_drafts.map((issue) => issue.path)).toEqual(['/workload/arrivals/rate_per_s']);
+  });
+  it('Link_BadMember_OffersWhatRemains', async () => {
+    engine.finish();
+    const good = { workload: { requests: 9, arrivals: { process: 'poisson' } } };
+    fragment = encodeLink(JSON.stringify({ workload: { requests: 9, arrivals: { process: 'poisson', rate_per_s: -1 } } }), null);
+    await app.openLink();
+    expect(state().link_problem?.nearest).toMatchObject({ document: good, dropped: ['/workload/arrivals/rate_per_s'] });
+    app.openNearest();
+    expect(engine.last.document).toEqual(good);
     expect(state().link_problem).toBeNull();
   });
   it('Engine_Dies_IsReported_AndTheNextRunWorks', () => {

@@ -7,9 +7,9 @@ import type { Canonical, Issue } from 'servecast';
 import type { Engine, RunListener } from '../engine/client';
 import type { Outcome } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
-import { equalJson, getAt, isObject, needsTrace, removeAt, setAt, withTrace, type Document, type Json } from './document';
+import { equalJson, getAt, isObject, needsTrace, parentOf, removeAt, setAt, withTrace, type Document, type Json } from './document';
 import { assign, type FormSource } from './fields';
-import { Store, type ThemeChoice } from './store';
+import { Store, type LinkProblem, type ThemeChoice } from './store';
 
 export interface Surroundings {
   /** The fragment with or without "#". */
@@ -22,6 +22,7 @@ const typingPauseMs = 150;
 const quickRunMs = 25;
 const slowRunMs = 300;
 const linkPauseMs = 250;
+const salvageRounds = 5;
 
 export class App {
   readonly store: Store;
@@ -78,13 +79,13 @@ export class App {
         this.openDefault();
         return;
       case 'unreadable':
-        this.#rejectLink(link.reason, []);
+        this.#rejectLink(link.reason, [], null);
         return;
       case 'packed':
-        await this.#openLinkText(await this.#ask('canonical', link.text), link.trace_name);
+        await this.#openLinkText(await this.#ask('canonical', link.text), link.trace_name, (issues) => this.#nearestDocument(link.text, issues, link.trace_name));
         return;
       case 'readable':
-        await this.#openLinkText(await this.#ask('parse', link.text), null);
+        await this.#openLinkText(await this.#ask('parse', link.text), null, (issues) => this.#nearestFragment(link.text, issues));
         return;
     }
   }
@@ -97,22 +98,63 @@ export class App {
     }
   }
 
-  async #openLinkText(canonical: Canonical, traceName: string | null): Promise<void> {
+  async #openLinkText(canonical: Canonical, traceName: string | null, salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>): Promise<void> {
     const document = readDocument(canonical.text);
     if (canonical.issues.length > 0 || !document) {
-      this.#rejectLink('The link holds a scenario that cannot be run as it is.', canonical.issues);
+      const nearest = await salvage(canonical.issues);
+      this.#rejectLink('The link holds a scenario that cannot be run as it is.', canonical.issues, nearest);
       return;
     }
     this.#open(document, null, traceName);
   }
 
-  #rejectLink(message: string, issues: readonly Issue[]): void {
+  /** Leaves out what is refused, as often as that uncovers something else. */
+  async #nearestDocument(text: string, issues: readonly Issue[], traceName: string | null): Promise<LinkProblem['nearest']> {
+    let document = readDocument(text);
+    let bad = issues;
+    const dropped: string[] = [];
+    for (let round = 0; document && round < salvageRounds; round += 1) {
+      const gone = membersAt(document, bad);
+      if (gone.length === 0) return null;
+      for (const pointer of gone) document = removeAt(document, pointer);
+      dropped.push(...gone);
+      if (Object.keys(document).length === 0) return null;
+      bad = (await this.#ask('canonical', JSON.stringify(document))).issues;
+      if (bad.length === 0) return { document, trace_name: traceName, dropped };
+    }
+    return null;
+  }
+
+  async #nearestFragment(fragment: string, issues: readonly Issue[]): Promise<LinkProblem['nearest']> {
+    let parts = fragment.split('&');
+    let bad = issues;
+    const dropped: string[] = [];
+    for (let round = 0; round < salvageRounds; round += 1) {
+      const isBad = (part: string) => !part.startsWith('p=') && bad.some((issue) => touches(`/${(part.split('=')[0] ?? '').replaceAll('.', '/')}`, issue.path));
+      const gone = parts.filter(isBad);
+      if (gone.length === 0) return null;
+      parts = parts.filter((part) => !isBad(part));
+      dropped.push(...gone.map((part) => part.split('=')[0] ?? ''));
+      const canonical = await this.#ask('parse', parts.join('&'));
+      const document = readDocument(canonical.text);
+      bad = canonical.issues;
+      if (bad.length === 0) return document ? { document, trace_name: null, dropped } : null;
+    }
+    return null;
+  }
+
+  openNearest(): void {
+    const nearest = this.store.state.link_problem?.nearest;
+    if (nearest) this.#open(nearest.document, null, nearest.trace_name);
+  }
+
+  #rejectLink(message: string, issues: readonly Issue[], nearest: LinkProblem['nearest']): void {
     this.#stop();
     // The form then shows the default scenario, ready to be edited or opened.
     const { catalog, document } = this.store.state;
     const fallback = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario)?.document as Document | undefined;
     if (fallback && Object.keys(document).length === 0) this.store.update({ base: fallback, document: fallback });
-    this.store.update({ link_problem: { message, issues }, shown: null, canonical: null, run: { kind: 'idle' } });
+    this.store.update({ link_problem: { message, issues, nearest }, shown: null, canonical: null, run: { kind: 'idle' } });
   }
 
   #open(document: Document, presetId: string | null, wantedTrace: string | null): void {
@@ -123,6 +165,7 @@ export class App {
       document,
       preset_id: presetId,
       drafts: new Map(),
+      beside_drafts: [],
       link_problem: null,
       former_workload: null,
       wanted_trace: wantedTrace,
@@ -153,6 +196,16 @@ export class App {
     const drafts = new Map(this.store.state.drafts).set(pointer, text);
     this.#stop();
     this.store.update({ drafts, run: { kind: 'idle' } });
+    void this.#checkBesideDrafts();
+  }
+
+  /** Fields that hold a value are judged even while another one holds none. */
+  async #checkBesideDrafts(): Promise<void> {
+    const { document } = this.store.state;
+    const { issues } = await this.#ask('canonical', JSON.stringify(document));
+    const { state } = this.store;
+    if (state.document !== document || state.drafts.size === 0) return;
+    this.store.update({ beside_drafts: issues.filter((issue) => !state.drafts.has(issue.path)) });
   }
 
   /** Back to what the opened scenario said, or to the default where it said nothing. */
@@ -258,7 +311,8 @@ export class App {
     clearTimeout(this.#slowTimer);
     this.#again = false;
     const { document, drafts, trace } = this.store.state;
-    if (drafts.size > 0 || trace.kind === 'reading') return;
+    if (drafts.size > 0) return void this.#checkBesideDrafts();
+    if (trace.kind === 'reading') return;
     const traced = needsTrace(document);
     if (traced && trace.kind !== 'loaded') {
       this.store.update({ shown: null, run: { kind: 'refused', reason: 'trace_missing', issues: [] } });
@@ -283,7 +337,9 @@ export class App {
       accepted: (canonical) => this.#accept(canonical),
       refused: (reason, issues) => {
         settle();
-        this.store.update({ shown: null, run: { kind: 'refused', reason, issues } });
+        // A value out of range is a slip on the way to the next one: what was shown stays, marked stale.
+        const shown = reason === 'scenario' ? this.store.state.shown : null;
+        this.store.update({ shown, run: { kind: 'refused', reason, issues } });
         if (this.#again) this.#runNow();
       },
       progress: (progress, partial) => {
@@ -341,6 +397,21 @@ export class App {
   announce(announcement: string): void {
     this.store.update({ announcement });
   }
+}
+
+/** The members that issues speak of, or what holds them where they are missing; last items first. */
+function membersAt(document: Document, issues: readonly Issue[]): string[] {
+  const found = new Set<string>();
+  for (const { path } of issues) {
+    let pointer = path.startsWith('/') ? path : '';
+    while (pointer !== '' && getAt(document, pointer) === undefined) pointer = parentOf(pointer);
+    if (pointer !== '') found.add(pointer);
+  }
+  return [...found].sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));
+}
+
+function touches(pointer: string, path: string): boolean {
+  return path !== '' && (pointer === path || pointer.startsWith(`${path}/`) || path.startsWith(`${pointer}/`));
 }
 
 function readDocument(text: string): Document | null {

@@ -14,13 +14,14 @@ const catalog = {
     models: [],
     hardware: [],
     engines: [{ id: 'vllm', name: 'vLLM', description: '', document: { name: 'V', max_num_seqs: 300 } }],
-    workloads: [{ id: 'chat', name: 'Chat', description: '', document: { prompt_tokens: { distribution: 'lognormal', median: 96, max: 700 } } }],
+    workloads: [{ id: 'azure', name: 'Azure', description: '', document: { prompt_tokens: { distribution: 'empirical', quantiles: [[0, 1], [1, 9]] } } }, { id: 'chat', name: 'Chat', description: '', document: { prompt_tokens: { distribution: 'lognormal', median: 96, max: 700 } } }],
     scenarios: [],
   },
   fields: [
     field('/engine/max_num_seqs', { type: 'integer', default: 256, minimum: 1, maximum: 65536, unit: 'requests' }),
     field(kind, { type: 'choice', choices: ['uniform', 'lognormal'], default: 'uniform' }),
     field('/workload/prompt_tokens/max', { required: true, when: uniform }),
+    field('/workload/prompt_tokens/quantiles', { type: 'list', required: true, when: { path: kind, values: ['empirical'] } }),
     field('/workload/prompt_tokens/median', { default: 256, when: lognormal }),
     field('/workload/prompt_tokens/max', { when: lognormal }),
     field('/slo/-/limit_ms', { required: true }),
@@ -66,6 +67,11 @@ describe('fields', () => {
   it('Assign_WorkloadPreset_KeepsTheQuestion', () => {
     const own = source({ workload: { requests: 9, arrivals: { rate_per_s: 3 }, prompt_tokens: { median: 5 } } });
     expect(assign(own, '/workload/preset', 'chat')).toEqual({ workload: { requests: 9, arrivals: { rate_per_s: 3 }, preset: 'chat' } });
+  });
+  it('Assign_EmpiricalWithoutATable_StartsFromAPresetsTable_AndLeavingForgetsIt', () => {
+    const chosen = assign(source({ workload: { prompt_tokens: { distribution: 'lognormal', median: 5 } } }), kind, 'empirical');
+    expect(chosen).toEqual({ workload: { prompt_tokens: { distribution: 'empirical', quantiles: [[0, 1], [1, 9]] } } });
+    expect(assign(source(chosen), kind, 'lognormal')).toEqual({ workload: { prompt_tokens: { distribution: 'lognormal' } } });
   });
   it('Range_IsTheCatalogues', () => {
     expect(rangeText(catalog.fields[0]!)).toBe('Allowed: a whole number from 1 to 65,536 requests.');

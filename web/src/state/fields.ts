@@ -167,12 +167,20 @@ function followChoice(source: FormSource, pointer: string): Document {
     document = removeAt(document, entry.pointer);
   }
   for (const entry of siblings) {
-    const missing = entry.field.required && entry.field.type !== 'list' && getAt(document, entry.pointer) === undefined;
+    const missing = (entry.field.required || entry.field.type === 'list') && getAt(document, entry.pointer) === undefined;
     if (!missing || !isRelevant({ ...source, document }, entry)) continue;
-    const start = entry.field.default ?? leftover ?? entry.field.minimum;
+    const start = entry.field.type === 'list' ? tableOfAPreset(source.catalog, entry.pointer) : entry.field.default ?? leftover ?? entry.field.minimum;
     if (start !== null && start !== undefined) document = setAt(document, entry.pointer, start as Json);
   }
   return isObject(getAt(document, parent)) ? document : source.document;
+}
+
+/** A table that runs, to be edited: nobody types one from nothing. */
+function tableOfAPreset(catalog: Catalog, pointer: string): Json | null {
+  const [section = '', ...rest] = segmentsOf(pointer);
+  const presets = presetsFor(catalog, `/${section}/preset`);
+  const tables = presets.map((preset) => getAt(preset.document as Document, `/${rest.join('/')}`));
+  return tables.find((table) => Array.isArray(table)) ?? null;
 }
 
 export function rangeText(field: Field): string {

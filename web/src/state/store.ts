@@ -28,6 +28,8 @@ export type TraceState =
 export interface LinkProblem {
   readonly message: string;
   readonly issues: readonly Issue[];
+  /** What remains of it when the members that are refused are left out; null when that does not run either. */
+  readonly nearest: { readonly document: Document; readonly trace_name: string | null; readonly dropped: readonly string[] } | null;
 }
 
 export interface AppState {
@@ -40,6 +42,8 @@ export interface AppState {
   readonly document: Document;
   /** Texts in fields that are no values (pointer -> text): they stop a run. */
   readonly drafts: ReadonlyMap<string, string>;
+  /** What the engine refuses of the document beside the drafts. */
+  readonly beside_drafts: readonly Issue[];
   readonly run: RunState;
   readonly shown: Shown | null;
   /** Of the document that was accepted last. */
@@ -63,6 +67,7 @@ export const initialState: AppState = {
   preset_id: null,
   document: {},
   drafts: new Map(),
+  beside_drafts: [],
   run: { kind: 'idle' },
   shown: null,
   canonical: null,

@@ -3,10 +3,11 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Distribution, Issue, Report } from 'servecast';
 import { download } from '../lib/download';
-import { formatCount, formatNumber, formatPercent, formatTime, spokenDuration } from '../lib/format';
+import { formatCount, formatGivenTime, formatNumber, formatPercent, formatTime, spokenDuration } from '../lib/format';
 import { isObject, type Json } from '../state/document';
 import { sentence } from './field';
 import type { ViewContext } from './context';
+import { isStale } from './verdict';
 
 const distributions = [
   ['ttft_ms', 'Time to first token (TTFT)'],
@@ -56,7 +57,7 @@ function flatten(report: Report): [string, string][] {
     }
   };
   for (const [key, value] of Object.entries(report)) {
-    if (!shownElsewhere.has(key)) walk(value as Json, [key]);
+    if (!shownElsewhere.has(key) && (report.finished || key !== 'fingerprint')) walk(value as Json, [key]);
   }
   return rows;
 }
@@ -65,25 +66,41 @@ const suffixes = /_(ms|s|gib)$/;
 
 function wordsOf(path: readonly string[]): string {
   const text = path
-    .map((part) => part.replace(/_per_s(_|$)/, '/s$1').replace(suffixes, '').replaceAll('_', ' '))
+    .map((part) => part.replace(units[path.join('.')]?.endsWith('/s') ? /_per_s(?=_|$)/ : /$^/, '').replace(/_per_s(_|$)/, '/s$1').replace(suffixes, '').replaceAll('_', ' '))
     .join(' · ')
     .replace(/\b(kv|slo)\b/g, (word) => word.toUpperCase())
     .replace(/\bgpu/g, 'GPU');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-const shares = /usage|utilization|attainment|^share$|margin/;
+/** Of rows whose key does not say it. */
+const units: Readonly<Record<string, string>> = {
+  'requests_per_s': 'requests/s',
+  'goodput_per_s': 'requests/s',
+  'output_tokens_per_s': 'tokens/s',
+  'output_tokens_per_s_per_gpu': 'tokens/s',
+  'saturation.queue_slope_per_s': 'requests/s',
+  'saturation.queue_p95': 'requests',
+  'kv.blocks': 'blocks',
+  'kv.block_size': 'tokens',
+  'kv.tokens': 'tokens',
+  'cost_per_million_output_tokens': '$',
+};
+
+const shares = /usage|utilization|attainment|share$|margin/;
 
 /** By the unit in the key's name. */
 function valueText(key: string, path: readonly string[], value: null | boolean | number | string): string {
   if (value === null) return '–';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'string') return value === '' ? '–' : value;
+  if (key === 'limit_ms') return formatGivenTime(value);
   if (key.endsWith('_ms')) return formatTime(value);
   if (key.endsWith('_gib')) return `${formatNumber(value, 4)}\u2009GiB`;
   if (key.endsWith('_s') && !key.endsWith('_per_s')) return formatTime(value * 1000);
   if (shares.test(key) || path.at(-2) === 'shares') return formatPercent(value);
-  return Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4);
+  const unit = units[path.join('.')];
+  return `${Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4)}${unit === undefined ? '' : `\u2009${unit}`}`;
 }
 
 export interface ScenarioEditor {
@@ -147,10 +164,11 @@ export function renderFooter(view: ViewContext): TemplateResult {
   const { report, engine_ms: engineMs } = shown.outcome;
   return html`
     <p>
+      ${isStale(view.state) ? html`<span>of the last scenario that ran</span>` : nothing}
       <span>${formatCount(report.arrived)} requests</span>
       <span>${spokenDuration(report.simulated_s)} in ${formatTime(engineMs)}</span>
       <span>engine ${report.engine_version}</span>
-      <span>fingerprint <code id="fingerprint">${report.fingerprint}</code></span>
+      ${report.finished ? html`<span>fingerprint <code id="fingerprint">${report.fingerprint}</code></span>` : html`<span>partial run, which has no fingerprint</span>`}
       <span>scenario <code>${report.scenario_id}</code></span>
     </p>
     <p>

@@ -3,7 +3,7 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Field, Issue, Preset } from 'servecast';
-import { readNumber } from '../lib/format';
+import { formatGiven, readNumber } from '../lib/format';
 import type { App } from '../state/app';
 import type { Json } from '../state/document';
 import { rangeText, unitOf } from '../state/fields';
@@ -22,13 +22,15 @@ export interface FieldModel {
   readonly draft: string | undefined;
   readonly presets: readonly Preset[];
   readonly slider: boolean;
+  /** A value that every scenario shares, around which the slider spans; null when there is none. */
+  readonly anchor: number | null;
   /** The label is the document's own key (vLLM's name of the knob), set in a monospaced face. */
   readonly verbatim: boolean;
 }
 
 const sliderSteps = 1000;
-/** A slider reaches this factor below and above where it started; the number field takes the rest. */
-const sliderReach = 16;
+/** A slider spans the decades around its anchor, one more on each side; the number field takes the rest. */
+const decadesBeside = 1;
 
 export class FieldElement extends LitElement {
   static override properties = {
@@ -68,7 +70,7 @@ export class FieldElement extends LitElement {
     const { model } = this;
     const problems = this.#problems();
     const invalid = problems.length > 0;
-    const layout = model.verbatim ? 'stack' : model.slider ? 'slide' : 'row';
+    const layout = model.verbatim || model.field.type === 'list' ? 'stack' : model.slider ? 'slide' : 'row';
     const tag = model.isDefault && !model.isChanged ? html`<span class="tag">default</span>` : nothing;
     return html`
       <div class="field ${layout} ${model.isChanged ? 'changed' : ''} ${invalid ? 'invalid' : ''}">
@@ -113,7 +115,7 @@ export class FieldElement extends LitElement {
   #words(value: Json): string {
     const preset = this.model.presets.find((entry) => entry.id === value);
     if (preset) return preset.name;
-    const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+    const text = typeof value === 'object' ? 'its former table' : typeof value === 'number' ? formatGiven(value) : String(value);
     return unitOf(this.model.field) === '' ? text : `${text} ${unitOf(this.model.field)}`;
   }
 
@@ -145,8 +147,9 @@ export class FieldElement extends LitElement {
       case 'number':
         return this.#number(invalid);
       case 'text':
+        return this.#input(invalid, 'text', (text) => text);
       case 'list':
-        return this.#text(invalid);
+        return this.#list(invalid);
     }
   }
 
@@ -192,14 +195,18 @@ export class FieldElement extends LitElement {
     </div>`;
   }
 
-  #text(invalid: boolean): TemplateResult {
-    const isList = this.model.field.type === 'list';
-    return this.#input(invalid, 'text', isList ? readList : (text) => text);
-  }
-
   #input(invalid: boolean, mode: 'decimal' | 'text', read: (text: string) => Json | undefined): TemplateResult {
     const { value, draft, pointer, field } = this.model;
-    const current = value === undefined || value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value);
+    const current = value === undefined || value === null ? '' : typeof value === 'number' ? formatGiven(value) : String(value);
+    // Separators are for reading: while it is edited a number is plain.
+    const onFocus = (event: Event) => {
+      if (draft !== undefined || typeof value !== 'number' || Math.abs(value) < 1000) return;
+      const input = event.target as HTMLInputElement;
+      this.typed = String(value);
+      // At once, or what the focus selected would be lost with the next rendering.
+      input.value = this.typed;
+      input.select();
+    };
     const onInput = (event: Event) => {
       const text = (event.target as HTMLInputElement).value;
       this.typed = text;
@@ -218,9 +225,35 @@ export class FieldElement extends LitElement {
       aria-invalid=${invalid}
       aria-describedby=${this.#describedBy(invalid)}
       .value=${live(this.typed ?? draft ?? current)}
+      @focus=${onFocus}
       @input=${onInput}
       @blur=${() => (this.typed = null)}
     />`;
+  }
+
+  /** A table: one item a line, as JSON. */
+  #list(invalid: boolean): TemplateResult {
+    const { value, draft, pointer, label } = this.model;
+    const current = value === undefined || value === null ? '' : JSON.stringify(value).replaceAll('],[', '],\n[');
+    const onInput = (event: Event) => {
+      const text = (event.target as HTMLTextAreaElement).value;
+      this.typed = text;
+      const parsed = readList(text);
+      if (parsed === undefined) this.app.setDraft(pointer, text);
+      else this.app.setValue(pointer, parsed);
+    };
+    return html`<textarea
+      id=${this.#id}
+      rows=${current.includes('\n') ? 5 : 2}
+      aria-label=${label}
+      autocomplete="off"
+      spellcheck="false"
+      aria-invalid=${invalid}
+      aria-describedby=${this.#describedBy(invalid)}
+      .value=${live(this.typed ?? draft ?? current)}
+      @input=${onInput}
+      @blur=${() => (this.typed = null)}
+    ></textarea>`;
   }
 
   #slider(): TemplateResult {
@@ -239,21 +272,27 @@ export class FieldElement extends LitElement {
       type="range"
       min="0"
       max=${sliderSteps}
-      step="5"
+      step="2"
       aria-label="${label} (slider)"
-      aria-valuetext="${current} ${unitOf(field)}"
+      aria-valuetext="${formatGiven(current)} ${unitOf(field)}"
       .value=${live(String(position))}
       @input=${onInput}
-    />`;
+    />
+    <div class="ends" aria-hidden="true"><span>${formatGiven(low)}</span><span>${formatGiven(high)}</span></div>`;
   }
 
+  /** Never from the scenario that happens to be open: the same value is at the same place after a reload. */
   #sliderEnds(current: number): [number, number] {
-    const { base, field } = this.model;
-    const start = typeof base === 'number' && base > 0 ? base : current > 0 ? current : 1;
-    const floor = field.minimum !== null && field.minimum > 0 ? field.minimum : start / sliderReach;
-    const low = Math.max(floor, Math.min(start / sliderReach, current > 0 ? current : Infinity));
-    const high = Math.max(start * sliderReach, Math.min(current, field.maximum ?? current));
-    return [low, Math.max(low * 2, Math.min(high, field.maximum ?? high))];
+    const { anchor, field } = this.model;
+    const around = anchor !== null && anchor > 0 ? anchor : current > 0 ? current : 1;
+    const decade = (value: number, round: (power: number) => number) => Number(`1e${round(Math.log10(value) + (round === Math.floor ? -decadesBeside : decadesBeside))}`);
+    let low = decade(around, Math.floor);
+    let high = decade(around, Math.ceil);
+    while (current > 0 && current < low) low /= 10;
+    while (current > high && high < 1e15) high *= 10;
+    if (field.minimum !== null && field.minimum > 0) low = Math.max(low, field.minimum);
+    if (field.maximum !== null) high = Math.min(high, field.maximum);
+    return [low, Math.max(low * 2, high)];
   }
 }
 

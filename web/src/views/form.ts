@@ -3,8 +3,8 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import type { Issue } from 'servecast';
-import { formatBytes, formatCount } from '../lib/format';
-import { equalJson, getAt, isObject, needsTrace, type Json } from '../state/document';
+import { formatBytes, formatCount, formatGiven, roundUp } from '../lib/format';
+import { equalJson, getAt, isObject, needsTrace, type Document, type Json } from '../state/document';
 import { fieldAt, isDefaulted, labelOf, placedFields, presetsFor, unitOf, valueInForce, type FormSource, type PlacedField } from '../state/fields';
 import type { FieldModel } from './field';
 import type { ViewContext } from './context';
@@ -23,7 +23,7 @@ export function renderForm(view: ViewContext): TemplateResult {
     ${renderField(view, source, '/model/preset', { label: 'Model' })}
     ${renderField(view, source, '/hardware/preset', { label: 'GPU' })}
     ${renderField(view, source, '/cluster/pools/0/tensor_parallel', { label: 'Tensor parallel' })}
-    ${renderWorkload(view, source)} ${renderLimits(view, source)} ${renderPrice(view, source)}
+    ${renderTraffic(view, source)} ${renderLimits(view, source)} ${renderPrice(view, source)} ${renderWorkload(view, source)}
     ${renderGroup(view, source, 'engine', 'Engine', (path) => path.startsWith('/engine/'))}
     ${renderGroup(view, source, 'workload', 'Workload details', (path) => path.startsWith('/workload/'))}
     ${renderGroup(view, source, 'everything', 'Everything', () => true)}
@@ -40,7 +40,7 @@ export function formSummary(view: ViewContext): string {
   };
   const rate = fieldAt(source, '/workload/arrivals/rate_per_s');
   const value = valueOf(source, '/workload/arrivals/rate_per_s');
-  const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${String(value)} ${unitOf(rate)}` : '';
+  const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${typeof value === 'number' ? formatGiven(value) : String(value)} ${unitOf(rate)}` : '';
   return [nameOf('/model/preset'), nameOf('/hardware/preset'), traffic].filter(Boolean).join(' · ');
 }
 
@@ -67,12 +67,22 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
     draft: state.drafts.get(pointer),
     presets: presetsFor(source.catalog, pointer),
     slider: (look.slider ?? false) && typeof value === 'number',
+    anchor: look.slider ? anchorOf(source, placed) : null,
     verbatim: look.verbatim ?? false,
   };
 }
 
+/** From the default scenario, because every reader of a link has the same one. */
+function anchorOf(source: FormSource, placed: PlacedField): number | null {
+  const { catalog } = source;
+  const document = catalog.presets.scenarios.find((preset) => preset.id === catalog.default_scenario)?.document as Document | undefined;
+  const value = valueInForce({ catalog, document: document ?? {}, resolved: null }, placed);
+  return typeof value === 'number' ? value : null;
+}
+
 export function issuesAt(view: ViewContext, pointer: string): readonly Issue[] {
-  const { run } = view.state;
+  const { run, drafts, beside_drafts: beside } = view.state;
+  if (drafts.size > 0) return beside.filter((issue) => issue.path === pointer);
   if (run.kind !== 'refused' || run.reason === 'trace') return [];
   return run.issues.filter((issue) => issue.path === pointer);
 }
@@ -91,17 +101,23 @@ function renderPlaced(view: ViewContext, source: FormSource, placed: PlacedField
   ></sc-field>`;
 }
 
+function renderTraffic(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
+  if (needsTrace(source.document)) return nothing;
+  return html`
+    ${renderField(view, source, '/workload/arrivals/rate_per_s', { label: 'Rate', slider: true })}
+    ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true })}
+  `;
+}
+
 function renderWorkload(view: ViewContext, source: FormSource): TemplateResult {
   const traced = needsTrace(source.document);
   return html`
     ${traced
       ? nothing
       : html`
-          ${renderField(view, source, '/workload/arrivals/rate_per_s', { label: 'Rate', slider: true })}
           ${renderField(view, source, '/workload/preset', { label: 'Workload' })}
           ${renderLengths(view, source, 'prompt_tokens', 'Prompt length')}
           ${renderLengths(view, source, 'output_tokens', 'Output length')}
-          ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true })}
         `}
     ${renderTrace(view, traced)}
   `;
@@ -109,10 +125,10 @@ function renderWorkload(view: ViewContext, source: FormSource): TemplateResult {
 
 function renderLengths(view: ViewContext, source: FormSource, key: string, title: string): TemplateResult {
   const prefix = `/workload/${key}/`;
-  // Clips and tables are details, except where they are the distribution itself.
+  // Clips are details, except where they are the distribution itself.
   const isClip = (pointer: string) => /\/(min|max)$/.test(pointer) && valueOf(source, `${prefix}distribution`) !== 'uniform';
   const fields = placedFields(source, (path) => path.startsWith(prefix)).filter(
-    ({ field, pointer }) => field.type !== 'list' && !isClip(pointer),
+    ({ pointer }) => !isClip(pointer),
   );
   return html`<fieldset class="group">
     <legend class="visually-hidden">${title}</legend>
@@ -179,10 +195,10 @@ function addLimit(view: ViewContext, source: FormSource, items: readonly Json[])
   const used = new Set(items.map((item) => (isObject(item) ? item['metric'] : undefined)));
   const free = metric?.choices.find((choice) => !used.has(choice)) ?? metric?.choices[0] ?? 'ttft';
   const percentile = source.catalog.fields.find((field) => field.path === '/slo/-/percentile');
-  // Starts at what is measured now, so that the new line in the chart is in sight.
+  // A round number that today's value meets with room: a new limit starts as a question, not as a failure.
   const report = view.state.shown?.outcome.report;
   const measured = report ? { ttft: report.ttft_ms, tpot: report.tpot_ms, itl: report.itl_ms, e2e: report.e2e_ms }[free]?.p99 : null;
-  const limit = Number((measured ?? 1000).toPrecision(2));
+  const limit = measured ? roundUp(measured * 1.2) : 1000;
   view.app.setValue(`/slo/${items.length}`, { metric: free, percentile: (percentile?.default ?? 99) as Json, limit_ms: limit }, 'dragging');
 }
 

@@ -14,7 +14,7 @@ import type { FieldElement } from './field';
 import { formSummary, renderForm } from './form';
 import type { PresetPicker } from './preset-picker';
 import './preset-picker';
-import { renderNumbers, renderVerdict } from './verdict';
+import { isStale, renderNumbers, renderVerdict } from './verdict';
 
 const loadPanes: readonly Pane[] = [
   {
@@ -129,7 +129,7 @@ export class PageElement extends LitElement {
             ${renderForm(view)}
           </form>
         </details>
-        <div class="results">${this.#results(view)}</div>
+        <div class="results ${isStale(view.state) ? 'stale' : ''}">${this.#results(view)}</div>
       </main>
       <footer class="footer">${renderFooter(view)}</footer>
       <input id="trace-file" type="file" accept=".csv,.gz,text/csv,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
@@ -182,10 +182,12 @@ export class PageElement extends LitElement {
     const report = problem ? null : (shown?.outcome.report ?? null);
     const columns = problem ? null : (shown?.outcome.columns ?? null);
     const waitingFor = run.kind === 'running' ? 'Simulating…' : 'Empty: nothing was simulated. The reason stands above.';
-    const stem = `servecast-${report?.fingerprint.slice(0, 8) ?? ''}`;
+    const nothingToDraw = !report && (problem !== null || view.state.failure !== null || view.state.trace.kind === 'failed' || run.kind === 'refused' || run.kind === 'broken' || view.state.drafts.size > 0);
+    const stem = report?.finished === false ? 'servecast-partial' : `servecast-${report?.fingerprint.slice(0, 8) ?? ''}`;
     return html`
       ${renderVerdict(view)} ${renderNumbers(view)}
-      <div class="charts">
+      ${nothingToDraw ? html`<p class="card no-charts">No charts: nothing was simulated. The reason stands above.</p>${this.#shareButton(view, 'phone-share')}` : nothing}
+      <div class="charts" ?hidden=${nothingToDraw}>
         <section id="latency" tabindex="-1" aria-label="Latency">
           <sc-cdf-chart .report=${report} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-cdf-chart>
         </section>

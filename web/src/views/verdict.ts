@@ -2,15 +2,18 @@
 // progress of a long run; the four numbers and where they come from.
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Issue, Report } from 'servecast';
-import { formatNumber, formatTime, timeQuantity, type Quantity } from '../lib/format';
+import { formatGivenTime, formatNumber, formatTime, timeQuantity, type Quantity } from '../lib/format';
 import { getAt, needsTrace, type Document } from '../state/document';
+import { fieldAt } from '../state/fields';
 import { sentence } from './field';
 import { pricePointer } from './form';
+import type { AppState } from '../state/store';
 import type { ViewContext } from './context';
 
-type Sign = 'meets' | 'near' | 'misses' | 'overloaded' | 'no_fit' | 'no_slo' | 'empty' | 'problem';
+type Sign = 'partial' | 'meets' | 'near' | 'misses' | 'overloaded' | 'no_fit' | 'no_slo' | 'empty' | 'problem';
 
 const words: Record<Sign, string> = {
+  partial: 'Partial',
   meets: 'Meets',
   near: 'Near',
   misses: 'Misses',
@@ -22,6 +25,7 @@ const words: Record<Sign, string> = {
 };
 
 const paths: Record<Sign, TemplateResult> = {
+  partial: svg`<path d="M14 7v7l4.5 3" />`,
   meets: svg`<path d="M7 14.5l4.5 4.5L21 9.5" />`,
   near: svg`<path d="M5 15.5c2-4 4.5-4 7-1.5s5 2.5 7-1.5l3.5-3" />`,
   misses: svg`<path d="M9 9l10 10M19 9L9 19" />`,
@@ -51,10 +55,8 @@ function verdictBody(view: ViewContext): TemplateResult {
   if (state.failure !== null) return problem('problem', 'The engine could not be loaded.', html`<p>${sentence(state.failure)} Reload the page to try again.</p>`);
   if (state.link_problem) return linkProblem(view);
   if (state.trace.kind === 'failed') return problem('problem', 'The trace file cannot be read. Nothing was simulated.', html`<p>${state.trace.message}</p>${traceButtons(view)}`);
-  if (state.drafts.size > 0) {
-    const some = [...state.drafts.keys()].map((pointer) => ({ path: pointer, message: 'what is typed is not a value of this field' }));
-    return problem('problem', countOf(some.length, 'field holds', 'fields hold') + ' no value yet.', renderIssues(view, some));
-  }
+  const bad = badFields(state);
+  if (bad.length > 0) return badValues(view, bad);
   switch (state.run.kind) {
     case 'broken':
       return broken(view, state.run.message);
@@ -75,8 +77,10 @@ function reported(view: ViewContext, report: Report): TemplateResult {
   const { verdict } = report;
   const { shown } = view.state;
   const partial = shown && shown.completeness !== 'final';
-  return html`<div class="verdict-line" data-state=${verdict.state} data-complete=${shown?.completeness ?? ''}>
-      ${renderSign(verdict.state)}
+  // What a part of a run shows is no verdict yet, however good it looks.
+  const sign = report.finished ? verdict.state : 'partial';
+  return html`<div class="verdict-line" data-state=${sign} data-complete=${shown?.completeness ?? ''}>
+      ${renderSign(sign)}
       <div>
         <p class="sentence" role="status">${tidy(verdict.sentence)}</p>
         ${verdict.limit === '' ? nothing : html`<p>${tidy(verdict.limit)}</p>`}
@@ -118,14 +122,41 @@ function countOf(count: number, one: string, many: string): string {
   return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
 }
 
+/** Every field that stops a run: what is typed and no value, and what the engine refuses. */
+function badFields(state: AppState): readonly Issue[] {
+  const { drafts, beside_drafts: beside, run } = state;
+  if (drafts.size === 0) return run.kind === 'refused' && run.reason === 'scenario' ? run.issues : [];
+  const typed = [...drafts].map(([path, text]) => ({ path, message: text.trim() === '' ? 'needs a value' : `“${text}” is not a value of this field` }));
+  return [...typed, ...beside];
+}
+
+function badValues(view: ViewContext, issues: readonly Issue[]): TemplateResult {
+  const { source } = view.app;
+  const count = new Set(issues.map((issue) => issue.path)).size;
+  const areFields = source !== null && issues.every((issue) => fieldAt(source, issue.path) !== undefined);
+  const title = areFields ? `${countOf(count, 'field needs', 'fields need')} a value in range.` : `${countOf(issues.length, 'value needs', 'values need')} attention.`;
+  return problem('problem', `${title} Nothing was simulated.`, html`${renderIssues(view, issues)}
+    ${isStale(view.state) ? html`<p class="stale-note">The numbers and charts below are of the last scenario that ran, not of this one.</p>` : nothing}`);
+}
+
+/** What is shown belongs to an older document than the form's. */
+export function isStale(state: AppState): boolean {
+  return state.shown !== null && badFields(state).length > 0;
+}
+
 function linkProblem(view: ViewContext): TemplateResult {
   const link = view.state.link_problem;
+  const dropped = link?.nearest?.dropped ?? [];
   return problem(
     'problem',
     'This link cannot be opened. Nothing was simulated.',
     html`<p>${link?.message}</p>
       ${renderIssues(view, link?.issues ?? [])}
-      <div class="button-row"><button class="primary" type="button" @click=${() => view.app.openDefault()}>Open the default scenario</button></div>`,
+      <div class="button-row">
+        ${dropped.length === 0 ? nothing : html`<button class="primary" type="button" @click=${() => view.app.openNearest()}>Open the nearest valid scenario</button>`}
+        <button class=${dropped.length === 0 ? 'primary' : ''} type="button" @click=${() => view.app.openDefault()}>Open the default scenario</button>
+      </div>
+      ${dropped.length === 0 ? nothing : html`<p class="quiet-text long-name">The nearest one leaves out ${dropped.join(', ')}.</p>`}`,
   );
 }
 
@@ -143,13 +174,20 @@ function refused(view: ViewContext, reason: string, issues: readonly Issue[]): T
       return problem(
         'problem',
         `The trace cannot be used: ${countOf(issues.length, 'problem', 'problems')}. Nothing was simulated.`,
-        html`${renderIssues(view, issues)} ${traceButtons(view)}`,
+        html`${renderIssues(view, issues.map((issue) => inFile(view, issue)))} ${traceButtons(view)}`,
       );
     case 'engine':
       return problem(issues[0]?.kind === 'does_not_fit' ? 'no_fit' : 'problem', sentence(issues[0]?.message ?? 'This scenario cannot run.'), renderIssues(view, issues.slice(1)));
     default:
-      return problem('problem', `${countOf(issues.length, 'value needs', 'values need')} attention. Nothing was simulated.`, renderIssues(view, issues));
+      return badValues(view, issues);
   }
+}
+
+/** "conv.csv, line 3, column 3": the message alone must say which file. */
+function inFile(view: ViewContext, issue: Issue): Issue {
+  const { trace } = view.state;
+  if (trace.kind !== 'loaded' || issue.path.startsWith('/')) return issue;
+  return { ...issue, path: [trace.name, issue.path].filter(Boolean).join(', ') };
 }
 
 function traceButtons(view: ViewContext): TemplateResult {
@@ -229,7 +267,8 @@ function tile(label: string, value: Quantity, note: string, mark: TemplateResult
 function percentileNote(report: Report, metric: 'ttft' | 'tpot'): string {
   const distribution = metric === 'ttft' ? report.ttft_ms : report.tpot_ms;
   const limit = report.slo.find((slo) => slo.metric === metric && slo.percentile === 99);
-  return `median ${formatTime(distribution.p50)}${limit ? ` · limit ${formatTime(limit.limit_ms)}` : ''}`;
+  const median = distribution.p50 === null ? '' : `median ${formatTime(distribution.p50)}`;
+  return [median, limit ? `limit ${formatGivenTime(limit.limit_ms)}` : ''].filter(Boolean).join(' · ');
 }
 
 function throughputNote(report: Report): string {
