@@ -61,10 +61,11 @@ double MsSince(Clock::time_point start) {
 // Llama-3.1-8B on one H100, 512/512 tokens at 20 requests per second.
 Scenario BenchScenario(std::int64_t requests) {
   const auto preset = ScenarioPreset("llama-3.1-8b-h100-chat");
-  const auto text = ApplyOverrides(*preset, {R"(workload.prompt_tokens={"distribution":"fixed","value":512})",
-                                             R"(workload.output_tokens={"distribution":"fixed","value":512})",
-                                             "workload.arrivals.rate_per_s=20",
-                                             "workload.requests=" + std::to_string(requests)});
+  const auto text =
+      ApplyOverrides(*preset, {R"(workload.prompt_tokens={"distribution":"fixed","value":512})",
+                               R"(workload.output_tokens={"distribution":"fixed","value":512})",
+                               "workload.arrivals.rate_per_s=20",
+                               "workload.requests=" + std::to_string(requests)});
   return ParseScenario(text.value()).value();
 }
 
@@ -86,19 +87,23 @@ void Run(std::int64_t requests, int repeats) {
     steps_ms.push_back(MsSince(running));
     report = simulation.value().Snapshot(ReportDetail::kSummary);
     total_ms.push_back(MsSince(start));
-    allocations_per_step = static_cast<double>(step_allocations) / static_cast<double>(report.steps);
-    bytes_per_request = static_cast<double>(peak_bytes - bytes_before) / static_cast<double>(requests);
+    allocations_per_step =
+        static_cast<double>(step_allocations) / static_cast<double>(report.steps);
+    bytes_per_request =
+        static_cast<double>(peak_bytes - bytes_before) / static_cast<double>(requests);
   }
   std::sort(total_ms.begin(), total_ms.end());
   std::sort(steps_ms.begin(), steps_ms.end());
   const double ms = total_ms[total_ms.size() / 2];
   const double tokens = static_cast<double>(report.prompt_tokens + report.output_tokens);
-  fmt::print("{:>9} requests  {:9.2f} ms (least {:.2f}, steps {:.2f})  {:>10.0f} requests/s  {:6.0f} M tokens/s  "
-             "{:6.1f} ns/step  {:.4f} allocations/step  {:5.0f} bytes/request  fingerprint {}\n",
-             requests, ms, total_ms.front(), steps_ms[steps_ms.size() / 2],
-             static_cast<double>(requests) / ms * 1e3, tokens / ms / 1e3,
-             steps_ms[steps_ms.size() / 2] * 1e6 / static_cast<double>(report.steps), allocations_per_step,
-             bytes_per_request, HashText(report.fingerprint));
+  fmt::print(
+      "{:>9} requests  {:9.2f} ms (least {:.2f}, steps {:.2f})  {:>10.0f} requests/s  {:6.0f} M "
+      "tokens/s  "
+      "{:6.1f} ns/step  {:.4f} allocations/step  {:5.0f} bytes/request  fingerprint {}\n",
+      requests, ms, total_ms.front(), steps_ms[steps_ms.size() / 2],
+      static_cast<double>(requests) / ms * 1e3, tokens / ms / 1e3,
+      steps_ms[steps_ms.size() / 2] * 1e6 / static_cast<double>(report.steps), allocations_per_step,
+      bytes_per_request, HashText(report.fingerprint));
 }
 
 // One price of each backend: a batch of decodes, and one with a prefill chunk.
@@ -114,7 +119,8 @@ void PriceModels() {
     for (int i = 0; i < kPrices; ++i) {
       sum += model->Price({128, 100000 + i, {&chunk, static_cast<std::size_t>(i & 1)}}).duration;
     }
-    fmt::print("{:>9} price     {:9.1f} ns (sum {})\n", entry.name, MsSince(start) * 1e6 / kPrices, sum);
+    fmt::print("{:>9} price     {:9.1f} ns (sum {})\n", entry.name, MsSince(start) * 1e6 / kPrices,
+               sum);
   }
 }
 
@@ -126,7 +132,8 @@ int main(int argc, char** argv) {
     servecast::Run(std::atoll(argv[1]), 1);
     return 0;
   }
-  fmt::print("Llama-3.1-8B, one H100, 512/512 tokens at 20 requests/s; medians, whole run with report\n");
+  fmt::print(
+      "Llama-3.1-8B, one H100, 512/512 tokens at 20 requests/s; medians, whole run with report\n");
   servecast::Run(10'000, 15);
   servecast::Run(100'000, 5);
   servecast::Run(1'000'000, 3);
