@@ -66,7 +66,7 @@ const suffixes = /_(ms|s|gib)$/;
 
 function wordsOf(path: readonly string[]): string {
   const text = path
-    .map((part) => part.replace(units[path.join('.')]?.endsWith('/s') ? /_per_s(?=_|$)/ : /$^/, '').replace(/_per_s(_|$)/, '/s$1').replace(suffixes, '').replaceAll('_', ' '))
+    .map((part) => part.replace('queue_slope_per_s', 'queue_slope').replace(/_per_s(_|$)/, '/s$1').replace(suffixes, '').replaceAll('_', ' '))
     .join(' · ')
     .replace(/\b(kv|slo)\b/g, (word) => word.toUpperCase())
     .replace(/\bgpu/g, 'GPU');
