@@ -149,7 +149,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   s.MarkArrivals(end);
   return Summarize(
       {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
-       s.recorder, s.replica->running(), s.replica->length_capped(), end, s.finished, s.label},
+       s.recorder, s.replica->running(), s.replica->length_capped(), {}, end, s.finished, s.label},
       detail);
 }
 

@@ -65,6 +65,14 @@ struct MemoryReport {
   double total_gib = 0, usable_gib = 0, weights_gib = 0, overhead_gib = 0, kv_gib = 0;
 };
 
+// Look-ups of prompts in the prefix cache, by first admissions; a resumed request is counted apart.
+struct PrefixCacheReport {
+  std::int64_t query_tokens = 0, hit_tokens = 0;  // prompt tokens looked up, and found
+  std::int64_t query_blocks = 0, hit_blocks = 0;  // full KV blocks of them
+  std::int64_t resumed_hit_tokens = 0;            // found by requests that had been preempted
+  std::int64_t evicted_blocks = 0;                // cached blocks whose content was overwritten
+};
+
 struct LatencyLabel {
   std::string backend, provenance, description, known_error;
 };
@@ -107,6 +115,7 @@ struct Report {
   Saturation saturation;
   BindingConstraint binding;
   MemoryReport memory;
+  PrefixCacheReport prefix_cache;
   std::int64_t kv_blocks = 0, kv_block_size = 0, kv_tokens = 0;
   double kv_mean_usage = 0, kv_peak_usage = 0;
   LatencyLabel latency_model;

@@ -67,6 +67,9 @@ struct EngineSpec {
   std::int64_t long_prefill_token_threshold = 0;  // 0: off
   bool scheduler_reserve_full_isl = true;
   double watermark = 0;
+  // A freed KV block that holds nothing findable goes to the front of the free list.
+  bool free_contentless_first = true;
+  bool async_scheduling = false;    // two batches in flight
   double step_overhead_us = 0;      // host time in every step
   double sequence_overhead_us = 0;  // host and sampling time per sequence in a step
   double request_overhead_ms = 0;   // from arrival at the server to the scheduler's queue
@@ -86,9 +89,13 @@ struct ClusterSpec {
   std::string router = "round_robin";
 };
 
+// How a replica forms its batches and orders its queue. Policies by their registered names.
 struct SchedulerSpec {
   std::string policy = "vllm";
   std::string order = "fcfs";
+  std::string priority = "class";   // what a request's priority number is; lower is more urgent
+  std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
+  double age_weight_per_s = 1;      // slo_based, inverted_slo: priority number per second of age
 };
 
 struct LatencySpec {
@@ -105,6 +112,7 @@ enum class ArrivalProcess { kPoisson, kConstant, kTrace };
 struct ArrivalSpec {
   ArrivalProcess process = ArrivalProcess::kPoisson;
   double rate_per_s = 1;
+  double rate_scale = 1;  // trace: arrivals come this many times as fast
 };
 
 enum class LengthDistribution { kFixed, kUniform, kLognormal, kEmpirical, kTrace };
@@ -121,12 +129,37 @@ struct LengthSpec {
   std::vector<std::vector<double>> quantiles;  // empirical: [probability, tokens], both ascending
 };
 
+// A shared beginning of prompts (a system prompt), before the drawn prompt tokens.
+struct PrefixSpec {
+  std::int64_t groups = 0;  // each request belongs to one, drawn evenly; 0: nothing is shared
+  std::int64_t tokens = 0;  // of the prefix, the same for all requests of a group
+};
+
+// Conversations: turn k+1 arrives when turn k is complete and thought over, and its prompt is all
+// that was said before and then the drawn prompt tokens. The arrival process starts sessions.
+struct SessionSpec {
+  std::int64_t turns = 1;   // 1: every request stands alone
+  double think_time_s = 0;  // mean, exponential
+};
+
+// Clients of one kind.
+struct ClassSpec {
+  std::string name;
+  double share = 1;                        // of the sessions, relative to the other classes
+  std::int64_t priority = 0;               // lower is more urgent
+  std::optional<double> ttft_deadline_ms;  // what the order edf goes by
+  std::optional<double> timeout_s;         // after it the client gives up
+};
+
 struct WorkloadSpec {
   std::string name;
   ArrivalSpec arrivals;
   LengthSpec prompt_tokens;
   LengthSpec output_tokens;
-  std::int64_t requests = 1000;  // replayed arrivals: all of the trace instead
+  PrefixSpec prefix;
+  SessionSpec sessions;
+  std::vector<ClassSpec> classes;  // none: all requests are alike
+  std::int64_t requests = 1000;    // replayed arrivals: all of the trace instead
 };
 
 enum class SloMetric { kTtft, kTpot, kItl, kE2e };

@@ -16,11 +16,18 @@ struct TraceRow {
   std::int32_t output_tokens = 0;
 };
 
+// What a row's prompt shares: its first `tokens` tokens are those of the prompt of an earlier row.
+struct TracePrefix {
+  std::int32_t row = -1;  // -1: nothing is shared
+  std::int32_t tokens = 0;
+};
+
 struct Trace {
-  std::string name;            // of the file
-  std::string format;          // "servecast_csv", "azure_csv", "vidur_csv"
-  std::vector<TraceRow> rows;  // in file order; a request's id is its row
-  std::uint64_t hash = 0;      // over the rows alone: format and compression do not matter
+  std::string name;                   // of the file
+  std::string format;                 // "servecast_csv", "azure_csv", "vidur_csv", "mooncake_jsonl"
+  std::vector<TraceRow> rows;         // in file order; a request's id is its row
+  std::vector<TracePrefix> prefixes;  // one per row, or empty when the file has no hash ids
+  std::uint64_t hash = 0;  // over rows and prefixes alone: format and compression do not matter
 };
 
 // Reads a whole trace, recognised by its header line. Any malformed line makes it an error: the

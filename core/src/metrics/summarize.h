@@ -20,6 +20,7 @@ struct RunView {
   const Recorder& recorder;
   std::int64_t running = 0;
   std::int64_t length_capped = 0;
+  PrefixCacheReport prefix_cache;
   TimeNs end = 0;  // of the last step, or the horizon when the run reached it
   bool finished = false;
   LatencyLabel label;

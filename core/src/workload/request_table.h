@@ -14,14 +14,39 @@ enum class RequestState : std::uint8_t {
   kQueued,   // arrived, perhaps still on its way to the queue
   kRunning,
   kCompleted,
-  kDropped,  // can never be served: prompt beyond what the engine takes
+  kDropped,   // can never be served: prompt beyond what the engine takes
+  kTimedOut,  // its client gave up
 };
 
+// What a prompt consists of, so that equal beginnings can be found. A segment is the content of a
+// request (all turns of a session share one) or of a prefix group. Its first `shared_tokens` tokens
+// are those of `parent`, all others are its own.
+struct ContentSegment {
+  std::int32_t parent = -1;        // a segment; -1: none
+  std::int32_t shared_tokens = 0;  // 0 without a parent
+};
+
+// Optional columns are empty when no request needs them.
 struct RequestTable {
-  // Written by the workload, then constant.
+  // Written by the workload, then constant, but for the arrivals of later turns: -1 until the turn
+  // before is complete.
   std::vector<TimeNs> arrival;
   std::vector<std::int32_t> prompt_tokens;  // >= 1
   std::vector<std::int32_t> output_tokens;  // >= 1; what the request would generate if not capped
+
+  // Optional. A turn follows the row before it: `think` after that one's completion; -1: it does
+  // not follow, and arrives by itself. If the row before is dropped or times out, it never arrives.
+  std::vector<TimeNs> think;
+  std::vector<std::int32_t> priority;  // optional; lower is more urgent
+  std::vector<TimeNs> ttft_deadline;   // optional, after arrival; kNever: none
+  std::vector<TimeNs> timeout;         // optional, after arrival; kNever: none
+
+  // Optional: `content[r]` is request r's segment. Full KV block k (tokens k*block_size and on) of
+  // a request is the same as another's iff both take it from the same segment:
+  //   s = content[r]; while ((k+1)*block_size <= segments[s].shared_tokens) s = segments[s].parent
+  // Contract: nothing beyond the prompt of a segment's own request is shared with other segments.
+  std::vector<std::int32_t> content;
+  std::vector<ContentSegment> segments;
 
   std::int64_t size() const { return static_cast<std::int64_t>(arrival.size()); }
 };
@@ -34,6 +59,7 @@ struct RequestResults {
   std::vector<TimeNs> completion;
   std::vector<std::int32_t> generated;  // output tokens delivered
   std::vector<std::int32_t> preemptions;
+  std::vector<std::int32_t> cached_tokens;  // prefix-cache hit at the first admission
   std::vector<RequestState> state;
 
   void Resize(std::int64_t n) {
@@ -44,6 +70,7 @@ struct RequestResults {
     completion.assign(size, -1);
     generated.assign(size, 0);
     preemptions.assign(size, 0);
+    cached_tokens.assign(size, 0);
     state.assign(size, RequestState::kPending);
   }
 };
