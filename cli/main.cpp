@@ -42,15 +42,19 @@ constexpr const char* kRunHelp =
     "\n"
     "  --set path=value   change a member of the scenario, e.g. workload.arrivals.rate_per_s=20,\n"
     "                     slo.0.limit_ms=500; may be repeated\n"
-    "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv, or "
-    ".csv.gz);\n"
-    "                     headers: arrival_s,input_tokens,output_tokens\n"
-    "                              TIMESTAMP,ContextTokens,GeneratedTokens (Azure)\n"
-    "                              arrived_at,num_prefill_tokens,num_decode_tokens (Vidur)\n"
+    "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv or .jsonl,\n"
+    "                     plain or .gz). CSV by its header:\n"
+    "                       arrival_s,input_tokens,output_tokens\n"
+    "                       TIMESTAMP,ContextTokens,GeneratedTokens (Azure)\n"
+    "                       arrived_at,num_prefill_tokens,num_decode_tokens (Vidur)\n"
+    "                     JSON, one request a line, with the prefixes that requests share:\n"
+    "                       timestamp,input_length,output_length,hash_ids (Mooncake)\n"
     "  --json FILE        the whole report: summary, resolved scenario, time series, CDFs\n"
     "  --requests FILE    one CSV row per request\n"
     "\n"
-    "The summary goes to stdout, progress to stderr when that is a terminal.\n";
+    "The summary goes to stdout; progress, and what the prefix cache found, to stderr when that "
+    "is\n"
+    "a terminal.\n";
 
 constexpr const char* kValidateHelp =
     "servecast validate FILE|PRESET [--set path=value]...\n"
@@ -179,6 +183,16 @@ Result<Trace> LoadTrace(const std::string& path) {
   return issues;
 }
 
+// What the prefix cache found, in one line; "" when nothing was looked up.
+std::string PrefixCacheLine(const PrefixCacheReport& c) {
+  if (c.query_tokens == 0) return "";
+  const auto percent = [](std::int64_t hits, std::int64_t queries) {
+    return queries > 0 ? 100.0 * static_cast<double>(hits) / static_cast<double>(queries) : 0.0;
+  };
+  return fmt::format("prefix cache  {:.1f} % of prompt tokens hit ({:.1f} % of blocks)\n",
+                     percent(c.hit_tokens, c.query_tokens), percent(c.hit_blocks, c.query_blocks));
+}
+
 bool WriteFile(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text << std::flush;
@@ -220,6 +234,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (terminal) {
     fmt::print(stderr, "{}{} requests, {:.1f} s simulated in {:.3f} s\n", shown ? "\r" : "",
                report.arrived, report.simulated_s, elapsed());
+    fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
   }
   fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
   bool written = true;

@@ -149,7 +149,7 @@ export interface Report {
   readonly output_tokens_per_s_per_gpu: number;
   /** Completed requests that met every SLO limit, per second. */
   readonly goodput_per_s: number;
-  /** Share of all arrived requests that met every limit (unfinished ones are misses); null without SLO. */
+  /** Share of all arrived requests that met every limit (unfinished, dropped and timed-out ones are misses); null without SLO. */
   readonly attainment: number | null;
   readonly prompt_tokens: number;
   readonly output_tokens: number;
@@ -173,7 +173,7 @@ export interface Report {
     readonly limit_ms: number;
     readonly value_ms: number | null;
     readonly margin: number | null;
-    /** Requests without a value (dropped, or still waiting) that count as beyond the limit. */
+    /** Requests without a value (dropped, timed out, or still waiting) that count as beyond the limit. */
     readonly unserved_share: number;
     readonly met: boolean;
   }[];
@@ -201,6 +201,21 @@ export interface Report {
     readonly tokens: number;
     readonly mean_usage: number;
     readonly peak_usage: number;
+  };
+  /** Look-ups of prompts, by first admissions; rates are null when nothing was looked up. */
+  readonly prefix_cache: {
+    readonly query_tokens: number;
+    readonly hit_tokens: number;
+    /** hit_tokens / query_tokens. */
+    readonly hit_rate: number | null;
+    /** Full KV blocks of the prompts. */
+    readonly query_blocks: number;
+    readonly hit_blocks: number;
+    readonly block_hit_rate: number | null;
+    /** Found by requests that had been preempted; not among the hits above. */
+    readonly resumed_hit_tokens: number;
+    /** Cached blocks whose content was overwritten. */
+    readonly evicted_blocks: number;
   };
   /** GiB per GPU. */
   readonly memory: {

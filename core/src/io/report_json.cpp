@@ -156,6 +156,22 @@ void WriteSetting(const Report& r, Members& put) {
     put("mean_usage", r.kv_mean_usage);
     put("peak_usage", r.kv_peak_usage);
   });
+  put.Object("prefix_cache", [&] {
+    const PrefixCacheReport& c = r.prefix_cache;
+    const auto rate = [](std::int64_t hits, std::int64_t queries) {
+      return queries > 0
+                 ? std::optional<double>(static_cast<double>(hits) / static_cast<double>(queries))
+                 : std::nullopt;
+    };
+    put("query_tokens", c.query_tokens);
+    put("hit_tokens", c.hit_tokens);
+    put("hit_rate", rate(c.hit_tokens, c.query_tokens));
+    put("query_blocks", c.query_blocks);
+    put("hit_blocks", c.hit_blocks);
+    put("block_hit_rate", rate(c.hit_blocks, c.query_blocks));
+    put("resumed_hit_tokens", c.resumed_hit_tokens);
+    put("evicted_blocks", c.evicted_blocks);
+  });
   put.Object("memory", [&] {
     put("total_gib", r.memory.total_gib);
     put("usable_gib", r.memory.usable_gib);

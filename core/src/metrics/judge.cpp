@@ -72,8 +72,9 @@ void JudgeMiss(const SloResult& worst, Report& r) {
                   : fmt::format("Misses {} of {} targets, most of all ", missed, r.slo.size());
   const double over = -*worst.margin;
   if (over <= 0) {
-    r.verdict.sentence = fmt::format("{}{}: {} of the requests were dropped or got no token.",
-                                     misses, Target(worst.slo), Percent(worst.unserved_share));
+    r.verdict.sentence = fmt::format("{}{}: {} of the requests were dropped{} or got no token.",
+                                     misses, Target(worst.slo), Percent(worst.unserved_share),
+                                     r.timed_out > 0 ? ", timed out" : "");
     return;
   }
   r.verdict.sentence =
@@ -93,8 +94,8 @@ void JudgeSlo(Report& r) {
   } else {
     const bool tight = *worst.margin < kNearMargin;
     const bool saturating = r.saturation.state == SaturationState::kNear;
-    r.verdict.state =
-        tight || saturating || r.dropped > 0 ? VerdictState::kNear : VerdictState::kMeets;
+    const bool lost = r.dropped + r.timed_out > 0;
+    r.verdict.state = tight || saturating || lost ? VerdictState::kNear : VerdictState::kMeets;
     r.verdict.sentence = fmt::format("{} {} with a margin of {}{}.", tight ? "Just meets" : "Meets",
                                      Target(worst.slo), Percent(*worst.margin),
                                      saturating ? ", but close to saturation" : "");
@@ -152,6 +153,10 @@ std::string Notes(const Report& r) {
                     ShortNumber(static_cast<double>(r.dropped)), Count(r.arrived, "request"),
                     r.dropped == 1 ? "was" : "were"));
   }
+  if (r.timed_out > 0) {
+    add(fmt::format("{} of {} timed out.", ShortNumber(static_cast<double>(r.timed_out)),
+                    Count(r.arrived, "request")));
+  }
   if (r.length_capped > 0) {
     add(Count(r.length_capped, "answer") + " ended at the longest sequence that the engine takes.");
   }
@@ -183,13 +188,16 @@ void Judge(const Scenario& scenario, Report& r) {
     return;
   }
   const bool nothing_measured = r.ttft_ms.n == 0 && r.ttft_ms.censored == 0;
-  if (nothing_measured && r.dropped == 0 && scenario.measure.warmup_s > 0) {
+  if (nothing_measured && r.dropped + r.timed_out == 0 && scenario.measure.warmup_s > 0) {
     r.verdict = {VerdictState::kEmpty, "No request arrived after the warm-up.", "", ""};
     return;
   }
-  if (r.arrived == r.dropped) {
+  if (r.arrived == r.dropped + r.timed_out) {
     r.verdict.state = VerdictState::kMisses;
-    r.verdict.sentence = "Serves nothing: every request was dropped.";
+    r.verdict.sentence = fmt::format("Serves nothing: every request {}.",
+                                     r.timed_out == 0 ? "was dropped"
+                                     : r.dropped == 0 ? "timed out"
+                                                      : "was dropped or timed out");
   } else if (r.saturation.state == SaturationState::kOverloaded) {
     r.verdict.state = VerdictState::kOverloaded;
     r.verdict.sentence = "Overloaded: requests arrive faster than they are served";

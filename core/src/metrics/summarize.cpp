@@ -1,5 +1,6 @@
-// See summarize.h. A request beyond the end of the run (a horizon) has not arrived. Doubles begin
-// here: everything that comes in is an integer.
+// See summarize.h. A request beyond the end of the run (a horizon) has not arrived, nor has a turn
+// of a session whose arrival is still -1. Doubles begin here: everything that comes in is an
+// integer.
 #include "metrics/summarize.h"
 
 #include <algorithm>
@@ -85,7 +86,9 @@ class Summary {
   Report Take() { return std::move(report_); }
 
  private:
-  bool Arrived(std::size_t r) const { return run_.requests.arrival[r] <= run_.end; }
+  bool Arrived(std::size_t r) const {
+    return run_.requests.arrival[r] >= 0 && run_.requests.arrival[r] <= run_.end;
+  }
   bool Measured(std::size_t r) const {
     return static_cast<double>(run_.requests.arrival[r]) >= run_.scenario.measure.warmup_s * 1e9;
   }
@@ -103,13 +106,14 @@ class Summary {
       ++r.arrived;
       r.completed += run_.results.state[i] == RequestState::kCompleted ? 1 : 0;
       r.dropped += run_.results.state[i] == RequestState::kDropped ? 1 : 0;
+      r.timed_out += run_.results.state[i] == RequestState::kTimedOut ? 1 : 0;
       if (run_.results.state[i] == RequestState::kCompleted) {
         r.prompt_tokens += run_.requests.prompt_tokens[i];
       }
     }
     r.running = run_.running;
-    r.queued = r.arrived - r.completed - r.dropped - r.running;
-    SERVECAST_CHECK(r.queued >= 0, "I1: arrived = completed + queued + running + dropped");
+    r.queued = r.arrived - r.completed - r.dropped - r.timed_out - r.running;
+    SERVECAST_CHECK(r.queued >= 0, "I1: arrived = completed + queued + running + lost");
     r.length_capped = run_.length_capped;
     r.preemptions = run_.recorder.preemptions();
     r.output_tokens = run_.recorder.output_tokens();
@@ -123,11 +127,20 @@ class Summary {
     const RequestResults& results = run_.results;
     Latencies ttft, tpot, e2e, delay;
     for (std::size_t i = 0; i < Size(); ++i) {
-      const bool dropped = results.state[i] == RequestState::kDropped;
-      if (!Arrived(i) || !Measured(i) || dropped) continue;
+      if (!Arrived(i) || !Measured(i)) continue;
+      ++measured_;
+      if (results.state[i] == RequestState::kDropped ||
+          results.state[i] == RequestState::kTimedOut) {
+        ++without_e2e_;
+        if (results.first_token[i] < 0) {
+          ++without_ttft_;
+          continue;
+        }
+      }
       const TimeNs arrival = run_.requests.arrival[i];
       delay.Add(results.first_scheduled[i], arrival);
       ttft.Add(results.first_token[i], arrival);
+      if (results.state[i] == RequestState::kTimedOut) continue;  // it has no end to wait for
       e2e.Add(results.completion[i], arrival);
       if (results.completion[i] < 0) {
         ++tpot.censored;
@@ -324,14 +337,16 @@ class Summary {
     }
   }
 
-  // A dropped request has no first token and no end, one still queued at a horizon no first token
-  // in time: they count among the worst. (Unfinished answers do not: there always are some.)
+  // A dropped request has no first token and no end, one that timed out no end and perhaps no first
+  // token, one still queued at a horizon no first token in time: they count among the worst.
+  // (Unfinished answers do not: there always are some.)
   double UnservedShare(SloMetric metric) const {
     const Report& r = report_;
     if (metric != SloMetric::kTtft && metric != SloMetric::kE2e) return 0;
-    const std::int64_t waiting = metric == SloMetric::kTtft && r.finished ? r.ttft_ms.censored : 0;
-    const std::int64_t all = r.ttft_ms.n + r.ttft_ms.censored + r.dropped;
-    return all > 0 ? static_cast<double>(r.dropped + waiting) / static_cast<double>(all) : 0;
+    const std::int64_t waiting = r.finished ? r.ttft_ms.censored : 0;
+    const std::int64_t unserved =
+        metric == SloMetric::kTtft ? without_ttft_ + waiting : without_e2e_;
+    return measured_ > 0 ? static_cast<double>(unserved) / static_cast<double>(measured_) : 0;
   }
 
   void Slos() {
@@ -353,6 +368,7 @@ class Summary {
     r.kv_blocks = c.usable_blocks;
     r.kv_block_size = run_.scenario.engine.block_size;
     r.kv_tokens = c.usable_blocks * r.kv_block_size;
+    r.prefix_cache = run_.prefix_cache;
     r.latency_model = run_.label;
     const bool traced = run_.scenario.workload.arrivals.process == ArrivalProcess::kTrace;
     r.workload_source = traced ? "trace" : "synthetic";
@@ -371,8 +387,11 @@ class Summary {
       column.reserve(Size());
       for (std::size_t i = 0; i < Size(); ++i) column.push_back(value(i));
     };
-    fill("arrival_s", [&](std::size_t i) { return Seconds(run_.requests.arrival[i]); });
+    fill("arrival_s", [&](std::size_t i) {
+      return run_.requests.arrival[i] >= 0 ? Seconds(run_.requests.arrival[i]) : kNan;
+    });
     fill("prompt_tokens", [&](std::size_t i) { return run_.requests.prompt_tokens[i]; });
+    fill("cached_tokens", [&](std::size_t i) { return results.cached_tokens[i]; });
     fill("output_tokens", [&](std::size_t i) { return results.generated[i]; });
     fill("scheduling_delay_ms",
          [&](std::size_t i) { return ms_since_arrival(i, results.first_scheduled[i]); });
@@ -398,14 +417,16 @@ class Summary {
       h.Add(results.first_token[i]);
       h.Add(results.completion[i]);
       h.Add(static_cast<std::int64_t>(run_.requests.prompt_tokens[i]) << 32 | results.generated[i]);
-      h.Add(static_cast<std::int64_t>(results.preemptions[i]));
+      h.Add(static_cast<std::int64_t>(results.preemptions[i]) << 32 | results.cached_tokens[i]);
       h.Add(std::int64_t{0});  // the replica
       h.Add(static_cast<std::int64_t>(results.state[i]));
     }
     const Report& r = report_;
+    const PrefixCacheReport& c = r.prefix_cache;
     for (const std::int64_t counter :
          {r.arrived, r.completed, r.queued, r.running, r.dropped, r.timed_out, r.rejected,
-          r.length_capped, r.preemptions, r.output_tokens, r.steps, run_.end}) {
+          r.length_capped, r.preemptions, r.output_tokens, r.steps, c.query_tokens, c.hit_tokens,
+          c.query_blocks, c.hit_blocks, c.resumed_hit_tokens, c.evicted_blocks, run_.end}) {
       h.Add(counter);
     }
     report_.fingerprint = h.Finish();
@@ -413,6 +434,8 @@ class Summary {
 
   const RunView& run_;
   Report report_;
+  std::int64_t measured_ = 0;  // arrived after the warm-up; of them, dropped or timed out without:
+  std::int64_t without_ttft_ = 0, without_e2e_ = 0;
   std::vector<SeriesBin> bins_;
   TimeNs bin_width_ = 1;
 };
@@ -423,13 +446,16 @@ const std::vector<Column>& Columns() {
   static const std::vector<Column> kColumns = {
       {"arrival_s", "s", "request", "when the request arrived"},
       {"prompt_tokens", "tokens", "request", "length of its prompt"},
+      {"cached_tokens", "tokens", "request",
+       "tokens of it found in the prefix cache at its first admission"},
       {"output_tokens", "tokens", "request", "tokens generated so far"},
       {"scheduling_delay_ms", "ms", "request", "from arrival to its first step"},
       {"ttft_ms", "ms", "request", "time to first token, from arrival"},
       {"tpot_ms", "ms", "request", "(E2E - TTFT) / (output tokens - 1); none for a single token"},
       {"e2e_ms", "ms", "request", "from arrival to its last token"},
       {"preemptions", "", "request", "times it lost its KV blocks and was computed again"},
-      {"state", "", "request", "0 not arrived, 1 queued, 2 running, 3 completed, 4 dropped"},
+      {"state", "", "request",
+       "0 not arrived, 1 queued, 2 running, 3 completed, 4 dropped, 5 timed out"},
       {"series_time_s", "s", "series", "start of the interval"},
       {"series_running", "requests", "series", "mean of requests in the running batch"},
       {"series_waiting", "requests", "series", "mean of requests in the queue"},
