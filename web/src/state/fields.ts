@@ -147,7 +147,7 @@ function assignPreset(document: Document, pointer: string, value: Json): Documen
   const section = parentOf(pointer);
   if (section !== '/workload') return setAt(document, section, { preset: value });
   // The rate and the number of requests are the user's question, not part of what a request is.
-  const cleared = ['prompt_tokens', 'output_tokens'].reduce((rest, key) => removeAt(rest, `${section}/${key}`), document);
+  const cleared = ['prompt_tokens', 'output_tokens', 'prefix', 'sessions', 'classes'].reduce((rest, key) => removeAt(rest, `${section}/${key}`), document);
   const traced = getAt(cleared, `${section}/arrivals/process`) === 'trace';
   return setAt(traced ? removeAt(cleared, `${section}/arrivals`) : cleared, pointer, value);
 }

@@ -35,6 +35,14 @@ export function renderAllNumbers(report: Report | null, waitingFor: string): Tem
   `;
 }
 
+/** Below the KV memory in use; nothing when no prompt was looked up. */
+export function renderPrefixCache(report: Report): TemplateResult | typeof nothing {
+  const cache = report.prefix_cache;
+  if (cache.hit_rate === null) return nothing;
+  return html`<p class="cache-note" id="prefix-cache">Prefix cache: <b>${formatPercent(cache.hit_rate)}</b> of prompt tokens hit
+    (${formatPercent(cache.block_hit_rate)} of blocks)${cache.evicted_blocks > 0 ? html`; ${formatCount(cache.evicted_blocks)} cached blocks evicted` : nothing}</p>`;
+}
+
 function distributionRow(label: string, distribution: Distribution): TemplateResult {
   return html`<tr>
     <th scope="row">${label}${distribution.exact ? nothing : ' (about)'}</th>
@@ -84,10 +92,16 @@ const units: Readonly<Record<string, string>> = {
   'kv.blocks': 'blocks',
   'kv.block_size': 'tokens',
   'kv.tokens': 'tokens',
+  'prefix_cache.query_tokens': 'tokens',
+  'prefix_cache.hit_tokens': 'tokens',
+  'prefix_cache.query_blocks': 'blocks',
+  'prefix_cache.hit_blocks': 'blocks',
+  'prefix_cache.resumed_hit_tokens': 'tokens',
+  'prefix_cache.evicted_blocks': 'blocks',
   'cost_per_million_output_tokens': '$',
 };
 
-const shares = /usage|utilization|attainment|share$|margin/;
+const shares = /usage|utilization|attainment|share$|margin|hit_rate$/;
 
 /** By the unit in the key's name. */
 function valueText(key: string, path: readonly string[], value: null | boolean | number | string): string {

@@ -4,7 +4,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import type { Issue } from 'servecast';
 import { formatBytes, formatCount, formatGiven, roundUp } from '../lib/format';
-import { equalJson, getAt, isObject, needsTrace, type Document, type Json } from '../state/document';
+import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, type Document, type Json } from '../state/document';
 import { fieldAt, isDefaulted, labelOf, placedFields, presetsFor, unitOf, valueInForce, type FormSource, type PlacedField } from '../state/fields';
 import type { FieldModel } from './field';
 import type { ViewContext } from './context';
@@ -24,7 +24,7 @@ export function renderForm(view: ViewContext): TemplateResult {
     ${renderField(view, source, '/hardware/preset', { label: 'GPU' })}
     ${renderField(view, source, '/cluster/pools/0/tensor_parallel', { label: 'Tensor parallel' })}
     ${renderTraffic(view, source)} ${renderLimits(view, source)} ${renderPrice(view, source)} ${renderWorkload(view, source)}
-    ${renderGroup(view, source, 'engine', 'Engine', (path) => path.startsWith('/engine/'))}
+    ${renderGroup(view, source, 'engine', 'Engine and scheduler', (path) => /^\/(engine|scheduler)\//.test(path))}
     ${renderGroup(view, source, 'workload', 'Workload details', (path) => path.startsWith('/workload/'))}
     ${renderGroup(view, source, 'everything', 'Everything', () => true)}
   `;
@@ -152,7 +152,7 @@ export function renderTrace(view: ViewContext, traced: boolean): TemplateResult 
     ${trace.kind === 'loaded' ? html`<p class="long-name"><strong>${trace.name}</strong><br />${formatBytes(trace.bytes)} unpacked${requests}</p>` : nothing}
     ${trace.kind === 'reading' ? html`<p class="long-name">Reading ${trace.name}…</p>` : nothing}
     ${trace.kind === 'failed' ? html`<p class="field-error" role="alert">${trace.message}</p>` : nothing}
-    ${trace.kind === 'none' ? html`<p class="quiet-text">Drop a .csv or .csv.gz anywhere on the page. It stays on this machine.</p>` : nothing}
+    ${trace.kind === 'none' ? html`<p class="quiet-text">Drop a .csv or .jsonl file, plain or .gz, anywhere on the page. It stays on this machine.</p>` : nothing}
     <div class="button-row">
       <button type="button" @click=${() => view.chooseTrace()}>${traced && trace.kind === 'loaded' ? 'Choose another file' : 'Choose a trace file'}</button>
       ${traced || trace.kind === 'failed' ? html`<button type="button" @click=${() => view.app.removeTrace()}>Remove trace</button>` : nothing}
@@ -229,7 +229,22 @@ function renderGroup(view: ViewContext, source: FormSource, id: string, title: s
           (placed) => placed.pointer,
           (placed) => renderPlaced(view, source, placed, { verbatim: true }, id),
         )}
+        ${classesList === parentOf(`/${section.replaceAll(' · ', '/')}`)
+          ? html`<div class="button-row"><button type="button" @click=${() => view.app.removeItem(`/${section.replaceAll(' · ', '/')}`)}>Remove class ${Number(lastOf(section.replaceAll(' · ', '/'))) + 1}</button></div>`
+          : nothing}
       `,
     )}
+    ${open && accept(`${classesList}/-/name`) ? renderAddClass(view, source) : nothing}
   </details>`;
+}
+
+const classesList = '/workload/classes';
+
+/** Client classes are a list in the document; without any, all requests are alike. */
+function renderAddClass(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
+  if (needsTrace(source.document) || !source.catalog.fields.some((field) => field.path.startsWith(`${classesList}/-/`))) return nothing;
+  const list = getAt(source.document, classesList) ?? getAt(source.resolved ?? undefined, classesList);
+  const count = Array.isArray(list) ? list.length : 0;
+  const added = { name: `class ${count + 1}`, share: 1 };
+  return html`<div class="button-row"><button type="button" @click=${() => view.app.setValue(`${classesList}/${count}`, added, 'dragging')}>Add a class of clients</button></div>`;
 }

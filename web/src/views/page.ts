@@ -9,7 +9,7 @@ import type { App } from '../state/app';
 import { equalJson } from '../state/document';
 import type { ThemeChoice } from '../state/store';
 import type { ViewContext } from './context';
-import { renderAllNumbers, renderFooter, renderNotModelled, renderScenario } from './details';
+import { renderAllNumbers, renderFooter, renderNotModelled, renderPrefixCache, renderScenario } from './details';
 import type { FieldElement } from './field';
 import { formSummary, renderForm } from './form';
 import type { PresetPicker } from './preset-picker';
@@ -132,7 +132,7 @@ export class PageElement extends LitElement {
         <div class="results ${isStale(view.state) ? 'stale' : ''}">${this.#results(view)}</div>
       </main>
       <footer class="footer">${renderFooter(view)}</footer>
-      <input id="trace-file" type="file" accept=".csv,.gz,text/csv,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
+      <input id="trace-file" type="file" accept=".csv,.jsonl,.gz,text/csv,application/jsonl,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
       <div class="drop-overlay" ?hidden=${!this.dropping}><p>Drop the trace to simulate it.<br />It stays on this machine.</p></div>
       <div class="visually-hidden" role="status" id="announcement">${view.state.announcement}</div>
       ${this.#keysDialog()}
@@ -194,6 +194,7 @@ export class PageElement extends LitElement {
         ${this.#shareButton(view, 'phone-share')}
         <section id="load" tabindex="-1" aria-label="Load over time">
           <sc-series-chart .subject=${'Load over time'} .panes=${loadPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>
+          ${report ? renderPrefixCache(report) : nothing}
         </section>
       </div>
       ${this.#panel('steps', 'Timeline: steps, output, preemptions', () => html`
@@ -264,7 +265,7 @@ export class PageElement extends LitElement {
       [...this.querySelectorAll<FieldElement>('sc-field')].find((field) => field.dataset['pointer'] === pointer && field.offsetParent !== null);
     await this.updateComplete;
     if (!find()) {
-      this.#toggle(section === 'engine' || section === 'workload' ? section : 'everything', true);
+      this.#toggle(section === 'scheduler' ? 'engine' : section === 'engine' || section === 'workload' ? section : 'everything', true);
       await this.updateComplete;
       await new Promise((resolve) => requestAnimationFrame(resolve));
     }
