@@ -5,58 +5,156 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <list>
 #include <memory>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
 namespace servecast::testing {
 namespace {
 
-// Blocks by name, although only their number matters as long as no content is shared.
+// What a full KV block holds: block `index` of a prompt whose tokens there are those of `segment`.
+struct ContentKey {
+  std::int64_t segment = 0;
+  std::int64_t index = 0;
+
+  friend bool operator<(const ContentKey& a, const ContentKey& b) {
+    return std::tie(a.segment, a.index) < std::tie(b.segment, b.index);
+  }
+};
+
+ContentKey KeyOf(const RequestTable& requests, RequestId id, std::int64_t index,
+                 std::int64_t block_size) {
+  // Without the column every request has a content of its own.
+  if (requests.content.empty()) return {static_cast<std::int64_t>(id), index};
+  std::int32_t segment = requests.content[static_cast<std::size_t>(id)];
+  for (;;) {
+    const ContentSegment& at = requests.segments[static_cast<std::size_t>(segment)];
+    if ((index + 1) * block_size > at.shared_tokens) return {segment, index};
+    segment = at.parent;
+  }
+}
+
+// The blocks of a pool: who holds them, what they hold, and in which order the free ones go.
 class KvPool {
  public:
-  explicit KvPool(std::int64_t pool_blocks) {
+  using BlockId = std::int64_t;
+
+  KvPool(const EngineSpec& engine, std::int64_t pool_blocks)
+      : caching_(engine.enable_prefix_caching),
+        contentless_first_(engine.free_contentless_first),
+        blocks_(static_cast<std::size_t>(pool_blocks)) {
     // Block 0 is reserved and never used (Settings).
-    for (std::int64_t block = 1; block < pool_blocks; ++block) free_.push_back(block);
+    for (BlockId block = 1; block < pool_blocks; ++block) free_.push_back(block);
     usable_ = Free();
   }
 
   std::int64_t Usable() const { return usable_; }
   std::int64_t Free() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t Used() const { return usable_ - Free(); }
+  std::int64_t Evicted() const { return evicted_; }
+  bool IsHeld(BlockId block) const { return At(block).holders > 0; }
 
-  void Take(std::int64_t count, std::vector<std::int64_t>& holder) {
+  // Rule 18: from the front; what a block held before is gone.
+  void Take(std::int64_t count, std::vector<BlockId>& holder) {
     SERVECAST_CHECK(count <= Free(), "reference: a block is taken that is not free");
     for (std::int64_t i = 0; i < count; ++i) {
-      holder.push_back(free_.front());
+      const BlockId block = free_.front();
       free_.pop_front();
+      if (At(block).content) {
+        ++evicted_;
+        std::vector<BlockId>& copies = cached_[*At(block).content];
+        copies.erase(std::find(copies.begin(), copies.end(), block));
+        At(block).content.reset();
+      }
+      At(block).holders = 1;
+      holder.push_back(block);
     }
   }
 
-  // Rule 19: from the last block to the first, all to the end of the list.
-  void Release(std::vector<std::int64_t>& holder) {
+  // A hit: one more holds it.
+  void Share(BlockId block, std::vector<BlockId>& holder) {
+    if (!IsHeld(block)) free_.erase(std::find(free_.begin(), free_.end(), block));
+    ++At(block).holders;
+    holder.push_back(block);
+  }
+
+  // Rule 19: from the last block to the first; those without content to the front, if so chosen.
+  void Release(std::vector<BlockId>& holder) {
     while (!holder.empty()) {
-      free_.push_back(holder.back());
+      const BlockId block = holder.back();
       holder.pop_back();
+      SERVECAST_CHECK(IsHeld(block), "reference: a block is released that nobody holds");
+      if (--At(block).holders > 0) continue;
+      if (caching_ && contentless_first_ && !At(block).content) {
+        free_.push_front(block);
+      } else {
+        free_.push_back(block);
+      }
     }
+  }
+
+  // Rule 17: the copy that was registered first among those there are.
+  std::optional<BlockId> Find(const ContentKey& key) const {
+    const auto at = cached_.find(key);
+    if (at == cached_.end() || at->second.empty()) return std::nullopt;
+    return at->second.front();
+  }
+
+  // True when there is another copy.
+  bool Register(BlockId block, const ContentKey& key) {
+    SERVECAST_CHECK(!At(block).content, "reference: a block is registered twice");
+    At(block).content = key;
+    cached_[key].push_back(block);
+    return cached_[key].size() > 1;
   }
 
  private:
-  std::deque<std::int64_t> free_;
+  struct Block {
+    std::int64_t holders = 0;
+    std::optional<ContentKey> content;  // what it can be found by
+  };
+
+  Block& At(BlockId block) { return blocks_[static_cast<std::size_t>(block)]; }
+  const Block& At(BlockId block) const { return blocks_[static_cast<std::size_t>(block)]; }
+
+  const bool caching_;
+  const bool contentless_first_;
+  std::vector<Block> blocks_;
+  std::list<BlockId> free_;
+  std::map<ContentKey, std::vector<BlockId>> cached_;  // copies in order of registration
   std::int64_t usable_ = 0;
+  std::int64_t evicted_ = 0;
 };
+
+// Where a request stands in a queue that is not first come, first served.
+using QueueKey = std::tuple<double, TimeNs, TimeNs, RequestId>;
 
 struct Sequence {
   RequestId id = kNoRequest;
+  TimeNs arrival = 0;
+  TimeNs enqueue = 0;
+  TimeNs gives_up = kNever;
+  double priority = 0;  // what a victim is chosen by; lower is more urgent
+  QueueKey queue_key;
   std::int64_t prompt = 0;
-  std::int64_t wanted = 0;  // output tokens until it ends
-  bool capped = false;      // `wanted` is less than what was asked for
+  std::int64_t asked = 0;   // output tokens that were asked for
+  std::int64_t wanted = 0;  // output tokens until it ends; fewer when it is capped
 
   std::int64_t generated = 0;
-  std::int64_t computed = 0;  // tokens whose KV is done or scheduled
-  std::vector<std::int64_t> blocks;
+  std::int64_t computed = 0;      // tokens whose KV is done or scheduled
+  std::int64_t placeholders = 0;  // tokens sampled by steps in flight (rule 21)
+  std::int64_t in_flight = 0;     // steps in flight that it is a member of
+  std::vector<KvPool::BlockId> blocks;
+  std::int64_t registered = 0;  // of `blocks`, from the first: findable
+  bool running = false;
   bool prefilling = true;  // has not sampled since it was last admitted
+  bool admitted = false;   // at least once
   bool preempted = false;  // since its last admission
-  TimeNs last_seen = -1;   // when the client saw its latest token
+  bool timed_out = false;
+  TimeNs last_seen = -1;  // when the client saw its latest token
 
   std::int64_t Known() const { return prompt + generated; }
 };
@@ -80,46 +178,87 @@ struct ScheduledStep {
 
 class Scheduler {
  public:
-  Scheduler(const EngineSpec& engine, std::int64_t pool_blocks, std::int64_t max_len)
-      : engine_(engine),
+  Scheduler(const ReferenceInput& input, const RequestTable& requests, std::int64_t max_len)
+      : requests_(requests),
+        engine_(input.engine),
         max_len_(max_len),
         watermark_blocks_(static_cast<std::int64_t>(
-            std::floor(engine.watermark * static_cast<double>(pool_blocks)))),
-        pool_(pool_blocks) {}
+            std::floor(engine_.watermark * static_cast<double>(input.pool_blocks)))),
+        fcfs_(input.scheduler.order == "fcfs"),
+        victim_by_priority_(
+            input.scheduler.preemption == "priority" ||
+            (input.scheduler.preemption == "auto" && input.scheduler.order == "priority_fcfs")),
+        pool_(engine_, input.pool_blocks) {}
 
-  void Enqueue(Sequence* sequence) { waiting_.push_back(sequence); }
+  void Enqueue(Sequence* sequence) {
+    auto place = waiting_.end();
+    if (!fcfs_) place = PlaceOf(sequence);
+    waiting_.insert(place, sequence);
+  }
 
   // One schedule call (rules 1 to 12).
   ScheduledStep Schedule() {
     ScheduledStep step;
+    registered_now_.clear();
     std::int64_t budget = engine_.max_num_batched_tokens;
     ScheduleRunning(step, budget);
     if (step.preempted.empty()) Admit(step, budget);  // rule 11
     for (Member& member : step.members) {
       Sequence& sequence = *member.sequence;
       sequence.computed += member.record.tokens;
-      member.record.sampled = sequence.computed >= sequence.Known();  // rule 5
+      ++sequence.in_flight;
+      // Rules 5 and 21.
+      member.record.sampled = sequence.computed >= sequence.Known() + sequence.placeholders;
+      if (!member.record.sampled) continue;
+      sequence.prefilling = false;
+      ++sequence.placeholders;
     }
     return step;
   }
 
-  // A token of it is known; true when it was the last one.
-  bool Sampled(Sequence& sequence) {
-    sequence.prefilling = false;
+  // The output of a member's step is there. True when a token of the request is known by it.
+  bool Apply(const Member& member) {
+    Sequence& sequence = *member.sequence;
+    --sequence.in_flight;
+    if (!member.record.sampled || sequence.timed_out) return false;
     ++sequence.generated;
-    if (sequence.generated < sequence.wanted) return false;
-    pool_.Release(sequence.blocks);
-    running_.erase(std::find(running_.begin(), running_.end(), &sequence));
+    if (sequence.running) {
+      --sequence.placeholders;
+      const std::int64_t before = sequence.registered;
+      RegisterUpTo(sequence, sequence.computed - sequence.placeholders);  // rule 23
+      coverage_.late_registrations += sequence.registered - before;
+    } else {
+      ++coverage_.stale_tokens;  // rule 24
+    }
+    if (sequence.generated == sequence.wanted) Remove(sequence);  // rule 20
     return true;
+  }
+
+  // It ends: its blocks are free, it is in no list.
+  void Remove(Sequence& sequence) {
+    Release(sequence);
+    if (sequence.running) {
+      running_.erase(std::find(running_.begin(), running_.end(), &sequence));
+    } else {
+      waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &sequence));
+    }
+    sequence.running = false;
   }
 
   const KvPool& Pool() const { return pool_; }
   const std::vector<Sequence*>& Running() const { return running_; }
   const std::deque<Sequence*>& Waiting() const { return waiting_; }
   ReferenceCoverage& Coverage() { return coverage_; }
+  const PrefixCacheReport& PrefixCache() const { return prefix_cache_; }
 
  private:
   std::int64_t Blocks(std::int64_t tokens) const { return CeilDiv(tokens, engine_.block_size); }
+
+  std::deque<Sequence*>::iterator PlaceOf(const Sequence* sequence) {
+    return std::find_if(waiting_.begin(), waiting_.end(), [sequence](const Sequence* other) {
+      return sequence->queue_key < other->queue_key;
+    });
+  }
 
   std::int64_t CutToThreshold(std::int64_t tokens) const {
     const std::int64_t threshold = engine_.long_prefill_token_threshold;
@@ -130,11 +269,21 @@ class Scheduler {
     std::size_t at = 0;
     while (at < running_.size() && budget > 0) {
       Sequence* sequence = running_[at];
-      std::int64_t tokens = CutToThreshold(sequence->Known() - sequence->computed);  // rule 2
+      // Rule 22: its last token is in flight. At max_model_len rule 2 says the same.
+      const bool last_in_flight =
+          sequence->placeholders > 0 &&
+          sequence->computed + 2 - sequence->placeholders >= sequence->prompt + sequence->asked;
+      std::int64_t tokens =
+          CutToThreshold(sequence->Known() + sequence->placeholders - sequence->computed);
       tokens = std::min(tokens, budget);
-      tokens = std::min(tokens, max_len_ - sequence->computed - 1);
-      SERVECAST_CHECK(tokens > 0, "reference: a running request has nothing to compute");
-      if (!MakeRoom(sequence, tokens, step)) return;  // rule 9: it went itself
+      tokens = std::min(tokens, max_len_ - sequence->computed - 1);  // rule 2
+      if (last_in_flight || tokens <= 0) {
+        SERVECAST_CHECK(engine_.async_scheduling, "reference: running, and nothing to compute");
+        ++coverage_.last_in_flight;
+        ++at;
+        continue;
+      }
+      if (!MakeRoom(sequence, tokens, step, at, budget)) return;  // rule 9: it went itself
       step.members.push_back(Decide(sequence, tokens, MemberKind::kContinued));
       budget -= tokens;
       ++at;
@@ -142,67 +291,179 @@ class Scheduler {
     coverage_.skipped += static_cast<std::int64_t>(running_.size() - at);
   }
 
-  // Rules 6, 9, 10: blocks for a running request; false when it had to preempt itself.
-  bool MakeRoom(Sequence* sequence, std::int64_t tokens, ScheduledStep& step) {
+  // Rules 6, 9, 10: blocks for the running request at place `at`; false when it had to preempt
+  // itself.
+  bool MakeRoom(Sequence* sequence, std::int64_t tokens, ScheduledStep& step, std::size_t& at,
+                std::int64_t& budget) {
     for (;;) {
       const std::int64_t needed =
           Blocks(sequence->computed + tokens) - static_cast<std::int64_t>(sequence->blocks.size());
       if (needed <= pool_.Free()) {
         pool_.Take(needed, sequence->blocks);
+        RegisterUpTo(*sequence, sequence->computed + tokens);
         return true;
       }
-      Sequence* victim = running_.back();
-      running_.pop_back();
+      const std::size_t victim_at = VictimAt();
+      Sequence* victim = running_[victim_at];
       if (victim == sequence) ++coverage_.self_preemptions;
       if (victim->prefilling) ++coverage_.prefill_preemptions;
+      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(victim_at));
+      if (victim_at < at) --at;
+      TakeOut(victim, step, budget);
       Preempt(victim);
       step.preempted.push_back(victim->id);
       if (victim == sequence) return false;
     }
   }
 
+  std::size_t VictimAt() const {
+    std::size_t victim = running_.size() - 1;
+    if (!victim_by_priority_) return victim;
+    victim = 0;
+    for (std::size_t i = 1; i < running_.size(); ++i) {
+      const Sequence& most = *running_[victim];
+      const Sequence& other = *running_[i];
+      const bool less_urgent = other.priority != most.priority ? other.priority > most.priority
+                                                               : other.arrival > most.arrival;
+      if (less_urgent) victim = i;
+    }
+    return victim;
+  }
+
+  // A victim that this call had scheduled already: its tokens return to the budget.
+  void TakeOut(const Sequence* victim, ScheduledStep& step, std::int64_t& budget) {
+    for (auto member = step.members.begin(); member != step.members.end(); ++member) {
+      if (member->sequence != victim) continue;
+      budget += member->record.tokens;
+      step.members.erase(member);
+      ++coverage_.unscheduled_victims;
+      return;
+    }
+  }
+
   void Preempt(Sequence* victim) {
-    pool_.Release(victim->blocks);
+    Release(*victim);
+    victim->running = false;
     victim->computed = 0;
+    victim->placeholders = 0;  // rule 24
     victim->preempted = true;
     victim->prefilling = true;
-    waiting_.push_front(victim);
+    waiting_.insert(fcfs_ ? waiting_.begin() : PlaceOf(victim), victim);
   }
 
   void Admit(ScheduledStep& step, std::int64_t& budget) {
-    while (!waiting_.empty() && budget > 0 &&
+    std::size_t at = 0;
+    while (at < waiting_.size() && budget > 0 &&
            static_cast<std::int64_t>(running_.size()) < engine_.max_num_seqs) {
-      Sequence* sequence = waiting_.front();
-      std::int64_t tokens = CutToThreshold(sequence->Known());
+      Sequence* sequence = waiting_[at];
+      if (sequence->in_flight > 0) {  // rule 24
+        ++at;
+        continue;
+      }
+      const std::vector<KvPool::BlockId> hits = LookUp(*sequence);
+      const auto hit_blocks = static_cast<std::int64_t>(hits.size());
+      const std::int64_t hit_tokens = hit_blocks * engine_.block_size;
+      std::int64_t tokens = CutToThreshold(sequence->Known() - hit_tokens);
       if (!engine_.enable_chunked_prefill && tokens > budget) {  // rule 3
         ++coverage_.refused_unchunked;
         return;
       }
       tokens = std::min(tokens, budget);
-      if (!Admissible(Blocks(tokens), Blocks(sequence->Known()))) return;
-      pool_.Take(Blocks(tokens), sequence->blocks);
-      waiting_.pop_front();
+      const std::int64_t first_chunk = Blocks(hit_tokens + tokens) - hit_blocks;
+      if (!Admissible(first_chunk, Blocks(sequence->Known()) - hit_blocks, hits)) return;
+
+      CountHits(*sequence, hits);
+      for (const KvPool::BlockId block : hits) pool_.Share(block, sequence->blocks);
+      pool_.Take(first_chunk, sequence->blocks);
+      sequence->computed = hit_tokens;
+      sequence->registered = hit_blocks;
+      RegisterUpTo(*sequence, hit_tokens + tokens);
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
       running_.push_back(sequence);
+      sequence->running = true;
       step.members.push_back(
           Decide(sequence, tokens, sequence->preempted ? MemberKind::kResumed : MemberKind::kNew));
       if (sequence->preempted) ++coverage_.resumes;
+      sequence->admitted = true;
       sequence->preempted = false;
       budget -= tokens;
     }
   }
 
-  // Rules 7 and 8: may blocks for a first chunk be taken, given what all known tokens will need?
-  bool Admissible(std::int64_t first_chunk, std::int64_t all_known) {
+  // Rules 7 and 8: may a first chunk take its blocks, given what all known tokens will need?
+  bool Admissible(std::int64_t first_chunk, std::int64_t all_known,
+                  const std::vector<KvPool::BlockId>& hits) {
     const std::int64_t watermark = running_.empty() ? 0 : watermark_blocks_;
+    // Hit blocks that nobody holds leave the free list, too.
+    const auto unused = static_cast<std::int64_t>(std::count_if(
+        hits.begin(), hits.end(), [this](KvPool::BlockId block) { return !pool_.IsHeld(block); }));
     const std::int64_t needed =
         engine_.scheduler_reserve_full_isl ? std::max(first_chunk, all_known) : first_chunk;
-    if (needed + watermark <= pool_.Free()) return true;
-    if (needed <= pool_.Free()) {
+    const std::int64_t free = pool_.Free();
+    if (needed + unused + watermark <= free) return true;
+    if (needed + unused <= free) {
       ++coverage_.refused_by_watermark;
-    } else if (first_chunk + watermark <= pool_.Free()) {
+    } else if (needed + watermark <= free) {
+      ++coverage_.refused_by_unused_hits;
+    } else if (first_chunk + unused + watermark <= free) {
       ++coverage_.refused_by_full_prompt;
     }
     return false;
+  }
+
+  // Rule 14.
+  std::vector<KvPool::BlockId> LookUp(const Sequence& sequence) const {
+    std::vector<KvPool::BlockId> hits;
+    if (!engine_.enable_prefix_caching) return hits;
+    const std::int64_t most = (sequence.Known() - 1) / engine_.block_size;
+    for (std::int64_t index = 0; index < most; ++index) {
+      const std::optional<KvPool::BlockId> block = pool_.Find(Key(sequence, index));
+      if (!block) break;
+      hits.push_back(*block);
+    }
+    return hits;
+  }
+
+  // At an admission, before the hit blocks are shared.
+  void CountHits(const Sequence& sequence, const std::vector<KvPool::BlockId>& hits) {
+    if (!engine_.enable_prefix_caching) return;
+    const auto blocks = static_cast<std::int64_t>(hits.size());
+    const std::int64_t size = engine_.block_size;
+    if (sequence.admitted) {
+      prefix_cache_.resumed_hit_tokens += blocks * size;
+    } else {
+      prefix_cache_.query_tokens += sequence.Known();
+      prefix_cache_.query_blocks += sequence.Known() / size;
+      prefix_cache_.hit_tokens += blocks * size;
+      prefix_cache_.hit_blocks += blocks;
+    }
+    for (const KvPool::BlockId block : hits) {
+      ++(pool_.IsHeld(block) ? coverage_.hits_on_held : coverage_.hits_on_unused);
+      coverage_.same_call_hits += registered_now_.count(block) > 0 ? 1 : 0;
+    }
+    const bool all = sequence.Known() % size == 0 && blocks == sequence.Known() / size - 1 &&
+                     pool_.Find(Key(sequence, blocks)).has_value();
+    if (all) ++coverage_.full_hits;
+  }
+
+  // Rules 15 and 16: full blocks of the first `tokens` tokens, as far as these are known.
+  void RegisterUpTo(Sequence& sequence, std::int64_t tokens) {
+    if (!engine_.enable_prefix_caching) return;
+    const std::int64_t full = std::min(tokens, sequence.Known()) / engine_.block_size;
+    for (; sequence.registered < full; ++sequence.registered) {
+      const KvPool::BlockId block = sequence.blocks[static_cast<std::size_t>(sequence.registered)];
+      if (pool_.Register(block, Key(sequence, sequence.registered))) ++coverage_.duplicates;
+      registered_now_.insert(block);
+    }
+  }
+
+  void Release(Sequence& sequence) {
+    pool_.Release(sequence.blocks);
+    sequence.registered = 0;
+  }
+
+  ContentKey Key(const Sequence& sequence, std::int64_t index) const {
+    return KeyOf(requests_, sequence.id, index, engine_.block_size);
   }
 
   static Member Decide(Sequence* sequence, std::int64_t tokens, MemberKind kind) {
@@ -216,39 +477,57 @@ class Scheduler {
     return member;
   }
 
+  const RequestTable& requests_;
   const EngineSpec engine_;
   const std::int64_t max_len_;
   const std::int64_t watermark_blocks_;
+  const bool fcfs_;
+  const bool victim_by_priority_;
   KvPool pool_;
   std::vector<Sequence*> running_;  // in order of admission
   std::deque<Sequence*> waiting_;
+  std::set<KvPool::BlockId> registered_now_;  // by this schedule call
   ReferenceCoverage coverage_;
+  PrefixCacheReport prefix_cache_;
 };
 
 class Driver {
  public:
   explicit Driver(const ReferenceInput& input)
       : input_(input),
+        requests_(input.requests),
         max_len_(MaxLen(input)),
-        scheduler_(input.engine, input.pool_blocks, max_len_) {
-    output_.results.Resize(input.requests.size());
-    for (std::int64_t row = 0; row < input.requests.size(); ++row) AddRequest(row);
-    std::stable_sort(enqueues_.begin(), enqueues_.end(),
-                     [](const Enqueue& a, const Enqueue& b) { return a.time < b.time; });
+        scheduler_(input, requests_, max_len_) {
+    output_.results.Resize(requests_.size());
+    sequences_.resize(requests_.arrival.size());
+    for (std::int64_t row = 0; row < requests_.size(); ++row) {
+      if (!Follows(row)) Arrive(row);
+    }
   }
 
+  // The driver loop of vLLM's engine; without async scheduling one batch at a time is in flight.
   ReferenceOutput Run() {
+    const std::size_t most = input_.engine.async_scheduling ? 2 : 1;
     for (;;) {
-      for (Sequence* sequence : enqueued_) scheduler_.Enqueue(sequence);
-      enqueued_.clear();
+      JoinQueue();
+      TimeOut();
       const bool work = !scheduler_.Running().empty() || !scheduler_.Waiting().empty();
-      if (work && (!input_.horizon || now_ < *input_.horizon)) {
-        Execute(scheduler_.Schedule());
+      const TimeNs start = in_flight_.empty() ? now_ : std::max(now_, in_flight_.back().record.end);
+      if (work && in_flight_.size() < most && (!input_.horizon || start < *input_.horizon)) {
+        if (Launch(start)) {
+          if (in_flight_.size() < most) continue;
+        } else if (in_flight_.empty()) {
+          continue;  // preempted somebody, and nothing else: it is called again at once
+        }
+      }
+      if (!in_flight_.empty()) {
+        ApplyOldest();
         continue;
       }
+      if (work) break;  // the horizon
       // Nothing can be done before the next request comes.
-      if (next_enqueue_ == enqueues_.size()) break;
-      const TimeNs next = enqueues_[next_enqueue_].time;
+      if (coming_.empty()) break;
+      const TimeNs next = coming_.begin()->first;
       if (input_.horizon && next >= *input_.horizon) break;
       PassTime(next);
     }
@@ -257,9 +536,9 @@ class Driver {
   }
 
  private:
-  struct Enqueue {
-    TimeNs time = 0;
-    Sequence* sequence = nullptr;
+  struct Batch {
+    ScheduledStep step;
+    StepRecord record;
   };
 
   static std::int64_t MaxLen(const ReferenceInput& input) {
@@ -274,64 +553,162 @@ class Driver {
     return max_len;
   }
 
-  bool CanNeverFit(std::int64_t prompt) const { return prompt >= max_len_; }
-
-  void AddRequest(std::int64_t row) {
+  bool CanNeverFit(std::int64_t row) const {
+    return requests_.prompt_tokens[static_cast<std::size_t>(row)] >= max_len_;
+  }
+  bool Follows(std::int64_t row) const {
+    return row < static_cast<std::int64_t>(requests_.think.size()) &&
+           requests_.think[static_cast<std::size_t>(row)] >= 0;
+  }
+  // `column[row]` after the arrival.
+  TimeNs AfterArrival(const std::vector<TimeNs>& column, std::int64_t row) const {
     const auto at = static_cast<std::size_t>(row);
-    const std::int64_t prompt = input_.requests.prompt_tokens[at];
-    if (CanNeverFit(prompt)) return;
+    if (column.empty() || column[at] == kNever) return kNever;
+    return requests_.arrival[at] + column[at];
+  }
+
+  // Its arrival is known: it comes to the queue in due time, if at all.
+  void Arrive(std::int64_t row) {
+    if (CanNeverFit(row)) return;
+    const auto at = static_cast<std::size_t>(row);
+    const std::int64_t prompt = requests_.prompt_tokens[at];
     auto sequence = std::make_unique<Sequence>();
     sequence->id = static_cast<RequestId>(row);
+    sequence->arrival = requests_.arrival[at];
+    sequence->enqueue = sequence->arrival + input_.latency.EnqueueDelay(prompt);
+    sequence->gives_up = AfterArrival(requests_.timeout, row);
     sequence->prompt = prompt;
-    const std::int64_t asked = input_.requests.output_tokens[at];
-    sequence->wanted = std::min(asked, max_len_ - prompt);
-    sequence->capped = sequence->wanted < asked;
-    const TimeNs time = input_.requests.arrival[at] + input_.latency.EnqueueDelay(prompt);
-    enqueues_.push_back({time, sequence.get()});
-    sequences_.push_back(std::move(sequence));
+    sequence->asked = requests_.output_tokens[at];
+    sequence->wanted = std::min(sequence->asked, max_len_ - prompt);
+    sequence->priority = Priority(row);
+    sequence->queue_key = KeyInQueue(*sequence);
+    if (sequence->enqueue <= sequence->gives_up) {
+      coming_.insert({sequence->enqueue, row});
+    }
+    sequences_[at] = std::move(sequence);
+  }
+
+  double Priority(std::int64_t row) const {
+    const auto at = static_cast<std::size_t>(row);
+    const std::string& by = input_.scheduler.priority;
+    if (by == "constant") return 0;
+    const double number =
+        requests_.priority.empty() ? 0 : static_cast<double>(requests_.priority[at]);
+    const double age =
+        input_.scheduler.age_weight_per_s * (static_cast<double>(requests_.arrival[at]) * 1e-9);
+    if (by == "slo_based") return number + age;
+    if (by == "inverted_slo") return number - age;
+    SERVECAST_CHECK(by == "class", "reference: a priority of this name is not known");
+    return number;
+  }
+
+  QueueKey KeyInQueue(const Sequence& sequence) const {
+    const std::string& order = input_.scheduler.order;
+    double number = 0;
+    TimeNs deadline = 0;
+    if (order == "priority_fcfs") {
+      number = sequence.priority;
+    } else if (order == "reverse_priority") {
+      number = -sequence.priority;
+    } else if (order == "sjf") {
+      number = static_cast<double>(sequence.prompt);
+    } else if (order == "edf") {
+      deadline = AfterArrival(requests_.ttft_deadline, static_cast<std::int64_t>(sequence.id));
+    } else {
+      SERVECAST_CHECK(order == "fcfs", "reference: an order of this name is not known");
+    }
+    return {number, deadline, sequence.arrival, sequence.id};
   }
 
   // To `to`; who is enqueued on the way waits from that instant.
   void PassTime(TimeNs to) {
     for (;;) {
-      const bool enqueue = next_enqueue_ < enqueues_.size() && enqueues_[next_enqueue_].time <= to;
-      const TimeNs until = enqueue ? enqueues_[next_enqueue_].time : to;
-      const auto waiting =
-          static_cast<std::int64_t>(scheduler_.Waiting().size() + enqueued_.size());
+      const bool enqueue = !coming_.empty() && coming_.begin()->first <= to;
+      const TimeNs until = enqueue ? coming_.begin()->first : to;
+      const auto waiting = static_cast<std::int64_t>(scheduler_.Waiting().size() + joining_.size());
       output_.waiting_ns += static_cast<__int128>(waiting) * (until - now_);
       now_ = until;
       if (!enqueue) return;
-      Sequence* sequence = enqueues_[next_enqueue_].sequence;
+      const auto at = static_cast<std::size_t>(coming_.begin()->second);
+      coming_.erase(coming_.begin());
+      Sequence* sequence = sequences_[at].get();
       if (executing_ && until == to) ++scheduler_.Coverage().enqueued_on_step_end;
-      const TimeNs arrival = input_.requests.arrival[static_cast<std::size_t>(sequence->id)];
-      if (arrival < latest_enqueued_arrival_) ++scheduler_.Coverage().reordered;
-      latest_enqueued_arrival_ = std::max(latest_enqueued_arrival_, arrival);
-      enqueued_.push_back(sequence);
-      output_.results.enqueue[static_cast<std::size_t>(sequence->id)] = until;
-      output_.results.state[static_cast<std::size_t>(sequence->id)] = RequestState::kQueued;
-      ++next_enqueue_;
+      if (sequence->arrival < latest_enqueued_arrival_) ++scheduler_.Coverage().reordered;
+      latest_enqueued_arrival_ = std::max(latest_enqueued_arrival_, sequence->arrival);
+      joining_.push_back(sequence);
+      output_.results.enqueue[at] = until;
+      output_.results.state[at] = RequestState::kQueued;
     }
   }
 
-  void Execute(const ScheduledStep& step) {
-    SERVECAST_CHECK(!step.members.empty(), "reference: work, and nothing of it can be done");
-    StepRecord record;
-    record.index = static_cast<std::int64_t>(output_.steps.size());
+  // Who came since the last schedule call joins the queue, by (enqueue time, id): a turn can come
+  // at the very moment of the completion before it.
+  void JoinQueue() {
+    PassTime(now_);
+    std::sort(joining_.begin(), joining_.end(), [](const Sequence* a, const Sequence* b) {
+      return std::tie(a->enqueue, a->id) < std::tie(b->enqueue, b->id);
+    });
+    for (Sequence* sequence : joining_) scheduler_.Enqueue(sequence);
+    joining_.clear();
+  }
+
+  // Whose client has given up by now is gone, wherever it was.
+  void TimeOut() {
+    std::vector<Sequence*> gone;
+    for (Sequence* sequence : scheduler_.Running()) {
+      if (sequence->gives_up <= now_) gone.push_back(sequence);
+    }
+    for (Sequence* sequence : scheduler_.Waiting()) {
+      if (sequence->gives_up <= now_) gone.push_back(sequence);
+    }
+    std::sort(gone.begin(), gone.end(), [](const Sequence* a, const Sequence* b) {
+      return std::tie(a->gives_up, a->id) < std::tie(b->gives_up, b->id);
+    });
+    ReferenceCoverage& coverage = scheduler_.Coverage();
+    for (Sequence* sequence : gone) {
+      ++(sequence->running ? coverage.timed_out_running : coverage.timed_out_queued);
+      if (sequence->running && sequence->in_flight > 0) ++coverage.timed_out_in_flight;
+      scheduler_.Remove(*sequence);
+      sequence->timed_out = true;
+      output_.results.state[static_cast<std::size_t>(sequence->id)] = RequestState::kTimedOut;
+    }
+  }
+
+  // One schedule call; its batch starts at `start`. False when there is nothing in it.
+  bool Launch(TimeNs start) {
+    Batch batch;
+    batch.step = scheduler_.Schedule();
+    WritePreempted(batch.step);
+    if (batch.step.members.empty()) {
+      SERVECAST_CHECK(!batch.step.preempted.empty() || !in_flight_.empty(),
+                      "reference: work, and nothing of it can be done");
+      if (!batch.step.preempted.empty()) ++scheduler_.Coverage().empty_calls;
+      return false;
+    }
+    StepRecord& record = batch.record;
+    record.index = launched_++;
     record.scheduled = now_;
-    record.start = now_;
-    record.end = now_ + Price(step);
-    record.preempted = step.preempted;
+    record.start = start;
+    record.end = start + Price(batch.step);
+    record.preempted = batch.step.preempted;
+    for (const Member& member : batch.step.members) record.members.push_back(member.record);
     record.free_after_schedule = scheduler_.Pool().Free();
     record.running_after_schedule = static_cast<std::int64_t>(scheduler_.Running().size());
     record.waiting_after_schedule = static_cast<std::int64_t>(scheduler_.Waiting().size());
-    WriteScheduled(step, record);
+    WriteScheduled(batch.step, record);
+    in_flight_.push_back(std::move(batch));
+    return true;
+  }
 
+  void ApplyOldest() {
+    Batch batch = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    StepRecord& record = batch.record;
     executing_ = true;
     PassTime(record.end);
     executing_ = false;
-    for (const Member& member : step.members) {
-      record.members.push_back(member.record);
-      if (!member.record.sampled) continue;
+    for (const Member& member : batch.step.members) {
+      if (!scheduler_.Apply(member)) continue;
       if (Deliver(*member.sequence, record.end)) record.finished.push_back(member.record.id);
     }
     record.free_after_step = scheduler_.Pool().Free();
@@ -358,17 +735,22 @@ class Driver {
     return input_.latency.Price(shape).duration;
   }
 
-  void WriteScheduled(const ScheduledStep& step, const StepRecord& record) {
-    RequestResults& results = output_.results;
+  void WritePreempted(const ScheduledStep& step) {
     for (const RequestId id : step.preempted) {
       ++output_.preemptions;
-      ++results.preemptions[static_cast<std::size_t>(id)];
-      results.state[static_cast<std::size_t>(id)] = RequestState::kQueued;
+      ++output_.results.preemptions[static_cast<std::size_t>(id)];
+      output_.results.state[static_cast<std::size_t>(id)] = RequestState::kQueued;
     }
+  }
+
+  void WriteScheduled(const ScheduledStep& step, const StepRecord& record) {
+    RequestResults& results = output_.results;
     for (const Member& member : step.members) {
       const auto at = static_cast<std::size_t>(member.record.id);
       results.state[at] = RequestState::kRunning;
-      if (results.first_scheduled[at] < 0) results.first_scheduled[at] = record.start;
+      if (results.first_scheduled[at] >= 0) continue;
+      results.first_scheduled[at] = record.start;
+      results.cached_tokens[at] = static_cast<std::int32_t>(member.record.computed_before);
     }
     const TimeNs duration = record.end - record.start;
     const std::int64_t used = scheduler_.Pool().Used();
@@ -383,7 +765,6 @@ class Driver {
   bool Deliver(Sequence& sequence, TimeNs end) {
     RequestResults& results = output_.results;
     const auto at = static_cast<std::size_t>(sequence.id);
-    const bool last = scheduler_.Sampled(sequence);
     const TimeNs seen = end + sequence.generated * input_.latency.OutputTokenDelay();
     results.generated[at] = static_cast<std::int32_t>(sequence.generated);
     if (sequence.generated == 1) {
@@ -392,12 +773,17 @@ class Driver {
       ++output_.itl[seen - sequence.last_seen];
     }
     sequence.last_seen = seen;
-    if (last) {
-      results.completion[at] = seen;
-      results.state[at] = RequestState::kCompleted;
-      if (sequence.capped) ++output_.length_capped;
+    if (sequence.generated < sequence.wanted) return false;
+    results.completion[at] = seen;
+    results.state[at] = RequestState::kCompleted;
+    if (sequence.wanted < sequence.asked) ++output_.length_capped;
+    const std::int64_t next = static_cast<std::int64_t>(sequence.id) + 1;
+    if (next < requests_.size() && Follows(next)) {
+      requests_.arrival[at + 1] = seen + requests_.think[at + 1];
+      ++scheduler_.Coverage().turns;
+      Arrive(next);
     }
-    return last;
+    return true;
   }
 
   // The clock's last reading, and who had arrived by then.
@@ -406,30 +792,43 @@ class Driver {
     if (input_.horizon) {
       end = std::max(now_, *input_.horizon);
     } else {
-      for (const TimeNs arrival : input_.requests.arrival) end = std::max(end, arrival);
+      for (const TimeNs arrival : requests_.arrival) end = std::max(end, arrival);
     }
     PassTime(end);
     output_.end = end;
-    for (std::int64_t row = 0; row < input_.requests.size(); ++row) {
+    for (std::int64_t row = 0; row < requests_.size(); ++row) {
       const auto at = static_cast<std::size_t>(row);
-      if (input_.requests.arrival[at] > end) continue;
-      if (CanNeverFit(input_.requests.prompt_tokens[at])) {
-        output_.results.state[at] = RequestState::kDropped;
-        ++output_.dropped;
-      } else if (output_.results.state[at] == RequestState::kPending) {
-        output_.results.state[at] = RequestState::kQueued;  // on its way to the queue
+      RequestState& state = output_.results.state[at];
+      if (requests_.arrival[at] < 0 || requests_.arrival[at] > end) continue;
+      if (CanNeverFit(row)) {
+        state = RequestState::kDropped;
+      } else if (state == RequestState::kPending) {
+        // On its way to the queue, unless its client gave up on the way. Without a horizon the run
+        // is over when all is decided.
+        const TimeNs gives_up = sequences_[at]->gives_up;
+        const bool gone =
+            gives_up < sequences_[at]->enqueue && (!input_.horizon || gives_up <= end);
+        state = gone ? RequestState::kTimedOut : RequestState::kQueued;
+        if (gone) ++scheduler_.Coverage().timed_out_on_the_way;
       }
+      if (state == RequestState::kDropped) ++output_.dropped;
+      if (state == RequestState::kTimedOut) ++output_.timed_out;
     }
+    output_.prefix_cache = scheduler_.PrefixCache();
+    output_.prefix_cache.evicted_blocks = scheduler_.Pool().Evicted();
     output_.coverage = scheduler_.Coverage();
+    output_.requests = std::move(requests_);
   }
 
   const ReferenceInput& input_;
+  RequestTable requests_;  // arrivals of later turns are written
   const std::int64_t max_len_;
   Scheduler scheduler_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;
-  std::vector<Enqueue> enqueues_;  // by (time, id)
-  std::size_t next_enqueue_ = 0;
-  std::vector<Sequence*> enqueued_;  // since the last schedule call, in order
+  std::vector<std::unique_ptr<Sequence>> sequences_;  // by row; null: none that was ever served
+  std::set<std::pair<TimeNs, std::int64_t>> coming_;  // (enqueue time, row)
+  std::vector<Sequence*> joining_;                    // enqueued since the last schedule call
+  std::deque<Batch> in_flight_;
+  std::int64_t launched_ = 0;
   TimeNs now_ = 0;
   bool executing_ = false;  // time passes within a step
   TimeNs latest_enqueued_arrival_ = -1;
@@ -438,9 +837,6 @@ class Driver {
 
 }  // namespace
 
-ReferenceOutput RunReference(const ReferenceInput& input) {
-  SERVECAST_CHECK(!input.engine.enable_prefix_caching, "reference: prefix caching is not here yet");
-  return Driver(input).Run();
-}
+ReferenceOutput RunReference(const ReferenceInput& input) { return Driver(input).Run(); }
 
 }  // namespace servecast::testing

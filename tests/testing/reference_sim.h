@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/hooks.h"
 #include "serving/policy.h"
@@ -20,8 +21,9 @@
 namespace servecast::testing {
 
 struct ReferenceInput {
-  const RequestTable& requests;
+  const RequestTable& requests;  // arrivals of later turns: -1; see ReferenceOutput::requests
   EngineSpec engine;
+  SchedulerSpec scheduler;
   std::int64_t pool_blocks = 0;    // with the reserved one: usable blocks are one fewer
   std::int64_t model_max_len = 0;  // what the model takes, prompt and output together
   const LatencyModel& latency;
@@ -33,26 +35,44 @@ struct ReferenceCoverage {
   std::int64_t resumes = 0;                 // admissions after a preemption
   std::int64_t self_preemptions = 0;        // the request that asked for a block was the victim
   std::int64_t prefill_preemptions = 0;     // the victim was prefilling or recomputing
+  std::int64_t unscheduled_victims = 0;     // the victim was in the step already
+  std::int64_t empty_calls = 0;             // preempted, and nothing was left to compute
   std::int64_t refused_by_watermark = 0;    // schedule calls whose first refusal was by it alone
   std::int64_t refused_by_full_prompt = 0;  // as above: the first chunk would have fitted
+  std::int64_t refused_by_unused_hits = 0;  // as above: but for the hit blocks that nobody holds
   std::int64_t refused_unchunked = 0;       // a prefill beyond the rest of the budget
   std::int64_t enqueued_on_step_end = 0;
-  std::int64_t reordered = 0;  // enqueued before a request that arrived earlier
-  // Running requests that got no token as the budget was spent. Always 0 here: under fcfs and
-  // without async scheduling, nobody asks for more than in the step before, except the last.
-  std::int64_t skipped = 0;
+  std::int64_t reordered = 0;           // enqueued before a request that arrived earlier
+  std::int64_t skipped = 0;             // running requests without a token as the budget was spent
+  std::int64_t last_in_flight = 0;      // running requests passed over by rule 22
+  std::int64_t hits_on_held = 0;        // blocks hit that another request holds
+  std::int64_t hits_on_unused = 0;      // blocks hit that nobody holds
+  std::int64_t full_hits = 0;           // all was cached, and the last block is computed again
+  std::int64_t same_call_hits = 0;      // blocks hit that this very step computes
+  std::int64_t duplicates = 0;          // blocks registered although another holds the same
+  std::int64_t late_registrations = 0;  // completed by a token in flight
+  std::int64_t stale_tokens = 0;        // delivered to a preempted request
+  std::int64_t turns = 0;               // requests that followed another
+  std::int64_t timed_out_running = 0;   // by where they were
+  std::int64_t timed_out_queued = 0;
+  std::int64_t timed_out_in_flight = 0;  // running ones that a step in flight computes
+  std::int64_t timed_out_on_the_way = 0;
 };
 
 struct ReferenceOutput {
+  RequestTable requests;  // the input's, with the arrivals of later turns
   RequestResults results;
+  PrefixCacheReport prefix_cache;
   std::vector<StepRecord> steps;
   std::int64_t preemptions = 0;
   std::int64_t dropped = 0;
+  std::int64_t timed_out = 0;
   std::int64_t length_capped = 0;
   std::map<TimeNs, std::int64_t> itl;  // gap between two tokens of a request -> how often
   std::int64_t peak_kv_blocks = 0;     // after a schedule call
 
-  // Integrals over time until `end`, in units times nanoseconds.
+  // Integrals over time until `end`, in units times nanoseconds. Of the batches: the level right
+  // after the schedule call, while the batch is on the device. Of the queue: as it changes.
   __int128 running_ns = 0;  // requests in the running list
   __int128 waiting_ns = 0;  // requests in the queue
   __int128 kv_block_ns = 0;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -150,6 +151,26 @@ fs::path Find(const fs::path& folder, const std::string& file) {
   return here;
 }
 
+// A segment for each prefix group, and one for each request, whose first tokens are its group's.
+void WriteContent(GoldenCase& golden) {
+  RequestTable& requests = golden.requests;
+  std::map<std::int64_t, std::int32_t> groups;
+  const auto add = [&](ContentSegment segment) {
+    requests.segments.push_back(segment);
+    return static_cast<std::int32_t>(requests.segments.size() - 1);
+  };
+  for (const GoldenExtras& extras : golden.extras) {
+    ContentSegment segment;
+    if (extras.prefix_group >= 0) {
+      const auto [group, is_new] = groups.try_emplace(extras.prefix_group, 0);
+      if (is_new) group->second = add({});
+      segment.parent = group->second;
+      segment.shared_tokens = static_cast<std::int32_t>(extras.prefix_tokens);
+    }
+    requests.content.push_back(add(segment));
+  }
+}
+
 std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
   Result<Table> read = Table::Read(path, {"id", "arrival_s", "prompt_tokens", "output_tokens",
                                           "prefix_group", "prefix_tokens", "priority"});
@@ -159,6 +180,7 @@ std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
   golden.requests.arrival.assign(rows, 0);
   golden.requests.prompt_tokens.assign(rows, 0);
   golden.requests.output_tokens.assign(rows, 0);
+  golden.requests.priority.assign(rows, 0);
   golden.extras.assign(rows, {});
   std::vector<bool> seen(rows, false);
   const auto tokens = [&](std::size_t row, const char* column) {
@@ -183,9 +205,11 @@ std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
     golden.requests.output_tokens[at] = tokens(row, "output_tokens");
     golden.extras[at].prefix_group = table.Int(row, "prefix_group");
     golden.extras[at].prefix_tokens = table.Int(row, "prefix_tokens");
-    golden.extras[at].priority = table.Int(row, "priority");
+    golden.requests.priority[at] = static_cast<std::int32_t>(table.Int(row, "priority"));
   }
-  return table.error();
+  if (table.error()) return table.error();
+  WriteContent(golden);
+  return std::nullopt;
 }
 
 std::vector<RequestId> ReadIds(Table& table, std::size_t row, const char* column) {
@@ -349,8 +373,11 @@ void ReadEngine(Settings& settings, GoldenCase& golden) {
   engine.long_prefill_token_threshold = settings.Int("long_prefill_token_threshold", 0);
   engine.watermark = settings.Real("watermark");
   engine.scheduler_reserve_full_isl = settings.Bool("scheduler_reserve_full_isl");
-  golden.policy = settings.Text("policy");
-  golden.async_scheduling = settings.Bool("async_scheduling");
+  engine.async_scheduling = settings.Bool("async_scheduling");
+  // The default of this version (rule 19); the manifest names it where it differs.
+  engine.free_contentless_first = true;
+  const std::string policy = settings.Text("policy");
+  golden.scheduler.order = policy == "priority" ? "priority_fcfs" : policy;
 }
 
 std::optional<Issue> ReadCase(const fs::path& folder, const std::string& prefix, const Json& json,
@@ -360,7 +387,7 @@ std::optional<Issue> ReadCase(const fs::path& folder, const std::string& prefix,
   golden.name = prefix + settings.Text("name");
   ReadEngine(settings, golden);
   if (json.contains("free_contentless_first")) {
-    golden.free_contentless_first = settings.Bool("free_contentless_first");
+    golden.engine.free_contentless_first = settings.Bool("free_contentless_first");
   }
   const std::string requests_file = settings.Text("requests_file");
   const std::string steps_file = settings.Text("steps_file");
@@ -437,17 +464,6 @@ Result<std::vector<GoldenCase>> LoadGoldenCases(const std::string& folder) {
   }
   if (!issues.empty()) return issues;
   return cases;
-}
-
-std::string UnsupportedReason(const GoldenCase& golden) {
-  std::string reason;
-  const auto add = [&](bool applies, const std::string& what) {
-    if (applies) reason += (reason.empty() ? "" : ", ") + what;
-  };
-  add(golden.engine.enable_prefix_caching, "prefix caching");
-  add(golden.async_scheduling, "async");
-  add(golden.policy != "fcfs", golden.policy);
-  return reason;
 }
 
 std::optional<TimeNs> DecimalSecondsToNs(const std::string& text) {

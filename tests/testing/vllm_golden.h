@@ -22,7 +22,6 @@ namespace servecast::testing {
 struct GoldenExtras {
   std::int64_t prefix_group = -1;  // -1: none
   std::int64_t prefix_tokens = 0;
-  std::int64_t priority = 0;
 };
 
 struct GoldenStep {
@@ -44,10 +43,8 @@ struct GoldenCase {
   // As the manifest has them, values as text: true, false, 16, 0.0701, fcfs.
   std::map<std::string, std::string> settings;
   EngineSpec engine;  // num_gpu_blocks_override and max_model_len are set
-  std::string policy;
-  bool async_scheduling = false;
-  bool free_contentless_first = true;
-  RequestTable requests;
+  SchedulerSpec scheduler;
+  RequestTable requests;             // with content and priorities
   std::vector<GoldenExtras> extras;  // one per request
   std::vector<GoldenStep> steps;
   std::vector<GoldenRequest> results;  // by request id
@@ -59,9 +56,6 @@ struct GoldenCase {
 // Every case of `folder`'s manifest.json and of its direct subfolders' manifests. Inputs of a case
 // are looked up where the manifest says, in its folder, then in the parent of it.
 Result<std::vector<GoldenCase>> LoadGoldenCases(const std::string& folder);
-
-// Why the simulator cannot run a case yet ("prefix caching", "async", "priority"); empty: it can.
-std::string UnsupportedReason(const GoldenCase& golden);
 
 // The closed-form step time of the golden traces, in nanoseconds (exact there: all its terms are).
 class GoldenLatency : public LatencyModel {

@@ -207,6 +207,8 @@ std::optional<std::string> FirstDifference(const GoldenCase& golden,
     comparer.Time("first_token_s", expected.first_token_s, results.first_token[id]);
     comparer.Time("finish_s", expected.finish_s, results.completion[id]);
     comparer.Int("preemptions", expected.preemptions, results.preemptions[id]);
+    comparer.Int("cached_at_first_schedule", expected.cached_at_first_schedule,
+                 results.cached_tokens[id]);
     comparer.Text("state", "completed",
                   results.state[id] == RequestState::kCompleted ? "completed" : "not completed");
   }
