@@ -160,7 +160,8 @@ Result<Scenario> LoadScenario(const Arguments& args) {
   if (!args.trace.empty()) {
     overrides = {R"(workload.arrivals={"process":"trace"})",
                  R"(workload.prompt_tokens={"distribution":"trace"})",
-                 R"(workload.output_tokens={"distribution":"trace"})"};
+                 R"(workload.output_tokens={"distribution":"trace"})",
+                 R"(workload.sessions={"turns":1})"};
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
   if (!overrides.empty()) {

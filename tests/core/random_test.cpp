@@ -12,6 +12,9 @@
 namespace servecast {
 namespace {
 
+constexpr Stream kStreams[] = {Stream::kArrival,     Stream::kPromptTokens, Stream::kOutputTokens,
+                               Stream::kPrefixGroup, Stream::kThinkTime,    Stream::kClass};
+
 TEST(RandomBits, KnownKeys_GiveKnownWords) {
   // Computed apart, with unbounded integers reduced mod 2^64. Renumbering a stream or reordering
   // the key changes every result that anybody has ever quoted.
@@ -20,6 +23,9 @@ TEST(RandomBits, KnownKeys_GiveKnownWords) {
   EXPECT_EQ(RandomBits(1, Stream::kArrival, 1), 0x02564968F617D6D6ULL);
   EXPECT_EQ(RandomBits(1, Stream::kPromptTokens, 0), 0x02CFE0507D45DDE0ULL);
   EXPECT_EQ(RandomBits(1, Stream::kOutputTokens, 0), 0xF402ECDC6294FDEDULL);
+  EXPECT_EQ(RandomBits(1, Stream::kPrefixGroup, 0), 0x54C684B5C4C2012EULL);
+  EXPECT_EQ(RandomBits(1, Stream::kThinkTime, 0), 0x5E813D84DFCE7200ULL);
+  EXPECT_EQ(RandomBits(1, Stream::kClass, 0), 0x716122F9D20D8776ULL);
   EXPECT_EQ(RandomBits(2, Stream::kArrival, 0), 0xC57AED888F6CDF20ULL);
   EXPECT_EQ(RandomBits(1, Stream::kArrival, 0, 1), 0x90879EBAE2F343FCULL);
   EXPECT_EQ(RandomBits(9007199254740991, Stream::kOutputTokens, 4999999, 7), 0xCBB3E1CD96237850ULL);
@@ -29,7 +35,7 @@ TEST(RandomBits, KnownKeys_GiveKnownWords) {
 TEST(RandomBits, NeighbouringKeys_ShareNoWord) {
   std::set<std::uint64_t> seen;
   for (std::int64_t seed = 0; seed < 5; ++seed) {
-    for (const Stream stream : {Stream::kArrival, Stream::kPromptTokens, Stream::kOutputTokens}) {
+    for (const Stream stream : kStreams) {
       for (std::int64_t entity = 0; entity < 200; ++entity) {
         for (std::int64_t index = 0; index < 5; ++index) {
           EXPECT_TRUE(seen.insert(RandomBits(seed, stream, entity, index)).second);
@@ -40,7 +46,7 @@ TEST(RandomBits, NeighbouringKeys_ShareNoWord) {
 }
 
 TEST(Uniform, ManyDraws_HaveTheUniformsMoments) {
-  for (const Stream stream : {Stream::kArrival, Stream::kPromptTokens, Stream::kOutputTokens}) {
+  for (const Stream stream : kStreams) {
     constexpr int kN = 100000;
     std::vector<double> draws;
     double sum = 0, squares = 0, lagged = 0, before = 0.5;

@@ -22,9 +22,11 @@ const Json& Catalogue() {
   return kCatalogue;
 }
 
-// A document that spells out every member that it can, with one SLO.
+// A document that spells out every member that it can, with one SLO and one class.
 Json Spelled() {
-  return Read(Parsed(Changed({"slo.0.metric=ttft", "slo.0.limit_ms=500"})).resolved_text);
+  return Read(Parsed(Changed({"slo.0.metric=ttft", "slo.0.limit_ms=500",
+                              "workload.classes.0={\"name\":\"people\",\"timeout_s\":9}"}))
+                  .resolved_text);
 }
 
 std::string PointerOf(const Json& field) {
@@ -178,9 +180,12 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
     if (!field.contains("when")) continue;
     const Json::json_pointer choice(field["when"]["path"].get<std::string>());
     Json document = Spelled();
-    // A choice under which the member means nothing: the last one, "trace", has none.
-    const bool latency = choice.back() == "backend";
-    document[choice.parent_pointer()] = Json{{choice.back(), latency ? "analytic" : "trace"}};
+    // A choice under which the member means nothing.
+    const char* other = choice.back() == "backend"       ? "analytic"
+                        : choice.back() == "priority"    ? "class"
+                        : field["when"]["values"][0] == "trace" ? "poisson"
+                                                         : "trace";
+    document[choice.parent_pointer()] = Json{{choice.back(), other}};
     document[Json::json_pointer(PointerOf(field))] =
         field["type"] == "list" ? Json::array() : Json(5);
     const Result<Scenario> scenario = ParseScenario(Text(document));
@@ -197,7 +202,8 @@ TEST(ScenarioField, EverySectionOfAnotherType_IsOneIssue) {
   for (const char* pointer :
        {"/model", "/hardware", "/engine", "/cluster", "/scheduler", "/latency", "/workload",
         "/measure", "/workload/arrivals", "/workload/prompt_tokens", "/cluster/pools",
-        "/cluster/pools/0", "/slo", "/slo/0", "/cluster/router"}) {
+        "/cluster/pools/0", "/slo", "/slo/0", "/cluster/router", "/workload/prefix",
+        "/workload/sessions", "/workload/classes", "/workload/classes/0"}) {
     for (const Json& bad : {Json(5), Json("x"), Json(nullptr), Json(true)}) {
       Json document = Spelled();
       document[Json::json_pointer(pointer)] = bad;
@@ -206,6 +212,80 @@ TEST(ScenarioField, EverySectionOfAnotherType_IsOneIssue) {
       EXPECT_EQ(issues[0].path, pointer);
     }
   }
+}
+
+TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
+  const struct {
+    std::vector<std::string> changes;
+    const char* path;
+    const char* found;
+  } cases[] = {
+      {{"workload.prefix.groups=3"}, "/workload/prefix/tokens", "found 0, allowed from 1 up"},
+      {{"workload.prefix.tokens=3"}, "/workload/prefix/groups", "found 0, allowed from 1 up"},
+      {{"workload.sessions.turns=2", "workload.arrivals.process=trace"},
+       "/workload/sessions/turns",
+       "found 2, allowed 1 with arrivals or lengths of a trace"},
+      {{"workload.sessions.turns=2", "workload.output_tokens.distribution=trace"},
+       "/workload/sessions/turns",
+       "found 2, allowed 1 with arrivals or lengths of a trace"},
+      {{"workload.classes.0.name=a", "workload.classes.1.name=b", "workload.classes.2.name=a"},
+       "/workload/classes/2/name",
+       "found \"a\", the name of class 0 too; allowed a name of its own"},
+      {{"workload.classes.0.name="}, "/workload/classes/0/name", "found \"\", allowed a name"},
+      {{"workload.classes.0.share=2"}, "/workload/classes/0/name", "missing"},
+      {{"scheduler.age_weight_per_s=2"},
+       "/scheduler/age_weight_per_s",
+       "only applies when priority is \"slo_based\", \"inverted_slo\""},
+      {{"workload.arrivals.rate_scale=2"},
+       "/workload/arrivals/rate_scale",
+       "only applies when process is \"trace\""},
+  };
+  for (const auto& c : cases) {
+    const Issues issues = IssuesOf(Changed(c.changes));
+    ASSERT_EQ(issues.size(), 1u) << c.path << "\n" << Listed(issues);
+    EXPECT_EQ(issues[0].path, c.path);
+    EXPECT_NE(issues[0].message.find(c.found), std::string::npos) << issues[0].message;
+  }
+}
+
+TEST(ScenarioField, PrefixesSessionsAndClasses_AreRead) {
+  const WorkloadSpec w =
+      Parsed(Changed({"workload.prefix={\"groups\":3,\"tokens\":500}", "workload.sessions.turns=4",
+                      "workload.sessions.think_time_s=2.5",
+                      "workload.classes=[{\"name\":\"people\",\"priority\":-1,"
+                      "\"ttft_deadline_ms\":200},{\"name\":\"batch\",\"share\":3,"
+                      "\"timeout_s\":60}]"}))
+          .workload;
+  EXPECT_EQ(w.prefix.groups, 3);
+  EXPECT_EQ(w.prefix.tokens, 500);
+  EXPECT_EQ(w.sessions.turns, 4);
+  EXPECT_EQ(w.sessions.think_time_s, 2.5);
+  ASSERT_EQ(w.classes.size(), 2u);
+  EXPECT_EQ(w.classes[0].name, "people");
+  EXPECT_EQ(w.classes[0].share, 1);
+  EXPECT_EQ(w.classes[0].priority, -1);
+  EXPECT_EQ(w.classes[0].ttft_deadline_ms, 200);
+  EXPECT_FALSE(w.classes[0].timeout_s);
+  EXPECT_EQ(w.classes[1].share, 3);
+  EXPECT_EQ(w.classes[1].timeout_s, 60);
+}
+
+TEST(ScenarioField, SchedulerAndEngineRules_AreRead) {
+  const Scenario s = Parsed(
+      Changed({"scheduler.order=priority_fcfs", "scheduler.priority=slo_based",
+               "scheduler.age_weight_per_s=0.25", "scheduler.preemption=tail",
+               "engine.free_contentless_first=false", "engine.async_scheduling=true",
+               "engine.enable_prefix_caching=true"}));
+  EXPECT_EQ(s.scheduler.order, "priority_fcfs");
+  EXPECT_EQ(s.scheduler.priority, "slo_based");
+  EXPECT_EQ(s.scheduler.age_weight_per_s, 0.25);
+  EXPECT_EQ(s.scheduler.preemption, "tail");
+  EXPECT_FALSE(s.engine.free_contentless_first);
+  EXPECT_TRUE(s.engine.async_scheduling);
+  EXPECT_TRUE(s.engine.enable_prefix_caching);
+  const Scenario trace =
+      Parsed(Changed({"workload.arrivals.process=trace", "workload.arrivals.rate_scale=2.5"}));
+  EXPECT_EQ(trace.workload.arrivals.rate_scale, 2.5);
 }
 
 TEST(ScenarioField, ManyMistakes_AreAllSaid) {

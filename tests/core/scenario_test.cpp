@@ -167,6 +167,11 @@ std::vector<std::string> Documents() {
                "\"value\":9}}"}),
       Changed({"description=\"line\\nbreak, \\\"quotes\\\", \\u00e9 and \\ud83d\\ude00\""}),
       Changed({"cluster.pools.0.tensor_parallel=2", "model.max_position_embeddings=9000"}),
+      Changed({"workload.prefix={\"groups\":3,\"tokens\":500}", "workload.sessions.turns=4",
+               "workload.classes.0.name=a", "workload.classes.1={\"name\":\"b\",\"share\":2.5}"}),
+      Changed({"workload.arrivals.process=trace", "workload.arrivals.rate_scale=3",
+               "scheduler.priority=slo_based", "scheduler.age_weight_per_s=2",
+               "engine.async_scheduling=true"}),
   };
   for (const char* preset : {"llama-3.1-8b-h100-chat", "llama-3.1-70b-h100x4-rag",
                              "llama-2-7b-a100-azure", "qwen2.5-7b-l40s-code"}) {

@@ -314,7 +314,6 @@ TEST(AbsurdInput, EachGetsAnIssueAtItsField) {
       {"engine.max_num_seqs=0", "/engine/max_num_seqs"},
       {"engine.max_num_batched_tokens=255", "/engine/max_num_batched_tokens"},
       {"engine.gpu_memory_utilization=1.5", "/engine/gpu_memory_utilization"},
-      {"engine.enable_prefix_caching=true", "/engine/enable_prefix_caching"},
       {"cluster.pools.0.tensor_parallel=3", "/cluster/pools/0/tensor_parallel"},
       {"hardware.memory_gib=10", "/model"},
       {"engine.gpu_memory_utilization=0.1", "/model"},

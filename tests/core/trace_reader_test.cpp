@@ -1,4 +1,7 @@
-// Trace files: three formats in all their spellings, and every malformed line named.
+// Trace files: four formats in all their spellings, every malformed line named, and what prompts
+// share by their hash ids.
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -79,12 +82,17 @@ TEST(ParseTrace, Layout_DoesNotChangeWhatIsRead) {
       std::string(kHeader) + "# between\n0,10,20\n\n1.5,30,40",
       "\"arrival_s\",\"input_tokens\",\"output_tokens\"\n\"0\",\"10\",\"20\"\n\"1.5\",30,\"40\"\n",
       " arrival_s , input_tokens,\toutput_tokens \n 0 , 10 , 20 \n1.5,30,40\n",
-      "id,arrival_s,user,input_tokens,output_tokens,hash_ids_512\n7,0,x,10,20,1;2\n8,1.5,y,30,40,"
+      "id,arrival_s,user,input_tokens,output_tokens,hash_ids_512\n7,0,x,10,20,1\n8,1.5,y,30,40,"
       "\n",
       "output_tokens,input_tokens,arrival_s\n20,10,0\n40,30,1.5\n",
       // Times count from the first; here and in another format.
       std::string(kHeader) + "100,10,20\n101.5,30,40\n",
       "arrived_at,num_prefill_tokens,num_decode_tokens\n0,10,20\n1.5,30,40\n",
+      // Ids that share nothing.
+      "{\"timestamp\": 0, \"input_length\": 10, \"output_length\": 20, \"hash_ids\": [7]}\n"
+      "\n# between\n"
+      "{\"output_length\":40,\"other\":{\"timestamp\":[1,{}]},\"input_length\":30.0,"
+      "\"timestamp\":1.5e3,\"hash_ids\":[]}",
       "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:00,10,20\n2023-01-01 "
       "00:00:01.5,30,40\n",
   };
@@ -219,7 +227,7 @@ TEST(ParseTrace, OtherFiles_AreToldFromTraces) {
   for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(i * 37);
   const std::string files[] = {bytes,
                                std::string("\x1F\x8B\x08\x00\x00", 5),
-                               "{\"a\": 1}",
+                               "{\"timestamp\": 1}",
                                "a,b,c\n1,2,3\n",
                                "0,10,20\n",
                                std::string(3, '\0'),
@@ -227,11 +235,200 @@ TEST(ParseTrace, OtherFiles_AreToldFromTraces) {
                                "ARRIVAL_S,INPUT_TOKENS,OUTPUT_TOKENS\n"};
   for (const std::string& file : files) {
     const Issues issues = IssuesIn(file);
-    ASSERT_EQ(issues.size(), 1u) << file;
+    ASSERT_EQ(issues.size(), file[0] == '{' ? 2u : 1u) << file;
     EXPECT_TRUE(Contains(issues[0].path, "line ")) << issues[0].path;
     EXPECT_TRUE(Contains(issues[0].message, "arrival_s,input_tokens,output_tokens"));
     for (const char c : issues[0].message) EXPECT_GE(static_cast<unsigned char>(c), 0x20);
   }
+}
+
+std::string Mooncake(const std::string& members) {
+  return "{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1}\n{" + members +
+         "}\n{\"timestamp\": 5, \"input_length\": 1, \"output_length\": 1}\n";
+}
+
+TEST(Mooncake, Lines_AreReadExactly) {
+  const auto trace = ParseTrace(
+      "{\"timestamp\": 27482, \"input_length\": 6955, \"output_length\": 52, \"hash_ids\": [46, "
+      "47]}\r\n{\"timestamp\": 30535.25, \"input_length\": 6472, \"output_length\": 26, "
+      "\"hash_ids\": [46, 18446744073709551615]}\n",
+      "m.jsonl");
+  ASSERT_TRUE(trace.ok()) << trace.issues()[0].message;
+  EXPECT_EQ(trace.value().format, "mooncake_jsonl");
+  const std::vector<TraceRow>& rows = trace.value().rows;
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].arrival_ns, 0);
+  EXPECT_EQ(rows[1].arrival_ns, 3'053'250'000);
+  EXPECT_EQ(rows[1].prompt_tokens, 6472);
+  EXPECT_EQ(rows[1].output_tokens, 26);
+  EXPECT_EQ(trace.value().prefixes[1].row, 0);
+  EXPECT_EQ(trace.value().prefixes[1].tokens, 512);
+}
+
+TEST(Mooncake, MalformedLines_AreNamedByLineColumnAndContent) {
+  const std::string good = "\"timestamp\": 1, \"input_length\": 1000, \"output_length\": 5";
+  const struct {
+    std::string members;
+    const char* path;
+    const char* found;
+  } cases[] = {
+      {"\"timestamp\": -1, \"input_length\": 9, \"output_length\": 5", "line 2, column 2",
+       "\"-1\" as timestamp"},
+      {"\"timestamp\": \"1\", \"input_length\": 9, \"output_length\": 5", "line 2, column 2",
+       "\"1\" as timestamp"},
+      {"\"timestamp\": 1e300, \"input_length\": 9, \"output_length\": 5", "line 2, column 2",
+       "\"1e300\" as timestamp"},
+      {"\"timestamp\": 1, \"input_length\": 0, \"output_length\": 5", "line 2, column 18",
+       "\"0\" as input_length"},
+      {"\"timestamp\": 1, \"input_length\": 9, \"output_length\": 0.5", "line 2, column 37",
+       "\"0.5\" as output_length"},
+      {"\"timestamp\": 1, \"input_length\": 9, \"output_length\": null", "line 2, column 37",
+       "\"null\" as output_length"},
+      {"\"timestamp\": 1, \"input_length\": [9], \"output_length\": 5", "line 2, column 18",
+       "\"[\" as input_length"},
+      {"\"timestamp\": 1, \"input_length\": 9", "line 2, column 1", "found no output_length"},
+      {good + ", \"hash_ids\": 5", "line 2, column 58", "\"5\" as hash_ids"},
+      {good + ", \"hash_ids\": [1, \"x\"]", "line 2, column 58", "\"x\" as hash_ids"},
+      {good + ", \"hash_ids\": [1, -2, -3]", "line 2, column 58", "\"-2\" as hash_ids"},
+      {good + ", \"hash_ids\": [[1]]", "line 2, column 58", "\"[\" as hash_ids"},
+      {good + ", \"hash_ids\": {\"a\": 1}", "line 2, column 58", "\"{\" as hash_ids"},
+      {good + ", \"hash_ids\": [1, 2, 3]", "line 2, column 58",
+       "found 3 hash ids, allowed at most 2 for 1000 tokens"},
+      {good + ", \"timestamp\": 2", "line 2, column 2", "timestamp stands twice"},
+      {good + ",", "line 2, column", "allowed a JSON object"},
+      {good + "} x {", "line 2, column", "allowed a JSON object"},
+      {good + ", \"a\": \x01", "line 2, column", "allowed a JSON object"},
+  };
+  for (const auto& c : cases) {
+    const Issues issues = IssuesIn(Mooncake(c.members));
+    ASSERT_EQ(issues.size(), 1u) << c.members;
+    EXPECT_EQ(issues[0].path.substr(0, std::string(c.path).size()), c.path) << c.members;
+    EXPECT_TRUE(Contains(issues[0].message, c.found)) << issues[0].message;
+  }
+  EXPECT_EQ(IssuesIn(Mooncake(good)).size(), 0u);
+  const Issues others = IssuesIn("{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1}\n"
+                                 "0,10,20\n[1]\n");
+  ASSERT_EQ(others.size(), 2u);
+  EXPECT_EQ(others[1].path, "line 3, column 1");
+}
+
+TEST(Mooncake, ManyMalformedLines_AreCountedBeyondAHundred) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "{\"timestamp\": 0, \"input_length\": 1}\n";
+  const Issues issues = IssuesIn(text);
+  ASSERT_EQ(issues.size(), 101u);
+  EXPECT_TRUE(Contains(issues[100].message, "4900")) << issues[100].message;
+}
+
+struct HashRow {
+  int tokens;
+  std::vector<int> ids;
+};
+
+// The same rows as tidy CSV and as Mooncake's JSON.
+std::vector<TracePrefix> Prefixes(const std::vector<HashRow>& rows) {
+  std::string csv = "arrival_s,input_tokens,output_tokens,hash_ids_512\n", json;
+  for (const HashRow& row : rows) {
+    std::string spaced, listed;
+    for (const int id : row.ids) {
+      spaced += (spaced.empty() ? "" : " ") + std::to_string(id);
+      listed += (listed.empty() ? "" : ", ") + std::to_string(id);
+    }
+    csv += "1," + std::to_string(row.tokens) + ",5," + spaced + "\n";
+    json += "{\"timestamp\": 9, \"input_length\": " + std::to_string(row.tokens) +
+            ", \"output_length\": 5, \"hash_ids\": [" + listed + "]}\n";
+  }
+  const auto one = ParseTrace(csv, "t"), other = ParseTrace(json, "t");
+  EXPECT_TRUE(one.ok() && other.ok());
+  if (!one.ok() || !other.ok()) return {};
+  EXPECT_EQ(one.value().hash, other.value().hash);
+  return one.value().prefixes;
+}
+
+void ExpectPrefix(const TracePrefix& prefix, int row, int tokens) {
+  EXPECT_EQ(prefix.row, row);
+  EXPECT_EQ(prefix.tokens, tokens);
+}
+
+TEST(HashIds, SharedBlocks_AreSharedTokens) {
+  const auto prefixes = Prefixes({{2000, {0, 1, 2, 3}},
+                                  {1500, {0, 1, 9}},
+                                  {1500, {4, 1, 2}},    // equal ids after others are other content
+                                  {1500, {0, 1, 9}},    // as row 1
+                                  {1024, {0, 1}},       // as row 0 and row 1: the first
+                                  {3000, {0, 1, 2, 3, 5, 6}},
+                                  {100, {}},
+                                  {5000, {0}}});
+  ASSERT_EQ(prefixes.size(), 8u);
+  ExpectPrefix(prefixes[0], -1, 0);
+  ExpectPrefix(prefixes[1], 0, 1024);
+  ExpectPrefix(prefixes[2], -1, 0);
+  ExpectPrefix(prefixes[3], 1, 1500);
+  ExpectPrefix(prefixes[4], 0, 1024);
+  ExpectPrefix(prefixes[5], 0, 2000);
+  ExpectPrefix(prefixes[6], -1, 0);
+  ExpectPrefix(prefixes[7], 0, 512);
+}
+
+TEST(HashIds, PartialLastBlock_CoversItsTokensOnly) {
+  const auto prefixes = Prefixes({{1000, {1, 2}}, {1200, {1, 2, 3}}, {1200, {1, 2, 3}},
+                                  {1000, {1, 2}}, {700, {1, 2}},     {512, {1}}});
+  ASSERT_EQ(prefixes.size(), 6u);
+  ExpectPrefix(prefixes[1], 0, 1000);
+  ExpectPrefix(prefixes[2], 1, 1200);
+  ExpectPrefix(prefixes[3], 1, 1000);
+  ExpectPrefix(prefixes[4], 1, 700);
+  ExpectPrefix(prefixes[5], 0, 512);
+}
+
+TEST(HashIds, WhatIsShared_IsInTheHash) {
+  const std::string header = "arrival_s,input_tokens,output_tokens,hash_ids_512\n";
+  const auto hash = [&](const std::string& rows) { return ParseTrace(header + rows, "t").value().hash; };
+  EXPECT_EQ(hash("0,600,1,1 2\n0,600,1,1 3\n"), hash("0,600,1,7 8\n0,600,1,7 9\n"));
+  EXPECT_NE(hash("0,600,1,1 2\n0,600,1,1 3\n"), hash("0,600,1,1 2\n0,600,1,4 3\n"));
+  EXPECT_NE(hash("0,600,1,1 2\n0,600,1,1 3\n"), hash("0,600,1,1 2\n0,600,1,1 2\n"));
+  EXPECT_TRUE(ParseTrace(header + "0,600,1,\n", "t").value().prefixes.empty());
+}
+
+TEST(HashIds, MalformedColumn_IsNamed) {
+  const std::string header = "arrival_s,hash_ids_512,input_tokens,output_tokens\n";
+  for (const char* ids : {"x", "1 x", "1.5", "-1", "1 2 3", "99999999999999999999999"}) {
+    const Issues issues = IssuesIn(header + "0," + ids + ",1000,1\n");
+    ASSERT_EQ(issues.size(), 1u) << ids;
+    EXPECT_EQ(issues[0].path, "line 2, column 3");
+    EXPECT_TRUE(Contains(issues[0].message, "allowed")) << issues[0].message;
+  }
+  EXPECT_FALSE(
+      ParseTrace("arrival_s,hash_ids_512,input_tokens,output_tokens,hash_ids_512\n", "t").ok());
+}
+
+// The published trace, where the shared folder or SERVECAST_MOONCAKE has it, unpacked.
+TEST(HashIds, PublishedTrace_SharesAsItsIdsSay) {
+  const char* named = std::getenv("SERVECAST_MOONCAKE");
+  const std::string packed = std::string(SERVECAST_SOURCE_DIR) +
+                             "/../shared/groundtruth/traces/raw/mooncake_conversation_trace.jsonl.gz";
+  std::string text;
+  if (std::FILE* file = std::fopen(named == nullptr ? "" : named, "rb")) {
+    char buffer[65536];
+    for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, file)) > 0;) text.append(buffer, n);
+    std::fclose(file);
+  }
+  if (text.empty()) GTEST_SKIP() << "no Mooncake trace in SERVECAST_MOONCAKE; gunzip " << packed;
+  const auto trace = ParseTrace(text, "mooncake");
+  ASSERT_TRUE(trace.ok());
+  ASSERT_EQ(trace.value().rows.size(), 12031u);
+  std::int64_t prompts = 0, shared = 0;
+  for (std::size_t i = 0; i < trace.value().rows.size(); ++i) {
+    const TracePrefix& prefix = trace.value().prefixes[i];
+    prompts += trace.value().rows[i].prompt_tokens;
+    shared += prefix.tokens;
+    ASSERT_LT(prefix.row, static_cast<std::int32_t>(i));
+    if (prefix.row < 0) continue;
+    ASSERT_LE(prefix.tokens, trace.value().rows[i].prompt_tokens);
+    ASSERT_LE(prefix.tokens, trace.value().rows[static_cast<std::size_t>(prefix.row)].prompt_tokens);
+  }
+  EXPECT_EQ(prompts, 0);
+  EXPECT_EQ(shared, 0);
 }
 
 TEST(ParseTrace, LargestValues_AreKept) {

@@ -25,7 +25,7 @@ describe('documents', () => {
     expect(removeAt(document, '/nothing/here')).toBe(document);
   });
   it('Trace_SwitchesArrivalsAndLengths', () => {
-    const traced = withTrace({ workload: { requests: 5, arrivals: { process: 'poisson', rate_per_s: 3 } } });
+    const traced = withTrace({ workload: { requests: 5, arrivals: { process: 'poisson', rate_per_s: 3 }, sessions: { turns: 4 } } });
     expect(traced).toEqual({
       workload: {
         requests: 5,

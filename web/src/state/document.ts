@@ -88,8 +88,11 @@ const tracePointers: readonly (readonly [string, Document])[] = [
   ['/workload/output_tokens', { distribution: 'trace' }],
 ];
 
+/** Rows say when each request arrives, so nothing is left for the turns of sessions. */
 export function withTrace(document: Document): Document {
-  return tracePointers.reduce((changed, [pointer, value]) => setAt(changed, pointer, value), document);
+  const alone = removeAt(document, '/workload/sessions');
+  const start = getAt(alone, '/workload/preset') === undefined ? alone : setAt(alone, '/workload/sessions', { turns: 1 });
+  return tracePointers.reduce((changed, [pointer, value]) => setAt(changed, pointer, value), start);
 }
 
 export function needsTrace(document: Document): boolean {
