@@ -36,6 +36,7 @@ struct Simulation::State {
     bool sorted = true;
     TimeNs latest = 0;
     for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+      if (requests.arrival[i] < 0) continue;  // a later turn: comes when the one before is complete
       last_arrival = std::max(last_arrival, requests.arrival[i]);
       if (requests.prompt_tokens[i] >= max_model_len) continue;  // dropped on arrival: no enqueue
       const TimeNs enqueue = requests.arrival[i] + latency->EnqueueDelay(requests.prompt_tokens[i]);
@@ -63,6 +64,7 @@ struct Simulation::State {
   void MarkArrivals(TimeNs end) {
     for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
       RequestState& state = results.state[i];
+      if (requests.arrival[i] < 0) continue;
       if (results.enqueue[i] < 0) {
         state = requests.arrival[i] <= end ? RequestState::kDropped : RequestState::kPending;
       } else if (state == RequestState::kPending && requests.arrival[i] <= end) {
@@ -105,7 +107,8 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace) {
 Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, SimulationHooks hooks) {
   const Result<ModelCost> cost = ComputeModelCost(scenario);
   if (!cost.ok()) return Issues(cost.issues());
-  Result<RequestTable> requests = MakeRequests(scenario, trace);
+  Result<RequestTable> requests =
+      hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);
   if (!requests.ok()) return Issues(requests.issues());
   trace.rows = {};  // now in the table
   auto state = std::make_unique<State>(std::move(scenario), std::move(trace), cost.value(),
@@ -118,9 +121,9 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
       s.scenario.engine, s.scenario.model.max_position_embeddings, s.cost.usable_blocks);
   s.Prepare(max_model_len);
   s.recorder.ReserveGaps(8 * s.requests.size());
-  s.replica = std::make_unique<Replica>(
-      ReplicaInput{s.scenario.engine, s.cost.pool_blocks, max_model_len, s.requests, s.order,
-                   *s.latency, s.results, s.recorder, s.horizon, hooks.observer});
+  s.replica = std::make_unique<Replica>(ReplicaInput{
+      s.scenario.engine, s.scenario.scheduler, s.cost.pool_blocks, max_model_len, s.requests,
+      s.order, *s.latency, s.results, s.recorder, s.horizon, hooks.observer});
   return Simulation(std::move(state));
 }
 
@@ -133,7 +136,7 @@ bool Simulation::Advance(std::int64_t max_steps) {
 double Simulation::Progress() const {
   const State& s = *state_;
   if (s.finished) return 1;
-  const auto total = static_cast<double>(std::max<std::size_t>(s.order.size(), 1));
+  const auto total = static_cast<double>(std::max<std::int64_t>(s.requests.size(), 1));
   double progress = static_cast<double>(s.replica->completed()) / total;
   if (s.horizon != kNever) {
     progress =
@@ -147,10 +150,10 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   const TimeNs end = s.End();
   s.replica->WriteProgress(s.results.generated);
   s.MarkArrivals(end);
-  return Summarize(
-      {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
-       s.recorder, s.replica->running(), s.replica->length_capped(), {}, end, s.finished, s.label},
-      detail);
+  return Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
+                    s.results, s.recorder, s.replica->running(), s.replica->length_capped(),
+                    s.replica->prefix_cache(), end, s.finished, s.label},
+                   detail);
 }
 
 }  // namespace servecast

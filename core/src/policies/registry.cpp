@@ -1,4 +1,4 @@
-// Every policy of the project, one line each, in the order of menus. A table rather than static
+// Every policy of the project, one line each, in the order of menus. Tables rather than static
 // registration: the order is fixed and the linker cannot drop an entry.
 #include <span>
 
@@ -8,25 +8,58 @@
   X(kLatencyAnalytic)               \
   X(kLatencyBlackbox)
 
-namespace servecast {
+#define SERVECAST_ORDERS(X) \
+  X(kOrderFcfs)             \
+  X(kOrderPriorityFcfs)     \
+  X(kOrderSjf)              \
+  X(kOrderEdf)              \
+  X(kOrderReversePriority)
 
-#define SERVECAST_DECLARE(entry) extern const LatencyEntry entry;
-SERVECAST_LATENCY_MODELS(SERVECAST_DECLARE)
-#undef SERVECAST_DECLARE
+#define SERVECAST_PRIORITIES(X) \
+  X(kPriorityClass)             \
+  X(kPriorityConstant)          \
+  X(kPrioritySloBased)          \
+  X(kPriorityInvertedSlo)
+
+namespace servecast {
+namespace {
+
+template <class Entry>
+const Entry& Find(std::span<const Entry> entries, std::string_view name) {
+  for (const Entry& entry : entries) {
+    if (entry.name == name) return entry;
+  }
+  SERVECAST_CHECK(name == "auto", "a policy is registered");
+  return entries[0];
+}
+
+}  // namespace
+
+#define SERVECAST_DECLARE_LATENCY(entry) extern const LatencyEntry entry;
+#define SERVECAST_DECLARE_ORDER(entry) extern const OrderEntry entry;
+#define SERVECAST_DECLARE_PRIORITY(entry) extern const PriorityEntry entry;
+#define SERVECAST_LIST(entry) entry,
+SERVECAST_LATENCY_MODELS(SERVECAST_DECLARE_LATENCY)
+SERVECAST_ORDERS(SERVECAST_DECLARE_ORDER)
+SERVECAST_PRIORITIES(SERVECAST_DECLARE_PRIORITY)
 
 std::span<const LatencyEntry> LatencyModels() {
-#define SERVECAST_LIST(entry) entry,
   static const LatencyEntry kTable[] = {SERVECAST_LATENCY_MODELS(SERVECAST_LIST)};
-#undef SERVECAST_LIST
   return kTable;
 }
 
-const LatencyEntry& FindLatencyModel(std::string_view name) {
-  for (const LatencyEntry& entry : LatencyModels()) {
-    if (entry.name == name) return entry;
-  }
-  SERVECAST_CHECK(name == "auto", "a latency model is registered");
-  return LatencyModels()[0];
+std::span<const OrderEntry> Orders() {
+  static const OrderEntry kTable[] = {SERVECAST_ORDERS(SERVECAST_LIST)};
+  return kTable;
 }
+
+std::span<const PriorityEntry> Priorities() {
+  static const PriorityEntry kTable[] = {SERVECAST_PRIORITIES(SERVECAST_LIST)};
+  return kTable;
+}
+
+const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(LatencyModels(), name); }
+const OrderEntry& FindOrder(std::string_view name) { return Find(Orders(), name); }
+const PriorityEntry& FindPriority(std::string_view name) { return Find(Priorities(), name); }
 
 }  // namespace servecast

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/base.h"
 #include "serving/policy.h"
+#include "workload/request_table.h"
 
 namespace servecast {
 
@@ -24,6 +26,7 @@ struct StepMember {
   friend bool operator==(const StepMember&, const StepMember&) = default;
 };
 
+// Emitted when the step's output is applied: with async scheduling after the next one is scheduled.
 struct StepRecord {
   std::int64_t index = 0;  // 0-based; steps without any token do not count
   TimeNs scheduled = 0, start = 0, end = 0;
@@ -47,6 +50,7 @@ class StepObserver {
 struct SimulationHooks {
   std::unique_ptr<LatencyModel> latency;  // instead of the scenario's
   StepObserver* observer = nullptr;       // not owned; outlives the simulation
+  std::optional<RequestTable> requests;   // instead of the workload's
 };
 
 }  // namespace servecast

@@ -46,4 +46,33 @@ std::span<const LatencyEntry> LatencyModels();
 // "auto" is the best that there is for the scenario. Requires: a registered name or "auto".
 const LatencyEntry& FindLatencyModel(std::string_view name);
 
+// What the order of a queue may know of a request: never its true output length.
+struct QueuedRequest {
+  TimeNs arrival = 0;
+  std::int64_t prompt_tokens = 0;
+  double priority = 0;            // by the scenario's priority policy; lower is more urgent
+  TimeNs ttft_deadline = kNever;  // after arrival
+};
+
+// The order of a waiting queue: by key, then arrival, then id. A preempted request comes back at
+// its place. Without a key: in order of enqueue, and a preempted request goes to the front.
+struct OrderEntry {
+  std::string_view name, help;
+  double (*key)(const QueuedRequest&);
+};
+
+// A request's priority number, the same for its whole life: where it falls with age, all ages are
+// counted at one moment, which orders requests as at any other.
+struct PriorityEntry {
+  std::string_view name, help;
+  double (*priority)(std::int64_t own, TimeNs arrival, const SchedulerSpec&);
+  bool uses_age_weight = false;  // SchedulerSpec::age_weight_per_s
+};
+
+std::span<const OrderEntry> Orders();
+std::span<const PriorityEntry> Priorities();
+// Require: a registered name.
+const OrderEntry& FindOrder(std::string_view name);
+const PriorityEntry& FindPriority(std::string_view name);
+
 }  // namespace servecast

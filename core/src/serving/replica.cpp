@@ -19,7 +19,14 @@
 // before it in the running list. Only when blocks run short does GrantByPreempting walk the list.
 //
 // Decodes are never left out of a step for lack of budget: nobody but the last of the running list,
-// whose chunk the budget had cut, asks for more tokens than he had in the step before.
+// whose chunk the budget had cut, asks for more tokens than he had in the step before. They are
+// left out where preemption by priority hits the request that asked: then they catch up.
+//
+// Scheduling a step (Launch) and applying its outputs (Apply) are apart. Synchronously they follow
+// each other; with async scheduling two batches are in flight, so the next step is formed before
+// this one's tokens are there. All that scheduling needs of them is that they will come: so it
+// counts a token from the moment it is scheduled, and Apply is left with what a client or the block
+// pool sees: times, and seats and blocks of finished requests, one call later.
 //
 // tests/testing/reference_sim says the same the naive way; the differential test says they agree.
 #include "serving/replica.h"
@@ -42,41 +49,66 @@ Replica::Replica(const ReplicaInput& input)
       watermark_blocks_(static_cast<std::int64_t>(input.engine.watermark *
                                                   static_cast<double>(input.pool_blocks))),
       token_delay_(input.latency.OutputTokenDelay()),
-      kv_(input.pool_blocks - 1, input.engine.block_size),
+      victim_by_priority_(
+          input.scheduler.preemption == "priority" ||
+          (input.scheduler.preemption == "auto" && input.scheduler.order == "priority_fcfs")),
+      order_(FindOrder(input.scheduler.order)),
+      priority_(FindPriority(input.scheduler.priority)),
+      kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
+           input.engine.free_contentless_first},
+          input.requests),
+      queue_(input.results.state, order_.key != nullptr),
       phase_(static_cast<std::size_t>(input.engine.block_size), 0),
       finishes_(static_cast<std::int32_t>(std::min(seats_, input.requests.size()))),
-      last_token_(static_cast<std::size_t>(input.requests.size()), 0) {
+      last_token_(static_cast<std::size_t>(input.requests.size()), 0),
+      batches_(input.engine.async_scheduling ? 2 : 1) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   const auto slots = static_cast<std::size_t>(std::min(seats_, input.requests.size()));
   slots_.resize(slots);
   for (std::size_t i = slots; i > 0; --i) free_slots_.push_back(static_cast<SlotId>(i - 1));
-  preempted_.reserve(slots);
   prefills_.reserve(slots);
   chunks_.reserve(slots);
+  if (in_.requests.timeout.empty()) return;
+  for (const RequestId request : in_.order) ExpectTimeout(request);
 }
 
 bool Replica::Advance(std::int64_t max_steps) {
   std::int64_t steps = 0;
   while (steps < max_steps) {
-    if (running_ == 0 && QueueLength() == 0) {
+    if (Done()) {
       const TimeNs next = NextEnqueue();
       if (next >= in_.horizon) return Close();  // kNever included
       now_ = std::max(now_, next);
     }
-    if (now_ >= in_.horizon) return Close();
     Deliver();
-    if (prefills_.empty() && decodes_ > 0) {
-      const std::int64_t ran = DecodeRun(max_steps - steps);
-      steps += ran;
-      if (ran > 0) continue;
+    GiveUp();
+    const bool work = running_ > 0 || queue_.size() > 0;
+    if (!work && in_flight_ == 0) continue;
+    if (work && CanSchedule()) {
+      if (prefills_.empty() && endings_ == 0 && decodes_ > 0) {
+        const std::int64_t ran = DecodeRun(max_steps - steps);
+        steps += ran;
+        if (ran > 0) continue;
+      }
+      Plan plan;
+      if (Schedule(plan)) {
+        Launch(plan);
+        ++steps;
+        if (in_flight_ < batches_.size()) continue;
+      } else if (in_flight_ == 0) {
+        // Preemption may leave nobody to compute; the blocks are there at the next call.
+        SERVECAST_CHECK(plan.preempted, "I8: a schedule call with work gives a step");
+        continue;
+      }
+    } else if (in_flight_ == 0) {
+      return Close();  // work, but no time left
     }
-    Plan plan;
-    SERVECAST_CHECK(Schedule(plan), "I8: a schedule call with work gives a step");
-    Execute(plan);
-    ++steps;
+    Apply();
   }
-  return running_ == 0 && QueueLength() == 0 && NextEnqueue() >= in_.horizon && Close();
+  return Done() && NextEnqueue() >= in_.horizon && Close();
 }
+
+bool Replica::Done() const { return running_ == 0 && queue_.size() == 0 && in_flight_ == 0; }
 
 // The run is over. Who is enqueued before the clock stops waits until then, though for nothing.
 bool Replica::Close() {
@@ -89,17 +121,34 @@ bool Replica::Close() {
 
 void Replica::Deliver() {
   for (TimeNs time = NextEnqueue(); time <= now_; time = NextEnqueue()) {
-    in_.results.state[static_cast<std::size_t>(in_.order[static_cast<std::size_t>(arrived_)])] =
-        RequestState::kQueued;
-    ++arrived_;
-    in_.recorder.Waiting(time, QueueLength());
+    RequestId request = kNoRequest;
+    if (arrived_ < in_.order.size()) request = in_.order[arrived_];
+    const bool turn =
+        !next_turns_.empty() &&
+        (request == kNoRequest || Later({EnqueueOf(request), request}, next_turns_.front()));
+    if (turn) {
+      request = next_turns_.front().request;
+      std::pop_heap(next_turns_.begin(), next_turns_.end(), Later);
+      next_turns_.pop_back();
+    } else {
+      ++arrived_;
+    }
+    Enqueue(request, time);
   }
+}
+
+void Replica::Enqueue(RequestId request, TimeNs time) {
+  const auto r = static_cast<std::size_t>(request);
+  if (in_.results.state[r] == RequestState::kTimedOut) return;  // on its way to the queue
+  in_.results.state[r] = RequestState::kQueued;
+  queue_.Push(KeyOf(request), in_.requests.arrival[r], request);
+  in_.recorder.Waiting(time, queue_.size());
 }
 
 // ---- One step by the rules -----------------------------------------------------------------
 
 bool Replica::Schedule(Plan& plan) {
-  record_.preempted.clear();
+  preempted_.clear();
   plan.budget = in_.engine.max_num_batched_tokens;
   if (!GrantAll(plan)) GrantByPreempting(plan);
   if (plan.preempted) {
@@ -107,7 +156,7 @@ bool Replica::Schedule(Plan& plan) {
   } else {
     Admit(plan);
   }
-  in_.recorder.Waiting(now_, QueueLength());
+  in_.recorder.Waiting(now_, queue_.size());
   return plan.budget < in_.engine.max_num_batched_tokens;
 }
 
@@ -116,72 +165,153 @@ bool Replica::Schedule(Plan& plan) {
 bool Replica::GrantAll(Plan& plan) {
   std::int64_t budget = plan.budget;
   std::int64_t blocks = phase_[phase_index_];
-  for (Prefill& prefill : prefills_) {
-    const std::int64_t computed = SlotAt(prefill.slot).computed;
-    const std::int64_t left = budget - prefill.decodes_before;
+  for (const SlotId id : prefills_) {
+    Slot& slot = SlotAt(id);
+    const std::int64_t left = budget - slot.decodes_before;
     SERVECAST_CHECK(left >= 0, "no decode is left out for lack of budget");
-    prefill.chunk = ChunkOf(prefill.known - computed, left);
-    budget -= prefill.chunk;
-    blocks += kv_.BlocksFor(computed + prefill.chunk) - kv_.BlocksFor(computed);
+    slot.chunk = ChunkOf(slot.known - slot.computed, left);
+    budget -= slot.chunk;
+    blocks += kv_.BlocksFor(slot.computed + slot.chunk) - kv_.BlocksFor(slot.computed);
   }
   budget -= decodes_;
   SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
   if (blocks > kv_.free()) return false;
   kv_.Take(blocks);
+  for (const SlotId id : prefills_) {
+    Slot& slot = SlotAt(id);
+    kv_.Register(slot.holding, slot.request, slot.computed + slot.chunk);
+  }
   plan.budget = budget;
   return true;
 }
 
-// The running list in its order. Whoever cannot have its blocks preempts from the tail until it
-// can, or until it was the tail itself. Chunks are those of GrantAll: preempting the tail takes
-// tokens from nobody before it.
+// The running list in its order. Whoever cannot have its blocks preempts until it can, or until it
+// was itself the victim: then nobody behind it gets anything. What a victim was given in this call
+// returns to the budget.
 void Replica::GrantByPreempting(Plan& plan) {
-  std::size_t prefill_index = 0;
-  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
-    const Slot& slot = SlotAt(id);
-    const std::int64_t computed = ComputedNow(slot);
-    const std::int64_t tokens = slot.decoding ? 1 : prefills_[prefill_index++].chunk;
-    const std::int64_t blocks = kv_.BlocksFor(computed + tokens) - kv_.BlocksFor(computed);
-    while (blocks > kv_.free()) {
-      const SlotId victim = last_;
-      Preempt(victim);
-      plan.preempted = true;
-      if (victim == id) return;
+  ++calls_;
+  bool ended = false;
+  for (SlotId id = first_; id != kNoSlot && plan.budget > 0 && !ended;) {
+    Slot& slot = SlotAt(id);
+    if (slot.phase != Phase::kEnding) {
+      const std::int64_t computed = ComputedNow(slot);
+      const std::int64_t tokens =
+          slot.phase == Phase::kDecode ? 1 : ChunkOf(slot.known - slot.computed, plan.budget);
+      const std::int64_t blocks = kv_.BlocksFor(computed + tokens) - kv_.BlocksFor(computed);
+      while (blocks > kv_.free() && !ended) {
+        const SlotId victim = Victim();
+        if (SlotAt(victim).granted_call == calls_) plan.budget += SlotAt(victim).chunk;
+        ended = victim == id;
+        Preempt(victim);
+        plan.preempted = true;
+      }
+      if (ended) break;
+      kv_.Take(blocks);
+      if (slot.phase == Phase::kPrefill) {
+        kv_.Register(slot.holding, slot.request, computed + tokens);
+      }
+      slot.chunk = tokens;
+      slot.granted_call = calls_;
+      plan.budget -= tokens;
     }
-    kv_.Take(blocks);
-    plan.budget -= tokens;
+    id = slot.next;
+  }
+  PauseUngranted();
+}
+
+// The request that gives way: the last of the running list, or the least urgent, of several the
+// latest, of several the first of the running list.
+Replica::SlotId Replica::Victim() const {
+  if (!victim_by_priority_) return last_;
+  const auto arrival = [this](SlotId id) {
+    return in_.requests.arrival[static_cast<std::size_t>(SlotAt(id).request)];
+  };
+  SlotId worst = first_;
+  for (SlotId id = SlotAt(first_).next; id != kNoSlot; id = SlotAt(id).next) {
+    const double a = SlotAt(id).priority, b = SlotAt(worst).priority;
+    if (a > b || (a == b && arrival(id) > arrival(worst))) worst = id;
+  }
+  return worst;
+}
+
+// Who got no tokens in a call that preempted sits this step out.
+void Replica::PauseUngranted() {
+  bool paused = false;
+  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
+    Slot& slot = SlotAt(id);
+    if (slot.granted_call == calls_ || slot.phase == Phase::kEnding) continue;
+    if (slot.phase == Phase::kDecode) {
+      const auto r = static_cast<std::size_t>(slot.request);
+      LeaveDecodes(id);
+      slot.phase = Phase::kPrefill;
+      slot.catches_up = true;
+      slot.known = slot.computed + 1;
+      in_.results.generated[r] =
+          static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r]);
+      last_token_[r] = LastTokenTime();
+      paused = true;
+    }
+    slot.chunk = 0;
+  }
+  if (!paused) return;
+  prefills_.clear();
+  std::int64_t decodes = 0;
+  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
+    Slot& slot = SlotAt(id);
+    slot.decodes_before = decodes;
+    decodes += slot.phase == Phase::kDecode ? 1 : 0;
+    if (slot.phase == Phase::kPrefill) prefills_.push_back(id);
   }
 }
 
 // From the head of the queue, until the first that cannot be admitted: nobody overtakes it.
 void Replica::Admit(Plan& plan) {
-  while (QueueLength() > 0) {
+  while (queue_.size() > 0) {
     plan.blocked = HeadBlockedBy(kv_.free(), plan.budget);
     if (plan.blocked != BlockedBy::kNothing) return;
-    const RequestId request = Head();
+    const RequestId request = queue_.Head();
     const auto r = static_cast<std::size_t>(request);
-    const std::int64_t known = Known(request);
-    const std::int64_t chunk = ChunkOf(known, plan.budget);
-    PopHead();
-    kv_.Take(kv_.BlocksFor(chunk));
-    plan.budget -= chunk;
-    prefills_.push_back({AddToRunning(request), known, decodes_, chunk});
-    if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = now_;
+    queue_.Pop();
+    const SlotId id = AddToRunning(request);
+    Slot& slot = SlotAt(id);
+    slot.known = Known(request);
+    slot.computed = hit_.blocks * kv_.block_size();
+    slot.chunk = ChunkOf(slot.known - slot.computed, plan.budget);
+    slot.decodes_before = decodes_;
+    kv_.HoldHit(slot.holding);
+    kv_.Take(kv_.BlocksFor(slot.computed + slot.chunk) - hit_.blocks);
+    kv_.Register(slot.holding, request, slot.computed + slot.chunk);
+    plan.budget -= slot.chunk;
+    prefills_.push_back(id);
+    if (!kv_.prefix_caching()) continue;
+    if (slot.kind == MemberKind::kResumed) {
+      prefix_cache_.resumed_hit_tokens += slot.computed;
+      continue;
+    }
+    in_.results.cached_tokens[r] = static_cast<std::int32_t>(slot.computed);
+    prefix_cache_.query_tokens += slot.known;
+    prefix_cache_.hit_tokens += slot.computed;
+    prefix_cache_.query_blocks += kv_.FullBlocks(slot.known);
+    prefix_cache_.hit_blocks += hit_.blocks;
   }
 }
 
-BlockedBy Replica::HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget) const {
+// Why the head of the queue cannot be admitted; if it can, hit_ is what it finds in the cache.
+BlockedBy Replica::HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget) {
   if (running_ >= seats_) return BlockedBy::kSeats;
   if (budget <= 0) return BlockedBy::kTokenBudget;
-  const std::int64_t known = Known(Head());
+  const RequestId head = queue_.Head();
+  const std::int64_t known = Known(head);
+  hit_ = kv_.LookUp(head, known);
+  const std::int64_t cached = hit_.blocks * kv_.block_size();
   // The threshold cuts before the test of unchunked prefill, as in vLLM.
-  const std::int64_t wanted = ChunkOf(known, known);
+  const std::int64_t wanted = ChunkOf(known - cached, known);
   if (!in_.engine.enable_chunked_prefill && wanted > budget) return BlockedBy::kTokenBudget;
   const std::int64_t must_fit =
-      in_.engine.scheduler_reserve_full_isl ? known : std::min(wanted, budget);
+      in_.engine.scheduler_reserve_full_isl ? known : cached + std::min(wanted, budget);
   const std::int64_t watermark = running_ > 0 ? watermark_blocks_ : 0;
-  return kv_.BlocksFor(must_fit) + watermark > free_blocks ? BlockedBy::kKvBlocks
-                                                           : BlockedBy::kNothing;
+  const std::int64_t blocks = kv_.BlocksFor(must_fit) - hit_.blocks + hit_.idle;
+  return blocks + watermark > free_blocks ? BlockedBy::kKvBlocks : BlockedBy::kNothing;
 }
 
 std::int64_t Replica::ChunkOf(std::int64_t tokens, std::int64_t budget) const {
@@ -190,91 +320,150 @@ std::int64_t Replica::ChunkOf(std::int64_t tokens, std::int64_t budget) const {
   return std::min(tokens, budget);
 }
 
-void Replica::Execute(const Plan& plan) {
-  chunks_.clear();
-  std::int64_t sampled = decodes_;
-  for (const Prefill& prefill : prefills_) {
-    if (prefill.chunk == 0) continue;
-    const Slot& slot = SlotAt(prefill.slot);
-    const bool samples = slot.computed + prefill.chunk == prefill.known;
-    const auto prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(slot.request)];
-    chunks_.push_back({prefill.chunk, slot.computed, prompt, samples});
-    sampled += samples ? 1 : 0;
-  }
-  if (in_.observer != nullptr) ObserveSchedule();
-  const TimeNs start = now_;
-  const StepPrice price = in_.latency.Price({decodes_, decode_context_, chunks_});
-  const TimeNs end = start + price.duration;
-  const std::int64_t tokens = in_.engine.max_num_batched_tokens - plan.budget;
-  in_.recorder.Step(start, end, {running_, kv_.used(), tokens}, sampled, price.bound, plan.blocked);
-  if (decodes_ > 0) {
-    in_.recorder.InterTokenGap(end, price.duration + token_delay_, decodes_);
-  }
-  AdvanceDecodes();
-  now_ = end;
-  CompleteDecodes(end);
-  CompletePrefills(end);
-  if (in_.observer != nullptr) ObserveStep(start, end);
+Replica::Batch& Replica::NewBatch() {
+  ++in_flight_;
+  Batch& batch = Newest();
+  batch.start = StartTime();
+  batch.first.clear();
+  batch.last.clear();
+  return batch;
 }
 
-// Every decode made a token: the gap to the one before is the step itself.
-void Replica::AdvanceDecodes() {
+// Sends the step to the device: prices it, and counts its tokens as computed.
+void Replica::Launch(const Plan& plan) {
+  chunks_.clear();
+  BatchShape shape{decodes_, decode_context_, {}};
+  std::int64_t sampled = decodes_;
+  const TimeNs start = StartTime();
+  for (const SlotId id : prefills_) {
+    const Slot& slot = SlotAt(id);
+    if (slot.chunk == 0) continue;
+    const auto r = static_cast<std::size_t>(slot.request);
+    const bool samples = slot.computed + slot.chunk == slot.known;
+    sampled += samples ? 1 : 0;
+    if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = start;
+    if (slot.catches_up) {
+      ++shape.decode_seqs;
+      shape.decode_context_tokens += slot.computed;
+    } else {
+      chunks_.push_back({slot.chunk, slot.computed, in_.requests.prompt_tokens[r], samples});
+    }
+  }
+  shape.prefill = chunks_;
+  const StepPrice price = in_.latency.Price(shape);
+  Batch& batch = NewBatch();
+  if (in_.observer != nullptr) ObserveSchedule(batch.record);
+  batch.end = device_free_ = start + price.duration;
+  batch.bound = price.bound;
+  batch.blocked = plan.blocked;
+  batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget};
+  batch.decodes = decodes_;
+  batch.sampled = sampled;
+  EndDecodes(batch);
+  AdvancePrefills(batch);
+}
+
+// Every decode makes a token; those whose last it is leave the decodes.
+void Replica::EndDecodes(Batch& batch) {
+  batch.decode_step = decode_step_;
   decode_context_ += decodes_;
   ++decode_step_;
   if (++phase_index_ == phase_.size()) phase_index_ = 0;
+  while (!finishes_.empty() && finishes_.TopKey() < decode_step_) {
+    const SlotId id = finishes_.TopId();
+    Slot& slot = SlotAt(id);
+    LeaveDecodes(id);
+    slot.phase = Phase::kEnding;
+    ++endings_;
+    batch.last.push_back({slot.request, id, slot.admission, 0});
+  }
 }
 
-void Replica::CompleteDecodes(TimeNs end) {
-  while (!finishes_.empty() && finishes_.TopKey() < decode_step_) Finish(finishes_.TopId(), end);
-}
-
-void Replica::CompletePrefills(TimeNs end) {
+void Replica::AdvancePrefills(Batch& batch) {
   std::size_t kept = 0;
   std::int64_t joined = 0;
-  for (std::size_t i = 0; i < prefills_.size(); ++i) {
-    Prefill prefill = prefills_[i];
-    prefill.decodes_before += joined;
-    Slot& slot = SlotAt(prefill.slot);
-    slot.computed += prefill.chunk;
-    if (prefill.chunk > 0) slot.kind = MemberKind::kContinued;
-    if (slot.computed < prefill.known) {
-      prefills_[kept++] = prefill;
+  const std::size_t decodes_ended = batch.last.size();
+  for (const SlotId id : prefills_) {
+    Slot& slot = SlotAt(id);
+    slot.decodes_before += joined;
+    slot.computed += slot.chunk;
+    if (slot.chunk > 0) slot.kind = MemberKind::kContinued;
+    if (slot.computed < slot.known) {
+      prefills_[kept++] = id;
       continue;
     }
     // The token after all known ones.
     const auto r = static_cast<std::size_t>(slot.request);
-    const std::int32_t generated = ++in_.results.generated[r];
-    if (generated == 1) {
-      in_.results.first_token[r] = end + token_delay_;
+    const Output output{slot.request, id, slot.admission,
+                        static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r] + 1)};
+    batch.first.push_back(output);
+    slot.joined_with = slot.computed;
+    slot.catches_up = false;
+    if (output.generated == OutputLimit(slot.request)) {
+      slot.phase = Phase::kEnding;
+      ++endings_;
+      batch.last.push_back(output);
     } else {
-      in_.recorder.InterTokenGap(end, end - last_token_[r] + token_delay_, 1);
-    }
-    if (generated == OutputLimit(slot.request)) {
-      Finish(prefill.slot, end);
-    } else {
-      JoinDecodes(prefill.slot);
+      JoinDecodes(id);
       ++joined;
     }
   }
   prefills_.resize(kept);
+  if (decodes_ended == 0 || batch.last.size() == decodes_ended) return;
+  std::sort(batch.last.begin(), batch.last.end(),
+            [](const Output& a, const Output& b) { return a.admission < b.admission; });
+}
+
+// The oldest batch is done: its tokens reach their clients, the finished leave.
+void Replica::Apply() {
+  Batch& batch = Oldest();
+  now_ = std::max(now_, batch.end);
+  in_.recorder.Step(batch.start, batch.end, batch.levels, batch.sampled, batch.bound,
+                    batch.blocked);
+  // Who decodes had its token before in the batch before, which ended as this one began.
+  if (batch.decodes > 0) {
+    in_.recorder.InterTokenGap(batch.end, batch.end - batch.start + token_delay_, batch.decodes);
+  }
+  for (const Output& output : batch.first) {
+    const auto r = static_cast<std::size_t>(output.request);
+    if (in_.results.state[r] == RequestState::kTimedOut) continue;
+    in_.results.generated[r] = output.generated;
+    if (output.generated == 1) {
+      in_.results.first_token[r] = batch.end + token_delay_;
+    } else {
+      in_.recorder.InterTokenGap(batch.end, batch.end - last_token_[r] + token_delay_, 1);
+    }
+  }
+  for (const Output& output : batch.last) Finish(output, batch.end);
+  if (in_.observer != nullptr) ObserveStep(batch);
+  first_batch_ = (first_batch_ + 1) % batches_.size();
+  --in_flight_;
 }
 
 // ---- Many steps at once --------------------------------------------------------------------
 
 // Steps of the present batch of decodes, up to the first that finishes one; 0 when a schedule call
-// could change the batch now. Requires: decodes only.
+// could change the batch now. Requires: decodes only, and CanSchedule().
 std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   BlockedBy blocked = BlockedBy::kNothing;
-  if (QueueLength() > 0) {
+  if (queue_.size() > 0) {
     blocked = HeadBlockedBy(kv_.free() - phase_[phase_index_],
                             in_.engine.max_num_batched_tokens - decodes_);
     if (blocked == BlockedBy::kNothing) return 0;
+    // A cached block that nobody holds costs a first chunk more than a lost one: the decodes may
+    // take it and so let the head in.
+    if (blocked == BlockedBy::kKvBlocks && !in_.engine.scheduler_reserve_full_isl &&
+        hit_.idle > 0) {
+      return 0;
+    }
   }
-  const bool closed = blocked != BlockedBy::kNothing || running_ >= seats_;
+  const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
   const std::int64_t last_step = finishes_.TopKey();
   TimeNs next_enqueue = NextEnqueue();
+  const TimeNs next_timeout = NextTimeout();
   std::int64_t ran = 0;
-  while (ran < max_steps && now_ < in_.horizon) {
+  bool finishing = false;
+  while (ran < max_steps && !finishing && now_ < next_timeout && StartTime() < in_.horizon) {
     if (next_enqueue <= now_) {
       if (!closed) break;
       Deliver();
@@ -284,22 +473,21 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     const std::int64_t blocks = phase_[phase_index_];
     if (blocks > kv_.free()) break;
     kv_.Take(blocks);
-    if (in_.observer != nullptr) {
-      record_.preempted.clear();
-      ObserveSchedule();
-    }
-    const TimeNs start = now_;
     const StepPrice price = in_.latency.Price({decodes_, decode_context_, {}});
-    now_ += price.duration;
-    in_.recorder.Step(start, now_, {running_, kv_.used(), decodes_}, decodes_, price.bound,
-                      blocked);
-    in_.recorder.InterTokenGap(now_, price.duration + token_delay_, decodes_);
-    AdvanceDecodes();
+    Batch& batch = NewBatch();
+    if (in_.observer != nullptr) {
+      preempted_.clear();
+      ObserveSchedule(batch.record);
+    }
+    batch.end = device_free_ = batch.start + price.duration;
+    batch.bound = price.bound;
+    batch.blocked = blocked;
+    batch.levels = {running_, kv_.used(), decodes_};
+    batch.decodes = batch.sampled = decodes_;
+    finishing = decode_step_ == last_step;
+    EndDecodes(batch);
     ++ran;
-    const bool finishing = decode_step_ > last_step;
-    if (finishing) CompleteDecodes(now_);
-    if (in_.observer != nullptr) ObserveStep(start, now_);
-    if (finishing) break;
+    if (in_flight_ == batches_.size()) Apply();
   }
   return ran;
 }
@@ -308,78 +496,192 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
 
 void Replica::JoinDecodes(SlotId id) {
   Slot& slot = SlotAt(id);
-  const std::int64_t generated = in_.results.generated[static_cast<std::size_t>(slot.request)];
-  slot.decoding = true;
+  const auto r = static_cast<std::size_t>(slot.request);
+  const std::int64_t generated = slot.computed + 1 - in_.requests.prompt_tokens[r];
+  slot.phase = Phase::kDecode;
   slot.join_step = decode_step_;
   ++decodes_;
   decode_context_ += slot.computed;
-  ++PhaseOf(slot);
+  ++BlockPhaseOf(slot);
   finishes_.Push(id, decode_step_ + OutputLimit(slot.request) - generated - 1, slot.admission);
 }
 
+// The caller says what it is now.
 void Replica::LeaveDecodes(SlotId id) {
   Slot& slot = SlotAt(id);
   --decodes_;
   decode_context_ -= ComputedNow(slot);
-  --PhaseOf(slot);
+  --BlockPhaseOf(slot);
   finishes_.Remove(id);
   CountDecodesBefore(slot.admission, -1);
   slot.computed = ComputedNow(slot);
-  slot.decoding = false;
 }
 
-// Recompute preemption: all blocks go at once, what was generated is kept, and the request goes to
-// the front of the queue.
+void Replica::LeavePrefills(SlotId id) {
+  prefills_.erase(std::find(prefills_.begin(), prefills_.end(), id));
+}
+
+// Of a request that stops before its end. Content counts as there from the moment its tokens are
+// scheduled, but for a token that is not known yet: with async scheduling the one in flight.
+// `granted`: tokens that it was given in this very call.
+void Replica::ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable) {
+  const bool decoded = slot.phase != Phase::kPrefill;
+  const std::int64_t held = slot.computed + granted;
+  const std::int64_t unknown = decoded && in_flight_ > 0 ? 1 : 0;
+  const std::int64_t registered = decoded ? std::max(slot.joined_with, held - unknown) : held;
+  kv_.Release(slot.holding, slot.request, kv_.BlocksFor(held), registered, findable);
+}
+
+// Recompute preemption: all blocks go at once, what was generated is kept, a token in flight still
+// comes, and the request goes back to the queue.
 void Replica::Preempt(SlotId id) {
   Slot& slot = SlotAt(id);
   const auto r = static_cast<std::size_t>(slot.request);
-  if (slot.decoding) {
-    LeaveDecodes(id);
+  if (slot.phase == Phase::kDecode) {
+    last_token_[r] = LastTokenTime();
+    const std::int64_t computed = ComputedNow(slot);
     in_.results.generated[r] =
-        static_cast<std::int32_t>(slot.computed + 1 - in_.requests.prompt_tokens[r]);
-    last_token_[r] = now_;
+        static_cast<std::int32_t>(computed + 1 - in_.requests.prompt_tokens[r]);
+    LeaveDecodes(id);
+  } else if (slot.phase == Phase::kPrefill) {
+    LeavePrefills(id);
   } else {
-    SERVECAST_CHECK(prefills_.back().slot == id, "the running list's tail is preempted first");
-    prefills_.pop_back();
+    --endings_;
   }
-  kv_.Release(kv_.BlocksFor(slot.computed));
+  ReleaseBlocks(slot, slot.granted_call == calls_ ? slot.chunk : 0, true);
   ++in_.results.preemptions[r];
   in_.results.state[r] = RequestState::kQueued;
   in_.recorder.Preempted(now_);
-  record_.preempted.push_back(slot.request);
   preempted_.push_back(slot.request);
+  queue_.PushPreempted(KeyOf(slot.request), in_.requests.arrival[r], slot.request);
   RemoveFromRunning(id);
 }
 
 // The last token's KV is never written: blocks are those of all tokens but it.
-void Replica::Finish(SlotId id, TimeNs end) {
-  Slot& slot = SlotAt(id);
-  if (slot.decoding) LeaveDecodes(id);
-  const auto r = static_cast<std::size_t>(slot.request);
-  const std::int64_t generated = OutputLimit(slot.request);
-  kv_.Release(kv_.BlocksFor(slot.computed));
+void Replica::Finish(const Output& output, TimeNs end) {
+  const auto r = static_cast<std::size_t>(output.request);
+  RequestState& state = in_.results.state[r];
+  if (state == RequestState::kTimedOut) return;
+  if (state == RequestState::kQueued) {  // preempted with its last token in flight
+    queue_.Forget();
+    in_.recorder.Waiting(now_, queue_.size());
+  } else {
+    Slot& slot = SlotAt(output.slot);
+    --endings_;
+    kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
+                HasNextTurn(output.request));
+    RemoveFromRunning(output.slot);
+  }
+  const std::int64_t generated = OutputLimit(output.request);
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
   // Absurd delays end with the clock.
   in_.results.completion[r] = static_cast<TimeNs>(
       std::min(WideInt{end} + WideInt{generated} * token_delay_, WideInt{kNever}));
-  in_.results.state[r] = RequestState::kCompleted;
+  state = RequestState::kCompleted;
   ++completed_;
   length_capped_ += generated < in_.requests.output_tokens[r] ? 1 : 0;
-  if (in_.observer != nullptr) record_.finished.push_back(slot.request);
-  RemoveFromRunning(id);
+  if (in_.observer != nullptr) Oldest().record.finished.push_back(output.request);
+  if (HasNextTurn(output.request)) StartNextTurn(output.request);
 }
 
-// ---- Running list and queue ----------------------------------------------------------------
+// ---- Sessions and time-outs ----------------------------------------------------------------
+
+bool Replica::HasNextTurn(RequestId request) const {
+  const std::size_t next = static_cast<std::size_t>(request) + 1;
+  return next < in_.requests.think.size() && in_.requests.think[next] >= 0;
+}
+
+// The client has its answer, and asks on after a while.
+void Replica::StartNextTurn(RequestId request) {
+  const auto next = static_cast<std::size_t>(request) + 1;
+  const TimeNs arrival = static_cast<TimeNs>(std::min(
+      WideInt{in_.results.completion[next - 1]} + in_.requests.think[next], WideInt{kClockEnd}));
+  in_.requests.arrival[next] = arrival;
+  const std::int64_t prompt = in_.requests.prompt_tokens[next];
+  if (prompt >= in_.max_model_len) return;  // dropped on arrival: no enqueue
+  in_.results.enqueue[next] = arrival + in_.latency.EnqueueDelay(prompt);
+  next_turns_.push_back({in_.results.enqueue[next], static_cast<RequestId>(next)});
+  std::push_heap(next_turns_.begin(), next_turns_.end(), Later);
+  ExpectTimeout(static_cast<RequestId>(next));
+}
+
+void Replica::ExpectTimeout(RequestId request) {
+  const auto r = static_cast<std::size_t>(request);
+  if (in_.requests.timeout.empty() || in_.requests.timeout[r] == kNever) return;
+  const WideInt time = WideInt{in_.requests.arrival[r]} + in_.requests.timeout[r];
+  timeouts_.push_back({static_cast<TimeNs>(std::min(time, WideInt{kNever})), request});
+  std::push_heap(timeouts_.begin(), timeouts_.end(), Later);
+}
+
+TimeNs Replica::NextTimeout() {
+  while (!timeouts_.empty()) {
+    const auto r = static_cast<std::size_t>(timeouts_.front().request);
+    if (in_.results.completion[r] < 0) return timeouts_.front().time;
+    std::pop_heap(timeouts_.begin(), timeouts_.end(), Later);
+    timeouts_.pop_back();
+  }
+  return kNever;
+}
+
+// Clients that gave up by now; between two steps, as an engine hears of it.
+void Replica::GiveUp() {
+  while (NextTimeout() <= now_) {
+    const RequestId request = timeouts_.front().request;
+    std::pop_heap(timeouts_.begin(), timeouts_.end(), Later);
+    timeouts_.pop_back();
+    Abort(request);
+  }
+}
+
+void Replica::Abort(RequestId request) {
+  const auto r = static_cast<std::size_t>(request);
+  if (in_.results.state[r] == RequestState::kQueued) {
+    queue_.Forget();
+    in_.recorder.Waiting(now_, queue_.size());
+  } else if (in_.results.state[r] == RequestState::kRunning) {
+    SlotId id = first_;
+    while (SlotAt(id).request != request) id = SlotAt(id).next;
+    Slot& slot = SlotAt(id);
+    const bool in_flight = slot.phase != Phase::kPrefill && in_flight_ > 0;
+    const std::int64_t computed = ComputedNow(slot);
+    if (slot.phase != Phase::kPrefill) {
+      in_.results.generated[r] = static_cast<std::int32_t>(
+          computed + 1 - in_.requests.prompt_tokens[r] - (in_flight ? 1 : 0));
+    }
+    if (in_flight) {  // its token is made, but nobody reads it
+      Batch& batch = Newest();
+      --batch.sampled;
+      if (computed > slot.joined_with) --batch.decodes;
+    }
+    if (slot.phase == Phase::kDecode) {
+      LeaveDecodes(id);
+    } else if (slot.phase == Phase::kPrefill) {
+      LeavePrefills(id);
+    } else {
+      --endings_;
+    }
+    ReleaseBlocks(slot, 0, false);
+    RemoveFromRunning(id);
+  }
+  in_.results.state[r] = RequestState::kTimedOut;
+  ++timed_out_;
+}
+
+// ---- Running list --------------------------------------------------------------------------
 
 Replica::SlotId Replica::AddToRunning(RequestId request) {
   const SlotId id = free_slots_.back();
   free_slots_.pop_back();
   const auto r = static_cast<std::size_t>(request);
   Slot& slot = SlotAt(id);
-  slot = Slot{};
   slot.request = request;
   slot.previous = last_;
+  slot.next = kNoSlot;
   slot.admission = admissions_++;
+  slot.granted_call = -1;
+  slot.priority = PriorityOf(request);
+  slot.phase = Phase::kPrefill;
+  slot.catches_up = false;
   slot.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;
   (last_ == kNoSlot ? first_ : SlotAt(last_).next) = id;
   last_ = id;
@@ -389,6 +691,7 @@ Replica::SlotId Replica::AddToRunning(RequestId request) {
   return id;
 }
 
+// The seat keeps its `next` until it is taken again.
 void Replica::RemoveFromRunning(SlotId id) {
   const Slot& slot = SlotAt(id);
   (slot.previous == kNoSlot ? first_ : SlotAt(slot.previous).next) = slot.next;
@@ -398,21 +701,24 @@ void Replica::RemoveFromRunning(SlotId id) {
 }
 
 void Replica::CountDecodesBefore(std::int64_t admission, std::int64_t change) {
-  for (Prefill& prefill : prefills_) {
-    if (SlotAt(prefill.slot).admission > admission) prefill.decodes_before += change;
+  for (const SlotId id : prefills_) {
+    if (SlotAt(id).admission > admission) SlotAt(id).decodes_before += change;
   }
 }
 
-RequestId Replica::Head() const {
-  return preempted_.empty() ? in_.order[static_cast<std::size_t>(admitted_)] : preempted_.back();
+double Replica::PriorityOf(RequestId request) const {
+  const auto r = static_cast<std::size_t>(request);
+  const std::int64_t own = in_.requests.priority.empty() ? 0 : in_.requests.priority[r];
+  return priority_.priority(own, in_.requests.arrival[r], in_.scheduler);
 }
 
-void Replica::PopHead() {
-  if (preempted_.empty()) {
-    ++admitted_;
-  } else {
-    preempted_.pop_back();
-  }
+double Replica::KeyOf(RequestId request) const {
+  if (order_.key == nullptr) return 0;
+  const auto r = static_cast<std::size_t>(request);
+  const TimeNs deadline =
+      in_.requests.ttft_deadline.empty() ? kNever : in_.requests.ttft_deadline[r];
+  return order_.key(
+      {in_.requests.arrival[r], in_.requests.prompt_tokens[r], PriorityOf(request), deadline});
 }
 
 std::int64_t Replica::Known(RequestId request) const {
@@ -426,60 +732,57 @@ std::int64_t Replica::OutputLimit(RequestId request) const {
                                 in_.max_model_len - in_.requests.prompt_tokens[r]);
 }
 
-std::int64_t& Replica::PhaseOf(const Slot& slot) {
+std::int64_t& Replica::BlockPhaseOf(const Slot& slot) {
   const auto size = static_cast<std::int64_t>(phase_.size());
   const std::int64_t phase = (slot.join_step - slot.computed) % size;
   return phase_[static_cast<std::size_t>(phase < 0 ? phase + size : phase)];
 }
 
+const PrefixCacheReport& Replica::prefix_cache() {
+  prefix_cache_.evicted_blocks = kv_.Evicted();
+  return prefix_cache_;
+}
+
 void Replica::WriteProgress(std::vector<std::int32_t>& generated) const {
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
-    if (!slot.decoding) continue;
+    if (slot.phase == Phase::kPrefill) continue;
     const auto r = static_cast<std::size_t>(slot.request);
-    generated[r] = static_cast<std::int32_t>(ComputedNow(slot) + 1 - in_.requests.prompt_tokens[r]);
+    generated[r] = static_cast<std::int32_t>(ComputedNow(slot) + 1 - in_.requests.prompt_tokens[r] -
+                                             (in_flight_ > 0 ? 1 : 0));
   }
 }
 
 // ---- For an observer -----------------------------------------------------------------------
 
-void Replica::ObserveSchedule() {
-  record_.members.clear();
-  record_.finished.clear();
-  std::size_t prefill_index = 0;
+void Replica::ObserveSchedule(StepRecord& record) {
+  record.scheduled = now_;
+  record.members.clear();
+  record.finished.clear();
+  record.preempted = preempted_;
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
-    if (slot.decoding) {
-      record_.members.push_back({slot.request, 1, ComputedNow(slot), MemberKind::kContinued, true});
-      continue;
+    if (slot.phase == Phase::kDecode) {
+      record.members.push_back({slot.request, 1, ComputedNow(slot), MemberKind::kContinued, true});
+    } else if (slot.phase == Phase::kPrefill && slot.chunk > 0) {
+      record.members.push_back({slot.request, slot.chunk, slot.computed, slot.kind,
+                                slot.computed + slot.chunk == slot.known});
     }
-    const Prefill& prefill = prefills_[prefill_index++];
-    if (prefill.chunk == 0) continue;
-    record_.members.push_back({slot.request, prefill.chunk, slot.computed, slot.kind,
-                               slot.computed + prefill.chunk == prefill.known});
   }
-  record_.free_after_schedule = kv_.free();
-  record_.running_after_schedule = running_;
-  record_.waiting_after_schedule = QueueLength();
+  record.free_after_schedule = kv_.free();
+  record.running_after_schedule = running_;
+  record.waiting_after_schedule = queue_.size();
 }
 
-void Replica::ObserveStep(TimeNs start, TimeNs end) {
-  record_.index = in_.recorder.steps() - 1;
-  record_.scheduled = record_.start = start;
-  record_.end = end;
-  // Finishes were taken from the heap and the prefills; report them as they stood in the step.
-  std::sort(record_.finished.begin(), record_.finished.end(),
-            [this](RequestId a, RequestId b) { return MemberPosition(a) < MemberPosition(b); });
-  record_.free_after_step = kv_.free();
-  record_.running_after_step = running_;
-  record_.waiting_after_step = QueueLength();
-  in_.observer->OnStep(record_);
-}
-
-std::size_t Replica::MemberPosition(RequestId request) const {
-  std::size_t i = 0;
-  while (record_.members[i].id != request) ++i;
-  return i;
+void Replica::ObserveStep(Batch& batch) {
+  StepRecord& record = batch.record;
+  record.index = in_.recorder.steps() - 1;
+  record.start = batch.start;
+  record.end = batch.end;
+  record.free_after_step = kv_.free();
+  record.running_after_step = running_;
+  record.waiting_after_step = queue_.size();
+  in_.observer->OnStep(record);
 }
 
 }  // namespace servecast

@@ -8,9 +8,11 @@
 #include "base/base.h"
 #include "base/indexed_heap.h"
 #include "metrics/recorder.h"
+#include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/hooks.h"
 #include "serving/kv_cache.h"
+#include "serving/wait_queue.h"
 #include "workload/request_table.h"
 
 namespace servecast {
@@ -18,10 +20,11 @@ namespace servecast {
 // What a replica is given; all of it outlives the replica.
 struct ReplicaInput {
   const EngineSpec& engine;
-  std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is never used
-  std::int64_t max_model_len = 0;  // effective: see EffectiveMaxModelLen
-  const RequestTable& requests;
-  const std::vector<RequestId>& order;  // who comes, by (enqueue time, id)
+  const SchedulerSpec& scheduler;
+  std::int64_t pool_blocks = 0;         // vLLM's pool: one of them is never used
+  std::int64_t max_model_len = 0;       // effective: see EffectiveMaxModelLen
+  RequestTable& requests;               // arrivals of later turns are written
+  const std::vector<RequestId>& order;  // who comes by itself, by (enqueue time, id)
   const LatencyModel& latency;
   RequestResults& results;
   Recorder& recorder;
@@ -43,10 +46,12 @@ class Replica {
 
   TimeNs now() const { return now_; }
   std::int64_t running() const { return running_; }
-  std::int64_t queued() const { return QueueLength(); }
+  std::int64_t queued() const { return queue_.size(); }
   std::int64_t completed() const { return completed_; }
+  std::int64_t timed_out() const { return timed_out_; }
   std::int64_t length_capped() const { return length_capped_; }
   std::int64_t kv_blocks_used() const { return kv_.used(); }
+  const PrefixCacheReport& prefix_cache();
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   void WriteProgress(std::vector<std::int32_t>& generated) const;
 
@@ -54,24 +59,30 @@ class Replica {
   using SlotId = std::int32_t;
   static constexpr SlotId kNoSlot = -1;
 
+  enum class Phase : std::uint8_t {
+    kPrefill,  // computes its prompt, or recomputes; or missed a step and catches up
+    kDecode,   // one token a step
+    kEnding,   // its last token is in flight
+  };
+
   // A seat of the running list. While a request decodes, its progress is not stored but follows
   // from the replica's decode-step counter: computed + (decode_step_ - join_step).
   struct Slot {
     RequestId request = kNoRequest;
     SlotId previous = kNoSlot, next = kNoSlot;  // running list, in order of admission
     std::int64_t admission = 0;                 // grows along the running list
-    std::int64_t computed = 0;                  // tokens whose KV is there (decoding: at join_step)
+    std::int64_t computed = 0;  // tokens whose KV is there or in flight (decoding: at join_step)
     std::int64_t join_step = 0;
-    bool decoding = false;
+    std::int64_t joined_with = 0;     // computed tokens when it last joined the decodes
+    std::int64_t known = 0;           // prefill: tokens to compute: prompt + generated
+    std::int64_t decodes_before = 0;  // prefill: decodes ahead of it in the running list
+    std::int64_t chunk = 0;           // prefill: granted in this call
+    std::int64_t granted_call = -1;   // the last call of GrantByPreempting that gave it tokens
+    double priority = 0;
+    Phase phase = Phase::kPrefill;
+    bool catches_up = false;  // a decode that missed a step: for a latency model still a decode
     MemberKind kind = MemberKind::kNew;  // how it came into its current step
-  };
-
-  // A member of the running list that still computes its prompt (or recomputes after preemption).
-  struct Prefill {
-    SlotId slot = kNoSlot;
-    std::int64_t known = 0;           // tokens to compute: prompt + generated
-    std::int64_t decodes_before = 0;  // decodes ahead of it in the running list
-    std::int64_t chunk = 0;           // granted in this step
+    KvCache::Holding holding;
   };
 
   // What one schedule call decided.
@@ -81,77 +92,133 @@ class Replica {
     BlockedBy blocked = BlockedBy::kNothing;
   };
 
-  // The step, in its order.
+  // A request that a step made a token for other than by plain decoding, or its last one.
+  struct Output {
+    RequestId request = kNoRequest;
+    SlotId slot = kNoSlot;
+    std::int64_t admission = 0;
+    std::int32_t generated = 0;  // its output tokens with this one
+  };
+
+  // A step between its schedule call and the moment when its outputs are applied.
+  struct Batch {
+    TimeNs start = 0, end = 0;
+    StepLevels levels;
+    StepBound bound = StepBound::kOverhead;
+    BlockedBy blocked = BlockedBy::kNothing;
+    std::int64_t decodes = 0, sampled = 0;  // tokens to deliver: of decodes, of all
+    std::int64_t decode_step = 0;
+    std::vector<Output> first;  // of prefills that ended, in running order
+    std::vector<Output> last;   // in running order
+    StepRecord record;
+  };
+
+  // The loop and the step, in its order.
+  bool Done() const;
   bool Close();
   void Deliver();
+  void Enqueue(RequestId request, TimeNs time);
+  void GiveUp();
   bool Schedule(Plan& plan);
   bool GrantAll(Plan& plan);
   void GrantByPreempting(Plan& plan);
   void Admit(Plan& plan);
-  void Execute(const Plan& plan);
-  void AdvanceDecodes();
-  void CompletePrefills(TimeNs end);
-  void CompleteDecodes(TimeNs end);
+  void Launch(const Plan& plan);
+  void EndDecodes(Batch& batch);
+  void AdvancePrefills(Batch& batch);
+  void Apply();
   std::int64_t DecodeRun(std::int64_t max_steps);
 
   // The rules' parts.
-  BlockedBy HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget) const;
+  BlockedBy HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget);
   std::int64_t ChunkOf(std::int64_t tokens, std::int64_t budget) const;
+  SlotId Victim() const;
   void Preempt(SlotId slot);
+  void PauseUngranted();
   void JoinDecodes(SlotId slot);
   void LeaveDecodes(SlotId slot);
-  void Finish(SlotId slot_id, TimeNs end);
+  void LeavePrefills(SlotId slot);
+  void ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable);
+  void Finish(const Output& output, TimeNs end);
+  void Abort(RequestId request);
+  void StartNextTurn(RequestId request);
 
-  // Running list, seats and queue.
+  // Running list and queue.
   SlotId AddToRunning(RequestId request);
   void RemoveFromRunning(SlotId slot);
   void CountDecodesBefore(std::int64_t admission, std::int64_t change);
-  std::int64_t QueueLength() const {
-    return static_cast<std::int64_t>(preempted_.size()) + arrived_ - admitted_;
-  }
-  RequestId Head() const;
-  void PopHead();
+  double KeyOf(RequestId request) const;
+  double PriorityOf(RequestId request) const;
   std::int64_t Known(RequestId request) const;
   std::int64_t OutputLimit(RequestId request) const;
+  bool HasNextTurn(RequestId request) const;
   std::int64_t ComputedNow(const Slot& slot) const {
-    return slot.decoding ? slot.computed + decode_step_ - slot.join_step : slot.computed;
+    return slot.phase == Phase::kDecode ? slot.computed + decode_step_ - slot.join_step
+                                        : slot.computed;
   }
-  std::int64_t& PhaseOf(const Slot& slot);
+  std::int64_t& BlockPhaseOf(const Slot& slot);
   Slot& SlotAt(SlotId id) { return slots_[static_cast<std::size_t>(id)]; }
   const Slot& SlotAt(SlotId id) const { return slots_[static_cast<std::size_t>(id)]; }
+
+  // Batches in flight.
+  Batch& NewBatch();
+  Batch& Oldest() { return batches_[first_batch_]; }
+  Batch& Newest() { return batches_[(first_batch_ + in_flight_ - 1) % batches_.size()]; }
+  bool CanSchedule() const { return in_flight_ < batches_.size() && StartTime() < in_.horizon; }
+  TimeNs StartTime() const { return device_free_ > now_ ? device_free_ : now_; }
+  // When the latest token of a decoding request is, or will be, delivered.
+  TimeNs LastTokenTime() { return in_flight_ > 0 ? Newest().end : now_; }
+
   TimeNs NextEnqueue() const {
-    return arrived_ < static_cast<std::int64_t>(in_.order.size()) ? EnqueueOf(arrived_) : kNever;
+    const TimeNs next = arrived_ < in_.order.size() ? EnqueueOf(in_.order[arrived_]) : kNever;
+    return next_turns_.empty() ? next : std::min(next, next_turns_.front().time);
   }
-  TimeNs EnqueueOf(std::int64_t index) const {
-    return in_.results
-        .enqueue[static_cast<std::size_t>(in_.order[static_cast<std::size_t>(index)])];
+  TimeNs EnqueueOf(RequestId request) const {
+    return in_.results.enqueue[static_cast<std::size_t>(request)];
   }
+  TimeNs NextTimeout();
+  void ExpectTimeout(RequestId request);
 
   // For an observer only.
-  void ObserveSchedule();
-  void ObserveStep(TimeNs start, TimeNs end);
-  std::size_t MemberPosition(RequestId request) const;
+  void ObserveSchedule(StepRecord& record);
+  void ObserveStep(Batch& batch);
+
+  struct Timed {
+    TimeNs time = 0;
+    RequestId request = kNoRequest;
+  };
+  static bool Later(const Timed& a, const Timed& b) {
+    return a.time != b.time ? a.time > b.time : a.request > b.request;
+  }
 
   ReplicaInput in_;
   std::int64_t seats_;
   std::int64_t watermark_blocks_;
   TimeNs token_delay_;
+  bool victim_by_priority_;
+  const OrderEntry& order_;
+  const PriorityEntry& priority_;
   KvCache kv_;
+  KvCache::Hit hit_;  // of the head of the queue, by HeadBlockedBy
+  PrefixCacheReport prefix_cache_;
 
   TimeNs now_ = 0;
-  std::int64_t running_ = 0, completed_ = 0, length_capped_ = 0;
+  TimeNs device_free_ = 0;  // end of the newest batch
+  std::int64_t running_ = 0, completed_ = 0, timed_out_ = 0, length_capped_ = 0, endings_ = 0;
 
   std::vector<Slot> slots_;
   std::vector<SlotId> free_slots_;
   SlotId first_ = kNoSlot, last_ = kNoSlot;
-  std::int64_t admissions_ = 0;
+  std::int64_t admissions_ = 0, calls_ = 0;
 
-  // Queue (fcfs): preempted requests, the next at the back; then arrivals in order.
-  std::vector<RequestId> preempted_;
-  std::int64_t arrived_ = 0, admitted_ = 0;  // of in_.order
+  WaitQueue queue_;
+  std::size_t arrived_ = 0;        // of in_.order
+  std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
+  std::vector<Timed> timeouts_;    // heap
 
-  std::vector<Prefill> prefills_;  // in running order
+  std::vector<SlotId> prefills_;  // in running order
   std::vector<PrefillChunk> chunks_;
+  std::vector<RequestId> preempted_;  // by this call
 
   // All decodes together.
   std::int64_t decodes_ = 0, decode_context_ = 0;
@@ -160,9 +227,10 @@ class Replica {
       phase_;                    // [s mod block_size]: decodes that need a block at decode step s
   std::size_t phase_index_ = 0;  // decode_step_ mod block_size
   IndexedHeap finishes_;         // slot by (decode step of its last token, admission)
-  std::vector<TimeNs> last_token_;  // by request: last token before a preemption
+  std::vector<TimeNs> last_token_;  // by request: its last token before it stopped decoding
 
-  StepRecord record_;
+  std::vector<Batch> batches_;  // ring; its size is how many may be in flight
+  std::size_t first_batch_ = 0, in_flight_ = 0;
 };
 
 }  // namespace servecast

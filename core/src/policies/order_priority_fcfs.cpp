@@ -1,0 +1,15 @@
+#include "serving/policy.h"
+
+namespace servecast {
+namespace {
+
+double Key(const QueuedRequest& r) { return r.priority; }
+
+}  // namespace
+
+extern const OrderEntry kOrderPriorityFcfs;
+const OrderEntry kOrderPriorityFcfs = {
+    "priority_fcfs",
+    "Most urgent priority first, then first come (vLLM: --scheduling-policy priority)", Key};
+
+}  // namespace servecast

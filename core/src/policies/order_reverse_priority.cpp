@@ -1,0 +1,14 @@
+#include "serving/policy.h"
+
+namespace servecast {
+namespace {
+
+double Key(const QueuedRequest& r) { return -r.priority; }
+
+}  // namespace
+
+extern const OrderEntry kOrderReversePriority;
+const OrderEntry kOrderReversePriority = {
+    "reverse_priority", "Least urgent priority first: what a wrong sign in a scheduler does", Key};
+
+}  // namespace servecast
