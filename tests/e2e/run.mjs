@@ -50,6 +50,12 @@ function smallTrace(rows) {
   return `arrival_s,input_tokens,output_tokens\n${lines.join('\n')}\n`;
 }
 
+/** Mooncake's JSON lines: every request begins with the same 1,024 tokens. */
+function sharingTrace(rows) {
+  const line = (index) => JSON.stringify({ timestamp: index * 250, input_length: 1200, output_length: 20, hash_ids: [1, 2, 100 + index] });
+  return `${Array.from({ length: rows }, (_, index) => line(index)).join('\n')}\n`;
+}
+
 async function audit(page) {
   const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze();
   const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(' ')).join('; ')}`);
@@ -277,6 +283,39 @@ await task('trace: dropped, plain and gzipped alike, then removed', async (page)
   await dropFile(page, 'small.csv', gzipSync(smallTrace(200)));
   await nextResult(page, first);
   assert.equal(await fingerprint(page), plain, 'gzip is told by its first bytes, not by the name');
+});
+
+await task('trace: JSON lines with shared prefixes hit the prefix cache', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await dropFile(page, 'shared.jsonl', Buffer.from(sharingTrace(50)));
+  await nextResult(page, first);
+  const traced = await fingerprint(page);
+  assert.match(await page.textContent('.footer'), /50 requests/);
+  await openEverything(page);
+  const caching = page.locator('sc-field[data-pointer="/engine/enable_prefix_caching"]:visible input').first();
+  if (!(await caching.isChecked())) {
+    assert.equal(await page.locator('#prefix-cache').count(), 0);
+    await caching.check();
+    await nextResult(page, traced);
+  }
+  // 49 of 50 prompts find 1,024 of their 1,200 tokens, which are 64 of their 75 blocks.
+  assert.match(await page.textContent('#prefix-cache'), /83\.6\s*% of prompt tokens hit\s+\(83\.6\s*% of blocks\)/);
+  return (await page.textContent('#prefix-cache')).replaceAll(/\s+/g, ' ');
+});
+
+await task('classes: one is added, edited and removed', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await openEverything(page);
+  await page.getByRole('button', { name: 'Add a class of clients' }).first().click();
+  await nextResult(page, first);
+  const added = await fingerprint(page);
+  await page.locator('sc-field[data-pointer="/workload/classes/0/timeout_s"]:visible input').first().fill('0.001');
+  await nextResult(page, added);
+  assert.match(await page.textContent('.verdict'), /timed out/);
+  await page.getByRole('button', { name: 'Remove class 1' }).first().click();
+  await page.waitForFunction((before) => document.querySelector('#fingerprint')?.textContent === before, first);
 });
 
 await task('trace: malformed lines are named and nothing is simulated', async (page) => {
