@@ -181,10 +181,10 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
     const Json::json_pointer choice(field["when"]["path"].get<std::string>());
     Json document = Spelled();
     // A choice under which the member means nothing.
-    const char* other = choice.back() == "backend"       ? "analytic"
-                        : choice.back() == "priority"    ? "class"
+    const char* other = choice.back() == "backend"              ? "analytic"
+                        : choice.back() == "priority"           ? "class"
                         : field["when"]["values"][0] == "trace" ? "poisson"
-                                                         : "trace";
+                                                                : "trace";
     document[choice.parent_pointer()] = Json{{choice.back(), other}};
     document[Json::json_pointer(PointerOf(field))] =
         field["type"] == "list" ? Json::array() : Json(5);
@@ -271,11 +271,11 @@ TEST(ScenarioField, PrefixesSessionsAndClasses_AreRead) {
 }
 
 TEST(ScenarioField, SchedulerAndEngineRules_AreRead) {
-  const Scenario s = Parsed(
-      Changed({"scheduler.order=priority_fcfs", "scheduler.priority=slo_based",
-               "scheduler.age_weight_per_s=0.25", "scheduler.preemption=tail",
-               "engine.free_contentless_first=false", "engine.async_scheduling=true",
-               "engine.enable_prefix_caching=true"}));
+  const Scenario s =
+      Parsed(Changed({"scheduler.order=priority_fcfs", "scheduler.priority=slo_based",
+                      "scheduler.age_weight_per_s=0.25", "scheduler.preemption=tail",
+                      "engine.free_contentless_first=false", "engine.async_scheduling=true",
+                      "engine.enable_prefix_caching=true"}));
   EXPECT_EQ(s.scheduler.order, "priority_fcfs");
   EXPECT_EQ(s.scheduler.priority, "slo_based");
   EXPECT_EQ(s.scheduler.age_weight_per_s, 0.25);

@@ -42,6 +42,14 @@ double Quantile(const std::vector<double>& sorted, double p) {
   return sorted[static_cast<std::size_t>(p * static_cast<double>(sorted.size() - 1))];
 }
 
+ClassSpec Class(const char* name, double share, std::int64_t priority) {
+  ClassSpec c;
+  c.name = name;
+  c.share = share;
+  c.priority = priority;
+  return c;
+}
+
 TEST(Poisson, Gaps_AreExponential) {
   constexpr std::int64_t kN = 100000;
   const RequestTable table = Requests(Base(kN));
@@ -232,6 +240,204 @@ TEST(Requests, TraceLengths_AreTakenInTurn) {
   s.workload.output_tokens = Lengths(LengthDistribution::kTrace);
   EXPECT_EQ(Requests(s, ThreeRows()).output_tokens,
             (std::vector<std::int32_t>{1, 2, 3, 1, 2, 3, 1}));
+}
+
+TEST(Requests, RateScale_DividesATracesTimes) {
+  Scenario s = Base(1000);
+  s.workload.arrivals.process = ArrivalProcess::kTrace;
+  s.workload.arrivals.rate_scale = 4;
+  Trace trace = ThreeRows();
+  trace.rows.push_back({10, 1, 1});
+  trace.rows.push_back({14, 1, 1});
+  EXPECT_EQ(Requests(s, trace).arrival, (std::vector<TimeNs>{0, 125, 75, 2, 4}));  // half to even
+  s.workload.arrivals.rate_scale = 1;
+  trace.rows.push_back({(TimeNs{1} << 62) - 1, 1, 1});  // more than a double holds
+  EXPECT_EQ(Requests(s, trace).arrival[5], (TimeNs{1} << 62) - 1);
+  s.workload.arrivals.rate_scale = 0.5;
+  const Result<RequestTable> table = MakeRequests(s, trace);
+  ASSERT_FALSE(table.ok());
+  EXPECT_EQ(table.issues()[0].path, "/workload/arrivals/rate_scale");
+}
+
+TEST(Requests, PlainWorkload_HasNoOptionalColumns) {
+  Scenario s = Base(100);
+  const auto expect_none = [](const RequestTable& table) {
+    EXPECT_TRUE(table.think.empty() && table.priority.empty() && table.ttft_deadline.empty() &&
+                table.timeout.empty() && table.content.empty() && table.segments.empty());
+  };
+  expect_none(Requests(s));
+  s.workload.classes = {Class("a", 1, 0), Class("b", 3, 0)};
+  expect_none(Requests(s));
+}
+
+Scenario Sharing(std::int64_t requests, std::int64_t turns, std::int64_t groups) {
+  Scenario s = Base(requests);
+  s.workload.prompt_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload.output_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload.sessions.turns = turns;
+  s.workload.prefix = {groups, groups > 0 ? 300 : 0};
+  return s;
+}
+
+TEST(Prefix, Prompts_BeginWithTheirGroups) {
+  constexpr std::int64_t kN = 30000;
+  const RequestTable plain = Requests(Sharing(kN, 1, 0)), table = Requests(Sharing(kN, 1, 3));
+  EXPECT_EQ(table.arrival, plain.arrival);
+  EXPECT_EQ(table.output_tokens, plain.output_tokens);
+  EXPECT_TRUE(table.think.empty());
+  ASSERT_EQ(table.segments.size(), 3u + kN);
+  ASSERT_EQ(table.content.size(), std::size_t{kN});
+  for (std::size_t g = 0; g < 3; ++g) EXPECT_EQ(table.segments[g].parent, -1);
+  std::map<int, double> counts;
+  std::vector<std::int32_t> groups;
+  for (std::size_t i = 0; i < kN; ++i) {
+    ASSERT_EQ(table.prompt_tokens[i], plain.prompt_tokens[i] + 300);
+    ASSERT_EQ(table.content[i], static_cast<std::int32_t>(i) + 3);
+    const ContentSegment& segment = table.segments[i + 3];
+    ASSERT_EQ(segment.shared_tokens, 300);
+    ++counts[segment.parent];
+    groups.push_back(segment.parent);
+  }
+  ASSERT_EQ(counts.size(), 3u);
+  for (const auto& [group, count] : counts) EXPECT_NEAR(count, kN / 3, 4 * 82);  // 4 sd
+  // A longer prefix, or more requests, leave each in its group.
+  Scenario longer = Sharing(kN + 10, 1, 3);
+  longer.workload.prefix.tokens = 500;
+  const RequestTable other = Requests(longer);
+  for (std::size_t i = 0; i < kN; ++i) ASSERT_EQ(other.segments[i + 3].parent, groups[i]);
+}
+
+TEST(Sessions, Turns_CarryTheirHistory) {
+  const RequestTable plain = Requests(Sharing(1000, 1, 0)), table = Requests(Sharing(1000, 3, 2));
+  ASSERT_EQ(table.size(), 1000);
+  ASSERT_EQ(table.think.size(), 1000u);
+  EXPECT_EQ(table.output_tokens, plain.output_tokens);
+  ASSERT_EQ(table.segments.size(), 2u + 334u);  // the last session has one turn
+  for (std::size_t i = 0; i < 1000; ++i) {
+    const auto session = static_cast<std::int32_t>(i / 3);
+    ASSERT_EQ(table.content[i], session + 2);
+    if (i % 3 == 0) {  // sessions start as requests do without sessions
+      ASSERT_EQ(table.arrival[i], plain.arrival[i / 3]);
+      ASSERT_EQ(table.think[i], -1);
+      ASSERT_EQ(table.prompt_tokens[i], 300 + plain.prompt_tokens[i]);
+    } else {
+      ASSERT_EQ(table.arrival[i], -1);
+      ASSERT_EQ(table.think[i], 0);
+      ASSERT_EQ(table.prompt_tokens[i],
+                table.prompt_tokens[i - 1] + table.output_tokens[i - 1] + plain.prompt_tokens[i]);
+    }
+  }
+  // Without groups a session has only itself.
+  const RequestTable alone = Requests(Sharing(10, 4, 0));
+  EXPECT_EQ(alone.content, (std::vector<std::int32_t>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2}));
+  for (const ContentSegment& segment : alone.segments) EXPECT_EQ(segment.parent, -1);
+}
+
+TEST(Sessions, ThinkTimes_AreExponentialAndKeyedByRow) {
+  constexpr std::int64_t kN = 50000;
+  Scenario s = Sharing(kN, 5, 0);
+  s.workload.sessions.think_time_s = 2;
+  const RequestTable table = Requests(s);
+  double sum = 0, squares = 0, n = 0;
+  for (const TimeNs think : table.think) {
+    if (think < 0) continue;
+    const double means = static_cast<double>(think) / 2e9;
+    sum += means;
+    squares += means * means;
+    ++n;
+  }
+  EXPECT_EQ(n, kN * 4 / 5);
+  EXPECT_NEAR(sum / n, 1, 4 / std::sqrt(n));
+  EXPECT_NEAR(squares / n, 2, 4 * std::sqrt(20 / n));
+  Scenario shorter = s;
+  shorter.workload.sessions.turns = 2;
+  const RequestTable other = Requests(shorter);
+  EXPECT_EQ(other.think[1], table.think[1]);
+  EXPECT_EQ(other.think[3], table.think[3]);
+  EXPECT_EQ(other.think[2], -1);
+}
+
+TEST(Sessions, PromptsBeyondTheMost_AreTheMost) {
+  Scenario s = Base(5);
+  s.workload.prompt_tokens.value = 400'000'000;
+  s.workload.output_tokens.value = 1'000'000'000;
+  s.workload.prefix = {1, 700'000'000};
+  s.workload.sessions.turns = 5;
+  for (const std::int32_t prompt : Requests(s).prompt_tokens) EXPECT_EQ(prompt, 1'000'000'000);
+}
+
+TEST(Sessions, RateBeyondTheClock_CountsSessions) {
+  Scenario s = Base(1000);
+  s.workload.arrivals.rate_per_s = 1e-6;
+  s.workload.sessions.turns = 10;
+  EXPECT_TRUE(MakeRequests(s, {}).ok());
+  s.workload.requests = 1010;
+  EXPECT_FALSE(MakeRequests(s, {}).ok());
+}
+
+TEST(Classes, Sessions_AreDrawnByShare) {
+  constexpr std::int64_t kN = 40000;
+  Scenario s = Sharing(kN, 2, 0);
+  const RequestTable before = Requests(s);
+  s.workload.classes = {Class("a", 1, -2), Class("b", 3, 0)};
+  s.workload.classes[1].ttft_deadline_ms = 0.5;
+  s.workload.classes[1].timeout_s = 10;
+  const RequestTable table = Requests(s);
+  EXPECT_EQ(table.arrival, before.arrival);
+  EXPECT_EQ(table.prompt_tokens, before.prompt_tokens);
+  ASSERT_EQ(table.priority.size(), std::size_t{kN});
+  double first = 0;
+  for (std::size_t i = 0; i < kN; ++i) {
+    const bool a = table.priority[i] == -2;
+    first += a ? 1 : 0;
+    ASSERT_EQ(table.priority[i], a ? -2 : 0);
+    ASSERT_EQ(table.ttft_deadline[i], a ? kNever : 500'000);
+    ASSERT_EQ(table.timeout[i], a ? kNever : 10 * kNsPerS);
+    ASSERT_EQ(table.priority[i], table.priority[i - i % 2]) << "one class a session";
+  }
+  EXPECT_NEAR(first / kN, 0.25, 4 * std::sqrt(0.25 * 0.75 / (kN / 2)));
+  // Only the columns that some class sets; shares are relative.
+  s.workload.classes[1] = Class("b", 3, 0);
+  EXPECT_TRUE(Requests(s).timeout.empty() && Requests(s).ttft_deadline.empty());
+  s.workload.classes[0].share = 10;
+  s.workload.classes[1].share = 30;
+  EXPECT_EQ(Requests(s).priority, table.priority);
+}
+
+Trace ThreeSharing() {
+  Trace trace = ThreeRows();
+  trace.prefixes = {{-1, 0}, {0, 8}, {1, 20}};
+  return trace;
+}
+
+TEST(Content, TracePrefixes_AreTheTree) {
+  Scenario s = Base(8);
+  s.workload.prompt_tokens = Lengths(LengthDistribution::kTrace);
+  const RequestTable table = Requests(s, ThreeSharing());
+  EXPECT_EQ(table.content, (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  const int parents[] = {-1, 0, 1, 0, 1, 2, 0, 1};  // a row again: all of its prompt
+  const int shared[] = {0, 8, 20, 10, 20, 30, 10, 20};
+  ASSERT_EQ(table.segments.size(), 8u);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(table.segments[i].parent, parents[i]) << i;
+    EXPECT_EQ(table.segments[i].shared_tokens, shared[i]) << i;
+  }
+  // Prompts from elsewhere share nothing by the trace's ids.
+  Scenario outputs = Base(8);
+  outputs.workload.output_tokens = Lengths(LengthDistribution::kTrace);
+  EXPECT_TRUE(Requests(outputs, ThreeSharing()).content.empty());
+}
+
+TEST(Content, PrefixBeforeATracesPrompts_NeedsATraceWithoutIds) {
+  Scenario s = Base(4);
+  s.workload.prompt_tokens = Lengths(LengthDistribution::kTrace);
+  s.workload.prefix = {1, 100};
+  const RequestTable table = Requests(s, ThreeRows());
+  EXPECT_EQ(table.prompt_tokens, (std::vector<std::int32_t>{110, 120, 130, 110}));
+  EXPECT_EQ(table.segments.size(), 5u);
+  const Result<RequestTable> refused = MakeRequests(s, ThreeSharing());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.issues()[0].path, "/workload/prefix/groups");
 }
 
 TEST(Requests, MissingTrace_IsAnIssue) {

@@ -8,7 +8,14 @@
 namespace servecast {
 
 // One number per use, for ever: renumbering changes every result.
-enum class Stream : std::uint64_t { kArrival = 1, kPromptTokens = 2, kOutputTokens = 3 };
+enum class Stream : std::uint64_t {
+  kArrival = 1,
+  kPromptTokens = 2,
+  kOutputTokens = 3,
+  kPrefixGroup = 4,  // by session
+  kThinkTime = 5,    // by row
+  kClass = 6,        // by session
+};
 
 // A bijection of 64-bit words that spreads every input bit over all output bits (the finaliser of
 // SplitMix64; Steele, Lea, Flood, OOPSLA 2014, variant 13 of Stafford).

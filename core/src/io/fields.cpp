@@ -224,7 +224,7 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .help = "KV blocks, instead of those that memory has room for; one of them is reserved"},
         &EngineSpec::num_gpu_blocks_override);
   f.Add({.name = "enable_prefix_caching",
-         .help = "reuse KV blocks of equal prefixes (not modelled yet: only false)"},
+         .help = "keep the KV blocks of computed prompts and reuse them for equal beginnings"},
         &EngineSpec::enable_prefix_caching);
   f.Add({.name = "enable_chunked_prefill",
          .help = "split a prompt that exceeds what is left of the token budget"},
@@ -245,6 +245,14 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 0.99,
          .help = "share of the KV blocks that admission leaves free while requests run"},
         &EngineSpec::watermark);
+  f.Add(
+      {.name = "free_contentless_first",
+       .help = "freed KV blocks that hold nothing to find again are the first to be taken; false: "
+               "all go to the end of the free list"},
+      &EngineSpec::free_contentless_first);
+  f.Add({.name = "async_scheduling",
+         .help = "form the next batch while this one runs, before its tokens are known"},
+        &EngineSpec::async_scheduling);
   f.Add({.name = "step_overhead_us",
          .unit = "us",
          .min = 0,
@@ -286,6 +294,30 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base) {
         &PoolSpec::pipeline_parallel);
 }
 
+void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
+  Fields<SchedulerSpec> f(v, s, base);
+  f.Policy({.name = "policy", .help = "how a replica forms its batches"}, &SchedulerSpec::policy,
+           {"vllm"});
+  f.Policy({.name = "order", .help = "who leaves the waiting queue first"}, &SchedulerSpec::order,
+           {"fcfs", "priority_fcfs", "sjf", "edf", "reverse_priority"});
+  f.Policy({.name = "priority", .help = "what a request's priority is; lower is more urgent"},
+           &SchedulerSpec::priority, {"class", "constant", "slo_based", "inverted_slo"});
+  f.Policy({.name = "preemption",
+            .help = "who yields when KV blocks run out: the last one admitted (tail), or the least "
+                    "urgent (priority); auto: priority where the queue is ordered by it"},
+           &SchedulerSpec::preemption, {"auto", "tail", "priority"});
+  v.When("priority", {"slo_based", "inverted_slo"},
+         s.priority == "slo_based" || s.priority == "inverted_slo", [&](FieldVisitor& inner) {
+           Fields<SchedulerSpec>(inner, s, base)
+               .Add({.name = "age_weight_per_s",
+                     .unit = "1/s",
+                     .min = 0,
+                     .max = 1e6,
+                     .help = "change of the priority number per second since arrival"},
+                    &SchedulerSpec::age_weight_per_s);
+         });
+}
+
 void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
   Fields<LatencySpec> f(v, l, base);
   Choices backends = {"auto"};
@@ -321,9 +353,18 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
                      .unit = "req/s",
                      .min = 1e-6,
                      .max = 1e6,
-                     .help = "mean rate of arrivals"},
+                     .help = "mean rate of arrivals; with sessions, of their first turns"},
                     &ArrivalSpec::rate_per_s);
          });
+  v.When("process", {"trace"}, a.process == ArrivalProcess::kTrace, [&](FieldVisitor& inner) {
+    Fields<ArrivalSpec>(inner, a, base)
+        .Add({.name = "rate_scale",
+              .unit = "1",
+              .min = 1e-6,
+              .max = 1e6,
+              .help = "the trace's arrivals come this many times as fast"},
+             &ArrivalSpec::rate_scale);
+  });
 }
 
 void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base) {
@@ -362,6 +403,70 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base) {
   });
 }
 
+void Describe(FieldVisitor& v, PrefixSpec& p, const PrefixSpec& base) {
+  Fields<PrefixSpec> f(v, p, base);
+  f.Add({.name = "groups",
+         .unit = "groups",
+         .min = 0,
+         .max = 1e6,
+         .help = "how many shared beginnings there are; each session has one of them, drawn "
+                 "evenly; 0: nothing is shared"},
+        &PrefixSpec::groups);
+  f.Add({.name = "tokens",
+         .unit = "tokens",
+         .min = 0,
+         .max = kMaxTokens,
+         .help = "length of a shared beginning (a system prompt), before the drawn prompt tokens"},
+        &PrefixSpec::tokens);
+}
+
+void Describe(FieldVisitor& v, SessionSpec& s, const SessionSpec& base) {
+  Fields<SessionSpec> f(v, s, base);
+  f.Add({.name = "turns",
+         .unit = "turns",
+         .min = 1,
+         .max = 10000,
+         .help = "requests of a conversation; each prompt is all that was said before and then the "
+                 "drawn prompt tokens; 1: every request stands alone"},
+        &SessionSpec::turns);
+  f.Add({.name = "think_time_s",
+         .unit = "s",
+         .min = 0,
+         .max = 1e6,
+         .help = "mean time from an answer to the next turn, exponential"},
+        &SessionSpec::think_time_s);
+}
+
+void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
+  Fields<ClassSpec> f(v, c, base);
+  f.Add({.name = "name", .help = "what to call the clients of this class", .required = true},
+        &ClassSpec::name);
+  f.Add({.name = "share",
+         .unit = "1",
+         .min = 1e-6,
+         .max = 1e6,
+         .help = "of the sessions, relative to the other classes' shares"},
+        &ClassSpec::share);
+  f.Add({.name = "priority",
+         .min = -1e6,
+         .max = 1e6,
+         .help = "of its requests; the lower number is the more urgent"},
+        &ClassSpec::priority);
+  f.Add({.name = "ttft_deadline_ms",
+         .unit = "ms",
+         .min = 1e-6,
+         .max = 1e9,
+         .help = "first token due this long after arrival: what the order edf goes by; default: "
+                 "none"},
+        &ClassSpec::ttft_deadline_ms);
+  f.Add({.name = "timeout_s",
+         .unit = "s",
+         .min = 1e-9,
+         .max = 1e8,
+         .help = "the client gives up this long after arrival; default: never"},
+        &ClassSpec::timeout_s);
+}
+
 void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
   Fields<WorkloadSpec> f(v, w, base);
   f.Add({.name = "name", .help = "what to call the workload", .label = true}, &WorkloadSpec::name);
@@ -371,11 +476,20 @@ void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
            [&](FieldVisitor& inner) { Describe(inner, w.prompt_tokens, base.prompt_tokens); });
   v.Object({.name = "output_tokens"},
            [&](FieldVisitor& inner) { Describe(inner, w.output_tokens, base.output_tokens); });
+  v.Object({.name = "prefix"},
+           [&](FieldVisitor& inner) { Describe(inner, w.prefix, base.prefix); });
+  v.Object({.name = "sessions"},
+           [&](FieldVisitor& inner) { Describe(inner, w.sessions, base.sessions); });
+  ListField classes =
+      ListOf(w.classes, base.classes,
+             [](FieldVisitor& inner, ClassSpec& c, const ClassSpec& b) { Describe(inner, c, b); });
+  v.List({.name = "classes", .min = 0, .max = 100, .help = "kinds of clients"}, classes);
   f.Add({.name = "requests",
          .unit = "requests",
          .min = 1,
          .max = static_cast<double>(kMaxRequests),
-         .help = "how many requests arrive; a trace's arrivals bring their own number"},
+         .help = "how many requests arrive, all turns counted; a trace's arrivals bring their own "
+                 "number"},
         &WorkloadSpec::requests);
 }
 
@@ -439,13 +553,8 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
                   &ClusterSpec::router, {"round_robin"});
     });
   });
-  v.Object({.name = "scheduler"}, [&](FieldVisitor& inner) {
-    Fields<SchedulerSpec> g(inner, s.scheduler, base.scheduler);
-    g.Policy({.name = "policy", .help = "how a replica forms its batches"}, &SchedulerSpec::policy,
-             {"vllm"});
-    g.Policy({.name = "order", .help = "order of the waiting queue"}, &SchedulerSpec::order,
-             {"fcfs"});
-  });
+  v.Object({.name = "scheduler"},
+           [&](FieldVisitor& inner) { Describe(inner, s.scheduler, base.scheduler); });
   v.Object({.name = "latency"},
            [&](FieldVisitor& inner) { Describe(inner, s.latency, base.latency); });
   v.Object({.name = "workload"},

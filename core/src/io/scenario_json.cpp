@@ -97,6 +97,48 @@ void CheckLengths(const LengthSpec& l, const std::string& path, Issues& issues) 
   }
 }
 
+// Prefixes and sessions: which requests have content in common.
+void CheckSharing(const WorkloadSpec& w, Issues& issues) {
+  if (w.prefix.groups > 0 && w.prefix.tokens == 0) {
+    issues.push_back({"/workload/prefix/tokens",
+                      fmt::format("found 0, allowed from 1 up: prefix.groups {} share a beginning",
+                                  w.prefix.groups)});
+  }
+  if (w.prefix.tokens > 0 && w.prefix.groups == 0) {
+    issues.push_back({"/workload/prefix/groups",
+                      fmt::format("found 0, allowed from 1 up: with prefix.tokens {}, at least one "
+                                  "group has that beginning",
+                                  w.prefix.tokens)});
+  }
+  const bool trace = w.arrivals.process == ArrivalProcess::kTrace ||
+                     w.prompt_tokens.distribution == LengthDistribution::kTrace ||
+                     w.output_tokens.distribution == LengthDistribution::kTrace;
+  if (w.sessions.turns > 1 && trace) {
+    issues.push_back({"/workload/sessions/turns",
+                      fmt::format("found {}, allowed 1 with arrivals or lengths of a trace: its "
+                                  "rows say when each request arrives and how long it is, turns "
+                                  "would change both",
+                                  w.sessions.turns)});
+  }
+}
+
+void CheckClasses(const std::vector<ClassSpec>& classes, Issues& issues) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const std::string path = fmt::format("/workload/classes/{}/name", i);
+    if (classes[i].name.empty()) {
+      issues.push_back({path, "found \"\", allowed a name"});
+      continue;
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (classes[j].name != classes[i].name) continue;
+      issues.push_back({path, fmt::format("found {}, the name of class {} too; allowed a name of "
+                                          "its own",
+                                          ShortJson(classes[i].name), j)});
+      break;
+    }
+  }
+}
+
 // What no single field can say.
 void CheckTogether(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
@@ -105,10 +147,6 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       fmt::format("found {}, allowed from max_num_seqs {} up: every running "
                                   "request needs a token in each step",
                                   e.max_num_batched_tokens, e.max_num_seqs)});
-  }
-  if (e.enable_prefix_caching) {
-    issues.push_back({"/engine/enable_prefix_caching",
-                      "found true, allowed false: prefix caching is not modelled yet"});
   }
   if ((s.model.num_local_experts == 0) != (s.model.num_experts_per_tok == 0) ||
       s.model.num_experts_per_tok > s.model.num_local_experts) {
@@ -125,6 +163,8 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
+  CheckSharing(s.workload, issues);
+  CheckClasses(s.workload.classes, issues);
 }
 
 void WriteTexts(Scenario& s, const std::map<std::string_view, std::string>& presets) {

@@ -1,0 +1,126 @@
+// See trace_lines.h.
+#include "io/trace_lines.h"
+
+#include <algorithm>
+
+#include "base/base.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "servecast/scenario.h"
+#include "workload/workload.h"
+
+namespace servecast {
+namespace {
+
+constexpr std::size_t kMostIssues = 100;
+
+// Times from the first arrival, and the hash of what is then there.
+void Normalise(Trace& trace) {
+  TimeNs first = kNever;
+  for (const TraceRow& row : trace.rows) first = std::min(first, row.arrival_ns);
+  Hasher hasher;
+  for (TraceRow& row : trace.rows) {
+    row.arrival_ns -= first;
+    hasher.Add(row.arrival_ns);
+    hasher.Add(static_cast<std::int64_t>(row.prompt_tokens) << 32 | row.output_tokens);
+  }
+  // Ids that share nothing say nothing.
+  const bool any = std::any_of(trace.prefixes.begin(), trace.prefixes.end(),
+                               [](const TracePrefix& prefix) { return prefix.row >= 0; });
+  for (std::size_t i = 0; any && i < trace.prefixes.size(); ++i) {
+    hasher.Add(static_cast<std::int64_t>(trace.prefixes[i].row));
+    hasher.Add(static_cast<std::int64_t>(trace.prefixes[i].tokens));
+  }
+  trace.hash = hasher.Finish();
+}
+
+}  // namespace
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+std::string Shown(std::string_view text) {
+  std::string shown(text.substr(0, 40));
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
+  }
+  return "\"" + shown + (text.size() > 40 ? "...\"" : "\"");
+}
+
+TraceLines::TraceLines(std::string_view text, std::string name) : text_(text) {
+  if (text_.substr(0, 3) == "\xEF\xBB\xBF") text_.remove_prefix(3);
+  trace_.name = std::move(name);
+}
+
+bool TraceLines::Next() {
+  while (at_ < text_.size()) {
+    const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+    line_ = text_.substr(at_, end - at_);
+    if (!line_.empty() && line_.back() == '\r') line_.remove_suffix(1);
+    line_ = Trimmed(line_);
+    at_ = end + 1;
+    ++number_;
+    if (!line_.empty() && line_[0] != '#') return true;
+  }
+  line_ = {};
+  return false;
+}
+
+void TraceLines::Add(std::size_t column, std::string message) {
+  ++found_;
+  if (issues_.size() >= kMostIssues) return;
+  const std::size_t number = std::max<std::size_t>(number_, 1);
+  issues_.push_back({fmt::format("line {}, column {}", number, column), std::move(message)});
+}
+
+std::optional<std::int32_t> TraceLines::Tokens(std::string_view text, std::string_view field,
+                                               std::size_t column) {
+  const auto tokens = ParseCount(text);
+  if (tokens && *tokens >= 1 && *tokens <= kMostTokens) return static_cast<std::int32_t>(*tokens);
+  Add(column,
+      fmt::format("found {} as {}, allowed 1 to {} tokens", Shown(text), field, kMostTokens));
+  return std::nullopt;
+}
+
+bool TraceLines::IdsFit(std::int64_t prompt_tokens, std::size_t ids, std::size_t column) {
+  const std::int64_t most = CeilDiv(prompt_tokens, kHashBlockTokens);
+  if (static_cast<std::int64_t>(ids) <= most) return true;
+  Add(column, fmt::format("found {} hash ids, allowed at most {} for {} tokens: one stands for {}",
+                          ids, most, prompt_tokens, kHashBlockTokens));
+  return false;
+}
+
+bool TraceLines::AddRow(const TraceRow& row, std::span<const std::uint64_t> hash_ids) {
+  if (static_cast<std::int64_t>(trace_.rows.size()) == kMaxRequests) {
+    Add(1, fmt::format("more than {} requests, the most that a run takes", kMaxRequests));
+    return false;
+  }
+  const auto number = static_cast<std::int32_t>(trace_.rows.size());
+  trace_.rows.push_back(row);
+  if (!hash_ids.empty() && !any_ids_) {
+    any_ids_ = true;
+    trace_.prefixes.resize(static_cast<std::size_t>(number));
+  }
+  if (any_ids_) trace_.prefixes.push_back(chains_.Add(number, row.prompt_tokens, hash_ids));
+  return true;
+}
+
+Result<Trace> TraceLines::Finish(const char* format) {
+  if (!issues_.empty()) {
+    if (found_ > kMostIssues) {
+      issues_.push_back({"", fmt::format("and {} more malformed lines", found_ - kMostIssues)});
+    }
+    return std::move(issues_);
+  }
+  if (trace_.rows.empty()) {
+    return Issue{fmt::format("line {}", number_), "the trace has a header but no requests"};
+  }
+  trace_.format = format;
+  Normalise(trace_);
+  return std::move(trace_);
+}
+
+}  // namespace servecast

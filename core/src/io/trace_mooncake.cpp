@@ -1,0 +1,162 @@
+// Mooncake's traces, a JSON object a line: {"timestamp": ms, "input_length": tokens,
+// "output_length": tokens, "hash_ids": [one per 512 prompt tokens]}. Other members are ignored.
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/base.h"
+#include "base/text.h"
+#include "io/trace_lines.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array<std::string_view, 4> kMembers = {"timestamp", "input_length", "output_length",
+                                                      "hash_ids"};
+constexpr std::size_t kTimestamp = 0, kInput = 1, kOutput = 2, kHashIds = 3;
+
+// Takes the members of one line from parser events; nothing is built.
+class LineReader final : public nlohmann::json_sax<Json> {
+ public:
+  explicit LineReader(TraceLines& lines) : lines_(lines) {}
+
+  // The line's request; false when it has issues.
+  bool Read(TraceRow& row) {
+    depth_ = 0;
+    good_ = true;
+    seen_ = {};
+    ids_.clear();
+    const std::string_view line = lines_.line();
+    if (line[0] != '{') {
+      lines_.Add(1, fmt::format("found {}, allowed a JSON object with timestamp, input_length and "
+                                "output_length",
+                                Shown(line)));
+      return false;
+    }
+    if (!Json::sax_parse(line.begin(), line.end(), this)) return false;
+    for (const std::size_t member : {kTimestamp, kInput, kOutput}) {
+      if (!seen_[member]) {
+        Refuse(1, fmt::format("found no {}, allowed an object with timestamp, input_length and "
+                              "output_length; a trace may also be CSV that begins with "
+                              "arrival_s,input_tokens,output_tokens",
+                              kMembers[member]));
+      }
+    }
+    if (!good_ || !lines_.IdsFit(prompt_, ids_.size(), Column(kHashIds))) return false;
+    row = {time_, prompt_, output_};
+    return true;
+  }
+  const std::vector<std::uint64_t>& ids() const { return ids_; }
+
+  bool null() override { return Other("null"); }
+  bool boolean(bool value) override { return Other(value ? "true" : "false"); }
+  bool number_integer(number_integer_t value) override { return Number(fmt::to_string(value)); }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (depth_ == 2 && member_ == kHashIds) {
+      ids_.push_back(value);
+      return true;
+    }
+    return Number(fmt::to_string(value));
+  }
+  bool number_float(number_float_t, const string_t& text) override { return Number(text); }
+  bool string(string_t& value) override { return Other(value); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override {
+    if (depth_ > 0) Other("{");
+    ++depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (depth_ != 1 || member_ != kHashIds) Other("[");
+    ++depth_;
+    return true;
+  }
+  bool end_object() override { return Leave(); }
+  bool end_array() override { return Leave(); }
+  bool key(string_t& value) override {
+    if (depth_ != 1) return true;
+    member_ = static_cast<std::size_t>(std::find(kMembers.begin(), kMembers.end(), value) -
+                                       kMembers.begin());
+    if (member_ == kMembers.size()) return true;
+    if (seen_[member_]) Refuse(Column(member_), fmt::format("{} stands twice", value));
+    seen_[member_] = true;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception&) override {
+    Refuse(std::max<std::size_t>(position, 1),
+           fmt::format("found {}, allowed a JSON object on one line", Shown(token)));
+    return false;
+  }
+
+ private:
+  bool Leave() {
+    --depth_;
+    return true;
+  }
+
+  bool Number(const std::string& text) {
+    if (depth_ != 1 || member_ == kMembers.size()) return Other(text);
+    const std::size_t column = Column(member_);
+    if (member_ == kTimestamp) {
+      const auto time = ParseDecimalNs(text, kNsPerMs);
+      if (!time) {
+        Refuse(column, fmt::format("found {} as timestamp, allowed ms from 0 to 4,611,686,018,427",
+                                   Shown(text)));
+      }
+      time_ = time.value_or(0);
+    } else if (member_ == kHashIds) {
+      Other(text);
+    } else {
+      const auto tokens = lines_.Tokens(text, kMembers[member_], column);
+      good_ = good_ && tokens;
+      (member_ == kInput ? prompt_ : output_) = tokens.value_or(1);
+    }
+    return true;
+  }
+
+  // A value of another type than the member that it belongs to, if it belongs to one of ours.
+  bool Other(std::string_view text) {
+    const bool ours = member_ != kMembers.size() && (depth_ == 1 || member_ == kHashIds);
+    if (!ours || depth_ == 0 || (depth_ > 1 && !good_)) return true;  // one issue a list
+    Refuse(Column(member_),
+           fmt::format("found {} as {}, allowed {}", Shown(text), kMembers[member_],
+                       member_ == kHashIds ? "a list of whole numbers from 0 up" : "a number"));
+    return true;
+  }
+
+  void Refuse(std::size_t column, std::string message) {
+    good_ = false;
+    lines_.Add(column, std::move(message));
+  }
+
+  // Where the member's name stands first; 1 when it is written with escapes.
+  std::size_t Column(std::size_t member) const {
+    const std::size_t at = lines_.line().find(fmt::format("\"{}\"", kMembers[member]));
+    return at == std::string_view::npos ? 1 : at + 1;
+  }
+
+  TraceLines& lines_;
+  int depth_ = 0;
+  std::size_t member_ = kMembers.size();
+  bool good_ = true;
+  std::array<bool, kMembers.size()> seen_{};
+  std::int64_t time_ = 0;
+  std::int32_t prompt_ = 1, output_ = 1;
+  std::vector<std::uint64_t> ids_;
+};
+
+}  // namespace
+
+Result<Trace> ReadMooncake(TraceLines& lines) {
+  LineReader reader(lines);
+  do {
+    TraceRow row;
+    if (reader.Read(row) && !lines.AddRow(row, reader.ids())) break;
+  } while (lines.Next());
+  return lines.Finish("mooncake_jsonl");
+}
+
+}  // namespace servecast
