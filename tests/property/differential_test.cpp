@@ -12,7 +12,7 @@
 namespace servecast::testing {
 namespace {
 
-constexpr std::int64_t kCases = 400;
+constexpr std::int64_t kCases = 1000;
 
 std::int64_t FromEnvironment(const char* name, std::int64_t fallback) {
   const char* text = std::getenv(name);
@@ -40,6 +40,25 @@ TEST(Differential, RandomScenarios_EqualsTheReference) {
       {"dropped", seen.dropped},
       {"length-capped", seen.length_capped},
       {"unfinished at a horizon", seen.unfinished},
+      {"victims that were in the step", seen.rules.unscheduled_victims},
+      {"calls that only preempted", seen.rules.empty_calls},
+      {"refused by unused hits", seen.rules.refused_by_unused_hits},
+      {"blocks hit", seen.hit_blocks},
+      {"of them held by others", seen.rules.hits_on_held},
+      {"of them held by nobody", seen.rules.hits_on_unused},
+      {"of them computed by the same step", seen.rules.same_call_hits},
+      {"prompts all cached", seen.rules.full_hits},
+      {"blocks cached twice", seen.rules.duplicates},
+      {"blocks evicted", seen.evicted_blocks},
+      {"tokens hit by resumed requests", seen.resumed_hit_tokens},
+      {"passed over, the last token in flight", seen.rules.last_in_flight},
+      {"blocks completed by a token in flight", seen.rules.late_registrations},
+      {"tokens in flight of a victim", seen.rules.stale_tokens},
+      {"later turns", seen.rules.turns},
+      {"timed out running", seen.rules.timed_out_running},
+      {"timed out queued", seen.rules.timed_out_queued},
+      {"timed out in flight", seen.rules.timed_out_in_flight},
+      {"timed out before the queue", seen.rules.timed_out_on_the_way},
   };
   std::string line = std::to_string(seen.cases) + " cases";
   for (const auto& [what, count] : contents) line += ", " + std::to_string(count) + " " + what;
@@ -47,8 +66,6 @@ TEST(Differential, RandomScenarios_EqualsTheReference) {
   if (cases < kCases) return;
   // A test whose cases contain nothing proves nothing.
   for (const auto& [what, count] : contents) EXPECT_GT(count, 0) << what;
-  // Not a gap in the cases: see ReferenceCoverage.
-  EXPECT_EQ(seen.rules.skipped, 0);
 }
 
 TEST(RandomCase, SameSeed_IsTheSameOnEveryPlatform) {

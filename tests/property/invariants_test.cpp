@@ -283,8 +283,7 @@ TEST(Invariants, RandomScenarios_HoldAtEverySliceAndStep) {
     SimulationHooks hooks;
     hooks.latency = MakeLatency(random_case.latency);
     hooks.observer = &books;
-    Result<Simulation> created = Simulation::Create(
-        MakeScenario(engine_case), MakeTrace(random_case.requests), std::move(hooks));
+    Result<Simulation> created = MakeSimulation(engine_case, std::move(hooks));
     ASSERT_TRUE(created.ok()) << created.issues().front().message << Describe(random_case);
     Simulation& simulation = created.value();
 

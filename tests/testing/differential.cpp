@@ -80,11 +80,23 @@ void CompareResults(Comparer& comparer, const RequestResults& expected,
   comparer.Column("completion", expected.completion, found.completion);
   comparer.Column("generated", expected.generated, found.generated);
   comparer.Column("preemptions", expected.preemptions, found.preemptions);
+  comparer.Column("cached_tokens", expected.cached_tokens, found.cached_tokens);
+}
+
+void ComparePrefixCache(Comparer& comparer, const PrefixCacheReport& expected,
+                        const PrefixCacheReport& found) {
+  comparer.Equal("query_tokens", expected.query_tokens, found.query_tokens);
+  comparer.Equal("hit_tokens", expected.hit_tokens, found.hit_tokens);
+  comparer.Equal("query_blocks", expected.query_blocks, found.query_blocks);
+  comparer.Equal("hit_blocks", expected.hit_blocks, found.hit_blocks);
+  comparer.Equal("resumed_hit_tokens", expected.resumed_hit_tokens, found.resumed_hit_tokens);
+  comparer.Equal("evicted_blocks", expected.evicted_blocks, found.evicted_blocks);
 }
 
 Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found) {
   if (Mismatch mismatch = CompareSteps(expected.steps, found.steps)) return mismatch;
   Comparer comparer("replica");
+  comparer.Column("arrival", expected.requests.arrival, found.requests.arrival);
   CompareResults(comparer, expected.results, found.results);
   for (std::size_t i = 0; i < expected.results.enqueue.size(); ++i) {
     const TimeNs enqueue = expected.results.enqueue[i];
@@ -98,6 +110,7 @@ Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found
   comparer.Equal("kv_block_ns", expected.kv_block_ns, found.kv_block_ns);
   comparer.Equal("batch_token_ns", expected.batch_token_ns, found.batch_token_ns);
   comparer.Equal("waiting_ns", expected.waiting_ns, found.waiting_ns);
+  ComparePrefixCache(comparer, expected.prefix_cache, found.prefix_cache);
   if (expected.itl != found.itl) comparer.Fail("the gaps between tokens differ");
   return comparer.mismatch();
 }
@@ -106,8 +119,8 @@ std::int64_t CountState(const RequestResults& results, RequestState state) {
   return std::count(results.state.begin(), results.state.end(), state);
 }
 
-Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run,
-                       const RequestTable& requests) {
+Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
+  const RequestTable& requests = expected.requests;
   Comparer comparer("report");
   const Report& report = run.report;
   const RequestResults found = ResultsOf(report, requests);
@@ -119,11 +132,13 @@ Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run,
   comparer.Equal("queued", state(RequestState::kQueued), report.queued);
   comparer.Equal("running", state(RequestState::kRunning), report.running);
   comparer.Equal("dropped", expected.dropped, report.dropped);
+  comparer.Equal("timed_out", expected.timed_out, report.timed_out);
   comparer.Column("state", expected.results.state, found.state);
   comparer.Equal("length_capped", expected.length_capped, report.length_capped);
   comparer.Equal("preemptions", expected.preemptions, report.preemptions);
   comparer.Equal("steps", static_cast<std::int64_t>(expected.steps.size()), report.steps);
   comparer.Equal("simulated_s", static_cast<double>(expected.end) / 1e9, report.simulated_s);
+  ComparePrefixCache(comparer, expected.prefix_cache, report.prefix_cache);
   std::int64_t gaps = 0;
   for (const auto& [gap, weight] : expected.itl) gaps += weight;
   comparer.Equal("itl_ms.n", gaps, report.itl_ms.n);
@@ -162,22 +177,42 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   length_capped += output.length_capped;
   unfinished += CountState(output.results, RequestState::kQueued) +
                 CountState(output.results, RequestState::kRunning);
+  hit_blocks += output.prefix_cache.hit_blocks;
+  resumed_hit_tokens += output.prefix_cache.resumed_hit_tokens;
+  evicted_blocks += output.prefix_cache.evicted_blocks;
   const ReferenceCoverage& more = output.coverage;
   rules.resumes += more.resumes;
   rules.self_preemptions += more.self_preemptions;
   rules.prefill_preemptions += more.prefill_preemptions;
+  rules.unscheduled_victims += more.unscheduled_victims;
+  rules.empty_calls += more.empty_calls;
   rules.refused_by_watermark += more.refused_by_watermark;
   rules.refused_by_full_prompt += more.refused_by_full_prompt;
+  rules.refused_by_unused_hits += more.refused_by_unused_hits;
   rules.refused_unchunked += more.refused_unchunked;
   rules.enqueued_on_step_end += more.enqueued_on_step_end;
   rules.reordered += more.reordered;
   rules.skipped += more.skipped;
+  rules.last_in_flight += more.last_in_flight;
+  rules.hits_on_held += more.hits_on_held;
+  rules.hits_on_unused += more.hits_on_unused;
+  rules.full_hits += more.full_hits;
+  rules.same_call_hits += more.same_call_hits;
+  rules.duplicates += more.duplicates;
+  rules.late_registrations += more.late_registrations;
+  rules.stale_tokens += more.stale_tokens;
+  rules.turns += more.turns;
+  rules.timed_out_running += more.timed_out_running;
+  rules.timed_out_queued += more.timed_out_queued;
+  rules.timed_out_in_flight += more.timed_out_in_flight;
+  rules.timed_out_on_the_way += more.timed_out_on_the_way;
 }
 
 ReferenceOutput RunReference(const RandomCase& random_case) {
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
   return RunReference(ReferenceInput{.requests = random_case.requests,
                                      .engine = random_case.engine,
+                                     .scheduler = random_case.scheduler,
                                      .pool_blocks = random_case.PoolBlocks(),
                                      .model_max_len = random_case.model_max_len,
                                      .latency = *latency,
@@ -191,8 +226,13 @@ std::optional<std::string> FirstMismatch(const RandomCase& random_case,
   const ReplicaRun replica = RunReplica(engine_case, *latency, reference.end);
   if (Mismatch mismatch = CompareReplica(reference, replica)) return mismatch;
 
-  const RunOptions variants[] = {{INT64_MAX, true}, {1, false},    {1, true},         {7, false},
-                                 {7, true},         {1000, false}, {INT64_MAX, false}};
+  // Three of these a case, all of them over a few cases.
+  constexpr RunOptions kVariants[] = {{INT64_MAX, true}, {1, false}, {7, true},
+                                      {7, false},        {1, true},  {1000, false},
+                                      {INT64_MAX, false}};
+  std::vector<RunOptions> variants;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    variants.push_back(kVariants[(random_case.seed + 2 * i) % 7]);
   std::optional<std::uint64_t> fingerprint;
   for (const RunOptions& options : variants) {
     const Result<EngineRun> run = RunEngine(engine_case, MakeLatency(random_case.latency), options);
@@ -207,7 +247,7 @@ std::optional<std::string> FirstMismatch(const RandomCase& random_case,
         return variant + *mismatch;
       }
     }
-    if (Mismatch mismatch = CompareReport(reference, run.value(), random_case.requests)) {
+    if (Mismatch mismatch = CompareReport(reference, run.value())) {
       return variant + *mismatch;
     }
     if (!fingerprint) fingerprint = run.value().report.fingerprint;

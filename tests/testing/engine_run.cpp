@@ -12,11 +12,12 @@
 namespace servecast::testing {
 
 EngineCase EngineCaseOf(const RandomCase& random_case) {
-  return {random_case.requests, random_case.engine, random_case.model_max_len, random_case.horizon};
+  return {random_case.requests, random_case.engine, random_case.scheduler,
+          random_case.model_max_len, random_case.horizon};
 }
 
 EngineCase EngineCaseOf(const GoldenCase& golden) {
-  return {golden.requests, golden.engine, golden.MaxModelLen(), std::nullopt};
+  return {golden.requests, golden.engine, golden.scheduler, golden.MaxModelLen(), std::nullopt};
 }
 
 Scenario MakeScenario(const EngineCase& engine_case) {
@@ -41,6 +42,7 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   hardware.compute_efficiency = 0.5;
   hardware.bandwidth_efficiency = 0.5;
   scenario.engine = engine_case.engine;
+  scenario.scheduler = engine_case.scheduler;
   scenario.workload.name = "rows";
   scenario.workload.arrivals.process = ArrivalProcess::kTrace;
   scenario.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
@@ -52,16 +54,22 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   return scenario;
 }
 
-Trace MakeTrace(const RequestTable& requests) {
+Result<Simulation> MakeSimulation(const EngineCase& engine_case, SimulationHooks hooks) {
+  // The rows are there for the scenario to be a whole one; what is simulated is the table.
   Trace trace;
   trace.name = "rows.csv";
   trace.format = "servecast_csv";
   trace.hash = 1;
+  const RequestTable& requests = engine_case.requests;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
-    trace.rows.push_back(
-        {requests.arrival[i], requests.prompt_tokens[i], requests.output_tokens[i]});
+    TraceRow row;
+    row.arrival_ns = std::max<TimeNs>(requests.arrival[i], 0);
+    row.prompt_tokens = requests.prompt_tokens[i];
+    row.output_tokens = requests.output_tokens[i];
+    trace.rows.push_back(row);
   }
-  return trace;
+  hooks.requests = requests;
+  return Simulation::Create(MakeScenario(engine_case), std::move(trace), std::move(hooks));
 }
 
 Result<EngineRun> RunEngine(const EngineCase& engine_case, std::unique_ptr<LatencyModel> latency,
@@ -70,8 +78,7 @@ Result<EngineRun> RunEngine(const EngineCase& engine_case, std::unique_ptr<Laten
   SimulationHooks hooks;
   hooks.latency = std::move(latency);
   if (options.observe) hooks.observer = &collector;
-  Result<Simulation> simulation = Simulation::Create(
-      MakeScenario(engine_case), MakeTrace(engine_case.requests), std::move(hooks));
+  Result<Simulation> simulation = MakeSimulation(engine_case, std::move(hooks));
   if (!simulation.ok()) return Issues(simulation.issues());
   while (!simulation.value().Advance(options.slice)) {
   }
@@ -103,6 +110,7 @@ RequestResults ResultsOf(const Report& report, const RequestTable& requests) {
   times("e2e_ms", results.completion);
   counts("output_tokens", results.generated);
   counts("preemptions", results.preemptions);
+  counts("cached_tokens", results.cached_tokens);
   const std::vector<double>& state = report.ColumnOf("state");
   for (std::size_t i = 0; i < size && i < state.size(); ++i) {
     results.state[i] = static_cast<RequestState>(static_cast<int>(state[i]));
@@ -111,15 +119,17 @@ RequestResults ResultsOf(const Report& report, const RequestTable& requests) {
 }
 
 ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency, TimeNs end) {
-  const RequestTable& requests = engine_case.requests;
+  ReplicaRun run;
+  run.requests = engine_case.requests;
+  const RequestTable& requests = run.requests;
   const std::int64_t pool_blocks = *engine_case.engine.num_gpu_blocks_override;
   const std::int64_t max_model_len =
       EffectiveMaxModelLen(engine_case.engine, engine_case.model_max_len, pool_blocks - 1);
-  ReplicaRun run;
   run.results.Resize(requests.size());
   std::vector<RequestId> order;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
-    if (requests.prompt_tokens[i] >= max_model_len) continue;
+    const bool follows = !requests.think.empty() && requests.think[i] >= 0;
+    if (follows || requests.prompt_tokens[i] >= max_model_len) continue;
     run.results.enqueue[i] = requests.arrival[i] + latency.EnqueueDelay(requests.prompt_tokens[i]);
     order.push_back(static_cast<RequestId>(i));
   }
@@ -130,8 +140,9 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
 
   Recorder recorder(0);
   StepCollector collector;
-  Replica replica({engine_case.engine, pool_blocks, max_model_len, requests, order, latency,
-                   run.results, recorder, engine_case.horizon.value_or(kNever), &collector});
+  Replica replica({engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len,
+                   run.requests, order, latency, run.results, recorder,
+                   engine_case.horizon.value_or(kNever), &collector});
   while (!replica.Advance(INT64_MAX)) {
   }
   replica.WriteProgress(run.results.generated);
@@ -139,6 +150,8 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   run.steps = std::move(collector.steps);
   run.preemptions = recorder.preemptions();
   run.length_capped = replica.length_capped();
+  run.timed_out = replica.timed_out();
+  run.prefix_cache = replica.prefix_cache();
   for (const WeightedSample& sample : recorder.itl().Sorted()) {
     run.itl[sample.value] += sample.weight;
   }

@@ -26,6 +26,7 @@ namespace servecast::testing {
 struct EngineCase {
   const RequestTable& requests;
   EngineSpec engine;  // num_gpu_blocks_override is set
+  SchedulerSpec scheduler;
   std::int64_t model_max_len = 0;
   std::optional<TimeNs> horizon;
 };
@@ -34,7 +35,9 @@ EngineCase EngineCaseOf(const RandomCase& random_case);
 EngineCase EngineCaseOf(const GoldenCase& golden);
 
 Scenario MakeScenario(const EngineCase& engine_case);
-Trace MakeTrace(const RequestTable& requests);
+
+// A simulation of the case's table; `hooks` may have more.
+Result<Simulation> MakeSimulation(const EngineCase& engine_case, SimulationHooks hooks);
 
 class StepCollector : public StepObserver {
  public:
@@ -55,14 +58,17 @@ struct RunOptions {
 Result<EngineRun> RunEngine(const EngineCase& engine_case, std::unique_ptr<LatencyModel> latency,
                             const RunOptions& options);
 
-// The per-request columns of a report, back in nanoseconds. `enqueue` is not among them.
+// The per-request columns of a report, back in nanoseconds. `enqueue` is not among them. `requests`
+// has the arrivals of later turns, too.
 RequestResults ResultsOf(const Report& report, const RequestTable& requests);
 
 // A finished run of one replica; the names are ReferenceOutput's.
 struct ReplicaRun {
+  RequestTable requests;   // with the arrivals of later turns
   RequestResults results;  // times and counts; states of arrivals are the simulation's business
+  PrefixCacheReport prefix_cache;
   std::vector<StepRecord> steps;
-  std::int64_t preemptions = 0, length_capped = 0;
+  std::int64_t preemptions = 0, length_capped = 0, timed_out = 0;
   std::map<TimeNs, std::int64_t> itl;
   std::int64_t peak_kv_blocks = 0;
   __int128 running_ns = 0, waiting_ns = 0, kv_block_ns = 0, batch_token_ns = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,8 @@ class Dice {
     return low + static_cast<std::int64_t>(bits_() % width);
   }
   bool Percent(std::int64_t percent) { return Between(1, 100) <= percent; }
-  std::int64_t Pick(const std::vector<std::int64_t>& values) {
+  template <class T = std::int64_t>
+  T Pick(const std::vector<T>& values) {
     return values[static_cast<std::size_t>(
         Between(0, static_cast<std::int64_t>(values.size()) - 1))];
   }
@@ -87,28 +89,107 @@ RandomLatencySpec MakeLatencySpec(Dice& dice) {
   return spec;
 }
 
+// Rows of conversations and of single requests, and when the conversations start.
 void MakeRequests(Dice& dice, RandomCase& random_case) {
-  const std::int64_t count = dice.Percent(5) ? 1 : dice.Between(2, dice.Pick({8, 24, 60, 120}));
+  const std::int64_t count = dice.Percent(5) ? 1 : dice.Between(2, dice.Pick({8, 24, 60, 100}));
   const std::int64_t longest_prompt = dice.Pick({4, 24, 80, 200});
-  const std::int64_t longest_output = dice.Pick({3, 20, 60, 150});
+  const std::int64_t longest_output = dice.Pick({3, 20, 60, 120});
+  const std::int64_t most_turns = dice.Percent(30) ? dice.Between(2, 5) : 1;
+  const TimeNs base = random_case.latency.base;
   // Time between arrivals, in steps of about `base`.
-  const std::int64_t gap = dice.Pick({0, 1, 3, 10, 30}) * random_case.latency.base;
+  const std::int64_t gap = dice.Pick({0, 1, 3, 10, 30}) * base;
   const bool on_step_ends = dice.Percent(50);
   const bool bursts = dice.Percent(30);
   const bool shuffled = dice.Percent(30);
   RequestTable& requests = random_case.requests;
+  std::vector<std::size_t> first_turns;
   TimeNs now = dice.Percent(50) ? 0 : dice.Between(0, 5000);
-  for (std::int64_t i = 0; i < count; ++i) {
+  while (requests.size() < count) {
     if (!bursts || dice.Percent(20)) now += dice.Between(0, 2 * gap * (bursts ? 5 : 1));
-    const TimeNs base = random_case.latency.base;
-    requests.arrival.push_back(on_step_ends ? now / base * base : now);
-    requests.prompt_tokens.push_back(static_cast<std::int32_t>(dice.Between(1, longest_prompt)));
-    requests.output_tokens.push_back(static_cast<std::int32_t>(dice.Between(1, longest_output)));
+    first_turns.push_back(requests.arrival.size());
+    const std::int64_t turns = dice.Between(1, most_turns);
+    std::int64_t said = 0;
+    for (std::int64_t turn = 0; turn < turns; ++turn) {
+      const std::int64_t prompt = said + dice.Between(1, longest_prompt);
+      const std::int64_t output = dice.Between(1, longest_output);
+      requests.arrival.push_back(turn > 0 ? -1 : on_step_ends ? now / base * base : now);
+      requests.prompt_tokens.push_back(static_cast<std::int32_t>(prompt));
+      requests.output_tokens.push_back(static_cast<std::int32_t>(output));
+      if (most_turns > 1) {
+        requests.think.push_back(turn > 0 ? dice.Pick({0, 0, 1, 3, 20}) * dice.Pick({1, base})
+                                          : -1);
+      }
+      said = prompt + output;
+    }
   }
-  if (shuffled) {
-    for (std::int64_t i = count - 1; i > 0; --i) {
-      std::swap(requests.arrival[static_cast<std::size_t>(i)],
-                requests.arrival[static_cast<std::size_t>(dice.Between(0, i))]);
+  if (!shuffled) return;
+  for (auto i = static_cast<std::int64_t>(first_turns.size()) - 1; i > 0; --i) {
+    const auto other = static_cast<std::size_t>(dice.Between(0, i));
+    std::swap(requests.arrival[first_turns[static_cast<std::size_t>(i)]],
+              requests.arrival[first_turns[other]]);
+  }
+}
+
+// What the prompts have in common: prefixes of groups, or, as in traces of block hashes, the
+// beginning of an earlier request's prompt.
+void MakeContent(Dice& dice, RandomCase& random_case) {
+  RequestTable& requests = random_case.requests;
+  const std::int64_t kind = dice.Between(1, 100);
+  if (kind <= 20) return;  // all their own, and the column is left out
+  const std::int64_t groups = kind <= 60 ? dice.Between(1, 4) : 0;
+  requests.segments.assign(static_cast<std::size_t>(groups), {});
+  std::vector<std::int64_t> own_prompt(static_cast<std::size_t>(groups), 1 << 20);  // by segment
+  const std::int64_t block = random_case.engine.block_size;
+  for (std::size_t row = 0; row < requests.arrival.size(); ++row) {
+    const bool follows = !requests.think.empty() && requests.think[row] >= 0;
+    if (follows) {
+      requests.content.push_back(requests.content.back());
+      continue;
+    }
+    const std::int64_t prompt = requests.prompt_tokens[row];
+    const std::int64_t parents = groups > 0 ? groups : static_cast<std::int64_t>(own_prompt.size());
+    ContentSegment segment;
+    if (parents > 0 && dice.Percent(80)) {
+      segment.parent = static_cast<std::int32_t>(dice.Between(0, parents - 1));
+      const std::int64_t most =
+          std::min(prompt, own_prompt[static_cast<std::size_t>(segment.parent)]);
+      std::int64_t shared = dice.Percent(40) ? most : dice.Between(0, most);
+      if (dice.Percent(30)) shared = shared / block * block;
+      segment.shared_tokens = static_cast<std::int32_t>(shared);
+    }
+    requests.content.push_back(static_cast<std::int32_t>(requests.segments.size()));
+    requests.segments.push_back(segment);
+    own_prompt.push_back(prompt);
+  }
+}
+
+// Who is more urgent than whom, and who gives up when.
+void MakeScheduling(Dice& dice, RandomCase& random_case) {
+  SchedulerSpec& scheduler = random_case.scheduler;
+  scheduler.order = dice.Pick<std::string>(
+      {"fcfs", "fcfs", "fcfs", "priority_fcfs", "priority_fcfs", "reverse_priority", "sjf", "edf"});
+  scheduler.priority =
+      dice.Pick<std::string>({"class", "class", "constant", "slo_based", "inverted_slo"});
+  scheduler.preemption = dice.Pick<std::string>({"auto", "auto", "tail", "priority"});
+  scheduler.age_weight_per_s = dice.Pick<double>({0, 0.5, 1, 1000, 250'000, 1'000'000});
+
+  RequestTable& requests = random_case.requests;
+  const TimeNs base = random_case.latency.base;
+  const std::int64_t urgencies = dice.Percent(75) ? dice.Pick({1, 2, 6, 100}) : 0;
+  const bool deadlines = scheduler.order == "edf" ? dice.Percent(90) : dice.Percent(10);
+  const bool timeouts = dice.Percent(15);
+  const std::int64_t patience = dice.Pick({3, 30, 300});
+  for (std::int64_t row = 0; row < requests.size(); ++row) {
+    if (urgencies > 0) {
+      requests.priority.push_back(static_cast<std::int32_t>(dice.Between(-urgencies, urgencies)));
+    }
+    if (deadlines) {
+      requests.ttft_deadline.push_back(dice.Percent(20) ? kNever : dice.Between(1, 20) * base);
+    }
+    if (timeouts) {
+      TimeNs timeout = kNever;
+      if (dice.Percent(60)) timeout = dice.Between(1, patience) * base - dice.Pick({0, 0, 1, 500});
+      requests.timeout.push_back(timeout);
     }
   }
 }
@@ -135,22 +216,48 @@ void MakeEngine(Dice& dice, RandomCase& random_case) {
   engine.scheduler_reserve_full_isl = dice.Percent(50);
   if (dice.Percent(30)) engine.watermark = static_cast<double>(dice.Between(1, 60)) / 100;
   engine.enable_chunked_prefill = dice.Percent(75);
+  engine.enable_prefix_caching = dice.Percent(60);
+  engine.free_contentless_first = dice.Percent(70);
+  engine.async_scheduling = dice.Percent(40);
 
   random_case.model_max_len =
       dice.Percent(10) ? dice.Between(longest / 2 + 1, longest + 1) : 1 << 20;
   if (dice.Percent(10)) engine.max_model_len = dice.Between(2, longest + 1);
 }
 
+ReferenceOutput Run(const RandomCase& random_case) {
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+  return RunReference(ReferenceInput{.requests = random_case.requests,
+                                     .engine = random_case.engine,
+                                     .scheduler = random_case.scheduler,
+                                     .pool_blocks = random_case.PoolBlocks(),
+                                     .model_max_len = random_case.model_max_len,
+                                     .latency = *latency,
+                                     .horizon = random_case.horizon});
+}
+
+// Two requests of the same priority and arrival can preempt each other for ever, in vLLM too: of
+// equals the victim is the one that runs for longer (rule 9). Such a run needs an end.
+void EndWhatDoesNot(Dice& dice, RandomCase& random_case) {
+  const SchedulerSpec& scheduler = random_case.scheduler;
+  const bool victim_by_priority =
+      scheduler.preemption == "priority" ||
+      (scheduler.preemption == "auto" && scheduler.order == "priority_fcfs");
+  if (!victim_by_priority) return;
+  const std::vector<TimeNs>& arrival = random_case.requests.arrival;
+  const TimeNs last = *std::max_element(arrival.begin(), arrival.end());
+  random_case.horizon = last + 5000 * random_case.latency.base;
+  const std::vector<RequestState> states = Run(random_case).results.state;
+  const bool ends = std::all_of(states.begin(), states.end(), [](RequestState state) {
+    return state != RequestState::kQueued && state != RequestState::kRunning;
+  });
+  random_case.horizon = std::nullopt;
+  if (!ends) random_case.horizon = last + dice.Between(50, 300) * random_case.latency.base;
+}
+
 // Anywhere in the run, half of the time at the very end of a step.
 void MakeHorizon(Dice& dice, RandomCase& random_case) {
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
-  const ReferenceOutput whole =
-      RunReference(ReferenceInput{.requests = random_case.requests,
-                                  .engine = random_case.engine,
-                                  .pool_blocks = random_case.PoolBlocks(),
-                                  .model_max_len = random_case.model_max_len,
-                                  .latency = *latency,
-                                  .horizon = {}});
+  const ReferenceOutput whole = Run(random_case);
   const auto steps = static_cast<std::int64_t>(whole.steps.size());
   if (steps > 0 && dice.Percent(50)) {
     random_case.horizon = whole.steps[static_cast<std::size_t>(dice.Between(0, steps - 1))].end;
@@ -168,6 +275,9 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   random_case.latency = MakeLatencySpec(dice);
   MakeRequests(dice, random_case);
   MakeEngine(dice, random_case);
+  MakeContent(dice, random_case);
+  MakeScheduling(dice, random_case);
+  EndWhatDoesNot(dice, random_case);
   if (dice.Percent(25)) MakeHorizon(dice, random_case);
   return random_case;
 }
@@ -178,13 +288,23 @@ std::unique_ptr<LatencyModel> MakeLatency(const RandomLatencySpec& spec) {
 
 RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count) {
   RandomCase part = random_case;
+  RequestTable& requests = part.requests;
+  const auto begin = static_cast<std::size_t>(first);
+  auto end = static_cast<std::size_t>(first + count);
+  while (end < requests.think.size() && requests.think[end] >= 0) ++end;
   const auto cut = [&](auto& column) {
-    const auto begin = column.begin() + static_cast<std::ptrdiff_t>(first);
-    column.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
+    if (column.empty()) return;
+    column.erase(column.begin() + static_cast<std::ptrdiff_t>(begin),
+                 column.begin() + static_cast<std::ptrdiff_t>(end));
   };
-  cut(part.requests.arrival);
-  cut(part.requests.prompt_tokens);
-  cut(part.requests.output_tokens);
+  cut(requests.arrival);
+  cut(requests.prompt_tokens);
+  cut(requests.output_tokens);
+  cut(requests.think);
+  cut(requests.priority);
+  cut(requests.ttft_deadline);
+  cut(requests.timeout);
+  cut(requests.content);
   return part;
 }
 
@@ -204,11 +324,35 @@ std::string Describe(const RandomCase& random_case) {
       latency.per_decode_context, latency.per_chunk_token, latency.per_chunk_context,
       latency.per_chunk_prompt, latency.per_chunk_sample, latency.enqueue_base,
       latency.enqueue_per_token, latency.enqueue_scramble, latency.output_token_delay);
+  const SchedulerSpec& scheduler = random_case.scheduler;
+  text += fmt::format(
+      "  prefix caching {}, contentless first {}, async {}, order {}, priority {}, preemption {}, "
+      "age weight {}\n",
+      engine.enable_prefix_caching, engine.free_contentless_first, engine.async_scheduling,
+      scheduler.order, scheduler.priority, scheduler.preemption, scheduler.age_weight_per_s);
   if (random_case.requests.size() > 12) return text;
-  for (std::size_t i = 0; i < random_case.requests.arrival.size(); ++i) {
-    text += fmt::format("  request {}: arrival {}, prompt {}, output {}\n", i,
-                        random_case.requests.arrival[i], random_case.requests.prompt_tokens[i],
-                        random_case.requests.output_tokens[i]);
+  const RequestTable& requests = random_case.requests;
+  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+    text += fmt::format("  request {}: arrival {}, prompt {}, output {}", i, requests.arrival[i],
+                        requests.prompt_tokens[i], requests.output_tokens[i]);
+    const auto add = [&](const char* what, const auto& column) {
+      if (!column.empty()) text += fmt::format(", {} {}", what, column[i]);
+    };
+    add("think", requests.think);
+    add("priority", requests.priority);
+    add("deadline", requests.ttft_deadline);
+    add("timeout", requests.timeout);
+    add("content", requests.content);
+    if (!requests.content.empty()) {
+      std::int32_t segment = requests.content[i];
+      for (;;) {
+        const ContentSegment& at = requests.segments[static_cast<std::size_t>(segment)];
+        if (at.parent < 0) break;
+        text += fmt::format(" < {} up to {}", at.parent, at.shared_tokens);
+        segment = at.parent;
+      }
+    }
+    text += "\n";
   }
   return text;
 }

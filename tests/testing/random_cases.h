@@ -1,5 +1,6 @@
 // Small random scenarios, made to be nasty: scarce KV, tight budgets, thresholds, bursts, arrivals
-// on step ends, horizons, caps and drops. A case is a function of its seed, on every platform.
+// on step ends, horizons, caps and drops; prompts that begin alike, conversations, every order of
+// the queue, time-outs. A case is a function of its seed, on every platform.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct RandomCase {
   std::uint64_t seed = 0;
   RequestTable requests;
   EngineSpec engine;  // num_gpu_blocks_override is set
+  SchedulerSpec scheduler;
   std::int64_t model_max_len = 0;
   RandomLatencySpec latency;
   std::optional<TimeNs> horizon;
@@ -45,7 +47,8 @@ RandomCase MakeRandomCase(std::uint64_t seed);
 
 std::unique_ptr<LatencyModel> MakeLatency(const RandomLatencySpec& spec);
 
-// The case without the requests [first, first + count).
+// The case without the requests [first, first + count) and without the turns that follow them.
+// Content segments stay, so that what is left still has in common what it had.
 RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count);
 
 // Everything that it takes to see the case without its seed; requests too when there are few.
