@@ -1,95 +1,149 @@
-# Plants faults in a copy of the engine's hot loop, so that a test can show that the differential
-# test would notice them. Each fault is an exact piece of core/src/serving/replica.cpp and what
-# stands there instead while `Planted(number)`; a piece that does not occur exactly once fails the
+# Plants faults in a copy of the engine's hot loop and its KV cache, so that a test can show that the
+# differential test would notice them. Each fault is an exact piece of a source file and what stands
+# there instead while `Planted(number)`; a piece that does not occur exactly once fails the
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
-# Sets faulty_replica (the copy) and planted_faults (how many).
+# Sets faulty_sources (the copies) and planted_faults (how many).
 
-set(replica ${PROJECT_SOURCE_DIR}/core/src/serving/replica.cpp)
-set(faulty_replica ${PROJECT_BINARY_DIR}/generated/faulty/replica.cpp)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${replica})
-file(READ ${replica} faulty_text)
 set(planted_faults 0)
+set(faulty_sources)
+foreach(name replica kv_cache)
+  set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(READ ${source} faulty_${name})
+endforeach()
 
 # A fault may need several pieces: they share its number.
-function(plant number name find replace)
-  string(FIND "${faulty_text}" "${find}" first)
-  string(FIND "${faulty_text}" "${find}" last REVERSE)
+function(plant_in file number name find replace)
+  string(FIND "${faulty_${file}}" "${find}" first)
+  string(FIND "${faulty_${file}}" "${find}" last REVERSE)
   if(first EQUAL -1 OR NOT first EQUAL last)
     message(FATAL_ERROR "tests/faults: fault ${number} (${name}) looks for text that does not "
-                        "occur exactly once in ${replica}:\n${find}")
+                        "occur exactly once in core/src/serving/${file}.cpp:\n${find}")
   endif()
-  string(REPLACE "${find}" "${replace}" text "${faulty_text}")
-  set(faulty_text "${text}" PARENT_SCOPE)
+  string(REPLACE "${find}" "${replace}" text "${faulty_${file}}")
+  set(faulty_${file} "${text}" PARENT_SCOPE)
   set(planted_faults ${number} PARENT_SCOPE)
 endfunction()
 
-plant(1 "blocks are due one step late"
+plant_in(replica 1 "blocks are due one step late"
   [==[(slot.join_step - slot.computed) % size]==]
   [==[(slot.join_step - slot.computed + (Planted(1) ? 1 : 0)) % size]==])
 
-plant(2 "a request ends one decode step late"
+plant_in(replica 2 "a request ends one decode step late"
   [==[decode_step_ + OutputLimit(slot.request) - generated - 1,]==]
   [==[decode_step_ + OutputLimit(slot.request) - generated - (Planted(2) ? 0 : 1),]==])
 
-plant(3 "the victim is the last but one"
-  [==[const SlotId victim = last_;]==]
-  [==[const SlotId before_last = SlotAt(last_).previous;
-      const bool other = Planted(3) && id != last_ && SlotAt(before_last).decoding;
-      const SlotId victim = other ? before_last : last_;]==])
+plant_in(replica 3 "the victim is the last but one"
+  [==[if (!victim_by_priority_) return last_;]==]
+  [==[if (!victim_by_priority_ && Planted(3) && running_ > 1) return SlotAt(last_).previous;
+  if (!victim_by_priority_) return last_;]==])
 
-plant(4 "a step that preempted admits"
+plant_in(replica 4 "a step that preempted admits"
   [==[  if (plan.preempted) {
     plan.blocked]==]
   [==[  if (plan.preempted && !Planted(4)) {
     plan.blocked]==])
 
-plant(5 "the watermark is a share of the usable blocks"
+plant_in(replica 5 "the watermark is a share of the usable blocks"
   [==[static_cast<double>(input.pool_blocks)]==]
   [==[static_cast<double>(input.pool_blocks - (Planted(5) ? 1 : 0))]==])
 
-plant(6 "the test of the full prompt is left out"
+plant_in(replica 6 "the test of the full prompt is left out"
   [==[in_.engine.scheduler_reserve_full_isl ? known]==]
   [==[in_.engine.scheduler_reserve_full_isl && !Planted(6) ? known]==])
 
-plant(7 "unchunked prefill is tested before the threshold cuts"
+plant_in(replica 7 "unchunked prefill is tested before the threshold cuts"
   [==[!in_.engine.enable_chunked_prefill && wanted > budget]==]
   [==[!in_.engine.enable_chunked_prefill && (Planted(7) ? known : wanted) > budget]==])
 
-plant(8 "a resumed request recomputes its prompt only"
-  [==[const std::int64_t known = Known(request);]==]
-  [==[const std::int64_t known =
-        Planted(8) ? std::int64_t{in_.requests.prompt_tokens[r]} : Known(request);]==])
+plant_in(replica 8 "a resumed request recomputes its prompt only"
+  [==[slot.known = Known(request);]==]
+  [==[slot.known = Planted(8) ? std::int64_t{in_.requests.prompt_tokens[r]} : Known(request);]==])
 
-plant(9 "a preempted request goes to the back of the queue"
-  [==[return preempted_.empty() ?]==]
-  [==[return preempted_.empty() || (Planted(9) && admitted_ < arrived_) ?]==])
-plant(9 "a preempted request goes to the back of the queue"
-  [==[  if (preempted_.empty()) {]==]
-  [==[  if (preempted_.empty() || (Planted(9) && admitted_ < arrived_)) {]==])
+plant_in(replica 9 "a preempted request goes to the back of the queue"
+  [==[  queue_.PushPreempted(KeyOf(slot.request), in_.requests.arrival[r], slot.request);]==]
+  [==[  if (Planted(9)) {
+    queue_.Push(KeyOf(slot.request), in_.requests.arrival[r], slot.request);
+  } else {
+    queue_.PushPreempted(KeyOf(slot.request), in_.requests.arrival[r], slot.request);
+  }]==])
 
-plant(10 "a decode that leaves leaves the tokens it made in the context"
+plant_in(replica 10 "a decode that leaves leaves the tokens it made in the context"
   [==[decode_context_ -= ComputedNow(slot);]==]
   [==[decode_context_ -= Planted(10) ? slot.computed : ComputedNow(slot);]==])
 
-plant(11 "who comes on a step's end joins one step late"
+plant_in(replica 11 "who comes on a step's end joins one step late"
   [==[time <= now_; time = NextEnqueue()]==]
   [==[time < now_ || (time == now_ && !(Planted(11) && running_ > 0)); time = NextEnqueue()]==])
 
-plant(12 "a decode run passes over an arrival when one seat is left"
-  [==[blocked != BlockedBy::kNothing || running_ >= seats_;]==]
-  [==[blocked != BlockedBy::kNothing || running_ + (Planted(12) ? 1 : 0) >= seats_;]==])
+plant_in(replica 12 "a decode run passes over an arrival when one seat is left"
+  [==[const bool closed = running_ >= seats_ ||]==]
+  [==[const bool closed = running_ + (Planted(12) ? 1 : 0) >= seats_ ||]==])
 
-plant(13 "a decode run starts a step at the horizon"
-  [==[ran < max_steps && now_ < in_.horizon]==]
-  [==[ran < max_steps && (Planted(13) ? now_ <= in_.horizon : now_ < in_.horizon)]==])
+plant_in(replica 13 "a decode run starts a step at the horizon"
+  [==[now_ < next_timeout && StartTime() < in_.horizon)]==]
+  [==[now_ < next_timeout &&
+         (Planted(13) ? StartTime() <= in_.horizon : StartTime() < in_.horizon))]==])
 
-plant(14 "the gap after a preemption is that of its last step"
-  [==[in_.recorder.InterTokenGap(end, end - last_token_[r] + token_delay_, 1);]==]
-  [==[in_.recorder.InterTokenGap(end, end - (Planted(14) ? now_ : last_token_[r]) + token_delay_, 1);]==])
+plant_in(replica 14 "the gap after a preemption is that of its last step"
+  [==[batch.end - last_token_[r] + token_delay_, 1);]==]
+  [==[batch.end - (Planted(14) ? batch.start : last_token_[r]) + token_delay_, 1);]==])
 
-file(CONFIGURE OUTPUT ${faulty_replica} CONTENT
-  [==[// Made by tests/faults/faults.cmake from core/src/serving/replica.cpp.
+plant_in(kv_cache 15 "shared blocks are released from the first to the last"
+  [==[= holding.pieces[i - 1];]==]
+  [==[=
+        holding.pieces[Planted(15) ? holding.pieces.size() - i : i - 1];]==])
+
+plant_in(replica 16 "the blocks of an admission are findable one step late"
+  [==[kv_.Register(slot.holding, request, slot.computed + slot.chunk);]==]
+  [==[kv_.Register(slot.holding, request, slot.computed + (Planted(16) ? 0 : slot.chunk));]==])
+
+plant_in(replica 17 "a victim that was in the step keeps its tokens"
+  [==[if (SlotAt(victim).granted_call == calls_) plan]==]
+  [==[if (SlotAt(victim).granted_call == calls_ && !Planted(17)) plan]==])
+
+plant_in(replica 18 "a resumed request is admitted by the length of its prompt"
+  [==[const std::int64_t known = Known(head);]==]
+  [==[const std::int64_t known =
+      Planted(18) ? std::int64_t{in_.requests.prompt_tokens[static_cast<std::size_t>(head)]}
+                  : Known(head);]==])
+
+plant_in(replica 19 "a token in flight completes a block before it is known"
+  [==[decoded && in_flight_ > 0 ? 1 : 0]==]
+  [==[decoded && in_flight_ > 0 && !Planted(19) ? 1 : 0]==])
+
+plant_in(replica 20 "of equal victims the last of the running list goes"
+  [==[arrival(id) > arrival(worst)]==]
+  [==[(Planted(20) ? arrival(id) >= arrival(worst) : arrival(id) > arrival(worst))]==])
+
+plant_in(kv_cache 21 "blocks without content go to the end of the free list"
+  [==[PushFree(kBlank, held - full, options_.contentless_first);]==]
+  [==[PushFree(kBlank, held - full, options_.contentless_first && !Planted(21));]==])
+
+plant_in(replica 22 "a time-out at the start of a step is a step late"
+  [==[while (NextTimeout() <= now_) {]==]
+  [==[while (Planted(22) ? NextTimeout() < now_ : NextTimeout() <= now_) {]==])
+
+plant_in(kv_cache 23 "a prompt that is all cached is not computed again"
+  [==[FullBlocks(known_tokens - 1)]==]
+  [==[FullBlocks(known_tokens - (Planted(23) ? 0 : 1))]==])
+
+plant_in(replica 24 "hit blocks that nobody holds are not counted"
+  [==[- hit_.blocks + hit_.idle;]==]
+  [==[- hit_.blocks + (Planted(24) ? 0 : hit_.idle);]==])
+
+plant_in(kv_cache 25 "of two copies the later is found"
+  [==[At(best).registered) best = id;]==]
+  [==[At(best).registered != Planted(25)) best = id;]==])
+
+foreach(name replica kv_cache)
+  set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
+  set(faulty_text "${faulty_${name}}")
+  file(CONFIGURE OUTPUT ${copy} CONTENT
+    [==[// Made by tests/faults/faults.cmake from core/src/serving/@name@.cpp.
 #include "faults/planted.h"
 using servecast::testing::Planted;
 @faulty_text@]==] @ONLY)
+  list(APPEND faulty_sources ${copy})
+endforeach()

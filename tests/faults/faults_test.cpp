@@ -19,7 +19,7 @@ int planted_fault = 0;
 namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential test itself
-constexpr int kCases = 400;
+constexpr int kCases = 1000;
 
 // The number of the first case that differs, from 1; 0 when none does.
 int FirstCaught(int fault) {
