@@ -62,7 +62,7 @@ struct EngineSpec {
   double gpu_memory_utilization = 0.9;
   // As in vLLM: the whole pool, with the one block that is reserved and never used.
   std::optional<std::int64_t> num_gpu_blocks_override;
-  bool enable_prefix_caching = false;
+  bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
   std::int64_t long_prefill_token_threshold = 0;  // 0: off
   bool scheduler_reserve_full_isl = true;

@@ -20,8 +20,7 @@ constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
-    "prefix caching, CPU and disk offload of the KV cache",
-    "asynchronous scheduling (the next batch formed before the last one's tokens are known)",
+    "CPU and disk offload of the KV cache",
     "several replicas, routing, pipeline stages, prefill/decode disaggregation",
     "speculative decoding, beam search, LoRA adapters, multimodal encoders",
     "quantised weights and KV cache; multi-head latent attention; sliding windows",
@@ -156,7 +155,8 @@ Json MakeCatalog() {
   for (const LatencyEntry& entry : LatencyModels()) policy("latency", entry.name, entry.help);
   policy("scheduler", "vllm",
          "vLLM V1: one token budget for prefill and decode, recompute preemption");
-  policy("order", "fcfs", "first come, first served; preempted requests first");
+  for (const OrderEntry& entry : Orders()) policy("order", entry.name, entry.help);
+  for (const PriorityEntry& entry : Priorities()) policy("priority", entry.name, entry.help);
   policy("router", "round_robin", "each replica in turn");
   catalog["not_modelled"] = kNotModelled;
   catalog["notices"] = {

@@ -298,16 +298,22 @@ void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
   Fields<SchedulerSpec> f(v, s, base);
   f.Policy({.name = "policy", .help = "how a replica forms its batches"}, &SchedulerSpec::policy,
            {"vllm"});
+  Choices orders, priorities, aging;
+  for (const OrderEntry& entry : Orders()) orders.push_back(entry.name);
+  for (const PriorityEntry& entry : Priorities()) {
+    priorities.push_back(entry.name);
+    if (entry.uses_age_weight) aging.push_back(entry.name);
+  }
   f.Policy({.name = "order", .help = "who leaves the waiting queue first"}, &SchedulerSpec::order,
-           {"fcfs", "priority_fcfs", "sjf", "edf", "reverse_priority"});
+           orders);
   f.Policy({.name = "priority", .help = "what a request's priority is; lower is more urgent"},
-           &SchedulerSpec::priority, {"class", "constant", "slo_based", "inverted_slo"});
+           &SchedulerSpec::priority, priorities);
   f.Policy({.name = "preemption",
             .help = "who yields when KV blocks run out: the last one admitted (tail), or the least "
                     "urgent (priority); auto: priority where the queue is ordered by it"},
            &SchedulerSpec::preemption, {"auto", "tail", "priority"});
-  v.When("priority", {"slo_based", "inverted_slo"},
-         s.priority == "slo_based" || s.priority == "inverted_slo", [&](FieldVisitor& inner) {
+  v.When("priority", aging, std::find(aging.begin(), aging.end(), s.priority) != aging.end(),
+         [&](FieldVisitor& inner) {
            Fields<SchedulerSpec>(inner, s, base)
                .Add({.name = "age_weight_per_s",
                      .unit = "1/s",
