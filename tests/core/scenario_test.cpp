@@ -173,8 +173,9 @@ std::vector<std::string> Documents() {
                "scheduler.priority=slo_based", "scheduler.age_weight_per_s=2",
                "engine.async_scheduling=true"}),
   };
-  for (const char* preset : {"llama-3.1-8b-h100-chat", "llama-3.1-70b-h100x4-rag",
-                             "llama-2-7b-a100-azure", "qwen2.5-7b-l40s-code"}) {
+  for (const char* preset :
+       {"llama-3.1-8b-h100-multi-turn", "llama-3.1-8b-h100-chat", "llama-3.1-70b-h100x4-rag",
+        "llama-2-7b-a100-azure", "qwen2.5-7b-l40s-code"}) {
     documents.emplace_back(ScenarioPreset(preset).value_or("no such preset"));
   }
   return documents;
@@ -250,6 +251,25 @@ TEST(PresetSections, Members_LieOverThePreset) {
   // Another distribution: nothing of the preset's is left.
   EXPECT_EQ(s.workload.output_tokens.value, LengthSpec{}.value);
   EXPECT_FALSE(s.workload.output_tokens.max);
+}
+
+TEST(PresetSections, EnginesOfVersions_HaveTheirRules) {
+  const struct {
+    const char* preset;
+    bool full_prompt, contentless_first, async;
+    double memory;
+  } cases[] = {{"vllm-0.11", false, false, false, 0.9},  {"vllm-0.15", false, false, true, 0.9},
+               {"vllm-0.19", true, false, true, 0.9},    {"vllm-0.20", true, false, true, 0.9},
+               {"vllm-2026-08", true, true, true, 0.92}, {"vllm", true, true, true, 0.9}};
+  for (const auto& c : cases) {
+    const EngineSpec e = Parsed(Changed({std::string("engine.preset=") + c.preset})).engine;
+    EXPECT_EQ(e.scheduler_reserve_full_isl, c.full_prompt) << c.preset;
+    EXPECT_EQ(e.free_contentless_first, c.contentless_first) << c.preset;
+    EXPECT_EQ(e.async_scheduling, c.async) << c.preset;
+    EXPECT_EQ(e.gpu_memory_utilization, c.memory) << c.preset;
+    EXPECT_TRUE(e.enable_prefix_caching) << c.preset;
+    EXPECT_EQ(e.watermark, 0) << c.preset;
+  }
 }
 
 TEST(PresetSections, Null_TakesAnOptionalMemberAwayOnly) {

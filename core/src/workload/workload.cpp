@@ -91,7 +91,7 @@ void FillClasses(const WorkloadSpec& w, std::int64_t seed, RequestTable& table) 
   column(deadlines, table.ttft_deadline);
   column(timeouts, table.timeout);
   const auto turns = static_cast<std::size_t>(w.sessions.turns);
-  const auto time = [](const std::optional<double>& value, double unit_ns) {
+  const auto in_ns = [](const std::optional<double>& value, double unit_ns) {
     return value ? Nearest(*value * unit_ns) : kNever;
   };
   for (std::size_t i = 0; i < table.arrival.size(); ++i) {
@@ -100,8 +100,8 @@ void FillClasses(const WorkloadSpec& w, std::int64_t seed, RequestTable& table) 
     const auto last = static_cast<std::ptrdiff_t>(w.classes.size()) - 1;
     const ClassSpec& c = w.classes[static_cast<std::size_t>(std::min(at - until.begin(), last))];
     if (priorities) table.priority[i] = static_cast<std::int32_t>(c.priority);
-    if (deadlines) table.ttft_deadline[i] = time(c.ttft_deadline_ms, 1e6);
-    if (timeouts) table.timeout[i] = time(c.timeout_s, 1e9);
+    if (deadlines) table.ttft_deadline[i] = in_ns(c.ttft_deadline_ms, 1e6);
+    if (timeouts) table.timeout[i] = in_ns(c.timeout_s, 1e9);
   }
 }
 
