@@ -30,7 +30,7 @@ struct Simulation::State {
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
   // Enqueue times, drops, and who comes in which order.
-  void Prepare(std::int64_t max_model_len) {
+  void Prepare() {
     results.Resize(requests.size());
     order.reserve(static_cast<std::size_t>(requests.size()));
     bool sorted = true;
@@ -38,8 +38,9 @@ struct Simulation::State {
     for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
       if (requests.arrival[i] < 0) continue;  // a later turn: comes when the one before is complete
       last_arrival = std::max(last_arrival, requests.arrival[i]);
-      if (requests.prompt_tokens[i] >= max_model_len) continue;  // dropped on arrival: no enqueue
-      const TimeNs enqueue = requests.arrival[i] + latency->EnqueueDelay(requests.prompt_tokens[i]);
+      const TimeNs enqueue =
+          EnqueueTime(requests, static_cast<RequestId>(i), *latency, max_model_len);
+      if (enqueue < 0) continue;
       results.enqueue[i] = enqueue;
       sorted = sorted && enqueue >= latest;
       latest = std::max(latest, enqueue);
@@ -56,17 +57,28 @@ struct Simulation::State {
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.
   TimeNs End() const {
     if (!finished) return replica->now();
-    return std::max(replica->now(), horizon == kNever ? last_arrival : horizon);
+    if (horizon != kNever) return std::max(replica->now(), horizon);
+    TimeNs end = std::max(replica->now(), last_arrival);
+    // A later turn that is dropped as it arrives is nobody's event.
+    for (std::size_t i = 0; i < requests.think.size(); ++i)
+      end = std::max(end, requests.arrival[i]);
+    return end;
   }
 
   // The states that follow from the clock alone: who is still to come, is on its way to the queue,
-  // or was dropped as it arrived.
+  // gave up on that way, or was dropped as it arrived.
   void MarkArrivals(TimeNs end) {
     for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
       RequestState& state = results.state[i];
       if (requests.arrival[i] < 0) continue;
-      if (results.enqueue[i] < 0) {
+      if (requests.prompt_tokens[i] >= max_model_len) {
         state = requests.arrival[i] <= end ? RequestState::kDropped : RequestState::kPending;
+      } else if (results.enqueue[i] < 0) {
+        const bool all_over = finished && horizon == kNever;
+        const bool gone = all_over || requests.timeout[i] <= end - requests.arrival[i];
+        state = requests.arrival[i] > end ? RequestState::kPending
+                : gone                    ? RequestState::kTimedOut
+                                          : RequestState::kQueued;
       } else if (state == RequestState::kPending && requests.arrival[i] <= end) {
         state = RequestState::kQueued;
       }
@@ -89,6 +101,7 @@ struct Simulation::State {
   Recorder recorder;
   TimeNs horizon;
   TimeNs last_arrival = 0;
+  std::int64_t max_model_len = 0;  // effective
   std::unique_ptr<LatencyModel> latency;
   LatencyLabel label;
   std::unique_ptr<Replica> replica;
@@ -117,12 +130,12 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
-  const std::int64_t max_model_len = EffectiveMaxModelLen(
+  s.max_model_len = EffectiveMaxModelLen(
       s.scenario.engine, s.scenario.model.max_position_embeddings, s.cost.usable_blocks);
-  s.Prepare(max_model_len);
+  s.Prepare();
   s.recorder.ReserveGaps(8 * s.requests.size());
   s.replica = std::make_unique<Replica>(ReplicaInput{
-      s.scenario.engine, s.scenario.scheduler, s.cost.pool_blocks, max_model_len, s.requests,
+      s.scenario.engine, s.scenario.scheduler, s.cost.pool_blocks, s.max_model_len, s.requests,
       s.order, *s.latency, s.results, s.recorder, s.horizon, hooks.observer});
   return Simulation(std::move(state));
 }

@@ -111,7 +111,13 @@ Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found
   comparer.Equal("batch_token_ns", expected.batch_token_ns, found.batch_token_ns);
   comparer.Equal("waiting_ns", expected.waiting_ns, found.waiting_ns);
   ComparePrefixCache(comparer, expected.prefix_cache, found.prefix_cache);
-  if (expected.itl != found.itl) comparer.Fail("the gaps between tokens differ");
+  for (const auto& [gap, count] : expected.itl) {
+    const auto other = found.itl.find(gap);
+    comparer.Equal(fmt::format("gaps of {} ns", gap).c_str(), count,
+                   other == found.itl.end() ? 0 : other->second);
+  }
+  comparer.Equal("different gaps", static_cast<std::int64_t>(expected.itl.size()),
+                 static_cast<std::int64_t>(found.itl.size()));
   return comparer.mismatch();
 }
 

@@ -128,10 +128,10 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   run.results.Resize(requests.size());
   std::vector<RequestId> order;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
-    const bool follows = !requests.think.empty() && requests.think[i] >= 0;
-    if (follows || requests.prompt_tokens[i] >= max_model_len) continue;
-    run.results.enqueue[i] = requests.arrival[i] + latency.EnqueueDelay(requests.prompt_tokens[i]);
-    order.push_back(static_cast<RequestId>(i));
+    if (!requests.think.empty() && requests.think[i] >= 0) continue;  // comes after another
+    const auto id = static_cast<RequestId>(i);
+    run.results.enqueue[i] = EnqueueTime(requests, id, latency, max_model_len);
+    if (run.results.enqueue[i] >= 0) order.push_back(id);
   }
   std::stable_sort(order.begin(), order.end(), [&](RequestId a, RequestId b) {
     return run.results.enqueue[static_cast<std::size_t>(a)] <

@@ -43,6 +43,16 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
   return length;
 }
 
+TimeNs EnqueueTime(const RequestTable& requests, RequestId request, const LatencyModel& latency,
+                   std::int64_t max_model_len) {
+  const auto r = static_cast<std::size_t>(request);
+  const std::int64_t prompt = requests.prompt_tokens[r];
+  if (prompt >= max_model_len) return -1;
+  const TimeNs delay = latency.EnqueueDelay(prompt);
+  if (!requests.timeout.empty() && requests.timeout[r] < delay) return -1;
+  return requests.arrival[r] + delay;
+}
+
 Replica::Replica(const ReplicaInput& input)
     : in_(input),
       seats_(input.engine.max_num_seqs),
@@ -139,7 +149,6 @@ void Replica::Deliver() {
 
 void Replica::Enqueue(RequestId request, TimeNs time) {
   const auto r = static_cast<std::size_t>(request);
-  if (in_.results.state[r] == RequestState::kTimedOut) return;  // on its way to the queue
   in_.results.state[r] = RequestState::kQueued;
   queue_.Push(KeyOf(request), in_.requests.arrival[r], request);
   in_.recorder.Waiting(time, queue_.size());
@@ -375,7 +384,7 @@ void Replica::EndDecodes(Batch& batch) {
     LeaveDecodes(id);
     slot.phase = Phase::kEnding;
     ++endings_;
-    batch.last.push_back({slot.request, id, slot.admission, 0});
+    batch.last.push_back({slot.request, id, slot.admission, 0, 0});
   }
 }
 
@@ -395,7 +404,8 @@ void Replica::AdvancePrefills(Batch& batch) {
     // The token after all known ones.
     const auto r = static_cast<std::size_t>(slot.request);
     const Output output{slot.request, id, slot.admission,
-                        static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r] + 1)};
+                        static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r] + 1),
+                        last_token_[r]};
     batch.first.push_back(output);
     slot.joined_with = slot.computed;
     slot.catches_up = false;
@@ -431,7 +441,7 @@ void Replica::Apply() {
     if (output.generated == 1) {
       in_.results.first_token[r] = batch.end + token_delay_;
     } else {
-      in_.recorder.InterTokenGap(batch.end, batch.end - last_token_[r] + token_delay_, 1);
+      in_.recorder.InterTokenGap(batch.end, batch.end - output.previous + token_delay_, 1);
     }
   }
   for (const Output& output : batch.last) Finish(output, batch.end);
@@ -597,9 +607,9 @@ void Replica::StartNextTurn(RequestId request) {
   const TimeNs arrival = static_cast<TimeNs>(std::min(
       WideInt{in_.results.completion[next - 1]} + in_.requests.think[next], WideInt{kClockEnd}));
   in_.requests.arrival[next] = arrival;
-  const std::int64_t prompt = in_.requests.prompt_tokens[next];
-  if (prompt >= in_.max_model_len) return;  // dropped on arrival: no enqueue
-  in_.results.enqueue[next] = arrival + in_.latency.EnqueueDelay(prompt);
+  in_.results.enqueue[next] =
+      EnqueueTime(in_.requests, static_cast<RequestId>(next), in_.latency, in_.max_model_len);
+  if (in_.results.enqueue[next] < 0) return;
   next_turns_.push_back({in_.results.enqueue[next], static_cast<RequestId>(next)});
   std::push_heap(next_turns_.begin(), next_turns_.end(), Later);
   ExpectTimeout(static_cast<RequestId>(next));

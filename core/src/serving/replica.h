@@ -37,6 +37,11 @@ struct ReplicaInput {
 std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_max_len,
                                   std::int64_t usable_blocks);
 
+// When a request comes to the queue; -1: never, as it is too long to be served (dropped), or as its
+// client gives up before. Requires: its arrival is known.
+TimeNs EnqueueTime(const RequestTable& requests, RequestId request, const LatencyModel& latency,
+                   std::int64_t max_model_len);
+
 class Replica {
  public:
   explicit Replica(const ReplicaInput& input);
@@ -98,6 +103,7 @@ class Replica {
     SlotId slot = kNoSlot;
     std::int64_t admission = 0;
     std::int32_t generated = 0;  // its output tokens with this one
+    TimeNs previous = 0;         // when it had the one before
   };
 
   // A step between its schedule call and the moment when its outputs are applied.
