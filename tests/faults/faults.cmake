@@ -87,8 +87,8 @@ plant_in(replica 13 "a decode run starts a step at the horizon"
          (Planted(13) ? StartTime() <= in_.horizon : StartTime() < in_.horizon))]==])
 
 plant_in(replica 14 "the gap after a preemption is that of its last step"
-  [==[batch.end - last_token_[r] + token_delay_, 1);]==]
-  [==[batch.end - (Planted(14) ? batch.start : last_token_[r]) + token_delay_, 1);]==])
+  [==[batch.end - output.previous + token_delay_, 1);]==]
+  [==[batch.end - (Planted(14) ? batch.start : output.previous) + token_delay_, 1);]==])
 
 plant_in(kv_cache 15 "shared blocks are released from the first to the last"
   [==[= holding.pieces[i - 1];]==]
