@@ -76,7 +76,7 @@ TEST(RandomCase, SameSeed_IsTheSameOnEveryPlatform) {
       hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     }
   }
-  EXPECT_EQ(hash, 476098267431174166u);
+  EXPECT_EQ(hash, 14189699382217952819u);
 }
 
 }  // namespace

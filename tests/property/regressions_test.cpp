@@ -1,0 +1,135 @@
+// Bugs that simulators of this kind are known to have had, one test each: what has to hold so that
+// none of them can be here.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "testing/engine_run.h"
+#include "testing/random_cases.h"
+
+namespace servecast::testing {
+namespace {
+
+// `count` requests, `gap` apart, in a pool of `blocks` usable blocks of 4 tokens; a step takes 1
+// us.
+RandomCase Small(std::int64_t count, std::int32_t prompt, std::int32_t output, TimeNs gap,
+                 std::int64_t blocks) {
+  RandomCase small;
+  for (std::int64_t i = 0; i < count; ++i) {
+    small.requests.arrival.push_back(i * gap);
+    small.requests.prompt_tokens.push_back(prompt);
+    small.requests.output_tokens.push_back(output);
+  }
+  small.engine.name = "small";
+  small.engine.block_size = 4;
+  small.engine.num_gpu_blocks_override = blocks + 1;
+  small.engine.max_num_seqs = 16;
+  small.engine.max_num_batched_tokens = 64;
+  small.model_max_len = 1 << 20;
+  return small;
+}
+
+EngineRun RunSmall(const RandomCase& small) {
+  Result<EngineRun> run = RunEngine(EngineCaseOf(small), MakeLatency(small.latency), {});
+  EXPECT_TRUE(run.ok());
+  return run.ok() ? std::move(run.value()) : EngineRun{};
+}
+
+// Room for hardly more than one request: they push each other out, and all get done in the end.
+TEST(Regressions, PreemptionUnderTinyKv_IsNoLivelock) {
+  for (const char* preemption : {"tail", "priority"}) {
+    for (const bool async : {false, true}) {
+      RandomCase small = Small(12, 9, 20, 1, 9);
+      small.scheduler.preemption = preemption;
+      small.engine.async_scheduling = async;
+      const EngineRun run = RunSmall(small);
+      EXPECT_EQ(run.report.completed, 12) << preemption << async;
+      EXPECT_GT(run.report.preemptions, 0) << preemption << async;
+      EXPECT_LT(run.report.steps, 2000) << preemption << async;
+    }
+  }
+}
+
+// A request as long as the pool asks for its last block when it has all others: nobody else is
+// there, so it need not go itself.
+TEST(Regressions, RequestThatFillsThePool_DoesNotPreemptItselfForEver) {
+  const EngineRun run = RunSmall(Small(2, 8, 28, 0, 9));
+  EXPECT_EQ(run.report.completed, 2);
+  EXPECT_LT(run.report.steps, 200);
+}
+
+// A preemption does not take back what the client has seen: its first token stays the first, and
+// the gaps between tokens add up to the time between the first and the last.
+TEST(Regressions, LatenciesOfPreemptedRequests_AreCountedOnce) {
+  const RandomCase small = Small(12, 9, 20, 1, 9);
+  const EngineRun run = RunSmall(small);
+  ASSERT_GT(run.report.preemptions, 0);
+  EXPECT_EQ(run.report.ttft_ms.n, 12);
+  EXPECT_EQ(run.report.e2e_ms.n, 12);
+  EXPECT_EQ(run.report.itl_ms.n, 12 * 19);
+  const RequestResults results = ResultsOf(run.report, small.requests);
+  double decode_ns = 0;
+  for (std::size_t i = 0; i < 12; ++i) {
+    TimeNs first = -1;
+    for (const StepRecord& step : run.steps) {
+      for (const StepMember& member : step.members) {
+        const bool is_first =
+            first < 0 && member.sampled && static_cast<std::size_t>(member.id) == i;
+        if (is_first) first = step.end;
+      }
+    }
+    EXPECT_EQ(results.first_token[i], first) << i;
+    decode_ns += static_cast<double>(results.completion[i] - first);
+  }
+  EXPECT_NEAR(run.report.itl_ms.mean * 12 * 19 * 1e6, decode_ns, 1);
+}
+
+// Work that comes as the replica wakes up, or just before a step ends, starts no second chain of
+// steps beside the first.
+TEST(Regressions, ArrivalsAtStepEnds_StartNoSecondChainOfSteps) {
+  for (const TimeNs gap : {0, 500, 999, 1000, 1001, 25'000}) {
+    const EngineRun run = RunSmall(Small(10, 5, 5, gap, 100));
+    TimeNs end = 0;
+    for (const StepRecord& step : run.steps) {
+      EXPECT_GE(step.start, end) << gap;
+      end = step.end;
+    }
+  }
+}
+
+// As many tokens as were asked for: none more in a resumed request, in a chunk that ends a prompt,
+// or in flight as the last one comes.
+TEST(Regressions, TokensDelivered_AreThoseAskedFor) {
+  for (const bool async : {false, true}) {
+    RandomCase small = Small(12, 9, 20, 1, 9);
+    small.engine.async_scheduling = async;
+    small.engine.long_prefill_token_threshold = 4;
+    const EngineRun run = RunSmall(small);
+    ASSERT_GT(run.report.preemptions, 0);
+    std::vector<std::int64_t> sampled(12, 0);
+    for (const StepRecord& step : run.steps) {
+      for (const StepMember& member : step.members) {
+        sampled[static_cast<std::size_t>(member.id)] += member.sampled ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(sampled, std::vector<std::int64_t>(12, 20)) << async;
+    EXPECT_EQ(run.report.output_tokens, 12 * 20) << async;
+  }
+}
+
+// A prompt that can never be served is dropped and says so; those behind it are served.
+TEST(Regressions, RequestsThatCannotBeServed_AreCounted) {
+  RandomCase small = Small(6, 9, 4, 10, 9);
+  small.requests.prompt_tokens[2] = 40;
+  const EngineRun run = RunSmall(small);
+  EXPECT_EQ(run.report.arrived, 6);
+  EXPECT_EQ(run.report.dropped, 1);
+  EXPECT_EQ(run.report.completed, 5);
+  EXPECT_EQ(ResultsOf(run.report, small.requests).state[2], RequestState::kDropped);
+}
+
+}  // namespace
+}  // namespace servecast::testing
