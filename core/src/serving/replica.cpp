@@ -145,13 +145,16 @@ void Replica::Deliver() {
     }
     Enqueue(request, time);
   }
+  if (left_queue_ == 0) return;
+  left_queue_ = 0;
+  in_.recorder.Waiting(now_, queue_.size());
 }
 
 void Replica::Enqueue(RequestId request, TimeNs time) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.state[r] = RequestState::kQueued;
   queue_.Push(KeyOf(request), in_.requests.arrival[r], request);
-  in_.recorder.Waiting(time, queue_.size());
+  in_.recorder.Waiting(time, queue_.size() + left_queue_);
 }
 
 // ---- One step by the rules -----------------------------------------------------------------
@@ -574,7 +577,7 @@ void Replica::Finish(const Output& output, TimeNs end) {
   if (state == RequestState::kTimedOut) return;
   if (state == RequestState::kQueued) {  // preempted with its last token in flight
     queue_.Forget();
-    in_.recorder.Waiting(now_, queue_.size());
+    ++left_queue_;
   } else {
     Slot& slot = SlotAt(output.slot);
     --endings_;

@@ -218,7 +218,9 @@ class Replica {
   std::int64_t admissions_ = 0, calls_ = 0;
 
   WaitQueue queue_;
-  std::size_t arrived_ = 0;        // of in_.order
+  std::size_t arrived_ = 0;  // of in_.order
+  // Left the queue by finishing in it, at now_: recorded once those who came before now_ are.
+  std::int64_t left_queue_ = 0;
   std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
   std::vector<Timed> timeouts_;    // heap
 
