@@ -14,7 +14,7 @@ namespace {
 
 // Step = 1000 us + 10 us a prefill token + 5 us a decode.
 const char* const kBlackbox = R"({"schema": 1, "model": {"preset": "llama-3.1-8b"},
-  "hardware": {"preset": "h100-sxm"},
+  "hardware": {"preset": "h100-sxm"}, "engine": {"async_scheduling": false},
   "latency": {"backend": "blackbox", "alpha": [0, 0, 0], "beta": [1000, 10, 5]},
   "workload": {"arrivals": {"process": "trace"}, "prompt_tokens": {"distribution": "trace"},
                "output_tokens": {"distribution": "trace"}}})";

@@ -134,8 +134,8 @@ plant_in(replica 24 "hit blocks that nobody holds are not counted"
   [==[- hit_.blocks + (Planted(24) ? 0 : hit_.idle);]==])
 
 plant_in(kv_cache 25 "of two copies the later is found"
-  [==[At(best).registered) best = id;]==]
-  [==[At(best).registered) != Planted(25)) best = id;]==])
+  [==[part.registered < At(best).registered) best = id;]==]
+  [==[(part.registered < At(best).registered) != Planted(25)) best = id;]==])
 
 foreach(name replica kv_cache)
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
