@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "testing/differential.h"
 #include "testing/engine_run.h"
 #include "testing/random_cases.h"
 
@@ -50,6 +51,22 @@ TEST(Regressions, PreemptionUnderTinyKv_IsNoLivelock) {
       EXPECT_GT(run.report.preemptions, 0) << preemption << async;
       EXPECT_LT(run.report.steps, 2000) << preemption << async;
     }
+  }
+}
+
+// By vLLM's rule for equals, two requests of one arrival could take the blocks from each other
+// without end.
+TEST(Regressions, EqualRequestsOfOneArrival_DoNotPreemptEachOtherForEver) {
+  for (const bool async : {false, true}) {
+    RandomCase small = Small(2, 15, 1, 0, 4);
+    small.engine.long_prefill_token_threshold = 4;
+    small.engine.scheduler_reserve_full_isl = false;
+    small.engine.async_scheduling = async;
+    small.scheduler.preemption = "priority";
+    const EngineRun run = RunSmall(small);
+    EXPECT_EQ(run.report.completed, 2) << async;
+    EXPECT_GT(run.report.preemptions, 500) << async;
+    EXPECT_EQ(FirstMismatch(small, RunReference(small)).value_or(""), "") << async;
   }
 }
 

@@ -203,6 +203,7 @@ class Scheduler {
     std::int64_t budget = engine_.max_num_batched_tokens;
     ScheduleRunning(step, budget);
     if (step.preempted.empty()) Admit(step, budget);  // rule 11
+    if (!step.preempted.empty()) ++fruitless_calls_;
     for (Member& member : step.members) {
       Sequence& sequence = *member.sequence;
       sequence.computed += member.record.tokens;
@@ -210,6 +211,7 @@ class Scheduler {
       // Rules 5 and 21.
       member.record.sampled = sequence.computed >= sequence.Known() + sequence.placeholders;
       if (!member.record.sampled) continue;
+      fruitless_calls_ = 0;
       sequence.prefilling = false;
       ++sequence.placeholders;
     }
@@ -325,7 +327,9 @@ class Scheduler {
       const Sequence& other = *running_[i];
       const bool less_urgent = other.priority != most.priority ? other.priority > most.priority
                                                                : other.arrival > most.arrival;
-      if (less_urgent) victim = i;
+      const bool equal = other.priority == most.priority && other.arrival == most.arrival;
+      // Not vLLM's: else two requests of one arrival can preempt each other for ever.
+      if (less_urgent || (equal && fruitless_calls_ >= 1000)) victim = i;
     }
     return victim;
   }
@@ -489,6 +493,7 @@ class Scheduler {
   std::set<KvPool::BlockId> registered_now_;  // by this schedule call
   ReferenceCoverage coverage_;
   PrefixCacheReport prefix_cache_;
+  std::int64_t fruitless_calls_ = 0;  // that preempted, since a step yielded a token
 };
 
 class Driver {

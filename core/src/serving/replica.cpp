@@ -164,6 +164,7 @@ bool Replica::Schedule(Plan& plan) {
   plan.budget = in_.engine.max_num_batched_tokens;
   if (!GrantAll(plan)) GrantByPreempting(plan);
   if (plan.preempted) {
+    ++fruitless_calls_;
     plan.blocked = BlockedBy::kKvBlocks;
   } else {
     Admit(plan);
@@ -232,7 +233,8 @@ void Replica::GrantByPreempting(Plan& plan) {
 }
 
 // The request that gives way: the last of the running list, or the least urgent, of several the
-// latest, of several the first of the running list.
+// latest, of several the first of the running list. By this last rule, vLLM's, two requests of one
+// arrival can take the blocks from each other for ever; here the first then prevails.
 Replica::SlotId Replica::Victim() const {
   if (!victim_by_priority_) return last_;
   const auto arrival = [this](SlotId id) {
@@ -241,7 +243,8 @@ Replica::SlotId Replica::Victim() const {
   SlotId worst = first_;
   for (SlotId id = SlotAt(first_).next; id != kNoSlot; id = SlotAt(id).next) {
     const double a = SlotAt(id).priority, b = SlotAt(worst).priority;
-    if (a > b || (a == b && arrival(id) > arrival(worst))) worst = id;
+    if (a != b ? a > b : arrival(id) > arrival(worst)) worst = id;
+    if (a == b && arrival(id) == arrival(worst) && fruitless_calls_ >= kFruitlessCalls) worst = id;
   }
   return worst;
 }
@@ -371,6 +374,7 @@ void Replica::Launch(const Plan& plan) {
   batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget};
   batch.decodes = decodes_;
   batch.sampled = sampled;
+  if (sampled > 0) fruitless_calls_ = 0;
   EndDecodes(batch);
   AdvancePrefills(batch);
 }
@@ -499,6 +503,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     batch.decodes = batch.sampled = decodes_;
     finishing = decode_step_ == last_step;
     EndDecodes(batch);
+    fruitless_calls_ = 0;
     ++ran;
     if (in_flight_ == batches_.size()) Apply();
   }

@@ -42,6 +42,10 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
 TimeNs EnqueueTime(const RequestTable& requests, RequestId request, const LatencyModel& latency,
                    std::int64_t max_model_len);
 
+// After so many schedule calls that preempted, and none that yielded a token, equally urgent
+// requests give way from the last of the running list (see Victim).
+inline constexpr std::int64_t kFruitlessCalls = 1000;
+
 class Replica {
  public:
   explicit Replica(const ReplicaInput& input);
@@ -216,6 +220,7 @@ class Replica {
   std::vector<SlotId> free_slots_;
   SlotId first_ = kNoSlot, last_ = kNoSlot;
   std::int64_t admissions_ = 0, calls_ = 0;
+  std::int64_t fruitless_calls_ = 0;  // that preempted, since a step yielded a token
 
   WaitQueue queue_;
   std::size_t arrived_ = 0;  // of in_.order
