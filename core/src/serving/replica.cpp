@@ -164,8 +164,8 @@ bool Replica::Schedule(Plan& plan) {
   plan.budget = in_.engine.max_num_batched_tokens;
   if (!GrantAll(plan)) GrantByPreempting(plan);
   if (plan.preempted) {
-    ++fruitless_calls_;
     plan.blocked = BlockedBy::kKvBlocks;
+    ++fruitless_calls_;
   } else {
     Admit(plan);
   }
