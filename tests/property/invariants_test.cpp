@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -20,7 +21,31 @@ namespace {
 constexpr std::uint64_t kCases = 150;
 constexpr std::uint64_t kFirstSeed = 100'000;  // not those of the differential test
 
-// Books every step and keeps the first rule that one breaks.
+// The case for an engine whose queue and batch can be booked from outside: first come, first
+// served, synchronous, without prefix caching, the last one running as the victim. Turns come by
+// themselves, at the arrival of the first.
+RandomCase PlainCase(std::uint64_t seed) {
+  RandomCase plain = MakeRandomCase(seed);
+  plain.engine.enable_prefix_caching = false;
+  plain.engine.async_scheduling = false;
+  plain.scheduler = SchedulerSpec{};
+  RequestTable& requests = plain.requests;
+  for (std::size_t i = 1; i < requests.arrival.size(); ++i) {
+    if (requests.arrival[i] < 0) requests.arrival[i] = requests.arrival[i - 1];
+  }
+  requests.think.clear();
+  requests.timeout.clear();
+  return plain;
+}
+
+// A case that was changed may lose its end if victims are chosen by priority; at the tail it has
+// one.
+RandomCase WithTailVictims(RandomCase random_case) {
+  random_case.scheduler.preemption = "tail";
+  return random_case;
+}
+
+// Books every step of a plain case and keeps the first rule that one breaks.
 class Bookkeeper : public StepObserver {
  public:
   explicit Bookkeeper(const RandomCase& random_case)
@@ -98,7 +123,7 @@ class Bookkeeper : public StepObserver {
     if (running_.empty()) Check(Held() == 0, "I4", "no request, no block");
   }
 
-  std::int64_t tokens_delivered() const { return tokens_delivered_; }
+  std::int64_t tokens_made() const { return tokens_made_; }
   const std::string& broken() const { return broken_; }
 
  private:
@@ -221,7 +246,7 @@ class Bookkeeper : public StepObserver {
     Book& book = Of(member.id);
     if (book.first_scheduled < 0) book.first_scheduled = step.start;
     if (!member.sampled) return;
-    ++tokens_delivered_;
+    ++tokens_made_;
     ++book.generated;
     if (book.generated == 1) book.first_token = step.end;
     book.last_token = step.end;
@@ -246,7 +271,137 @@ class Bookkeeper : public StepObserver {
   std::deque<RequestId> waiting_;
   std::vector<RequestId> running_;
   TimeNs last_end_ = 0;
-  std::int64_t steps_ = 0, now_ = 0, tokens_in_step_ = 0, tokens_delivered_ = 0;
+  std::int64_t steps_ = 0, now_ = 0, tokens_in_step_ = 0, tokens_made_ = 0;
+  std::string broken_;
+};
+
+// What holds of every step of every engine, whatever its queue, cache and scheduling.
+class StepChecker : public StepObserver {
+ public:
+  explicit StepChecker(const RandomCase& random_case)
+      : case_(random_case), books_(static_cast<std::size_t>(random_case.requests.size())) {}
+
+  void OnStep(const StepRecord& step) override {
+    const EngineSpec& engine = case_.engine;
+    const std::int64_t usable = case_.PoolBlocks() - 1;
+    now_ = step.index;
+    Check(step.index == steps_++, "I3", "steps are numbered in turn");
+    Check(step.scheduled <= step.start && step.start < step.end, "I3", "scheduled <= start < end");
+    Check(engine.async_scheduling || step.scheduled == step.start, "I3", "starts when scheduled");
+    Check(step.start >= last_end_, "I3", "one step at a time");
+    Check(!case_.horizon || step.start < *case_.horizon, "I3", "none starts at the horizon");
+    last_end_ = step.end;
+
+    for (const RequestId id : step.preempted) {
+      Book& book = Of(id);
+      Check(book.running, "I2", "preempted, not running");
+      book.running = false;
+      ++book.preemptions;
+    }
+    std::int64_t tokens = 0;
+    std::set<RequestId> seen;
+    for (const StepMember& member : step.members) {
+      Check(seen.insert(member.id).second, "I7", "a request is in a step once");
+      CheckMember(member);
+      tokens += member.tokens;
+    }
+    Check(tokens >= 1 && tokens <= engine.max_num_batched_tokens, "I7", "token budget");
+    Check(step.running_after_schedule <= engine.max_num_seqs, "I7", "max_num_seqs");
+    for (const std::int64_t free : {step.free_after_schedule, step.free_after_step}) {
+      Check(free >= 0 && free <= usable, "I4", "0 <= free <= total");
+    }
+    for (const RequestId id : step.finished) {
+      Check(Of(id).running && seen.count(id) > 0, "I2", "finished, not running");
+      Of(id).running = false;
+    }
+  }
+
+  void CheckResults(const RequestResults& results) {
+    now_ = -1;
+    for (std::size_t i = 0; i < books_.size(); ++i) {
+      const Book& book = books_[i];
+      const std::int64_t prompt = case_.requests.prompt_tokens[i];
+      const bool completed = results.state[i] == RequestState::kCompleted;
+      const std::int64_t unread = book.generated - results.generated[i];
+      const bool gave_up = results.state[i] == RequestState::kTimedOut;
+      const bool may_be_unread = gave_up && case_.engine.async_scheduling;
+      Check(unread == 0 || (unread == 1 && may_be_unread), "I6", "tokens delivered");
+      Check(results.preemptions[i] == book.preemptions ||
+                (results.preemptions[i] > book.preemptions && CanPreemptAll()),
+            "I2", "preemptions");
+      Check(results.cached_tokens[i] == book.cached, "I6", "tokens found in the cache");
+      Check(completed == (results.completion[i] >= 0), "I2", "completion time");
+      if (!completed || results.preemptions[i] > 0) continue;
+      Check(book.cached + book.prefilled == prompt, "I6", "cached + prefilled = prompt");
+    }
+  }
+
+  std::int64_t tokens_made() const { return tokens_made_; }
+  const std::string& broken() const { return broken_; }
+
+ private:
+  struct Book {
+    bool running = false, scheduled = false;
+    std::int64_t computed = 0, generated = 0, preemptions = 0;
+    std::int64_t cached = 0;     // by the first admission
+    std::int64_t prefilled = 0;  // of the prompt, in all steps
+  };
+
+  Book& Of(RequestId id) { return books_[static_cast<std::size_t>(id)]; }
+
+  void Check(bool holds, const char* rule, const char* what) {
+    if (holds || !broken_.empty()) return;
+    broken_ = fmt::format("{} broken in step {}: {}", rule, now_, what);
+  }
+
+  // Whether a schedule call can preempt and give no step, so that no record shows the preemption:
+  // when the victim by priority is who needs the block, or the others' last tokens are in flight.
+  bool CanPreemptAll() const {
+    const SchedulerSpec& scheduler = case_.scheduler;
+    return case_.engine.async_scheduling || scheduler.preemption == "priority" ||
+           (scheduler.preemption == "auto" && scheduler.order == "priority_fcfs");
+  }
+
+  void CheckMember(const StepMember& member) {
+    const EngineSpec& engine = case_.engine;
+    Book& book = Of(member.id);
+    const std::int64_t prompt = case_.requests.prompt_tokens[static_cast<std::size_t>(member.id)];
+    const std::int64_t known = prompt + book.generated;
+    const std::int64_t before = member.computed_before;
+    if (member.kind == MemberKind::kContinued) {
+      Check(book.running, "I2", "continued, not running");
+      Check(before == book.computed, "I6", "tokens computed before");
+    } else {
+      if (book.running && member.kind == MemberKind::kResumed) {
+        Check(CanPreemptAll(), "I2", "a preemption that no step shows");
+        book.running = false;
+        ++book.preemptions;
+      }
+      Check(!book.running, "I2", "admitted, but running");
+      Check((member.kind == MemberKind::kResumed) == (book.preemptions > 0), "I2",
+            "new or resumed");
+      Check(before % engine.block_size == 0, "I6", "the cache has whole blocks");
+      Check(before == 0 || engine.enable_prefix_caching, "I6", "a hit without a cache");
+      if (!book.scheduled) book.cached = before;
+      book.running = book.scheduled = true;
+    }
+    book.computed = before + member.tokens;
+    book.prefilled += std::max<std::int64_t>(std::min(book.computed, prompt) - before, 0);
+    Check(member.tokens >= 1, "I6", "a member computes something");
+    Check(book.computed <= known, "I6", "no token is computed before it is known");
+    Check(member.sampled == (book.computed == known), "I6", "sampled when all is computed");
+    if (engine.long_prefill_token_threshold > 0) {
+      Check(member.tokens <= engine.long_prefill_token_threshold, "I7", "threshold");
+    }
+    if (!member.sampled) return;
+    ++book.generated;
+    ++tokens_made_;
+  }
+
+  const RandomCase& case_;
+  std::vector<Book> books_;
+  TimeNs last_end_ = 0;
+  std::int64_t steps_ = 0, now_ = 0, tokens_made_ = 0;
   std::string broken_;
 };
 
@@ -275,41 +430,126 @@ std::string FirstBroken(const Report& before, const Report& report) {
   return "";
 }
 
+// Runs the case slice by slice under the eyes of `checker`; nothing if a rule broke.
+template <class Checker>
+void RunInSlices(const RandomCase& random_case, Checker& checker, Report& last) {
+  SimulationHooks hooks;
+  hooks.latency = MakeLatency(random_case.latency);
+  hooks.observer = &checker;
+  Result<Simulation> created = MakeSimulation(EngineCaseOf(random_case), std::move(hooks));
+  ASSERT_TRUE(created.ok()) << created.issues().front().message << Describe(random_case);
+  Simulation& simulation = created.value();
+
+  double progress = simulation.Progress();
+  for (bool finished = false; !finished;) {
+    const std::int64_t slice = SliceOf(random_case.seed);
+    finished = simulation.Advance(slice);
+    const Report report = simulation.Snapshot();
+    ASSERT_EQ(FirstBroken(last, report), "") << Describe(random_case);
+    ASSERT_LE(report.steps - last.steps, slice) << "a slice is at most its steps";
+    ASSERT_EQ(report.finished, finished) << Describe(random_case);
+    // A token in flight is made, but not delivered, if its client gives up.
+    const std::int64_t unread = checker.tokens_made() - report.output_tokens;
+    ASSERT_GE(unread, 0) << "I6" << Describe(random_case);
+    ASSERT_LE(unread, random_case.engine.async_scheduling ? report.timed_out : 0)
+        << "I6" << Describe(random_case);
+    ASSERT_EQ(checker.broken(), "") << Describe(random_case);
+    ASSERT_GE(simulation.Progress(), progress) << "I3" << Describe(random_case);
+    progress = simulation.Progress();
+    ASSERT_EQ(progress == 1, finished) << Describe(random_case);
+    last = report;
+  }
+  // I6: each token is somebody's first or the end of a gap.
+  ASSERT_EQ(last.itl_ms.n + last.ttft_ms.n, last.output_tokens) << Describe(random_case);
+  ASSERT_TRUE(simulation.Advance(1)) << "a finished run stays so";
+  ASSERT_EQ(simulation.Snapshot().fingerprint, last.fingerprint);
+}
+
+TEST(Invariants, PlainScenarios_HoldAtEverySliceAndStep) {
+  for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kCases; ++seed) {
+    const RandomCase random_case = PlainCase(seed);
+    Bookkeeper books(random_case);
+    Report report;
+    RunInSlices(random_case, books, report);
+    if (HasFatalFailure()) return;
+    books.CheckResults(ResultsOf(report, random_case.requests), !random_case.horizon);
+    ASSERT_EQ(books.broken(), "") << Describe(random_case);
+  }
+}
+
 TEST(Invariants, RandomScenarios_HoldAtEverySliceAndStep) {
   for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kCases; ++seed) {
     const RandomCase random_case = MakeRandomCase(seed);
-    const EngineCase engine_case = EngineCaseOf(random_case);
-    Bookkeeper books(random_case);
-    SimulationHooks hooks;
-    hooks.latency = MakeLatency(random_case.latency);
-    hooks.observer = &books;
-    Result<Simulation> created = MakeSimulation(engine_case, std::move(hooks));
-    ASSERT_TRUE(created.ok()) << created.issues().front().message << Describe(random_case);
-    Simulation& simulation = created.value();
-
-    Report before;
-    double progress = simulation.Progress();
-    for (bool finished = false; !finished;) {
-      const std::int64_t slice = SliceOf(seed);
-      finished = simulation.Advance(slice);
-      const Report report = simulation.Snapshot();
-      ASSERT_EQ(FirstBroken(before, report), "") << Describe(random_case);
-      ASSERT_LE(report.steps - before.steps, slice) << "a slice is at most its steps";
-      ASSERT_EQ(report.finished, finished) << Describe(random_case);
-      ASSERT_EQ(report.output_tokens, books.tokens_delivered()) << "I6" << Describe(random_case);
-      ASSERT_EQ(books.broken(), "") << Describe(random_case);
-      ASSERT_GE(simulation.Progress(), progress) << "I3" << Describe(random_case);
-      progress = simulation.Progress();
-      ASSERT_EQ(progress == 1, finished) << Describe(random_case);
-      before = report;
-    }
-    books.CheckResults(ResultsOf(before, random_case.requests), !random_case.horizon);
-    ASSERT_EQ(books.broken(), "") << Describe(random_case);
-    // I6: each token is somebody's first or the end of a gap.
-    ASSERT_EQ(before.itl_ms.n + before.ttft_ms.n, before.output_tokens) << Describe(random_case);
-    ASSERT_TRUE(simulation.Advance(1)) << "a finished run stays so";
-    ASSERT_EQ(simulation.Snapshot().fingerprint, before.fingerprint);
+    StepChecker checker(random_case);
+    Report report;
+    RunInSlices(random_case, checker, report);
+    if (HasFatalFailure()) return;
+    const RequestResults results = ResultsOf(report, random_case.requests);
+    checker.CheckResults(results);
+    ASSERT_EQ(std::accumulate(results.generated.begin(), results.generated.end(), std::int64_t{0}),
+              report.output_tokens)
+        << "I6" << Describe(random_case);
+    ASSERT_EQ(checker.broken(), "") << Describe(random_case);
   }
+}
+
+EngineRun RunOf(const RandomCase& random_case) {
+  Result<EngineRun> run =
+      RunEngine(EngineCaseOf(random_case), MakeLatency(random_case.latency), {});
+  EXPECT_TRUE(run.ok());
+  return run.ok() ? std::move(run.value()) : EngineRun{};
+}
+
+TEST(Invariants, NothingInCommonNorPreempted_CachingChangesNothing) {
+  int compared = 0;
+  for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kCases; ++seed) {
+    RandomCase random_case = WithTailVictims(MakeRandomCase(seed));
+    RequestTable& requests = random_case.requests;
+    if (!requests.think.empty()) continue;  // turns have their conversation in common
+    requests.content.clear();
+    requests.segments.clear();
+    random_case.engine.enable_prefix_caching = false;
+    const EngineRun without = RunOf(random_case);
+    if (without.report.preemptions > 0) continue;
+    random_case.engine.enable_prefix_caching = true;
+    const EngineRun with = RunOf(random_case);
+    ASSERT_EQ(with.steps, without.steps) << Describe(random_case);
+    const RequestResults a = ResultsOf(with.report, requests);
+    const RequestResults b = ResultsOf(without.report, requests);
+    ASSERT_EQ(a.first_scheduled, b.first_scheduled) << Describe(random_case);
+    ASSERT_EQ(a.first_token, b.first_token) << Describe(random_case);
+    ASSERT_EQ(a.completion, b.completion) << Describe(random_case);
+    ASSERT_EQ(a.generated, b.generated) << Describe(random_case);
+    ASSERT_EQ(a.preemptions, b.preemptions) << Describe(random_case);
+    ASSERT_EQ(a.cached_tokens, b.cached_tokens) << Describe(random_case);
+    ASSERT_EQ(a.state, b.state) << Describe(random_case);
+    ++compared;
+  }
+  EXPECT_GE(compared, 20);
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+TEST(Invariants, SharedPrefixes_CachingDoesNotLowerTheMedianThroughput) {
+  std::vector<double> with, without;
+  for (std::uint64_t seed = kFirstSeed; with.size() < 200; ++seed) {
+    RandomCase random_case = WithTailVictims(MakeRandomCase(seed));
+    if (random_case.requests.segments.empty()) continue;
+    random_case.requests.timeout.clear();
+    random_case.horizon.reset();
+    for (const bool caching : {false, true}) {
+      random_case.engine.enable_prefix_caching = caching;
+      const Report report = RunOf(random_case).report;
+      const auto tokens = static_cast<double>(report.output_tokens);
+      (caching ? with : without)
+          .push_back(report.simulated_s > 0 ? tokens / report.simulated_s : 0);
+    }
+  }
+  EXPECT_GE(Median(with), Median(without));
 }
 
 std::uint64_t FingerprintOf(const RandomCase& random_case, const RunOptions& options) {
@@ -331,7 +571,7 @@ TEST(Invariants, I10_SameScenario_HasTheSameFingerprint) {
 
 TEST(Invariants, I10_OneNanosecondOrToken_ChangesTheFingerprint) {
   for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + 30; ++seed) {
-    const RandomCase random_case = MakeRandomCase(seed);
+    const RandomCase random_case = WithTailVictims(MakeRandomCase(seed));
     const Result<EngineRun> run =
         RunEngine(EngineCaseOf(random_case), MakeLatency(random_case.latency), {});
     ASSERT_TRUE(run.ok());
@@ -341,7 +581,9 @@ TEST(Invariants, I10_OneNanosecondOrToken_ChangesTheFingerprint) {
     changed.latency.base += 1;
     EXPECT_NE(FingerprintOf(random_case, {}), FingerprintOf(changed, {})) << seed;
     changed = random_case;
-    changed.requests.arrival.back() += 1;
+    // The last one that comes by itself; later turns have no arrival to change.
+    std::vector<TimeNs>& arrival = changed.requests.arrival;
+    *std::find_if(arrival.rbegin(), arrival.rend(), [](TimeNs at) { return at >= 0; }) += 1;
     EXPECT_NE(FingerprintOf(random_case, {}), FingerprintOf(changed, {})) << seed;
     changed = random_case;
     changed.requests.prompt_tokens.front() += 1;
