@@ -59,6 +59,7 @@ TEST(Regressions, PreemptionUnderTinyKv_IsNoLivelock) {
 TEST(Regressions, EqualRequestsOfOneArrival_DoNotPreemptEachOtherForEver) {
   for (const bool async : {false, true}) {
     RandomCase small = Small(2, 15, 1, 0, 4);
+    small.engine.enable_prefix_caching = false;
     small.engine.long_prefill_token_threshold = 4;
     small.engine.scheduler_reserve_full_isl = false;
     small.engine.async_scheduling = async;
@@ -123,6 +124,7 @@ TEST(Regressions, TokensDelivered_AreThoseAskedFor) {
   for (const bool async : {false, true}) {
     RandomCase small = Small(12, 9, 20, 1, 9);
     small.engine.async_scheduling = async;
+    small.engine.enable_prefix_caching = false;
     small.engine.long_prefill_token_threshold = 4;
     const EngineRun run = RunSmall(small);
     ASSERT_GT(run.report.preemptions, 0);
