@@ -1,6 +1,6 @@
-// How fast and how lean: requests per second, simulated tokens per second, ns and allocations per
-// step, bytes per request. The same source runs natively and, under node, as WebAssembly. Figures
-// are printed, never asserted: machines are noisy. `servecast_bench N` runs N requests only.
+// How fast and how lean: time, ns and allocations per step, ns and bytes per request. The same
+// source runs natively and, under node, as WebAssembly. Figures are printed, never asserted:
+// machines are noisy. `servecast_bench N` runs N requests only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,23 +58,65 @@ double MsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Llama-3.1-8B on one H100, 512/512 tokens at 20 requests per second.
-Scenario BenchScenario(std::int64_t requests) {
-  const auto preset = ScenarioPreset("llama-3.1-8b-h100-chat");
-  const auto text =
-      ApplyOverrides(*preset, {R"(workload.prompt_tokens={"distribution":"fixed","value":512})",
-                               R"(workload.output_tokens={"distribution":"fixed","value":512})",
-                               "workload.arrivals.rate_per_s=20",
-                               "workload.requests=" + std::to_string(requests)});
-  return ParseScenario(text.value()).value();
+// A case: Llama-3.1-8B on one H100, 512/512 tokens at 20 requests per second, and what is set
+// beside that.
+struct Case {
+  const char* name;
+  std::int64_t requests;
+  int repeats;
+  std::vector<std::string> set;
+};
+
+std::vector<Case> Cases() {
+  const auto long_outputs = [](const char* name, std::int64_t requests, std::int64_t tokens) {
+    const auto fixed = [](std::int64_t n) {
+      return fmt::format(R"({{"distribution":"fixed","value":{}}})", n);
+    };
+    return Case{name,
+                requests,
+                5,
+                {"workload.prompt_tokens=" + fixed(1), "workload.output_tokens=" + fixed(tokens),
+                 "workload.arrivals.rate_per_s=1000000", "engine.num_gpu_blocks_override=2000000",
+                 "engine.max_num_seqs=256", "model.max_position_embeddings=200000"}};
+  };
+  return {
+      {"512/512", 10'000, 15, {}},
+      {"512/512", 100'000, 5, {}},
+      {"512/512", 1'000'000, 3, {}},
+      // A tenth of the memory: the queue is never empty, running requests lose their blocks.
+      {"scarce KV", 10'000, 9, {"engine.num_gpu_blocks_override=2500"}},
+      {"sessions",
+       10'000,
+       9,
+       {R"(workload.sessions={"turns":5,"think_time_s":5})",
+        R"(workload.prefix={"groups":8,"tokens":1000})"}},
+      // The same steps with few and with many sequences: what a step costs must not depend on them.
+      long_outputs("8 x 100,000", 8, 100'000),
+      long_outputs("256 x 100,000", 256, 100'000),
+      // As many requests, hardly any step: what a request costs.
+      long_outputs("256 x 1", 256, 1),
+  };
 }
 
-void Run(std::int64_t requests, int repeats) {
-  const Scenario scenario = BenchScenario(requests);
+Scenario ScenarioOf(const Case& c) {
+  std::vector<std::string> set = {R"(workload.prompt_tokens={"distribution":"fixed","value":512})",
+                                  R"(workload.output_tokens={"distribution":"fixed","value":512})",
+                                  "workload.arrivals.rate_per_s=20",
+                                  "workload.requests=" + std::to_string(c.requests)};
+  set.insert(set.end(), c.set.begin(), c.set.end());
+  const auto text = ApplyOverrides(*ScenarioPreset("llama-3.1-8b-h100-chat"), set);
+  Result<Scenario> scenario = ParseScenario(text.value());
+  if (scenario.ok()) return std::move(scenario.value());
+  for (const Issue& issue : scenario.issues()) fmt::print("{}: {}\n", issue.path, issue.message);
+  std::exit(1);
+}
+
+void Run(const Case& c) {
+  const Scenario scenario = ScenarioOf(c);
   std::vector<double> total_ms, steps_ms;
   double allocations_per_step = 0, bytes_per_request = 0;
   Report report;
-  for (int i = 0; i < repeats; ++i) {
+  for (int i = 0; i < c.repeats; ++i) {
     const std::int64_t bytes_before = live_bytes;
     peak_bytes = live_bytes;
     const auto start = Clock::now();
@@ -90,25 +132,29 @@ void Run(std::int64_t requests, int repeats) {
     allocations_per_step =
         static_cast<double>(step_allocations) / static_cast<double>(report.steps);
     bytes_per_request =
-        static_cast<double>(peak_bytes - bytes_before) / static_cast<double>(requests);
+        static_cast<double>(peak_bytes - bytes_before) / static_cast<double>(c.requests);
   }
   std::sort(total_ms.begin(), total_ms.end());
   std::sort(steps_ms.begin(), steps_ms.end());
   const double ms = total_ms[total_ms.size() / 2];
   const double tokens = static_cast<double>(report.prompt_tokens + report.output_tokens);
   fmt::print(
-      "{:>9} requests  {:9.2f} ms (least {:.2f}, steps {:.2f})  {:>10.0f} requests/s  {:6.0f} M "
-      "tokens/s  "
-      "{:6.1f} ns/step  {:.4f} allocations/step  {:5.0f} bytes/request  fingerprint {}\n",
-      requests, ms, total_ms.front(), steps_ms[steps_ms.size() / 2],
-      static_cast<double>(requests) / ms * 1e3, tokens / ms / 1e3,
-      steps_ms[steps_ms.size() / 2] * 1e6 / static_cast<double>(report.steps), allocations_per_step,
-      bytes_per_request, HashText(report.fingerprint));
+      "{:<14}{:>9} {:9.2f} {:9.2f} {:9.2f} {:9} {:9.1f} {:9.1f} {:8.4f} {:8.0f} {:9.0f} {:7} "
+      "{:6.1f}  {}\n",
+      c.name, c.requests, ms, total_ms.front(), steps_ms[steps_ms.size() / 2], report.steps,
+      steps_ms[steps_ms.size() / 2] * 1e6 / static_cast<double>(report.steps),
+      steps_ms[steps_ms.size() / 2] * 1e6 / static_cast<double>(c.requests), allocations_per_step,
+      bytes_per_request, tokens / ms / 1e3, report.preemptions,
+      report.prefix_cache.query_tokens == 0
+          ? 0.0
+          : 100.0 * static_cast<double>(report.prefix_cache.hit_tokens) /
+                static_cast<double>(report.prefix_cache.query_tokens),
+      HashText(report.fingerprint));
 }
 
 // One price of each backend: a batch of decodes, and one with a prefill chunk.
 void PriceModels() {
-  const Scenario scenario = BenchScenario(1);
+  const Scenario scenario = ScenarioOf({"", 1, 1, {}});
   const ModelCost cost = ComputeModelCost(scenario).value();
   const PrefillChunk chunk{512, 0, 512, true};
   for (const LatencyEntry& entry : LatencyModels()) {
@@ -129,14 +175,15 @@ void PriceModels() {
 
 int main(int argc, char** argv) {
   if (argc > 1) {
-    servecast::Run(std::atoll(argv[1]), 1);
+    servecast::Run({"512/512", std::atoll(argv[1]), 1, {}});
     return 0;
   }
   fmt::print(
-      "Llama-3.1-8B, one H100, 512/512 tokens at 20 requests/s; medians, whole run with report\n");
-  servecast::Run(10'000, 15);
-  servecast::Run(100'000, 5);
-  servecast::Run(1'000'000, 3);
+      "Llama-3.1-8B on one H100; medians; ms: whole run with report; ns: the steps alone\n"
+      "{:<14}{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>9} {:>7} {:>6}  {}\n",
+      "case", "requests", "ms", "least", "steps ms", "steps", "ns/step", "ns/req", "alloc/st",
+      "B/req", "M tok/s", "preempt", "hit %", "fingerprint");
+  for (const servecast::Case& c : servecast::Cases()) servecast::Run(c);
   servecast::PriceModels();
   return 0;
 }

@@ -1,6 +1,5 @@
 // Engine and reference against what the real vLLM scheduler did, step by step. The data is outside
 // the project: SERVECAST_VLLM_GOLDEN, or ../shared/reference/vllm-golden beside it.
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "conformance/case_filter.h"
 #include "gtest/gtest.h"
+#include "testing/data_files.h"
 #include "testing/engine_run.h"
 #include "testing/reference_sim.h"
 #include "testing/vllm_golden.h"
@@ -16,11 +16,7 @@
 namespace servecast::testing {
 namespace {
 
-std::string GoldenFolder() {
-  const char* folder = std::getenv("SERVECAST_VLLM_GOLDEN");
-  if (folder != nullptr && *folder != '\0') return folder;
-  return std::string(SERVECAST_SOURCE_DIR) + "/../shared/reference/vllm-golden";
-}
+std::string GoldenFolder() { return DataFolder("SERVECAST_VLLM_GOLDEN", "reference/vllm-golden"); }
 
 class VllmConformance : public ::testing::Test {
  protected:

@@ -1,13 +1,13 @@
 // Trace files: four formats in all their spellings, every malformed line named, and what prompts
 // share by their hash ids.
-#include <cstdio>
-#include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "servecast/scenario.h"
 #include "servecast/trace.h"
+#include "testing/data_files.h"
 
 namespace servecast {
 namespace {
@@ -409,18 +409,13 @@ TEST(HashIds, MalformedColumn_IsNamed) {
       ParseTrace("arrival_s,hash_ids_512,input_tokens,output_tokens,hash_ids_512\n", "t").ok());
 }
 
-// The published conversation trace, unpacked, where SERVECAST_MOONCAKE says.
+// The published conversation trace.
 TEST(HashIds, PublishedTrace_SharesAsItsIdsSay) {
-  const char* named = std::getenv("SERVECAST_MOONCAKE");
-  std::string text;
-  if (std::FILE* file = std::fopen(named == nullptr ? "" : named, "rb")) {
-    char buffer[65536];
-    for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, file)) > 0;)
-      text.append(buffer, n);
-    std::fclose(file);
-  }
-  if (text.empty()) GTEST_SKIP() << "SERVECAST_MOONCAKE names no conversation_trace.jsonl";
-  const auto trace = ParseTrace(text, "mooncake");
+  const std::optional<std::string> text =
+      testing::ReadFile(testing::DataFolder("SERVECAST_GROUNDTRUTH", "groundtruth") +
+                        "/traces/raw/mooncake_conversation_trace.jsonl.gz");
+  if (!text) GTEST_SKIP() << "skipped: no data";
+  const auto trace = ParseTrace(*text, "mooncake");
   ASSERT_TRUE(trace.ok());
   ASSERT_EQ(trace.value().rows.size(), 12031u);
   std::int64_t prompts = 0, shared = 0;

@@ -57,8 +57,10 @@ Json Stated(const Report& r) {
   stated["queued"] = r.queued;
   stated["running"] = r.running;
   stated["dropped"] = r.dropped;
+  stated["timed_out"] = r.timed_out;
   stated["length_capped"] = r.length_capped;
   stated["preemptions"] = r.preemptions;
+  stated["cached_tokens"] = r.prefix_cache.hit_tokens;
   stated["steps"] = r.steps;
   stated["output_tokens"] = r.output_tokens;
   stated["ttft_p99_ns"] = ms(r.ttft_ms.p99);
@@ -130,6 +132,7 @@ TEST(Golden, EachScenario_KeepsItsFingerprint) {
 // A golden that does not reach what it is named for proves nothing.
 TEST(Golden, Scenarios_ReachWhatTheyAreFor) {
   std::int64_t preemptions = 0, dropped = 0, capped = 0, unfinished = 0, traces = 0;
+  std::int64_t timed_out = 0, cached = 0, shared_in_trace = 0;
   for (const Json& golden : Goldens()) {
     const Json& expected = golden["expected"];
     preemptions += expected["preemptions"].get<std::int64_t>();
@@ -137,12 +140,18 @@ TEST(Golden, Scenarios_ReachWhatTheyAreFor) {
     capped += expected["length_capped"].get<std::int64_t>();
     unfinished += expected["queued"].get<std::int64_t>() + expected["running"].get<std::int64_t>();
     traces += golden.contains("trace") ? 1 : 0;
+    timed_out += expected["timed_out"].get<std::int64_t>();
+    cached += expected["cached_tokens"].get<std::int64_t>();
+    if (golden.contains("trace")) shared_in_trace += expected["cached_tokens"].get<std::int64_t>();
   }
   EXPECT_GT(preemptions, 0);
   EXPECT_GT(dropped, 0);
   EXPECT_GT(capped, 0);
   EXPECT_GT(unfinished, 0);
   EXPECT_GT(traces, 0);
+  EXPECT_GT(timed_out, 0);
+  EXPECT_GT(cached, shared_in_trace);
+  EXPECT_GT(shared_in_trace, 0);
 }
 
 }  // namespace

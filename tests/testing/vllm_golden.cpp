@@ -8,14 +8,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
+#include "testing/data_files.h"
 
 namespace servecast::testing {
 namespace {
@@ -58,22 +57,12 @@ std::vector<std::string> Items(const std::string& text) {
   return text.empty() ? std::vector<std::string>() : Split(text, ' ');
 }
 
-std::optional<std::string> ReadText(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in.good() || !text.good()) return std::nullopt;
-  return text.str();
-}
-
 // A CSV file whose cells are asked for by column name. The first thing that is wrong with it is
 // kept; after that every cell reads as zero or empty.
 class Table {
  public:
   static Result<Table> Read(const fs::path& path, const std::vector<std::string>& columns) {
-    const std::optional<std::string> text = ReadText(path);
+    const std::optional<std::string> text = ReadFile(path.string());
     if (!text) return Issue{path.string(), "cannot be read"};
     Table table;
     table.path_ = path.string();
@@ -418,7 +407,7 @@ std::optional<Issue> ReadCase(const fs::path& folder, const std::string& prefix,
 void ReadManifest(const fs::path& folder, const std::string& prefix, std::vector<GoldenCase>& cases,
                   Issues& issues) {
   const fs::path path = folder / "manifest.json";
-  const std::optional<std::string> text = ReadText(path);
+  const std::optional<std::string> text = ReadFile(path.string());
   if (!text) {
     issues.push_back({path.string(), "cannot be read"});
     return;

@@ -31,7 +31,7 @@ function withRun(document, { trace, slice = 1000 }, use) {
   }
 }
 
-const counts = ['arrived', 'completed', 'queued', 'running', 'dropped', 'length_capped', 'preemptions', 'steps', 'output_tokens'];
+const counts = ['arrived', 'completed', 'queued', 'running', 'dropped', 'timed_out', 'length_capped', 'preemptions', 'steps', 'output_tokens'];
 
 for (const golden of goldens) {
   test(`Golden_${golden.name.replace(/\W+/g, '_')}_HasTheNativeFingerprint`, () => {
