@@ -8,6 +8,7 @@
 #include "cost/model_cost.h"
 #include "metrics/recorder.h"
 #include "metrics/summarize.h"
+#include "serving/clients.h"
 #include "serving/hooks.h"
 #include "serving/policy.h"
 #include "serving/replica.h"
@@ -29,60 +30,10 @@ struct Simulation::State {
         recorder(SecondsToNs(scenario.measure.warmup_s)),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
-  // Enqueue times, drops, and who comes in which order.
-  void Prepare() {
-    results.Resize(requests.size());
-    order.reserve(static_cast<std::size_t>(requests.size()));
-    bool sorted = true;
-    TimeNs latest = 0;
-    for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
-      if (requests.arrival[i] < 0) continue;  // a later turn: comes when the one before is complete
-      last_arrival = std::max(last_arrival, requests.arrival[i]);
-      const TimeNs enqueue =
-          EnqueueTime(requests, static_cast<RequestId>(i), *latency, max_model_len);
-      if (enqueue < 0) continue;
-      results.enqueue[i] = enqueue;
-      sorted = sorted && enqueue >= latest;
-      latest = std::max(latest, enqueue);
-      order.push_back(static_cast<RequestId>(i));
-    }
-    if (sorted) return;
-    std::sort(order.begin(), order.end(), [this](RequestId a, RequestId b) {
-      const TimeNs ea = results.enqueue[static_cast<std::size_t>(a)];
-      const TimeNs eb = results.enqueue[static_cast<std::size_t>(b)];
-      return ea != eb ? ea < eb : a < b;
-    });
-  }
-
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.
   TimeNs End() const {
     if (!finished) return replica->now();
-    if (horizon != kNever) return std::max(replica->now(), horizon);
-    TimeNs end = std::max(replica->now(), last_arrival);
-    // A later turn that is dropped as it arrives is nobody's event.
-    for (std::size_t i = 0; i < requests.think.size(); ++i)
-      end = std::max(end, requests.arrival[i]);
-    return end;
-  }
-
-  // The states that follow from the clock alone: who is still to come, is on its way to the queue,
-  // gave up on that way, or was dropped as it arrived.
-  void MarkArrivals(TimeNs end) {
-    for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
-      RequestState& state = results.state[i];
-      if (requests.arrival[i] < 0) continue;
-      if (requests.prompt_tokens[i] >= max_model_len) {
-        state = requests.arrival[i] <= end ? RequestState::kDropped : RequestState::kPending;
-      } else if (results.enqueue[i] < 0) {
-        const bool all_over = finished && horizon == kNever;
-        const bool gone = all_over || requests.timeout[i] <= end - requests.arrival[i];
-        state = requests.arrival[i] > end ? RequestState::kPending
-                : gone                    ? RequestState::kTimedOut
-                                          : RequestState::kQueued;
-      } else if (state == RequestState::kPending && requests.arrival[i] <= end) {
-        state = RequestState::kQueued;
-      }
-    }
+    return std::max(replica->now(), horizon != kNever ? horizon : clients->LastArrival());
   }
 
   bool Replays() const {
@@ -97,13 +48,11 @@ struct Simulation::State {
   ModelCost cost;
   RequestTable requests;
   RequestResults results;
-  std::vector<RequestId> order;
   Recorder recorder;
   TimeNs horizon;
-  TimeNs last_arrival = 0;
-  std::int64_t max_model_len = 0;  // effective
   std::unique_ptr<LatencyModel> latency;
   LatencyLabel label;
+  std::unique_ptr<Clients> clients;
   std::unique_ptr<Replica> replica;
   bool finished = false;
 };
@@ -130,13 +79,14 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
-  s.max_model_len = EffectiveMaxModelLen(
+  const std::int64_t max_model_len = EffectiveMaxModelLen(
       s.scenario.engine, s.scenario.model.max_position_embeddings, s.cost.usable_blocks);
-  s.Prepare();
+  s.results.Resize(s.requests.size());
+  s.clients = std::make_unique<Clients>(s.requests, *s.latency, max_model_len, s.results);
   s.recorder.ReserveGaps(8 * s.requests.size());
   s.replica = std::make_unique<Replica>(ReplicaInput{
-      s.scenario.engine, s.scenario.scheduler, s.cost.pool_blocks, s.max_model_len, s.requests,
-      s.order, *s.latency, s.results, s.recorder, s.horizon, hooks.observer});
+      s.scenario.engine, s.scenario.scheduler, s.cost.pool_blocks, max_model_len, s.requests,
+      *s.clients, *s.latency, s.results, s.recorder, s.horizon, hooks.observer});
   return Simulation(std::move(state));
 }
 
@@ -162,7 +112,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   State& s = *state_;
   const TimeNs end = s.End();
   s.replica->WriteProgress(s.results.generated);
-  s.MarkArrivals(end);
+  s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
   return Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
                     s.results, s.recorder, s.replica->running(), s.replica->length_capped(),
                     s.replica->prefix_cache(), end, s.finished, s.label},

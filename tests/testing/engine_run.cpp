@@ -121,27 +121,16 @@ RequestResults ResultsOf(const Report& report, const RequestTable& requests) {
 ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency, TimeNs end) {
   ReplicaRun run;
   run.requests = engine_case.requests;
-  const RequestTable& requests = run.requests;
   const std::int64_t pool_blocks = *engine_case.engine.num_gpu_blocks_override;
   const std::int64_t max_model_len =
       EffectiveMaxModelLen(engine_case.engine, engine_case.model_max_len, pool_blocks - 1);
-  run.results.Resize(requests.size());
-  std::vector<RequestId> order;
-  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
-    if (!requests.think.empty() && requests.think[i] >= 0) continue;  // comes after another
-    const auto id = static_cast<RequestId>(i);
-    run.results.enqueue[i] = EnqueueTime(requests, id, latency, max_model_len);
-    if (run.results.enqueue[i] >= 0) order.push_back(id);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](RequestId a, RequestId b) {
-    return run.results.enqueue[static_cast<std::size_t>(a)] <
-           run.results.enqueue[static_cast<std::size_t>(b)];
-  });
+  run.results.Resize(run.requests.size());
+  Clients clients(run.requests, latency, max_model_len, run.results);
 
   Recorder recorder(0);
   StepCollector collector;
   Replica replica({engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len,
-                   run.requests, order, latency, run.results, recorder,
+                   run.requests, clients, latency, run.results, recorder,
                    engine_case.horizon.value_or(kNever), &collector});
   while (!replica.Advance(INT64_MAX)) {
   }

@@ -16,6 +16,8 @@ inline constexpr TimeNs kNever = INT64_MAX;
 // 219 years: no step starts later, so that the clock stays in 64 bits whatever the input.
 inline constexpr TimeNs kClockEnd = TimeNs{3} << 61;
 
+using WideInt = __int128;  // sums of times, products with them: tokens * ns, blocks * ns
+
 using RequestId = std::int32_t;  // row of the request table
 inline constexpr RequestId kNoRequest = -1;
 

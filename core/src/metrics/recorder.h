@@ -13,8 +13,6 @@
 
 namespace servecast {
 
-using WideInt = __int128;  // time integrals: tokens * ns, blocks * ns
-
 struct SeriesBin {
   WideInt running = 0, waiting = 0, kv_blocks = 0, batch_tokens = 0;  // integrals over the bin
   std::int64_t output_tokens = 0, preemptions = 0;                    // events in the bin

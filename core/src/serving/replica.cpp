@@ -43,16 +43,6 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
   return length;
 }
 
-TimeNs EnqueueTime(const RequestTable& requests, RequestId request, const LatencyModel& latency,
-                   std::int64_t max_model_len) {
-  const auto r = static_cast<std::size_t>(request);
-  const std::int64_t prompt = requests.prompt_tokens[r];
-  if (prompt >= max_model_len) return -1;
-  const TimeNs delay = latency.EnqueueDelay(prompt);
-  if (!requests.timeout.empty() && requests.timeout[r] < delay) return -1;
-  return requests.arrival[r] + delay;
-}
-
 Replica::Replica(const ReplicaInput& input)
     : in_(input),
       seats_(input.engine.max_num_seqs),
@@ -78,15 +68,13 @@ Replica::Replica(const ReplicaInput& input)
   for (std::size_t i = slots; i > 0; --i) free_slots_.push_back(static_cast<SlotId>(i - 1));
   prefills_.reserve(slots);
   chunks_.reserve(slots);
-  if (in_.requests.timeout.empty()) return;
-  for (const RequestId request : in_.order) ExpectTimeout(request);
 }
 
 bool Replica::Advance(std::int64_t max_steps) {
   std::int64_t steps = 0;
   while (steps < max_steps) {
     if (Done()) {
-      const TimeNs next = NextEnqueue();
+      const TimeNs next = in_.clients.NextEnqueue();
       if (next >= in_.horizon) return Close();  // kNever included
       now_ = std::max(now_, next);
     }
@@ -115,7 +103,7 @@ bool Replica::Advance(std::int64_t max_steps) {
     }
     Apply();
   }
-  return Done() && NextEnqueue() >= in_.horizon && Close();
+  return Done() && in_.clients.NextEnqueue() >= in_.horizon && Close();
 }
 
 bool Replica::Done() const { return running_ == 0 && queue_.size() == 0 && in_flight_ == 0; }
@@ -130,20 +118,8 @@ bool Replica::Close() {
 }
 
 void Replica::Deliver() {
-  for (TimeNs time = NextEnqueue(); time <= now_; time = NextEnqueue()) {
-    RequestId request = kNoRequest;
-    if (arrived_ < in_.order.size()) request = in_.order[arrived_];
-    const bool turn =
-        !next_turns_.empty() &&
-        (request == kNoRequest || Later({EnqueueOf(request), request}, next_turns_.front()));
-    if (turn) {
-      request = next_turns_.front().request;
-      std::pop_heap(next_turns_.begin(), next_turns_.end(), Later);
-      next_turns_.pop_back();
-    } else {
-      ++arrived_;
-    }
-    Enqueue(request, time);
+  for (TimeNs time = in_.clients.NextEnqueue(); time <= now_; time = in_.clients.NextEnqueue()) {
+    Enqueue(in_.clients.TakeNext(), time);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
@@ -476,15 +452,15 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   }
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
   const std::int64_t last_step = finishes_.TopKey();
-  TimeNs next_enqueue = NextEnqueue();
-  const TimeNs next_timeout = NextTimeout();
+  TimeNs next_enqueue = in_.clients.NextEnqueue();
+  const TimeNs next_timeout = in_.clients.NextTimeout();
   std::int64_t ran = 0;
   bool finishing = false;
   while (ran < max_steps && !finishing && now_ < next_timeout && StartTime() < in_.horizon) {
     if (next_enqueue <= now_) {
       if (!closed) break;
       Deliver();
-      next_enqueue = NextEnqueue();
+      next_enqueue = in_.clients.NextEnqueue();
       if (blocked == BlockedBy::kNothing) blocked = BlockedBy::kSeats;
     }
     const std::int64_t blocks = phase_[phase_index_];
@@ -587,7 +563,7 @@ void Replica::Finish(const Output& output, TimeNs end) {
     Slot& slot = SlotAt(output.slot);
     --endings_;
     kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
-                HasNextTurn(output.request));
+                in_.clients.AsksOn(output.request));
     RemoveFromRunning(output.slot);
   }
   const std::int64_t generated = OutputLimit(output.request);
@@ -599,56 +575,14 @@ void Replica::Finish(const Output& output, TimeNs end) {
   ++completed_;
   length_capped_ += generated < in_.requests.output_tokens[r] ? 1 : 0;
   if (in_.observer != nullptr) Oldest().record.finished.push_back(output.request);
-  if (HasNextTurn(output.request)) StartNextTurn(output.request);
+  in_.clients.Answered(output.request);
 }
 
-// ---- Sessions and time-outs ----------------------------------------------------------------
-
-bool Replica::HasNextTurn(RequestId request) const {
-  const std::size_t next = static_cast<std::size_t>(request) + 1;
-  return next < in_.requests.think.size() && in_.requests.think[next] >= 0;
-}
-
-// The client has its answer, and asks on after a while.
-void Replica::StartNextTurn(RequestId request) {
-  const auto next = static_cast<std::size_t>(request) + 1;
-  const TimeNs arrival = static_cast<TimeNs>(std::min(
-      WideInt{in_.results.completion[next - 1]} + in_.requests.think[next], WideInt{kClockEnd}));
-  in_.requests.arrival[next] = arrival;
-  in_.results.enqueue[next] =
-      EnqueueTime(in_.requests, static_cast<RequestId>(next), in_.latency, in_.max_model_len);
-  if (in_.results.enqueue[next] < 0) return;
-  next_turns_.push_back({in_.results.enqueue[next], static_cast<RequestId>(next)});
-  std::push_heap(next_turns_.begin(), next_turns_.end(), Later);
-  ExpectTimeout(static_cast<RequestId>(next));
-}
-
-void Replica::ExpectTimeout(RequestId request) {
-  const auto r = static_cast<std::size_t>(request);
-  if (in_.requests.timeout.empty() || in_.requests.timeout[r] == kNever) return;
-  const WideInt time = WideInt{in_.requests.arrival[r]} + in_.requests.timeout[r];
-  timeouts_.push_back({static_cast<TimeNs>(std::min(time, WideInt{kNever})), request});
-  std::push_heap(timeouts_.begin(), timeouts_.end(), Later);
-}
-
-TimeNs Replica::NextTimeout() {
-  while (!timeouts_.empty()) {
-    const auto r = static_cast<std::size_t>(timeouts_.front().request);
-    if (in_.results.completion[r] < 0) return timeouts_.front().time;
-    std::pop_heap(timeouts_.begin(), timeouts_.end(), Later);
-    timeouts_.pop_back();
-  }
-  return kNever;
-}
+// ---- Time-outs -----------------------------------------------------------------------------
 
 // Clients that gave up by now; between two steps, as an engine hears of it.
 void Replica::GiveUp() {
-  while (NextTimeout() <= now_) {
-    const RequestId request = timeouts_.front().request;
-    std::pop_heap(timeouts_.begin(), timeouts_.end(), Later);
-    timeouts_.pop_back();
-    Abort(request);
-  }
+  while (in_.clients.NextTimeout() <= now_) Abort(in_.clients.TakeTimeout());
 }
 
 void Replica::Abort(RequestId request) {

@@ -10,6 +10,7 @@
 #include "metrics/recorder.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
+#include "serving/clients.h"
 #include "serving/hooks.h"
 #include "serving/kv_cache.h"
 #include "serving/wait_queue.h"
@@ -21,10 +22,10 @@ namespace servecast {
 struct ReplicaInput {
   const EngineSpec& engine;
   const SchedulerSpec& scheduler;
-  std::int64_t pool_blocks = 0;         // vLLM's pool: one of them is never used
-  std::int64_t max_model_len = 0;       // effective: see EffectiveMaxModelLen
-  RequestTable& requests;               // arrivals of later turns are written
-  const std::vector<RequestId>& order;  // who comes by itself, by (enqueue time, id)
+  std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is never used
+  std::int64_t max_model_len = 0;  // effective: see EffectiveMaxModelLen
+  const RequestTable& requests;
+  Clients& clients;
   const LatencyModel& latency;
   RequestResults& results;
   Recorder& recorder;
@@ -36,11 +37,6 @@ struct ReplicaInput {
 // the KV cache; without chunked prefill a prompt, or a recomputation, must fit one step.
 std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_max_len,
                                   std::int64_t usable_blocks);
-
-// When a request comes to the queue; -1: never, as it is too long to be served (dropped), or as its
-// client gives up before. Requires: its arrival is known.
-TimeNs EnqueueTime(const RequestTable& requests, RequestId request, const LatencyModel& latency,
-                   std::int64_t max_model_len);
 
 // After so many schedule calls that preempted, and none that yielded a token, equally urgent
 // requests give way from the last of the running list (see Victim).
@@ -151,7 +147,6 @@ class Replica {
   void ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable);
   void Finish(const Output& output, TimeNs end);
   void Abort(RequestId request);
-  void StartNextTurn(RequestId request);
 
   // Running list and queue.
   SlotId AddToRunning(RequestId request);
@@ -161,7 +156,6 @@ class Replica {
   double PriorityOf(RequestId request) const;
   std::int64_t Known(RequestId request) const;
   std::int64_t OutputLimit(RequestId request) const;
-  bool HasNextTurn(RequestId request) const;
   std::int64_t ComputedNow(const Slot& slot) const {
     return slot.phase == Phase::kDecode ? slot.computed + decode_step_ - slot.join_step
                                         : slot.computed;
@@ -179,27 +173,9 @@ class Replica {
   // When the latest token of a decoding request is, or will be, delivered.
   TimeNs LastTokenTime() { return in_flight_ > 0 ? Newest().end : now_; }
 
-  TimeNs NextEnqueue() const {
-    const TimeNs next = arrived_ < in_.order.size() ? EnqueueOf(in_.order[arrived_]) : kNever;
-    return next_turns_.empty() ? next : std::min(next, next_turns_.front().time);
-  }
-  TimeNs EnqueueOf(RequestId request) const {
-    return in_.results.enqueue[static_cast<std::size_t>(request)];
-  }
-  TimeNs NextTimeout();
-  void ExpectTimeout(RequestId request);
-
   // For an observer only.
   void ObserveSchedule(StepRecord& record);
   void ObserveStep(Batch& batch);
-
-  struct Timed {
-    TimeNs time = 0;
-    RequestId request = kNoRequest;
-  };
-  static bool Later(const Timed& a, const Timed& b) {
-    return a.time != b.time ? a.time > b.time : a.request > b.request;
-  }
 
   ReplicaInput in_;
   std::int64_t seats_;
@@ -223,11 +199,8 @@ class Replica {
   std::int64_t fruitless_calls_ = 0;  // that preempted, since a step yielded a token
 
   WaitQueue queue_;
-  std::size_t arrived_ = 0;  // of in_.order
   // Left the queue by finishing in it, at now_: recorded once those who came before now_ are.
   std::int64_t left_queue_ = 0;
-  std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
-  std::vector<Timed> timeouts_;    // heap
 
   std::vector<SlotId> prefills_;  // in running order
   std::vector<PrefillChunk> chunks_;

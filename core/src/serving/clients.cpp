@@ -1,0 +1,102 @@
+#include "serving/clients.h"
+
+namespace servecast {
+
+Clients::Clients(RequestTable& requests, const LatencyModel& latency, std::int64_t max_model_len,
+                 RequestResults& results)
+    : requests_(requests), latency_(latency), max_model_len_(max_model_len), results_(results) {
+  order_.reserve(static_cast<std::size_t>(requests.size()));
+  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+    const auto request = static_cast<RequestId>(i);
+    if (ComesByItself(i) && Send(request)) order_.push_back(request);
+  }
+  const auto earlier = [this](RequestId a, RequestId b) {
+    return EnqueueOf(a) != EnqueueOf(b) ? EnqueueOf(a) < EnqueueOf(b) : a < b;
+  };
+  if (!std::is_sorted(order_.begin(), order_.end(), earlier)) {
+    std::sort(order_.begin(), order_.end(), earlier);
+  }
+}
+
+// Its arrival is known now; false when it never comes to the queue, as it is too long to be served
+// or its client gives up before.
+bool Clients::Send(RequestId request) {
+  const auto r = static_cast<std::size_t>(request);
+  const std::int64_t prompt = requests_.prompt_tokens[r];
+  if (prompt >= max_model_len_) return false;
+  const TimeNs delay = latency_.EnqueueDelay(prompt);
+  const TimeNs patience = requests_.timeout.empty() ? kNever : requests_.timeout[r];
+  if (patience < delay) return false;
+  results_.enqueue[r] = requests_.arrival[r] + delay;
+  if (patience == kNever) return true;
+  const WideInt time = WideInt{requests_.arrival[r]} + patience;
+  timeouts_.push_back({static_cast<TimeNs>(std::min(time, WideInt{kNever})), request});
+  std::push_heap(timeouts_.begin(), timeouts_.end(), Later);
+  return true;
+}
+
+RequestId Clients::TakeNext() {
+  const RequestId first = arrived_ < order_.size() ? order_[arrived_] : kNoRequest;
+  const bool turn = !next_turns_.empty() &&
+                    (first == kNoRequest || Later({EnqueueOf(first), first}, next_turns_.front()));
+  if (!turn) {
+    ++arrived_;
+    return first;
+  }
+  const RequestId request = next_turns_.front().request;
+  std::pop_heap(next_turns_.begin(), next_turns_.end(), Later);
+  next_turns_.pop_back();
+  return request;
+}
+
+TimeNs Clients::NextTimeout() {
+  while (!timeouts_.empty()) {
+    const auto r = static_cast<std::size_t>(timeouts_.front().request);
+    if (results_.completion[r] < 0) return timeouts_.front().time;
+    TakeTimeout();
+  }
+  return kNever;
+}
+
+RequestId Clients::TakeTimeout() {
+  const RequestId request = timeouts_.front().request;
+  std::pop_heap(timeouts_.begin(), timeouts_.end(), Later);
+  timeouts_.pop_back();
+  return request;
+}
+
+void Clients::Answered(RequestId request) {
+  if (!AsksOn(request)) return;
+  const RequestId next = request + 1;
+  const auto n = static_cast<std::size_t>(next);
+  requests_.arrival[n] = static_cast<TimeNs>(
+      std::min(WideInt{results_.completion[n - 1]} + requests_.think[n], WideInt{kClockEnd}));
+  if (!Send(next)) return;
+  next_turns_.push_back({results_.enqueue[n], next});
+  std::push_heap(next_turns_.begin(), next_turns_.end(), Later);
+}
+
+TimeNs Clients::LastArrival() const {
+  TimeNs last = 0;
+  for (const TimeNs arrival : requests_.arrival) last = std::max(last, arrival);
+  return last;
+}
+
+void Clients::MarkArrivals(TimeNs end, bool over) {
+  for (std::size_t i = 0; i < requests_.arrival.size(); ++i) {
+    RequestState& state = results_.state[i];
+    if (requests_.arrival[i] < 0) continue;
+    if (requests_.prompt_tokens[i] >= max_model_len_) {
+      state = requests_.arrival[i] <= end ? RequestState::kDropped : RequestState::kPending;
+    } else if (results_.enqueue[i] < 0) {
+      const bool gone = over || requests_.timeout[i] <= end - requests_.arrival[i];
+      state = requests_.arrival[i] > end ? RequestState::kPending
+              : gone                     ? RequestState::kTimedOut
+                                         : RequestState::kQueued;
+    } else if (state == RequestState::kPending && requests_.arrival[i] <= end) {
+      state = RequestState::kQueued;
+    }
+  }
+}
+
+}  // namespace servecast

@@ -1,0 +1,77 @@
+// Those who send the requests: who comes to the queue when, who asks on when answered, who gives
+// up. Hides that a session's later turns have no arrival until the turn before is complete.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/base.h"
+#include "serving/policy.h"
+#include "workload/request_table.h"
+
+namespace servecast {
+
+class Clients {
+ public:
+  // Requests of `max_model_len` tokens or more are dropped as they arrive. Writes arrivals of later
+  // turns into `requests`, enqueue times into `results`; all of them outlive this.
+  Clients(RequestTable& requests, const LatencyModel& latency, std::int64_t max_model_len,
+          RequestResults& results);
+
+  // When the next request comes to the queue, by (enqueue time, id); kNever: none is on its way.
+  TimeNs NextEnqueue() const {
+    const TimeNs next = arrived_ < order_.size() ? EnqueueOf(order_[arrived_]) : kNever;
+    return next_turns_.empty() ? next : std::min(next, next_turns_.front().time);
+  }
+  // Requires: there is one.
+  RequestId TakeNext();
+
+  // When the next client of an incomplete request gives up; kNever.
+  TimeNs NextTimeout();
+  // Requires: NextTimeout() < kNever, and nothing completed since.
+  RequestId TakeTimeout();
+
+  bool AsksOn(RequestId request) const {
+    const std::size_t next = static_cast<std::size_t>(request) + 1;
+    return next < requests_.think.size() && requests_.think[next] >= 0;
+  }
+  // The request is complete: a client that asks on will, after a while.
+  void Answered(RequestId request);
+
+  // The last arrival so far, dropped ones included; 0 without any.
+  TimeNs LastArrival() const;
+
+  // The states that follow from the clock alone, at `end`: who is still to come, is on its way to
+  // the queue, gave up on that way, or was dropped as it arrived. `over`: the clock has stopped for
+  // want of events, so who is on a way that leads nowhere has gone it.
+  void MarkArrivals(TimeNs end, bool over);
+
+ private:
+  struct Timed {
+    TimeNs time = 0;
+    RequestId request = kNoRequest;
+  };
+  static bool Later(const Timed& a, const Timed& b) {
+    return a.time != b.time ? a.time > b.time : a.request > b.request;
+  }
+
+  bool ComesByItself(std::size_t r) const {
+    return requests_.think.empty() || requests_.think[r] < 0;
+  }
+  TimeNs EnqueueOf(RequestId request) const {
+    return results_.enqueue[static_cast<std::size_t>(request)];
+  }
+  bool Send(RequestId request);
+
+  RequestTable& requests_;
+  const LatencyModel& latency_;
+  std::int64_t max_model_len_;
+  RequestResults& results_;
+  std::vector<RequestId> order_;   // who comes by itself, by (enqueue time, id)
+  std::size_t arrived_ = 0;        // of order_
+  std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
+  std::vector<Timed> timeouts_;    // heap
+};
+
+}  // namespace servecast
