@@ -57,6 +57,76 @@ TEST(Latencies, TwoRequestsByHand_AreExact) {
   EXPECT_DOUBLE_EQ(r.output_tokens_per_s, 5 / 0.003615);
 }
 
+// With two batches in flight the next step is scheduled before this one's tokens are applied:
+//       0  prefill A           1,200 us   scheduled at 0; the next one too: A alone decodes
+//   1,200  decode A            1,005      B (at 500) came after that call; joins the next, at 1,200
+//   2,205  decode A, prefill B 1,405      A's third and B's first at 3,610
+//   3,610  decode B            1,005      B's second at 4,615
+TEST(Latencies, TwoRequestsAsyncByHand_AreExact) {
+  const Report r = RunToEnd(Changed({"engine.async_scheduling=true"}, kBlackbox), TwoRequests());
+  EXPECT_EQ(r.steps, 4);
+  EXPECT_EQ(r.ColumnOf("ttft_ms"), (std::vector<double>{1.2, 3.11}));
+  EXPECT_EQ(r.ColumnOf("e2e_ms"), (std::vector<double>{3.61, 4.115}));
+  EXPECT_EQ(r.ColumnOf("scheduling_delay_ms"), (std::vector<double>{0, 1.705}));
+}
+
+// 64 prompt tokens are four full blocks. The second turn's prompt is the first's, its answer and 20
+// new ones: 64 + 17 + 20 = 101; five full blocks of what was said are there, 80 tokens: the last
+// answered token's KV was never computed.
+TEST(Sessions, SecondTurn_FindsWhatWasSaid) {
+  const std::vector<std::string> two_turns = {
+      R"(workload={"arrivals":{"process":"constant","rate_per_s":1},"requests":2,)"
+      R"("sessions":{"turns":2,"think_time_s":0},)"
+      R"("prompt_tokens":{"distribution":"empirical","quantiles":[[0,64],[1,64]]},)"
+      R"("output_tokens":{"distribution":"fixed","value":17}})"};
+  const Report on = RunToEnd(Changed(two_turns, kBlackbox));
+  ASSERT_EQ(on.completed, 2);
+  EXPECT_EQ(on.ColumnOf("prompt_tokens"), (std::vector<double>{64, 64 + 17 + 64}));
+  EXPECT_EQ(on.ColumnOf("cached_tokens"), (std::vector<double>{0, 80}));
+  // It arrives as the first is complete: 1,640 us of prefill, then 16 decodes of 1,005 us.
+  EXPECT_DOUBLE_EQ(on.ColumnOf("arrival_s")[1], 0.00164 + 16 * 0.001005);
+  EXPECT_DOUBLE_EQ(on.ColumnOf("ttft_ms")[1], 1 + 0.01 * (145 - 80));
+  std::vector<std::string> off = two_turns;
+  off.push_back("engine.enable_prefix_caching=false");
+  EXPECT_DOUBLE_EQ(RunToEnd(Changed(off, kBlackbox)).ColumnOf("ttft_ms")[1], 1 + 0.01 * 145);
+}
+
+// A decodes for long; B has one seat to wait for and gives up at 10 ms; C is served after A.
+TEST(Timeouts, WhoWaitsTooLong_GivesUpAndFreesTheQueue) {
+  const std::string document =
+      Changed({"engine.max_num_seqs=1", "engine.max_num_batched_tokens=2048",
+               R"(workload.classes=[{"name":"all","timeout_s":0.05}])"},
+              kBlackbox);
+  // A: 1.2 ms + 39 x 1.005 ms = 40.395 ms. B would wait from 1 to 40 ms and run 80 ms: gives up
+  // running, at 51 ms. C came at 2 ms and would start at 51 ms or later: its 50 ms end at 52 ms.
+  const Report r = RunToEnd(document, TraceOf("0,20,40\n0.001,20,80\n0.002,20,1\n"));
+  EXPECT_EQ(r.completed, 1);
+  EXPECT_EQ(r.timed_out, 2);
+  EXPECT_DOUBLE_EQ(r.ColumnOf("e2e_ms")[0], 40.395);
+  EXPECT_GT(r.ColumnOf("output_tokens")[1], 0);
+  EXPECT_LT(r.ColumnOf("output_tokens")[1], 80);
+  EXPECT_EQ(BrokenConservation(r), "");
+}
+
+// All wait for one seat: the order of service is that of the queue's key.
+TEST(Orders, WhoIsServedNext_IsWhomTheKeyNames) {
+  const std::string rows = "0,20,5\n0.0001,90,1\n0.0002,30,1\n0.0003,60,1\n";
+  const auto first_of = [&](const std::string& order) {
+    const Report r = RunToEnd(
+        Changed({"engine.max_num_seqs=1", "scheduler.order=" + order}, kBlackbox), TraceOf(rows));
+    std::vector<std::size_t> ids = {1, 2, 3};
+    const std::vector<double>&arrival = r.ColumnOf("arrival_s"),
+          &delay = r.ColumnOf("scheduling_delay_ms");
+    std::sort(ids.begin(), ids.end(), [&](std::size_t a, std::size_t b) {
+      return arrival[a] * 1e3 + delay[a] < arrival[b] * 1e3 + delay[b];
+    });
+    return ids;
+  };
+  EXPECT_EQ(first_of("fcfs"), (std::vector<std::size_t>{1, 2, 3}));
+  EXPECT_EQ(first_of("sjf"), (std::vector<std::size_t>{2, 3, 1}));
+  EXPECT_EQ(first_of("priority_fcfs"), (std::vector<std::size_t>{1, 2, 3}));
+}
+
 TEST(Latencies, AlphaDelays_AreSeenByTheClient) {
   // Before the queue 100 us + 2 us a prompt token: A enqueues at 140 us, B at 500 + 180 = 680 us,
   // which is within A's prefill. After each output token 30 us, which add up.

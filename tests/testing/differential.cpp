@@ -211,18 +211,8 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.timed_out_running += more.timed_out_running;
   rules.timed_out_queued += more.timed_out_queued;
   rules.timed_out_in_flight += more.timed_out_in_flight;
+  rules.timed_out_in_the_last_step += more.timed_out_in_the_last_step;
   rules.timed_out_on_the_way += more.timed_out_on_the_way;
-}
-
-ReferenceOutput RunReference(const RandomCase& random_case) {
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
-  return RunReference(ReferenceInput{.requests = random_case.requests,
-                                     .engine = random_case.engine,
-                                     .scheduler = random_case.scheduler,
-                                     .pool_blocks = random_case.PoolBlocks(),
-                                     .model_max_len = random_case.model_max_len,
-                                     .latency = *latency,
-                                     .horizon = random_case.horizon});
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

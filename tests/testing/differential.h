@@ -19,8 +19,6 @@ struct CasesCoverage {
   void Add(const ReferenceOutput& output);
 };
 
-ReferenceOutput RunReference(const RandomCase& random_case);
-
 // The first thing that differs, as a sentence; nullopt when all agrees: every step, every request,
 // counters, gaps between tokens, integrals; and that slices and observers change nothing.
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

@@ -225,39 +225,9 @@ void MakeEngine(Dice& dice, RandomCase& random_case) {
   if (dice.Percent(10)) engine.max_model_len = dice.Between(2, longest + 1);
 }
 
-ReferenceOutput Run(const RandomCase& random_case) {
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
-  return RunReference(ReferenceInput{.requests = random_case.requests,
-                                     .engine = random_case.engine,
-                                     .scheduler = random_case.scheduler,
-                                     .pool_blocks = random_case.PoolBlocks(),
-                                     .model_max_len = random_case.model_max_len,
-                                     .latency = *latency,
-                                     .horizon = random_case.horizon});
-}
-
-// Two requests of the same priority and arrival can preempt each other for ever, in vLLM too: of
-// equals the victim is the one that runs for longer (rule 9). Such a run needs an end.
-void EndWhatDoesNot(Dice& dice, RandomCase& random_case) {
-  const SchedulerSpec& scheduler = random_case.scheduler;
-  const bool victim_by_priority =
-      scheduler.preemption == "priority" ||
-      (scheduler.preemption == "auto" && scheduler.order == "priority_fcfs");
-  if (!victim_by_priority) return;
-  const std::vector<TimeNs>& arrival = random_case.requests.arrival;
-  const TimeNs last = *std::max_element(arrival.begin(), arrival.end());
-  random_case.horizon = last + 5000 * random_case.latency.base;
-  const std::vector<RequestState> states = Run(random_case).results.state;
-  const bool ends = std::all_of(states.begin(), states.end(), [](RequestState state) {
-    return state != RequestState::kQueued && state != RequestState::kRunning;
-  });
-  random_case.horizon = std::nullopt;
-  if (!ends) random_case.horizon = last + dice.Between(50, 300) * random_case.latency.base;
-}
-
 // Anywhere in the run, half of the time at the very end of a step.
 void MakeHorizon(Dice& dice, RandomCase& random_case) {
-  const ReferenceOutput whole = Run(random_case);
+  const ReferenceOutput whole = RunReference(random_case);
   const auto steps = static_cast<std::int64_t>(whole.steps.size());
   if (steps > 0 && dice.Percent(50)) {
     random_case.horizon = whole.steps[static_cast<std::size_t>(dice.Between(0, steps - 1))].end;
@@ -277,13 +247,23 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   MakeEngine(dice, random_case);
   MakeContent(dice, random_case);
   MakeScheduling(dice, random_case);
-  EndWhatDoesNot(dice, random_case);
   if (dice.Percent(25)) MakeHorizon(dice, random_case);
   return random_case;
 }
 
 std::unique_ptr<LatencyModel> MakeLatency(const RandomLatencySpec& spec) {
   return std::make_unique<RandomLatency>(spec);
+}
+
+ReferenceOutput RunReference(const RandomCase& random_case) {
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+  return RunReference(ReferenceInput{.requests = random_case.requests,
+                                     .engine = random_case.engine,
+                                     .scheduler = random_case.scheduler,
+                                     .pool_blocks = random_case.PoolBlocks(),
+                                     .model_max_len = random_case.model_max_len,
+                                     .latency = *latency,
+                                     .horizon = random_case.horizon});
 }
 
 RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count) {

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "servecast/scenario.h"
 #include "serving/policy.h"
+#include "testing/reference_sim.h"
 #include "workload/request_table.h"
 
 namespace servecast::testing {
@@ -46,6 +47,8 @@ struct RandomCase {
 RandomCase MakeRandomCase(std::uint64_t seed);
 
 std::unique_ptr<LatencyModel> MakeLatency(const RandomLatencySpec& spec);
+
+ReferenceOutput RunReference(const RandomCase& random_case);
 
 // The case without the requests [first, first + count) and without the turns that follow them.
 // Content segments stay, so that what is left still has in common what it had.

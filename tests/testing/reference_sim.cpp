@@ -779,6 +779,11 @@ class Driver {
     }
     sequence.last_seen = seen;
     if (sequence.generated < sequence.wanted) return false;
+    if (seen > sequence.gives_up) {  // nobody reads it any more
+      results.state[at] = RequestState::kTimedOut;
+      ++scheduler_.Coverage().timed_out_in_the_last_step;
+      return true;
+    }
     results.completion[at] = seen;
     results.state[at] = RequestState::kCompleted;
     if (sequence.wanted < sequence.asked) ++output_.length_capped;

@@ -56,6 +56,7 @@ struct ReferenceCoverage {
   std::int64_t timed_out_running = 0;   // by where they were
   std::int64_t timed_out_queued = 0;
   std::int64_t timed_out_in_flight = 0;  // running ones that a step in flight computes
+  std::int64_t timed_out_in_the_last_step = 0;
   std::int64_t timed_out_on_the_way = 0;
 };
 

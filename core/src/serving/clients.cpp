@@ -51,8 +51,9 @@ RequestId Clients::TakeNext() {
 
 TimeNs Clients::NextTimeout() {
   while (!timeouts_.empty()) {
-    const auto r = static_cast<std::size_t>(timeouts_.front().request);
-    if (results_.completion[r] < 0) return timeouts_.front().time;
+    const RequestState state = results_.state[static_cast<std::size_t>(timeouts_.front().request)];
+    const bool over = state == RequestState::kCompleted || state == RequestState::kTimedOut;
+    if (!over) return timeouts_.front().time;
     TakeTimeout();
   }
   return kNever;

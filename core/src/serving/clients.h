@@ -27,7 +27,12 @@ class Clients {
   // Requires: there is one.
   RequestId TakeNext();
 
-  // When the next client of an incomplete request gives up; kNever.
+  // Whether the client of a request that has arrived is gone by then.
+  bool GaveUpBefore(RequestId request, TimeNs time) const {
+    const auto r = static_cast<std::size_t>(request);
+    return !requests_.timeout.empty() && requests_.timeout[r] < time - requests_.arrival[r];
+  }
+  // When the next client of an unfinished request gives up; kNever.
   TimeNs NextTimeout();
   // Requires: NextTimeout() < kNever, and nothing completed since.
   RequestId TakeTimeout();

@@ -568,13 +568,19 @@ void Replica::Finish(const Output& output, TimeNs end) {
   }
   const std::int64_t generated = OutputLimit(output.request);
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
+  if (in_.observer != nullptr) Oldest().record.finished.push_back(output.request);
   // Absurd delays end with the clock.
-  in_.results.completion[r] = static_cast<TimeNs>(
+  const auto seen = static_cast<TimeNs>(
       std::min(WideInt{end} + WideInt{generated} * token_delay_, WideInt{kNever}));
+  if (in_.clients.GaveUpBefore(output.request, seen)) {
+    state = RequestState::kTimedOut;
+    ++timed_out_;
+    return;
+  }
+  in_.results.completion[r] = seen;
   state = RequestState::kCompleted;
   ++completed_;
   length_capped_ += generated < in_.requests.output_tokens[r] ? 1 : 0;
-  if (in_.observer != nullptr) Oldest().record.finished.push_back(output.request);
   in_.clients.Answered(output.request);
 }
 
