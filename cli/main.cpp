@@ -160,8 +160,8 @@ Result<Scenario> LoadScenario(const Arguments& args) {
   if (!args.trace.empty()) {
     overrides = {R"(workload.arrivals={"process":"trace"})",
                  R"(workload.prompt_tokens={"distribution":"trace"})",
-                 R"(workload.output_tokens={"distribution":"trace"})",
-                 R"(workload.sessions={"turns":1})"};
+                 R"(workload.output_tokens={"distribution":"trace"})", "workload.sessions=null",
+                 "workload.prefix=null"};
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
   if (!overrides.empty()) {

@@ -198,13 +198,19 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
   EXPECT_GT(checked, 10);
 }
 
+bool NullTakesAway(const std::string& pointer) {
+  return pointer == "/workload/prefix" || pointer == "/workload/sessions" ||
+         pointer == "/workload/classes";
+}
+
 TEST(ScenarioField, EverySectionOfAnotherType_IsOneIssue) {
   for (const char* pointer :
        {"/model", "/hardware", "/engine", "/cluster", "/scheduler", "/latency", "/workload",
         "/measure", "/workload/arrivals", "/workload/prompt_tokens", "/cluster/pools",
         "/cluster/pools/0", "/slo", "/slo/0", "/cluster/router", "/workload/prefix",
         "/workload/sessions", "/workload/classes", "/workload/classes/0"}) {
-    for (const Json& bad : {Json(5), Json("x"), Json(nullptr), Json(true)}) {
+    const bool nullable = NullTakesAway(pointer);
+    for (const Json& bad : {Json(5), Json("x"), Json(true), nullable ? Json(1.5) : Json(nullptr)}) {
       Json document = Spelled();
       document[Json::json_pointer(pointer)] = bad;
       const Issues issues = IssuesOf(Text(document));
@@ -221,7 +227,6 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
     const char* found;
   } cases[] = {
       {{"workload.prefix.groups=3"}, "/workload/prefix/tokens", "found 0, allowed from 1 up"},
-      {{"workload.prefix.tokens=3"}, "/workload/prefix/groups", "found 0, allowed from 1 up"},
       {{"workload.sessions.turns=2", "workload.arrivals.process=trace"},
        "/workload/sessions/turns",
        "found 2, allowed 1 with arrivals or lengths of a trace"},
@@ -246,6 +251,29 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
     EXPECT_EQ(issues[0].path, c.path);
     EXPECT_NE(issues[0].message.find(c.found), std::string::npos) << issues[0].message;
   }
+}
+
+TEST(ScenarioField, WrongFieldsAndWrongPairs_AreSaidTogether) {
+  const Issues issues = IssuesOf(Changed({"workload.sessions.turns=100000", "scheduler.order=lifo",
+                                          "workload.prefix={\"groups\":4,\"tokens\":0}"}));
+  ASSERT_EQ(issues.size(), 3u) << Listed(issues);
+  // Not where a field beside it is wrong: 4 groups of what?
+  EXPECT_EQ(IssuesOf(Changed({"workload.prefix={\"groups\":4,\"tokens\":-1}"})).size(), 1u);
+}
+
+TEST(ScenarioField, NullOrNoGroups_TakesAPresetsPrefixAway) {
+  const std::string multi_turn(*ScenarioPreset("llama-3.1-8b-h100-multi-turn"));
+  const WorkloadSpec with = Parsed(multi_turn).workload;
+  EXPECT_GT(with.prefix.groups, 0);
+  EXPECT_GT(with.sessions.turns, 1);
+  const WorkloadSpec without =
+      Parsed(Changed({"workload.prefix=null", "workload.sessions=null", "workload.classes=null"},
+                     multi_turn))
+          .workload;
+  EXPECT_EQ(without.prefix.groups, 0);
+  EXPECT_EQ(without.sessions.turns, 1);
+  EXPECT_TRUE(without.classes.empty());
+  EXPECT_TRUE(IssuesOf(Changed({"workload.prefix.groups=0"}, multi_turn)).empty());
 }
 
 TEST(ScenarioField, PrefixesSessionsAndClasses_AreRead) {

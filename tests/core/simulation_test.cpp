@@ -286,6 +286,25 @@ TEST(Load, FarAboveCapacity_EndsAndIsOverloaded) {
   }
 }
 
+// The turns that follow go on long after conversations stopped coming: what counts is whether those
+// that came were served as they came.
+TEST(Load, SessionsAboveCapacity_AreOverloaded) {
+  const Report r =
+      RunToEnd(Changed({"workload.arrivals.rate_per_s=8", "engine.enable_prefix_caching=false",
+                        "workload.requests=20000", "measure=null"},
+                       std::string(*ScenarioPreset("llama-3.1-8b-h100-multi-turn"))));
+  EXPECT_EQ(r.verdict.state, VerdictState::kOverloaded) << r.verdict.sentence;
+  EXPECT_GT(r.saturation.queue_slope_per_s, 0);
+}
+
+TEST(Load, QueueThatIsLeft_IsOverloadedToo) {
+  const Report r = RunToEnd(
+      Changed({"workload.arrivals.rate_per_s=2000", "workload.requests=4000",
+               "engine.max_num_seqs=8", R"(workload.classes=[{"name":"a","timeout_s":0.5}])"}));
+  ASSERT_GT(r.timed_out, r.completed);
+  EXPECT_EQ(r.saturation.state, SaturationState::kOverloaded) << r.saturation.evidence;
+}
+
 TEST(Load, FarBelowCapacity_IsStable) {
   const Report r = RunToEnd(Changed({"workload.arrivals.rate_per_s=0.5", "workload.requests=300",
                                      "slo.0.metric=ttft", "slo.0.limit_ms=10000"}));
@@ -346,6 +365,29 @@ TEST(Verdict, DropsBeyondTheTarget_AreMisses) {
   EXPECT_GT(*r.slo[0].margin, 0);
   EXPECT_FALSE(r.slo[0].met);
   EXPECT_EQ(r.verdict.state, VerdictState::kMisses) << r.verdict.sentence;
+}
+
+// Time-outs make what is left look fast; those who left have no answer, whatever the metric.
+TEST(Verdict, TimeOutsBeyondTheTarget_AreMissesOfEveryMetric) {
+  for (const char* metric : {"ttft", "tpot", "itl", "e2e"}) {
+    const Report r = RunToEnd(
+        Changed({"engine.max_num_seqs=1", R"(workload.classes=[{"name":"a","timeout_s":0.2}])",
+                 std::string("slo.0.metric=") + metric, "slo.0.limit_ms=1000000"}));
+    ASSERT_GT(r.timed_out, r.arrived / 50);
+    ASSERT_GT(r.completed, 0);
+    EXPECT_FALSE(r.slo[0].met) << metric;
+    EXPECT_TRUE(r.verdict.state == VerdictState::kMisses ||
+                r.verdict.state == VerdictState::kOverloaded)
+        << r.verdict.sentence;
+  }
+}
+
+TEST(Verdict, TurnsThatNeverCome_AreInTheNote) {
+  const Report r = RunToEnd(Changed({"engine.max_num_seqs=1", R"(workload.sessions={"turns":5})",
+                                     R"(workload.classes=[{"name":"a","timeout_s":0.2}])"}));
+  ASSERT_GT(r.timed_out, 0);
+  const std::string never = std::to_string(r.workload_requests - r.arrived) + " turns never came";
+  EXPECT_NE(r.verdict.note.find(never), std::string::npos) << r.verdict.note;
 }
 
 TEST(Verdict, WarmUpBeyondTheRun_IsEmpty) {

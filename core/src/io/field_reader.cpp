@@ -136,6 +136,7 @@ class ObjectReader final : public FieldVisitor {
   void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
     static const Json kEmpty = Json::object();
     const Json* found = Member(spec);
+    if (found != nullptr && found->is_null() && spec.nullable) found = nullptr;
     if (found != nullptr && !found->is_object()) {
       Add(spec, fmt::format("found {}, allowed an object", ShortJson(*found)));
       return;
@@ -148,7 +149,7 @@ class ObjectReader final : public FieldVisitor {
 
   void List(const FieldSpec& spec, ListField& list) override {
     const Json* found = Member(spec);
-    if (found == nullptr) return;
+    if (found == nullptr || (found->is_null() && spec.nullable)) return;
     const auto size = static_cast<double>(found->size());
     if (!found->is_array() || size < spec.min || size > spec.max) {
       Add(spec, fmt::format("found {}, allowed a list of {} to {} objects", ShortJson(*found),

@@ -482,14 +482,15 @@ void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
            [&](FieldVisitor& inner) { Describe(inner, w.prompt_tokens, base.prompt_tokens); });
   v.Object({.name = "output_tokens"},
            [&](FieldVisitor& inner) { Describe(inner, w.output_tokens, base.output_tokens); });
-  v.Object({.name = "prefix"},
+  v.Object({.name = "prefix", .nullable = true},
            [&](FieldVisitor& inner) { Describe(inner, w.prefix, base.prefix); });
-  v.Object({.name = "sessions"},
+  v.Object({.name = "sessions", .nullable = true},
            [&](FieldVisitor& inner) { Describe(inner, w.sessions, base.sessions); });
   ListField classes =
       ListOf(w.classes, base.classes,
              [](FieldVisitor& inner, ClassSpec& c, const ClassSpec& b) { Describe(inner, c, b); });
-  v.List({.name = "classes", .min = 0, .max = 100, .help = "kinds of clients"}, classes);
+  v.List({.name = "classes", .min = 0, .max = 100, .help = "kinds of clients", .nullable = true},
+         classes);
   f.Add({.name = "requests",
          .unit = "requests",
          .min = 1,

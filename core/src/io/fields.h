@@ -20,6 +20,7 @@ struct FieldSpec {
   double min = 0, max = 0;  // of numbers, both included
   const char* help = "";
   bool required = false;
+  bool nullable = false;  // an object or list: null takes away what a preset sets
   bool label = false;  // names a thing, does not change what is simulated
 };
 

@@ -244,20 +244,31 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   return out.Take();
 }
 
+// In the order of RequestState.
+constexpr const char* kStateNames[] = {"pending",   "queued",  "running",
+                                       "completed", "dropped", "timed_out"};
+
 std::string RequestsCsv(const Report& r) {
   std::string csv = "id";
   std::vector<const std::vector<double>*> columns;
+  const std::vector<double>* state = nullptr;
   for (std::size_t i = 0; i < Columns().size(); ++i) {
     if (Columns()[i].kind != "request") continue;
     csv += "," + std::string(Columns()[i].name);
     columns.push_back(&r.columns[i]);
+    if (Columns()[i].name == "state") state = columns.back();
   }
   csv += '\n';
   for (std::size_t row = 0; !columns.empty() && row < columns[0]->size(); ++row) {
     csv += std::to_string(row);
     for (const std::vector<double>* column : columns) {
       csv += ',';
-      if (!std::isnan((*column)[row])) csv += NumberText((*column)[row]);
+      const double value = (*column)[row];
+      if (column == state) {
+        csv += kStateNames[static_cast<std::size_t>(value)];
+      } else if (!std::isnan(value)) {
+        csv += NumberText(value);
+      }
     }
     csv += '\n';
   }

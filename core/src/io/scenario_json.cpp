@@ -104,12 +104,6 @@ void CheckSharing(const WorkloadSpec& w, Issues& issues) {
                       fmt::format("found 0, allowed from 1 up: prefix.groups {} share a beginning",
                                   w.prefix.groups)});
   }
-  if (w.prefix.tokens > 0 && w.prefix.groups == 0) {
-    issues.push_back({"/workload/prefix/groups",
-                      fmt::format("found 0, allowed from 1 up: with prefix.tokens {}, at least one "
-                                  "group has that beginning",
-                                  w.prefix.tokens)});
-  }
   const bool trace = w.arrivals.process == ArrivalProcess::kTrace ||
                      w.prompt_tokens.distribution == LengthDistribution::kTrace ||
                      w.output_tokens.distribution == LengthDistribution::kTrace;
@@ -156,7 +150,8 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                      s.model.num_experts_per_tok, s.model.num_local_experts)});
   }
   const std::vector<double>& beta = s.latency.beta;
-  if (s.latency.backend == "blackbox" && *std::max_element(beta.begin(), beta.end()) <= 0) {
+  if (s.latency.backend == "blackbox" && !beta.empty() &&
+      *std::max_element(beta.begin(), beta.end()) <= 0) {
     issues.push_back({"/latency/beta",
                       "found no coefficient above 0: blackbox needs the times of a step in us, "
                       "[constant, per prefill token, per decode token]"});
@@ -165,6 +160,22 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
   CheckSharing(s.workload, issues);
   CheckClasses(s.workload.classes, issues);
+}
+
+// Adds what fields say together, but where a field beside them is wrong already: what it would be
+// compared with is not what the document meant.
+void AddTogether(const Scenario& scenario, Issues& issues) {
+  Issues together;
+  CheckTogether(scenario, together);
+  const std::size_t own = issues.size();
+  for (Issue& issue : together) {
+    const std::string section = issue.path.substr(0, issue.path.rfind('/'));
+    const bool doubtful = std::any_of(
+        issues.begin(), issues.begin() + static_cast<std::ptrdiff_t>(own), [&](const Issue& other) {
+          return other.path.rfind(section, 0) == 0 || section.rfind(other.path, 0) == 0;
+        });
+    if (!doubtful) issues.push_back(std::move(issue));
+  }
 }
 
 void WriteTexts(Scenario& s, const std::map<std::string_view, std::string>& presets) {
@@ -220,7 +231,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
     }
   }
   ReadScenario(document, scenario, issues);
-  if (issues.empty()) CheckTogether(scenario, issues);
+  AddTogether(scenario, issues);
   if (!issues.empty()) return issues;
   WriteTexts(scenario, presets);
   return scenario;

@@ -143,7 +143,7 @@ std::int64_t SamplesOf(const Report& r, SloMetric metric) {
   return 0;
 }
 
-std::string Notes(const Report& r) {
+std::string Notes(const Scenario& scenario, const Report& r) {
   std::string notes;
   const auto add = [&notes](const std::string& sentence) {
     notes += (notes.empty() ? "" : " ") + sentence;
@@ -156,6 +156,10 @@ std::string Notes(const Report& r) {
   if (r.timed_out > 0) {
     add(fmt::format("{} of {} timed out.", ShortNumber(static_cast<double>(r.timed_out)),
                     Count(r.arrived, "request")));
+  }
+  const std::int64_t never = r.workload_requests - r.arrived;
+  if (r.finished && !scenario.measure.horizon_s && never > 0) {
+    add(fmt::format("{} never came: their conversation had ended.", Count(never, "turn")));
   }
   if (r.length_capped > 0) {
     add(Count(r.length_capped, "answer") + " ended at the longest sequence that the engine takes.");
@@ -218,7 +222,7 @@ void Judge(const Scenario& scenario, Report& r) {
     r.verdict.sentence = "So far: " + r.verdict.sentence;
   }
   r.verdict.limit = LimitSentence(r);
-  r.verdict.note = Notes(r);
+  r.verdict.note = Notes(scenario, r);
 }
 
 }  // namespace servecast

@@ -93,21 +93,24 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
     s.queue_p95 = Percentile(queue, 95);
   }
   s.utilization = Utilization(engine, report, h);
-  if ((brief || grows) && behind(h.started)) {
+  // A queue whose members give up does not grow for ever.
+  const bool leaves = static_cast<double>(h.gave_up) > std::sqrt(static_cast<double>(h.arrived));
+  if ((brief || grows || leaves) && behind(h.started)) {
     s.state = SaturationState::kOverloaded;
   } else if (s.utilization >= kNearUse || h.blocked_share > kNearBlocked || s.filling) {
     s.state = SaturationState::kNear;
   }
   const char* what = brief ? "was not watched for long" : grows ? "grew" : "did not grow";
   s.evidence = fmt::format(
-      "over the last half of the arrivals {} requests came, {} were started and {} completed; the "
-      "queue {} "
+      "over the last half of the arrivals {} requests came, {} were started and {} completed{}; "
+      "the queue {} "
       "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats, tokens and "
       "arithmetic was {} % used; "
       "admission was blocked {} % of the time",
-      h.arrived, h.started, h.completed, what, ShortNumber(s.queue_slope_per_s),
-      ShortNumber(s.queue_slope_t), ShortNumber(100 * s.utilization),
-      ShortNumber(100 * h.blocked_share));
+      h.arrived, h.started, h.completed,
+      h.gave_up > 0 ? fmt::format(", {} gave up in the queue", h.gave_up) : "", what,
+      ShortNumber(s.queue_slope_per_s), ShortNumber(s.queue_slope_t),
+      ShortNumber(100 * s.utilization), ShortNumber(100 * h.blocked_share));
   return s;
 }
 

@@ -283,8 +283,11 @@ class Summary {
   void JudgeSaturation() {
     QueueHistory history;
     TimeNs last_arrival = 0;
+    const std::vector<TimeNs>& think = run_.requests.think;
     for (std::size_t i = 0; i < Size(); ++i) {
-      if (Arrived(i)) last_arrival = std::max(last_arrival, run_.requests.arrival[i]);
+      // Later turns come as fast as they are answered: they say nothing of what is offered.
+      const bool by_itself = think.empty() || think[i] < 0;
+      if (by_itself && Arrived(i)) last_arrival = std::max(last_arrival, run_.requests.arrival[i]);
     }
     history.last_bin = std::min(static_cast<std::size_t>(last_arrival / bin_width_), bins_.size());
     history.first_bin = history.last_bin / 2;
@@ -296,6 +299,10 @@ class Summary {
       const TimeNs start = run_.results.first_scheduled[i];
       history.arrived += arrival > half && arrival <= last_arrival ? 1 : 0;
       history.started += start > half && start <= last_arrival ? 1 : 0;
+      history.gave_up += arrival > half && arrival <= last_arrival && start < 0 &&
+                                 run_.results.state[i] == RequestState::kTimedOut
+                             ? 1
+                             : 0;
       const TimeNs completion = run_.results.completion[i];
       history.completed += completion > half && completion <= last_arrival ? 1 : 0;
     }
@@ -339,10 +346,10 @@ class Summary {
 
   // A dropped request has no first token and no end, one that timed out no end and perhaps no first
   // token, one still queued at a horizon no first token in time: they count among the worst.
-  // (Unfinished answers do not: there always are some.)
+  // (Unfinished answers do not: there always are some.) Who never gets his answer has no TPOT
+  // either.
   double UnservedShare(SloMetric metric) const {
     const Report& r = report_;
-    if (metric != SloMetric::kTtft && metric != SloMetric::kE2e) return 0;
     const std::int64_t waiting = r.finished ? r.ttft_ms.censored : 0;
     const std::int64_t unserved =
         metric == SloMetric::kTtft ? without_ttft_ + waiting : without_e2e_;

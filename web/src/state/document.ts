@@ -88,10 +88,13 @@ const tracePointers: readonly (readonly [string, Document])[] = [
   ['/workload/output_tokens', { distribution: 'trace' }],
 ];
 
-/** Rows say when each request arrives, so nothing is left for the turns of sessions. */
+/** Rows say when each request arrives and how long it is: no turns of sessions, no prefix before them. */
 export function withTrace(document: Document): Document {
-  const alone = removeAt(document, '/workload/sessions');
-  const start = getAt(alone, '/workload/preset') === undefined ? alone : setAt(alone, '/workload/sessions', { turns: 1 });
+  const preset = getAt(document, '/workload/preset') !== undefined;
+  const start = ['/workload/sessions', '/workload/prefix'].reduce(
+    (changed, pointer) => (preset ? setAt(changed, pointer, null) : removeAt(changed, pointer)),
+    document,
+  );
   return tracePointers.reduce((changed, [pointer, value]) => setAt(changed, pointer, value), start);
 }
 
