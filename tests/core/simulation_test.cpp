@@ -291,7 +291,7 @@ TEST(Load, FarAboveCapacity_EndsAndIsOverloaded) {
 TEST(Load, SessionsAboveCapacity_AreOverloaded) {
   const Report r =
       RunToEnd(Changed({"workload.arrivals.rate_per_s=8", "engine.enable_prefix_caching=false",
-                        "workload.requests=20000", "measure=null"},
+                        "workload.requests=20000", "measure.warmup_s=0", "measure.horizon_s=null"},
                        std::string(*ScenarioPreset("llama-3.1-8b-h100-multi-turn"))));
   EXPECT_EQ(r.verdict.state, VerdictState::kOverloaded) << r.verdict.sentence;
   EXPECT_GT(r.saturation.queue_slope_per_s, 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -57,8 +58,10 @@ TEST(Regressions, PreemptionUnderTinyKv_IsNoLivelock) {
 // By vLLM's rule for equals, two requests of one arrival could take the blocks from each other
 // without end.
 TEST(Regressions, EqualRequestsOfOneArrival_DoNotPreemptEachOtherForEver) {
-  for (const bool async : {false, true}) {
-    RandomCase small = Small(2, 15, 1, 0, 4);
+  // One token each, and so many that the fight would begin anew after each of them.
+  for (const auto& [async, output, blocks] :
+       {std::tuple{false, 1, 4}, {true, 1, 4}, {false, 200, 54}, {true, 200, 54}}) {
+    RandomCase small = Small(2, 15, output, 0, blocks);
     small.engine.enable_prefix_caching = false;
     small.engine.long_prefill_token_threshold = 4;
     small.engine.scheduler_reserve_full_isl = false;
@@ -67,6 +70,7 @@ TEST(Regressions, EqualRequestsOfOneArrival_DoNotPreemptEachOtherForEver) {
     const EngineRun run = RunSmall(small);
     EXPECT_EQ(run.report.completed, 2) << async;
     EXPECT_GT(run.report.preemptions, 500) << async;
+    EXPECT_LT(run.report.steps, 30'000) << async;
     EXPECT_EQ(FirstMismatch(small, RunReference(small)).value_or(""), "") << async;
   }
 }
@@ -74,9 +78,40 @@ TEST(Regressions, EqualRequestsOfOneArrival_DoNotPreemptEachOtherForEver) {
 // A request as long as the pool asks for its last block when it has all others: nobody else is
 // there, so it need not go itself.
 TEST(Regressions, RequestThatFillsThePool_DoesNotPreemptItselfForEver) {
-  const EngineRun run = RunSmall(Small(2, 8, 28, 0, 9));
-  EXPECT_EQ(run.report.completed, 2);
-  EXPECT_LT(run.report.steps, 200);
+  for (const bool async : {false, true}) {
+    RandomCase small = Small(2, 8, 40, 0, 9);  // 36 tokens at most
+    small.engine.async_scheduling = async;
+    const EngineRun run = RunSmall(small);
+    EXPECT_EQ(run.report.completed, 2);
+    EXPECT_EQ(run.report.length_capped, 2);
+    EXPECT_EQ(run.report.output_tokens, 2 * 28);
+    EXPECT_LT(run.report.steps, 200);
+  }
+}
+
+// 7 computes a block that 3 computes too, is preempted, and its copy, the older one, is overwritten
+// by a decode while 7 waits: now it finds 3's, which costs no free block, and fits. (Made of a
+// random case.)
+TEST(Regressions, OverwrittenCopyOfAHeldBlock_LetsTheHeadIn) {
+  RandomCase c;
+  c.engine.block_size = 13;
+  c.engine.num_gpu_blocks_override = 32;
+  c.engine.max_num_seqs = 64;
+  c.engine.long_prefill_token_threshold = 20;
+  c.engine.enable_chunked_prefill = false;
+  c.engine.free_contentless_first = false;
+  c.engine.async_scheduling = false;
+  c.model_max_len = 159;
+  c.latency.base = 1000;
+  c.latency.per_decode_context = 3;
+  c.requests.arrival.assign(6, 3549);
+  c.requests.prompt_tokens = {47, 33, 154, 58, 66, 36};
+  c.requests.output_tokens = {30, 10, 20, 23, 49, 18};
+  c.requests.content = {0, 1, 2, 3, 4, 5};
+  c.requests.segments = {{}, {0, 33}, {}, {}, {0, 39}, {3, 36}};
+  const ReferenceOutput reference = RunReference(c);
+  ASSERT_GT(reference.preemptions, 0);
+  EXPECT_EQ(FirstMismatch(c, reference).value_or(""), "");
 }
 
 // A preemption does not take back what the client has seen: its first token stays the first, and

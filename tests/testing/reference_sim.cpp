@@ -211,7 +211,7 @@ class Scheduler {
       // Rules 5 and 21.
       member.record.sampled = sequence.computed >= sequence.Known() + sequence.placeholders;
       if (!member.record.sampled) continue;
-      fruitless_calls_ = 0;
+      if (fruitless_calls_ < 1000) fruitless_calls_ = 0;  // seen once, it holds for the run
       sequence.prefilling = false;
       ++sequence.placeholders;
     }

@@ -76,7 +76,7 @@ std::optional<TimeNs> ParseTimestamp(std::string_view text) {
     return std::nullopt;
   }
   if (text.back() == 'Z') text.remove_suffix(1);
-  if (text.size() > 25 && text.substr(text.size() - 6) == "+00:00") text.remove_suffix(6);
+  if (text.size() >= 25 && text.substr(text.size() - 6) == "+00:00") text.remove_suffix(6);
   const auto year = ParseCount(text.substr(0, 4)), month = ParseCount(text.substr(5, 2)),
              day = ParseCount(text.substr(8, 2)), hour = ParseCount(text.substr(11, 2)),
              minute = ParseCount(text.substr(14, 2));

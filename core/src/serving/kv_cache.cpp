@@ -11,6 +11,7 @@ KvCache::KvCache(const Options& options, const RequestTable& requests)
   const std::size_t segments =
       requests.segments.empty() ? requests.arrival.size() : requests.segments.size();
   heads_.assign(segments, kNone);
+  copied_.assign(segments, false);
   for (const ContentSegment& segment : requests.segments) {
     if (segment.parent < 0) continue;
     if (shared_.empty()) shared_.assign(segments, false);
@@ -46,7 +47,9 @@ KvCache::Hit KvCache::LookUp(RequestId request, std::int64_t known_tokens) {
   }
   for (const Found& found : found_) {
     hit.blocks += found.last - found.first;
-    if (At(found.part).holders == 0) hit.idle += found.last - found.first;
+    if (At(found.part).holders > 0) continue;
+    hit.idle += found.last - found.first;
+    hit.copied = hit.copied || copied_[static_cast<std::size_t>(At(found.part).segment)];
   }
   return hit;
 }
@@ -63,7 +66,9 @@ bool KvCache::FindIn(const Range& range) {
     for (PartId id = start; id != kNone; id = At(id).after) {
       const Part& part = At(id);
       if (part.first > block) {
-        last = std::min(last, part.first);  // another copy begins: look again there
+        if (best == kNone || part.first >= At(best).first + At(best).count) break;
+        if (part.registered > At(best).registered) continue;
+        last = std::min(last, part.first);  // an older copy begins: look again there
         break;
       }
       if (part.first + part.count <= block) continue;
@@ -107,7 +112,10 @@ void KvCache::RegisterShared(Holding& holding, RequestId request, std::int64_t f
     if (range.last <= holding.blocks) continue;
     if (!shared_[static_cast<std::size_t>(range.segment)]) return;
     const std::int64_t count = range.last - holding.blocks;
-    const PartId id = NewPart(range.segment, holding.blocks, count);
+    // What it registered last is near in the segment's list, the list's end may be far.
+    const PartId near = holding.pieces.empty() ? kNone : holding.pieces.back().part;
+    const bool same = near != kNone && At(near).segment == range.segment;
+    const PartId id = NewPart(range.segment, holding.blocks, count, same ? near : kNone);
     At(id).holders = 1;
     holding.pieces.push_back({id, count});
     holding.blocks += count;
@@ -132,7 +140,7 @@ void KvCache::Release(Holding& holding, RequestId request, std::int64_t held,
     const SegmentId own = SegmentOf(request);
     const std::int64_t count = full - holding.blocks;
     if (findable) {
-      LinkFree(NewPart(own, holding.blocks, count), kNone);
+      LinkFree(NewPart(own, holding.blocks, count, kNone), kNone);
     } else {
       PushFree(kNameless, count, false);
     }
@@ -149,8 +157,9 @@ void KvCache::Release(Holding& holding, RequestId request, std::int64_t held,
     for (std::size_t j = release_.size(); j > 0; --j) {
       Part& part = At(release_[j - 1]);
       if (--part.holders > 0) continue;
-      LinkFree(release_[j - 1], kNone);
       free_ += part.count;
+      LinkFree(release_[j - 1], kNone);
+      MergeWithAhead(release_[j - 1]);
     }
   }
   holding.pieces.clear();
@@ -180,8 +189,10 @@ void KvCache::PopFree() {
   }
 }
 
-// A new part with content, findable from now on.
-KvCache::PartId KvCache::NewPart(SegmentId segment, std::int64_t first, std::int64_t count) {
+// A new part with content, findable from now on. `near`: some part of the segment that comes before
+// it, or kNone.
+KvCache::PartId KvCache::NewPart(SegmentId segment, std::int64_t first, std::int64_t count,
+                                 PartId near) {
   PartId id;
   if (unused_.empty()) {
     id = static_cast<PartId>(parts_.size());
@@ -198,7 +209,17 @@ KvCache::PartId KvCache::NewPart(SegmentId segment, std::int64_t first, std::int
   if (segment < 0) return id;
   part.registered = ++registrations_;
   const PartId head = heads_[static_cast<std::size_t>(segment)];
-  LinkInSegment(id, head == kNone ? kNone : At(head).before);
+  LinkInSegment(id, near != kNone || head == kNone ? near : At(head).before);
+  if (head == kNone) {
+    copied_[static_cast<std::size_t>(segment)] = false;
+    return id;
+  }
+  const PartId before = id == heads_[static_cast<std::size_t>(segment)] ? kNone : At(id).before;
+  const PartId after = At(id).after;
+  if ((before != kNone && At(before).first + At(before).count > first) ||
+      (after != kNone && At(after).first < first + count)) {
+    copied_[static_cast<std::size_t>(segment)] = true;
+  }
   return id;
 }
 
@@ -250,7 +271,7 @@ void KvCache::Drop(PartId id) {
 
 // `block` and what is behind it becomes a part of its own, which is returned.
 KvCache::PartId KvCache::SplitAt(PartId id, std::int64_t block) {
-  const PartId high = NewPart(kNameless, 0, 0);
+  const PartId high = NewPart(kNameless, 0, 0, kNone);
   Part& a = At(id);
   Part& b = At(high);
   b.segment = a.segment;
@@ -266,6 +287,22 @@ KvCache::PartId KvCache::SplitAt(PartId id, std::int64_t block) {
   return high;
 }
 
+// A free part right behind the free part that goes on where it ends becomes one with it: their
+// blocks are taken in the same order, and while no block is there twice nobody asks which was
+// registered first. So a conversation of many turns, or a prefix of many chunks, is one part again.
+void KvCache::MergeWithAhead(PartId id) {
+  Part& part = At(id);
+  const PartId ahead = part.ahead;
+  if (ahead == kNone || part.segment < 0 || At(ahead).segment != part.segment ||
+      At(ahead).first != part.first + part.count ||
+      copied_[static_cast<std::size_t>(part.segment)]) {
+    return;
+  }
+  part.count += At(ahead).count;
+  UnlinkFree(ahead);
+  Drop(ahead);
+}
+
 // Blocks whose content nobody asks for, to the free list; equal neighbours are one part.
 void KvCache::PushFree(SegmentId nameless, std::int64_t count, bool front) {
   const PartId neighbour = front ? front_ : back_;
@@ -273,7 +310,7 @@ void KvCache::PushFree(SegmentId nameless, std::int64_t count, bool front) {
     At(neighbour).count += count;
     return;
   }
-  LinkFree(NewPart(nameless, 0, count), front ? front_ : kNone);
+  LinkFree(NewPart(nameless, 0, count, kNone), front ? front_ : kNone);
 }
 
 // Into the free list ahead of `behind`; kNone: at its end.

@@ -63,6 +63,7 @@ class KvCache {
   struct Hit {
     std::int64_t blocks = 0;
     std::int64_t idle = 0;  // of them held by nobody: using them takes them from the free ones
+    bool copied = false;    // perhaps one of the idle ones is there once more, held by somebody
   };
 
   // Longest cached beginning of `known_tokens` tokens of a request, at most all but one token.
@@ -128,10 +129,11 @@ class KvCache {
   }
   void PopFree();
 
-  PartId NewPart(SegmentId segment, std::int64_t first, std::int64_t count);
+  PartId NewPart(SegmentId segment, std::int64_t first, std::int64_t count, PartId near);
   void Drop(PartId id);
   PartId SplitAt(PartId id, std::int64_t block);
   void LinkInSegment(PartId id, PartId start);
+  void MergeWithAhead(PartId id);
   void PushFree(SegmentId nameless, std::int64_t count, bool front);
   void LinkFree(PartId id, PartId behind);
   void UnlinkFree(PartId id);
@@ -142,6 +144,7 @@ class KvCache {
   bool any_shared_ = false;
   std::vector<bool> shared_;   // segment: others may ask for it while it is held; empty: none
   std::vector<PartId> heads_;  // of each segment's parts; head.before is the tail
+  std::vector<bool> copied_;   // segment: some block of it was there twice since it was last empty
   std::vector<Part> parts_;
   std::vector<PartId> unused_;
   PartId front_ = kNone, back_ = kNone;  // free list

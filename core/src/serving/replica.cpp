@@ -61,6 +61,7 @@ Replica::Replica(const ReplicaInput& input)
       phase_(static_cast<std::size_t>(input.engine.block_size), 0),
       finishes_(static_cast<std::int32_t>(std::min(seats_, input.requests.size()))),
       last_token_(static_cast<std::size_t>(input.requests.size()), 0),
+      slot_of_(input.requests.timeout.size(), kNoSlot),
       batches_(input.engine.async_scheduling ? 2 : 1) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   const auto slots = static_cast<std::size_t>(std::min(seats_, input.requests.size()));
@@ -210,7 +211,8 @@ void Replica::GrantByPreempting(Plan& plan) {
 
 // The request that gives way: the last of the running list, or the least urgent, of several the
 // latest, of several the first of the running list. By this last rule, vLLM's, two requests of one
-// arrival can take the blocks from each other for ever; here the first then prevails.
+// arrival can take the blocks from each other for ever; here, once that is seen, the first
+// prevails.
 Replica::SlotId Replica::Victim() const {
   if (!victim_by_priority_) return last_;
   const auto arrival = [this](SlotId id) {
@@ -350,7 +352,7 @@ void Replica::Launch(const Plan& plan) {
   batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget};
   batch.decodes = decodes_;
   batch.sampled = sampled;
-  if (sampled > 0) fruitless_calls_ = 0;
+  if (sampled > 0) CountFruit();
   EndDecodes(batch);
   AdvancePrefills(batch);
 }
@@ -443,12 +445,10 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     blocked = HeadBlockedBy(kv_.free() - phase_[phase_index_],
                             in_.engine.max_num_batched_tokens - decodes_);
     if (blocked == BlockedBy::kNothing) return 0;
-    // A cached block that nobody holds costs a first chunk more than a lost one: the decodes may
-    // take it and so let the head in.
-    if (blocked == BlockedBy::kKvBlocks && !in_.engine.scheduler_reserve_full_isl &&
-        hit_.idle > 0) {
-      return 0;
-    }
+    // A cached block that nobody holds costs a first chunk more than a lost one, and a whole prompt
+    // more than its copy that somebody holds: the decodes may take it and so let the head in.
+    const bool may_gain = !in_.engine.scheduler_reserve_full_isl || hit_.copied;
+    if (blocked == BlockedBy::kKvBlocks && hit_.idle > 0 && may_gain) return 0;
   }
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
   const std::int64_t last_step = finishes_.TopKey();
@@ -479,7 +479,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     batch.decodes = batch.sampled = decodes_;
     finishing = decode_step_ == last_step;
     EndDecodes(batch);
-    fruitless_calls_ = 0;
+    CountFruit();
     ++ran;
     if (in_flight_ == batches_.size()) Apply();
   }
@@ -597,8 +597,7 @@ void Replica::Abort(RequestId request) {
     queue_.Forget();
     in_.recorder.Waiting(now_, queue_.size());
   } else if (in_.results.state[r] == RequestState::kRunning) {
-    SlotId id = first_;
-    while (SlotAt(id).request != request) id = SlotAt(id).next;
+    const SlotId id = slot_of_[r];
     Slot& slot = SlotAt(id);
     const bool in_flight = slot.phase != Phase::kPrefill && in_flight_ > 0;
     const std::int64_t computed = ComputedNow(slot);
@@ -646,10 +645,10 @@ Replica::SlotId Replica::AddToRunning(RequestId request) {
   ++running_;
   SERVECAST_CHECK(running_ <= seats_, "I7: at most max_num_seqs requests run");
   in_.results.state[r] = RequestState::kRunning;
+  if (!slot_of_.empty()) slot_of_[r] = id;
   return id;
 }
 
-// The seat keeps its `next` until it is taken again.
 void Replica::RemoveFromRunning(SlotId id) {
   const Slot& slot = SlotAt(id);
   (slot.previous == kNoSlot ? first_ : SlotAt(slot.previous).next) = slot.next;

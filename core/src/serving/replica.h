@@ -39,7 +39,7 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
                                   std::int64_t usable_blocks);
 
 // After so many schedule calls that preempted, and none that yielded a token, equally urgent
-// requests give way from the last of the running list (see Victim).
+// requests give way from the last of the running list, for the rest of the run (see Victim).
 inline constexpr std::int64_t kFruitlessCalls = 1000;
 
 class Replica {
@@ -141,6 +141,10 @@ class Replica {
   SlotId Victim() const;
   void Preempt(SlotId slot);
   void PauseUngranted();
+  // A token was made. Whoever was seen to fight in vain would go on doing so after it.
+  void CountFruit() {
+    if (fruitless_calls_ < kFruitlessCalls) fruitless_calls_ = 0;
+  }
   void JoinDecodes(SlotId slot);
   void LeaveDecodes(SlotId slot);
   void LeavePrefills(SlotId slot);
@@ -196,7 +200,8 @@ class Replica {
   std::vector<SlotId> free_slots_;
   SlotId first_ = kNoSlot, last_ = kNoSlot;
   std::int64_t admissions_ = 0, calls_ = 0;
-  std::int64_t fruitless_calls_ = 0;  // that preempted, since a step yielded a token
+  std::int64_t fruitless_calls_ =
+      0;  // that preempted, since a step yielded a token; see CountFruit
 
   WaitQueue queue_;
   // Left the queue by finishing in it, at now_: recorded once those who came before now_ are.
@@ -214,6 +219,7 @@ class Replica {
   std::size_t phase_index_ = 0;  // decode_step_ mod block_size
   IndexedHeap finishes_;         // slot by (decode step of its last token, admission)
   std::vector<TimeNs> last_token_;  // by request: its last token before it stopped decoding
+  std::vector<SlotId> slot_of_;     // by request, where it runs; empty without time-outs
 
   std::vector<Batch> batches_;  // ring; its size is how many may be in flight
   std::size_t first_batch_ = 0, in_flight_ = 0;
