@@ -306,7 +306,7 @@ TEST(ScenarioField, SchedulerAndEngineRules_AreRead) {
                       "engine.enable_prefix_caching=true"}));
   EXPECT_EQ(s.scheduler.order, "priority_fcfs");
   EXPECT_EQ(s.scheduler.priority, "slo_based");
-  EXPECT_EQ(s.scheduler.age_weight_per_s, 0.25);
+  EXPECT_EQ(s.scheduler.params.at("age_weight_per_s"), 0.25);
   EXPECT_EQ(s.scheduler.preemption, "tail");
   EXPECT_FALSE(s.engine.free_contentless_first);
   EXPECT_TRUE(s.engine.async_scheduling);

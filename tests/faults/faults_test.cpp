@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -37,6 +38,8 @@ std::string Noticed(int fault) {
   if (pipe(channel) != 0) return "";
   std::fflush(nullptr);
   const pid_t child = fork();
+  EXPECT_GE(child, 0);
+  if (child < 0) return "";
   if (child == 0) {
     const int caught = FirstCaught(fault);
     const bool sent = write(channel[1], &caught, sizeof caught) == sizeof caught;
@@ -48,7 +51,10 @@ std::string Noticed(int fault) {
   close(channel[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (!received) return "by a check of the engine itself";
+  if (!received) {
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << "it died of something else";
+    return "by a check of the engine itself";
+  }
   return caught > 0 ? "by case " + std::to_string(caught) : "";
 }
 

@@ -163,15 +163,27 @@ void MakeContent(Dice& dice, RandomCase& random_case) {
   }
 }
 
+template <class Entry>
+const Entry& OneOf(Dice& dice, std::span<const Entry> entries) {
+  return entries[static_cast<std::size_t>(
+      dice.Between(0, static_cast<std::int64_t>(entries.size()) - 1))];
+}
+
 // Who is more urgent than whom, and who gives up when.
 void MakeScheduling(Dice& dice, RandomCase& random_case) {
   SchedulerSpec& scheduler = random_case.scheduler;
-  scheduler.order = dice.Pick<std::string>(
-      {"fcfs", "fcfs", "fcfs", "priority_fcfs", "priority_fcfs", "reverse_priority", "sjf", "edf"});
-  scheduler.priority =
-      dice.Pick<std::string>({"class", "class", "constant", "slo_based", "inverted_slo"});
+  // Whatever is registered; the reference refuses what it does not know.
+  const OrderEntry& order = OneOf(dice, Orders());
+  const PriorityEntry& priority = OneOf(dice, Priorities());
+  scheduler.order = dice.Percent(30) ? "fcfs" : std::string(order.name);
+  scheduler.priority = priority.name;
   scheduler.preemption = dice.Pick<std::string>({"auto", "auto", "tail", "priority"});
-  scheduler.age_weight_per_s = dice.Pick<double>({0, 0.5, 1, 1000, 250'000, 1'000'000});
+  for (const auto params : {order.params, priority.params}) {
+    for (const ParamSpec& param : params) {
+      scheduler.params[param.name] = dice.Pick<double>(
+          {param.min, param.fallback / 2, param.fallback, (param.min + param.max) / 4, param.max});
+    }
+  }
 
   RequestTable& requests = random_case.requests;
   const TimeNs base = random_case.latency.base;
@@ -306,10 +318,11 @@ std::string Describe(const RandomCase& random_case) {
       latency.enqueue_per_token, latency.enqueue_scramble, latency.output_token_delay);
   const SchedulerSpec& scheduler = random_case.scheduler;
   text += fmt::format(
-      "  prefix caching {}, contentless first {}, async {}, order {}, priority {}, preemption {}, "
-      "age weight {}\n",
+      "  prefix caching {}, contentless first {}, async {}, order {}, priority {}, preemption {}",
       engine.enable_prefix_caching, engine.free_contentless_first, engine.async_scheduling,
-      scheduler.order, scheduler.priority, scheduler.preemption, scheduler.age_weight_per_s);
+      scheduler.order, scheduler.priority, scheduler.preemption);
+  for (const auto& [name, value] : scheduler.params) text += fmt::format(", {} {}", name, value);
+  text += "\n";
   if (random_case.requests.size() > 12) return text;
   const RequestTable& requests = random_case.requests;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {

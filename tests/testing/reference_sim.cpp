@@ -599,8 +599,9 @@ class Driver {
     if (by == "constant") return 0;
     const double number =
         requests_.priority.empty() ? 0 : static_cast<double>(requests_.priority[at]);
-    const double age =
-        input_.scheduler.age_weight_per_s * (static_cast<double>(requests_.arrival[at]) * 1e-9);
+    const auto weight = input_.scheduler.params.find("age_weight_per_s");
+    const double age = (weight == input_.scheduler.params.end() ? 1 : weight->second) *
+                       (static_cast<double>(requests_.arrival[at]) * 1e-9);
     if (by == "slo_based") return number + age;
     if (by == "inverted_slo") return number - age;
     SERVECAST_CHECK(by == "class", "reference: a priority of this name is not known");

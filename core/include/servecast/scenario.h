@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -95,7 +97,8 @@ struct SchedulerSpec {
   std::string order = "fcfs";
   std::string priority = "class";   // what a request's priority number is; lower is more urgent
   std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
-  double age_weight_per_s = 1;      // slo_based, inverted_slo: priority number per second of age
+  // Parameters of the chosen order and priority, by name; absent: as registered (policy.h).
+  std::map<std::string, double, std::less<>> params;
 };
 
 struct LatencySpec {

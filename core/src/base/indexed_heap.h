@@ -18,7 +18,6 @@ class IndexedHeap {
   // Requires: !empty().
   std::int32_t TopId() const { return heap_[0].id; }
   std::int64_t TopKey() const { return heap_[0].key; }
-  std::int64_t Key(std::int32_t id) const { return heap_[Position(id)].key; }
 
   // Requires: id is not in the heap. O(log n).
   void Push(std::int32_t id, std::int64_t key, std::int64_t tie) {
@@ -37,12 +36,6 @@ class IndexedHeap {
     Place(at, last);
     Up(at);
     Down(Position(last.id));
-  }
-
-  void ChangeKey(std::int32_t id, std::int64_t key) {
-    const std::int64_t tie = heap_[Position(id)].tie;
-    Remove(id);
-    Push(id, key, tie);
   }
 
  private:

@@ -3,7 +3,10 @@
 #include "io/fields.h"
 
 #include <algorithm>
+#include <map>
+#include <span>
 #include <type_traits>
+#include <utility>
 
 #include "serving/policy.h"
 
@@ -294,34 +297,48 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base) {
         &PoolSpec::pipeline_parallel);
 }
 
+// The parameters of the policies that one may choose for `field`, each name once.
+template <class Entry>
+void DescribeParams(const char* field, std::span<const Entry> entries, const std::string& chosen,
+                    FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
+  std::map<std::string_view, std::pair<const ParamSpec*, Choices>> by_name;
+  for (const Entry& entry : entries) {
+    for (const ParamSpec& param : entry.params) {
+      auto& [spec, policies] = by_name[param.name];
+      spec = &param;
+      policies.push_back(entry.name);
+    }
+  }
+  for (const auto& [name, param] : by_name) {
+    const ParamSpec& p = *param.first;
+    const Choices& policies = param.second;
+    const bool active = std::find(policies.begin(), policies.end(), chosen) != policies.end();
+    v.When(field, policies, active, [&](FieldVisitor& inner) {
+      std::optional<double> value = ParamValues({&p, 1}, s)[0];
+      inner.Number({.name = p.name, .unit = p.unit, .min = p.min, .max = p.max, .help = p.help},
+                   value, ParamValues({&p, 1}, base)[0]);
+      s.params[p.name] = value.value_or(p.fallback);
+    });
+  }
+}
+
 void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
   Fields<SchedulerSpec> f(v, s, base);
   f.Policy({.name = "policy", .help = "how a replica forms its batches"}, &SchedulerSpec::policy,
            {"vllm"});
-  Choices orders, priorities, aging;
+  Choices orders, priorities;
   for (const OrderEntry& entry : Orders()) orders.push_back(entry.name);
-  for (const PriorityEntry& entry : Priorities()) {
-    priorities.push_back(entry.name);
-    if (entry.uses_age_weight) aging.push_back(entry.name);
-  }
+  for (const PriorityEntry& entry : Priorities()) priorities.push_back(entry.name);
   f.Policy({.name = "order", .help = "who leaves the waiting queue first"}, &SchedulerSpec::order,
            orders);
   f.Policy({.name = "priority", .help = "what a request's priority is; lower is more urgent"},
            &SchedulerSpec::priority, priorities);
   f.Policy({.name = "preemption",
             .help = "who yields when KV blocks run out: the last one admitted (tail), or the least "
-                    "urgent (priority); auto: priority where the queue is ordered by it"},
+                    "urgent (priority); auto: priority with the order priority_fcfs, else tail"},
            &SchedulerSpec::preemption, {"auto", "tail", "priority"});
-  v.When("priority", aging, std::find(aging.begin(), aging.end(), s.priority) != aging.end(),
-         [&](FieldVisitor& inner) {
-           Fields<SchedulerSpec>(inner, s, base)
-               .Add({.name = "age_weight_per_s",
-                     .unit = "1/s",
-                     .min = 0,
-                     .max = 1e6,
-                     .help = "change of the priority number per second since arrival"},
-                    &SchedulerSpec::age_weight_per_s);
-         });
+  DescribeParams("order", Orders(), s.order, v, s, base);
+  DescribeParams("priority", Priorities(), s.priority, v, s, base);
 }
 
 void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {

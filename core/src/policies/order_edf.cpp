@@ -5,7 +5,7 @@
 namespace servecast {
 namespace {
 
-double Key(const QueuedRequest& r) {
+double Key(const QueuedRequest& r, Params) {
   if (r.ttft_deadline == kNever) return std::numeric_limits<double>::infinity();
   return static_cast<double>(r.arrival) + static_cast<double>(r.ttft_deadline);
 }

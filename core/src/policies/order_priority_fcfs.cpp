@@ -3,13 +3,16 @@
 namespace servecast {
 namespace {
 
-double Key(const QueuedRequest& r) { return r.priority; }
+double Key(const QueuedRequest& r, Params) { return r.priority; }
 
 }  // namespace
 
 extern const OrderEntry kOrderPriorityFcfs;
 const OrderEntry kOrderPriorityFcfs = {
     "priority_fcfs",
-    "Most urgent priority first, then first come (vLLM: --scheduling-policy priority)", Key};
+    "Most urgent priority first, then first come (vLLM: --scheduling-policy priority)",
+    Key,
+    {},
+    true};
 
 }  // namespace servecast

@@ -3,7 +3,7 @@
 namespace servecast {
 namespace {
 
-double Key(const QueuedRequest& r) { return -r.priority; }
+double Key(const QueuedRequest& r, Params) { return -r.priority; }
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 namespace servecast {
 namespace {
 
-double Key(const QueuedRequest& r) { return static_cast<double>(r.prompt_tokens); }
+double Key(const QueuedRequest& r, Params) { return static_cast<double>(r.prompt_tokens); }
 
 }  // namespace
 

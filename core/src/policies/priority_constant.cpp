@@ -3,11 +3,11 @@
 namespace servecast {
 namespace {
 
-double Priority(std::int64_t, TimeNs, const SchedulerSpec&) { return 0; }
+double Priority(std::int64_t, TimeNs, Params) { return 0; }
 
 }  // namespace
 
 extern const PriorityEntry kPriorityConstant;
-const PriorityEntry kPriorityConstant = {"constant", "All requests are alike", Priority, false};
+const PriorityEntry kPriorityConstant = {"constant", "All requests are alike", Priority};
 
 }  // namespace servecast

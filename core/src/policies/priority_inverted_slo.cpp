@@ -3,8 +3,11 @@
 namespace servecast {
 namespace {
 
-double Priority(std::int64_t own, TimeNs arrival, const SchedulerSpec& s) {
-  return static_cast<double>(own) - s.age_weight_per_s * (static_cast<double>(arrival) * 1e-9);
+constexpr ParamSpec kParams[] = {{"age_weight_per_s", "1/s", 0, 1e6, 1,
+                                  "change of the priority number per second since arrival"}};
+
+double Priority(std::int64_t own, TimeNs arrival, Params params) {
+  return static_cast<double>(own) - params[0] * (static_cast<double>(arrival) * 1e-9);
 }
 
 }  // namespace
@@ -12,6 +15,6 @@ double Priority(std::int64_t own, TimeNs arrival, const SchedulerSpec& s) {
 extern const PriorityEntry kPriorityInvertedSlo;
 const PriorityEntry kPriorityInvertedSlo = {
     "inverted_slo", "Less urgent with age, so that the oldest wait longest: for teaching", Priority,
-    true};
+    kParams};
 
 }  // namespace servecast

@@ -26,11 +26,10 @@ namespace {
 
 template <class Entry>
 const Entry& Find(std::span<const Entry> entries, std::string_view name) {
-  for (const Entry& entry : entries) {
-    if (entry.name == name) return entry;
-  }
-  SERVECAST_CHECK(name == "auto", "a policy is registered");
-  return entries[0];
+  std::size_t i = 0;
+  while (i < entries.size() && entries[i].name != name) ++i;
+  SERVECAST_CHECK(i < entries.size(), "a policy is registered");
+  return entries[i];
 }
 
 }  // namespace
@@ -58,8 +57,19 @@ std::span<const PriorityEntry> Priorities() {
   return kTable;
 }
 
-const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(LatencyModels(), name); }
+const LatencyEntry& FindLatencyModel(std::string_view name) {
+  return name == "auto" ? LatencyModels()[0] : Find(LatencyModels(), name);
+}
 const OrderEntry& FindOrder(std::string_view name) { return Find(Orders(), name); }
 const PriorityEntry& FindPriority(std::string_view name) { return Find(Priorities(), name); }
+
+std::vector<double> ParamValues(std::span<const ParamSpec> specs, const SchedulerSpec& scheduler) {
+  std::vector<double> values;
+  for (const ParamSpec& spec : specs) {
+    const auto chosen = scheduler.params.find(std::string_view(spec.name));
+    values.push_back(chosen == scheduler.params.end() ? spec.fallback : chosen->second);
+  }
+  return values;
+}
 
 }  // namespace servecast

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/base.h"
 #include "metrics/causes.h"
@@ -54,19 +55,33 @@ struct QueuedRequest {
   TimeNs ttft_deadline = kNever;  // after arrival
 };
 
+// A number of a policy that the user chooses. In the document it is a member of `scheduler` that
+// exists while a policy with a parameter of its name is chosen.
+struct ParamSpec {
+  const char* name;
+  const char* unit;
+  double min, max, fallback;
+  const char* help;
+};
+using Params = std::span<const double>;  // values, in the order of the policy's ParamSpecs
+
+std::vector<double> ParamValues(std::span<const ParamSpec> specs, const SchedulerSpec& scheduler);
+
 // The order of a waiting queue: by key, then arrival, then id. A preempted request comes back at
 // its place. Without a key: in order of enqueue, and a preempted request goes to the front.
 struct OrderEntry {
   std::string_view name, help;
-  double (*key)(const QueuedRequest&);
+  double (*key)(const QueuedRequest&, Params);
+  std::span<const ParamSpec> params = {};
+  bool preempts_by_priority = false;  // what `preemption` "auto" means with it; else the tail
 };
 
 // A request's priority number, the same for its whole life: where it falls with age, all ages are
 // counted at one moment, which orders requests as at any other.
 struct PriorityEntry {
   std::string_view name, help;
-  double (*priority)(std::int64_t own, TimeNs arrival, const SchedulerSpec&);
-  bool uses_age_weight = false;  // SchedulerSpec::age_weight_per_s
+  double (*priority)(std::int64_t own, TimeNs arrival, Params);
+  std::span<const ParamSpec> params = {};
 };
 
 std::span<const OrderEntry> Orders();

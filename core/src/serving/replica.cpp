@@ -45,15 +45,16 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
 
 Replica::Replica(const ReplicaInput& input)
     : in_(input),
+      order_(FindOrder(input.scheduler.order)),
+      order_params_(ParamValues(order_.params, input.scheduler)),
+      priority_(FindPriority(input.scheduler.priority)),
+      priority_params_(ParamValues(priority_.params, input.scheduler)),
       seats_(input.engine.max_num_seqs),
       watermark_blocks_(static_cast<std::int64_t>(input.engine.watermark *
                                                   static_cast<double>(input.pool_blocks))),
       token_delay_(input.latency.OutputTokenDelay()),
-      victim_by_priority_(
-          input.scheduler.preemption == "priority" ||
-          (input.scheduler.preemption == "auto" && input.scheduler.order == "priority_fcfs")),
-      order_(FindOrder(input.scheduler.order)),
-      priority_(FindPriority(input.scheduler.priority)),
+      victim_by_priority_(input.scheduler.preemption == "priority" ||
+                          (input.scheduler.preemption == "auto" && order_.preempts_by_priority)),
       kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
            input.engine.free_contentless_first},
           input.requests),
@@ -666,7 +667,7 @@ void Replica::CountDecodesBefore(std::int64_t admission, std::int64_t change) {
 double Replica::PriorityOf(RequestId request) const {
   const auto r = static_cast<std::size_t>(request);
   const std::int64_t own = in_.requests.priority.empty() ? 0 : in_.requests.priority[r];
-  return priority_.priority(own, in_.requests.arrival[r], in_.scheduler);
+  return priority_.priority(own, in_.requests.arrival[r], priority_params_);
 }
 
 double Replica::KeyOf(RequestId request) const {
@@ -675,7 +676,8 @@ double Replica::KeyOf(RequestId request) const {
   const TimeNs deadline =
       in_.requests.ttft_deadline.empty() ? kNever : in_.requests.ttft_deadline[r];
   return order_.key(
-      {in_.requests.arrival[r], in_.requests.prompt_tokens[r], PriorityOf(request), deadline});
+      {in_.requests.arrival[r], in_.requests.prompt_tokens[r], PriorityOf(request), deadline},
+      order_params_);
 }
 
 std::int64_t Replica::Known(RequestId request) const {

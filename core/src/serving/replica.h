@@ -182,12 +182,14 @@ class Replica {
   void ObserveStep(Batch& batch);
 
   ReplicaInput in_;
+  const OrderEntry& order_;
+  std::vector<double> order_params_;
+  const PriorityEntry& priority_;
+  std::vector<double> priority_params_;
   std::int64_t seats_;
   std::int64_t watermark_blocks_;
   TimeNs token_delay_;
   bool victim_by_priority_;
-  const OrderEntry& order_;
-  const PriorityEntry& priority_;
   KvCache kv_;
   KvCache::Hit hit_;  // of the head of the queue, by HeadBlockedBy
   PrefixCacheReport prefix_cache_;
