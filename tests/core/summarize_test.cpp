@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/documents.h"
@@ -101,6 +102,20 @@ TEST(Summary, TimedOutAfterItsFirstToken_HasATtft) {
   EXPECT_EQ(r.slo[0].unserved_share, 0);
   EXPECT_EQ(r.verdict.state, VerdictState::kNear) << "a lost request is no clean success";
   EXPECT_EQ(BrokenConservation(r), "");
+}
+
+TEST(Summary, Sentence_HasTheUnitThatKeepsTimesBelow1000) {
+  const std::pair<const char*, const char*> limits[] = {
+      {"999.4", "999 ms"},     {"999.6", "1 s"},       {"20000", "20 s"},
+      {"4660000", "77.7 min"}, {"59971000", "16.7 h"}, {"900000000", "250 h"},
+  };
+  for (const auto& [limit, text] : limits) {
+    const Report r = WrittenRun({"slo.0.metric=ttft", "slo.0.percentile=50",
+                                 std::string("slo.0.limit_ms=") + limit})
+                         .Summary();
+    const std::string words = std::string("TTFT p50 <= ") + text + " with";
+    EXPECT_NE(r.verdict.sentence.find(words), std::string::npos) << r.verdict.sentence;
+  }
 }
 
 TEST(Summary, EverybodyTimedOut_ServesNothing) {

@@ -14,8 +14,15 @@ namespace {
 
 constexpr double kNearMargin = 0.1;
 
-std::string Ms(double ms) {
-  return std::fabs(ms) < 1000 ? ShortNumber(ms) + " ms" : ShortNumber(ms / 1000) + " s";
+// In the unit that keeps what is shown below 1,000, as everywhere on the page.
+std::string Ms(double value) {
+  constexpr double kRounds = 999.5;
+  if (value < kRounds) return ShortNumber(value) + " ms";
+  value /= 1000;
+  if (value < kRounds) return ShortNumber(value) + " s";
+  value /= 60;
+  if (value < kRounds) return ShortNumber(value) + " min";
+  return ShortNumber(value / 60) + " h";
 }
 
 std::string Percent(double share) { return ShortNumber(std::round(share * 1000) / 10) + " %"; }
