@@ -1,72 +1,10 @@
 // A person's tasks on the built site: under a sub-path, with the production policy, in Chromium.
-// Prints a line a task and, last, the counts; exits 1 when one failed.
+// Prints a line a task and, last, the counts; exits 1 when one failed. One task after the other, for
+// some measure times.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { deflateRawSync, gzipSync } from 'node:zlib';
-import { AxeBuilder, dropFile, field, fingerprint, launch, nextResult, openPage, problem, root, verdict } from './browser.mjs';
-import { serve } from './server.mjs';
-
-const preset = 'llama-3.1-8b-h100-chat';
-const groundtruth = process.env.SERVECAST_GROUNDTRUTH ?? join(root, '../shared/groundtruth');
-const azure = join(groundtruth, 'traces/raw/AzureLLMInferenceTrace_conv.csv.gz');
-const command = join(root, 'build/release/servecast');
-const only = process.argv[2];
-
-const site = await serve(join(root, 'web/dist'));
-const { browser, close } = await launch();
-const counts = { passed: 0, failed: 0, skipped: 0 };
-
-async function task(name, body, options = {}) {
-  if (only && !name.includes(only)) return;
-  const { fragment = '', before, expectsProblems = false, ...context } = options;
-  const opened = await openPage(browser, context);
-  await before?.(opened.page);
-  const begin = performance.now();
-  try {
-    await opened.page.goto(site.url + fragment);
-    const note = (await body(opened.page)) ?? '';
-    const seen = await opened.page.evaluate(() => window.seen);
-    assert.deepEqual(seen.violations, [], 'violations of the content security policy');
-    if (!expectsProblems) assert.deepEqual(opened.problems, [], 'console errors and warnings');
-    counts.passed += 1;
-    console.log(`ok      ${name} (${Math.round(performance.now() - begin)} ms)${note === '' ? '' : `: ${note}`}`);
-  } catch (error) {
-    counts.failed += 1;
-    console.log(`FAILED  ${name}\n        ${String(error.stack ?? error).split('\n').slice(0, 12).join('\n        ')}`);
-    await opened.page.screenshot({ path: join(root, 'build', `e2e-${name.replaceAll(/\W+/g, '-')}.png`) }).catch(() => undefined);
-  }
-  await opened.close();
-}
-
-function skip(name, why) {
-  counts.skipped += 1;
-  console.log(`skipped ${name}: ${why}`);
-}
-
-function smallTrace(rows) {
-  const lines = Array.from({ length: rows }, (_, index) => `${(index * 0.25).toFixed(2)},${200 + ((index * 37) % 300)},${20 + ((index * 13) % 60)}`);
-  return `arrival_s,input_tokens,output_tokens\n${lines.join('\n')}\n`;
-}
-
-/** Mooncake's JSON lines: every request begins with the same 1,024 tokens. */
-function sharingTrace(rows) {
-  const line = (index) => JSON.stringify({ timestamp: index * 250, input_length: 1200, output_length: 20, hash_ids: [1, 2, 100 + index] });
-  return `${Array.from({ length: rows }, (_, index) => line(index)).join('\n')}\n`;
-}
-
-async function audit(page) {
-  const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze();
-  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(' ')).join('; ')}`);
-  assert.deepEqual(found, [], 'axe-core');
-}
-
-async function openEverything(page) {
-  const closed = page.locator('details:not([open]) > summary:visible');
-  while ((await closed.count()) > 0) await closed.first().click();
-  await page.waitForTimeout(300);
-}
+import { readFileSync } from 'node:fs';
+import { dropFile, field, fingerprint, nextResult, problem, verdict } from './browser.mjs';
+import { audit, finish, openEverything, preset, site, smallTrace, task } from './harness.mjs';
 
 // --- Loading -----------------------------------------------------------------------------------
 
@@ -268,42 +206,6 @@ await task('scenario text: applied', async (page) => {
   assert.equal(await page.inputValue('sc-preset-picker input'), 'Mine <b>bold</b>');
 });
 
-// --- Traces ------------------------------------------------------------------------------------
-
-await task('trace: dropped, plain and gzipped alike, then removed', async (page) => {
-  await verdict(page);
-  const first = await fingerprint(page);
-  await dropFile(page, 'small.csv', Buffer.from(smallTrace(200)));
-  await nextResult(page, first);
-  const plain = await fingerprint(page);
-  assert.match(await page.textContent('.footer'), /200 requests/);
-  await page.getByRole('button', { name: 'Remove trace' }).first().click();
-  await nextResult(page, plain);
-  assert.equal(await fingerprint(page), first);
-  await dropFile(page, 'small.csv', gzipSync(smallTrace(200)));
-  await nextResult(page, first);
-  assert.equal(await fingerprint(page), plain, 'gzip is told by its first bytes, not by the name');
-});
-
-await task('trace: JSON lines with shared prefixes hit the prefix cache', async (page) => {
-  await verdict(page);
-  const first = await fingerprint(page);
-  await dropFile(page, 'shared.jsonl', Buffer.from(sharingTrace(50)));
-  await nextResult(page, first);
-  const traced = await fingerprint(page);
-  assert.match(await page.textContent('.footer'), /50 requests/);
-  await openEverything(page);
-  const caching = page.locator('sc-field[data-pointer="/engine/enable_prefix_caching"]:visible input').first();
-  if (!(await caching.isChecked())) {
-    assert.equal(await page.locator('#prefix-cache').count(), 0);
-    await caching.check();
-    await nextResult(page, traced);
-  }
-  // 49 of 50 prompts find 1,024 of their 1,200 tokens, which are 64 of their 75 blocks.
-  assert.match(await page.textContent('#prefix-cache'), /83\.6\s*% of prompt tokens hit\s+\(83\.6\s*% of blocks\)/);
-  return (await page.textContent('#prefix-cache')).replaceAll(/\s+/g, ' ');
-});
-
 await task('classes: one is added, edited and removed', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
@@ -317,63 +219,6 @@ await task('classes: one is added, edited and removed', async (page) => {
   await page.getByRole('button', { name: 'Remove class 1' }).first().click();
   await page.waitForFunction((before) => document.querySelector('#fingerprint')?.textContent === before, first);
 });
-
-await task('trace: malformed lines are named and nothing is simulated', async (page) => {
-  await verdict(page);
-  const lines = smallTrace(60).trimEnd().split('\n');
-  lines[11] = lines[11].replace(/,\d+$/, ',many');
-  await dropFile(page, 'bad.csv', Buffer.from(lines.join('\n')));
-  assert.match(await problem(page), /trace cannot be used/);
-  assert.match(await page.textContent('.issues'), /bad\.csv, line 12, column \d+.*many/s);
-  assert.equal(await page.locator('.charts:visible').count(), 0, 'empty charts do not take the screen');
-  assert.equal(await page.locator('#fingerprint').count(), 0);
-  await page.locator('.verdict').getByRole('button', { name: 'Remove trace' }).click();
-  await verdict(page);
-});
-
-await task('trace: many problems are counted, twenty shown', async (page) => {
-  await verdict(page);
-  await dropFile(page, 'worse.csv', Buffer.from(smallTrace(80).replaceAll(/,(\d+)\n/g, ',x$1\n')));
-  await problem(page);
-  const shown = await page.locator('.verdict .issues li').count();
-  assert.ok(shown >= 1 && shown <= 20);
-  return `${shown} shown`;
-});
-
-await task('trace: a damaged gzip file is refused', async (page) => {
-  await verdict(page);
-  await dropFile(page, 'cut.csv.gz', gzipSync(smallTrace(5000)).subarray(0, 900));
-  assert.match(await problem(page), /cannot be read/);
-});
-
-await task('trace: a link asks for the file', async (page) => {
-  await verdict(page);
-  const first = await fingerprint(page);
-  await dropFile(page, 'my day.csv', Buffer.from(smallTrace(50)));
-  await nextResult(page, first);
-  const traced = await fingerprint(page);
-  await page.waitForFunction(() => location.hash.includes('&trace=my%20day.csv'));
-  await page.reload();
-  assert.match(await problem(page), /my day\.csv/);
-  await page.setInputFiles('#trace-file', { name: 'my day.csv', mimeType: 'text/csv', buffer: Buffer.from(smallTrace(50)) });
-  await verdict(page);
-  assert.equal(await fingerprint(page), traced);
-});
-
-if (existsSync(azure) && existsSync(command)) {
-  await task('trace: Azure conversations give the command’s fingerprint', async (page) => {
-    await verdict(page);
-    const first = await fingerprint(page);
-    const report = JSON.parse(execFileSync(command, ['run', preset, '--trace', azure], { encoding: 'utf8', maxBuffer: 2 ** 28 }));
-    await dropFile(page, 'AzureLLMInferenceTrace_conv.csv.gz', readFileSync(azure));
-    await nextResult(page, first);
-    assert.equal(await fingerprint(page), report.fingerprint);
-    assert.match(await page.textContent('.footer'), /19,366 requests/);
-    return report.fingerprint;
-  });
-} else {
-  skip('trace: Azure conversations give the command’s fingerprint', existsSync(azure) ? `${command} is not built` : `${azure} is not here`);
-}
 
 // --- Long runs ---------------------------------------------------------------------------------
 
@@ -438,84 +283,7 @@ await task('charts: table, CSV and PNG', async (page) => {
   await page.locator('sc-cdf-chart').getByRole('rowheader', { name: 'p99' }).waitFor();
 }, { acceptDownloads: true });
 
-// --- Links -------------------------------------------------------------------------------------
-
-await task('link: a reload gives the same fingerprint', async (page) => {
-  await verdict(page);
-  const first = await fingerprint(page);
-  await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('11');
-  await nextResult(page, first);
-  const edited = await fingerprint(page);
-  await page.waitForFunction(() => location.hash.startsWith('#z1.') && /\d+ characters/.test(document.querySelector('.share')?.textContent ?? ''));
-  await page.waitForTimeout(400);
-  const slider = field(page, '/workload/arrivals/rate_per_s').locator('input[type=range]');
-  const place = await slider.inputValue();
-  await page.reload();
-  await verdict(page);
-  assert.equal(await fingerprint(page), edited);
-  assert.equal(await slider.inputValue(), place, 'the same value is at the same place of the slider');
-  assert.equal(await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').inputValue(), '11');
-  return `${(await page.evaluate(() => location.href)).length} characters`;
-});
-
-await task(
-  'link: readable, and a change of the hash',
-  async (page) => {
-    await verdict(page);
-    const rate = field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]');
-    assert.equal(await rate.inputValue(), '9');
-    const first = await fingerprint(page);
-    await page.evaluate((id) => (location.hash = `#p=${id}&workload.arrivals.rate_per_s=10`), preset);
-    await nextResult(page, first);
-    assert.equal(await rate.inputValue(), '10');
-  },
-  { fragment: `#p=${preset}&workload.arrivals.rate_per_s=9` },
-);
-
-const hostile = {
-  'unknown preset': '#p=nothing-like-this',
-  'unknown path': `#p=${preset}&workload.arivals.rate_per_s=9`,
-  'value out of range': `#p=${preset}&workload.arrivals.rate_per_s=-1e9`,
-  'HTML in a value': `#p=${preset}&name=<img src=x onerror=document.title='owned'>&nope=1`,
-  'cut short': '#z1.q1YqTi0uzszPU7JSqo4FAA',
-  'not base64': '#z1.%3Cscript%3E',
-  'JSON that is no scenario': `#z1.${deflated('[1,2,3]')}`,
-  'deeply nested': `#z1.${deflated('['.repeat(100_000))}`,
-  'a bomb': `#z1.${deflated(`{"name":"${'a'.repeat(3_000_000)}"}`)}`,
-  'prototype keys': `#z1.${deflated('{"__proto__":{"polluted":true},"constructor":1}')}`,
-  'bad escapes': '#p=%E0%A4%A&x=%',
-};
-function deflated(text) {
-  return deflateRawSync(Buffer.from(text), { level: 9 }).toString('base64url');
-}
-for (const [name, fragment] of Object.entries(hostile)) {
-  await task(
-    `hostile link: ${name}`,
-    async (page) => {
-      assert.match(await problem(page), /link cannot be opened/);
-      assert.notEqual(await page.title(), 'owned');
-      await page.getByRole('button', { name: 'Open the default scenario' }).click();
-      await verdict(page);
-    },
-    { fragment },
-  );
-}
-
-for (const [name, fragment] of Object.entries({
-  readable: `#p=${preset}&workload.arivals.rate_per_s=9&workload.requests=300`,
-  packed: `#z1.${deflated(JSON.stringify({ schema: 1, model: { preset: 'llama-3.1-8b' }, hardware: { preset: 'h100-sxm' }, workload: { requests: 300, arrivals: { process: 'poisson', rate_per_s: 2 } }, sedd: 1 }))}`,
-})) {
-  await task(
-    `link: the nearest valid scenario, ${name}`,
-    async (page) => {
-      await problem(page);
-      await page.getByRole('button', { name: 'Open the nearest valid scenario' }).click();
-      await verdict(page);
-      assert.match(await page.textContent('.footer'), /300 requests/);
-    },
-    { fragment },
-  );
-}
+await import('./files-and-links.mjs');
 
 // --- Everybody ---------------------------------------------------------------------------------
 
@@ -561,7 +329,4 @@ await task('no script: the page says what it needs', async (page) => {
   assert.match(await page.textContent('noscript'), /needs JavaScript/);
 }, { javaScriptEnabled: false });
 
-await close();
-site.close();
-console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
-process.exit(counts.failed === 0 ? 0 : 1);
+await finish();

@@ -1,0 +1,64 @@
+// What every task of the page's tests needs: the built site under a sub-path, Chromium, a line a task
+// and the counts.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { AxeBuilder, launch, openPage, root } from './browser.mjs';
+import { serve } from './server.mjs';
+
+export const preset = 'llama-3.1-8b-h100-chat';
+export const site = await serve(join(root, 'web/dist'));
+const only = process.argv[2];
+const { browser, close } = await launch();
+const counts = { passed: 0, failed: 0, skipped: 0 };
+
+export async function task(name, body, options = {}) {
+  if (only && !name.includes(only)) return;
+  const { fragment = '', before, expectsProblems = false, ...context } = options;
+  const opened = await openPage(browser, context);
+  await before?.(opened.page);
+  const begin = performance.now();
+  try {
+    await opened.page.goto(site.url + fragment);
+    const note = (await body(opened.page)) ?? '';
+    const seen = await opened.page.evaluate(() => window.seen);
+    assert.deepEqual(seen.violations, [], 'violations of the content security policy');
+    if (!expectsProblems) assert.deepEqual(opened.problems, [], 'console errors and warnings');
+    counts.passed += 1;
+    console.log(`ok      ${name} (${Math.round(performance.now() - begin)} ms)${note === '' ? '' : `: ${note}`}`);
+  } catch (error) {
+    counts.failed += 1;
+    console.log(`FAILED  ${name}\n        ${String(error.stack ?? error).split('\n').slice(0, 12).join('\n        ')}`);
+    await opened.page.screenshot({ path: join(root, 'build', `e2e-${name.replaceAll(/\W+/g, '-')}.png`) }).catch(() => undefined);
+  }
+  await opened.close();
+}
+
+export function skip(name, why) {
+  counts.skipped += 1;
+  console.log(`skipped ${name}: ${why}`);
+}
+
+export function smallTrace(rows) {
+  const lines = Array.from({ length: rows }, (_, index) => `${(index * 0.25).toFixed(2)},${200 + ((index * 37) % 300)},${20 + ((index * 13) % 60)}`);
+  return `arrival_s,input_tokens,output_tokens\n${lines.join('\n')}\n`;
+}
+
+export async function audit(page) {
+  const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze();
+  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(' ')).join('; ')}`);
+  assert.deepEqual(found, [], 'axe-core');
+}
+
+export async function openEverything(page) {
+  const closed = page.locator('details:not([open]) > summary:visible');
+  while ((await closed.count()) > 0) await closed.first().click();
+  await page.waitForTimeout(300);
+}
+
+/** Ends the process: 1 when a task failed. */
+export async function finish() {
+  await close();
+  site.close();
+  console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
+  process.exit(counts.failed === 0 ? 0 : 1);
+}
