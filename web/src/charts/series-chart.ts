@@ -133,7 +133,7 @@ export class SeriesChart extends ChartElement {
           ...axis,
           label: pane.unit,
           space: 28,
-          size: 56,
+          size: 64,
           ...(pane.share ? { splits: () => [0, 0.5, 1] } : { incrs: wholeSteps }),
           values: (_plot, splits) => splits.map((value) => (pane.share ? `${value * 100}` : formatTick(value))),
         },
@@ -200,7 +200,7 @@ function timeUnit(seconds: number): { name: string; seconds: number } {
 }
 
 function formatTick(value: number): string {
-  return Number(value.toPrecision(6)).toLocaleString('en-US', { maximumFractionDigits: 3 });
+  return Number(value.toPrecision(6)).toLocaleString('en-US', { maximumFractionDigits: 3, notation: value < 1e6 ? 'standard' : 'compact' });
 }
 
 customElements.define('sc-series-chart', SeriesChart);

@@ -37,7 +37,7 @@ const paths: Record<Sign, TemplateResult> = {
 };
 
 function renderSign(sign: Sign): TemplateResult {
-  return html`<span class="sign ${sign}">
+  return html`<span class="sign is-${sign}">
     <svg viewBox="0 0 28 28" width="28" height="28" aria-hidden="true">${paths[sign]}</svg>
     <b>${words[sign]}</b>
   </span>`;
