@@ -173,7 +173,7 @@ export class CdfChart extends ChartElement {
           filter: (_plot, splits) => splits,
           values: (_plot, splits) => splits.map((value) => tickLabel(value)),
         },
-        { ...axis, label: 'Share of requests or tokens', splits: () => [0, 0.25, 0.5, 0.75, 1], values: (_plot, splits) => splits.map((value) => `${value * 100}\u2009%`), size: 52 },
+        { ...axis, label: 'Share of requests or tokens', splits: () => [0, 0.25, 0.5, 0.75, 1], values: (_plot, splits) => splits.map((value) => `${value * 100}\u202f%`), size: 52 },
       ],
       series: [{}, { paths: () => null, points: { show: false } }],
       hooks: { draw: [(plot) => this.#drawCurves(plot)], setCursor: [(plot) => this.showReadout(plot)] },

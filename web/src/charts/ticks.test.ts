@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { axisTicks, tickLabel } from './ticks';
 
-const labels = (low: number, high: number, log: boolean, most: number) => axisTicks(low, high, log, most).map((value) => tickLabel(value).replace('\u2009', ' '));
+const labels = (low: number, high: number, log: boolean, most: number) => axisTicks(low, high, log, most).map((value) => tickLabel(value).replace('\u202f', ' '));
 
 describe('ticks', () => {
   it('Log_WideRange_LabelsEveryDecade', () => {

@@ -1,6 +1,6 @@
 // Where a latency axis has ticks, and what they say. Every tick has a label, so an axis is never
 // without numbers: decades on a log axis, thinned where they would touch, finer where decades are few.
-const thin = '\u2009';
+const thin = '\u202f';
 
 /** At most `most` ticks between low and high (both above 0 on a log axis). */
 export function axisTicks(low: number, high: number, log: boolean, most: number): number[] {

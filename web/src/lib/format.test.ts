@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { formatBytes, formatCount, formatGiven, formatGivenTime, formatNumber, formatPercent, formatQuantity, formatTime, readNumber, roundUp, spokenDuration } from './format';
+import { countOf, formatBytes, formatCount, formatGiven, formatGivenTime, formatNumber, formatPercent, formatQuantity, formatTime, readNumber, roundUp, sentence, spokenDuration } from './format';
 
-const plain = (text: string) => text.replaceAll('\u2009', ' ');
+const plain = (text: string) => text.replaceAll('\u202f', ' ');
 
 describe('numbers', () => {
   it.each([
@@ -54,7 +54,7 @@ describe('numbers', () => {
   ])('RoundUp_%f', (value, up) => expect(roundUp(value)).toBe(up));
 
   it('Count_KeepsEveryDigit', () => expect(formatCount(19366)).toBe('19,366'));
-  it('Quantity_HasThinSpace', () => expect(formatQuantity(1763, 'tokens/s')).toBe('1,760\u2009tokens/s'));
+  it('Quantity_HasThinSpace', () => expect(formatQuantity(1763, 'tokens/s')).toBe('1,760\u202ftokens/s'));
   it('Percent_OfShare', () => expect(plain(formatPercent(0.2213))).toBe('22.1 %'));
   it('Bytes_SwitchUnit', () => expect(plain(formatBytes(1_234_567))).toBe('1.23 MB'));
   it('Spoken_Minutes', () => expect(spokenDuration(1200)).toBe('20.0 simulated minutes'));
@@ -71,4 +71,18 @@ describe('numbers', () => {
   it.each(['', 'abc', 'NaN', 'Infinity', '1,2', '0x10', '1e999', '12 ms', '--1'])('Read_%s_IsNoNumber', (text) =>
     expect(readNumber(text)).toBeUndefined(),
   );
+});
+
+describe('words', () => {
+  it.each([
+    ['meets TTFT p99 <= 800 ms with a margin of 31 %', 'Meets TTFT p99 ≤~800~ms with a margin of 31~%.'],
+    ['It needs 140.1 GiB; 2 of 4 requests wait 3 s.', 'It needs 140.1~GiB; 2 of 4 requests wait 3~s.'],
+    ['TTFT p99 is 77.7 min, E2E p99 is 2 h.', 'TTFT p99 is 77.7~min, E2E p99 is 2~h.'],
+    ['5 samples and 3 hits', '5 samples and 3 hits.'],
+  ])('Sentence_%s_KeepsNumbersWithTheirUnits', (text, words) => expect(sentence(text)).toBe(words.replaceAll('~', '\u00a0')));
+  it('CountOf_One_IsSingular', () => {
+    expect(countOf(1, 'request')).toBe('1 request');
+    expect(countOf(19_366, 'request')).toBe('19,366 requests');
+    expect(countOf(2, 'field needs', 'fields need')).toBe('2 fields need');
+  });
 });

@@ -1,6 +1,6 @@
 // How numbers read on the page: three significant digits, thousands separated, a thin space before
-// the unit, times switching unit at 1,000. Never used for what crosses to the engine.
-const thin = '\u2009';
+// the unit at which no line breaks, times switching unit at 1,000. Never used for what crosses to the engine.
+const thin = '\u202f';
 const missing = '–';
 
 export function formatNumber(value: number | null | undefined, digits = 3): string {
@@ -16,6 +16,19 @@ export function formatNumber(value: number | null | undefined, digits = 3): stri
 /** Every digit: for counts, where rounding would lie. */
 export function formatCount(value: number | null | undefined): string {
   return value === null || value === undefined || !Number.isFinite(value) ? missing : value.toLocaleString('en-US', { maximumFractionDigits: 0 });
+}
+
+export function countOf(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+/** A text of the engine's as a sentence, its signs as people write them; no number parts from its unit. */
+export function sentence(text: string): string {
+  const upper = text.charAt(0).toUpperCase() + text.slice(1);
+  return `${upper}${/[.!?]$/.test(upper) ? '' : '.'}`
+    .replaceAll('<=', '≤')
+    .replaceAll('>=', '≥')
+    .replace(/([\d≤≥]) (?=\d|%|[mµ]?s\b|min\b|h\b|Gi?B)/g, '$1\u00a0');
 }
 
 export function formatQuantity(value: number | null | undefined, unit: string): string {
@@ -105,7 +118,7 @@ export function formatBytes(bytes: number): string {
 
 /** What a person types: "2,000", " 14 ", "1e3"; undefined when it is not one number. */
 export function readNumber(text: string): number | undefined {
-  const plain = text.replace(/[\s\u2009\u00a0_]/g, '').replace(/,(?=\d{3}(\D|$))/g, '');
+  const plain = text.replace(/[\s_]/g, '').replace(/,(?=\d{3}(\D|$))/g, '');
   if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) return undefined;
   const value = Number(plain);
   return Number.isFinite(value) ? value : undefined;

@@ -3,9 +3,8 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Distribution, Issue, Report } from 'servecast';
 import { download } from '../lib/download';
-import { formatCount, formatGivenTime, formatNumber, formatPercent, formatTime, spokenDuration } from '../lib/format';
+import { countOf, formatCount, formatGivenTime, formatNumber, formatPercent, formatTime, sentence, spokenDuration } from '../lib/format';
 import { isObject, type Json } from '../state/document';
-import { sentence } from './field';
 import type { ViewContext } from './context';
 import { isStale } from './verdict';
 
@@ -110,11 +109,11 @@ function valueText(key: string, path: readonly string[], value: null | boolean |
   if (typeof value === 'string') return value === '' ? '–' : value;
   if (key === 'limit_ms') return formatGivenTime(value);
   if (key.endsWith('_ms')) return formatTime(value);
-  if (key.endsWith('_gib')) return `${formatNumber(value, 4)}\u2009GiB`;
+  if (key.endsWith('_gib')) return `${formatNumber(value, 4)}\u202fGiB`;
   if (key.endsWith('_s') && !key.endsWith('_per_s')) return formatTime(value * 1000);
   if (shares.test(key) || path.at(-2) === 'shares') return formatPercent(value);
   const unit = units[path.join('.')];
-  return `${Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4)}${unit === undefined ? '' : `\u2009${unit}`}`;
+  return `${Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4)}${unit === undefined ? '' : `\u202f${unit}`}`;
 }
 
 export interface ScenarioEditor {
@@ -179,7 +178,7 @@ export function renderFooter(view: ViewContext): TemplateResult {
   return html`
     <p>
       ${isStale(view.state) ? html`<span>of the last scenario that ran</span>` : nothing}
-      <span>${formatCount(report.arrived)} requests</span>
+      <span>${countOf(report.arrived, 'request')}</span>
       <span>${spokenDuration(report.simulated_s)} in ${formatTime(engineMs)}</span>
       <span>engine ${report.engine_version}</span>
       ${report.finished ? html`<span>fingerprint <code id="fingerprint">${report.fingerprint}</code></span>` : html`<span>partial run, which has no fingerprint</span>`}

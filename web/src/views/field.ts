@@ -3,7 +3,7 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Field, Issue, Preset } from 'servecast';
-import { formatGiven, readNumber } from '../lib/format';
+import { formatGiven, readNumber, sentence } from '../lib/format';
 import type { App } from '../state/app';
 import type { Json } from '../state/document';
 import { rangeText, unitOf } from '../state/fields';
@@ -308,11 +308,6 @@ function readList(text: string): Json | undefined {
   } catch {
     return undefined;
   }
-}
-
-export function sentence(text: string): string {
-  const upper = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(upper) ? upper : `${upper}.`;
 }
 
 customElements.define('sc-field', FieldElement);

@@ -3,7 +3,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import type { Issue } from 'servecast';
-import { formatBytes, formatCount, formatGiven, roundUp } from '../lib/format';
+import { countOf, formatBytes, formatGiven, roundUp } from '../lib/format';
 import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, type Document, type Json } from '../state/document';
 import { fieldAt, isDefaulted, labelOf, placedFields, presetsFor, unitOf, valueInForce, type FormSource, type PlacedField } from '../state/fields';
 import type { FieldModel } from './field';
@@ -146,7 +146,7 @@ function isNumber(placed: PlacedField): boolean {
 
 export function renderTrace(view: ViewContext, traced: boolean): TemplateResult {
   const { trace, shown } = view.state;
-  const requests = shown?.outcome.report.workload.source === 'trace' ? `, ${formatCount(shown.outcome.report.workload.requests)} requests` : '';
+  const requests = shown?.outcome.report.workload.source === 'trace' ? `, ${countOf(shown.outcome.report.workload.requests, 'request')}` : '';
   return html`<div class="trace-box">
     <h3>Trace</h3>
     ${trace.kind === 'loaded' ? html`<p class="long-name"><strong>${trace.name}</strong><br />${formatBytes(trace.bytes)} unpacked${requests}</p>` : nothing}

@@ -2,10 +2,9 @@
 // progress of a long run; the four numbers and where they come from.
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Issue, Report } from 'servecast';
-import { formatGivenTime, formatNumber, formatTime, timeQuantity, type Quantity } from '../lib/format';
+import { countOf, formatGivenTime, formatNumber, formatQuantity, formatTime, sentence, timeQuantity, type Quantity } from '../lib/format';
 import { getAt, needsTrace, type Document } from '../state/document';
 import { fieldAt } from '../state/fields';
-import { sentence } from './field';
 import { pricePointer } from './form';
 import type { AppState } from '../state/store';
 import type { ViewContext } from './context';
@@ -82,9 +81,9 @@ function reported(view: ViewContext, report: Report): TemplateResult {
   return html`<div class="verdict-line" data-state=${sign} data-complete=${shown?.completeness ?? ''}>
       ${renderSign(sign)}
       <div>
-        <p class="sentence" role="status">${tidy(verdict.sentence)}</p>
-        ${verdict.limit === '' ? nothing : html`<p>${tidy(verdict.limit)}</p>`}
-        ${verdict.note === '' ? nothing : html`<p class="quiet-text">${tidy(verdict.note)}</p>`}
+        <p class="sentence" role="status">${sentence(verdict.sentence)}</p>
+        ${verdict.limit === '' ? nothing : html`<p>${sentence(verdict.limit)}</p>`}
+        ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
         ${partial && shown.completeness === 'cancelled'
           ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
               <button type="button" @click=${() => view.app.runOrCancel()}>Run again</button></p>`
@@ -93,12 +92,8 @@ function reported(view: ViewContext, report: Report): TemplateResult {
     </div>`;
 }
 
-function tidy(text: string): string {
-  return text.replaceAll('<=', '≤').replaceAll('>=', '≥');
-}
-
 function percent(progress: number): string {
-  return `${Math.floor(progress * 100)}\u2009%`;
+  return `${Math.floor(progress * 100)}\u202f%`;
 }
 
 function renderProgress(view: ViewContext): TemplateResult | typeof nothing {
@@ -116,10 +111,6 @@ function problem(sign: Sign, title: string, body: TemplateResult | typeof nothin
     ${renderSign(sign)}
     <div class="problem"><p class="sentence" role="alert">${title}</p>${body}</div>
   </div>`;
-}
-
-function countOf(count: number, one: string, many: string): string {
-  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
 }
 
 /** Every field that stops a run: what is typed and no value, and what the engine refuses. */
@@ -173,7 +164,7 @@ function refused(view: ViewContext, reason: string, issues: readonly Issue[]): T
     case 'trace':
       return problem(
         'problem',
-        `The trace cannot be used: ${countOf(issues.length, 'problem', 'problems')}. Nothing was simulated.`,
+        `The trace cannot be used: ${countOf(issues.length, 'problem')}. Nothing was simulated.`,
         html`${renderIssues(view, issues.map((issue) => inFile(view, issue)))} ${traceButtons(view)}`,
       );
     case 'engine':
@@ -258,8 +249,8 @@ export function renderNumbers(view: ViewContext): TemplateResult | typeof nothin
 function tile(label: string, value: Quantity, note: string, mark: TemplateResult): TemplateResult {
   return html`<div class="card tile">
     <h3>${label}</h3>
-    <p class="value">${value.number}${value.unit === '' ? nothing : html`<span class="unit">\u2009${value.unit}</span>`}</p>
-    <p class="tile-note">${note}</p>
+    <p class="value">${value.number}${value.unit === '' ? nothing : html`<span class="unit">\u202f${value.unit}</span>`}</p>
+    <p class="tile-note">${note.replace(/(\d|limit|median) /g, '$1\u00a0')}</p>
     ${mark}
   </div>`;
 }
@@ -272,8 +263,8 @@ function percentileNote(report: Report, metric: 'ttft' | 'tpot'): string {
 }
 
 function throughputNote(report: Report): string {
-  const gpus = report.gpus === 1 ? '1 GPU' : `${report.gpus} GPUs, ${formatNumber(report.output_tokens_per_s)} together`;
-  return `${formatNumber(report.requests_per_s)} requests/s on ${gpus}`;
+  const gpus = report.gpus === 1 ? '' : `, ${formatNumber(report.output_tokens_per_s)} together`;
+  return `${formatQuantity(report.requests_per_s, 'requests/s')} on ${countOf(report.gpus, 'GPU')}${gpus}`;
 }
 
 function costTile(view: ViewContext, report: Report, mark: TemplateResult): TemplateResult {
