@@ -35,6 +35,7 @@ export abstract class ChartElement extends LitElement {
     theme: { attribute: false },
     fileStem: { attribute: false },
     waitingFor: { attribute: false },
+    note: { attribute: false },
     showsTable: { state: true },
   };
   declare columns: Columns | null;
@@ -43,6 +44,8 @@ export abstract class ChartElement extends LitElement {
   declare fileStem: string;
   /** Why there are no columns. */
   declare waitingFor: string;
+  /** Said below the chart. */
+  declare note: TemplateResult | typeof nothing;
   declare showsTable: boolean;
 
   protected plots: uPlot[] = [];
@@ -55,6 +58,7 @@ export abstract class ChartElement extends LitElement {
     this.theme = 'light';
     this.fileStem = 'servecast';
     this.waitingFor = '';
+    this.note = nothing;
     this.showsTable = false;
   }
 
@@ -102,6 +106,7 @@ export abstract class ChartElement extends LitElement {
           </div>
         </figcaption>
         ${empty === null ? this.#body() : html`<p class="empty">${empty}</p>`}
+        ${this.note}
       </figure>
     `;
   }

@@ -4,7 +4,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { Distribution, Issue, Report } from 'servecast';
 import { download } from '../lib/download';
 import { countOf, formatCount, formatGivenTime, formatNumber, formatPercent, formatTime, sentence, spokenDuration } from '../lib/format';
-import { isObject, type Json } from '../state/document';
+import { getAt, isObject, type Document, type Json } from '../state/document';
 import type { ViewContext } from './context';
 import { isStale } from './verdict';
 
@@ -34,12 +34,17 @@ export function renderAllNumbers(report: Report | null, waitingFor: string): Tem
   `;
 }
 
-/** Below the KV memory in use; nothing when no prompt was looked up. */
+/** Below the KV memory in use; nothing when no prompt was looked up or none could find anything. */
 export function renderPrefixCache(report: Report): TemplateResult | typeof nothing {
-  const cache = report.prefix_cache;
-  if (cache.hit_rate === null) return nothing;
-  return html`<p class="cache-note" id="prefix-cache">Prefix cache: <b>${formatPercent(cache.hit_rate)}</b> of prompt tokens hit
-    (${formatPercent(cache.block_hit_rate)} of blocks)${cache.evicted_blocks > 0 ? html`; ${formatCount(cache.evicted_blocks)} cached blocks evicted` : nothing}</p>`;
+  const { hit_rate: rate, block_hit_rate: blocks, hit_tokens: hits, evicted_blocks: evicted } = report.prefix_cache;
+  if (rate === null) return nothing;
+  const said = (pointer: string) => Number(getAt(report.scenario as Document, `/workload/${pointer}`) ?? 0);
+  const shares = said('prefix/groups') * said('prefix/tokens') > 0 || said('sessions/turns') > 1;
+  if (hits === 0 && !shares) {
+    return report.workload.source === 'trace' ? html`<p class="help" id="prefix-cache">Prefix cache: no hits. Only hash ids in a trace say what its prompts share.</p>` : nothing;
+  }
+  return html`<p class="help" id="prefix-cache">Prefix cache: <b>${formatPercent(rate)}</b> of prompt tokens hit
+    ${blocks === null ? nothing : html`(${formatPercent(blocks)} of blocks)`}, counted when a prompt is first admitted${evicted > 0 ? html`; ${formatCount(evicted)} cached blocks evicted` : nothing}.</p>`;
 }
 
 function distributionRow(label: string, distribution: Distribution): TemplateResult {

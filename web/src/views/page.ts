@@ -193,8 +193,7 @@ export class PageElement extends LitElement {
         </section>
         ${this.#shareButton(view, 'phone-share')}
         <section id="load" tabindex="-1" aria-label="Load over time">
-          <sc-series-chart .subject=${'Load over time'} .panes=${loadPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>
-          ${report ? renderPrefixCache(report) : nothing}
+          <sc-series-chart .subject=${'Load over time'} .note=${report ? renderPrefixCache(report) : nothing} .panes=${loadPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>
         </section>
       </div>
       ${this.#panel('steps', 'Timeline: steps, output, preemptions', () => html`
