@@ -1,6 +1,6 @@
 import type { Catalog, Field } from 'servecast';
 import { describe, expect, it } from 'vitest';
-import { assign, fieldAt, isDefaulted, placedFields, rangeText, valueInForce, type FormSource } from './fields';
+import { assign, explainedChoices, fieldAt, isDefaulted, placedFields, rangeText, valueInForce, withRateOfSessions, type FormSource } from './fields';
 
 function field(path: string, more: Partial<Field> = {}): Field {
   return { path, type: 'number', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices: [], ...more };
@@ -25,7 +25,14 @@ const catalog = {
     field('/workload/prompt_tokens/median', { default: 256, when: lognormal }),
     field('/workload/prompt_tokens/max', { when: lognormal }),
     field('/slo/-/limit_ms', { required: true }),
+    field('/scheduler/order', { type: 'choice', choices: ['fcfs', 'sjf'] }),
+    field('/workload/arrivals/rate_per_s', { unit: 'req/s' }),
+    field('/workload/sessions/turns', { type: 'integer', default: 1 }),
     field('/engine/preset', { type: 'choice', choices: ['vllm'], default: 'vllm' }),
+  ],
+  policies: [
+    { kind: 'order', name: 'fcfs', help: 'First come' },
+    { kind: 'router', name: 'sjf', help: 'Another sjf' },
   ],
 } as unknown as Catalog;
 
@@ -76,5 +83,15 @@ describe('fields', () => {
   it('Range_IsTheCatalogues', () => {
     expect(rangeText(catalog.fields[0]!)).toBe('Allowed: a whole number from 1 to 65,536 requests.');
     expect(rangeText(field('/x'))).toBe('Allowed: a number.');
+  });
+  it('Choices_AreExplained_ByPresetsAndByPoliciesOfTheirKind', () => {
+    expect(explainedChoices(catalog, at(chat, '/scheduler/order'))).toEqual([{ id: 'fcfs', name: 'fcfs', description: 'First come' }]);
+    expect(explainedChoices(catalog, at(chat, '/engine/preset')).map(({ name }) => name)).toEqual(['vLLM']);
+    expect(explainedChoices(catalog, at(chat, kind))).toEqual([]);
+  });
+  it('Rate_WithSessions_IsOfSessions', () => {
+    const rate = fieldAt(chat, '/workload/arrivals/rate_per_s')!;
+    expect(withRateOfSessions(chat, rate).unit).toBe('req/s');
+    expect(withRateOfSessions(source({ workload: { sessions: { turns: 5 } } }), rate).unit).toBe('sessions/s');
   });
 });

@@ -39,6 +39,18 @@ export function unitOf(field: Field): string {
   return field.unit === '1' ? '' : field.unit.replace(/^us$/, 'µs');
 }
 
+/** Of a conversation; 1: every request stands alone. */
+export function turnsOf(source: FormSource): number {
+  const pointer = '/workload/sessions/turns';
+  const field = fieldAt(source, pointer);
+  return field ? Number(valueInForce(source, { field, pointer })) : 1;
+}
+
+/** With sessions, arrivals are first turns: their rate is not one of requests. */
+export function withRateOfSessions(source: FormSource, field: Field): Field {
+  return field.unit === 'req/s' && turnsOf(source) > 1 ? { ...field, unit: 'sessions/s' } : field;
+}
+
 /** What the engine would use: the document's own value, else the preset's, else the default. */
 export function valueInForce(source: FormSource, placed: PlacedField): Json | undefined {
   const own = getAt(source.document, placed.pointer);
@@ -121,6 +133,22 @@ export function presetsFor(catalog: Catalog, pointer: string): readonly Preset[]
     default:
       return [];
   }
+}
+
+export interface Choice {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+}
+
+/** What the catalogue says of a field's choices: a policy's kind is the field's name or its section's. */
+export function explainedChoices(catalog: Catalog, { field, pointer }: PlacedField): readonly Choice[] {
+  const presets = presetsFor(catalog, pointer);
+  if (presets.length > 0) return presets;
+  const kinds = segmentsOf(field.path).slice(-2);
+  return catalog.policies
+    .filter(({ kind, name }) => kinds.includes(kind) && field.choices.includes(name))
+    .map(({ name, help }) => ({ id: name, name, description: help }));
 }
 
 /** Writes a value and keeps the document whole: lists are seeded from what is in force, a new

@@ -2,11 +2,11 @@
 // is outside it, mark when it is the default, reset, help. Keeps only the text being typed.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import type { Field, Issue, Preset } from 'servecast';
+import type { Field, Issue } from 'servecast';
 import { formatGiven, readNumber, sentence } from '../lib/format';
 import type { App } from '../state/app';
 import type { Json } from '../state/document';
-import { rangeText, unitOf } from '../state/fields';
+import { rangeText, unitOf, type Choice } from '../state/fields';
 
 export interface FieldModel {
   readonly pointer: string;
@@ -20,7 +20,10 @@ export interface FieldModel {
   readonly isDefault: boolean;
   readonly issues: readonly Issue[];
   readonly draft: string | undefined;
-  readonly presets: readonly Preset[];
+  /** Of those choices that the catalogue explains. */
+  readonly choices: readonly Choice[];
+  /** What the value means, said below the field; may be "". */
+  readonly hint: string;
   readonly slider: boolean;
   /** A value that every scenario shares, around which the slider spans; null when there is none. */
   readonly anchor: number | null;
@@ -84,6 +87,7 @@ export class FieldElement extends LitElement {
           ${model.field.help === '' ? nothing : this.#helpButton()}
         </div>
         ${model.slider ? this.#slider() : nothing}
+        ${model.hint === '' || invalid ? nothing : html`<p class="help">${model.hint}</p>`}
         ${invalid ? html`<p class="field-error" id="${this.#id}-error">${problems.join(' ')}</p>` : nothing}
         ${this.helpOpen ? this.#help() : nothing}
       </div>
@@ -113,8 +117,8 @@ export class FieldElement extends LitElement {
   }
 
   #words(value: Json): string {
-    const preset = this.model.presets.find((entry) => entry.id === value);
-    if (preset) return preset.name;
+    const choice = this.model.choices.find((entry) => entry.id === value);
+    if (choice) return choice.name;
     const text = typeof value === 'object' ? 'its former table' : typeof value === 'number' ? formatGiven(value) : String(value);
     return unitOf(this.model.field) === '' ? text : `${text} ${unitOf(this.model.field)}`;
   }
@@ -132,9 +136,10 @@ export class FieldElement extends LitElement {
   }
 
   #help(): TemplateResult {
-    const { field, pointer } = this.model;
+    const { field, pointer, choices } = this.model;
     const standard = field.default === null ? '' : `Default: ${this.#words(field.default as Json)}.`;
-    return html`<p class="help">${field.help} ${rangeText(field)} ${standard} <code>${pointer}</code></p>`;
+    return html`<p class="help">${[sentence(field.help), rangeText(field), standard].filter(Boolean).join(' ')} <code>${pointer}</code></p>
+      ${choices.length === 0 ? nothing : html`<ul class="help">${choices.map((choice) => html`<li><b>${choice.name}</b>: ${sentence(choice.description)}</li>`)}</ul>`}`;
   }
 
   #control(invalid: boolean): TemplateResult {
@@ -158,20 +163,20 @@ export class FieldElement extends LitElement {
   }
 
   #choice(invalid: boolean): TemplateResult {
-    const { field, value, presets, pointer } = this.model;
+    const { field, value, choices, pointer } = this.model;
     const current = value === undefined || value === null ? '' : String(value);
-    const known = field.choices.length > 0 ? field.choices : presets.map((preset) => preset.id);
+    const known = field.choices.length > 0 ? field.choices : choices.map((choice) => choice.id);
     const options = known.includes(current) ? known : [current, ...known];
     return html`<select
       id=${this.#id}
       aria-label=${this.model.label}
-      title=${optionText(current, presets)}
+      title=${[optionText(current, choices), explanation(current, choices)].filter(Boolean).join(': ')}
       aria-invalid=${invalid}
       aria-describedby=${this.#describedBy(invalid)}
       .value=${live(current)}
       @change=${(event: Event) => this.app.setValue(pointer, (event.target as HTMLSelectElement).value, 'dragging')}
     >
-      ${options.map((option) => html`<option value=${option} ?selected=${option === current}>${optionText(option, presets)}</option>`)}
+      ${options.map((option) => html`<option value=${option} title=${explanation(option, choices)} ?selected=${option === current}>${optionText(option, choices)}</option>`)}
     </select>`;
   }
 
@@ -188,10 +193,11 @@ export class FieldElement extends LitElement {
   }
 
   #number(invalid: boolean): TemplateResult {
-    const { field } = this.model;
+    const unit = unitOf(this.model.field);
+    // "Requests: 2,000 requests" would say it twice, and cost the number its room.
     return html`<div class="number">
       ${this.#input(invalid, 'decimal', (text) => readNumber(text))}
-      ${unitOf(field) === '' ? nothing : html`<span class="unit">${unitOf(field)}</span>`}
+      ${unit === this.model.label.toLowerCase() ? nothing : html`<span class="unit">${unit}</span>`}
     </div>`;
   }
 
@@ -296,9 +302,13 @@ export class FieldElement extends LitElement {
   }
 }
 
-function optionText(option: string, presets: readonly Preset[]): string {
+function optionText(option: string, choices: readonly Choice[]): string {
   if (option === '') return 'not set';
-  return presets.find((preset) => preset.id === option)?.name ?? option;
+  return choices.find((choice) => choice.id === option)?.name ?? option;
+}
+
+function explanation(option: string, choices: readonly Choice[]): string {
+  return choices.find((choice) => choice.id === option)?.description ?? '';
 }
 
 function readList(text: string): Json | undefined {

@@ -4,8 +4,8 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import type { Issue } from 'servecast';
 import { countOf, formatBytes, formatGiven, roundUp } from '../lib/format';
-import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, type Document, type Json } from '../state/document';
-import { fieldAt, isDefaulted, labelOf, placedFields, presetsFor, unitOf, valueInForce, type FormSource, type PlacedField } from '../state/fields';
+import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Document, type Json } from '../state/document';
+import { explainedChoices, fieldAt, isDefaulted, labelOf, placedFields, presetsFor, turnsOf, unitOf, valueInForce, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
 import type { FieldModel } from './field';
 import type { ViewContext } from './context';
 import './field';
@@ -40,7 +40,7 @@ export function formSummary(view: ViewContext): string {
   };
   const rate = fieldAt(source, '/workload/arrivals/rate_per_s');
   const value = valueOf(source, '/workload/arrivals/rate_per_s');
-  const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${typeof value === 'number' ? formatGiven(value) : String(value)} ${unitOf(rate)}` : '';
+  const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${typeof value === 'number' ? formatGiven(value) : String(value)}\u00a0${unitOf(withRateOfSessions(source, rate))}` : '';
   return [nameOf('/model/preset'), nameOf('/hardware/preset'), traffic].filter(Boolean).join(' · ');
 }
 
@@ -51,7 +51,8 @@ function valueOf(source: FormSource, pointer: string): Json | undefined {
 
 function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, look: Look): FieldModel {
   const { state } = view;
-  const { field, pointer } = placed;
+  const { pointer } = placed;
+  const field = withRateOfSessions(source, placed.field);
   const own = getAt(source.document, pointer);
   const base = getAt(state.base, pointer);
   const value = valueInForce(source, placed);
@@ -65,7 +66,8 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
     isDefault: isDefaulted(source, placed),
     issues: issuesAt(view, pointer),
     draft: state.drafts.get(pointer),
-    presets: presetsFor(source.catalog, pointer),
+    choices: explainedChoices(source.catalog, placed),
+    hint: field === placed.field || typeof value !== 'number' ? '' : `${formatGiven(value)} ${unitOf(field)} × ${turnsOf(source)} turns = ${formatGiven(value * turnsOf(source))} ${unitOf(placed.field)}`,
     slider: (look.slider ?? false) && typeof value === 'number',
     anchor: look.slider ? anchorOf(source, placed) : null,
     verbatim: look.verbatim ?? false,
@@ -213,24 +215,26 @@ function renderPrice(view: ViewContext, source: FormSource): TemplateResult | ty
 
 function renderGroup(view: ViewContext, source: FormSource, id: string, title: string, accept: (path: string) => boolean): TemplateResult {
   const open = view.openGroups.has(id);
-  const fields = open ? placedFields(source, accept) : [];
+  const replaced = getAt(source.document, '/workload/arrivals/process') === 'trace' ? byTrace : [];
+  const fields = open ? placedFields(source, (path) => accept(path) && (!replaced.includes(path) || issuesAt(view, path).length > 0 || view.state.drafts.has(path))) : [];
   const sections = new Map<string, PlacedField[]>();
   for (const placed of fields) {
-    const section = placed.pointer.split('/').slice(1, -1).join(' · ') || 'scenario';
+    const section = parentOf(placed.pointer);
     sections.set(section, [...(sections.get(section) ?? []), placed]);
   }
   return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup(id, (event.target as HTMLDetailsElement).open)}>
     <summary>${title}</summary>
+    ${replaced.some(accept) ? html`<p class="quiet-text">The trace brings its own requests, in place of a preset and a number of requests.</p>` : nothing}
     ${[...sections].map(
       ([section, members]) => html`
-        ${sections.size > 1 ? html`<h3>${section.replaceAll('_', ' ')}</h3>` : nothing}
+        ${sections.size > 1 ? html`<h3>${sectionTitle(section)}</h3>` : nothing}
         ${repeat(
           members,
           (placed) => placed.pointer,
           (placed) => renderPlaced(view, source, placed, { verbatim: true }, id),
         )}
-        ${classesList === parentOf(`/${section.replaceAll(' · ', '/')}`)
-          ? html`<div class="button-row"><button type="button" @click=${() => view.app.removeItem(`/${section.replaceAll(' · ', '/')}`)}>Remove class ${Number(lastOf(section.replaceAll(' · ', '/'))) + 1}</button></div>`
+        ${classesList === parentOf(section)
+          ? html`<div class="button-row"><button type="button" @click=${() => view.app.removeItem(section)}>Remove class ${Number(lastOf(section)) + 1}</button></div>`
           : nothing}
       `,
     )}
@@ -239,6 +243,14 @@ function renderGroup(view: ViewContext, source: FormSource, id: string, title: s
 }
 
 const classesList = '/workload/classes';
+/** Without effect when arrivals come from a trace: shown only where something is wrong with them. */
+const byTrace = ['/workload/preset', '/workload/name', '/workload/requests'];
+
+/** People count from 1; pointers, where they are shown, from 0. */
+function sectionTitle(pointer: string): string {
+  const words = segmentsOf(pointer).map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : part.replaceAll('_', ' ')));
+  return words.join(' · ') || 'scenario';
+}
 
 /** Client classes are a list in the document; without any, all requests are alike. */
 function renderAddClass(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
