@@ -152,6 +152,14 @@ describe('the app', () => {
     expect(state().wanted_trace).toBe('day.csv');
     expect(engine.runs).toHaveLength(1);
   });
+  it('Link_OfATraceScenario_RemembersItsFile_UntilTheTraceIsRemoved', async () => {
+    fragment = encodeLink(JSON.stringify({ workload: { arrivals: { process: 'trace' } } }), 'day.csv');
+    await app.openLink();
+    await app.loadTrace(new File(['x'], 'night.csv'));
+    expect(state()).toMatchObject({ wanted_trace: 'night.csv', link_trace: 'day.csv' });
+    app.removeTrace();
+    expect(state().link_trace).toBeNull();
+  });
   it('Link_Bad_SaysSo_ShowsNothing_AndLeavesTheAddressAlone', async () => {
     engine.finish();
     fragment = 'p=bad';

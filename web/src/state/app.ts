@@ -169,6 +169,7 @@ export class App {
       link_problem: null,
       former_workload: null,
       wanted_trace: wantedTrace,
+      link_trace: wantedTrace,
       trace: keepsTrace ? this.store.state.trace : { kind: 'none' },
     });
     this.#runNow();
@@ -267,7 +268,7 @@ export class App {
     const own = needsTrace(base) ? (fallback as Document | undefined) : base;
     const workload = former ?? getAt(own, '/workload');
     const restored = workload === undefined ? removeAt(document, '/workload') : setAt(document, '/workload', workload);
-    this.store.update({ trace: { kind: 'none' }, wanted_trace: null, former_workload: null });
+    this.store.update({ trace: { kind: 'none' }, wanted_trace: null, link_trace: null, former_workload: null });
     this.#edit('/workload', needsTrace(document) ? restored : document, 'dragging');
   }
 

@@ -49,8 +49,10 @@ export interface AppState {
   /** Of the document that was accepted last. */
   readonly canonical: { readonly text: string; readonly id: string } | null;
   readonly trace: TraceState;
-  /** File name that an opened link asks for. */
+  /** File name that an opened link asks for, then of the file that was loaded. */
   readonly wanted_trace: string | null;
+  /** File name in the link that was opened. */
+  readonly link_trace: string | null;
   /** The workload that a trace replaced. */
   readonly former_workload: Document | null;
   readonly link: string;
@@ -73,6 +75,7 @@ export const initialState: AppState = {
   canonical: null,
   trace: { kind: 'none' },
   wanted_trace: null,
+  link_trace: null,
   former_workload: null,
   link: '',
   link_problem: null,

@@ -84,12 +84,20 @@ function reported(view: ViewContext, report: Report): TemplateResult {
         <p class="sentence" role="status">${sentence(verdict.sentence)}</p>
         ${verdict.limit === '' ? nothing : html`<p>${sentence(verdict.limit)}</p>`}
         ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
+        ${otherTrace(view)}
         ${partial && shown.completeness === 'cancelled'
           ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
               <button type="button" @click=${() => view.app.runOrCancel()}>Run again</button></p>`
           : nothing}
       </div>
     </div>`;
+}
+
+/** A link names the file of its author; nothing but the name is known of that. */
+function otherTrace(view: ViewContext): TemplateResult | typeof nothing {
+  const { trace, link_trace: named } = view.state;
+  if (named === null || trace.kind !== 'loaded' || trace.name === named) return nothing;
+  return html`<p class="quiet-text long-name">The link was made with the trace ${named}; this is ${trace.name}.</p>`;
 }
 
 function percent(progress: number): string {
