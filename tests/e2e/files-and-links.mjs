@@ -26,6 +26,7 @@ await task('trace: dropped, plain and gzipped alike, then removed', async (page)
   await nextResult(page, first);
   const plain = await fingerprint(page);
   assert.match(await page.textContent('.footer'), /200 requests/);
+  assert.match(await page.textContent('#prefix-cache'), /no hits/);
   await page.getByRole('button', { name: 'Remove trace' }).first().click();
   await nextResult(page, plain);
   assert.equal(await fingerprint(page), first);
@@ -42,6 +43,10 @@ await task('trace: JSON lines with shared prefixes hit the prefix cache', async 
   const traced = await fingerprint(page);
   assert.match(await page.textContent('.footer'), /50 requests/);
   await openEverything(page);
+  for (const replaced of ['preset', 'name', 'requests']) {
+    assert.equal(await page.locator(`sc-field[data-pointer="/workload/${replaced}"]`).count(), 0, `${replaced} has no effect on a trace`);
+  }
+  await page.getByText(/The trace brings its own requests/).first().waitFor();
   const caching = page.locator('sc-field[data-pointer="/engine/enable_prefix_caching"]:visible input').first();
   if (!(await caching.isChecked())) {
     assert.equal(await page.locator('#prefix-cache').count(), 0);
@@ -51,6 +56,19 @@ await task('trace: JSON lines with shared prefixes hit the prefix cache', async 
   // 49 of 50 prompts find 1,024 of their 1,200 tokens, which are 64 of their 75 blocks.
   assert.match(await page.textContent('#prefix-cache'), /83\.6\s*% of prompt tokens hit\s+\(83\.6\s*% of blocks\)/);
   return (await page.textContent('#prefix-cache')).replaceAll(/\s+/g, ' ');
+});
+
+await task('trace: a bad value that it replaces can still be reached', async (page) => {
+  await verdict(page);
+  const requests = field(page, '/workload/requests').locator('input[type=text]');
+  await requests.fill('0');
+  await problem(page);
+  await dropFile(page, 'small.csv', Buffer.from(smallTrace(20)));
+  await page.locator('.trace-box strong').waitFor();
+  await page.locator('.issues').getByRole('button', { name: '/workload/requests' }).click();
+  await requests.fill('5');
+  await verdict(page);
+  assert.match(await page.textContent('.footer'), /20 requests/);
 });
 
 await task('trace: malformed lines are named and nothing is simulated', async (page) => {
@@ -88,11 +106,19 @@ await task('trace: a link asks for the file', async (page) => {
   await nextResult(page, first);
   const traced = await fingerprint(page);
   await page.waitForFunction(() => location.hash.includes('&trace=my%20day.csv'));
+  // What a script writes into the address is what a reload opens only a moment later.
+  await page.waitForTimeout(400);
   await page.reload();
   assert.match(await problem(page), /my day\.csv/);
   await page.setInputFiles('#trace-file', { name: 'my day.csv', mimeType: 'text/csv', buffer: Buffer.from(smallTrace(50)) });
   await verdict(page);
   assert.equal(await fingerprint(page), traced);
+  assert.doesNotMatch(await page.textContent('.verdict'), /made with/);
+  await dropFile(page, 'other.csv', Buffer.from(smallTrace(60)));
+  await nextResult(page, traced);
+  assert.match(await page.textContent('.verdict'), /made with the trace my day\.csv; this is other\.csv/);
+  await page.getByRole('button', { name: 'Remove trace' }).first().click();
+  await page.waitForFunction(() => !/made with/.test(document.querySelector('.verdict')?.textContent ?? ''));
 });
 
 if (existsSync(azure) && existsSync(command)) {

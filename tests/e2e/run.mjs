@@ -105,13 +105,51 @@ await task('no limit: the verdict is still an answer', async (page) => {
   assert.match(await field(page, '/slo/0/limit_ms').locator('input').inputValue(), /^[125]0*$/);
 });
 
+await task(
+  'empty: the card is as high as its words',
+  async (page) => {
+    await verdict(page);
+    const [card, svg, word] = await Promise.all(['.verdict', '.sign svg', '.sign b'].map((part) => page.locator(part).boundingBox()));
+    assert.ok(card.height < 120 && word.y - svg.y - svg.height < 12, `a card ${card.height} px high, ${word.y - svg.y - svg.height} px between sign and word`);
+  },
+  { fragment: `#p=${preset}&measure.warmup_s=100000` },
+);
+
+await task('prefix cache: said in a card, where something is shared', async (page) => {
+  await verdict(page);
+  assert.equal(await page.locator('#prefix-cache').count(), 0, 'independent prompts find nothing');
+  const first = await fingerprint(page);
+  await page.locator('details.fields > summary', { hasText: 'Workload details' }).click();
+  await field(page, '/workload/sessions/turns').locator('input').fill('5');
+  await nextResult(page, first);
+  assert.match(await page.textContent('.chart #prefix-cache'), /% of prompt tokens hit\s+\([\d.]+\s*% of blocks\), counted when a prompt is first admitted/);
+  const rate = field(page, '/workload/arrivals/rate_per_s');
+  assert.equal(await rate.locator('.unit').textContent(), 'sessions/s');
+  assert.equal(await rate.locator('.help').textContent(), '40 sessions/s × 5 turns = 200 req/s');
+});
+
+await task('words: help is sentences, choices are explained, one is one', async (page) => {
+  await verdict(page);
+  await page.locator('details.fields > summary', { hasText: 'Engine and scheduler' }).click();
+  const order = field(page, '/scheduler/order');
+  await order.locator('.help-button').click();
+  assert.match(await order.locator('p.help').textContent(), /^[A-Z].*first\. Default: fcfs\./);
+  assert.equal(await order.locator('.help li').count(), await order.locator('option').count());
+  assert.equal(await order.locator('option[value=sjf]').getAttribute('title'), 'Shortest prompt first');
+  const first = await fingerprint(page);
+  const requests = field(page, '/workload/requests').locator('input[type=text]');
+  await requests.fill('1');
+  await nextResult(page, first);
+  assert.match(await page.textContent('.footer'), /\s1 request\s/);
+});
+
 await task('price: gives the cost', async (page) => {
   await verdict(page);
   const link = page.getByRole('button', { name: 'Set a GPU price' });
   if ((await link.count()) === 0) return 'the preset has a price';
   await link.click();
   await page.keyboard.type('2.5');
-  await page.waitForFunction(() => /\$2\.5 per GPU-hour/.test(document.querySelector('.numbers')?.textContent ?? ''));
+  await page.waitForFunction(() => /\$2\.5\sper GPU-hour/.test(document.querySelector('.numbers')?.textContent ?? ''));
 });
 
 await task('invalid: a value out of range shows the range', async (page) => {
@@ -125,6 +163,8 @@ await task('invalid: a value out of range shows the range', async (page) => {
     assert.equal(await input.getAttribute('aria-invalid'), 'true');
     assert.match(await problem(page), /1 field needs a value in range/);
     assert.equal(await page.locator('.results.stale .numbers').count(), 1, 'the numbers stay, marked stale');
+    const coloured = await page.locator('.stale .key').evaluateAll((keys) => keys.filter((key) => !key.closest('.plots, .readout') || getComputedStyle(key.closest('.plots, .readout')).filter === 'none').length);
+    assert.equal(coloured, 0, 'legends are grey as their curves');
   }
   await input.fill('NaN');
   await page.getByText('“NaN” is not a number').waitFor();
@@ -192,7 +232,7 @@ await task('does not fit: the numbers are said', async (page) => {
   await field(page, '/model/preset').locator('select').selectOption('llama-3.1-70b');
   await field(page, '/hardware/preset').locator('select').selectOption('rtx-4090');
   await page.waitForSelector('[data-state="no_fit"]');
-  assert.match(await problem(page), /\d.* G(i)?B/);
+  assert.match(await problem(page), /\d.*\sGi?B/);
 });
 
 await task('scenario text: applied', async (page) => {
@@ -216,6 +256,8 @@ await task('classes: one is added, edited and removed', async (page) => {
   await page.locator('sc-field[data-pointer="/workload/classes/0/timeout_s"]:visible input').first().fill('0.001');
   await nextResult(page, added);
   assert.match(await page.textContent('.verdict'), /timed out/);
+  await page.locator('h3:visible', { hasText: /^workload · classes · 1$/ }).first().waitFor();
+  assert.equal(await page.locator('h3:visible', { hasText: '· 0' }).count(), 0, 'people count from 1');
   await page.getByRole('button', { name: 'Remove class 1' }).first().click();
   await page.waitForFunction((before) => document.querySelector('#fingerprint')?.textContent === before, first);
 });
@@ -306,6 +348,23 @@ for (const [name, options] of Object.entries({
     options,
   );
 }
+await task(
+  'narrow: a limit is one line, large numbers are whole, units stay',
+  async (page) => {
+    await page.locator('.progress-line').waitFor({ timeout: 20_000 });
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.locator('.rail > summary').click();
+    const requests = field(page, '/workload/requests').locator('input[type=text]');
+    assert.equal(await requests.inputValue(), '5,000,000');
+    assert.ok(await requests.evaluate((input) => input.scrollWidth <= input.clientWidth), 'the number is cut');
+    const limit = page.locator('.limit').first();
+    const boxes = await Promise.all([limit.locator('.icon'), limit.locator('select')].map((part) => part.boundingBox()));
+    assert.ok(Math.abs(boxes[0].y - boxes[1].y) < 8, 'the remove button is beside its limit');
+    const apart = /(\d|limit|median)[ \u2009](%|\d|[mµ]?s\b|min\b|h\b|GPU|tokens\/s|requests\/s)/;
+    for (const text of await page.locator('.sentence, .tile').allInnerTexts()) assert.doesNotMatch(text, apart);
+  },
+  { viewport: { width: 320, height: 800 }, fragment: `#p=${preset}&workload.requests=5000000` },
+);
 await task('axe: errors', async (page) => {
   await verdict(page);
   await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('-5');
