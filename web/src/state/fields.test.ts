@@ -1,5 +1,6 @@
 import type { Catalog, Field } from 'servecast';
 import { describe, expect, it } from 'vitest';
+import type { Json } from './document';
 import { assign, explainedChoices, fieldAt, isDefaulted, placedFields, rangeText, valueInForce, withRateOfSessions, type FormSource } from './fields';
 
 function field(path: string, more: Partial<Field> = {}): Field {
@@ -83,6 +84,13 @@ describe('fields', () => {
   it('Range_IsTheCatalogues', () => {
     expect(rangeText(catalog.fields[0]!)).toBe('Allowed: a whole number from 1 to 65,536 requests.');
     expect(rangeText(field('/x'))).toBe('Allowed: a number.');
+  });
+  it('InForce_NullAbove_TakesNothingFromThePreset', () => {
+    const turns = '/workload/sessions/turns';
+    const talk = { ...catalog, presets: { ...catalog.presets, workloads: [{ id: 'talk', name: 'Talk', description: '', document: { sessions: { turns: 8 } } }] } } as Catalog;
+    const of = (workload: Json) => ({ catalog: talk, document: { workload }, resolved: null });
+    expect(valueInForce(of({ preset: 'talk' }), at(chat, turns))).toBe(8);
+    expect(valueInForce(of({ preset: 'talk', sessions: null }), at(chat, turns))).toBe(1);
   });
   it('Choices_AreExplained_ByPresetsAndByPoliciesOfTheirKind', () => {
     expect(explainedChoices(catalog, at(chat, '/scheduler/order'))).toEqual([{ id: 'fcfs', name: 'fcfs', description: 'First come' }]);

@@ -55,7 +55,7 @@ export function withRateOfSessions(source: FormSource, field: Field): Field {
 export function valueInForce(source: FormSource, placed: PlacedField): Json | undefined {
   const own = getAt(source.document, placed.pointer);
   if (own !== undefined) return own;
-  const inherited = getAt(presetBehind(source, placed.pointer), placed.pointer);
+  const inherited = inheritedAt(source, placed.pointer);
   if (inherited !== undefined) return inherited;
   return (placed.field.default ?? undefined) as Json | undefined;
 }
@@ -63,8 +63,16 @@ export function valueInForce(source: FormSource, placed: PlacedField): Json | un
 /** Nobody chose it: neither the document nor a preset that it names. */
 export function isDefaulted(source: FormSource, placed: PlacedField): boolean {
   const unresolved = { ...source, resolved: null };
-  const chosen = getAt(source.document, placed.pointer) ?? getAt(presetBehind(unresolved, placed.pointer), placed.pointer);
+  const chosen = getAt(source.document, placed.pointer) ?? inheritedAt(unresolved, placed.pointer);
   return chosen === undefined && placed.field.default !== null;
+}
+
+/** From the preset, unless the document says null above it: that takes nothing from there. */
+function inheritedAt(source: FormSource, pointer: string): Json | undefined {
+  for (let above = parentOf(pointer); above !== ''; above = parentOf(above)) {
+    if (getAt(source.document, above) === null) return undefined;
+  }
+  return getAt(presetBehind(source, pointer), pointer);
 }
 
 /** Values below an object that names a preset come from there; the last report has them inlined. */
