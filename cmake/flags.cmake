@@ -38,6 +38,13 @@ if(SERVECAST_SANITIZE)
   target_compile_definitions(servecast_flags INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
+if(SERVECAST_FUZZ)
+  # Coverage for libFuzzer; and a double that its integer cannot hold is undefined, too, though
+  # clang's "undefined" leaves it out.
+  target_compile_options(servecast_flags INTERFACE -fsanitize=fuzzer-no-link,float-cast-overflow
+                                                   -fno-sanitize-recover=float-cast-overflow)
+endif()
+
 if(EMSCRIPTEN)
   # A stack as on a small thread, in the words of both Emscripten ages.
   if(EMSCRIPTEN_VERSION VERSION_LESS 3.1.25)

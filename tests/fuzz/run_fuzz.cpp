@@ -1,0 +1,127 @@
+// Fuzz target: runs of any valid scenario: a document and, after a cut, a trace. The document may
+// ask for more than a second has; how much of it runs is bounded here, the engine is as ever.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/base.h"
+#include "fuzz/inputs.h"
+#include "io/json_document.h"
+#include "nlohmann/json.hpp"
+#include "servecast/simulation.h"
+#include "serving/hooks.h"
+
+namespace servecast::fuzz {
+namespace {
+
+constexpr std::int64_t kMostRequests = 200;
+constexpr std::int64_t kMostGroups = 1000;
+constexpr std::int64_t kMostSteps = 4000;
+constexpr std::int64_t kMostSnapshots = 12;
+
+class Watcher final : public StepObserver {
+ public:
+  explicit Watcher(const EngineSpec& engine) : engine_(engine) {}
+
+  void OnStep(const StepRecord& step) override {
+    SERVECAST_CHECK(step.start >= step.scheduled && step.end > step.start, "I3: a step takes time");
+    std::int64_t tokens = 0;
+    for (const StepMember& member : step.members) tokens += member.tokens;
+    SERVECAST_CHECK(tokens > 0 && tokens <= engine_.max_num_batched_tokens, "I7: the token budget");
+    SERVECAST_CHECK(step.running_after_schedule <= engine_.max_num_seqs, "I7: seats");
+    for (const std::int64_t free : {step.free_after_schedule, step.free_after_step}) {
+      SERVECAST_CHECK(free >= 0 && free <= blocks, "I4: free KV blocks are of the pool");
+    }
+    SERVECAST_CHECK(step.running_after_step > 0 || step.free_after_step == blocks,
+                    "I4: no KV block is used when nobody runs");
+  }
+
+  std::int64_t blocks = 0;
+
+ private:
+  EngineSpec engine_;
+};
+
+void CheckReport(const Report& r) {
+  SERVECAST_CHECK(
+      r.arrived == r.completed + r.queued + r.running + r.dropped + r.timed_out + r.rejected,
+      "I1: arrived = completed + queued + running + lost");
+  SERVECAST_CHECK(std::min({r.completed, r.queued, r.running, r.dropped, r.timed_out, r.rejected,
+                            r.steps, r.output_tokens}) >= 0,
+                  "I1: counts");
+  SERVECAST_CHECK(!r.finished || r.running == 0 || r.simulated_s > 0, "I1: a run's end");
+  SERVECAST_CHECK(r.kv_peak_usage >= 0 && r.kv_peak_usage <= 1, "I4: peak of the KV pool");
+}
+
+// In slices, looked at on the way, against the whole in one: the same report.
+void Compare(const Scenario& scenario, const Trace& trace, std::int64_t slice) {
+  Result<Simulation> whole = Simulation::Create(scenario, trace);
+  if (!whole.ok()) {
+    CheckIssues(whole.issues());
+    return;
+  }
+  Watcher watcher(scenario.engine);
+  SimulationHooks hooks;
+  hooks.observer = &watcher;
+  Result<Simulation> sliced = Simulation::Create(scenario, trace, std::move(hooks));
+  SERVECAST_CHECK(sliced.ok(), "I10: the same scenario is as possible again");
+
+  Report report = sliced.value().Snapshot();
+  CheckReport(report);
+  watcher.blocks = report.kv_blocks;
+  double progress = sliced.value().Progress();
+  std::int64_t arrived = report.arrived, completed = report.completed;
+  bool finished = false;
+  std::int64_t left = kMostSteps;
+  for (std::int64_t looks = 0; left > 0 && !finished; ++looks) {
+    const std::int64_t steps = looks < kMostSnapshots ? std::min(slice, left) : left;
+    finished = sliced.value().Advance(steps);
+    left -= steps;
+    report = sliced.value().Snapshot();
+    CheckReport(report);
+    const double now = sliced.value().Progress();
+    SERVECAST_CHECK(now >= progress && now <= 1 && (now == 1) == finished, "progress never falls");
+    SERVECAST_CHECK(report.arrived >= arrived && report.completed >= completed,
+                    "I1: counters never fall");
+    SERVECAST_CHECK(report.finished == finished, "a report knows whether the run is over");
+    progress = now;
+    arrived = report.arrived;
+    completed = report.completed;
+  }
+  SERVECAST_CHECK(whole.value().Advance(kMostSteps) == finished, "I10: slices change no end");
+  const Report other = whole.value().Snapshot();
+  SERVECAST_CHECK(other.fingerprint == report.fingerprint, "I10: slices change no fingerprint");
+  const std::string json = ReportJson(report, ReportParts::kWithSeries);
+  SERVECAST_CHECK(json == ReportJson(other, ReportParts::kWithSeries),
+                  "I10: slices change nothing");
+  SERVECAST_CHECK(ParseJson(json).ok(), "a report is JSON");
+  SERVECAST_CHECK(RequestsCsv(report) == RequestsCsv(other), "I10: slices change no request");
+}
+
+void Run(std::string_view input) {
+  const std::vector<std::string_view> parts = Parts(input);
+  Result<Scenario> read = ParseScenario(parts[0]);
+  if (!read.ok()) return;
+  Scenario& scenario = read.value();
+  WorkloadSpec& workload = scenario.workload;
+  workload.requests = std::min(workload.requests, kMostRequests);
+  workload.prefix.groups = std::min(workload.prefix.groups, kMostGroups);
+  Trace trace;
+  if (parts.size() > 1) {
+    Result<Trace> traced = ParseTrace(parts[1], "fuzz");
+    if (traced.ok()) trace = std::move(traced.value());
+  }
+  const auto rows = std::min(trace.rows.size(), static_cast<std::size_t>(kMostRequests));
+  trace.rows.resize(rows);
+  trace.prefixes.resize(std::min(trace.prefixes.size(), rows));
+  Compare(scenario, trace, 1 + static_cast<std::int64_t>(scenario.id % 97));
+}
+
+}  // namespace
+}  // namespace servecast::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  servecast::fuzz::Run(servecast::fuzz::TextOf(data, size));
+  return 0;
+}

@@ -1,0 +1,71 @@
+// Fuzz target: trace files of every format. What was read is written as our own CSV and read again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/base.h"
+#include "fuzz/inputs.h"
+#include "servecast/trace.h"
+#include "workload/workload.h"
+
+namespace servecast::fuzz {
+namespace {
+
+void CheckRows(const Trace& trace) {
+  SERVECAST_CHECK(!trace.rows.empty() && !trace.format.empty(), "a trace has rows and a format");
+  TimeNs first = kNever;
+  for (const TraceRow& row : trace.rows) {
+    first = std::min(first, row.arrival_ns);
+    SERVECAST_CHECK(row.prompt_tokens >= 1 && row.prompt_tokens <= kMostTokens,
+                    "a prompt's length");
+    SERVECAST_CHECK(row.output_tokens >= 1 && row.output_tokens <= kMostTokens,
+                    "an output's length");
+  }
+  SERVECAST_CHECK(first == 0, "times count from the first arrival");
+  const std::size_t prefixes = trace.prefixes.size();
+  SERVECAST_CHECK(prefixes == 0 || prefixes == trace.rows.size(), "a prefix a row, or none");
+  for (std::size_t i = 0; i < prefixes; ++i) {
+    const TracePrefix& prefix = trace.prefixes[i];
+    if (prefix.row < 0) continue;
+    SERVECAST_CHECK(static_cast<std::size_t>(prefix.row) < i, "a prefix is of an earlier row");
+    const auto of = static_cast<std::size_t>(prefix.row);
+    SERVECAST_CHECK(prefix.tokens >= 0 && prefix.tokens <= trace.rows[i].prompt_tokens &&
+                        prefix.tokens <= trace.rows[of].prompt_tokens,
+                    "a prefix is within both prompts");
+  }
+}
+
+void ReadTrace(std::string_view input) {
+  const Result<Trace> read = ParseTrace(input, "fuzz");
+  if (!read.ok()) {
+    CheckIssues(read.issues());
+    return;
+  }
+  const Trace& trace = read.value();
+  CheckRows(trace);
+
+  std::string csv = "arrival_s,input_tokens,output_tokens\n";
+  for (const TraceRow& row : trace.rows) {
+    csv += fmt::format("{}.{:09},{},{}\n", row.arrival_ns / kNsPerS, row.arrival_ns % kNsPerS,
+                       row.prompt_tokens, row.output_tokens);
+  }
+  const Result<Trace> again = ParseTrace(csv, "again");
+  SERVECAST_CHECK(again.ok(), "what was read can be written and read again");
+  const bool shares = std::any_of(trace.prefixes.begin(), trace.prefixes.end(),
+                                  [](const TracePrefix& prefix) { return prefix.row >= 0; });
+  SERVECAST_CHECK(shares || again.value().hash == trace.hash,
+                  "the format does not change the hash");
+
+  const Result<Trace> spaced = ParseTrace(std::string(input) + "\r\n\n# end\n", "spaced");
+  SERVECAST_CHECK(spaced.ok() && spaced.value().hash == trace.hash,
+                  "empty lines and comments do not change the hash");
+}
+
+}  // namespace
+}  // namespace servecast::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  servecast::fuzz::ReadTrace(servecast::fuzz::TextOf(data, size));
+  return 0;
+}
