@@ -334,6 +334,16 @@ TEST(ApplyOverrides, MalformedPaths_AreIssues) {
   EXPECT_FALSE(ApplyOverrides("{", {"a=1"}).ok());
 }
 
+TEST(ApplyOverrides, IntegersBeyondInt64_AreNotBentIntoRange) {
+  // As int64 it would be -1, which a priority may be.
+  const std::vector<std::string> change = {
+      R"(workload.classes=[{"name": "a", "priority": 18446744073709551615}])"};
+  const Issues issues = ParseIssues(Changed(change));
+  ASSERT_EQ(issues.size(), 1u) << Listed(issues);
+  EXPECT_EQ(issues[0].path, "/workload/classes/0/priority");
+  EXPECT_TRUE(Contains(issues[0].message, "found 18446744073709551615")) << issues[0].message;
+}
+
 TEST(ReadableLink, PresetAndOverrides_AreOneDocument) {
   const Scenario s =
       Parsed(Good(ParseReadableLink("p=llama-3.1-8b-h100-chat&workload.arrivals.rate_per_s=14&slo."

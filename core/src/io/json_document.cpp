@@ -137,8 +137,10 @@ void Write(const Json& value, JsonWriter& out) {
       out.Boolean(value.get<bool>());
       break;
     case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned:
       out.Integer(value.get<std::int64_t>());
+      break;
+    case Json::value_t::number_unsigned:  // may be beyond int64
+      out.Raw(fmt::to_string(value.get<std::uint64_t>()));
       break;
     case Json::value_t::number_float:
       out.Number(value.get<double>());
