@@ -15,10 +15,10 @@
 namespace servecast::fuzz {
 namespace {
 
-constexpr std::int64_t kMostRequests = 200;
+constexpr std::int64_t kMostRequests = 120;
 constexpr std::int64_t kMostGroups = 1000;
-constexpr std::int64_t kMostSteps = 4000;
-constexpr std::int64_t kMostSnapshots = 12;
+constexpr std::int64_t kMostSteps = 2000;
+constexpr std::int64_t kMostSnapshots = 8;
 
 class Watcher final : public StepObserver {
  public:
