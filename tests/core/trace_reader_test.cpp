@@ -313,6 +313,16 @@ TEST(Mooncake, MalformedLines_AreNamedByLineColumnAndContent) {
   EXPECT_EQ(others[1].path, "line 3, column 1");
 }
 
+TEST(Mooncake, NameThatIsEscapedManyTimes_TakesTimeInProportion) {
+  // Each is an issue with a column; to search the line for each took minutes.
+  std::string line = R"({"input_length": 5, "output_length": 5)";
+  for (int i = 0; i < 100'000; ++i) line += R"(, "\u0074imestamp": 1)";
+  const Issues issues = IssuesIn(line + "}\n");
+  ASSERT_EQ(issues.size(), 101u);
+  EXPECT_EQ(issues[0].path, "line 1, column 1");
+  EXPECT_TRUE(Contains(issues[0].message, "timestamp stands twice")) << issues[0].message;
+}
+
 TEST(Mooncake, ManyMalformedLines_AreCountedBeyondAHundred) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += "{\"timestamp\": 0, \"input_length\": 1}\n";

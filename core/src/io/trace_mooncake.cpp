@@ -27,6 +27,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
     depth_ = 0;
     good_ = true;
     seen_ = {};
+    columns_ = {};
     ids_.clear();
     const std::string_view line = lines_.line();
     if (line[0] != '{') {
@@ -132,10 +133,15 @@ class LineReader final : public nlohmann::json_sax<Json> {
     lines_.Add(column, std::move(message));
   }
 
-  // Where the member's name stands first; 1 when it is written with escapes.
-  std::size_t Column(std::size_t member) const {
-    const std::size_t at = lines_.line().find(fmt::format("\"{}\"", kMembers[member]));
-    return at == std::string_view::npos ? 1 : at + 1;
+  // Where the member's name stands first; 1 when it is written with escapes. Searched once a line,
+  // for a name may stand there as often as the line is long.
+  std::size_t Column(std::size_t member) {
+    std::size_t& column = columns_[member];
+    if (column == 0) {
+      const std::size_t at = lines_.line().find(fmt::format("\"{}\"", kMembers[member]));
+      column = at == std::string_view::npos ? 1 : at + 1;
+    }
+    return column;
   }
 
   TraceLines& lines_;
@@ -143,6 +149,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
   std::size_t member_ = kMembers.size();
   bool good_ = true;
   std::array<bool, kMembers.size()> seen_{};
+  std::array<std::size_t, kMembers.size()> columns_{};  // 0: not searched yet
   std::int64_t time_ = 0;
   std::int32_t prompt_ = 1, output_ = 1;
   std::vector<std::uint64_t> ids_;
