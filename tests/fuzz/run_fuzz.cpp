@@ -1,6 +1,7 @@
 // Fuzz target: runs of any valid scenario: a document and, after a cut, a trace. The document may
 // ask for more than a second has; how much of it runs is bounded here, the engine is as ever.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,7 +9,6 @@
 #include "base/base.h"
 #include "fuzz/inputs.h"
 #include "io/json_document.h"
-#include "nlohmann/json.hpp"
 #include "servecast/simulation.h"
 #include "serving/hooks.h"
 
@@ -50,7 +50,6 @@ void CheckReport(const Report& r) {
   SERVECAST_CHECK(std::min({r.completed, r.queued, r.running, r.dropped, r.timed_out, r.rejected,
                             r.steps, r.output_tokens}) >= 0,
                   "I1: counts");
-  SERVECAST_CHECK(!r.finished || r.running == 0 || r.simulated_s > 0, "I1: a run's end");
   SERVECAST_CHECK(r.kv_peak_usage >= 0 && r.kv_peak_usage <= 1, "I4: peak of the KV pool");
 }
 
