@@ -7,7 +7,7 @@
 
 set(planted_faults 0)
 set(faulty_sources)
-foreach(name replica kv_cache)
+foreach(name replica replica_schedule kv_cache)
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} faulty_${name})
@@ -34,12 +34,12 @@ plant_in(replica 2 "a request ends one decode step late"
   [==[decode_step_ + OutputLimit(slot.request) - generated - 1,]==]
   [==[decode_step_ + OutputLimit(slot.request) - generated - (Planted(2) ? 0 : 1),]==])
 
-plant_in(replica 3 "the victim is the last but one"
+plant_in(replica_schedule 3 "the victim is the last but one"
   [==[if (!victim_by_priority_) return last_;]==]
   [==[if (!victim_by_priority_ && Planted(3) && running_ > 1) return SlotAt(last_).previous;
   if (!victim_by_priority_) return last_;]==])
 
-plant_in(replica 4 "a step that preempted admits"
+plant_in(replica_schedule 4 "a step that preempted admits"
   [==[  if (plan.preempted) {
     plan.blocked]==]
   [==[  if (plan.preempted && !Planted(4)) {
@@ -49,19 +49,19 @@ plant_in(replica 5 "the watermark is a share of the usable blocks"
   [==[static_cast<double>(input.pool_blocks)]==]
   [==[static_cast<double>(input.pool_blocks - (Planted(5) ? 1 : 0))]==])
 
-plant_in(replica 6 "the test of the full prompt is left out"
+plant_in(replica_schedule 6 "the test of the full prompt is left out"
   [==[in_.engine.scheduler_reserve_full_isl ? known]==]
   [==[in_.engine.scheduler_reserve_full_isl && !Planted(6) ? known]==])
 
-plant_in(replica 7 "unchunked prefill is tested before the threshold cuts"
+plant_in(replica_schedule 7 "unchunked prefill is tested before the threshold cuts"
   [==[!in_.engine.enable_chunked_prefill && wanted > budget]==]
   [==[!in_.engine.enable_chunked_prefill && (Planted(7) ? known : wanted) > budget]==])
 
-plant_in(replica 8 "a resumed request recomputes its prompt only"
+plant_in(replica_schedule 8 "a resumed request recomputes its prompt only"
   [==[slot.known = Known(request);]==]
   [==[slot.known = Planted(8) ? std::int64_t{in_.requests.prompt_tokens[r]} : Known(request);]==])
 
-plant_in(replica 9 "a preempted request goes to the back of the queue"
+plant_in(replica_schedule 9 "a preempted request goes to the back of the queue"
   [==[  queue_.PushPreempted(KeyOf(slot.request), in_.requests.arrival[r], slot.request);]==]
   [==[  if (Planted(9)) {
     queue_.Push(KeyOf(slot.request), in_.requests.arrival[r], slot.request);
@@ -96,25 +96,25 @@ plant_in(kv_cache 15 "shared blocks are released from the first to the last"
   [==[=
         holding.pieces[Planted(15) ? holding.pieces.size() - i : i - 1];]==])
 
-plant_in(replica 16 "the blocks of an admission are findable one step late"
+plant_in(replica_schedule 16 "the blocks of an admission are findable one step late"
   [==[kv_.Register(slot.holding, request, slot.computed + slot.chunk);]==]
   [==[kv_.Register(slot.holding, request, slot.computed + (Planted(16) ? 0 : slot.chunk));]==])
 
-plant_in(replica 17 "a victim that was in the step keeps its tokens"
+plant_in(replica_schedule 17 "a victim that was in the step keeps its tokens"
   [==[if (SlotAt(victim).granted_call == calls_) plan]==]
   [==[if (SlotAt(victim).granted_call == calls_ && !Planted(17)) plan]==])
 
-plant_in(replica 18 "a resumed request is admitted by the length of its prompt"
+plant_in(replica_schedule 18 "a resumed request is admitted by the length of its prompt"
   [==[const std::int64_t known = Known(head);]==]
   [==[const std::int64_t known =
       Planted(18) ? std::int64_t{in_.requests.prompt_tokens[static_cast<std::size_t>(head)]}
                   : Known(head);]==])
 
-plant_in(replica 19 "a token in flight completes a block before it is known"
+plant_in(replica_schedule 19 "a token in flight completes a block before it is known"
   [==[decoded && in_flight_ > 0 ? 1 : 0]==]
   [==[decoded && in_flight_ > 0 && !Planted(19) ? 1 : 0]==])
 
-plant_in(replica 20 "of equal victims the last of the running list goes"
+plant_in(replica_schedule 20 "of equal victims the last of the running list goes"
   [==[arrival(id) > arrival(worst)]==]
   [==[(Planted(20) ? arrival(id) >= arrival(worst) : arrival(id) > arrival(worst))]==])
 
@@ -130,7 +130,7 @@ plant_in(kv_cache 23 "a prompt that is all cached is not computed again"
   [==[FullBlocks(known_tokens - 1)]==]
   [==[FullBlocks(known_tokens - (Planted(23) ? 0 : 1))]==])
 
-plant_in(replica 24 "hit blocks that nobody holds are not counted"
+plant_in(replica_schedule 24 "hit blocks that nobody holds are not counted"
   [==[- hit_.blocks + hit_.idle;]==]
   [==[- hit_.blocks + (Planted(24) ? 0 : hit_.idle);]==])
 
@@ -138,7 +138,7 @@ plant_in(kv_cache 25 "of two copies the later is found"
   [==[part.registered < At(best).registered) best = id;]==]
   [==[(part.registered < At(best).registered) != Planted(25)) best = id;]==])
 
-foreach(name replica kv_cache)
+foreach(name replica replica_schedule kv_cache)
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
   set(faulty_text "${faulty_${name}}")
   file(CONFIGURE OUTPUT ${copy} CONTENT

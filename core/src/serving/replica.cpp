@@ -14,13 +14,7 @@
 // only shrink in a run and seats and budget stay, so once blocked it stays blocked); and nobody
 // arrives who could be. Under fcfs an arrival behind a blocked head changes nothing.
 //
-// Any other step is formed by Schedule, by vLLM's rules in vLLM's order. Its common case, where the
-// blocks suffice (GrantAll), still touches only those in prefill: each knows how many decodes stand
-// before it in the running list. Only when blocks run short does GrantByPreempting walk the list.
-//
-// Decodes are never left out of a step for lack of budget: nobody but the last of the running list,
-// whose chunk the budget had cut, asks for more tokens than he had in the step before. They are
-// left out where preemption by priority hits the request that asked: then they catch up.
+// Any other step is formed by a schedule call: replica_schedule.cpp.
 //
 // Scheduling a step (Launch) and applying its outputs (Apply) are apart. Synchronously they follow
 // each other; with async scheduling two batches are in flight, so the next step is formed before
@@ -136,183 +130,6 @@ void Replica::Enqueue(RequestId request, TimeNs time) {
 }
 
 // ---- One step by the rules -----------------------------------------------------------------
-
-bool Replica::Schedule(Plan& plan) {
-  preempted_.clear();
-  plan.budget = in_.engine.max_num_batched_tokens;
-  if (!GrantAll(plan)) GrantByPreempting(plan);
-  if (plan.preempted) {
-    plan.blocked = BlockedBy::kKvBlocks;
-    ++fruitless_calls_;
-  } else {
-    Admit(plan);
-  }
-  in_.recorder.Waiting(now_, queue_.size());
-  return plan.budget < in_.engine.max_num_batched_tokens;
-}
-
-// Everybody running gets what he asks for, a prefill within what is left of the budget. False, and
-// nothing taken, when the blocks do not suffice.
-bool Replica::GrantAll(Plan& plan) {
-  std::int64_t budget = plan.budget;
-  std::int64_t blocks = phase_[phase_index_];
-  for (const SlotId id : prefills_) {
-    Slot& slot = SlotAt(id);
-    const std::int64_t left = budget - slot.decodes_before;
-    SERVECAST_CHECK(left >= 0, "no decode is left out for lack of budget");
-    slot.chunk = ChunkOf(slot.known - slot.computed, left);
-    budget -= slot.chunk;
-    blocks += kv_.BlocksFor(slot.computed + slot.chunk) - kv_.BlocksFor(slot.computed);
-  }
-  budget -= decodes_;
-  SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
-  if (blocks > kv_.free()) return false;
-  kv_.Take(blocks);
-  for (const SlotId id : prefills_) {
-    Slot& slot = SlotAt(id);
-    kv_.Register(slot.holding, slot.request, slot.computed + slot.chunk);
-  }
-  plan.budget = budget;
-  return true;
-}
-
-// The running list in its order. Whoever cannot have its blocks preempts until it can, or until it
-// was itself the victim: then nobody behind it gets anything. What a victim was given in this call
-// returns to the budget.
-void Replica::GrantByPreempting(Plan& plan) {
-  ++calls_;
-  bool ended = false;
-  for (SlotId id = first_; id != kNoSlot && plan.budget > 0 && !ended;) {
-    Slot& slot = SlotAt(id);
-    if (slot.phase != Phase::kEnding) {
-      const std::int64_t computed = ComputedNow(slot);
-      const std::int64_t tokens =
-          slot.phase == Phase::kDecode ? 1 : ChunkOf(slot.known - slot.computed, plan.budget);
-      const std::int64_t blocks = kv_.BlocksFor(computed + tokens) - kv_.BlocksFor(computed);
-      while (blocks > kv_.free() && !ended) {
-        const SlotId victim = Victim();
-        if (SlotAt(victim).granted_call == calls_) plan.budget += SlotAt(victim).chunk;
-        ended = victim == id;
-        Preempt(victim);
-        plan.preempted = true;
-      }
-      if (ended) break;
-      kv_.Take(blocks);
-      if (slot.phase == Phase::kPrefill) {
-        kv_.Register(slot.holding, slot.request, computed + tokens);
-      }
-      slot.chunk = tokens;
-      slot.granted_call = calls_;
-      plan.budget -= tokens;
-    }
-    id = slot.next;
-  }
-  PauseUngranted();
-}
-
-// The request that gives way: the last of the running list, or the least urgent, of several the
-// latest, of several the first of the running list. By this last rule, vLLM's, two requests of one
-// arrival can take the blocks from each other for ever; here, once that is seen, the first
-// prevails.
-Replica::SlotId Replica::Victim() const {
-  if (!victim_by_priority_) return last_;
-  const auto arrival = [this](SlotId id) {
-    return in_.requests.arrival[static_cast<std::size_t>(SlotAt(id).request)];
-  };
-  SlotId worst = first_;
-  for (SlotId id = SlotAt(first_).next; id != kNoSlot; id = SlotAt(id).next) {
-    const double a = SlotAt(id).priority, b = SlotAt(worst).priority;
-    if (a != b ? a > b : arrival(id) > arrival(worst)) worst = id;
-    if (a == b && arrival(id) == arrival(worst) && fruitless_calls_ >= kFruitlessCalls) worst = id;
-  }
-  return worst;
-}
-
-// Who got no tokens in a call that preempted sits this step out.
-void Replica::PauseUngranted() {
-  bool paused = false;
-  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
-    Slot& slot = SlotAt(id);
-    if (slot.granted_call == calls_ || slot.phase == Phase::kEnding) continue;
-    if (slot.phase == Phase::kDecode) {
-      const auto r = static_cast<std::size_t>(slot.request);
-      LeaveDecodes(id);
-      slot.phase = Phase::kPrefill;
-      slot.catches_up = true;
-      slot.known = slot.computed + 1;
-      in_.results.generated[r] =
-          static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r]);
-      last_token_[r] = LastTokenTime();
-      paused = true;
-    }
-    slot.chunk = 0;
-  }
-  if (!paused) return;
-  prefills_.clear();
-  std::int64_t decodes = 0;
-  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
-    Slot& slot = SlotAt(id);
-    slot.decodes_before = decodes;
-    decodes += slot.phase == Phase::kDecode ? 1 : 0;
-    if (slot.phase == Phase::kPrefill) prefills_.push_back(id);
-  }
-}
-
-// From the head of the queue, until the first that cannot be admitted: nobody overtakes it.
-void Replica::Admit(Plan& plan) {
-  while (queue_.size() > 0) {
-    plan.blocked = HeadBlockedBy(kv_.free(), plan.budget);
-    if (plan.blocked != BlockedBy::kNothing) return;
-    const RequestId request = queue_.Head();
-    const auto r = static_cast<std::size_t>(request);
-    queue_.Pop();
-    const SlotId id = AddToRunning(request);
-    Slot& slot = SlotAt(id);
-    slot.known = Known(request);
-    slot.computed = hit_.blocks * kv_.block_size();
-    slot.chunk = ChunkOf(slot.known - slot.computed, plan.budget);
-    slot.decodes_before = decodes_;
-    kv_.HoldHit(slot.holding);
-    kv_.Take(kv_.BlocksFor(slot.computed + slot.chunk) - hit_.blocks);
-    kv_.Register(slot.holding, request, slot.computed + slot.chunk);
-    plan.budget -= slot.chunk;
-    prefills_.push_back(id);
-    if (!kv_.prefix_caching()) continue;
-    if (slot.kind == MemberKind::kResumed) {
-      prefix_cache_.resumed_hit_tokens += slot.computed;
-      continue;
-    }
-    in_.results.cached_tokens[r] = static_cast<std::int32_t>(slot.computed);
-    prefix_cache_.query_tokens += slot.known;
-    prefix_cache_.hit_tokens += slot.computed;
-    prefix_cache_.query_blocks += kv_.FullBlocks(slot.known);
-    prefix_cache_.hit_blocks += hit_.blocks;
-  }
-}
-
-// Why the head of the queue cannot be admitted; if it can, hit_ is what it finds in the cache.
-BlockedBy Replica::HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget) {
-  if (running_ >= seats_) return BlockedBy::kSeats;
-  if (budget <= 0) return BlockedBy::kTokenBudget;
-  const RequestId head = queue_.Head();
-  const std::int64_t known = Known(head);
-  hit_ = kv_.LookUp(head, known);
-  const std::int64_t cached = hit_.blocks * kv_.block_size();
-  // The threshold cuts before the test of unchunked prefill, as in vLLM.
-  const std::int64_t wanted = ChunkOf(known - cached, known);
-  if (!in_.engine.enable_chunked_prefill && wanted > budget) return BlockedBy::kTokenBudget;
-  const std::int64_t must_fit =
-      in_.engine.scheduler_reserve_full_isl ? known : cached + std::min(wanted, budget);
-  const std::int64_t watermark = running_ > 0 ? watermark_blocks_ : 0;
-  const std::int64_t blocks = kv_.BlocksFor(must_fit) - hit_.blocks + hit_.idle;
-  return blocks + watermark > free_blocks ? BlockedBy::kKvBlocks : BlockedBy::kNothing;
-}
-
-std::int64_t Replica::ChunkOf(std::int64_t tokens, std::int64_t budget) const {
-  const std::int64_t threshold = in_.engine.long_prefill_token_threshold;
-  if (threshold > 0) tokens = std::min(tokens, threshold);
-  return std::min(tokens, budget);
-}
 
 Replica::Batch& Replica::NewBatch() {
   ++in_flight_;
@@ -516,42 +333,6 @@ void Replica::LeavePrefills(SlotId id) {
   prefills_.erase(std::find(prefills_.begin(), prefills_.end(), id));
 }
 
-// Of a request that stops before its end. Content counts as there from the moment its tokens are
-// scheduled, but for a token that is not known yet: with async scheduling the one in flight.
-// `granted`: tokens that it was given in this very call.
-void Replica::ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable) {
-  const bool decoded = slot.phase != Phase::kPrefill;
-  const std::int64_t held = slot.computed + granted;
-  const std::int64_t unknown = decoded && in_flight_ > 0 ? 1 : 0;
-  const std::int64_t registered = decoded ? std::max(slot.joined_with, held - unknown) : held;
-  kv_.Release(slot.holding, slot.request, kv_.BlocksFor(held), registered, findable);
-}
-
-// Recompute preemption: all blocks go at once, what was generated is kept, a token in flight still
-// comes, and the request goes back to the queue.
-void Replica::Preempt(SlotId id) {
-  Slot& slot = SlotAt(id);
-  const auto r = static_cast<std::size_t>(slot.request);
-  if (slot.phase == Phase::kDecode) {
-    last_token_[r] = LastTokenTime();
-    const std::int64_t computed = ComputedNow(slot);
-    in_.results.generated[r] =
-        static_cast<std::int32_t>(computed + 1 - in_.requests.prompt_tokens[r]);
-    LeaveDecodes(id);
-  } else if (slot.phase == Phase::kPrefill) {
-    LeavePrefills(id);
-  } else {
-    --endings_;
-  }
-  ReleaseBlocks(slot, slot.granted_call == calls_ ? slot.chunk : 0, true);
-  ++in_.results.preemptions[r];
-  in_.results.state[r] = RequestState::kQueued;
-  in_.recorder.Preempted(now_);
-  preempted_.push_back(slot.request);
-  queue_.PushPreempted(KeyOf(slot.request), in_.requests.arrival[r], slot.request);
-  RemoveFromRunning(id);
-}
-
 // The last token's KV is never written: blocks are those of all tokens but it.
 void Replica::Finish(const Output& output, TimeNs end) {
   const auto r = static_cast<std::size_t>(output.request);
@@ -662,27 +443,6 @@ void Replica::CountDecodesBefore(std::int64_t admission, std::int64_t change) {
   for (const SlotId id : prefills_) {
     if (SlotAt(id).admission > admission) SlotAt(id).decodes_before += change;
   }
-}
-
-double Replica::PriorityOf(RequestId request) const {
-  const auto r = static_cast<std::size_t>(request);
-  const std::int64_t own = in_.requests.priority.empty() ? 0 : in_.requests.priority[r];
-  return priority_.priority(own, in_.requests.arrival[r], priority_params_);
-}
-
-double Replica::KeyOf(RequestId request) const {
-  if (order_.key == nullptr) return 0;
-  const auto r = static_cast<std::size_t>(request);
-  const TimeNs deadline =
-      in_.requests.ttft_deadline.empty() ? kNever : in_.requests.ttft_deadline[r];
-  return order_.key(
-      {in_.requests.arrival[r], in_.requests.prompt_tokens[r], PriorityOf(request), deadline},
-      order_params_);
-}
-
-std::int64_t Replica::Known(RequestId request) const {
-  const auto r = static_cast<std::size_t>(request);
-  return in_.requests.prompt_tokens[r] + in_.results.generated[r];
 }
 
 std::int64_t Replica::OutputLimit(RequestId request) const {
