@@ -5,9 +5,11 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.h"
 #include "cost/model_cost.h"
 #include "metrics/recorder.h"
 #include "metrics/summarize.h"
+#include "serving/blis_replica.h"
 #include "serving/hooks.h"
 #include "serving/policy.h"
 #include "serving/replica.h"
@@ -52,6 +54,26 @@ struct Simulation::State {
       const TimeNs eb = results.enqueue[static_cast<std::size_t>(b)];
       return ea != eb ? ea < eb : a < b;
     });
+  }
+
+  void StartReplica(StepObserver* observer) {
+    max_model_len = EffectiveMaxModelLen(scenario.engine, scenario.model.max_position_embeddings,
+                                         cost.usable_blocks);
+    Prepare();
+    replica = std::make_unique<Replica>(
+        ReplicaInput{scenario.engine, scenario.scheduler, cost.pool_blocks, max_model_len, requests,
+                     order, *latency, results, recorder, horizon, observer});
+  }
+
+  // It sees to arrivals, drops and time-outs itself.
+  void StartBlisReplica() {
+    max_model_len = INT64_MAX;
+    results.Resize(requests.size());
+    replica = std::make_unique<BlisReplica>(
+        BlisInput{scenario.engine, scenario.scheduler, cost.usable_blocks,
+                  scenario.model.max_position_embeddings, requests, *latency, results, recorder,
+                  horizon});
+    for (const TimeNs arrival : requests.arrival) last_arrival = std::max(last_arrival, arrival);
   }
 
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.
@@ -104,7 +126,7 @@ struct Simulation::State {
   std::int64_t max_model_len = 0;  // effective
   std::unique_ptr<LatencyModel> latency;
   LatencyLabel label;
-  std::unique_ptr<Replica> replica;
+  std::unique_ptr<AnyReplica> replica;
   bool finished = false;
 };
 
@@ -130,13 +152,17 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
-  s.max_model_len = EffectiveMaxModelLen(
-      s.scenario.engine, s.scenario.model.max_position_embeddings, s.cost.usable_blocks);
-  s.Prepare();
   s.recorder.ReserveGaps(8 * s.requests.size());
-  s.replica = std::make_unique<Replica>(ReplicaInput{
-      s.scenario.engine, s.scenario.scheduler, s.cost.pool_blocks, s.max_model_len, s.requests,
-      s.order, *s.latency, s.results, s.recorder, s.horizon, hooks.observer});
+  if (s.scenario.engine.compat == Compat::kNone) {
+    s.StartReplica(hooks.observer);
+  } else if (s.cost.usable_blocks <= kMostBlisBlocks) {
+    s.StartBlisReplica();
+  } else {
+    return Issue{"/engine/num_gpu_blocks_override",
+                 "found " + NumberText(static_cast<double>(s.cost.usable_blocks)) +
+                     " KV blocks, allowed with this compat up to " +
+                     NumberText(static_cast<double>(kMostBlisBlocks)) + ", as it lists each"};
+  }
   return Simulation(std::move(state));
 }
 

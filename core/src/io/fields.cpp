@@ -187,6 +187,9 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
+  f.Enum({.name = "compat",
+          .help = "whose rules: none: vLLM's; blis, blis-2026-02: the simulator BLIS, quirks included"},
+         &EngineSpec::compat, {"none", "blis-2026-02", "blis"});
   f.Add({.name = "max_num_seqs",
          .unit = "requests",
          .min = 1,
@@ -331,20 +334,75 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
   f.Policy({.name = "backend",
             .help = "model of the step time; auto: the best for this model, GPU and engine"},
            &LatencySpec::backend, backends);
-  v.When("backend", {"blackbox"}, l.backend == "blackbox", [&](FieldVisitor& inner) {
+  const bool blackbox = l.backend == "blackbox", roofline = l.backend == "roofline",
+             physics = l.backend == "trained_physics";
+  v.When("backend", {"blackbox", "roofline"}, blackbox || roofline, [&](FieldVisitor& inner) {
+    Fields<LatencySpec>(inner, l, base)
+        .Add({.name = "alpha",
+              .unit = "us",
+              .min = 0,
+              .max = 1e9,
+              .help = "delay before the queue, the same per prompt token, delay per output token"},
+             &LatencySpec::alpha);
+  });
+  v.When("backend", {"blackbox"}, blackbox, [&](FieldVisitor& inner) {
+    Fields<LatencySpec>(inner, l, base)
+        .Add({.name = "beta",
+              .unit = "us",
+              .min = 0,
+              .max = 1e9,
+              .help = "time of a step, per prefill token, per decode token"},
+             &LatencySpec::beta);
+  });
+  v.When("backend", {"roofline"}, roofline, [&](FieldVisitor& inner) {
     Fields<LatencySpec> g(inner, l, base);
-    g.Add({.name = "alpha",
+    g.Add({.name = "mfu_prefill",
+           .unit = "1",
+           .min = 0.01,
+           .max = 1,
+           .help = "share of the peak in prefill; default 0.65, with compat blis 0.45"},
+          &LatencySpec::mfu_prefill);
+    g.Add({.name = "mfu_decode",
+           .unit = "1",
+           .min = 0.01,
+           .max = 1,
+           .help = "share of the peak in decode; default 0.12, with compat blis 0.3"},
+          &LatencySpec::mfu_decode);
+  });
+  v.When("backend", {"trained_physics"}, physics, [&](FieldVisitor& inner) {
+    Fields<LatencySpec> g(inner, l, base);
+    g.Add({.name = "physics_alpha",
            .unit = "us",
            .min = 0,
            .max = 1e9,
-           .help = "delay before the queue, the same per prompt token, delay per output token"},
-          &LatencySpec::alpha);
-    g.Add({.name = "beta",
-           .unit = "us",
+           .help = "delay before the queue, after the last token, per output token"},
+          &LatencySpec::physics_alpha);
+    g.Add({.name = "physics_beta",
            .min = 0,
-           .max = 1e9,
-           .help = "time of a step, per prefill token, per decode token"},
-          &LatencySpec::beta);
+           .max = 1e6,
+           .help = "the ten factors, in BLIS's order"},
+          &LatencySpec::physics_beta);
+  });
+  v.When("backend", {"roofline", "trained_physics"}, roofline || physics, [&](FieldVisitor& inner) {
+    Fields<LatencySpec> g(inner, l, base);
+    g.Add({.name = "weight_bytes", .unit = "B", .min = 1, .max = 4, .help = "bytes of a weight"},
+          &LatencySpec::weight_bytes);
+    g.Add({.name = "peak_fp8_tflops",
+           .unit = "TFLOP/s",
+           .min = 0,
+           .max = 1e6,
+           .help = "peak with weights of one byte; 0: as with two"},
+          &LatencySpec::peak_fp8_tflops);
+    g.Add({.name = "interleave_moe_layer_step",
+           .min = 0,
+           .max = 1000,
+           .help = "experts in one layer of this + 1; 0: in all"},
+          &LatencySpec::interleave_moe_layer_step);
+    g.Add({.name = "intermediate_size_mlp",
+           .min = 0,
+           .max = 1e7,
+           .help = "width of the MLP in layers without experts"},
+          &LatencySpec::intermediate_size_mlp);
   });
 }
 
