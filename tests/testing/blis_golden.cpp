@@ -100,6 +100,7 @@ class SessionFile {
 
   std::vector<double> Numbers(const char* keyword, std::size_t least) {
     std::istringstream words(at_ < lines_.size() ? lines_[at_] : "");
+    ++at_;
     std::string word;
     if (*keyword != '\0' && (!(words >> word) || word != keyword)) {
       Fail(fmt::format("not \"{}\"", keyword));
@@ -114,7 +115,6 @@ class SessionFile {
       Fail(fmt::format("{} numbers, not {}", numbers.size(), least));
       numbers.resize(least, 0);
     }
-    ++at_;
     return numbers;
   }
   std::vector<std::int64_t> Integers(const char* keyword, std::size_t count) {
@@ -128,7 +128,7 @@ class SessionFile {
     return integers;
   }
   void Fail(const std::string& message) {
-    if (!error_) error_ = Issue{path_, fmt::format("line {}: {}", at_ + 1, message)};
+    if (!error_) error_ = Issue{path_, fmt::format("line {}: {}", at_, message)};
   }
   bool done() const { return at_ >= lines_.size(); }
   const std::optional<Issue>& error() const { return error_; }
@@ -269,6 +269,7 @@ bool IsSeedEra(const std::string& file, const Json& test) {
 Result<BlisCase> ReadTest(const std::vector<FoundFile>& files, const std::string& file,
                           std::size_t number, const Json& test) {
   const std::string path = fmt::format("{} test {}", file, number);
+  if (!test.is_object()) return Issue{path, "is no object"};
   TestReader read(path, test);
   BlisCase golden;
   golden.name = fmt::format("{}#{}", file, number);
@@ -305,20 +306,20 @@ Result<BlisCase> ReadTest(const std::vector<FoundFile>& files, const std::string
   return golden;
 }
 
-std::optional<Issue> ReadTests(const std::vector<FoundFile>& files, const FoundFile& file,
-                               std::vector<BlisCase>& cases) {
+void ReadTests(const std::vector<FoundFile>& files, const FoundFile& file, BlisCases& out) {
   const Json json = Json::parse(file.text, nullptr, false);
   if (!json.is_object() || !json.contains("tests") || !json["tests"].is_array()) {
-    return Issue{file.name, "is no JSON object with a list of tests"};
+    return out.issues.push_back({file.name, "is no JSON object with a list of tests"});
   }
   std::size_t number = 0;
   for (const Json& test : json["tests"]) {
-    if (!test.is_object()) return Issue{file.name, "a test is no object"};
     Result<BlisCase> golden = ReadTest(files, file.name, number++, test);
-    if (!golden.ok()) return golden.issues().front();
-    cases.push_back(std::move(golden.value()));
+    if (golden.ok()) {
+      out.cases.push_back(std::move(golden.value()));
+    } else {
+      out.issues.push_back(golden.issues().front());
+    }
   }
-  return std::nullopt;
 }
 
 // BLIS's command line with its defaults: trained physics, one H100, room for everything.
@@ -331,7 +332,6 @@ Result<BlisCase> ReadDefaultRun(const FoundFile& csv, const std::string& model,
       model));
   if (!preset.ok()) return Issue{csv.name, "names no model preset: " + preset.issues()[0].message};
   BlisCase golden;
-  golden.name = csv.name.substr(0, csv.name.size() - 4);
   golden.scenario = BaseScenario();
   golden.scenario.model = preset.value().model;
   golden.scenario.latency.backend = "trained_physics";
@@ -350,7 +350,7 @@ Result<std::vector<FoundFile>> ReadFolder(const std::string& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     const std::string extension = entry.path().extension().string();
-    if (extension == ".md" || extension == ".yaml") continue;
+    if (extension != ".json" && extension != ".csv" && extension != ".txt") continue;
     const std::optional<std::string> text = ReadText(entry.path());
     if (!text) return Issue{entry.path().string(), "cannot be read"};
     files.push_back({name, *text});
@@ -433,35 +433,32 @@ Result<RequestTable> ReadBlisRequests(const std::string& path, const std::string
   return table;
 }
 
-Result<std::vector<BlisCase>> LoadBlisCases(const std::string& folder) {
+BlisCases LoadBlisCases(const std::string& folder) {
   const Result<std::vector<FoundFile>> found = ReadFolder(folder);
-  if (!found.ok()) return Issues(found.issues());
+  if (!found.ok()) return {{}, found.issues()};
   const std::vector<FoundFile>& files = found.value();
-  std::vector<BlisCase> cases;
-  Issues issues;
+  BlisCases out;
   const auto add = [&](const std::string& name, Result<BlisCase> golden) {
-    if (!golden.ok()) return issues.push_back(golden.issues().front());
-    if (golden.value().name.empty()) golden.value().name = name;
-    cases.push_back(std::move(golden.value()));
+    if (!golden.ok()) return out.issues.push_back(golden.issues().front());
+    golden.value().name = name;
+    out.cases.push_back(std::move(golden.value()));
   };
   for (const FoundFile& file : files) {
-    if (file.name.rfind("goldendataset", 0) == 0 && EndsWith(file.name, ".json")) {
-      if (auto issue = ReadTests(files, file, cases)) issues.push_back(*issue);
-    } else if (EndsWith(file.name, ".txt")) {
-      add(file.name.substr(0, file.name.size() - 4), ReadBlisSessions(file.name, file.text));
+    const std::string stem = file.name.substr(0, file.name.find_last_of('.'));
+    if (EndsWith(file.name, ".txt")) {
+      add(stem, ReadBlisSessions(file.name, file.text));
     } else if (file.name.rfind("noop_", 0) == 0 && EndsWith(file.name, ".csv")) {
-      const std::string model = file.name.substr(5, file.name.size() - 9);
-      const std::string beside = "noop_" + model + ".expected.json";
-      const auto at = std::find_if(files.begin(), files.end(),
-                                   [&](const FoundFile& f) { return f.name == beside; });
-      add("", ReadDefaultRun(file, model, at == files.end() ? nullptr : &*at));
-    } else if (!EndsWith(file.name, ".expected.json") &&
-               !(file.name.rfind("gd_", 0) == 0 && EndsWith(file.name, ".csv"))) {
-      issues.push_back({file.name, "is of no form that is known"});
+      const auto at = std::find_if(files.begin(), files.end(), [&](const FoundFile& f) {
+        return f.name == stem + ".expected.json";
+      });
+      add(stem, ReadDefaultRun(file, stem.substr(5), at == files.end() ? nullptr : &*at));
+    } else if (EndsWith(file.name, ".json") && !EndsWith(file.name, ".expected.json")) {
+      ReadTests(files, file, out);
+    } else if (EndsWith(file.name, ".csv") && file.name.rfind("gd_", 0) != 0) {
+      out.issues.push_back({file.name, "is of no form that is known"});
     }
   }
-  if (!issues.empty()) return issues;
-  return cases;
+  return out;
 }
 
 }  // namespace servecast::testing

@@ -28,13 +28,18 @@ struct BlisCase {
   std::vector<BlisFigure> expected;
 };
 
-// Every case of the files in `folder`, by form and then by name:
-//   goldendataset*.json  {"tests": [...]}; test k has its requests in gd_<k>_<model>.csv
+struct BlisCases {
+  std::vector<BlisCase> cases;
+  Issues issues;  // files, or tests in them, that could not be read
+};
+
+// Every case of the files in `folder`, by file name:
+//   *.json               {"tests": [...]}; test k has its requests in gd_<k>_<model>.csv
 //   *.txt                closed-loop sessions, keyword lines
 //   noop_<model>.csv     a default run of a model preset; noop_<model>.expected.json
-// The README, the coefficient file and gd_*.csv that no test asks for are no cases. Any other file
-// is an issue.
-Result<std::vector<BlisCase>> LoadBlisCases(const std::string& folder);
+// gd_*.csv that no test asks for, and files that are neither JSON, CSV nor text, are no cases. Any
+// other file is an issue.
+BlisCases LoadBlisCases(const std::string& folder);
 
 // Runs the case; a scenario that is refused is a difference.
 std::optional<std::string> FirstDifference(const BlisCase& golden);
