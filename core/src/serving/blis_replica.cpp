@@ -18,7 +18,7 @@ constexpr BlisEra kToday =    {true,  true,  true,   false,  true,  true,  true,
 // the queue is dropped; and a request that gives way to itself, being alone in the batch, when it
 // has all blocks that are in use (more there will never be), or so often between two completions.
 constexpr std::int64_t kStuckSteps = 1000;
-constexpr std::int64_t kLoneEvictions = 1000;
+constexpr std::int64_t kLoneEvictions = 16;
 
 constexpr std::int64_t kLastUs = kClockEnd / 1000;
 
@@ -266,6 +266,7 @@ void BlisReplica::Preempt(std::size_t victim, bool by_itself, Step& step) {
     seat.gaps.clear();
     seat.has_first = false;
   }
+  in_.results.generated[Index(request)] = 0;
   ++in_.results.preemptions[Index(request)];
   in_.recorder.Preempted(now());
   if (alone && (has_all || ++lone_evictions_ >= kLoneEvictions)) return Drop(request);
@@ -438,6 +439,7 @@ void BlisReplica::GiveUpOnHead() {
 void BlisReplica::Drop(RequestId request) {
   in_.results.state[Index(request)] = RequestState::kDropped;
   in_.results.first_scheduled[Index(request)] = in_.results.first_token[Index(request)] = -1;
+  in_.results.generated[Index(request)] = 0;
   places_[Index(request)] = Place::kGone;
   lone_evictions_ = 0;
   if (seat_of_[Index(request)] != kNoSeat) Leave(seat_of_[Index(request)]);
