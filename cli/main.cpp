@@ -77,7 +77,8 @@ constexpr const char* kCoefficientsHelp =
     "servecast coefficients [WORD]\n"
     "\n"
     "Lists the coefficient sets of the latency model blackbox that BLIS published, those whose id\n"
-    "has WORD in it: id, and the time per prefill token as a multiple of what the arithmetic takes\n"
+    "has WORD in it: id, and the time per prefill token as a multiple of what the arithmetic "
+    "takes\n"
     "at the GPU's peak. Below 1 no GPU can be so fast: such sets are marked.\n";
 
 int PrintIssues(const Issues& issues) {
@@ -178,8 +179,7 @@ Result<Scenario> LoadScenario(const Arguments& args) {
                  R"(workload.sessions={"turns":1})"};
   }
   if (!args.coefficients.empty()) {
-    const Result<CoefficientSet> set =
-        FindCoefficientSet(kBlackboxCoefficients, args.coefficients);
+    const Result<CoefficientSet> set = FindCoefficientSet(kBlackboxCoefficients, args.coefficients);
     if (!set.ok()) return Issues(set.issues());
     overrides.push_back("latency=" + set.value().latency);
   }

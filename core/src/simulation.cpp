@@ -69,10 +69,9 @@ struct Simulation::State {
   void StartBlisReplica() {
     max_model_len = INT64_MAX;
     results.Resize(requests.size());
-    replica = std::make_unique<BlisReplica>(
-        BlisInput{scenario.engine, scenario.scheduler, cost.usable_blocks,
-                  scenario.model.max_position_embeddings, requests, *latency, results, recorder,
-                  horizon});
+    replica = std::make_unique<BlisReplica>(BlisInput{
+        scenario.engine, scenario.scheduler, cost.usable_blocks,
+        scenario.model.max_position_embeddings, requests, *latency, results, recorder, horizon});
     for (const TimeNs arrival : requests.arrival) last_arrival = std::max(last_arrival, arrival);
   }
 

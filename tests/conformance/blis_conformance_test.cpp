@@ -50,9 +50,8 @@ TEST_F(BlisConformance, OneFigureChanged_IsNamed) {
 // So does one that runs something else than the case says.
 TEST_F(BlisConformance, OtherRules_GiveOtherFigures) {
   BlisCase golden = loaded_.cases.front();
-  golden.scenario.engine.compat = golden.scenario.engine.compat == Compat::kBlis
-                                      ? Compat::kBlisFebruary2026
-                                      : Compat::kBlis;
+  golden.scenario.engine.compat =
+      golden.scenario.engine.compat == Compat::kBlis ? Compat::kBlisFebruary2026 : Compat::kBlis;
   EXPECT_TRUE(FirstDifference(golden).has_value());
 }
 

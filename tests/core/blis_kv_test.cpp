@@ -18,7 +18,8 @@ class BlisKvTest : public ::testing::Test {
     return BlisKv({blocks, 16, caching, counts_claimed}, requests_);
   }
   // Takes a whole prompt, cached beginning and all.
-  static bool Prefill(BlisKv& kv, BlisKv::Holding& holding, RequestId request, std::int64_t prompt) {
+  static bool Prefill(BlisKv& kv, BlisKv::Holding& holding, RequestId request,
+                      std::int64_t prompt) {
     const std::int64_t hits = kv.LookUp(request, prompt);
     return kv.Allocate(holding, request, hits * 16, prompt, hits, true);
   }

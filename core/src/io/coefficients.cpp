@@ -28,8 +28,8 @@ Result<std::vector<CoefficientSet>> ReadCoefficientSets(std::string_view file) {
     }
     CoefficientSet set;
     set.id = row["id"].get<std::string>();
-    set.latency = CompactJson(
-        Json{{"backend", "blackbox"}, {"alpha", row["alpha"]}, {"beta", row["beta"]}});
+    set.latency =
+        CompactJson(Json{{"backend", "blackbox"}, {"alpha", row["alpha"]}, {"beta", row["beta"]}});
     const auto multiple = row.find("prefill_time_over_peak");
     if (multiple != row.end() && multiple->is_number()) {
       set.prefill_time_over_peak = multiple->get<double>();

@@ -13,7 +13,7 @@ namespace servecast {
 
 struct CoefficientSet {
   std::string id;
-  std::string latency;  // the section "latency" of a document, JSON
+  std::string latency;                // the section "latency" of a document, JSON
   double prefill_time_over_peak = 0;  // below 1: faster than light; 0: not known
 };
 

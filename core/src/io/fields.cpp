@@ -188,7 +188,8 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
   f.Enum({.name = "compat",
-          .help = "whose rules: none: vLLM's; blis, blis-2026-02: the simulator BLIS, quirks included"},
+          .help =
+              "whose rules: none: vLLM's; blis, blis-2026-02: the simulator BLIS, quirks included"},
          &EngineSpec::compat, {"none", "blis-2026-02", "blis"});
   f.Add({.name = "max_num_seqs",
          .unit = "requests",
@@ -377,11 +378,9 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
            .max = 1e9,
            .help = "delay before the queue, after the last token, per output token"},
           &LatencySpec::physics_alpha);
-    g.Add({.name = "physics_beta",
-           .min = 0,
-           .max = 1e6,
-           .help = "the ten factors, in BLIS's order"},
-          &LatencySpec::physics_beta);
+    g.Add(
+        {.name = "physics_beta", .min = 0, .max = 1e6, .help = "the ten factors, in BLIS's order"},
+        &LatencySpec::physics_beta);
   });
   v.When("backend", {"roofline", "trained_physics"}, roofline || physics, [&](FieldVisitor& inner) {
     Fields<LatencySpec> g(inner, l, base);

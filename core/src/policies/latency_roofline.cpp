@@ -63,9 +63,8 @@ class Roofline final : public LatencyModel {
     const double expert = matrices * hidden * width;
     experts_ = number(m.num_local_experts);
     active_ = number(m.num_experts_per_tok);
-    token_flops_ =
-        layers * (2 * (hidden * hidden + 2 * hidden * kv) + 2 * hidden * hidden) +
-        dense * 2 * dense_mlp + moe * 2 * expert * active_;
+    token_flops_ = layers * (2 * (hidden * hidden + 2 * hidden * kv) + 2 * hidden * hidden) +
+                   dense * 2 * dense_mlp + moe * 2 * expert * active_;
     pair_flops_ = layers * 4 * heads * dim;
     token_vector_ = layers * 2 * hidden;
     pair_vector_ = layers * 5 * heads;

@@ -14,9 +14,8 @@ BlisKv::BlisKv(const Options& options, const RequestTable& requests)
 // Any key that is equal for equal beginnings does what BLIS's chain of hashes does: RequestTable
 // says when full block k of two requests is the same.
 std::uint64_t BlisKv::NameOf(RequestId request, std::int64_t block) const {
-  std::int32_t segment = requests_.content.empty()
-                             ? request
-                             : requests_.content[static_cast<std::size_t>(request)];
+  std::int32_t segment =
+      requests_.content.empty() ? request : requests_.content[static_cast<std::size_t>(request)];
   if (!requests_.segments.empty()) {
     const auto at = [this](std::int32_t s) {
       return requests_.segments[static_cast<std::size_t>(s)];
@@ -40,8 +39,7 @@ std::int64_t BlisKv::LookUp(RequestId request, std::int64_t prompt_tokens) {
 }
 
 std::int64_t BlisKv::NewBlocksFor(const Holding& holding, std::int64_t tokens) const {
-  const std::int64_t spare =
-      holding.blocks.empty() ? 0 : options_.block_size - holding.last_fill;
+  const std::int64_t spare = holding.blocks.empty() ? 0 : options_.block_size - holding.last_fill;
   return CeilDiv(std::max<std::int64_t>(tokens - spare, 0), options_.block_size);
 }
 

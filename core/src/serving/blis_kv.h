@@ -88,7 +88,7 @@ class BlisKv {
   std::int64_t free_, hits_ = 0, misses_ = 0, evicted_ = 0;
   std::vector<Block> blocks_;  // after kEnds and kUntouched, in order of their first use
   std::unordered_map<std::uint64_t, BlockId> table_;
-  std::vector<BlockId> found_;  // by LookUp
+  std::vector<BlockId> found_;      // by LookUp
   std::vector<bool> claimed_free_;  // of the blocks claimed by this allocation: was it free?
   std::vector<Taken> taken_;        // by this allocation
 };

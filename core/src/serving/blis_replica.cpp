@@ -10,13 +10,15 @@
 namespace servecast {
 namespace {
 
-//                              ties   chain  granted phantom first  forget budget evicted limits claimed
-constexpr BlisEra kFebruary = {false, false, false,  true,   false, false, false, true,   false, false};
-constexpr BlisEra kToday =    {true,  true,  true,   false,  true,  true,  true,  false,  true,  true};
+//                              ties   chain  granted phantom first  forget budget evicted limits
+//                              claimed
+constexpr BlisEra kFebruary = {false, false, false, true, false, false, false, true, false, false};
+constexpr BlisEra kToday = {true, true, true, false, true, true, true, false, true, true};
 
 // Ours, since BLIS would go on for ever. After so many steps that gave nobody a token the head of
-// the queue is dropped; and a request that gives way to itself, being alone in the batch, when it
-// has all blocks that are in use (more there will never be), or so often between two completions.
+// the queue is dropped. So is the last request of a batch that is preempted, when it gave way to
+// itself and has all blocks in use (more there will never be), or when that happened so often since
+// a completion: in February those who wait may hold blocks.
 constexpr std::int64_t kStuckSteps = 1000;
 constexpr std::int64_t kLoneEvictions = 16;
 
@@ -77,9 +79,9 @@ BlisReplica::BlisReplica(const BlisInput& input)
       places_(static_cast<std::size_t>(input.requests.size()), Place::kComing),
       seat_of_(static_cast<std::size_t>(input.requests.size()), kNoSeat) {
   if (era_.limits) {
-    max_model_len_ = std::min({input.model_max_len,
-                               input.engine.max_model_len.value_or(input.model_max_len),
-                               input.blocks * input.engine.block_size});
+    max_model_len_ =
+        std::min({input.model_max_len, input.engine.max_model_len.value_or(input.model_max_len),
+                  input.blocks * input.engine.block_size});
   }
   for (RequestId r = 0; r < input.requests.size(); ++r) {
     TimeNs& arrival = in_.requests.arrival[Index(r)];
@@ -257,8 +259,9 @@ void BlisReplica::Preempt(std::size_t victim, bool by_itself, Step& step) {
   batch_.erase(batch_.begin() + static_cast<std::ptrdiff_t>(victim));
   step.preempted = true;
   if (era_.returns_budget) step.budget += seat.granted;
-  const bool alone = by_itself && batch_.empty();
-  const bool has_all = static_cast<std::int64_t>(seat.holding.blocks.size()) == kv_.used();
+  const bool alone = batch_.empty();
+  const bool has_all =
+      by_itself && static_cast<std::int64_t>(seat.holding.blocks.size()) == kv_.used();
   kv_.Release(seat.holding);
   seat.progress = seat.computed = 0;
   if (era_.forgets_on_preemption) {
@@ -350,8 +353,8 @@ BlisReplica::Us BlisReplica::Price(const Step& step) {
   const StepPrice price = in_.latency.Price(shape);
   const Us took = price.duration / 1000;
   RecordPending(horizon_);
-  pending_ = {now_, Sum(now_, took), {running(), kv_.used(), tokens}, price.bound, step.blocked, 0,
-              !batch_.empty()};
+  pending_ = {now_, Sum(now_, took), {running(), kv_.used(), tokens}, price.bound, step.blocked,
+              0,    !batch_.empty()};
   return took;
 }
 

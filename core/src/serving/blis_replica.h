@@ -24,19 +24,19 @@ inline constexpr std::int64_t kMostBlisBlocks = std::int64_t{1} << 24;  // 0.5 G
 
 // What distinguishes the BLIS of February 2026 (git 98073225) from that of today (f90a1e3a).
 struct BlisEra {
-  bool orders_events;         // at one time by kind, then in order of creation; else as the heap has
-                              // them, which knows times only
-  bool one_chain;             // who starts a step says so; else two who are queued at one time start
-                              // two chains of steps over one batch
-  bool only_granted_advance;  // who was given no tokens is neither billed nor advanced; else he is
-                              // billed for those of his last step, and decodes on
-  bool phantom_gap;           // one more gap between tokens for each completed request
-  bool counts_first_token;    // output tokens at completion, all; else each decode as it happens
-  bool forgets_on_preemption;   // gaps and first token of a preempted request; else they stay
-  bool returns_budget;          // the tokens of a victim go back to the step
-  bool visits_evicted;          // a step goes through the batch that it began with
-  bool limits;                  // max_model_len, time-outs, preemption by priority
-  bool counts_claimed_blocks;   // see BlisKv::Options
+  bool orders_events;  // at one time by kind, then in order of creation; else as the heap has
+                       // them, which knows times only
+  bool one_chain;      // who starts a step says so; else two who are queued at one time start
+                       // two chains of steps over one batch
+  bool only_granted_advance;   // who was given no tokens is neither billed nor advanced; else he is
+                               // billed for those of his last step, and decodes on
+  bool phantom_gap;            // one more gap between tokens for each completed request
+  bool counts_first_token;     // output tokens at completion, all; else each decode as it happens
+  bool forgets_on_preemption;  // gaps and first token of a preempted request; else they stay
+  bool returns_budget;         // the tokens of a victim go back to the step
+  bool visits_evicted;         // a step goes through the batch that it began with
+  bool limits;                 // max_model_len, time-outs, preemption by priority
+  bool counts_claimed_blocks;  // see BlisKv::Options
 };
 const BlisEra& EraOf(Compat compat);  // requires: not kNone
 
@@ -168,12 +168,12 @@ class BlisReplica final : public AnyReplica {
   EventQueue events_;
   bool step_pending_ = false;
   WaitQueue queue_;
-  std::vector<Place> places_;        // by request
-  std::vector<SeatId> seat_of_;      // by request
-  std::vector<Seat> seats_;          // kept by a preempted request, too
+  std::vector<Place> places_;    // by request
+  std::vector<SeatId> seat_of_;  // by request
+  std::vector<Seat> seats_;      // kept by a preempted request, too
   std::vector<SeatId> free_seats_;
-  std::vector<SeatId> batch_;        // in order of admission
-  std::vector<SeatId> visited_;      // scratch: the batch as the step found it
+  std::vector<SeatId> batch_;    // in order of admission
+  std::vector<SeatId> visited_;  // scratch: the batch as the step found it
   std::vector<PrefillChunk> chunks_;
   std::int64_t completed_ = 0, timed_out_ = 0, length_capped_ = 0;
 
