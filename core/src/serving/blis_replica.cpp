@@ -33,35 +33,6 @@ const BlisEra& EraOf(Compat compat) { return compat == Compat::kBlis ? kToday : 
 
 // --- Events --------------------------------------------------------------------------------------
 
-bool BlisReplica::EventQueue::Before(const Event& a, const Event& b) const {
-  return a.time != b.time ? a.time < b.time : orders_ties_ && a.rank < b.rank;
-}
-
-void BlisReplica::EventQueue::Push(Us time, Kind kind, RequestId request) {
-  events_.push_back({time, static_cast<std::uint64_t>(kind) << 56 | created_++, request});
-  for (std::size_t i = events_.size() - 1; i > 0;) {
-    const std::size_t parent = (i - 1) / 2;
-    if (!Before(events_[i], events_[parent])) break;
-    std::swap(events_[i], events_[parent]);
-    i = parent;
-  }
-}
-
-BlisReplica::Event BlisReplica::EventQueue::Pop() {
-  const std::size_t last = events_.size() - 1;
-  std::swap(events_[0], events_[last]);
-  for (std::size_t i = 0; 2 * i + 1 < last;) {
-    std::size_t child = 2 * i + 1;
-    if (child + 1 < last && Before(events_[child + 1], events_[child])) ++child;
-    if (!Before(events_[child], events_[i])) break;
-    std::swap(events_[i], events_[child]);
-    i = child;
-  }
-  const Event event = events_.back();
-  events_.pop_back();
-  return event;
-}
-
 BlisReplica::BlisReplica(const BlisInput& input)
     : in_(input),
       era_(EraOf(input.engine.compat)),
@@ -99,9 +70,9 @@ bool BlisReplica::Advance(std::int64_t max_steps) {
       if (in_.horizon < kClockEnd) now_ = horizon_;
       break;
     }
-    const Event event = events_.Pop();
+    const BlisEvents::Event event = events_.Pop();
     // A time-out that comes too late does not move the clock.
-    const Kind kind = EventQueue::KindOf(event);
+    const Kind kind = BlisEvents::KindOf(event);
     if (kind == Kind::kTimeout && places_[Index(event.request)] == Place::kGone) continue;
     now_ = event.time;
     Handle(event);
@@ -112,9 +83,9 @@ bool BlisReplica::Advance(std::int64_t max_steps) {
   return over;
 }
 
-void BlisReplica::Handle(const Event& event) {
+void BlisReplica::Handle(const BlisEvents::Event& event) {
   const RequestId r = event.request;
-  switch (EventQueue::KindOf(event)) {
+  switch (BlisEvents::KindOf(event)) {
     case Kind::kArrival:
       events_.Push(in_.results.enqueue[Index(r)] / 1000, Kind::kQueued, r);
       if (era_.limits && !in_.requests.timeout.empty() && in_.requests.timeout[Index(r)] != kNever)

@@ -13,6 +13,7 @@
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/any_replica.h"
+#include "serving/blis_events.h"
 #include "serving/blis_kv.h"
 #include "serving/hooks.h"
 #include "serving/wait_queue.h"
@@ -70,33 +71,10 @@ class BlisReplica final : public AnyReplica {
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
 
  private:
-  using Us = std::int64_t;
+  using Us = BlisEvents::Us;
+  using Kind = BlisEvents::Kind;
   using SeatId = std::int32_t;
   static constexpr SeatId kNoSeat = -1;
-
-  // In the order of today's BLIS at one time.
-  enum class Kind : std::uint8_t { kArrival, kQueued, kStep, kScheduled, kLeft, kTimeout };
-  struct Event {
-    Us time;
-    std::uint64_t rank;  // kind, then order of creation
-    RequestId request;
-  };
-  // Go's container/heap to the letter: how it leaves ties is part of the February rules.
-  class EventQueue {
-   public:
-    explicit EventQueue(bool orders_ties) : orders_ties_(orders_ties) {}
-    void Push(Us time, Kind kind, RequestId request);
-    Event Pop();
-    bool empty() const { return events_.empty(); }
-    const Event& Top() const { return events_.front(); }
-    static Kind KindOf(const Event& event) { return static_cast<Kind>(event.rank >> 56); }
-
-   private:
-    bool Before(const Event& a, const Event& b) const;
-    bool orders_ties_;
-    std::uint64_t created_ = 0;
-    std::vector<Event> events_;
-  };
 
   enum class Place : std::uint8_t { kComing, kWaiting, kInBatch, kGone };
 
@@ -120,7 +98,7 @@ class BlisReplica final : public AnyReplica {
     BlockedBy blocked = BlockedBy::kNothing;
   };
 
-  void Handle(const Event& event);
+  void Handle(const BlisEvents::Event& event);
   void Enqueue(RequestId request);
   void TimeOut(RequestId request);
   void RunStep();
@@ -165,7 +143,7 @@ class BlisReplica final : public AnyReplica {
   PrefixCacheReport prefix_cache_;
 
   Us now_ = 0;
-  EventQueue events_;
+  BlisEvents events_;
   bool step_pending_ = false;
   WaitQueue queue_;
   std::vector<Place> places_;    // by request
