@@ -335,55 +335,50 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
   f.Policy({.name = "backend",
             .help = "model of the step time; auto: the best for this model, GPU and engine"},
            &LatencySpec::backend, backends);
-  const bool blackbox = l.backend == "blackbox", roofline = l.backend == "roofline",
-             physics = l.backend == "trained_physics";
-  v.When("backend", {"blackbox", "roofline"}, blackbox || roofline, [&](FieldVisitor& inner) {
-    Fields<LatencySpec>(inner, l, base)
-        .Add({.name = "alpha",
-              .unit = "us",
-              .min = 0,
-              .max = 1e9,
-              .help = "delay before the queue, the same per prompt token, delay per output token"},
-             &LatencySpec::alpha);
+  using Latency = Fields<LatencySpec>;
+  const auto with = [&](const Choices& names, void (*add)(Latency&)) {
+    const bool active = std::find(names.begin(), names.end(), l.backend) != names.end();
+    v.When("backend", names, active, [&](FieldVisitor& inner) {
+      Latency fields(inner, l, base);
+      add(fields);
+    });
+  };
+  with({"blackbox", "roofline"}, [](Latency& g) {
+    g.Add({.name = "alpha",
+           .unit = "us",
+           .min = 0,
+           .max = 1e9,
+           .help = "delay before the queue, the same per prompt token, delay per output token"},
+          &LatencySpec::alpha);
   });
-  v.When("backend", {"blackbox"}, blackbox, [&](FieldVisitor& inner) {
-    Fields<LatencySpec>(inner, l, base)
-        .Add({.name = "beta",
-              .unit = "us",
-              .min = 0,
-              .max = 1e9,
-              .help = "time of a step, per prefill token, per decode token"},
-             &LatencySpec::beta);
+  with({"blackbox"}, [](Latency& g) {
+    g.Add({.name = "beta",
+           .unit = "us",
+           .min = 0,
+           .max = 1e9,
+           .help = "time of a step, per prefill token, per decode token"},
+          &LatencySpec::beta);
   });
-  v.When("backend", {"roofline"}, roofline, [&](FieldVisitor& inner) {
-    Fields<LatencySpec> g(inner, l, base);
-    g.Add({.name = "mfu_prefill",
-           .unit = "1",
-           .min = 0.01,
-           .max = 1,
-           .help = "share of the peak in prefill; default 0.65, with compat blis 0.45"},
+  with({"roofline"}, [](Latency& g) {
+    const auto share = [](const char* name, const char* help) {
+      return FieldSpec{.name = name, .unit = "1", .min = 0.01, .max = 1, .help = help};
+    };
+    g.Add(share("mfu_prefill", "share of the peak in prefill; default 0.65, compat blis: 0.45"),
           &LatencySpec::mfu_prefill);
-    g.Add({.name = "mfu_decode",
-           .unit = "1",
-           .min = 0.01,
-           .max = 1,
-           .help = "share of the peak in decode; default 0.12, with compat blis 0.3"},
+    g.Add(share("mfu_decode", "share of the peak in decode; default 0.12, compat blis: 0.3"),
           &LatencySpec::mfu_decode);
   });
-  v.When("backend", {"trained_physics"}, physics, [&](FieldVisitor& inner) {
-    Fields<LatencySpec> g(inner, l, base);
+  with({"trained_physics"}, [](Latency& g) {
     g.Add({.name = "physics_alpha",
            .unit = "us",
            .min = 0,
            .max = 1e9,
            .help = "delay before the queue, after the last token, per output token"},
           &LatencySpec::physics_alpha);
-    g.Add(
-        {.name = "physics_beta", .min = 0, .max = 1e6, .help = "the ten factors, in BLIS's order"},
-        &LatencySpec::physics_beta);
+    g.Add({.name = "physics_beta", .min = 0, .max = 1e6, .help = "ten factors, in BLIS's order"},
+          &LatencySpec::physics_beta);
   });
-  v.When("backend", {"roofline", "trained_physics"}, roofline || physics, [&](FieldVisitor& inner) {
-    Fields<LatencySpec> g(inner, l, base);
+  with({"roofline", "trained_physics"}, [](Latency& g) {
     g.Add({.name = "weight_bytes", .unit = "B", .min = 1, .max = 4, .help = "bytes of a weight"},
           &LatencySpec::weight_bytes);
     g.Add({.name = "peak_fp8_tflops",
