@@ -178,29 +178,38 @@ TEST(BlisReplica, WholePromptCached_CostsNoTokens) {
 }
 
 TEST(BlisReplica, UnscheduledDecode_AdvancedInFebruary) {
-  // Two tokens a step. The first request fills the cache while the others wait; then A and B, all
-  // cached, take seats but no tokens, C and D one token each: four decodes for two tokens.
-  const std::vector<Row> rows = {
-      {0, 16, 1, 16}, {1, 16, 2, 16}, {2, 16, 2, 16}, {3, 17, 2, 16}, {4, 17, 2, 16}};
+  // Two tokens a step. The first request fills the cache while the others wait; then three that are
+  // all cached take seats but no tokens, and two more one token each: five decodes for two tokens.
+  const std::vector<Row> rows = {{0, 16, 1, 16}, {1, 16, 2, 16}, {2, 16, 2, 16},
+                                 {3, 16, 2, 16}, {4, 17, 2, 16}, {5, 17, 2, 16}};
   for (const Compat compat : {kFebruary, kToday}) {
     Case c(compat, rows);
     c.scenario.engine.max_num_batched_tokens = 2;
     const Report r = c.Run();
     const std::int64_t start = 8 * 1020;
     const Times ttft = Us(r, "ttft_ms"), e2e = Us(r, "e2e_ms");
-    for (std::size_t i = 1; i < 5; ++i) {
+    for (std::size_t i = 1; i < 6; ++i) {
       EXPECT_EQ(ttft[i] + static_cast<std::int64_t>(i), start + 1020) << i;
     }
     if (compat == kToday) {
-      EXPECT_EQ(e2e[1] - ttft[1], 1010);
-      EXPECT_EQ(e2e[3] - ttft[3], 1010);  // a step later, and billed only that step
-      EXPECT_EQ(EndUs(r), start + 1020 + 1010 + 1010);
+      // Two by two, and each gap is its own step's.
+      for (std::size_t i = 1; i < 5; ++i) EXPECT_EQ(e2e[i] - ttft[i], 1010) << i;
+      EXPECT_EQ(e2e[5] - ttft[5], 1005);
+      EXPECT_EQ(EndUs(r), start + 1020 + 1010 + 1010 + 1005);
     } else {
-      // All four advance, C and D billed by the tokens of their last step; and the gap too many.
-      for (std::size_t i = 1; i < 5; ++i) EXPECT_EQ(e2e[i] - ttft[i], 2 * 1020) << i;
+      // All advance; billed are two, and the last two by the tokens of their last step. And the gap
+      // too many.
+      for (std::size_t i = 1; i < 6; ++i) EXPECT_EQ(e2e[i] - ttft[i], 2 * 1020) << i;
       EXPECT_EQ(EndUs(r), start + 1020 + 1020);
     }
   }
+}
+
+TEST(BlisReplica, ArrivalOnAStepsStart_JoinsItToday) {
+  const std::vector<Row> rows = {{0, 20, 3}, {1200, 40, 2}};
+  EXPECT_EQ(Us(Case(kToday, rows).Run(), "scheduling_delay_ms"), (Times{0, 0}));
+  // In February the heap, which knows times only, happens to have the step first.
+  EXPECT_EQ(Us(Case(kFebruary, rows).Run(), "scheduling_delay_ms"), (Times{0, 1005}));
 }
 
 // Three blocks: A and B have one each for their prompts, A takes the third to decode into, B finds
@@ -226,19 +235,47 @@ TEST(BlisReplica, Preempted_IsForgottenTodayAndWasCountedTwiceInFebruary) {
   }
 }
 
-TEST(BlisReplica, PreemptedByPriority_ReturnsItsTokensToTheStep) {
-  // A, less urgent, decodes first and has a token when B needs its block.
+TEST(BlisReplica, Victim_IsTheTailOrTheLeastUrgent) {
   Case c(kToday, {{0, 16, 40}, {1, 16, 40}});
   c.table.priority = {1, 0};
-  c.scenario.scheduler.preemption = "priority";
   c.scenario.engine.num_gpu_blocks_override = 4;
+  c.scenario.scheduler.preemption = "priority";
   const Report r = c.Run();
   EXPECT_GT(r.ColumnOf("preemptions")[0], 0);
   EXPECT_EQ(r.ColumnOf("preemptions")[1], 0);
-  c.scenario.scheduler.preemption = "auto";  // BLIS's default: the tail
+  c.scenario.scheduler.preemption = "auto";  // BLIS's default
   const Report tail = c.Run();
   EXPECT_EQ(tail.ColumnOf("preemptions")[0], 0);
   EXPECT_GT(tail.ColumnOf("preemptions")[1], 0);
+  // February knew the tail only. It went on to visit the victim, which then had the first
+  // preempted.
+  c.scenario.engine.compat = kFebruary;
+  const std::vector<double> february = c.Run().ColumnOf("preemptions");
+  EXPECT_GT(february[0], 0);
+  c.scenario.scheduler.preemption = "priority";
+  EXPECT_EQ(c.Run().ColumnOf("preemptions"), february);
+}
+
+TEST(BlisReplica, VictimThatHadTokens_ReturnsThemToTheStep) {
+  // Five blocks of 64. At 4,000 A takes the last one and a token; B needs a block, A, less urgent,
+  // gives way; C's chunk is then 100 tokens less B's one.
+  Case c(kToday, {{0, 128, 2}, {1, 64, 2}, {2, 300, 1}});
+  c.table.priority = {1, 0, 0};
+  c.scenario.engine.block_size = 64;
+  c.scenario.engine.num_gpu_blocks_override = 5;
+  c.scenario.engine.max_num_batched_tokens = 100;
+  c.scenario.scheduler.preemption = "priority";
+  const Report r = c.Run();
+  EXPECT_EQ(r.completed, 3);
+  EXPECT_EQ(r.ColumnOf("preemptions")[0], 1);
+  EXPECT_EQ(Us(r, "ttft_ms")[1], 3999);
+  EXPECT_EQ(Us(r, "e2e_ms")[1], 3999 + 1000 + 10 * 99 + 5);
+}
+
+TEST(BlisReplica, ClaimedBlocks_CountTodayOnly) {
+  const BlisEra &february = EraOf(kFebruary), &today = EraOf(kToday);
+  EXPECT_NE(february.counts_claimed_blocks, today.counts_claimed_blocks);
+  EXPECT_TRUE(today.counts_claimed_blocks);
 }
 
 TEST(BlisReplica, LonelyRequestThatOutgrowsTheCache_IsDroppedNotRunForEver) {

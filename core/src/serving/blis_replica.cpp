@@ -158,6 +158,9 @@ void BlisReplica::RunStep() {
 }
 
 void BlisReplica::GrantToBatch(Step& step) {
+  if (era_.only_granted_advance) {
+    for (const SeatId seat : batch_) At(seat).granted = 0;
+  }
   if (era_.visits_evicted) {
     visited_ = batch_;
     for (const SeatId seat : visited_) {
@@ -165,7 +168,6 @@ void BlisReplica::GrantToBatch(Step& step) {
     }
     return;
   }
-  for (const SeatId seat : batch_) At(seat).granted = 0;
   for (std::size_t i = 0; i < batch_.size() && step.budget > 0; ++i) {
     const SeatId seat = batch_[i];
     if (!GrantTo(seat, step)) break;
