@@ -14,12 +14,16 @@
 #include <string_view>
 #include <vector>
 
+#include "io/coefficients.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
 
 namespace servecast {
+
+extern const char kBlackboxCoefficients[];  // presets/coefficients, embedded by the build
+
 namespace {
 
 constexpr int kBadInput = 2;
@@ -32,6 +36,7 @@ constexpr const char* kHelp =
     "  servecast run FILE|PRESET [options]   simulate; summary JSON on stdout\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
     "  servecast catalog [--json]            presets, policies and every field of a scenario\n"
+    "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
     "  servecast --version\n"
     "\n"
     "Each command explains itself with --help. FILE is a scenario document; - reads stdin.\n"
@@ -42,6 +47,7 @@ constexpr const char* kRunHelp =
     "\n"
     "  --set path=value   change a member of the scenario, e.g. workload.arrivals.rate_per_s=20,\n"
     "                     slo.0.limit_ms=500; may be repeated\n"
+    "  --coefficients ID  latency model blackbox with a set that servecast coefficients lists\n"
     "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv or .jsonl,\n"
     "                     plain or .gz). CSV by its header:\n"
     "                       arrival_s,input_tokens,output_tokens\n"
@@ -57,7 +63,7 @@ constexpr const char* kRunHelp =
     "a terminal.\n";
 
 constexpr const char* kValidateHelp =
-    "servecast validate FILE|PRESET [--set path=value]...\n"
+    "servecast validate FILE|PRESET [--set path=value]... [--coefficients ID]\n"
     "\n"
     "Prints every issue with its place in the document (a JSON pointer), or the scenario's id.\n"
     "Whether the model fits the GPU is part of the answer.\n";
@@ -66,6 +72,14 @@ constexpr const char* kCatalogHelp =
     "servecast catalog [--json]\n"
     "\n"
     "Lists presets, policies, and every field of a scenario with unit, range, default and help.\n";
+
+constexpr const char* kCoefficientsHelp =
+    "servecast coefficients [WORD]\n"
+    "\n"
+    "Lists the coefficient sets of the latency model blackbox that BLIS published, those whose id\n"
+    "has WORD in it: id, and the time per prefill token as a multiple of what the arithmetic "
+    "takes\n"
+    "at the GPU's peak. Below 1 no GPU can be so fast: such sets are marked.\n";
 
 int PrintIssues(const Issues& issues) {
   for (const Issue& issue : issues) {
@@ -106,7 +120,7 @@ Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
 struct Arguments {
   std::string scenario;
   std::vector<std::string> overrides;
-  std::string trace, json, requests;
+  std::string coefficients, trace, json, requests;
   bool help = false;
 };
 
@@ -114,7 +128,8 @@ struct Arguments {
 std::optional<int> ReadArguments(const std::vector<std::string>& args, bool run, Arguments& out) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    std::string* value = arg == "--trace" && run      ? &out.trace
+    std::string* value = arg == "--coefficients"      ? &out.coefficients
+                         : arg == "--trace" && run    ? &out.trace
                          : arg == "--json" && run     ? &out.json
                          : arg == "--requests" && run ? &out.requests
                                                       : nullptr;
@@ -162,6 +177,11 @@ Result<Scenario> LoadScenario(const Arguments& args) {
                  R"(workload.prompt_tokens={"distribution":"trace"})",
                  R"(workload.output_tokens={"distribution":"trace"})", "workload.sessions=null",
                  "workload.prefix=null"};
+  }
+  if (!args.coefficients.empty()) {
+    const Result<CoefficientSet> set = FindCoefficientSet(kBlackboxCoefficients, args.coefficients);
+    if (!set.ok()) return Issues(set.issues());
+    overrides.push_back("latency=" + set.value().latency);
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
   if (!overrides.empty()) {
@@ -278,6 +298,24 @@ int CatalogCommand(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+int CoefficientsCommand(const std::vector<std::string>& arguments) {
+  if (arguments.size() > 1) return Usage("more than one word: " + arguments[1]);
+  const std::string word = arguments.empty() ? "" : arguments[0];
+  if (word == "--help" || word == "-h") {
+    fmt::print("{}", kCoefficientsHelp);
+    return 0;
+  }
+  const Result<std::vector<CoefficientSet>> sets = ReadCoefficientSets(kBlackboxCoefficients);
+  if (!sets.ok()) return PrintIssues(sets.issues());
+  for (const CoefficientSet& set : sets.value()) {
+    if (set.id.find(word) == std::string::npos) continue;
+    const double multiple = set.prefill_time_over_peak;
+    fmt::print("{:<70} {:>7}{}\n", set.id, multiple > 0 ? fmt::format("{:.3g}", multiple) : "",
+               multiple > 0 && multiple < 1 ? "  faster than light" : "");
+  }
+  return 0;
+}
+
 int Main(std::vector<std::string> args) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
     fmt::print("{}", kHelp);
@@ -292,6 +330,7 @@ int Main(std::vector<std::string> args) {
   if (command == "run") return RunCommand(args);
   if (command == "validate") return ValidateCommand(args);
   if (command == "catalog") return CatalogCommand(args);
+  if (command == "coefficients") return CoefficientsCommand(args);
   return Usage("unknown command " + command);
 }
 

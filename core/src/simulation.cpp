@@ -5,9 +5,11 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.h"
 #include "cost/model_cost.h"
 #include "metrics/recorder.h"
 #include "metrics/summarize.h"
+#include "serving/blis_replica.h"
 #include "serving/clients.h"
 #include "serving/hooks.h"
 #include "serving/policy.h"
@@ -29,6 +31,23 @@ struct Simulation::State {
         requests(std::move(table)),
         recorder(SecondsToNs(scenario.measure.warmup_s)),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
+
+  void StartReplica(StepObserver* observer) {
+    const std::int64_t max_model_len = EffectiveMaxModelLen(
+        scenario.engine, scenario.model.max_position_embeddings, cost.usable_blocks);
+    clients = std::make_unique<Clients>(requests, *latency, max_model_len, results);
+    replica = std::make_unique<Replica>(
+        ReplicaInput{scenario.engine, scenario.scheduler, cost.pool_blocks, max_model_len, requests,
+                     *clients, *latency, results, recorder, horizon, observer});
+  }
+
+  // It sees to arrivals, drops and time-outs itself.
+  void StartBlisReplica() {
+    clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results);
+    replica = std::make_unique<BlisReplica>(BlisInput{
+        scenario.engine, scenario.scheduler, cost.usable_blocks,
+        scenario.model.max_position_embeddings, requests, *latency, results, recorder, horizon});
+  }
 
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.
   TimeNs End() const {
@@ -53,7 +72,7 @@ struct Simulation::State {
   std::unique_ptr<LatencyModel> latency;
   LatencyLabel label;
   std::unique_ptr<Clients> clients;
-  std::unique_ptr<Replica> replica;
+  std::unique_ptr<AnyReplica> replica;
   bool finished = false;
 };
 
@@ -79,14 +98,18 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
-  const std::int64_t max_model_len = EffectiveMaxModelLen(
-      s.scenario.engine, s.scenario.model.max_position_embeddings, s.cost.usable_blocks);
   s.results.Resize(s.requests.size());
-  s.clients = std::make_unique<Clients>(s.requests, *s.latency, max_model_len, s.results);
   s.recorder.ReserveGaps(8 * s.requests.size());
-  s.replica = std::make_unique<Replica>(ReplicaInput{
-      s.scenario.engine, s.scenario.scheduler, s.cost.pool_blocks, max_model_len, s.requests,
-      *s.clients, *s.latency, s.results, s.recorder, s.horizon, hooks.observer});
+  if (s.scenario.engine.compat == Compat::kNone) {
+    s.StartReplica(hooks.observer);
+  } else if (s.cost.usable_blocks <= kMostBlisBlocks) {
+    s.StartBlisReplica();
+  } else {
+    return Issue{"/engine/num_gpu_blocks_override",
+                 "found " + NumberText(static_cast<double>(s.cost.usable_blocks)) +
+                     " KV blocks, allowed with this compat up to " +
+                     NumberText(static_cast<double>(kMostBlisBlocks)) + ", as it lists each"};
+  }
   return Simulation(std::move(state));
 }
 

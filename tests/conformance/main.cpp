@@ -9,6 +9,7 @@
 
 #include "conformance/case_filter.h"
 #include "fmt/format.h"
+#include "testing/blis_golden.h"
 #include "testing/engine_run.h"
 #include "testing/vllm_golden.h"
 
@@ -19,8 +20,9 @@ constexpr int kOk = 0, kDifferent = 1, kBadUsage = 2;
 
 constexpr char kUsage[] =
     R"(usage: servecast-conformance vllm DIR [--only SETTING...]
+       servecast-conformance blis DIR
 
-Runs the engine on every case of DIR/manifest.json (form vllm-golden-1, and DIR/*/manifest.json),
+vllm: runs the engine on every case of DIR/manifest.json (form vllm-golden-1, and DIR/*/manifest.json),
 step by step, and prints a line a case. Members, tokens, preemptions, finishes, free blocks and
 queue lengths must be equal, times within 1 us.
 
@@ -32,20 +34,26 @@ queue lengths must be equal, times within 1 us.
                         priority          the cases of that policy
                       Different settings must all hold; one of several values of a setting.
 
+blis: runs the engine by BLIS's rules (engine.compat) on every case of the files in DIR
+(goldendataset*.json with gd_*.csv, session files *.txt, noop_*.csv) and prints a line a case.
+Integers must be equal, other figures within 1e-9 of their value.
+
 Exit: 0 all equal; 1 a difference, no case or an unreadable file; 2 bad usage.
 )";
 
 struct Arguments {
+  std::string system;  // whose runs
   std::string folder;
   std::vector<std::string> only;
 };
 
 // False: not a valid command line.
 bool ParseArguments(const std::vector<std::string>& words, Arguments& arguments) {
-  if (words.empty() || words[0] != "vllm") return false;
+  if (words.empty() || (words[0] != "vllm" && words[0] != "blis")) return false;
+  arguments.system = words[0];
   bool only = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--only") {
+    if (words[i] == "--only" && arguments.system == "vllm") {
       only = true;
       if (i + 1 == words.size()) return false;
     } else if (words[i].rfind("--", 0) == 0) {
@@ -114,6 +122,24 @@ int RunVllm(const Arguments& arguments) {
   return equal > 0 && equal == cases ? kOk : kDifferent;
 }
 
+int RunBlis(const Arguments& arguments) {
+  const BlisCases loaded = LoadBlisCases(arguments.folder);
+  int equal = 0;
+  for (const BlisCase& golden : loaded.cases) {
+    const std::optional<std::string> difference = FirstDifference(golden);
+    if (difference) {
+      std::printf("DIFF %s: %s\n", golden.name.c_str(), difference->c_str());
+    } else {
+      ++equal;
+      std::printf("ok %s figures=%zu\n", golden.name.c_str(), golden.expected.size());
+    }
+  }
+  PrintIssues(loaded.issues);
+  const int cases = static_cast<int>(loaded.cases.size());
+  std::printf("%d cases, %d equal\n", cases, equal);
+  return equal > 0 && equal == cases && loaded.issues.empty() ? kOk : kDifferent;
+}
+
 int Run(const std::vector<std::string>& words) {
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
     std::fputs(kUsage, stdout);
@@ -124,7 +150,7 @@ int Run(const std::vector<std::string>& words) {
     std::fputs(kUsage, stderr);
     return kBadUsage;
   }
-  return RunVllm(arguments);
+  return arguments.system == "vllm" ? RunVllm(arguments) : RunBlis(arguments);
 }
 
 }  // namespace

@@ -62,11 +62,11 @@ plant_in(replica_schedule 8 "a resumed request recomputes its prompt only"
   [==[slot.known = Planted(8) ? std::int64_t{in_.requests.prompt_tokens[r]} : Known(request);]==])
 
 plant_in(replica_schedule 9 "a preempted request goes to the back of the queue"
-  [==[  queue_.PushPreempted(KeyOf(slot.request), in_.requests.arrival[r], slot.request);]==]
+  [==[  queue_.PushPreempted(policy_.KeyOf(slot.request), in_.requests.arrival[r], slot.request);]==]
   [==[  if (Planted(9)) {
-    queue_.Push(KeyOf(slot.request), in_.requests.arrival[r], slot.request);
+    queue_.Push(policy_.KeyOf(slot.request), in_.requests.arrival[r], slot.request);
   } else {
-    queue_.PushPreempted(KeyOf(slot.request), in_.requests.arrival[r], slot.request);
+    queue_.PushPreempted(policy_.KeyOf(slot.request), in_.requests.arrival[r], slot.request);
   }]==])
 
 plant_in(replica 10 "a decode that leaves leaves the tokens it made in the context"

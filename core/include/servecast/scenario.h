@@ -4,6 +4,7 @@
 // command's help and the page's form all read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -54,9 +55,14 @@ struct HardwareSpec {
   std::optional<double> price_per_gpu_hour;  // $
 };
 
+// Whose rules the engine plays by: its own (vLLM's), or those of the simulator BLIS, quirks
+// included, as it was in February 2026 and as it is since.
+enum class Compat { kNone, kBlisFebruary2026, kBlis };
+
 // vLLM's options by vLLM's names, then what the engine costs outside the GPU's kernels.
 struct EngineSpec {
   std::string name;
+  Compat compat = Compat::kNone;
   std::int64_t max_num_seqs = 256;
   std::int64_t max_num_batched_tokens = 2048;
   std::optional<std::int64_t> max_model_len;
@@ -101,13 +107,31 @@ struct SchedulerSpec {
   std::map<std::string, double, std::less<>> params;
 };
 
+// Published with BLIS for every model and GPU (defaults.yaml of inference-sim/inference-sim,
+// trained_physics_coefficients, "iter29").
+inline constexpr std::array<double, 3> kBlisAlpha = {15563.199579, 777.3455, 45.907545};
+inline constexpr std::array<double, 10> kBlisBeta = {
+    0.152128,   0,          1.36252915,  0.752037, 32.09546717,
+    4.41684444, 126.024825, 481.8613888, 0,        1.94710771};
+
 struct LatencySpec {
   std::string backend = "auto";
-  // blackbox only. Microseconds: step = beta[0] + beta[1]*prefill tokens + beta[2]*decode tokens;
-  // delay before the queue = alpha[0] + alpha[1]*prompt; alpha[2] per output token, outside the
-  // GPU.
+  // Microseconds. blackbox, roofline: delay before the queue = alpha[0] + alpha[1]*prompt;
+  // alpha[2] per output token, outside the GPU. blackbox: step = beta[0] + beta[1]*prefill tokens
+  // + beta[2]*decode tokens.
   std::vector<double> alpha = std::vector<double>(3, 0.0);
   std::vector<double> beta = std::vector<double>(3, 0.0);
+  // trained_physics: before the queue, after the last token, per output token; and the factors of
+  // its parts.
+  std::vector<double> physics_alpha{kBlisAlpha.begin(), kBlisAlpha.end()};
+  std::vector<double> physics_beta{kBlisBeta.begin(), kBlisBeta.end()};
+  // roofline. Share of the peak that prefill and decode reach; default: BLIS's for the H100.
+  std::optional<double> mfu_prefill, mfu_decode;
+  // roofline, trained_physics: what these two know of a model beyond ModelSpec.
+  std::int64_t weight_bytes = 2;               // of a weight
+  double peak_fp8_tflops = 0;                  // used with weights of one byte; 0: the 16-bit peak
+  std::int64_t interleave_moe_layer_step = 0;  // experts in one layer of this + 1; 0: in all
+  std::int64_t intermediate_size_mlp = 0;      // of the layers between
 };
 
 enum class ArrivalProcess { kPoisson, kConstant, kTrace };

@@ -172,7 +172,7 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
     if (c.kv_gib * kGib < 2 * block_bytes) return DoesNotFit(s, tp);
     c.pool_blocks = static_cast<std::int64_t>(c.kv_gib * kGib / block_bytes);
   }
-  c.usable_blocks = c.pool_blocks - 1;
+  c.usable_blocks = c.pool_blocks - (s.engine.compat == Compat::kNone ? 1 : 0);
   return c;
 }
 

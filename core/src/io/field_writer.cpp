@@ -44,13 +44,12 @@ class ObjectWriter final : public FieldVisitor {
   void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
     ObjectWriter inner(what_);
     fields(inner);
-    if (what_ == FieldsWritten::kChanged && inner.json.empty()) return;
+    if (ChangedOnly() && inner.json.empty()) return;
     json[spec.name] = std::move(inner.json);
   }
   void List(const FieldSpec& spec, ListField& list) override {
     Json items = Items(list.size(), list.describe);
-    if (what_ == FieldsWritten::kChanged && items == Items(list.base_size, list.describe_base))
-      return;
+    if (ChangedOnly() && items == Items(list.base_size, list.describe_base)) return;
     json[spec.name] = std::move(items);
   }
   void When(std::string_view, const Choices&, bool active,
@@ -61,18 +60,19 @@ class ObjectWriter final : public FieldVisitor {
   Json json = Json::object();
 
  private:
+  bool ChangedOnly() const { return what_ != FieldsWritten::kAll; }
   template <class T>
   void Put(const FieldSpec& spec, const std::optional<T>& value, const std::optional<T>& base) {
     if (value) {
       PutValue(spec, *value, value != base);
-    } else if (base && what_ == FieldsWritten::kChanged) {
+    } else if (base && ChangedOnly()) {
       json[spec.name] = nullptr;
     }
   }
   template <class T>
   void PutValue(const FieldSpec& spec, const T& value, bool changed) {
-    if (what_ == FieldsWritten::kChanged && !changed) return;
-    if (what_ == FieldsWritten::kAllButLabels && spec.label) return;
+    if (ChangedOnly() && !changed) return;
+    if (what_ == FieldsWritten::kChangedButLabels && spec.label) return;
     json[spec.name] = value;
   }
   Json Items(std::size_t size,

@@ -8,7 +8,7 @@
 namespace servecast {
 
 // Which fields: all; those that differ from their base; all but names and descriptions.
-enum class FieldsWritten { kAll, kChanged, kAllButLabels };
+enum class FieldsWritten { kAll, kChanged, kChangedButLabels };
 
 // A scenario document. `scenario` is not changed, though visitors may.
 nlohmann::json WriteScenario(Scenario& scenario, const Scenario& base, FieldsWritten what);

@@ -116,6 +116,10 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
+  f.Enum({.name = "compat",
+          .help =
+              "whose rules: none: vLLM's; blis, blis-2026-02: the simulator BLIS, quirks included"},
+         &EngineSpec::compat, {"none", "blis-2026-02", "blis"});
   f.Add({.name = "max_num_seqs",
          .unit = "requests",
          .min = 1,
@@ -274,20 +278,68 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
   f.Policy({.name = "backend",
             .help = "model of the step time; auto: the best for this model, GPU and engine"},
            &LatencySpec::backend, backends);
-  v.When("backend", {"blackbox"}, l.backend == "blackbox", [&](FieldVisitor& inner) {
-    Fields<LatencySpec> g(inner, l, base);
+  using Latency = Fields<LatencySpec>;
+  const auto with = [&](const Choices& names, void (*add)(Latency&)) {
+    const bool active = std::find(names.begin(), names.end(), l.backend) != names.end();
+    v.When("backend", names, active, [&](FieldVisitor& inner) {
+      Latency fields(inner, l, base);
+      add(fields);
+    });
+  };
+  with({"blackbox", "roofline"}, [](Latency& g) {
     g.Add({.name = "alpha",
            .unit = "us",
            .min = 0,
            .max = 1e9,
            .help = "delay before the queue, the same per prompt token, delay per output token"},
           &LatencySpec::alpha);
+  });
+  with({"blackbox"}, [](Latency& g) {
     g.Add({.name = "beta",
            .unit = "us",
            .min = 0,
            .max = 1e9,
            .help = "time of a step, per prefill token, per decode token"},
           &LatencySpec::beta);
+  });
+  with({"roofline"}, [](Latency& g) {
+    const auto share = [](const char* name, const char* help) {
+      return FieldSpec{.name = name, .unit = "1", .min = 0.01, .max = 1, .help = help};
+    };
+    g.Add(share("mfu_prefill", "share of the peak in prefill; default 0.65, compat blis: 0.45"),
+          &LatencySpec::mfu_prefill);
+    g.Add(share("mfu_decode", "share of the peak in decode; default 0.12, compat blis: 0.3"),
+          &LatencySpec::mfu_decode);
+  });
+  with({"trained_physics"}, [](Latency& g) {
+    g.Add({.name = "physics_alpha",
+           .unit = "us",
+           .min = 0,
+           .max = 1e9,
+           .help = "delay before the queue, after the last token, per output token"},
+          &LatencySpec::physics_alpha);
+    g.Add({.name = "physics_beta", .min = 0, .max = 1e6, .help = "ten factors, in BLIS's order"},
+          &LatencySpec::physics_beta);
+  });
+  with({"roofline", "trained_physics"}, [](Latency& g) {
+    g.Add({.name = "weight_bytes", .unit = "B", .min = 1, .max = 4, .help = "bytes of a weight"},
+          &LatencySpec::weight_bytes);
+    g.Add({.name = "peak_fp8_tflops",
+           .unit = "TFLOP/s",
+           .min = 0,
+           .max = 1e6,
+           .help = "peak with weights of one byte; 0: as with two"},
+          &LatencySpec::peak_fp8_tflops);
+    g.Add({.name = "interleave_moe_layer_step",
+           .min = 0,
+           .max = 1000,
+           .help = "experts in one layer of this + 1; 0: in all"},
+          &LatencySpec::interleave_moe_layer_step);
+    g.Add({.name = "intermediate_size_mlp",
+           .min = 0,
+           .max = 1e7,
+           .help = "width of the MLP in layers without experts"},
+          &LatencySpec::intermediate_size_mlp);
   });
 }
 

@@ -133,6 +133,23 @@ void CheckClasses(const std::vector<ClassSpec>& classes, Issues& issues) {
   }
 }
 
+// What only some engines' rules know.
+void CheckCompat(const Scenario& s, Issues& issues) {
+  if (s.latency.backend == "trained_physics" && s.engine.compat != Compat::kBlis) {
+    issues.push_back({"/latency/backend",
+                      "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "
+                      "bills prefill faster than the GPU can"});
+  }
+  if (s.engine.compat != Compat::kBlisFebruary2026) return;
+  for (std::size_t i = 0; i < s.workload.classes.size(); ++i) {
+    if (!s.workload.classes[i].timeout_s) continue;
+    issues.push_back({fmt::format("/workload/classes/{}/timeout_s", i),
+                      fmt::format("found {}, allowed none with engine.compat \"blis-2026-02\": "
+                                  "BLIS had no time-outs",
+                                  NumberText(*s.workload.classes[i].timeout_s))});
+  }
+}
+
 // What no single field can say.
 void CheckTogether(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
@@ -156,6 +173,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       "found no coefficient above 0: blackbox needs the times of a step in us, "
                       "[constant, per prefill token, per decode token]"});
   }
+  CheckCompat(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
   CheckSharing(s.workload, issues);
@@ -189,9 +207,11 @@ void WriteTexts(Scenario& s, const std::map<std::string_view, std::string>& pres
   Hasher id;
   id.Add(std::string_view(s.canonical_text));
   s.id = id.Finish();
+  // Presets inlined; of the fields those that differ from the defaults of scenario.h, so that a new
+  // field moves no fingerprint of a scenario that does not use it.
   Hasher content;
-  content.Add(
-      std::string_view(CompactJson(WriteScenario(s, Scenario{}, FieldsWritten::kAllButLabels))));
+  content.Add(std::string_view(
+      CompactJson(WriteScenario(s, Scenario{}, FieldsWritten::kChangedButLabels))));
   s.content_hash = content.Finish();
 }
 

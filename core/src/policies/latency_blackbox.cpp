@@ -2,9 +2,7 @@
 // decode tokens; delay before the queue = a0 + a1 prompt tokens; a2 per output token, accumulated
 // at the client without holding the GPU (host work that overlaps with the next step). The form of
 // BLIS's default model; whether a set is faster than light is for its author to know.
-#include <algorithm>
-#include <cmath>
-
+#include "serving/microseconds.h"
 #include "serving/policy.h"
 
 namespace servecast {
@@ -12,7 +10,7 @@ namespace {
 
 class Blackbox final : public LatencyModel {
  public:
-  explicit Blackbox(const LatencySpec& spec) : spec_(spec) {}
+  explicit Blackbox(const Scenario& s) : spec_(s.latency), compat_(s.engine.compat) {}
 
   StepPrice Price(const BatchShape& shape) const override {
     double prefill_tokens = 0;
@@ -21,26 +19,23 @@ class Blackbox final : public LatencyModel {
     }
     const double us = spec_.beta[0] + spec_.beta[1] * prefill_tokens +
                       spec_.beta[2] * static_cast<double>(shape.decode_seqs);
-    const double ns = std::min(us * 1e3, static_cast<double>(kMaxStepNs));
     // A linear form says nothing of what bounds it.
-    return {std::max<TimeNs>(1, static_cast<TimeNs>(std::nearbyint(ns))), StepBound::kOverhead};
+    return {StepTimeOf(us, compat_), StepBound::kOverhead};
   }
 
   TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
-    return Ns(spec_.alpha[0] + spec_.alpha[1] * static_cast<double>(prompt_tokens));
+    return TimeOf(spec_.alpha[0] + spec_.alpha[1] * static_cast<double>(prompt_tokens), compat_);
   }
 
-  TimeNs OutputTokenDelay() const override { return Ns(spec_.alpha[2]); }
+  TimeNs OutputTokenDelay() const override { return TimeOf(spec_.alpha[2], compat_); }
 
  private:
-  static TimeNs Ns(double us) {
-    return static_cast<TimeNs>(std::nearbyint(std::min(us * 1e3, static_cast<double>(kMaxStepNs))));
-  }
   LatencySpec spec_;
+  Compat compat_;
 };
 
 std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost&) {
-  return std::make_unique<Blackbox>(s.latency);
+  return std::make_unique<Blackbox>(s);
 }
 
 LatencyLabel Label(const Scenario&) {

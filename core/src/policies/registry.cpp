@@ -6,7 +6,9 @@
 
 #define SERVECAST_LATENCY_MODELS(X) \
   X(kLatencyAnalytic)               \
-  X(kLatencyBlackbox)
+  X(kLatencyBlackbox)               \
+  X(kLatencyRoofline)               \
+  X(kLatencyTrainedPhysics)
 
 #define SERVECAST_ORDERS(X) \
   X(kOrderFcfs)             \

@@ -19,7 +19,7 @@ namespace servecast {
 struct ModelCost;
 
 struct StepPrice {
-  TimeNs duration = 1;  // >= 1, <= kMaxStepNs
+  TimeNs duration = 1;  // >= 1 (>= 0 by the rules of BLIS, February 2026), <= kMaxStepNs
   StepBound bound = StepBound::kOverhead;
 };
 inline constexpr TimeNs kMaxStepNs = 1'000'000'000'000;  // 1,000 s: no real step comes near
@@ -34,6 +34,8 @@ class LatencyModel {
   virtual TimeNs EnqueueDelay(std::int64_t prompt_tokens) const = 0;
   // Added to the client's view of each output token, without holding the GPU; accumulates.
   virtual TimeNs OutputTokenDelay() const { return 0; }
+  // Added once to the client's view of a finished request. BLIS's rules only.
+  virtual TimeNs PostDecodeDelay() const { return 0; }
 };
 
 struct LatencyEntry {

@@ -39,20 +39,17 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
 
 Replica::Replica(const ReplicaInput& input)
     : in_(input),
-      order_(FindOrder(input.scheduler.order)),
-      order_params_(ParamValues(order_.params, input.scheduler)),
-      priority_(FindPriority(input.scheduler.priority)),
-      priority_params_(ParamValues(priority_.params, input.scheduler)),
+      policy_(input.scheduler, input.requests),
       seats_(input.engine.max_num_seqs),
       watermark_blocks_(static_cast<std::int64_t>(input.engine.watermark *
                                                   static_cast<double>(input.pool_blocks))),
       token_delay_(input.latency.OutputTokenDelay()),
       victim_by_priority_(input.scheduler.preemption == "priority" ||
-                          (input.scheduler.preemption == "auto" && order_.preempts_by_priority)),
+                          (input.scheduler.preemption == "auto" && policy_.preempts_by_priority())),
       kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
            input.engine.free_contentless_first},
           input.requests),
-      queue_(input.results.state, order_.key != nullptr),
+      queue_(input.results.state, policy_.by_key()),
       phase_(static_cast<std::size_t>(input.engine.block_size), 0),
       finishes_(static_cast<std::int32_t>(std::min(seats_, input.requests.size()))),
       last_token_(static_cast<std::size_t>(input.requests.size()), 0),
@@ -125,7 +122,7 @@ void Replica::Deliver() {
 void Replica::Enqueue(RequestId request, TimeNs time) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.state[r] = RequestState::kQueued;
-  queue_.Push(KeyOf(request), in_.requests.arrival[r], request);
+  queue_.Push(policy_.KeyOf(request), in_.requests.arrival[r], request);
   in_.recorder.Waiting(time, queue_.size() + left_queue_);
 }
 
@@ -418,7 +415,7 @@ Replica::SlotId Replica::AddToRunning(RequestId request) {
   slot.next = kNoSlot;
   slot.admission = admissions_++;
   slot.granted_call = -1;
-  slot.priority = PriorityOf(request);
+  slot.priority = policy_.PriorityOf(request);
   slot.phase = Phase::kPrefill;
   slot.catches_up = false;
   slot.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;

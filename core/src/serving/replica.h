@@ -10,9 +10,11 @@
 #include "metrics/recorder.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
+#include "serving/any_replica.h"
 #include "serving/clients.h"
 #include "serving/hooks.h"
 #include "serving/kv_cache.h"
+#include "serving/queue_policy.h"
 #include "serving/wait_queue.h"
 #include "workload/request_table.h"
 
@@ -42,23 +44,21 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
 // requests give way from the last of the running list, for the rest of the run (see Victim).
 inline constexpr std::int64_t kFruitlessCalls = 1000;
 
-class Replica {
+class Replica final : public AnyReplica {
  public:
   explicit Replica(const ReplicaInput& input);
 
-  // Runs at most `max_steps` steps; true when there is nothing left to do.
-  bool Advance(std::int64_t max_steps);
+  bool Advance(std::int64_t max_steps) override;
 
-  TimeNs now() const { return now_; }
-  std::int64_t running() const { return running_; }
-  std::int64_t queued() const { return queue_.size(); }
-  std::int64_t completed() const { return completed_; }
-  std::int64_t timed_out() const { return timed_out_; }
-  std::int64_t length_capped() const { return length_capped_; }
-  std::int64_t kv_blocks_used() const { return kv_.used(); }
-  const PrefixCacheReport& prefix_cache();
-  // Output tokens so far of a running request; for the others see RequestResults::generated.
-  void WriteProgress(std::vector<std::int32_t>& generated) const;
+  TimeNs now() const override { return now_; }
+  std::int64_t running() const override { return running_; }
+  std::int64_t queued() const override { return queue_.size(); }
+  std::int64_t completed() const override { return completed_; }
+  std::int64_t timed_out() const override { return timed_out_; }
+  std::int64_t length_capped() const override { return length_capped_; }
+  std::int64_t kv_blocks_used() const override { return kv_.used(); }
+  const PrefixCacheReport& prefix_cache() override;
+  void WriteProgress(std::vector<std::int32_t>& generated) const override;
 
  private:
   using SlotId = std::int32_t;
@@ -156,8 +156,6 @@ class Replica {
   SlotId AddToRunning(RequestId request);
   void RemoveFromRunning(SlotId slot);
   void CountDecodesBefore(std::int64_t admission, std::int64_t change);
-  double KeyOf(RequestId request) const;
-  double PriorityOf(RequestId request) const;
   std::int64_t Known(RequestId request) const;
   std::int64_t OutputLimit(RequestId request) const;
   std::int64_t ComputedNow(const Slot& slot) const {
@@ -182,10 +180,7 @@ class Replica {
   void ObserveStep(Batch& batch);
 
   ReplicaInput in_;
-  const OrderEntry& order_;
-  std::vector<double> order_params_;
-  const PriorityEntry& priority_;
-  std::vector<double> priority_params_;
+  QueuePolicy policy_;
   std::int64_t seats_;
   std::int64_t watermark_blocks_;
   TimeNs token_delay_;

@@ -210,7 +210,7 @@ void Replica::Preempt(SlotId id) {
   in_.results.state[r] = RequestState::kQueued;
   in_.recorder.Preempted(now_);
   preempted_.push_back(slot.request);
-  queue_.PushPreempted(KeyOf(slot.request), in_.requests.arrival[r], slot.request);
+  queue_.PushPreempted(policy_.KeyOf(slot.request), in_.requests.arrival[r], slot.request);
   RemoveFromRunning(id);
 }
 
@@ -226,22 +226,6 @@ void Replica::ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable) {
 }
 
 // ---- Queue ---------------------------------------------------------------------------------
-
-double Replica::PriorityOf(RequestId request) const {
-  const auto r = static_cast<std::size_t>(request);
-  const std::int64_t own = in_.requests.priority.empty() ? 0 : in_.requests.priority[r];
-  return priority_.priority(own, in_.requests.arrival[r], priority_params_);
-}
-
-double Replica::KeyOf(RequestId request) const {
-  if (order_.key == nullptr) return 0;
-  const auto r = static_cast<std::size_t>(request);
-  const TimeNs deadline =
-      in_.requests.ttft_deadline.empty() ? kNever : in_.requests.ttft_deadline[r];
-  return order_.key(
-      {in_.requests.arrival[r], in_.requests.prompt_tokens[r], PriorityOf(request), deadline},
-      order_params_);
-}
 
 std::int64_t Replica::Known(RequestId request) const {
   const auto r = static_cast<std::size_t>(request);

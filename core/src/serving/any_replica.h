@@ -1,0 +1,32 @@
+// What a simulation needs of an engine instance, whichever rules it plays by: replica.h has vLLM's,
+// blis_replica.h those of BLIS. One virtual call per slice; loops run inside.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/base.h"
+#include "servecast/report.h"
+
+namespace servecast {
+
+class AnyReplica {
+ public:
+  virtual ~AnyReplica() = default;
+
+  // Runs at most `max_steps` steps; true when there is nothing left to do.
+  virtual bool Advance(std::int64_t max_steps) = 0;
+
+  virtual TimeNs now() const = 0;
+  virtual std::int64_t running() const = 0;
+  virtual std::int64_t queued() const = 0;
+  virtual std::int64_t completed() const = 0;
+  virtual std::int64_t timed_out() const = 0;
+  virtual std::int64_t length_capped() const = 0;
+  virtual std::int64_t kv_blocks_used() const = 0;
+  virtual const PrefixCacheReport& prefix_cache() = 0;
+  // Output tokens so far of a running request; for the others see RequestResults::generated.
+  virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
+};
+
+}  // namespace servecast

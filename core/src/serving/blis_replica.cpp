@@ -1,0 +1,477 @@
+// See blis_replica.h. In BLIS's terms: Handle is the event loop, RunStep its four phases (form the
+// batch, execute, complete, schedule the next step). What looks wrong here is meant, unless a
+// comment says "ours".
+#include "serving/blis_replica.h"
+
+#include <algorithm>
+
+#include "serving/policy.h"
+
+namespace servecast {
+namespace {
+
+//                              ties   chain  granted phantom first  forget budget evicted limits
+//                              claimed
+constexpr BlisEra kFebruary = {false, false, false, true, false, false, false, true, false, false};
+constexpr BlisEra kToday = {true, true, true, false, true, true, true, false, true, true};
+
+// Ours, since BLIS would go on for ever. After so many steps that gave nobody a token the head of
+// the queue is dropped. So is the last request of a batch that is preempted, when it gave way to
+// itself and has all blocks in use (more there will never be), or when that happened so often since
+// a completion: in February those who wait may hold blocks.
+constexpr std::int64_t kStuckSteps = 1000;
+constexpr std::int64_t kLoneEvictions = 16;
+
+constexpr std::int64_t kLastUs = kClockEnd / 1000;
+
+// Sums of delays stay within the clock.
+std::int64_t Sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kLastUs); }
+
+}  // namespace
+
+const BlisEra& EraOf(Compat compat) { return compat == Compat::kBlis ? kToday : kFebruary; }
+
+// --- Events --------------------------------------------------------------------------------------
+
+BlisReplica::BlisReplica(const BlisInput& input)
+    : in_(input),
+      era_(EraOf(input.engine.compat)),
+      policy_(input.scheduler, input.requests),
+      horizon_(std::min(input.horizon, kClockEnd) / 1000),
+      token_delay_(input.latency.OutputTokenDelay() / 1000),
+      end_delay_(input.latency.PostDecodeDelay() / 1000),
+      max_model_len_(0),
+      kv_({input.blocks, input.engine.block_size, input.engine.enable_prefix_caching,
+           era_.counts_claimed_blocks},
+          input.requests),
+      events_(era_.orders_events),
+      queue_(input.results.state, policy_.by_key()),
+      places_(static_cast<std::size_t>(input.requests.size()), Place::kComing),
+      seat_of_(static_cast<std::size_t>(input.requests.size()), kNoSeat) {
+  if (era_.limits) {
+    max_model_len_ =
+        std::min({input.model_max_len, input.engine.max_model_len.value_or(input.model_max_len),
+                  input.blocks * input.engine.block_size});
+  }
+  for (RequestId r = 0; r < input.requests.size(); ++r) {
+    TimeNs& arrival = in_.requests.arrival[Index(r)];
+    most_tokens_ = std::max<std::int64_t>(
+        most_tokens_, std::int64_t{PromptOf(r)} + in_.requests.output_tokens[Index(r)]);
+    if (arrival < 0) continue;
+    arrival -= arrival % 1000;
+    in_.results.enqueue[Index(r)] = arrival + in_.latency.EnqueueDelay(PromptOf(r));
+    events_.Push(arrival / 1000, Kind::kArrival, r);
+  }
+}
+
+bool BlisReplica::Advance(std::int64_t max_steps) {
+  std::int64_t steps = 0;
+  while (!events_.empty() && steps < max_steps) {
+    if (events_.Top().time > horizon_) {
+      if (in_.horizon < kClockEnd) now_ = horizon_;
+      break;
+    }
+    const BlisEvents::Event event = events_.Pop();
+    // A time-out that comes too late does not move the clock.
+    const Kind kind = BlisEvents::KindOf(event);
+    if (kind == Kind::kTimeout && places_[Index(event.request)] == Place::kGone) continue;
+    now_ = event.time;
+    Handle(event);
+    steps += kind == Kind::kStep ? 1 : 0;
+  }
+  const bool over = events_.empty() || events_.Top().time > horizon_;
+  if (over) RecordPending(horizon_);
+  return over;
+}
+
+void BlisReplica::Handle(const BlisEvents::Event& event) {
+  const RequestId r = event.request;
+  switch (BlisEvents::KindOf(event)) {
+    case Kind::kArrival:
+      events_.Push(in_.results.enqueue[Index(r)] / 1000, Kind::kQueued, r);
+      if (era_.limits && !in_.requests.timeout.empty() && in_.requests.timeout[Index(r)] != kNever)
+        events_.Push(Sum(now_, in_.requests.timeout[Index(r)] / 1000), Kind::kTimeout, r);
+      break;
+    case Kind::kQueued:
+      Enqueue(r);
+      break;
+    case Kind::kStep:
+      RunStep();
+      break;
+    case Kind::kTimeout:
+      TimeOut(r);
+      break;
+    case Kind::kScheduled:  // marks of a time line: they take their places in the queue
+    case Kind::kLeft:
+      break;
+  }
+}
+
+void BlisReplica::Enqueue(RequestId request) {
+  if (places_[Index(request)] == Place::kGone) return;  // timed out on its way
+  const std::int64_t prompt = PromptOf(request);
+  if ((max_model_len_ > 0 && prompt >= max_model_len_) ||
+      CeilDiv(prompt, kv_.block_size()) > in_.blocks) {
+    Drop(request);
+  } else {
+    places_[Index(request)] = Place::kWaiting;
+    in_.results.state[Index(request)] = RequestState::kQueued;
+    queue_.Push(policy_.KeyOf(request), in_.requests.arrival[Index(request)], request);
+    RecordQueue();
+  }
+  if (step_pending_) return;
+  events_.Push(now_, Kind::kStep, kNoRequest);
+  step_pending_ = era_.one_chain;
+}
+
+void BlisReplica::TimeOut(RequestId request) {
+  const Place place = places_[Index(request)];
+  in_.results.state[Index(request)] = RequestState::kTimedOut;
+  places_[Index(request)] = Place::kGone;
+  ++timed_out_;
+  if (place == Place::kWaiting) {
+    queue_.Forget();
+    RecordQueue();
+  }
+  const SeatId seat = seat_of_[Index(request)];
+  if (seat == kNoSeat) return;
+  if (place == Place::kInBatch) {
+    CountTokens(seat);
+    batch_.erase(std::find(batch_.begin(), batch_.end(), seat));
+  }
+  Leave(seat);
+}
+
+// --- A step --------------------------------------------------------------------------------------
+
+void BlisReplica::RunStep() {
+  Step step;
+  step.budget = in_.engine.max_num_batched_tokens;
+  GrantToBatch(step);
+  Admit(step);
+  const Us took = Price(step);
+  MoveOn(took);
+  Complete(took);
+  stuck_steps_ = step.granted || queue_.size() == 0 ? 0 : stuck_steps_ + 1;
+  // While the tail makes way, the head of the batch has its last token after at most twice as many
+  // steps as it has tokens. Victims by priority can take the blocks from each other for ever, as
+  // they lose what they made.
+  contested_steps_ += step.preempted ? 1 : 0;
+  const bool endless = contested_steps_ >= kStuckSteps + 4 * most_tokens_ && queue_.size() > 0;
+  if (stuck_steps_ >= kStuckSteps || endless) GiveUpOnHead();
+  step_pending_ = !batch_.empty() || queue_.size() > 0;
+  if (step_pending_) events_.Push(Sum(now_, took), Kind::kStep, kNoRequest);
+}
+
+void BlisReplica::GrantToBatch(Step& step) {
+  if (era_.only_granted_advance) {
+    for (const SeatId seat : batch_) At(seat).granted = 0;
+  }
+  if (era_.visits_evicted) {
+    visited_ = batch_;
+    for (const SeatId seat : visited_) {
+      if (step.budget <= 0 || !GrantTo(seat, step)) break;
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < batch_.size() && step.budget > 0; ++i) {
+    const SeatId seat = batch_[i];
+    if (!GrantTo(seat, step)) break;
+    while (i >= batch_.size() || batch_[i] != seat) --i;  // victims before it are gone
+  }
+}
+
+// Tokens of a request that runs, or (February) did when the step began. False: no room for it.
+bool BlisReplica::GrantTo(SeatId id, Step& step) {
+  const std::int64_t prompt = PromptOf(At(id).request);
+  const std::int64_t progress = At(id).progress;
+  const std::int64_t threshold = in_.engine.long_prefill_token_threshold;
+  std::int64_t tokens = prompt - progress;
+  if (tokens > 0) {
+    if (threshold > 0) tokens = std::min(tokens, threshold);
+    tokens = std::min(tokens, step.budget);
+    if (max_model_len_ > 0) tokens = std::min(tokens, max_model_len_ - 1 - progress);
+  } else {
+    tokens = max_model_len_ > 0 && progress + 1 > max_model_len_ - 1 ? 0 : 1;
+  }
+  if (tokens <= 0) return true;
+  if (!MakeRoom(id, tokens, step)) return false;
+  step.budget -= tokens;
+  step.granted = true;
+  At(id).granted = tokens;
+  At(id).computed += tokens;
+  return true;
+}
+
+bool BlisReplica::MakeRoom(SeatId id, std::int64_t tokens, Step& step) {
+  for (;;) {
+    Seat& seat = At(id);
+    const bool prefill = seat.progress < PromptOf(seat.request);
+    if (kv_.Allocate(seat.holding, seat.request, seat.progress, seat.progress + tokens, 0,
+                     prefill)) {
+      return true;
+    }
+    if (batch_.empty()) return false;
+    const std::size_t victim = VictimOf();
+    const bool itself = batch_[victim] == id;
+    Preempt(victim, itself, step);
+    if (itself) return false;
+  }
+}
+
+std::size_t BlisReplica::VictimOf() const {
+  std::size_t victim = batch_.size() - 1;
+  if (!era_.limits || in_.scheduler.preemption != "priority") return victim;
+  victim = 0;
+  for (std::size_t i = 1; i < batch_.size(); ++i) {
+    const Seat &a = At(batch_[i]), &b = At(batch_[victim]);
+    const bool later = ArrivalOf(a.request) > ArrivalOf(b.request);
+    if (a.priority > b.priority || (a.priority == b.priority && later)) victim = i;
+  }
+  return victim;
+}
+
+void BlisReplica::Preempt(std::size_t victim, bool by_itself, Step& step) {
+  const SeatId id = batch_[victim];
+  Seat& seat = At(id);
+  const RequestId request = seat.request;
+  batch_.erase(batch_.begin() + static_cast<std::ptrdiff_t>(victim));
+  step.preempted = true;
+  if (era_.returns_budget) step.budget += seat.granted;
+  const bool alone = batch_.empty();
+  const bool has_all =
+      by_itself && static_cast<std::int64_t>(seat.holding.blocks.size()) == kv_.used();
+  kv_.Release(seat.holding);
+  seat.progress = seat.computed = 0;
+  if (era_.forgets_on_preemption) {
+    seat.granted = 0;
+    seat.gaps.clear();
+    seat.has_first = false;
+    in_.results.first_token[Index(request)] = -1;
+  }
+  in_.results.generated[Index(request)] = 0;
+  ++in_.results.preemptions[Index(request)];
+  in_.recorder.Preempted(now());
+  if (alone && (has_all || ++lone_evictions_ >= kLoneEvictions)) return Drop(request);
+  in_.results.state[Index(request)] = RequestState::kQueued;
+  places_[Index(request)] = Place::kWaiting;
+  queue_.PushPreempted(policy_.KeyOf(request), in_.requests.arrival[Index(request)], request);
+  RecordQueue();
+}
+
+void BlisReplica::Admit(Step& step) {
+  const std::int64_t threshold = in_.engine.long_prefill_token_threshold;
+  while (queue_.size() > 0) {
+    step.blocked = running() >= in_.engine.max_num_seqs ? BlockedBy::kSeats
+                   : step.budget <= 0                   ? BlockedBy::kTokenBudget
+                                                        : BlockedBy::kKvBlocks;
+    if (step.blocked != BlockedBy::kKvBlocks || step.preempted) return;
+    const RequestId request = queue_.Head();
+    const std::int64_t prompt = PromptOf(request);
+    const std::int64_t hits = kv_.LookUp(request, prompt);
+    const std::int64_t cached = hits * kv_.block_size();
+    std::int64_t tokens = prompt - cached;  // none when all is cached
+    if (threshold > 0) tokens = std::min(tokens, threshold);
+    tokens = std::min(tokens, step.budget);
+    if (max_model_len_ > 0) tokens = std::min(tokens, max_model_len_ - 1 - cached);
+    const SeatId id = SeatFor(request);
+    if (!kv_.Allocate(At(id).holding, request, cached, cached + tokens, hits, true)) return;
+    queue_.Pop();
+    places_[Index(request)] = Place::kInBatch;
+    in_.results.state[Index(request)] = RequestState::kRunning;
+    RecordQueue();
+    batch_.push_back(id);
+    step.budget -= tokens;
+    step.granted = true;
+    At(id).granted = tokens;
+    At(id).computed = cached + tokens;
+    if (in_.results.first_scheduled[Index(request)] < 0) {
+      in_.results.cached_tokens[Index(request)] = static_cast<std::int32_t>(cached);
+      prefix_cache_.query_tokens += prompt;
+      prefix_cache_.hit_tokens += cached;
+    } else {
+      prefix_cache_.resumed_hit_tokens += cached;
+    }
+    in_.results.first_scheduled[Index(request)] = now();  // the last time counts
+    events_.Push(now_, Kind::kScheduled, request);
+  }
+  step.blocked = BlockedBy::kNothing;
+}
+
+BlisReplica::SeatId BlisReplica::SeatFor(RequestId request) {
+  SeatId& id = seat_of_[Index(request)];
+  if (id != kNoSeat) return id;
+  if (free_seats_.empty()) {
+    free_seats_.push_back(static_cast<SeatId>(seats_.size()));
+    seats_.emplace_back();
+  }
+  id = free_seats_.back();
+  free_seats_.pop_back();
+  At(id) = Seat{};
+  At(id).request = request;
+  At(id).priority = policy_.PriorityOf(request);
+  return id;
+}
+
+BlisReplica::Us BlisReplica::Price(const Step& step) {
+  BatchShape shape;
+  chunks_.clear();
+  std::int64_t tokens = 0;
+  for (const SeatId id : batch_) {
+    const Seat& seat = At(id);
+    tokens += seat.granted;
+    if (seat.granted == 0) continue;
+    const std::int64_t prompt = PromptOf(seat.request);
+    if (seat.progress < prompt) {
+      chunks_.push_back({seat.granted, seat.progress, prompt, seat.computed == prompt});
+    } else {
+      shape.decode_seqs += seat.granted;  // one, but for February's leftovers
+      shape.decode_context_tokens += seat.progress;
+    }
+  }
+  shape.prefill = chunks_;
+  const StepPrice price = in_.latency.Price(shape);
+  const Us took = price.duration / 1000;
+  RecordPending(horizon_);
+  pending_ = {now_, Sum(now_, took), {running(), kv_.used(), tokens}, price.bound, step.blocked,
+              0,    !batch_.empty()};
+  return took;
+}
+
+void BlisReplica::MoveOn(Us took) {
+  for (const SeatId id : batch_) {
+    Seat& seat = At(id);
+    const std::int64_t prompt = PromptOf(seat.request);
+    if (seat.progress < prompt) {
+      seat.progress = seat.computed;
+    } else if (seat.granted > 0 || !era_.only_granted_advance) {
+      ++seat.progress;
+      const Us gap = Sum(took, token_delay_);
+      if (seat.gaps.empty() || seat.gaps.back().first != gap) seat.gaps.push_back({gap, 0});
+      ++seat.gaps.back().second;
+      if (!era_.counts_first_token) ++pending_.tokens;
+    }
+    if (seat.progress == prompt && !seat.has_first) {
+      seat.has_first = true;
+      seat.first_token = Sum(now_ + took, token_delay_) - ArrivalOf(seat.request);
+      in_.results.first_token[Index(seat.request)] =
+          (ArrivalOf(seat.request) + seat.first_token) * 1000;
+    }
+  }
+}
+
+void BlisReplica::Complete(Us took) {
+  std::size_t kept = 0;
+  for (const SeatId id : batch_) {
+    const Seat& seat = At(id);
+    const std::int64_t last = PromptOf(seat.request) + OutputOf(seat.request) - 1;
+    const bool capped = max_model_len_ > 0 && seat.progress >= max_model_len_ - 1;
+    if (seat.progress < last && !capped) {
+      batch_[kept++] = id;
+      continue;
+    }
+    if (seat.progress < last) ++length_capped_;
+    Finish(id, took);
+  }
+  batch_.resize(kept);
+}
+
+void BlisReplica::Finish(SeatId id, Us took) {
+  Seat& seat = At(id);
+  const RequestId request = seat.request;
+  if (era_.phantom_gap) seat.gaps.push_back({Sum(took, token_delay_), 1});
+  if (seat.progress < PromptOf(request) + OutputOf(request)) {
+    // Room for the last token, if there is any; it may evict a cached block.
+    kv_.Allocate(seat.holding, request, seat.progress, seat.progress + 1, 0, false);
+  }
+  events_.Push(Sum(now_, took), Kind::kLeft, request);
+  Us latency = Sum(seat.first_token, end_delay_);
+  for (const auto& [gap, times] : seat.gaps) {
+    const bool fits = gap == 0 || times <= (kLastUs - latency) / gap;
+    latency = fits ? latency + gap * times : kLastUs;
+    in_.recorder.InterTokenGap(now() + took * 1000, gap * 1000, times);
+  }
+  CountTokens(id);
+  if (era_.counts_first_token) pending_.tokens += in_.results.generated[Index(request)];
+  in_.results.completion[Index(request)] = Sum(ArrivalOf(request), latency) * 1000;
+  in_.results.state[Index(request)] = RequestState::kCompleted;
+  places_[Index(request)] = Place::kGone;
+  ++completed_;
+  lone_evictions_ = contested_steps_ = 0;
+  Leave(id);
+  ArriveNext(request, Sum(now_, took));
+}
+
+void BlisReplica::CountTokens(SeatId id) {
+  const RequestId request = At(id).request;
+  const std::int64_t decoded = At(id).progress - PromptOf(request);
+  in_.results.generated[Index(request)] =
+      decoded < 0 ? 0 : static_cast<std::int32_t>(std::min(decoded + 1, OutputOf(request)));
+}
+
+// --- Ends of requests ----------------------------------------------------------------------------
+
+void BlisReplica::GiveUpOnHead() {
+  stuck_steps_ = 0;
+  const RequestId head = queue_.Head();
+  queue_.Pop();
+  Drop(head);
+}
+
+// The session ends with it: its next turn never arrives.
+void BlisReplica::Drop(RequestId request) {
+  in_.results.state[Index(request)] = RequestState::kDropped;
+  in_.results.first_scheduled[Index(request)] = in_.results.first_token[Index(request)] = -1;
+  in_.results.generated[Index(request)] = 0;
+  places_[Index(request)] = Place::kGone;
+  lone_evictions_ = contested_steps_ = 0;
+  if (seat_of_[Index(request)] != kNoSeat) Leave(seat_of_[Index(request)]);
+  RecordQueue();
+}
+
+void BlisReplica::Leave(SeatId id) {
+  Seat& seat = At(id);
+  kv_.Release(seat.holding);
+  seat_of_[Index(seat.request)] = kNoSeat;
+  free_seats_.push_back(id);
+}
+
+void BlisReplica::ArriveNext(RequestId request, Us time) {
+  const std::vector<TimeNs>& think = in_.requests.think;
+  const std::size_t next = Index(request) + 1;
+  if (next >= think.size() || think[next] < 0) return;
+  const Us arrival = Sum(time, think[next] / 1000);
+  in_.requests.arrival[next] = arrival * 1000;
+  in_.results.enqueue[next] =
+      arrival * 1000 + in_.latency.EnqueueDelay(in_.requests.prompt_tokens[next]);
+  events_.Push(arrival, Kind::kArrival, static_cast<RequestId>(next));
+}
+
+// --- What others ask -----------------------------------------------------------------------------
+
+// Steps may overlap; what runs add up must not count a time twice, nor one after the run.
+void BlisReplica::RecordPending(Us until) {
+  if (!pending_.present) return;
+  pending_.present = false;
+  const Us from = std::min(std::max(pending_.start, recorded_until_), until);
+  recorded_until_ = std::max(from, std::min(pending_.end, until));
+  in_.recorder.Step(from * 1000, recorded_until_ * 1000, pending_.levels, pending_.tokens,
+                    pending_.bound, pending_.blocked);
+}
+
+// BLIS's hit rate: claimed blocks over claimed and fresh ones, decodes included.
+const PrefixCacheReport& BlisReplica::prefix_cache() {
+  prefix_cache_.hit_blocks = kv_.hits();
+  prefix_cache_.query_blocks = kv_.hits() + kv_.misses();
+  prefix_cache_.evicted_blocks = kv_.evicted();
+  return prefix_cache_;
+}
+
+void BlisReplica::WriteProgress(std::vector<std::int32_t>& generated) const {
+  for (const SeatId id : batch_) {
+    const std::int64_t decoded = At(id).progress - PromptOf(At(id).request);
+    generated[Index(At(id).request)] = decoded < 0 ? 0 : static_cast<std::int32_t>(decoded + 1);
+  }
+}
+
+}  // namespace servecast

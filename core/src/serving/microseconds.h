@@ -1,0 +1,28 @@
+// How a time that a model states in microseconds becomes simulated time: the nearest nanosecond;
+// by BLIS's rules whole microseconds, the rest cut off.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/base.h"
+#include "servecast/scenario.h"
+#include "serving/policy.h"
+
+namespace servecast {
+
+inline constexpr TimeNs kNsPerUs = 1'000;
+
+inline TimeNs TimeOf(double us, Compat compat) {
+  us = std::min(us, static_cast<double>(kMaxStepNs / kNsPerUs));
+  return compat == Compat::kNone ? static_cast<TimeNs>(std::nearbyint(us * 1e3))
+                                 : static_cast<TimeNs>(us) * kNsPerUs;
+}
+
+// A step takes at least a nanosecond, in BLIS a microsecond, and before March 2026 any time.
+inline TimeNs StepTimeOf(double us, Compat compat) {
+  const TimeNs least = compat == Compat::kNone ? 1 : compat == Compat::kBlis ? kNsPerUs : 0;
+  return std::max(least, TimeOf(us, compat));
+}
+
+}  // namespace servecast

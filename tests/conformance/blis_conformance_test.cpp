@@ -1,0 +1,111 @@
+// The engine by BLIS's rules against BLIS's own recorded runs. The data is outside the project:
+// SERVECAST_BLIS_GOLDEN, or ../shared/reference/blis-golden beside it.
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "gtest/gtest.h"
+#include "testing/blis_golden.h"
+
+namespace servecast::testing {
+namespace {
+
+std::string GoldenFolder() {
+  const char* folder = std::getenv("SERVECAST_BLIS_GOLDEN");
+  if (folder != nullptr && *folder != '\0') return folder;
+  return std::string(SERVECAST_SOURCE_DIR) + "/../shared/reference/blis-golden";
+}
+
+class BlisConformance : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::error_code error;
+    if (!std::filesystem::is_directory(GoldenFolder(), error)) GTEST_SKIP() << "skipped: no data";
+    loaded_ = LoadBlisCases(GoldenFolder());
+    for (const Issue& issue : loaded_.issues) ADD_FAILURE() << issue.path << ": " << issue.message;
+    ASSERT_FALSE(loaded_.cases.empty());
+  }
+  BlisCases loaded_;
+};
+
+TEST_F(BlisConformance, EveryCase_GivesBlissFigures) {
+  for (const BlisCase& golden : loaded_.cases) {
+    EXPECT_EQ(FirstDifference(golden).value_or(""), "") << golden.name;
+  }
+}
+
+// A comparer that sees nothing passes everything.
+TEST_F(BlisConformance, OneFigureChanged_IsNamed) {
+  BlisCase golden = loaded_.cases.front();
+  for (BlisFigure& figure : golden.expected) {
+    const double value = figure.value;
+    figure.value = figure.integer ? value + 1 : value * (1 + 3e-9);
+    const std::string difference = FirstDifference(golden).value_or("no difference");
+    EXPECT_EQ(difference.rfind(figure.name + ": expected", 0), 0u) << difference;
+    figure.value = value;
+  }
+}
+
+// So does one that runs something else than the case says.
+TEST_F(BlisConformance, OtherRules_GiveOtherFigures) {
+  BlisCase golden = loaded_.cases.front();
+  golden.scenario.engine.compat =
+      golden.scenario.engine.compat == Compat::kBlis ? Compat::kBlisFebruary2026 : Compat::kBlis;
+  EXPECT_TRUE(FirstDifference(golden).has_value());
+}
+
+const char kSessions[] =
+    "mode 0\nmodel 2 64 2 2 128 0 0 0 0 2 2\ncfg 1 8 64 100 0\nwl 16 8 4\ncoef 0 0 0\n"
+    "expect 3 72 12 1 1 1 1 1 1 1 1\nsessions 2\n0 2 1000 0\n50 1 1000 1\n";
+
+TEST(BlisGoldenReader, Sessions_BecomeTurnsOfATable) {
+  const Result<BlisCase> golden = ReadBlisSessions("x.txt", kSessions);
+  ASSERT_TRUE(golden.ok()) << golden.issues()[0].message;
+  const RequestTable& table = golden.value().requests;
+  EXPECT_EQ(table.arrival, (std::vector<TimeNs>{0, -1, 50'000}));
+  EXPECT_EQ(table.think, (std::vector<TimeNs>{-1, 1'000'000, -1}));
+  EXPECT_EQ(table.prompt_tokens, (std::vector<std::int32_t>{24, 24, 24}));
+  EXPECT_EQ(table.segments.size(), 2u + 3u);
+  EXPECT_EQ(table.segments[4].parent, 1);
+  EXPECT_EQ(golden.value().scenario.latency.backend, "roofline");
+  EXPECT_EQ(golden.value().expected.size(), 11u);
+}
+
+TEST(BlisGoldenReader, WhatItCannotRead_IsAnIssueWithItsLine) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    std::string text = kSessions;
+    text.replace(text.find(from), from.size(), to);
+    const Result<BlisCase> golden = ReadBlisSessions("x.txt", text);
+    return golden.ok() ? std::string("no issue") : golden.issues()[0].message;
+  };
+  EXPECT_EQ(changed("mode 0", "mode 7").rfind("line 1:", 0), 0u);
+  EXPECT_EQ(changed("model 2", "model x").rfind("line 2:", 0), 0u);
+  EXPECT_EQ(changed("cfg 1 8", "cfg 1").rfind("line 3:", 0), 0u);
+  EXPECT_EQ(changed("coef 0 0 0", "coef 0 0").rfind("line 5:", 0), 0u);
+  EXPECT_EQ(changed("expect 3", "expects 3").rfind("line 6:", 0), 0u);
+  EXPECT_EQ(changed("sessions 2", "sessions 3").rfind("line 10:", 0), 0u);
+  EXPECT_NE(changed("sessions 2", "sessions 1").find("after the last session"), std::string::npos);
+  EXPECT_NE(changed("0 2 1000", "0 -2 1000").find("below"), std::string::npos);
+}
+
+TEST(BlisGoldenReader, RequestLists_AreCheckedRowByRow) {
+  const std::string header = "arrival_us,shared_prefix_tokens,input_tokens,output_tokens\n";
+  const Result<RequestTable> table = ReadBlisRequests("gd.csv", header + "5,16,20,3\n7,0,1,1\n");
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ(table.value().arrival, (std::vector<TimeNs>{5'000, 7'000}));
+  EXPECT_EQ(table.value().segments[1].shared_tokens, 16);
+  EXPECT_EQ(table.value().segments[2].shared_tokens, 0);
+  for (const char* row : {"", "1,2\n", "a,0,1,1\n", "1,0,0,1\n", "1,0,1,0\n", "1,5,4,1\n",
+                          "1,0,1,1,1\n", "-1,0,1,1\n"}) {
+    EXPECT_FALSE(ReadBlisRequests("gd.csv", header + row).ok()) << row;
+  }
+  EXPECT_FALSE(ReadBlisRequests("gd.csv", "5,16,20,3\n").ok());
+}
+
+TEST(BlisGoldenReader, MissingFolder_IsAnIssue) {
+  EXPECT_FALSE(LoadBlisCases("/nowhere/at/all").issues.empty());
+}
+
+}  // namespace
+}  // namespace servecast::testing

@@ -1,0 +1,157 @@
+// The block lists of BLIS, rule by rule. Requests 0, 1, 2 share a beginning of 32 tokens; request 3
+// is alone. Blocks have 16 tokens.
+#include "serving/blis_kv.h"
+
+#include "gtest/gtest.h"
+
+namespace servecast::testing {
+namespace {
+
+class BlisKvTest : public ::testing::Test {
+ protected:
+  BlisKvTest() {
+    requests_.content = {1, 2, 3, 4};
+    requests_.segments = {{}, {0, 32}, {0, 32}, {0, 32}, {}};
+  }
+
+  BlisKv Make(std::int64_t blocks, bool counts_claimed = true, bool caching = true) {
+    return BlisKv({blocks, 16, caching, counts_claimed}, requests_);
+  }
+  // Takes a whole prompt, cached beginning and all.
+  static bool Prefill(BlisKv& kv, BlisKv::Holding& holding, RequestId request,
+                      std::int64_t prompt) {
+    const std::int64_t hits = kv.LookUp(request, prompt);
+    return kv.Allocate(holding, request, hits * 16, prompt, hits, true);
+  }
+
+  RequestTable requests_;
+  BlisKv::Holding a_, b_, c_, d_;
+};
+
+TEST_F(BlisKvTest, SharedBeginning_IsFoundUpToTheFirstMiss) {
+  BlisKv kv = Make(100);
+  EXPECT_EQ(kv.LookUp(0, 64), 0);
+  ASSERT_TRUE(Prefill(kv, a_, 0, 50));
+  EXPECT_EQ(kv.used(), 4);
+  EXPECT_EQ(kv.LookUp(1, 64), 2);  // 32 shared tokens
+  EXPECT_EQ(kv.LookUp(1, 31), 1);  // full blocks of the prompt only
+  EXPECT_EQ(kv.LookUp(0, 64), 3);  // its own third; the fourth is not full
+  EXPECT_EQ(kv.LookUp(3, 64), 0);
+  ASSERT_TRUE(Prefill(kv, b_, 1, 40));
+  EXPECT_EQ(kv.used(), 5);
+  EXPECT_EQ(kv.hits(), 2);
+  EXPECT_EQ(kv.misses(), 5);
+}
+
+TEST_F(BlisKvTest, WithoutCaching_NothingIsFound) {
+  BlisKv kv = Make(100, true, false);
+  ASSERT_TRUE(Prefill(kv, a_, 0, 48));
+  EXPECT_EQ(kv.LookUp(0, 48), 0);
+}
+
+TEST_F(BlisKvTest, WholePromptCached_ClaimsNothing) {
+  BlisKv kv = Make(100);
+  ASSERT_TRUE(Prefill(kv, a_, 0, 32));
+  kv.Release(a_);
+  EXPECT_EQ(kv.LookUp(1, 32), 2);
+  ASSERT_TRUE(kv.Allocate(b_, 1, 32, 32, 2, true));
+  EXPECT_EQ(kv.used(), 0);
+  EXPECT_EQ(kv.hits(), 0);
+  // Its first decode takes a block of its own.
+  ASSERT_TRUE(kv.Allocate(b_, 1, 32, 33, 0, false));
+  EXPECT_EQ(kv.used(), 1);
+}
+
+TEST_F(BlisKvTest, Release_PutsTheLastBlockFirst) {
+  BlisKv kv = Make(3);
+  ASSERT_TRUE(Prefill(kv, a_, 0, 48));
+  kv.Release(a_);
+  EXPECT_EQ(kv.used(), 0);
+  EXPECT_EQ(kv.LookUp(0, 48), 3);
+  // One block is overwritten: the last of the released request, which was freed first.
+  ASSERT_TRUE(Prefill(kv, d_, 3, 10));
+  EXPECT_EQ(kv.LookUp(0, 48), 2);
+  EXPECT_EQ(kv.evicted(), 1);
+}
+
+TEST_F(BlisKvTest, BlocksNeverTaken_ComeBeforeReleasedOnes) {
+  BlisKv kv = Make(4);
+  ASSERT_TRUE(Prefill(kv, a_, 0, 32));
+  kv.Release(a_);
+  ASSERT_TRUE(Prefill(kv, d_, 3, 32));
+  EXPECT_EQ(kv.LookUp(0, 32), 2);
+  ASSERT_TRUE(kv.Allocate(d_, 3, 32, 33, 0, false));
+  EXPECT_EQ(kv.LookUp(0, 32), 1);
+}
+
+TEST_F(BlisKvTest, OverwrittenBlock_TakesTheNameEvenFromItsNewOwner) {
+  BlisKv kv = Make(4);
+  // Two prompts compute the same first block at once: the second owns its name.
+  ASSERT_TRUE(kv.Allocate(a_, 0, 0, 16, 0, true));
+  ASSERT_TRUE(kv.Allocate(b_, 1, 0, 16, 0, true));
+  kv.Release(a_);
+  EXPECT_EQ(kv.LookUp(2, 32), 1);
+  ASSERT_TRUE(kv.Allocate(d_, 3, 0, 48, 0, true));  // two untouched blocks, then a's
+  EXPECT_EQ(kv.LookUp(2, 32), 0);                   // though b still has the content
+}
+
+TEST_F(BlisKvTest, PartialBlockThatFillsUp_IsNamedInDecodeToo) {
+  BlisKv kv = Make(10);
+  ASSERT_TRUE(Prefill(kv, d_, 3, 15));
+  EXPECT_EQ(kv.LookUp(3, 16), 0);
+  ASSERT_TRUE(kv.Allocate(d_, 3, 15, 16, 0, false));
+  EXPECT_EQ(kv.LookUp(3, 16), 1);
+  EXPECT_EQ(kv.used(), 1);
+  // With blocks of one token every decode fills a fresh block at once: those are not named.
+  BlisKv tiny({10, 1, true, true}, requests_);
+  ASSERT_TRUE(tiny.Allocate(a_, 3, 0, 1, 0, true));
+  ASSERT_TRUE(tiny.Allocate(a_, 3, 1, 2, 0, false));
+  EXPECT_EQ(tiny.LookUp(3, 2), 1);
+}
+
+TEST_F(BlisKvTest, Chunk_NeedsBlocksBeyondWhatTheLastOneHasLeft) {
+  BlisKv kv = Make(2);
+  ASSERT_TRUE(kv.Allocate(d_, 3, 0, 10, 0, true));
+  EXPECT_FALSE(kv.Allocate(d_, 3, 10, 33, 0, true));
+  EXPECT_EQ(kv.used(), 1);
+  EXPECT_TRUE(kv.Allocate(d_, 3, 10, 32, 0, true));
+  EXPECT_FALSE(kv.Allocate(d_, 3, 32, 33, 0, false));
+}
+
+TEST_F(BlisKvTest, ClaimedFreeBlocks_CountTodayAndWereForgottenInFebruary) {
+  // Three blocks, two of them free and cached: a prompt of two cached and two new ones needs four.
+  for (const bool today : {true, false}) {
+    BlisKv kv = Make(3, today);
+    BlisKv::Holding a, b, d;
+    ASSERT_TRUE(Prefill(kv, a, 0, 32));
+    kv.Release(a);
+    ASSERT_EQ(kv.LookUp(1, 64), 2);
+    EXPECT_FALSE(kv.Allocate(b, 1, 32, 64, 2, true));
+    // February claimed two, took the third, found no fourth, and undid it all.
+    EXPECT_EQ(kv.used(), 0);
+    EXPECT_TRUE(b.blocks.empty());
+    EXPECT_EQ(kv.hits(), 0);
+    EXPECT_EQ(kv.misses(), 2);
+    EXPECT_EQ(kv.LookUp(1, 64), 2);
+    // What was undone is first in line again: the third block, so that both cached ones stay.
+    ASSERT_TRUE(Prefill(kv, d, 3, 16));
+    EXPECT_EQ(kv.LookUp(1, 64), 2) << today;
+  }
+}
+
+TEST_F(BlisKvTest, UndoneAllocation_GivesOverwrittenNamesBack) {
+  BlisKv kv = Make(4, false);
+  ASSERT_TRUE(Prefill(kv, d_, 3, 16));
+  ASSERT_TRUE(Prefill(kv, a_, 0, 32));
+  kv.Release(d_);
+  kv.Release(a_);  // free: the untouched fourth, d's, a's second, a's first
+  ASSERT_EQ(kv.LookUp(1, 96), 2);
+  // Two claimed and four new of four free: takes the fourth and d's, then there is none.
+  EXPECT_FALSE(kv.Allocate(b_, 1, 32, 96, 2, true));
+  EXPECT_EQ(kv.used(), 0);
+  EXPECT_EQ(kv.LookUp(3, 16), 1);
+  EXPECT_EQ(kv.evicted(), 0);
+}
+
+}  // namespace
+}  // namespace servecast::testing
