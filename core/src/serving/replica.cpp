@@ -220,8 +220,12 @@ void Replica::AdvancePrefills(Batch& batch) {
   }
   prefills_.resize(kept);
   if (decodes_ended == 0 || batch.last.size() == decodes_ended) return;
-  std::sort(batch.last.begin(), batch.last.end(),
-            [](const Output& a, const Output& b) { return a.admission < b.admission; });
+  // Both parts are in running order.
+  const auto middle = batch.last.begin() + static_cast<std::ptrdiff_t>(decodes_ended);
+  merged_.resize(batch.last.size());
+  std::merge(batch.last.begin(), middle, middle, batch.last.end(), merged_.begin(),
+             [](const Output& a, const Output& b) { return a.admission < b.admission; });
+  batch.last.swap(merged_);
 }
 
 // The oldest batch is done: its tokens reach their clients, the finished leave.

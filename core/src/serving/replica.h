@@ -218,6 +218,7 @@ class Replica final : public AnyReplica {
   std::vector<TimeNs> last_token_;  // by request: its last token before it stopped decoding
   std::vector<SlotId> slot_of_;     // by request, where it runs; empty without time-outs
 
+  std::vector<Output> merged_;  // scratch
   std::vector<Batch> batches_;  // ring; its size is how many may be in flight
   std::size_t first_batch_ = 0, in_flight_ = 0;
 };
