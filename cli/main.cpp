@@ -14,11 +14,13 @@
 #include <string_view>
 #include <vector>
 
+#include "compare.h"
 #include "io/coefficients.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
+#include "serving/blis_replica.h"
 
 namespace servecast {
 
@@ -34,6 +36,7 @@ constexpr const char* kHelp =
     "servecast - forecast how an LLM serving deployment behaves\n"
     "\n"
     "  servecast run FILE|PRESET [options]   simulate; summary JSON on stdout\n"
+    "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
     "  servecast catalog [--json]            presets, policies and every field of a scenario\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
@@ -61,6 +64,18 @@ constexpr const char* kRunHelp =
     "The summary goes to stdout; progress, and what the prefix cache found, to stderr when that "
     "is\n"
     "a terminal.\n";
+
+constexpr const char* kCompareHelp =
+    "servecast compare FILE|PRESET --with path=value [--and path=value]... [--with ...]...\n"
+    "\n"
+    "Runs the scenario as given (with --set, --trace and --coefficients as in run), then once for\n"
+    "each --with, changed by it and by every --and behind it, and prints the figures side by "
+    "side.\n"
+    "What is not changed stays: all runs see the same requests. With engine.compat it says by "
+    "which\n"
+    "rules BLIS differs. For example, step-time models:\n"
+    "\n"
+    "  servecast compare llama-3.1-8b-h100-chat --with latency.backend=roofline\n";
 
 constexpr const char* kValidateHelp =
     "servecast validate FILE|PRESET [--set path=value]... [--coefficients ID]\n"
@@ -120,26 +135,37 @@ Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
 struct Arguments {
   std::string scenario;
   std::vector<std::string> overrides;
+  std::vector<std::vector<std::string>> variants;  // of compare: changes of each --with
   std::string coefficients, trace, json, requests;
   bool help = false;
 };
 
-// Options of run and validate. Returns an exit code on bad ones.
-std::optional<int> ReadArguments(const std::vector<std::string>& args, bool run, Arguments& out) {
+enum class Command { kRun, kCompare, kValidate };
+
+// Options of run, compare and validate. Returns an exit code on bad ones.
+std::optional<int> ReadArguments(const std::vector<std::string>& args, Command command,
+                                 Arguments& out) {
+  const bool run = command == Command::kRun, compare = command == Command::kCompare;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    std::string* value = arg == "--coefficients"      ? &out.coefficients
-                         : arg == "--trace" && run    ? &out.trace
-                         : arg == "--json" && run     ? &out.json
-                         : arg == "--requests" && run ? &out.requests
-                                                      : nullptr;
+    std::string* value = arg == "--coefficients"                ? &out.coefficients
+                         : arg == "--trace" && (run || compare) ? &out.trace
+                         : arg == "--json" && run               ? &out.json
+                         : arg == "--requests" && run           ? &out.requests
+                                                                : nullptr;
     if (arg == "--help" || arg == "-h") {
       out.help = true;
-    } else if (arg == "--set" || value != nullptr) {
+    } else if (arg == "--set" || value != nullptr ||
+               (compare && (arg == "--with" || arg == "--and"))) {
       if (i + 1 == args.size()) return Usage(arg + " needs a value");
       ++i;
       if (value != nullptr) {
         *value = args[i];
+      } else if (arg == "--with") {
+        out.variants.push_back({args[i]});
+      } else if (arg == "--and") {
+        if (out.variants.empty()) return Usage("--and before any --with");
+        out.variants.back().push_back(args[i]);
       } else {
         out.overrides.push_back(args[i]);
       }
@@ -224,7 +250,7 @@ bool WriteFile(const std::string& path, const std::string& text) {
 
 int RunCommand(const std::vector<std::string>& arguments) {
   Arguments args;
-  if (const auto bad = ReadArguments(arguments, true, args)) return *bad;
+  if (const auto bad = ReadArguments(arguments, Command::kRun, args)) return *bad;
   if (args.help) {
     fmt::print("{}", kRunHelp);
     return 0;
@@ -265,9 +291,59 @@ int RunCommand(const std::vector<std::string>& arguments) {
   return written ? 0 : kBadInput;
 }
 
+// Issues of a variant are printed with its number.
+std::optional<Report> RunVariant(const Arguments& args, const Trace& trace,
+                                 const std::string& name) {
+  const auto refuse = [&name](Issues issues) {
+    for (Issue& issue : issues) issue.path = name + (issue.path.empty() ? "" : ", ") + issue.path;
+    PrintIssues(issues);
+    return std::nullopt;
+  };
+  Result<Scenario> scenario = LoadScenario(args);
+  if (!scenario.ok()) return refuse(scenario.issues());
+  Result<Simulation> simulation = Simulation::Create(std::move(scenario.value()), trace);
+  if (!simulation.ok()) return refuse(simulation.issues());
+  while (!simulation.value().Advance(INT64_MAX)) {
+  }
+  return simulation.value().Snapshot(ReportDetail::kSummary);
+}
+
+int CompareCommand(const std::vector<std::string>& arguments) {
+  Arguments args;
+  if (const auto bad = ReadArguments(arguments, Command::kCompare, args)) return *bad;
+  if (args.help) {
+    fmt::print("{}", kCompareHelp);
+    return 0;
+  }
+  if (args.variants.empty()) return Usage("compare needs --with path=value");
+  const Result<Trace> trace = LoadTrace(args.trace);
+  if (!trace.ok()) return PrintIssues(trace.issues());
+  args.variants.insert(args.variants.begin(), std::vector<std::string>());
+  std::vector<std::pair<std::string, Report>> runs;
+  for (const std::vector<std::string>& changes : args.variants) {
+    Arguments variant = args;
+    variant.overrides.insert(variant.overrides.end(), changes.begin(), changes.end());
+    const std::string name = fmt::format("{}", fmt::join(changes, " "));
+    std::optional<Report> report = RunVariant(variant, trace.value(), name);
+    if (!report) return kBadInput;
+    runs.emplace_back(name, std::move(*report));
+  }
+  fmt::print("{}", ComparisonText(runs));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Result<Scenario> scenario = ParseScenario(runs[i].second.resolved_scenario);
+    if (!scenario.ok() || scenario.value().engine.compat == Compat::kNone) continue;
+    fmt::print("\nBLIS's rules, in {}:\n",
+               i == 0 ? "the scenario as given" : fmt::format("({})", i));
+    for (const std::string_view rule : BlisDepartures(scenario.value().engine.compat)) {
+      fmt::print("  {}\n", rule);
+    }
+  }
+  return 0;
+}
+
 int ValidateCommand(const std::vector<std::string>& arguments) {
   Arguments args;
-  if (const auto bad = ReadArguments(arguments, false, args)) return *bad;
+  if (const auto bad = ReadArguments(arguments, Command::kValidate, args)) return *bad;
   if (args.help) {
     fmt::print("{}", kValidateHelp);
     return 0;
@@ -328,6 +404,7 @@ int Main(std::vector<std::string> args) {
   const std::string command = args[0];
   args.erase(args.begin());
   if (command == "run") return RunCommand(args);
+  if (command == "compare") return CompareCommand(args);
   if (command == "validate") return ValidateCommand(args);
   if (command == "catalog") return CatalogCommand(args);
   if (command == "coefficients") return CoefficientsCommand(args);

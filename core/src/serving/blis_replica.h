@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,9 @@ struct BlisEra {
   bool counts_claimed_blocks;  // see BlisKv::Options
 };
 const BlisEra& EraOf(Compat compat);  // requires: not kNone
+// How its results come to differ from those of the default engine on the same requests; sentences
+// for a reader. Requires: not kNone.
+std::vector<std::string_view> BlisDepartures(Compat compat);
 
 // What a replica is given; all of it outlives the replica.
 struct BlisInput {

@@ -1,0 +1,82 @@
+#include "compare.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+
+namespace servecast {
+namespace {
+
+struct Row {
+  const char* name;
+  std::function<double(const Report&)> value;  // NaN: there is none
+};
+
+double OrNone(const Distribution& d, double value) { return d.n > 0 ? value : std::nan(""); }
+
+const std::vector<Row>& Rows() {
+  static const std::vector<Row> rows = {
+      {"completed", [](const Report& r) { return static_cast<double>(r.completed); }},
+      {"dropped", [](const Report& r) { return static_cast<double>(r.dropped); }},
+      {"timed out", [](const Report& r) { return static_cast<double>(r.timed_out); }},
+      {"steps", [](const Report& r) { return static_cast<double>(r.steps); }},
+      {"preemptions", [](const Report& r) { return static_cast<double>(r.preemptions); }},
+      {"prompt tokens cached",
+       [](const Report& r) { return static_cast<double>(r.prefix_cache.hit_tokens); }},
+      {"scheduling delay mean ms",
+       [](const Report& r) { return OrNone(r.scheduling_delay_ms, r.scheduling_delay_ms.mean); }},
+      {"TTFT mean ms", [](const Report& r) { return OrNone(r.ttft_ms, r.ttft_ms.mean); }},
+      {"TTFT p99 ms", [](const Report& r) { return OrNone(r.ttft_ms, r.ttft_ms.p99); }},
+      {"ITL mean ms", [](const Report& r) { return OrNone(r.itl_ms, r.itl_ms.mean); }},
+      {"ITL p99 ms", [](const Report& r) { return OrNone(r.itl_ms, r.itl_ms.p99); }},
+      {"TPOT mean ms", [](const Report& r) { return OrNone(r.tpot_ms, r.tpot_ms.mean); }},
+      {"E2E mean ms", [](const Report& r) { return OrNone(r.e2e_ms, r.e2e_ms.mean); }},
+      {"E2E p99 ms", [](const Report& r) { return OrNone(r.e2e_ms, r.e2e_ms.p99); }},
+      {"requests/s", [](const Report& r) { return r.requests_per_s; }},
+      {"output tokens/s", [](const Report& r) { return r.output_tokens_per_s; }},
+      {"simulated s", [](const Report& r) { return r.simulated_s; }},
+  };
+  return rows;
+}
+
+std::string Number(double value) {
+  if (std::isnan(value)) return "-";
+  return value == std::nearbyint(value) && std::fabs(value) < 1e15 ? fmt::format("{:.0f}", value)
+                                                                   : fmt::format("{:.4g}", value);
+}
+
+// "+3.1 %", "=", or nothing where no share can be said.
+std::string Difference(double value, double base) {
+  if (std::isnan(value) || std::isnan(base)) return "";
+  if (value == base) return "=";
+  return base == 0 ? "" : fmt::format("{:+.3g} %", 100 * (value / base - 1));
+}
+
+}  // namespace
+
+std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& runs) {
+  std::string text = fmt::format("{:<26}", "");
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    text += fmt::format(" {:>14}", i == 0 ? "as given" : fmt::format("({})", i));
+    if (i > 0) text += fmt::format(" {:>10}", "");
+  }
+  text += '\n';
+  for (const Row& row : Rows()) {
+    const double base = row.value(runs[0].second);
+    text += fmt::format("{:<26}", row.name);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const double value = row.value(runs[i].second);
+      text += fmt::format(" {:>14}", Number(value));
+      if (i > 0) text += fmt::format(" {:>10}", Difference(value, base));
+    }
+    text += '\n';
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    text += fmt::format("\n{}: {} {}\n", i == 0 ? "as given" : fmt::format("({})", i),
+                        i == 0 ? "" : runs[i].first + ".", runs[i].second.verdict.sentence);
+  }
+  return text;
+}
+
+}  // namespace servecast
