@@ -71,7 +71,7 @@ class ObjectWriter final : public FieldVisitor {
   }
   template <class T>
   void PutValue(const FieldSpec& spec, const T& value, bool changed) {
-    if (what_ == FieldsWritten::kChanged && !changed) return;
+    if ((what_ == FieldsWritten::kChanged || spec.quiet) && !changed) return;
     if (what_ == FieldsWritten::kAllButLabels && spec.label) return;
     json[spec.name] = value;
   }

@@ -22,6 +22,9 @@ struct FieldSpec {
   bool required = false;
   bool nullable = false;  // an object or list: null takes away what a preset sets
   bool label = false;     // names a thing, does not change what is simulated
+  // An option that is off by default: not written then, so that resolved texts, and with them
+  // fingerprints, stay what they were before there was the option.
+  bool quiet = false;
 };
 
 using Choices = std::vector<std::string_view>;

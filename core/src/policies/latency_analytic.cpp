@@ -8,7 +8,7 @@
 //   attention  prefill chunk [c0, c0+n): 4 h d (n c0 + n(n+1)/2) FLOPs a layer, or its KV reads;
 //              decode: the same over all contexts, nearly always their KV reads
 //   collective two all-reduces a layer in a tensor-parallel group (ring: 2 (tp-1)/tp of the bytes)
-//   host       per step and per sequence
+//   host       per step and per sequence; launch of the kernels, eager or as a captured graph
 //
 // docs/model.md has the derivation, docs/fidelity.md what it gets wrong.
 #include <algorithm>
@@ -38,7 +38,14 @@ class Analytic final : public LatencyModel {
         byte_ns_(1.0 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)),
         step_ns_(s.engine.step_overhead_us * 1e3),
         sequence_ns_(s.engine.sequence_overhead_us * 1e3),
+        overlap_(s.engine.overlap_scheduling),
         enqueue_delay_(static_cast<TimeNs>(std::nearbyint(s.engine.request_overhead_ms * 1e6))) {
+    const EngineSpec& e = s.engine;
+    if (e.cuda_graphs != CudaGraphs::kImplied) eager_ns_ = e.launch_eager_us * 1e3;
+    if (e.cuda_graphs == CudaGraphs::kCaptured) {
+      replay_ns_ = e.launch_replay_us * 1e3;
+      captured_ = e.cuda_graph_max_bs;
+    }
     const auto tp = static_cast<double>(cost.tensor_parallel);
     if (cost.tensor_parallel > 1) {
       const double all_reduces = 2 * static_cast<double>(cost.layers);
@@ -54,7 +61,12 @@ class Analytic final : public LatencyModel {
 
   StepPrice Price(const BatchShape& shape) const override {
     const auto decodes = static_cast<double>(shape.decode_seqs);
-    double tokens = decodes, sampled = decodes;
+    double tokens = decodes, launch = eager_ns_;
+    if (shape.prefill.empty() && CaptureSize(shape.decode_seqs) <= captured_) {
+      tokens = static_cast<double>(CaptureSize(shape.decode_seqs));  // padding is computed, too
+      launch = replay_ns_;
+    }
+    double sampled = tokens;
     Parts parts;
     const double context_tokens = static_cast<double>(shape.decode_context_tokens) + decodes;
     parts.Add(context_tokens * cost_.attention_flops_per_pair * attention_flop_ns_,
@@ -76,9 +88,13 @@ class Analytic final : public LatencyModel {
                 cost_.lm_head_bytes * byte_ns_);
     }
     const double sequences = decodes + static_cast<double>(shape.prefill.size());
-    const double overhead =
-        step_ns_ + sequence_ns_ * sequences + collective_ns_ + collective_token_ns_ * tokens;
-    return parts.Total(overhead);
+    const double host = step_ns_ + sequence_ns_ * sequences;
+    if (overlap_) {
+      const double links = collective_ns_ + collective_token_ns_ * tokens;
+      const double device = parts.compute + parts.memory + links + launch;
+      return parts.Total(links + launch + std::max(host - device, 0.0));
+    }
+    return parts.Total(host + collective_ns_ + collective_token_ns_ * tokens + launch);
   }
 
   TimeNs EnqueueDelay(std::int64_t) const override { return enqueue_delay_; }
@@ -114,6 +130,9 @@ class Analytic final : public LatencyModel {
   ModelCost cost_;
   double flop_ns_, attention_flop_ns_, byte_ns_, step_ns_, sequence_ns_;
   double collective_ns_ = 0, collective_token_ns_ = 0, log_untouched_ = 0;
+  double eager_ns_ = 0, replay_ns_ = 0;
+  std::int64_t captured_ = 0;  // largest decode batch that is replayed
+  bool overlap_;
   TimeNs enqueue_delay_;
 };
 
