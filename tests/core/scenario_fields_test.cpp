@@ -183,6 +183,7 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
     // A choice under which the member means nothing.
     const char* other = choice.back() == "backend"              ? "analytic"
                         : choice.back() == "priority"           ? "class"
+                        : choice.back() == "order"              ? "fcfs"
                         : choice.back() == "cuda_graphs"        ? "implied"
                         : field["when"]["values"][0] == "trace" ? "poisson"
                                                                 : "trace";

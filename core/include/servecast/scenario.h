@@ -86,6 +86,9 @@ struct EngineSpec {
   double cuda_graph_mib = 80;           // of each captured batch size, per GPU
   double launch_eager_us = 100, launch_replay_us = 10;
   bool overlap_scheduling = false;  // host time runs beside the device's
+  double admission_reserve = 0;     // admit while so many times the prompt's blocks are free
+  double gc_pass_us = 0;            // blocks of ended requests wait for passes of so long; 0: free
+  double gc_fraction = 1;           // of what waits, freed by a pass
 };
 
 enum class PoolRole { kMixed };

@@ -159,6 +159,28 @@ void DescribeOptions(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
                  "async_scheduling (analytic model)",
          .quiet = true},
         &EngineSpec::overlap_scheduling);
+  f.Add({.name = "admission_reserve",
+         .unit = "1",
+         .min = 0,
+         .max = 1000,
+         .help = "admit, while requests run, only with so many times the prompt's KV blocks free",
+         .quiet = true},
+        &EngineSpec::admission_reserve);
+  f.Add({.name = "gc_pass_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "KV blocks of ended requests are free only after a garbage collection, made when "
+                 "blocks run short and so long; 0: free at once",
+         .quiet = true},
+        &EngineSpec::gc_pass_us);
+  f.Add({.name = "gc_fraction",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the blocks that wait for it that a garbage collection frees",
+         .quiet = true},
+        &EngineSpec::gc_fraction);
 }
 
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {

@@ -26,6 +26,8 @@
 #include "serving/replica.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 namespace servecast {
 
@@ -46,6 +48,7 @@ Replica::Replica(const ReplicaInput& input)
       seats_(input.engine.max_num_seqs),
       watermark_blocks_(static_cast<std::int64_t>(input.engine.watermark *
                                                   static_cast<double>(input.pool_blocks))),
+      gc_pass_(static_cast<TimeNs>(std::nearbyint(input.engine.gc_pass_us * 1e3))),
       token_delay_(input.latency.OutputTokenDelay()),
       victim_by_priority_(input.scheduler.preemption == "priority" ||
                           (input.scheduler.preemption == "auto" && order_.preempts_by_priority)),
@@ -161,10 +164,12 @@ void Replica::Launch(const Plan& plan) {
     }
   }
   shape.prefill = chunks_;
+  if (!chunks_.empty()) CountPadding();
   const StepPrice price = in_.latency.Price(shape);
   Batch& batch = NewBatch();
   if (in_.observer != nullptr) ObserveSchedule(batch.record);
-  batch.end = device_free_ = start + price.duration;
+  batch.end = device_free_ = start + price.duration + gc_due_;
+  gc_due_ = 0;
   batch.bound = price.bound;
   batch.blocked = plan.blocked;
   batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget};
@@ -173,6 +178,23 @@ void Replica::Launch(const Plan& plan) {
   if (sampled > 0) CountFruit();
   EndDecodes(batch);
   AdvancePrefills(batch);
+}
+
+// What the step's prefills would compute in vain if each were padded to the longest of its bucket.
+void Replica::CountPadding() {
+  padded_.clear();
+  for (const PrefillChunk& chunk : chunks_) {
+    const double bucket =
+        order_.keys_are_buckets ? order_.key({0, chunk.prompt, 0, kNever}, order_params_) : 0;
+    padded_.emplace_back(bucket, chunk.tokens);
+  }
+  std::sort(padded_.begin(), padded_.end(), std::greater<>());
+  std::pair<double, std::int64_t> longest = padded_.front();
+  for (const auto& chunk : padded_) {
+    if (chunk.first != longest.first) longest = chunk;
+    counts_.prefill_tokens += chunk.second;
+    counts_.padding_tokens += longest.second - chunk.second;
+  }
 }
 
 // Every decode makes a token; those whose last it is leave the decodes.
@@ -260,9 +282,10 @@ void Replica::Apply() {
 std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   BlockedBy blocked = BlockedBy::kNothing;
   if (queue_.size() > 0) {
-    blocked = HeadBlockedBy(kv_.free() - phase_[phase_index_],
-                            in_.engine.max_num_batched_tokens - decodes_);
+    blocked =
+        HeadBlockedBy(Free() - phase_[phase_index_], in_.engine.max_num_batched_tokens - decodes_);
     if (blocked == BlockedBy::kNothing) return 0;
+    if (blocked == BlockedBy::kKvBlocks && garbage_ > 0) return 0;
     // A cached block that nobody holds costs a first chunk more than a lost one, and a whole prompt
     // more than its copy that somebody holds: the decodes may take it and so let the head in.
     const bool may_gain = !in_.engine.scheduler_reserve_full_isl || hit_.copied;
@@ -282,7 +305,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
       if (blocked == BlockedBy::kNothing) blocked = BlockedBy::kSeats;
     }
     const std::int64_t blocks = phase_[phase_index_];
-    if (blocks > kv_.free()) break;
+    if (blocks > Free()) break;
     kv_.Take(blocks);
     const StepPrice price = in_.latency.Price({decodes_, decode_context_, {}});
     Batch& batch = NewBatch();
@@ -344,8 +367,10 @@ void Replica::Finish(const Output& output, TimeNs end) {
   } else {
     Slot& slot = SlotAt(output.slot);
     --endings_;
+    const std::int64_t free = kv_.free();
     kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
                 in_.clients.AsksOn(output.request));
+    LeaveGarbage(free);
     RemoveFromRunning(output.slot);
   }
   const std::int64_t generated = OutputLimit(output.request);
@@ -399,7 +424,9 @@ void Replica::Abort(RequestId request) {
     } else {
       --endings_;
     }
+    const std::int64_t free = kv_.free();
     ReleaseBlocks(slot, 0, false);
+    LeaveGarbage(free);
     RemoveFromRunning(id);
   }
   in_.results.state[r] = RequestState::kTimedOut;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -57,6 +58,7 @@ class Replica {
   std::int64_t length_capped() const { return length_capped_; }
   std::int64_t kv_blocks_used() const { return kv_.used(); }
   const PrefixCacheReport& prefix_cache();
+  const SchedulerCounts& counts() const { return counts_; }
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   void WriteProgress(std::vector<std::int32_t>& generated) const;
 
@@ -130,6 +132,7 @@ class Replica {
   void GrantByPreempting(Plan& plan);
   void Admit(Plan& plan);
   void Launch(const Plan& plan);
+  void CountPadding();
   void EndDecodes(Batch& batch);
   void AdvancePrefills(Batch& batch);
   void Apply();
@@ -138,6 +141,13 @@ class Replica {
   // The rules' parts.
   BlockedBy HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget);
   std::int64_t ChunkOf(std::int64_t tokens, std::int64_t budget) const;
+  // KV blocks that may be taken: free, and not waiting for a garbage collection.
+  std::int64_t Free() const { return kv_.free() - garbage_; }
+  bool CollectGarbage();
+  // A request ended; its blocks are among the free since there were `free_before`.
+  void LeaveGarbage(std::int64_t free_before) {
+    if (gc_pass_ > 0) garbage_ += kv_.free() - free_before;
+  }
   SlotId Victim() const;
   void Preempt(SlotId slot);
   void PauseUngranted();
@@ -188,11 +198,15 @@ class Replica {
   std::vector<double> priority_params_;
   std::int64_t seats_;
   std::int64_t watermark_blocks_;
+  TimeNs gc_pass_;  // duration; 0: blocks of ended requests are free at once
   TimeNs token_delay_;
   bool victim_by_priority_;
   KvCache kv_;
   KvCache::Hit hit_;  // of the head of the queue, by HeadBlockedBy
   PrefixCacheReport prefix_cache_;
+  std::int64_t garbage_ = 0;  // of the free blocks: of ended requests, not collected yet
+  TimeNs gc_due_ = 0;         // collections for the step that is being formed
+  SchedulerCounts counts_;
 
   TimeNs now_ = 0;
   TimeNs device_free_ = 0;  // end of the newest batch
@@ -211,7 +225,8 @@ class Replica {
 
   std::vector<SlotId> prefills_;  // in running order
   std::vector<PrefillChunk> chunks_;
-  std::vector<RequestId> preempted_;  // by this call
+  std::vector<std::pair<double, std::int64_t>> padded_;  // scratch: bucket, tokens
+  std::vector<RequestId> preempted_;                     // by this call
 
   // All decodes together.
   std::int64_t decodes_ = 0, decode_context_ = 0;
