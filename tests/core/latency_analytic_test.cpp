@@ -56,6 +56,15 @@ Scenario RandomScenario(Dice& dice, bool experts) {
   return s;
 }
 
+// A third of the cases each: as they are, graphs, and graphs with overlapped host time.
+void SetOptions(Scenario& s, int i) {
+  if (i % 3 == 0) return;
+  s.engine.cuda_graphs = CudaGraphs::kCaptured;
+  s.engine.cuda_graph_max_bs = 250;
+  s.engine.overlap_scheduling = i % 3 == 2;
+  s.engine.step_overhead_us = 500;
+}
+
 struct Batch {
   std::int64_t decodes = 0, context = 0;
   std::vector<PrefillChunk> chunks;
@@ -121,7 +130,8 @@ Work ExactWork(const ModelSpec& m, const Batch& batch) {
 TEST(Analytic, AnyStep_IsNotFasterThanItsWorkAtThePeaks) {
   for (int i = 0; i < kCases; ++i) {
     Dice dice(i);
-    const Scenario s = RandomScenario(dice, i % 2 == 1);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    SetOptions(s, i);
     const Batch batch = RandomBatch(dice);
     const Work work = ExactWork(s.model, batch);
     // Rounded to a nanosecond; a step never exceeds kMaxStepNs, which is for absurd input.
@@ -137,7 +147,8 @@ TEST(Analytic, AnyStep_IsNotFasterThanItsWorkAtThePeaks) {
 TEST(Analytic, MoreWork_NeverTakesLess) {
   for (int i = 0; i < kCases; ++i) {
     Dice dice(1000 + i);
-    const Scenario s = RandomScenario(dice, i % 2 == 1);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    SetOptions(s, i);
     const Batch batch = RandomBatch(dice);
     const TimeNs time = StepTime(s, batch);
     Batch more = batch;
@@ -148,7 +159,11 @@ TEST(Analytic, MoreWork_NeverTakesLess) {
     EXPECT_GE(StepTime(s, more), time) << i << ": context";
     more = batch;
     more.chunks.push_back({1, 0, 10, false});
-    EXPECT_GE(StepTime(s, more), time) << i << ": a chunk";
+    // But for padding: a prefill makes the step an eager one, which computes none.
+    const bool padded = s.engine.cuda_graphs == CudaGraphs::kCaptured && batch.chunks.empty();
+    if (!padded) {
+      EXPECT_GE(StepTime(s, more), time) << i << ": a chunk";
+    }
     if (batch.chunks.empty()) continue;
     more = batch;
     more.chunks[0].tokens += 1;

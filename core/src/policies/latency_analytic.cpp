@@ -29,6 +29,8 @@ constexpr double kHalfTokens = 32;
 // 8,192 to 114,688 tokens of the same benchmarks.
 constexpr double kAttentionShare = 0.9;
 
+// `kOptions`: launch and overlap count. A type of its own, as a price is asked for at every step.
+template <bool kOptions>
 class Analytic final : public LatencyModel {
  public:
   Analytic(const Scenario& s, const ModelCost& cost)
@@ -45,6 +47,7 @@ class Analytic final : public LatencyModel {
     if (e.cuda_graphs == CudaGraphs::kCaptured) {
       replay_ns_ = e.launch_replay_us * 1e3;
       captured_ = e.cuda_graph_max_bs;
+      while (CaptureSize(captured_) != captured_) --captured_;
     }
     const auto tp = static_cast<double>(cost.tensor_parallel);
     if (cost.tensor_parallel > 1) {
@@ -61,11 +64,9 @@ class Analytic final : public LatencyModel {
 
   StepPrice Price(const BatchShape& shape) const override {
     const auto decodes = static_cast<double>(shape.decode_seqs);
-    double tokens = decodes, launch = eager_ns_;
-    if (shape.prefill.empty() && CaptureSize(shape.decode_seqs) <= captured_) {
-      tokens = static_cast<double>(CaptureSize(shape.decode_seqs));  // padding is computed, too
-      launch = replay_ns_;
-    }
+    double tokens = decodes;
+    const bool replayed = kOptions && shape.decode_seqs <= captured_ && shape.prefill.empty();
+    if (replayed) tokens = static_cast<double>(CaptureSize(shape.decode_seqs));  // with its padding
     double sampled = tokens;
     Parts parts;
     const double context_tokens = static_cast<double>(shape.decode_context_tokens) + decodes;
@@ -89,12 +90,16 @@ class Analytic final : public LatencyModel {
     }
     const double sequences = decodes + static_cast<double>(shape.prefill.size());
     const double host = step_ns_ + sequence_ns_ * sequences;
-    if (overlap_) {
-      const double links = collective_ns_ + collective_token_ns_ * tokens;
-      const double device = parts.compute + parts.memory + links + launch;
-      return parts.Total(links + launch + std::max(host - device, 0.0));
+    double overhead = host + collective_ns_ + collective_token_ns_ * tokens;
+    if (kOptions) {
+      overhead += replayed ? replay_ns_ : eager_ns_;
+      if (overlap_) {
+        const double device = parts.compute + parts.memory + (overhead - host);
+        overhead = host > device ? host : overhead - host;
+        if (host > device) parts = {};
+      }
     }
-    return parts.Total(host + collective_ns_ + collective_token_ns_ * tokens + launch);
+    return parts.Total(overhead);
   }
 
   TimeNs EnqueueDelay(std::int64_t) const override { return enqueue_delay_; }
@@ -137,7 +142,10 @@ class Analytic final : public LatencyModel {
 };
 
 std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
-  return std::make_unique<Analytic>(s, cost);
+  if (s.engine.cuda_graphs != CudaGraphs::kImplied || s.engine.overlap_scheduling) {
+    return std::make_unique<Analytic<true>>(s, cost);
+  }
+  return std::make_unique<Analytic<false>>(s, cost);
 }
 
 LatencyLabel Label(const Scenario& s) {

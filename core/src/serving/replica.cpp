@@ -67,6 +67,7 @@ Replica::Replica(const ReplicaInput& input)
   for (std::size_t i = slots; i > 0; --i) free_slots_.push_back(static_cast<SlotId>(i - 1));
   prefills_.reserve(slots);
   chunks_.reserve(slots);
+  padded_.reserve(slots);
 }
 
 bool Replica::Advance(std::int64_t max_steps) {
@@ -164,7 +165,11 @@ void Replica::Launch(const Plan& plan) {
     }
   }
   shape.prefill = chunks_;
-  if (!chunks_.empty()) CountPadding();
+  if (chunks_.size() > 1) {
+    CountPadding();
+  } else if (!chunks_.empty()) {
+    counts_.prefill_tokens += chunks_[0].tokens;
+  }
   const StepPrice price = in_.latency.Price(shape);
   Batch& batch = NewBatch();
   if (in_.observer != nullptr) ObserveSchedule(batch.record);
@@ -292,7 +297,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     if (blocked == BlockedBy::kKvBlocks && hit_.idle > 0 && may_gain) return 0;
   }
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
-  const std::int64_t last_step = finishes_.TopKey();
+  const std::int64_t last_step = finishes_.TopKey(), garbage = garbage_;
   TimeNs next_enqueue = in_.clients.NextEnqueue();
   const TimeNs next_timeout = in_.clients.NextTimeout();
   std::int64_t ran = 0;
@@ -305,7 +310,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
       if (blocked == BlockedBy::kNothing) blocked = BlockedBy::kSeats;
     }
     const std::int64_t blocks = phase_[phase_index_];
-    if (blocks > Free()) break;
+    if (blocks + garbage > kv_.free()) break;
     kv_.Take(blocks);
     const StepPrice price = in_.latency.Price({decodes_, decode_context_, {}});
     Batch& batch = NewBatch();
