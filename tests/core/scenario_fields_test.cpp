@@ -243,6 +243,15 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
       {{"scheduler.age_weight_per_s=2"},
        "/scheduler/age_weight_per_s",
        "only applies when priority is \"slo_based\", \"inverted_slo\""},
+      {{"engine.overlap_scheduling=true", "engine.async_scheduling=false"},
+       "/engine/overlap_scheduling",
+       "found true, allowed with async_scheduling only"},
+      {{"scheduler.bucket_tokens=2"},
+       "/scheduler/bucket_tokens",
+       "only applies when order is \"length_bucket\""},
+      {{"engine.cuda_graphs=eager", "engine.launch_replay_us=2"},
+       "/engine/launch_replay_us",
+       "only applies when cuda_graphs is \"captured\""},
       {{"workload.arrivals.rate_scale=2"},
        "/workload/arrivals/rate_scale",
        "only applies when process is \"trace\""},
@@ -253,6 +262,23 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
     EXPECT_EQ(issues[0].path, c.path);
     EXPECT_NE(issues[0].message.find(c.found), std::string::npos) << issues[0].message;
   }
+}
+
+// Else the fingerprints of all scenarios would move with every new option.
+TEST(ScenarioField, OptionsThatAreOff_AreNotInTheResolvedText) {
+  const auto resolved = [](const std::vector<std::string>& changes) {
+    return ParseScenario(Changed(changes)).value().resolved_text;
+  };
+  const std::vector<std::string> off = {"engine.cuda_graphs=implied", "engine.gc_pass_us=0",
+                                        "engine.overlap_scheduling=false"};
+  EXPECT_EQ(resolved(off), resolved({}));
+  EXPECT_EQ(resolved(off).find("cuda_graphs"), std::string::npos);
+  const std::string on = resolved({"engine.cuda_graphs=captured", "engine.gc_pass_us=5"});
+  for (const char* part : {"\"cuda_graphs\":\"captured\"", "\"cuda_graph_max_bs\":32",
+                           "\"launch_eager_us\":100", "\"gc_pass_us\":5"}) {
+    EXPECT_NE(on.find(part), std::string::npos) << part << " in " << on;
+  }
+  EXPECT_EQ(on.find("gc_fraction"), std::string::npos) << "its default";
 }
 
 TEST(ScenarioField, WrongFieldsAndWrongPairs_AreSaidTogether) {

@@ -27,7 +27,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 namespace servecast {
 
@@ -193,12 +192,14 @@ void Replica::CountPadding() {
         order_.keys_are_buckets ? order_.key({0, chunk.prompt, 0, kNever}, order_params_) : 0;
     padded_.emplace_back(bucket, chunk.tokens);
   }
-  std::sort(padded_.begin(), padded_.end(), std::greater<>());
+  std::make_heap(padded_.begin(), padded_.end());
   std::pair<double, std::int64_t> longest = padded_.front();
-  for (const auto& chunk : padded_) {
-    if (chunk.first != longest.first) longest = chunk;
-    counts_.prefill_tokens += chunk.second;
-    counts_.padding_tokens += longest.second - chunk.second;
+  for (; !padded_.empty(); padded_.pop_back()) {  // of each bucket the longest first
+    std::pop_heap(padded_.begin(), padded_.end());
+    const auto [bucket, tokens] = padded_.back();
+    if (bucket != longest.first) longest = padded_.back();
+    counts_.prefill_tokens += tokens;
+    counts_.padding_tokens += longest.second - tokens;
   }
 }
 
