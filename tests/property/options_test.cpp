@@ -75,6 +75,38 @@ TEST(GarbageCollection, ForARunningRequest_ComesBeforePreemption) {
   EXPECT_EQ(run.report.counts.gc_passes, 1);
 }
 
+// Nobody is preempted or kept waiting while there is garbage: what is done is what is done without
+// it, only later. (All come at once, so that later changes nothing else.)
+TEST(GarbageCollection, OfAnyShare_ChangesTimesOnly) {
+  std::int64_t passes = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    RandomCase c = MakeRandomCase(seed);
+    if (!c.requests.think.empty()) continue;  // a later turn comes when the one before is complete
+    c.requests.arrival.assign(c.requests.arrival.size(), 0);
+    c.requests.timeout.clear();
+    c.latency.enqueue_base = c.latency.enqueue_per_token = c.latency.enqueue_scramble = 0;
+    c.horizon.reset();
+    c.engine.gc_pass_us = 0;
+    const ReferenceOutput without = RunReference(c);
+    for (const double fraction : {0.1, 1.0}) {
+      c.engine.gc_pass_us = 7;
+      c.engine.gc_fraction = fraction;
+      const EngineRun with = RunOf(c);
+      passes += with.report.counts.gc_passes;
+      ASSERT_EQ(with.steps.size(), without.steps.size()) << Describe(c);
+      std::int64_t longer = 0;
+      for (std::size_t i = 0; i < with.steps.size(); ++i) {
+        const StepRecord &a = with.steps[i], &b = without.steps[i];
+        ASSERT_EQ(a.members, b.members) << Describe(c) << i;
+        ASSERT_EQ(a.preempted, b.preempted) << Describe(c) << i;
+        longer += a.end - a.start - (b.end - b.start);
+      }
+      ASSERT_EQ(longer, 7000 * with.report.counts.gc_passes) << Describe(c);
+    }
+  }
+  EXPECT_GT(passes, 1000);
+}
+
 // The second prompt has 2 blocks; 3 are free while the first one runs.
 TEST(AdmissionReserve, OfTwicePrompt_WaitsForFourFreeBlocks) {
   RandomCase c = CaseOf({{0, 8, 4}, {0, 8, 1}}, 5);
