@@ -158,6 +158,8 @@ export interface Report {
   readonly cost_per_million_output_tokens: number | null;
   readonly simulated_s: number;
   readonly steps: number;
+  /** Requests that run, while a step runs. */
+  readonly mean_batch_size: number;
   readonly verdict: {
     readonly state: VerdictState;
     /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." */
@@ -201,6 +203,14 @@ export interface Report {
     readonly tokens: number;
     readonly mean_usage: number;
     readonly peak_usage: number;
+    /** Garbage collections (an option), and their time in all. */
+    readonly gc_passes: number;
+    readonly gc_ms: number;
+  };
+  /** Of prefills: tokens computed, and how many more if each were as long as the longest of its step and bucket. */
+  readonly padding: {
+    readonly prefill_tokens: number;
+    readonly padding_tokens: number;
   };
   /** Look-ups of prompts, by first admissions; rates are null when nothing was looked up. */
   readonly prefix_cache: {
@@ -224,6 +234,8 @@ export interface Report {
     readonly weights_gib: number;
     readonly overhead_gib: number;
     readonly kv_gib: number;
+    /** Weights, overhead and used KV blocks, of the total, over time. */
+    readonly mean_usage: number;
   };
   readonly latency_model: {
     readonly backend: string;

@@ -138,7 +138,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
   return Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
                     s.results, s.recorder, s.replica->running(), s.replica->length_capped(),
-                    s.replica->prefix_cache(), end, s.finished, s.label},
+                    s.replica->prefix_cache(), end, s.finished, s.label, s.replica->counts()},
                    detail);
 }
 

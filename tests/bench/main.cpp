@@ -1,6 +1,7 @@
 // How fast and how lean: time, ns and allocations per step, ns and bytes per request. The same
 // source runs natively and, under node, as WebAssembly. Figures are printed, never asserted:
-// machines are noisy. `servecast_bench N` runs N requests only.
+// machines are noisy. `servecast_bench N` runs N requests only; `servecast_bench ablation` prints
+// what each option after SFLLM does.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/ablation.h"
 #include "cost/model_cost.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -174,6 +176,10 @@ void PriceModels() {
 }  // namespace servecast
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "ablation") {
+    servecast::Ablation();
+    return 0;
+  }
   if (argc > 1) {
     servecast::Run({"512/512", std::atoll(argv[1]), 1, {}});
     return 0;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
@@ -41,6 +42,8 @@ TEST(ParameterCount, Presets_AreThePublishedCounts) {
       {"qwen2.5-7b", 7'615'616'512},
       {"mistral-nemo-12b", 12'247'782'400},
       {"mixtral-8x7b", 46'702'792'704},
+      // 596,049,920 are published; as of Qwen3-14B.
+      {"qwen3-0.6b", 596'049'920 - 28 * 2 * 128},
       // 14,768,307,200 are published. The missing 10,240 are Qwen3's RMS norms of queries and keys
       // (40 layers x 2 x head_dim 128), for which a ModelSpec has no word: 20 KiB of 27.5 GiB.
       {"qwen3-14b", 14'768'307'200 - 40 * 2 * 128},
@@ -142,6 +145,30 @@ TEST(ModelCost, Memory_AddsUp) {
     EXPECT_LE(static_cast<double>(c.pool_blocks) * block_gib, c.kv_gib) << gpu;
     EXPECT_GT(static_cast<double>(c.pool_blocks + 1) * block_gib, c.kv_gib) << gpu;
   }
+}
+
+TEST(CaptureSize, IsTheNextOfSfllmsList) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t n = 1; n <= 32; ++n) {
+    EXPECT_GE(CaptureSize(n), n);
+    if (CaptureSize(n) == n) sizes.push_back(n);
+    EXPECT_EQ(CaptureSize(CaptureSize(n)), CaptureSize(n)) << "only captured sizes";
+  }
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32}));
+}
+
+TEST(ModelCost, CapturedGraphs_TakeMemoryFromTheKvCache) {
+  Scenario s = Deployment(Preset("llama-3.1-8b"), "h100-sxm");
+  const ModelCost without = ComputeModelCost(s).value();
+  s.engine.cuda_graphs = CudaGraphs::kEager;
+  EXPECT_EQ(ComputeModelCost(s).value().pool_blocks, without.pool_blocks);
+  s.engine.cuda_graphs = CudaGraphs::kCaptured;
+  s.engine.cuda_graph_max_bs = 32;  // 14 sizes
+  s.engine.cuda_graph_mib = 128;
+  const ModelCost with = ComputeModelCost(s).value();
+  EXPECT_NEAR(with.overhead_gib - without.overhead_gib, 14 * 128.0 / 1024, 1e-12);
+  // A block has 2 MiB (128 KiB a token).
+  EXPECT_NEAR(static_cast<double>(without.pool_blocks - with.pool_blocks), 14 * 128 / 2, 1);
 }
 
 TEST(ModelCost, ModelThatDoesNotFit_SaysTheNumbers) {

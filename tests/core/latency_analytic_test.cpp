@@ -56,6 +56,15 @@ Scenario RandomScenario(Dice& dice, bool experts) {
   return s;
 }
 
+// A third of the cases each: as they are, graphs, and graphs with overlapped host time.
+void SetOptions(Scenario& s, int i) {
+  if (i % 3 == 0) return;
+  s.engine.cuda_graphs = CudaGraphs::kCaptured;
+  s.engine.cuda_graph_max_bs = 250;
+  s.engine.overlap_scheduling = i % 3 == 2;
+  s.engine.step_overhead_us = 500;
+}
+
 struct Batch {
   std::int64_t decodes = 0, context = 0;
   std::vector<PrefillChunk> chunks;
@@ -121,7 +130,8 @@ Work ExactWork(const ModelSpec& m, const Batch& batch) {
 TEST(Analytic, AnyStep_IsNotFasterThanItsWorkAtThePeaks) {
   for (int i = 0; i < kCases; ++i) {
     Dice dice(i);
-    const Scenario s = RandomScenario(dice, i % 2 == 1);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    SetOptions(s, i);
     const Batch batch = RandomBatch(dice);
     const Work work = ExactWork(s.model, batch);
     // Rounded to a nanosecond; a step never exceeds kMaxStepNs, which is for absurd input.
@@ -137,7 +147,8 @@ TEST(Analytic, AnyStep_IsNotFasterThanItsWorkAtThePeaks) {
 TEST(Analytic, MoreWork_NeverTakesLess) {
   for (int i = 0; i < kCases; ++i) {
     Dice dice(1000 + i);
-    const Scenario s = RandomScenario(dice, i % 2 == 1);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    SetOptions(s, i);
     const Batch batch = RandomBatch(dice);
     const TimeNs time = StepTime(s, batch);
     Batch more = batch;
@@ -148,7 +159,11 @@ TEST(Analytic, MoreWork_NeverTakesLess) {
     EXPECT_GE(StepTime(s, more), time) << i << ": context";
     more = batch;
     more.chunks.push_back({1, 0, 10, false});
-    EXPECT_GE(StepTime(s, more), time) << i << ": a chunk";
+    // But for padding: a prefill makes the step an eager one, which computes none.
+    const bool padded = s.engine.cuda_graphs == CudaGraphs::kCaptured && batch.chunks.empty();
+    if (!padded) {
+      EXPECT_GE(StepTime(s, more), time) << i << ": a chunk";
+    }
     if (batch.chunks.empty()) continue;
     more = batch;
     more.chunks[0].tokens += 1;
@@ -159,6 +174,50 @@ TEST(Analytic, MoreWork_NeverTakesLess) {
     more = batch;
     more.chunks[0].samples = true;
     EXPECT_GE(StepTime(s, more), time) << i << ": a sample";
+  }
+}
+
+// Launching kernels: so long in eager mode, so long as a graph, which computes its padding, too.
+TEST(Analytic, CudaGraphs_ReplaceTheLaunchOfDecodeSteps) {
+  for (int i = 0; i < 50; ++i) {
+    Dice dice(5000 + i);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    s.hardware.memory_bandwidth_gb_s = s.hardware.peak_bf16_tflops = 1e5;  // no step at its limit
+    const Batch five{5, 500, {}}, six{6, 499, {}}, more{33, 500, {}};
+    Batch mixed = five;
+    mixed.chunks = {{10, 0, 10, true}};
+    Scenario eager = s;
+    eager.engine.cuda_graphs = CudaGraphs::kEager;
+    eager.engine.launch_eager_us = 100;
+    Scenario captured = eager;
+    captured.engine.cuda_graphs = CudaGraphs::kCaptured;
+    captured.engine.launch_replay_us = 10;
+    captured.engine.cuda_graph_max_bs = 32;
+    for (const Batch& batch : {five, six, more, mixed}) {
+      EXPECT_LE(std::abs(StepTime(eager, batch) - StepTime(s, batch) - 100'000), 1) << i;
+    }
+    EXPECT_LE(std::abs(StepTime(captured, six) - StepTime(s, six) - 10'000), 1) << i;
+    EXPECT_EQ(StepTime(captured, five), StepTime(captured, six)) << i << ": 5 is padded to 6";
+    EXPECT_EQ(StepTime(captured, more), StepTime(eager, more)) << i << ": beyond what is captured";
+    EXPECT_EQ(StepTime(captured, mixed), StepTime(eager, mixed)) << i << ": a prefill";
+  }
+}
+
+// The longer of host and device, instead of their sum.
+TEST(Analytic, OverlapScheduling_HidesTheShorter) {
+  for (int i = 0; i < 50; ++i) {
+    Dice dice(6000 + i);
+    Scenario s = RandomScenario(dice, false);
+    s.hardware.memory_bandwidth_gb_s = s.hardware.peak_bf16_tflops = 1e5;
+    const Batch batch = RandomBatch(dice);
+    const TimeNs device = StepTime(s, batch);
+    s.engine.overlap_scheduling = true;
+    EXPECT_EQ(StepTime(s, batch), device) << i << ": no host time";
+    for (const double host_us : {0.1, 10.0, 1e3, 1e5}) {
+      s.engine.step_overhead_us = host_us;
+      const auto host = static_cast<TimeNs>(host_us * 1e3);
+      EXPECT_LE(std::abs(StepTime(s, batch) - std::max(device, host)), 1) << i;
+    }
   }
 }
 

@@ -183,6 +183,8 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
     // A choice under which the member means nothing.
     const char* other = choice.back() == "backend"              ? "analytic"
                         : choice.back() == "priority"           ? "class"
+                        : choice.back() == "order"              ? "fcfs"
+                        : choice.back() == "cuda_graphs"        ? "implied"
                         : field["when"]["values"][0] == "trace" ? "poisson"
                                                                 : "trace";
     document[choice.parent_pointer()] = Json{{choice.back(), other}};
@@ -241,6 +243,15 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
       {{"scheduler.age_weight_per_s=2"},
        "/scheduler/age_weight_per_s",
        "only applies when priority is \"slo_based\", \"inverted_slo\""},
+      {{"engine.overlap_scheduling=true", "engine.async_scheduling=false"},
+       "/engine/overlap_scheduling",
+       "found true, allowed with async_scheduling only"},
+      {{"scheduler.bucket_tokens=2"},
+       "/scheduler/bucket_tokens",
+       "only applies when order is \"length_bucket\""},
+      {{"engine.cuda_graphs=eager", "engine.launch_replay_us=2"},
+       "/engine/launch_replay_us",
+       "only applies when cuda_graphs is \"captured\""},
       {{"workload.arrivals.rate_scale=2"},
        "/workload/arrivals/rate_scale",
        "only applies when process is \"trace\""},
@@ -253,6 +264,7 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
   }
 }
 
+// Else the fingerprints of all scenarios would move with every new option.
 TEST(ScenarioField, WrongFieldsAndWrongPairs_AreSaidTogether) {
   const Issues issues = IssuesOf(Changed({"workload.sessions.turns=100000", "scheduler.order=lifo",
                                           "workload.prefix={\"groups\":4,\"tokens\":0}"}));

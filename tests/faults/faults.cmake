@@ -138,6 +138,14 @@ plant_in(kv_cache 25 "of two copies the later is found"
   [==[part.registered < At(best).registered) best = id;]==]
   [==[(part.registered < At(best).registered) != Planted(25)) best = id;]==])
 
+plant_in(replica_schedule 26 "a garbage collection frees a block too few"
+  [==[garbage_ -= static_cast<std::int64_t>(freed);]==]
+  [==[garbage_ -= static_cast<std::int64_t>(freed) - (Planted(26) && freed > 1 ? 1 : 0);]==])
+
+plant_in(replica_schedule 27 "the reserve holds for the first of an empty batch, too"
+  [==[in_.engine.admission_reserve > 0 && running_ > 0]==]
+  [==[in_.engine.admission_reserve > 0 && (running_ > 0 || Planted(27))]==])
+
 foreach(name replica replica_schedule kv_cache)
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
   set(faulty_text "${faulty_${name}}")

@@ -209,7 +209,11 @@ class Bookkeeper : public StepObserver {
         engine_.scheduler_reserve_full_isl ? known : std::min(chunk, budget);
     const auto watermark = static_cast<std::int64_t>(
         std::floor(engine_.watermark * static_cast<double>(case_.PoolBlocks())));
-    Check(Blocks(must_fit) + (running_.empty() ? 0 : watermark) > step.free_after_schedule, "I8",
+    const auto reserve = static_cast<std::int64_t>(
+        std::ceil(engine_.admission_reserve * static_cast<double>(Blocks(known))));
+    const std::int64_t blocks =
+        running_.empty() ? Blocks(must_fit) : std::max(Blocks(must_fit), reserve) + watermark;
+    Check(blocks > step.free_after_schedule, "I8",
           "the head of the queue could have been admitted");
   }
 

@@ -214,7 +214,9 @@ RandomCase Scaled(RandomCase random_case) {
     for (TimeNs& time : *times) time = time == kNever ? time : kFactor * time;
   }
   if (random_case.horizon) *random_case.horizon *= kFactor;
+  random_case.engine.gc_pass_us *= static_cast<double>(kFactor);
   for (auto& [name, value] : random_case.scheduler.params) {
+    if (name == "bucket_tokens") continue;
     EXPECT_EQ(name, "age_weight_per_s") << "how does it scale?";
     value /= static_cast<double>(kFactor);
   }

@@ -93,6 +93,13 @@ void ComparePrefixCache(Comparer& comparer, const PrefixCacheReport& expected,
   comparer.Equal("evicted_blocks", expected.evicted_blocks, found.evicted_blocks);
 }
 
+void CompareCounts(Comparer& comparer, const SchedulerCounts& expected,
+                   const SchedulerCounts& found) {
+  comparer.Equal("prefill_tokens", expected.prefill_tokens, found.prefill_tokens);
+  comparer.Equal("padding_tokens", expected.padding_tokens, found.padding_tokens);
+  comparer.Equal("gc_passes", expected.gc_passes, found.gc_passes);
+}
+
 Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found) {
   if (Mismatch mismatch = CompareSteps(expected.steps, found.steps)) return mismatch;
   Comparer comparer("replica");
@@ -111,6 +118,7 @@ Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found
   comparer.Equal("batch_token_ns", expected.batch_token_ns, found.batch_token_ns);
   comparer.Equal("waiting_ns", expected.waiting_ns, found.waiting_ns);
   ComparePrefixCache(comparer, expected.prefix_cache, found.prefix_cache);
+  CompareCounts(comparer, expected.counts, found.counts);
   for (const auto& [gap, count] : expected.itl) {
     const auto other = found.itl.find(gap);
     comparer.Equal(fmt::format("gaps of {} ns", gap).c_str(), count,
@@ -145,6 +153,7 @@ Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
   comparer.Equal("steps", static_cast<std::int64_t>(expected.steps.size()), report.steps);
   comparer.Equal("simulated_s", static_cast<double>(expected.end) / 1e9, report.simulated_s);
   ComparePrefixCache(comparer, expected.prefix_cache, report.prefix_cache);
+  CompareCounts(comparer, expected.counts, report.counts);
   std::int64_t gaps = 0;
   for (const auto& [gap, weight] : expected.itl) gaps += weight;
   comparer.Equal("itl_ms.n", gaps, report.itl_ms.n);
@@ -213,6 +222,11 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.timed_out_in_flight += more.timed_out_in_flight;
   rules.timed_out_in_the_last_step += more.timed_out_in_the_last_step;
   rules.timed_out_on_the_way += more.timed_out_on_the_way;
+  rules.refused_by_reserve += more.refused_by_reserve;
+  rules.gc_for_running += more.gc_for_running;
+  rules.gc_for_admission += more.gc_for_admission;
+  rules.preempted_after_gc += more.preempted_after_gc;
+  rules.steps_of_many_buckets += more.steps_of_many_buckets;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

@@ -141,6 +141,7 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   run.length_capped = replica.length_capped();
   run.timed_out = replica.timed_out();
   run.prefix_cache = replica.prefix_cache();
+  run.counts = replica.counts();
   for (const WeightedSample& sample : recorder.itl().Sorted()) {
     run.itl[sample.value] += sample.weight;
   }

@@ -237,6 +237,19 @@ void MakeEngine(Dice& dice, RandomCase& random_case) {
   if (dice.Percent(10)) engine.max_model_len = dice.Between(2, longest + 1);
 }
 
+// Options after SFLLM, mostly off.
+void MakeOptions(Dice& dice, RandomCase& random_case) {
+  EngineSpec& engine = random_case.engine;
+  if (dice.Percent(20)) {
+    engine.admission_reserve =
+        static_cast<double>(dice.Pick({1, 25, 75, 100, 125, 300, 1000})) / 100;
+  }
+  if (dice.Percent(25)) {
+    engine.gc_pass_us = dice.Pick<double>({0.001, 0.5, 3, 100, 20'000});
+    engine.gc_fraction = static_cast<double>(dice.Pick({1, 10, 50, 70, 100})) / 100;
+  }
+}
+
 // Anywhere in the run, half of the time at the very end of a step.
 void MakeHorizon(Dice& dice, RandomCase& random_case) {
   const ReferenceOutput whole = RunReference(random_case);
@@ -259,6 +272,7 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   MakeEngine(dice, random_case);
   MakeContent(dice, random_case);
   MakeScheduling(dice, random_case);
+  MakeOptions(dice, random_case);
   if (dice.Percent(25)) MakeHorizon(dice, random_case);
   return random_case;
 }
@@ -322,7 +336,8 @@ std::string Describe(const RandomCase& random_case) {
       engine.enable_prefix_caching, engine.free_contentless_first, engine.async_scheduling,
       scheduler.order, scheduler.priority, scheduler.preemption);
   for (const auto& [name, value] : scheduler.params) text += fmt::format(", {} {}", name, value);
-  text += "\n";
+  text += fmt::format(", reserve {}, gc {} us, of {}\n", engine.admission_reserve,
+                      engine.gc_pass_us, engine.gc_fraction);
   if (random_case.requests.size() > 12) return text;
   const RequestTable& requests = random_case.requests;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {

@@ -236,9 +236,11 @@ class Scheduler {
     return true;
   }
 
-  // It ends: its blocks are free, it is in no list.
+  // It ends: its blocks are free, or garbage, it is in no list.
   void Remove(Sequence& sequence) {
+    const std::int64_t free = pool_.Free();
     Release(sequence);
+    if (engine_.gc_pass_us > 0) garbage_ += pool_.Free() - free;
     if (sequence.running) {
       running_.erase(std::find(running_.begin(), running_.end(), &sequence));
     } else {
@@ -252,6 +254,7 @@ class Scheduler {
   const std::deque<Sequence*>& Waiting() const { return waiting_; }
   ReferenceCoverage& Coverage() { return coverage_; }
   const PrefixCacheReport& PrefixCache() const { return prefix_cache_; }
+  std::int64_t Collections() const { return collections_; }
 
  private:
   std::int64_t Blocks(std::int64_t tokens) const { return CeilDiv(tokens, engine_.block_size); }
@@ -297,14 +300,21 @@ class Scheduler {
   // itself.
   bool MakeRoom(Sequence* sequence, std::int64_t tokens, ScheduledStep& step, std::size_t& at,
                 std::int64_t& budget) {
+    bool collected = false;
     for (;;) {
       const std::int64_t needed =
           Blocks(sequence->computed + tokens) - static_cast<std::int64_t>(sequence->blocks.size());
-      if (needed <= pool_.Free()) {
+      if (needed > Available() && Collect()) {
+        ++coverage_.gc_for_running;
+        collected = true;
+        continue;
+      }
+      if (needed <= Available()) {
         pool_.Take(needed, sequence->blocks);
         RegisterUpTo(*sequence, sequence->computed + tokens);
         return true;
       }
+      if (collected) ++coverage_.preempted_after_gc;
       const std::size_t victim_at = VictimAt();
       Sequence* victim = running_[victim_at];
       if (victim == sequence) ++coverage_.self_preemptions;
@@ -316,6 +326,18 @@ class Scheduler {
       step.preempted.push_back(victim->id);
       if (victim == sequence) return false;
     }
+  }
+
+  // Ours: blocks of ended requests are free only when they are collected.
+  std::int64_t Available() const { return pool_.Free() - garbage_; }
+
+  // One pass; false when there is no garbage.
+  bool Collect() {
+    if (garbage_ == 0) return false;
+    garbage_ -=
+        static_cast<std::int64_t>(std::ceil(engine_.gc_fraction * static_cast<double>(garbage_)));
+    ++collections_;
+    return true;
   }
 
   std::size_t VictimAt() const {
@@ -374,7 +396,12 @@ class Scheduler {
       }
       tokens = std::min(tokens, budget);
       const std::int64_t first_chunk = Blocks(hit_tokens + tokens) - hit_blocks;
-      if (!Admissible(first_chunk, Blocks(sequence->Known()) - hit_blocks, hits)) return;
+      const std::int64_t all_known = Blocks(sequence->Known());
+      if (!Admissible(first_chunk, all_known, hits)) {
+        if (!Collect()) return;
+        ++coverage_.gc_for_admission;
+        continue;  // it tries again
+      }
 
       CountHits(*sequence, hits);
       for (const KvPool::BlockId block : hits) pool_.Share(block, sequence->blocks);
@@ -395,17 +422,28 @@ class Scheduler {
   }
 
   // Rules 7 and 8: may a first chunk take its blocks, given what all known tokens will need?
-  bool Admissible(std::int64_t first_chunk, std::int64_t all_known,
+  bool Admissible(std::int64_t first_chunk, std::int64_t known_blocks,
                   const std::vector<KvPool::BlockId>& hits) {
+    const auto hit_blocks = static_cast<std::int64_t>(hits.size());
+    const std::int64_t all_known = known_blocks - hit_blocks;
     const std::int64_t watermark = running_.empty() ? 0 : watermark_blocks_;
     // Hit blocks that nobody holds leave the free list, too.
     const auto unused = static_cast<std::int64_t>(std::count_if(
         hits.begin(), hits.end(), [this](KvPool::BlockId block) { return !pool_.IsHeld(block); }));
     const std::int64_t needed =
         engine_.scheduler_reserve_full_isl ? std::max(first_chunk, all_known) : first_chunk;
-    const std::int64_t free = pool_.Free();
-    if (needed + unused + watermark <= free) return true;
-    if (needed + unused <= free) {
+    const std::int64_t free = Available();
+    // Ours: while others run, room for so many times the prompt.
+    std::int64_t reserve = 0;
+    if (!running_.empty()) {
+      reserve = static_cast<std::int64_t>(
+          std::ceil(engine_.admission_reserve * static_cast<double>(known_blocks)));
+    }
+    const bool reserved = reserve - hit_blocks + unused + watermark <= free;
+    if (needed + unused + watermark <= free && reserved) return true;
+    if (needed + unused + watermark <= free) {
+      ++coverage_.refused_by_reserve;
+    } else if (needed + unused <= free) {
       ++coverage_.refused_by_watermark;
     } else if (needed + watermark <= free) {
       ++coverage_.refused_by_unused_hits;
@@ -494,6 +532,8 @@ class Scheduler {
   ReferenceCoverage coverage_;
   PrefixCacheReport prefix_cache_;
   std::int64_t fruitless_calls_ = 0;  // that preempted, since a step yielded a token
+  std::int64_t garbage_ = 0;          // blocks among the free ones
+  std::int64_t collections_ = 0;
 };
 
 class Driver {
@@ -618,6 +658,8 @@ class Driver {
       number = -sequence.priority;
     } else if (order == "sjf") {
       number = static_cast<double>(sequence.prompt);
+    } else if (order == "length_bucket") {
+      number = static_cast<double>(BucketOf(sequence.prompt));
     } else if (order == "edf") {
       deadline = AfterArrival(requests_.ttft_deadline, static_cast<std::int64_t>(sequence.id));
     } else {
@@ -695,7 +737,11 @@ class Driver {
     record.index = launched_++;
     record.scheduled = now_;
     record.start = start;
-    record.end = start + Price(batch.step);
+    const std::int64_t collections = scheduler_.Collections() - collections_paid_;
+    collections_paid_ = scheduler_.Collections();
+    record.end = start + Price(batch.step) +
+                 collections * static_cast<TimeNs>(std::llround(input_.engine.gc_pass_us * 1000));
+    CountPadding(batch.step);
     record.preempted = batch.step.preempted;
     for (const Member& member : batch.step.members) record.members.push_back(member.record);
     record.free_after_schedule = scheduler_.Pool().Free();
@@ -739,6 +785,30 @@ class Driver {
     }
     shape.prefill = chunks;
     return input_.latency.Price(shape).duration;
+  }
+
+  // Each prefill as long as the longest of the step in its length bucket.
+  void CountPadding(const ScheduledStep& step) {
+    std::map<std::int64_t, std::vector<std::int64_t>> buckets;
+    for (const Member& member : step.members) {
+      if (member.decode) continue;
+      std::int64_t bucket = 0;
+      if (input_.scheduler.order == "length_bucket") bucket = BucketOf(member.sequence->prompt);
+      buckets[bucket].push_back(member.record.tokens);
+    }
+    for (const auto& [bucket, tokens] : buckets) {
+      for (const std::int64_t of_one : tokens) {
+        output_.counts.prefill_tokens += of_one;
+        output_.counts.padding_tokens += *std::max_element(tokens.begin(), tokens.end()) - of_one;
+      }
+    }
+    if (buckets.size() > 1) ++scheduler_.Coverage().steps_of_many_buckets;
+  }
+
+  std::int64_t BucketOf(std::int64_t prompt) const {
+    const auto width = input_.scheduler.params.find("bucket_tokens");
+    const double tokens = width == input_.scheduler.params.end() ? 64 : width->second;
+    return static_cast<std::int64_t>(static_cast<double>(prompt) / tokens);
   }
 
   void WritePreempted(const ScheduledStep& step) {
@@ -827,6 +897,7 @@ class Driver {
     }
     output_.prefix_cache = scheduler_.PrefixCache();
     output_.prefix_cache.evicted_blocks = scheduler_.Pool().Evicted();
+    output_.counts.gc_passes = scheduler_.Collections();
     output_.coverage = scheduler_.Coverage();
     output_.requests = std::move(requests_);
   }
@@ -840,6 +911,7 @@ class Driver {
   std::vector<Sequence*> joining_;                    // enqueued since the last schedule call
   std::deque<Batch> in_flight_;
   std::int64_t launched_ = 0;
+  std::int64_t collections_paid_ = 0;  // whose time is in a step
   TimeNs now_ = 0;
   bool executing_ = false;  // time passes within a step
   TimeNs latest_enqueued_arrival_ = -1;

@@ -58,12 +58,18 @@ struct ReferenceCoverage {
   std::int64_t timed_out_in_flight = 0;  // running ones that a step in flight computes
   std::int64_t timed_out_in_the_last_step = 0;
   std::int64_t timed_out_on_the_way = 0;
+  std::int64_t refused_by_reserve = 0;  // as by the watermark: the prompt would have fitted
+  std::int64_t gc_for_running = 0;      // garbage collections, by who was short of blocks
+  std::int64_t gc_for_admission = 0;
+  std::int64_t preempted_after_gc = 0;     // nothing was left to collect
+  std::int64_t steps_of_many_buckets = 0;  // whose prefills are of several length buckets
 };
 
 struct ReferenceOutput {
   RequestTable requests;  // the input's, with the arrivals of later turns
   RequestResults results;
   PrefixCacheReport prefix_cache;
+  SchedulerCounts counts;
   std::vector<StepRecord> steps;
   std::int64_t preemptions = 0;
   std::int64_t dropped = 0;

@@ -63,6 +63,7 @@ struct BindingConstraint {
 
 struct MemoryReport {
   double total_gib = 0, usable_gib = 0, weights_gib = 0, overhead_gib = 0, kv_gib = 0;
+  double mean_usage = 0;  // weights, overhead and used KV blocks, of the total, over time
 };
 
 // Look-ups of prompts in the prefix cache, by first admissions; a resumed request is counted apart.
@@ -71,6 +72,14 @@ struct PrefixCacheReport {
   std::int64_t query_blocks = 0, hit_blocks = 0;  // full KV blocks of them
   std::int64_t resumed_hit_tokens = 0;            // found by requests that had been preempted
   std::int64_t evicted_blocks = 0;                // cached blocks whose content was overwritten
+};
+
+// What the options after SFLLM cost, and what padding would: no such padding is simulated.
+struct SchedulerCounts {
+  std::int64_t prefill_tokens = 0;  // computed in prefills, those after a preemption too
+  std::int64_t padding_tokens =
+      0;                       // more of them if a step's were padded to their bucket's longest
+  std::int64_t gc_passes = 0;  // garbage collections
 };
 
 struct LatencyLabel {
@@ -116,6 +125,9 @@ struct Report {
   BindingConstraint binding;
   MemoryReport memory;
   PrefixCacheReport prefix_cache;
+  SchedulerCounts counts;
+  double gc_ms = 0;            // in all
+  double mean_batch_size = 0;  // requests in the running list, while a step runs
   std::int64_t kv_blocks = 0, kv_block_size = 0, kv_tokens = 0;
   double kv_mean_usage = 0, kv_peak_usage = 0;
   LatencyLabel latency_model;

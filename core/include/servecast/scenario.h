@@ -59,6 +59,10 @@ struct HardwareSpec {
 // included, as it was in February 2026 and as it is since.
 enum class Compat { kNone, kBlisFebruary2026, kBlis };
 
+// Launch of a step's kernels: a part of step_overhead_us; one by one; or, for decode steps, a
+// replay of a captured CUDA graph.
+enum class CudaGraphs { kImplied, kEager, kCaptured };
+
 // vLLM's options by vLLM's names, then what the engine costs outside the GPU's kernels.
 struct EngineSpec {
   std::string name;
@@ -81,6 +85,16 @@ struct EngineSpec {
   double step_overhead_us = 0;      // host time in every step
   double sequence_overhead_us = 0;  // host and sampling time per sequence in a step
   double request_overhead_ms = 0;   // from arrival at the server to the scheduler's queue
+
+  // Options after SFLLM; none is vLLM's, and all are off (docs/model.md, "Options after SFLLM").
+  CudaGraphs cuda_graphs = CudaGraphs::kImplied;
+  std::int64_t cuda_graph_max_bs = 32;  // largest batch captured
+  double cuda_graph_mib = 80;           // of each captured batch size, per GPU
+  double launch_eager_us = 100, launch_replay_us = 10;
+  bool overlap_scheduling = false;  // host time runs beside the device's
+  double admission_reserve = 0;     // admit while so many times the prompt's blocks are free
+  double gc_pass_us = 0;            // blocks of ended requests wait for passes of so long; 0: free
+  double gc_fraction = 1;           // of what waits, freed by a pass
 };
 
 enum class PoolRole { kMixed };

@@ -48,9 +48,17 @@ LayerParameters LayerOf(const ModelSpec& m, double kv_heads) {
   return p;
 }
 
+double GraphsGib(const EngineSpec& e) {
+  if (e.cuda_graphs != CudaGraphs::kCaptured) return 0;
+  std::int64_t graphs = 0;
+  for (std::int64_t n = 1; n <= e.cuda_graph_max_bs; ++n) graphs += CaptureSize(n) == n ? 1 : 0;
+  return static_cast<double>(graphs) * e.cuda_graph_mib / 1024;
+}
+
 double OverheadGib(const Scenario& s, std::int64_t tp) {
   const auto logits = static_cast<double>(s.engine.max_num_seqs * s.model.vocab_size);
-  return kRuntimeGib + (tp > 1 ? kCollectiveGib : 0) + kSamplerBytesPerLogit * logits / kGib;
+  return kRuntimeGib + (tp > 1 ? kCollectiveGib : 0) + kSamplerBytesPerLogit * logits / kGib +
+         GraphsGib(s.engine);
 }
 
 // Weights of one GPU: matrices are split over the group, norms and router are on each.

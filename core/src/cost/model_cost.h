@@ -35,6 +35,13 @@ struct ModelCost {
   std::int64_t usable_blocks = 0;  // pool_blocks - 1
 };
 
+// CUDA graphs: the captured size that a decode batch of `sequences` is padded to. SFLLM's list: 1,
+// 2, 3, 4, then even ones to 16, then multiples of 4.
+inline std::int64_t CaptureSize(std::int64_t sequences) {
+  if (sequences <= 4) return sequences;
+  return sequences <= 16 ? sequences + sequences % 2 : (sequences + 3) / 4 * 4;
+}
+
 // Issues when heads do not divide over the GPUs, or when weights and one block do not fit: then
 // with the numbers, and the smallest tensor parallelism that would.
 Result<ModelCost> ComputeModelCost(const Scenario& scenario);

@@ -113,6 +113,71 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
         &HardwareSpec::price_per_gpu_hour);
 }
 
+// Of an engine, after SFLLM; all off by default.
+void DescribeOptions(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
+  Fields<EngineSpec> f(v, e, base);
+  f.Enum({.name = "cuda_graphs",
+          .help = "launch of a step's kernels: in step_overhead_us (implied), one by one (eager), "
+                  "or decode steps by replaying a graph (captured) (analytic model)"},
+         &EngineSpec::cuda_graphs, {"implied", "eager", "captured"});
+  v.When("cuda_graphs", {"eager", "captured"}, e.cuda_graphs != CudaGraphs::kImplied,
+         [&](FieldVisitor& inner) {
+           Fields<EngineSpec>(inner, e, base)
+               .Add({.name = "launch_eager_us",
+                     .unit = "us",
+                     .min = 0,
+                     .max = 1e6,
+                     .help = "time to launch the kernels of a step one by one"},
+                    &EngineSpec::launch_eager_us);
+         });
+  v.When("cuda_graphs", {"captured"}, e.cuda_graphs == CudaGraphs::kCaptured,
+         [&](FieldVisitor& inner) {
+           Fields<EngineSpec> g(inner, e, base);
+           g.Add({.name = "launch_replay_us",
+                  .unit = "us",
+                  .min = 0,
+                  .max = 1e6,
+                  .help = "time to launch a captured graph"},
+                 &EngineSpec::launch_replay_us);
+           g.Add({.name = "cuda_graph_max_bs",
+                  .unit = "requests",
+                  .min = 1,
+                  .max = 2048,
+                  .help = "largest decode batch captured; smaller ones are padded to the next of "
+                          "1, 2, 3, 4, 6, ... 16, 20, 24, ..."},
+                 &EngineSpec::cuda_graph_max_bs);
+           g.Add({.name = "cuda_graph_mib",
+                  .unit = "MiB",
+                  .min = 0,
+                  .max = 1e6,
+                  .help = "GPU memory that each captured batch size takes from the KV cache"},
+                 &EngineSpec::cuda_graph_mib);
+         });
+  f.Add({.name = "overlap_scheduling",
+         .help = "host time of a step runs beside the GPU's, so the longer counts; needs "
+                 "async_scheduling (analytic model)"},
+        &EngineSpec::overlap_scheduling);
+  f.Add({.name = "admission_reserve",
+         .unit = "1",
+         .min = 0,
+         .max = 1000,
+         .help = "admit, while requests run, only with so many times the prompt's KV blocks free"},
+        &EngineSpec::admission_reserve);
+  f.Add({.name = "gc_pass_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "KV blocks of ended requests are free only after a garbage collection, made when "
+                 "blocks run short and so long; 0: free at once"},
+        &EngineSpec::gc_pass_us);
+  f.Add({.name = "gc_fraction",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the blocks that wait for it that a garbage collection frees"},
+        &EngineSpec::gc_fraction);
+}
+
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
@@ -204,6 +269,7 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 1e6,
          .help = "from a request's arrival to the scheduler's queue (analytic model)"},
         &EngineSpec::request_overhead_ms);
+  DescribeOptions(v, e, base);
 }
 
 void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base) {

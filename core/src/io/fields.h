@@ -21,7 +21,7 @@ struct FieldSpec {
   const char* help = "";
   bool required = false;
   bool nullable = false;  // an object or list: null takes away what a preset sets
-  bool label = false;     // names a thing, does not change what is simulated
+  bool label = false;
 };
 
 using Choices = std::vector<std::string_view>;

@@ -155,6 +155,12 @@ void WriteSetting(const Report& r, Members& put) {
     put("tokens", r.kv_tokens);
     put("mean_usage", r.kv_mean_usage);
     put("peak_usage", r.kv_peak_usage);
+    put("gc_passes", r.counts.gc_passes);
+    put("gc_ms", r.gc_ms);
+  });
+  put.Object("padding", [&] {
+    put("prefill_tokens", r.counts.prefill_tokens);
+    put("padding_tokens", r.counts.padding_tokens);
   });
   put.Object("prefix_cache", [&] {
     const PrefixCacheReport& c = r.prefix_cache;
@@ -178,6 +184,7 @@ void WriteSetting(const Report& r, Members& put) {
     put("weights_gib", r.memory.weights_gib);
     put("overhead_gib", r.memory.overhead_gib);
     put("kv_gib", r.memory.kv_gib);
+    put("mean_usage", r.memory.mean_usage);
   });
   put.Object("latency_model", [&] {
     put("backend", r.latency_model.backend);
@@ -233,6 +240,7 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("cost_per_million_output_tokens", r.cost_per_million_output_tokens);
   put("simulated_s", r.simulated_s);
   put("steps", r.steps);
+  put("mean_batch_size", r.mean_batch_size);
   WriteJudgement(r, out, put);
   WriteSetting(r, put);
   if (parts != ReportParts::kSummary) {

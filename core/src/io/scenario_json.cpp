@@ -159,6 +159,12 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                                   "request needs a token in each step",
                                   e.max_num_batched_tokens, e.max_num_seqs)});
   }
+  if (e.overlap_scheduling && !e.async_scheduling) {
+    issues.push_back(
+        {"/engine/overlap_scheduling",
+         "found true, allowed with async_scheduling only: host work for a step can run "
+         "beside the step before it only if that step is formed so early"});
+  }
   if ((s.model.num_local_experts == 0) != (s.model.num_experts_per_tok == 0) ||
       s.model.num_experts_per_tok > s.model.num_local_experts) {
     issues.push_back(

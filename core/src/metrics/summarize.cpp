@@ -255,12 +255,13 @@ class Summary {
 
   void Series() {
     bins_ = run_.recorder.BinsUpTo(run_.end, &bin_width_);
-    WideInt kv_total = 0;
+    WideInt kv_total = 0, running = 0;
     for (std::size_t b = 0; b < bins_.size(); ++b) {
       const SeriesBin& bin = bins_[b];
       const TimeNs start = static_cast<TimeNs>(b) * bin_width_;
       const auto width = static_cast<double>(std::min(bin_width_, run_.end - start));
       kv_total += bin.kv_blocks;
+      running += bin.running;
       ColumnAt("series_time_s").push_back(Seconds(start));
       ColumnAt("series_running").push_back(static_cast<double>(bin.running) / width);
       ColumnAt("series_waiting").push_back(static_cast<double>(bin.waiting) / width);
@@ -274,6 +275,10 @@ class Summary {
     if (run_.end > 0) {
       report_.kv_mean_usage =
           static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
+    }
+    if (run_.recorder.busy_ns() > 0) {
+      report_.mean_batch_size =
+          static_cast<double>(running) / static_cast<double>(run_.recorder.busy_ns());
     }
     report_.kv_peak_usage = static_cast<double>(run_.recorder.peak_kv_blocks()) / KvBlocks();
   }
@@ -371,11 +376,15 @@ class Summary {
     const ModelCost& c = run_.cost;
     r.name = run_.scenario.name;
     r.scenario_id = run_.scenario.id;
-    r.memory = {c.total_gib, c.usable_gib, c.weights_gib, c.overhead_gib, c.kv_gib};
+    r.memory = {c.total_gib, c.usable_gib, c.weights_gib, c.overhead_gib, c.kv_gib, 0};
+    r.memory.mean_usage =
+        (c.weights_gib + c.overhead_gib + r.kv_mean_usage * c.kv_gib) / c.total_gib;
     r.kv_blocks = c.usable_blocks;
     r.kv_block_size = run_.scenario.engine.block_size;
     r.kv_tokens = c.usable_blocks * r.kv_block_size;
     r.prefix_cache = run_.prefix_cache;
+    r.counts = run_.counts;
+    r.gc_ms = static_cast<double>(r.counts.gc_passes) * run_.scenario.engine.gc_pass_us / 1e3;
     r.latency_model = run_.label;
     const bool traced = run_.scenario.workload.arrivals.process == ArrivalProcess::kTrace;
     r.workload_source = traced ? "trace" : "synthetic";

@@ -8,7 +8,7 @@
 //   attention  prefill chunk [c0, c0+n): 4 h d (n c0 + n(n+1)/2) FLOPs a layer, or its KV reads;
 //              decode: the same over all contexts, nearly always their KV reads
 //   collective two all-reduces a layer in a tensor-parallel group (ring: 2 (tp-1)/tp of the bytes)
-//   host       per step and per sequence
+//   host       per step and per sequence; launch of the kernels, eager or as a captured graph
 //
 // docs/model.md has the derivation, docs/fidelity.md what it gets wrong.
 #include <algorithm>
@@ -29,6 +29,8 @@ constexpr double kHalfTokens = 32;
 // 8,192 to 114,688 tokens of the same benchmarks.
 constexpr double kAttentionShare = 0.9;
 
+// `kOptions`: launch and overlap count. A type of its own, as a price is asked for at every step.
+template <bool kOptions>
 class Analytic final : public LatencyModel {
  public:
   Analytic(const Scenario& s, const ModelCost& cost)
@@ -38,7 +40,15 @@ class Analytic final : public LatencyModel {
         byte_ns_(1.0 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)),
         step_ns_(s.engine.step_overhead_us * 1e3),
         sequence_ns_(s.engine.sequence_overhead_us * 1e3),
+        overlap_(s.engine.overlap_scheduling),
         enqueue_delay_(static_cast<TimeNs>(std::nearbyint(s.engine.request_overhead_ms * 1e6))) {
+    const EngineSpec& e = s.engine;
+    if (e.cuda_graphs != CudaGraphs::kImplied) eager_ns_ = e.launch_eager_us * 1e3;
+    if (e.cuda_graphs == CudaGraphs::kCaptured) {
+      replay_ns_ = e.launch_replay_us * 1e3;
+      captured_ = e.cuda_graph_max_bs;
+      while (CaptureSize(captured_) != captured_) --captured_;
+    }
     const auto tp = static_cast<double>(cost.tensor_parallel);
     if (cost.tensor_parallel > 1) {
       const double all_reduces = 2 * static_cast<double>(cost.layers);
@@ -54,7 +64,10 @@ class Analytic final : public LatencyModel {
 
   StepPrice Price(const BatchShape& shape) const override {
     const auto decodes = static_cast<double>(shape.decode_seqs);
-    double tokens = decodes, sampled = decodes;
+    double tokens = decodes;
+    const bool replayed = kOptions && shape.decode_seqs <= captured_ && shape.prefill.empty();
+    if (replayed) tokens = static_cast<double>(CaptureSize(shape.decode_seqs));  // with its padding
+    double sampled = tokens;
     Parts parts;
     const double context_tokens = static_cast<double>(shape.decode_context_tokens) + decodes;
     parts.Add(context_tokens * cost_.attention_flops_per_pair * attention_flop_ns_,
@@ -76,8 +89,16 @@ class Analytic final : public LatencyModel {
                 cost_.lm_head_bytes * byte_ns_);
     }
     const double sequences = decodes + static_cast<double>(shape.prefill.size());
-    const double overhead =
-        step_ns_ + sequence_ns_ * sequences + collective_ns_ + collective_token_ns_ * tokens;
+    const double host = step_ns_ + sequence_ns_ * sequences;
+    double overhead = host + collective_ns_ + collective_token_ns_ * tokens;
+    if (kOptions) {
+      overhead += replayed ? replay_ns_ : eager_ns_;
+      if (overlap_) {
+        const double device = parts.compute + parts.memory + (overhead - host);
+        overhead = host > device ? host : overhead - host;
+        if (host > device) parts = {};
+      }
+    }
     return parts.Total(overhead);
   }
 
@@ -114,11 +135,17 @@ class Analytic final : public LatencyModel {
   ModelCost cost_;
   double flop_ns_, attention_flop_ns_, byte_ns_, step_ns_, sequence_ns_;
   double collective_ns_ = 0, collective_token_ns_ = 0, log_untouched_ = 0;
+  double eager_ns_ = 0, replay_ns_ = 0;
+  std::int64_t captured_ = 0;  // largest decode batch that is replayed
+  bool overlap_;
   TimeNs enqueue_delay_;
 };
 
 std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
-  return std::make_unique<Analytic>(s, cost);
+  if (s.engine.cuda_graphs != CudaGraphs::kImplied || s.engine.overlap_scheduling) {
+    return std::make_unique<Analytic<true>>(s, cost);
+  }
+  return std::make_unique<Analytic<false>>(s, cost);
 }
 
 LatencyLabel Label(const Scenario& s) {

@@ -15,7 +15,8 @@
   X(kOrderPriorityFcfs)     \
   X(kOrderSjf)              \
   X(kOrderEdf)              \
-  X(kOrderReversePriority)
+  X(kOrderReversePriority)  \
+  X(kOrderLengthBucket)
 
 #define SERVECAST_PRIORITIES(X) \
   X(kPriorityClass)             \

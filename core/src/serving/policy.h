@@ -76,6 +76,7 @@ struct OrderEntry {
   double (*key)(const QueuedRequest&, Params);
   std::span<const ParamSpec> params = {};
   bool preempts_by_priority = false;  // what `preemption` "auto" means with it; else the tail
+  bool keys_are_buckets = false;      // prompts of one key are padded to one length; else all are
 };
 
 // A request's priority number, the same for its whole life: where it falls with age, all ages are

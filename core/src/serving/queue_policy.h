@@ -39,6 +39,11 @@ class QueuePolicy {
         order_params_);
   }
 
+  // Prompts of one bucket would be padded to one length; all are of one where there are no buckets.
+  double BucketOf(std::int64_t prompt_tokens) const {
+    return order_.keys_are_buckets ? order_.key({0, prompt_tokens, 0, kNever}, order_params_) : 0;
+  }
+
  private:
   const OrderEntry& order_;
   std::vector<double> order_params_;

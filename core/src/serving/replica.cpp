@@ -26,6 +26,7 @@
 #include "serving/replica.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace servecast {
 
@@ -43,6 +44,7 @@ Replica::Replica(const ReplicaInput& input)
       seats_(input.engine.max_num_seqs),
       watermark_blocks_(static_cast<std::int64_t>(input.engine.watermark *
                                                   static_cast<double>(input.pool_blocks))),
+      gc_pass_(static_cast<TimeNs>(std::nearbyint(input.engine.gc_pass_us * 1e3))),
       token_delay_(input.latency.OutputTokenDelay()),
       victim_by_priority_(input.scheduler.preemption == "priority" ||
                           (input.scheduler.preemption == "auto" && policy_.preempts_by_priority())),
@@ -61,6 +63,7 @@ Replica::Replica(const ReplicaInput& input)
   for (std::size_t i = slots; i > 0; --i) free_slots_.push_back(static_cast<SlotId>(i - 1));
   prefills_.reserve(slots);
   chunks_.reserve(slots);
+  padded_.reserve(slots);
 }
 
 bool Replica::Advance(std::int64_t max_steps) {
@@ -158,10 +161,16 @@ void Replica::Launch(const Plan& plan) {
     }
   }
   shape.prefill = chunks_;
+  if (chunks_.size() > 1) {
+    CountPadding();
+  } else if (!chunks_.empty()) {
+    counts_.prefill_tokens += chunks_[0].tokens;
+  }
   const StepPrice price = in_.latency.Price(shape);
   Batch& batch = NewBatch();
   if (in_.observer != nullptr) ObserveSchedule(batch.record);
-  batch.end = device_free_ = start + price.duration;
+  batch.end = device_free_ = start + price.duration + gc_due_;
+  gc_due_ = 0;
   batch.bound = price.bound;
   batch.blocked = plan.blocked;
   batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget};
@@ -170,6 +179,23 @@ void Replica::Launch(const Plan& plan) {
   if (sampled > 0) CountFruit();
   EndDecodes(batch);
   AdvancePrefills(batch);
+}
+
+// What the step's prefills would compute in vain if each were padded to the longest of its bucket.
+void Replica::CountPadding() {
+  padded_.clear();
+  for (const PrefillChunk& chunk : chunks_) {
+    padded_.emplace_back(policy_.BucketOf(chunk.prompt), chunk.tokens);
+  }
+  std::make_heap(padded_.begin(), padded_.end());
+  std::pair<double, std::int64_t> longest = padded_.front();
+  for (; !padded_.empty(); padded_.pop_back()) {  // of each bucket the longest first
+    std::pop_heap(padded_.begin(), padded_.end());
+    const auto [bucket, tokens] = padded_.back();
+    if (bucket != longest.first) longest = padded_.back();
+    counts_.prefill_tokens += tokens;
+    counts_.padding_tokens += longest.second - tokens;
+  }
 }
 
 // Every decode makes a token; those whose last it is leave the decodes.
@@ -261,16 +287,17 @@ void Replica::Apply() {
 std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   BlockedBy blocked = BlockedBy::kNothing;
   if (queue_.size() > 0) {
-    blocked = HeadBlockedBy(kv_.free() - phase_[phase_index_],
-                            in_.engine.max_num_batched_tokens - decodes_);
+    blocked =
+        HeadBlockedBy(Free() - phase_[phase_index_], in_.engine.max_num_batched_tokens - decodes_);
     if (blocked == BlockedBy::kNothing) return 0;
+    if (blocked == BlockedBy::kKvBlocks && garbage_ > 0) return 0;
     // A cached block that nobody holds costs a first chunk more than a lost one, and a whole prompt
     // more than its copy that somebody holds: the decodes may take it and so let the head in.
     const bool may_gain = !in_.engine.scheduler_reserve_full_isl || hit_.copied;
     if (blocked == BlockedBy::kKvBlocks && hit_.idle > 0 && may_gain) return 0;
   }
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
-  const std::int64_t last_step = finishes_.TopKey();
+  const std::int64_t last_step = finishes_.TopKey(), garbage = garbage_;
   TimeNs next_enqueue = in_.clients.NextEnqueue();
   const TimeNs next_timeout = in_.clients.NextTimeout();
   std::int64_t ran = 0;
@@ -283,7 +310,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
       if (blocked == BlockedBy::kNothing) blocked = BlockedBy::kSeats;
     }
     const std::int64_t blocks = phase_[phase_index_];
-    if (blocks > kv_.free()) break;
+    if (blocks + garbage > kv_.free()) break;
     kv_.Take(blocks);
     const StepPrice price = in_.latency.Price({decodes_, decode_context_, {}});
     Batch& batch = NewBatch();
@@ -345,8 +372,10 @@ void Replica::Finish(const Output& output, TimeNs end) {
   } else {
     Slot& slot = SlotAt(output.slot);
     --endings_;
+    const std::int64_t free = kv_.free();
     kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
                 in_.clients.AsksOn(output.request));
+    LeaveGarbage(free);
     RemoveFromRunning(output.slot);
   }
   const std::int64_t generated = OutputLimit(output.request);
@@ -400,7 +429,9 @@ void Replica::Abort(RequestId request) {
     } else {
       --endings_;
     }
+    const std::int64_t free = kv_.free();
     ReleaseBlocks(slot, 0, false);
+    LeaveGarbage(free);
     RemoveFromRunning(id);
   }
   in_.results.state[r] = RequestState::kTimedOut;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -59,6 +60,7 @@ class Replica final : public AnyReplica {
   std::int64_t kv_blocks_used() const override { return kv_.used(); }
   const PrefixCacheReport& prefix_cache() override;
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
+  SchedulerCounts counts() const override { return counts_; }
 
  private:
   using SlotId = std::int32_t;
@@ -130,6 +132,7 @@ class Replica final : public AnyReplica {
   void GrantByPreempting(Plan& plan);
   void Admit(Plan& plan);
   void Launch(const Plan& plan);
+  void CountPadding();
   void EndDecodes(Batch& batch);
   void AdvancePrefills(Batch& batch);
   void Apply();
@@ -138,6 +141,13 @@ class Replica final : public AnyReplica {
   // The rules' parts.
   BlockedBy HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget);
   std::int64_t ChunkOf(std::int64_t tokens, std::int64_t budget) const;
+  // KV blocks that may be taken: free, and not waiting for a garbage collection.
+  std::int64_t Free() const { return kv_.free() - garbage_; }
+  bool CollectGarbage();
+  // A request ended; its blocks are among the free since there were `free_before`.
+  void LeaveGarbage(std::int64_t free_before) {
+    if (gc_pass_ > 0) garbage_ += kv_.free() - free_before;
+  }
   SlotId Victim() const;
   void Preempt(SlotId slot);
   void PauseUngranted();
@@ -183,11 +193,15 @@ class Replica final : public AnyReplica {
   QueuePolicy policy_;
   std::int64_t seats_;
   std::int64_t watermark_blocks_;
+  TimeNs gc_pass_;  // duration; 0: blocks of ended requests are free at once
   TimeNs token_delay_;
   bool victim_by_priority_;
   KvCache kv_;
   KvCache::Hit hit_;  // of the head of the queue, by HeadBlockedBy
   PrefixCacheReport prefix_cache_;
+  std::int64_t garbage_ = 0;  // of the free blocks: of ended requests, not collected yet
+  TimeNs gc_due_ = 0;         // collections for the step that is being formed
+  SchedulerCounts counts_;
 
   TimeNs now_ = 0;
   TimeNs device_free_ = 0;  // end of the newest batch
@@ -206,7 +220,8 @@ class Replica final : public AnyReplica {
 
   std::vector<SlotId> prefills_;  // in running order
   std::vector<PrefillChunk> chunks_;
-  std::vector<RequestId> preempted_;  // by this call
+  std::vector<std::pair<double, std::int64_t>> padded_;  // scratch: bucket, tokens
+  std::vector<RequestId> preempted_;                     // by this call
 
   // All decodes together.
   std::int64_t decodes_ = 0, decode_context_ = 0;

@@ -7,6 +7,7 @@
 // whose chunk the budget had cut, asks for more tokens than he had in the step before. They are
 // left out where preemption by priority hits the request that asked: then they catch up.
 #include <algorithm>
+#include <cmath>
 
 #include "serving/replica.h"
 
@@ -41,7 +42,7 @@ bool Replica::GrantAll(Plan& plan) {
   }
   budget -= decodes_;
   SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
-  if (blocks > kv_.free()) return false;
+  if (blocks > Free()) return false;
   kv_.Take(blocks);
   for (const SlotId id : prefills_) {
     Slot& slot = SlotAt(id);
@@ -51,9 +52,9 @@ bool Replica::GrantAll(Plan& plan) {
   return true;
 }
 
-// The running list in its order. Whoever cannot have its blocks preempts until it can, or until it
-// was itself the victim: then nobody behind it gets anything. What a victim was given in this call
-// returns to the budget.
+// The running list in its order. Whoever cannot have its blocks has garbage collected, and when
+// there is none left preempts until it can, or until it was itself the victim: then nobody behind
+// it gets anything. What a victim was given in this call returns to the budget.
 void Replica::GrantByPreempting(Plan& plan) {
   ++calls_;
   bool ended = false;
@@ -64,7 +65,8 @@ void Replica::GrantByPreempting(Plan& plan) {
       const std::int64_t tokens =
           slot.phase == Phase::kDecode ? 1 : ChunkOf(slot.known - slot.computed, plan.budget);
       const std::int64_t blocks = kv_.BlocksFor(computed + tokens) - kv_.BlocksFor(computed);
-      while (blocks > kv_.free() && !ended) {
+      while (blocks > Free() && !ended) {
+        if (CollectGarbage()) continue;
         const SlotId victim = Victim();
         if (SlotAt(victim).granted_call == calls_) plan.budget += SlotAt(victim).chunk;
         ended = victim == id;
@@ -136,7 +138,8 @@ void Replica::PauseUngranted() {
 // From the head of the queue, until the first that cannot be admitted: nobody overtakes it.
 void Replica::Admit(Plan& plan) {
   while (queue_.size() > 0) {
-    plan.blocked = HeadBlockedBy(kv_.free(), plan.budget);
+    plan.blocked = HeadBlockedBy(Free(), plan.budget);
+    if (plan.blocked == BlockedBy::kKvBlocks && CollectGarbage()) continue;
     if (plan.blocked != BlockedBy::kNothing) return;
     const RequestId request = queue_.Head();
     const auto r = static_cast<std::size_t>(request);
@@ -179,8 +182,23 @@ BlockedBy Replica::HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget) 
   const std::int64_t must_fit =
       in_.engine.scheduler_reserve_full_isl ? known : cached + std::min(wanted, budget);
   const std::int64_t watermark = running_ > 0 ? watermark_blocks_ : 0;
-  const std::int64_t blocks = kv_.BlocksFor(must_fit) - hit_.blocks + hit_.idle;
+  std::int64_t needed = kv_.BlocksFor(must_fit);
+  if (in_.engine.admission_reserve > 0 && running_ > 0) {
+    const double reserve = in_.engine.admission_reserve * static_cast<double>(kv_.BlocksFor(known));
+    needed = std::max(needed, static_cast<std::int64_t>(std::ceil(reserve)));
+  }
+  const std::int64_t blocks = needed - hit_.blocks + hit_.idle;
   return blocks + watermark > free_blocks ? BlockedBy::kKvBlocks : BlockedBy::kNothing;
+}
+
+// One pass, at the cost of time in the step that is being formed; false: there is no garbage.
+bool Replica::CollectGarbage() {
+  if (garbage_ == 0) return false;
+  const double freed = std::ceil(in_.engine.gc_fraction * static_cast<double>(garbage_));
+  garbage_ -= static_cast<std::int64_t>(freed);
+  gc_due_ += gc_pass_;
+  ++counts_.gc_passes;
+  return true;
 }
 
 std::int64_t Replica::ChunkOf(std::int64_t tokens, std::int64_t budget) const {

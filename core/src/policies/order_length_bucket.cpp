@@ -1,0 +1,28 @@
+// Requests of similar length together, as SFLLM's documents have it: what a batch computes is then
+// least longer than what it must compute, for an engine that pads a batch's prompts to the longest.
+#include <cmath>
+
+#include "serving/policy.h"
+
+namespace servecast {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {"bucket_tokens", "tokens", 1, 1e6, 64, "width of a length bucket of the queue"}};
+
+double Key(const QueuedRequest& r, Params params) {
+  return std::floor(static_cast<double>(r.prompt_tokens) / params[0]);
+}
+
+}  // namespace
+
+extern const OrderEntry kOrderLengthBucket;
+const OrderEntry kOrderLengthBucket = {
+    "length_bucket",
+    "Shortest prompts first, by buckets of lengths; in a bucket first come",
+    Key,
+    kParams,
+    false,
+    true};
+
+}  // namespace servecast
