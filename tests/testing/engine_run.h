@@ -67,6 +67,7 @@ struct ReplicaRun {
   RequestTable requests;   // with the arrivals of later turns
   RequestResults results;  // times and counts; states of arrivals are the simulation's business
   PrefixCacheReport prefix_cache;
+  KvOffloadReport kv_offload;
   std::vector<StepRecord> steps;
   std::int64_t preemptions = 0, length_capped = 0, timed_out = 0;
   std::map<TimeNs, std::int64_t> itl;

@@ -22,6 +22,7 @@ struct FieldSpec {
   bool required = false;
   bool nullable = false;  // an object or list: null takes away what a preset sets
   bool label = false;     // names a thing, does not change what is simulated
+  bool idle = false;      // an object that is switched off: resolved texts leave it out
 };
 
 using Choices = std::vector<std::string_view>;

@@ -24,6 +24,7 @@ struct RunView {
   TimeNs end = 0;  // of the last step, or the horizon when the run reached it
   bool finished = false;
   LatencyLabel label;
+  KvOffloadReport kv_offload = {};
 };
 
 // O(requests), and O(requests log) nowhere. Request columns only when `detail` asks for them.
