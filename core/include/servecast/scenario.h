@@ -61,6 +61,7 @@ enum class Compat { kNone, kBlisFebruary2026, kBlis };
 
 // Slower memory for KV blocks that the GPU overwrites: host memory, and disk behind it. Capacities
 // are those of all GPUs of a replica together, bandwidths those of each GPU's own link.
+// Latencies and bandwidths are assumed: of PCIe Gen5 x16, 64 GB/s at most, and of one NVMe drive.
 struct KvOffloadSpec {
   double cpu_gib = 0;
   double cpu_latency_us = 10;
