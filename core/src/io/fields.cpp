@@ -134,7 +134,7 @@ void Describe(FieldVisitor& v, KvOffloadSpec& o, const KvOffloadSpec& base) {
   f.Add(bandwidth("cpu_bandwidth_gb_s",
                   "from host memory to each GPU, as reached: PCIe Gen5 x16 is 64 GB/s at most"),
         &KvOffloadSpec::cpu_bandwidth_gb_s);
-  f.Add(gib("disk_gib", "disk for what falls out of that memory; 0: none"),
+  f.Add(gib("disk_gib", "disk for what falls out of the host memory; 0: none"),
         &KvOffloadSpec::disk_gib);
   f.Add(latency("disk_latency_us", "time before a request's blocks flow from disk to the GPU"),
         &KvOffloadSpec::disk_latency_us);

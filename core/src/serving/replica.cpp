@@ -276,7 +276,9 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     const bool may_gain = !in_.engine.scheduler_reserve_full_isl || hit_.copied;
     const bool may_lose = hit_.idle > 0 || hit_.stored > 0;
     if (blocked == BlockedBy::kKvBlocks && may_lose && may_gain) return 0;
-    if (blocked == BlockedBy::kTokenBudget && kv_.tiered()) return 0;
+    // So a prompt that a step takes whole or not at all may begin to fit it, or no longer.
+    const bool whole = kv_.tiered() && !in_.engine.enable_chunked_prefill;
+    if (whole && blocked != BlockedBy::kSeats) return 0;
   }
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
   const std::int64_t last_step = finishes_.TopKey();
