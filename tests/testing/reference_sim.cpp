@@ -66,7 +66,7 @@ class Tiers {
 
   bool Has(const ContentKey& key) const {
     return std::any_of(tiers_.begin(), tiers_.end(),
-                       [&key](const Tier& tier) { return tier.Has(key); });
+                       [&key](const Tier& tier) { return tier.Find(key) != tier.blocks.end(); });
   }
 
   // Takes the blocks of one request out; what that takes.
@@ -103,13 +103,10 @@ class Tiers {
     double latency_ns = 0, ns_per_block = 0;
     std::list<Entry> blocks;
 
-    std::list<Entry>::iterator Find(const ContentKey& key) {
+    std::list<Entry>::const_iterator Find(const ContentKey& key) const {
       return std::find_if(blocks.begin(), blocks.end(), [&key](const Entry& entry) {
         return !(entry.first < key) && !(key < entry.first);
       });
-    }
-    bool Has(const ContentKey& key) const {
-      return const_cast<Tier*>(this)->Find(key) != blocks.end();
     }
   };
 
