@@ -87,6 +87,18 @@ export interface Column {
   readonly help: string;
 }
 
+/** Found behind the GPU's hit by first admissions, as shares of what the prefix cache was asked for. */
+export interface KvTier {
+  /** Capacity. */
+  readonly blocks: number;
+  readonly hit_tokens: number;
+  readonly hit_rate: number | null;
+  readonly hit_blocks: number;
+  readonly block_hit_rate: number | null;
+  /** By all admissions. */
+  readonly loaded_blocks: number;
+}
+
 export interface Catalog {
   readonly engine_version: string;
   readonly schema: number;
@@ -226,6 +238,17 @@ export interface Report {
     readonly resumed_hit_tokens: number;
     /** Cached blocks whose content was overwritten. */
     readonly evicted_blocks: number;
+  };
+  /** Absent without tiers behind the GPU's KV cache. */
+  readonly kv_offload?: {
+    /** Host memory and disk, each absent without room for a block. */
+    readonly cpu?: KvTier;
+    readonly disk?: KvTier;
+    readonly offloaded_blocks: number;
+    /** Loaded within 1 ms of being offloaded. */
+    readonly thrashed_blocks: number;
+    /** By which steps were longer. */
+    readonly transfer_s: number;
   };
   /** GiB per GPU. */
   readonly memory: {

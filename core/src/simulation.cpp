@@ -36,9 +36,12 @@ struct Simulation::State {
     const std::int64_t max_model_len = EffectiveMaxModelLen(
         scenario.engine, scenario.model.max_position_embeddings, cost.usable_blocks);
     clients = std::make_unique<Clients>(requests, *latency, max_model_len, results);
-    replica = std::make_unique<Replica>(
-        ReplicaInput{scenario.engine, scenario.scheduler, cost.pool_blocks, max_model_len, requests,
-                     *clients, *latency, results, recorder, horizon, observer});
+    replica = std::make_unique<Replica>(ReplicaInput{
+        scenario.engine, scenario.scheduler, cost.pool_blocks, max_model_len, requests, *clients,
+        *latency, results, recorder, horizon, observer,
+        KvTiersOf(scenario.engine.kv_offload,
+                  cost.kv_bytes_per_token * static_cast<double>(scenario.engine.block_size),
+                  cost.tensor_parallel)});
   }
 
   // It sees to arrivals, drops and time-outs itself.
@@ -136,10 +139,11 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   const TimeNs end = s.End();
   s.replica->WriteProgress(s.results.generated);
   s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
-  return Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
-                    s.results, s.recorder, s.replica->running(), s.replica->length_capped(),
-                    s.replica->prefix_cache(), end, s.finished, s.label, s.replica->counts()},
-                   detail);
+  return Summarize(
+      {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
+       s.recorder, s.replica->running(), s.replica->length_capped(), s.replica->prefix_cache(), end,
+       s.finished, s.label, s.replica->counts(), s.replica->kv_offload()},
+      detail);
 }
 
 }  // namespace servecast

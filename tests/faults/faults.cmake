@@ -7,7 +7,7 @@
 
 set(planted_faults 0)
 set(faulty_sources)
-foreach(name replica replica_schedule kv_cache)
+foreach(name replica replica_schedule kv_cache kv_tiers)
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} faulty_${name})
@@ -146,7 +146,19 @@ plant_in(replica_schedule 27 "the reserve holds for the first of an empty batch,
   [==[in_.engine.admission_reserve > 0 && running_ > 0]==]
   [==[in_.engine.admission_reserve > 0 && (running_ > 0 || Planted(27))]==])
 
-foreach(name replica replica_schedule kv_cache)
+plant_in(kv_tiers 28 "a tier pushes out what came last"
+  [==[const RunId id = lists_[tier].front;]==]
+  [==[const RunId id = Planted(28) ? lists_[tier].back : lists_[tier].front;]==])
+
+plant_in(replica_schedule 29 "what is loaded from a tier costs no time"
+  [==[transfer_ += kv_.TransferTime(loaded);]==]
+  [==[transfer_ += Planted(29) ? 0 : kv_.TransferTime(loaded);]==])
+
+plant_in(kv_cache 30 "the threshold counts the blocks in use before this one"
+  [==[std::clamp<std::int64_t>(in_use - offload_from_ + 1, 0, count)]==]
+  [==[std::clamp<std::int64_t>(in_use - offload_from_ + (Planted(30) ? 0 : 1), 0, count)]==])
+
+foreach(name replica replica_schedule kv_cache kv_tiers)
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
   set(faulty_text "${faulty_${name}}")
   file(CONFIGURE OUTPUT ${copy} CONTENT

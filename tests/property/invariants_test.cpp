@@ -215,6 +215,11 @@ RandomCase Scaled(RandomCase random_case) {
   }
   if (random_case.horizon) *random_case.horizon *= kFactor;
   random_case.engine.gc_pass_us *= static_cast<double>(kFactor);
+  KvOffloadSpec& offload = random_case.engine.kv_offload;
+  offload.cpu_latency_us *= kFactor;
+  offload.disk_latency_us *= kFactor;
+  offload.cpu_bandwidth_gb_s /= kFactor;
+  offload.disk_bandwidth_gb_s /= kFactor;
   for (auto& [name, value] : random_case.scheduler.params) {
     if (name == "bucket_tokens") continue;
     EXPECT_EQ(name, "age_weight_per_s") << "how does it scale?";
@@ -225,7 +230,11 @@ RandomCase Scaled(RandomCase random_case) {
 
 TEST(Invariants, I12_AllTimesScaled_ScaleAllResults) {
   for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kCases; ++seed) {
-    const RandomCase plain = MakeRandomCase(seed), scaled = Scaled(plain);
+    RandomCase plain = MakeRandomCase(seed);
+    // A transfer that has to be rounded does not scale.
+    KvOffloadSpec& offload = plain.engine.kv_offload;
+    offload.cpu_bandwidth_gb_s = offload.disk_bandwidth_gb_s = 1;
+    const RandomCase scaled = Scaled(plain);
     const EngineRun once = RunOf(plain);
     const Result<EngineRun> run =
         RunEngine(EngineCaseOf(scaled),
@@ -233,7 +242,8 @@ TEST(Invariants, I12_AllTimesScaled_ScaleAllResults) {
     ASSERT_TRUE(run.ok());
     std::vector<StepRecord> steps = once.steps;
     for (StepRecord& step : steps) {
-      for (TimeNs* time : {&step.scheduled, &step.start, &step.end}) *time *= kFactor;
+      for (TimeNs* time : {&step.scheduled, &step.start, &step.end, &step.transfer})
+        *time *= kFactor;
     }
     ASSERT_EQ(run.value().steps, steps) << Describe(plain);
     ASSERT_EQ(run.value().report.completed, once.report.completed) << Describe(plain);

@@ -21,6 +21,7 @@ std::string Show(const StepRecord& step) {
     text += fmt::format(" {}{}:{}@{}{}", static_cast<char>(member.kind), member.id, member.tokens,
                         member.computed_before, member.sampled ? "*" : "");
   }
+  if (step.transfer > 0) text += fmt::format(" transfer {}", step.transfer);
   for (const RequestId id : step.preempted) text += fmt::format(" preempted {}", id);
   for (const RequestId id : step.finished) text += fmt::format(" finished {}", id);
   return text;
@@ -100,6 +101,22 @@ void CompareCounts(Comparer& comparer, const SchedulerCounts& expected,
   comparer.Equal("gc_passes", expected.gc_passes, found.gc_passes);
 }
 
+void CompareOffload(Comparer& comparer, const KvOffloadReport& expected,
+                    const KvOffloadReport& found) {
+  comparer.Equal("offload", expected.on, found.on);
+  for (std::size_t i = 0; i < kKvTiers; ++i) {
+    const std::string tier = std::string(KvOffloadReport::kNames[i]) + " ";
+    const KvTierReport &a = expected.tiers[i], &b = found.tiers[i];
+    comparer.Equal((tier + "blocks").c_str(), a.blocks, b.blocks);
+    comparer.Equal((tier + "hit_tokens").c_str(), a.hit_tokens, b.hit_tokens);
+    comparer.Equal((tier + "hit_blocks").c_str(), a.hit_blocks, b.hit_blocks);
+    comparer.Equal((tier + "loaded_blocks").c_str(), a.loaded_blocks, b.loaded_blocks);
+  }
+  comparer.Equal("offloaded_blocks", expected.offloaded_blocks, found.offloaded_blocks);
+  comparer.Equal("thrashed_blocks", expected.thrashed_blocks, found.thrashed_blocks);
+  comparer.Equal("transfer_ns", expected.transfer_ns, found.transfer_ns);
+}
+
 Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found) {
   if (Mismatch mismatch = CompareSteps(expected.steps, found.steps)) return mismatch;
   Comparer comparer("replica");
@@ -119,6 +136,7 @@ Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found
   comparer.Equal("waiting_ns", expected.waiting_ns, found.waiting_ns);
   ComparePrefixCache(comparer, expected.prefix_cache, found.prefix_cache);
   CompareCounts(comparer, expected.counts, found.counts);
+  CompareOffload(comparer, expected.kv_offload, found.kv_offload);
   for (const auto& [gap, count] : expected.itl) {
     const auto other = found.itl.find(gap);
     comparer.Equal(fmt::format("gaps of {} ns", gap).c_str(), count,
@@ -154,6 +172,7 @@ Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
   comparer.Equal("simulated_s", static_cast<double>(expected.end) / 1e9, report.simulated_s);
   ComparePrefixCache(comparer, expected.prefix_cache, report.prefix_cache);
   CompareCounts(comparer, expected.counts, report.counts);
+  CompareOffload(comparer, expected.kv_offload, report.kv_offload);
   std::int64_t gaps = 0;
   for (const auto& [gap, weight] : expected.itl) gaps += weight;
   comparer.Equal("itl_ms.n", gaps, report.itl_ms.n);
@@ -195,6 +214,9 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   hit_blocks += output.prefix_cache.hit_blocks;
   resumed_hit_tokens += output.prefix_cache.resumed_hit_tokens;
   evicted_blocks += output.prefix_cache.evicted_blocks;
+  offloaded_blocks += output.kv_offload.offloaded_blocks;
+  thrashed_blocks += output.kv_offload.thrashed_blocks;
+  for (const KvTierReport& tier : output.kv_offload.tiers) tier_hit_blocks += tier.hit_blocks;
   const ReferenceCoverage& more = output.coverage;
   rules.resumes += more.resumes;
   rules.self_preemptions += more.self_preemptions;
@@ -227,6 +249,12 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.gc_for_admission += more.gc_for_admission;
   rules.preempted_after_gc += more.preempted_after_gc;
   rules.steps_of_many_buckets += more.steps_of_many_buckets;
+  rules.not_offloaded += more.not_offloaded;
+  rules.offloaded_again += more.offloaded_again;
+  rules.lost_by_tiers += more.lost_by_tiers;
+  rules.hits_of_both_tiers += more.hits_of_both_tiers;
+  rules.disk_loads += more.disk_loads;
+  rules.behind_gpu_hits += more.behind_gpu_hits;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

@@ -14,6 +14,7 @@ struct CasesCoverage {
   std::int64_t cases = 0, steps = 0;
   std::int64_t preemptions = 0, dropped = 0, length_capped = 0, unfinished = 0;
   std::int64_t hit_blocks = 0, resumed_hit_tokens = 0, evicted_blocks = 0;
+  std::int64_t offloaded_blocks = 0, tier_hit_blocks = 0, thrashed_blocks = 0;
   ReferenceCoverage rules;
 
   void Add(const ReferenceOutput& output);

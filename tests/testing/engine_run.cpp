@@ -6,10 +6,21 @@
 #include <string_view>
 #include <utility>
 
+#include "cost/model_cost.h"
 #include "metrics/recorder.h"
 #include "serving/replica.h"
 
 namespace servecast::testing {
+
+namespace {
+
+double KvBlockBytes(const EngineCase& engine_case) {
+  const Result<ModelCost> cost = ComputeModelCost(MakeScenario(engine_case));
+  if (!cost.ok()) return 1;
+  return cost.value().kv_bytes_per_token * static_cast<double>(engine_case.engine.block_size);
+}
+
+}  // namespace
 
 EngineCase EngineCaseOf(const RandomCase& random_case) {
   return {random_case.requests, random_case.engine, random_case.scheduler,
@@ -131,7 +142,8 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   StepCollector collector;
   Replica replica({engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len,
                    run.requests, clients, latency, run.results, recorder,
-                   engine_case.horizon.value_or(kNever), &collector});
+                   engine_case.horizon.value_or(kNever), &collector,
+                   KvTiersOf(engine_case.engine.kv_offload, KvBlockBytes(engine_case), 1)});
   while (!replica.Advance(INT64_MAX)) {
   }
   replica.WriteProgress(run.results.generated);
@@ -142,6 +154,7 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   run.timed_out = replica.timed_out();
   run.prefix_cache = replica.prefix_cache();
   run.counts = replica.counts();
+  run.kv_offload = replica.kv_offload();
   for (const WeightedSample& sample : recorder.itl().Sorted()) {
     run.itl[sample.value] += sample.weight;
   }

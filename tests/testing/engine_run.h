@@ -68,6 +68,7 @@ struct ReplicaRun {
   RequestResults results;  // times and counts; states of arrivals are the simulation's business
   PrefixCacheReport prefix_cache;
   SchedulerCounts counts;
+  KvOffloadReport kv_offload;
   std::vector<StepRecord> steps;
   std::int64_t preemptions = 0, length_capped = 0, timed_out = 0;
   std::map<TimeNs, std::int64_t> itl;

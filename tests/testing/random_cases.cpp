@@ -250,6 +250,26 @@ void MakeOptions(Dice& dice, RandomCase& random_case) {
   }
 }
 
+// Tiers behind the cache: of a few blocks to several pools, quick and slow.
+void MakeOffload(Dice& dice, RandomCase& random_case) {
+  if (!random_case.engine.enable_prefix_caching || dice.Percent(50)) return;
+  KvOffloadSpec& offload = random_case.engine.kv_offload;
+  const std::int64_t pool = random_case.PoolBlocks();
+  const auto gib = [&] {
+    const std::int64_t blocks = dice.Percent(30) ? dice.Between(0, 4) : dice.Between(1, 4 * pool);
+    // Half a block more: a capacity is rounded down.
+    return (static_cast<double>(blocks) + 0.5) * static_cast<double>(random_case.KvBlockBytes()) /
+           (1024.0 * 1024 * 1024);
+  };
+  if (dice.Percent(90)) offload.cpu_gib = gib();
+  offload.cpu_latency_us = static_cast<double>(dice.Pick({0, 1, 30}));
+  offload.cpu_bandwidth_gb_s = static_cast<double>(dice.Pick({1, 7, 50}));
+  if (dice.Percent(60)) offload.disk_gib = gib();
+  offload.disk_latency_us = static_cast<double>(dice.Pick({0, 5, 800}));
+  offload.disk_bandwidth_gb_s = static_cast<double>(dice.Pick({1, 3, 50})) / 10;
+  if (dice.Percent(40)) offload.threshold = static_cast<double>(dice.Between(1, 100)) / 100;
+}
+
 // Anywhere in the run, half of the time at the very end of a step.
 void MakeHorizon(Dice& dice, RandomCase& random_case) {
   const ReferenceOutput whole = RunReference(random_case);
@@ -273,6 +293,7 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   MakeContent(dice, random_case);
   MakeScheduling(dice, random_case);
   MakeOptions(dice, random_case);
+  MakeOffload(dice, random_case);
   if (dice.Percent(25)) MakeHorizon(dice, random_case);
   return random_case;
 }
@@ -289,7 +310,8 @@ ReferenceOutput RunReference(const RandomCase& random_case) {
                                      .pool_blocks = random_case.PoolBlocks(),
                                      .model_max_len = random_case.model_max_len,
                                      .latency = *latency,
-                                     .horizon = random_case.horizon});
+                                     .horizon = random_case.horizon,
+                                     .kv_block_bytes = random_case.KvBlockBytes()});
 }
 
 RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count) {
@@ -338,6 +360,14 @@ std::string Describe(const RandomCase& random_case) {
   for (const auto& [name, value] : scheduler.params) text += fmt::format(", {} {}", name, value);
   text += fmt::format(", reserve {}, gc {} us, of {}\n", engine.admission_reserve,
                       engine.gc_pass_us, engine.gc_fraction);
+  if (const KvOffloadSpec& o = engine.kv_offload; o.On()) {
+    text += fmt::format(
+        "  offload from {}: cpu {} blocks, {} us, {} GB/s; disk {} blocks, {} us, {} GB/s\n",
+        o.threshold, o.cpu_gib * 1048576 * 1024 / static_cast<double>(random_case.KvBlockBytes()),
+        o.cpu_latency_us, o.cpu_bandwidth_gb_s,
+        o.disk_gib * 1048576 * 1024 / static_cast<double>(random_case.KvBlockBytes()),
+        o.disk_latency_us, o.disk_bandwidth_gb_s);
+  }
   if (random_case.requests.size() > 12) return text;
   const RequestTable& requests = random_case.requests;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {

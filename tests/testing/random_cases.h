@@ -42,6 +42,8 @@ struct RandomCase {
   std::optional<TimeNs> horizon;
 
   std::int64_t PoolBlocks() const { return *engine.num_gpu_blocks_override; }
+  // Of the model that every case runs (engine_run.cpp).
+  std::int64_t KvBlockBytes() const { return 1024 * engine.block_size; }
 };
 
 RandomCase MakeRandomCase(std::uint64_t seed);

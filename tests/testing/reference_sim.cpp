@@ -37,14 +37,119 @@ ContentKey KeyOf(const RequestTable& requests, RequestId id, std::int64_t index,
   }
 }
 
+// What the GPU overwrites: a list of blocks a tier, the least recently offloaded first.
+class Tiers {
+ public:
+  Tiers(const ReferenceInput& input, ReferenceCoverage& coverage) : coverage_(coverage) {
+    const KvOffloadSpec& spec = input.engine.kv_offload;
+    if ((spec.cpu_gib <= 0 && spec.disk_gib <= 0) || !input.engine.enable_prefix_caching) return;
+    const auto bytes = static_cast<double>(input.kv_block_bytes);
+    Add(spec.cpu_gib, spec.cpu_latency_us, spec.cpu_bandwidth_gb_s, bytes);
+    Add(spec.disk_gib, spec.disk_latency_us, spec.disk_bandwidth_gb_s, bytes);
+    report_.on = true;
+  }
+
+  bool Any() const { return !tiers_.empty(); }
+  void SetNow(TimeNs now) { now_ = now; }
+  const KvOffloadReport& Report() const { return report_; }
+
+  void Offload(const ContentKey& key) {
+    ++report_.offloaded_blocks;
+    for (Tier& tier : tiers_) {
+      const auto at = tier.Find(key);
+      if (at == tier.blocks.end()) continue;
+      tier.blocks.erase(at);
+      ++coverage_.offloaded_again;
+    }
+    Put(0, {key, now_});
+  }
+
+  bool Has(const ContentKey& key) const {
+    return std::any_of(tiers_.begin(), tiers_.end(),
+                       [&key](const Tier& tier) { return tier.Find(key) != tier.blocks.end(); });
+  }
+
+  // Takes the blocks of one request out; what that takes.
+  TimeNs Load(const std::vector<ContentKey>& keys, bool first_admission, std::int64_t block_size) {
+    TimeNs time = 0;
+    int used = 0;
+    for (std::size_t i = 0; i < tiers_.size(); ++i) {
+      std::int64_t count = 0;
+      for (const ContentKey& key : keys) {
+        const auto at = tiers_[i].Find(key);
+        if (at == tiers_[i].blocks.end()) continue;
+        if (now_ - at->second < kNsPerMs) ++report_.thrashed_blocks;
+        tiers_[i].blocks.erase(at);
+        ++count;
+      }
+      if (count == 0) continue;
+      ++used;
+      if (i == 1) coverage_.disk_loads += count;
+      time += static_cast<TimeNs>(std::nearbyint(
+          tiers_[i].latency_ns + static_cast<double>(count) * tiers_[i].ns_per_block));
+      report_.tiers[i].loaded_blocks += count;
+      if (!first_admission) continue;
+      report_.tiers[i].hit_blocks += count;
+      report_.tiers[i].hit_tokens += count * block_size;
+    }
+    if (used > 1) ++coverage_.hits_of_both_tiers;
+    return time;
+  }
+
+ private:
+  using Entry = std::pair<ContentKey, TimeNs>;  // and when it was offloaded
+  struct Tier {
+    std::int64_t capacity = 0;
+    double latency_ns = 0, ns_per_block = 0;
+    std::list<Entry> blocks;
+
+    std::list<Entry>::const_iterator Find(const ContentKey& key) const {
+      return std::find_if(blocks.begin(), blocks.end(), [&key](const Entry& entry) {
+        return !(entry.first < key) && !(key < entry.first);
+      });
+    }
+  };
+
+  void Add(double gib, double latency_us, double bandwidth_gb_s, double block_bytes) {
+    Tier tier;
+    tier.capacity = static_cast<std::int64_t>(std::floor(gib * 1024 * 1024 * 1024 / block_bytes));
+    tier.latency_ns = latency_us * 1000;
+    tier.ns_per_block = block_bytes / bandwidth_gb_s;
+    report_.tiers[tiers_.size()].blocks = tier.capacity;
+    tiers_.push_back(tier);
+  }
+
+  void Put(std::size_t i, const Entry& entry) {
+    if (i == tiers_.size()) {
+      ++coverage_.lost_by_tiers;
+      return;
+    }
+    Tier& tier = tiers_[i];
+    tier.blocks.push_back(entry);
+    if (static_cast<std::int64_t>(tier.blocks.size()) <= tier.capacity) return;
+    const Entry oldest = tier.blocks.front();
+    tier.blocks.pop_front();
+    Put(i + 1, oldest);
+  }
+
+  std::vector<Tier> tiers_;
+  TimeNs now_ = 0;
+  KvOffloadReport report_;
+  ReferenceCoverage& coverage_;
+};
+
 // The blocks of a pool: who holds them, what they hold, and in which order the free ones go.
 class KvPool {
  public:
   using BlockId = std::int64_t;
 
-  KvPool(const EngineSpec& engine, std::int64_t pool_blocks)
+  KvPool(const EngineSpec& engine, std::int64_t pool_blocks, Tiers& tiers,
+         ReferenceCoverage& coverage)
       : caching_(engine.enable_prefix_caching),
         contentless_first_(engine.free_contentless_first),
+        offload_threshold_(engine.kv_offload.threshold),
+        tiers_(tiers),
+        coverage_(coverage),
         blocks_(static_cast<std::size_t>(pool_blocks)) {
     // Block 0 is reserved and never used (Settings).
     for (BlockId block = 1; block < pool_blocks; ++block) free_.push_back(block);
@@ -65,6 +170,15 @@ class KvPool {
       free_.pop_front();
       if (At(block).content) {
         ++evicted_;
+        if (tiers_.Any()) {
+          // With this block.
+          const double in_use = static_cast<double>(Used());
+          if (in_use >= offload_threshold_ * static_cast<double>(usable_)) {
+            tiers_.Offload(*At(block).content);
+          } else {
+            ++coverage_.not_offloaded;
+          }
+        }
         std::vector<BlockId>& copies = cached_[*At(block).content];
         copies.erase(std::find(copies.begin(), copies.end(), block));
         At(block).content.reset();
@@ -122,6 +236,9 @@ class KvPool {
 
   const bool caching_;
   const bool contentless_first_;
+  const double offload_threshold_;
+  Tiers& tiers_;
+  ReferenceCoverage& coverage_;
   std::vector<Block> blocks_;
   std::list<BlockId> free_;
   std::map<ContentKey, std::vector<BlockId>> cached_;  // copies in order of registration
@@ -168,6 +285,7 @@ struct Member {
 struct ScheduledStep {
   std::vector<Member> members;
   std::vector<RequestId> preempted;
+  TimeNs transfer = 0;  // from the tiers
 
   std::int64_t Tokens() const {
     std::int64_t sum = 0;
@@ -188,7 +306,8 @@ class Scheduler {
         victim_by_priority_(
             input.scheduler.preemption == "priority" ||
             (input.scheduler.preemption == "auto" && input.scheduler.order == "priority_fcfs")),
-        pool_(engine_, input.pool_blocks) {}
+        tiers_(input, coverage_),
+        pool_(engine_, input.pool_blocks, tiers_, coverage_) {}
 
   void Enqueue(Sequence* sequence) {
     auto place = waiting_.end();
@@ -197,8 +316,9 @@ class Scheduler {
   }
 
   // One schedule call (rules 1 to 12).
-  ScheduledStep Schedule() {
+  ScheduledStep Schedule(TimeNs now) {
     ScheduledStep step;
+    tiers_.SetNow(now);
     registered_now_.clear();
     std::int64_t budget = engine_.max_num_batched_tokens;
     ScheduleRunning(step, budget);
@@ -255,6 +375,7 @@ class Scheduler {
   ReferenceCoverage& Coverage() { return coverage_; }
   const PrefixCacheReport& PrefixCache() const { return prefix_cache_; }
   std::int64_t Collections() const { return collections_; }
+  const KvOffloadReport& Offload() const { return tiers_.Report(); }
 
  private:
   std::int64_t Blocks(std::int64_t tokens) const { return CeilDiv(tokens, engine_.block_size); }
@@ -388,7 +509,9 @@ class Scheduler {
       }
       const std::vector<KvPool::BlockId> hits = LookUp(*sequence);
       const auto hit_blocks = static_cast<std::int64_t>(hits.size());
-      const std::int64_t hit_tokens = hit_blocks * engine_.block_size;
+      const std::vector<ContentKey> stored = LookUpTiers(*sequence, hit_blocks);
+      const std::int64_t hit_tokens =
+          (hit_blocks + static_cast<std::int64_t>(stored.size())) * engine_.block_size;
       std::int64_t tokens = CutToThreshold(sequence->Known() - hit_tokens);
       if (!engine_.enable_chunked_prefill && tokens > budget) {  // rule 3
         ++coverage_.refused_unchunked;
@@ -404,6 +527,8 @@ class Scheduler {
       }
 
       CountHits(*sequence, hits);
+      if (!stored.empty() && hit_blocks > 0) ++coverage_.behind_gpu_hits;
+      step.transfer += tiers_.Load(stored, !sequence->admitted, engine_.block_size);
       for (const KvPool::BlockId block : hits) pool_.Share(block, sequence->blocks);
       pool_.Take(first_chunk, sequence->blocks);
       sequence->computed = hit_tokens;
@@ -466,6 +591,16 @@ class Scheduler {
     return hits;
   }
 
+  // What goes on behind the pool's hit, block by block, in whatever tier it is.
+  std::vector<ContentKey> LookUpTiers(const Sequence& sequence, std::int64_t from) const {
+    std::vector<ContentKey> stored;
+    const std::int64_t most = (sequence.Known() - 1) / engine_.block_size;
+    for (std::int64_t index = from; index < most && tiers_.Has(Key(sequence, index)); ++index) {
+      stored.push_back(Key(sequence, index));
+    }
+    return stored;
+  }
+
   // At an admission, before the hit blocks are shared.
   void CountHits(const Sequence& sequence, const std::vector<KvPool::BlockId>& hits) {
     if (!engine_.enable_prefix_caching) return;
@@ -525,11 +660,12 @@ class Scheduler {
   const std::int64_t watermark_blocks_;
   const bool fcfs_;
   const bool victim_by_priority_;
+  ReferenceCoverage coverage_;
+  Tiers tiers_;
   KvPool pool_;
   std::vector<Sequence*> running_;  // in order of admission
   std::deque<Sequence*> waiting_;
   std::set<KvPool::BlockId> registered_now_;  // by this schedule call
-  ReferenceCoverage coverage_;
   PrefixCacheReport prefix_cache_;
   std::int64_t fruitless_calls_ = 0;  // that preempted, since a step yielded a token
   std::int64_t garbage_ = 0;          // blocks among the free ones
@@ -725,7 +861,7 @@ class Driver {
   // One schedule call; its batch starts at `start`. False when there is nothing in it.
   bool Launch(TimeNs start) {
     Batch batch;
-    batch.step = scheduler_.Schedule();
+    batch.step = scheduler_.Schedule(now_);
     WritePreempted(batch.step);
     if (batch.step.members.empty()) {
       SERVECAST_CHECK(!batch.step.preempted.empty() || !in_flight_.empty(),
@@ -739,8 +875,10 @@ class Driver {
     record.start = start;
     const std::int64_t collections = scheduler_.Collections() - collections_paid_;
     collections_paid_ = scheduler_.Collections();
-    record.end = start + Price(batch.step) +
+    record.transfer = batch.step.transfer;
+    record.end = start + Price(batch.step) + record.transfer +
                  collections * static_cast<TimeNs>(std::llround(input_.engine.gc_pass_us * 1000));
+    output_.kv_offload.transfer_ns += record.transfer;
     CountPadding(batch.step);
     record.preempted = batch.step.preempted;
     for (const Member& member : batch.step.members) record.members.push_back(member.record);
@@ -898,6 +1036,9 @@ class Driver {
     output_.prefix_cache = scheduler_.PrefixCache();
     output_.prefix_cache.evicted_blocks = scheduler_.Pool().Evicted();
     output_.counts.gc_passes = scheduler_.Collections();
+    const TimeNs transfer = output_.kv_offload.transfer_ns;
+    output_.kv_offload = scheduler_.Offload();
+    output_.kv_offload.transfer_ns = transfer;
     output_.coverage = scheduler_.Coverage();
     output_.requests = std::move(requests_);
   }

@@ -27,7 +27,8 @@ struct ReferenceInput {
   std::int64_t pool_blocks = 0;    // with the reserved one: usable blocks are one fewer
   std::int64_t model_max_len = 0;  // what the model takes, prompt and output together
   const LatencyModel& latency;
-  std::optional<TimeNs> horizon;  // no step starts at or after it
+  std::optional<TimeNs> horizon;    // no step starts at or after it
+  std::int64_t kv_block_bytes = 0;  // of the one GPU
 };
 
 // How much of the rules a run exercised: tests assert that they are not hollow.
@@ -63,6 +64,12 @@ struct ReferenceCoverage {
   std::int64_t gc_for_admission = 0;
   std::int64_t preempted_after_gc = 0;     // nothing was left to collect
   std::int64_t steps_of_many_buckets = 0;  // whose prefills are of several length buckets
+  std::int64_t not_offloaded = 0;          // overwritten while less of the pool was in use
+  std::int64_t offloaded_again = 0;        // some tier had the content already
+  std::int64_t lost_by_tiers = 0;          // blocks that fell out of the last one
+  std::int64_t hits_of_both_tiers = 0;     // admissions that load from host memory and from disk
+  std::int64_t disk_loads = 0;             // blocks
+  std::int64_t behind_gpu_hits = 0;  // admissions that load what goes on where the GPU's hit ends
 };
 
 struct ReferenceOutput {
@@ -70,6 +77,7 @@ struct ReferenceOutput {
   RequestResults results;
   PrefixCacheReport prefix_cache;
   SchedulerCounts counts;
+  KvOffloadReport kv_offload;
   std::vector<StepRecord> steps;
   std::int64_t preemptions = 0;
   std::int64_t dropped = 0;

@@ -82,6 +82,22 @@ struct SchedulerCounts {
   std::int64_t gc_passes = 0;  // garbage collections
 };
 
+// What the tiers behind the GPU's KV cache did: host memory, then disk.
+inline constexpr std::size_t kKvTiers = 2;
+struct KvTierReport {
+  std::int64_t blocks = 0;                      // capacity
+  std::int64_t hit_tokens = 0, hit_blocks = 0;  // found by first admissions, beyond the GPU's hit
+  std::int64_t loaded_blocks = 0;               // by all admissions
+};
+struct KvOffloadReport {
+  static constexpr std::array<std::string_view, kKvTiers> kNames = {"cpu", "disk"};
+  bool on = false;
+  std::array<KvTierReport, kKvTiers> tiers;
+  std::int64_t offloaded_blocks = 0;
+  std::int64_t thrashed_blocks = 0;  // loaded within 1 ms of being offloaded
+  std::int64_t transfer_ns = 0;      // by which steps were longer
+};
+
 struct LatencyLabel {
   std::string backend, provenance, description, known_error;
 };
@@ -128,6 +144,7 @@ struct Report {
   SchedulerCounts counts;
   double gc_ms = 0;            // in all
   double mean_batch_size = 0;  // requests in the running list, while a step runs
+  KvOffloadReport kv_offload;
   std::int64_t kv_blocks = 0, kv_block_size = 0, kv_tokens = 0;
   double kv_mean_usage = 0, kv_peak_usage = 0;
   LatencyLabel latency_model;

@@ -63,6 +63,21 @@ enum class Compat { kNone, kBlisFebruary2026, kBlis };
 // replay of a captured CUDA graph.
 enum class CudaGraphs { kImplied, kEager, kCaptured };
 
+// Slower memory for KV blocks that the GPU overwrites: host memory, and disk behind it. Capacities
+// are those of all GPUs of a replica together, bandwidths those of each GPU's own link.
+// Latencies and bandwidths are assumed: of PCIe Gen5 x16, 64 GB/s at most, and of one NVMe drive.
+struct KvOffloadSpec {
+  double cpu_gib = 0;
+  double cpu_latency_us = 10;
+  double cpu_bandwidth_gb_s = 50;
+  double disk_gib = 0;
+  double disk_latency_us = 80;
+  double disk_bandwidth_gb_s = 7;
+  double threshold = 0;
+
+  bool On() const { return cpu_gib > 0 || disk_gib > 0; }
+};
+
 // vLLM's options by vLLM's names, then what the engine costs outside the GPU's kernels.
 struct EngineSpec {
   std::string name;
@@ -82,6 +97,7 @@ struct EngineSpec {
   // A freed KV block that holds nothing findable goes to the front of the free list.
   bool free_contentless_first = true;
   bool async_scheduling = false;    // two batches in flight
+  KvOffloadSpec kv_offload;         // with prefix caching only
   double step_overhead_us = 0;      // host time in every step
   double sequence_overhead_us = 0;  // host and sampling time per sequence in a step
   double request_overhead_ms = 0;   // from arrival at the server to the scheduler's queue

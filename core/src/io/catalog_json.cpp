@@ -20,7 +20,6 @@ constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
-    "CPU and disk offload of the KV cache",
     "several replicas, routing, pipeline stages, prefill/decode disaggregation",
     "speculative decoding, beam search, LoRA adapters, multimodal encoders",
     "quantised weights and KV cache; multi-head latent attention; sliding windows",

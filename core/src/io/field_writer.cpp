@@ -42,6 +42,7 @@ class ObjectWriter final : public FieldVisitor {
     PutValue(spec, value, value != base);
   }
   void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
+    if (what_ != FieldsWritten::kChanged && spec.idle) return;
     ObjectWriter inner(what_);
     fields(inner);
     if (ChangedOnly() && inner.json.empty()) return;

@@ -178,6 +178,41 @@ void DescribeOptions(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
         &EngineSpec::gc_fraction);
 }
 
+void Describe(FieldVisitor& v, KvOffloadSpec& o, const KvOffloadSpec& base) {
+  Fields<KvOffloadSpec> f(v, o, base);
+  const auto gib = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .unit = "GiB", .min = 0, .max = 1e9, .help = help};
+  };
+  const auto latency = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .unit = "us", .min = 0, .max = 1e6, .help = help};
+  };
+  const auto bandwidth = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .unit = "GB/s", .min = 0.001, .max = 1e6, .help = help};
+  };
+  f.Add(gib("cpu_gib",
+            "host memory for cached KV blocks that the GPU overwrites, of all GPUs of a "
+            "replica together; 0: none"),
+        &KvOffloadSpec::cpu_gib);
+  f.Add(
+      latency("cpu_latency_us", "time before a request's blocks flow from host memory to the GPU"),
+      &KvOffloadSpec::cpu_latency_us);
+  f.Add(bandwidth("cpu_bandwidth_gb_s",
+                  "from host memory to each GPU, as reached: PCIe Gen5 x16 is 64 GB/s at most"),
+        &KvOffloadSpec::cpu_bandwidth_gb_s);
+  f.Add(gib("disk_gib", "disk for what falls out of the host memory; 0: none"),
+        &KvOffloadSpec::disk_gib);
+  f.Add(latency("disk_latency_us", "time before a request's blocks flow from disk to the GPU"),
+        &KvOffloadSpec::disk_latency_us);
+  f.Add(bandwidth("disk_bandwidth_gb_s", "from disk to each GPU, as reached"),
+        &KvOffloadSpec::disk_bandwidth_gb_s);
+  f.Add({.name = "threshold",
+         .unit = "1",
+         .min = 0,
+         .max = 1,
+         .help = "share of the GPU's KV blocks in use below which overwritten content is lost"},
+        &KvOffloadSpec::threshold);
+}
+
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
@@ -251,6 +286,8 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   f.Add({.name = "async_scheduling",
          .help = "form the next batch while this one runs, before its tokens are known"},
         &EngineSpec::async_scheduling);
+  v.Object({.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On()},
+           [&](FieldVisitor& inner) { Describe(inner, e.kv_offload, base.kv_offload); });
   f.Add({.name = "step_overhead_us",
          .unit = "us",
          .min = 0,

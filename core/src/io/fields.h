@@ -21,7 +21,8 @@ struct FieldSpec {
   const char* help = "";
   bool required = false;
   bool nullable = false;  // an object or list: null takes away what a preset sets
-  bool label = false;
+  bool label = false;     // names a thing, does not change what is simulated
+  bool idle = false;      // an object that is switched off: resolved texts leave it out
 };
 
 using Choices = std::vector<std::string_view>;

@@ -148,6 +148,33 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
   });
 }
 
+std::optional<double> Rate(std::int64_t hits, std::int64_t queries) {
+  if (queries == 0) return std::nullopt;
+  return static_cast<double>(hits) / static_cast<double>(queries);
+}
+
+void WriteOffload(const Report& r, Members& put) {
+  const KvOffloadReport& o = r.kv_offload;
+  if (!o.on) return;
+  put.Object("kv_offload", [&] {
+    for (std::size_t i = 0; i < kKvTiers; ++i) {
+      const KvTierReport& tier = o.tiers[i];
+      if (tier.blocks == 0) continue;
+      put.Object(KvOffloadReport::kNames[i], [&] {
+        put("blocks", tier.blocks);
+        put("hit_tokens", tier.hit_tokens);
+        put("hit_rate", Rate(tier.hit_tokens, r.prefix_cache.query_tokens));
+        put("hit_blocks", tier.hit_blocks);
+        put("block_hit_rate", Rate(tier.hit_blocks, r.prefix_cache.query_blocks));
+        put("loaded_blocks", tier.loaded_blocks);
+      });
+    }
+    put("offloaded_blocks", o.offloaded_blocks);
+    put("thrashed_blocks", o.thrashed_blocks);
+    put("transfer_s", static_cast<double>(o.transfer_ns) / 1e9);
+  });
+}
+
 void WriteSetting(const Report& r, Members& put) {
   put.Object("kv", [&] {
     put("blocks", r.kv_blocks);
@@ -164,20 +191,16 @@ void WriteSetting(const Report& r, Members& put) {
   });
   put.Object("prefix_cache", [&] {
     const PrefixCacheReport& c = r.prefix_cache;
-    const auto rate = [](std::int64_t hits, std::int64_t queries) {
-      return queries > 0
-                 ? std::optional<double>(static_cast<double>(hits) / static_cast<double>(queries))
-                 : std::nullopt;
-    };
     put("query_tokens", c.query_tokens);
     put("hit_tokens", c.hit_tokens);
-    put("hit_rate", rate(c.hit_tokens, c.query_tokens));
+    put("hit_rate", Rate(c.hit_tokens, c.query_tokens));
     put("query_blocks", c.query_blocks);
     put("hit_blocks", c.hit_blocks);
-    put("block_hit_rate", rate(c.hit_blocks, c.query_blocks));
+    put("block_hit_rate", Rate(c.hit_blocks, c.query_blocks));
     put("resumed_hit_tokens", c.resumed_hit_tokens);
     put("evicted_blocks", c.evicted_blocks);
   });
+  WriteOffload(r, put);
   put.Object("memory", [&] {
     put("total_gib", r.memory.total_gib);
     put("usable_gib", r.memory.usable_gib);

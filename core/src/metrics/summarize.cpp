@@ -385,6 +385,7 @@ class Summary {
     r.prefix_cache = run_.prefix_cache;
     r.counts = run_.counts;
     r.gc_ms = static_cast<double>(r.counts.gc_passes) * run_.scenario.engine.gc_pass_us / 1e3;
+    r.kv_offload = run_.kv_offload;
     r.latency_model = run_.label;
     const bool traced = run_.scenario.workload.arrivals.process == ArrivalProcess::kTrace;
     r.workload_source = traced ? "trace" : "synthetic";
@@ -444,6 +445,14 @@ class Summary {
           r.length_capped, r.preemptions, r.output_tokens, r.steps, c.query_tokens, c.hit_tokens,
           c.query_blocks, c.hit_blocks, c.resumed_hit_tokens, c.evicted_blocks, run_.end}) {
       h.Add(counter);
+    }
+    const KvOffloadReport& o = r.kv_offload;
+    if (o.on) {
+      for (const std::int64_t counter :
+           {o.tiers[0].hit_blocks, o.tiers[0].loaded_blocks, o.tiers[1].hit_blocks,
+            o.tiers[1].loaded_blocks, o.offloaded_blocks, o.thrashed_blocks, o.transfer_ns}) {
+        h.Add(counter);
+      }
     }
     report_.fingerprint = h.Finish();
   }

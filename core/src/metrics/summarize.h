@@ -25,6 +25,7 @@ struct RunView {
   bool finished = false;
   LatencyLabel label;
   SchedulerCounts counts = {};
+  KvOffloadReport kv_offload = {};
 };
 
 // O(requests), and O(requests log) nowhere. Request columns only when `detail` asks for them.

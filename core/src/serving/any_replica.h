@@ -26,6 +26,7 @@ class AnyReplica {
   virtual std::int64_t kv_blocks_used() const = 0;
   virtual const PrefixCacheReport& prefix_cache() = 0;
   virtual SchedulerCounts counts() const { return {}; }
+  virtual KvOffloadReport kv_offload() const { return {}; }
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
 };

@@ -30,6 +30,7 @@ struct StepMember {
 struct StepRecord {
   std::int64_t index = 0;  // 0-based; steps without any token do not count
   TimeNs scheduled = 0, start = 0, end = 0;
+  TimeNs transfer = 0;               // of its time: loading KV content from slower tiers
   std::vector<StepMember> members;   // in scheduled order
   std::vector<RequestId> preempted;  // by this schedule call, in order
   std::vector<RequestId> finished;   // by this step's output, in scheduled order

@@ -2,12 +2,19 @@
 #include "serving/kv_cache.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace servecast {
 
-KvCache::KvCache(const Options& options, const RequestTable& requests)
+KvCache::KvCache(const Options& options, const RequestTable& requests, std::vector<KvTier> tiers)
     : options_(options), requests_(requests), free_(options.usable_blocks) {
   if (!options_.prefix_caching) return;
+  if (!tiers.empty()) {
+    tiers_.emplace(std::move(tiers));
+    offload_from_ = static_cast<std::int64_t>(
+        std::ceil(options_.offload_threshold * static_cast<double>(total())));
+  }
   const std::size_t segments =
       requests.segments.empty() ? requests.arrival.size() : requests.segments.size();
   heads_.assign(segments, kNone);
@@ -51,7 +58,31 @@ KvCache::Hit KvCache::LookUp(RequestId request, std::int64_t known_tokens) {
     hit.idle += found.last - found.first;
     hit.copied = hit.copied || copied_[static_cast<std::size_t>(At(found.part).segment)];
   }
+  if (tiered()) hit.stored = FindInTiers(hit.blocks);
   return hit;
+}
+
+// The blocks of path_ from `block` on, up to the first that no tier has, into stored_; how many.
+std::int64_t KvCache::FindInTiers(std::int64_t block) {
+  const std::int64_t from = block;
+  stored_.clear();
+  for (std::size_t i = path_.size(); i > 0; --i) {
+    const Range& range = path_[i - 1];
+    if (range.last <= block) continue;
+    const std::int64_t last = tiers_->FoundUpTo(range.segment, block, range.last);
+    if (last > block) stored_.push_back({range.segment, block, last});
+    block = last;
+    if (last < range.last) break;
+  }
+  return block - from;
+}
+
+KvTiers::Loaded KvCache::LoadHit(TimeNs now) {
+  KvTiers::Loaded loaded{};
+  for (const Range& range : stored_) {
+    tiers_->Load(range.segment, range.first, range.last, now, loaded);
+  }
+  return loaded;
 }
 
 // Extends found_ by the cached blocks of a range, of several copies the one that was registered
@@ -139,7 +170,7 @@ void KvCache::Release(Holding& holding, RequestId request, std::int64_t held,
   if (full > holding.blocks) {
     const SegmentId own = SegmentOf(request);
     const std::int64_t count = full - holding.blocks;
-    if (findable) {
+    if (findable || tiered()) {  // in a tier, too, it is a block of its own segment
       LinkFree(NewPart(own, holding.blocks, count, kNone), kNone);
     } else {
       PushFree(kNameless, count, false);
@@ -170,7 +201,7 @@ void KvCache::Release(Holding& holding, RequestId request, std::int64_t held,
 // ---- Parts ---------------------------------------------------------------------------------
 
 // Blocks come from the front of the free list, a part's last block first; content is lost.
-void KvCache::PopFree() {
+void KvCache::PopFree(TimeNs now) {
   if (!options_.prefix_caching) {
     pending_ = 0;
     return;
@@ -182,6 +213,13 @@ void KvCache::PopFree() {
     part.count -= count;
     pending_ -= count;
     if (part.segment != kBlank) evicted_ += count;
+    if (tiered() && part.segment != kBlank) {
+      // With the last of these so many are in use, with the one before it one fewer.
+      const std::int64_t in_use = used() - pending_;
+      const std::int64_t offloaded = std::clamp<std::int64_t>(in_use - offload_from_ + 1, 0, count);
+      const std::int64_t end = part.first + part.count + offloaded;
+      if (offloaded > 0) tiers_->Offload(part.segment, end - offloaded, end, now);
+    }
     if (part.count == 0) {
       UnlinkFree(id);
       Drop(id);

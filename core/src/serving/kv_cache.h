@@ -7,15 +7,18 @@
 // number; when free it is a nameless part in the list. Without prefix caching the numbers suffice.
 //
 // Taking blocks from the front of the free list is deferred: it only matters once the list is read
-// or written, so a run of decode steps costs one pass over what it overwrote.
+// or written, so a run of decode steps costs one pass over what it overwrote. With tiers of slower
+// memory behind it (kv_tiers.h) it is done at once, as there it matters when a block was taken.
 //
 // Rules 14 to 20 of the vLLM golden traces' README are meant by "rule" in kv_cache.cpp.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/base.h"
+#include "serving/kv_tiers.h"
 #include "workload/request_table.h"
 
 namespace servecast {
@@ -27,26 +30,31 @@ class KvCache {
     std::int64_t block_size = 16;
     bool prefix_caching = false;
     bool contentless_first = true;  // freed blocks without content go to the front
+    double offload_threshold = 0;   // share of the blocks in use from which content is offloaded
   };
 
   // `requests` outlives the cache; of it only content and segments are read.
-  KvCache(const Options& options, const RequestTable& requests);
+  KvCache(const Options& options, const RequestTable& requests, std::vector<KvTier> tiers = {});
 
   std::int64_t total() const { return options_.usable_blocks; }
   std::int64_t free() const { return free_; }  // cached but unused blocks are free
   std::int64_t used() const { return total() - free_; }
   std::int64_t block_size() const { return options_.block_size; }
   bool prefix_caching() const { return options_.prefix_caching; }
+  bool tiered() const { return tiers_.has_value(); }
 
   // Blocks that hold the KV of so many tokens.
   std::int64_t BlocksFor(std::int64_t tokens) const { return CeilDiv(tokens, block_size()); }
   std::int64_t FullBlocks(std::int64_t tokens) const { return tokens / block_size(); }
 
-  // Check, then act: callers ask whether `blocks` <= free() before they take. O(1).
-  void Take(std::int64_t blocks) {
+  // Check, then act: callers ask whether `blocks` <= free() before they take. O(1); with tiers
+  // O(parts that are overwritten), and `now` is when they are.
+  void Take(std::int64_t blocks, TimeNs now = 0) {
     free_ -= blocks;
     pending_ += blocks;
     SERVECAST_CHECK(free_ >= 0, "I4: used + free = total KV blocks");
+    if (tiered()) [[unlikely]]
+      PopFree(now);
   }
 
   // The blocks of a request from its first on that others can find, too: hits, and what it computed
@@ -62,8 +70,9 @@ class KvCache {
 
   struct Hit {
     std::int64_t blocks = 0;
-    std::int64_t idle = 0;  // of them held by nobody: using them takes them from the free ones
-    bool copied = false;    // perhaps one of the idle ones is there once more, held by somebody
+    std::int64_t idle = 0;    // of them held by nobody: using them takes them from the free ones
+    bool copied = false;      // perhaps one of the idle ones is there once more, held by somebody
+    std::int64_t stored = 0;  // more blocks, behind those, in the tiers
   };
 
   // Longest cached beginning of `known_tokens` tokens of a request, at most all but one token.
@@ -71,6 +80,11 @@ class KvCache {
   Hit LookUp(RequestId request, std::int64_t known_tokens);
   // Holds what the last LookUp found. Requires: nothing happened in between.
   void HoldHit(Holding& holding);
+  // Takes what the last LookUp found in the tiers out of them: the GPU blocks for it are the
+  // caller's to take, after this. Requires: as HoldHit, and that it found some.
+  KvTiers::Loaded LoadHit(TimeNs now);
+  // Of what was loaded, see KvTiers.
+  TimeNs TransferTime(const KvTiers::Loaded& loaded) const { return tiers_->TransferTime(loaded); }
   // The first `tokens` tokens of a request are scheduled: makes their full blocks findable. Content
   // that only its owner can ask for waits until Release.
   void Register(Holding& holding, RequestId request, std::int64_t tokens) {
@@ -86,6 +100,7 @@ class KvCache {
     Settle();
     return evicted_;
   }
+  KvOffloadReport OffloadReport() const { return tiered() ? tiers_->report() : KvOffloadReport{}; }
 
  private:
   using PartId = std::int32_t;
@@ -124,10 +139,12 @@ class KvCache {
   void PathOf(RequestId request, std::int64_t blocks);
   bool FindIn(const Range& range);
   void RegisterShared(Holding& holding, RequestId request, std::int64_t full);
+  // Never with tiers: there nothing is left pending.
   void Settle() {
-    if (pending_ > 0) PopFree();
+    if (pending_ > 0) PopFree(0);
   }
-  void PopFree();
+  void PopFree(TimeNs now);
+  std::int64_t FindInTiers(std::int64_t block);
 
   PartId NewPart(SegmentId segment, std::int64_t first, std::int64_t count, PartId near);
   void Drop(PartId id);
@@ -140,6 +157,8 @@ class KvCache {
 
   Options options_;
   const RequestTable& requests_;
+  std::optional<KvTiers> tiers_;
+  std::int64_t offload_from_ = 0;  // used blocks
   std::int64_t free_, pending_ = 0, evicted_ = 0, registrations_ = 0;
   bool any_shared_ = false;
   std::vector<bool> shared_;   // segment: others may ask for it while it is held; empty: none
@@ -150,6 +169,7 @@ class KvCache {
   PartId front_ = kNone, back_ = kNone;  // free list
   std::vector<Range> path_;              // scratch: leaf first
   std::vector<Found> found_;             // by the last LookUp
+  std::vector<Range> stored_;            // likewise, in the tiers
   std::vector<PartId> release_;          // scratch
 };
 

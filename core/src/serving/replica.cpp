@@ -49,8 +49,8 @@ Replica::Replica(const ReplicaInput& input)
       victim_by_priority_(input.scheduler.preemption == "priority" ||
                           (input.scheduler.preemption == "auto" && policy_.preempts_by_priority())),
       kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
-           input.engine.free_contentless_first},
-          input.requests),
+           input.engine.free_contentless_first, input.engine.kv_offload.threshold},
+          input.requests, input.kv_tiers),
       queue_(input.results.state, policy_.by_key()),
       phase_(static_cast<std::size_t>(input.engine.block_size), 0),
       finishes_(static_cast<std::int32_t>(std::min(seats_, input.requests.size()))),
@@ -167,11 +167,17 @@ void Replica::Launch(const Plan& plan) {
     counts_.prefill_tokens += chunks_[0].tokens;
   }
   const StepPrice price = in_.latency.Price(shape);
+  transfer_ = std::min(transfer_, kMaxStepNs - price.duration);
   Batch& batch = NewBatch();
   if (in_.observer != nullptr) ObserveSchedule(batch.record);
   batch.end = device_free_ = start + price.duration + gc_due_;
   gc_due_ = 0;
   batch.bound = price.bound;
+  if (transfer_ > 0) {  // what is loaded has to be there before the step computes
+    batch.end = device_free_ += transfer_;
+    transfer_total_ += transfer_;
+    if (transfer_ > price.duration) batch.bound = StepBound::kOverhead;
+  }
   batch.blocked = plan.blocked;
   batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget};
   batch.decodes = decodes_;
@@ -293,8 +299,13 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     if (blocked == BlockedBy::kKvBlocks && garbage_ > 0) return 0;
     // A cached block that nobody holds costs a first chunk more than a lost one, and a whole prompt
     // more than its copy that somebody holds: the decodes may take it and so let the head in.
+    // What it finds in the tiers may be lost or become more by what the decodes overwrite.
     const bool may_gain = !in_.engine.scheduler_reserve_full_isl || hit_.copied;
-    if (blocked == BlockedBy::kKvBlocks && hit_.idle > 0 && may_gain) return 0;
+    const bool may_lose = hit_.idle > 0 || hit_.stored > 0;
+    if (blocked == BlockedBy::kKvBlocks && may_lose && may_gain) return 0;
+    // So a prompt that a step takes whole or not at all may begin to fit it, or no longer.
+    const bool whole = kv_.tiered() && !in_.engine.enable_chunked_prefill;
+    if (whole && blocked != BlockedBy::kSeats) return 0;
   }
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
   const std::int64_t last_step = finishes_.TopKey(), garbage = garbage_;
@@ -311,11 +322,12 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     }
     const std::int64_t blocks = phase_[phase_index_];
     if (blocks + garbage > kv_.free()) break;
-    kv_.Take(blocks);
+    kv_.Take(blocks, now_);
     const StepPrice price = in_.latency.Price({decodes_, decode_context_, {}});
     Batch& batch = NewBatch();
     if (in_.observer != nullptr) {
       preempted_.clear();
+      transfer_ = 0;
       ObserveSchedule(batch.record);
     }
     batch.end = device_free_ = batch.start + price.duration;
@@ -494,6 +506,16 @@ const PrefixCacheReport& Replica::prefix_cache() {
   return prefix_cache_;
 }
 
+KvOffloadReport Replica::kv_offload() const {
+  KvOffloadReport report = kv_.OffloadReport();
+  for (std::size_t i = 0; i < kKvTiers; ++i) {
+    report.tiers[i].hit_blocks = tier_hits_[i];
+    report.tiers[i].hit_tokens = tier_hits_[i] * kv_.block_size();
+  }
+  report.transfer_ns = transfer_total_;
+  return report;
+}
+
 void Replica::WriteProgress(std::vector<std::int32_t>& generated) const {
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
@@ -511,6 +533,7 @@ void Replica::ObserveSchedule(StepRecord& record) {
   record.members.clear();
   record.finished.clear();
   record.preempted = preempted_;
+  record.transfer = transfer_;
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
     if (slot.phase == Phase::kDecode) {

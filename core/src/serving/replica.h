@@ -2,6 +2,7 @@
 // most steps touch no request at all (replica.cpp opens with how).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ struct ReplicaInput {
   Recorder& recorder;
   TimeNs horizon = kNever;  // no step starts at or after it
   StepObserver* observer = nullptr;
+  std::vector<KvTier> kv_tiers = {};  // behind the GPU's KV cache
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
@@ -59,6 +61,7 @@ class Replica final : public AnyReplica {
   std::int64_t length_capped() const override { return length_capped_; }
   std::int64_t kv_blocks_used() const override { return kv_.used(); }
   const PrefixCacheReport& prefix_cache() override;
+  KvOffloadReport kv_offload() const override;
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   SchedulerCounts counts() const override { return counts_; }
 
@@ -202,6 +205,9 @@ class Replica final : public AnyReplica {
   std::int64_t garbage_ = 0;  // of the free blocks: of ended requests, not collected yet
   TimeNs gc_due_ = 0;         // collections for the step that is being formed
   SchedulerCounts counts_;
+  std::array<std::int64_t, kKvTiers> tier_hits_{};  // blocks, by first admissions
+  TimeNs transfer_ = 0;  // of this schedule call's admissions from the KV tiers
+  TimeNs transfer_total_ = 0;
 
   TimeNs now_ = 0;
   TimeNs device_free_ = 0;  // end of the newest batch

@@ -15,6 +15,7 @@ namespace servecast {
 
 bool Replica::Schedule(Plan& plan) {
   preempted_.clear();
+  transfer_ = 0;
   plan.budget = in_.engine.max_num_batched_tokens;
   if (!GrantAll(plan)) GrantByPreempting(plan);
   if (plan.preempted) {
@@ -43,7 +44,7 @@ bool Replica::GrantAll(Plan& plan) {
   budget -= decodes_;
   SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
   if (blocks > Free()) return false;
-  kv_.Take(blocks);
+  kv_.Take(blocks, now_);
   for (const SlotId id : prefills_) {
     Slot& slot = SlotAt(id);
     kv_.Register(slot.holding, slot.request, slot.computed + slot.chunk);
@@ -74,7 +75,7 @@ void Replica::GrantByPreempting(Plan& plan) {
         plan.preempted = true;
       }
       if (ended) break;
-      kv_.Take(blocks);
+      kv_.Take(blocks, now_);
       if (slot.phase == Phase::kPrefill) {
         kv_.Register(slot.holding, slot.request, computed + tokens);
       }
@@ -147,22 +148,28 @@ void Replica::Admit(Plan& plan) {
     const SlotId id = AddToRunning(request);
     Slot& slot = SlotAt(id);
     slot.known = Known(request);
-    slot.computed = hit_.blocks * kv_.block_size();
+    slot.computed = (hit_.blocks + hit_.stored) * kv_.block_size();
     slot.chunk = ChunkOf(slot.known - slot.computed, plan.budget);
     slot.decodes_before = decodes_;
     kv_.HoldHit(slot.holding);
-    kv_.Take(kv_.BlocksFor(slot.computed + slot.chunk) - hit_.blocks);
+    KvTiers::Loaded loaded{};
+    if (hit_.stored > 0) {
+      loaded = kv_.LoadHit(now_);
+      transfer_ += kv_.TransferTime(loaded);
+    }
+    kv_.Take(kv_.BlocksFor(slot.computed + slot.chunk) - hit_.blocks, now_);
     kv_.Register(slot.holding, request, slot.computed + slot.chunk);
     plan.budget -= slot.chunk;
     prefills_.push_back(id);
     if (!kv_.prefix_caching()) continue;
     if (slot.kind == MemberKind::kResumed) {
-      prefix_cache_.resumed_hit_tokens += slot.computed;
+      prefix_cache_.resumed_hit_tokens += hit_.blocks * kv_.block_size();
       continue;
     }
+    for (std::size_t i = 0; i < kKvTiers && hit_.stored > 0; ++i) tier_hits_[i] += loaded[i];
     in_.results.cached_tokens[r] = static_cast<std::int32_t>(slot.computed);
     prefix_cache_.query_tokens += slot.known;
-    prefix_cache_.hit_tokens += slot.computed;
+    prefix_cache_.hit_tokens += hit_.blocks * kv_.block_size();
     prefix_cache_.query_blocks += kv_.FullBlocks(slot.known);
     prefix_cache_.hit_blocks += hit_.blocks;
   }
@@ -175,7 +182,7 @@ BlockedBy Replica::HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget) 
   const RequestId head = queue_.Head();
   const std::int64_t known = Known(head);
   hit_ = kv_.LookUp(head, known);
-  const std::int64_t cached = hit_.blocks * kv_.block_size();
+  const std::int64_t cached = (hit_.blocks + hit_.stored) * kv_.block_size();
   // The threshold cuts before the test of unchunked prefill, as in vLLM.
   const std::int64_t wanted = ChunkOf(known - cached, known);
   if (!in_.engine.enable_chunked_prefill && wanted > budget) return BlockedBy::kTokenBudget;

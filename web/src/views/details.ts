@@ -40,11 +40,12 @@ export function renderPrefixCache(report: Report): TemplateResult | typeof nothi
   if (rate === null) return nothing;
   const said = (pointer: string) => Number(getAt(report.scenario as Document, `/workload/${pointer}`) ?? 0);
   const shares = said('prefix/groups') * said('prefix/tokens') > 0 || said('sessions/turns') > 1;
-  if (hits === 0 && !shares) {
+  const { cpu, disk } = report.kv_offload ?? {};
+  if (hits + (cpu?.hit_tokens ?? 0) + (disk?.hit_tokens ?? 0) === 0 && !shares) {
     return report.workload.source === 'trace' ? html`<p class="help" id="prefix-cache">Prefix cache: no hits. Only hash ids in a trace say what its prompts share.</p>` : nothing;
   }
   return html`<p class="help" id="prefix-cache">Prefix cache: <b>${formatPercent(rate)}</b> of prompt tokens hit
-    ${blocks === null ? nothing : html`(${formatPercent(blocks)} of blocks)`}, counted when a prompt is first admitted${evicted > 0 ? html`; ${formatCount(evicted)} cached blocks evicted` : nothing}.</p>`;
+    ${blocks === null ? nothing : html`(${formatPercent(blocks)} of blocks)`}${cpu ? `, ${formatPercent(cpu.hit_rate ?? 0)} more in host memory` : nothing}${disk ? `, ${formatPercent(disk.hit_rate ?? 0)} more on disk` : nothing}, counted when a prompt is first admitted${evicted > 0 ? html`; ${formatCount(evicted)} cached blocks evicted` : nothing}.</p>`;
 }
 
 function distributionRow(label: string, distribution: Distribution): TemplateResult {
@@ -93,15 +94,7 @@ const units: Readonly<Record<string, string>> = {
   'output_tokens_per_s_per_gpu': 'tokens/s',
   'saturation.queue_slope_per_s': 'requests/s',
   'saturation.queue_p95': 'requests',
-  'kv.blocks': 'blocks',
   'kv.block_size': 'tokens',
-  'kv.tokens': 'tokens',
-  'prefix_cache.query_tokens': 'tokens',
-  'prefix_cache.hit_tokens': 'tokens',
-  'prefix_cache.query_blocks': 'blocks',
-  'prefix_cache.hit_blocks': 'blocks',
-  'prefix_cache.resumed_hit_tokens': 'tokens',
-  'prefix_cache.evicted_blocks': 'blocks',
   'cost_per_million_output_tokens': '$',
 };
 
@@ -117,7 +110,7 @@ function valueText(key: string, path: readonly string[], value: null | boolean |
   if (key.endsWith('_gib')) return `${formatNumber(value, 4)}\u202fGiB`;
   if (key.endsWith('_s') && !key.endsWith('_per_s')) return formatTime(value * 1000);
   if (shares.test(key) || path.at(-2) === 'shares') return formatPercent(value);
-  const unit = units[path.join('.')];
+  const unit = units[path.join('.')] ?? (path.length > 1 ? /(tokens|blocks)$/.exec(key)?.[0] : undefined);
   return `${Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4)}${unit === undefined ? '' : `\u202f${unit}`}`;
 }
 
