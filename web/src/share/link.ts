@@ -3,7 +3,6 @@
 //   p=<preset>&path.to.field=value...                                   what people write
 // Traces never go into links; the name says which file a reader needs. All input is hostile here:
 // lengths are bounded before work is done, and nothing is trusted to be a scenario.
-import { Inflate, deflateSync, strFromU8, strToU8 } from 'fflate';
 
 export type DecodedLink =
   | { readonly kind: 'none' }
@@ -14,16 +13,14 @@ export type DecodedLink =
 const prefix = 'z1.';
 const maxFragment = 256 * 1024;
 const maxText = 256 * 1024;
-/** Deflate grows at most about 1,032 times: a slice of this size cannot surprise us by much. */
-const inflateSlice = 512;
 
-export function encodeLink(canonicalText: string, traceName: string | null): string {
-  const packed = deflateSync(strToU8(canonicalText), { level: 9 });
+export async function encodeLink(canonicalText: string, traceName: string | null): Promise<string> {
+  const packed = await bytesOf(through(new TextEncoder().encode(canonicalText), new CompressionStream('deflate-raw')), Infinity);
   const suffix = traceName === null ? '' : `&trace=${encodeURIComponent(traceName)}`;
   return `${prefix}${toBase64Url(packed)}${suffix}`;
 }
 
-export function decodeLink(fragment: string): DecodedLink {
+export async function decodeLink(fragment: string): Promise<DecodedLink> {
   const text = fragment.startsWith('#') ? fragment.slice(1) : fragment;
   if (text === '') return { kind: 'none' };
   if (text.length > maxFragment) return { kind: 'unreadable', reason: 'The link is longer than any scenario.' };
@@ -33,7 +30,8 @@ export function decodeLink(fragment: string): DecodedLink {
   }
   const [body = '', ...rest] = text.slice(prefix.length).split('&');
   try {
-    const document = inflateBounded(fromBase64Url(body));
+    const unpacked = through(fromBase64Url(body), new DecompressionStream('deflate-raw'));
+    const document = new TextDecoder('utf-8', { fatal: true }).decode(await bytesOf(unpacked, maxText));
     return { kind: 'packed', text: document, trace_name: traceNameOf(rest) };
   } catch (error) {
     const reason = error instanceof LinkTooLarge ? 'The link unpacks to more than any scenario needs.' : 'The link is cut short or damaged.';
@@ -48,28 +46,24 @@ function traceNameOf(parameters: readonly string[]): string | null {
   return found === undefined ? null : decodeURIComponent(found.slice('trace='.length)).slice(0, 200);
 }
 
-function inflateBounded(packed: Uint8Array): string {
-  const parts: Uint8Array[] = [];
+function through(bytes: Uint8Array<ArrayBuffer>, transform: ReadableWritablePair<Uint8Array, BufferSource>): ReadableStream<Uint8Array> {
+  return new Blob([bytes]).stream().pipeThrough(transform);
+}
+
+/** All of a stream; gives up as soon as it is longer than `most`. */
+async function bytesOf(stream: ReadableStream<Uint8Array>, most: number): Promise<Uint8Array> {
+  const parts: Uint8Array<ArrayBuffer>[] = [];
   let total = 0;
-  let complete = false;
-  const inflate = new Inflate((chunk, final) => {
-    total += chunk.length;
-    if (total > maxText) throw new LinkTooLarge();
-    parts.push(chunk);
-    complete = final;
-  });
-  for (let offset = 0; offset < packed.length; offset += inflateSlice) {
-    const end = offset + inflateSlice;
-    inflate.push(packed.subarray(offset, end), end >= packed.length);
+  const reader = stream.getReader();
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    total += next.value.length;
+    if (total > most) {
+      await reader.cancel();
+      throw new LinkTooLarge();
+    }
+    parts.push(next.value as Uint8Array<ArrayBuffer>);
   }
-  if (!complete) throw new Error('incomplete');
-  const bytes = new Uint8Array(total);
-  let offset = 0;
-  for (const part of parts) {
-    bytes.set(part, offset);
-    offset += part.length;
-  }
-  return strFromU8(bytes);
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
 function toBase64Url(bytes: Uint8Array): string {
@@ -78,7 +72,7 @@ function toBase64Url(bytes: Uint8Array): string {
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-function fromBase64Url(text: string): Uint8Array {
+function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) throw new Error('not base64url');
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
   return Uint8Array.from(binary, (letter) => letter.charCodeAt(0));

@@ -73,7 +73,7 @@ export class App {
   /** The scenario in the address bar, or the default one when there is none. */
   async openLink(): Promise<void> {
     const fragment = this.#around.readFragment();
-    const link = decodeLink(fragment);
+    const link = await decodeLink(fragment);
     switch (link.kind) {
       case 'none':
         this.openDefault();
@@ -371,22 +371,23 @@ export class App {
     if (canonical.text === '') return;
     this.store.update({ canonical: { text: canonical.text, id: canonical.id } });
     clearTimeout(this.#linkTimer);
-    this.#linkTimer = setTimeout(() => this.#writeLink(), linkPauseMs);
+    this.#linkTimer = setTimeout(() => void this.#writeLink(), linkPauseMs);
   }
 
-  #writeLink(): void {
+  async #writeLink(): Promise<void> {
     const { canonical, document, wanted_trace: traceName, link_problem: problem } = this.store.state;
     if (!canonical || problem) return;
-    const link = encodeLink(canonical.text, needsTrace(document) ? traceName : null);
-    if (link === this.store.state.link) return;
+    const link = await encodeLink(canonical.text, needsTrace(document) ? traceName : null);
+    // Packing takes a moment: another scenario may be on the page by now, and writes its own.
+    if (canonical !== this.store.state.canonical || link === this.store.state.link) return;
     this.store.update({ link });
     this.#around.writeFragment(link);
   }
 
   /** The current link, now: copying must not wait for the debounce. */
-  currentLink(): string {
+  async currentLink(): Promise<string> {
     clearTimeout(this.#linkTimer);
-    this.#writeLink();
+    await this.#writeLink();
     return this.store.state.link;
   }
 

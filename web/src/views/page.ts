@@ -246,7 +246,7 @@ export class PageElement extends LitElement {
   }
 
   async #copyLink(): Promise<void> {
-    const link = this.app.currentLink();
+    const link = await this.app.currentLink();
     if (link === '') return;
     try {
       await navigator.clipboard.writeText(`${location.href.split('#')[0] ?? ''}#${link}`);
