@@ -227,6 +227,9 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.gc_for_admission += more.gc_for_admission;
   rules.preempted_after_gc += more.preempted_after_gc;
   rules.steps_of_many_buckets += more.steps_of_many_buckets;
+  rules.loop_starts += more.loop_starts;
+  rules.loop_drops += more.loop_drops;
+  rules.loop_timeouts += more.loop_timeouts;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

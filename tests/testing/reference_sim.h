@@ -21,7 +21,7 @@
 namespace servecast::testing {
 
 struct ReferenceInput {
-  const RequestTable& requests;  // arrivals of later turns: -1; see ReferenceOutput::requests
+  const RequestTable& requests;  // arrivals that follow: -1; see ReferenceOutput::requests
   EngineSpec engine;
   SchedulerSpec scheduler;
   std::int64_t pool_blocks = 0;    // with the reserved one: usable blocks are one fewer
@@ -63,6 +63,9 @@ struct ReferenceCoverage {
   std::int64_t gc_for_admission = 0;
   std::int64_t preempted_after_gc = 0;     // nothing was left to collect
   std::int64_t steps_of_many_buckets = 0;  // whose prefills are of several length buckets
+  std::int64_t loop_starts = 0;            // closed loop: sessions that waited for a client
+  std::int64_t loop_drops = 0;             // of them dropped
+  std::int64_t loop_timeouts = 0;          // time-outs in the queue or running that freed a client
 };
 
 struct ReferenceOutput {
