@@ -21,7 +21,10 @@ struct FieldSpec {
   const char* help = "";
   bool required = false;
   bool nullable = false;  // an object or list: null takes away what a preset sets
-  bool label = false;
+  bool label = false;     // names a thing, does not change what is simulated
+  // Of a table of numbers: their names, for people, and how many. nullptr: quantiles.
+  const char* columns = nullptr;
+  std::size_t column_count = 2;
 };
 
 using Choices = std::vector<std::string_view>;
@@ -51,9 +54,9 @@ class FieldVisitor {
   // Exactly base.size() numbers.
   virtual void Numbers(const FieldSpec&, std::vector<double>& value,
                        const std::vector<double>& base) = 0;
-  // Rows of two numbers: [0..1, within the range], both ascending, from 0 to 1.
-  virtual void Quantiles(const FieldSpec&, std::vector<std::vector<double>>& value,
-                         const std::vector<std::vector<double>>& base) = 0;
+  // Rows of `columns`, each number within the range. Quantiles: rows of [0..1, within the range],
+  // both ascending, from 0 to 1.
+  virtual void Table(const FieldSpec&, NumberTable& value, const NumberTable& base) = 0;
   virtual void Object(const FieldSpec&, const std::function<void(FieldVisitor&)>& fields) = 0;
   virtual void List(const FieldSpec&, ListField& list) = 0;
   // Fields that only exist while the choice `field` of the same object has one of `values`.

@@ -44,15 +44,17 @@ class Fields {
     } else if constexpr (std::is_same_v<M, std::vector<double>>) {
       visitor_.Numbers(spec, value, base);
     } else {
-      visitor_.Quantiles(spec, value, base);
+      visitor_.Table(spec, value, base);
     }
   }
 
-  // An enumerator by its name; `names` in the order of the enumerators.
+  // An enumerator by its name; `names` in the order of the enumerators, all of them `offered`
+  // unless these are said.
   template <class E>
-  void Enum(const FieldSpec& spec, E T::*member, const Choices& names) {
+  void Enum(const FieldSpec& spec, E T::*member, const Choices& names,
+            const Choices& offered = {}) {
     std::string value(names[static_cast<std::size_t>(object_.*member)]);
-    visitor_.Choice(spec, names, value,
+    visitor_.Choice(spec, offered.empty() ? names : offered, value,
                     std::string(names[static_cast<std::size_t>(base_.*member)]));
     const auto at = std::find(names.begin(), names.end(), value);
     if (at != names.end()) object_.*member = static_cast<E>(at - names.begin());
