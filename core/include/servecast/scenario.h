@@ -169,8 +169,8 @@ struct ArrivalSpec {
   double cv = 2;  // gamma, weibull: standard deviation of the gaps over their mean
   // Of the processes that have a rate.
   RateProfile profile = RateProfile::kFlat;
-  NumberTable rate_factors;  // piecewise: [from_s, factor], the first from 0
-  double peak_hour = 14;     // diurnal
+  NumberTable rate_factors = {{0, 1}};  // piecewise: [from_s, factor], the first from 0
+  double peak_hour = 14;                // diurnal
   double peak_to_trough = 4;
   double period_h = 24;
   double ramp_from = 0;  // ramp: factors

@@ -41,7 +41,6 @@ void DescribeProfile(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
            .max = 1e8,
            .help = "[from_s, factor]: from then on the rate is rate_per_s times factor; the first "
                    "from 0",
-           .required = true,
            .columns = "from_s, factor"},
           &ArrivalSpec::rate_factors);
   });
