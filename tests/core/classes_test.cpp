@@ -288,6 +288,16 @@ TEST(ClosedLoop, TwoClientsAndOneSeat_ByHand) {
   for (const double a : wide.ColumnOf("arrival_s")) EXPECT_EQ(a, 0);
 }
 
+TEST(ClosedLoop, UnderBlisRules_IsRefused) {
+  for (const char* compat : {"blis", "blis-2026-02"}) {
+    std::vector<std::string> set = Loop(R"({"process":"closed_loop","concurrency":2})");
+    set.push_back(std::string("engine.compat=") + compat);
+    const Issues issues = IssuesOf(Changed(set));
+    ASSERT_EQ(issues.size(), 1u) << Listed(issues);
+    EXPECT_EQ(issues[0].path, "/workload/arrivals/process");
+  }
+}
+
 TEST(ClosedLoop, TimedOutAndDropped_FreeTheirClients) {
   // Each answer takes 4 ms; a client waits 3. The first is served until it gives up between two
   // steps, at 3 ms, as does the second in the queue: two more come at once.

@@ -158,6 +158,10 @@ enum class ArrivalProcess {
   kStatic,
   kClosedLoop
 };
+inline bool HasRate(ArrivalProcess process) {
+  return process != ArrivalProcess::kTrace && process != ArrivalProcess::kStatic &&
+         process != ArrivalProcess::kClosedLoop;
+}
 // How the rate changes over time; each is a factor of the rate.
 enum class RateProfile { kFlat, kPiecewise, kDiurnal, kRamp };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -116,11 +117,13 @@ class ObjectReader final : public FieldVisitor {
     if (found == nullptr) return;
     const bool quantiles = spec.columns == nullptr;
     NumberTable rows;
+    const std::string_view columns = quantiles ? "," : spec.columns;
+    const auto wide = static_cast<std::size_t>(std::count(columns.begin(), columns.end(), ',')) + 1;
     const std::size_t most = quantiles ? kMostRows : kMostRows / 10;
     bool good = found->is_array() && found->size() <= most;
     for (std::size_t i = 0; good && i < found->size(); ++i) {
       const Json& row = (*found)[i];
-      good = row.is_array() && row.size() == spec.column_count;
+      good = row.is_array() && row.size() == wide;
       if (good) rows.emplace_back();
       for (std::size_t j = 0; good && j < row.size(); ++j) {
         const double number = row[j].is_number() ? row[j].get<double>() : std::nan("");

@@ -22,9 +22,8 @@ struct FieldSpec {
   bool required = false;
   bool nullable = false;  // an object or list: null takes away what a preset sets
   bool label = false;     // names a thing, does not change what is simulated
-  // Of a table of numbers: their names, for people, and how many. nullptr: quantiles.
+  // Of a table of numbers: their names, with commas between. nullptr: quantiles.
   const char* columns = nullptr;
-  std::size_t column_count = 2;
 };
 
 using Choices = std::vector<std::string_view>;

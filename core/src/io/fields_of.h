@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -69,6 +70,16 @@ class Fields {
   T& object_;
   const T& base_;
 };
+
+// Fields that exist while `field` has one of `values`. Not a closure for each: those are large.
+template <class T>
+void FieldsWhen(FieldVisitor& v, std::string_view field, const Choices& values, bool active,
+                T& object, const T& base, void (*add)(Fields<T>&)) {
+  v.When(field, values, active, [&](FieldVisitor& inner) {
+    Fields<T> fields(inner, object, base);
+    add(fields);
+  });
+}
 
 template <class T, class Describe>
 ListField ListOf(std::vector<T>& items, const std::vector<T>& base, Describe describe) {

@@ -4,39 +4,30 @@
 namespace servecast {
 namespace {
 
-bool HasRate(ArrivalProcess process) {
-  return process != ArrivalProcess::kTrace && process != ArrivalProcess::kStatic &&
-         process != ArrivalProcess::kClosedLoop;
+FieldSpec Number(const char* name, const char* unit, double min, double max, const char* help) {
+  return {.name = name, .unit = unit, .min = min, .max = max, .help = help};
 }
+
+using ArrivalFields = Fields<ArrivalSpec>;
+Choices WithRate() { return {"poisson", "constant", "gamma", "weibull", "uniform"}; }
 
 // How the rate changes over time.
 void DescribeProfile(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
   const bool rate = HasRate(a.process);
-  v.When("process", {"poisson", "constant", "gamma", "weibull", "uniform"}, rate,
-         [&](FieldVisitor& inner) {
-           Fields<ArrivalSpec> f(inner, a, base);
-           f.Enum({.name = "profile",
-                   .help = "how the rate changes over time: a factor of rate_per_s"},
-                  &ArrivalSpec::profile, {"flat", "piecewise", "diurnal", "ramp"});
-           f.Add({.name = "spikes",
-                  .max = 1e8,
-                  .help = "[start_s, duration_s, factor]: from start_s on the rate is so many "
-                          "times what it would be; 0: an outage",
-                  .columns = "start_s, duration_s, factor",
-                  .column_count = 3},
-                 &ArrivalSpec::spikes);
-         });
-  const auto when = [&](RateProfile profile, std::string_view name, const auto& add) {
-    v.When("profile", {name}, rate && a.profile == profile, [&](FieldVisitor& inner) {
-      Fields<ArrivalSpec> f(inner, a, base);
-      add(f);
-    });
+  FieldsWhen<ArrivalSpec>(v, "process", WithRate(), rate, a, base, [](ArrivalFields& f) {
+    f.Enum({.name = "profile", .help = "how the rate changes over time: a factor of rate_per_s"},
+           &ArrivalSpec::profile, {"flat", "piecewise", "diurnal", "ramp"});
+    f.Add({.name = "spikes",
+           .max = 1e8,
+           .help = "[start_s, duration_s, factor]: from start_s on the rate is so many times what "
+                   "it would be; 0: an outage",
+           .columns = "start_s, duration_s, factor"},
+          &ArrivalSpec::spikes);
+  });
+  const auto when = [&](RateProfile profile, std::string_view name, void (*add)(ArrivalFields&)) {
+    FieldsWhen<ArrivalSpec>(v, "profile", {name}, rate && a.profile == profile, a, base, add);
   };
-  const auto number = [](const char* name, const char* unit, double min, double max,
-                         const char* help) {
-    return FieldSpec{.name = name, .unit = unit, .min = min, .max = max, .help = help};
-  };
-  when(RateProfile::kPiecewise, "piecewise", [&](auto& f) {
+  when(RateProfile::kPiecewise, "piecewise", [](ArrivalFields& f) {
     f.Add({.name = "rate_factors",
            .max = 1e8,
            .help = "[from_s, factor]: from then on the rate is rate_per_s times factor; the first "
@@ -44,20 +35,20 @@ void DescribeProfile(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
            .columns = "from_s, factor"},
           &ArrivalSpec::rate_factors);
   });
-  when(RateProfile::kDiurnal, "diurnal", [&](auto& f) {
-    f.Add(number("peak_hour", "h", 0, 10000, "when the rate is highest, from the start (midnight)"),
+  when(RateProfile::kDiurnal, "diurnal", [](ArrivalFields& f) {
+    f.Add(Number("peak_hour", "h", 0, 10000, "when the rate is highest, from the start (midnight)"),
           &ArrivalSpec::peak_hour);
-    f.Add(number("peak_to_trough", "1", 1, 1e6,
+    f.Add(Number("peak_to_trough", "1", 1, 1e6,
                  "highest over lowest rate of a sinusoid; rate_per_s is its mean"),
           &ArrivalSpec::peak_to_trough);
-    f.Add(number("period_h", "h", 1e-3, 10000, "from peak to peak"), &ArrivalSpec::period_h);
+    f.Add(Number("period_h", "h", 1e-3, 10000, "from peak to peak"), &ArrivalSpec::period_h);
   });
-  when(RateProfile::kRamp, "ramp", [&](auto& f) {
-    f.Add(number("ramp_from", "1", 0, 1e6, "factor of rate_per_s at the start"),
+  when(RateProfile::kRamp, "ramp", [](ArrivalFields& f) {
+    f.Add(Number("ramp_from", "1", 0, 1e6, "factor of rate_per_s at the start"),
           &ArrivalSpec::ramp_from);
-    f.Add(number("ramp_to", "1", 1e-6, 1e6, "factor at the end of the ramp and from then on"),
+    f.Add(Number("ramp_to", "1", 1e-6, 1e6, "factor at the end of the ramp and from then on"),
           &ArrivalSpec::ramp_to);
-    f.Add(number("ramp_s", "s", 1e-3, 1e8, "duration of the ramp, a straight line"),
+    f.Add(Number("ramp_s", "s", 1e-3, 1e8, "duration of the ramp, a straight line"),
           &ArrivalSpec::ramp_s);
   });
 }
@@ -69,13 +60,10 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
                   "each client asks again when it is answered"},
          &ArrivalSpec::process,
          {"poisson", "constant", "trace", "gamma", "weibull", "uniform", "static", "closed_loop"});
-  const auto when = [&](const Choices& processes, bool active, const auto& add) {
-    v.When("process", processes, active, [&](FieldVisitor& inner) {
-      Fields<ArrivalSpec> g(inner, a, base);
-      add(g);
-    });
+  const auto when = [&](const Choices& processes, bool active, void (*add)(ArrivalFields&)) {
+    FieldsWhen<ArrivalSpec>(v, "process", processes, active, a, base, add);
   };
-  when({"poisson", "constant", "gamma", "weibull", "uniform"}, HasRate(a.process), [](auto& g) {
+  when(WithRate(), HasRate(a.process), [](ArrivalFields& g) {
     g.Add({.name = "rate_per_s",
            .unit = "req/s",
            .min = 1e-6,
@@ -84,7 +72,8 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
           &ArrivalSpec::rate_per_s);
   });
   when({"gamma", "weibull"},
-       a.process == ArrivalProcess::kGamma || a.process == ArrivalProcess::kWeibull, [](auto& g) {
+       a.process == ArrivalProcess::kGamma || a.process == ArrivalProcess::kWeibull,
+       [](ArrivalFields& g) {
          g.Add({.name = "cv",
                 .unit = "1",
                 .min = 0.01,
@@ -94,7 +83,7 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
                &ArrivalSpec::cv);
        });
   DescribeProfile(v, a, base);
-  when({"closed_loop"}, a.process == ArrivalProcess::kClosedLoop, [](auto& g) {
+  when({"closed_loop"}, a.process == ArrivalProcess::kClosedLoop, [](ArrivalFields& g) {
     g.Add({.name = "concurrency",
            .unit = "clients",
            .min = 1,
@@ -109,7 +98,7 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
                    "when the request was dropped or timed out"},
           &ArrivalSpec::think_time_s);
   });
-  when({"trace"}, a.process == ArrivalProcess::kTrace, [](auto& g) {
+  when({"trace"}, a.process == ArrivalProcess::kTrace, [](ArrivalFields& g) {
     g.Add({.name = "rate_scale",
            .unit = "1",
            .min = 1e-6,
@@ -132,6 +121,7 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
   });
 }
 
+using LengthFields = Fields<LengthSpec>;
 enum class LengthsOf { kPrompts, kOutputs, kPromptsOfClass, kOutputsOfClass };
 
 Choices DistributionsOf(LengthsOf what) {
@@ -166,22 +156,20 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf 
          {"fixed", "uniform", "lognormal", "empirical", "trace", "normal", "zipf", "ratio",
           "workload"},
          DistributionsOf(what));
-  const auto when = [&](const Choices& names, bool active, const auto& add) {
-    v.When("distribution", names, active, [&](FieldVisitor& inner) {
-      Fields<LengthSpec> g(inner, l, base);
-      add(g);
-    });
+  const auto when = [&](const Choices& names, bool active, void (*add)(LengthFields&)) {
+    FieldsWhen<LengthSpec>(v, "distribution", names, active, l, base, add);
   };
   const auto is = [&l](LengthDistribution distribution) { return l.distribution == distribution; };
   const bool zipf = is(LengthDistribution::kZipf), normal = is(LengthDistribution::kNormal),
              lognormal = is(LengthDistribution::kLognormal);
-  when({"fixed"}, is(LengthDistribution::kFixed),
-       [](auto& g) { g.Add(Tokens("value", "length of every request"), &LengthSpec::value); });
-  when({"uniform", "zipf"}, zipf || is(LengthDistribution::kUniform), [](auto& g) {
+  when({"fixed"}, is(LengthDistribution::kFixed), [](LengthFields& g) {
+    g.Add(Tokens("value", "length of every request"), &LengthSpec::value);
+  });
+  when({"uniform", "zipf"}, zipf || is(LengthDistribution::kUniform), [](LengthFields& g) {
     g.Add(Tokens("min", "shortest"), &LengthSpec::min);
     g.Add(Tokens("max", "longest", true), &LengthSpec::max);
   });
-  when({"zipf"}, zipf, [](auto& g) {
+  when({"zipf"}, zipf, [](LengthFields& g) {
     g.Add({.name = "theta",
            .unit = "1",
            .min = 0,
@@ -192,7 +180,7 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf 
            .help = "which lengths are the frequent ones is mixed, instead of the shortest"},
           &LengthSpec::scrambled);
   });
-  when({"normal"}, normal, [](auto& g) {
+  when({"normal"}, normal, [](LengthFields& g) {
     g.Add(Tokens("mean", "before clipping"), &LengthSpec::mean);
     g.Add({.name = "stddev",
            .unit = "tokens",
@@ -201,20 +189,20 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf 
            .help = "standard deviation, before clipping"},
           &LengthSpec::stddev);
   });
-  when({"lognormal"}, lognormal, [](auto& g) {
+  when({"lognormal"}, lognormal, [](LengthFields& g) {
     g.Add(Tokens("median", "half of the lengths are below"), &LengthSpec::median);
     g.Add(Tokens("p99", "99 % of the lengths are below"), &LengthSpec::p99);
   });
-  when({"lognormal", "normal"}, lognormal || normal, [](auto& g) {
+  when({"lognormal", "normal"}, lognormal || normal, [](LengthFields& g) {
     g.Add(Tokens("min", "shorter draws are set to it"), &LengthSpec::min);
     g.Add(Tokens("max", "longer draws are set to it"), &LengthSpec::max);
   });
-  when({"empirical"}, is(LengthDistribution::kEmpirical), [](auto& g) {
+  when({"empirical"}, is(LengthDistribution::kEmpirical), [](LengthFields& g) {
     g.Add(Tokens("quantiles", "[probability, tokens] from 0 to 1; straight lines between", true),
           &LengthSpec::quantiles);
   });
   if (what == LengthsOf::kOutputs || what == LengthsOf::kOutputsOfClass) {
-    when({"ratio"}, is(LengthDistribution::kRatio), [](auto& g) {
+    when({"ratio"}, is(LengthDistribution::kRatio), [](LengthFields& g) {
       g.Add({.name = "ratio",
              .unit = "1",
              .min = 1e-3,
@@ -224,7 +212,7 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf 
     });
   }
   if (of_class) return;
-  when({"trace"}, is(LengthDistribution::kTrace), [](auto& g) {
+  when({"trace"}, is(LengthDistribution::kTrace), [](LengthFields& g) {
     g.Add({.name = "scale",
            .unit = "1",
            .min = 1e-3,

@@ -152,10 +152,7 @@ void CheckClass(const ClassSpec& c, const std::string& path, const WorkloadSpec&
                 Issues& issues) {
   CheckLengths(c.prompt_tokens, path + "/prompt_tokens", issues);
   CheckLengths(c.output_tokens, path + "/output_tokens", issues);
-  const ArrivalProcess process = w.arrivals.process;
-  const bool no_rate = process == ArrivalProcess::kTrace || process == ArrivalProcess::kStatic ||
-                       process == ArrivalProcess::kClosedLoop;
-  if (c.rate_per_s && no_rate) {
+  if (c.rate_per_s && !HasRate(w.arrivals.process)) {
     issues.push_back({path + "/rate_per_s",
                       fmt::format("found {}, allowed none: the workload's arrivals have no rate",
                                   NumberText(*c.rate_per_s))});
@@ -197,6 +194,13 @@ void CheckCompat(const Scenario& s, Issues& issues) {
     issues.push_back({"/latency/backend",
                       "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "
                       "bills prefill faster than the GPU can"});
+  }
+  const bool blis =
+      s.engine.compat == Compat::kBlis || s.engine.compat == Compat::kBlisFebruary2026;
+  if (blis && s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
+    issues.push_back({"/workload/arrivals/process",
+                      "found \"closed_loop\", allowed any other with BLIS's rules in "
+                      "engine.compat"});
   }
   if (s.engine.compat != Compat::kBlisFebruary2026) return;
   for (std::size_t i = 0; i < s.workload.classes.size(); ++i) {

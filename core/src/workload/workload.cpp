@@ -109,11 +109,7 @@ void Maker::MakeKinds() {
 }
 
 void Maker::MakeSources() {
-  const ArrivalProcess process = w_.arrivals.process;
-  if (replay_ != nullptr || process == ArrivalProcess::kStatic ||
-      process == ArrivalProcess::kClosedLoop) {
-    return;
-  }
+  if (!HasRate(w_.arrivals.process)) return;
   if (shares_) {
     sources_.push_back({nullptr, ArrivalStream(w_.arrivals, w_.arrivals.rate_per_s, seed_)});
   }
@@ -249,14 +245,12 @@ bool Maker::Fill(RequestTable& table) {
 std::optional<Issue> RateBeyondARun(const WorkloadSpec& w) {
   constexpr double kLongestS = 1e8;  // about three years; gaps of a million runs stay in int64 ns
   const ArrivalSpec& a = w.arrivals;
-  const bool has_rate = a.process != ArrivalProcess::kTrace &&
-                        a.process != ArrivalProcess::kStatic &&
-                        a.process != ArrivalProcess::kClosedLoop;
   const bool as_it_is = a.profile == RateProfile::kFlat && a.spikes.empty();
   const bool alone = std::none_of(w.classes.begin(), w.classes.end(),
                                   [](const ClassSpec& c) { return c.rate_per_s || c.turns; });
   const double sessions = static_cast<double>(CeilDiv(w.requests, w.sessions.turns));
-  if (!has_rate || !as_it_is || !alone || sessions / a.rate_per_s <= kLongestS) return std::nullopt;
+  if (!HasRate(a.process) || !as_it_is || !alone || sessions / a.rate_per_s <= kLongestS)
+    return std::nullopt;
   return Issue{
       "/workload/arrivals/rate_per_s",
       fmt::format("{} {} at this rate take more than {} s, the longest that a run can hold",
