@@ -1,4 +1,4 @@
-# cmake -DOUTPUT=file.cpp -DPRESETS=folder -P embed_presets.cmake
+# cmake -DOUTPUT=file.cpp -DPRESETS=folder -DSOURCES=bool -P embed_presets.cmake
 # Writes every PRESETS/KIND/ID.json into one .cpp, sorted by kind then id; the declarations are in
 # core/src/io/embedded_presets.h. Texts become adjacent raw literals of at most about 8 KB, cut at
 # line ends: compilers bound the length of one literal, and no character may be cut in two.
@@ -11,6 +11,9 @@ foreach(kind engines hardware models scenarios workloads)
   foreach(file IN LISTS files)
     get_filename_component(id ${file} NAME_WLE)
     file(READ ${file} text)
+    if(NOT SOURCES) # The page does not show them; they are a fiftieth of what it downloads.
+      string(REGEX REPLACE "  \"sources\": {[^{}]*},\n" "" text "${text}")
+    endif()
     set(literals "")
     string(LENGTH "${text}" length)
     while(length GREATER limit)

@@ -47,9 +47,9 @@ struct Simulation::State {
   // It sees to arrivals, drops and time-outs itself.
   void StartBlisReplica() {
     clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results);
-    replica = std::make_unique<BlisReplica>(BlisInput{
-        scenario.engine, scenario.scheduler, cost.usable_blocks,
-        scenario.model.max_position_embeddings, requests, *latency, results, recorder, horizon});
+    replica = MakeBlisReplica({scenario.engine, scenario.scheduler, cost.usable_blocks,
+                               scenario.model.max_position_embeddings, requests, *latency, results,
+                               recorder, horizon});
   }
 
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.
@@ -107,6 +107,11 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     s.StartReplica(hooks.observer);
   } else if (s.cost.usable_blocks <= kMostBlisBlocks) {
     s.StartBlisReplica();
+    if (s.replica == nullptr) {
+      return Issue{"/engine/compat",
+                   "found a compat, allowed \"none\" on this page: BLIS's rules are part of the "
+                   "command only (servecast run, servecast compare)"};
+    }
   } else {
     return Issue{"/engine/num_gpu_blocks_override",
                  "found " + NumberText(static_cast<double>(s.cost.usable_blocks)) +

@@ -2,6 +2,7 @@
 // same binary runs native and as wasm, so a literal bit pattern is a comparison of the two.
 #include "base/math.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -132,6 +133,26 @@ TEST(Math, ManyValues_HaveTheSameBitsOnEveryPlatform) {
   EXPECT_EQ(log_hash.Finish(), 0x54E62B36C9D983C8ULL);
   EXPECT_EQ(exp_hash.Finish(), 0x9F3ED69D05B70DF9ULL);
   EXPECT_EQ(quantile_hash.Finish(), 0x9F868E588B68BD49ULL);
+}
+
+TEST(SinOfTurns, Everywhere_IsTheSine) {
+  for (int i = -2000; i <= 2000; ++i) {
+    const double turns = i / 512.0;  // exact, so is the argument within the turn
+    const double expected = std::sin((turns - std::nearbyint(turns)) * 6.283185307179586);
+    EXPECT_NEAR(SinOfTurns(turns), expected, 4e-16) << turns;
+  }
+  EXPECT_EQ(SinOfTurns(0), 0);
+  EXPECT_NEAR(SinOfTurns(1e9 + 0.25), 1, 3e-16);
+}
+
+TEST(LogGamma, FactorialsAndHalves_AreRight) {
+  double factorial = 1;
+  for (int n = 1; n <= 60; factorial *= n++) {
+    EXPECT_NEAR(LogGamma(n), std::log(factorial), 1e-13 * std::max(1.0, std::log(factorial))) << n;
+  }
+  EXPECT_NEAR(LogGamma(0.5), 0.5723649429247001, 1e-13);
+  EXPECT_NEAR(LogGamma(1e-3), 6.907178885383854, 1e-12);
+  EXPECT_NEAR(LogGamma(1000.5), 5908.674175848678, 1e-9);
 }
 
 }  // namespace

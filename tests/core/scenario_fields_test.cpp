@@ -29,22 +29,29 @@ Json Spelled() {
                   .resolved_text);
 }
 
-std::string PointerOf(const Json& field) {
-  std::string pointer = field["path"].get<std::string>();
+std::string Placed(std::string pointer) {
   const std::size_t item = pointer.find("/-");
   if (item != std::string::npos) pointer.replace(item, 2, "/0");
   return pointer;
+}
+
+std::string PointerOf(const Json& field) { return Placed(field["path"].get<std::string>()); }
+
+// Of the choice that the field hangs on.
+Json::json_pointer ChoiceOf(const Json& field) {
+  return Json::json_pointer(Placed(field["when"]["path"].get<std::string>()));
 }
 
 // The document with the choice made that `field` needs.
 Json DocumentFor(const Json& field) {
   Json document = Spelled();
   if (!field.contains("when")) return document;
-  const Json::json_pointer choice(field["when"]["path"].get<std::string>());
+  const Json::json_pointer choice = ChoiceOf(field);
   const std::string value = field["when"]["values"][0].get<std::string>();
   Json& object = document[choice.parent_pointer()];
   object = Json{{choice.back(), value}};
-  if (value == "uniform") object["max"] = 100;
+  if (value == "uniform" || value == "zipf") object["max"] = 100;
+  if (value == "piecewise") object["rate_factors"] = {{0, 1}};
   if (value == "empirical") object["quantiles"] = {{0, 10}, {1, 20}};
   return document;
 }
@@ -92,6 +99,16 @@ std::vector<Json> BadValues(const Json& field) {
            Json{{0, 1, 2}, {1, 2, 3}},
            Json{{0, "1"}, {1, 2}},
            Json{0, 1}};
+  } else if (field["path"].get<std::string>().find("/arrivals/") != std::string::npos) {
+    bad = {5,
+           "x",
+           Json::object(),
+           Json{0, 1},
+           Json{{0}},
+           Json{{0, 1, 2, 3}},
+           Json{{0, "1", 1}},
+           Json{{-1, 1, 1}},
+           Json{{0, 2e8, 1}}};
   } else {  // three coefficients
     bad = {5,
            "x",
@@ -178,15 +195,18 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
   int checked = 0;
   for (const Json& field : Catalogue()["fields"]) {
     if (!field.contains("when")) continue;
-    const Json::json_pointer choice(field["when"]["path"].get<std::string>());
+    const Json::json_pointer choice = ChoiceOf(field);
     Json document = Spelled();
     // A choice under which the member means nothing.
-    const char* other = choice.back() == "backend"              ? "analytic"
-                        : choice.back() == "priority"           ? "class"
-                        : choice.back() == "order"              ? "fcfs"
-                        : choice.back() == "cuda_graphs"        ? "implied"
-                        : field["when"]["values"][0] == "trace" ? "poisson"
-                                                                : "trace";
+    const Json value = field["when"]["values"][0];
+    const char* other = choice.back() == "backend"       ? "analytic"
+                        : choice.back() == "priority"    ? "class"
+                        : choice.back() == "order"       ? "fcfs"
+                        : choice.back() == "cuda_graphs" ? "implied"
+                        : choice.back() == "profile"     ? "flat"
+                        : choice.back() == "process"     ? (value == "trace" ? "static" : "trace")
+                        : value == "fixed"               ? "lognormal"
+                                                         : "fixed";
     document[choice.parent_pointer()] = Json{{choice.back(), other}};
     document[Json::json_pointer(PointerOf(field))] =
         field["type"] == "list" ? Json::array() : Json(5);
@@ -202,15 +222,30 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
 
 bool NullTakesAway(const std::string& pointer) {
   return pointer == "/workload/prefix" || pointer == "/workload/sessions" ||
-         pointer == "/workload/classes";
+         pointer == "/workload/classes" || pointer == "/workload/classes/0/prompt_tokens";
 }
 
 TEST(ScenarioField, EverySectionOfAnotherType_IsOneIssue) {
-  for (const char* pointer :
-       {"/model", "/hardware", "/engine", "/cluster", "/scheduler", "/latency", "/workload",
-        "/measure", "/workload/arrivals", "/workload/prompt_tokens", "/cluster/pools",
-        "/cluster/pools/0", "/slo", "/slo/0", "/cluster/router", "/workload/prefix",
-        "/workload/sessions", "/workload/classes", "/workload/classes/0"}) {
+  for (const char* pointer : {"/model",
+                              "/hardware",
+                              "/engine",
+                              "/cluster",
+                              "/scheduler",
+                              "/latency",
+                              "/workload",
+                              "/measure",
+                              "/workload/arrivals",
+                              "/workload/prompt_tokens",
+                              "/cluster/pools",
+                              "/cluster/pools/0",
+                              "/slo",
+                              "/slo/0",
+                              "/cluster/router",
+                              "/workload/prefix",
+                              "/workload/sessions",
+                              "/workload/classes",
+                              "/workload/classes/0",
+                              "/workload/classes/0/prompt_tokens"}) {
     const bool nullable = NullTakesAway(pointer);
     for (const Json& bad : {Json(5), Json("x"), Json(true), nullable ? Json(1.5) : Json(nullptr)}) {
       Json document = Spelled();
@@ -252,6 +287,37 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
       {{"engine.cuda_graphs=eager", "engine.launch_replay_us=2"},
        "/engine/launch_replay_us",
        "only applies when cuda_graphs is \"captured\""},
+      {{"workload.classes.0={\"name\":\"a\",\"rate_per_s\":3}", "workload.arrivals.process=static"},
+       "/workload/classes/0/rate_per_s",
+       "found 3, allowed none"},
+      {{"workload.classes.0={\"name\":\"a\",\"turns\":3}", "workload.arrivals.process=trace"},
+       "/workload/classes/0/turns",
+       "found 3, allowed 1"},
+      {{"workload.classes.0={\"name\":\"a\",\"prefix_groups\":3}"},
+       "/workload/classes/0/prefix_groups",
+       "found 3 groups that share 0 tokens"},
+      {{"workload.classes.0={\"name\":\"a\",\"prompt_tokens\":{\"distribution\":\"uniform\","
+        "\"min\":9,\"max\":8}}"},
+       "/workload/classes/0/prompt_tokens/max",
+       "found 8, allowed from min 9 up"},
+      {{"workload.arrivals.profile=piecewise", "workload.arrivals.rate_factors=[[0,1],[5,0]]"},
+       "/workload/arrivals/rate_factors",
+       "a last factor above 0"},
+      {{"workload.arrivals.profile=piecewise", "workload.arrivals.rate_factors=[[1,1]]"},
+       "/workload/arrivals/rate_factors",
+       "begin at 0"},
+      {{"workload.arrivals.profile=piecewise", "workload.arrivals.rate_factors=[[0,1],[0,2]]"},
+       "/workload/arrivals/rate_factors",
+       "ascend"},
+      {{"workload.arrivals.spikes=[[5,0,2]]"},
+       "/workload/arrivals/spikes",
+       "found [5, 0, 2], allowed a duration above 0"},
+      {{"workload.prompt_tokens.distribution=ratio"},
+       "/workload/prompt_tokens/distribution",
+       "found \"ratio\", allowed"},
+      {{"workload.arrivals.process=static", "workload.arrivals.profile=diurnal"},
+       "/workload/arrivals/profile",
+       "only applies when process is \"poisson\""},
       {{"workload.arrivals.rate_scale=2"},
        "/workload/arrivals/rate_scale",
        "only applies when process is \"trace\""},
@@ -358,7 +424,9 @@ TEST(Catalogue, EveryFieldAndPreset_IsDescribed) {
     for (const Json& preset : catalogue["presets"][kind]) {
       EXPECT_FALSE(preset["name"].get<std::string>().empty());
       EXPECT_FALSE(preset["description"].get<std::string>().empty());
+#ifndef __EMSCRIPTEN__  // the page does without
       EXPECT_TRUE(preset.contains("sources")) << preset["id"];
+#endif
     }
   }
   for (const Json& column : catalogue["columns"])

@@ -25,6 +25,11 @@ void Scale(std::vector<TimeNs>& times) {
 RandomCase CaseInMicroseconds(std::uint64_t seed, Compat compat) {
   RandomCase c = MakeRandomCase(seed);
   c.engine.compat = compat;
+  // These engines serve no closed loops: who waits for a client comes with the one before.
+  for (std::size_t i = 0; i < c.requests.pause.size(); ++i) {
+    if (c.requests.pause[i] >= 0) c.requests.arrival[i] = c.requests.arrival[0];
+  }
+  c.requests.pause.clear();
   Scale(c.requests.arrival);
   Scale(c.requests.think);
   Scale(c.requests.timeout);

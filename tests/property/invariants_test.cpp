@@ -31,6 +31,7 @@ RandomCase PlainCase(std::uint64_t seed) {
     if (requests.arrival[i] < 0) requests.arrival[i] = requests.arrival[i - 1];
   }
   requests.think.clear();
+  requests.pause.clear();
   requests.timeout.clear();
   return plain;
 }
@@ -207,7 +208,7 @@ constexpr TimeNs kFactor = 4;
 
 RandomCase Scaled(RandomCase random_case) {
   RequestTable& requests = random_case.requests;
-  for (auto* times : {&requests.arrival, &requests.think}) {
+  for (auto* times : {&requests.arrival, &requests.think, &requests.pause}) {
     for (TimeNs& time : *times) time = time < 0 ? time : kFactor * time;
   }
   for (auto* times : {&requests.ttft_deadline, &requests.timeout}) {

@@ -255,6 +255,9 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.hits_of_both_tiers += more.hits_of_both_tiers;
   rules.disk_loads += more.disk_loads;
   rules.behind_gpu_hits += more.behind_gpu_hits;
+  rules.loop_starts += more.loop_starts;
+  rules.loop_drops += more.loop_drops;
+  rules.loop_timeouts += more.loop_timeouts;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

@@ -206,6 +206,20 @@ void MakeScheduling(Dice& dice, RandomCase& random_case) {
   }
 }
 
+// A closed loop: all but the first few sessions wait for a client.
+void MakeLoop(Dice& dice, RandomCase& random_case) {
+  RequestTable& requests = random_case.requests;
+  const std::int64_t clients = dice.Pick({1, 2, 4, 12});
+  const TimeNs base = random_case.latency.base;
+  std::int64_t sessions = 0;
+  for (std::size_t row = 0; row < requests.arrival.size(); ++row) {
+    const bool follows = !requests.think.empty() && requests.think[row] >= 0;
+    const bool waits = !follows && ++sessions > clients;
+    if (waits) requests.arrival[row] = -1;
+    requests.pause.push_back(waits ? dice.Pick({0, 0, 1, 3, 20}) * dice.Pick({1, base}) : -1);
+  }
+}
+
 void MakeEngine(Dice& dice, RandomCase& random_case) {
   EngineSpec& engine = random_case.engine;
   const RequestTable& requests = random_case.requests;
@@ -294,6 +308,7 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   MakeScheduling(dice, random_case);
   MakeOptions(dice, random_case);
   MakeOffload(dice, random_case);
+  if (dice.Percent(15)) MakeLoop(dice, random_case);
   if (dice.Percent(25)) MakeHorizon(dice, random_case);
   return random_case;
 }
@@ -329,6 +344,7 @@ RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, st
   cut(requests.prompt_tokens);
   cut(requests.output_tokens);
   cut(requests.think);
+  cut(requests.pause);
   cut(requests.priority);
   cut(requests.ttft_deadline);
   cut(requests.timeout);
@@ -377,6 +393,7 @@ std::string Describe(const RandomCase& random_case) {
       if (!column.empty()) text += fmt::format(", {} {}", what, column[i]);
     };
     add("think", requests.think);
+    add("pause", requests.pause);
     add("priority", requests.priority);
     add("deadline", requests.ttft_deadline);
     add("timeout", requests.timeout);

@@ -682,7 +682,7 @@ class Driver {
     output_.results.Resize(requests_.size());
     sequences_.resize(requests_.arrival.size());
     for (std::int64_t row = 0; row < requests_.size(); ++row) {
-      if (!Follows(row)) Arrive(row);
+      if (!Follows(row) && !Waits(row)) Arrive(row);
     }
   }
 
@@ -692,6 +692,7 @@ class Driver {
     for (;;) {
       JoinQueue();
       TimeOut();
+      JoinQueue();  // those whose clients gave up, and asked for something else at once
       const bool work = !scheduler_.Running().empty() || !scheduler_.Waiting().empty();
       const TimeNs start = in_flight_.empty() ? now_ : std::max(now_, in_flight_.back().record.end);
       if (work && in_flight_.size() < most && (!input_.horizon || start < *input_.horizon)) {
@@ -741,6 +742,22 @@ class Driver {
     return row < static_cast<std::int64_t>(requests_.think.size()) &&
            requests_.think[static_cast<std::size_t>(row)] >= 0;
   }
+  // Closed loop: until a client is free.
+  bool Waits(std::int64_t row) const {
+    return row < static_cast<std::int64_t>(requests_.pause.size()) &&
+           requests_.pause[static_cast<std::size_t>(row)] >= 0;
+  }
+  // A client's session is over: the first session that still waits is its next one.
+  void Freed(TimeNs when) {
+    for (std::int64_t row = 0; row < requests_.size(); ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      if (!Waits(row) || requests_.arrival[at] >= 0) continue;
+      requests_.arrival[at] = when + requests_.pause[at];
+      ++scheduler_.Coverage().loop_starts;
+      Arrive(row);
+      return;
+    }
+  }
   // `column[row]` after the arrival.
   TimeNs AfterArrival(const std::vector<TimeNs>& column, std::int64_t row) const {
     const auto at = static_cast<std::size_t>(row);
@@ -750,8 +767,12 @@ class Driver {
 
   // Its arrival is known: it comes to the queue in due time, if at all.
   void Arrive(std::int64_t row) {
-    if (CanNeverFit(row)) return;
     const auto at = static_cast<std::size_t>(row);
+    if (CanNeverFit(row)) {
+      if (Waits(row)) ++scheduler_.Coverage().loop_drops;
+      Freed(requests_.arrival[at]);
+      return;
+    }
     const std::int64_t prompt = requests_.prompt_tokens[at];
     auto sequence = std::make_unique<Sequence>();
     sequence->id = static_cast<RequestId>(row);
@@ -763,10 +784,11 @@ class Driver {
     sequence->wanted = std::min(sequence->asked, max_len_ - prompt);
     sequence->priority = Priority(row);
     sequence->queue_key = KeyInQueue(*sequence);
-    if (sequence->enqueue <= sequence->gives_up) {
-      coming_.insert({sequence->enqueue, row});
-    }
+    const TimeNs gives_up = sequence->gives_up;
+    const bool comes = sequence->enqueue <= gives_up;
+    if (comes) coming_.insert({sequence->enqueue, row});
     sequences_[at] = std::move(sequence);
+    if (!comes) Freed(gives_up);
   }
 
   double Priority(std::int64_t row) const {
@@ -855,6 +877,8 @@ class Driver {
       scheduler_.Remove(*sequence);
       sequence->timed_out = true;
       output_.results.state[static_cast<std::size_t>(sequence->id)] = RequestState::kTimedOut;
+      if (!requests_.pause.empty()) ++coverage.loop_timeouts;
+      Freed(now_);
     }
   }
 
@@ -991,6 +1015,7 @@ class Driver {
     if (seen > sequence.gives_up) {  // nobody reads it any more
       results.state[at] = RequestState::kTimedOut;
       ++scheduler_.Coverage().timed_out_in_the_last_step;
+      Freed(std::max(end, sequence.gives_up));
       return true;
     }
     results.completion[at] = seen;
@@ -1001,6 +1026,8 @@ class Driver {
       requests_.arrival[at + 1] = seen + requests_.think[at + 1];
       ++scheduler_.Coverage().turns;
       Arrive(next);
+    } else {
+      Freed(seen);
     }
     return true;
   }

@@ -21,7 +21,7 @@
 namespace servecast::testing {
 
 struct ReferenceInput {
-  const RequestTable& requests;  // arrivals of later turns: -1; see ReferenceOutput::requests
+  const RequestTable& requests;  // arrivals that follow: -1; see ReferenceOutput::requests
   EngineSpec engine;
   SchedulerSpec scheduler;
   std::int64_t pool_blocks = 0;    // with the reserved one: usable blocks are one fewer
@@ -70,6 +70,9 @@ struct ReferenceCoverage {
   std::int64_t hits_of_both_tiers = 0;     // admissions that load from host memory and from disk
   std::int64_t disk_loads = 0;             // blocks
   std::int64_t behind_gpu_hits = 0;  // admissions that load what goes on where the GPU's hit ends
+  std::int64_t loop_starts = 0;      // closed loop: sessions that waited for a client
+  std::int64_t loop_drops = 0;       // of them dropped
+  std::int64_t loop_timeouts = 0;    // time-outs in the queue or running that freed a client
 };
 
 struct ReferenceOutput {

@@ -164,26 +164,76 @@ struct LatencySpec {
   std::int64_t intermediate_size_mlp = 0;      // of the layers between
 };
 
-enum class ArrivalProcess { kPoisson, kConstant, kTrace };
+enum class ArrivalProcess {
+  kPoisson,
+  kConstant,
+  kTrace,
+  kGamma,
+  kWeibull,
+  kUniform,
+  kStatic,
+  kClosedLoop
+};
+inline bool HasRate(ArrivalProcess process) {
+  return process != ArrivalProcess::kTrace && process != ArrivalProcess::kStatic &&
+         process != ArrivalProcess::kClosedLoop;
+}
+// How the rate changes over time; each is a factor of the rate.
+enum class RateProfile { kFlat, kPiecewise, kDiurnal, kRamp };
+
+using NumberTable = std::vector<std::vector<double>>;
 
 struct ArrivalSpec {
   ArrivalProcess process = ArrivalProcess::kPoisson;
   double rate_per_s = 1;
-  double rate_scale = 1;  // trace: arrivals come this many times as fast
+  double cv = 2;  // gamma, weibull: standard deviation of the gaps over their mean
+  // Of the processes that have a rate.
+  RateProfile profile = RateProfile::kFlat;
+  NumberTable rate_factors = {{0, 1}};  // piecewise: [from_s, factor], the first from 0
+  double peak_hour = 14;                // diurnal
+  double peak_to_trough = 4;
+  double period_h = 24;
+  double ramp_from = 0;  // ramp: factors
+  double ramp_to = 1;
+  double ramp_s = 600;
+  NumberTable spikes;  // [start_s, duration_s, factor], on top of the profile
+  // closed_loop
+  std::int64_t concurrency = 16;
+  double think_time_s = 0;  // mean, exponential
+  // trace
+  double rate_scale = 1;    // arrivals come this many times as fast
+  double keep = 1;          // share of the rows
+  std::int64_t repeat = 1;  // times that the trace is played; 0: until there are enough requests
 };
 
-enum class LengthDistribution { kFixed, kUniform, kLognormal, kEmpirical, kTrace };
+enum class LengthDistribution {
+  kFixed,
+  kUniform,
+  kLognormal,
+  kEmpirical,
+  kTrace,
+  kNormal,
+  kZipf,
+  kRatio,    // outputs only: of the prompt
+  kWorkload  // of a class: as the workload's
+};
 
 // Tokens. Only the members of its distribution count; draws are rounded to the nearest token and
 // clipped to [min, max].
 struct LengthSpec {
   LengthDistribution distribution = LengthDistribution::kFixed;
-  std::int64_t value = 512;                    // fixed
-  std::int64_t min = 1;                        // uniform, lognormal
-  std::optional<std::int64_t> max;             // uniform (required), lognormal
-  double median = 256;                         // lognormal
-  double p99 = 2048;                           // lognormal
-  std::vector<std::vector<double>> quantiles;  // empirical: [probability, tokens], both ascending
+  std::int64_t value = 512;         // fixed
+  std::int64_t min = 1;             // uniform, zipf, normal, lognormal
+  std::optional<std::int64_t> max;  // uniform and zipf (required), normal, lognormal
+  double mean = 512;                // normal
+  double stddev = 128;              // normal
+  double median = 256;              // lognormal
+  double p99 = 2048;                // lognormal
+  double theta = 0.6;               // zipf: the k-th length has weight k^-theta
+  bool scrambled = false;           // zipf: the frequent lengths are spread over [min, max]
+  double ratio = 20;                // ratio: prompt tokens per output token
+  double scale = 1;                 // trace
+  NumberTable quantiles;            // empirical: [probability, tokens], both ascending
 };
 
 // A shared beginning of prompts (a system prompt), before the drawn prompt tokens.
@@ -199,13 +249,26 @@ struct SessionSpec {
   double think_time_s = 0;  // mean, exponential
 };
 
-// Clients of one kind.
+inline LengthSpec LengthsOfTheWorkload() {
+  LengthSpec spec;
+  spec.distribution = LengthDistribution::kWorkload;
+  return spec;
+}
+
+// Clients of one kind. What a class does not say is as the workload has it.
 struct ClassSpec {
   std::string name;
   double share = 1;                        // of the sessions, relative to the other classes
+  std::optional<double> rate_per_s;        // arrivals of its own instead of a share
   std::int64_t priority = 0;               // lower is more urgent
   std::optional<double> ttft_deadline_ms;  // what the order edf goes by
   std::optional<double> timeout_s;         // after it the client gives up
+  LengthSpec prompt_tokens = LengthsOfTheWorkload();
+  LengthSpec output_tokens = LengthsOfTheWorkload();
+  std::optional<std::int64_t> prefix_groups;  // none shared with other classes
+  std::optional<std::int64_t> prefix_tokens;
+  std::optional<std::int64_t> turns;
+  std::optional<double> think_time_s;
 };
 
 struct WorkloadSpec {
@@ -216,7 +279,7 @@ struct WorkloadSpec {
   PrefixSpec prefix;
   SessionSpec sessions;
   std::vector<ClassSpec> classes;  // none: all requests are alike
-  std::int64_t requests = 1000;    // replayed arrivals: all of the trace instead
+  std::int64_t requests = 1000;    // replayed arrivals: all of the trace, `repeat` times, instead
 };
 
 enum class SloMetric { kTtft, kTpot, kItl, kE2e };

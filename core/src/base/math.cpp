@@ -133,4 +133,26 @@ double NormalQuantile(double p) {
   return q < 0 ? -x : x;
 }
 
+// Folded to a quarter turn on either side of 0, then Taylor: the next term is below 1e-17.
+double SinOfTurns(double turns) {
+  double r = turns - std::nearbyint(turns);
+  if (r > 0.25) r = 0.5 - r;
+  if (r < -0.25) r = -0.5 - r;
+  const double x = r * 6.283185307179586;
+  const double z = x * x;
+  double sum = 1;
+  for (double n = 22; n >= 2; n -= 2) sum = 1 - sum * z / (n * (n + 1));
+  return x * sum;
+}
+
+// Stirling's series at x + n >= 10; Gamma(x) = Gamma(x + n) / (x (x + 1) ... (x + n - 1)).
+double LogGamma(double x) {
+  double product = 1;
+  for (; x < 10; x += 1) product *= x;
+  static constexpr double kSeries[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188};
+  const double z = 1 / x;
+  return (x - 0.5) * Log(x) - x + 0.9189385332046727 + z * Polynomial(kSeries, z * z) -
+         Log(product);
+}
+
 }  // namespace servecast

@@ -16,4 +16,10 @@ double Exp(double x);
 // Algorithm AS 241 (PPND16), Wichura, Applied Statistics 37 (1988). Requires: 0 < p < 1.
 double NormalQuantile(double p);
 
+// sin(2 pi turns), within 1e-15. Requires: |turns| < 2^52.
+double SinOfTurns(double turns);
+
+// Logarithm of the gamma function, relative error of e^it below 1e-13. Requires: 0 < x < 1e6.
+double LogGamma(double x);
+
 }  // namespace servecast

@@ -15,6 +15,8 @@ enum class Stream : std::uint64_t {
   kPrefixGroup = 4,  // by session
   kThinkTime = 5,    // by row
   kClass = 6,        // by session
+  kKeep = 7,         // by row of the trace and by turn of its repetition
+  kOwnDraws = 8,     // by class: the seed of what is the class's own
 };
 
 // A bijection of 64-bit words that spreads every input bit over all output bits (the finaliser of

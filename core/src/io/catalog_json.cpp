@@ -62,9 +62,10 @@ class Cataloguer final : public FieldVisitor {
     Range(field, spec);
     field["default"] = base;
   }
-  void Quantiles(const FieldSpec& spec, std::vector<std::vector<double>>&,
-                 const std::vector<std::vector<double>>&) override {
-    Range(Add(spec, "list"), spec);
+  void Table(const FieldSpec& spec, NumberTable&, const NumberTable& base) override {
+    Json& field = Add(spec, "list");
+    Range(field, spec);
+    if (spec.columns != nullptr && !spec.required) field["default"] = base;
   }
   void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
     Cataloguer inner(fields_, path_ + "/" + spec.name);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,9 @@ namespace servecast {
 namespace {
 
 using Json = nlohmann::json;
+
+// Of quantiles; of other tables a tenth.
+constexpr std::size_t kMostRows = 10000;
 
 std::string RangeText(const FieldSpec& spec) {
   const std::string unit = *spec.unit != '\0' && std::string_view(spec.unit) != "1"
@@ -108,26 +112,36 @@ class ObjectReader final : public FieldVisitor {
     value = numbers;
   }
 
-  void Quantiles(const FieldSpec& spec, std::vector<std::vector<double>>& value,
-                 const std::vector<std::vector<double>>&) override {
+  void Table(const FieldSpec& spec, NumberTable& value, const NumberTable&) override {
     const Json* found = Member(spec);
     if (found == nullptr) return;
-    std::vector<std::vector<double>> rows;
-    bool good = found->is_array() && found->size() >= 2 && found->size() <= 10000;
+    const bool quantiles = spec.columns == nullptr;
+    NumberTable rows;
+    const std::string_view columns = quantiles ? "," : spec.columns;
+    const auto wide = static_cast<std::size_t>(std::count(columns.begin(), columns.end(), ',')) + 1;
+    const std::size_t most = quantiles ? kMostRows : kMostRows / 10;
+    bool good = found->is_array() && found->size() <= most;
     for (std::size_t i = 0; good && i < found->size(); ++i) {
       const Json& row = (*found)[i];
-      good = row.is_array() && row.size() == 2 && row[0].is_number() && row[1].is_number();
-      if (!good) break;
-      rows.push_back({row[0].get<double>(), row[1].get<double>()});
-      good =
-          rows[i][1] >= spec.min && rows[i][1] <= spec.max &&
-          (i == 0 ? rows[i][0] == 0 : rows[i][0] > rows[i - 1][0] && rows[i][1] >= rows[i - 1][1]);
+      good = row.is_array() && row.size() == wide;
+      if (good) rows.emplace_back();
+      for (std::size_t j = 0; good && j < row.size(); ++j) {
+        const double number = row[j].is_number() ? row[j].get<double>() : std::nan("");
+        rows[i].push_back(number);
+        const bool probability = quantiles && j == 0;
+        good = probability ? number >= 0 : number >= spec.min && number <= spec.max;
+      }
+      if (!good || !quantiles) continue;
+      good = i == 0 ? rows[i][0] == 0 : rows[i][0] > rows[i - 1][0] && rows[i][1] >= rows[i - 1][1];
     }
-    if (!good || rows.back()[0] != 1) {
-      Add(spec,
-          fmt::format("found {}, allowed 2 to 10000 pairs [probability, tokens], both ascending, "
-                      "probability from 0 to 1, tokens from {}",
-                      ShortJson(*found), RangeText(spec)));
+    if (quantiles) good = good && rows.size() >= 2 && rows.back()[0] == 1;
+    if (!good) {
+      Add(spec, quantiles
+                    ? fmt::format("found {}, allowed 2 to {} pairs [probability, tokens], both "
+                                  "ascending, probability from 0 to 1, tokens from {}",
+                                  ShortJson(*found), most, RangeText(spec))
+                    : fmt::format("found {}, allowed at most {} rows [{}] of numbers from {}",
+                                  ShortJson(*found), most, spec.columns, RangeText(spec)));
       return;
     }
     value = rows;

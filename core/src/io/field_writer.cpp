@@ -37,8 +37,7 @@ class ObjectWriter final : public FieldVisitor {
                const std::vector<double>& base) override {
     PutValue(spec, value, value != base);
   }
-  void Quantiles(const FieldSpec& spec, std::vector<std::vector<double>>& value,
-                 const std::vector<std::vector<double>>& base) override {
+  void Table(const FieldSpec& spec, NumberTable& value, const NumberTable& base) override {
     PutValue(spec, value, value != base);
   }
   void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {

@@ -23,6 +23,8 @@ struct FieldSpec {
   bool nullable = false;  // an object or list: null takes away what a preset sets
   bool label = false;     // names a thing, does not change what is simulated
   bool idle = false;      // an object that is switched off: resolved texts leave it out
+  // Of a table of numbers: their names, with commas between. nullptr: quantiles.
+  const char* columns = nullptr;
 };
 
 using Choices = std::vector<std::string_view>;
@@ -52,9 +54,9 @@ class FieldVisitor {
   // Exactly base.size() numbers.
   virtual void Numbers(const FieldSpec&, std::vector<double>& value,
                        const std::vector<double>& base) = 0;
-  // Rows of two numbers: [0..1, within the range], both ascending, from 0 to 1.
-  virtual void Quantiles(const FieldSpec&, std::vector<std::vector<double>>& value,
-                         const std::vector<std::vector<double>>& base) = 0;
+  // Rows of `columns`, each number within the range. Quantiles: rows of [0..1, within the range],
+  // both ascending, from 0 to 1.
+  virtual void Table(const FieldSpec&, NumberTable& value, const NumberTable& base) = 0;
   virtual void Object(const FieldSpec&, const std::function<void(FieldVisitor&)>& fields) = 0;
   virtual void List(const FieldSpec&, ListField& list) = 0;
   // Fields that only exist while the choice `field` of the same object has one of `values`.

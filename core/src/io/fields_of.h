@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -44,15 +45,17 @@ class Fields {
     } else if constexpr (std::is_same_v<M, std::vector<double>>) {
       visitor_.Numbers(spec, value, base);
     } else {
-      visitor_.Quantiles(spec, value, base);
+      visitor_.Table(spec, value, base);
     }
   }
 
-  // An enumerator by its name; `names` in the order of the enumerators.
+  // An enumerator by its name; `names` in the order of the enumerators, all of them `offered`
+  // unless these are said.
   template <class E>
-  void Enum(const FieldSpec& spec, E T::*member, const Choices& names) {
+  void Enum(const FieldSpec& spec, E T::*member, const Choices& names,
+            const Choices& offered = {}) {
     std::string value(names[static_cast<std::size_t>(object_.*member)]);
-    visitor_.Choice(spec, names, value,
+    visitor_.Choice(spec, offered.empty() ? names : offered, value,
                     std::string(names[static_cast<std::size_t>(base_.*member)]));
     const auto at = std::find(names.begin(), names.end(), value);
     if (at != names.end()) object_.*member = static_cast<E>(at - names.begin());
@@ -67,6 +70,16 @@ class Fields {
   T& object_;
   const T& base_;
 };
+
+// Fields that exist while `field` has one of `values`. Not a closure for each: those are large.
+template <class T>
+void FieldsWhen(FieldVisitor& v, std::string_view field, const Choices& values, bool active,
+                T& object, const T& base, void (*add)(Fields<T>&)) {
+  v.When(field, values, active, [&](FieldVisitor& inner) {
+    Fields<T> fields(inner, object, base);
+    add(fields);
+  });
+}
 
 template <class T, class Describe>
 ListField ListOf(std::vector<T>& items, const std::vector<T>& base, Describe describe) {

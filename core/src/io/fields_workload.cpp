@@ -4,64 +4,221 @@
 namespace servecast {
 namespace {
 
-void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
-  Fields<ArrivalSpec> f(v, a, base);
-  f.Enum({.name = "process", .help = "how requests arrive; trace: as in a trace file"},
-         &ArrivalSpec::process, {"poisson", "constant", "trace"});
-  v.When("process", {"poisson", "constant"}, a.process != ArrivalProcess::kTrace,
-         [&](FieldVisitor& inner) {
-           Fields<ArrivalSpec>(inner, a, base)
-               .Add({.name = "rate_per_s",
-                     .unit = "req/s",
-                     .min = 1e-6,
-                     .max = 1e6,
-                     .help = "mean rate of arrivals; with sessions, of their first turns"},
-                    &ArrivalSpec::rate_per_s);
-         });
-  v.When("process", {"trace"}, a.process == ArrivalProcess::kTrace, [&](FieldVisitor& inner) {
-    Fields<ArrivalSpec>(inner, a, base)
-        .Add({.name = "rate_scale",
-              .unit = "1",
-              .min = 1e-6,
-              .max = 1e6,
-              .help = "the trace's arrivals come this many times as fast"},
-             &ArrivalSpec::rate_scale);
+FieldSpec Number(const char* name, const char* unit, double min, double max, const char* help) {
+  return {.name = name, .unit = unit, .min = min, .max = max, .help = help};
+}
+
+using ArrivalFields = Fields<ArrivalSpec>;
+Choices WithRate() { return {"poisson", "constant", "gamma", "weibull", "uniform"}; }
+
+// How the rate changes over time.
+void DescribeProfile(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
+  const bool rate = HasRate(a.process);
+  FieldsWhen<ArrivalSpec>(v, "process", WithRate(), rate, a, base, [](ArrivalFields& f) {
+    f.Enum({.name = "profile", .help = "how the rate changes over time: a factor of rate_per_s"},
+           &ArrivalSpec::profile, {"flat", "piecewise", "diurnal", "ramp"});
+    f.Add({.name = "spikes",
+           .max = 1e8,
+           .help = "[start_s, duration_s, factor]: from start_s on the rate is so many times what "
+                   "it would be; 0: an outage",
+           .columns = "start_s, duration_s, factor"},
+          &ArrivalSpec::spikes);
+  });
+  const auto when = [&](RateProfile profile, std::string_view name, void (*add)(ArrivalFields&)) {
+    FieldsWhen<ArrivalSpec>(v, "profile", {name}, rate && a.profile == profile, a, base, add);
+  };
+  when(RateProfile::kPiecewise, "piecewise", [](ArrivalFields& f) {
+    f.Add({.name = "rate_factors",
+           .max = 1e8,
+           .help = "[from_s, factor]: from then on the rate is rate_per_s times factor; the first "
+                   "from 0",
+           .columns = "from_s, factor"},
+          &ArrivalSpec::rate_factors);
+  });
+  when(RateProfile::kDiurnal, "diurnal", [](ArrivalFields& f) {
+    f.Add(Number("peak_hour", "h", 0, 10000, "when the rate is highest, from the start (midnight)"),
+          &ArrivalSpec::peak_hour);
+    f.Add(Number("peak_to_trough", "1", 1, 1e6,
+                 "highest over lowest rate of a sinusoid; rate_per_s is its mean"),
+          &ArrivalSpec::peak_to_trough);
+    f.Add(Number("period_h", "h", 1e-3, 10000, "from peak to peak"), &ArrivalSpec::period_h);
+  });
+  when(RateProfile::kRamp, "ramp", [](ArrivalFields& f) {
+    f.Add(Number("ramp_from", "1", 0, 1e6, "factor of rate_per_s at the start"),
+          &ArrivalSpec::ramp_from);
+    f.Add(Number("ramp_to", "1", 1e-6, 1e6, "factor at the end of the ramp and from then on"),
+          &ArrivalSpec::ramp_to);
+    f.Add(Number("ramp_s", "s", 1e-3, 1e8, "duration of the ramp, a straight line"),
+          &ArrivalSpec::ramp_s);
   });
 }
 
-void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base) {
+void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
+  Fields<ArrivalSpec> f(v, a, base);
+  f.Enum({.name = "process",
+          .help = "how requests arrive; trace: as in a trace file; static: all at 0; closed_loop: "
+                  "each client asks again when it is answered"},
+         &ArrivalSpec::process,
+         {"poisson", "constant", "trace", "gamma", "weibull", "uniform", "static", "closed_loop"});
+  const auto when = [&](const Choices& processes, bool active, void (*add)(ArrivalFields&)) {
+    FieldsWhen<ArrivalSpec>(v, "process", processes, active, a, base, add);
+  };
+  when(WithRate(), HasRate(a.process), [](ArrivalFields& g) {
+    g.Add({.name = "rate_per_s",
+           .unit = "req/s",
+           .min = 1e-6,
+           .max = 1e6,
+           .help = "mean rate of arrivals; with sessions, of their first turns"},
+          &ArrivalSpec::rate_per_s);
+  });
+  when({"gamma", "weibull"},
+       a.process == ArrivalProcess::kGamma || a.process == ArrivalProcess::kWeibull,
+       [](ArrivalFields& g) {
+         g.Add({.name = "cv",
+                .unit = "1",
+                .min = 0.01,
+                .max = 100,
+                .help = "standard deviation of the gaps between arrivals over their mean; 1: as "
+                        "poisson, more: bursts"},
+               &ArrivalSpec::cv);
+       });
+  DescribeProfile(v, a, base);
+  when({"closed_loop"}, a.process == ArrivalProcess::kClosedLoop, [](ArrivalFields& g) {
+    g.Add({.name = "concurrency",
+           .unit = "clients",
+           .min = 1,
+           .max = static_cast<double>(kMaxRequests),
+           .help = "clients, each with one request (or session) at a time; all start at 0"},
+          &ArrivalSpec::concurrency);
+    g.Add({.name = "think_time_s",
+           .unit = "s",
+           .min = 0,
+           .max = 1e6,
+           .help = "mean time from an answer to the client's next request, exponential; the same "
+                   "when the request was dropped or timed out"},
+          &ArrivalSpec::think_time_s);
+  });
+  when({"trace"}, a.process == ArrivalProcess::kTrace, [](ArrivalFields& g) {
+    g.Add({.name = "rate_scale",
+           .unit = "1",
+           .min = 1e-6,
+           .max = 1e6,
+           .help = "the trace's arrivals come this many times as fast"},
+          &ArrivalSpec::rate_scale);
+    g.Add({.name = "keep",
+           .unit = "1",
+           .min = 1e-6,
+           .max = 1,
+           .help = "share of the trace's requests that arrive, each drawn by itself"},
+          &ArrivalSpec::keep);
+    g.Add({.name = "repeat",
+           .unit = "times",
+           .min = 0,
+           .max = 1e6,
+           .help = "how often the trace is played, one after the other; 0: until `requests` "
+                   "requests have arrived"},
+          &ArrivalSpec::repeat);
+  });
+}
+
+using LengthFields = Fields<LengthSpec>;
+enum class LengthsOf { kPrompts, kOutputs, kPromptsOfClass, kOutputsOfClass };
+
+Choices DistributionsOf(LengthsOf what) {
+  Choices names = {"fixed",  "uniform", "lognormal", "empirical", "trace",
+                   "normal", "zipf",    "ratio",     "workload"};
+  const bool of_class = what == LengthsOf::kPromptsOfClass || what == LengthsOf::kOutputsOfClass;
+  const bool outputs = what == LengthsOf::kOutputs || what == LengthsOf::kOutputsOfClass;
+  const auto drop = [&names](std::string_view name) {
+    names.erase(std::find(names.begin(), names.end(), name));
+  };
+  if (!outputs) drop("ratio");
+  drop(of_class ? "trace" : "workload");
+  return names;
+}
+
+FieldSpec Tokens(const char* name, const char* help, bool required = false) {
+  return {.name = name,
+          .unit = "tokens",
+          .min = 1,
+          .max = kMaxTokens,
+          .help = help,
+          .required = required};
+}
+
+void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf what) {
+  const bool of_class = what == LengthsOf::kPromptsOfClass || what == LengthsOf::kOutputsOfClass;
   Fields<LengthSpec> f(v, l, base);
-  f.Enum({.name = "distribution", .help = "how lengths vary; trace: as in a trace file"},
-         &LengthSpec::distribution, {"fixed", "uniform", "lognormal", "empirical", "trace"});
-  const auto when = [&](LengthDistribution distribution, std::string_view name, const auto& add) {
-    v.When("distribution", {name}, l.distribution == distribution, [&](FieldVisitor& inner) {
-      Fields<LengthSpec> g(inner, l, base);
-      add(g);
-    });
+  f.Enum({.name = "distribution",
+          .help = of_class ? "how lengths vary; workload: as the workload's"
+                           : "how lengths vary; trace: as in a trace file"},
+         &LengthSpec::distribution,
+         {"fixed", "uniform", "lognormal", "empirical", "trace", "normal", "zipf", "ratio",
+          "workload"},
+         DistributionsOf(what));
+  const auto when = [&](const Choices& names, bool active, void (*add)(LengthFields&)) {
+    FieldsWhen<LengthSpec>(v, "distribution", names, active, l, base, add);
   };
-  const auto tokens = [](const char* name, const char* help, bool required = false) {
-    return FieldSpec{.name = name,
-                     .unit = "tokens",
-                     .min = 1,
-                     .max = kMaxTokens,
-                     .help = help,
-                     .required = required};
-  };
-  when(LengthDistribution::kFixed, "fixed",
-       [&](auto& g) { g.Add(tokens("value", "length of every request"), &LengthSpec::value); });
-  when(LengthDistribution::kUniform, "uniform", [&](auto& g) {
-    g.Add(tokens("min", "shortest"), &LengthSpec::min);
-    g.Add(tokens("max", "longest", true), &LengthSpec::max);
+  const auto is = [&l](LengthDistribution distribution) { return l.distribution == distribution; };
+  const bool zipf = is(LengthDistribution::kZipf), normal = is(LengthDistribution::kNormal),
+             lognormal = is(LengthDistribution::kLognormal);
+  when({"fixed"}, is(LengthDistribution::kFixed), [](LengthFields& g) {
+    g.Add(Tokens("value", "length of every request"), &LengthSpec::value);
   });
-  when(LengthDistribution::kLognormal, "lognormal", [&](auto& g) {
-    g.Add(tokens("median", "half of the lengths are below"), &LengthSpec::median);
-    g.Add(tokens("p99", "99 % of the lengths are below"), &LengthSpec::p99);
-    g.Add(tokens("min", "shorter draws are set to it"), &LengthSpec::min);
-    g.Add(tokens("max", "longer draws are set to it"), &LengthSpec::max);
+  when({"uniform", "zipf"}, zipf || is(LengthDistribution::kUniform), [](LengthFields& g) {
+    g.Add(Tokens("min", "shortest"), &LengthSpec::min);
+    g.Add(Tokens("max", "longest", true), &LengthSpec::max);
   });
-  when(LengthDistribution::kEmpirical, "empirical", [&](auto& g) {
-    g.Add(tokens("quantiles", "[probability, tokens] from 0 to 1; straight lines between", true),
+  when({"zipf"}, zipf, [](LengthFields& g) {
+    g.Add({.name = "theta",
+           .unit = "1",
+           .min = 0,
+           .max = 10,
+           .help = "the k-th length of min to max has weight k^-theta; 0: all alike"},
+          &LengthSpec::theta);
+    g.Add({.name = "scrambled",
+           .help = "which lengths are the frequent ones is mixed, instead of the shortest"},
+          &LengthSpec::scrambled);
+  });
+  when({"normal"}, normal, [](LengthFields& g) {
+    g.Add(Tokens("mean", "before clipping"), &LengthSpec::mean);
+    g.Add({.name = "stddev",
+           .unit = "tokens",
+           .min = 0,
+           .max = kMaxTokens,
+           .help = "standard deviation, before clipping"},
+          &LengthSpec::stddev);
+  });
+  when({"lognormal"}, lognormal, [](LengthFields& g) {
+    g.Add(Tokens("median", "half of the lengths are below"), &LengthSpec::median);
+    g.Add(Tokens("p99", "99 % of the lengths are below"), &LengthSpec::p99);
+  });
+  when({"lognormal", "normal"}, lognormal || normal, [](LengthFields& g) {
+    g.Add(Tokens("min", "shorter draws are set to it"), &LengthSpec::min);
+    g.Add(Tokens("max", "longer draws are set to it"), &LengthSpec::max);
+  });
+  when({"empirical"}, is(LengthDistribution::kEmpirical), [](LengthFields& g) {
+    g.Add(Tokens("quantiles", "[probability, tokens] from 0 to 1; straight lines between", true),
           &LengthSpec::quantiles);
+  });
+  if (what == LengthsOf::kOutputs || what == LengthsOf::kOutputsOfClass) {
+    when({"ratio"}, is(LengthDistribution::kRatio), [](LengthFields& g) {
+      g.Add({.name = "ratio",
+             .unit = "1",
+             .min = 1e-3,
+             .max = 1e6,
+             .help = "drawn prompt tokens per output token (P:D ratio); rounded up"},
+            &LengthSpec::ratio);
+    });
+  }
+  if (of_class) return;
+  when({"trace"}, is(LengthDistribution::kTrace), [](LengthFields& g) {
+    g.Add({.name = "scale",
+           .unit = "1",
+           .min = 1e-3,
+           .max = 1e3,
+           .help = "the trace's lengths are multiplied by it"},
+          &LengthSpec::scale);
   });
 }
 
@@ -107,8 +264,16 @@ void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
          .unit = "1",
          .min = 1e-6,
          .max = 1e6,
-         .help = "of the sessions, relative to the other classes' shares"},
+         .help = "of the sessions, relative to the other classes' shares; nothing with a rate of "
+                 "its own"},
         &ClassSpec::share);
+  f.Add({.name = "rate_per_s",
+         .unit = "req/s",
+         .min = 1e-6,
+         .max = 1e6,
+         .help = "arrivals of its own, by the workload's process and profile, beside those that "
+                 "the other classes share; default: none"},
+        &ClassSpec::rate_per_s);
   f.Add({.name = "priority",
          .min = -1e6,
          .max = 1e6,
@@ -127,6 +292,36 @@ void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
          .max = 1e8,
          .help = "the client gives up this long after arrival; default: never"},
         &ClassSpec::timeout_s);
+  v.Object({.name = "prompt_tokens", .nullable = true}, [&](FieldVisitor& inner) {
+    Describe(inner, c.prompt_tokens, base.prompt_tokens, LengthsOf::kPromptsOfClass);
+  });
+  v.Object({.name = "output_tokens", .nullable = true}, [&](FieldVisitor& inner) {
+    Describe(inner, c.output_tokens, base.output_tokens, LengthsOf::kOutputsOfClass);
+  });
+  f.Add({.name = "prefix_groups",
+         .unit = "groups",
+         .min = 0,
+         .max = 1e6,
+         .help = "shared beginnings that only this class has, instead of the workload's"},
+        &ClassSpec::prefix_groups);
+  f.Add({.name = "prefix_tokens",
+         .unit = "tokens",
+         .min = 0,
+         .max = kMaxTokens,
+         .help = "length of its shared beginnings; default: the workload's"},
+        &ClassSpec::prefix_tokens);
+  f.Add({.name = "turns",
+         .unit = "turns",
+         .min = 1,
+         .max = 10000,
+         .help = "requests of its conversations; default: the workload's"},
+        &ClassSpec::turns);
+  f.Add({.name = "think_time_s",
+         .unit = "s",
+         .min = 0,
+         .max = 1e6,
+         .help = "mean time from an answer to the next turn; default: the workload's"},
+        &ClassSpec::think_time_s);
 }
 
 }  // namespace
@@ -136,10 +331,12 @@ void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
   f.Add({.name = "name", .help = "what to call the workload", .label = true}, &WorkloadSpec::name);
   v.Object({.name = "arrivals"},
            [&](FieldVisitor& inner) { Describe(inner, w.arrivals, base.arrivals); });
-  v.Object({.name = "prompt_tokens"},
-           [&](FieldVisitor& inner) { Describe(inner, w.prompt_tokens, base.prompt_tokens); });
-  v.Object({.name = "output_tokens"},
-           [&](FieldVisitor& inner) { Describe(inner, w.output_tokens, base.output_tokens); });
+  v.Object({.name = "prompt_tokens"}, [&](FieldVisitor& inner) {
+    Describe(inner, w.prompt_tokens, base.prompt_tokens, LengthsOf::kPrompts);
+  });
+  v.Object({.name = "output_tokens"}, [&](FieldVisitor& inner) {
+    Describe(inner, w.output_tokens, base.output_tokens, LengthsOf::kOutputs);
+  });
   v.Object({.name = "prefix", .nullable = true},
            [&](FieldVisitor& inner) { Describe(inner, w.prefix, base.prefix); });
   v.Object({.name = "sessions", .nullable = true},
@@ -154,7 +351,7 @@ void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
          .min = 1,
          .max = static_cast<double>(kMaxRequests),
          .help = "how many requests arrive, all turns counted; a trace's arrivals bring their own "
-                 "number"},
+                 "number, unless they are repeated until there are so many"},
         &WorkloadSpec::requests);
 }
 

@@ -85,16 +85,56 @@ Scenario BaseOf(const std::map<std::string_view, std::string>& presets) {
 }
 
 void CheckLengths(const LengthSpec& l, const std::string& path, Issues& issues) {
-  if (l.distribution == LengthDistribution::kLognormal && l.p99 < l.median) {
+  using Kind = LengthDistribution;
+  if (l.distribution == Kind::kLognormal && l.p99 < l.median) {
     issues.push_back({path + "/p99", fmt::format("found {}, allowed from the median {} up",
                                                  NumberText(l.p99), NumberText(l.median))});
   }
-  const bool bounded = l.distribution == LengthDistribution::kLognormal ||
-                       l.distribution == LengthDistribution::kUniform;
+  const bool bounded = l.distribution == Kind::kLognormal || l.distribution == Kind::kUniform ||
+                       l.distribution == Kind::kNormal || l.distribution == Kind::kZipf;
   if (bounded && l.max && *l.max < l.min) {
     issues.push_back(
         {path + "/max", fmt::format("found {}, allowed from min {} up", *l.max, l.min)});
   }
+}
+
+void CheckProfile(const ArrivalSpec& a, Issues& issues) {
+  const NumberTable& rows = a.rate_factors;
+  if (a.profile == RateProfile::kPiecewise) {
+    bool good = !rows.empty() && rows[0][0] == 0 && rows.back()[1] > 0;
+    for (std::size_t i = 1; i < rows.size(); ++i) good &= rows[i][0] > rows[i - 1][0];
+    for (const std::vector<double>& row : rows) good &= row[1] <= 1e6;
+    if (!good) {
+      issues.push_back({"/workload/arrivals/rate_factors",
+                        fmt::format("found {} rows, allowed times that begin at 0 and ascend, "
+                                    "factors from 0 to 1000000, and a last factor above 0",
+                                    rows.size())});
+    }
+  }
+  for (const std::vector<double>& row : a.spikes) {
+    if (row[1] > 0 && row[2] <= 1e6) continue;
+    issues.push_back({"/workload/arrivals/spikes",
+                      fmt::format("found [{}, {}, {}], allowed a duration above 0 and a factor up "
+                                  "to 1000000",
+                                  NumberText(row[0]), NumberText(row[1]), NumberText(row[2]))});
+    break;
+  }
+}
+
+bool UsesTrace(const WorkloadSpec& w) {
+  return w.arrivals.process == ArrivalProcess::kTrace ||
+         w.prompt_tokens.distribution == LengthDistribution::kTrace ||
+         w.output_tokens.distribution == LengthDistribution::kTrace;
+}
+
+void CheckTurns(std::int64_t turns, const std::string& path, const WorkloadSpec& w,
+                Issues& issues) {
+  if (turns == 1 || !UsesTrace(w)) return;
+  issues.push_back(
+      {path, fmt::format("found {}, allowed 1 with arrivals or lengths of a trace: its "
+                         "rows say when each request arrives and how long it is, "
+                         "turns would change both",
+                         turns)});
 }
 
 // Prefixes and sessions: which requests have content in common.
@@ -104,21 +144,36 @@ void CheckSharing(const WorkloadSpec& w, Issues& issues) {
                       fmt::format("found 0, allowed from 1 up: prefix.groups {} share a beginning",
                                   w.prefix.groups)});
   }
-  const bool trace = w.arrivals.process == ArrivalProcess::kTrace ||
-                     w.prompt_tokens.distribution == LengthDistribution::kTrace ||
-                     w.output_tokens.distribution == LengthDistribution::kTrace;
-  if (w.sessions.turns > 1 && trace) {
-    issues.push_back({"/workload/sessions/turns",
-                      fmt::format("found {}, allowed 1 with arrivals or lengths of a trace: its "
-                                  "rows say when each request arrives and how long it is, turns "
-                                  "would change both",
-                                  w.sessions.turns)});
-  }
+  CheckTurns(w.sessions.turns, "/workload/sessions/turns", w, issues);
 }
 
-void CheckClasses(const std::vector<ClassSpec>& classes, Issues& issues) {
+// What a class has of its own, with what the workload has.
+void CheckClass(const ClassSpec& c, const std::string& path, const WorkloadSpec& w,
+                Issues& issues) {
+  CheckLengths(c.prompt_tokens, path + "/prompt_tokens", issues);
+  CheckLengths(c.output_tokens, path + "/output_tokens", issues);
+  if (c.rate_per_s && !HasRate(w.arrivals.process)) {
+    issues.push_back({path + "/rate_per_s",
+                      fmt::format("found {}, allowed none: the workload's arrivals have no rate",
+                                  NumberText(*c.rate_per_s))});
+  }
+  const std::int64_t groups = c.prefix_groups.value_or(w.prefix.groups);
+  const bool own = c.prefix_groups.has_value() || c.prefix_tokens.has_value();
+  if (own && groups > 0 && c.prefix_tokens.value_or(w.prefix.tokens) == 0) {
+    issues.push_back({path + (c.prefix_tokens ? "/prefix_tokens" : "/prefix_groups"),
+                      fmt::format("found {} groups that share 0 tokens, allowed prefix_tokens from "
+                                  "1 up",
+                                  groups)});
+  }
+  if (c.turns) CheckTurns(*c.turns, path + "/turns", w, issues);
+}
+
+void CheckClasses(const WorkloadSpec& w, Issues& issues) {
+  const std::vector<ClassSpec>& classes = w.classes;
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    const std::string path = fmt::format("/workload/classes/{}/name", i);
+    const std::string of_class = fmt::format("/workload/classes/{}", i);
+    CheckClass(classes[i], of_class, w, issues);
+    const std::string path = of_class + "/name";
     if (classes[i].name.empty()) {
       issues.push_back({path, "found \"\", allowed a name"});
       continue;
@@ -139,6 +194,13 @@ void CheckCompat(const Scenario& s, Issues& issues) {
     issues.push_back({"/latency/backend",
                       "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "
                       "bills prefill faster than the GPU can"});
+  }
+  const bool blis =
+      s.engine.compat == Compat::kBlis || s.engine.compat == Compat::kBlisFebruary2026;
+  if (blis && s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
+    issues.push_back({"/workload/arrivals/process",
+                      "found \"closed_loop\", allowed any other with BLIS's rules in "
+                      "engine.compat"});
   }
   if (s.engine.compat != Compat::kBlisFebruary2026) return;
   for (std::size_t i = 0; i < s.workload.classes.size(); ++i) {
@@ -183,7 +245,8 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
   CheckSharing(s.workload, issues);
-  CheckClasses(s.workload.classes, issues);
+  CheckProfile(s.workload.arrivals, issues);
+  CheckClasses(s.workload, issues);
 }
 
 // Adds what fields say together, but where a field beside them is wrong already: what it would be

@@ -31,10 +31,7 @@ class Collector final : public FieldVisitor {
   void Numbers(const FieldSpec& s, std::vector<double>&, const std::vector<double>&) override {
     Note(s);
   }
-  void Quantiles(const FieldSpec& s, std::vector<std::vector<double>>&,
-                 const std::vector<std::vector<double>>&) override {
-    Note(s);
-  }
+  void Table(const FieldSpec& s, NumberTable&, const NumberTable&) override { Note(s); }
   void Object(const FieldSpec&, const std::function<void(FieldVisitor&)>& fields) override {
     fields(*this);
   }
@@ -77,7 +74,10 @@ void DropInapplicable(nlohmann::json& object, std::string_view key, const nlohma
   const std::string* chosen = value.get_ptr<const std::string*>();
   if (chosen == nullptr) return;
   for (const auto& [member, values] : AllVariants().find(key)->second) {
-    if (values.count(*chosen) == 0) object.erase(member);
+    if (values.count(*chosen) > 0) continue;
+    object.erase(member);
+    // A choice that goes takes along what hangs on it.
+    if (IsVariantKey(member)) DropInapplicable(object, member, "");
   }
 }
 

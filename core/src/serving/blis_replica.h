@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -174,5 +175,8 @@ class BlisReplica final : public AnyReplica {
   Pending pending_;
   Us recorded_until_ = 0;
 };
+
+// nullptr where BLIS's rules are left out: in the page's module (wasm/without_blis.cpp).
+std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput& input);
 
 }  // namespace servecast

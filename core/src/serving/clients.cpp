@@ -8,7 +8,12 @@ Clients::Clients(RequestTable& requests, const LatencyModel& latency, std::int64
   order_.reserve(static_cast<std::size_t>(requests.size()));
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
     const auto request = static_cast<RequestId>(i);
-    if (ComesByItself(i) && Send(request)) order_.push_back(request);
+    if (!ComesByItself(i)) continue;
+    if (Send(request)) {
+      order_.push_back(request);
+    } else {
+      Free(OverUnserved(request));
+    }
   }
   const auto earlier = [this](RequestId a, RequestId b) {
     return EnqueueOf(a) != EnqueueOf(b) ? EnqueueOf(a) < EnqueueOf(b) : a < b;
@@ -67,14 +72,48 @@ RequestId Clients::TakeTimeout() {
 }
 
 void Clients::Answered(RequestId request) {
-  if (!AsksOn(request)) return;
+  const TimeNs completion = results_.completion[static_cast<std::size_t>(request)];
+  if (!AsksOn(request)) return Free(completion);
   const RequestId next = request + 1;
   const auto n = static_cast<std::size_t>(next);
-  requests_.arrival[n] = static_cast<TimeNs>(
-      std::min(WideInt{results_.completion[n - 1]} + requests_.think[n], WideInt{kClockEnd}));
-  if (!Send(next)) return;
-  next_turns_.push_back({results_.enqueue[n], next});
+  requests_.arrival[n] =
+      static_cast<TimeNs>(std::min(WideInt{completion} + requests_.think[n], WideInt{kClockEnd}));
+  if (!Send(next)) return Free(OverUnserved(next));
+  SendLater(next);
+}
+
+void Clients::GaveUp(RequestId request, TimeNs heard) {
+  if (InLoop()) Free(std::max(heard, OverUnserved(request)));
+}
+
+// It is on its way to the queue, by its enqueue time.
+void Clients::SendLater(RequestId request) {
+  next_turns_.push_back({EnqueueOf(request), request});
   std::push_heap(next_turns_.begin(), next_turns_.end(), Later);
+}
+
+// When the client of a request that is dropped or times out is done with it.
+TimeNs Clients::OverUnserved(RequestId request) const {
+  const auto r = static_cast<std::size_t>(request);
+  const TimeNs arrival = requests_.arrival[r];
+  if (requests_.prompt_tokens[r] >= max_model_len_) return arrival;
+  return static_cast<TimeNs>(std::min(WideInt{arrival} + requests_.timeout[r], WideInt{kClockEnd}));
+}
+
+// A client has nothing more to ask in its session: in a closed loop it starts the next one that
+// waits, and again while these never come to the queue.
+void Clients::Free(TimeNs time) {
+  for (; waiting_ < requests_.pause.size(); ++waiting_) {
+    if (requests_.pause[waiting_] < 0) continue;
+    const auto request = static_cast<RequestId>(waiting_);
+    requests_.arrival[waiting_] = static_cast<TimeNs>(
+        std::min(WideInt{time} + requests_.pause[waiting_], WideInt{kClockEnd}));
+    if (Send(request)) {
+      ++waiting_;
+      return SendLater(request);
+    }
+    time = OverUnserved(request);
+  }
 }
 
 TimeNs Clients::LastArrival() const {

@@ -1,5 +1,6 @@
 // Those who send the requests: who comes to the queue when, who asks on when answered, who gives
-// up. Hides that a session's later turns have no arrival until the turn before is complete.
+// up. Hides that a session's later turns have no arrival until the turn before is complete, and
+// that in a closed loop a session has none until a client is free.
 #pragma once
 
 #include <algorithm>
@@ -43,6 +44,11 @@ class Clients {
   }
   // The request is complete: a client that asks on will, after a while.
   void Answered(RequestId request);
+  // It timed out, as the engine hears at `heard`: in a closed loop its client goes on from there.
+  // An engine hears of it between steps.
+  void GaveUp(RequestId request, TimeNs heard);
+  // Answers and time-outs may bring requests at that very moment.
+  bool InLoop() const { return !requests_.pause.empty(); }
 
   // The last arrival so far, dropped ones included; 0 without any.
   TimeNs LastArrival() const;
@@ -62,12 +68,16 @@ class Clients {
   }
 
   bool ComesByItself(std::size_t r) const {
-    return requests_.think.empty() || requests_.think[r] < 0;
+    return (requests_.think.empty() || requests_.think[r] < 0) &&
+           (requests_.pause.empty() || requests_.pause[r] < 0);
   }
   TimeNs EnqueueOf(RequestId request) const {
     return results_.enqueue[static_cast<std::size_t>(request)];
   }
   bool Send(RequestId request);
+  void SendLater(RequestId request);
+  TimeNs OverUnserved(RequestId request) const;
+  void Free(TimeNs time);
 
   RequestTable& requests_;
   const LatencyModel& latency_;
@@ -77,6 +87,7 @@ class Clients {
   std::size_t arrived_ = 0;        // of order_
   std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
   std::vector<Timed> timeouts_;    // heap
+  std::size_t waiting_ = 0;        // closed loop: before it, no row waits for a client
 };
 
 }  // namespace servecast

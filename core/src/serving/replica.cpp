@@ -75,7 +75,7 @@ bool Replica::Advance(std::int64_t max_steps) {
       now_ = std::max(now_, next);
     }
     Deliver();
-    GiveUp();
+    if (GiveUp()) Deliver();
     const bool work = running_ > 0 || queue_.size() > 0;
     if (!work && in_flight_ == 0) continue;
     if (work && CanSchedule()) {
@@ -399,6 +399,7 @@ void Replica::Finish(const Output& output, TimeNs end) {
   if (in_.clients.GaveUpBefore(output.request, seen)) {
     state = RequestState::kTimedOut;
     ++timed_out_;
+    in_.clients.GaveUp(output.request, end);
     return;
   }
   in_.results.completion[r] = seen;
@@ -410,9 +411,12 @@ void Replica::Finish(const Output& output, TimeNs end) {
 
 // ---- Time-outs -----------------------------------------------------------------------------
 
-// Clients that gave up by now; between two steps, as an engine hears of it.
-void Replica::GiveUp() {
+// Clients that gave up by now; between two steps, as an engine hears of it. True when one may have
+// sent another request at once.
+bool Replica::GiveUp() {
+  const std::int64_t before = timed_out_;
   while (in_.clients.NextTimeout() <= now_) Abort(in_.clients.TakeTimeout());
+  return timed_out_ > before && in_.clients.InLoop();
 }
 
 void Replica::Abort(RequestId request) {
@@ -448,6 +452,7 @@ void Replica::Abort(RequestId request) {
   }
   in_.results.state[r] = RequestState::kTimedOut;
   ++timed_out_;
+  in_.clients.GaveUp(request, now_);
 }
 
 // ---- Running list --------------------------------------------------------------------------

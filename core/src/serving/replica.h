@@ -129,7 +129,7 @@ class Replica final : public AnyReplica {
   bool Close();
   void Deliver();
   void Enqueue(RequestId request, TimeNs time);
-  void GiveUp();
+  bool GiveUp();
   bool Schedule(Plan& plan);
   bool GrantAll(Plan& plan);
   void GrantByPreempting(Plan& plan);

@@ -2,41 +2,34 @@
 #include "workload/content.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/base.h"
-#include "base/random.h"
 
 namespace servecast {
 
-void FillContent(const WorkloadSpec& w, std::int64_t seed, RequestTable& table) {
-  const std::int64_t groups = w.prefix.groups;
-  const std::int64_t sessions = CeilDiv(table.size(), w.sessions.turns);
-  table.segments.assign(static_cast<std::size_t>(groups + sessions), ContentSegment{});
-  for (std::int64_t session = 0; groups > 0 && session < sessions; ++session) {
-    const double u = Uniform(seed, Stream::kPrefixGroup, session);
-    const std::int64_t group =
-        std::min(static_cast<std::int64_t>(u * static_cast<double>(groups)), groups - 1);
-    table.segments[static_cast<std::size_t>(groups + session)] = {
-        static_cast<std::int32_t>(group), static_cast<std::int32_t>(w.prefix.tokens)};
+void FillContent(const Trace& trace, const std::vector<std::int64_t>& positions, double scale,
+                 RequestTable& table) {
+  const auto rows = static_cast<std::int64_t>(trace.prefixes.size());
+  const std::int64_t played = positions.empty() ? table.size() : positions.back() + 1;
+  for (std::int64_t row = 0; row < std::min(rows, played); ++row) {
+    TracePrefix prefix = trace.prefixes[static_cast<std::size_t>(row)];
+    // Rounded as the prompts are, so no longer than either of the two.
+    if (prefix.row >= 0) {
+      const double tokens = std::nearbyint(static_cast<double>(prefix.tokens) * scale);
+      prefix.tokens = static_cast<std::int32_t>(std::min(tokens, 1e9));
+    }
+    table.segments.push_back({prefix.row, prefix.tokens});
   }
-  table.content.resize(table.arrival.size());
-  for (std::int64_t i = 0; i < table.size(); ++i) {
-    table.content[static_cast<std::size_t>(i)] =
-        static_cast<std::int32_t>(groups + i / w.sessions.turns);
-  }
-}
-
-void FillContent(const Trace& trace, RequestTable& table) {
-  const std::size_t rows = trace.prefixes.size();
-  table.segments.resize(table.arrival.size());
   table.content.resize(table.arrival.size());
   for (std::size_t i = 0; i < table.content.size(); ++i) {
-    table.content[i] = static_cast<std::int32_t>(i);
-    if (i < rows) {
-      table.segments[i] = {trace.prefixes[i].row, trace.prefixes[i].tokens};
-    } else {
-      table.segments[i] = {static_cast<std::int32_t>(i % rows), table.prompt_tokens[i]};
+    const std::int64_t position = positions.empty() ? static_cast<std::int64_t>(i) : positions[i];
+    if (position < rows) {
+      table.content[i] = static_cast<std::int32_t>(position);
+      continue;
     }
+    table.content[i] = static_cast<std::int32_t>(table.segments.size());
+    table.segments.push_back({static_cast<std::int32_t>(position % rows), table.prompt_tokens[i]});
   }
 }
 

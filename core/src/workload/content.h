@@ -1,20 +1,19 @@
-// What the prompts of a run have in common, as the content tree of its request table.
+// What the prompts of a trace have in common, as the content tree of its request table.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
-#include "servecast/scenario.h"
 #include "servecast/trace.h"
 #include "workload/request_table.h"
 
 namespace servecast {
 
-// A segment for each prefix group, then one for each session, whose beginning is its group's.
-// Requires: prompts that begin with the prefix. O(requests).
-void FillContent(const WorkloadSpec& workload, std::int64_t seed, RequestTable& table);
-
-// A segment for each request, as the trace's prefixes say. A row that is taken again has the whole
-// prompt of its first time. Requires: prompts of the trace, in turn. O(requests).
-void FillContent(const Trace& trace, RequestTable& table);
+// A segment for each row of the trace that is played, as its prefixes say, whether or not it is
+// kept, and one for each request that takes a row again: its whole prompt is that of the first
+// time. `positions`: of the requests in the trace played over and over; empty: all in turn.
+// `scale`: of the prompts. Requires: prompts of the trace, ascending positions. O(requests + rows).
+void FillContent(const Trace& trace, const std::vector<std::int64_t>& positions, double scale,
+                 RequestTable& table);
 
 }  // namespace servecast

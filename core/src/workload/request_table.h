@@ -28,8 +28,8 @@ struct ContentSegment {
 
 // Optional columns are empty when no request needs them.
 struct RequestTable {
-  // Written by the workload, then constant, but for the arrivals of later turns: -1 until the turn
-  // before is complete.
+  // Written by the workload, then constant, but for the arrivals of those who wait for an answer
+  // (`think`, `pause`): -1 until it is there.
   std::vector<TimeNs> arrival;
   std::vector<std::int32_t> prompt_tokens;  // >= 1
   std::vector<std::int32_t> output_tokens;  // >= 1; what the request would generate if not capped
@@ -37,6 +37,11 @@ struct RequestTable {
   // Optional. A turn follows the row before it: `think` after that one's completion; -1: it does
   // not follow, and arrives by itself. If the row before is dropped or times out, it never arrives.
   std::vector<TimeNs> think;
+  // Optional, closed loop: a fixed number of clients, each with one session at a time. The sessions
+  // whose first row has -1 here start the loop, each with a client of its own. All others, in order
+  // of their rows, wait for the next client whose session is over - its last turn complete, one
+  // dropped or timed out - and start so long after that. -1 for later turns, too.
+  std::vector<TimeNs> pause;
   std::vector<std::int32_t> priority;  // optional; lower is more urgent
   std::vector<TimeNs> ttft_deadline;   // optional, after arrival; kNever: none
   std::vector<TimeNs> timeout;         // optional, after arrival; kNever: none

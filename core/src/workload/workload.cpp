@@ -1,4 +1,4 @@
-// See workload.h.
+// See workload.h. A session at a time: whose it is, when it starts, what its turns say.
 #include "workload/workload.h"
 
 #include <fmt/format.h>
@@ -7,124 +7,277 @@
 #include <cmath>
 #include <optional>
 
-#include "base/math.h"
+#include "base/hash.h"
 #include "base/random.h"
+#include "workload/arrivals.h"
 #include "workload/content.h"
+#include "workload/replay.h"
 
 namespace servecast {
 namespace {
 
 TimeNs Nearest(double ns) { return static_cast<TimeNs>(std::nearbyint(ns)); }
 
-// -Log(u) of the mean: at most 37 times it.
-double Exponential(std::int64_t seed, Stream stream, std::size_t entity, double mean) {
-  return -Log(Uniform(seed, stream, static_cast<std::int64_t>(entity))) * mean;
-}
+// Sessions of one class, or of a workload without classes.
+struct Kind {
+  std::int64_t seed;  // of what is its own; the workload's when rows count alike
+  LengthDrawer prompts, outputs;
+  std::int64_t turns;
+  double think_time_s;
+  PrefixSpec prefix;
+  std::int64_t first_group;  // of those that all kinds have together
+  const ClassSpec* spec;     // nullptr: without classes
+};
 
-void FillLengths(const LengthSpec& spec, std::int64_t seed, Stream stream,
-                 std::vector<std::int32_t>& lengths) {
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const double u = spec.distribution == LengthDistribution::kFixed
-                         ? 0.5
-                         : Uniform(seed, stream, static_cast<std::int64_t>(i));
-    lengths[i] = static_cast<std::int32_t>(DrawLength(spec, u));
-  }
-}
+// Where sessions come from, one counting its own.
+struct Source {
+  const Kind* kind;  // nullptr: by share
+  ArrivalStream stream;
+  std::int64_t started = 0;
+  std::optional<TimeNs> next = stream.Next();
+};
 
-// Arrivals of sessions; their later turns get -1.
-void FillArrivals(const ArrivalSpec& spec, std::int64_t seed, std::size_t turns,
-                  std::vector<TimeNs>& arrivals) {
-  const double mean_ns = 1e9 / spec.rate_per_s;
-  TimeNs time = 0;
-  for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    if (i % turns != 0) {
-      arrivals[i] = -1;
-      continue;
+struct Session {
+  const Kind* kind;
+  std::int64_t number;  // in its source
+  TimeNs start;         // -1: when a client is free
+};
+
+class Maker {
+ public:
+  Maker(const Scenario& scenario, const Trace& trace, const Replay* replay)
+      : w_(scenario.workload), seed_(scenario.seed), trace_(trace), replay_(replay) {
+    MakeKinds();
+    for (const Kind& kind : kinds_) {
+      shares_ |= kind.spec == nullptr || !kind.spec->rate_per_s;
+      content_ |= kind.turns > 1 || kind.prefix.groups > 0;
     }
-    const std::size_t session = i / turns;
-    if (spec.process == ArrivalProcess::kConstant) {
-      time = Nearest(mean_ns * static_cast<double>(session));
-    } else {
-      time += Nearest(Exponential(seed, Stream::kArrival, session, mean_ns));
-    }
-    arrivals[i] = time;
+    MakeSources();
   }
-}
 
-void FillThinking(const SessionSpec& spec, std::int64_t seed, std::size_t rows,
-                  std::vector<TimeNs>& think) {
-  const double mean_ns = spec.think_time_s * 1e9;
-  const auto turns = static_cast<std::size_t>(spec.turns);
-  think.resize(rows);
-  for (std::size_t i = 0; i < rows; ++i) {
-    think[i] = i % turns == 0 ? -1 : Nearest(Exponential(seed, Stream::kThinkTime, i, mean_ns));
-  }
-}
+  // False: a start is beyond what a run can hold.
+  bool Fill(RequestTable& table);
 
-// From what each turn adds to what it sends: the shared beginning and all that was said before.
-void AddHistory(const WorkloadSpec& w, RequestTable& table) {
-  const auto turns = static_cast<std::size_t>(w.sessions.turns);
-  for (std::size_t i = 0; i < table.prompt_tokens.size(); ++i) {
-    const std::int64_t before =
-        i % turns == 0 ? w.prefix.tokens
-                       : std::int64_t{table.prompt_tokens[i - 1]} + table.output_tokens[i - 1];
-    table.prompt_tokens[i] =
-        static_cast<std::int32_t>(std::min(before + table.prompt_tokens[i], kMostTokens));
-  }
-}
+ private:
+  void MakeKinds();
+  void MakeSources();
+  std::optional<Session> NextSession();
+  const Kind& KindByShare(std::int64_t session);
+  void SizeColumns(std::size_t n, RequestTable& table) const;
+  void AddTurn(const Session& session, std::int64_t turn, std::size_t row, RequestTable& table);
+  void AddSegment(const Session& session, RequestTable& table) const;
 
-// The columns that some class sets, each session of one class.
-void FillClasses(const WorkloadSpec& w, std::int64_t seed, RequestTable& table) {
-  std::vector<double> until;  // running sums of the shares
-  bool priorities = false, deadlines = false, timeouts = false;
-  for (const ClassSpec& c : w.classes) {
-    until.push_back((until.empty() ? 0 : until.back()) + c.share);
-    priorities |= c.priority != 0;
-    deadlines |= c.ttft_deadline_ms.has_value();
-    timeouts |= c.timeout_s.has_value();
-  }
-  if (!priorities && !deadlines && !timeouts) return;
-  const auto column = [&table](bool wanted, auto& values) {
-    if (wanted) values.resize(table.arrival.size());
+  const WorkloadSpec& w_;
+  const std::int64_t seed_;
+  const Trace& trace_;
+  const Replay* replay_;  // nullptr: arrivals are not of the trace
+  std::vector<Kind> kinds_;
+  std::vector<double> until_;  // running sums of the shares
+  std::size_t last_shared_ = 0;
+  bool shares_ = false, content_ = false;
+  std::int64_t groups_ = 0;
+  std::vector<Source> sources_;
+  std::int64_t started_ = 0;  // sessions without a source
+};
+
+void Maker::MakeKinds() {
+  groups_ = w_.prefix.groups;
+  const auto or_workloads = [](const LengthSpec& own, const LengthSpec& workloads) {
+    return LengthDrawer(own.distribution == LengthDistribution::kWorkload ? workloads : own);
   };
-  column(priorities, table.priority);
-  column(deadlines, table.ttft_deadline);
-  column(timeouts, table.timeout);
-  const auto turns = static_cast<std::size_t>(w.sessions.turns);
+  const auto add = [&](std::int64_t seed, const ClassSpec& c, const ClassSpec* spec) {
+    const PrefixSpec prefix = {c.prefix_groups.value_or(w_.prefix.groups),
+                               c.prefix_tokens.value_or(w_.prefix.tokens)};
+    kinds_.push_back({seed, or_workloads(c.prompt_tokens, w_.prompt_tokens),
+                      or_workloads(c.output_tokens, w_.output_tokens),
+                      c.turns.value_or(w_.sessions.turns),
+                      c.think_time_s.value_or(w_.sessions.think_time_s), prefix,
+                      c.prefix_groups ? groups_ : 0, spec});
+    if (c.prefix_groups) groups_ += *c.prefix_groups;
+  };
+  if (w_.classes.empty()) add(seed_, ClassSpec{}, nullptr);
+  for (const ClassSpec& c : w_.classes) {
+    Hasher name;
+    name.Add(std::string_view(c.name));
+    const auto own = static_cast<std::int64_t>(name.Finish());
+    const bool counts_alone = c.rate_per_s || c.turns;
+    add(counts_alone ? static_cast<std::int64_t>(RandomBits(seed_, Stream::kOwnDraws, own)) : seed_,
+        c, &c);
+    until_.push_back((until_.empty() ? 0 : until_.back()) + (c.rate_per_s ? 0 : c.share));
+    if (!c.rate_per_s) last_shared_ = until_.size() - 1;
+  }
+}
+
+void Maker::MakeSources() {
+  if (!HasRate(w_.arrivals.process)) return;
+  if (shares_) {
+    sources_.push_back({nullptr, ArrivalStream(w_.arrivals, w_.arrivals.rate_per_s, seed_)});
+  }
+  for (const Kind& kind : kinds_) {
+    if (kind.spec == nullptr || !kind.spec->rate_per_s) continue;
+    sources_.push_back({&kind, ArrivalStream(w_.arrivals, *kind.spec->rate_per_s, kind.seed)});
+  }
+}
+
+const Kind& Maker::KindByShare(std::int64_t session) {
+  if (kinds_.size() == 1) return kinds_[0];
+  const double u = Uniform(seed_, Stream::kClass, session);
+  const auto at = std::upper_bound(until_.begin(), until_.end(), u * until_.back());
+  return kinds_[std::min(static_cast<std::size_t>(at - until_.begin()), last_shared_)];
+}
+
+std::optional<Session> Maker::NextSession() {
+  if (sources_.empty()) {
+    const std::int64_t session = started_++;
+    const bool waits =
+        w_.arrivals.process == ArrivalProcess::kClosedLoop && session >= w_.arrivals.concurrency;
+    const auto at = static_cast<std::size_t>(session);
+    const TimeNs start =
+        replay_ != nullptr ? ReplayedArrival(w_.arrivals, trace_, *replay_, replay_->positions[at])
+                           : 0;
+    return Session{&KindByShare(session), session, waits ? -1 : start};
+  }
+  Source* first = nullptr;
+  for (Source& source : sources_) {
+    if (source.next && (first == nullptr || *source.next < *first->next)) first = &source;
+  }
+  if (first == nullptr) return std::nullopt;
+  const std::int64_t number = first->started++;
+  const Kind& kind = first->kind != nullptr ? *first->kind : KindByShare(number);
+  const Session session{&kind, number, *first->next};
+  first->next = first->stream.Next();
+  return session;
+}
+
+// The columns that some class needs.
+void Maker::SizeColumns(std::size_t n, RequestTable& table) const {
+  bool turns = false, priorities = false, deadlines = false, timeouts = false;
+  for (const Kind& kind : kinds_) {
+    turns |= kind.turns > 1;
+    if (kind.spec == nullptr) continue;
+    priorities |= kind.spec->priority != 0;
+    deadlines |= kind.spec->ttft_deadline_ms.has_value();
+    timeouts |= kind.spec->timeout_s.has_value();
+  }
+  const auto size = [n](bool wanted, auto& column) {
+    if (wanted) column.resize(n);
+  };
+  size(true, table.arrival);
+  size(true, table.prompt_tokens);
+  size(true, table.output_tokens);
+  size(turns, table.think);
+  size(w_.arrivals.process == ArrivalProcess::kClosedLoop, table.pause);
+  size(priorities, table.priority);
+  size(deadlines, table.ttft_deadline);
+  size(timeouts, table.timeout);
+  size(content_, table.content);
+}
+
+void Maker::AddSegment(const Session& session, RequestTable& table) const {
+  const PrefixSpec& prefix = session.kind->prefix;
+  ContentSegment segment;
+  if (prefix.groups > 0) {
+    const double u = Uniform(session.kind->seed, Stream::kPrefixGroup, session.number);
+    const std::int64_t group = std::min(
+        static_cast<std::int64_t>(u * static_cast<double>(prefix.groups)), prefix.groups - 1);
+    segment = {static_cast<std::int32_t>(session.kind->first_group + group),
+               static_cast<std::int32_t>(prefix.tokens)};
+  }
+  table.segments.push_back(segment);
+}
+
+void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
+                    RequestTable& table) {
+  const Kind& kind = *session.kind;
+  const std::int64_t key = session.number * kind.turns + turn;
+  table.arrival[row] = turn == 0 ? session.start : -1;
+  if (!table.think.empty()) {
+    table.think[row] = turn == 0 ? -1 : DrawThinkTime(kind.seed, key, kind.think_time_s);
+  }
+  if (!table.pause.empty()) {
+    const bool waits = turn == 0 && session.start < 0;
+    table.pause[row] = waits ? DrawThinkTime(kind.seed, key, w_.arrivals.think_time_s) : -1;
+  }
+  TraceRow traced;
+  if (!trace_.rows.empty()) {
+    const std::size_t position =
+        replay_ != nullptr ? static_cast<std::size_t>(replay_->positions[row]) : row;
+    traced = trace_.rows[position % trace_.rows.size()];
+  }
+  const std::int64_t prompt = kind.prompts.Draw({kind.seed, false, key}, traced.prompt_tokens, 0);
+  const std::int64_t output =
+      kind.outputs.Draw({kind.seed, true, key}, traced.output_tokens, prompt);
+  // What it sends: the shared beginning, and all that was said before.
+  const std::int64_t before =
+      turn > 0 ? std::int64_t{table.prompt_tokens[row - 1]} + table.output_tokens[row - 1]
+      : kind.prefix.groups > 0 ? kind.prefix.tokens
+                               : 0;
+  table.prompt_tokens[row] = static_cast<std::int32_t>(std::min(before + prompt, kMostTokens));
+  table.output_tokens[row] = static_cast<std::int32_t>(output);
+  if (content_) table.content[row] = static_cast<std::int32_t>(table.segments.size()) - 1;
+  if (kind.spec == nullptr) return;
   const auto in_ns = [](const std::optional<double>& value, double unit_ns) {
     return value ? Nearest(*value * unit_ns) : kNever;
   };
-  for (std::size_t i = 0; i < table.arrival.size(); ++i) {
-    const double u = Uniform(seed, Stream::kClass, static_cast<std::int64_t>(i / turns));
-    const auto at = std::upper_bound(until.begin(), until.end(), u * until.back());
-    const auto last = static_cast<std::ptrdiff_t>(w.classes.size()) - 1;
-    const ClassSpec& c = w.classes[static_cast<std::size_t>(std::min(at - until.begin(), last))];
-    if (priorities) table.priority[i] = static_cast<std::int32_t>(c.priority);
-    if (deadlines) table.ttft_deadline[i] = in_ns(c.ttft_deadline_ms, 1e6);
-    if (timeouts) table.timeout[i] = in_ns(c.timeout_s, 1e9);
-  }
+  const ClassSpec& c = *kind.spec;
+  if (!table.priority.empty()) table.priority[row] = static_cast<std::int32_t>(c.priority);
+  if (!table.ttft_deadline.empty()) table.ttft_deadline[row] = in_ns(c.ttft_deadline_ms, 1e6);
+  if (!table.timeout.empty()) table.timeout[row] = in_ns(c.timeout_s, 1e9);
 }
 
-// What does not fit the time of a run; nullopt when all does.
-std::optional<Issue> TimesBeyondARun(const WorkloadSpec& w, const Trace& trace) {
+bool Maker::Fill(RequestTable& table) {
+  const auto n =
+      replay_ != nullptr ? replay_->positions.size() : static_cast<std::size_t>(w_.requests);
+  SizeColumns(n, table);
+  if (content_) table.segments.resize(static_cast<std::size_t>(groups_));
+  for (std::size_t row = 0; row < n;) {
+    const std::optional<Session> session = NextSession();
+    if (!session) return false;
+    if (content_) AddSegment(*session, table);
+    for (std::int64_t turn = 0; turn < session->kind->turns && row < n; ++turn, ++row) {
+      AddTurn(*session, turn, row, table);
+    }
+  }
+  return true;
+}
+
+// At the mean, what is sure not to fit the time of a run.
+std::optional<Issue> RateBeyondARun(const WorkloadSpec& w) {
   constexpr double kLongestS = 1e8;  // about three years; gaps of a million runs stay in int64 ns
-  if (w.arrivals.process != ArrivalProcess::kTrace) {
-    const double sessions = static_cast<double>(CeilDiv(w.requests, w.sessions.turns));
-    if (sessions / w.arrivals.rate_per_s <= kLongestS) return std::nullopt;
-    return Issue{"/workload/arrivals/rate_per_s",
-                 fmt::format("{} {} at this rate take more than {} s, the longest that a run can "
-                             "hold",
-                             sessions, w.sessions.turns > 1 ? "sessions" : "requests", kLongestS)};
-  }
-  TimeNs last = 0;
-  for (const TraceRow& row : trace.rows) last = std::max(last, row.arrival_ns);
-  if (w.arrivals.rate_scale >= 1 || static_cast<double>(last) / w.arrivals.rate_scale <= 0x1p62) {
+  const ArrivalSpec& a = w.arrivals;
+  const bool as_it_is = a.profile == RateProfile::kFlat && a.spikes.empty();
+  const bool alone = std::none_of(w.classes.begin(), w.classes.end(),
+                                  [](const ClassSpec& c) { return c.rate_per_s || c.turns; });
+  const double sessions = static_cast<double>(CeilDiv(w.requests, w.sessions.turns));
+  if (!HasRate(a.process) || !as_it_is || !alone || sessions / a.rate_per_s <= kLongestS)
     return std::nullopt;
+  return Issue{
+      "/workload/arrivals/rate_per_s",
+      fmt::format("{} {} at this rate take more than {} s, the longest that a run can hold",
+                  sessions, w.sessions.turns > 1 ? "sessions" : "requests", kLongestS)};
+}
+
+// What does not go together with a trace whose hash ids say what its prompts share.
+std::optional<Issue> OtherContent(const WorkloadSpec& w) {
+  const auto issue = [](std::string path, const std::string& found, const char* allowed) {
+    return Issue{std::move(path), fmt::format("found {}, allowed {} with this trace: its hash ids "
+                                              "say what its prompts share",
+                                              found, allowed)};
+  };
+  if (w.prefix.groups > 0) {
+    return issue("/workload/prefix/groups", fmt::format("{}", w.prefix.groups), "0");
   }
-  return Issue{"/workload/arrivals/rate_scale",
-               fmt::format("the trace's {} s at {} times its rate take more than 4,611,686,018 s, "
-                           "the longest that a run can hold",
-                           static_cast<double>(last) * 1e-9, w.arrivals.rate_scale)};
+  for (std::size_t i = 0; i < w.classes.size(); ++i) {
+    const ClassSpec& c = w.classes[i];
+    const std::string path = fmt::format("/workload/classes/{}/", i);
+    if (c.prefix_groups.value_or(0) > 0) {
+      return issue(path + "prefix_groups", fmt::format("{}", *c.prefix_groups), "0");
+    }
+    if (c.prompt_tokens.distribution != LengthDistribution::kWorkload) {
+      return issue(path + "prompt_tokens", "lengths of its own", "the workload's");
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -133,52 +286,35 @@ Result<RequestTable> MakeRequests(const Scenario& s, const Trace& trace) {
   const WorkloadSpec& w = s.workload;
   const bool arrivals_from_trace = w.arrivals.process == ArrivalProcess::kTrace;
   const bool prompts_from_trace = w.prompt_tokens.distribution == LengthDistribution::kTrace;
-  const bool outputs_from_trace = w.output_tokens.distribution == LengthDistribution::kTrace;
-  const bool any_trace = arrivals_from_trace || prompts_from_trace || outputs_from_trace;
+  const bool any_trace = arrivals_from_trace || prompts_from_trace ||
+                         w.output_tokens.distribution == LengthDistribution::kTrace;
   if (any_trace && trace.rows.empty()) {
     return Issue{"/workload", "the scenario replays a trace, and no trace was given",
                  "trace_missing"};
   }
   const bool content_from_trace = prompts_from_trace && !trace.prefixes.empty();
-  if (content_from_trace && w.prefix.groups > 0) {
-    return Issue{"/workload/prefix/groups",
-                 fmt::format("found {}, allowed 0 with this trace: its hash ids say what its "
-                             "prompts share",
-                             w.prefix.groups)};
+  if (content_from_trace) {
+    if (auto issue = OtherContent(w)) return *std::move(issue);
   }
-  if (auto issue = TimesBeyondARun(w, trace)) return *std::move(issue);
-
-  const auto rows = trace.rows.size();
-  const auto n = arrivals_from_trace ? rows : static_cast<std::size_t>(w.requests);
+  if (auto issue = RateBeyondARun(w)) return *std::move(issue);
+  Replay replay;
+  if (arrivals_from_trace) {
+    Result<Replay> found = ReplayOf(w, s.seed, trace);
+    if (!found.ok()) return Issues(found.issues());
+    replay = std::move(found.value());
+  }
   RequestTable table;
-  table.arrival.resize(n);
-  table.prompt_tokens.resize(n);
-  table.output_tokens.resize(n);
-  const auto turns = static_cast<std::size_t>(w.sessions.turns);
-  if (!arrivals_from_trace) FillArrivals(w.arrivals, s.seed, turns, table.arrival);
-  if (!prompts_from_trace)
-    FillLengths(w.prompt_tokens, s.seed, Stream::kPromptTokens, table.prompt_tokens);
-  if (!outputs_from_trace)
-    FillLengths(w.output_tokens, s.seed, Stream::kOutputTokens, table.output_tokens);
-  const double scale = w.arrivals.rate_scale;
-  for (std::size_t i = 0; any_trace && i < n; ++i) {
-    const TraceRow& row = trace.rows[i % rows];
-    if (arrivals_from_trace) {
-      const bool as_is = scale == 1;  // more than 53 bits stay
-      table.arrival[i] =
-          as_is ? row.arrival_ns : Nearest(static_cast<double>(row.arrival_ns) / scale);
-    }
-    if (prompts_from_trace) table.prompt_tokens[i] = row.prompt_tokens;
-    if (outputs_from_trace) table.output_tokens[i] = row.output_tokens;
+  Maker maker(s, trace, arrivals_from_trace ? &replay : nullptr);
+  if (!maker.Fill(table)) {
+    return Issue{"/workload/arrivals/rate_per_s",
+                 fmt::format("found arrivals later than {} s, the longest that a run can hold; "
+                             "allowed a higher rate, a smaller cv, fewer requests, or a profile "
+                             "that brings them earlier",
+                             std::floor(kLatestNs * 1e-9))};
   }
-
-  if (turns > 1) FillThinking(w.sessions, s.seed, n, table.think);
-  if (turns > 1 || w.prefix.groups > 0) {
-    AddHistory(w, table);
-    FillContent(w, s.seed, table);
+  if (content_from_trace) {
+    FillContent(trace, replay.positions, w.prompt_tokens.scale, table);
   }
-  if (content_from_trace) FillContent(trace, table);
-  if (!w.classes.empty()) FillClasses(w, s.seed, table);
   return table;
 }
 

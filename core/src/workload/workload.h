@@ -11,15 +11,45 @@ namespace servecast {
 // Of a prompt or an output, everywhere.
 inline constexpr std::int64_t kMostTokens = 1'000'000'000;
 
-// Arrivals of a trace bring all its rows; lengths alone are taken from its rows in turn. The rows
-// of a session stand together, the last session may be cut short, and sessions start in order.
-// Draws are keyed by stream and row, or session: changing one part leaves the others' draws as they
-// were. A prompt that adds up to more than kMostTokens tokens has that many. Requires: no sessions
-// with a trace. Issues: a trace that is asked for and missing, times beyond what a run can hold, a
-// prefix before prompts that a trace's hash ids tell already. O(requests).
+// Arrivals of a trace bring its rows; lengths alone are taken from its rows in turn. The rows of a
+// session stand together, the last session may be cut short, and sessions start in order. Draws are
+// keyed by stream and by row, or session, of the arrivals that it is of (a class with a rate or
+// with turns of its own counts its own): changing one part leaves the others' draws as they were. A
+// prompt that adds up to more than kMostTokens tokens has that many. Requires: no sessions with a
+// trace. Issues: a trace that is asked for and missing, times beyond what a run can hold, a prefix
+// before, or a class with other, prompts than those that a trace's hash ids tell already.
+// O(requests
+// * classes with a rate of their own).
 Result<RequestTable> MakeRequests(const Scenario& scenario, const Trace& trace);
 
-// One length, for draw `u` in (0, 1), at least 1 token. Requires: not from a trace.
+// One length, for draw `u` in (0, 1), at least 1 token. Requires: fixed, uniform, normal, lognormal
+// or empirical.
 std::int64_t DrawLength(const LengthSpec& spec, double u);
+
+// Whose draws a length is made of.
+struct LengthKey {
+  std::int64_t seed = 0;
+  bool output = false;
+  std::int64_t row = 0;
+};
+
+// Lengths of one kind, whatever their distribution; for many draws.
+class LengthDrawer {
+ public:
+  // `spec` outlives it.
+  explicit LengthDrawer(const LengthSpec& spec);
+  // `traced`: of the row of the trace, `prompt`: what was drawn for it; where these matter.
+  std::int64_t Draw(const LengthKey& key, std::int64_t traced, std::int64_t prompt) const;
+
+ private:
+  std::int64_t Rank(const LengthKey& key) const;
+  double Area(double x) const;
+  double Inverse(double area) const;
+  std::int64_t Spread(std::int64_t rank) const;
+
+  const LengthSpec* spec_;
+  // zipf, by rejection-inversion (lengths.cpp).
+  double count_ = 1, first_area_ = 0, last_area_ = 0, sure_ = 0;
+};
 
 }  // namespace servecast

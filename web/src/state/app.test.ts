@@ -86,11 +86,12 @@ describe('the app', () => {
   });
   afterEach(() => vi.useRealTimers());
 
-  it('Start_WithoutLink_RunsTheDefaultScenario_AndWritesItsLink', () => {
+  it('Start_WithoutLink_RunsTheDefaultScenario_AndWritesItsLink', async () => {
     expect(engine.last.document).toEqual(scenario);
     engine.finish();
     vi.advanceTimersByTime(300);
-    expect(decodeLink(fragment)).toMatchObject({ kind: 'packed', text: JSON.stringify(scenario) });
+    await vi.waitFor(() => expect(fragment).toMatch(/^z1/));
+    expect(await decodeLink(fragment)).toMatchObject({ kind: 'packed', text: JSON.stringify(scenario) });
   });
   it('Edit_Typing_WaitsForAPause', () => {
     engine.finish();
@@ -139,21 +140,22 @@ describe('the app', () => {
     expect(engine.last.with_trace).toBe(true);
     engine.finish();
     vi.advanceTimersByTime(300);
-    expect(decodeLink(fragment)).toMatchObject({ trace_name: 'day.csv' });
+    await vi.waitFor(() => expect(fragment).toMatch(/^z1/));
+    expect(await decodeLink(fragment)).toMatchObject({ trace_name: 'day.csv' });
     app.removeTrace();
     expect(state().document).toEqual(scenario);
     expect(engine.last.with_trace).toBe(false);
   });
   it('Link_OfATraceScenario_AsksForTheFile_AndRunsNothing', async () => {
     const traced = { workload: { arrivals: { process: 'trace' } } };
-    fragment = encodeLink(JSON.stringify(traced), 'day.csv');
+    fragment = await encodeLink(JSON.stringify(traced), 'day.csv');
     await app.openLink();
     expect(state().run).toMatchObject({ kind: 'refused', reason: 'trace_missing' });
     expect(state().wanted_trace).toBe('day.csv');
     expect(engine.runs).toHaveLength(1);
   });
   it('Link_OfATraceScenario_RemembersItsFile_UntilTheTraceIsRemoved', async () => {
-    fragment = encodeLink(JSON.stringify({ workload: { arrivals: { process: 'trace' } } }), 'day.csv');
+    fragment = await encodeLink(JSON.stringify({ workload: { arrivals: { process: 'trace' } } }), 'day.csv');
     await app.openLink();
     await app.loadTrace(new File(['x'], 'night.csv'));
     expect(state()).toMatchObject({ wanted_trace: 'night.csv', link_trace: 'day.csv' });
@@ -192,7 +194,7 @@ describe('the app', () => {
   it('Link_BadMember_OffersWhatRemains', async () => {
     engine.finish();
     const good = { workload: { requests: 9, arrivals: { process: 'poisson' } } };
-    fragment = encodeLink(JSON.stringify({ workload: { requests: 9, arrivals: { process: 'poisson', rate_per_s: -1 } } }), null);
+    fragment = await encodeLink(JSON.stringify({ workload: { requests: 9, arrivals: { process: 'poisson', rate_per_s: -1 } } }), null);
     await app.openLink();
     expect(state().link_problem?.nearest).toMatchObject({ document: good, dropped: ['/workload/arrivals/rate_per_s'] });
     app.openNearest();

@@ -28,6 +28,9 @@ const catalog = {
     field('/slo/-/limit_ms', { required: true }),
     field('/scheduler/order', { type: 'choice', choices: ['fcfs', 'sjf'] }),
     field('/workload/arrivals/rate_per_s', { unit: 'req/s' }),
+    field('/workload/arrivals/process', { type: 'choice', choices: ['poisson', 'static'], default: 'poisson' }),
+    field('/workload/arrivals/profile', { type: 'choice', choices: ['flat', 'diurnal'], default: 'flat', when: { path: '/workload/arrivals/process', values: ['poisson'] } }),
+    field('/workload/arrivals/peak_hour', { default: 14, when: { path: '/workload/arrivals/profile', values: ['diurnal'] } }),
     field('/workload/sessions/turns', { type: 'integer', default: 1 }),
     field('/engine/preset', { type: 'choice', choices: ['vllm'], default: 'vllm' }),
   ],
@@ -80,6 +83,10 @@ describe('fields', () => {
     const chosen = assign(source({ workload: { prompt_tokens: { distribution: 'lognormal', median: 5 } } }), kind, 'empirical');
     expect(chosen).toEqual({ workload: { prompt_tokens: { distribution: 'empirical', quantiles: [[0, 1], [1, 9]] } } });
     expect(assign(source(chosen), kind, 'lognormal')).toEqual({ workload: { prompt_tokens: { distribution: 'lognormal' } } });
+  });
+  it('Assign_ChoiceThatOthersHangOn_TakesAlongWhatHangsOnThose', () => {
+    const daily = source({ workload: { arrivals: { profile: 'diurnal', peak_hour: 9 } } });
+    expect(assign(daily, '/workload/arrivals/process', 'static')).toEqual({ workload: { arrivals: { process: 'static' } } });
   });
   it('Range_IsTheCatalogues', () => {
     expect(rangeText(catalog.fields[0]!)).toBe('Allowed: a whole number from 1 to 65,536 requests.');

@@ -201,6 +201,8 @@ function followChoice(source: FormSource, pointer: string): Document {
     const old = valueInForce(source, entry);
     if (typeof old === 'number') leftover ??= old;
     document = removeAt(document, entry.pointer);
+    // A choice that goes takes along what hangs on it.
+    if (entry.field.type === 'choice') document = followChoice({ ...source, document }, entry.pointer);
   }
   for (const entry of siblings) {
     const missing = (entry.field.required || entry.field.type === 'list') && getAt(document, entry.pointer) === undefined;

@@ -5,7 +5,7 @@ import { repeat } from 'lit/directives/repeat.js';
 import type { Issue } from 'servecast';
 import { countOf, formatBytes, formatGiven, roundUp } from '../lib/format';
 import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Document, type Json } from '../state/document';
-import { explainedChoices, fieldAt, isDefaulted, labelOf, placedFields, presetsFor, turnsOf, unitOf, valueInForce, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
+import { explainedChoices, fieldAt, isDefaulted, isRelevant, labelOf, placedFields, presetsFor, turnsOf, unitOf, valueInForce, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
 import type { FieldModel } from './field';
 import type { ViewContext } from './context';
 import './field';
@@ -38,10 +38,21 @@ export function formSummary(view: ViewContext): string {
     const id = valueOf(source, pointer);
     return presetsFor(source.catalog, pointer).find((preset) => preset.id === id)?.name ?? 'custom';
   };
-  const rate = fieldAt(source, '/workload/arrivals/rate_per_s');
-  const value = valueOf(source, '/workload/arrivals/rate_per_s');
+  const load = loadOf(source);
+  const rate = load && fieldAt(source, load);
+  const value = load && valueOf(source, load);
   const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${typeof value === 'number' ? formatGiven(value) : String(value)}\u00a0${unitOf(withRateOfSessions(source, rate))}` : '';
   return [nameOf('/model/preset'), nameOf('/hardware/preset'), traffic].filter(Boolean).join(' · ');
+}
+
+/** What says how much is asked: a rate, or clients; neither when all comes at once. */
+function loadOf(source: FormSource): string | undefined {
+  return ['rate_per_s', 'concurrency']
+    .map((name) => `/workload/arrivals/${name}`)
+    .find((pointer) => {
+      const field = fieldAt(source, pointer);
+      return field && isRelevant(source, { field, pointer });
+    });
 }
 
 function valueOf(source: FormSource, pointer: string): Json | undefined {
@@ -105,8 +116,9 @@ function renderPlaced(view: ViewContext, source: FormSource, placed: PlacedField
 
 function renderTraffic(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
   if (needsTrace(source.document)) return nothing;
+  const load = loadOf(source);
   return html`
-    ${renderField(view, source, '/workload/arrivals/rate_per_s', { label: 'Rate', slider: true })}
+    ${load ? renderField(view, source, load, { label: load.endsWith('rate_per_s') ? 'Rate' : 'Clients', slider: true }) : nothing}
     ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true })}
   `;
 }

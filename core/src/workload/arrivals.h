@@ -1,0 +1,41 @@
+// When sessions start, one after the other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/base.h"
+#include "servecast/scenario.h"
+#include "workload/rate_profile.h"
+
+namespace servecast {
+
+// Later arrivals a run cannot hold: 146 years, in ns.
+inline constexpr double kLatestNs = 0x1p62;
+
+// A think time: exponential, keyed by row.
+TimeNs DrawThinkTime(std::int64_t seed, std::int64_t row, double mean_s);
+
+// The starts of one process with a rate: poisson, gamma, weibull, uniform, constant. The draws of
+// the n-th start are keyed by n. Moves along with O(1) work a start, whatever the parameters.
+class ArrivalStream {
+ public:
+  ArrivalStream(const ArrivalSpec& spec, double rate_per_s, std::int64_t seed);
+
+  // Ascending; nullopt from the first on that is beyond kLatestNs.
+  std::optional<TimeNs> Next();
+
+ private:
+  double Gap(std::int64_t entity) const;  // before it, mean 1
+
+  const ArrivalSpec& spec_;
+  double mean_ns_;
+  std::int64_t seed_;
+  std::optional<RateProfileClock> clock_;  // none: the rate is what it is
+  double weibull_power_ = 1, weibull_scale_ = 1;
+  std::int64_t started_ = 0;
+  double units_ = 0;  // of the process's own clock, with clock_
+  TimeNs time_ = 0;
+};
+
+}  // namespace servecast
