@@ -47,7 +47,8 @@ Result<Replay> ReplayOf(const WorkloadSpec& w, std::int64_t seed, const Trace& t
                              a.keep, rows)};
   }
   const TimeNs last = LastOf(trace);
-  replay.period = last + (rows > 1 ? last / (rows - 1) : 0);
+  const TimeNs gap = rows > 1 ? last / (rows - 1) : 0;
+  replay.period = static_cast<TimeNs>(std::min(WideInt{last} + gap, WideInt{kNever}));
   const std::int64_t times = replay.positions.back() / rows + 1;
   const double longest = times == 1
                              ? static_cast<double>(last)
