@@ -190,14 +190,18 @@ void CheckClasses(const WorkloadSpec& w, Issues& issues) {
 
 // What only some engines' rules know.
 void CheckCompat(const Scenario& s, Issues& issues) {
+  if (s.engine.compat != Compat::kNone && s.engine.kv_offload.On()) {
+    issues.push_back({"/engine/kv_offload",
+                      "found tiers of memory, allowed none with a compat: its rules do not know "
+                      "them"});
+  }
   if (s.latency.backend == "trained_physics" && s.engine.compat != Compat::kBlis) {
     issues.push_back({"/latency/backend",
                       "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "
                       "bills prefill faster than the GPU can"});
   }
-  const bool blis =
-      s.engine.compat == Compat::kBlis || s.engine.compat == Compat::kBlisFebruary2026;
-  if (blis && s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
+  if (s.engine.compat != Compat::kNone &&
+      s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
     issues.push_back({"/workload/arrivals/process",
                       "found \"closed_loop\", allowed any other with BLIS's rules in "
                       "engine.compat"});
