@@ -1,6 +1,7 @@
 // Entry: starts the engine before anything else, then puts the page together.
 import wasmUrl from 'servecast.wasm?url';
-import { EngineClient, compileModule } from './engine/client';
+import { EngineClient } from './engine/client';
+import { compileModule } from './engine/compile';
 import { App, type Surroundings } from './state/app';
 import { Store, initialState, type ThemeChoice } from './state/store';
 import './styles/page.css';

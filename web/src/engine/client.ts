@@ -6,6 +6,8 @@ import type { FromWorker, Outcome, Question, Refusal, ToWorker } from './protoco
 
 export interface RunListener {
   accepted(canonical: Canonical): void;
+  /** The run waits for a download. */
+  loading(): void;
   refused(reason: Refusal, issues: readonly Issue[]): void;
   progress(progress: number, partial: Outcome | null): void;
   /** null: the last partial outcome is the last one. */
@@ -144,12 +146,15 @@ export class EngineClient implements Engine {
     }
   }
 
-  #receiveRun(message: Extract<FromWorker, { kind: 'accepted' | 'refused' | 'progress' | 'finished' }>): void {
+  #receiveRun(message: Extract<FromWorker, { kind: 'accepted' | 'loading' | 'refused' | 'progress' | 'finished' }>): void {
     const run = this.#run;
     if (run?.id !== message.id) return;
     switch (message.kind) {
       case 'accepted':
         run.listener.accepted(message.canonical);
+        return;
+      case 'loading':
+        run.listener.loading();
         return;
       case 'progress':
         run.listener.progress(message.progress, message.partial);
@@ -164,14 +169,4 @@ export class EngineClient implements Engine {
         return;
     }
   }
-}
-
-/** Streams and compiles while it downloads; servers without the wasm MIME type still work. */
-export async function compileModule(url: string): Promise<WebAssembly.Module> {
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`the engine could not be loaded (${response.status})`);
-  if (response.headers.get('content-type')?.startsWith('application/wasm')) {
-    return WebAssembly.compileStreaming(response);
-  }
-  return WebAssembly.compile(await response.arrayBuffer());
 }

@@ -22,6 +22,8 @@ export type FromWorker =
   | { readonly kind: 'ready'; readonly catalog: Catalog }
   | { readonly kind: 'answer'; readonly id: number; readonly canonical: Canonical }
   | { readonly kind: 'accepted'; readonly id: number; readonly canonical: Canonical }
+  /** The run waits for a part of the engine that few need. */
+  | { readonly kind: 'loading'; readonly id: number }
   | { readonly kind: 'refused'; readonly id: number; readonly reason: Refusal; readonly issues: readonly Issue[] }
   | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly partial: Outcome | null }
   /** outcome is null when the last partial one stands: a report of a large run takes long to make. */

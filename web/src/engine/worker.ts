@@ -1,8 +1,11 @@
-// The engine's thread. Holds one module, at most one simulation and at most one trace; advances in
+// The engine's thread. Holds the first module and, once a run needed it, the whole engine; at most one
+// simulation and at most one trace. Advances in
 // slices of about 12 ms and gives the thread back between them, so that a cancel or a newer run is
 // seen within a slice. Decompresses traces here, so that a large file never blocks the page.
 import createServecast from 'servecast';
+import wholeUrl from 'servecast-full.wasm?url';
 import type { Canonical, Catalog, Issue, Report, ServecastModule, Simulation } from 'servecast';
+import { compileModule } from './compile';
 import type { Columns, FromWorker, Outcome, ToWorker } from './protocol';
 
 interface WorkerScope {
@@ -20,7 +23,7 @@ const promptMs = 50;
 const traceLimitBytes = 2 ** 30;
 
 let engineLoaded: (module: ServecastModule) => void = () => undefined;
-const engine = new Promise<ServecastModule>((resolve) => {
+let engine = new Promise<ServecastModule>((resolve) => {
   engineLoaded = resolve;
 });
 /** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
@@ -76,6 +79,11 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
   try {
     const traceIssues = withTrace && trace ? parseIssues(simulation.setTrace(trace.bytes, trace.name)) : [];
     const engineIssues = traceIssues.length > 0 ? [] : parseIssues(simulation.error());
+    if (engineIssues.some((issue) => issue.kind === 'left_out')) {
+      const whole = await wholeEngine(id);
+      if (whole && currentRun === id) await run(whole, id, scenario, withTrace);
+      return;
+    }
     if (traceIssues.length + engineIssues.length > 0) {
       const reason = traceIssues.length > 0 ? 'trace' : 'engine';
       scope.postMessage({ kind: 'refused', id, reason, issues: [...traceIssues, ...engineIssues] });
@@ -175,15 +183,33 @@ async function readTrace(id: number, file: Blob, name: string): Promise<void> {
   scope.postMessage({ kind: 'trace_read', id, name, bytes: total });
 }
 
-async function start(compiled: WebAssembly.Module): Promise<void> {
+function instantiate(create: typeof createServecast, compiled: WebAssembly.Module): Promise<ServecastModule> {
   // instantiateWasm is Emscripten's own hook: the page compiles once, every worker shares that.
-  const options = {
+  return create({
     instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void) {
       void WebAssembly.instantiate(compiled, imports).then(done);
       return {};
     },
-  };
-  const module = await createServecast(options);
+  });
+}
+
+/** The module that leaves nothing out; from now on everything runs in it. null: refused, and said. */
+async function wholeEngine(id: number): Promise<ServecastModule | null> {
+  scope.postMessage({ kind: 'loading', id });
+  try {
+    const [{ default: create }, compiled] = await Promise.all([import('servecast-full'), compileModule(wholeUrl)]);
+    const module = await instantiate(create, compiled);
+    engine = Promise.resolve(module);
+    return module;
+  } catch (error) {
+    const message = `This scenario needs a part of the engine that is fetched when it is first used, and could not be: ${String(error)}`;
+    scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: [{ path: '', message }] });
+    return null;
+  }
+}
+
+async function start(compiled: WebAssembly.Module): Promise<void> {
+  const module = await instantiate(createServecast, compiled);
   const catalog = JSON.parse(module.catalog()) as Catalog;
   columnNames = catalog.columns.filter((column) => column.kind !== 'request').map((column) => column.name);
   engineLoaded(module);

@@ -336,6 +336,7 @@ export class App {
     };
     return {
       accepted: (canonical) => this.#accept(canonical),
+      loading: () => this.store.update({ run: { kind: 'running', progress: 0, slow: true, loading: true } }),
       refused: (reason, issues) => {
         settle();
         // A value out of range is a slip on the way to the next one: what was shown stays, marked stale.

@@ -8,7 +8,7 @@ export type ThemeChoice = 'auto' | 'light' | 'dark';
 
 export type RunState =
   | { readonly kind: 'idle' }
-  | { readonly kind: 'running'; readonly progress: number; readonly slow: boolean }
+  | { readonly kind: 'running'; readonly progress: number; readonly slow: boolean; readonly loading?: boolean }
   /** Nothing was simulated. */
   | { readonly kind: 'refused'; readonly reason: Refusal | 'trace_missing'; readonly issues: readonly Issue[] }
   | { readonly kind: 'broken'; readonly message: string };
