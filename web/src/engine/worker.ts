@@ -1,18 +1,20 @@
 // The engine's thread. Holds the first module and, once a run needed it, the whole engine; at most one
-// simulation and at most one trace. Advances in
+// simulation a lane and at most one trace. Advances in
 // slices of about 12 ms and gives the thread back between them, so that a cancel or a newer run is
 // seen within a slice. Decompresses traces here, so that a large file never blocks the page.
 import createServecast from 'servecast';
 import wholeUrl from 'servecast-full.wasm?url';
 import type { Canonical, Catalog, Issue, Report, ServecastModule, Simulation } from 'servecast';
 import { compileModule } from './compile';
-import type { Columns, FromWorker, Outcome, ToWorker } from './protocol';
+import type { Columns, FromWorker, Lane, Outcome, ToWorker } from './protocol';
 
 interface WorkerScope {
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
   postMessage(message: FromWorker, transfer?: Transferable[]): void;
 }
 const scope = self as unknown as WorkerScope;
+
+type RunRequest = Extract<ToWorker, { kind: 'run' }>;
 
 const sliceMs = 12;
 const progressMs = 100;
@@ -30,8 +32,8 @@ let engine = new Promise<ServecastModule>((resolve) => {
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
 let trace: { readonly bytes: Uint8Array; readonly name: string } | null = null;
-let currentRun = 0;
-let cancelledRun = 0;
+const currentRun: Record<Lane, number> = { shown: 0, beside: 0 };
+const cancelledRuns = new Set<number>();
 let currentTrace = 0;
 
 // A task of its own per slice without the 4 ms clamp of timers.
@@ -57,16 +59,17 @@ function copyColumns(simulation: Simulation): Columns {
   return columns;
 }
 
-function outcomeOf(simulation: Simulation, engineMs: number): Outcome {
+function outcomeOf(simulation: Simulation, engineMs: number, lane: Lane): Outcome {
   const report = JSON.parse(simulation.summary()) as Report;
-  return { report, columns: copyColumns(simulation), engine_ms: engineMs };
+  return { report, columns: lane === 'shown' ? copyColumns(simulation) : {}, engine_ms: engineMs };
 }
 
 function buffersOf(outcome: Outcome): Transferable[] {
   return Object.values(outcome.columns).map((column) => column.buffer as ArrayBuffer);
 }
 
-async function run(module: ServecastModule, id: number, scenario: string, withTrace: boolean): Promise<void> {
+async function run(module: ServecastModule, request: RunRequest): Promise<void> {
+  const { id, lane, scenario, with_trace: withTrace } = request;
   const canonical = JSON.parse(module.canonical(scenario)) as Canonical;
   if (canonical.issues.length > 0) {
     scope.postMessage({ kind: 'refused', id, reason: 'scenario', issues: canonical.issues });
@@ -81,7 +84,7 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
     const engineIssues = traceIssues.length > 0 ? [] : parseIssues(simulation.error());
     if (engineIssues.some((issue) => issue.kind === 'left_out')) {
       const whole = await wholeEngine(id);
-      if (whole && currentRun === id) await run(whole, id, scenario, withTrace);
+      if (whole && currentRun[lane] === id) await run(whole, request);
       return;
     }
     if (traceIssues.length + engineIssues.length > 0) {
@@ -105,8 +108,8 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
       if (now - lastProgress >= progressMs) {
         lastProgress = now;
         let partial: Outcome | null = null;
-        if (now >= nextReport) {
-          partial = outcomeOf(simulation, engineMs);
+        if (now >= nextReport && lane === 'shown') {
+          partial = outcomeOf(simulation, engineMs, lane);
           reported = simulation.progress();
           reportMs = performance.now() - now;
           nextReport = now + Math.max(progressMs, reportShare * reportMs);
@@ -115,13 +118,13 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
         scope.postMessage(message, partial ? buffersOf(partial) : []);
       }
       await nextTask();
-      if (currentRun !== id) return;
-      if (cancelledRun === id && reportMs > promptMs) {
+      if (currentRun[lane] !== id) return;
+      if (cancelledRuns.has(id) && reportMs > promptMs) {
         scope.postMessage({ kind: 'finished', id, cancelled: true, progress: reported, outcome: null });
         return;
       }
-      if (cancelledRun === id) {
-        const outcome = outcomeOf(simulation, engineMs);
+      if (cancelledRuns.has(id)) {
+        const outcome = outcomeOf(simulation, engineMs, lane);
         const progress = simulation.progress();
         scope.postMessage({ kind: 'finished', id, cancelled: true, progress, outcome }, buffersOf(outcome));
         return;
@@ -132,9 +135,10 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
       scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: late });
       return;
     }
-    const outcome = outcomeOf(simulation, engineMs);
+    const outcome = outcomeOf(simulation, engineMs, lane);
     scope.postMessage({ kind: 'finished', id, cancelled: false, progress: 1, outcome }, buffersOf(outcome));
   } finally {
+    cancelledRuns.delete(id);
     simulation.delete();
   }
 }
@@ -237,15 +241,15 @@ scope.onmessage = ({ data }) => {
       return;
     }
     case 'run': {
-      currentRun = data.id;
-      const { id, scenario, with_trace: withTrace } = data;
+      const { id, lane } = data;
+      currentRun[lane] = id;
       Promise.all([engine, reading])
-        .then(([module]) => (currentRun === id ? run(module, id, scenario, withTrace) : undefined))
+        .then(([module]) => (currentRun[lane] === id ? run(module, data) : undefined))
         .catch((error: unknown) => broken(id, error));
       return;
     }
     case 'cancel':
-      cancelledRun = data.id;
+      cancelledRuns.add(data.id);
       return;
     case 'load_trace': {
       currentTrace = data.id;

@@ -72,6 +72,10 @@ function waiting(view: ViewContext): string {
   return trace.kind === 'reading' ? `Reading ${trace.name}…` : 'Simulating…';
 }
 
+export function wordOf(report: Report): string {
+  return words[report.verdict.state];
+}
+
 function reported(view: ViewContext, report: Report): TemplateResult {
   const { verdict } = report;
   const { shown } = view.state;
