@@ -1,7 +1,6 @@
 // Entry: starts the engine before anything else, then puts the page together.
 import wasmUrl from 'servecast.wasm?url';
-import { EngineClient } from './engine/client';
-import { compileModule } from './engine/compile';
+import { EngineClient, compileModule } from './engine/client';
 import { App, type Surroundings } from './state/app';
 import { Store, initialState, type ThemeChoice } from './state/store';
 import './styles/page.css';

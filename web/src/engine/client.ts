@@ -4,6 +4,8 @@
 import type { Canonical, Catalog, Issue } from 'servecast';
 import type { FromWorker, Lane, Outcome, Question, Refusal, ToWorker } from './protocol';
 
+export { compileModule } from './compile';
+
 export interface RunListener {
   accepted(canonical: Canonical): void;
   /** The run waits for a download. */
