@@ -2,6 +2,7 @@
 // registration: the order is fixed and the linker cannot drop an entry.
 #include <span>
 
+#include "serving/batch_former.h"
 #include "serving/policy.h"
 
 #define SERVECAST_LATENCY_MODELS(X) \
@@ -24,6 +25,13 @@
   X(kPrioritySloBased)          \
   X(kPriorityInvertedSlo)
 
+#define SERVECAST_FORMERS(X) \
+  X(kSchedulerVllmV0)        \
+  X(kSchedulerSarathi)       \
+  X(kSchedulerOrca)          \
+  X(kSchedulerLightLlm)      \
+  X(kSchedulerFasterTransformer)
+
 namespace servecast {
 namespace {
 
@@ -40,10 +48,12 @@ const Entry& Find(std::span<const Entry> entries, std::string_view name) {
 #define SERVECAST_DECLARE_LATENCY(entry) extern const LatencyEntry entry;
 #define SERVECAST_DECLARE_ORDER(entry) extern const OrderEntry entry;
 #define SERVECAST_DECLARE_PRIORITY(entry) extern const PriorityEntry entry;
+#define SERVECAST_DECLARE_FORMER(entry) extern const FormerEntry entry;
 #define SERVECAST_LIST(entry) entry,
 SERVECAST_LATENCY_MODELS(SERVECAST_DECLARE_LATENCY)
 SERVECAST_ORDERS(SERVECAST_DECLARE_ORDER)
 SERVECAST_PRIORITIES(SERVECAST_DECLARE_PRIORITY)
+SERVECAST_FORMERS(SERVECAST_DECLARE_FORMER)
 
 std::span<const LatencyEntry> LatencyModels() {
   static const LatencyEntry kTable[] = {SERVECAST_LATENCY_MODELS(SERVECAST_LIST)};
@@ -60,11 +70,17 @@ std::span<const PriorityEntry> Priorities() {
   return kTable;
 }
 
+std::span<const FormerEntry> Formers() {
+  static const FormerEntry kTable[] = {SERVECAST_FORMERS(SERVECAST_LIST)};
+  return kTable;
+}
+
 const LatencyEntry& FindLatencyModel(std::string_view name) {
   return name == "auto" ? LatencyModels()[0] : Find(LatencyModels(), name);
 }
 const OrderEntry& FindOrder(std::string_view name) { return Find(Orders(), name); }
 const PriorityEntry& FindPriority(std::string_view name) { return Find(Priorities(), name); }
+const FormerEntry& FindFormer(std::string_view name) { return Find(Formers(), name); }
 
 std::vector<double> ParamValues(std::span<const ParamSpec> specs, const SchedulerSpec& scheduler) {
   std::vector<double> values;
