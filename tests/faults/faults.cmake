@@ -7,7 +7,8 @@
 
 set(planted_faults 0)
 set(faulty_sources)
-foreach(name replica replica_schedule kv_cache kv_tiers)
+set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers)
+foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} faulty_${name})
@@ -158,7 +159,19 @@ plant_in(kv_cache 30 "the threshold counts the blocks in use before this one"
   [==[std::clamp<std::int64_t>(in_use - offload_from_ + 1, 0, count)]==]
   [==[std::clamp<std::int64_t>(in_use - offload_from_ + (Planted(30) ? 0 : 1), 0, count)]==])
 
-foreach(name replica replica_schedule kv_cache kv_tiers)
+plant_in(replica 31 "a decode that catches up forgets what prefills cost it"
+  [==[if (!slot.catches_up) CountPrefill(]==]
+  [==[if (!slot.catches_up || Planted(31)) CountPrefill(]==])
+
+plant_in(replica_times 32 "a preemption counts from the schedule call, not from the step"
+  [==[.preempted_at = StartTime();]==]
+  [==[.preempted_at = Planted(32) ? now_ : StartTime();]==])
+
+plant_in(replica_times 33 "what is loaded for a prefill again is computed, too"
+  [==[s.recompute += end - slot.admitted - transfer;]==]
+  [==[s.recompute += end - slot.admitted - (Planted(33) ? 0 : transfer);]==])
+
+foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
   set(faulty_text "${faulty_${name}}")
   file(CONFIGURE OUTPUT ${copy} CONTENT

@@ -165,6 +165,7 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
     run.waiting_ns += bin.waiting;
     run.kv_block_ns += bin.kv_blocks;
     run.batch_token_ns += bin.batch_tokens;
+    run.work.Add(bin.work);
   }
   run.busy_ns = recorder.busy_ns();
   run.now = replica.now();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "metrics/recorder.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -70,6 +71,7 @@ struct ReplicaRun {
   SchedulerCounts counts;
   KvOffloadReport kv_offload;
   std::vector<StepRecord> steps;
+  Work work;  // in all
   std::int64_t preemptions = 0, length_capped = 0, timed_out = 0;
   std::map<TimeNs, std::int64_t> itl;
   std::int64_t peak_kv_blocks = 0;

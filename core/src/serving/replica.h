@@ -90,6 +90,8 @@ class Replica final : public AnyReplica {
     std::int64_t granted_call = -1;   // the last call of GrantByPreempting that gave it tokens
     double priority = 0;
     Phase phase = Phase::kPrefill;
+    // Since its last admission; the sums as they stood then, or when its prefill ended.
+    TimeNs admitted = 0, interference_before = 0, transfer_before = 0;
     bool catches_up = false;  // a decode that missed a step: for a latency model still a decode
     MemberKind kind = MemberKind::kNew;  // how it came into its current step
     KvCache::Holding holding;
@@ -119,6 +121,7 @@ class Replica final : public AnyReplica {
     BlockedBy blocked = BlockedBy::kNothing;
     std::int64_t decodes = 0, sampled = 0;  // tokens to deliver: of decodes, of all
     std::int64_t decode_step = 0;
+    PrefillWork prefill;
     std::vector<Output> first;  // of prefills that ended, in running order
     std::vector<Output> last;   // in running order
     StepRecord record;
@@ -138,6 +141,7 @@ class Replica final : public AnyReplica {
   void CountPadding();
   void EndDecodes(Batch& batch);
   void AdvancePrefills(Batch& batch);
+  void CountPrefillWork(Batch& batch, const StepPrice& price, const BatchShape& shape);
   void Apply();
   std::int64_t DecodeRun(std::int64_t max_steps);
 
@@ -163,6 +167,23 @@ class Replica final : public AnyReplica {
   void LeavePrefills(SlotId slot);
   void ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable);
   void Finish(const Output& output, TimeNs end);
+  // Where its time goes (replica_times.cpp).
+  void CountWait(const Slot& slot);
+  void CountPrefill(Slot& slot, TimeNs end) {
+    const bool again =
+        slot.known > in_.requests.prompt_tokens[static_cast<std::size_t>(slot.request)];
+    if (again || transfer_total_ != slot.transfer_before) CountSlowPrefill(slot, end);
+    slot.interference_before = interference_total_;
+    slot.transfer_before = transfer_total_;
+  }
+  void CountSlowPrefill(const Slot& slot, TimeNs end);
+  void CountDecode(const Slot& slot) {
+    in_.results.interference[static_cast<std::size_t>(slot.request)] +=
+        interference_total_ - slot.interference_before;
+    if (transfer_total_ != slot.transfer_before) CountTransfer(slot);
+  }
+  void CountTransfer(const Slot& slot);
+  void CountPreemption(const Slot& slot);
   void Abort(RequestId request);
 
   // Running list and queue.
@@ -206,8 +227,9 @@ class Replica final : public AnyReplica {
   TimeNs gc_due_ = 0;         // collections for the step that is being formed
   SchedulerCounts counts_;
   std::array<std::int64_t, kKvTiers> tier_hits_{};  // blocks, by first admissions
-  TimeNs transfer_ = 0;  // of this schedule call's admissions from the KV tiers
-  TimeNs transfer_total_ = 0;
+  TimeNs transfer_ = 0;            // of this schedule call's admissions from the KV tiers
+  TimeNs transfer_total_ = 0;      // of the steps launched so far, as is
+  TimeNs interference_total_ = 0;  // by which prefills made decodes wait
 
   TimeNs now_ = 0;
   TimeNs device_free_ = 0;  // end of the newest batch
