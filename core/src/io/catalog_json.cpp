@@ -10,6 +10,7 @@
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/policy.h"
+#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -157,7 +158,7 @@ Json MakeCatalog() {
          "vLLM V1: one token budget for prefill and decode, recompute preemption");
   for (const OrderEntry& entry : Orders()) policy("order", entry.name, entry.help);
   for (const PriorityEntry& entry : Priorities()) policy("priority", entry.name, entry.help);
-  policy("router", "round_robin", "each replica in turn");
+  for (const RouterEntry& entry : Routers()) policy("router", entry.name, entry.help);
   catalog["not_modelled"] = kNotModelled;
   catalog["notices"] = {
       "Quantiles of the Azure LLM inference trace 2023 (conversation): Microsoft, CC-BY 4.0, "

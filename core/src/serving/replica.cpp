@@ -49,13 +49,14 @@ Replica::Replica(const ReplicaInput& input)
       victim_by_priority_(input.scheduler.preemption == "priority" ||
                           (input.scheduler.preemption == "auto" && policy_.preempts_by_priority())),
       kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
-           input.engine.free_contentless_first, input.engine.kv_offload.threshold},
+           input.engine.free_contentless_first, input.engine.kv_offload.threshold,
+           input.one_of_many},
           input.requests, input.kv_tiers),
       queue_(input.results.state, policy_.by_key()),
       phase_(static_cast<std::size_t>(input.engine.block_size), 0),
       finishes_(static_cast<std::int32_t>(std::min(seats_, input.requests.size()))),
-      last_token_(static_cast<std::size_t>(input.requests.size()), 0),
-      slot_of_(input.requests.timeout.size(), kNoSlot),
+      last_token_(input.scratch.last_token),
+      slot_of_(input.scratch.slot),
       batches_(input.engine.async_scheduling ? 2 : 1) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   const auto slots = static_cast<std::size_t>(std::min(seats_, input.requests.size()));
@@ -69,13 +70,19 @@ Replica::Replica(const ReplicaInput& input)
 bool Replica::Advance(std::int64_t max_steps) {
   std::int64_t steps = 0;
   while (steps < max_steps) {
+    const TimeNs until = in_.inbox.until();
     if (Done()) {
-      const TimeNs next = in_.clients.NextEnqueue();
+      const TimeNs next = in_.inbox.NextEnqueue();
+      if (next >= until && until != kNever) return true;
       if (next >= in_.horizon) return Close();  // kNever included
       now_ = std::max(now_, next);
     }
+    if (now_ >= until) return false;
     Deliver();
-    if (GiveUp()) Deliver();
+    if (GiveUp()) {
+      if (now_ >= in_.inbox.until()) return false;
+      Deliver();
+    }
     const bool work = running_ > 0 || queue_.size() > 0;
     if (!work && in_flight_ == 0) continue;
     if (work && CanSchedule()) {
@@ -99,7 +106,7 @@ bool Replica::Advance(std::int64_t max_steps) {
     }
     Apply();
   }
-  return Done() && in_.clients.NextEnqueue() >= in_.horizon && Close();
+  return Done() && in_.inbox.until() == kNever && in_.inbox.NextEnqueue() >= in_.horizon && Close();
 }
 
 bool Replica::Done() const { return running_ == 0 && queue_.size() == 0 && in_flight_ == 0; }
@@ -114,8 +121,8 @@ bool Replica::Close() {
 }
 
 void Replica::Deliver() {
-  for (TimeNs time = in_.clients.NextEnqueue(); time <= now_; time = in_.clients.NextEnqueue()) {
-    Enqueue(in_.clients.TakeNext(), time);
+  for (TimeNs time = in_.inbox.NextEnqueue(); time <= now_; time = in_.inbox.NextEnqueue()) {
+    Enqueue(in_.inbox.TakeNext(), time);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
@@ -320,15 +327,15 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   }
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
   const std::int64_t last_step = finishes_.TopKey(), garbage = garbage_;
-  TimeNs next_enqueue = in_.clients.NextEnqueue();
-  const TimeNs next_timeout = in_.clients.NextTimeout();
+  TimeNs next_enqueue = in_.inbox.NextEnqueue();
+  const TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
   std::int64_t ran = 0;
   bool finishing = false;
-  while (ran < max_steps && !finishing && now_ < next_timeout && StartTime() < in_.horizon) {
+  while (ran < max_steps && !finishing && now_ < stop && StartTime() < in_.horizon) {
     if (next_enqueue <= now_) {
       if (!closed) break;
       Deliver();
-      next_enqueue = in_.clients.NextEnqueue();
+      next_enqueue = in_.inbox.NextEnqueue();
       if (blocked == BlockedBy::kNothing) blocked = BlockedBy::kSeats;
     }
     const std::int64_t blocks = phase_[phase_index_];
@@ -397,7 +404,7 @@ void Replica::Finish(const Output& output, TimeNs end) {
     --endings_;
     const std::int64_t free = kv_.free();
     kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
-                in_.clients.AsksOn(output.request));
+                in_.inbox.AsksOn(output.request));
     LeaveGarbage(free);
     RemoveFromRunning(output.slot);
   }
@@ -407,17 +414,17 @@ void Replica::Finish(const Output& output, TimeNs end) {
   // Absurd delays end with the clock.
   const auto seen = static_cast<TimeNs>(
       std::min(WideInt{end} + WideInt{generated} * token_delay_, WideInt{kNever}));
-  if (in_.clients.GaveUpBefore(output.request, seen)) {
+  if (in_.inbox.GaveUpBefore(output.request, seen)) {
     state = RequestState::kTimedOut;
     ++timed_out_;
-    in_.clients.GaveUp(output.request, end);
+    in_.inbox.GaveUp(output.request, end);
     return;
   }
   in_.results.completion[r] = seen;
   state = RequestState::kCompleted;
   ++completed_;
   length_capped_ += generated < in_.requests.output_tokens[r] ? 1 : 0;
-  in_.clients.Answered(output.request);
+  in_.inbox.Answered(output.request, end);
 }
 
 // ---- Time-outs -----------------------------------------------------------------------------
@@ -426,8 +433,8 @@ void Replica::Finish(const Output& output, TimeNs end) {
 // sent another request at once.
 bool Replica::GiveUp() {
   const std::int64_t before = timed_out_;
-  while (in_.clients.NextTimeout() <= now_) Abort(in_.clients.TakeTimeout());
-  return timed_out_ > before && in_.clients.InLoop();
+  while (in_.inbox.NextTimeout() <= now_) Abort(in_.inbox.TakeTimeout());
+  return timed_out_ > before && in_.inbox.InLoop();
 }
 
 void Replica::Abort(RequestId request) {
@@ -463,7 +470,7 @@ void Replica::Abort(RequestId request) {
   }
   in_.results.state[r] = RequestState::kTimedOut;
   ++timed_out_;
-  in_.clients.GaveUp(request, now_);
+  in_.inbox.GaveUp(request, now_);
 }
 
 // ---- Running list --------------------------------------------------------------------------
@@ -545,6 +552,7 @@ void Replica::WriteProgress(std::vector<std::int32_t>& generated) const {
 // ---- For an observer -----------------------------------------------------------------------
 
 void Replica::ObserveSchedule(StepRecord& record) {
+  record.replica = in_.number;
   record.scheduled = now_;
   record.members.clear();
   record.finished.clear();
