@@ -164,6 +164,7 @@ class Replica final : public AnyReplica {
   }
   // A schedule call preempted so many. A memory too faint to be seen is none: the average ends.
   void SmoothPreemptions(std::size_t preempted) {
+    if (preemption_weight_ == 0) return;
     const double rate =
         static_cast<double>(preempted) / static_cast<double>(std::max<std::int64_t>(running_, 1));
     load_.preemption_ema =
