@@ -806,7 +806,7 @@ class Driver {
     arriving_.erase(arriving_.begin());
     Sequence& sequence = *sequences_[static_cast<std::size_t>(row)];
     EngineLoad load = load_;
-    load.waiting = static_cast<std::int64_t>(scheduler_.Waiting().size() + joining_.size());
+    load.waiting = static_cast<std::int64_t>(scheduler_.Waiting().size() + joining_.size()) + left_;
     load.preemption_ema = preemption_ema_;
     const TimeNs delay = input_.latency.DelayUnder(sequence.prompt, load);
     sequence.enqueue = std::min(arrival + delay, sequence.gives_up);
@@ -898,6 +898,7 @@ class Driver {
     });
     for (Sequence* sequence : joining_) scheduler_.Enqueue(sequence);
     joining_.clear();
+    left_ = 0;
   }
 
   // Whose client has given up by now is gone, wherever it was.
@@ -967,7 +968,10 @@ class Driver {
     PassTime(record.end);
     executing_ = false;
     for (const Member& member : batch.step.members) {
-      if (!scheduler_.Apply(member)) continue;
+      const std::size_t waiting = scheduler_.Waiting().size();
+      const bool made = scheduler_.Apply(member);
+      left_ += static_cast<std::int64_t>(waiting - scheduler_.Waiting().size());
+      if (!made) continue;
       if (Deliver(*member.sequence, record.end)) record.finished.push_back(member.record.id);
     }
     record.free_after_step = scheduler_.Pool().Free();
@@ -1138,6 +1142,7 @@ class Driver {
   std::int64_t launched_ = 0;
   std::int64_t collections_paid_ = 0;  // whose time is in a step
   EngineLoad load_;                    // as the latest step was scheduled
+  std::int64_t left_ = 0;  // ended in the queue since it was looked at: they count as waiting
   double preemption_ema_ = 0;
   TimeNs now_ = 0;
   bool executing_ = false;  // time passes within a step

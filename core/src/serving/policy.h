@@ -27,7 +27,7 @@ inline constexpr TimeNs kMaxStepNs = 1'000'000'000'000;  // 1,000 s: no real ste
 // What a request finds as it arrives: the engine as its latest step began, or at rest.
 struct EngineLoad {
   std::int64_t running = 0, kv_blocks_used = 0;
-  std::int64_t waiting = 0;  // now
+  std::int64_t waiting = 0;  // now, with who ended in the queue since the engine looked at it
   double preemption_ema = 0;
 };
 
