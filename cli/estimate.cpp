@@ -97,10 +97,14 @@ std::string PlausibilityText(const Scenario& s) {
   }
   const auto model = FindLatencyModel(backend).make(s, cost.value());
   const LightCheck check = CheckSpeedOfLight(s, cost.value(), *model);
-  return text + fmt::format(
-                    "{} of {} batches faster than light; the fastest takes {:.3g} of the "
-                    "least possible time: {}\n",
-                    check.faster, check.batches, check.least_share, check.fastest);
+  text += fmt::format(
+      "{} of {} batches faster than light; the fastest takes {:.3g} of the least "
+      "possible time: {}\n",
+      check.faster, check.batches, check.least_share, check.fastest);
+  if (check.shorter > 0) {
+    text += fmt::format("{} of them take less time with more work\n", check.shorter);
+  }
+  return text;
 }
 
 }  // namespace servecast

@@ -124,6 +124,20 @@ void ExpectConstants(const PhysicsConstants& c, const Json& expected, const std:
   for (const auto& [name, value] : values) ExpectClose(value, expected[name], where + name);
 }
 
+void ExpectSums(const BetaInput& in, const Json& expected, const std::string& where) {
+  const std::pair<const char*, double> values[] = {
+      {"prefill_tokens", in.prefill_tokens},
+      {"scheduled_tokens", in.prefill_tokens + in.decode_tokens},
+      {"num_prefill_reqs", in.prefill_requests},
+      {"num_prefills_that_end", in.prefill_sampled},
+      {"sum_prefill_attn_work", in.prefill_attention_work},
+      {"sum_prefill_pairs", in.prefill_pairs},
+      {"sum_prefill_keys", in.prefill_keys},
+  };
+  EXPECT_EQ(expected.size(), std::size(values));
+  for (const auto& [name, value] : values) ExpectClose(value, expected[name], where + name);
+}
+
 template <std::size_t n>
 void ExpectFeatures(const std::array<double, n>& found, const Json& expected,
                     const std::string& where) {
@@ -142,6 +156,7 @@ TEST(PhysicsFeatures, GoldenFile_ConstantsAndFeaturesOfEveryCase) {
       const Json& expected = c[variant];
       const PhysicsConstants constants =
           MakePhysicsConstants(ConfigOf(c["config"], std::string(variant) == "corrected"));
+      ExpectSums(BetaInputOf(c["beta_input"]), c["beta_sums"], where);
       ExpectConstants(constants, expected["physics_config"], where);
       ExpectFeatures(AlphaFeatures(constants, AlphaInputOf(c["alpha_input"])),
                      expected["alpha_features"], where + "alpha ");

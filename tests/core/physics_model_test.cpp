@@ -185,6 +185,7 @@ TEST(Plausibility, CorrectedFeaturesAsTheyAre_AreNeverFasterThanLight) {
                                "engine.max_num_batched_tokens=16384", "engine.max_num_seqs=1024"});
       const LightCheck check = LightOf(s);
       EXPECT_GT(check.batches, 200);
+      EXPECT_EQ(check.shorter, 0) << model;
       EXPECT_EQ(check.faster, 0) << model << " tp" << tp << ": " << check.fastest;
     }
   }
@@ -193,6 +194,13 @@ TEST(Plausibility, CorrectedFeaturesAsTheyAre_AreNeverFasterThanLight) {
 TEST(Plausibility, FeaturesAsSpecified_AreFasterThanLight) {
   EXPECT_GT(LightOf(With({"latency.variant=seed"})).faster, 0);
   EXPECT_GT(LightOf(With({"latency.beta_coefficients=" + List(16, 16, "1")})).faster, 0);
+}
+
+TEST(Plausibility, MoreWorkInLessTime_IsSaid) {
+  // The share of the token budget: the fuller a step, the shorter.
+  const LightCheck check = LightOf(With({"latency.beta_coefficients=" + List(16, 6, "-1000"),
+                                         "latency.beta_coefficients.15=100000"}));
+  EXPECT_EQ(check.shorter, check.batches);
 }
 
 TEST(Plausibility, NegativeCoefficients_AreSaid) {

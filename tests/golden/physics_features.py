@@ -4,8 +4,10 @@
   physics_features.py          checks physics_features.json beside it: every constant and feature
   physics_features.py --write  writes it anew
 
-Standard library only, and nothing shared with the engine's C++, whose test reads the same file:
-where the two disagree, the constants of a case say whether its configuration or its features do.
+Standard library only, and nothing shared with the engine's C++, whose test reads the same file.
+Where the two disagree: which feature of which case; the constants of that case, where most errors
+are; its sums over the chunks; then the feature's formula, factor by factor; and of the two, the one
+that is not as docs/physics-model.md has it is wrong.
 The formulas are those of docs/physics-model.md.
 """
 import json
@@ -199,6 +201,20 @@ def clamped(features, times):
     ]
 
 
+def sums(state):
+    """What the features make of the chunks; the same for both variants."""
+    chunks = state["prefill_chunks"]
+    return {
+        "prefill_tokens": sum(n for n, _, _ in chunks),
+        "scheduled_tokens": sum(n for n, _, _ in chunks) + state["decode_tokens"],
+        "num_prefill_reqs": len(chunks),
+        "num_prefills_that_end": sum(1 for _, _, last in chunks if last),
+        "sum_prefill_attn_work": sum((before + n) * n for n, before, _ in chunks),
+        "sum_prefill_pairs": sum(n * before + n * (n + 1) // 2 for n, before, _ in chunks),
+        "sum_prefill_keys": sum(before + n for n, before, _ in chunks),
+    }
+
+
 def expected(case, variant):
     corrected = variant == "corrected"
     c = constants(case["config"], corrected)
@@ -381,6 +397,7 @@ def write():
     lines = ['{"version": "1.0", "tolerance_relative": 1e-10, "cases": [']
     all_cases = list(cases())
     for at, entry in enumerate(all_cases):
+        entry["beta_sums"] = sums(entry["beta_input"])
         entry.update({variant: expected(entry, variant) for variant in VARIANTS})
         members = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in entry.items()]
         lines.append("{\n" + ",\n".join(members) + "\n}" + ("," if at + 1 < len(all_cases) else ""))
@@ -398,6 +415,8 @@ def differences():
     if ids != [entry["id"] for entry in cases()]:
         yield "the cases are not those of this script: physics_features.py --write"
     for entry in fixture["cases"]:
+        if entry["beta_sums"] != sums(entry["beta_input"]):
+            yield f"{entry['id']}: beta_sums {entry['beta_sums']}"
         for variant in VARIANTS:
             found, want = entry[variant], expected(entry, variant)
             # The constants first: a feature that is wrong by a constant is not wrong by itself.

@@ -48,6 +48,34 @@ double LeastStepNs(const Scenario& s, const ModelCost& cost, const BatchShape& s
 LightCheck CheckSpeedOfLight(const Scenario& s, const ModelCost& cost, const LatencyModel& model) {
   LightCheck check;
   const std::int64_t longest = s.model.max_position_embeddings;
+  // Decodes behind `context` tokens each, and a chunk behind `before`.
+  const auto visit = [&](std::int64_t decodes, std::int64_t context, std::int64_t tokens,
+                         std::int64_t before) {
+    PrefillChunk chunk{tokens, before, tokens + before, true};
+    BatchShape shape{decodes, decodes * context, {}};
+    const std::int64_t blocks = CeilDiv(context + 1, s.engine.block_size);
+    shape.decode_kv_blocks = decodes * blocks;
+    if (tokens > 0) shape.prefill = {&chunk, 1};
+    const TimeNs time = model.Price(shape).duration;
+    const double share = static_cast<double>(time) / LeastStepNs(s, cost, shape);
+    ++check.batches;
+    // A price is rounded to the nanosecond.
+    check.faster += share < 1 - 1e-6 ? 1 : 0;
+    if (check.batches == 1 || share < check.least_share) {
+      check.least_share = share;
+      check.fastest = fmt::format("{} decodes behind {} tokens each, a chunk of {} behind {}",
+                                  decodes, context, tokens, before);
+    }
+    BatchShape more = shape;
+    ++more.decode_seqs;
+    more.decode_context_tokens += context;
+    more.decode_kv_blocks += blocks;
+    bool shorter = model.Price(more).duration < time;
+    chunk.tokens += 16;
+    shape.prefill = {&chunk, 1};
+    shorter |= model.Price(shape).duration < time;
+    check.shorter += shorter ? 1 : 0;
+  };
   for (const std::int64_t decodes : {0, 1, 8, 32, 128, 256, 512, 1024}) {
     if (decodes > s.engine.max_num_seqs) break;
     for (const std::int64_t context : {16, 256, 2048, 16384}) {
@@ -56,19 +84,7 @@ LightCheck CheckSpeedOfLight(const Scenario& s, const ModelCost& cost, const Lat
         if (decodes + tokens > s.engine.max_num_batched_tokens) break;
         for (const std::int64_t before : {0, 4096, 32768}) {
           if (tokens + before >= longest || (tokens == 0 && before > 0)) break;
-          if (decodes + tokens == 0) continue;
-          const PrefillChunk chunk{tokens, before, tokens + before, true};
-          BatchShape shape{decodes, decodes * context, {}};
-          if (tokens > 0) shape.prefill = {&chunk, 1};
-          shape.decode_kv_blocks = decodes * CeilDiv(context + 1, s.engine.block_size);
-          const double share =
-              static_cast<double>(model.Price(shape).duration) / LeastStepNs(s, cost, shape);
-          // A price is rounded to the nanosecond.
-          check.faster += share < 1 - 1e-6 ? 1 : 0;
-          if (check.batches++ > 0 && share >= check.least_share) continue;
-          check.least_share = share;
-          check.fastest = fmt::format("{} decodes behind {} tokens each, a chunk of {} behind {}",
-                                      decodes, context, tokens, before);
+          if (decodes + tokens > 0) visit(decodes, context, tokens, before);
         }
       }
     }

@@ -16,11 +16,13 @@ double LeastStepNs(const Scenario& scenario, const ModelCost& cost, const BatchS
 
 struct LightCheck {
   std::int64_t batches = 0, faster = 0;
+  std::int64_t shorter =
+      0;                   // that take less time with one more decode, or 16 tokens more to prefill
   double least_share = 0;  // the shortest price as a share of what is possible
   std::string fastest;     // that batch, in words
 };
 
-// Over a grid of batches that the engine may form.
+// And whether more work takes longer. Over a grid of batches that the engine may form.
 LightCheck CheckSpeedOfLight(const Scenario& scenario, const ModelCost& cost,
                              const LatencyModel& model);
 
