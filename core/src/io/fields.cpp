@@ -424,6 +424,26 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
     g.Add({.name = "physics_beta", .min = 0, .max = 1e6, .help = "ten factors, in BLIS's order"},
           &LatencySpec::physics_beta);
   });
+  with({"physics"}, [](Latency& g) {
+    const auto weights = [](const char* name, const char* help) {
+      return FieldSpec{.name = name, .unit = "us", .min = -1e12, .max = 1e12, .help = help};
+    };
+    g.Policy({.name = "variant",
+              .help = "features as first specified (seed), errors included, or corrected"},
+             &LatencySpec::variant, {"corrected", "seed"});
+    g.Add(weights("alpha_coefficients", "weights of 11 features: delay before the queue"),
+          &LatencySpec::alpha_coefficients);
+    g.Add(weights("beta_coefficients", "weights of 16 features: time of a step"),
+          &LatencySpec::beta_coefficients);
+    g.Add(weights("wait_coefficients",
+                  "weights of 11 features: wait in the queue, in estimates only"),
+          &LatencySpec::wait_coefficients);
+    g.Add({.name = "preemption_gamma",
+           .min = 0,
+           .max = 1,
+           .help = "weight of a step in the moving average of preemptions"},
+          &LatencySpec::preemption_gamma);
+  });
   with({"roofline", "trained_physics"}, [](Latency& g) {
     g.Add({.name = "weight_bytes", .unit = "B", .min = 1, .max = 4, .help = "bytes of a weight"},
           &LatencySpec::weight_bytes);

@@ -200,6 +200,11 @@ void CheckCompat(const Scenario& s, Issues& issues) {
                       "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "
                       "bills prefill faster than the GPU can"});
   }
+  if (s.latency.backend == "physics" && s.engine.compat != Compat::kNone) {
+    issues.push_back({"/latency/backend",
+                      "found \"physics\", allowed without engine.compat only: BLIS's rules keep "
+                      "nothing of what its features look at"});
+  }
   if (s.engine.compat != Compat::kNone &&
       s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
     issues.push_back({"/workload/arrivals/process",
