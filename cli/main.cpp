@@ -212,7 +212,16 @@ Result<std::string> ScenarioText(const std::string& name) {
 Result<std::string> LoadCoefficients(const std::string& name,
                                      std::optional<PhysicsProvenance>& trained_on) {
   const Result<CoefficientSet> set = FindCoefficientSet(kBlackboxCoefficients, name);
-  if (set.ok()) return set.value().latency;
+  if (set.ok()) {
+    const double multiple = set.value().prefill_time_over_peak;
+    if (multiple > 0 && multiple < 1) {
+      fmt::print(stderr,
+                 "warning: coefficients {} bill prefill at {:.3g} of the least time that the "
+                 "GPU's arithmetic allows\n",
+                 name, multiple);
+    }
+    return set.value().latency;
+  }
   const Result<std::string> text = ReadFile(name, std::size_t{1} << 20);
   if (!text.ok() && text.issues()[0].message == kCannotOpen) return Issues(set.issues());
   if (!text.ok()) return Issues(text.issues());
@@ -446,12 +455,15 @@ int CoefficientsCommand(const std::vector<std::string>& arguments) {
   }
   const Result<std::vector<CoefficientSet>> sets = ReadCoefficientSets(kBlackboxCoefficients);
   if (!sets.ok()) return PrintIssues(sets.issues());
+  bool found = false;
   for (const CoefficientSet& set : sets.value()) {
     if (set.id.find(word) == std::string::npos) continue;
+    found = true;
     const double multiple = set.prefill_time_over_peak;
     fmt::print("{:<70} {:>7}{}\n", set.id, multiple > 0 ? fmt::format("{:.3g}", multiple) : "",
                multiple > 0 && multiple < 1 ? "  faster than light" : "");
   }
+  if (!found) return PrintIssues({{word, "is in the name of no set"}});
   return 0;
 }
 

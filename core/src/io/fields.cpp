@@ -409,9 +409,13 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
     const auto share = [](const char* name, const char* help) {
       return FieldSpec{.name = name, .unit = "1", .min = 0.01, .max = 1, .help = help};
     };
-    g.Add(share("mfu_prefill", "share of the peak in prefill; default 0.65, compat blis: 0.45"),
+    g.Add(share("mfu_prefill",
+                "share of the peak in prefill; default 0.65, compat blis: 0.45, as BLIS has it for "
+                "the H100"),
           &LatencySpec::mfu_prefill);
-    g.Add(share("mfu_decode", "share of the peak in decode; default 0.12, compat blis: 0.3"),
+    g.Add(share("mfu_decode",
+                "share of the peak in decode; default 0.12, compat blis: 0.3, as BLIS has it for "
+                "the H100"),
           &LatencySpec::mfu_decode);
   });
   with({"trained_physics"}, [](Latency& g) {
