@@ -288,6 +288,7 @@ struct SloSpec {
   SloMetric metric = SloMetric::kTtft;
   double percentile = 99;
   double limit_ms = 0;
+  std::string of_class;  // name of a workload's class; empty: all requests
 };
 
 struct MeasureSpec {

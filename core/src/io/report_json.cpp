@@ -78,6 +78,8 @@ class Members {
     statistic("p95", d.p95);
     statistic("p99", d.p99);
     statistic("max", d.max);
+    (*this)("p99_low", d.p99_low);
+    (*this)("p99_high", d.p99_high);
     (*this)("exact", d.exact);
     (*this)("censored", d.censored);
     out_.EndObject();
@@ -120,6 +122,7 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
     put("metric", Name(result.slo.metric));
     put("percentile", result.slo.percentile);
     put("limit_ms", result.slo.limit_ms);
+    if (!result.slo.of_class.empty()) put("class", result.slo.of_class);
     put("value_ms", result.value_ms);
     put("margin", result.margin);
     put("unserved_share", result.unserved_share);
@@ -146,6 +149,44 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
       }
     });
   });
+}
+
+void WriteTimeSplit(const TimeSplitReport& split, Members& put) {
+  if (!split.on) return;
+  put.Object("time_split", [&] {
+    put("n", split.n);
+    for (const auto& [key, parts] :
+         {std::pair("ttft_ms", &split.ttft_ms), std::pair("e2e_ms", &split.e2e_ms)}) {
+      put.Object(key, [&, of = parts] {
+        for (std::size_t i = 0; i < of->size(); ++i) put(TimeSplitReport::kNames[i], (*of)[i]);
+      });
+    }
+  });
+}
+
+void WriteClasses(const Report& r, JsonWriter& out, Members& put) {
+  out.Key("classes");
+  out.BeginArray();
+  for (const ClassReport& c : r.classes) {
+    out.BeginObject();
+    put("name", c.name);
+    put("arrived", c.arrived);
+    put("completed", c.completed);
+    put("dropped", c.dropped);
+    put("timed_out", c.timed_out);
+    out.Key("deadline_misses");
+    c.deadline_misses ? out.Integer(*c.deadline_misses) : out.Null();
+    put("ttft_ms", c.ttft_ms);
+    put("tpot_ms", c.tpot_ms);
+    put("e2e_ms", c.e2e_ms);
+    put("requests_per_s", c.requests_per_s);
+    put("output_tokens_per_s", c.output_tokens_per_s);
+    put("goodput_per_s", c.goodput_per_s);
+    put("attainment", c.attainment);
+    put("served_share", c.served_share);
+    out.EndObject();
+  }
+  out.EndArray();
 }
 
 std::optional<double> Rate(std::int64_t hits, std::int64_t queries) {
@@ -257,6 +298,7 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("requests_per_s", r.requests_per_s);
   put("goodput_per_s", r.goodput_per_s);
   put("attainment", r.attainment);
+  put("fairness", r.fairness);
   put("prompt_tokens", r.prompt_tokens);
   put("output_tokens", r.output_tokens);
   put("gpus", r.gpus);
@@ -264,6 +306,10 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("simulated_s", r.simulated_s);
   put("steps", r.steps);
   put("mean_batch_size", r.mean_batch_size);
+  put("mfu", r.mfu);
+  put("bandwidth_use", r.bandwidth_use);
+  WriteTimeSplit(r.time_split, put);
+  WriteClasses(r, out, put);
   WriteJudgement(r, out, put);
   WriteSetting(r, put);
   if (parts != ReportParts::kSummary) {
