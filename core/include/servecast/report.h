@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -131,6 +132,8 @@ struct Column {
 
 // Every column that a report has, in order: the dictionary of page, command and files.
 const std::vector<Column>& Columns();
+// Those of a file with a row per step, which only the command writes; kind "batch".
+const std::vector<Column>& BatchColumns();
 
 // Whether a report has the columns with a value per request (180 bytes each) too.
 enum class ReportDetail { kSummary, kRequests };
@@ -190,7 +193,9 @@ struct Report {
 enum class ReportParts { kSummary, kWithScenario, kWithSeries };
 std::string ReportJson(const Report& report, ReportParts parts);
 
-// The request columns as CSV, a row per request; unknown values are empty.
+// The request columns as CSV, a row per request; unknown values are empty. Handed to `write` in
+// pieces of some lines.
+void WriteRequestsCsv(const Report& report, const std::function<void(std::string_view)>& write);
 std::string RequestsCsv(const Report& report);
 
 }  // namespace servecast

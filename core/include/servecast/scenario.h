@@ -341,6 +341,8 @@ Result<std::string> ParseReadableLink(std::string_view fragment);
 // Presets, every field of a scenario (type, unit, range, default, help), policies, columns: JSON,
 // as wasm/servecast.d.ts describes it.
 std::string CatalogJson();
+// The same, with the columns that only the command writes.
+std::string CommandCatalogJson();
 
 // The same for a terminal.
 std::string CatalogText();

@@ -53,6 +53,25 @@ const std::vector<Column>& Columns() {
   return kColumns;
 }
 
+const std::vector<Column>& BatchColumns() {
+  static const std::vector<Column> kColumns = {
+      {"batch", "", "batch", "number of the step, from 0"},
+      {"start_s", "s", "batch", "when it began"},
+      {"duration_ms", "ms", "batch", "how long it took"},
+      {"end_s", "s", "batch", "when its tokens were there"},
+      {"prefill_tokens", "tokens", "batch", "computed of prompts, or again after a preemption"},
+      {"decode_tokens", "tokens", "batch", "computed by decodes, one each"},
+      {"batch_size", "requests", "batch", "that it computed a token of"},
+      {"running", "requests", "batch", "in the running list, when it was formed"},
+      {"waiting", "requests", "batch", "in the queue, when it was formed"},
+      {"kv_blocks", "blocks", "batch", "in use, when it was formed"},
+      {"bound", "", "batch", "what it spent most of its time on: overhead, compute or bandwidth"},
+      {"interference_ms", "ms", "batch", "by which its prefills made its decodes wait"},
+      {"transfer_ms", "ms", "batch", "by which it was longer for loads from KV tiers"},
+  };
+  return kColumns;
+}
+
 const std::vector<double>& Report::ColumnOf(std::string_view column) const {
   static const std::vector<double> kEmpty;
   for (std::size_t i = 0; i < Columns().size() && i < columns.size(); ++i) {
