@@ -67,6 +67,9 @@ constexpr const char* kRunHelp =
     "it\n"
     "  --names vidur      requests and batches under the names and in the units of Vidur\n"
     "\n"
+    "p99_low and p99_high in it are the 95 % confidence interval of p99 if requests were "
+    "independent;\n"
+    "those of one run wait together, so other seeds scatter more.\n"
     "The summary goes to stdout; progress, and what the prefix cache found, to stderr when that "
     "is\n"
     "a terminal.\n";

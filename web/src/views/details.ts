@@ -22,7 +22,7 @@ export function renderAllNumbers(report: Report | null, waitingFor: string): Tem
   if (!report) return html`<p class="quiet-text">${waitingFor}</p>`;
   const { time_split: split, classes } = report;
   return html`
-    ${table('Latencies (n is the number of samples)', ['Metric', 'n', ...statistics], distributions.map(([key, label]) => distributionRow(label, report[key])))}
+    ${table('Latencies (n is the number of samples; behind p99 its 95 % confidence interval, were requests independent)', ['Metric', 'n', ...statistics], distributions.map(([key, label]) => distributionRow(label, report[key])))}
     ${split ? table('Where the mean time of completed requests goes', ['Metric', ...parts], [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)]) : nothing}
     ${classes.length > 0 ? table('By class', classColumns, classes.map(classRow)) : nothing}
     <dl class="all-numbers">${flatten(report).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
