@@ -55,8 +55,9 @@ Trend TrendOf(const std::vector<double>& values) {
 double Utilization(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
   if (h.first_bin >= h.last_bin) return 0;
   const auto mean = [&](std::string_view column, double full) {
+    const std::vector<double>& values = report.ColumnOf(column);
     double sum = 0;
-    for (std::size_t b = h.first_bin; b < h.last_bin; ++b) sum += report.ColumnOf(column)[b];
+    for (std::size_t b = h.first_bin; b < h.last_bin; ++b) sum += values[b];
     return sum / full / static_cast<double>(h.last_bin - h.first_bin);
   };
   return std::max({mean("series_kv_usage", 1),
@@ -70,9 +71,11 @@ double Utilization(const EngineSpec& engine, const Report& report, const QueueHi
 Saturation AssessSaturation(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
   Saturation s;
   std::vector<double> queue, in_system;
+  const std::vector<double>&waiting = report.ColumnOf("series_waiting"),
+        &running = report.ColumnOf("series_running");
   for (std::size_t b = h.first_bin; b < h.last_bin; ++b) {
-    queue.push_back(report.ColumnOf("series_waiting")[b]);
-    in_system.push_back(queue.back() + report.ColumnOf("series_running")[b]);
+    queue.push_back(waiting[b]);
+    in_system.push_back(waiting[b] + running[b]);
   }
   const bool brief = queue.size() < kBatches && !h.closed_loop;
   const auto behind = [&h](std::int64_t served) {

@@ -241,21 +241,37 @@ class Summary {
   void SplitTimes() {
     TimeSplitReport& report = report_.time_split;
     report.on = run_.scenario.engine.compat == Compat::kNone;
-    std::array<WideInt, 7> ttft{}, e2e{};
+    double host = 0, queue = 0, prefill = 0, decode = 0, interference = 0, preempted = 0,
+           transfer = 0;
+    double later_host = 0, again = 0, later_preempted = 0, later_transfer = 0;
+    const auto add = [](double& sum, TimeNs more) { sum += static_cast<double>(more); };
+    const bool slow = !run_.results.setbacks.empty() || run_.token_delay > 0;
     for (std::size_t i = 0; report.on && i < Size(); ++i) {
       if (run_.results.state[i] != RequestState::kCompleted || !Measured(i)) continue;
       ++report.n;
-      const RequestTimes times = TimesOf(run_.requests, run_.results, run_.token_delay, i);
-      for (std::size_t p = 0; p < kTimeParts.size(); ++p) {
-        ttft[p] += times.ttft.*kTimeParts[p];
-        e2e[p] += times.e2e.*kTimeParts[p];
-      }
+      TimeAfterFirst after;
+      const TimeSplit t = SplitOf(run_.requests, run_.results, run_.token_delay, i, after);
+      add(host, t.host);
+      add(queue, t.queue);
+      add(prefill, t.prefill);
+      add(decode, t.decode);
+      add(interference, t.interference);
+      if (!slow) continue;
+      add(preempted, t.preempted);
+      add(transfer, t.transfer);
+      add(later_host, after.host);
+      add(again, after.recompute);
+      add(later_preempted, after.preempted);
+      add(later_transfer, after.transfer);
     }
     if (report.n == 0) return;
+    const double sums[] = {host, queue, prefill, decode, interference, preempted, transfer};
+    const double later[] = {later_host,    0, again, decode, interference, later_preempted,
+                            later_transfer};
     const double n_ms = static_cast<double>(report.n) * kMs;
-    for (std::size_t p = 0; p < kTimeParts.size(); ++p) {
-      report.ttft_ms[p] = static_cast<double>(ttft[p]) / n_ms;
-      report.e2e_ms[p] = static_cast<double>(e2e[p]) / n_ms;
+    for (std::size_t p = 0; p < std::size(sums); ++p) {
+      report.e2e_ms[p] = sums[p] / n_ms;
+      report.ttft_ms[p] = (sums[p] - later[p]) / n_ms;
     }
   }
 
@@ -336,27 +352,31 @@ class Summary {
     const bool knows_work = run_.scenario.engine.compat == Compat::kNone;
     Work work;
     std::int64_t output_tokens = 0;
+    std::vector<double>&of_time_s = ColumnAt("series_time_s"),
+    &of_running = ColumnAt("series_running"), &of_waiting = ColumnAt("series_waiting"),
+    &of_batch_tokens = ColumnAt("series_batch_tokens"), &of_kv_usage = ColumnAt("series_kv_usage"),
+    &of_output_tokens_per_s = ColumnAt("series_output_tokens_per_s"),
+    &of_preemptions = ColumnAt("series_preemptions"), &of_mfu = ColumnAt("series_mfu"),
+    &of_bandwidth_use = ColumnAt("series_bandwidth_use");
     for (std::size_t b = 0; b < bins_.size(); ++b) {
       const SeriesBin& bin = bins_[b];
       const TimeNs start = static_cast<TimeNs>(b) * bin_width_;
       const auto width = static_cast<double>(std::min(bin_width_, run_.end - start));
       kv_total += bin.kv_blocks;
       running += bin.running;
-      ColumnAt("series_time_s").push_back(Seconds(start));
-      ColumnAt("series_running").push_back(static_cast<double>(bin.running) / width);
-      ColumnAt("series_waiting").push_back(static_cast<double>(bin.waiting) / width);
-      ColumnAt("series_batch_tokens").push_back(static_cast<double>(bin.batch_tokens) / width);
-      ColumnAt("series_kv_usage")
-          .push_back(static_cast<double>(bin.kv_blocks) / width / KvBlocks());
-      ColumnAt("series_output_tokens_per_s")
-          .push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
-      ColumnAt("series_preemptions").push_back(static_cast<double>(bin.preemptions));
+      of_time_s.push_back(Seconds(start));
+      of_running.push_back(static_cast<double>(bin.running) / width);
+      of_waiting.push_back(static_cast<double>(bin.waiting) / width);
+      of_batch_tokens.push_back(static_cast<double>(bin.batch_tokens) / width);
+      of_kv_usage.push_back(static_cast<double>(bin.kv_blocks) / width / KvBlocks());
+      of_output_tokens_per_s.push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
+      of_preemptions.push_back(static_cast<double>(bin.preemptions));
       work.Add(bin.work);
       output_tokens += bin.output_tokens;
       if (!knows_work) continue;
       const PeakUse use = PeakUseOf(bin.work, bin.output_tokens, width / 1e9);
-      ColumnAt("series_mfu").push_back(use.mfu);
-      ColumnAt("series_bandwidth_use").push_back(use.bandwidth);
+      of_mfu.push_back(use.mfu);
+      of_bandwidth_use.push_back(use.bandwidth);
     }
     if (knows_work && run_.end > 0) {
       const PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end));
