@@ -44,11 +44,11 @@ class Summary {
     FindClasses();
     CollectLatencies();
     GapsBetweenTokens();
-    SplitTimes();
+    SplitTimes(run, report_);
     Rates();
     Series();
     JudgeSaturation();
-    Fairness();
+    JudgeFairness(run, report_);
     Binding();
     Slos();
     Describe();
@@ -237,44 +237,6 @@ class Summary {
     return true;
   }
 
-  // Mean times by where they went, of the completed.
-  void SplitTimes() {
-    TimeSplitReport& report = report_.time_split;
-    report.on = run_.scenario.engine.compat == Compat::kNone;
-    double host = 0, queue = 0, prefill = 0, decode = 0, interference = 0, preempted = 0,
-           transfer = 0;
-    double later_host = 0, again = 0, later_preempted = 0, later_transfer = 0;
-    const auto add = [](double& sum, TimeNs more) { sum += static_cast<double>(more); };
-    const bool slow = !run_.results.setbacks.empty() || run_.token_delay > 0;
-    for (std::size_t i = 0; report.on && i < Size(); ++i) {
-      if (run_.results.state[i] != RequestState::kCompleted || !Measured(i)) continue;
-      ++report.n;
-      TimeAfterFirst after;
-      const TimeSplit t = SplitOf(run_.requests, run_.results, run_.token_delay, i, after);
-      add(host, t.host);
-      add(queue, t.queue);
-      add(prefill, t.prefill);
-      add(decode, t.decode);
-      add(interference, t.interference);
-      if (!slow) continue;
-      add(preempted, t.preempted);
-      add(transfer, t.transfer);
-      add(later_host, after.host);
-      add(again, after.recompute);
-      add(later_preempted, after.preempted);
-      add(later_transfer, after.transfer);
-    }
-    if (report.n == 0) return;
-    const double sums[] = {host, queue, prefill, decode, interference, preempted, transfer};
-    const double later[] = {later_host,    0, again, decode, interference, later_preempted,
-                            later_transfer};
-    const double n_ms = static_cast<double>(report.n) * kMs;
-    for (std::size_t p = 0; p < std::size(sums); ++p) {
-      report.e2e_ms[p] = sums[p] / n_ms;
-      report.ttft_ms[p] = (sums[p] - later[p]) / n_ms;
-    }
-  }
-
   struct Tally {
     std::int64_t completed = 0, good = 0, measured = 0, good_measured = 0, tokens = 0;
   };
@@ -399,27 +361,10 @@ class Summary {
   }
   double KvBlocks() const { return static_cast<double>(run_.cost.usable_blocks); }
 
-  // Later turns come as fast as they are answered, and clients of a closed loop ask as fast: they
-  // say nothing of what is offered.
-  bool ComesByItself(std::size_t i) const {
-    return run_.requests.pause.empty() &&
-           (run_.requests.think.empty() || run_.requests.think[i] < 0);
-  }
-
-  // The end of the time in which load is offered; in a closed loop that is all of it.
-  TimeNs LastOffered() const {
-    if (!run_.requests.pause.empty()) return run_.end;
-    TimeNs last = 0;
-    for (std::size_t i = 0; i < Size(); ++i) {
-      if (ComesByItself(i) && Arrived(i)) last = std::max(last, run_.requests.arrival[i]);
-    }
-    return last;
-  }
-
   void JudgeSaturation() {
     QueueHistory history;
     history.closed_loop = !run_.requests.pause.empty();
-    const TimeNs last_arrival = LastOffered();
+    const TimeNs last_arrival = run_.LastOffered();
     history.last_bin = std::min(static_cast<std::size_t>(last_arrival / bin_width_), bins_.size());
     history.first_bin = history.last_bin / 2;
     history.bin_s = Seconds(bin_width_);
@@ -440,36 +385,6 @@ class Summary {
     history.blocked_share = BlockedShare();
     history.compute_share = ShareOf(run_.recorder.bound_ns(StepBound::kCompute));
     report_.saturation = AssessSaturation(run_.scenario.engine, report_, history);
-  }
-
-  // While load was offered: what each class asked for, and what of it was served by then. A prompt
-  // token is a unit of service, an output token two.
-  void Fairness() {
-    if (report_.classes.size() < 2) return;
-    const TimeNs last = LastOffered();
-    struct Service {
-      double asked = 0, served = 0;
-    };
-    std::vector<Service> services(report_.classes.size());
-    for (std::size_t i = 0; i < Size(); ++i) {
-      if (!Arrived(i) || run_.requests.arrival[i] > last) continue;
-      Service& s = services[ClassOf(i)];
-      const std::int64_t prompt = run_.requests.prompt_tokens[i];
-      s.asked += static_cast<double>(prompt + 2 * std::int64_t{run_.requests.output_tokens[i]});
-      const TimeNs completion = run_.results.completion[i];
-      if (completion < 0 || completion > last) continue;
-      s.served += static_cast<double>(prompt + 2 * std::int64_t{run_.requests.output_tokens[i]});
-    }
-    double n = 0, sum = 0, squares = 0;
-    for (std::size_t c = 0; c < services.size(); ++c) {
-      if (services[c].asked == 0) continue;
-      const double share = services[c].served / services[c].asked;
-      report_.classes[c].served_share = share;
-      n += 1;
-      sum += share;
-      squares += share * share;
-    }
-    if (n >= 2 && squares > 0) report_.fairness = sum * sum / (n * squares);
   }
 
   double ShareOf(TimeNs ns) const {

@@ -49,12 +49,16 @@ struct RunView {
   }
   // Its first token came after its class's deadline, or can only come after it; none without one.
   std::optional<bool> DeadlineMissed(std::size_t r) const;
+  // The end of the time in which load is offered; in a closed loop that is all of it. O(requests).
+  TimeNs LastOffered() const;
 };
 
 // O(requests), and O(requests log) nowhere. Request columns only when `detail` asks for them.
 Report Summarize(const RunView& run, ReportDetail detail);
 
 // Parts of Summarize.
+void SplitTimes(const RunView& run, Report& report);
+void JudgeFairness(const RunView& run, Report& report);
 void FillRequestColumns(const RunView& run, Report& report);
 std::uint64_t FingerprintOf(const RunView& run, const Report& report);
 
