@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "metrics/latencies.h"
 #include "metrics/saturation.h"
@@ -16,7 +15,6 @@
 namespace servecast {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMs = 1e6;  // ns
 constexpr int kCdfPoints = 401;
 constexpr std::size_t kAll = RunView::kNoClass;
