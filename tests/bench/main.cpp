@@ -98,7 +98,7 @@ std::vector<Case> Cases() {
        3,
        {R"(workload.classes=[{"name":"chat","share":5,"ttft_deadline_ms":500,"turns":5,)"
         R"("think_time_s":5},{"name":"code","share":3,"priority":1,"prefix_groups":8,)"
-        R"("prefix_tokens":1000},{"name":"agent","share":1,"turns":10,"think_time_s":1},)"
+        R"("prefix_tokens":1000},{"name":"tools","share":1,"turns":10,"think_time_s":1},)"
         R"({"name":"batch","rate_per_s":2,"priority":2,"timeout_s":600}])",
         R"(workload.prompt_tokens={"distribution":"lognormal","median":200,"p99":2000,"max":4096})",
         R"(workload.output_tokens={"distribution":"lognormal","median":100,"p99":500,"max":1024})",
