@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "estimate.h"
 #include "io/coefficients.h"
 #include "io/physics_coefficients.h"
+#include "outputs.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -40,7 +40,8 @@ constexpr const char* kHelp =
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
     "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
-    "  servecast catalog [--json]            presets, policies and every field of a scenario\n"
+    "  servecast catalog [--json]            presets, policies, every field of a scenario, "
+    "columns\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
     "  servecast --version\n"
     "\n"
@@ -62,8 +63,16 @@ constexpr const char* kRunHelp =
     "                     JSON, one request a line, with the prefixes that requests share:\n"
     "                       timestamp,input_length,output_length,hash_ids (Mooncake)\n"
     "  --json FILE        the whole report: summary, resolved scenario, time series, CDFs\n"
-    "  --requests FILE    one CSV row per request\n"
+    "  --requests FILE    one CSV row per request; servecast catalog explains the columns of all\n"
+    "  --batches FILE     one CSV row per step\n"
+    "  --series FILE      CSV of the time series\n"
+    "  --chrome-trace FILE  time line of steps and requests; Perfetto and chrome://tracing open "
+    "it\n"
+    "  --names vidur      requests and batches under the names and in the units of Vidur\n"
     "\n"
+    "p99_low and p99_high in it are the 95 % confidence interval of p99 if requests were "
+    "independent;\n"
+    "those of one run wait together, so other seeds scatter more.\n"
     "The summary goes to stdout; progress, and what the prefix cache found, to stderr when that "
     "is\n"
     "a terminal.\n";
@@ -96,7 +105,9 @@ constexpr const char* kValidateHelp =
 constexpr const char* kCatalogHelp =
     "servecast catalog [--json]\n"
     "\n"
-    "Lists presets, policies, and every field of a scenario with unit, range, default and help.\n";
+    "Lists presets, policies, every field of a scenario with unit, range, default and help, and "
+    "the\n"
+    "columns of the files that run writes.\n";
 
 constexpr const char* kCoefficientsHelp =
     "servecast coefficients [WORD]\n"
@@ -146,7 +157,7 @@ struct Arguments {
   std::string scenario;
   std::vector<std::string> overrides;
   std::vector<std::vector<std::string>> variants;  // of compare: changes of each --with
-  std::string coefficients, trace, json, requests;
+  std::string coefficients, trace, json, requests, batches, series, chrome_trace, names;
   bool backends = false;  // of compare
   bool help = false;
 };
@@ -160,11 +171,15 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
   const bool simulates = command != Command::kValidate;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    std::string* value = arg == "--coefficients"         ? &out.coefficients
-                         : arg == "--trace" && simulates ? &out.trace
-                         : arg == "--json" && run        ? &out.json
-                         : arg == "--requests" && run    ? &out.requests
-                                                         : nullptr;
+    std::string* value = arg == "--coefficients"          ? &out.coefficients
+                         : arg == "--trace" && simulates  ? &out.trace
+                         : arg == "--json" && run         ? &out.json
+                         : arg == "--requests" && run     ? &out.requests
+                         : arg == "--batches" && run      ? &out.batches
+                         : arg == "--series" && run       ? &out.series
+                         : arg == "--chrome-trace" && run ? &out.chrome_trace
+                         : arg == "--names" && run        ? &out.names
+                                                          : nullptr;
     if (arg == "--help" || arg == "-h") {
       out.help = true;
     } else if (compare && arg == "--backends") {
@@ -192,6 +207,9 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
     }
   }
   if (!out.help && out.scenario.empty()) return Usage("no scenario given");
+  if (!out.names.empty() && out.names != "servecast" && out.names != "vidur") {
+    return Usage("--names is servecast or vidur, not " + out.names);
+  }
   return std::nullopt;
 }
 
@@ -288,13 +306,45 @@ std::string PrefixCacheLine(const PrefixCacheReport& c) {
                      percent(c.hit_tokens, c.query_tokens), percent(c.hit_blocks, c.query_blocks));
 }
 
-bool WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (file.good()) return true;
-  fmt::print(stderr, "{}: cannot be written\n", path);
-  return false;
-}
+// The files that were asked for, open before anything runs.
+class Outputs {
+ public:
+  explicit Outputs(const Arguments& args)
+      : names_(args.names == "vidur" ? Names::kVidur : Names::kServecast) {
+    Open(args.json, json_);
+    Open(args.requests, requests_);
+    Open(args.batches, batches_);
+    Open(args.series, series_);
+    Open(args.chrome_trace, trace_);
+    if (ok_ && (batches_ || trace_)) steps_.emplace(Of(batches_), Of(trace_), names_);
+  }
+
+  bool ok() const { return ok_; }
+  StepWriter* steps() { return steps_ ? &*steps_ : nullptr; }
+
+  bool Write(const Report& report) {
+    if (json_) json_->Write(ReportJson(report, ReportParts::kWithSeries) + "\n");
+    if (requests_) WriteRequests(report, names_, *requests_);
+    if (series_) WriteSeries(report, *series_);
+    if (steps_) steps_->Finish(report);
+    bool written = true;
+    for (auto* file : {&json_, &requests_, &batches_, &series_, &trace_}) {
+      if (*file) written &= (*file)->Close();
+    }
+    return written;
+  }
+
+ private:
+  void Open(const std::string& path, std::optional<OutputFile>& file) {
+    if (!path.empty()) ok_ &= file.emplace(path).ok();
+  }
+  static OutputFile* Of(std::optional<OutputFile>& file) { return file ? &*file : nullptr; }
+
+  Names names_;
+  bool ok_ = true;
+  std::optional<OutputFile> json_, requests_, batches_, series_, trace_;
+  std::optional<StepWriter> steps_;
+};
 
 int RunCommand(const std::vector<std::string>& arguments) {
   Arguments args;
@@ -310,10 +360,21 @@ int RunCommand(const std::vector<std::string>& arguments) {
     if (!trace.ok()) PrintIssues(trace.issues());
     return kBadInput;
   }
+  if (scenario.value().engine.compat != Compat::kNone &&
+      !(args.batches.empty() && args.chrome_trace.empty() && args.names != "vidur")) {
+    return Usage("--batches, --chrome-trace and --names vidur do not go with engine.compat");
+  }
+  Outputs outputs(args);
+  if (!outputs.ok()) return kBadInput;
+  SimulationHooks hooks;
+  hooks.observer = outputs.steps();
   Result<Simulation> created =
-      Simulation::Create(std::move(scenario.value()), std::move(trace.value()));
+      Simulation::Create(std::move(scenario.value()), std::move(trace.value()), std::move(hooks));
   if (!created.ok()) return PrintIssues(created.issues());
   Simulation& simulation = created.value();
+  if (outputs.steps() != nullptr) {
+    outputs.steps()->SetKvBlocks(simulation.Snapshot(ReportDetail::kSummary).kv_blocks);
+  }
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [start] {
@@ -332,11 +393,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
   }
   fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
-  bool written = true;
-  if (!args.json.empty())
-    written &= WriteFile(args.json, ReportJson(report, ReportParts::kWithSeries) + "\n");
-  if (!args.requests.empty()) written &= WriteFile(args.requests, RequestsCsv(report));
-  return written ? 0 : kBadInput;
+  return outputs.Write(report) ? 0 : kBadInput;
 }
 
 // Issues of a variant are printed with its number.
@@ -442,7 +499,7 @@ int CatalogCommand(const std::vector<std::string>& arguments) {
     if (arg != "--json") return Usage("unknown option " + arg);
     json = true;
   }
-  fmt::print("{}\n", json ? CatalogJson() : CatalogText());
+  fmt::print("{}\n", json ? CommandCatalogJson() : CatalogText());
   return 0;
 }
 

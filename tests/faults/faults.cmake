@@ -7,7 +7,8 @@
 
 set(planted_faults 0)
 set(faulty_sources)
-foreach(name replica replica_schedule kv_cache kv_tiers)
+set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers)
+foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} faulty_${name})
@@ -174,7 +175,19 @@ plant_in(replica_schedule 34 "an admission counts the blocks of its last load on
   [==[transfer_blocks_ += hit_.stored;]==]
   [==[transfer_blocks_ = (Planted(34) ? 0 : transfer_blocks_) + hit_.stored;]==])
 
-foreach(name replica replica_schedule kv_cache kv_tiers)
+plant_in(replica 35 "a decode that catches up forgets what prefills cost it"
+  [==[if (!slot.catches_up) CountPrefill(]==]
+  [==[if (!slot.catches_up || Planted(35)) CountPrefill(]==])
+
+plant_in(replica_times 36 "a preemption counts from the schedule call, not from the step"
+  [==[.preempted_at = StartTime();]==]
+  [==[.preempted_at = Planted(36) ? now_ : StartTime();]==])
+
+plant_in(replica_times 37 "what is loaded for a prefill again is computed, too"
+  [==[s.recompute += end - slot.admitted - transfer;]==]
+  [==[s.recompute += end - slot.admitted - (Planted(37) ? 0 : transfer);]==])
+
+foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
   set(faulty_text "${faulty_${name}}")
   file(CONFIGURE OUTPUT ${copy} CONTENT

@@ -78,6 +78,8 @@ TEST(Differential, RandomScenarios_EqualsTheReference) {
       {"started by a client that was free", seen.rules.loop_starts},
       {"of them dropped", seen.rules.loop_drops},
       {"time-outs that freed a client", seen.rules.loop_timeouts},
+      {"steps that prefills made longer for decodes", seen.rules.interfered},
+      {"steps that a running request sat out", seen.rules.sat_out},
   };
   std::string line = std::to_string(seen.cases) + " cases";
   for (const auto& [what, count] : contents) line += ", " + std::to_string(count) + " " + what;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "metrics/time_split.h"
 #include "property/books.h"
 #include "testing/engine_run.h"
 #include "testing/random_cases.h"
@@ -126,6 +127,32 @@ TEST(Invariants, RandomScenarios_HoldAtEverySliceAndStep) {
         << "I6" << Describe(random_case);
     ASSERT_EQ(checker.broken(), "") << Describe(random_case);
   }
+}
+
+TEST(Invariants, I14_TimeOfACompletedRequest_IsTheSumOfItsParts) {
+  std::int64_t waited = 0, interfered = 0, loaded = 0;
+  for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + 4 * kCases; ++seed) {
+    const RandomCase random_case = MakeRandomCase(seed);
+    const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
+    const ReplicaRun run = RunReplica(EngineCaseOf(random_case), *latency, kNsPerS);
+    for (std::size_t i = 0; i < run.results.completion.size(); ++i) {
+      const TimeNs completion = run.results.completion[i];
+      if (completion < 0) continue;
+      const RequestTimes times = TimesOf(run.requests, run.results, latency->OutputTokenDelay(), i);
+      for (const TimeSplit& t : {times.ttft, times.e2e}) {
+        const TimeNs least = std::min(
+            {t.host, t.queue, t.prefill, t.decode, t.interference, t.preempted, t.transfer});
+        ASSERT_GE(least, 0) << "request " << i << " of " << Describe(random_case);
+      }
+      const TimeNs arrival = run.requests.arrival[i];
+      ASSERT_EQ(times.e2e.Sum(), completion - arrival) << Describe(random_case);
+      ASSERT_EQ(times.ttft.Sum(), run.results.first_token[i] - arrival) << Describe(random_case);
+      waited += times.e2e.preempted > 0 ? 1 : 0;
+      interfered += times.e2e.interference > 0 ? 1 : 0;
+      loaded += times.e2e.transfer > 0 ? 1 : 0;
+    }
+  }
+  for (const std::int64_t count : {waited, interfered, loaded}) EXPECT_GE(count, 20);
 }
 
 EngineRun RunOf(const RandomCase& random_case) {
@@ -251,7 +278,8 @@ TEST(Invariants, I12_AllTimesScaled_ScaleAllResults) {
     ASSERT_TRUE(run.ok());
     std::vector<StepRecord> steps = once.steps;
     for (StepRecord& step : steps) {
-      for (TimeNs* time : {&step.scheduled, &step.start, &step.end, &step.transfer})
+      for (TimeNs* time :
+           {&step.scheduled, &step.start, &step.end, &step.transfer, &step.interference})
         *time *= kFactor;
     }
     ASSERT_EQ(run.value().steps, steps) << Describe(plain);

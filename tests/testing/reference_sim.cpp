@@ -272,6 +272,9 @@ struct Sequence {
   bool preempted = false;  // since its last admission
   bool timed_out = false;
   TimeNs last_seen = -1;  // when the client saw its latest token
+  TimeNs preempted_at = -1;
+  TimeSplit spent;     // in steps so far, and between them
+  TimeSplit to_first;  // of it, until its first token was made
 
   std::int64_t Known() const { return prompt + generated; }
 };
@@ -682,6 +685,7 @@ class Driver {
         max_len_(MaxLen(input)),
         scheduler_(input, requests_, max_len_) {
     output_.results.Resize(requests_.size());
+    output_.times.resize(requests_.arrival.size());
     sequences_.resize(requests_.arrival.size());
     for (std::int64_t row = 0; row < requests_.size(); ++row) {
       if (!Follows(row) && !Waits(row)) Arrive(row);
@@ -931,6 +935,7 @@ class Driver {
     batch.step = scheduler_.Schedule(now_);
     WritePreempted(batch.step);
     AveragePreemptions(batch.step);
+    TakeTime(batch.step, start);
     if (batch.step.members.empty()) {
       SERVECAST_CHECK(!batch.step.preempted.empty() || !in_flight_.empty(),
                       "reference: work, and nothing of it can be done");
@@ -944,7 +949,13 @@ class Driver {
     const std::int64_t collections = scheduler_.Collections() - collections_paid_;
     collections_paid_ = scheduler_.Collections();
     record.transfer = input_.latency.PricesTransfers() ? 0 : batch.step.transfer;
-    record.end = start + Price(batch.step) + record.transfer +
+    const StepPrice price = Price(batch.step, true);
+    record.bound = record.transfer > price.duration ? StepBound::kOverhead : price.bound;
+    record.interference = InterferenceOf(batch.step);
+    for (const Member& member : batch.step.members) {
+      if (!member.decode) record.prefill_tokens += member.record.tokens;
+    }
+    record.end = start + price.duration + record.transfer +
                  collections * static_cast<TimeNs>(std::llround(input_.engine.gc_pass_us * 1000));
     output_.kv_offload.transfer_ns += record.transfer;
     CountPadding(batch.step);
@@ -956,6 +967,8 @@ class Driver {
     WriteScheduled(batch.step, record);
     load_.running = record.running_after_schedule;
     load_.kv_blocks_used = scheduler_.Pool().Used();
+    WriteWork(batch.step);
+    SplitTime(batch.step, record);
     in_flight_.push_back(std::move(batch));
     return true;
   }
@@ -988,7 +1001,68 @@ class Driver {
     if (preemption_ema_ < 1e-12) preemption_ema_ = 0;
   }
 
-  TimeNs Price(const ScheduledStep& step) const {
+  // By how much its prefills make a step longer for the decodes in it.
+  TimeNs InterferenceOf(const ScheduledStep& step) const {
+    std::int64_t decodes = 0;
+    for (const Member& member : step.members) decodes += member.decode ? 1 : 0;
+    if (decodes == 0) return 0;
+    const TimeNs longer = Price(step, true).duration - Price(step, false).duration;
+    return std::max<TimeNs>(longer, 0);
+  }
+
+  // The step's time, for each that is running while it runs.
+  void SplitTime(const ScheduledStep& step, const StepRecord& record) {
+    if (record.interference > 0) ++scheduler_.Coverage().interfered;
+    const TimeNs computing = record.end - record.start - record.transfer;
+    std::set<const Sequence*> in_step;
+    for (const Member& member : step.members) {
+      Sequence& sequence = *member.sequence;
+      in_step.insert(&sequence);
+      if (sequence.preempted_at >= 0) {
+        sequence.spent.preempted += record.start - sequence.preempted_at;
+        sequence.preempted_at = -1;
+      }
+      Spend(sequence, member.decode, computing, record);
+      // Its first token is this step's.
+      if (member.record.sampled && sequence.generated == 0 && sequence.placeholders == 1) {
+        sequence.to_first = sequence.spent;
+      }
+    }
+    for (Sequence* sequence : scheduler_.Running()) {
+      const bool all_made = sequence->generated + sequence->placeholders >= sequence->wanted;
+      if (in_step.count(sequence) > 0 || all_made) continue;
+      ++scheduler_.Coverage().sat_out;
+      Spend(*sequence, !sequence->prefilling, computing, record);
+    }
+  }
+
+  static void Spend(Sequence& sequence, bool decodes, TimeNs computing, const StepRecord& record) {
+    sequence.spent.transfer += record.transfer;
+    if (decodes) {
+      sequence.spent.interference += record.interference;
+      sequence.spent.decode += computing - record.interference;
+    } else {
+      sequence.spent.prefill += computing;
+    }
+  }
+
+  void WriteWork(const ScheduledStep& step) {
+    bool sampled = false;
+    for (const Member& member : step.members) {
+      const std::int64_t n = member.record.tokens, before = member.record.computed_before;
+      sampled = sampled || member.record.sampled;
+      output_.tokens += n;
+      if (member.decode) {
+        output_.decode_keys += before + 1;
+        continue;
+      }
+      output_.prefill_keys += before + n;
+      for (std::int64_t i = 1; i <= n; ++i) output_.prefill_pairs += before + i;
+    }
+    if (!sampled) ++output_.steps_without_head;
+  }
+
+  StepPrice Price(const ScheduledStep& step, bool with_prefills) const {
     BatchShape shape;
     shape.transfer_blocks = step.transfer_blocks;
     shape.preemption_ema = preemption_ema_;
@@ -998,7 +1072,7 @@ class Driver {
         ++shape.decode_seqs;
         shape.decode_context_tokens += member.record.computed_before;
         shape.decode_kv_blocks += static_cast<std::int64_t>(member.sequence->blocks.size());
-      } else {
+      } else if (with_prefills) {
         chunks.push_back({.tokens = member.record.tokens,
                           .context = member.record.computed_before,
                           .prompt = member.sequence->prompt,
@@ -1006,7 +1080,7 @@ class Driver {
       }
     }
     shape.prefill = chunks;
-    return input_.latency.Price(shape).duration;
+    return input_.latency.Price(shape);
   }
 
   // Each prefill as long as the longest of the step in its length bucket.
@@ -1038,6 +1112,13 @@ class Driver {
       ++output_.preemptions;
       ++output_.results.preemptions[static_cast<std::size_t>(id)];
       output_.results.state[static_cast<std::size_t>(id)] = RequestState::kQueued;
+    }
+  }
+
+  // At `time` the step would have started that they are taken from.
+  void TakeTime(const ScheduledStep& step, TimeNs time) {
+    for (const RequestId id : step.preempted) {
+      sequences_[static_cast<std::size_t>(id)]->preempted_at = time;
     }
   }
 
@@ -1079,6 +1160,7 @@ class Driver {
       return true;
     }
     results.completion[at] = seen;
+    WriteTimes(sequence, end);
     results.state[at] = RequestState::kCompleted;
     if (sequence.wanted < sequence.asked) ++output_.length_capped;
     const std::int64_t next = static_cast<std::int64_t>(sequence.id) + 1;
@@ -1090,6 +1172,19 @@ class Driver {
       Freed(seen);
     }
     return true;
+  }
+
+  void WriteTimes(const Sequence& sequence, TimeNs end) {
+    const auto at = static_cast<std::size_t>(sequence.id);
+    const RequestResults& results = output_.results;
+    RequestTimes& times = output_.times[at];
+    const TimeNs before = sequence.enqueue - sequence.arrival;
+    times.ttft = sequence.to_first;
+    times.ttft.host = before + input_.latency.OutputTokenDelay();
+    times.ttft.queue = results.first_scheduled[at] - sequence.enqueue;
+    times.e2e = sequence.spent;
+    times.e2e.host = before + (results.completion[at] - end);
+    times.e2e.queue = times.ttft.queue;
   }
 
   // The clock's last reading, and who had arrived by then.

@@ -301,6 +301,7 @@ struct SloSpec {
   SloMetric metric = SloMetric::kTtft;
   double percentile = 99;
   double limit_ms = 0;
+  std::string of_class;  // name of a workload's class; empty: all requests
 };
 
 struct MeasureSpec {
@@ -353,6 +354,8 @@ Result<std::string> ParseReadableLink(std::string_view fragment);
 // Presets, every field of a scenario (type, unit, range, default, help), policies, columns: JSON,
 // as wasm/servecast.d.ts describes it.
 std::string CatalogJson();
+// The same, with the columns that only the command writes.
+std::string CommandCatalogJson();
 
 // The same for a terminal.
 std::string CatalogText();

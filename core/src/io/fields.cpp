@@ -487,6 +487,8 @@ void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {
          .help = "latency that must not be exceeded",
          .required = true},
         &SloSpec::limit_ms);
+  f.Add({.name = "class", .help = "class of the workload whose requests must; default: all"},
+        &SloSpec::of_class);
 }
 
 void Describe(FieldVisitor& v, MeasureSpec& m, const MeasureSpec& base) {

@@ -188,6 +188,26 @@ void CheckClasses(const WorkloadSpec& w, Issues& issues) {
   }
 }
 
+// Targets of a class.
+void CheckSlo(const Scenario& s, Issues& issues) {
+  for (std::size_t i = 0; i < s.slo.size(); ++i) {
+    const SloSpec& slo = s.slo[i];
+    if (slo.of_class.empty()) continue;
+    const std::string path = fmt::format("/slo/{}", i);
+    const std::vector<ClassSpec>& classes = s.workload.classes;
+    if (std::none_of(classes.begin(), classes.end(),
+                     [&slo](const ClassSpec& c) { return c.name == slo.of_class; })) {
+      issues.push_back({path + "/class", fmt::format("found {}, allowed the name of a class of the "
+                                                     "workload",
+                                                     ShortJson(slo.of_class))});
+    } else if (slo.metric == SloMetric::kItl) {
+      issues.push_back({path + "/metric",
+                        "found \"itl\", allowed ttft, tpot or e2e with a class: "
+                        "gaps between tokens are not kept apart by class"});
+    }
+  }
+}
+
 // What only some engines' rules know.
 void CheckCompat(const Scenario& s, Issues& issues) {
   if (s.engine.compat != Compat::kNone && s.engine.kv_offload.On()) {
@@ -264,6 +284,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckSharing(s.workload, issues);
   CheckProfile(s.workload.arrivals, issues);
   CheckClasses(s.workload, issues);
+  CheckSlo(s, issues);
 }
 
 // Adds what fields say together, but where a field beside them is wrong already: what it would be

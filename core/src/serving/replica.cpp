@@ -142,6 +142,7 @@ Replica::Batch& Replica::NewBatch() {
   batch.start = StartTime();
   load_.running = running_;
   load_.kv_blocks_used = kv_.used();
+  batch.prefill.keys = 0;
   batch.first.clear();
   batch.last.clear();
   return batch;
@@ -155,12 +156,17 @@ void Replica::Launch(const Plan& plan) {
   std::int64_t sampled = decodes_;
   const TimeNs start = StartTime();
   for (const SlotId id : prefills_) {
-    const Slot& slot = SlotAt(id);
+    Slot& slot = SlotAt(id);
     if (slot.chunk == 0) continue;
     const auto r = static_cast<std::size_t>(slot.request);
     const bool samples = slot.computed + slot.chunk == slot.known;
     sampled += samples ? 1 : 0;
     if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = start;
+    if (slot.kind != MemberKind::kContinued) {
+      slot.admitted = start;
+      slot.transfer_before = transfer_total_;
+      if (slot.kind == MemberKind::kResumed) CountWait(slot);
+    }
     if (slot.catches_up) {
       ++shape.decode_seqs;
       shape.decode_context_tokens += slot.computed;
@@ -188,9 +194,11 @@ void Replica::Launch(const Plan& plan) {
     if (transfer_ > price.duration) batch.bound = StepBound::kOverhead;
   }
   batch.blocked = plan.blocked;
-  batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget};
+  batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget,
+                  shape.decode_context_tokens + shape.decode_seqs};
   batch.decodes = decodes_;
   batch.sampled = sampled;
+  if (!chunks_.empty()) CountPrefillWork(batch, price, shape);
   if (sampled > 0) CountFruit();
   EndDecodes(batch);
   AdvancePrefills(batch);
@@ -223,6 +231,7 @@ void Replica::EndDecodes(Batch& batch) {
   while (!finishes_.empty() && finishes_.TopKey() < decode_step_) {
     const SlotId id = finishes_.TopId();
     Slot& slot = SlotAt(id);
+    CountDecode(slot);
     LeaveDecodes(id);
     slot.phase = Phase::kEnding;
     ++endings_;
@@ -249,9 +258,11 @@ void Replica::AdvancePrefills(Batch& batch) {
                         static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r] + 1),
                         last_token_[r]};
     batch.first.push_back(output);
+    if (!slot.catches_up) CountPrefill(slot, batch.end);
     slot.joined_with = slot.computed;
     slot.catches_up = false;
     if (output.generated == OutputLimit(slot.request)) {
+      CountDecode(slot);  // if it caught up
       slot.phase = Phase::kEnding;
       ++endings_;
       batch.last.push_back(output);
@@ -274,8 +285,8 @@ void Replica::AdvancePrefills(Batch& batch) {
 void Replica::Apply() {
   Batch& batch = Oldest();
   now_ = std::max(now_, batch.end);
-  in_.recorder.Step(batch.start, batch.end, batch.levels, batch.sampled, batch.bound,
-                    batch.blocked);
+  in_.recorder.Step(batch.start, batch.end, batch.levels, batch.sampled, batch.bound, batch.blocked,
+                    batch.prefill);
   // Who decodes had its token before in the batch before, which ended as this one began.
   if (batch.decodes > 0) {
     in_.recorder.InterTokenGap(batch.end, batch.end - batch.start + token_delay_, batch.decodes);
@@ -345,7 +356,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     batch.end = device_free_ = batch.start + price.duration;
     batch.bound = price.bound;
     batch.blocked = blocked;
-    batch.levels = {running_, kv_.used(), decodes_};
+    batch.levels = {running_, kv_.used(), decodes_, decode_context_ + decodes_};
     batch.decodes = batch.sampled = decodes_;
     finishing = decode_step_ == last_step;
     EndDecodes(batch);
@@ -553,6 +564,7 @@ void Replica::ObserveSchedule(StepRecord& record) {
   record.finished.clear();
   record.preempted = preempted_;
   record.transfer = transfer_;
+  record.interference = record.prefill_tokens = 0;
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
     if (slot.phase == Phase::kDecode) {
@@ -571,6 +583,7 @@ void Replica::ObserveStep(Batch& batch) {
   StepRecord& record = batch.record;
   record.index = in_.recorder.steps() - 1;
   record.start = batch.start;
+  record.bound = batch.bound;
   record.end = batch.end;
   record.free_after_step = kv_.free();
   record.running_after_step = running_;

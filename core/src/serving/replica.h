@@ -94,6 +94,8 @@ class Replica final : public AnyReplica {
     std::int64_t granted_call = -1;   // the last call of GrantByPreempting that gave it tokens
     double priority = 0;
     Phase phase = Phase::kPrefill;
+    // Since its last admission; the sums as they stood then, or when its prefill ended.
+    TimeNs admitted = 0, interference_before = 0, transfer_before = 0;
     bool catches_up = false;  // a decode that missed a step: for a latency model still a decode
     MemberKind kind = MemberKind::kNew;  // how it came into its current step
     KvCache::Holding holding;
@@ -123,6 +125,7 @@ class Replica final : public AnyReplica {
     BlockedBy blocked = BlockedBy::kNothing;
     std::int64_t decodes = 0, sampled = 0;  // tokens to deliver: of decodes, of all
     std::int64_t decode_step = 0;
+    PrefillWork prefill;
     std::vector<Output> first;  // of prefills that ended, in running order
     std::vector<Output> last;   // in running order
     StepRecord record;
@@ -142,6 +145,7 @@ class Replica final : public AnyReplica {
   void CountPadding();
   void EndDecodes(Batch& batch);
   void AdvancePrefills(Batch& batch);
+  void CountPrefillWork(Batch& batch, const StepPrice& price, const BatchShape& shape);
   void Apply();
   std::int64_t DecodeRun(std::int64_t max_steps);
 
@@ -176,6 +180,23 @@ class Replica final : public AnyReplica {
   void LeavePrefills(SlotId slot);
   void ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable);
   void Finish(const Output& output, TimeNs end);
+  // Where its time goes (replica_times.cpp).
+  void CountWait(const Slot& slot);
+  void CountPrefill(Slot& slot, TimeNs end) {
+    const bool again =
+        slot.known > in_.requests.prompt_tokens[static_cast<std::size_t>(slot.request)];
+    if (again || transfer_total_ != slot.transfer_before) CountSlowPrefill(slot, end);
+    slot.interference_before = interference_total_;
+    slot.transfer_before = transfer_total_;
+  }
+  void CountSlowPrefill(const Slot& slot, TimeNs end);
+  void CountDecode(const Slot& slot) {
+    in_.results.interference[static_cast<std::size_t>(slot.request)] +=
+        interference_total_ - slot.interference_before;
+    if (transfer_total_ != slot.transfer_before) CountTransfer(slot);
+  }
+  void CountTransfer(const Slot& slot);
+  void CountPreemption(const Slot& slot);
   void Abort(RequestId request);
 
   // Running list and queue.
@@ -224,7 +245,8 @@ class Replica final : public AnyReplica {
   EngineLoad load_;                                 // what an arrival finds, but for who waits
   TimeNs transfer_ = 0;  // of this schedule call's admissions from the KV tiers
   std::int64_t transfer_blocks_ = 0;
-  TimeNs transfer_total_ = 0;
+  TimeNs transfer_total_ = 0;      // of the steps launched so far, as is
+  TimeNs interference_total_ = 0;  // by which prefills made decodes wait
 
   TimeNs now_ = 0;
   TimeNs device_free_ = 0;  // end of the newest batch

@@ -221,6 +221,7 @@ std::int64_t Replica::ChunkOf(std::int64_t tokens, std::int64_t budget) const {
 void Replica::Preempt(SlotId id) {
   Slot& slot = SlotAt(id);
   const auto r = static_cast<std::size_t>(slot.request);
+  CountPreemption(slot);
   if (slot.phase == Phase::kDecode) {
     last_token_[r] = LastTokenTime();
     const std::int64_t computed = ComputedNow(slot);
