@@ -94,15 +94,15 @@ export class FitChart extends ChartElement {
       width,
       height: plotHeight,
       legend: { show: false },
-      padding: [8, 16, 0, 0],
+      padding: [8, 28, 0, 0],
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
       scales: {
         x: { time: false, distr: pane.log ? 3 : 1, range: () => [low, high] },
         y: pane.up === '%' ? { range: [0, 100] } : { range: (_plot, _low, most) => [0, most > 0 ? most * 1.08 : 1] },
       },
       axes: [
-        { ...axis, label: pane.across, size: 28, splits: () => axisTicks(low, high, pane.log, width / 90), values: (_plot, splits) => splits.map(formatNumber) },
-        { ...axis, label: pane.up, space: 28, size: 64, values: (_plot, splits) => splits.map(formatNumber) },
+        { ...axis, label: pane.across, size: 28, splits: () => axisTicks(low, high, pane.log, width / 90), values: (_plot, splits) => splits.map(formatTick) },
+        { ...axis, label: pane.up, space: 28, size: 64, values: (_plot, splits) => splits.map(formatTick) },
       ],
       series: [
         {},
@@ -130,6 +130,10 @@ export class FitChart extends ChartElement {
       (side, index) => html`<span class="key"><i class="swatch ${side.meaning}"></i>${side.label} ${formatNumber(nearest(pane.data[index === 0 ? 1 : 2], row))} ${pane.up}</span>`,
     )}`;
   }
+}
+
+function formatTick(value: number): string {
+  return Number(value.toPrecision(6)).toLocaleString('en-US', { notation: Math.abs(value) < 1e5 ? 'standard' : 'compact' });
 }
 
 /** The value at a row, or the last one before it. */
