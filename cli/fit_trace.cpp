@@ -27,6 +27,9 @@ constexpr const char* kHelp =
     "A trace of lengths alone gives no arrivals: the scenario's stay. Formats: servecast run "
     "--help.\n";
 
+// Below it a figure is as good as 0, and nothing is so many per cent of it.
+constexpr double kNothing = 1e-3;
+
 int Usage(const std::string& problem) {
   fmt::print(stderr, "servecast: {}; see servecast fit-trace --help\n", problem);
   return kBadInput;
@@ -34,10 +37,13 @@ int Usage(const std::string& problem) {
 
 std::string ComparisonText(const std::vector<FitComparison>& rows) {
   std::string text =
-      fmt::format("{:<22} {:>7} {:>12} {:>12} {:>8}\n", "", "", "trace", "fit", "off");
+      fmt::format("{:<22} {:>7} {:>12} {:>12} {:>9}\n", "", "", "trace", "fit", "off");
   for (const FitComparison& row : rows) {
-    const double off = row.trace != 0 ? 100 * (row.fit - row.trace) / std::fabs(row.trace) : 0;
-    text += fmt::format("{:<22} {:>7} {:>12} {:>12} {:>+7.1f}%\n", row.name, row.unit,
+    const std::string off =
+        std::fabs(row.trace) < kNothing
+            ? ""
+            : fmt::format("{:+.1f}%", 100 * (row.fit - row.trace) / std::fabs(row.trace));
+    text += fmt::format("{:<22} {:>7} {:>12} {:>12} {:>9}\n", row.name, row.unit,
                         ShortNumber(row.trace), ShortNumber(row.fit), off);
   }
   return text;

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "io/trace_columns.h"
 #include "io/trace_lines.h"
+#include "servecast/scenario.h"
 
 namespace servecast {
 namespace {
@@ -137,12 +138,17 @@ class Gatherer : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  // One more than a run takes is as good as any number more.
   void AddToBench(const std::string& text) {
-    const std::string shown = text.substr(0, kMostText);
-    if (member_ == "input_lens") bench.input_lens.push_back(shown);
-    if (member_ == "output_lens") bench.output_lens.push_back(shown);
-    if (member_ == "start_times") bench.start_times.push_back(shown);
-    if (member_ == "errors") bench.errors.push_back(!text.empty() && text != "null");
+    std::vector<std::string>* list = member_ == "input_lens"    ? &bench.input_lens
+                                     : member_ == "output_lens" ? &bench.output_lens
+                                     : member_ == "start_times" ? &bench.start_times
+                                                                : nullptr;
+    constexpr auto kMost = static_cast<std::size_t>(kMaxRequests);
+    if (list != nullptr && list->size() <= kMost) list->push_back(text.substr(0, kMostText));
+    if (member_ == "errors" && bench.errors.size() <= kMost) {
+      bench.errors.push_back(!text.empty() && text != "null");
+    }
   }
 
   OnRecord on_record_;

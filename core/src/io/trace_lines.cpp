@@ -54,7 +54,7 @@ TraceLines::TraceLines(std::string name) { trace_.name = std::move(name); }
 
 bool TraceLines::SetLine(std::string_view line) {
   if (number_ == 0 && line.substr(0, 3) == "\xEF\xBB\xBF") line.remove_prefix(3);
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   line_ = Trimmed(line);
   ++number_;
   return !line_.empty() && line_[0] != '#';
@@ -118,7 +118,7 @@ Result<Trace> TraceLines::Finish(const char* format, std::string reading, bool h
   trace_.format = format;
   trace_.reading = std::move(reading);
   trace_.has_arrivals = has_arrivals;
-  if (!has_arrivals) trace_.reading += "; lengths only, no arrivals";
+  if (!has_arrivals) trace_.reading += "; lengths only, nothing tells arrivals";
   if (trace_.failed > 0) {
     trace_.reading += fmt::format("; {} failed requests left out", trace_.failed);
   }

@@ -167,6 +167,10 @@ std::optional<Issue> FitArrivals(const std::vector<TimeNs>& times, ArrivalSpec& 
     a.profile = RateProfile::kPiecewise;
     a.rate_factors = std::move(factors);
   }
+  if (gaps.sorted.size() >= 30 && gaps.cv < 0.02) {
+    a.process = ArrivalProcess::kConstant;
+    return std::nullopt;
+  }
   a.cv = std::clamp(Rounded(gaps.cv, 3), 0.01, 100.0);
   if (gaps.sorted.size() < 30 || std::fabs(gaps.cv - 1) < 0.03) {
     a.process = ArrivalProcess::kPoisson;

@@ -54,7 +54,7 @@ export class FitChart extends ChartElement {
 
   protected tableView(): TableView {
     const rows = (this.fit?.comparison ?? []).map((row) => {
-      const off = row.trace === 0 ? '' : `${(100 * (row.fit - row.trace) / Math.abs(row.trace)).toFixed(1)} %`;
+      const off = Math.abs(row.trace) < 1e-3 ? '' : `${(100 * (row.fit - row.trace) / Math.abs(row.trace)).toFixed(1)} %`;
       return [row.unit === '' ? row.name : `${row.name} (${row.unit})`, formatNumber(row.trace), formatNumber(row.fit), off];
     });
     return { caption: 'Figures of the trace and of its fit, for seed 1', head: ['', 'Trace', 'Fit', 'Fit is off by'], rows };

@@ -163,6 +163,7 @@ async function readTrace(id: number, file: Blob, name: string): Promise<void> {
   const rows = new module.Trace(name);
   let total = 0;
   let kept = false;
+  let trapped = false;
   let turn = performance.now();
   let lastProgress = turn;
   try {
@@ -194,10 +195,14 @@ async function readTrace(id: number, file: Blob, name: string): Promise<void> {
     trace = { rows, read };
     kept = true;
     scope.postMessage({ kind: 'trace_read', id, name, bytes: total, read });
-  } catch {
+  } catch (error) {
+    trapped = error instanceof WebAssembly.RuntimeError;
+    // Said first, so that the file is not tried again by the next worker.
+    if (trapped) unreadable(`The engine stopped on ${name}: ${String(error)}`);
+    if (trapped) return broken(id, error);
     unreadable(gzip ? `${name} begins like a gzip file but is damaged or cut short.` : `${name} could not be read.`);
   } finally {
-    if (!kept) rows.delete();
+    if (!kept && !trapped) rows.delete();
   }
 }
 
