@@ -150,13 +150,14 @@ function renderLengths(view: ViewContext, source: FormSource, key: string, title
     ${repeat(
       fields,
       (placed) => placed.pointer,
-      (placed) => renderPlaced(view, source, placed, placed.field.type === 'choice' ? { label: title } : { slider: isNumber(placed) }, 'f'),
+      (placed) => renderPlaced(view, source, placed, placed.field.type === 'choice' ? { label: title } : { slider: isAboveZero(placed) }, 'f'),
     )}
   </fieldset>`;
 }
 
-function isNumber(placed: PlacedField): boolean {
-  return placed.field.type === 'number' || placed.field.type === 'integer';
+/** What a slider can span: it goes by decades. */
+function isAboveZero({ field }: PlacedField): boolean {
+  return (field.type === 'number' || field.type === 'integer') && (field.minimum ?? 0) >= 0;
 }
 
 export function renderTrace(view: ViewContext, traced: boolean): TemplateResult {
