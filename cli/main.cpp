@@ -2,7 +2,6 @@
 // Exit 0: done; 2: bad input, all issues printed; 70: our bug.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <chrono>
 #include <csignal>
@@ -15,6 +14,8 @@
 
 #include "compare.h"
 #include "estimate.h"
+#include "files.h"
+#include "fit_trace.h"
 #include "io/coefficients.h"
 #include "io/physics_coefficients.h"
 #include "outputs.h"
@@ -29,10 +30,6 @@ extern const char kBlackboxCoefficients[];  // presets/coefficients, embedded by
 
 namespace {
 
-constexpr int kBadInput = 2;
-constexpr const char* kCannotOpen = "cannot be opened";
-constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
-
 constexpr const char* kHelp =
     "servecast - forecast how an LLM serving deployment behaves\n"
     "\n"
@@ -40,6 +37,7 @@ constexpr const char* kHelp =
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
     "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
+    "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
     "  servecast catalog [--json]            presets, policies, every field of a scenario, "
     "columns\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
@@ -55,13 +53,15 @@ constexpr const char* kRunHelp =
     "                     slo.0.limit_ms=500; may be repeated\n"
     "  --coefficients ID  latency model blackbox with a set that servecast coefficients lists;\n"
     "                     a file: latency model physics with its coefficients\n"
-    "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv or .jsonl,\n"
-    "                     plain or .gz). CSV by its header:\n"
-    "                       arrival_s,input_tokens,output_tokens\n"
-    "                       TIMESTAMP,ContextTokens,GeneratedTokens (Azure)\n"
-    "                       arrived_at,num_prefill_tokens,num_decode_tokens (Vidur)\n"
-    "                     JSON, one request a line, with the prefixes that requests share:\n"
-    "                       timestamp,input_length,output_length,hash_ids (Mooncake)\n"
+    "  --trace FILE       replay a trace: arrivals and lengths of its requests, plain or .gz. "
+    "What\n"
+    "                     it was read as, and why, goes to stderr:\n"
+    "                       CSV of Azure, of Vidur, arrival_s,input_tokens,output_tokens, or "
+    "other\n"
+    "                       names for these; BLIS TraceV2; lists of requests as JSON\n"
+    "                       Mooncake's JSON lines, with the prefixes that requests share\n"
+    "                       a result of vllm bench serve --save-detailed\n"
+    "                     Of a file of lengths alone the arrivals are the scenario's.\n"
     "  --json FILE        the whole report: summary, resolved scenario, time series, CDFs\n"
     "  --requests FILE    one CSV row per request; servecast catalog explains the columns of all\n"
     "  --batches FILE     one CSV row per step\n"
@@ -117,40 +117,9 @@ constexpr const char* kCoefficientsHelp =
     "takes\n"
     "at the GPU's peak. Below 1 no GPU can be so fast: such sets are marked.\n";
 
-int PrintIssues(const Issues& issues) {
-  for (const Issue& issue : issues) {
-    fmt::print(stderr, "{}{}{}\n", issue.path, issue.path.empty() ? "" : ": ", issue.message);
-  }
-  return kBadInput;
-}
-
 int Usage(const std::string& problem) {
   fmt::print(stderr, "servecast: {}; see servecast --help\n", problem);
   return kBadInput;
-}
-
-// A whole file, decompressed when it is gzip. "-" is stdin.
-Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
-  const gzFile file = path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb");
-  if (file == nullptr) return Issue{path, kCannotOpen};
-  std::string text;
-  std::vector<char> buffer(std::size_t{1} << 16);
-  std::optional<Issue> issue;
-  while (!issue) {
-    const int got = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()));
-    if (got == 0) break;
-    if (got < 0) {
-      issue = Issue{path, "cannot be read: damaged gzip, or not a file"};
-    } else if (text.size() + static_cast<std::size_t>(got) > most_bytes) {
-      issue = Issue{path, fmt::format("larger than {} MiB when decompressed", most_bytes >> 20)};
-    } else {
-      text.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-  }
-  // A gzip file that ends too early only shows now.
-  if (gzclose(file) == Z_BUF_ERROR && !issue) issue = Issue{path, "the gzip data ends too early"};
-  if (issue) return *issue;
-  return text;
 }
 
 struct Arguments {
@@ -213,19 +182,6 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
   return std::nullopt;
 }
 
-// A preset by name, else a file.
-Result<std::string> ScenarioText(const std::string& name) {
-  const auto preset = ScenarioPreset(name);
-  if (preset) return std::string(*preset);
-  Result<std::string> text = ReadFile(name, std::size_t{4} << 20);
-  if (!text.ok() && text.issues()[0].message == kCannotOpen) {
-    const std::string near = NearestScenarioPreset(name);
-    return Issue{name, "is neither a preset (see servecast catalog) nor a file that can be opened" +
-                           (near.empty() ? "" : "; did you mean " + near + "?")};
-  }
-  return text;
-}
-
 // The section "latency" that --coefficients stands for: a published set, or a file's.
 Result<std::string> LoadCoefficients(const std::string& name,
                                      std::optional<PhysicsProvenance>& trained_on) {
@@ -253,16 +209,17 @@ Result<std::string> LoadCoefficients(const std::string& name,
   return issues;
 }
 
-Result<Scenario> LoadScenario(const Arguments& args) {
+// `lengths_only`: what the trace has; nothing without one.
+Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only = false) {
   Result<std::string> text = ScenarioText(args.scenario);
   if (!text.ok()) return Issues(text.issues());
   std::vector<std::string> overrides;
   std::optional<PhysicsProvenance> trained_on;
   if (!args.trace.empty()) {
-    overrides = {R"(workload.arrivals={"process":"trace"})",
-                 R"(workload.prompt_tokens={"distribution":"trace"})",
+    overrides = {R"(workload.prompt_tokens={"distribution":"trace"})",
                  R"(workload.output_tokens={"distribution":"trace"})", "workload.sessions=null",
                  "workload.prefix=null"};
+    if (!lengths_only) overrides.push_back(R"(workload.arrivals={"process":"trace"})");
   }
   if (!args.coefficients.empty()) {
     const Result<std::string> latency = LoadCoefficients(args.coefficients, trained_on);
@@ -281,19 +238,6 @@ Result<Scenario> LoadScenario(const Arguments& args) {
     }
   }
   return scenario;
-}
-
-Result<Trace> LoadTrace(const std::string& path) {
-  if (path.empty()) return Trace{};
-  Result<std::string> text = ReadFile(path, kMostTraceBytes);
-  if (!text.ok()) return Issues(text.issues());
-  const std::size_t slash = path.find_last_of('/');
-  Result<Trace> trace =
-      ParseTrace(text.value(), slash == std::string::npos ? path : path.substr(slash + 1));
-  if (trace.ok()) return trace;
-  Issues issues = trace.issues();
-  for (Issue& issue : issues) issue.path = path + (issue.path.empty() ? "" : ", ") + issue.path;
-  return issues;
 }
 
 // What the prefix cache found, in one line; "" when nothing was looked up.
@@ -353,8 +297,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
     fmt::print("{}", kRunHelp);
     return 0;
   }
-  Result<Scenario> scenario = LoadScenario(args);
   Result<Trace> trace = LoadTrace(args.trace);
+  Result<Scenario> scenario = LoadScenario(args, trace.ok() && !trace.value().has_arrivals);
   if (!scenario.ok() || !trace.ok()) {
     if (!scenario.ok()) PrintIssues(scenario.issues());
     if (!trace.ok()) PrintIssues(trace.issues());
@@ -404,7 +348,7 @@ std::optional<Report> RunVariant(const Arguments& args, const Trace& trace,
     PrintIssues(issues);
     return std::nullopt;
   };
-  Result<Scenario> scenario = LoadScenario(args);
+  Result<Scenario> scenario = LoadScenario(args, !trace.has_arrivals);
   if (!scenario.ok()) return refuse(scenario.issues());
   Result<Simulation> simulation = Simulation::Create(std::move(scenario.value()), trace);
   if (!simulation.ok()) return refuse(simulation.issues());
@@ -539,6 +483,7 @@ int Main(std::vector<std::string> args) {
   if (command == "compare") return CompareCommand(args);
   if (command == "estimate") return EstimateCommand(args);
   if (command == "validate") return ValidateCommand(args);
+  if (command == "fit-trace") return FitTraceCommand(args);
   if (command == "catalog") return CatalogCommand(args);
   if (command == "coefficients") return CoefficientsCommand(args);
   return Usage("unknown command " + command);
