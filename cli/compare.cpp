@@ -1,9 +1,12 @@
 #include "compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <functional>
+
+#include "io/physics_coefficients.h"
 
 namespace servecast {
 namespace {
@@ -77,6 +80,28 @@ std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& ru
                         i == 0 ? "" : runs[i].first + ".", runs[i].second.verdict.sentence);
   }
   return text;
+}
+
+std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario,
+                                                      std::string_view published) {
+  std::vector<std::vector<std::string>> variants;
+  for (const std::string_view name : {"analytic", "roofline", "physics"}) {
+    // BLIS's rules refuse it.
+    if (name == "physics" && scenario.engine.compat != Compat::kNone) continue;
+    variants.push_back({fmt::format(R"(latency={{"backend":"{}"}})", name)});
+  }
+  std::string blackbox;
+  const Result<std::vector<CoefficientSet>> sets = ReadCoefficientSets(published);
+  for (const CoefficientSet& set : sets.ok() ? sets.value() : std::vector<CoefficientSet>()) {
+    if (IsSetOf(set, scenario)) blackbox = set.latency;
+  }
+  if (scenario.latency.backend == "blackbox") {
+    blackbox =
+        fmt::format(R"({{"backend":"blackbox","alpha":[{}],"beta":[{}]}})",
+                    fmt::join(scenario.latency.alpha, ","), fmt::join(scenario.latency.beta, ","));
+  }
+  if (!blackbox.empty()) variants.push_back({"latency=" + blackbox});
+  return variants;
 }
 
 }  // namespace servecast

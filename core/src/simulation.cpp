@@ -101,6 +101,10 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
+  if (s.latency == nullptr) {
+    return Issue{"/latency/backend",
+                 "found a model of step times that this part of the engine has not", "left_out"};
+  }
   s.results.Resize(s.requests.size());
   s.recorder.ReserveGaps(8 * s.requests.size());
   if (s.scenario.engine.compat == Compat::kNone) {

@@ -155,8 +155,8 @@ void Run(const Case& c) {
 }
 
 // One price of each backend: a batch of decodes, and one with a prefill chunk.
-void PriceModels() {
-  const Scenario scenario = ScenarioOf({"", 1, 1, {}});
+void PriceModels(const char* name, const std::vector<std::string>& set) {
+  const Scenario scenario = ScenarioOf({"", 1, 1, set});
   const ModelCost cost = ComputeModelCost(scenario).value();
   const PrefillChunk chunk{512, 0, 512, true};
   for (const LatencyEntry& entry : LatencyModels()) {
@@ -167,8 +167,8 @@ void PriceModels() {
     for (int i = 0; i < kPrices; ++i) {
       sum += model->Price({128, 100000 + i, {&chunk, static_cast<std::size_t>(i & 1)}}).duration;
     }
-    fmt::print("{:>9} price     {:9.1f} ns (sum {})\n", entry.name, MsSince(start) * 1e6 / kPrices,
-               sum);
+    fmt::print("{:>15} price, {:<8}{:9.1f} ns (sum {})\n", entry.name, name,
+               MsSince(start) * 1e6 / kPrices, sum);
   }
 }
 
@@ -190,6 +190,8 @@ int main(int argc, char** argv) {
       "case", "requests", "ms", "least", "steps ms", "steps", "ns/step", "ns/req", "alloc/st",
       "B/req", "M tok/s", "preempt", "hit %", "fingerprint");
   for (const servecast::Case& c : servecast::Cases()) servecast::Run(c);
-  servecast::PriceModels();
+  servecast::PriceModels("dense", {});
+  servecast::PriceModels(
+      "experts", {R"(model={"preset":"mixtral-8x7b"})", "cluster.pools.0.tensor_parallel=2"});
   return 0;
 }

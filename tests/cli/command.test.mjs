@@ -2,7 +2,7 @@
 // behind it has tests of its own.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
@@ -70,4 +70,42 @@ test('Coefficients_EachListedSet_CanBeUsed', () => {
   assert.ok(ids.length > 0);
   for (const id of ids) assert.equal(servecast('validate', chat, '--coefficients', id).status, 0, id);
   assert.equal(servecast('validate', chat, '--coefficients', 'nobody').status, 2);
+});
+
+test('CompareBackends_RunsTheSameRequestsUnderEach', () => {
+  const { status, stdout } = servecast('compare', chat, '--backends', '--set', 'workload.requests=200');
+  assert.equal(status, 0);
+  assert.equal(row(stdout, 'completed').filter((word) => word === '200').length, 5);
+  for (const backend of ['analytic', 'roofline', 'physics', 'blackbox']) assert.match(stdout, new RegExp(`"backend":"${backend}"`));
+});
+
+test('Estimate_StandsBesideTheSimulation', () => {
+  const { status, stdout } = servecast('estimate', chat, '--set', 'latency.backend=physics');
+  assert.equal(status, 0);
+  const [closed, simulated] = row(stdout, 'TPOT mean ms').map(Number);
+  assert.ok(Math.abs(closed / simulated - 1) < 0.1, stdout);
+  assert.equal(servecast('estimate', chat, '--set', 'workload.arrivals={"process":"closed_loop"}').status, 2);
+});
+
+test('CoefficientFile_IsRead_WarnedOf_OrRefused', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
+  const file = join(folder, 'trained.json');
+  const trained = {
+    spec_version: '1.0', variant: 'corrected', alpha_target: 'arrived_to_queued',
+    trained_on: { model: 'Llama-3.1-8B', hardware: 'A100', tp: 1, engine_version: '0.11.0', training_date: '2026-01-01', n_samples_alpha: 1, n_samples_beta: 1, lambda_alpha: 1, lambda_beta: 1, gamma: 0.3, hold_out_rmse_alpha: 1, hold_out_rmse_beta: 1 },
+    alpha_coefficients: Array(11).fill(0), beta_coefficients: [...Array(15).fill(0), 500],
+  };
+  const validate = (changes) => {
+    writeFileSync(file, JSON.stringify({ physics_coefficients: { ...trained, ...changes } }));
+    return servecast('validate', chat, '--coefficients', file);
+  };
+  const good = validate({});
+  assert.equal(good.status, 0, good.stderr);
+  assert.match(good.stderr, /warning: .*A100/);
+  assert.match(good.stdout, /faster than light/);
+  assert.match(good.stdout, /beta 1 \(arithmetic of prefill\) is 0/);
+  for (const bad of [{ spec_version: '2.0' }, { beta_coefficients: [1, 2, 3] }, { trained_on: {} }]) {
+    assert.equal(validate(bad).status, 2, JSON.stringify(bad));
+  }
+  rmSync(folder, { recursive: true });
 });

@@ -165,6 +165,22 @@ plant_in(kv_cache 30 "the threshold counts the blocks in use before this one"
   [==[std::clamp<std::int64_t>(in_use - offload_from_ + 1, 0, count)]==]
   [==[std::clamp<std::int64_t>(in_use - offload_from_ + (Planted(30) ? 0 : 1), 0, count)]==])
 
+plant_in(replica 31 "a decode run keeps the average of preemptions as it was"
+  [==[    SmoothPreemptions(0);]==]
+  [==[    if (!Planted(31)) SmoothPreemptions(0);]==])
+
+plant_in(replica 32 "a decode that leaves leaves the blocks that it took"
+  [==[decode_blocks_ -= kv_.BlocksFor(ComputedNow(slot));]==]
+  [==[decode_blocks_ -= kv_.BlocksFor(Planted(32) ? slot.computed : ComputedNow(slot));]==])
+
+plant_in(replica 33 "an arrival at an engine at rest finds its last step"
+  [==[if (next > now_) load_.running]==]
+  [==[if (next > now_ && !Planted(33)) load_.running]==])
+
+plant_in(replica_schedule 34 "an admission counts the blocks of its last load only"
+  [==[transfer_blocks_ += hit_.stored;]==]
+  [==[transfer_blocks_ = (Planted(34) ? 0 : transfer_blocks_) + hit_.stored;]==])
+
 plant_in(blis_replica 101 "the tokens of a victim are lost to its step, today too"
   [==[if (era_.returns_budget) step.budget]==]
   [==[if (era_.returns_budget && !Planted(101)) step.budget]==])

@@ -12,7 +12,7 @@
 namespace servecast::testing {
 namespace {
 
-constexpr std::int64_t kCases = 600;
+constexpr std::int64_t kCases = 1000;
 
 std::int64_t FromEnvironment(const char* name, std::int64_t fallback) {
   const char* text = std::getenv(name);

@@ -115,6 +115,7 @@ void MakeCache(Dice& dice, RandomCase& c) {
   engine.max_model_len.reset();
   c.model_max_len = 1 << 20;
   if (dice.Percent(30)) engine.max_model_len = dice.Between(longest_prompt / 2 + 1, longest + 1);
+  if (dice.Percent(10)) engine.max_model_len = 0;  // none, not even what the cache holds
 }
 
 void MakeScheduling(Dice& dice, RandomCase& c, bool february) {
@@ -123,8 +124,9 @@ void MakeScheduling(Dice& dice, RandomCase& c, bool february) {
   c.engine.enable_prefix_caching = dice.Percent(95);
   scheduler.order =
       dice.Pick<std::string>({"fcfs", "fcfs", "priority_fcfs", "sjf", "reverse_priority"});
-  scheduler.priority = dice.Pick<std::string>({"class", "class", "constant"});
-  scheduler.preemption = dice.Pick<std::string>({"auto", "tail", "priority"});
+  scheduler.priority = dice.Pick<std::string>({"class", "class", "class", "constant"});
+  scheduler.preemption =
+      dice.Pick<std::string>({"auto", "tail", "priority", "priority", "priority"});
   if (february && dice.Percent(30)) {
     scheduler.priority = dice.Pick<std::string>({"slo_based", "inverted_slo"});
     c.requests.priority.clear();
@@ -148,7 +150,7 @@ BlisRun RunBlisEngine(const RandomCase& c, std::int64_t slice) {
   BlisRun run;
   run.requests = c.requests;
   run.results.Resize(c.requests.size());
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(c.latency);
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(c);
   Recorder recorder(0);
   const std::unique_ptr<AnyReplica> replica =
       MakeBlisReplica({c.engine, c.scheduler, c.PoolBlocks(), c.model_max_len, run.requests,
@@ -251,7 +253,7 @@ RandomCase MakeBlisCase(std::uint64_t seed) {
 }
 
 BlisReferenceOutput RunBlisReference(const RandomCase& c) {
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(c.latency);
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(c);
   return RunBlisReference(BlisReferenceInput{.requests = c.requests,
                                              .engine = c.engine,
                                              .scheduler = c.scheduler,
@@ -267,7 +269,7 @@ std::optional<std::string> MismatchOfFigures(const RandomCase& c,
                                              const BlisReferenceOutput& reference) {
   if (c.horizon) return std::nullopt;
   const Result<EngineRun> run =
-      RunEngine(EngineCaseOf(c), MakeLatency(c.latency), {.slice = 7, .observe = false});
+      RunEngine(EngineCaseOf(c), MakeLatency(c), {.slice = 7, .observe = false});
   if (!run.ok()) return "the engine refuses it: " + run.issues().front().message;
   const BlisFigures found = BlisFiguresOf(run.value().report);
   for (const auto& [name, expected] : BlisFiguresOf(reference)) {

@@ -12,6 +12,7 @@ namespace {
 
 using Us = std::int64_t;
 constexpr Us kUs = 1000;
+constexpr std::int64_t kNoLimit = INT64_MAX;
 
 // In the order in which today's BLIS handles those of one time. A preemption is February's only.
 enum class EventType { kArrival, kQueued, kStep, kScheduled, kLeft, kTimeout, kPreemption };
@@ -92,8 +93,12 @@ class Instance {
         out_(out) {
     out_.requests = input.requests;
     out_.results.Resize(input.requests.size());
-    max_model_len_ = std::min({input.model_max_len, input.engine.max_model_len.value_or(INT64_MAX),
-                               input.blocks * input.engine.block_size});
+    // Without one, what the model takes; no more than the cache holds. 0: no limit.
+    const std::int64_t longest = input.engine.max_model_len.value_or(input.model_max_len);
+    if (longest > 0) {
+      max_model_len_ =
+          std::min({longest, input.model_max_len, input.blocks * input.engine.block_size});
+    }
     for (RequestId id = 0; id < input.requests.size(); ++id) {
       Request request;
       request.in = input.requests.prompt_tokens[Row(id)];
@@ -431,7 +436,7 @@ class Instance {
 
   const BlisReferenceInput& input_;
   const bool february_;
-  std::int64_t max_model_len_ = 0;
+  std::int64_t max_model_len_ = kNoLimit;
   Us clock_ = 0, last_end_ = 0;
   EventQueue events_;
   bool step_pending_ = false;

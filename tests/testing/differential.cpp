@@ -255,6 +255,7 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.hits_of_both_tiers += more.hits_of_both_tiers;
   rules.disk_loads += more.disk_loads;
   rules.behind_gpu_hits += more.behind_gpu_hits;
+  rules.arrivals_under_load += more.arrivals_under_load;
   rules.loop_starts += more.loop_starts;
   rules.loop_drops += more.loop_drops;
   rules.loop_timeouts += more.loop_timeouts;
@@ -263,7 +264,7 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,
                                          const ReferenceOutput& reference) {
   const EngineCase engine_case = EngineCaseOf(random_case);
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   const ReplicaRun replica = RunReplica(engine_case, *latency, reference.end);
   if (Mismatch mismatch = CompareReplica(reference, replica)) return mismatch;
 
@@ -276,7 +277,7 @@ std::optional<std::string> FirstMismatch(const RandomCase& random_case,
     variants.push_back(kVariants[(random_case.seed + 2 * i) % 7]);
   std::optional<std::uint64_t> fingerprint;
   for (const RunOptions& options : variants) {
-    const Result<EngineRun> run = RunEngine(engine_case, MakeLatency(random_case.latency), options);
+    const Result<EngineRun> run = RunEngine(engine_case, MakeLatency(random_case), options);
     if (!run.ok()) {
       return fmt::format("the engine refuses it: {}: {}", run.issues().front().path,
                          run.issues().front().message);

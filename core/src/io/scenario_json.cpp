@@ -200,6 +200,11 @@ void CheckCompat(const Scenario& s, Issues& issues) {
                       "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "
                       "bills prefill faster than the GPU can"});
   }
+  if (s.latency.backend == "physics" && s.engine.compat != Compat::kNone) {
+    issues.push_back({"/latency/backend",
+                      "found \"physics\", allowed without engine.compat only: BLIS's rules keep "
+                      "nothing of what its features look at"});
+  }
   if (s.engine.compat != Compat::kNone &&
       s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
     issues.push_back({"/workload/arrivals/process",
@@ -225,7 +230,15 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                                   "request needs a token in each step",
                                   e.max_num_batched_tokens, e.max_num_seqs)});
   }
-  if (e.overlap_scheduling && !e.async_scheduling) {
+  if (e.kv_offload.On() && !e.enable_prefix_caching) {
+    issues.push_back({"/engine/kv_offload",
+                      "found tiers of memory, allowed with enable_prefix_caching only: they keep "
+                      "what the prefix cache overwrites"});
+  }
+  if (e.overlap_scheduling && e.compat != Compat::kNone) {
+    issues.push_back({"/engine/overlap_scheduling",
+                      "found true, allowed without a compat only: BLIS's engine is synchronous"});
+  } else if (e.overlap_scheduling && !e.async_scheduling) {
     issues.push_back(
         {"/engine/overlap_scheduling",
          "found true, allowed with async_scheduling only: host work for a step can run "

@@ -156,9 +156,11 @@ std::string Notes(const Scenario& scenario, const Report& r) {
     notes += (notes.empty() ? "" : " ") + sentence;
   };
   if (r.dropped > 0) {
-    add(fmt::format("{} of {} {} dropped: the prompt is longer than the engine takes.",
-                    ShortNumber(static_cast<double>(r.dropped)), Count(r.arrived, "request"),
-                    r.dropped == 1 ? "was" : "were"));
+    add(fmt::format("{} of {} {} dropped: {}.", ShortNumber(static_cast<double>(r.dropped)),
+                    Count(r.arrived, "request"), r.dropped == 1 ? "was" : "were",
+                    scenario.engine.compat == Compat::kNone
+                        ? "the prompt is longer than the engine takes"
+                        : "too long for the cache, or by BLIS's rules preempted for ever"));
   }
   if (r.timed_out > 0) {
     add(fmt::format("{} of {} timed out.", ShortNumber(static_cast<double>(r.timed_out)),
