@@ -56,6 +56,7 @@ std::string Noticed(int fault) {
   EXPECT_GE(child, 0);
   if (child < 0) return "";
   if (child == 0) {
+    alarm(300);  // a fault may make the engine go on for ever
     const int caught = FirstCaught(fault);
     const bool sent = write(channel[1], &caught, sizeof caught) == sizeof caught;
     std::_Exit(sent ? 0 : 1);
