@@ -102,6 +102,7 @@ class BlisReplica final : public AnyReplica {
     BlockedBy blocked = BlockedBy::kNothing;
   };
 
+  bool HasEvent();
   void Handle(const BlisEvents::Event& event);
   void Enqueue(RequestId request);
   void TimeOut(RequestId request);
@@ -112,7 +113,7 @@ class BlisReplica final : public AnyReplica {
   bool GrantTo(SeatId seat, Step& step);
   bool MakeRoom(SeatId seat, std::int64_t tokens, Step& step);
   std::size_t VictimOf() const;
-  void Preempt(std::size_t victim, bool by_itself, Step& step);
+  void Preempt(std::size_t victim, Step& step);
   void Admit(Step& step);
   SeatId SeatFor(RequestId request);
   Us Price(const Step& step);
