@@ -371,9 +371,7 @@ void BlisReplica::MoveOn(Us took) {
       seat.progress = seat.computed;
     } else if (seat.granted > 0 || !era_.only_granted_advance) {
       ++seat.progress;
-      const Us gap = Sum(took, token_delay_);
-      if (seat.gaps.empty() || seat.gaps.back().first != gap) seat.gaps.push_back({gap, 0});
-      ++seat.gaps.back().second;
+      AddGap(seat, Sum(took, token_delay_));
       if (!era_.counts_first_token) ++pending_.tokens;
     }
     if (seat.progress == prompt && !seat.has_first) {
@@ -383,6 +381,30 @@ void BlisReplica::MoveOn(Us took) {
           (ArrivalOf(seat.request) + seat.first_token) * 1000;
     }
   }
+}
+
+// February forgets no gap when it preempts, and may preempt for ever: what is kept is bounded by
+// the number of different ones.
+void BlisReplica::AddGap(Seat& seat, Us gap) {
+  auto& gaps = seat.gaps;
+  if (!gaps.empty() && gaps.back().first == gap) {
+    ++gaps.back().second;
+    return;
+  }
+  if (gaps.size() == seat.most_gaps) {
+    std::sort(gaps.begin(), gaps.end());
+    std::size_t kept = 0;
+    for (const auto& next : gaps) {
+      if (kept > 0 && gaps[kept - 1].first == next.first) {
+        gaps[kept - 1].second += next.second;
+      } else {
+        gaps[kept++] = next;
+      }
+    }
+    gaps.resize(kept);
+    seat.most_gaps = std::max<std::size_t>(1024, 2 * kept);
+  }
+  gaps.push_back({gap, 1});
 }
 
 void BlisReplica::Complete(Us took) {

@@ -90,7 +90,8 @@ class BlisReplica final : public AnyReplica {
     std::int64_t granted = 0;   // tokens of the present step
     bool has_first = false;
     Us first_token = 0;                             // after arrival
-    std::vector<std::pair<Us, std::int64_t>> gaps;  // between tokens: (gap, how often in a row)
+    std::vector<std::pair<Us, std::int64_t>> gaps;  // between tokens: (gap, how often)
+    std::size_t most_gaps = 1024;                   // then equal ones are merged
     double priority = 0;
     BlisKv::Holding holding;
   };
@@ -118,6 +119,7 @@ class BlisReplica final : public AnyReplica {
   SeatId SeatFor(RequestId request);
   Us Price(const Step& step);
   void MoveOn(Us took);
+  static void AddGap(Seat& seat, Us gap);
   void Complete(Us took);
   void Finish(SeatId seat, Us took);
   void CountTokens(SeatId seat);
