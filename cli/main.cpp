@@ -2,20 +2,23 @@
 // Exit 0: done; 2: bad input, all issues printed; 70: our bug.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "compare.h"
+#include "estimate.h"
+#include "files.h"
+#include "fit_trace.h"
 #include "io/coefficients.h"
+#include "io/physics_coefficients.h"
+#include "outputs.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -27,17 +30,16 @@ extern const char kBlackboxCoefficients[];  // presets/coefficients, embedded by
 
 namespace {
 
-constexpr int kBadInput = 2;
-constexpr const char* kCannotOpen = "cannot be opened";
-constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
-
 constexpr const char* kHelp =
     "servecast - forecast how an LLM serving deployment behaves\n"
     "\n"
     "  servecast run FILE|PRESET [options]   simulate; summary JSON on stdout\n"
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
+    "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
-    "  servecast catalog [--json]            presets, policies and every field of a scenario\n"
+    "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
+    "  servecast catalog [--json]            presets, policies, every field of a scenario, "
+    "columns\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
     "  servecast --version\n"
     "\n"
@@ -49,23 +51,35 @@ constexpr const char* kRunHelp =
     "\n"
     "  --set path=value   change a member of the scenario, e.g. workload.arrivals.rate_per_s=20,\n"
     "                     slo.0.limit_ms=500; may be repeated\n"
-    "  --coefficients ID  latency model blackbox with a set that servecast coefficients lists\n"
-    "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv or .jsonl,\n"
-    "                     plain or .gz). CSV by its header:\n"
-    "                       arrival_s,input_tokens,output_tokens\n"
-    "                       TIMESTAMP,ContextTokens,GeneratedTokens (Azure)\n"
-    "                       arrived_at,num_prefill_tokens,num_decode_tokens (Vidur)\n"
-    "                     JSON, one request a line, with the prefixes that requests share:\n"
-    "                       timestamp,input_length,output_length,hash_ids (Mooncake)\n"
+    "  --coefficients ID  latency model blackbox with a set that servecast coefficients lists;\n"
+    "                     a file: latency model physics with its coefficients\n"
+    "  --trace FILE       replay a trace: arrivals and lengths of its requests, plain or .gz. "
+    "What\n"
+    "                     it was read as, and why, goes to stderr:\n"
+    "                       CSV of Azure, of Vidur, arrival_s,input_tokens,output_tokens, or "
+    "other\n"
+    "                       names for these; BLIS TraceV2; lists of requests as JSON\n"
+    "                       Mooncake's JSON lines, with the prefixes that requests share\n"
+    "                       a result of vllm bench serve --save-detailed\n"
+    "                     Of a file of lengths alone the arrivals are the scenario's.\n"
     "  --json FILE        the whole report: summary, resolved scenario, time series, CDFs\n"
-    "  --requests FILE    one CSV row per request\n"
+    "  --requests FILE    one CSV row per request; servecast catalog explains the columns of all\n"
+    "  --batches FILE     one CSV row per step\n"
+    "  --series FILE      CSV of the time series\n"
+    "  --chrome-trace FILE  time line of steps and requests; Perfetto and chrome://tracing open "
+    "it\n"
+    "  --names vidur      requests and batches under the names and in the units of Vidur\n"
     "\n"
+    "p99_low and p99_high in it are the 95 % confidence interval of p99 if requests were "
+    "independent;\n"
+    "those of one run wait together, so other seeds scatter more.\n"
     "The summary goes to stdout; progress, and what the prefix cache found, to stderr when that "
     "is\n"
     "a terminal.\n";
 
 constexpr const char* kCompareHelp =
     "servecast compare FILE|PRESET --with path=value [--and path=value]... [--with ...]...\n"
+    "servecast compare FILE|PRESET --backends\n"
     "\n"
     "Runs the scenario as given (with --set, --trace and --coefficients as in run), then once for\n"
     "each --with, changed by it and by every --and behind it, and prints the figures side by "
@@ -74,18 +88,26 @@ constexpr const char* kCompareHelp =
     "which\n"
     "rules BLIS differs. For example, step-time models:\n"
     "\n"
-    "  servecast compare llama-3.1-8b-h100-chat --with latency.backend=roofline\n";
+    "  servecast compare llama-3.1-8b-h100-chat --with latency.backend=roofline\n"
+    "\n"
+    "--backends: under analytic, roofline, physics, and blackbox with the scenario's coefficients "
+    "or\n"
+    "BLIS's set for its model, GPU and tensor parallelism, where there is one.\n";
 
 constexpr const char* kValidateHelp =
-    "servecast validate FILE|PRESET [--set path=value]... [--coefficients ID]\n"
+    "servecast validate FILE|PRESET [--set path=value]... [--coefficients ID|FILE]\n"
     "\n"
     "Prints every issue with its place in the document (a JSON pointer), or the scenario's id.\n"
-    "Whether the model fits the GPU is part of the answer.\n";
+    "Whether the model fits the GPU is part of the answer, and with coefficients whether these can "
+    "be\n"
+    "true: which signs they have, and whether a step of some batch would be faster than light.\n";
 
 constexpr const char* kCatalogHelp =
     "servecast catalog [--json]\n"
     "\n"
-    "Lists presets, policies, and every field of a scenario with unit, range, default and help.\n";
+    "Lists presets, policies, every field of a scenario with unit, range, default and help, and "
+    "the\n"
+    "columns of the files that run writes.\n";
 
 constexpr const char* kCoefficientsHelp =
     "servecast coefficients [WORD]\n"
@@ -95,65 +117,42 @@ constexpr const char* kCoefficientsHelp =
     "takes\n"
     "at the GPU's peak. Below 1 no GPU can be so fast: such sets are marked.\n";
 
-int PrintIssues(const Issues& issues) {
-  for (const Issue& issue : issues) {
-    fmt::print(stderr, "{}{}{}\n", issue.path, issue.path.empty() ? "" : ": ", issue.message);
-  }
-  return kBadInput;
-}
-
 int Usage(const std::string& problem) {
   fmt::print(stderr, "servecast: {}; see servecast --help\n", problem);
   return kBadInput;
-}
-
-// A whole file, decompressed when it is gzip. "-" is stdin.
-Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
-  const gzFile file = path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb");
-  if (file == nullptr) return Issue{path, kCannotOpen};
-  std::string text;
-  std::vector<char> buffer(std::size_t{1} << 16);
-  std::optional<Issue> issue;
-  while (!issue) {
-    const int got = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()));
-    if (got == 0) break;
-    if (got < 0) {
-      issue = Issue{path, "cannot be read: damaged gzip, or not a file"};
-    } else if (text.size() + static_cast<std::size_t>(got) > most_bytes) {
-      issue = Issue{path, fmt::format("larger than {} MiB when decompressed", most_bytes >> 20)};
-    } else {
-      text.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-  }
-  // A gzip file that ends too early only shows now.
-  if (gzclose(file) == Z_BUF_ERROR && !issue) issue = Issue{path, "the gzip data ends too early"};
-  if (issue) return *issue;
-  return text;
 }
 
 struct Arguments {
   std::string scenario;
   std::vector<std::string> overrides;
   std::vector<std::vector<std::string>> variants;  // of compare: changes of each --with
-  std::string coefficients, trace, json, requests;
+  std::string coefficients, trace, json, requests, batches, series, chrome_trace, names;
+  bool backends = false;  // of compare
   bool help = false;
 };
 
-enum class Command { kRun, kCompare, kValidate };
+enum class Command { kRun, kCompare, kEstimate, kValidate };
 
-// Options of run, compare and validate. Returns an exit code on bad ones.
+// Options of run, compare, estimate and validate. Returns an exit code on bad ones.
 std::optional<int> ReadArguments(const std::vector<std::string>& args, Command command,
                                  Arguments& out) {
   const bool run = command == Command::kRun, compare = command == Command::kCompare;
+  const bool simulates = command != Command::kValidate;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    std::string* value = arg == "--coefficients"                ? &out.coefficients
-                         : arg == "--trace" && (run || compare) ? &out.trace
-                         : arg == "--json" && run               ? &out.json
-                         : arg == "--requests" && run           ? &out.requests
-                                                                : nullptr;
+    std::string* value = arg == "--coefficients"          ? &out.coefficients
+                         : arg == "--trace" && simulates  ? &out.trace
+                         : arg == "--json" && run         ? &out.json
+                         : arg == "--requests" && run     ? &out.requests
+                         : arg == "--batches" && run      ? &out.batches
+                         : arg == "--series" && run       ? &out.series
+                         : arg == "--chrome-trace" && run ? &out.chrome_trace
+                         : arg == "--names" && run        ? &out.names
+                                                          : nullptr;
     if (arg == "--help" || arg == "-h") {
       out.help = true;
+    } else if (compare && arg == "--backends") {
+      out.backends = true;
     } else if (arg == "--set" || value != nullptr ||
                (compare && (arg == "--with" || arg == "--and"))) {
       if (i + 1 == args.size()) return Usage(arg + " needs a value");
@@ -177,56 +176,68 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
     }
   }
   if (!out.help && out.scenario.empty()) return Usage("no scenario given");
+  if (!out.names.empty() && out.names != "servecast" && out.names != "vidur") {
+    return Usage("--names is servecast or vidur, not " + out.names);
+  }
   return std::nullopt;
 }
 
-// A preset by name, else a file.
-Result<std::string> ScenarioText(const std::string& name) {
-  const auto preset = ScenarioPreset(name);
-  if (preset) return std::string(*preset);
-  Result<std::string> text = ReadFile(name, std::size_t{4} << 20);
-  if (!text.ok() && text.issues()[0].message == kCannotOpen) {
-    const std::string near = NearestScenarioPreset(name);
-    return Issue{name, "is neither a preset (see servecast catalog) nor a file that can be opened" +
-                           (near.empty() ? "" : "; did you mean " + near + "?")};
+// The section "latency" that --coefficients stands for: a published set, or a file's.
+Result<std::string> LoadCoefficients(const std::string& name,
+                                     std::optional<PhysicsProvenance>& trained_on) {
+  const Result<CoefficientSet> set = FindCoefficientSet(kBlackboxCoefficients, name);
+  if (set.ok()) {
+    const double multiple = set.value().prefill_time_over_peak;
+    if (multiple > 0 && multiple < 1) {
+      fmt::print(stderr,
+                 "warning: coefficients {} bill prefill at {:.3g} of the least time that the "
+                 "GPU's arithmetic allows\n",
+                 name, multiple);
+    }
+    return set.value().latency;
   }
-  return text;
+  const Result<std::string> text = ReadFile(name, std::size_t{1} << 20);
+  if (!text.ok() && text.issues()[0].message == kCannotOpen) return Issues(set.issues());
+  if (!text.ok()) return Issues(text.issues());
+  const Result<PhysicsCoefficients> read = ReadPhysicsCoefficients(text.value());
+  if (read.ok()) {
+    trained_on = read.value().trained_on;
+    return read.value().latency;
+  }
+  Issues issues = read.issues();
+  for (Issue& issue : issues) issue.path = name + (issue.path.empty() ? "" : ", ") + issue.path;
+  return issues;
 }
 
-Result<Scenario> LoadScenario(const Arguments& args) {
+// `lengths_only`: what the trace has; nothing without one.
+Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only = false) {
   Result<std::string> text = ScenarioText(args.scenario);
   if (!text.ok()) return Issues(text.issues());
   std::vector<std::string> overrides;
+  std::optional<PhysicsProvenance> trained_on;
   if (!args.trace.empty()) {
-    overrides = {R"(workload.arrivals={"process":"trace"})",
-                 R"(workload.prompt_tokens={"distribution":"trace"})",
+    overrides = {R"(workload.prompt_tokens={"distribution":"trace"})",
                  R"(workload.output_tokens={"distribution":"trace"})", "workload.sessions=null",
                  "workload.prefix=null"};
+    if (!lengths_only) overrides.push_back(R"(workload.arrivals={"process":"trace"})");
   }
   if (!args.coefficients.empty()) {
-    const Result<CoefficientSet> set = FindCoefficientSet(kBlackboxCoefficients, args.coefficients);
-    if (!set.ok()) return Issues(set.issues());
-    overrides.push_back("latency=" + set.value().latency);
+    const Result<std::string> latency = LoadCoefficients(args.coefficients, trained_on);
+    if (!latency.ok()) return Issues(latency.issues());
+    overrides.push_back("latency=" + latency.value());
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
   if (!overrides.empty()) {
     text = ApplyOverrides(text.value(), overrides);
     if (!text.ok()) return Issues(text.issues());
   }
-  return ParseScenario(text.value());
-}
-
-Result<Trace> LoadTrace(const std::string& path) {
-  if (path.empty()) return Trace{};
-  Result<std::string> text = ReadFile(path, kMostTraceBytes);
-  if (!text.ok()) return Issues(text.issues());
-  const std::size_t slash = path.find_last_of('/');
-  Result<Trace> trace =
-      ParseTrace(text.value(), slash == std::string::npos ? path : path.substr(slash + 1));
-  if (trace.ok()) return trace;
-  Issues issues = trace.issues();
-  for (Issue& issue : issues) issue.path = path + (issue.path.empty() ? "" : ", ") + issue.path;
-  return issues;
+  Result<Scenario> scenario = ParseScenario(text.value());
+  if (scenario.ok() && trained_on) {
+    for (const std::string& line : Mismatches(*trained_on, scenario.value())) {
+      fmt::print(stderr, "warning: coefficients {}\n", line);
+    }
+  }
+  return scenario;
 }
 
 // What the prefix cache found, in one line; "" when nothing was looked up.
@@ -239,13 +250,45 @@ std::string PrefixCacheLine(const PrefixCacheReport& c) {
                      percent(c.hit_tokens, c.query_tokens), percent(c.hit_blocks, c.query_blocks));
 }
 
-bool WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (file.good()) return true;
-  fmt::print(stderr, "{}: cannot be written\n", path);
-  return false;
-}
+// The files that were asked for, open before anything runs.
+class Outputs {
+ public:
+  explicit Outputs(const Arguments& args)
+      : names_(args.names == "vidur" ? Names::kVidur : Names::kServecast) {
+    Open(args.json, json_);
+    Open(args.requests, requests_);
+    Open(args.batches, batches_);
+    Open(args.series, series_);
+    Open(args.chrome_trace, trace_);
+    if (ok_ && (batches_ || trace_)) steps_.emplace(Of(batches_), Of(trace_), names_);
+  }
+
+  bool ok() const { return ok_; }
+  StepWriter* steps() { return steps_ ? &*steps_ : nullptr; }
+
+  bool Write(const Report& report) {
+    if (json_) json_->Write(ReportJson(report, ReportParts::kWithSeries) + "\n");
+    if (requests_) WriteRequests(report, names_, *requests_);
+    if (series_) WriteSeries(report, *series_);
+    if (steps_) steps_->Finish(report);
+    bool written = true;
+    for (auto* file : {&json_, &requests_, &batches_, &series_, &trace_}) {
+      if (*file) written &= (*file)->Close();
+    }
+    return written;
+  }
+
+ private:
+  void Open(const std::string& path, std::optional<OutputFile>& file) {
+    if (!path.empty()) ok_ &= file.emplace(path).ok();
+  }
+  static OutputFile* Of(std::optional<OutputFile>& file) { return file ? &*file : nullptr; }
+
+  Names names_;
+  bool ok_ = true;
+  std::optional<OutputFile> json_, requests_, batches_, series_, trace_;
+  std::optional<StepWriter> steps_;
+};
 
 int RunCommand(const std::vector<std::string>& arguments) {
   Arguments args;
@@ -254,17 +297,28 @@ int RunCommand(const std::vector<std::string>& arguments) {
     fmt::print("{}", kRunHelp);
     return 0;
   }
-  Result<Scenario> scenario = LoadScenario(args);
   Result<Trace> trace = LoadTrace(args.trace);
+  Result<Scenario> scenario = LoadScenario(args, trace.ok() && !trace.value().has_arrivals);
   if (!scenario.ok() || !trace.ok()) {
     if (!scenario.ok()) PrintIssues(scenario.issues());
     if (!trace.ok()) PrintIssues(trace.issues());
     return kBadInput;
   }
+  if (scenario.value().engine.compat != Compat::kNone &&
+      !(args.batches.empty() && args.chrome_trace.empty() && args.names != "vidur")) {
+    return Usage("--batches, --chrome-trace and --names vidur do not go with engine.compat");
+  }
+  Outputs outputs(args);
+  if (!outputs.ok()) return kBadInput;
+  SimulationHooks hooks;
+  hooks.observer = outputs.steps();
   Result<Simulation> created =
-      Simulation::Create(std::move(scenario.value()), std::move(trace.value()));
+      Simulation::Create(std::move(scenario.value()), std::move(trace.value()), std::move(hooks));
   if (!created.ok()) return PrintIssues(created.issues());
   Simulation& simulation = created.value();
+  if (outputs.steps() != nullptr) {
+    outputs.steps()->SetKvBlocks(simulation.Snapshot(ReportDetail::kSummary).kv_blocks);
+  }
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [start] {
@@ -283,11 +337,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
   }
   fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
-  bool written = true;
-  if (!args.json.empty())
-    written &= WriteFile(args.json, ReportJson(report, ReportParts::kWithSeries) + "\n");
-  if (!args.requests.empty()) written &= WriteFile(args.requests, RequestsCsv(report));
-  return written ? 0 : kBadInput;
+  return outputs.Write(report) ? 0 : kBadInput;
 }
 
 // Issues of a variant are printed with its number.
@@ -298,7 +348,7 @@ std::optional<Report> RunVariant(const Arguments& args, const Trace& trace,
     PrintIssues(issues);
     return std::nullopt;
   };
-  Result<Scenario> scenario = LoadScenario(args);
+  Result<Scenario> scenario = LoadScenario(args, !trace.has_arrivals);
   if (!scenario.ok()) return refuse(scenario.issues());
   Result<Simulation> simulation = Simulation::Create(std::move(scenario.value()), trace);
   if (!simulation.ok()) return refuse(simulation.issues());
@@ -313,6 +363,11 @@ int CompareCommand(const std::vector<std::string>& arguments) {
   if (args.help) {
     fmt::print("{}", kCompareHelp);
     return 0;
+  }
+  if (args.backends) {
+    const Result<Scenario> scenario = LoadScenario(args);
+    if (!scenario.ok()) return PrintIssues(scenario.issues());
+    args.variants = BackendVariants(scenario.value(), kBlackboxCoefficients);
   }
   if (args.variants.empty()) return Usage("compare needs --with path=value");
   const Result<Trace> trace = LoadTrace(args.trace);
@@ -339,6 +394,25 @@ int CompareCommand(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+int EstimateCommand(const std::vector<std::string>& arguments) {
+  Arguments args;
+  if (const auto bad = ReadArguments(arguments, Command::kEstimate, args)) return *bad;
+  if (args.help) {
+    fmt::print("{}", kEstimateHelp);
+    return 0;
+  }
+  const Result<Scenario> loaded = LoadScenario(args);
+  if (!loaded.ok()) return PrintIssues(loaded.issues());
+  const Result<Trace> trace = LoadTrace(args.trace);
+  if (!trace.ok()) return PrintIssues(trace.issues());
+  const Result<Estimate> estimate = EstimateOf(loaded.value(), trace.value());
+  if (!estimate.ok()) return PrintIssues(estimate.issues());
+  const std::optional<Report> report = RunVariant(args, trace.value(), "");
+  if (!report) return kBadInput;
+  fmt::print("{}", EstimateText(estimate.value(), *report));
+  return 0;
+}
+
 int ValidateCommand(const std::vector<std::string>& arguments) {
   Arguments args;
   if (const auto bad = ReadArguments(arguments, Command::kValidate, args)) return *bad;
@@ -351,10 +425,11 @@ int ValidateCommand(const std::vector<std::string>& arguments) {
   const std::string id = HashText(scenario.value().id);
   const bool traced = scenario.value().workload.arrivals.process == ArrivalProcess::kTrace;
   if (!traced) {
-    const Result<Simulation> simulation = Simulation::Create(std::move(scenario.value()));
+    const Result<Simulation> simulation = Simulation::Create(scenario.value());
     if (!simulation.ok()) return PrintIssues(simulation.issues());
   }
   fmt::print("ok {}{}\n", id, traced ? " (needs a trace)" : "");
+  fmt::print("{}", PlausibilityText(scenario.value()));
   return 0;
 }
 
@@ -368,7 +443,7 @@ int CatalogCommand(const std::vector<std::string>& arguments) {
     if (arg != "--json") return Usage("unknown option " + arg);
     json = true;
   }
-  fmt::print("{}\n", json ? CatalogJson() : CatalogText());
+  fmt::print("{}\n", json ? CommandCatalogJson() : CatalogText());
   return 0;
 }
 
@@ -381,12 +456,15 @@ int CoefficientsCommand(const std::vector<std::string>& arguments) {
   }
   const Result<std::vector<CoefficientSet>> sets = ReadCoefficientSets(kBlackboxCoefficients);
   if (!sets.ok()) return PrintIssues(sets.issues());
+  bool found = false;
   for (const CoefficientSet& set : sets.value()) {
     if (set.id.find(word) == std::string::npos) continue;
+    found = true;
     const double multiple = set.prefill_time_over_peak;
     fmt::print("{:<70} {:>7}{}\n", set.id, multiple > 0 ? fmt::format("{:.3g}", multiple) : "",
                multiple > 0 && multiple < 1 ? "  faster than light" : "");
   }
+  if (!found) return PrintIssues({{word, "is in the name of no set"}});
   return 0;
 }
 
@@ -403,7 +481,9 @@ int Main(std::vector<std::string> args) {
   args.erase(args.begin());
   if (command == "run") return RunCommand(args);
   if (command == "compare") return CompareCommand(args);
+  if (command == "estimate") return EstimateCommand(args);
   if (command == "validate") return ValidateCommand(args);
+  if (command == "fit-trace") return FitTraceCommand(args);
   if (command == "catalog") return CatalogCommand(args);
   if (command == "coefficients") return CoefficientsCommand(args);
   return Usage("unknown command " + command);

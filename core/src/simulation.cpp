@@ -9,6 +9,7 @@
 #include "cost/model_cost.h"
 #include "metrics/recorder.h"
 #include "metrics/summarize.h"
+#include "metrics/work.h"
 #include "serving/blis_replica.h"
 #include "serving/clients.h"
 #include "serving/cluster.h"
@@ -31,7 +32,8 @@ struct Simulation::State {
         trace(std::move(t)),
         cost(c),
         requests(std::move(table)),
-        recorder(SecondsToNs(scenario.measure.warmup_s)),
+        recorder(SecondsToNs(scenario.measure.warmup_s),
+                 ExpertsRead(cost, scenario.engine.max_num_batched_tokens)),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
   void StartReplica(StepObserver* observer) {
@@ -62,8 +64,8 @@ struct Simulation::State {
       return;
     }
     results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
-    replica = std::make_unique<Cluster>(Cluster::Input{
-        input, replicas, &FindRouter(scenario.cluster.router), scenario.seed, *clients});
+    replica = MakeCluster(
+        {input, replicas, &FindRouter(scenario.cluster.router), scenario.seed, *clients});
   }
 
   // It sees to arrivals, drops and time-outs itself.
@@ -125,10 +127,23 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
+  if (s.latency == nullptr) {
+    return Issue{"/latency/backend",
+                 "found a model of step times that this part of the engine has not", "left_out"};
+  }
+  if (s.scenario.cluster.pools[0].replicas > 1 && s.latency->DelayByLoad()) {
+    return Issue{"/cluster/pools/0/replicas",
+                 "found several, allowed 1 with a delay before the queue that depends on load: "
+                 "alpha_coefficients of physics beyond those of prompt and bias"};
+  }
   s.results.Resize(s.requests.size());
   if (s.scenario.cluster.pools[0].replicas == 1) s.recorder.ReserveGaps(8 * s.requests.size());
   if (s.scenario.engine.compat == Compat::kNone) {
     s.StartReplica(hooks.observer);
+    if (s.replica == nullptr) {
+      return Issue{"/cluster/pools/0/replicas",
+                   "found several, allowed 1 in this part of the engine", "left_out"};
+    }
   } else if (s.cost.usable_blocks <= kMostBlisBlocks) {
     s.StartBlisReplica();
     if (s.replica == nullptr) {
@@ -169,11 +184,12 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
   std::optional<Recorder> all;  // of several replicas
   if (!s.results.replica.empty()) s.replica->WriteRecords(end, all.emplace(s.recorder));
-  Report report = Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0,
-                             s.requests, s.results, all ? *all : s.recorder, s.replica->running(),
-                             s.replica->length_capped(), s.replica->prefix_cache(), end, s.finished,
-                             s.label, s.replica->counts(), s.replica->kv_offload()},
-                            detail);
+  Report report =
+      Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
+                 s.results, all ? *all : s.recorder, s.replica->running(),
+                 s.replica->length_capped(), s.replica->prefix_cache(), end, s.finished, s.label,
+                 s.replica->counts(), s.replica->kv_offload(), s.latency->OutputTokenDelay()},
+                detail);
   report.departures = s.replica->departures();
   return report;
 }

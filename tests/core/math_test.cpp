@@ -81,6 +81,13 @@ TEST(LogAndExp, AgainstTheLibrary_DifferByAnUlpOrTwoAtMost) {
   }
 }
 
+TEST(RoundHalfEven, AnyNumber_IsTheLibrarys) {
+  for (const double x : {0.0, 0.25, 0.5, 0.75, 1.5, 2.5, 3.4999999999999996, 1e12 + 0.5, 1e12 - 0.5,
+                         123456789.49999999, 2251799813685247.5, -0.5, -1.5, -7.25}) {
+    EXPECT_EQ(RoundHalfEven(x), std::nearbyint(x)) << x;
+  }
+}
+
 TEST(NormalQuantile, KnownValues_AreNear) {
   const struct {
     double p, x;
@@ -103,6 +110,19 @@ TEST(NormalQuantile, KnownValues_AreNear) {
   };
   for (const auto& k : known) EXPECT_NEAR(NormalQuantile(k.p), k.x, 3e-15 * std::fabs(k.x)) << k.p;
   EXPECT_EQ(NormalQuantile(0.5), 0.0);
+}
+
+TEST(NormalCdf, OfAQuantile_IsItsProbability) {
+  EXPECT_EQ(NormalCdf(0), 0.5);
+  for (int i = 1; i < 1000; ++i) {
+    const double p = i / 1000.0;
+    EXPECT_NEAR(NormalCdf(NormalQuantile(p)), p, 1e-15);
+  }
+  // erfc(-x / sqrt 2) / 2 of a C library.
+  EXPECT_NEAR(NormalCdf(-3), 1.3498980316300957e-3, 1e-16);
+  EXPECT_NEAR(NormalCdf(-8), 6.220960574271819e-16, 1e-22);
+  EXPECT_EQ(NormalCdf(-40), 0);
+  EXPECT_EQ(NormalCdf(40), 1);
 }
 
 TEST(NormalQuantile, OfPAndOneMinusP_AreOpposite) {

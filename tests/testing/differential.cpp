@@ -2,6 +2,7 @@
 #include "testing/differential.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "fmt/format.h"
@@ -196,6 +197,53 @@ std::int64_t CountState(const RequestResults& results, RequestState state) {
   return std::count(results.state.begin(), results.state.end(), state);
 }
 
+// What each class's requests came to, one by one.
+void CompareClasses(Comparer& comparer, const ReferenceOutput& expected, const Report& report) {
+  comparer.Equal("classes", kTestClasses, report.classes.size());
+  const RequestResults& results = expected.results;
+  for (std::size_t c = 0; c < report.classes.size(); ++c) {
+    std::int64_t arrived = 0, completed = 0, dropped = 0, timed_out = 0, missed = 0, deadlines = 0;
+    __int128 ttft = 0, e2e = 0;
+    std::int64_t first_tokens = 0;
+    for (std::size_t i = c; i < results.state.size(); i += kTestClasses) {
+      if (results.state[i] == RequestState::kPending) continue;
+      const TimeNs arrival = expected.requests.arrival[i], first = results.first_token[i];
+      ++arrived;
+      dropped += results.state[i] == RequestState::kDropped ? 1 : 0;
+      timed_out += results.state[i] == RequestState::kTimedOut ? 1 : 0;
+      if (first >= 0) ++first_tokens, ttft += first - arrival;
+      if (results.completion[i] >= 0) ++completed, e2e += results.completion[i] - arrival;
+      if (expected.requests.ttft_deadline.empty()) continue;
+      const TimeNs deadline = expected.requests.ttft_deadline[i];
+      if (deadline == kNever) continue;
+      ++deadlines;
+      const bool lost =
+          results.state[i] == RequestState::kDropped || results.state[i] == RequestState::kTimedOut;
+      const TimeNs waited = (first >= 0 ? first : expected.end) - arrival;
+      missed += waited > deadline || (first < 0 && lost) ? 1 : 0;
+    }
+    const ClassReport& found = report.classes[c];
+    comparer.Equal("arrived of a class", arrived, found.arrived);
+    comparer.Equal("completed of a class", completed, found.completed);
+    comparer.Equal("dropped of a class", dropped, found.dropped);
+    comparer.Equal("timed out of a class", timed_out, found.timed_out);
+    comparer.Equal("has deadlines", deadlines > 0, found.deadline_misses.has_value());
+    comparer.Equal("deadlines missed", missed, found.deadline_misses.value_or(0));
+    comparer.Equal("TTFTs of a class", first_tokens, found.ttft_ms.n);
+    comparer.Equal("E2Es of a class", completed, found.e2e_ms.n);
+    const auto near = [](double a, double b) { return std::fabs(a - b) <= 1e-9 * std::fabs(a); };
+    if (first_tokens > 0 &&
+        !near(static_cast<double>(ttft) / 1e6 / static_cast<double>(first_tokens),
+              found.ttft_ms.mean)) {
+      comparer.Fail("mean TTFT of a class");
+    }
+    if (completed > 0 &&
+        !near(static_cast<double>(e2e) / 1e6 / static_cast<double>(completed), found.e2e_ms.mean)) {
+      comparer.Fail("mean E2E of a class");
+    }
+  }
+}
+
 Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
   const RequestTable& requests = expected.requests;
   Comparer comparer("report");
@@ -221,6 +269,7 @@ Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
   std::int64_t gaps = 0;
   for (const auto& [gap, weight] : expected.itl) gaps += weight;
   comparer.Equal("itl_ms.n", gaps, report.itl_ms.n);
+  CompareClasses(comparer, expected, report);
   if (!report.finished) comparer.Fail("a run that ended says it is not finished");
   return comparer.mismatch();
 }
@@ -300,6 +349,7 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.hits_of_both_tiers += more.hits_of_both_tiers;
   rules.disk_loads += more.disk_loads;
   rules.behind_gpu_hits += more.behind_gpu_hits;
+  rules.arrivals_under_load += more.arrivals_under_load;
   rules.loop_starts += more.loop_starts;
   rules.loop_drops += more.loop_drops;
   rules.loop_timeouts += more.loop_timeouts;
@@ -310,7 +360,7 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,
                                          const ReferenceOutput& reference) {
   const EngineCase engine_case = EngineCaseOf(random_case);
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   const ReplicaRun replica = RunReplica(engine_case, *latency, reference.end);
   if (Mismatch mismatch = CompareReplica(reference, replica, latency->OutputTokenDelay())) {
     return mismatch;
@@ -325,7 +375,7 @@ std::optional<std::string> FirstMismatch(const RandomCase& random_case,
     variants.push_back(kVariants[(random_case.seed + 2 * i) % 7]);
   std::optional<std::uint64_t> fingerprint;
   for (const RunOptions& options : variants) {
-    const Result<EngineRun> run = RunEngine(engine_case, MakeLatency(random_case.latency), options);
+    const Result<EngineRun> run = RunEngine(engine_case, MakeLatency(random_case), options);
     if (!run.ok()) {
       return fmt::format("the engine refuses it: {}: {}", run.issues().front().path,
                          run.issues().front().message);

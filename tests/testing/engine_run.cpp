@@ -59,6 +59,10 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   scenario.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
   scenario.workload.output_tokens.distribution = LengthDistribution::kTrace;
   scenario.workload.requests = engine_case.requests.size();
+  scenario.workload.classes.resize(kTestClasses);
+  for (std::size_t c = 0; c < kTestClasses; ++c) {
+    scenario.workload.classes[c].name = std::string(1, static_cast<char>('a' + c));
+  }
   if (engine_case.horizon) {
     scenario.measure.horizon_s = static_cast<double>(*engine_case.horizon) * 1e-9;
   }
@@ -80,6 +84,9 @@ Result<Simulation> MakeSimulation(const EngineCase& engine_case, SimulationHooks
     trace.rows.push_back(row);
   }
   hooks.requests = requests;
+  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+    hooks.requests->of_class.push_back(static_cast<std::uint8_t>(i % kTestClasses));
+  }
   return Simulation::Create(MakeScenario(engine_case), std::move(trace), std::move(hooks));
 }
 
@@ -137,11 +144,13 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
       EffectiveMaxModelLen(engine_case.engine, engine_case.model_max_len, pool_blocks - 1);
   run.results.Resize(run.requests.size());
   Clients clients(run.requests, latency, max_model_len, run.results);
+  Inbox inbox(clients, run.requests, run.results, false);
+  ReplicaScratch scratch(run.requests);
 
   Recorder recorder(0);
   StepCollector collector;
   Replica replica({engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len,
-                   run.requests, clients, latency, run.results, recorder,
+                   run.requests, inbox, latency, run.results, recorder, scratch,
                    engine_case.horizon.value_or(kNever), &collector,
                    KvTiersOf(engine_case.engine.kv_offload, KvBlockBytes(engine_case), 1)});
   while (!replica.Advance(INT64_MAX)) {

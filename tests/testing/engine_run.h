@@ -35,6 +35,8 @@ struct EngineCase {
 EngineCase EngineCaseOf(const RandomCase& random_case);
 EngineCase EngineCaseOf(const GoldenCase& golden);
 
+// Its requests are of three classes in turn, whatever the case: no rule of a replica asks for them.
+inline constexpr std::size_t kTestClasses = 3;
 Scenario MakeScenario(const EngineCase& engine_case);
 
 // A simulation of the case's table; `hooks` may have more.

@@ -108,7 +108,9 @@ void Recorder::StepAcrossBins(TimeNs start, TimeNs end, const StepLevels& levels
     bin.kv_blocks += levels.kv_blocks * duration;
     bin.batch_tokens += levels.batch_tokens * duration;
     if (until < end) {
-      const std::int64_t share = ((until - t) << 20) / (end - start);  // of 2^20; no overflow
+      // Of 2^20. A quotient of doubles is the same everywhere, and cannot overflow.
+      const auto share = static_cast<std::int64_t>(static_cast<double>(until - t) /
+                                                   static_cast<double>(end - start) * 0x1p20);
       Work part;
       Each(part, work, [share](auto& of, auto whole) { of = (whole * share) >> 20; });
       Each(rest, part, [](auto& left, auto gone) { left -= gone; });

@@ -10,6 +10,7 @@
   X(kLatencyAnalytic)               \
   X(kLatencyBlackbox)               \
   X(kLatencyRoofline)               \
+  X(kLatencyPhysics)                \
   X(kLatencyTrainedPhysics)
 
 #define SERVECAST_ORDERS(X) \

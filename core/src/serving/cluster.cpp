@@ -30,6 +30,10 @@ Cluster::Cluster(const Input& input)
   }
 }
 
+std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input) {
+  return std::make_unique<Cluster>(input);
+}
+
 bool Cluster::Advance(std::int64_t max_steps) {
   const bool independent = in_.router->ignores_load && !answers_bring_requests_;
   for (std::int64_t steps = 0; steps < max_steps;) {
@@ -78,10 +82,10 @@ void Cluster::Route(RequestId request, TimeNs time) {
   }
   const std::int32_t index = router_->Choose(Describe(request), loads_);
   if (!in_.router->ignores_load) loads_.Change(index, 1);
+  in_.replica.results.replica[static_cast<std::size_t>(request)] = index;
   Node& node = *nodes_[static_cast<std::size_t>(index)];
   const bool idle = !active_.Has(index);
   node.inbox.Send(request);
-  in_.replica.results.replica[static_cast<std::size_t>(request)] = index;
   if (idle) active_.Push(index, std::max(time, node.replica->now()), index);
 }
 

@@ -19,6 +19,7 @@ namespace servecast {
 class Cluster final : public AnyReplica {
  public:
   // `replica`: what all have in common; its inbox and recorder are not looked at. All outlive it.
+  // Requires: delays before the queue do not depend on load.
   struct Input {
     ReplicaInput replica;
     std::int64_t replicas = 1;
@@ -74,5 +75,8 @@ class Cluster final : public AnyReplica {
   std::vector<std::int32_t> session_of_;  // by request; empty: each its own
   PrefixCacheReport prefix_cache_;
 };
+
+// nullptr where clusters are left out: in the page's first module (wasm/left_out.cpp).
+std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input);
 
 }  // namespace servecast

@@ -25,10 +25,13 @@ class Inbox {
     return next_ < sent_.size() ? EnqueueOf(sent_[next_]) : kNever;
   }
   // Requires: there is one.
-  RequestId TakeNext() {
-    const RequestId request = routed_ ? TakeSent() : clients_.TakeNext();
+  RequestId TakeNext() { return routed_ ? TakeSent() : clients_.TakeNext(); }
+  bool SetsOut(RequestId request, const EngineLoad& load) {
+    return clients_.SetsOut(request, load);
+  }
+  // It is in the queue: its client may give up from now on.
+  void Enqueued(RequestId request) {
     if (!requests_.timeout.empty()) ExpectTimeout(request);
-    return request;
   }
   // No step may be formed at or after this time yet: a request may come before it that is not sent.
   TimeNs until() const { return until_; }
@@ -40,7 +43,7 @@ class Inbox {
   bool GaveUpBefore(RequestId request, TimeNs time) const {
     return clients_.GaveUpBefore(request, time);
   }
-  // When the next client of an unfinished request, taken from here, gives up; kNever.
+  // When the next client of an unfinished request that was enqueued here gives up; kNever.
   TimeNs NextTimeout();
   // Requires: NextTimeout() < kNever, and nothing completed since.
   RequestId TakeTimeout();

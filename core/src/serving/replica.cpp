@@ -46,6 +46,8 @@ Replica::Replica(const ReplicaInput& input)
                                                   static_cast<double>(input.pool_blocks))),
       gc_pass_(static_cast<TimeNs>(std::nearbyint(input.engine.gc_pass_us * 1e3))),
       token_delay_(input.latency.OutputTokenDelay()),
+      preemption_weight_(input.latency.PreemptionWeight()),
+      prices_transfers_(input.latency.PricesTransfers()),
       victim_by_priority_(input.scheduler.preemption == "priority" ||
                           (input.scheduler.preemption == "auto" && policy_.preempts_by_priority())),
       kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
@@ -75,6 +77,7 @@ bool Replica::Advance(std::int64_t max_steps) {
       const TimeNs next = in_.inbox.NextEnqueue();
       if (next >= until && until != kNever) return true;
       if (next >= in_.horizon) return Close();  // kNever included
+      if (next > now_) load_.running = load_.kv_blocks_used = 0;
       now_ = std::max(now_, next);
     }
     if (now_ >= until) return false;
@@ -122,7 +125,9 @@ bool Replica::Close() {
 
 void Replica::Deliver() {
   for (TimeNs time = in_.inbox.NextEnqueue(); time <= now_; time = in_.inbox.NextEnqueue()) {
-    Enqueue(in_.inbox.TakeNext(), time);
+    const RequestId request = in_.inbox.TakeNext();
+    load_.waiting = queue_.size() + left_queue_;
+    if (!in_.inbox.SetsOut(request, load_)) Enqueue(request, time);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
@@ -132,6 +137,7 @@ void Replica::Deliver() {
 void Replica::Enqueue(RequestId request, TimeNs time) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.state[r] = RequestState::kQueued;
+  in_.inbox.Enqueued(request);
   queue_.Push(policy_.KeyOf(request), in_.requests.arrival[r], request);
   in_.recorder.Waiting(time, queue_.size() + left_queue_);
 }
@@ -142,6 +148,8 @@ Replica::Batch& Replica::NewBatch() {
   ++in_flight_;
   Batch& batch = Newest();
   batch.start = StartTime();
+  load_.running = running_;
+  load_.kv_blocks_used = kv_.used();
   batch.prefill.keys = 0;
   batch.first.clear();
   batch.last.clear();
@@ -151,7 +159,8 @@ Replica::Batch& Replica::NewBatch() {
 // Sends the step to the device: prices it, and counts its tokens as computed.
 void Replica::Launch(const Plan& plan) {
   chunks_.clear();
-  BatchShape shape{decodes_, decode_context_, {}};
+  BatchShape shape{decodes_,         decode_context_,     {}, decode_blocks_ + phase_[phase_index_],
+                   transfer_blocks_, load_.preemption_ema};
   std::int64_t sampled = decodes_;
   const TimeNs start = StartTime();
   for (const SlotId id : prefills_) {
@@ -169,6 +178,7 @@ void Replica::Launch(const Plan& plan) {
     if (slot.catches_up) {
       ++shape.decode_seqs;
       shape.decode_context_tokens += slot.computed;
+      shape.decode_kv_blocks += kv_.BlocksFor(slot.computed + 1);
     } else {
       chunks_.push_back({slot.chunk, slot.computed, in_.requests.prompt_tokens[r], samples});
     }
@@ -180,7 +190,7 @@ void Replica::Launch(const Plan& plan) {
     counts_.prefill_tokens += chunks_[0].tokens;
   }
   const StepPrice price = in_.latency.Price(shape);
-  transfer_ = std::min(transfer_, kMaxStepNs - price.duration);
+  transfer_ = prices_transfers_ ? 0 : std::min(transfer_, kMaxStepNs - price.duration);
   Batch& batch = NewBatch();
   if (in_.observer != nullptr) ObserveSchedule(batch.record);
   batch.end = device_free_ = start + price.duration + gc_due_;
@@ -223,6 +233,7 @@ void Replica::CountPadding() {
 void Replica::EndDecodes(Batch& batch) {
   batch.decode_step = decode_step_;
   decode_context_ += decodes_;
+  decode_blocks_ += phase_[phase_index_];
   ++decode_step_;
   if (++phase_index_ == phase_.size()) phase_index_ = 0;
   while (!finishes_.empty() && finishes_.TopKey() < decode_step_) {
@@ -328,7 +339,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
   const std::int64_t last_step = finishes_.TopKey(), garbage = garbage_;
   TimeNs next_enqueue = in_.inbox.NextEnqueue();
-  const TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
+  TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
   std::int64_t ran = 0;
   bool finishing = false;
   while (ran < max_steps && !finishing && now_ < stop && StartTime() < in_.horizon) {
@@ -336,12 +347,16 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
       if (!closed) break;
       Deliver();
       next_enqueue = in_.inbox.NextEnqueue();
-      if (blocked == BlockedBy::kNothing) blocked = BlockedBy::kSeats;
+      stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
+      if (stop <= now_) break;
+      if (blocked == BlockedBy::kNothing && queue_.size() > 0) blocked = BlockedBy::kSeats;
     }
     const std::int64_t blocks = phase_[phase_index_];
     if (blocks + garbage > kv_.free()) break;
     kv_.Take(blocks, now_);
-    const StepPrice price = in_.latency.Price({decodes_, decode_context_, {}});
+    SmoothPreemptions(0);
+    const StepPrice price = in_.latency.Price(
+        {decodes_, decode_context_, {}, decode_blocks_ + blocks, 0, load_.preemption_ema});
     Batch& batch = NewBatch();
     if (in_.observer != nullptr) {
       preempted_.clear();
@@ -372,6 +387,7 @@ void Replica::JoinDecodes(SlotId id) {
   slot.join_step = decode_step_;
   ++decodes_;
   decode_context_ += slot.computed;
+  decode_blocks_ += kv_.BlocksFor(slot.computed);
   ++BlockPhaseOf(slot);
   finishes_.Push(id, decode_step_ + OutputLimit(slot.request) - generated - 1, slot.admission);
 }
@@ -381,6 +397,7 @@ void Replica::LeaveDecodes(SlotId id) {
   Slot& slot = SlotAt(id);
   --decodes_;
   decode_context_ -= ComputedNow(slot);
+  decode_blocks_ -= kv_.BlocksFor(ComputedNow(slot));
   --BlockPhaseOf(slot);
   finishes_.Remove(id);
   CountDecodesBefore(slot.admission, -1);

@@ -2,6 +2,7 @@
 // most steps touch no request at all (replica.cpp opens with how).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -58,6 +59,9 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
 // After so many schedule calls that preempted, and none that yielded a token, equally urgent
 // requests give way from the last of the running list, for the rest of the run (see Victim).
 inline constexpr std::int64_t kFruitlessCalls = 1000;
+
+// Averages of preemptions below it are 0.
+inline constexpr double kFaintest = 1e-12;
 
 class Replica final : public AnyReplica {
  public:
@@ -176,6 +180,15 @@ class Replica final : public AnyReplica {
   void CountFruit() {
     if (fruitless_calls_ < kFruitlessCalls) fruitless_calls_ = 0;
   }
+  // A schedule call preempted so many. A memory too faint to be seen is none: the average ends.
+  void SmoothPreemptions(std::size_t preempted) {
+    if (preemption_weight_ == 0) return;
+    const double rate =
+        static_cast<double>(preempted) / static_cast<double>(std::max<std::int64_t>(running_, 1));
+    load_.preemption_ema =
+        preemption_weight_ * rate + (1 - preemption_weight_) * load_.preemption_ema;
+    if (load_.preemption_ema < kFaintest) load_.preemption_ema = 0;
+  }
   void JoinDecodes(SlotId slot);
   void LeaveDecodes(SlotId slot);
   void LeavePrefills(SlotId slot);
@@ -233,6 +246,8 @@ class Replica final : public AnyReplica {
   std::int64_t watermark_blocks_;
   TimeNs gc_pass_;  // duration; 0: blocks of ended requests are free at once
   TimeNs token_delay_;
+  double preemption_weight_;
+  bool prices_transfers_;
   bool victim_by_priority_;
   KvCache kv_;
   KvCache::Hit hit_;  // of the head of the queue, by HeadBlockedBy
@@ -241,7 +256,9 @@ class Replica final : public AnyReplica {
   TimeNs gc_due_ = 0;         // collections for the step that is being formed
   SchedulerCounts counts_;
   std::array<std::int64_t, kKvTiers> tier_hits_{};  // blocks, by first admissions
-  TimeNs transfer_ = 0;            // of this schedule call's admissions from the KV tiers
+  EngineLoad load_;                                 // what an arrival finds, but for who waits
+  TimeNs transfer_ = 0;  // of this schedule call's admissions from the KV tiers
+  std::int64_t transfer_blocks_ = 0;
   TimeNs transfer_total_ = 0;      // of the steps launched so far, as is
   TimeNs interference_total_ = 0;  // by which prefills made decodes wait
 
@@ -267,6 +284,7 @@ class Replica final : public AnyReplica {
 
   // All decodes together.
   std::int64_t decodes_ = 0, decode_context_ = 0;
+  std::int64_t decode_blocks_ = 0;  // that they hold, before this step takes its own
   std::int64_t decode_step_ = 0;
   std::vector<std::int64_t>
       phase_;                    // [s mod block_size]: decodes that need a block at decode step s

@@ -20,8 +20,9 @@ void Replica::CountPrefillWork(Batch& batch, const StepPrice& price, const Batch
   batch.record.prefill_tokens = tokens;
   batch.record.interference = 0;
   if (shape.decode_seqs == 0) return;
-  const TimeNs alone =
-      in_.latency.Price({shape.decode_seqs, shape.decode_context_tokens, {}}).duration;
+  BatchShape without = shape;
+  without.prefill = {};
+  const TimeNs alone = in_.latency.Price(without).duration;
   if (alone >= price.duration) return;
   interference_total_ += price.duration - alone;
   batch.record.interference = price.duration - alone;

@@ -1,0 +1,32 @@
+// Files as the command reads and writes them, and issues as it prints them.
+#pragma once
+
+#include <string>
+
+#include "servecast/result.h"
+#include "servecast/trace.h"
+
+namespace servecast {
+
+inline constexpr int kBadInput = 2;
+
+// On stderr, one a line. Returns kBadInput.
+int PrintIssues(const Issues& issues);
+
+// The issue of a file that is not there, or may not be read.
+inline constexpr const char* kCannotOpen = "cannot be opened";
+
+// Decompressed when it is gzip; "-" is stdin.
+Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes);
+
+// A preset by name, else a file; "-" is stdin.
+Result<std::string> ScenarioText(const std::string& name);
+
+// Decompressed when it is gzip; read in pieces. Says on stderr what it was read as. No trace of the
+// path "".
+Result<Trace> LoadTrace(const std::string& path);
+
+// False, with the reason on stderr, when it cannot be written.
+bool WriteFile(const std::string& path, const std::string& text);
+
+}  // namespace servecast
