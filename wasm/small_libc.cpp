@@ -1,14 +1,17 @@
-// Two functions of libc as the page's module needs them (the linker's --wrap): libc's own bring
+// Three functions of libc as the page's module needs them (the linker's --wrap): libc's own bring
 // quadruple precision and all of printf, 5 KB of the page's budget.
 #include <emscripten.h>
 
 #include <cstdarg>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 // JavaScript rounds numbers correctly, as libc does.
 EM_JS(double, ServecastNumber, (const char* text), { return Number(UTF8ToString(text)); });
+
+EM_JS(void, ServecastError, (const char* text), { err(UTF8ToString(text)); });
 
 extern "C" {
 
@@ -29,6 +32,26 @@ int __wrap_snprintf(char* text, std::size_t size, const char* format, ...) {
   std::memcpy(text, "<U+0000>", 9);
   for (int i = 0; i < 4; ++i) text[6 - i] = "0123456789ABCDEF"[value >> (4 * i) & 15];
   return 8;
+}
+
+// Two callers: a broken invariant, "%s" and "%d", and a type without a name, which there is none
+// of.
+int __wrap_fiprintf(void*, const char* format, ...) {
+  std::string text;
+  std::va_list arguments;
+  va_start(arguments, format);
+  for (const char* at = format; *at != '\0'; ++at) {
+    if (*at != '%') {
+      text += *at;
+    } else if (*++at == 's') {
+      text += va_arg(arguments, const char*);
+    } else {
+      text += std::to_string(va_arg(arguments, int));
+    }
+  }
+  va_end(arguments);
+  ServecastError(text.c_str());
+  return 0;
 }
 
 }  // extern "C"
