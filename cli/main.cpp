@@ -2,19 +2,19 @@
 // Exit 0: done; 2: bad input, all issues printed; 70: our bug.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "compare.h"
+#include "fidelity_command.h"
+#include "files.h"
 #include "io/coefficients.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
@@ -29,7 +29,6 @@ extern const char kBlackboxCoefficients[];  // presets/coefficients, embedded by
 namespace {
 
 constexpr int kBadInput = 2;
-constexpr const char* kCannotOpen = "cannot be opened";
 constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
 
 constexpr const char* kHelp =
@@ -39,6 +38,7 @@ constexpr const char* kHelp =
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
     "  servecast catalog [--json]            presets, policies and every field of a scenario\n"
+    "  servecast fidelity [--data DIR]       predictions scored on measured servers\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
     "  servecast --version\n"
     "\n"
@@ -106,30 +106,6 @@ int PrintIssues(const Issues& issues) {
 int Usage(const std::string& problem) {
   fmt::print(stderr, "servecast: {}; see servecast --help\n", problem);
   return kBadInput;
-}
-
-// A whole file, decompressed when it is gzip. "-" is stdin.
-Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
-  const gzFile file = path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb");
-  if (file == nullptr) return Issue{path, kCannotOpen};
-  std::string text;
-  std::vector<char> buffer(std::size_t{1} << 16);
-  std::optional<Issue> issue;
-  while (!issue) {
-    const int got = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()));
-    if (got == 0) break;
-    if (got < 0) {
-      issue = Issue{path, "cannot be read: damaged gzip, or not a file"};
-    } else if (text.size() + static_cast<std::size_t>(got) > most_bytes) {
-      issue = Issue{path, fmt::format("larger than {} MiB when decompressed", most_bytes >> 20)};
-    } else {
-      text.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-  }
-  // A gzip file that ends too early only shows now.
-  if (gzclose(file) == Z_BUF_ERROR && !issue) issue = Issue{path, "the gzip data ends too early"};
-  if (issue) return *issue;
-  return text;
 }
 
 struct Arguments {
@@ -238,14 +214,6 @@ std::string PrefixCacheLine(const PrefixCacheReport& c) {
   };
   return fmt::format("prefix cache  {:.1f} % of prompt tokens hit ({:.1f} % of blocks)\n",
                      percent(c.hit_tokens, c.query_tokens), percent(c.hit_blocks, c.query_blocks));
-}
-
-bool WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (file.good()) return true;
-  fmt::print(stderr, "{}: cannot be written\n", path);
-  return false;
 }
 
 int RunCommand(const std::vector<std::string>& arguments) {
@@ -407,6 +375,7 @@ int Main(std::vector<std::string> args) {
   if (command == "compare") return CompareCommand(args);
   if (command == "validate") return ValidateCommand(args);
   if (command == "catalog") return CatalogCommand(args);
+  if (command == "fidelity") return FidelityCommand(args);
   if (command == "coefficients") return CoefficientsCommand(args);
   return Usage("unknown command " + command);
 }
