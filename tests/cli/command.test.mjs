@@ -2,7 +2,7 @@
 // behind it has tests of its own.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
@@ -70,4 +70,62 @@ test('Coefficients_EachListedSet_CanBeUsed', () => {
   assert.ok(ids.length > 0);
   for (const id of ids) assert.equal(servecast('validate', chat, '--coefficients', id).status, 0, id);
   assert.equal(servecast('validate', chat, '--coefficients', 'nobody').status, 2);
+});
+
+/** A folder of measurements: decode steps, a run with its requests, a model by its config file. */
+function measurements() {
+  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
+  const write = (path, ...lines) => {
+    mkdirSync(join(folder, path, '..'), { recursive: true });
+    writeFileSync(join(folder, path), `${lines.join('\n')}\n`);
+  };
+  write('steps/decode.csv', 'model,gpu,engine,batch,context_tokens,itl_p50_ms',
+    'meta-llama/Llama-3.1-8B-Instruct,"H100 80GB, HBM3",vllm,1,~900-1100,7', 'Qwen/Qwen3-14B,H100,vllm,8,1000,12',
+    'Qwen/Qwen3-14B,TPU v5e,vllm,8,1000,12', 'nobody/Small-1B,H100,vllm,8,1000,2');
+  write('models/Small-1B.json', JSON.stringify({
+    architectures: ['LlamaForCausalLM'], num_hidden_layers: 16, hidden_size: 2048, num_attention_heads: 32,
+    num_key_value_heads: 8, intermediate_size: 8192, vocab_size: 128256, max_position_embeddings: 4096, tie_word_embeddings: true,
+  }));
+  write('served/summary.csv', 'run,model,gpu,tp,engine,engine_version,target_rate_rps,n_requests,input_tokens_mean,output_tokens_mean,ttft_mean_ms,e2e_mean_ms',
+    'first,meta-llama/Llama-3.1-8B,H100,1,vllm,0.15.1,5,40,500,50,30,400', 'drawn,meta-llama/Llama-3.1-8B,H100,1,vllm,0.15.1,4,40,500,50,30,400.5');
+  write('served/requests/first.csv', 'arrival_s,input_tokens,output_tokens,ttft_ms,e2e_ms',
+    ...Array.from({ length: 40 }, (_, i) => `${i * 0.2},500,50,30,400`));
+  write('other.csv', 'day,weather', 'monday,fine');
+  return folder;
+}
+
+test('Fidelity_FilesOfEveryForm_AreScoredOrLeftOutWithAReason', () => {
+  const folder = measurements();
+  const { status, stdout } = servecast('fidelity', '--data', folder, '--json');
+  const { sets, overall } = JSON.parse(stdout);
+  const set = (name) => sets.find((each) => each.name === name);
+  assert.equal(status, 0);
+  assert.equal(set('steps/decode').rows, 4);
+  assert.equal(set('steps/decode').tpot.n, 3);
+  assert.deepEqual(set('steps/decode').skipped.map(({ reason }) => reason), ['no preset for the GPU TPU v5e']);
+  assert.ok(set('steps/decode').tpot.median < 1);
+  assert.equal(set('served/summary').ttft.n, 2);
+  assert.equal(set('served/summary').ttft_p99.n, 1, 'of the requests alone');
+  assert.equal(set('other').skipped.length, 1);
+  assert.equal(overall.e2e.n, 2);
+  assert.match(servecast('fidelity', '--data', folder, '--rows').stdout, /^served\/summary,first,e2e,400,/m);
+  rmSync(folder, { recursive: true });
+});
+
+test('Fidelity_AnErrorThatHasGrown_FailsByName', () => {
+  const folder = measurements();
+  const record = join(folder, 'recorded.json');
+  const wrong = servecast('fidelity', '--data', folder, '--record', record);
+  const same = servecast('fidelity', '--data', folder, '--against', record);
+  const worse = servecast('fidelity', '--data', folder, '--against', record, '--set', 'hardware.bandwidth_efficiency=0.1');
+  assert.equal(wrong.status, 0);
+  assert.equal(same.status, 0);
+  assert.match(same.stdout, /\n[1-9]\d* passed, 0 failed\n$/);
+  assert.equal(worse.status, 1);
+  assert.match(worse.stdout, /grown: steps\/decode: tpot: median error/);
+  rmSync(folder, { recursive: true });
+  const none = servecast('fidelity', '--data', folder, '--against', record);
+  assert.equal(none.status, 0);
+  assert.equal(none.stdout, '0 passed, 0 failed, 1 skipped\n');
+  assert.equal(servecast('fidelity', '--data', folder).status, 2);
 });
