@@ -86,7 +86,12 @@ Measured RowOf(const File& file, std::size_t row, std::string label) {
   m.set = file.Set();
   m.row = std::move(label);
   m.setup = SetupOf(file.table, row);
-  if (m.setup.gpu.empty()) m.setup.gpu = m.set;  // a folder may be named after it
+  // What no column says, the folder's name may: "b200-multiturn", "many-gpus-vllm-0.15.1".
+  if (m.setup.gpu.empty()) m.setup.gpu = m.set;
+  const std::size_t engine = m.set.find("vllm-");
+  if (m.setup.engine_version.empty() && engine != std::string::npos) {
+    m.setup.engine_version = m.set.substr(engine);
+  }
   return m;
 }
 
@@ -150,6 +155,8 @@ void ReadSaturated(const File& file, std::vector<Measured>& out) {
               Label({file.table.Text(i, {"model"}), file.table.Text(i, {"task"}), "tp",
                      file.table.Text(i, {"tp"}), "batch", file.table.Text(i, {"avg_batch_size"})}));
     m.load.form = MeasuredForm::kSaturated;
+    // The published measurements of this form are of vLLM 0.11.1.
+    if (m.setup.engine_version.empty()) m.setup.engine_version = "0.11";
     m.load.batch = seats.value_or(1);
     m.load.input.mean = file.table.Number(i, {"avg_input_len"}).value_or(kUnstatedPrompt);
     m.load.output.mean = file.table.Number(i, {"avg_output_len"}).value_or(1);

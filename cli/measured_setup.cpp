@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -74,15 +75,16 @@ bool IsBuild(const std::string& word) {
   return word == "sxm" || word == "pcie" || word == "nvl" || word.find("gb") != std::string::npos;
 }
 
+// "0.15.1" and "vllm-0.15" give 15, "1.0.0rc3" 1000; -1 without a number.
 double VersionNumber(std::string_view text) {
-  const std::vector<double> numbers = NumbersIn(text);
-  if (numbers.empty()) return -1;
-  // "0.15.1" reads as 0.15, then 1; "1.0.0rc3" as 1.0, 0, 3.
-  const std::size_t dot = text.find('.');
-  const std::size_t second = dot == std::string_view::npos ? text.size() : dot + 1;
-  const std::vector<double> minor = NumbersIn(text.substr(second, text.find('.', second) - second));
-  return static_cast<double>(static_cast<std::int64_t>(numbers[0])) * 1000 +
-         (minor.empty() ? 0 : minor[0]);
+  const std::size_t digit = text.find_first_of("0123456789");
+  if (digit == std::string_view::npos) return -1;
+  const std::string_view version = text.substr(digit);
+  const std::size_t dot = version.find('.');
+  const std::vector<double> major = NumbersIn(version.substr(0, dot));
+  if (dot == std::string_view::npos) return 1000 * major[0];
+  const std::vector<double> minor = NumbersIn(version.substr(dot + 1, version.find('.', dot + 1)));
+  return 1000 * major[0] + (minor.empty() ? 0 : std::floor(minor[0]));
 }
 
 // Members of a config file that mean for us what they say there.

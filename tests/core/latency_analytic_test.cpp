@@ -52,6 +52,10 @@ Scenario RandomScenario(Dice& dice, bool experts) {
   h.compute_efficiency = dice.Log(0.1, 1);
   h.bandwidth_efficiency = dice.Log(0.1, 1);
   h.interconnect_gb_s = dice.Log(1, 1000);
+  h.attention_efficiency = dice.Log(0.1, 1);
+  h.mixed_attention_rows = dice.Log(1, 128);
+  h.layer_latency_us = dice.Log(0.1, 100);
+  s.engine.sampler_ns_per_logit = dice.Log(0.01, 1);
   s.engine.num_gpu_blocks_override = 1000;
   return s;
 }

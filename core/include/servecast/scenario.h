@@ -50,8 +50,12 @@ struct HardwareSpec {
   double peak_bf16_tflops = 0;
   double interconnect_gb_s = 0;  // per direction, to the other GPUs of a tensor-parallel group
   double interconnect_latency_us = 0;
-  double compute_efficiency = 0;    // best share of the peak that large GEMMs reach
-  double bandwidth_efficiency = 0;  // share of the bandwidth that weight and KV reads reach
+  double layer_latency_us = 0;  // what a layer takes beside its work: latencies of its kernels
+  // Rows of queries that a decode costs its attention in a step with prefill, which fill tiles.
+  double mixed_attention_rows = 1;
+  double compute_efficiency = 0;      // best share of the peak that large GEMMs reach
+  double attention_efficiency = 0.5;  // the same of attention over long prompts
+  double bandwidth_efficiency = 0;    // share of the bandwidth that weight and KV reads reach
   std::optional<double> price_per_gpu_hour;  // $
 };
 
@@ -100,7 +104,9 @@ struct EngineSpec {
   KvOffloadSpec kv_offload;         // with prefix caching only
   double step_overhead_us = 0;      // host time in every step
   double sequence_overhead_us = 0;  // host and sampling time per sequence in a step
+  double sampler_ns_per_logit = 0;  // of each sampled token: top-p and top-k sort the vocabulary
   double request_overhead_ms = 0;   // from arrival at the server to the scheduler's queue
+  double prompt_token_overhead_us = 0;  // the same per prompt token: tokenizer, hashes, copies
 
   // Options after SFLLM; none is vLLM's, and all are off (docs/model.md, "Options after SFLLM").
   CudaGraphs cuda_graphs = CudaGraphs::kImplied;

@@ -82,6 +82,17 @@ double KvBytesPerToken(const ModelSpec& m, std::int64_t tp) {
                                    BytesPerValue(m.torch_dtype));
 }
 
+// Values that a token reads and writes in a layer between the matrix products.
+double ActivationsPerToken(const ModelSpec& m, std::int64_t tp) {
+  const auto group = static_cast<double>(tp);
+  const auto heads =
+      static_cast<double>(m.num_attention_heads + 2 * std::max(m.num_key_value_heads, tp));
+  const double active = static_cast<double>(std::max<std::int64_t>(1, m.num_experts_per_tok));
+  const double norms = 8 * static_cast<double>(m.hidden_size);  // two, each with the residual
+  const double attention = 2 * heads * static_cast<double>(m.head_dim) / group;
+  return norms + attention + 3 * active * static_cast<double>(m.intermediate_size) / group;
+}
+
 bool Divides(const ModelSpec& m, std::int64_t tp) {
   const bool kv = m.num_key_value_heads >= tp ? m.num_key_value_heads % tp == 0
                                               : tp % m.num_key_value_heads == 0;
@@ -161,6 +172,7 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
       4 * layers * static_cast<double>(m.num_attention_heads * m.head_dim) / group;
   const auto hidden = static_cast<double>(m.hidden_size);
   c.collective_bytes_per_token = hidden * bytes;
+  c.activation_bytes_per_token = layers * bytes * ActivationsPerToken(m, tp);
   c.weight_bytes = WeightBytes(m, tp);
   c.kv_bytes_per_token = KvBytesPerToken(m, tp);
 

@@ -25,6 +25,9 @@ struct ModelCost {
   double lm_head_bytes = 0;
   double lm_head_flops_per_token = 0;     // per sampled token
   double attention_flops_per_pair = 0;    // per (query, key) pair, all layers: 4 * heads * head_dim
+  // Reads and writes between the matrix products of all layers: norms, rotary embedding, KV write,
+  // activation function.
+  double activation_bytes_per_token = 0;
   double collective_bytes_per_token = 0;  // one all-reduce of a hidden state; 2 per layer
 
   std::int64_t experts = 0, experts_per_token = 0;

@@ -91,6 +91,19 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .max = 1e6,
          .help = "fixed time of one all-reduce"},
         &HardwareSpec::interconnect_latency_us);
+  f.Add({.name = "layer_latency_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "what a layer takes beside its work: latencies of its kernels (analytic model)"},
+        &HardwareSpec::layer_latency_us);
+  f.Add({.name = "mixed_attention_rows",
+         .unit = "1",
+         .min = 1,
+         .max = 1024,
+         .help = "query rows that the attention of a decode costs in a step with prefill: kernels "
+                 "for both fill tiles (analytic model)"},
+        &HardwareSpec::mixed_attention_rows);
   f.Add({.name = "compute_efficiency",
          .unit = "1",
          .min = 0.01,
@@ -98,6 +111,12 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .help = "share of the peak that large matrix products reach",
          .required = true},
         &HardwareSpec::compute_efficiency);
+  f.Add({.name = "attention_efficiency",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the peak that attention over long prompts reaches (analytic model)"},
+        &HardwareSpec::attention_efficiency);
   f.Add({.name = "bandwidth_efficiency",
          .unit = "1",
          .min = 0.01,
@@ -300,12 +319,25 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 1e6,
          .help = "host and sampling time per sequence in a step (analytic model)"},
         &EngineSpec::sequence_overhead_us);
+  f.Add({.name = "sampler_ns_per_logit",
+         .unit = "ns",
+         .min = 0,
+         .max = 1e6,
+         .help = "sampling time per sequence in a step and entry of the vocabulary: more where "
+                 "top-p or top-k sort it (analytic model)"},
+        &EngineSpec::sampler_ns_per_logit);
   f.Add({.name = "request_overhead_ms",
          .unit = "ms",
          .min = 0,
          .max = 1e6,
          .help = "from a request's arrival to the scheduler's queue (analytic model)"},
         &EngineSpec::request_overhead_ms);
+  f.Add({.name = "prompt_token_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "the same, per prompt token (analytic model)"},
+        &EngineSpec::prompt_token_overhead_us);
   DescribeOptions(v, e, base);
 }
 
