@@ -20,7 +20,6 @@
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
-#include "serving/blis_replica.h"
 
 namespace servecast {
 
@@ -298,11 +297,10 @@ int CompareCommand(const std::vector<std::string>& arguments) {
   }
   fmt::print("{}", ComparisonText(runs));
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const Result<Scenario> scenario = ParseScenario(runs[i].second.resolved_scenario);
-    if (!scenario.ok() || scenario.value().engine.compat == Compat::kNone) continue;
+    if (runs[i].second.departures.empty()) continue;
     fmt::print("\nBLIS's rules, in {}:\n",
                i == 0 ? "the scenario as given" : fmt::format("({})", i));
-    for (const std::string_view rule : BlisDepartures(scenario.value().engine.compat)) {
+    for (const std::string_view rule : runs[i].second.departures) {
       fmt::print("  {}\n", rule);
     }
   }

@@ -1,5 +1,6 @@
 // The whole boundary between the engine (C++ as WebAssembly) and the page. Features add fields and
-// columns to the JSON that crosses here, not names. tests/wasm compares these names with the module.
+// columns to the JSON that crosses here, not names. tests/wasm compares these names with the modules:
+// servecast, and servecast-full, for runs that the first refuses with an issue of kind left_out.
 // All text is JSON unless said otherwise; nothing here throws: errors are values (Issue lists).
 
 export interface Issue {
@@ -8,7 +9,7 @@ export interface Issue {
   /** One sentence: what was found and what is allowed. */
   readonly message: string;
   /** What a program may tell apart; absent otherwise. */
-  readonly kind?: "does_not_fit" | "trace_missing";
+  readonly kind?: "does_not_fit" | "trace_missing" | "left_out";
 }
 
 export interface ServecastModule {
@@ -239,6 +240,8 @@ export interface Report {
     /** Cached blocks whose content was overwritten. */
     readonly evicted_blocks: number;
   };
+  /** With engine.compat: by which of its rules the results differ from the default engine's. */
+  readonly departures?: readonly string[];
   /** Absent without tiers behind the GPU's KV cache. */
   readonly kv_offload?: {
     /** Host memory and disk, each absent without room for a block. */

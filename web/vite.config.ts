@@ -20,12 +20,15 @@ const contentSecurityPolicy = [
   "form-action 'none'",
 ].join('; ');
 
+// The whole engine, which few visits need (decision 016).
+const onDemand = /\bservecast-full\b/;
+
 function builtPage(): Plugin {
   return {
     name: 'servecast-built-page',
     apply: 'build',
     buildStart() {
-      for (const file of ['servecast.mjs', 'servecast.wasm']) {
+      for (const file of ['servecast.mjs', 'servecast.wasm', 'servecast-full.mjs', 'servecast-full.wasm']) {
         if (!existsSync(`${wasmFolder}/${file}`)) {
           this.error(`${wasmFolder}/${file} is missing: build the engine first (./dev build)`);
         }
@@ -38,7 +41,7 @@ function builtPage(): Plugin {
         const policy = `<meta http-equiv="Content-Security-Policy" content="${contentSecurityPolicy}">`;
         const tags: HtmlTagDescriptor[] = [];
         for (const name of Object.keys(context.bundle ?? {})) {
-          if (name.endsWith('.wasm')) {
+          if (name.endsWith('.wasm') && !onDemand.test(name)) {
             const attrs = { rel: 'preload', as: 'fetch', type: 'application/wasm', crossorigin: true };
             tags.push({ tag: 'link', attrs: { ...attrs, href: `./${name}` }, injectTo: 'head' });
           }
@@ -54,8 +57,8 @@ export default defineConfig({
   plugins: [builtPage()],
   resolve: {
     alias: [
-      { find: /^servecast\.wasm/, replacement: `${wasmFolder}/servecast.wasm` },
-      { find: /^servecast$/, replacement: `${wasmFolder}/servecast.mjs` },
+      { find: /^(servecast|servecast-full)\.wasm/, replacement: `${wasmFolder}/$1.wasm` },
+      { find: /^(servecast|servecast-full)$/, replacement: `${wasmFolder}/$1.mjs` },
     ],
   },
   server: { fs: { allow: ['.', wasmFolder] } },

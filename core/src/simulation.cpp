@@ -108,9 +108,8 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   } else if (s.cost.usable_blocks <= kMostBlisBlocks) {
     s.StartBlisReplica();
     if (s.replica == nullptr) {
-      return Issue{"/engine/compat",
-                   "found a compat, allowed \"none\" on this page: BLIS's rules are part of the "
-                   "command only (servecast run, servecast compare)"};
+      return Issue{"/engine/compat", "found a compat, allowed \"none\" in this part of the engine",
+                   "left_out"};
     }
   } else {
     return Issue{"/engine/num_gpu_blocks_override",
@@ -144,11 +143,13 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   const TimeNs end = s.End();
   s.replica->WriteProgress(s.results.generated);
   s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
-  return Summarize(
+  Report report = Summarize(
       {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
        s.recorder, s.replica->running(), s.replica->length_capped(), s.replica->prefix_cache(), end,
        s.finished, s.label, s.replica->counts(), s.replica->kv_offload()},
       detail);
+  report.departures = s.replica->departures();
+  return report;
 }
 
 }  // namespace servecast

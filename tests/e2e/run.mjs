@@ -326,6 +326,7 @@ await task('charts: table, CSV and PNG', async (page) => {
 }, { acceptDownloads: true });
 
 await import('./files-and-links.mjs');
+await import('./comparing.mjs');
 
 // --- Everybody ---------------------------------------------------------------------------------
 

@@ -36,6 +36,8 @@ await picture('phone-form', { ...phone, fullPage: true, before: (page) => page.l
 // 200 % zoom of a 1440 px window is a window of 720 px drawn at twice the size.
 await picture('zoom-200', { viewport: { width: 720, height: 500 }, deviceScaleFactor: 2 });
 await picture('everything', { fullPage: true, before: openAll });
+await picture('compare', { before: async (page) => { await page.locator('#compare > summary').click(); await page.locator('#compare').scrollIntoViewIfNeeded(); } });
+await picture('compare-dark-phone', { ...phone, colorScheme: 'dark', before: async (page) => { await page.locator('#compare > summary').click(); await page.selectOption('#compare-by', '/engine/compat'); await page.waitForTimeout(1500); await page.locator('#compare').scrollIntoViewIfNeeded(); } });
 await picture('overloaded', { fragment: `#p=${preset}&workload.arrivals.rate_per_s=200` });
 await picture('no-fit', { fragment: `#p=${preset}&hardware.preset=rtx-4090&model.preset=llama-3.1-70b` });
 await picture('empty', { fragment: `#p=${preset}&measure.warmup_s=100000` });

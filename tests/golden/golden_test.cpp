@@ -90,13 +90,18 @@ void CheckInvariants(const Report& r) {
     if (state[i] != 3) continue;
     EXPECT_GE(arrival[i], 0) << i;
     EXPECT_GE(delay[i], 0) << i;
-    EXPECT_GT(ttft[i], delay[i]) << i;
+    if (r.departures.empty()) {
+      EXPECT_GT(ttft[i], delay[i]) << i;
+    }
     EXPECT_GE(e2e[i], ttft[i]) << i;
     EXPECT_GE(tokens[i], 1) << i;
   }
   EXPECT_EQ(completed, r.completed);
   EXPECT_EQ(dropped, r.dropped);
-  EXPECT_EQ(made, static_cast<double>(r.output_tokens));
+  // BLIS throws away what a preempted request made, and counts its delay to the last admission.
+  if (r.departures.empty()) {
+    EXPECT_EQ(made, static_cast<double>(r.output_tokens));
+  }
   EXPECT_EQ(preemptions, static_cast<double>(r.preemptions));
 }
 

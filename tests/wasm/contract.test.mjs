@@ -47,12 +47,16 @@ const small = JSON.stringify({
   slo: [{ metric: 'ttft', percentile: 99, limit_ms: 500 }],
 });
 
-test('Module_Names_AreTheDeclaredOnes', () => {
+test('Modules_Names_AreTheDeclaredOnes', async () => {
   // Emscripten's own: what it exports by itself (an empty module's names, and its internals).
   const own =
     /^(_.*|\$.*|HEAP.*|dynCall_.*|asm|wasm[A-Z].*|ready|run|calledRun|then|preloaded.*|preRun|postRun|preInit|on[A-Z].*|print|printErr|locateFile|instantiateWasm|setDelayFunction|flushPendingDeletes|getInheritedInstanceCount|getLiveInheritedInstances|count_emval_handles|get_first_emval|\w+Error|noExitRuntime|arguments|thisProgram|quit|inspect|INITIAL_MEMORY)$/;
-  const names = Object.keys(module).filter((name) => !own.test(name));
-  assert.deepEqual(names.sort(), declared.names('ServecastModule').sort());
+  const { default: create } = await import(new URL('build/wasm/servecast-full.mjs', root));
+  const whole = await create({ wasmBinary: readFileSync(new URL('build/wasm/servecast-full.wasm', root)) });
+  for (const each of [module, whole]) {
+    const names = Object.keys(each).filter((name) => !own.test(name));
+    assert.deepEqual(names.sort(), declared.names('ServecastModule').sort());
+  }
 });
 
 test('Simulation_Names_AreTheDeclaredOnes', () => {

@@ -1,4 +1,4 @@
-// The page's module on the goldens: the native fingerprints, in slices, with the declared shape;
+// The page's modules on the goldens: the native fingerprints, in slices, with the declared shape;
 // and what a page that lives long needs: hostile links answered, malformed traces named, no memory
 // lost. contract.test.mjs has the names and shapes themselves.
 import assert from 'node:assert/strict';
@@ -9,8 +9,11 @@ import { Declarations } from './declarations.mjs';
 const root = new URL('../../', import.meta.url);
 const declared = new Declarations(readFileSync(new URL('wasm/servecast.d.ts', root), 'utf8'));
 const goldens = JSON.parse(readFileSync(new URL('tests/golden/goldens.json', root), 'utf8'));
-const { default: createServecast } = await import(new URL('build/wasm/servecast.mjs', root));
-const module = await createServecast({ wasmBinary: readFileSync(new URL('build/wasm/servecast.wasm', root)) });
+const load = async (name) => {
+  const { default: create } = await import(new URL(`build/wasm/${name}.mjs`, root));
+  return create({ wasmBinary: readFileSync(new URL(`build/wasm/${name}.wasm`, root)) });
+};
+const [module, whole] = [await load('servecast'), await load('servecast-full')];
 const catalog = JSON.parse(module.catalog());
 
 const fits = (type, value, what) => assert.deepEqual(declared.problems(type, value), [], what);
@@ -19,8 +22,8 @@ const documentOf = ({ document, preset }) =>
   JSON.stringify(document ?? catalog.presets.scenarios.find(({ id }) => id === preset)?.document);
 
 /** Runs to the end, hands the simulation to `use`, and deletes it in any case. */
-function withRun(document, { trace, slice = 1000 }, use) {
-  const simulation = new module.Simulation(document);
+function withRun(document, { trace, slice = 1000, engine = module }, use) {
+  const simulation = new engine.Simulation(document);
   try {
     if (trace !== undefined) assert.equal(simulation.setTrace(bytesOf(trace), 'golden.csv'), '');
     assert.equal(simulation.error(), '');
@@ -33,11 +36,20 @@ function withRun(document, { trace, slice = 1000 }, use) {
 
 const counts = ['arrived', 'completed', 'queued', 'running', 'dropped', 'timed_out', 'length_capped', 'preemptions', 'steps', 'output_tokens'];
 
+/** Refused by the first module, as the page's worker sees it. */
+function leftOut(document) {
+  const simulation = new module.Simulation(document);
+  const issues = JSON.parse(simulation.error() || '[]');
+  simulation.delete();
+  return issues.some(({ kind }) => kind === 'left_out');
+}
+
 for (const golden of goldens) {
   test(`Golden_${golden.name.replace(/\W+/g, '_')}_HasTheNativeFingerprint`, () => {
-    for (const slice of [97, 1e9]) {
+    const runs = leftOut(documentOf(golden)) ? [[whole, 97], [whole, 1e9]] : [[module, 97], [whole, 1e9]];
+    for (const [engine, slice] of runs) {
       const trace = golden.trace?.join('\n');
-      const report = withRun(documentOf(golden), { trace, slice }, (simulation) => JSON.parse(simulation.summary()));
+      const report = withRun(documentOf(golden), { trace, slice, engine }, (simulation) => JSON.parse(simulation.summary()));
       assert.equal(report.fingerprint, golden.expected.fingerprint);
       for (const key of counts) assert.equal(report[key], golden.expected[key], key);
       assert.equal(report.verdict.state, golden.expected.verdict);
@@ -64,6 +76,13 @@ test('Numbers_InCanonicalText_AreWrittenAsJavaScriptDoes', () => {
     assert.equal(JSON.stringify(JSON.parse(text)), text);
     assert.equal(JSON.parse(text).workload.arrivals.rate_per_s, number);
   }
+});
+
+test('WhatTheFirstModuleLeavesOut_IsWhatACompatNeeds', () => {
+  const left = goldens.filter((golden) => leftOut(documentOf(golden))).map(({ name }) => name);
+  assert.deepEqual(left, goldens.filter(({ document }) => document?.engine?.compat).map(({ name }) => name));
+  assert.ok(left.length >= 2);
+  assert.equal(whole.catalog(), module.catalog(), 'one catalogue, whichever module answers');
 });
 
 test('HostileLinks_GetIssues', () => {

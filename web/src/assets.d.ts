@@ -2,3 +2,10 @@ declare module 'servecast.wasm?url' {
   export const url: string;
   export default url;
 }
+declare module 'servecast-full.wasm?url' {
+  export const url: string;
+  export default url;
+}
+declare module 'servecast-full' {
+  export { default } from 'servecast';
+}

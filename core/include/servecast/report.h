@@ -148,6 +148,8 @@ struct Report {
   std::int64_t kv_blocks = 0, kv_block_size = 0, kv_tokens = 0;
   double kv_mean_usage = 0, kv_peak_usage = 0;
   LatencyLabel latency_model;
+  // By which rules of a compat the results differ from those of the default engine; else empty.
+  std::vector<std::string_view> departures;
   std::string workload_source;  // "synthetic" or "trace"
   std::string workload_name;
   std::int64_t workload_requests = 0;

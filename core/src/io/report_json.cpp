@@ -64,6 +64,12 @@ class Members {
   void operator()(std::string_view key, const std::optional<double>& value) {
     out_.Key(key), value ? out_.Number(*value) : out_.Null();
   }
+  void operator()(std::string_view key, const std::vector<std::string_view>& texts) {
+    out_.Key(key);
+    out_.BeginArray();
+    for (const std::string_view text : texts) out_.Text(text);
+    out_.EndArray();
+  }
   void operator()(std::string_view key, const Distribution& d) {
     out_.Key(key);
     out_.BeginObject();
@@ -209,6 +215,7 @@ void WriteSetting(const Report& r, Members& put) {
     put("kv_gib", r.memory.kv_gib);
     put("mean_usage", r.memory.mean_usage);
   });
+  if (!r.departures.empty()) put("departures", r.departures);
   put.Object("latency_model", [&] {
     put("backend", r.latency_model.backend);
     put("provenance", r.latency_model.provenance);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/base.h"
@@ -27,6 +28,9 @@ class AnyReplica {
   virtual const PrefixCacheReport& prefix_cache() = 0;
   virtual SchedulerCounts counts() const { return {}; }
   virtual KvOffloadReport kv_offload() const { return {}; }
+  // How its results come to differ from those of the default engine on the same requests; sentences
+  // for a reader.
+  virtual std::vector<std::string_view> departures() const { return {}; }
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
 };

@@ -31,28 +31,6 @@ std::int64_t Sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kLastU
 
 const BlisEra& EraOf(Compat compat) { return compat == Compat::kBlis ? kToday : kFebruary; }
 
-std::vector<std::string_view> BlisDepartures(Compat compat) {
-  const BlisEra& era = EraOf(compat);
-  const std::pair<bool, std::string_view> all[] = {
-      {true, "drain: when a batch drains, the next arrival starts while its last step still runs"},
-      {true, "cached prompts: one that is cached as a whole costs nothing; vLLM computes a token"},
-      {true, "preemption: what was generated is thrown away and made again; vLLM keeps it"},
-      {true, "alpha: per-token time of the host is added at the client, never to the device"},
-      {true, "scheduling: always synchronous, with no time of the host between two steps"},
-      {true, "time: all durations are cut to whole microseconds"},
-      {era.phantom_gap, "phantom gap: each completed request has one gap between tokens too many"},
-      {!era.one_chain, "two chains: two arrivals of one instant start two loops over one batch"},
-      {!era.only_granted_advance, "free tokens: decodes that the budget left out advance too"},
-      {!era.forgets_on_preemption, "latencies: those from before a preemption are counted again"},
-      {!era.returns_budget, "budget: the tokens of a preempted request are lost to its step"},
-  };
-  std::vector<std::string_view> departures;
-  for (const auto& [applies, sentence] : all) {
-    if (applies) departures.push_back(sentence);
-  }
-  return departures;
-}
-
 // --- Events --------------------------------------------------------------------------------------
 
 BlisReplica::BlisReplica(const BlisInput& input)
@@ -84,6 +62,27 @@ BlisReplica::BlisReplica(const BlisInput& input)
     in_.results.enqueue[Index(r)] = arrival + in_.latency.EnqueueDelay(PromptOf(r));
     events_.Push(arrival / 1000, Kind::kArrival, r);
   }
+}
+
+std::vector<std::string_view> BlisReplica::departures() const {
+  const std::pair<bool, std::string_view> all[] = {
+      {true, "drain: when a batch drains, the next arrival starts while its last step still runs"},
+      {true, "cached prompts: one that is cached as a whole costs nothing; vLLM computes a token"},
+      {true, "preemption: what was generated is thrown away and made again; vLLM keeps it"},
+      {true, "alpha: per-token time of the host is added at the client, never to the device"},
+      {true, "scheduling: always synchronous, with no time of the host between two steps"},
+      {true, "time: all durations are cut to whole microseconds"},
+      {era_.phantom_gap, "phantom gap: each completed request has one gap between tokens too many"},
+      {!era_.one_chain, "two chains: two arrivals of one instant start two loops over one batch"},
+      {!era_.only_granted_advance, "free tokens: decodes that the budget left out advance too"},
+      {!era_.forgets_on_preemption, "latencies: those from before a preemption are counted again"},
+      {!era_.returns_budget, "budget: the tokens of a preempted request are lost to its step"},
+  };
+  std::vector<std::string_view> departures;
+  for (const auto& [applies, sentence] : all) {
+    if (applies) departures.push_back(sentence);
+  }
+  return departures;
 }
 
 bool BlisReplica::Advance(std::int64_t max_steps) {

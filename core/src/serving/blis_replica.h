@@ -43,9 +43,6 @@ struct BlisEra {
   bool counts_claimed_blocks;  // see BlisKv::Options
 };
 const BlisEra& EraOf(Compat compat);  // requires: not kNone
-// How its results come to differ from those of the default engine on the same requests; sentences
-// for a reader. Requires: not kNone.
-std::vector<std::string_view> BlisDepartures(Compat compat);
 
 // What a replica is given; all of it outlives the replica.
 struct BlisInput {
@@ -74,6 +71,7 @@ class BlisReplica final : public AnyReplica {
   std::int64_t length_capped() const override { return length_capped_; }
   std::int64_t kv_blocks_used() const override { return kv_.used(); }
   const PrefixCacheReport& prefix_cache() override;
+  std::vector<std::string_view> departures() const override;
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
 
  private:
@@ -176,7 +174,7 @@ class BlisReplica final : public AnyReplica {
   Us recorded_until_ = 0;
 };
 
-// nullptr where BLIS's rules are left out: in the page's module (wasm/without_blis.cpp).
+// nullptr where BLIS's rules are left out: in the page's first module (wasm/left_out.cpp).
 std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput& input);
 
 }  // namespace servecast

@@ -25,7 +25,7 @@ class FakeWorker {
 
 function listener() {
   return {
-    accepted: vi.fn(),
+    accepted: vi.fn(), loading: vi.fn(),
     refused: vi.fn<(reason: string, issues: readonly Issue[]) => void>(),
     progress: vi.fn(),
     finished: vi.fn<(outcome: Outcome | null, progress: number, cancelled: boolean) => void>(),

@@ -2,10 +2,14 @@
 // worker that died (the compiled module and the trace file are kept, so nothing is fetched again
 // and nothing is asked of the user twice).
 import type { Canonical, Catalog, Issue } from 'servecast';
-import type { FromWorker, Outcome, Question, Refusal, ToWorker } from './protocol';
+import type { FromWorker, Lane, Outcome, Question, Refusal, ToWorker } from './protocol';
+
+export { compileModule } from './compile';
 
 export interface RunListener {
   accepted(canonical: Canonical): void;
+  /** The run waits for a download. */
+  loading(): void;
   refused(reason: Refusal, issues: readonly Issue[]): void;
   progress(progress: number, partial: Outcome | null): void;
   /** null: the last partial outcome is the last one. */
@@ -16,8 +20,8 @@ export interface RunListener {
 
 export interface Engine {
   readonly ready: Promise<Catalog>;
-  run(scenario: string, withTrace: boolean, listener: RunListener): void;
-  cancel(): void;
+  run(scenario: string, withTrace: boolean, listener: RunListener, lane?: Lane): void;
+  cancel(lane?: Lane): void;
   ask(question: Question, text: string): Promise<Canonical>;
   loadTrace(file: Blob, name: string): Promise<{ readonly bytes: number }>;
   forgetTrace(): void;
@@ -35,7 +39,7 @@ export class EngineClient implements Engine {
   #worker: Worker;
   #alive = false;
   #ids = 0;
-  #run: { readonly id: number; readonly listener: RunListener } | null = null;
+  readonly #runs = new Map<Lane, { readonly id: number; readonly listener: RunListener }>();
   readonly #answers = new Map<number, Answer>();
   #trace: TraceAnswer | null = null;
   #traceFile: { readonly file: Blob; readonly name: string } | null = null;
@@ -50,14 +54,15 @@ export class EngineClient implements Engine {
     this.#worker = this.#start();
   }
 
-  run(scenario: string, withTrace: boolean, listener: RunListener): void {
+  run(scenario: string, withTrace: boolean, listener: RunListener, lane: Lane = 'shown'): void {
     const id = ++this.#ids;
-    this.#run = { id, listener };
-    this.#send({ kind: 'run', id, scenario, with_trace: withTrace });
+    this.#runs.set(lane, { id, listener });
+    this.#send({ kind: 'run', id, lane, scenario, with_trace: withTrace });
   }
 
-  cancel(): void {
-    if (this.#run) this.#send({ kind: 'cancel', id: this.#run.id });
+  cancel(lane: Lane = 'shown'): void {
+    const run = this.#runs.get(lane);
+    if (run) this.#send({ kind: 'cancel', id: run.id });
   }
 
   ask(question: Question, text: string): Promise<Canonical> {
@@ -100,9 +105,9 @@ export class EngineClient implements Engine {
 
   #replace(message: string): void {
     this.#worker.terminate();
-    const run = this.#run;
+    const runs = [...this.#runs.values()];
     const answers = [...this.#answers.values()];
-    this.#run = null;
+    this.#runs.clear();
     this.#answers.clear();
     // One that never came up would not come up again.
     if (this.#alive) {
@@ -114,7 +119,7 @@ export class EngineClient implements Engine {
       this.#rejectReady(new Error(message));
     }
     for (const answer of answers) answer.reject(new Error(message));
-    run?.listener.broken(message);
+    for (const { listener } of runs) listener.broken(message);
   }
 
   #receive(message: FromWorker): void {
@@ -144,34 +149,27 @@ export class EngineClient implements Engine {
     }
   }
 
-  #receiveRun(message: Extract<FromWorker, { kind: 'accepted' | 'refused' | 'progress' | 'finished' }>): void {
-    const run = this.#run;
-    if (run?.id !== message.id) return;
+  #receiveRun(message: Extract<FromWorker, { kind: 'accepted' | 'loading' | 'refused' | 'progress' | 'finished' }>): void {
+    const [lane, run] = [...this.#runs].find(([, { id }]) => id === message.id) ?? [];
+    if (!lane || !run) return;
     switch (message.kind) {
       case 'accepted':
         run.listener.accepted(message.canonical);
+        return;
+      case 'loading':
+        run.listener.loading();
         return;
       case 'progress':
         run.listener.progress(message.progress, message.partial);
         return;
       case 'refused':
-        this.#run = null;
+        this.#runs.delete(lane);
         run.listener.refused(message.reason, message.issues);
         return;
       case 'finished':
-        this.#run = null;
+        this.#runs.delete(lane);
         run.listener.finished(message.outcome, message.progress, message.cancelled);
         return;
     }
   }
-}
-
-/** Streams and compiles while it downloads; servers without the wasm MIME type still work. */
-export async function compileModule(url: string): Promise<WebAssembly.Module> {
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`the engine could not be loaded (${response.status})`);
-  if (response.headers.get('content-type')?.startsWith('application/wasm')) {
-    return WebAssembly.compileStreaming(response);
-  }
-  return WebAssembly.compile(await response.arrayBuffer());
 }

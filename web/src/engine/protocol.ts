@@ -7,10 +7,14 @@ export type Columns = Readonly<Record<string, Float64Array>>;
 export type ToWorker =
   | { readonly kind: 'init'; readonly module: WebAssembly.Module }
   | { readonly kind: 'ask'; readonly id: number; readonly question: Question; readonly text: string }
-  | { readonly kind: 'run'; readonly id: number; readonly scenario: string; readonly with_trace: boolean }
+  | { readonly kind: 'run'; readonly id: number; readonly lane: Lane; readonly scenario: string; readonly with_trace: boolean }
   | { readonly kind: 'cancel'; readonly id: number }
   | { readonly kind: 'load_trace'; readonly id: number; readonly file: Blob; readonly name: string }
   | { readonly kind: 'forget_trace' };
+
+/** What the page shows, and what is compared with it: a run supersedes the one before in its lane.
+    Beside, there are no partial results and no columns. */
+export type Lane = 'shown' | 'beside';
 
 /** Both answer a Canonical: `canonical` takes a document, `parse` the readable link grammar. */
 export type Question = 'canonical' | 'parse';
@@ -22,6 +26,8 @@ export type FromWorker =
   | { readonly kind: 'ready'; readonly catalog: Catalog }
   | { readonly kind: 'answer'; readonly id: number; readonly canonical: Canonical }
   | { readonly kind: 'accepted'; readonly id: number; readonly canonical: Canonical }
+  /** The run waits for a part of the engine that few need. */
+  | { readonly kind: 'loading'; readonly id: number }
   | { readonly kind: 'refused'; readonly id: number; readonly reason: Refusal; readonly issues: readonly Issue[] }
   | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly partial: Outcome | null }
   /** outcome is null when the last partial one stands: a report of a large run takes long to make. */

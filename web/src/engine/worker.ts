@@ -1,15 +1,20 @@
-// The engine's thread. Holds one module, at most one simulation and at most one trace; advances in
+// The engine's thread. Holds the first module and, once a run needed it, the whole engine; at most one
+// simulation a lane and at most one trace. Advances in
 // slices of about 12 ms and gives the thread back between them, so that a cancel or a newer run is
 // seen within a slice. Decompresses traces here, so that a large file never blocks the page.
 import createServecast from 'servecast';
+import wholeUrl from 'servecast-full.wasm?url';
 import type { Canonical, Catalog, Issue, Report, ServecastModule, Simulation } from 'servecast';
-import type { Columns, FromWorker, Outcome, ToWorker } from './protocol';
+import { compileModule } from './compile';
+import type { Columns, FromWorker, Lane, Outcome, ToWorker } from './protocol';
 
 interface WorkerScope {
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
   postMessage(message: FromWorker, transfer?: Transferable[]): void;
 }
 const scope = self as unknown as WorkerScope;
+
+type RunRequest = Extract<ToWorker, { kind: 'run' }>;
 
 const sliceMs = 12;
 const progressMs = 100;
@@ -20,15 +25,15 @@ const promptMs = 50;
 const traceLimitBytes = 2 ** 30;
 
 let engineLoaded: (module: ServecastModule) => void = () => undefined;
-const engine = new Promise<ServecastModule>((resolve) => {
+let engine = new Promise<ServecastModule>((resolve) => {
   engineLoaded = resolve;
 });
 /** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
 let trace: { readonly bytes: Uint8Array; readonly name: string } | null = null;
-let currentRun = 0;
-let cancelledRun = 0;
+const currentRun: Record<Lane, number> = { shown: 0, beside: 0 };
+const cancelledRuns = new Set<number>();
 let currentTrace = 0;
 
 // A task of its own per slice without the 4 ms clamp of timers.
@@ -54,16 +59,17 @@ function copyColumns(simulation: Simulation): Columns {
   return columns;
 }
 
-function outcomeOf(simulation: Simulation, engineMs: number): Outcome {
+function outcomeOf(simulation: Simulation, engineMs: number, lane: Lane): Outcome {
   const report = JSON.parse(simulation.summary()) as Report;
-  return { report, columns: copyColumns(simulation), engine_ms: engineMs };
+  return { report, columns: lane === 'shown' ? copyColumns(simulation) : {}, engine_ms: engineMs };
 }
 
 function buffersOf(outcome: Outcome): Transferable[] {
   return Object.values(outcome.columns).map((column) => column.buffer as ArrayBuffer);
 }
 
-async function run(module: ServecastModule, id: number, scenario: string, withTrace: boolean): Promise<void> {
+async function run(module: ServecastModule, request: RunRequest): Promise<void> {
+  const { id, lane, scenario, with_trace: withTrace } = request;
   const canonical = JSON.parse(module.canonical(scenario)) as Canonical;
   if (canonical.issues.length > 0) {
     scope.postMessage({ kind: 'refused', id, reason: 'scenario', issues: canonical.issues });
@@ -76,6 +82,11 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
   try {
     const traceIssues = withTrace && trace ? parseIssues(simulation.setTrace(trace.bytes, trace.name)) : [];
     const engineIssues = traceIssues.length > 0 ? [] : parseIssues(simulation.error());
+    if (engineIssues.some((issue) => issue.kind === 'left_out')) {
+      const whole = await wholeEngine(id);
+      if (whole && currentRun[lane] === id) await run(whole, request);
+      return;
+    }
     if (traceIssues.length + engineIssues.length > 0) {
       const reason = traceIssues.length > 0 ? 'trace' : 'engine';
       scope.postMessage({ kind: 'refused', id, reason, issues: [...traceIssues, ...engineIssues] });
@@ -97,8 +108,8 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
       if (now - lastProgress >= progressMs) {
         lastProgress = now;
         let partial: Outcome | null = null;
-        if (now >= nextReport) {
-          partial = outcomeOf(simulation, engineMs);
+        if (now >= nextReport && lane === 'shown') {
+          partial = outcomeOf(simulation, engineMs, lane);
           reported = simulation.progress();
           reportMs = performance.now() - now;
           nextReport = now + Math.max(progressMs, reportShare * reportMs);
@@ -107,13 +118,13 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
         scope.postMessage(message, partial ? buffersOf(partial) : []);
       }
       await nextTask();
-      if (currentRun !== id) return;
-      if (cancelledRun === id && reportMs > promptMs) {
+      if (currentRun[lane] !== id) return;
+      if (cancelledRuns.has(id) && reportMs > promptMs) {
         scope.postMessage({ kind: 'finished', id, cancelled: true, progress: reported, outcome: null });
         return;
       }
-      if (cancelledRun === id) {
-        const outcome = outcomeOf(simulation, engineMs);
+      if (cancelledRuns.has(id)) {
+        const outcome = outcomeOf(simulation, engineMs, lane);
         const progress = simulation.progress();
         scope.postMessage({ kind: 'finished', id, cancelled: true, progress, outcome }, buffersOf(outcome));
         return;
@@ -124,9 +135,10 @@ async function run(module: ServecastModule, id: number, scenario: string, withTr
       scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: late });
       return;
     }
-    const outcome = outcomeOf(simulation, engineMs);
+    const outcome = outcomeOf(simulation, engineMs, lane);
     scope.postMessage({ kind: 'finished', id, cancelled: false, progress: 1, outcome }, buffersOf(outcome));
   } finally {
+    cancelledRuns.delete(id);
     simulation.delete();
   }
 }
@@ -175,15 +187,33 @@ async function readTrace(id: number, file: Blob, name: string): Promise<void> {
   scope.postMessage({ kind: 'trace_read', id, name, bytes: total });
 }
 
-async function start(compiled: WebAssembly.Module): Promise<void> {
+function instantiate(create: typeof createServecast, compiled: WebAssembly.Module): Promise<ServecastModule> {
   // instantiateWasm is Emscripten's own hook: the page compiles once, every worker shares that.
-  const options = {
+  return create({
     instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void) {
       void WebAssembly.instantiate(compiled, imports).then(done);
       return {};
     },
-  };
-  const module = await createServecast(options);
+  });
+}
+
+/** The module that leaves nothing out; from now on everything runs in it. null: refused, and said. */
+async function wholeEngine(id: number): Promise<ServecastModule | null> {
+  scope.postMessage({ kind: 'loading', id });
+  try {
+    const [{ default: create }, compiled] = await Promise.all([import('servecast-full'), compileModule(wholeUrl)]);
+    const module = await instantiate(create, compiled);
+    engine = Promise.resolve(module);
+    return module;
+  } catch (error) {
+    const message = `This scenario needs a part of the engine that is fetched when it is first used, and could not be: ${String(error)}`;
+    scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: [{ path: '', message }] });
+    return null;
+  }
+}
+
+async function start(compiled: WebAssembly.Module): Promise<void> {
+  const module = await instantiate(createServecast, compiled);
   const catalog = JSON.parse(module.catalog()) as Catalog;
   columnNames = catalog.columns.filter((column) => column.kind !== 'request').map((column) => column.name);
   engineLoaded(module);
@@ -211,15 +241,15 @@ scope.onmessage = ({ data }) => {
       return;
     }
     case 'run': {
-      currentRun = data.id;
-      const { id, scenario, with_trace: withTrace } = data;
+      const { id, lane } = data;
+      currentRun[lane] = id;
       Promise.all([engine, reading])
-        .then(([module]) => (currentRun === id ? run(module, id, scenario, withTrace) : undefined))
+        .then(([module]) => (currentRun[lane] === id ? run(module, data) : undefined))
         .catch((error: unknown) => broken(id, error));
       return;
     }
     case 'cancel':
-      cancelledRun = data.id;
+      cancelledRuns.add(data.id);
       return;
     case 'load_trace': {
       currentTrace = data.id;

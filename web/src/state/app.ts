@@ -7,6 +7,7 @@ import type { Canonical, Issue } from 'servecast';
 import type { Engine, RunListener } from '../engine/client';
 import type { Outcome } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
+import { Comparison } from './compare';
 import { equalJson, getAt, isObject, needsTrace, parentOf, removeAt, setAt, withTrace, type Document, type Json } from './document';
 import { assign, type FormSource } from './fields';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
@@ -28,6 +29,7 @@ export class App {
   readonly store: Store;
   readonly #engine: Engine;
   readonly #around: Surroundings;
+  readonly #comparison: Comparison;
   #runTimer: ReturnType<typeof setTimeout> | undefined;
   #linkTimer: ReturnType<typeof setTimeout> | undefined;
   #slowTimer: ReturnType<typeof setTimeout> | undefined;
@@ -39,6 +41,7 @@ export class App {
     this.#engine = engine;
     this.#around = around;
     this.store = store;
+    this.#comparison = new Comparison(engine, store);
   }
 
   get source(): FormSource | null {
@@ -272,6 +275,13 @@ export class App {
     this.#edit('/workload', needsTrace(document) ? restored : document, 'dragging');
   }
 
+  // --- Comparing ---------------------------------------------------------------------------------
+
+  /** Runs the scenario under every value of a choice whenever it ran; "" ends that. */
+  compareBy(pointer: string): void {
+    this.#comparison.by(pointer, this.source);
+  }
+
   // --- Runs --------------------------------------------------------------------------------------
 
   runOrCancel(): void {
@@ -336,6 +346,7 @@ export class App {
     };
     return {
       accepted: (canonical) => this.#accept(canonical),
+      loading: () => this.store.update({ run: { kind: 'running', progress: 0, slow: true, loading: true } }),
       refused: (reason, issues) => {
         settle();
         // A value out of range is a slip on the way to the next one: what was shown stays, marked stale.
@@ -357,6 +368,7 @@ export class App {
         const completeness = cancelled ? 'cancelled' : 'final';
         this.store.update({ run: { kind: 'idle' }, shown: { outcome, completeness, progress } });
         if (this.#again) this.#runNow();
+        else if (!cancelled) this.#comparison.refresh(this.source);
       },
       broken: (message) => {
         settle();

@@ -2,13 +2,14 @@
 // shows follows from it.
 import type { Catalog, Issue } from 'servecast';
 import type { Outcome, Refusal } from '../engine/protocol';
+import type { Variant } from './compare';
 import type { Document } from './document';
 
 export type ThemeChoice = 'auto' | 'light' | 'dark';
 
 export type RunState =
   | { readonly kind: 'idle' }
-  | { readonly kind: 'running'; readonly progress: number; readonly slow: boolean }
+  | { readonly kind: 'running'; readonly progress: number; readonly slow: boolean; readonly loading?: boolean }
   /** Nothing was simulated. */
   | { readonly kind: 'refused'; readonly reason: Refusal | 'trace_missing'; readonly issues: readonly Issue[] }
   | { readonly kind: 'broken'; readonly message: string };
@@ -55,6 +56,8 @@ export interface AppState {
   readonly link_trace: string | null;
   /** The workload that a trace replaced. */
   readonly former_workload: Document | null;
+  /** The choice whose values are compared; null: none. No variants: the scenario has no such choice. */
+  readonly compared: { readonly pointer: string; readonly variants: readonly Variant[] } | null;
   readonly link: string;
   readonly link_problem: LinkProblem | null;
   readonly theme: ThemeChoice;
@@ -77,6 +80,7 @@ export const initialState: AppState = {
   wanted_trace: null,
   link_trace: null,
   former_workload: null,
+  compared: null,
   link: '',
   link_problem: null,
   theme: 'auto',

@@ -8,6 +8,7 @@ import type { Pane } from '../charts/series-chart';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
 import type { ThemeChoice } from '../state/store';
+import { firstCompared, renderCompare } from './compare';
 import type { ViewContext } from './context';
 import { renderAllNumbers, renderFooter, renderNotModelled, renderPrefixCache, renderScenario } from './details';
 import type { FieldElement } from './field';
@@ -32,7 +33,7 @@ const stepPanes: readonly Pane[] = [
   { unit: 'count', series: [{ column: 'series_preemptions', label: 'Preemptions', meaning: 'preempted', fill: 'solid' }] },
 ];
 
-const sections = ['verdict', 'latency', 'load', 'steps', 'numbers', 'scenario', 'not-modelled'] as const;
+const sections = ['verdict', 'latency', 'load', 'steps', 'compare', 'numbers', 'scenario', 'not-modelled'] as const;
 const longLink = 2000;
 
 const keys: readonly (readonly [string, string])[] = [
@@ -198,6 +199,7 @@ export class PageElement extends LitElement {
       </div>
       ${this.#panel('steps', 'Timeline: steps, output, preemptions', () => html`
         <sc-series-chart .subject=${'Steps over time'} .panes=${stepPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`)}
+      ${this.#panel('compare', 'Compare: the same requests under other settings', () => renderCompare(view))}
       ${this.#panel('numbers', 'All numbers', () => renderAllNumbers(report, waitingFor))}
       ${this.#panel('scenario', 'Scenario', () => renderScenario(view, {
         text: this.scenarioText,
@@ -234,6 +236,7 @@ export class PageElement extends LitElement {
     if (open) groups.add(id);
     else groups.delete(id);
     this.openGroups = groups;
+    if (id === 'compare') this.app.compareBy(open ? firstCompared : '');
   }
 
   #toggleRail(event: Event): void {

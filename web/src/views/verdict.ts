@@ -72,6 +72,10 @@ function waiting(view: ViewContext): string {
   return trace.kind === 'reading' ? `Reading ${trace.name}…` : 'Simulating…';
 }
 
+export function wordOf(report: Report): string {
+  return words[report.verdict.state];
+}
+
 function reported(view: ViewContext, report: Report): TemplateResult {
   const { verdict } = report;
   const { shown } = view.state;
@@ -109,7 +113,7 @@ function renderProgress(view: ViewContext): TemplateResult | typeof nothing {
   if (run.kind !== 'running' || !run.slow) return nothing;
   return html`<div class="progress-line">
     <progress max="1" .value=${run.progress} aria-label="Simulated so far"></progress>
-    <span>${run.progress === 0 ? 'Preparing the requests' : `${percent(run.progress)} simulated`}${shown?.completeness === 'partial' ? ', partial results below' : ''}</span>
+    <span>${run.loading ? 'Fetching the rest of the engine' : run.progress === 0 ? 'Preparing the requests' : `${percent(run.progress)} simulated`}${shown?.completeness === 'partial' ? ', partial results below' : ''}</span>
     <button type="button" @click=${() => view.app.cancel()}>Cancel</button>
   </div>`;
 }

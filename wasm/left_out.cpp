@@ -1,6 +1,6 @@
-// Takes the places of BLIS's engine and of its trained step times in the page's module, which would
-// not fit the page's budget with them (decision 014). Simulation::Create then says that the command
-// has them; the step times are not asked for anything before.
+// Takes the places of what few visits need, in the module of a first one: BLIS's engine and its
+// trained step times. Simulation::Create then says that they are left out, and the page's worker
+// goes on with the whole engine (decision 016). The step times are not asked for anything before.
 #include "serving/blis_replica.h"
 #include "serving/policy.h"
 
@@ -16,7 +16,7 @@ const LatencyEntry& InPlace() { return FindLatencyModel("auto"); }
 
 extern const LatencyEntry kLatencyTrainedPhysics;
 const LatencyEntry kLatencyTrainedPhysics = {
-    "trained_physics", "BLIS's trained model, faster than light in prefill: by the command only",
+    "trained_physics", "BLIS's trained model, faster than light in prefill: with compat blis only",
     [](const Scenario& s, const ModelCost& cost) { return InPlace().make(s, cost); },
     [](const Scenario& s) { return InPlace().label(s); }};
 

@@ -1,0 +1,99 @@
+// Tasks of the comparison panel, and of runs that need the whole engine. Part of run.mjs.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { dropFile, field, fingerprint, nextResult, problem, root, verdict } from './browser.mjs';
+import { preset, site, skip, smallTrace, task } from './harness.mjs';
+
+const command = join(root, 'build/release/servecast');
+
+async function openComparison(page, pointer) {
+  await verdict(page);
+  await page.locator('#compare > summary').click();
+  if (pointer) await page.selectOption('#compare-by', pointer);
+  await compared(page);
+}
+
+/** The rows, once no variant is still running. */
+async function compared(page) {
+  await page.waitForFunction(() => {
+    const table = document.querySelector('#compared');
+    return table?.rows.length > 1 && !table.textContent.includes('Simulating');
+  });
+  return page.$$eval('#compared tbody tr', (rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText.replaceAll(/\s+/g, ' '))));
+}
+
+await task('compare: every GPU, the one in force first and as shown', async (page) => {
+  await openComparison(page);
+  const rows = await compared(page);
+  const gpus = await page.locator('sc-field[data-pointer="/hardware/preset"] option').count();
+  assert.equal(rows.length, gpus);
+  assert.match(rows[0][0], /H100.*as it is/);
+  assert.equal(rows.filter(([name]) => name.includes('as it is')).length, 1);
+  assert.ok(rows.slice(1).some((row) => /[+−×]/.test(row[3])), 'differences are shown');
+  const first = await fingerprint(page);
+  await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('3');
+  await nextResult(page, first);
+  assert.notDeepEqual(await compared(page), rows, 'an edit compares again');
+  return `${rows.length} rows`;
+});
+
+await task('compare: a variant that cannot run says why', async (page) => {
+  await openComparison(page, '/latency/backend');
+  const rows = await compared(page);
+  assert.match(rows.find(([name]) => name.startsWith('blackbox')).join(' '), /coefficient/);
+  assert.match(rows.find(([name]) => name.startsWith('roofline')).join(' '), /ms/);
+});
+
+await task('compare: a trace is compared on its own requests', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await dropFile(page, 'small.csv', Buffer.from(smallTrace(60)));
+  await nextResult(page, first);
+  await openComparison(page, '/scheduler/order');
+  const rows = await compared(page);
+  const refused = rows.filter((row) => row.length < 5);
+  assert.deepEqual(refused, []);
+  for (const row of rows) assert.equal(row.at(-2).split(' ')[0], '60');
+});
+
+await task('compare: the rules of BLIS beside ours, with the reasons', async (page) => {
+  await verdict(page);
+  const before = site.requests.length;
+  await openComparison(page, '/engine/compat');
+  const rows = await compared(page);
+  assert.deepEqual(rows.map(([name]) => name.split(' ')[0]), ['none', 'blis-2026-02', 'blis']);
+  for (const row of rows) assert.ok(row.length > 5, row.join(' '));
+  await page.getByText(/when a batch drains/).first().waitFor();
+  const fetched = site.requests.slice(before);
+  assert.ok(fetched.length > 0 && fetched.every((url) => url.includes('servecast-full')), fetched.join(' '));
+});
+
+if (existsSync(command)) {
+  const fragment = `p=${preset}&engine.compat=blis-2026-02`;
+  await task('compat: the page gives the command’s fingerprint', async (page) => {
+    await verdict(page);
+    const report = JSON.parse(execFileSync(command, ['run', preset, '--set', 'engine.compat=blis-2026-02'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+    assert.equal(await fingerprint(page), report.fingerprint);
+    return report.fingerprint;
+  }, { fragment: `#${fragment}` });
+} else {
+  skip('compat: the page gives the command’s fingerprint', `${command} is not built`);
+}
+
+await task(
+  'compat: without a connection it says what is missing, and the rest goes on',
+  async (page) => {
+    await problem(page);
+    assert.match(await page.textContent('.verdict'), /fetched when it is first used/);
+    await page.goto(site.url);
+    await page.reload();
+    await verdict(page);
+  },
+  {
+    fragment: `#p=${preset}&engine.compat=blis`,
+    before: (page) => page.route(/servecast-full/, (route) => route.abort()),
+    expectsProblems: true,
+  },
+);

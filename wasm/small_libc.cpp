@@ -1,0 +1,34 @@
+// Two functions of libc as the page's module needs them (the linker's --wrap): libc's own bring
+// quadruple precision and all of printf, 5 KB of the page's budget.
+#include <emscripten.h>
+
+#include <cstdarg>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+// JavaScript rounds numbers correctly, as libc does.
+EM_JS(double, ServecastNumber, (const char* text), { return Number(UTF8ToString(text)); });
+
+extern "C" {
+
+// Requires: all of text is one number. So it is where nlohmann's lexer asks, the only caller.
+double __wrap_strtod(const char* text, char** end) {
+  if (end != nullptr) *end = const_cast<char*>(text) + std::strlen(text);
+  return ServecastNumber(text);
+}
+
+// Knows the one format that is in use, of control characters in nlohmann's lexer. fmt's own call is
+// for hexadecimal doubles, which nobody prints.
+int __wrap_snprintf(char* text, std::size_t size, const char* format, ...) {
+  if (std::string_view(format) != "<U+%.4X>" || size < 9) return 0;
+  std::va_list arguments;
+  va_start(arguments, format);
+  const unsigned value = va_arg(arguments, unsigned);
+  va_end(arguments);
+  std::memcpy(text, "<U+0000>", 9);
+  for (int i = 0; i < 4; ++i) text[6 - i] = "0123456789ABCDEF"[value >> (4 * i) & 15];
+  return 8;
+}
+
+}  // extern "C"

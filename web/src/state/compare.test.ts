@@ -1,0 +1,84 @@
+import type { Catalog, Field, Report } from 'servecast';
+import { describe, expect, it } from 'vitest';
+import type { Engine, RunListener } from '../engine/client';
+import type { Lane } from '../engine/protocol';
+import { Comparison, comparableFields, variantsOf } from './compare';
+import type { Document } from './document';
+import type { FormSource } from './fields';
+import { Store } from './store';
+
+function field(path: string, choices: readonly string[], more: Partial<Field> = {}): Field {
+  return { path, type: 'choice', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices, ...more };
+}
+
+const presets = ['small', 'large'].map((id) => ({ id, name: id.toUpperCase(), description: '', document: {} }));
+const catalog = {
+  presets: { models: presets, hardware: presets, engines: [], workloads: [], scenarios: [] },
+  fields: [
+    field('/engine/compat', ['none', 'blis'], { default: 'none' }),
+    field('/scheduler/policy', ['vllm'], { default: 'vllm' }),
+    field('/scheduler/order', ['fcfs', 'sjf'], { default: 'fcfs' }),
+    field('/engine/async_scheduling', [], { type: 'boolean', default: true }),
+    field('/hardware/preset', ['small', 'large']),
+    field('/workload/arrivals/process', ['poisson', 'static'], { default: 'poisson' }),
+  ],
+  policies: [],
+} as unknown as Catalog;
+const document: Document = { hardware: { preset: 'large', tflops: 5 }, workload: { requests: 9 } };
+const source: FormSource = { catalog, document, resolved: null };
+
+class RecordingEngine {
+  readonly runs: { readonly document: Document; readonly lane: Lane | undefined; readonly listener: RunListener }[] = [];
+  readonly cancelled: (Lane | undefined)[] = [];
+  run(text: string, _traced: boolean, listener: RunListener, lane?: Lane): void {
+    this.runs.push({ document: JSON.parse(text) as Document, lane, listener });
+  }
+  cancel(lane?: Lane): void {
+    this.cancelled.push(lane);
+  }
+}
+
+const done = (report: Partial<Report>) => ({ report: report as Report, columns: {}, engine_ms: 1 });
+
+describe('comparing', () => {
+  it('offers what changes how requests are served, with more than one value, hardware first', () => {
+    expect(comparableFields(source).map(({ pointer }) => pointer)).toEqual(['/hardware/preset', '/engine/compat', '/engine/async_scheduling', '/scheduler/order']);
+  });
+
+  it('leaves the value in force untouched, overrides included, and puts it first', () => {
+    const [placed] = comparableFields(source);
+    const variants = variantsOf(source, placed!);
+    expect(variants.map(({ name, isCurrent }) => [name, isCurrent])).toEqual([['LARGE', true], ['SMALL', false]]);
+    expect(variants[0]?.document).toBe(document);
+    expect(variants[1]?.document).toEqual({ hardware: { preset: 'small' }, workload: { requests: 9 } });
+  });
+
+  it('runs one variant after the other, beside, and keeps why one cannot run', () => {
+    const engine = new RecordingEngine();
+    const store = new Store();
+    const comparison = new Comparison(engine as unknown as Engine, store);
+    comparison.by('/engine/compat', source);
+    expect(engine.runs.map(({ lane }) => lane)).toEqual(['beside']);
+    engine.runs[0]!.listener.finished(done({ completed: 9 }), 1, false);
+    expect(engine.runs[1]!.document).toEqual({ ...document, engine: { compat: 'blis' } });
+    engine.runs[1]!.listener.refused('engine', [{ path: '/engine', message: 'no' }]);
+    expect(engine.runs).toHaveLength(2);
+    const rows = store.state.compared!.variants.map(({ name, report, issues }) => [name, report?.completed, issues.length]);
+    expect(rows).toEqual([['none', 9, 0], ['blis', undefined, 1]]);
+  });
+
+  it('forgets answers to an older question', () => {
+    const engine = new RecordingEngine();
+    const store = new Store();
+    const comparison = new Comparison(engine as unknown as Engine, store);
+    comparison.by('/engine/compat', source);
+    comparison.by('/scheduler/order', source);
+    engine.runs[0]!.listener.finished(done({ completed: 1 }), 1, false);
+    expect(store.state.compared!.variants.every(({ report }) => report === null)).toBe(true);
+    comparison.by('', source);
+    engine.runs[1]!.listener.finished(done({ completed: 1 }), 1, false);
+    expect(store.state.compared).toBeNull();
+    expect(engine.runs).toHaveLength(2);
+    expect(engine.cancelled).toContain('beside');
+  });
+});

@@ -1,0 +1,109 @@
+// The scenario under every value of one of its choices, each run with the same requests.
+import type { Issue, Report } from 'servecast';
+import type { Engine } from '../engine/client';
+import { needsTrace, segmentsOf, type Document, type Json } from './document';
+import { assign, explainedChoices, placedFields, valueInForce, type FormSource, type PlacedField } from './fields';
+import type { Store } from './store';
+
+export interface Variant {
+  readonly name: string;
+  /** The value that the scenario has. */
+  readonly isCurrent: boolean;
+  readonly document: Document;
+  /** null: not yet run, or refused. */
+  readonly report: Report | null;
+  readonly issues: readonly Issue[];
+}
+
+/** What changes how requests are served, not which ones there are. */
+const sections = ['hardware', 'model', 'engine', 'scheduler', 'cluster', 'latency'];
+
+/** Choices and switches with more than one value, in the order of the catalogue, hardware first. */
+export function comparableFields(source: FormSource): readonly PlacedField[] {
+  const rank = (placed: PlacedField) => sections.indexOf(segmentsOf(placed.pointer)[0] ?? '');
+  return placedFields(source, (path) => sections.includes(segmentsOf(path)[0] ?? ''))
+    .filter((placed) => valuesOf(placed).length > 1)
+    .sort((a, b) => rank(a) - rank(b));
+}
+
+function valuesOf({ field }: PlacedField): readonly Json[] {
+  return field.type === 'boolean' ? [false, true] : field.type === 'choice' ? field.choices : [];
+}
+
+/** The value in force first. */
+export function variantsOf(source: FormSource, placed: PlacedField): readonly Variant[] {
+  const current = valueInForce(source, placed);
+  const names = explainedChoices(source.catalog, placed);
+  return valuesOf(placed)
+    .map((value) => {
+      const isCurrent = value === current;
+      const name = names.find(({ id }) => id === value)?.name ?? (typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value));
+      const document = isCurrent ? source.document : assign(source, placed.pointer, value);
+      return { name, isCurrent, document, report: null, issues: [] };
+    })
+    .sort((a, b) => Number(b.isCurrent) - Number(a.isCurrent));
+}
+
+/** Runs the variants one after the other, beside what the page shows. */
+export class Comparison {
+  readonly #engine: Engine;
+  readonly #store: Store;
+  #pointer = '';
+  #turn = 0;
+
+  constructor(engine: Engine, store: Store) {
+    this.#engine = engine;
+    this.#store = store;
+  }
+
+  /** "" ends it. */
+  by(pointer: string, source: FormSource | null): void {
+    this.#pointer = pointer;
+    this.refresh(source);
+  }
+
+  /** To be called when the shown run has ended; starts anew. */
+  refresh(source: FormSource | null): void {
+    const turn = ++this.#turn;
+    this.#engine.cancel('beside');
+    const placed = source && comparableFields(source).find(({ pointer }) => pointer === this.#pointer);
+    if (!source || !placed) {
+      this.#store.update({ compared: this.#pointer === '' ? null : { pointer: this.#pointer, variants: [] } });
+      return;
+    }
+    const { shown } = this.#store.state;
+    const report = shown?.completeness === 'final' ? shown.outcome.report : null;
+    const variants = variantsOf(source, placed).map((variant) => (variant.isCurrent ? { ...variant, report } : variant));
+    this.#store.update({ compared: { pointer: this.#pointer, variants } });
+    this.#runNext(turn);
+  }
+
+  #runNext(turn: number): void {
+    const { compared } = this.#store.state;
+    const index = compared?.variants.findIndex(({ report, issues }) => report === null && issues.length === 0) ?? -1;
+    const next = compared?.variants[index];
+    if (!next) return;
+    const settle = (change: Partial<Variant>) => {
+      const { compared: now } = this.#store.state;
+      if (turn !== this.#turn || !now) return;
+      this.#store.update({ compared: { ...now, variants: now.variants.map((variant, at) => (at === index ? { ...variant, ...change } : variant)) } });
+      this.#runNext(turn);
+    };
+    const nothing = () => undefined;
+    this.#engine.run(
+      JSON.stringify(next.document),
+      needsTrace(next.document),
+      {
+        accepted: nothing,
+        loading: nothing,
+        progress: nothing,
+        refused: (_reason, issues) => settle({ issues }),
+        finished: (outcome, _progress, cancelled) => {
+          if (outcome && !cancelled) settle({ report: outcome.report });
+        },
+        broken: (message) => settle({ issues: [{ path: '', message }] }),
+      },
+      'beside',
+    );
+  }
+}
