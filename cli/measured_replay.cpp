@@ -162,18 +162,25 @@ Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s) {
 }
 
 // A constant rate, but jittered: the gaps of such runs vary as those of a Poisson process.
-Trace PoolTrace(const MeasuredLoad& load) {
+Result<Metrics> RunPromptPool(const MeasuredLoad& load, Scenario s) {
   Trace trace;
   const auto requests = static_cast<std::int64_t>(load.rate * load.duration_s);
   const auto input = static_cast<std::int32_t>(std::llround(load.input.mean));
   const auto output = static_cast<std::int32_t>(std::llround(load.output.mean));
-  for (const double arrival : Arrivals(requests, load.duration_s, 1)) {
+  const auto add = [&](double arrival_s) {
     const auto before = static_cast<std::int64_t>(trace.rows.size()) - kPromptPoolSize;
-    trace.rows.push_back({std::llround(arrival * 1e9), input, output});
+    trace.rows.push_back({std::llround(arrival_s * 1e9), input, output});
     trace.prefixes.push_back(before < 0 ? TracePrefix{}
                                         : TracePrefix{static_cast<std::int32_t>(before), input});
+  };
+  double start_s = 0;
+  if (load.warm) {
+    for (std::int64_t i = 0; i < kPromptPoolSize; ++i) add(static_cast<double>(i) / load.rate);
+    start_s = static_cast<double>(kPromptPoolSize) / load.rate + 60;
+    s.measure.warmup_s = start_s - 1;
   }
-  return trace;
+  for (const double arrival : Arrivals(requests, load.duration_s, 1)) add(start_s + arrival);
+  return RunTrace(std::move(s), trace);
 }
 
 Trace RecordedTrace(const std::vector<MeasuredRequest>& requests) {
@@ -229,7 +236,7 @@ Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
     case MeasuredForm::kPoisson:
       return RunPoisson(row.load, std::move(scenario));
     case MeasuredForm::kPromptPool:
-      return RunTrace(std::move(scenario), PoolTrace(row.load));
+      return RunPromptPool(row.load, std::move(scenario));
     case MeasuredForm::kReplay:
       return Replay(row, std::move(scenario));
   }

@@ -245,6 +245,7 @@ void ReadStages(const File& file, std::vector<Measured>& out) {
       stages += t.Text(j, {"experiment"}) == experiment && t.Number(j, {"target_rate_rps"}) ? 1 : 0;
     }
     m.load.duration_s = stages > 1 ? 600 : 1200;
+    m.load.warm = t.Number(i, {"stage(-1=all)", "stage"}).value_or(0) > 0;
     if (m.load.rate <= 0) {
       m.skipped = stages > 0 ? "the whole run; its stages are scored" : "no rate";
     }

@@ -59,6 +59,7 @@ struct MeasuredLoad {
   MeasuredLengths input, output;
   double rate = 0, duration_s = 0;
   std::int64_t requests = 0, batch = 0, context = 0, prefix = 0;
+  bool warm = false;  // kPromptPool: a stage before this one has cached the prompts
   // kReplay: all of the run, and which of them are scored.
   std::shared_ptr<const std::vector<MeasuredRequest>> recorded;
   std::size_t from = 0, to = 0;

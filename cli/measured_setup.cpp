@@ -87,41 +87,118 @@ double VersionNumber(std::string_view text) {
   return 1000 * major[0] + (minor.empty() ? 0 : std::floor(minor[0]));
 }
 
-// Members of a config file that mean for us what they say there.
-Result<std::string> ModelOfConfig(const Json& file, const std::string& path) {
-  const Json& c = file.contains("text_config") ? file["text_config"] : file;
-  const auto number = [&c](const char* key) -> std::optional<std::int64_t> {
-    const auto at = c.find(key);
-    if (at == c.end() || !at->is_number()) return std::nullopt;
-    return at->get<std::int64_t>();
-  };
-  Json m = Json::object();
-  for (const char* key : {"num_hidden_layers", "hidden_size", "num_attention_heads",
-                          "num_key_value_heads", "head_dim", "intermediate_size", "vocab_size",
-                          "max_position_embeddings", "num_experts_per_tok", "num_local_experts"}) {
-    if (const auto value = number(key)) m[key] = *value;
+// In the words of a scenario; "" for 16 bits, nullopt for what is not known.
+std::optional<std::string> QuantizationOf(std::string_view precision) {
+  const std::string word = Squeezed(precision);
+  for (const char* plain : {"", "bf16", "fp16", "bfloat16", "float16", "half", "auto", "none"}) {
+    if (word == plain) return "";
   }
-  if (c.contains("kv_lora_rank")) return Issue{path, "latent attention is not modelled"};
-  if (!m.contains("num_attention_heads") || !m.contains("hidden_size")) {
-    return Issue{path, "no config of a transformer"};
-  }
-  if (!m.contains("num_key_value_heads")) m["num_key_value_heads"] = m["num_attention_heads"];
-  if (!m.contains("head_dim")) {
-    m["head_dim"] = m["hidden_size"].get<std::int64_t>() /
-                    std::max<std::int64_t>(1, m["num_attention_heads"].get<std::int64_t>());
-  }
-  for (const char* key : {"num_experts", "n_routed_experts"}) {
-    if (const auto value = number(key)) m["num_local_experts"] = *value;
-  }
-  if (const auto value = number("moe_intermediate_size");
-      value && m.contains("num_local_experts")) {
-    m["intermediate_size"] = *value;
-  }
-  for (const char* key : {"tie_word_embeddings", "attention_bias"}) {
-    if (c.contains(key) && c[key].is_boolean()) m[key] = c[key];
-  }
-  return CompactJson(m);
+  const auto has = [&word](const char* part) { return word.find(part) != std::string::npos; };
+  if (has("mxfp4")) return "mxfp4";
+  if (has("fp4")) return "nvfp4";
+  if (has("fp8")) return "fp8";
+  if (has("int4") || has("w4a16") || has("awq") || has("gptq")) return "int4";
+  return std::nullopt;
 }
+
+// Members of a config file that mean for us what they say there, or nearly.
+class ConfigReader {
+ public:
+  explicit ConfigReader(const Json& file)
+      : file_(file), config_(file.contains("text_config") ? file["text_config"] : file) {}
+
+  Result<std::string> Read(const std::string& path) {
+    for (const char* key :
+         {"num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads",
+          "head_dim", "intermediate_size", "vocab_size", "max_position_embeddings",
+          "num_experts_per_tok", "num_local_experts", "kv_lora_rank", "q_lora_rank",
+          "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"}) {
+      Copy(key, key);
+    }
+    for (const char* key : {"num_experts", "n_routed_experts"}) Copy(key, "num_local_experts");
+    Copy("moe_topk", "num_experts_per_tok");
+    if (!model_.contains("num_attention_heads") || !model_.contains("hidden_size")) {
+      return Issue{path, "no config of a transformer"};
+    }
+    if (!model_.contains("num_key_value_heads")) {
+      model_["num_key_value_heads"] = model_["num_attention_heads"];
+    }
+    if (!model_.contains("head_dim")) {
+      model_["head_dim"] = Of("hidden_size") / std::max<std::int64_t>(1, Of("num_attention_heads"));
+    }
+    if (Of("num_local_experts") > 0) Experts();
+    // A file beside this one would say; of these families it asks for top-p or top-k.
+    const std::string family = config_.value("model_type", "");
+    for (const char* sampled : {"llama", "qwen", "gemma", "deepseek"}) {
+      if (family.find(sampled) == 0) model_["top_p_by_default"] = true;
+    }
+    Windows();
+    for (const char* key : {"tie_word_embeddings", "attention_bias"}) {
+      if (config_.contains(key) && config_[key].is_boolean()) model_[key] = config_[key];
+    }
+    const Json& quantized = file_.contains("quantization_config") ? file_ : config_;
+    if (quantized.contains("quantization_config")) {
+      const auto type = QuantizationOf(CompactJson(quantized["quantization_config"]));
+      if (!type) return Issue{path, "weights of a type that is not modelled"};
+      if (!type->empty()) model_["quantization"] = *type;
+    }
+    return CompactJson(model_);
+  }
+
+ private:
+  std::int64_t Number(const char* key) const {
+    const auto at = config_.find(key);
+    return at == config_.end() || !at->is_number() ? 0 : at->get<std::int64_t>();
+  }
+  std::int64_t Of(const char* key) const {
+    const auto at = model_.find(key);
+    return at == model_.end() ? 0 : at->get<std::int64_t>();
+  }
+  void Copy(const char* from, const char* to) {
+    if (Number(from) > 0) model_[to] = Number(from);
+  }
+
+  void Experts() {
+    const std::int64_t layers = Of("num_hidden_layers");
+    const std::int64_t dense_width = Number("intermediate_size_mlp") > 0
+                                         ? Number("intermediate_size_mlp")
+                                         : Number("intermediate_size");
+    Copy("moe_intermediate_size", "intermediate_size");
+    const std::int64_t shared = Number("n_shared_experts") * Of("intermediate_size");
+    // Llama 4 has a shared expert as wide as the others.
+    const bool llama4 = Number("intermediate_size_mlp") > 0;
+    model_["shared_expert_intermediate_size"] = Number("shared_expert_intermediate_size") > 0
+                                                    ? Number("shared_expert_intermediate_size")
+                                                : llama4 ? Of("intermediate_size")
+                                                         : shared;
+    // Experts in one layer of so many, or in all but the first.
+    const std::int64_t step = std::max(
+        {Number("interleave_moe_layer_step"), Number("decoder_sparse_step"), std::int64_t{1}});
+    const std::int64_t dense = Number("first_k_dense_replace") > 0 ? Number("first_k_dense_replace")
+                                                                   : layers - layers / step;
+    if (dense <= 0) return;
+    model_["num_dense_layers"] = dense;
+    model_["dense_intermediate_size"] = dense_width;
+  }
+
+  void Windows() {
+    const std::int64_t window = Number("sliding_window");
+    if (window <= 0) return;
+    const auto types = config_.find("layer_types");
+    const auto use = config_.find("use_sliding_window");
+    if (use != config_.end() && use->is_boolean() && !use->get<bool>()) return;
+    std::int64_t sliding = Of("num_hidden_layers");
+    if (types != config_.end() && types->is_array()) {
+      sliding = std::count(types->begin(), types->end(), Json("sliding_attention"));
+    }
+    model_["sliding_window"] = window;
+    model_["num_sliding_layers"] = sliding;
+  }
+
+  const Json& file_;
+  const Json& config_;
+  Json model_ = Json::object();
+};
 
 void SetEngine(const MeasuredSetup& setup, Scenario& s) {
   EngineSpec& e = s.engine;
@@ -130,16 +207,12 @@ void SetEngine(const MeasuredSetup& setup, Scenario& s) {
   e.max_num_seqs = setup.max_num_seqs.value_or(large ? 1024 : 256);
   e.max_num_batched_tokens = setup.max_num_batched_tokens.value_or(large ? 8192 : 2048);
   e.max_num_batched_tokens = std::max(e.max_num_batched_tokens, e.max_num_seqs);
+  if (Squeezed(setup.kv_dtype).find("fp8") != std::string::npos) {
+    e.kv_cache_dtype = KvCacheDType::kFp8;
+  }
   if (setup.block_size) e.block_size = *setup.block_size;
   if (setup.gpu_memory_utilization) e.gpu_memory_utilization = *setup.gpu_memory_utilization;
   if (setup.kv_blocks && *setup.kv_blocks > 1) e.num_gpu_blocks_override = *setup.kv_blocks;
-}
-
-bool SixteenBit(std::string_view precision) {
-  for (const std::string_view name : {"", "bf16", "fp16", "bfloat16", "float16", "half", "auto"}) {
-    if (Squeezed(precision) == name) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -175,7 +248,8 @@ std::string HardwarePresetOf(std::string_view name) {
 }
 
 std::string EnginePresetOf(std::string_view engine, std::string_view version) {
-  const Words wanted = WordsOf(engine.empty() ? kDefaultEngine : engine);
+  const bool tensorrt = Squeezed(engine).find("tensorrt") != std::string::npos;
+  const Words wanted = WordsOf(engine.empty() ? kDefaultEngine : tensorrt ? "trtllm" : engine);
   const double number = VersionNumber(version);
   std::string found, any;
   double best = -1;
@@ -207,7 +281,7 @@ Result<std::string> SetupReader::ModelText(const MeasuredSetup& setup) const {
     if (!text.ok()) return Issues(text.issues());
     const Result<Json> json = ParseJson(text.value());
     if (!json.ok()) return Issues(json.issues());
-    return ModelOfConfig(json.value(), "models/" + path);
+    return ConfigReader(json.value()).Read("models/" + path);
   }
   return Issue{"", fmt::format("no preset and no config for the model {}", setup.model)};
 }
@@ -215,7 +289,10 @@ Result<std::string> SetupReader::ModelText(const MeasuredSetup& setup) const {
 Result<Scenario> SetupReader::Read(const MeasuredSetup& setup) const {
   const std::string gpu = HardwarePresetOf(setup.gpu);
   if (gpu.empty()) return Issue{"", fmt::format("no preset for the GPU {}", setup.gpu)};
-  if (!SixteenBit(setup.precision)) {
+  // A name may say what no column does: "Llama-3.1-8B-Instruct-FP8".
+  std::optional<std::string> quantization = QuantizationOf(setup.precision);
+  if (quantization == "") quantization = QuantizationOf(setup.model).value_or("");
+  if (!quantization) {
     return Issue{"", fmt::format("weights in {} are not modelled", setup.precision)};
   }
   const Result<std::string> model = ModelText(setup);
@@ -226,6 +303,10 @@ Result<Scenario> SetupReader::Read(const MeasuredSetup& setup) const {
       R"( "workload": {{"requests": 1}}}})",
       model.value(), gpu, EnginePresetOf(setup.engine, setup.engine_version),
       setup.tensor_parallel);
+  if (!quantization->empty()) {
+    text = ApplyOverrides(text.value(), {"model.quantization=" + *quantization});
+    if (!text.ok()) return Issues(text.issues());
+  }
   if (!overrides_.empty()) text = ApplyOverrides(text.value(), overrides_);
   if (!text.ok()) return Issues(text.issues());
   Result<Scenario> scenario = ParseScenario(text.value());

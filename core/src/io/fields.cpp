@@ -50,6 +50,35 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
          .max = 10000,
          .help = "experts that a token goes through"},
         &ModelSpec::num_experts_per_tok);
+  const auto optional = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .min = 0, .max = 1e7, .help = help};
+  };
+  f.Add(optional("shared_expert_intermediate_size",
+                 "width of the experts that every token goes through; 0: none"),
+        &ModelSpec::shared_expert_intermediate_size);
+  f.Add(optional("num_dense_layers", "of a model with experts: layers that have a dense MLP"),
+        &ModelSpec::num_dense_layers);
+  f.Add(optional("dense_intermediate_size", "width of the MLP of those layers"),
+        &ModelSpec::dense_intermediate_size);
+  f.Add(optional("kv_lora_rank", "latent attention: width of the cached latent; 0: none"),
+        &ModelSpec::kv_lora_rank);
+  f.Add(optional("q_lora_rank", "latent attention: width of the query's latent; 0: none"),
+        &ModelSpec::q_lora_rank);
+  f.Add(optional("qk_nope_head_dim", "latent attention: width of a head without position"),
+        &ModelSpec::qk_nope_head_dim);
+  f.Add(optional("qk_rope_head_dim", "latent attention: width of a head with position"),
+        &ModelSpec::qk_rope_head_dim);
+  f.Add(optional("v_head_dim", "latent attention: width of a value head"), &ModelSpec::v_head_dim);
+  f.Add(optional("sliding_window", "tokens that sliding layers look back"),
+        &ModelSpec::sliding_window);
+  f.Add(optional("num_sliding_layers", "layers with a sliding window"),
+        &ModelSpec::num_sliding_layers);
+  f.Enum({.name = "quantization",
+          .help = "type of the matrices' weights, none: torch_dtype (mxfp4: of the experts')"},
+         &ModelSpec::quantization, {"none", "fp8", "int4", "nvfp4", "mxfp4"});
+  f.Add({.name = "top_p_by_default",
+         .help = "generation_config.json asks for top-p or top-k, which sort the logits"},
+        &ModelSpec::top_p_by_default);
   f.Enum({.name = "torch_dtype", .help = "type of weights and KV cache"}, &ModelSpec::torch_dtype,
          {"bfloat16", "float16"});
 }
@@ -78,6 +107,18 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .help = "peak of dense 16-bit matrix products by the data sheet",
          .required = true},
         &HardwareSpec::peak_bf16_tflops);
+  f.Add({.name = "peak_fp8_tflops",
+         .unit = "TFLOP/s",
+         .min = 0,
+         .max = 1e6,
+         .help = "the same of 8-bit floats; 0: the GPU has none"},
+        &HardwareSpec::peak_fp8_tflops);
+  f.Add({.name = "peak_fp4_tflops",
+         .unit = "TFLOP/s",
+         .min = 0,
+         .max = 1e6,
+         .help = "the same of 4-bit floats; 0: the GPU has none"},
+        &HardwareSpec::peak_fp4_tflops);
   f.Add({.name = "interconnect_gb_s",
          .unit = "GB/s",
          .min = 0.1,
@@ -269,6 +310,8 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 1,
          .help = "share of the GPU's memory that the engine may use"},
         &EngineSpec::gpu_memory_utilization);
+  f.Enum({.name = "kv_cache_dtype", .help = "type of the KV cache; auto: the model's"},
+         &EngineSpec::kv_cache_dtype, {"auto", "fp8"});
   f.Add({.name = "num_gpu_blocks_override",
          .unit = "blocks",
          .min = 2,
@@ -323,8 +366,8 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .unit = "ns",
          .min = 0,
          .max = 1e6,
-         .help = "sampling time per sequence in a step and entry of the vocabulary: more where "
-                 "top-p or top-k sort it (analytic model)"},
+         .help = "sampling time per sequence in a step and entry of the vocabulary, of models with "
+                 "top_p_by_default (analytic model)"},
         &EngineSpec::sampler_ns_per_logit);
   f.Add({.name = "request_overhead_ms",
          .unit = "ms",

@@ -31,26 +31,49 @@ namespace {
 // exponents 2.6 to 3.5.
 constexpr double kBlend = 0.26;
 
+// 8- and 4-bit products reach less of their peak, and rounding to them are kernels of their own:
+// against 16 bits 0.62 to 0.82 of the share, and 3 to 4 us for each of four products beside 4 to 7
+// (same data; H100, H200, B200).
+constexpr double kLowPrecisionShare = 0.7;
+constexpr double kQuantizedKernels = 1.5;
+// Routing, sorting by expert and summing are kernels, too: Mixtral-8x7B on two H100 (vLLM 0.15.1,
+// inference-sim/training@c4f0340).
+constexpr double kExpertKernels = 1.6;
+// Of the link's bandwidth that all-reduces of 1 MB and more reach: 0.45 to 0.55 (same data; custom
+// all-reduce of vLLM on 2 and 4 H100).
+constexpr double kLinkShare = 0.5;
+
 // `kOptions`: launch and overlap count. A type of its own, as a price is asked for at every step.
 template <bool kOptions>
 class Analytic final : public LatencyModel {
  public:
   Analytic(const Scenario& s, const ModelCost& cost)
       : cost_(cost),
-        flop_ns_(1e9 / (s.hardware.peak_bf16_tflops * 1e12 * s.hardware.compute_efficiency)),
         attention_flop_ns_(1e9 /
                            (s.hardware.peak_bf16_tflops * 1e12 * s.hardware.attention_efficiency)),
         byte_ns_(1.0 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)),
         step_ns_(s.engine.step_overhead_us * 1e3),
         kernels_ns_(s.hardware.layer_latency_us * 1e3 * static_cast<double>(cost.layers)),
         sequence_ns_(s.engine.sequence_overhead_us * 1e3),
-        sample_ns_(s.engine.sampler_ns_per_logit * static_cast<double>(s.model.vocab_size)),
+        sample_ns_(s.model.top_p_by_default
+                       ? s.engine.sampler_ns_per_logit * static_cast<double>(s.model.vocab_size)
+                       : 0),
         mixed_rows_(s.hardware.mixed_attention_rows),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
         overlap_(s.engine.overlap_scheduling) {
-    dense_ = ProductOf(cost.dense_flops_per_token, cost.dense_bytes);
-    lm_head_ = ProductOf(cost.lm_head_flops_per_token, cost.lm_head_bytes);
+    const auto flop_ns = [&h = s.hardware](MatrixType type) {
+      const double peak = type == MatrixType::k4   ? h.peak_fp4_tflops * kLowPrecisionShare
+                          : type == MatrixType::k8 ? h.peak_fp8_tflops * kLowPrecisionShare
+                                                   : h.peak_bf16_tflops;
+      return 1 / (peak * 1e3 * h.compute_efficiency);
+    };
+    if (cost.dense_type != MatrixType::k16) kernels_ns_ *= kQuantizedKernels;
+    if (cost.experts > 1) kernels_ns_ *= kExpertKernels;
+    dense_ = ProductOf(cost.dense_flops_per_token * flop_ns(cost.dense_type), cost.dense_bytes);
+    lm_head_ =
+        ProductOf(cost.lm_head_flops_per_token * flop_ns(MatrixType::k16), cost.lm_head_bytes);
+    expert_ns_ = cost.expert_flops_per_token * flop_ns(cost.expert_type);
     const EngineSpec& e = s.engine;
     if (e.cuda_graphs != CudaGraphs::kImplied) eager_ns_ = e.launch_eager_us * 1e3;
     if (e.cuda_graphs == CudaGraphs::kCaptured) {
@@ -63,7 +86,7 @@ class Analytic final : public LatencyModel {
       const double all_reduces = 2 * static_cast<double>(cost.layers);
       kernels_ns_ += all_reduces * s.hardware.interconnect_latency_us * 1e3;
       collective_token_ns_ = all_reduces * cost.collective_bytes_per_token * 2 * (tp - 1) / tp /
-                             s.hardware.interconnect_gb_s;
+                             (s.hardware.interconnect_gb_s * kLinkShare);
     }
     if (cost.experts > cost.experts_per_token) {
       log_untouched_ =
@@ -78,18 +101,25 @@ class Analytic final : public LatencyModel {
     if (replayed) tokens = static_cast<double>(CaptureSize(shape.decode_seqs));  // with its padding
     double sampled = tokens;
     Parts parts;
-    const double context_tokens = static_cast<double>(shape.decode_context_tokens) + decodes;
+    double context_tokens = static_cast<double>(shape.decode_context_tokens) + decodes;
+    if (cost_.window_share > 0) {  // as if all contexts were of the mean length
+      context_tokens = Windowed(context_tokens, decodes * cost_.window);
+    }
     const double rows = shape.prefill.empty() ? 1 : mixed_rows_;
-    parts.Add(rows * context_tokens * cost_.attention_flops_per_pair * attention_flop_ns_,
-              context_tokens * cost_.kv_bytes_per_token * byte_ns_);
+    parts.Add(rows * context_tokens * cost_.decode_flops_per_pair * attention_flop_ns_,
+              context_tokens * cost_.kv_read_bytes_per_token * byte_ns_);
     for (const PrefillChunk& chunk : shape.prefill) {
       const auto n = static_cast<double>(chunk.tokens);
       const auto context = static_cast<double>(chunk.context);
       tokens += n;
       sampled += chunk.samples ? 1 : 0;
-      const double pairs = n * context + n * (n + 1) / 2;
+      double pairs = n * context + n * (n + 1) / 2, read = context + n;
+      if (cost_.window_share > 0) {
+        pairs = Windowed(pairs, n * cost_.window);
+        read = Windowed(read, n + cost_.window);
+      }
       parts.Add(pairs * cost_.attention_flops_per_pair * attention_flop_ns_,
-                (context + n) * cost_.kv_bytes_per_token * byte_ns_);
+                read * cost_.kv_read_bytes_per_token * byte_ns_);
     }
     parts.Blend(dense_, tokens);
     parts.memory += cost_.activation_bytes_per_token * tokens * byte_ns_;
@@ -115,13 +145,17 @@ class Analytic final : public LatencyModel {
   }
 
  private:
+  // Of an amount of attention, what is left when the sliding layers do at most `most`.
+  double Windowed(double amount, double most) const {
+    return amount - cost_.window_share * std::max(0.0, amount - most);
+  }
+
   // A product with fixed matrices: ns of a row's arithmetic and of reading them, and their ratio.
   struct Product {
     double row_ns = 0, bytes_ns = 1, ratio = 0;
   };
-  Product ProductOf(double flops_per_row, double bytes) const {
-    return {flops_per_row * flop_ns_, bytes * byte_ns_,
-            flops_per_row * flop_ns_ / (bytes * byte_ns_)};
+  Product ProductOf(double row_ns, double bytes) const {
+    return {row_ns, bytes * byte_ns_, row_ns / (bytes * byte_ns_)};
   }
 
   struct Parts {
@@ -155,13 +189,13 @@ class Analytic final : public LatencyModel {
     const double exponent = std::max(log_untouched_ * tokens, -700.0);
     const double touched =
         cost_.experts > cost_.experts_per_token ? experts * (1 - Exp(exponent)) : experts;
-    parts.Blend(ProductOf(cost_.expert_flops_per_token, cost_.expert_bytes * touched / experts),
-                tokens);
+    parts.Blend(ProductOf(expert_ns_, cost_.expert_bytes * touched / experts), tokens);
   }
 
   ModelCost cost_;
   Product dense_, lm_head_;
-  double flop_ns_, attention_flop_ns_, byte_ns_, step_ns_, kernels_ns_, sequence_ns_, sample_ns_;
+  double attention_flop_ns_, expert_ns_ = 0, byte_ns_, step_ns_, kernels_ns_, sequence_ns_,
+                             sample_ns_;
   double collective_token_ns_ = 0, log_untouched_ = 0;
   double eager_ns_ = 0, replay_ns_ = 0;
   std::int64_t captured_ = 0;  // largest decode batch that is replayed
