@@ -323,17 +323,21 @@ std::string FidelityJson(const FidelityTable& table, FidelityParts parts) {
 }
 
 std::string FidelityRowsCsv(const std::vector<ScoredRow>& rows) {
-  std::string text = "set,row,metric,measured,predicted,error\n";
+  std::string text = "set,row,model,gpu,tp,engine,load,metric,measured,predicted,error\n";
   const auto quoted = [](const std::string& cell) {
     return cell.find(',') == std::string::npos ? cell : '"' + cell + '"';
   };
   for (const ScoredRow& row : rows) {
-    for (const auto& [metric, measured] : row.measured->values) {
+    const Measured& m = *row.measured;
+    for (const auto& [metric, measured] : m.values) {
       const auto predicted = row.predicted.find(metric);
       if (predicted == row.predicted.end()) continue;
-      text += fmt::format("{},{},{},{:.6g},{:.6g},{:.4f}\n", quoted(row.measured->set),
-                          quoted(row.measured->row), metric, measured, predicted->second,
-                          measured > 0 ? predicted->second / measured - 1 : 0.0);
+      text +=
+          fmt::format("{},{},{},{},{},{} {},{},{},{:.6g},{:.6g},{:.4f}\n", quoted(m.set),
+                      quoted(m.row), quoted(m.setup.model), quoted(m.setup.gpu),
+                      m.setup.tensor_parallel, quoted(m.setup.engine), m.setup.engine_version,
+                      m.load.rate > 0 ? fmt::format("{} rps", m.load.rate) : "", metric, measured,
+                      predicted->second, measured > 0 ? predicted->second / measured - 1 : 0.0);
     }
   }
   return text;

@@ -108,7 +108,7 @@ test('Fidelity_FilesOfEveryForm_AreScoredOrLeftOutWithAReason', () => {
   assert.equal(set('served/summary').ttft_p99.n, 1, 'of the requests alone');
   assert.equal(set('other').skipped.length, 1);
   assert.equal(overall.e2e.n, 2);
-  assert.match(servecast('fidelity', '--data', folder, '--rows').stdout, /^served\/summary,first,e2e,400,/m);
+  assert.match(servecast('fidelity', '--data', folder, '--rows').stdout, /^served\/summary,first,meta-llama\/Llama-3.1-8B,H100,1,vllm 0.15.1,5 rps,e2e,400,/m);
   rmSync(folder, { recursive: true });
 });
 

@@ -69,7 +69,7 @@ class Analytic final : public LatencyModel {
       return 1 / (peak * 1e3 * h.compute_efficiency);
     };
     if (cost.dense_type != MatrixType::k16) kernels_ns_ *= kQuantizedKernels;
-    if (cost.experts > 1) kernels_ns_ *= kExpertKernels;
+    if (cost.experts > 1 && cost.expert_bytes > 0) kernels_ns_ *= kExpertKernels;
     dense_ = ProductOf(cost.dense_flops_per_token * flop_ns(cost.dense_type), cost.dense_bytes);
     lm_head_ =
         ProductOf(cost.lm_head_flops_per_token * flop_ns(MatrixType::k16), cost.lm_head_bytes);
@@ -123,7 +123,7 @@ class Analytic final : public LatencyModel {
     }
     parts.Blend(dense_, tokens);
     parts.memory += cost_.activation_bytes_per_token * tokens * byte_ns_;
-    if (cost_.experts > 0) AddExperts(tokens, parts);
+    if (cost_.expert_bytes > 0) AddExperts(tokens, parts);
     if (sampled > 0) parts.Blend(lm_head_, sampled);
     const double sequences = decodes + static_cast<double>(shape.prefill.size());
     const double host = step_ns_ + sequence_ns_ * sequences;
