@@ -39,6 +39,9 @@ constexpr double kQuantizedKernels = 1.5;
 // Routing, sorting by expert and summing are kernels, too: Mixtral-8x7B on two H100 (vLLM 0.15.1,
 // inference-sim/training@c4f0340).
 constexpr double kExpertKernels = 1.6;
+// Of the share of dense products that those of experts reach, whose rows are few and do not fill
+// their tiles: 0.5 to 0.8 from 1,024 tokens (same data, MoE of H100, A100 and L40S in 16 bits).
+constexpr double kExpertShare = 0.6;
 // Of the link's bandwidth that all-reduces of 1 MB and more reach: 0.45 to 0.55 (same data; custom
 // all-reduce of vLLM on 2 and 4 H100).
 constexpr double kLinkShare = 0.5;
@@ -69,11 +72,14 @@ class Analytic final : public LatencyModel {
       return 1 / (peak * 1e3 * h.compute_efficiency);
     };
     if (cost.dense_type != MatrixType::k16) kernels_ns_ *= kQuantizedKernels;
-    if (cost.experts > 1 && cost.expert_bytes > 0) kernels_ns_ *= kExpertKernels;
     dense_ = ProductOf(cost.dense_flops_per_token * flop_ns(cost.dense_type), cost.dense_bytes);
     lm_head_ =
         ProductOf(cost.lm_head_flops_per_token * flop_ns(MatrixType::k16), cost.lm_head_bytes);
     expert_ns_ = cost.expert_flops_per_token * flop_ns(cost.expert_type);
+    if (cost.experts > 1 && cost.expert_bytes > 0) {
+      expert_ns_ /= kExpertShare;
+      kernels_ns_ *= kExpertKernels;
+    }
     const EngineSpec& e = s.engine;
     if (e.cuda_graphs != CudaGraphs::kImplied) eager_ns_ = e.launch_eager_us * 1e3;
     if (e.cuda_graphs == CudaGraphs::kCaptured) {
