@@ -105,6 +105,7 @@ class Analytic final : public LatencyModel {
     double tokens = decodes;
     const bool replayed = kOptions && shape.decode_seqs <= captured_ && shape.prefill.empty();
     if (replayed) tokens = static_cast<double>(CaptureSize(shape.decode_seqs));  // with its padding
+    const double padding = tokens - decodes;
     double sampled = tokens;
     Parts parts;
     double context_tokens = static_cast<double>(shape.decode_context_tokens) + decodes;
@@ -133,7 +134,8 @@ class Analytic final : public LatencyModel {
     if (sampled > 0) parts.Blend(lm_head_, sampled);
     const double sequences = decodes + static_cast<double>(shape.prefill.size());
     const double host = step_ns_ + sequence_ns_ * sequences;
-    double overhead = host + sample_ns_ * sampled + kernels_ns_ + collective_token_ns_ * tokens;
+    double overhead =
+        host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * tokens;
     if (kOptions) {
       overhead += replayed ? replay_ns_ : eager_ns_;
       if (overlap_) {
