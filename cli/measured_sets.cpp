@@ -46,6 +46,14 @@ std::optional<std::int64_t> Whole(const MeasuredTable& t, std::size_t row, Colum
   return std::llround(*number);
 }
 
+// The GPUs of a tensor-parallel group in "TP2", "tp2_ep2"; 1 when it does not say.
+std::int64_t ParallelIn(std::string_view text) {
+  const std::size_t at = text.find_first_of("Tt");
+  if (at == std::string_view::npos) return 1;
+  const std::vector<double> numbers = NumbersIn(text.substr(at));
+  return numbers.empty() ? 1 : std::llround(numbers[0]);
+}
+
 MeasuredSetup SetupOf(const MeasuredTable& t, std::size_t row) {
   MeasuredSetup s;
   s.model = t.Text(row, {"model"});
@@ -54,7 +62,7 @@ MeasuredSetup SetupOf(const MeasuredTable& t, std::size_t row) {
   s.engine_version = t.Text(row, {"engine_version"});
   s.precision = t.Text(row, {"precision", "weight_precision", "dtype"});
   s.kv_dtype = t.Text(row, {"kv_dtype"});
-  s.tensor_parallel = Whole(t, row, {"tp", "parallelism"}).value_or(1);
+  s.tensor_parallel = Whole(t, row, {"tp"}).value_or(ParallelIn(t.Text(row, {"parallelism"})));
   s.expert_parallel = Whole(t, row, {"ep", "moe_ep"}).value_or(1);
   s.max_num_seqs = Whole(t, row, {"max_num_seqs"});
   s.max_num_batched_tokens = Whole(t, row, {"max_num_batched_tokens"});
@@ -161,6 +169,7 @@ void ReadSaturated(const File& file, std::vector<Measured>& out) {
     m.load.input.mean = file.table.Number(i, {"avg_input_len"}).value_or(kUnstatedPrompt);
     m.load.output.mean = file.table.Number(i, {"avg_output_len"}).value_or(1);
     if (!seats) m.skipped = "no max_num_seqs";
+    if (file.table.Number(i, {"dp"}).value_or(1) > 1) m.skipped = "data parallelism";
     if (const auto t = file.table.Number(i, {"itl_p50_ms"})) m.values["tpot"] = *t;
     out.push_back(std::move(m));
   }

@@ -41,9 +41,10 @@ Words WordsOf(std::string_view text) {
 
 // What a name says beside architecture and size: tuning, date, weights.
 bool IsVariant(const std::string& word) {
-  static constexpr std::array<std::string_view, 20> kVariants = {
-      "instruct", "hf",    "chat",    "it",  "base", "fp8",  "fp4",  "nvfp4", "mxfp4", "int4",
-      "int8",     "w4a16", "dynamic", "awq", "gptq", "bf16", "fp16", "meta",  "v0.1",  "block"};
+  static constexpr std::array<std::string_view, 23> kVariants = {
+      "instruct", "hf",   "chat", "it",    "base",     "fp8", "fp4",    "nvfp4",
+      "mxfp4",    "int4", "int8", "w4a16", "dynamic",  "awq", "gptq",   "bf16",
+      "fp16",     "meta", "v0.1", "block", "thinking", "kv",  "preview"};
   const bool date = word.size() == 4 && word.find_first_not_of("0123456789") == std::string::npos;
   return date || std::find(kVariants.begin(), kVariants.end(), word) != kVariants.end();
 }
@@ -72,7 +73,8 @@ std::string Squeezed(std::string_view text) {
 
 // Whether a word of a hardware preset names a build of the GPU rather than the GPU.
 bool IsBuild(const std::string& word) {
-  return word == "sxm" || word == "pcie" || word == "nvl" || word.find("gb") != std::string::npos;
+  return word == "sxm" || word == "pcie" || word == "nvl" ||
+         (word.size() > 2 && word.find("gb") != std::string::npos);
 }
 
 // "0.15.1" and "vllm-0.15" give 15, "1.0.0rc3" 1000; -1 without a number.
@@ -232,16 +234,21 @@ std::string ModelPresetOf(std::string_view name) {
 std::string HardwarePresetOf(std::string_view name) {
   const std::string wanted = Squeezed(name);
   std::string found;
-  int best = -1;
+  int best = 0;
   for (const std::string_view id : PresetIds("hardware")) {
     std::string family;
-    int builds = 0;
-    for (const std::string& word : WordsOf(id)) {
-      if (!IsBuild(word)) family += word;
-      if (IsBuild(word) && wanted.find(word) != std::string::npos) ++builds;
+    for (const std::string& word : WordsOf(id)) family += IsBuild(word) ? "" : word;
+    if (wanted.find(family) == std::string::npos) continue;
+    // Of two builds the one of which more is said; else the last, which is the larger.
+    int score = 0;
+    const std::string all =
+        std::string(id) + " " + FindPresetDocument("hardware", id)->value("name", "");
+    for (const std::string& word : WordsOf(all)) {
+      if (!IsBuild(word) || wanted.find(word) == std::string::npos) continue;
+      score += word.find("gb") == std::string::npos ? 2 : 1;
     }
-    if (wanted.find(family) == std::string::npos || builds <= best) continue;
-    best = builds;
+    if (score < best) continue;
+    best = score;
     found = id;
   }
   return found;
