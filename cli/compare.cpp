@@ -1,9 +1,12 @@
 #include "compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <functional>
+
+#include "io/physics_coefficients.h"
 
 namespace servecast {
 namespace {
@@ -14,6 +17,11 @@ struct Row {
 };
 
 double OrNone(const Distribution& d, double value) { return d.n > 0 ? value : std::nan(""); }
+
+// Of the mean E2E of completed requests; none by BLIS's rules.
+double Part(const Report& r, std::size_t part) {
+  return r.time_split.n > 0 ? r.time_split.e2e_ms[part] : std::nan("");
+}
 
 const std::vector<Row>& Rows() {
   static const std::vector<Row> rows = {
@@ -34,6 +42,15 @@ const std::vector<Row>& Rows() {
       {"E2E mean ms", [](const Report& r) { return OrNone(r.e2e_ms, r.e2e_ms.mean); }},
       {"E2E p99 ms", [](const Report& r) { return OrNone(r.e2e_ms, r.e2e_ms.p99); }},
       {"requests/s", [](const Report& r) { return r.requests_per_s; }},
+      {"E2E mean: host ms", [](const Report& r) { return Part(r, 0); }},
+      {"E2E mean: queue ms", [](const Report& r) { return Part(r, 1); }},
+      {"E2E mean: prefill ms", [](const Report& r) { return Part(r, 2); }},
+      {"E2E mean: decode ms", [](const Report& r) { return Part(r, 3); }},
+      {"E2E mean: interference ms", [](const Report& r) { return Part(r, 4); }},
+      {"E2E mean: preempted ms", [](const Report& r) { return Part(r, 5); }},
+      {"E2E mean: transfer ms", [](const Report& r) { return Part(r, 6); }},
+      {"MFU", [](const Report& r) { return r.mfu.value_or(std::nan("")); }},
+      {"bandwidth use", [](const Report& r) { return r.bandwidth_use.value_or(std::nan("")); }},
       {"output tokens/s", [](const Report& r) { return r.output_tokens_per_s; }},
       {"simulated s", [](const Report& r) { return r.simulated_s; }},
   };
@@ -77,6 +94,28 @@ std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& ru
                         i == 0 ? "" : runs[i].first + ".", runs[i].second.verdict.sentence);
   }
   return text;
+}
+
+std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario,
+                                                      std::string_view published) {
+  std::vector<std::vector<std::string>> variants;
+  for (const std::string_view name : {"analytic", "roofline", "physics"}) {
+    // BLIS's rules refuse it.
+    if (name == "physics" && scenario.engine.compat != Compat::kNone) continue;
+    variants.push_back({fmt::format(R"(latency={{"backend":"{}"}})", name)});
+  }
+  std::string blackbox;
+  const Result<std::vector<CoefficientSet>> sets = ReadCoefficientSets(published);
+  for (const CoefficientSet& set : sets.ok() ? sets.value() : std::vector<CoefficientSet>()) {
+    if (IsSetOf(set, scenario)) blackbox = set.latency;
+  }
+  if (scenario.latency.backend == "blackbox") {
+    blackbox =
+        fmt::format(R"({{"backend":"blackbox","alpha":[{}],"beta":[{}]}})",
+                    fmt::join(scenario.latency.alpha, ","), fmt::join(scenario.latency.beta, ","));
+  }
+  if (!blackbox.empty()) variants.push_back({"latency=" + blackbox});
+  return variants;
 }
 
 }  // namespace servecast

@@ -13,9 +13,12 @@
 #include <vector>
 
 #include "compare.h"
+#include "estimate.h"
 #include "fidelity_command.h"
 #include "files.h"
 #include "io/coefficients.h"
+#include "io/physics_coefficients.h"
+#include "outputs.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -35,8 +38,10 @@ constexpr const char* kHelp =
     "\n"
     "  servecast run FILE|PRESET [options]   simulate; summary JSON on stdout\n"
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
+    "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
-    "  servecast catalog [--json]            presets, policies and every field of a scenario\n"
+    "  servecast catalog [--json]            presets, policies, every field of a scenario, "
+    "columns\n"
     "  servecast fidelity [--data DIR]       predictions scored on measured servers\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
     "  servecast --version\n"
@@ -49,7 +54,8 @@ constexpr const char* kRunHelp =
     "\n"
     "  --set path=value   change a member of the scenario, e.g. workload.arrivals.rate_per_s=20,\n"
     "                     slo.0.limit_ms=500; may be repeated\n"
-    "  --coefficients ID  latency model blackbox with a set that servecast coefficients lists\n"
+    "  --coefficients ID  latency model blackbox with a set that servecast coefficients lists;\n"
+    "                     a file: latency model physics with its coefficients\n"
     "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv or .jsonl,\n"
     "                     plain or .gz). CSV by its header:\n"
     "                       arrival_s,input_tokens,output_tokens\n"
@@ -58,14 +64,23 @@ constexpr const char* kRunHelp =
     "                     JSON, one request a line, with the prefixes that requests share:\n"
     "                       timestamp,input_length,output_length,hash_ids (Mooncake)\n"
     "  --json FILE        the whole report: summary, resolved scenario, time series, CDFs\n"
-    "  --requests FILE    one CSV row per request\n"
+    "  --requests FILE    one CSV row per request; servecast catalog explains the columns of all\n"
+    "  --batches FILE     one CSV row per step\n"
+    "  --series FILE      CSV of the time series\n"
+    "  --chrome-trace FILE  time line of steps and requests; Perfetto and chrome://tracing open "
+    "it\n"
+    "  --names vidur      requests and batches under the names and in the units of Vidur\n"
     "\n"
+    "p99_low and p99_high in it are the 95 % confidence interval of p99 if requests were "
+    "independent;\n"
+    "those of one run wait together, so other seeds scatter more.\n"
     "The summary goes to stdout; progress, and what the prefix cache found, to stderr when that "
     "is\n"
     "a terminal.\n";
 
 constexpr const char* kCompareHelp =
     "servecast compare FILE|PRESET --with path=value [--and path=value]... [--with ...]...\n"
+    "servecast compare FILE|PRESET --backends\n"
     "\n"
     "Runs the scenario as given (with --set, --trace and --coefficients as in run), then once for\n"
     "each --with, changed by it and by every --and behind it, and prints the figures side by "
@@ -74,18 +89,26 @@ constexpr const char* kCompareHelp =
     "which\n"
     "rules BLIS differs. For example, step-time models:\n"
     "\n"
-    "  servecast compare llama-3.1-8b-h100-chat --with latency.backend=roofline\n";
+    "  servecast compare llama-3.1-8b-h100-chat --with latency.backend=roofline\n"
+    "\n"
+    "--backends: under analytic, roofline, physics, and blackbox with the scenario's coefficients "
+    "or\n"
+    "BLIS's set for its model, GPU and tensor parallelism, where there is one.\n";
 
 constexpr const char* kValidateHelp =
-    "servecast validate FILE|PRESET [--set path=value]... [--coefficients ID]\n"
+    "servecast validate FILE|PRESET [--set path=value]... [--coefficients ID|FILE]\n"
     "\n"
     "Prints every issue with its place in the document (a JSON pointer), or the scenario's id.\n"
-    "Whether the model fits the GPU is part of the answer.\n";
+    "Whether the model fits the GPU is part of the answer, and with coefficients whether these can "
+    "be\n"
+    "true: which signs they have, and whether a step of some batch would be faster than light.\n";
 
 constexpr const char* kCatalogHelp =
     "servecast catalog [--json]\n"
     "\n"
-    "Lists presets, policies, and every field of a scenario with unit, range, default and help.\n";
+    "Lists presets, policies, every field of a scenario with unit, range, default and help, and "
+    "the\n"
+    "columns of the files that run writes.\n";
 
 constexpr const char* kCoefficientsHelp =
     "servecast coefficients [WORD]\n"
@@ -111,25 +134,33 @@ struct Arguments {
   std::string scenario;
   std::vector<std::string> overrides;
   std::vector<std::vector<std::string>> variants;  // of compare: changes of each --with
-  std::string coefficients, trace, json, requests;
+  std::string coefficients, trace, json, requests, batches, series, chrome_trace, names;
+  bool backends = false;  // of compare
   bool help = false;
 };
 
-enum class Command { kRun, kCompare, kValidate };
+enum class Command { kRun, kCompare, kEstimate, kValidate };
 
-// Options of run, compare and validate. Returns an exit code on bad ones.
+// Options of run, compare, estimate and validate. Returns an exit code on bad ones.
 std::optional<int> ReadArguments(const std::vector<std::string>& args, Command command,
                                  Arguments& out) {
   const bool run = command == Command::kRun, compare = command == Command::kCompare;
+  const bool simulates = command != Command::kValidate;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    std::string* value = arg == "--coefficients"                ? &out.coefficients
-                         : arg == "--trace" && (run || compare) ? &out.trace
-                         : arg == "--json" && run               ? &out.json
-                         : arg == "--requests" && run           ? &out.requests
-                                                                : nullptr;
+    std::string* value = arg == "--coefficients"          ? &out.coefficients
+                         : arg == "--trace" && simulates  ? &out.trace
+                         : arg == "--json" && run         ? &out.json
+                         : arg == "--requests" && run     ? &out.requests
+                         : arg == "--batches" && run      ? &out.batches
+                         : arg == "--series" && run       ? &out.series
+                         : arg == "--chrome-trace" && run ? &out.chrome_trace
+                         : arg == "--names" && run        ? &out.names
+                                                          : nullptr;
     if (arg == "--help" || arg == "-h") {
       out.help = true;
+    } else if (compare && arg == "--backends") {
+      out.backends = true;
     } else if (arg == "--set" || value != nullptr ||
                (compare && (arg == "--with" || arg == "--and"))) {
       if (i + 1 == args.size()) return Usage(arg + " needs a value");
@@ -153,6 +184,9 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
     }
   }
   if (!out.help && out.scenario.empty()) return Usage("no scenario given");
+  if (!out.names.empty() && out.names != "servecast" && out.names != "vidur") {
+    return Usage("--names is servecast or vidur, not " + out.names);
+  }
   return std::nullopt;
 }
 
@@ -169,10 +203,38 @@ Result<std::string> ScenarioText(const std::string& name) {
   return text;
 }
 
+// The section "latency" that --coefficients stands for: a published set, or a file's.
+Result<std::string> LoadCoefficients(const std::string& name,
+                                     std::optional<PhysicsProvenance>& trained_on) {
+  const Result<CoefficientSet> set = FindCoefficientSet(kBlackboxCoefficients, name);
+  if (set.ok()) {
+    const double multiple = set.value().prefill_time_over_peak;
+    if (multiple > 0 && multiple < 1) {
+      fmt::print(stderr,
+                 "warning: coefficients {} bill prefill at {:.3g} of the least time that the "
+                 "GPU's arithmetic allows\n",
+                 name, multiple);
+    }
+    return set.value().latency;
+  }
+  const Result<std::string> text = ReadFile(name, std::size_t{1} << 20);
+  if (!text.ok() && text.issues()[0].message == kCannotOpen) return Issues(set.issues());
+  if (!text.ok()) return Issues(text.issues());
+  const Result<PhysicsCoefficients> read = ReadPhysicsCoefficients(text.value());
+  if (read.ok()) {
+    trained_on = read.value().trained_on;
+    return read.value().latency;
+  }
+  Issues issues = read.issues();
+  for (Issue& issue : issues) issue.path = name + (issue.path.empty() ? "" : ", ") + issue.path;
+  return issues;
+}
+
 Result<Scenario> LoadScenario(const Arguments& args) {
   Result<std::string> text = ScenarioText(args.scenario);
   if (!text.ok()) return Issues(text.issues());
   std::vector<std::string> overrides;
+  std::optional<PhysicsProvenance> trained_on;
   if (!args.trace.empty()) {
     overrides = {R"(workload.arrivals={"process":"trace"})",
                  R"(workload.prompt_tokens={"distribution":"trace"})",
@@ -180,16 +242,22 @@ Result<Scenario> LoadScenario(const Arguments& args) {
                  "workload.prefix=null"};
   }
   if (!args.coefficients.empty()) {
-    const Result<CoefficientSet> set = FindCoefficientSet(kBlackboxCoefficients, args.coefficients);
-    if (!set.ok()) return Issues(set.issues());
-    overrides.push_back("latency=" + set.value().latency);
+    const Result<std::string> latency = LoadCoefficients(args.coefficients, trained_on);
+    if (!latency.ok()) return Issues(latency.issues());
+    overrides.push_back("latency=" + latency.value());
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
   if (!overrides.empty()) {
     text = ApplyOverrides(text.value(), overrides);
     if (!text.ok()) return Issues(text.issues());
   }
-  return ParseScenario(text.value());
+  Result<Scenario> scenario = ParseScenario(text.value());
+  if (scenario.ok() && trained_on) {
+    for (const std::string& line : Mismatches(*trained_on, scenario.value())) {
+      fmt::print(stderr, "warning: coefficients {}\n", line);
+    }
+  }
+  return scenario;
 }
 
 Result<Trace> LoadTrace(const std::string& path) {
@@ -215,6 +283,46 @@ std::string PrefixCacheLine(const PrefixCacheReport& c) {
                      percent(c.hit_tokens, c.query_tokens), percent(c.hit_blocks, c.query_blocks));
 }
 
+// The files that were asked for, open before anything runs.
+class Outputs {
+ public:
+  explicit Outputs(const Arguments& args)
+      : names_(args.names == "vidur" ? Names::kVidur : Names::kServecast) {
+    Open(args.json, json_);
+    Open(args.requests, requests_);
+    Open(args.batches, batches_);
+    Open(args.series, series_);
+    Open(args.chrome_trace, trace_);
+    if (ok_ && (batches_ || trace_)) steps_.emplace(Of(batches_), Of(trace_), names_);
+  }
+
+  bool ok() const { return ok_; }
+  StepWriter* steps() { return steps_ ? &*steps_ : nullptr; }
+
+  bool Write(const Report& report) {
+    if (json_) json_->Write(ReportJson(report, ReportParts::kWithSeries) + "\n");
+    if (requests_) WriteRequests(report, names_, *requests_);
+    if (series_) WriteSeries(report, *series_);
+    if (steps_) steps_->Finish(report);
+    bool written = true;
+    for (auto* file : {&json_, &requests_, &batches_, &series_, &trace_}) {
+      if (*file) written &= (*file)->Close();
+    }
+    return written;
+  }
+
+ private:
+  void Open(const std::string& path, std::optional<OutputFile>& file) {
+    if (!path.empty()) ok_ &= file.emplace(path).ok();
+  }
+  static OutputFile* Of(std::optional<OutputFile>& file) { return file ? &*file : nullptr; }
+
+  Names names_;
+  bool ok_ = true;
+  std::optional<OutputFile> json_, requests_, batches_, series_, trace_;
+  std::optional<StepWriter> steps_;
+};
+
 int RunCommand(const std::vector<std::string>& arguments) {
   Arguments args;
   if (const auto bad = ReadArguments(arguments, Command::kRun, args)) return *bad;
@@ -229,10 +337,21 @@ int RunCommand(const std::vector<std::string>& arguments) {
     if (!trace.ok()) PrintIssues(trace.issues());
     return kBadInput;
   }
+  if (scenario.value().engine.compat != Compat::kNone &&
+      !(args.batches.empty() && args.chrome_trace.empty() && args.names != "vidur")) {
+    return Usage("--batches, --chrome-trace and --names vidur do not go with engine.compat");
+  }
+  Outputs outputs(args);
+  if (!outputs.ok()) return kBadInput;
+  SimulationHooks hooks;
+  hooks.observer = outputs.steps();
   Result<Simulation> created =
-      Simulation::Create(std::move(scenario.value()), std::move(trace.value()));
+      Simulation::Create(std::move(scenario.value()), std::move(trace.value()), std::move(hooks));
   if (!created.ok()) return PrintIssues(created.issues());
   Simulation& simulation = created.value();
+  if (outputs.steps() != nullptr) {
+    outputs.steps()->SetKvBlocks(simulation.Snapshot(ReportDetail::kSummary).kv_blocks);
+  }
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [start] {
@@ -251,11 +370,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
   }
   fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
-  bool written = true;
-  if (!args.json.empty())
-    written &= WriteFile(args.json, ReportJson(report, ReportParts::kWithSeries) + "\n");
-  if (!args.requests.empty()) written &= WriteFile(args.requests, RequestsCsv(report));
-  return written ? 0 : kBadInput;
+  return outputs.Write(report) ? 0 : kBadInput;
 }
 
 // Issues of a variant are printed with its number.
@@ -282,6 +397,11 @@ int CompareCommand(const std::vector<std::string>& arguments) {
     fmt::print("{}", kCompareHelp);
     return 0;
   }
+  if (args.backends) {
+    const Result<Scenario> scenario = LoadScenario(args);
+    if (!scenario.ok()) return PrintIssues(scenario.issues());
+    args.variants = BackendVariants(scenario.value(), kBlackboxCoefficients);
+  }
   if (args.variants.empty()) return Usage("compare needs --with path=value");
   const Result<Trace> trace = LoadTrace(args.trace);
   if (!trace.ok()) return PrintIssues(trace.issues());
@@ -307,6 +427,25 @@ int CompareCommand(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+int EstimateCommand(const std::vector<std::string>& arguments) {
+  Arguments args;
+  if (const auto bad = ReadArguments(arguments, Command::kEstimate, args)) return *bad;
+  if (args.help) {
+    fmt::print("{}", kEstimateHelp);
+    return 0;
+  }
+  const Result<Scenario> loaded = LoadScenario(args);
+  if (!loaded.ok()) return PrintIssues(loaded.issues());
+  const Result<Trace> trace = LoadTrace(args.trace);
+  if (!trace.ok()) return PrintIssues(trace.issues());
+  const Result<Estimate> estimate = EstimateOf(loaded.value(), trace.value());
+  if (!estimate.ok()) return PrintIssues(estimate.issues());
+  const std::optional<Report> report = RunVariant(args, trace.value(), "");
+  if (!report) return kBadInput;
+  fmt::print("{}", EstimateText(estimate.value(), *report));
+  return 0;
+}
+
 int ValidateCommand(const std::vector<std::string>& arguments) {
   Arguments args;
   if (const auto bad = ReadArguments(arguments, Command::kValidate, args)) return *bad;
@@ -319,10 +458,11 @@ int ValidateCommand(const std::vector<std::string>& arguments) {
   const std::string id = HashText(scenario.value().id);
   const bool traced = scenario.value().workload.arrivals.process == ArrivalProcess::kTrace;
   if (!traced) {
-    const Result<Simulation> simulation = Simulation::Create(std::move(scenario.value()));
+    const Result<Simulation> simulation = Simulation::Create(scenario.value());
     if (!simulation.ok()) return PrintIssues(simulation.issues());
   }
   fmt::print("ok {}{}\n", id, traced ? " (needs a trace)" : "");
+  fmt::print("{}", PlausibilityText(scenario.value()));
   return 0;
 }
 
@@ -336,7 +476,7 @@ int CatalogCommand(const std::vector<std::string>& arguments) {
     if (arg != "--json") return Usage("unknown option " + arg);
     json = true;
   }
-  fmt::print("{}\n", json ? CatalogJson() : CatalogText());
+  fmt::print("{}\n", json ? CommandCatalogJson() : CatalogText());
   return 0;
 }
 
@@ -349,12 +489,15 @@ int CoefficientsCommand(const std::vector<std::string>& arguments) {
   }
   const Result<std::vector<CoefficientSet>> sets = ReadCoefficientSets(kBlackboxCoefficients);
   if (!sets.ok()) return PrintIssues(sets.issues());
+  bool found = false;
   for (const CoefficientSet& set : sets.value()) {
     if (set.id.find(word) == std::string::npos) continue;
+    found = true;
     const double multiple = set.prefill_time_over_peak;
     fmt::print("{:<70} {:>7}{}\n", set.id, multiple > 0 ? fmt::format("{:.3g}", multiple) : "",
                multiple > 0 && multiple < 1 ? "  faster than light" : "");
   }
+  if (!found) return PrintIssues({{word, "is in the name of no set"}});
   return 0;
 }
 
@@ -371,6 +514,7 @@ int Main(std::vector<std::string> args) {
   args.erase(args.begin());
   if (command == "run") return RunCommand(args);
   if (command == "compare") return CompareCommand(args);
+  if (command == "estimate") return EstimateCommand(args);
   if (command == "validate") return ValidateCommand(args);
   if (command == "catalog") return CatalogCommand(args);
   if (command == "fidelity") return FidelityCommand(args);

@@ -128,10 +128,50 @@ export interface Distribution {
   readonly p95: number | null;
   readonly p99: number | null;
   readonly max: number | null;
+  /** 95 % confidence interval of p99, if the samples were independent (those of one run are not quite); null below 368 requests and for ITL. */
+  readonly p99_low: number | null;
+  readonly p99_high: number | null;
   /** false when taken from log buckets of relative width 2^-10. */
   readonly exact: boolean;
   /** Requests without a value because the run ended (or was stopped) first. */
   readonly censored: number;
+}
+
+/** Mean times of completed requests by where they went, ms. */
+export interface TimeParts {
+  /** Before the queue, and of output tokens on the way to the client. */
+  readonly host: number;
+  readonly queue: number;
+  readonly prefill: number;
+  readonly decode: number;
+  /** By which prefills made the steps of decodes longer. */
+  readonly interference: number;
+  /** From preemptions to the next steps. */
+  readonly preempted: number;
+  /** By which loads from slower KV tiers made steps longer. */
+  readonly transfer: number;
+}
+
+/** The requests of a class of the workload. */
+export interface ClassReport {
+  readonly name: string;
+  readonly arrived: number;
+  readonly completed: number;
+  readonly dropped: number;
+  readonly timed_out: number;
+  /** First tokens after the class's deadline; null when it has none. */
+  readonly deadline_misses: number | null;
+  readonly ttft_ms: Distribution;
+  readonly tpot_ms: Distribution;
+  readonly e2e_ms: Distribution;
+  readonly requests_per_s: number;
+  /** Of completed requests. */
+  readonly output_tokens_per_s: number;
+  readonly goodput_per_s: number;
+  /** Null without a target that is the class's, or everybody's. */
+  readonly attainment: number | null;
+  /** Of the service that it asked for while load was offered; null when it asked for none. */
+  readonly served_share: number | null;
 }
 
 export type VerdictState = "meets" | "near" | "misses" | "overloaded" | "no_slo" | "empty";
@@ -164,6 +204,8 @@ export interface Report {
   readonly goodput_per_s: number;
   /** Share of all arrived requests that met every limit (unfinished, dropped and timed-out ones are misses); null without SLO. */
   readonly attainment: number | null;
+  /** Jain's index over the classes' served shares, 1/n to 1; null with fewer than two. */
+  readonly fairness: number | null;
   readonly prompt_tokens: number;
   readonly output_tokens: number;
   readonly gpus: number;
@@ -173,6 +215,17 @@ export interface Report {
   readonly steps: number;
   /** Requests that run, while a step runs. */
   readonly mean_batch_size: number;
+  /** FLOPs and bytes that the steps need, of the GPU's peaks over the run; null with engine.compat. */
+  readonly mfu: number | null;
+  readonly bandwidth_use: number | null;
+  /** Parts add up to the mean E2E, and TTFT, of the completed; absent with engine.compat. */
+  readonly time_split?: {
+    readonly n: number;
+    readonly ttft_ms: TimeParts;
+    readonly e2e_ms: TimeParts;
+  };
+  /** [] without classes. */
+  readonly classes: readonly ClassReport[];
   readonly verdict: {
     readonly state: VerdictState;
     /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." */
@@ -186,6 +239,8 @@ export interface Report {
     readonly metric: "ttft" | "tpot" | "itl" | "e2e";
     readonly percentile: number;
     readonly limit_ms: number;
+    /** Whose requests; absent: all. */
+    readonly class?: string;
     readonly value_ms: number | null;
     readonly margin: number | null;
     /** Requests without a value (dropped, timed out, or still waiting) that count as beyond the limit. */

@@ -9,6 +9,7 @@
 #include "cost/model_cost.h"
 #include "metrics/recorder.h"
 #include "metrics/summarize.h"
+#include "metrics/work.h"
 #include "serving/blis_replica.h"
 #include "serving/clients.h"
 #include "serving/hooks.h"
@@ -29,7 +30,8 @@ struct Simulation::State {
         trace(std::move(t)),
         cost(c),
         requests(std::move(table)),
-        recorder(SecondsToNs(scenario.measure.warmup_s)),
+        recorder(SecondsToNs(scenario.measure.warmup_s),
+                 ExpertsRead(cost, scenario.engine.max_num_batched_tokens)),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
   void StartReplica(StepObserver* observer) {
@@ -101,6 +103,10 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
+  if (s.latency == nullptr) {
+    return Issue{"/latency/backend",
+                 "found a model of step times that this part of the engine has not", "left_out"};
+  }
   s.results.Resize(s.requests.size());
   s.recorder.ReserveGaps(8 * s.requests.size());
   if (s.scenario.engine.compat == Compat::kNone) {
@@ -146,7 +152,8 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   Report report = Summarize(
       {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
        s.recorder, s.replica->running(), s.replica->length_capped(), s.replica->prefix_cache(), end,
-       s.finished, s.label, s.replica->counts(), s.replica->kv_offload()},
+       s.finished, s.label, s.replica->counts(), s.replica->kv_offload(),
+       s.latency->OutputTokenDelay()},
       detail);
   report.departures = s.replica->departures();
   return report;

@@ -92,6 +92,18 @@ std::vector<Case> Cases() {
        9,
        {R"(workload.sessions={"turns":5,"think_time_s":5})",
         R"(workload.prefix={"groups":8,"tokens":1000})"}},
+      // Four kinds of clients, two of them in conversations, one with arrivals of its own.
+      {"4 classes",
+       1'000'000,
+       3,
+       {R"(workload.classes=[{"name":"chat","share":5,"ttft_deadline_ms":500,"turns":5,)"
+        R"("think_time_s":5},{"name":"code","share":3,"priority":1,"prefix_groups":8,)"
+        R"("prefix_tokens":1000},{"name":"tools","share":1,"turns":10,"think_time_s":1},)"
+        R"({"name":"batch","rate_per_s":2,"priority":2,"timeout_s":600}])",
+        R"(workload.prompt_tokens={"distribution":"lognormal","median":200,"p99":2000,"max":4096})",
+        R"(workload.output_tokens={"distribution":"lognormal","median":100,"p99":500,"max":1024})",
+        R"(slo=[{"metric":"ttft","limit_ms":500,"class":"chat"},{"metric":"e2e","limit_ms":30000}])",
+        "workload.arrivals.rate_per_s=4"}},
       // The same steps with few and with many sequences: what a step costs must not depend on them.
       long_outputs("8 x 100,000", 8, 100'000),
       long_outputs("256 x 100,000", 256, 100'000),
@@ -155,8 +167,8 @@ void Run(const Case& c) {
 }
 
 // One price of each backend: a batch of decodes, and one with a prefill chunk.
-void PriceModels() {
-  const Scenario scenario = ScenarioOf({"", 1, 1, {}});
+void PriceModels(const char* name, const std::vector<std::string>& set) {
+  const Scenario scenario = ScenarioOf({"", 1, 1, set});
   const ModelCost cost = ComputeModelCost(scenario).value();
   const PrefillChunk chunk{512, 0, 512, true};
   for (const LatencyEntry& entry : LatencyModels()) {
@@ -167,8 +179,8 @@ void PriceModels() {
     for (int i = 0; i < kPrices; ++i) {
       sum += model->Price({128, 100000 + i, {&chunk, static_cast<std::size_t>(i & 1)}}).duration;
     }
-    fmt::print("{:>9} price     {:9.1f} ns (sum {})\n", entry.name, MsSince(start) * 1e6 / kPrices,
-               sum);
+    fmt::print("{:>15} price, {:<8}{:9.1f} ns (sum {})\n", entry.name, name,
+               MsSince(start) * 1e6 / kPrices, sum);
   }
 }
 
@@ -190,6 +202,8 @@ int main(int argc, char** argv) {
       "case", "requests", "ms", "least", "steps ms", "steps", "ns/step", "ns/req", "alloc/st",
       "B/req", "M tok/s", "preempt", "hit %", "fingerprint");
   for (const servecast::Case& c : servecast::Cases()) servecast::Run(c);
-  servecast::PriceModels();
+  servecast::PriceModels("dense", {});
+  servecast::PriceModels(
+      "experts", {R"(model={"preset":"mixtral-8x7b"})", "cluster.pools.0.tensor_parallel=2"});
   return 0;
 }

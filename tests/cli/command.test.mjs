@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { Declarations } from '../wasm/declarations.mjs';
 
 const command = fileURLToPath(new URL('../../build/release/servecast', import.meta.url));
 const chat = 'llama-3.1-8b-h100-chat';
@@ -63,6 +64,144 @@ test('Run_RequestsFile_HasARowEachWithItsStateInWords', () => {
     assert.equal(rows.filter((cells) => cells[state] === name).length, report[name], name);
   }
   assert.ok(report.completed > 0 && rows.some((cells) => cells[state] === 'pending'));
+});
+
+/** Runs with files; what is in them, and the summary. */
+function runWithFiles(names, ...words) {
+  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
+  const options = names.flatMap((name) => [`--${name}`, join(folder, name)]);
+  const run = servecast('run', chat, ...words, ...options);
+  const files = Object.fromEntries(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
+  rmSync(folder, { recursive: true });
+  assert.equal(run.status, 0, run.stderr);
+  return { report: JSON.parse(run.stdout), ...files };
+}
+
+/** A CSV without quotes: a record per row. */
+function table(text) {
+  const [header, ...rows] = text.trim().split('\n').map((line) => line.split(','));
+  return rows.map((cells) => {
+    assert.equal(cells.length, header.length);
+    return Object.fromEntries(header.map((name, i) => [name, cells[i]]));
+  });
+}
+
+const sum = (rows, name) => rows.reduce((total, of) => total + Number(of[name]), 0);
+const twoClasses = 'workload.classes=[{"name":"chat","share":3,"ttft_deadline_ms":60},{"name":"batch","turns":3}]';
+
+test('Run_Report_IsAsDeclared', () => {
+  const declarations = new Declarations(readFileSync(new URL('../../wasm/servecast.d.ts', import.meta.url), 'utf8'));
+  for (const set of ['seed=2', twoClasses, 'engine.compat=blis']) {
+    const report = JSON.parse(runWithFiles(['json'], '--set', set, '--set', 'workload.requests=600').json);
+    delete report.series;
+    assert.deepEqual(declarations.problems('Report', report), [], set);
+  }
+});
+
+test('Run_TimeSplit_AddsUpToTheMeans', () => {
+  const { report, requests } = runWithFiles(['requests'], '--set', 'engine.num_gpu_blocks_override=2500');
+  const total = (parts) => Object.values(parts).reduce((a, b) => a + b);
+  assert.ok(Math.abs(total(report.time_split.e2e_ms) - report.e2e_ms.mean) < 1e-6);
+  assert.ok(Math.abs(total(report.time_split.ttft_ms) - report.ttft_ms.mean) < 1e-6);
+  for (const of of table(requests)) {
+    const parts = Object.keys(report.time_split.e2e_ms).map((part) => Number(of[`${part}_ms`]));
+    assert.ok(Math.abs(parts.reduce((a, b) => a + b) - of.e2e_ms) < 1e-6);
+  }
+});
+
+test('Run_Classes_AddUpToTheWhole', () => {
+  const slo = 'slo=[{"metric":"ttft","limit_ms":60,"percentile":90,"class":"chat"},{"metric":"e2e","limit_ms":60000}]';
+  const { report, requests } = runWithFiles(['requests'], '--set', twoClasses, '--set', slo);
+  assert.deepEqual(report.classes.map((of) => of.name), ['chat', 'batch']);
+  const rows = table(requests);
+  for (const of of report.classes) {
+    const own = rows.filter((row) => row.class === of.name);
+    assert.equal(own.length, of.arrived);
+    assert.equal(own.filter((row) => row.state === 'completed').length, of.completed);
+    assert.ok(Math.abs(sum(own, 'ttft_ms') / own.length - of.ttft_ms.mean) < 1e-9);
+  }
+  const late = rows.filter((row) => row.class === 'chat' && Number(row.ttft_ms) > 60).length;
+  assert.equal(report.classes[0].deadline_misses, late);
+  assert.equal(rows.filter((row) => row.deadline_missed === '1').length, late);
+  assert.equal(report.classes[1].deadline_misses, null);
+  assert.ok(Math.abs(report.classes[0].attainment - (1 - late / report.classes[0].arrived)) < 1e-12);
+  assert.equal(report.classes[1].attainment, 1);
+  assert.equal(report.slo[0].class, 'chat');
+  const turns = rows.filter((row) => row.class === 'batch');
+  assert.ok(turns.every((row) => ['0', '1', '2'].includes(row.turn)));
+  assert.ok(turns.filter((row) => row.turn === '1').every((row) => rows[row.id - 1].session === row.session));
+  assert.ok(report.fairness > 0.5 && report.fairness <= 1);
+  const wrong = servecast('validate', chat, '--set', 'slo=[{"metric":"ttft","limit_ms":60,"class":"nobody"}]');
+  assert.equal(wrong.status, 2);
+  assert.match(wrong.stderr, /\/slo\/0\/class: found "nobody"/);
+});
+
+test('Run_Batches_HaveARowPerStep', () => {
+  const { report, batches } = runWithFiles(['batches'], '--set', 'workload.requests=300');
+  const rows = table(batches);
+  assert.equal(rows.length, report.steps);
+  assert.equal(sum(rows, 'prefill_tokens'), report.prompt_tokens);
+  assert.equal(sum(rows, 'decode_tokens'), report.output_tokens - report.completed);
+  assert.ok(rows.every((of, i) => Number(of.batch) === i && Number(of.start_s) >= Number(rows[i - 1]?.end_s ?? 0)));
+  assert.equal(rows.at(-1).end_s, report.simulated_s.toFixed(9));
+  assert.equal(Math.max(...rows.map((of) => Number(of.kv_blocks))), Math.round(report.kv.peak_usage * report.kv.blocks));
+});
+
+test('Run_Series_HasWhatTheReportHas', () => {
+  const { json, series } = runWithFiles(['json', 'series'], '--set', 'workload.requests=300');
+  const columns = JSON.parse(json).series;
+  const rows = table(series);
+  for (const name of Object.keys(rows[0])) {
+    assert.deepEqual(rows.map((of) => Number(of[name])), columns[name], name);
+  }
+  assert.ok(rows.every((of) => Number(of.series_mfu) <= 1 && Number(of.series_bandwidth_use) <= 1));
+});
+
+test('Run_ChromeTrace_HasStepsRequestsAndCounters', () => {
+  const { report, ...files } = runWithFiles(['chrome-trace'], '--set', 'workload.requests=100');
+  const events = JSON.parse(files['chrome-trace']).traceEvents;
+  const steps = events.filter((event) => event.ph === 'X');
+  assert.equal(steps.length, report.steps);
+  for (const [i, step] of steps.entries()) {
+    assert.ok(i === 0 || step.ts >= steps[i - 1].ts + steps[i - 1].dur - 0.001);
+  }
+  for (const name of ['queue', 'prefill', 'decode']) {
+    for (const ph of ['b', 'e']) {
+      assert.equal(events.filter((event) => event.ph === ph && event.name === name).length, report.completed, `${ph} ${name}`);
+    }
+  }
+  for (const name of ['requests', 'kv_blocks', 'batch_tokens']) {
+    assert.equal(events.filter((event) => event.ph === 'C' && event.name === name).length, report.steps);
+  }
+});
+
+test('Run_VidurNames_AreVidursAndInSeconds', () => {
+  const { report, requests, batches } = runWithFiles(['requests', 'batches'], '--names', 'vidur', '--set', 'workload.requests=200');
+  const rows = table(requests);
+  assert.equal(rows.length, report.completed);
+  assert.ok(Math.abs((1000 * sum(rows, 'request_e2e_time')) / rows.length - report.e2e_ms.mean) < 1e-6);
+  assert.ok(Math.abs((1000 * sum(rows, 'prefill_e2e_time')) / rows.length - report.ttft_ms.mean) < 1e-6);
+  assert.equal(sum(table(batches), 'batch_num_tokens'), report.prompt_tokens + report.output_tokens - report.completed);
+  assert.equal(servecast('run', chat, '--names', 'orca').status, 2);
+});
+
+test('Run_FilesThatCannotBe_ExitBeforeTheRun', () => {
+  const nowhere = servecast('run', chat, '--batches', join(tmpdir(), 'no such folder', 'batches.csv'));
+  assert.equal(nowhere.status, 2);
+  assert.equal(nowhere.stdout, '');
+  assert.match(nowhere.stderr, /cannot be written/);
+  assert.equal(servecast('run', chat, '--set', 'engine.compat=blis', '--batches', join(tmpdir(), 'none.csv')).status, 2);
+});
+
+test('Catalog_NamesEveryColumnOfEveryFile', () => {
+  const { requests, batches, series } = runWithFiles(['requests', 'batches', 'series'], '--set', 'workload.requests=10');
+  const { columns } = JSON.parse(servecast('catalog', '--json').stdout);
+  const text = servecast('catalog').stdout;
+  for (const [kind, csv] of [['request', requests], ['batch', batches], ['series', series]]) {
+    const names = columns.filter((column) => column.kind === kind).map((column) => column.name);
+    assert.deepEqual(csv.split('\n')[0].split(',').filter((name) => name !== 'id'), names);
+    for (const name of names) assert.match(text, new RegExp(`^  ${kind} +${name} `, 'm'));
+  }
 });
 
 test('Coefficients_EachListedSet_CanBeUsed', () => {
@@ -128,4 +267,42 @@ test('Fidelity_AnErrorThatHasGrown_FailsByName', () => {
   assert.equal(none.status, 0);
   assert.equal(none.stdout, '0 passed, 0 failed, 1 skipped\n');
   assert.equal(servecast('fidelity', '--data', folder).status, 2);
+});
+
+test('CompareBackends_RunsTheSameRequestsUnderEach', () => {
+  const { status, stdout } = servecast('compare', chat, '--backends', '--set', 'workload.requests=200');
+  assert.equal(status, 0);
+  assert.equal(row(stdout, 'completed').filter((word) => word === '200').length, 5);
+  for (const backend of ['analytic', 'roofline', 'physics', 'blackbox']) assert.match(stdout, new RegExp(`"backend":"${backend}"`));
+});
+
+test('Estimate_StandsBesideTheSimulation', () => {
+  const { status, stdout } = servecast('estimate', chat, '--set', 'latency.backend=physics');
+  assert.equal(status, 0);
+  const [closed, simulated] = row(stdout, 'TPOT mean ms').map(Number);
+  assert.ok(Math.abs(closed / simulated - 1) < 0.1, stdout);
+  assert.equal(servecast('estimate', chat, '--set', 'workload.arrivals={"process":"closed_loop"}').status, 2);
+});
+
+test('CoefficientFile_IsRead_WarnedOf_OrRefused', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
+  const file = join(folder, 'trained.json');
+  const trained = {
+    spec_version: '1.0', variant: 'corrected', alpha_target: 'arrived_to_queued',
+    trained_on: { model: 'Llama-3.1-8B', hardware: 'A100', tp: 1, engine_version: '0.11.0', training_date: '2026-01-01', n_samples_alpha: 1, n_samples_beta: 1, lambda_alpha: 1, lambda_beta: 1, gamma: 0.3, hold_out_rmse_alpha: 1, hold_out_rmse_beta: 1 },
+    alpha_coefficients: Array(11).fill(0), beta_coefficients: [...Array(15).fill(0), 500],
+  };
+  const validate = (changes) => {
+    writeFileSync(file, JSON.stringify({ physics_coefficients: { ...trained, ...changes } }));
+    return servecast('validate', chat, '--coefficients', file);
+  };
+  const good = validate({});
+  assert.equal(good.status, 0, good.stderr);
+  assert.match(good.stderr, /warning: .*A100/);
+  assert.match(good.stdout, /faster than light/);
+  assert.match(good.stdout, /beta 1 \(arithmetic of prefill\) is 0/);
+  for (const bad of [{ spec_version: '2.0' }, { beta_coefficients: [1, 2, 3] }, { trained_on: {} }]) {
+    assert.equal(validate(bad).status, 2, JSON.stringify(bad));
+  }
+  rmSync(folder, { recursive: true });
 });

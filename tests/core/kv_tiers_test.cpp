@@ -57,8 +57,10 @@ TEST(KvOffload, Off_LosesWhatIsOverwritten) {
     EXPECT_EQ(ReportJson(r, ReportParts::kSummary).find("kv_offload"), std::string::npos);
     EXPECT_EQ(r.resolved_scenario.find("kv_offload"), std::string::npos);
   }
-  EXPECT_FALSE(RunToEnd(Changed({"engine.enable_prefix_caching=false"}, kTiny), TraceOf(kReturn))
-                   .kv_offload.on);
+  const Result<Scenario> without =
+      ParseScenario(Changed({"engine.enable_prefix_caching=false"}, kTiny));
+  ASSERT_FALSE(without.ok());
+  EXPECT_EQ(without.issues()[0].path, "/engine/kv_offload");
 }
 
 // With B's three of four blocks, A's second is overwritten.

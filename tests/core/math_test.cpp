@@ -81,6 +81,13 @@ TEST(LogAndExp, AgainstTheLibrary_DifferByAnUlpOrTwoAtMost) {
   }
 }
 
+TEST(RoundHalfEven, AnyNumber_IsTheLibrarys) {
+  for (const double x : {0.0, 0.25, 0.5, 0.75, 1.5, 2.5, 3.4999999999999996, 1e12 + 0.5, 1e12 - 0.5,
+                         123456789.49999999, 2251799813685247.5, -0.5, -1.5, -7.25}) {
+    EXPECT_EQ(RoundHalfEven(x), std::nearbyint(x)) << x;
+  }
+}
+
 TEST(NormalQuantile, KnownValues_AreNear) {
   const struct {
     double p, x;

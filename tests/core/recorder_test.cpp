@@ -107,6 +107,35 @@ TEST(Recorder, OneStepAcrossManyBins_GivesEachItsShare) {
   }
 }
 
+TEST(Recorder, WorkOfALongStep_IsSpreadOverItsBins) {
+  Recorder recorder(0, {0, 2 * kStepUnit, 3 * kStepUnit});
+  const TimeNs unit = TimeNs{1} << 20;
+  StepLevels levels = {1, 1, 1000};
+  levels.decode_keys = 400;
+  recorder.Step(unit / 2, 4 * unit + unit / 2, levels, 0, StepBound::kCompute, BlockedBy::kNothing,
+                {8000, 600, kStepUnit});
+  recorder.Step(4 * unit + unit / 2, 5 * unit, {1, 1, 1, 1}, 1, StepBound::kCompute,
+                BlockedBy::kNothing);
+  TimeNs width = 0;
+  const std::vector<SeriesBin> bins = recorder.BinsUpTo(5 * unit, &width);
+  ASSERT_EQ(bins.size(), 5u);
+  EXPECT_EQ(bins[0].work.tokens, 125);
+  EXPECT_EQ(bins[1].work.tokens, 250);
+  EXPECT_EQ(static_cast<std::int64_t>(bins[2].work.prefill_pairs), 2000);
+  EXPECT_EQ(static_cast<std::int64_t>(bins[3].work.prefill_keys), 150);
+  EXPECT_EQ(bins[1].work.steps, kStepUnit / 4);
+  EXPECT_EQ(bins[1].work.without_head, kStepUnit / 4);
+  Work sum;
+  for (const SeriesBin& bin : bins) sum.Add(bin.work);
+  EXPECT_EQ(sum.tokens, 1001);
+  EXPECT_EQ(static_cast<std::int64_t>(sum.decode_keys), 401);
+  EXPECT_EQ(static_cast<std::int64_t>(sum.prefill_keys), 600);
+  EXPECT_EQ(static_cast<std::int64_t>(sum.prefill_pairs), 8000);
+  EXPECT_EQ(sum.steps, 2 * kStepUnit);
+  EXPECT_EQ(sum.without_head, kStepUnit);
+  EXPECT_EQ(static_cast<std::int64_t>(sum.experts), 5 * kStepUnit);  // all, and those of one token
+}
+
 TEST(Recorder, EndOnABinsEdge_KeepsTheLastTokens) {
   Recorder recorder(0);
   const TimeNs bin = TimeNs{1} << 20;

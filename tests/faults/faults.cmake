@@ -7,7 +7,8 @@
 
 set(planted_faults 0)
 set(faulty_sources)
-foreach(name replica replica_schedule kv_cache kv_tiers)
+set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers)
+foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} faulty_${name})
@@ -158,7 +159,35 @@ plant_in(kv_cache 30 "the threshold counts the blocks in use before this one"
   [==[std::clamp<std::int64_t>(in_use - offload_from_ + 1, 0, count)]==]
   [==[std::clamp<std::int64_t>(in_use - offload_from_ + (Planted(30) ? 0 : 1), 0, count)]==])
 
-foreach(name replica replica_schedule kv_cache kv_tiers)
+plant_in(replica 31 "a decode run keeps the average of preemptions as it was"
+  [==[    SmoothPreemptions(0);]==]
+  [==[    if (!Planted(31)) SmoothPreemptions(0);]==])
+
+plant_in(replica 32 "a decode that leaves leaves the blocks that it took"
+  [==[decode_blocks_ -= kv_.BlocksFor(ComputedNow(slot));]==]
+  [==[decode_blocks_ -= kv_.BlocksFor(Planted(32) ? slot.computed : ComputedNow(slot));]==])
+
+plant_in(replica 33 "an arrival at an engine at rest finds its last step"
+  [==[if (next > now_) load_.running]==]
+  [==[if (next > now_ && !Planted(33)) load_.running]==])
+
+plant_in(replica_schedule 34 "an admission counts the blocks of its last load only"
+  [==[transfer_blocks_ += hit_.stored;]==]
+  [==[transfer_blocks_ = (Planted(34) ? 0 : transfer_blocks_) + hit_.stored;]==])
+
+plant_in(replica 35 "a decode that catches up forgets what prefills cost it"
+  [==[if (!slot.catches_up) CountPrefill(]==]
+  [==[if (!slot.catches_up || Planted(35)) CountPrefill(]==])
+
+plant_in(replica_times 36 "a preemption counts from the schedule call, not from the step"
+  [==[.preempted_at = StartTime();]==]
+  [==[.preempted_at = Planted(36) ? now_ : StartTime();]==])
+
+plant_in(replica_times 37 "what is loaded for a prefill again is computed, too"
+  [==[s.recompute += end - slot.admitted - transfer;]==]
+  [==[s.recompute += end - slot.admitted - (Planted(37) ? 0 : transfer);]==])
+
+foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
   set(faulty_text "${faulty_${name}}")
   file(CONFIGURE OUTPUT ${copy} CONTENT

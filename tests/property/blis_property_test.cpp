@@ -35,6 +35,7 @@ RandomCase CaseInMicroseconds(std::uint64_t seed, Compat compat) {
   Scale(c.requests.timeout);
   if (c.horizon) c.horizon = *c.horizon * 1000;
   RandomLatencySpec& l = c.latency;
+  l.physics.reset();  // not with BLIS's rules
   for (TimeNs* time : {&l.base, &l.per_decode, &l.per_decode_context, &l.per_chunk_token,
                        &l.per_chunk_context, &l.per_chunk_prompt, &l.per_chunk_sample,
                        &l.enqueue_base, &l.enqueue_per_token, &l.output_token_delay}) {
@@ -46,7 +47,7 @@ RandomCase CaseInMicroseconds(std::uint64_t seed, Compat compat) {
 
 Report RunCase(const RandomCase& c, std::int64_t slice) {
   Result<EngineRun> run =
-      RunEngine(EngineCaseOf(c), MakeLatency(c.latency), {.slice = slice, .observe = false});
+      RunEngine(EngineCaseOf(c), MakeLatency(c), {.slice = slice, .observe = false});
   return std::move(Good(std::move(run)).report);
 }
 

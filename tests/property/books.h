@@ -29,7 +29,7 @@ class Bookkeeper : public StepObserver {
     if (!engine_.enable_chunked_prefill) {
       max_len_ = std::min(max_len_, engine_.max_num_batched_tokens + 1);
     }
-    const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+    const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
     for (std::size_t i = 0; i < books_.size(); ++i) {
       const std::int64_t prompt = random_case.requests.prompt_tokens[i];
       books_[i].prompt = prompt;

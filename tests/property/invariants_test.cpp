@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "metrics/time_split.h"
 #include "property/books.h"
 #include "testing/engine_run.h"
 #include "testing/random_cases.h"
@@ -33,6 +34,10 @@ RandomCase PlainCase(std::uint64_t seed) {
   requests.think.clear();
   requests.pause.clear();
   requests.timeout.clear();
+  if (plain.latency.physics) {  // delays before the queue that hang on the prompt only
+    std::vector<double>& alpha = plain.latency.physics->alpha_coefficients;
+    for (std::size_t i = 0; i < alpha.size(); ++i) alpha[i] = i == 2 || i == 3 ? alpha[i] : 0;
+  }
   return plain;
 }
 
@@ -65,7 +70,7 @@ std::string FirstBroken(const Report& before, const Report& report) {
 template <class Checker>
 void RunInSlices(const RandomCase& random_case, Checker& checker, Report& last) {
   SimulationHooks hooks;
-  hooks.latency = MakeLatency(random_case.latency);
+  hooks.latency = MakeLatency(random_case);
   hooks.observer = &checker;
   Result<Simulation> created = MakeSimulation(EngineCaseOf(random_case), std::move(hooks));
   ASSERT_TRUE(created.ok()) << created.issues().front().message << Describe(random_case);
@@ -124,9 +129,34 @@ TEST(Invariants, RandomScenarios_HoldAtEverySliceAndStep) {
   }
 }
 
+TEST(Invariants, I14_TimeOfACompletedRequest_IsTheSumOfItsParts) {
+  std::int64_t waited = 0, interfered = 0, loaded = 0;
+  for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + 4 * kCases; ++seed) {
+    const RandomCase random_case = MakeRandomCase(seed);
+    const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
+    const ReplicaRun run = RunReplica(EngineCaseOf(random_case), *latency, kNsPerS);
+    for (std::size_t i = 0; i < run.results.completion.size(); ++i) {
+      const TimeNs completion = run.results.completion[i];
+      if (completion < 0) continue;
+      const RequestTimes times = TimesOf(run.requests, run.results, latency->OutputTokenDelay(), i);
+      for (const TimeSplit& t : {times.ttft, times.e2e}) {
+        const TimeNs least = std::min(
+            {t.host, t.queue, t.prefill, t.decode, t.interference, t.preempted, t.transfer});
+        ASSERT_GE(least, 0) << "request " << i << " of " << Describe(random_case);
+      }
+      const TimeNs arrival = run.requests.arrival[i];
+      ASSERT_EQ(times.e2e.Sum(), completion - arrival) << Describe(random_case);
+      ASSERT_EQ(times.ttft.Sum(), run.results.first_token[i] - arrival) << Describe(random_case);
+      waited += times.e2e.preempted > 0 ? 1 : 0;
+      interfered += times.e2e.interference > 0 ? 1 : 0;
+      loaded += times.e2e.transfer > 0 ? 1 : 0;
+    }
+  }
+  for (const std::int64_t count : {waited, interfered, loaded}) EXPECT_GE(count, 20);
+}
+
 EngineRun RunOf(const RandomCase& random_case) {
-  Result<EngineRun> run =
-      RunEngine(EngineCaseOf(random_case), MakeLatency(random_case.latency), {});
+  Result<EngineRun> run = RunEngine(EngineCaseOf(random_case), MakeLatency(random_case), {});
   EXPECT_TRUE(run.ok());
   return run.ok() ? std::move(run.value()) : EngineRun{};
 }
@@ -196,6 +226,12 @@ class ScaledLatency : public LatencyModel {
   TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
     return factor_ * model_->EnqueueDelay(prompt_tokens);
   }
+  bool DelayByLoad() const override { return model_->DelayByLoad(); }
+  TimeNs DelayUnder(std::int64_t prompt_tokens, const EngineLoad& load) const override {
+    return factor_ * model_->DelayUnder(prompt_tokens, load);
+  }
+  double PreemptionWeight() const override { return model_->PreemptionWeight(); }
+  bool PricesTransfers() const override { return model_->PricesTransfers(); }
   TimeNs OutputTokenDelay() const override { return factor_ * model_->OutputTokenDelay(); }
 
  private:
@@ -237,13 +273,13 @@ TEST(Invariants, I12_AllTimesScaled_ScaleAllResults) {
     offload.cpu_bandwidth_gb_s = offload.disk_bandwidth_gb_s = 1;
     const RandomCase scaled = Scaled(plain);
     const EngineRun once = RunOf(plain);
-    const Result<EngineRun> run =
-        RunEngine(EngineCaseOf(scaled),
-                  std::make_unique<ScaledLatency>(MakeLatency(scaled.latency), kFactor), {});
+    const Result<EngineRun> run = RunEngine(
+        EngineCaseOf(scaled), std::make_unique<ScaledLatency>(MakeLatency(plain), kFactor), {});
     ASSERT_TRUE(run.ok());
     std::vector<StepRecord> steps = once.steps;
     for (StepRecord& step : steps) {
-      for (TimeNs* time : {&step.scheduled, &step.start, &step.end, &step.transfer})
+      for (TimeNs* time :
+           {&step.scheduled, &step.start, &step.end, &step.transfer, &step.interference})
         *time *= kFactor;
     }
     ASSERT_EQ(run.value().steps, steps) << Describe(plain);
@@ -264,7 +300,7 @@ TEST(Invariants, I12_AllTimesScaled_ScaleAllResults) {
 
 std::uint64_t FingerprintOf(const RandomCase& random_case, const RunOptions& options) {
   const Result<EngineRun> run =
-      RunEngine(EngineCaseOf(random_case), MakeLatency(random_case.latency), options);
+      RunEngine(EngineCaseOf(random_case), MakeLatency(random_case), options);
   EXPECT_TRUE(run.ok());
   return run.ok() ? run.value().report.fingerprint : 0;
 }
@@ -283,12 +319,13 @@ TEST(Invariants, I10_OneNanosecondOrToken_ChangesTheFingerprint) {
   for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + 30; ++seed) {
     const RandomCase random_case = MakeRandomCase(seed);
     const Result<EngineRun> run =
-        RunEngine(EngineCaseOf(random_case), MakeLatency(random_case.latency), {});
+        RunEngine(EngineCaseOf(random_case), MakeLatency(random_case), {});
     ASSERT_TRUE(run.ok());
     // A horizon may cut off what changes; where all is dropped no step can change.
     if (random_case.horizon || run.value().report.steps == 0) continue;
     RandomCase changed = random_case;
     changed.latency.base += 1;
+    if (changed.latency.physics) changed.latency.physics->beta_coefficients[15] += 0.001;
     EXPECT_NE(FingerprintOf(random_case, {}), FingerprintOf(changed, {})) << seed;
     changed = random_case;
     // The last one that comes by itself; later turns have no arrival to change.

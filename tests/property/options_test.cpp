@@ -37,7 +37,7 @@ RandomCase CaseOf(const std::vector<Row>& rows, std::int64_t blocks) {
 
 EngineRun RunOf(const RandomCase& c) {
   EXPECT_EQ(FirstMismatch(c, RunReference(c)).value_or(""), "");
-  Result<EngineRun> run = RunEngine(EngineCaseOf(c), MakeLatency(c.latency), {});
+  Result<EngineRun> run = RunEngine(EngineCaseOf(c), MakeLatency(c), {});
   EXPECT_TRUE(run.ok());
   return run.ok() ? std::move(run.value()) : EngineRun{};
 }

@@ -35,7 +35,7 @@ RandomCase Small(std::int64_t count, std::int32_t prompt, std::int32_t output, T
 }
 
 EngineRun RunSmall(const RandomCase& small) {
-  Result<EngineRun> run = RunEngine(EngineCaseOf(small), MakeLatency(small.latency), {});
+  Result<EngineRun> run = RunEngine(EngineCaseOf(small), MakeLatency(small), {});
   EXPECT_TRUE(run.ok());
   return run.ok() ? std::move(run.value()) : EngineRun{};
 }

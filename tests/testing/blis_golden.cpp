@@ -22,6 +22,9 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr TimeNs kUs = 1000;
+constexpr double kMostOfAnything = 0x1p40;
+constexpr std::int64_t kMostUs = 366LL * 24 * 3600 * 1'000'000;
+constexpr std::int64_t kMostRequests = 1'000'000;
 
 std::optional<double> NumberOf(const std::string& text) {
   char* end = nullptr;
@@ -141,7 +144,8 @@ class SessionFile {
   std::optional<Issue> error_;
 };
 
-void ReadSetup(SessionFile& file, Scenario& s) {
+void ReadSetup(SessionFile& file, BlisCase& golden) {
+  Scenario& s = golden.scenario;
   const std::int64_t mode = file.Integers("mode", 1)[0];
   if (mode != 0 && mode != 1) file.Fail("mode is 0 or 1");
   s.latency.backend = mode == 1 ? "trained_physics" : "roofline";
@@ -158,9 +162,12 @@ void ReadSetup(SessionFile& file, Scenario& s) {
   s.engine.max_num_seqs = cfg[1];
   s.engine.max_num_batched_tokens = cfg[2];
   s.engine.num_gpu_blocks_override = cfg[3];
+  golden.cpu_blocks = cfg[4];
   for (const std::int64_t value : {model[0], model[1], model[2], model[3], model[4], model[10],
                                    cfg[0], cfg[1], cfg[2], cfg[3]}) {
-    if (value < 1) file.Fail("a size below 1");
+    if (value < 1 || value > static_cast<std::int64_t>(kMostOfAnything)) {
+      file.Fail("a size below 1 or absurd");
+    }
   }
 }
 
@@ -215,8 +222,14 @@ class TestReader {
     }
     return Fail(fmt::format("has no number \"{}\"", names[0]));
   }
-  std::int64_t Integer(const std::vector<const char*>& names) {
-    return static_cast<std::int64_t>(Number(names));
+  std::int64_t Integer(const std::vector<const char*>& names, std::int64_t least = 1) {
+    const double value = Number(names);
+    if (!(value >= static_cast<double>(least) && value <= kMostOfAnything) ||
+        value != std::floor(value)) {
+      return static_cast<std::int64_t>(
+          Fail(fmt::format("\"{}\" is {}, not a whole number from {} up", names[0], value, least)));
+    }
+    return static_cast<std::int64_t>(value);
   }
   std::string Text(const char* name) {
     const auto at = test_.find(name);
@@ -290,10 +303,10 @@ Result<BlisCase> ReadTest(const std::vector<FoundFile>& files, const std::string
   s.engine.max_num_seqs = read.Integer({"max-num-seqs", "max-num-running-reqs"});
   s.engine.max_num_batched_tokens =
       read.Integer({"max-num-batched-tokens", "max-num-scheduled-tokens"});
-  s.engine.max_model_len = read.Integer({"max-model-len"});
+  s.engine.max_model_len = read.Integer({"max-model-len"}, 0);
   s.engine.num_gpu_blocks_override = read.Integer({"total-kv-blocks"});
   s.engine.block_size = read.Integer({"block-size-in-tokens"});
-  s.engine.long_prefill_token_threshold = read.Integer({"long-prefill-token-threshold"});
+  s.engine.long_prefill_token_threshold = read.Integer({"long-prefill-token-threshold"}, 0);
   s.latency.alpha = read.Three("alpha-coeffs");
   s.latency.beta = read.Three("beta-coeffs");
   const FoundFile* requests = FindRequests(files, number, read.Text("model"));
@@ -372,7 +385,7 @@ Result<BlisCase> ReadBlisSessions(const std::string& path, const std::string& te
   SessionFile file(path, text);
   BlisCase golden;
   golden.scenario = BaseScenario();
-  ReadSetup(file, golden.scenario);
+  ReadSetup(file, golden);
   const std::vector<std::int64_t> wl = file.Integers("wl", 3);
   ReadCoefficients(file, golden.scenario);
   ReadExpected(file, golden.expected);
@@ -380,10 +393,14 @@ Result<BlisCase> ReadBlisSessions(const std::string& path, const std::string& te
   RequestTable& table = golden.requests;
   std::vector<std::int32_t> groups, shared;
   std::int64_t least = std::min(wl[0], wl[2] - 1);
+  if (std::max({wl[0], wl[1], wl[2]}) > INT32_MAX / 2) file.Fail("too many tokens");
   for (std::int64_t i = 0; i < sessions && !file.error(); ++i) {
     const std::vector<std::int64_t> session = file.Integers("", 4);
     least = std::min({least, session[0], session[1], session[2], session[3]});
-    for (std::int64_t round = 0; round < session[1] && least >= 0; ++round) {
+    if (session[1] > kMostRequests - table.size()) file.Fail("more than 1,000,000 requests");
+    if (session[3] >= kMostRequests) file.Fail("a prefix group of 1,000,000 or more");
+    if (session[0] > kMostUs || session[2] > kMostUs) file.Fail("a time beyond a year");
+    for (std::int64_t round = 0; round < session[1] && least >= 0 && !file.error(); ++round) {
       table.arrival.push_back(round == 0 ? session[0] * kUs : -1);
       table.think.push_back(round == 0 ? -1 : session[2] * kUs);
       table.prompt_tokens.push_back(static_cast<std::int32_t>(wl[0] + wl[1]));

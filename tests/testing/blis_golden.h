@@ -26,6 +26,7 @@ struct BlisCase {
   Scenario scenario;      // its workload is not asked for
   RequestTable requests;  // instead of it
   std::vector<BlisFigure> expected;
+  std::int64_t cpu_blocks = 0;  // of BLIS's host memory, which is not simulated
 };
 
 struct BlisCases {

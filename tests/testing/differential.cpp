@@ -2,9 +2,11 @@
 #include "testing/differential.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "fmt/format.h"
+#include "metrics/time_split.h"
 #include "testing/engine_run.h"
 
 namespace servecast::testing {
@@ -22,6 +24,7 @@ std::string Show(const StepRecord& step) {
                         member.computed_before, member.sampled ? "*" : "");
   }
   if (step.transfer > 0) text += fmt::format(" transfer {}", step.transfer);
+  if (step.interference > 0) text += fmt::format(" interference {}", step.interference);
   for (const RequestId id : step.preempted) text += fmt::format(" preempted {}", id);
   for (const RequestId id : step.finished) text += fmt::format(" finished {}", id);
   return text;
@@ -117,7 +120,41 @@ void CompareOffload(Comparer& comparer, const KvOffloadReport& expected,
   comparer.Equal("transfer_ns", expected.transfer_ns, found.transfer_ns);
 }
 
-Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found) {
+void CompareSplit(Comparer& comparer, const std::string& of, const TimeSplit& expected,
+                  const TimeSplit& found) {
+  const std::pair<const char*, TimeNs TimeSplit::*> parts[] = {
+      {"host", &TimeSplit::host},
+      {"queue", &TimeSplit::queue},
+      {"prefill", &TimeSplit::prefill},
+      {"decode", &TimeSplit::decode},
+      {"interference", &TimeSplit::interference},
+      {"preempted", &TimeSplit::preempted},
+      {"transfer", &TimeSplit::transfer}};
+  for (const auto& [name, part] : parts) {
+    comparer.Equal((of + name).c_str(), expected.*part, found.*part);
+  }
+}
+
+// Of each completed request; the parts add up to what the client saw.
+void CompareTimes(Comparer& comparer, const ReferenceOutput& expected, const ReplicaRun& found,
+                  TimeNs token_delay) {
+  for (std::size_t i = 0; i < expected.results.completion.size(); ++i) {
+    if (expected.results.completion[i] < 0) continue;
+    const RequestTimes times = TimesOf(found.requests, found.results, token_delay, i);
+    CompareSplit(comparer, fmt::format("request {}: of its TTFT ", i), expected.times[i].ttft,
+                 times.ttft);
+    CompareSplit(comparer, fmt::format("request {}: of its E2E ", i), expected.times[i].e2e,
+                 times.e2e);
+    const TimeNs arrival = expected.requests.arrival[i];
+    comparer.Equal("sum of the parts of TTFT", expected.results.first_token[i] - arrival,
+                   times.ttft.Sum());
+    comparer.Equal("sum of the parts of E2E", expected.results.completion[i] - arrival,
+                   times.e2e.Sum());
+  }
+}
+
+Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found,
+                        TimeNs token_delay) {
   if (Mismatch mismatch = CompareSteps(expected.steps, found.steps)) return mismatch;
   Comparer comparer("replica");
   comparer.Column("arrival", expected.requests.arrival, found.requests.arrival);
@@ -134,6 +171,15 @@ Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found
   comparer.Equal("kv_block_ns", expected.kv_block_ns, found.kv_block_ns);
   comparer.Equal("batch_token_ns", expected.batch_token_ns, found.batch_token_ns);
   comparer.Equal("waiting_ns", expected.waiting_ns, found.waiting_ns);
+  comparer.Equal("tokens", expected.tokens, __int128{found.work.tokens});
+  comparer.Equal("decode_keys", expected.decode_keys, found.work.decode_keys);
+  comparer.Equal("prefill_keys", expected.prefill_keys, found.work.prefill_keys);
+  comparer.Equal("prefill_pairs", expected.prefill_pairs, found.work.prefill_pairs);
+  const auto steps = static_cast<std::int64_t>(expected.steps.size());
+  comparer.Equal("steps", steps * kStepUnit, found.work.steps);
+  comparer.Equal("steps without head", expected.steps_without_head * kStepUnit,
+                 found.work.without_head);
+  CompareTimes(comparer, expected, found, token_delay);
   ComparePrefixCache(comparer, expected.prefix_cache, found.prefix_cache);
   CompareCounts(comparer, expected.counts, found.counts);
   CompareOffload(comparer, expected.kv_offload, found.kv_offload);
@@ -149,6 +195,53 @@ Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found
 
 std::int64_t CountState(const RequestResults& results, RequestState state) {
   return std::count(results.state.begin(), results.state.end(), state);
+}
+
+// What each class's requests came to, one by one.
+void CompareClasses(Comparer& comparer, const ReferenceOutput& expected, const Report& report) {
+  comparer.Equal("classes", kTestClasses, report.classes.size());
+  const RequestResults& results = expected.results;
+  for (std::size_t c = 0; c < report.classes.size(); ++c) {
+    std::int64_t arrived = 0, completed = 0, dropped = 0, timed_out = 0, missed = 0, deadlines = 0;
+    __int128 ttft = 0, e2e = 0;
+    std::int64_t first_tokens = 0;
+    for (std::size_t i = c; i < results.state.size(); i += kTestClasses) {
+      if (results.state[i] == RequestState::kPending) continue;
+      const TimeNs arrival = expected.requests.arrival[i], first = results.first_token[i];
+      ++arrived;
+      dropped += results.state[i] == RequestState::kDropped ? 1 : 0;
+      timed_out += results.state[i] == RequestState::kTimedOut ? 1 : 0;
+      if (first >= 0) ++first_tokens, ttft += first - arrival;
+      if (results.completion[i] >= 0) ++completed, e2e += results.completion[i] - arrival;
+      if (expected.requests.ttft_deadline.empty()) continue;
+      const TimeNs deadline = expected.requests.ttft_deadline[i];
+      if (deadline == kNever) continue;
+      ++deadlines;
+      const bool lost =
+          results.state[i] == RequestState::kDropped || results.state[i] == RequestState::kTimedOut;
+      const TimeNs waited = (first >= 0 ? first : expected.end) - arrival;
+      missed += waited > deadline || (first < 0 && lost) ? 1 : 0;
+    }
+    const ClassReport& found = report.classes[c];
+    comparer.Equal("arrived of a class", arrived, found.arrived);
+    comparer.Equal("completed of a class", completed, found.completed);
+    comparer.Equal("dropped of a class", dropped, found.dropped);
+    comparer.Equal("timed out of a class", timed_out, found.timed_out);
+    comparer.Equal("has deadlines", deadlines > 0, found.deadline_misses.has_value());
+    comparer.Equal("deadlines missed", missed, found.deadline_misses.value_or(0));
+    comparer.Equal("TTFTs of a class", first_tokens, found.ttft_ms.n);
+    comparer.Equal("E2Es of a class", completed, found.e2e_ms.n);
+    const auto near = [](double a, double b) { return std::fabs(a - b) <= 1e-9 * std::fabs(a); };
+    if (first_tokens > 0 &&
+        !near(static_cast<double>(ttft) / 1e6 / static_cast<double>(first_tokens),
+              found.ttft_ms.mean)) {
+      comparer.Fail("mean TTFT of a class");
+    }
+    if (completed > 0 &&
+        !near(static_cast<double>(e2e) / 1e6 / static_cast<double>(completed), found.e2e_ms.mean)) {
+      comparer.Fail("mean E2E of a class");
+    }
+  }
 }
 
 Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
@@ -176,6 +269,7 @@ Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
   std::int64_t gaps = 0;
   for (const auto& [gap, weight] : expected.itl) gaps += weight;
   comparer.Equal("itl_ms.n", gaps, report.itl_ms.n);
+  CompareClasses(comparer, expected, report);
   if (!report.finished) comparer.Fail("a run that ended says it is not finished");
   return comparer.mismatch();
 }
@@ -255,17 +349,22 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.hits_of_both_tiers += more.hits_of_both_tiers;
   rules.disk_loads += more.disk_loads;
   rules.behind_gpu_hits += more.behind_gpu_hits;
+  rules.arrivals_under_load += more.arrivals_under_load;
   rules.loop_starts += more.loop_starts;
   rules.loop_drops += more.loop_drops;
   rules.loop_timeouts += more.loop_timeouts;
+  rules.interfered += more.interfered;
+  rules.sat_out += more.sat_out;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,
                                          const ReferenceOutput& reference) {
   const EngineCase engine_case = EngineCaseOf(random_case);
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   const ReplicaRun replica = RunReplica(engine_case, *latency, reference.end);
-  if (Mismatch mismatch = CompareReplica(reference, replica)) return mismatch;
+  if (Mismatch mismatch = CompareReplica(reference, replica, latency->OutputTokenDelay())) {
+    return mismatch;
+  }
 
   // Three of these a case, all of them over a few cases.
   constexpr RunOptions kVariants[] = {{INT64_MAX, true}, {1, false}, {7, true},
@@ -276,7 +375,7 @@ std::optional<std::string> FirstMismatch(const RandomCase& random_case,
     variants.push_back(kVariants[(random_case.seed + 2 * i) % 7]);
   std::optional<std::uint64_t> fingerprint;
   for (const RunOptions& options : variants) {
-    const Result<EngineRun> run = RunEngine(engine_case, MakeLatency(random_case.latency), options);
+    const Result<EngineRun> run = RunEngine(engine_case, MakeLatency(random_case), options);
     if (!run.ok()) {
       return fmt::format("the engine refuses it: {}: {}", run.issues().front().path,
                          run.issues().front().message);

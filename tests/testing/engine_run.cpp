@@ -59,6 +59,10 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   scenario.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
   scenario.workload.output_tokens.distribution = LengthDistribution::kTrace;
   scenario.workload.requests = engine_case.requests.size();
+  scenario.workload.classes.resize(kTestClasses);
+  for (std::size_t c = 0; c < kTestClasses; ++c) {
+    scenario.workload.classes[c].name = std::string(1, static_cast<char>('a' + c));
+  }
   if (engine_case.horizon) {
     scenario.measure.horizon_s = static_cast<double>(*engine_case.horizon) * 1e-9;
   }
@@ -80,6 +84,9 @@ Result<Simulation> MakeSimulation(const EngineCase& engine_case, SimulationHooks
     trace.rows.push_back(row);
   }
   hooks.requests = requests;
+  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+    hooks.requests->of_class.push_back(static_cast<std::uint8_t>(i % kTestClasses));
+  }
   return Simulation::Create(MakeScenario(engine_case), std::move(trace), std::move(hooks));
 }
 
@@ -165,6 +172,7 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
     run.waiting_ns += bin.waiting;
     run.kv_block_ns += bin.kv_blocks;
     run.batch_token_ns += bin.batch_tokens;
+    run.work.Add(bin.work);
   }
   run.busy_ns = recorder.busy_ns();
   run.now = replica.now();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "metrics/recorder.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -34,6 +35,8 @@ struct EngineCase {
 EngineCase EngineCaseOf(const RandomCase& random_case);
 EngineCase EngineCaseOf(const GoldenCase& golden);
 
+// Its requests are of three classes in turn, whatever the case: no rule of a replica asks for them.
+inline constexpr std::size_t kTestClasses = 3;
 Scenario MakeScenario(const EngineCase& engine_case);
 
 // A simulation of the case's table; `hooks` may have more.
@@ -70,6 +73,7 @@ struct ReplicaRun {
   SchedulerCounts counts;
   KvOffloadReport kv_offload;
   std::vector<StepRecord> steps;
+  Work work;  // in all
   std::int64_t preemptions = 0, length_capped = 0, timed_out = 0;
   std::map<TimeNs, std::int64_t> itl;
   std::int64_t peak_kv_blocks = 0;

@@ -9,7 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "cost/model_cost.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "testing/engine_run.h"
 #include "testing/reference_sim.h"
 
 namespace servecast::testing {
@@ -87,6 +90,33 @@ RandomLatencySpec MakeLatencySpec(Dice& dice) {
   }
   if (dice.Percent(30)) spec.output_token_delay = dice.Pick({1, 17, 1000, 5000});
   return spec;
+}
+
+// The model "physics" with weights that let each feature be seen in a step of about `base`. Of dice
+// of its own, so that the other cases are what they would be without it.
+void MakePhysics(std::uint64_t seed, RandomLatencySpec& latency) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 11);
+  if (!dice.Percent(20)) return;
+  LatencySpec spec;
+  spec.backend = "physics";
+  spec.variant = dice.Percent(50) ? "corrected" : "seed";
+  const double us = static_cast<double>(latency.base) / 1000;
+  const auto draw = [&dice](std::vector<double>& weights, double scale, std::int64_t percent) {
+    for (double& weight : weights) {
+      weight = dice.Percent(percent) ? static_cast<double>(dice.Between(0, 200)) / 100 * scale : 0;
+    }
+  };
+  draw(spec.beta_coefficients, us, 60);
+  spec.beta_coefficients[15] = us;
+  // Times of a tiny model: a few nanoseconds to microseconds.
+  for (const std::size_t i : {0u, 1u, 2u, 3u, 4u, 8u, 12u, 13u}) spec.beta_coefficients[i] *= 1e7;
+  draw(spec.alpha_coefficients, us * static_cast<double>(dice.Pick({1, 3, 30})),
+       dice.Percent(70) ? 40 : 0);
+  for (const std::size_t i : {2u, 4u}) spec.alpha_coefficients[i] *= 1e5;
+  if (dice.Percent(30)) spec.alpha_coefficients[3] = us / 2;
+  spec.preemption_gamma = static_cast<double>(dice.Pick({0, 10, 30, 50, 100})) / 100;
+  latency.physics = spec;
+  latency.output_token_delay = 0;
 }
 
 // Rows of conversations and of single requests, and when the conversations start.
@@ -302,6 +332,7 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   random_case.seed = seed;
   Dice dice(seed);
   random_case.latency = MakeLatencySpec(dice);
+  MakePhysics(seed, random_case.latency);
   MakeRequests(dice, random_case);
   MakeEngine(dice, random_case);
   MakeContent(dice, random_case);
@@ -313,12 +344,21 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   return random_case;
 }
 
-std::unique_ptr<LatencyModel> MakeLatency(const RandomLatencySpec& spec) {
+std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case) {
+  const RandomLatencySpec& spec = random_case.latency;
+  if (spec.physics) {
+    // The model and the GPU of every case (engine_run.cpp).
+    Scenario scenario = MakeScenario(EngineCaseOf(random_case));
+    scenario.latency = *spec.physics;
+    const Result<ModelCost> cost = ComputeModelCost(scenario);
+    SERVECAST_CHECK(cost.ok(), "a random case fits its GPU");
+    return FindLatencyModel("physics").make(scenario, cost.value());
+  }
   return std::make_unique<RandomLatency>(spec);
 }
 
 ReferenceOutput RunReference(const RandomCase& random_case) {
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case.latency);
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   return RunReference(ReferenceInput{.requests = random_case.requests,
                                      .engine = random_case.engine,
                                      .scheduler = random_case.scheduler,
@@ -368,6 +408,12 @@ std::string Describe(const RandomCase& random_case) {
       latency.per_decode_context, latency.per_chunk_token, latency.per_chunk_context,
       latency.per_chunk_prompt, latency.per_chunk_sample, latency.enqueue_base,
       latency.enqueue_per_token, latency.enqueue_scramble, latency.output_token_delay);
+  if (latency.physics) {
+    const LatencySpec& physics = *latency.physics;
+    text += fmt::format("  physics ({}): alpha {}; beta {}; gamma {}\n", physics.variant,
+                        fmt::join(physics.alpha_coefficients, " "),
+                        fmt::join(physics.beta_coefficients, " "), physics.preemption_gamma);
+  }
   const SchedulerSpec& scheduler = random_case.scheduler;
   text += fmt::format(
       "  prefix caching {}, contentless first {}, async {}, order {}, priority {}, preemption {}",

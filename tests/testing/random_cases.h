@@ -30,6 +30,8 @@ struct RandomLatencySpec {
   TimeNs enqueue_per_token = 0;
   TimeNs enqueue_scramble = 0;  // up to this much more, by a hash of the prompt length
   TimeNs output_token_delay = 0;
+  // The engine's own model "physics" with these coefficients, instead of all but `base`.
+  std::optional<LatencySpec> physics;
 };
 
 struct RandomCase {
@@ -48,7 +50,7 @@ struct RandomCase {
 
 RandomCase MakeRandomCase(std::uint64_t seed);
 
-std::unique_ptr<LatencyModel> MakeLatency(const RandomLatencySpec& spec);
+std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case);
 
 ReferenceOutput RunReference(const RandomCase& random_case);
 

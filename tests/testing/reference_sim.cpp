@@ -272,6 +272,9 @@ struct Sequence {
   bool preempted = false;  // since its last admission
   bool timed_out = false;
   TimeNs last_seen = -1;  // when the client saw its latest token
+  TimeNs preempted_at = -1;
+  TimeSplit spent;     // in steps so far, and between them
+  TimeSplit to_first;  // of it, until its first token was made
 
   std::int64_t Known() const { return prompt + generated; }
 };
@@ -286,6 +289,7 @@ struct ScheduledStep {
   std::vector<Member> members;
   std::vector<RequestId> preempted;
   TimeNs transfer = 0;  // from the tiers
+  std::int64_t transfer_blocks = 0;
 
   std::int64_t Tokens() const {
     std::int64_t sum = 0;
@@ -528,6 +532,7 @@ class Scheduler {
 
       CountHits(*sequence, hits);
       if (!stored.empty() && hit_blocks > 0) ++coverage_.behind_gpu_hits;
+      step.transfer_blocks += static_cast<std::int64_t>(stored.size());
       step.transfer += tiers_.Load(stored, !sequence->admitted, engine_.block_size);
       for (const KvPool::BlockId block : hits) pool_.Share(block, sequence->blocks);
       pool_.Take(first_chunk, sequence->blocks);
@@ -680,6 +685,7 @@ class Driver {
         max_len_(MaxLen(input)),
         scheduler_(input, requests_, max_len_) {
     output_.results.Resize(requests_.size());
+    output_.times.resize(requests_.arrival.size());
     sequences_.resize(requests_.arrival.size());
     for (std::int64_t row = 0; row < requests_.size(); ++row) {
       if (!Follows(row) && !Waits(row)) Arrive(row);
@@ -707,10 +713,11 @@ class Driver {
         continue;
       }
       if (work) break;  // the horizon
-      // Nothing can be done before the next request comes.
-      if (coming_.empty()) break;
-      const TimeNs next = coming_.begin()->first;
+      // Nothing can be done before the next request comes, or sets out.
+      const TimeNs next = NextEvent();
+      if (next == kNever) break;
       if (input_.horizon && next >= *input_.horizon) break;
+      load_.running = load_.kv_blocks_used = 0;  // at rest
       PassTime(next);
     }
     Finish();
@@ -777,7 +784,8 @@ class Driver {
     auto sequence = std::make_unique<Sequence>();
     sequence->id = static_cast<RequestId>(row);
     sequence->arrival = requests_.arrival[at];
-    sequence->enqueue = sequence->arrival + input_.latency.EnqueueDelay(prompt);
+    const bool by_load = input_.latency.DelayByLoad();
+    if (!by_load) sequence->enqueue = sequence->arrival + input_.latency.EnqueueDelay(prompt);
     sequence->gives_up = AfterArrival(requests_.timeout, row);
     sequence->prompt = prompt;
     sequence->asked = requests_.output_tokens[at];
@@ -785,10 +793,39 @@ class Driver {
     sequence->priority = Priority(row);
     sequence->queue_key = KeyInQueue(*sequence);
     const TimeNs gives_up = sequence->gives_up;
-    const bool comes = sequence->enqueue <= gives_up;
-    if (comes) coming_.insert({sequence->enqueue, row});
+    const bool comes = by_load || sequence->enqueue <= gives_up;
+    if (by_load) {
+      arriving_.insert({sequence->arrival, row});
+    } else if (comes) {
+      coming_.insert({sequence->enqueue, row});
+    }
     sequences_[at] = std::move(sequence);
     if (!comes) Freed(gives_up);
+  }
+
+  // The delay before the queue depends on what is found on arrival. Whoever gives up on that way is
+  // in the queue at that moment, to leave it at once.
+  void SetOut() {
+    const auto [arrival, row] = *arriving_.begin();
+    arriving_.erase(arriving_.begin());
+    Sequence& sequence = *sequences_[static_cast<std::size_t>(row)];
+    EngineLoad load = load_;
+    load.waiting = static_cast<std::int64_t>(scheduler_.Waiting().size() + joining_.size()) + left_;
+    load.preemption_ema = preemption_ema_;
+    const TimeNs delay = input_.latency.DelayUnder(sequence.prompt, load);
+    sequence.enqueue = std::min(arrival + delay, sequence.gives_up);
+    coming_.insert({sequence.enqueue, row});
+    ReferenceCoverage& coverage = scheduler_.Coverage();
+    if (load.running > 0) ++coverage.arrivals_under_load;
+    if (sequence.enqueue < arrival + delay) ++coverage.timed_out_on_the_way;
+  }
+
+  TimeNs NextEvent() const {
+    TimeNs next = kNever;
+    for (const auto* events : {&arriving_, &coming_}) {
+      if (!events->empty()) next = std::min(next, events->begin()->first);
+    }
+    return next;
   }
 
   double Priority(std::int64_t row) const {
@@ -829,11 +866,20 @@ class Driver {
   // To `to`; who is enqueued on the way waits from that instant.
   void PassTime(TimeNs to) {
     for (;;) {
-      const bool enqueue = !coming_.empty() && coming_.begin()->first <= to;
-      const TimeNs until = enqueue ? coming_.begin()->first : to;
+      // Of one moment: by row, whoever sets out comes after that.
+      const bool sets_out = !arriving_.empty() && arriving_.begin()->first <= to &&
+                            (coming_.empty() || *arriving_.begin() <= *coming_.begin());
+      const bool enqueue = !sets_out && !coming_.empty() && coming_.begin()->first <= to;
+      const TimeNs until = sets_out  ? arriving_.begin()->first
+                           : enqueue ? coming_.begin()->first
+                                     : to;
       const auto waiting = static_cast<std::int64_t>(scheduler_.Waiting().size() + joining_.size());
       output_.waiting_ns += static_cast<__int128>(waiting) * (until - now_);
       now_ = until;
+      if (sets_out) {
+        SetOut();
+        continue;
+      }
       if (!enqueue) return;
       const auto at = static_cast<std::size_t>(coming_.begin()->second);
       coming_.erase(coming_.begin());
@@ -856,6 +902,7 @@ class Driver {
     });
     for (Sequence* sequence : joining_) scheduler_.Enqueue(sequence);
     joining_.clear();
+    left_ = 0;
   }
 
   // Whose client has given up by now is gone, wherever it was.
@@ -887,6 +934,8 @@ class Driver {
     Batch batch;
     batch.step = scheduler_.Schedule(now_);
     WritePreempted(batch.step);
+    AveragePreemptions(batch.step);
+    TakeTime(batch.step, start);
     if (batch.step.members.empty()) {
       SERVECAST_CHECK(!batch.step.preempted.empty() || !in_flight_.empty(),
                       "reference: work, and nothing of it can be done");
@@ -899,8 +948,14 @@ class Driver {
     record.start = start;
     const std::int64_t collections = scheduler_.Collections() - collections_paid_;
     collections_paid_ = scheduler_.Collections();
-    record.transfer = batch.step.transfer;
-    record.end = start + Price(batch.step) + record.transfer +
+    record.transfer = input_.latency.PricesTransfers() ? 0 : batch.step.transfer;
+    const StepPrice price = Price(batch.step, true);
+    record.bound = record.transfer > price.duration ? StepBound::kOverhead : price.bound;
+    record.interference = InterferenceOf(batch.step);
+    for (const Member& member : batch.step.members) {
+      if (!member.decode) record.prefill_tokens += member.record.tokens;
+    }
+    record.end = start + price.duration + record.transfer +
                  collections * static_cast<TimeNs>(std::llround(input_.engine.gc_pass_us * 1000));
     output_.kv_offload.transfer_ns += record.transfer;
     CountPadding(batch.step);
@@ -910,6 +965,10 @@ class Driver {
     record.running_after_schedule = static_cast<std::int64_t>(scheduler_.Running().size());
     record.waiting_after_schedule = static_cast<std::int64_t>(scheduler_.Waiting().size());
     WriteScheduled(batch.step, record);
+    load_.running = record.running_after_schedule;
+    load_.kv_blocks_used = scheduler_.Pool().Used();
+    WriteWork(batch.step);
+    SplitTime(batch.step, record);
     in_flight_.push_back(std::move(batch));
     return true;
   }
@@ -922,7 +981,10 @@ class Driver {
     PassTime(record.end);
     executing_ = false;
     for (const Member& member : batch.step.members) {
-      if (!scheduler_.Apply(member)) continue;
+      const std::size_t waiting = scheduler_.Waiting().size();
+      const bool made = scheduler_.Apply(member);
+      left_ += static_cast<std::int64_t>(waiting - scheduler_.Waiting().size());
+      if (!made) continue;
       if (Deliver(*member.sequence, record.end)) record.finished.push_back(member.record.id);
     }
     record.free_after_step = scheduler_.Pool().Free();
@@ -931,14 +993,86 @@ class Driver {
     output_.steps.push_back(std::move(record));
   }
 
-  TimeNs Price(const ScheduledStep& step) const {
+  void AveragePreemptions(const ScheduledStep& step) {
+    const double weight = input_.latency.PreemptionWeight();
+    const double running = std::max(1.0, static_cast<double>(scheduler_.Running().size()));
+    const double rate = static_cast<double>(step.preempted.size()) / running;
+    preemption_ema_ = weight * rate + (1 - weight) * preemption_ema_;
+    if (preemption_ema_ < 1e-12) preemption_ema_ = 0;
+  }
+
+  // By how much its prefills make a step longer for the decodes in it.
+  TimeNs InterferenceOf(const ScheduledStep& step) const {
+    std::int64_t decodes = 0;
+    for (const Member& member : step.members) decodes += member.decode ? 1 : 0;
+    if (decodes == 0) return 0;
+    const TimeNs longer = Price(step, true).duration - Price(step, false).duration;
+    return std::max<TimeNs>(longer, 0);
+  }
+
+  // The step's time, for each that is running while it runs.
+  void SplitTime(const ScheduledStep& step, const StepRecord& record) {
+    if (record.interference > 0) ++scheduler_.Coverage().interfered;
+    const TimeNs computing = record.end - record.start - record.transfer;
+    std::set<const Sequence*> in_step;
+    for (const Member& member : step.members) {
+      Sequence& sequence = *member.sequence;
+      in_step.insert(&sequence);
+      if (sequence.preempted_at >= 0) {
+        sequence.spent.preempted += record.start - sequence.preempted_at;
+        sequence.preempted_at = -1;
+      }
+      Spend(sequence, member.decode, computing, record);
+      // Its first token is this step's.
+      if (member.record.sampled && sequence.generated == 0 && sequence.placeholders == 1) {
+        sequence.to_first = sequence.spent;
+      }
+    }
+    for (Sequence* sequence : scheduler_.Running()) {
+      const bool all_made = sequence->generated + sequence->placeholders >= sequence->wanted;
+      if (in_step.count(sequence) > 0 || all_made) continue;
+      ++scheduler_.Coverage().sat_out;
+      Spend(*sequence, !sequence->prefilling, computing, record);
+    }
+  }
+
+  static void Spend(Sequence& sequence, bool decodes, TimeNs computing, const StepRecord& record) {
+    sequence.spent.transfer += record.transfer;
+    if (decodes) {
+      sequence.spent.interference += record.interference;
+      sequence.spent.decode += computing - record.interference;
+    } else {
+      sequence.spent.prefill += computing;
+    }
+  }
+
+  void WriteWork(const ScheduledStep& step) {
+    bool sampled = false;
+    for (const Member& member : step.members) {
+      const std::int64_t n = member.record.tokens, before = member.record.computed_before;
+      sampled = sampled || member.record.sampled;
+      output_.tokens += n;
+      if (member.decode) {
+        output_.decode_keys += before + 1;
+        continue;
+      }
+      output_.prefill_keys += before + n;
+      for (std::int64_t i = 1; i <= n; ++i) output_.prefill_pairs += before + i;
+    }
+    if (!sampled) ++output_.steps_without_head;
+  }
+
+  StepPrice Price(const ScheduledStep& step, bool with_prefills) const {
     BatchShape shape;
+    shape.transfer_blocks = step.transfer_blocks;
+    shape.preemption_ema = preemption_ema_;
     std::vector<PrefillChunk> chunks;
     for (const Member& member : step.members) {
       if (member.decode) {
         ++shape.decode_seqs;
         shape.decode_context_tokens += member.record.computed_before;
-      } else {
+        shape.decode_kv_blocks += static_cast<std::int64_t>(member.sequence->blocks.size());
+      } else if (with_prefills) {
         chunks.push_back({.tokens = member.record.tokens,
                           .context = member.record.computed_before,
                           .prompt = member.sequence->prompt,
@@ -946,7 +1080,7 @@ class Driver {
       }
     }
     shape.prefill = chunks;
-    return input_.latency.Price(shape).duration;
+    return input_.latency.Price(shape);
   }
 
   // Each prefill as long as the longest of the step in its length bucket.
@@ -978,6 +1112,13 @@ class Driver {
       ++output_.preemptions;
       ++output_.results.preemptions[static_cast<std::size_t>(id)];
       output_.results.state[static_cast<std::size_t>(id)] = RequestState::kQueued;
+    }
+  }
+
+  // At `time` the step would have started that they are taken from.
+  void TakeTime(const ScheduledStep& step, TimeNs time) {
+    for (const RequestId id : step.preempted) {
+      sequences_[static_cast<std::size_t>(id)]->preempted_at = time;
     }
   }
 
@@ -1019,6 +1160,7 @@ class Driver {
       return true;
     }
     results.completion[at] = seen;
+    WriteTimes(sequence, end);
     results.state[at] = RequestState::kCompleted;
     if (sequence.wanted < sequence.asked) ++output_.length_capped;
     const std::int64_t next = static_cast<std::int64_t>(sequence.id) + 1;
@@ -1030,6 +1172,19 @@ class Driver {
       Freed(seen);
     }
     return true;
+  }
+
+  void WriteTimes(const Sequence& sequence, TimeNs end) {
+    const auto at = static_cast<std::size_t>(sequence.id);
+    const RequestResults& results = output_.results;
+    RequestTimes& times = output_.times[at];
+    const TimeNs before = sequence.enqueue - sequence.arrival;
+    times.ttft = sequence.to_first;
+    times.ttft.host = before + input_.latency.OutputTokenDelay();
+    times.ttft.queue = results.first_scheduled[at] - sequence.enqueue;
+    times.e2e = sequence.spent;
+    times.e2e.host = before + (results.completion[at] - end);
+    times.e2e.queue = times.ttft.queue;
   }
 
   // The clock's last reading, and who had arrived by then.
@@ -1074,12 +1229,16 @@ class Driver {
   RequestTable requests_;  // arrivals of later turns are written
   const std::int64_t max_len_;
   Scheduler scheduler_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;  // by row; null: none that was ever served
-  std::set<std::pair<TimeNs, std::int64_t>> coming_;  // (enqueue time, row)
-  std::vector<Sequence*> joining_;                    // enqueued since the last schedule call
+  std::vector<std::unique_ptr<Sequence>> sequences_;    // by row; null: none that was ever served
+  std::set<std::pair<TimeNs, std::int64_t>> arriving_;  // (arrival, row): delay by load
+  std::set<std::pair<TimeNs, std::int64_t>> coming_;    // (enqueue time, row)
+  std::vector<Sequence*> joining_;                      // enqueued since the last schedule call
   std::deque<Batch> in_flight_;
   std::int64_t launched_ = 0;
   std::int64_t collections_paid_ = 0;  // whose time is in a step
+  EngineLoad load_;                    // as the latest step was scheduled
+  std::int64_t left_ = 0;  // ended in the queue since it was looked at: they count as waiting
+  double preemption_ema_ = 0;
   TimeNs now_ = 0;
   bool executing_ = false;  // time passes within a step
   TimeNs latest_enqueued_arrival_ = -1;

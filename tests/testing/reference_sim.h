@@ -70,9 +70,12 @@ struct ReferenceCoverage {
   std::int64_t hits_of_both_tiers = 0;     // admissions that load from host memory and from disk
   std::int64_t disk_loads = 0;             // blocks
   std::int64_t behind_gpu_hits = 0;  // admissions that load what goes on where the GPU's hit ends
-  std::int64_t loop_starts = 0;      // closed loop: sessions that waited for a client
-  std::int64_t loop_drops = 0;       // of them dropped
-  std::int64_t loop_timeouts = 0;    // time-outs in the queue or running that freed a client
+  std::int64_t arrivals_under_load = 0;  // whose delay before the queue depends on it
+  std::int64_t loop_starts = 0;          // closed loop: sessions that waited for a client
+  std::int64_t loop_drops = 0;           // of them dropped
+  std::int64_t loop_timeouts = 0;        // time-outs in the queue or running that freed a client
+  std::int64_t interfered = 0;           // steps that prefills made longer for decodes
+  std::int64_t sat_out = 0;              // steps that a request ran through without a token
 };
 
 struct ReferenceOutput {
@@ -82,6 +85,7 @@ struct ReferenceOutput {
   SchedulerCounts counts;
   KvOffloadReport kv_offload;
   std::vector<StepRecord> steps;
+  std::vector<RequestTimes> times;  // by row; of the completed
   std::int64_t preemptions = 0;
   std::int64_t dropped = 0;
   std::int64_t timed_out = 0;
@@ -95,6 +99,9 @@ struct ReferenceOutput {
   __int128 waiting_ns = 0;  // requests in the queue
   __int128 kv_block_ns = 0;
   __int128 batch_token_ns = 0;  // tokens of the step in execution
+  // What the steps have to do.
+  __int128 tokens = 0, decode_keys = 0, prefill_keys = 0, prefill_pairs = 0;
+  std::int64_t steps_without_head = 0;
   TimeNs busy_ns = 0;
   TimeNs end = 0;
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@ inline constexpr std::string_view kEngineVersion = "0.1.0";
 struct Distribution {
   std::int64_t n = 0;
   double mean = 0, min = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
+  // 95 % confidence interval of p99, if there are samples enough (368) and they are of requests.
+  std::optional<double> p99_low, p99_high;
   bool exact = true;          // false: from log buckets of relative width 2^-10
   std::int64_t censored = 0;  // requests without a value because the run ended first; 0 for ITL
 };
@@ -98,6 +101,27 @@ struct KvOffloadReport {
   std::int64_t transfer_ns = 0;      // by which steps were longer
 };
 
+// Mean times of completed requests by where they went (TimeSplit in workload/request_table.h says
+// what the parts are), ms: of all their time, and of that before the first token.
+struct TimeSplitReport {
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "host", "queue", "prefill", "decode", "interference", "preempted", "transfer"};
+  bool on = false;  // by vLLM's rules only
+  std::int64_t n = 0;
+  std::array<double, 7> ttft_ms{}, e2e_ms{};
+};
+
+// The figures of a report for the clients of one class.
+struct ClassReport {
+  std::string name;
+  std::int64_t arrived = 0, completed = 0, dropped = 0, timed_out = 0;
+  std::optional<std::int64_t> deadline_misses;  // none: it has no deadline
+  Distribution ttft_ms, tpot_ms, e2e_ms;
+  double requests_per_s = 0, output_tokens_per_s = 0, goodput_per_s = 0;
+  std::optional<double> attainment;    // none: it has no target
+  std::optional<double> served_share;  // of the service that it asked for; see docs/model.md
+};
+
 struct LatencyLabel {
   std::string backend, provenance, description, known_error;
 };
@@ -108,8 +132,10 @@ struct Column {
 
 // Every column that a report has, in order: the dictionary of page, command and files.
 const std::vector<Column>& Columns();
+// Those of a file with a row per step, which only the command writes; kind "batch".
+const std::vector<Column>& BatchColumns();
 
-// Whether a report has the columns with a value per request (70 bytes each) too.
+// Whether a report has the columns with a value per request (180 bytes each) too.
 enum class ReportDetail { kSummary, kRequests };
 
 struct Report {
@@ -130,6 +156,8 @@ struct Report {
   double requests_per_s = 0, output_tokens_per_s = 0, output_tokens_per_s_per_gpu = 0;
   double goodput_per_s = 0;
   std::optional<double> attainment;
+  std::optional<double> fairness;            // Jain's index over the classes' served shares
+  std::optional<double> mfu, bandwidth_use;  // of the peaks; by vLLM's rules only
   std::optional<double> cost_per_million_output_tokens;
   std::int64_t gpus = 1;
   double simulated_s = 0;
@@ -137,6 +165,8 @@ struct Report {
 
   Verdict verdict;
   std::vector<SloResult> slo;
+  TimeSplitReport time_split;
+  std::vector<ClassReport> classes;
   Saturation saturation;
   BindingConstraint binding;
   MemoryReport memory;
@@ -165,7 +195,9 @@ struct Report {
 enum class ReportParts { kSummary, kWithScenario, kWithSeries };
 std::string ReportJson(const Report& report, ReportParts parts);
 
-// The request columns as CSV, a row per request; unknown values are empty.
+// The request columns as CSV, a row per request; unknown values are empty. Handed to `write` in
+// pieces of some lines.
+void WriteRequestsCsv(const Report& report, const std::function<void(std::string_view)>& write);
 std::string RequestsCsv(const Report& report);
 
 }  // namespace servecast

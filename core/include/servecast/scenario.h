@@ -176,6 +176,12 @@ inline constexpr std::array<double, 10> kBlisBeta = {
     0.152128,   0,          1.36252915,  0.752037, 32.09546717,
     4.41684444, 126.024825, 481.8613888, 0,        1.94710771};
 
+// Of the features of the latency model "physics", in microseconds. As they are here a step takes
+// what its features that are times say, unscaled; nothing was fitted, so nothing else has a weight.
+inline constexpr std::array<double, 16> kPhysicsBeta = {1e6, 1e6, 1e6, 1e6, 1e6, 0,   0, 0,
+                                                        1e6, 0,   0,   0,   1e6, 1e6, 0, 0};
+inline constexpr std::array<double, 11> kPhysicsWait = {0, 0, 0, 0, 1e6};  // the queue's drain
+
 struct LatencySpec {
   std::string backend = "auto";
   // Microseconds. blackbox, roofline: delay before the queue = alpha[0] + alpha[1]*prompt;
@@ -187,6 +193,13 @@ struct LatencySpec {
   // its parts.
   std::vector<double> physics_alpha{kBlisAlpha.begin(), kBlisAlpha.end()};
   std::vector<double> physics_beta{kBlisBeta.begin(), kBlisBeta.end()};
+  // physics: weights of its features for the delay before the queue, for the time of a step, and,
+  // in estimates only, for the wait in the queue; and of a step in the average of preemptions.
+  std::string variant = "corrected";
+  std::vector<double> alpha_coefficients = std::vector<double>(11, 0.0);
+  std::vector<double> beta_coefficients{kPhysicsBeta.begin(), kPhysicsBeta.end()};
+  std::vector<double> wait_coefficients{kPhysicsWait.begin(), kPhysicsWait.end()};
+  double preemption_gamma = 0.3;
   // roofline. Share of the peak that prefill and decode reach; default: BLIS's for the H100.
   std::optional<double> mfu_prefill, mfu_decode;
   // roofline, trained_physics: what these two know of a model beyond ModelSpec.
@@ -320,6 +333,7 @@ struct SloSpec {
   SloMetric metric = SloMetric::kTtft;
   double percentile = 99;
   double limit_ms = 0;
+  std::string of_class;  // name of a workload's class; empty: all requests
 };
 
 struct MeasureSpec {
@@ -372,6 +386,8 @@ Result<std::string> ParseReadableLink(std::string_view fragment);
 // Presets, every field of a scenario (type, unit, range, default, help), policies, columns: JSON,
 // as wasm/servecast.d.ts describes it.
 std::string CatalogJson();
+// The same, with the columns that only the command writes.
+std::string CommandCatalogJson();
 
 // The same for a terminal.
 std::string CatalogText();

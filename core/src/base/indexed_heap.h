@@ -28,14 +28,19 @@ class IndexedHeap {
 
   // Requires: id is in the heap. O(log n).
   void Remove(std::int32_t id) {
-    const std::size_t at = Position(id);
+    std::size_t at = Position(id);
     position_[static_cast<std::size_t>(id)] = -1;
     const Item last = heap_.back();
     heap_.pop_back();
     if (at == heap_.size()) return;
-    Place(at, last);
+    // The gap sinks to a leaf: there is where the last one most often belongs.
+    for (std::size_t child = 2 * at + 1; child < heap_.size(); child = 2 * at + 1) {
+      if (child + 1 < heap_.size() && heap_[child + 1].Before(heap_[child])) ++child;
+      Place(at, heap_[child]);
+      at = child;
+    }
+    heap_[at] = last;
     Up(at);
-    Down(Position(last.id));
   }
 
  private:
@@ -59,16 +64,6 @@ class IndexedHeap {
     while (at > 0 && item.Before(heap_[(at - 1) / 2])) {
       Place(at, heap_[(at - 1) / 2]);
       at = (at - 1) / 2;
-    }
-    Place(at, item);
-  }
-  void Down(std::size_t at) {
-    const Item item = heap_[at];
-    for (std::size_t child = 2 * at + 1; child < heap_.size(); child = 2 * at + 1) {
-      if (child + 1 < heap_.size() && heap_[child + 1].Before(heap_[child])) ++child;
-      if (!heap_[child].Before(item)) break;
-      Place(at, heap_[child]);
-      at = child;
     }
     Place(at, item);
   }

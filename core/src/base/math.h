@@ -16,6 +16,13 @@ double Exp(double x);
 // Algorithm AS 241 (PPND16), Wichura, Applied Statistics 37 (1988). Requires: 0 < p < 1.
 double NormalQuantile(double p);
 
+// The nearest integer, the even one of two. As std::nearbyint, without the call that it is where a
+// processor may lack the instruction. Requires: |x| <= 2^51.
+inline double RoundHalfEven(double x) {
+  constexpr double kNoFraction = 0x1.8p52;  // doubles of this size are whole
+  return (x + kNoFraction) - kNoFraction;
+}
+
 // sin(2 pi turns), within 1e-15. Requires: |turns| < 2^52.
 double SinOfTurns(double turns);
 

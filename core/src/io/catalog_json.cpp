@@ -128,7 +128,7 @@ Json PresetList(const char* kind) {
   return list;
 }
 
-Json MakeCatalog() {
+Json MakeCatalog(const std::vector<Column>& columns) {
   Json catalog;
   catalog["engine_version"] = std::string(kEngineVersion);
   catalog["schema"] = kScenarioSchema;
@@ -141,7 +141,7 @@ Json MakeCatalog() {
   Cataloguer cataloguer(fields, "");
   DescribeScenario(cataloguer, scenario, Scenario{});
   catalog["fields"] = std::move(fields);
-  for (const Column& c : Columns()) {
+  for (const Column& c : columns) {
     catalog["columns"].push_back({{"name", std::string(c.name)},
                                   {"unit", std::string(c.unit)},
                                   {"kind", std::string(c.kind)},
@@ -164,16 +164,24 @@ Json MakeCatalog() {
   return catalog;
 }
 
+std::vector<Column> CommandColumns() {
+  std::vector<Column> columns = Columns();
+  columns.insert(columns.end(), BatchColumns().begin(), BatchColumns().end());
+  return columns;
+}
+
 std::string TextOf(const Json& value) {
   return value.is_string() ? value.get<std::string>() : CompactJson(value);
 }
 
 }  // namespace
 
-std::string CatalogJson() { return CompactJson(MakeCatalog()); }
+std::string CatalogJson() { return CompactJson(MakeCatalog(Columns())); }
+
+std::string CommandCatalogJson() { return CompactJson(MakeCatalog(CommandColumns())); }
 
 std::string CatalogText() {
-  const Json catalog = MakeCatalog();
+  const Json catalog = MakeCatalog(CommandColumns());
   std::string out;
   for (const char* kind : {"scenarios", "models", "hardware", "engines", "workloads"}) {
     out += fmt::format("{}\n", kind);
@@ -202,6 +210,13 @@ std::string CatalogText() {
                                      : " default " + TextOf(field["default"]);
     out += fmt::format("  {:<44} {}{}{}\n", TextOf(field["path"]), TextOf(field["help"]), allowed,
                        fallback);
+  }
+  out += "columns of --requests (request), --batches (batch), --series (series) and --json (cdf)\n";
+  for (const Json& column : catalog["columns"]) {
+    const std::string unit = TextOf(column["unit"]);
+    out +=
+        fmt::format("  {:<8} {:<28} {}{}\n", TextOf(column["kind"]), TextOf(column["name"]),
+                    TextOf(column["help"]), unit.empty() || unit == "1" ? "" : " [" + unit + "]");
   }
   return out;
 }

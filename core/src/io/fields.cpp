@@ -484,9 +484,13 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
     const auto share = [](const char* name, const char* help) {
       return FieldSpec{.name = name, .unit = "1", .min = 0.01, .max = 1, .help = help};
     };
-    g.Add(share("mfu_prefill", "share of the peak in prefill; default 0.65, compat blis: 0.45"),
+    g.Add(share("mfu_prefill",
+                "share of the peak in prefill; default 0.65, compat blis: 0.45, as BLIS has it for "
+                "the H100"),
           &LatencySpec::mfu_prefill);
-    g.Add(share("mfu_decode", "share of the peak in decode; default 0.12, compat blis: 0.3"),
+    g.Add(share("mfu_decode",
+                "share of the peak in decode; default 0.12, compat blis: 0.3, as BLIS has it for "
+                "the H100"),
           &LatencySpec::mfu_decode);
   });
   with({"trained_physics"}, [](Latency& g) {
@@ -498,6 +502,26 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
           &LatencySpec::physics_alpha);
     g.Add({.name = "physics_beta", .min = 0, .max = 1e6, .help = "ten factors, in BLIS's order"},
           &LatencySpec::physics_beta);
+  });
+  with({"physics"}, [](Latency& g) {
+    const auto weights = [](const char* name, const char* help) {
+      return FieldSpec{.name = name, .unit = "us", .min = -1e12, .max = 1e12, .help = help};
+    };
+    g.Policy({.name = "variant",
+              .help = "features as first specified (seed), errors included, or corrected"},
+             &LatencySpec::variant, {"corrected", "seed"});
+    g.Add(weights("alpha_coefficients", "weights of 11 features: delay before the queue"),
+          &LatencySpec::alpha_coefficients);
+    g.Add(weights("beta_coefficients", "weights of 16 features: time of a step"),
+          &LatencySpec::beta_coefficients);
+    g.Add(weights("wait_coefficients",
+                  "weights of 11 features: wait in the queue, in estimates only"),
+          &LatencySpec::wait_coefficients);
+    g.Add({.name = "preemption_gamma",
+           .min = 0,
+           .max = 1,
+           .help = "weight of a step in the moving average of preemptions"},
+          &LatencySpec::preemption_gamma);
   });
   with({"roofline", "trained_physics"}, [](Latency& g) {
     g.Add({.name = "weight_bytes", .unit = "B", .min = 1, .max = 4, .help = "bytes of a weight"},
@@ -538,6 +562,8 @@ void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {
          .help = "latency that must not be exceeded",
          .required = true},
         &SloSpec::limit_ms);
+  f.Add({.name = "class", .help = "class of the workload whose requests must; default: all"},
+        &SloSpec::of_class);
 }
 
 void Describe(FieldVisitor& v, MeasureSpec& m, const MeasureSpec& base) {

@@ -84,6 +84,8 @@ class Members {
     statistic("p95", d.p95);
     statistic("p99", d.p99);
     statistic("max", d.max);
+    (*this)("p99_low", d.p99_low);
+    (*this)("p99_high", d.p99_high);
     (*this)("exact", d.exact);
     (*this)("censored", d.censored);
     out_.EndObject();
@@ -126,6 +128,7 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
     put("metric", Name(result.slo.metric));
     put("percentile", result.slo.percentile);
     put("limit_ms", result.slo.limit_ms);
+    if (!result.slo.of_class.empty()) put("class", result.slo.of_class);
     put("value_ms", result.value_ms);
     put("margin", result.margin);
     put("unserved_share", result.unserved_share);
@@ -152,6 +155,44 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
       }
     });
   });
+}
+
+void WriteTimeSplit(const TimeSplitReport& split, Members& put) {
+  if (!split.on) return;
+  put.Object("time_split", [&] {
+    put("n", split.n);
+    for (const auto& [key, parts] :
+         {std::pair("ttft_ms", &split.ttft_ms), std::pair("e2e_ms", &split.e2e_ms)}) {
+      put.Object(key, [&, of = parts] {
+        for (std::size_t i = 0; i < of->size(); ++i) put(TimeSplitReport::kNames[i], (*of)[i]);
+      });
+    }
+  });
+}
+
+void WriteClasses(const Report& r, JsonWriter& out, Members& put) {
+  out.Key("classes");
+  out.BeginArray();
+  for (const ClassReport& c : r.classes) {
+    out.BeginObject();
+    put("name", c.name);
+    put("arrived", c.arrived);
+    put("completed", c.completed);
+    put("dropped", c.dropped);
+    put("timed_out", c.timed_out);
+    out.Key("deadline_misses");
+    c.deadline_misses ? out.Integer(*c.deadline_misses) : out.Null();
+    put("ttft_ms", c.ttft_ms);
+    put("tpot_ms", c.tpot_ms);
+    put("e2e_ms", c.e2e_ms);
+    put("requests_per_s", c.requests_per_s);
+    put("output_tokens_per_s", c.output_tokens_per_s);
+    put("goodput_per_s", c.goodput_per_s);
+    put("attainment", c.attainment);
+    put("served_share", c.served_share);
+    out.EndObject();
+  }
+  out.EndArray();
 }
 
 std::optional<double> Rate(std::int64_t hits, std::int64_t queries) {
@@ -264,6 +305,7 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("requests_per_s", r.requests_per_s);
   put("goodput_per_s", r.goodput_per_s);
   put("attainment", r.attainment);
+  put("fairness", r.fairness);
   put("prompt_tokens", r.prompt_tokens);
   put("output_tokens", r.output_tokens);
   put("gpus", r.gpus);
@@ -271,6 +313,10 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("simulated_s", r.simulated_s);
   put("steps", r.steps);
   put("mean_batch_size", r.mean_batch_size);
+  put("mfu", r.mfu);
+  put("bandwidth_use", r.bandwidth_use);
+  WriteTimeSplit(r.time_split, put);
+  WriteClasses(r, out, put);
   WriteJudgement(r, out, put);
   WriteSetting(r, put);
   if (parts != ReportParts::kSummary) {
@@ -286,15 +332,29 @@ std::string ReportJson(const Report& r, ReportParts parts) {
 constexpr const char* kStateNames[] = {"pending",   "queued",  "running",
                                        "completed", "dropped", "timed_out"};
 
-std::string RequestsCsv(const Report& r) {
+namespace {
+
+// As RFC 4180 has it.
+std::string CsvCell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+void WriteRequestsCsv(const Report& r, const std::function<void(std::string_view)>& write) {
   std::string csv = "id";
   std::vector<const std::vector<double>*> columns;
   const std::vector<double>* state = nullptr;
+  const std::vector<double>* of_class = nullptr;
   for (std::size_t i = 0; i < Columns().size(); ++i) {
     if (Columns()[i].kind != "request") continue;
     csv += "," + std::string(Columns()[i].name);
     columns.push_back(&r.columns[i]);
     if (Columns()[i].name == "state") state = columns.back();
+    if (Columns()[i].name == "class") of_class = columns.back();
   }
   csv += '\n';
   for (std::size_t row = 0; !columns.empty() && row < columns[0]->size(); ++row) {
@@ -302,14 +362,26 @@ std::string RequestsCsv(const Report& r) {
     for (const std::vector<double>* column : columns) {
       csv += ',';
       const double value = (*column)[row];
+      if (std::isnan(value)) continue;
       if (column == state) {
         csv += kStateNames[static_cast<std::size_t>(value)];
-      } else if (!std::isnan(value)) {
+      } else if (column == of_class) {
+        csv += CsvCell(r.classes[static_cast<std::size_t>(value)].name);
+      } else {
         csv += NumberText(value);
       }
     }
     csv += '\n';
+    if (csv.size() < std::size_t{1} << 16) continue;
+    write(csv);
+    csv.clear();
   }
+  write(csv);
+}
+
+std::string RequestsCsv(const Report& r) {
+  std::string csv;
+  WriteRequestsCsv(r, [&csv](std::string_view text) { csv += text; });
   return csv;
 }
 

@@ -188,6 +188,26 @@ void CheckClasses(const WorkloadSpec& w, Issues& issues) {
   }
 }
 
+// Targets of a class.
+void CheckSlo(const Scenario& s, Issues& issues) {
+  for (std::size_t i = 0; i < s.slo.size(); ++i) {
+    const SloSpec& slo = s.slo[i];
+    if (slo.of_class.empty()) continue;
+    const std::string path = fmt::format("/slo/{}", i);
+    const std::vector<ClassSpec>& classes = s.workload.classes;
+    if (std::none_of(classes.begin(), classes.end(),
+                     [&slo](const ClassSpec& c) { return c.name == slo.of_class; })) {
+      issues.push_back({path + "/class", fmt::format("found {}, allowed the name of a class of the "
+                                                     "workload",
+                                                     ShortJson(slo.of_class))});
+    } else if (slo.metric == SloMetric::kItl) {
+      issues.push_back({path + "/metric",
+                        "found \"itl\", allowed ttft, tpot or e2e with a class: "
+                        "gaps between tokens are not kept apart by class"});
+    }
+  }
+}
+
 // What only some engines' rules know.
 void CheckCompat(const Scenario& s, Issues& issues) {
   if (s.engine.compat != Compat::kNone && s.engine.kv_offload.On()) {
@@ -199,6 +219,11 @@ void CheckCompat(const Scenario& s, Issues& issues) {
     issues.push_back({"/latency/backend",
                       "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "
                       "bills prefill faster than the GPU can"});
+  }
+  if (s.latency.backend == "physics" && s.engine.compat != Compat::kNone) {
+    issues.push_back({"/latency/backend",
+                      "found \"physics\", allowed without engine.compat only: BLIS's rules keep "
+                      "nothing of what its features look at"});
   }
   if (s.engine.compat != Compat::kNone &&
       s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
@@ -225,7 +250,15 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                                   "request needs a token in each step",
                                   e.max_num_batched_tokens, e.max_num_seqs)});
   }
-  if (e.overlap_scheduling && !e.async_scheduling) {
+  if (e.kv_offload.On() && !e.enable_prefix_caching) {
+    issues.push_back({"/engine/kv_offload",
+                      "found tiers of memory, allowed with enable_prefix_caching only: they keep "
+                      "what the prefix cache overwrites"});
+  }
+  if (e.overlap_scheduling && e.compat != Compat::kNone) {
+    issues.push_back({"/engine/overlap_scheduling",
+                      "found true, allowed without a compat only: BLIS's engine is synchronous"});
+  } else if (e.overlap_scheduling && !e.async_scheduling) {
     issues.push_back(
         {"/engine/overlap_scheduling",
          "found true, allowed with async_scheduling only: host work for a step can run "
@@ -251,6 +284,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckSharing(s.workload, issues);
   CheckProfile(s.workload.arrivals, issues);
   CheckClasses(s.workload, issues);
+  CheckSlo(s, issues);
 }
 
 // Adds what fields say together, but where a field beside them is wrong already: what it would be

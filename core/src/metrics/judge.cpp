@@ -42,8 +42,8 @@ const char* MetricName(SloMetric metric) {
 }
 
 std::string Target(const SloSpec& slo) {
-  return fmt::format("{} p{} <= {}", MetricName(slo.metric), NumberText(slo.percentile),
-                     Ms(slo.limit_ms));
+  return fmt::format("{} p{} <= {}{}", MetricName(slo.metric), NumberText(slo.percentile),
+                     Ms(slo.limit_ms), slo.of_class.empty() ? "" : " of " + slo.of_class);
 }
 
 // "1 request", "2,000 requests".
@@ -136,18 +136,19 @@ std::string LimitSentence(const Report& r) {
                      busy < 0.95 ? fmt::format(", which is {} of all", Percent(busy)) : "");
 }
 
-std::int64_t SamplesOf(const Report& r, SloMetric metric) {
-  switch (metric) {
-    case SloMetric::kTtft:
-      return r.ttft_ms.n;
-    case SloMetric::kTpot:
-      return r.tpot_ms.n;
-    case SloMetric::kItl:
-      return r.itl_ms.n;
-    case SloMetric::kE2e:
-      return r.e2e_ms.n;
+template <class R>
+std::int64_t SamplesOf(const R& r, SloMetric metric) {
+  return metric == SloMetric::kTtft   ? r.ttft_ms.n
+         : metric == SloMetric::kTpot ? r.tpot_ms.n
+                                      : r.e2e_ms.n;
+}
+
+std::int64_t SamplesOf(const Report& r, const SloSpec& slo) {
+  if (slo.metric == SloMetric::kItl) return r.itl_ms.n;
+  for (const ClassReport& of_class : r.classes) {
+    if (of_class.name == slo.of_class) return SamplesOf(of_class, slo.metric);
   }
-  return 0;
+  return SamplesOf(r, slo.metric);
 }
 
 std::string Notes(const Scenario& scenario, const Report& r) {
@@ -156,9 +157,11 @@ std::string Notes(const Scenario& scenario, const Report& r) {
     notes += (notes.empty() ? "" : " ") + sentence;
   };
   if (r.dropped > 0) {
-    add(fmt::format("{} of {} {} dropped: the prompt is longer than the engine takes.",
-                    ShortNumber(static_cast<double>(r.dropped)), Count(r.arrived, "request"),
-                    r.dropped == 1 ? "was" : "were"));
+    add(fmt::format("{} of {} {} dropped: {}.", ShortNumber(static_cast<double>(r.dropped)),
+                    Count(r.arrived, "request"), r.dropped == 1 ? "was" : "were",
+                    scenario.engine.compat == Compat::kNone
+                        ? "the prompt is longer than the engine takes"
+                        : "too long for the cache, or by BLIS's rules preempted for ever"));
   }
   if (r.timed_out > 0) {
     add(fmt::format("{} of {} timed out.", ShortNumber(static_cast<double>(r.timed_out)),
@@ -179,11 +182,13 @@ std::string Notes(const Scenario& scenario, const Report& r) {
         "show more.");
   }
   for (const SloResult& result : r.slo) {
-    const std::int64_t n = SamplesOf(r, result.slo.metric);
+    const std::int64_t n = SamplesOf(r, result.slo);
     const double beyond = static_cast<double>(n) * (1 - result.slo.percentile / 100);
     if (n == 0 || beyond >= 10) continue;
-    add(fmt::format("{} p{} rests on {}; {} beyond it.", MetricName(result.slo.metric),
-                    NumberText(result.slo.percentile), Count(n, "sample"),
+    const std::string& of_class = result.slo.of_class;
+    add(fmt::format("{} p{}{} rests on {}; {} beyond it.", MetricName(result.slo.metric),
+                    NumberText(result.slo.percentile), of_class.empty() ? "" : " of " + of_class,
+                    Count(n, "sample"),
                     beyond < 0.5 ? "fewer than one lies"
                                  : "about " + ShortNumber(std::nearbyint(beyond)) +
                                        (beyond < 1.5 ? " lies" : " lie")));

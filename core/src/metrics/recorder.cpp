@@ -5,6 +5,25 @@
 
 namespace servecast {
 
+namespace {
+
+template <class Change>
+void Each(Work& a, const Work& b, Change change) {
+  change(a.tokens, b.tokens);
+  change(a.decode_keys, b.decode_keys);
+  change(a.prefill_keys, b.prefill_keys);
+  change(a.prefill_pairs, b.prefill_pairs);
+  change(a.steps, b.steps);
+  change(a.without_head, b.without_head);
+  change(a.experts, b.experts);
+}
+
+}  // namespace
+
+void Work::Add(const Work& other) {
+  Each(*this, other, [](auto& sum, auto more) { sum += more; });
+}
+
 std::size_t Recorder::BinOf(TimeNs time) {
   while (time / width_ >= kBins) {
     for (std::size_t i = 0; i < kBins / 2; ++i) {
@@ -15,7 +34,9 @@ std::size_t Recorder::BinOf(TimeNs time) {
                   a.kv_blocks + b.kv_blocks,
                   a.batch_tokens + b.batch_tokens,
                   a.output_tokens + b.output_tokens,
-                  a.preemptions + b.preemptions};
+                  a.preemptions + b.preemptions,
+                  a.work};
+      bins_[i].work.Add(b.work);
     }
     std::fill(bins_.begin() + kBins / 2, bins_.end(), SeriesBin{});
     width_ *= 2;
@@ -25,6 +46,10 @@ std::size_t Recorder::BinOf(TimeNs time) {
 }
 
 void Recorder::AddLevel(TimeNs from, TimeNs to, std::int64_t level, WideInt SeriesBin::*member) {
+  if (from >= bin_start_ && to < bin_end_) {
+    bins_[bin_].*member += WideInt{level} * (to - from);
+    return;
+  }
   BinOf(to);  // widen first, so that the loop below is bounded by kBins
   for (TimeNs t = from; t < to;) {
     const std::size_t bin = BinOf(t);
@@ -34,12 +59,42 @@ void Recorder::AddLevel(TimeNs from, TimeNs to, std::int64_t level, WideInt Seri
   }
 }
 
+// Work goes evenly over the step's time, but for what rounding leaves to its last bin.
 void Recorder::StepAcrossBins(TimeNs start, TimeNs end, const StepLevels& levels,
-                              std::int64_t sampled) {
-  AddLevel(start, end, levels.running, &SeriesBin::running);
-  AddLevel(start, end, levels.kv_blocks, &SeriesBin::kv_blocks);
-  AddLevel(start, end, levels.batch_tokens, &SeriesBin::batch_tokens);
+                              std::int64_t sampled, const PrefillWork& prefill) {
+  Work work;
+  work.tokens = levels.batch_tokens;
+  work.decode_keys = levels.decode_keys;
+  work.steps = kStepUnit;
+  if (prefill.keys > 0) {
+    work.prefill_keys = prefill.keys;
+    work.prefill_pairs = prefill.pairs;
+    work.without_head = prefill.without_head;
+  }
+  if (!experts_read_.empty()) work.experts = ExpertsRead(levels.batch_tokens);
+  Work rest = work;
   bin_ = BinOf(end);
+  std::size_t at = BinOf(start);
+  for (TimeNs t = start; t < end; ++at) {
+    SeriesBin& bin = bins_[at];
+    const TimeNs until = std::min(end, (static_cast<TimeNs>(at) + 1) * width_);
+    const WideInt duration = until - t;
+    bin.running += levels.running * duration;
+    bin.kv_blocks += levels.kv_blocks * duration;
+    bin.batch_tokens += levels.batch_tokens * duration;
+    if (until < end) {
+      // Of 2^20. A quotient of doubles is the same everywhere, and cannot overflow.
+      const auto share = static_cast<std::int64_t>(static_cast<double>(until - t) /
+                                                   static_cast<double>(end - start) * 0x1p20);
+      Work part;
+      Each(part, work, [share](auto& of, auto whole) { of = (whole * share) >> 20; });
+      Each(rest, part, [](auto& left, auto gone) { left -= gone; });
+      bin.work.Add(part);
+    } else {
+      bin.work.Add(rest);
+    }
+    t = until;
+  }
   bins_[bin_].output_tokens += sampled;
   bin_start_ = static_cast<TimeNs>(bin_) * width_;
   bin_end_ = bin_start_ + width_;

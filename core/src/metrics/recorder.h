@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -13,26 +14,53 @@
 
 namespace servecast {
 
+// What steps have to do, in counts that bytes and FLOPs are proportional to.
+struct Work {
+  std::int64_t tokens = 0;
+  WideInt decode_keys = 0;    // tokens that decodes attend to
+  WideInt prefill_keys = 0;   // tokens whose K and V prefills read
+  WideInt prefill_pairs = 0;  // of a query and a key, in their attention
+  // In units of 2^-20: reads of all weights but experts, of one expert in all layers, and steps
+  // that make no token and so need no LM head.
+  std::int64_t steps = 0, without_head = 0;
+  WideInt experts = 0;
+
+  void Add(const Work& other);
+};
+inline constexpr int kStepBits = 20;
+inline constexpr std::int64_t kStepUnit = std::int64_t{1} << kStepBits;
+
 struct SeriesBin {
   WideInt running = 0, waiting = 0, kv_blocks = 0, batch_tokens = 0;  // integrals over the bin
   std::int64_t output_tokens = 0, preemptions = 0;                    // events in the bin
+  Work work;
 };
 
 // The levels of a replica while a step runs.
 struct StepLevels {
   std::int64_t running = 0, kv_blocks = 0, batch_tokens = 0;
+  std::int64_t decode_keys = 0;  // tokens that the step's decodes attend to
+};
+
+// The prefills of a step.
+struct PrefillWork {  // without keys the others do not count
+  std::int64_t pairs = 0, keys = 0;
+  std::int64_t without_head = 0;  // kStepUnit when the step makes no token
 };
 
 class Recorder {
  public:
   static constexpr int kBins = 512;
 
-  explicit Recorder(TimeNs warmup) : warmup_(warmup), bins_(kBins) {}
+  // `experts_read[n]`: by a step of n tokens, in 2^-20; more tokens read as many as the last.
+  // Empty: there are none.
+  explicit Recorder(TimeNs warmup, std::vector<std::int64_t> experts_read = {})
+      : warmup_(warmup), experts_read_(std::move(experts_read)), bins_(kBins) {}
 
   // A step ran over [start, end) and made `sampled` output tokens at its end. Requires: steps in
   // order, not overlapping.
   void Step(TimeNs start, TimeNs end, const StepLevels& levels, std::int64_t sampled,
-            StepBound bound, BlockedBy blocked) {
+            StepBound bound, BlockedBy blocked, const PrefillWork& prefill = {}) {
     const TimeNs duration = end - start;
     busy_ns_ += duration;
     bound_ns_[static_cast<std::size_t>(bound)] += duration;
@@ -42,7 +70,7 @@ class Recorder {
     output_tokens_ += sampled;
     if (end > warmup_) measured_tokens_ += sampled;
     if (end >= bin_end_ || start < bin_start_) {
-      StepAcrossBins(start, end, levels, sampled);
+      StepAcrossBins(start, end, levels, sampled, prefill);
       return;
     }
     SeriesBin& bin = bins_[bin_];
@@ -50,6 +78,14 @@ class Recorder {
     bin.kv_blocks += WideInt{levels.kv_blocks} * duration;
     bin.batch_tokens += WideInt{levels.batch_tokens} * duration;
     bin.output_tokens += sampled;
+    bin.work.tokens += levels.batch_tokens;
+    bin.work.decode_keys += levels.decode_keys;
+    bin.work.steps += kStepUnit;
+    if (!experts_read_.empty()) bin.work.experts += ExpertsRead(levels.batch_tokens);
+    if (prefill.keys == 0) return;
+    bin.work.prefill_pairs += prefill.pairs;
+    bin.work.prefill_keys += prefill.keys;
+    bin.work.without_head += prefill.without_head;
   }
 
   // `tokens` tokens came `gap` after the ones before them, at `time`.
@@ -88,10 +124,17 @@ class Recorder {
 
  private:
   std::size_t BinOf(TimeNs time);
-  void StepAcrossBins(TimeNs start, TimeNs end, const StepLevels& levels, std::int64_t sampled);
+  void StepAcrossBins(TimeNs start, TimeNs end, const StepLevels& levels, std::int64_t sampled,
+                      const PrefillWork& prefill);
   void AddLevel(TimeNs from, TimeNs to, std::int64_t level, WideInt SeriesBin::*member);
 
+  std::int64_t ExpertsRead(std::int64_t tokens) const {
+    const auto last = static_cast<std::int64_t>(experts_read_.size()) - 1;
+    return experts_read_[static_cast<std::size_t>(tokens < last ? tokens : last)];
+  }
+
   TimeNs warmup_;
+  std::vector<std::int64_t> experts_read_;
   std::vector<SeriesBin> bins_;
   TimeNs width_ = TimeNs{1} << 20;  // about 1 ms
   std::size_t bin_ = 0;             // of the last step's end

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/math.h"
 #include "base/sort.h"
 
 namespace servecast {
@@ -118,6 +119,31 @@ double Percentile(const std::vector<double>& sorted, double percent) {
   const auto low = static_cast<std::size_t>(floor_rank);
   const double next = low + 1 < sorted.size() ? sorted[low + 1] : sorted[low];
   return sorted[low] + (rank - floor_rank) * (next - sorted[low]);
+}
+
+std::optional<Ranks> ConfidenceRanks(std::int64_t n, double percent) {
+  // Of m = samples above the percentile: the last m that is too few, the first that is enough.
+  constexpr double kSide = 0.025;
+  const auto count = static_cast<double>(n);
+  const double above = 1 - percent / 100;
+  const double mean = count * above;
+  double few = -1, enough = 0;
+  if (std::min(mean, count - mean) > 500) {  // the normal distribution is as good, and quick
+    constexpr double kNormal = 1.96;
+    const double spread = kNormal * std::sqrt(mean * (1 - above));
+    few = std::floor(mean - spread - 1);
+    enough = std::ceil(mean + spread);
+  } else {
+    double exactly = Exp(count * Log(1 - above));
+    for (double sum = exactly; sum < 1 - kSide && enough < count; sum += exactly) {
+      if (sum <= kSide) few = enough;
+      exactly *= (count - enough) / (enough + 1) * above / (1 - above);
+      ++enough;
+    }
+  }
+  if (few < 0 || enough >= count) return std::nullopt;
+  return Ranks{static_cast<std::size_t>(count - enough - 1),
+               static_cast<std::size_t>(count - few - 1)};
 }
 
 }  // namespace servecast

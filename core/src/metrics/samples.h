@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/base.h"
@@ -64,5 +65,15 @@ void SortValues(std::vector<double>& values);
 
 // The same percentile of plain values, ascending. Requires: not empty.
 double Percentile(const std::vector<double>& sorted, double percent);
+
+// Places in n ascending samples, from 0, between which a percentile (50 <= percent < 100) of their
+// distribution lies with at least 95 % confidence, whatever the distribution: the number of
+// independent samples below it is binomial, and each side is missed with at most 2.5 %. None when
+// n is too small for one of the sides (p99: below 368). Samples of one run are not independent:
+// what it says of another seed is too narrow, the more so the longer the run's queues last.
+struct Ranks {
+  std::size_t low = 0, high = 0;
+};
+std::optional<Ranks> ConfidenceRanks(std::int64_t n, double percent);
 
 }  // namespace servecast

@@ -55,8 +55,9 @@ Trend TrendOf(const std::vector<double>& values) {
 double Utilization(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
   if (h.first_bin >= h.last_bin) return 0;
   const auto mean = [&](std::string_view column, double full) {
+    const std::vector<double>& values = report.ColumnOf(column);
     double sum = 0;
-    for (std::size_t b = h.first_bin; b < h.last_bin; ++b) sum += report.ColumnOf(column)[b];
+    for (std::size_t b = h.first_bin; b < h.last_bin; ++b) sum += values[b];
     return sum / full / static_cast<double>(h.last_bin - h.first_bin);
   };
   return std::max({mean("series_kv_usage", 1),
@@ -70,16 +71,18 @@ double Utilization(const EngineSpec& engine, const Report& report, const QueueHi
 Saturation AssessSaturation(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
   Saturation s;
   std::vector<double> queue, in_system;
+  const std::vector<double>&waiting = report.ColumnOf("series_waiting"),
+        &running = report.ColumnOf("series_running");
   for (std::size_t b = h.first_bin; b < h.last_bin; ++b) {
-    queue.push_back(report.ColumnOf("series_waiting")[b]);
-    in_system.push_back(queue.back() + report.ColumnOf("series_running")[b]);
+    queue.push_back(waiting[b]);
+    in_system.push_back(waiting[b] + running[b]);
   }
-  const bool brief = queue.size() < kBatches;
+  const bool brief = queue.size() < kBatches && !h.closed_loop;
   const auto behind = [&h](std::int64_t served) {
     return static_cast<double>(h.arrived - served) > std::sqrt(static_cast<double>(h.arrived));
   };
   bool grows = false;
-  if (!brief) {
+  if (!brief && !h.closed_loop) {
     const Trend trend = TrendOf(queue);
     const auto size = static_cast<double>(queue.size() / kBatches);
     s.queue_slope_per_s = trend.slope / (size * h.bin_s);
@@ -95,19 +98,22 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
   s.utilization = Utilization(engine, report, h);
   // A queue whose members give up does not grow for ever.
   const bool leaves = static_cast<double>(h.gave_up) > std::sqrt(static_cast<double>(h.arrived));
-  if ((brief || grows || leaves) && behind(h.started)) {
+  if ((brief || grows || leaves) && behind(h.started) && !h.closed_loop) {
     s.state = SaturationState::kOverloaded;
   } else if (s.utilization >= kNearUse || h.blocked_share > kNearBlocked || s.filling) {
     s.state = SaturationState::kNear;
   }
-  const char* what = brief ? "was not watched for long" : grows ? "grew" : "did not grow";
+  const char* what = h.closed_loop ? "cannot grow beyond the clients of the closed loop"
+                     : brief       ? "was not watched for long"
+                     : grows       ? "grew"
+                                   : "did not grow";
   s.evidence = fmt::format(
-      "over the last half of the arrivals {} requests came, {} were started and {} completed{}; "
+      "over the last half of the {} {} requests came, {} were started and {} completed{}; "
       "the queue {} "
       "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats, tokens and "
       "arithmetic was {} % used; "
       "admission was blocked {} % of the time",
-      h.arrived, h.started, h.completed,
+      h.closed_loop ? "run" : "arrivals", h.arrived, h.started, h.completed,
       h.gave_up > 0 ? fmt::format(", {} gave up in the queue", h.gave_up) : "", what,
       ShortNumber(s.queue_slope_per_s), ShortNumber(s.queue_slope_t),
       ShortNumber(100 * s.utilization), ShortNumber(100 * h.blocked_share));

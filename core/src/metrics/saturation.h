@@ -13,6 +13,7 @@ namespace servecast {
 struct QueueHistory {
   std::size_t first_bin = 0, last_bin = 0;
   double bin_s = 0;
+  bool closed_loop = false;  // clients wait for their answers; the history is of all of the run
   std::int64_t arrived = 0, started = 0, completed = 0;
   std::int64_t gave_up = 0;  // of the arrived: timed out before they were started
   double blocked_share = 0;  // of the whole run: admission waited for blocks, seats or tokens
@@ -22,6 +23,8 @@ struct QueueHistory {
 // Overloaded: the queue grows (slope of 16 batch means, one-sided t test at 99 %), or clearly many
 // give up in it, and clearly fewer requests were started than arrived (by one standard deviation of
 // a Poisson count). Arrivals that last too short for 16 batches are judged by the counts alone.
+// Never in a closed loop: its clients wait for their answers, so no work can arrive faster than it
+// is served.
 // Near: the scarcest of KV blocks, seats, tokens and arithmetic is used to 90 %, or admission was
 // blocked 5 % of the time, or the requests in the system (with many seats the backlog runs rather
 // than waits) grew as above.

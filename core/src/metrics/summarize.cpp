@@ -6,51 +6,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
-#include "base/hash.h"
+#include "metrics/latencies.h"
 #include "metrics/saturation.h"
+#include "metrics/time_split.h"
+#include "metrics/work.h"
 
 namespace servecast {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMs = 1e6;  // ns
 constexpr int kCdfPoints = 401;
+constexpr std::size_t kAll = RunView::kNoClass;
 
 double Seconds(TimeNs ns) { return static_cast<double>(ns) / 1e9; }
-
-// Latencies of one kind over the requests, ns; sorted after Distribute.
-struct Latencies {
-  std::vector<double> ns;
-  std::int64_t censored = 0;
-
-  void Add(TimeNs time, TimeNs since) {
-    if (time < 0) {
-      ++censored;
-    } else {
-      ns.push_back(static_cast<double>(time - since));
-    }
-  }
-
-  Distribution Distribute() {
-    Distribution d;
-    d.censored = censored;
-    d.n = static_cast<std::int64_t>(ns.size());
-    if (ns.empty()) return d;
-    double sum = 0;
-    for (const double v : ns) sum += v;
-    SortValues(ns);
-    d.mean = sum / static_cast<double>(ns.size()) / kMs;
-    d.min = ns.front() / kMs;
-    d.max = ns.back() / kMs;
-    d.p50 = Percentile(ns, 50) / kMs;
-    d.p90 = Percentile(ns, 90) / kMs;
-    d.p95 = Percentile(ns, 95) / kMs;
-    d.p99 = Percentile(ns, 99) / kMs;
-    return d;
-  }
-};
 
 std::vector<double> CdfPercents() {
   std::vector<double> percents;
@@ -70,28 +39,28 @@ class Summary {
   Summary(const RunView& run, ReportDetail detail) : run_(run) {
     report_.columns.resize(Columns().size());
     Count();
+    FindClasses();
     CollectLatencies();
     GapsBetweenTokens();
+    SplitTimes(run, report_);
     Rates();
     Series();
     JudgeSaturation();
+    JudgeFairness(run, report_);
     Binding();
     Slos();
     Describe();
-    if (detail == ReportDetail::kRequests) RequestColumns();
-    Fingerprint();
+    if (detail == ReportDetail::kRequests) FillRequestColumns(run, report_);
+    report_.fingerprint = FingerprintOf(run, report_);
     Judge(run.scenario, report_);
   }
 
   Report Take() { return std::move(report_); }
 
  private:
-  bool Arrived(std::size_t r) const {
-    return run_.requests.arrival[r] >= 0 && run_.requests.arrival[r] <= run_.end;
-  }
-  bool Measured(std::size_t r) const {
-    return static_cast<double>(run_.requests.arrival[r]) >= run_.scenario.measure.warmup_s * 1e9;
-  }
+  bool Arrived(std::size_t r) const { return run_.Arrived(r); }
+  bool Measured(std::size_t r) const { return run_.Measured(r); }
+  std::size_t ClassOf(std::size_t r) const { return run_.ClassOf(r); }
   std::size_t Size() const { return run_.requests.arrival.size(); }
   std::vector<double>& ColumnAt(std::string_view name) {
     std::size_t i = 0;
@@ -122,56 +91,98 @@ class Summary {
     r.finished = run_.finished;
   }
 
-  // Client times minus arrivals; TPOT has no meaning for a single token.
-  void CollectLatencies() {
-    const RequestResults& results = run_.results;
-    Latencies ttft, tpot, e2e, delay;
-    for (std::size_t i = 0; i < Size(); ++i) {
-      if (!Arrived(i) || !Measured(i)) continue;
-      ++measured_;
-      if (results.state[i] == RequestState::kDropped ||
-          results.state[i] == RequestState::kTimedOut) {
-        ++without_e2e_;
-        if (results.first_token[i] < 0) {
-          ++without_ttft_;
-          continue;
-        }
-      }
-      const TimeNs arrival = run_.requests.arrival[i];
-      delay.Add(results.first_scheduled[i], arrival);
-      ttft.Add(results.first_token[i], arrival);
-      if (results.state[i] == RequestState::kTimedOut) continue;  // it has no end to wait for
-      e2e.Add(results.completion[i], arrival);
-      if (results.completion[i] < 0) {
-        ++tpot.censored;
-      } else if (results.generated[i] > 1) {
-        tpot.ns.push_back(TpotNs(i));
-      }
+  // The class that each target is of.
+  void FindClasses() {
+    const std::vector<ClassSpec>& classes = run_.scenario.workload.classes;
+    const bool known = !run_.requests.of_class.empty();
+    for (std::size_t c = 0; known && c < classes.size(); ++c) {
+      report_.classes.emplace_back();
+      report_.classes.back().name = classes[c].name;
     }
-    report_.ttft_ms = ttft.Distribute();
-    report_.tpot_ms = tpot.Distribute();
-    report_.e2e_ms = e2e.Distribute();
-    report_.scheduling_delay_ms = delay.Distribute();
-    ColumnAt("cdf_ttft_ms") = CdfOf(ttft.ns);
-    ColumnAt("cdf_tpot_ms") = CdfOf(tpot.ns);
-    ColumnAt("cdf_e2e_ms") = CdfOf(e2e.ns);
-    for (const double percent : CdfPercents()) ColumnAt("cdf_fraction").push_back(percent / 100);
     for (const SloSpec& slo : run_.scenario.slo) {
-      const Latencies& of = slo.metric == SloMetric::kTtft   ? ttft
-                            : slo.metric == SloMetric::kTpot ? tpot
-                                                             : e2e;
-      SloResult result;
-      result.slo = slo;
-      if (slo.metric != SloMetric::kItl && !of.ns.empty()) {
-        result.value_ms = Percentile(of.ns, slo.percentile) / kMs;
-      }
-      report_.slo.push_back(result);
+      std::size_t c = 0;
+      while (c < classes.size() && classes[c].name != slo.of_class) ++c;
+      slo_class_.push_back(slo.of_class.empty() ? kAll : c);
+      report_.slo.emplace_back();
+      report_.slo.back().slo = slo;
+    }
+  }
+  // All of them, then class by class.
+  void CollectLatencies() {
+    {
+      LatencySet all;
+      for (std::size_t i = 0; i < Size(); ++i) Collect(i, all);
+      report_.ttft_ms = all.ttft.Distribute();
+      report_.tpot_ms = all.tpot.Distribute();
+      report_.e2e_ms = all.e2e.Distribute();
+      report_.scheduling_delay_ms = all.delay.Distribute();
+      ColumnAt("cdf_ttft_ms") = CdfOf(all.ttft.ns);
+      ColumnAt("cdf_tpot_ms") = CdfOf(all.tpot.ns);
+      ColumnAt("cdf_e2e_ms") = CdfOf(all.e2e.ns);
+      for (const double percent : CdfPercents()) ColumnAt("cdf_fraction").push_back(percent / 100);
+      MeasureTargets(all, kAll);
+    }
+    if (report_.classes.empty()) return;
+    std::vector<LatencySet> sets(report_.classes.size());
+    for (std::size_t i = 0; i < Size(); ++i) Collect(i, sets[ClassOf(i)]);
+    for (std::size_t c = 0; c < sets.size(); ++c) {
+      ClassReport& of_class = report_.classes[c];
+      of_class.ttft_ms = sets[c].ttft.Distribute();
+      of_class.tpot_ms = sets[c].tpot.Distribute();
+      of_class.e2e_ms = sets[c].e2e.Distribute();
+      MeasureTargets(sets[c], c);
     }
   }
 
-  double TpotNs(std::size_t i) const {
-    return static_cast<double>(run_.results.completion[i] - run_.results.first_token[i]) /
-           static_cast<double>(run_.results.generated[i] - 1);
+  // Client times minus arrivals; TPOT has no meaning for a single token.
+  void Collect(std::size_t i, LatencySet& set) const {
+    const RequestResults& results = run_.results;
+    if (!Arrived(i) || !Measured(i)) return;
+    ++set.measured;
+    if (results.state[i] == RequestState::kDropped || results.state[i] == RequestState::kTimedOut) {
+      ++set.without_e2e;
+      if (results.first_token[i] < 0) {
+        ++set.without_ttft;
+        return;
+      }
+    }
+    const TimeNs arrival = run_.requests.arrival[i];
+    set.delay.Add(results.first_scheduled[i], arrival);
+    set.ttft.Add(results.first_token[i], arrival);
+    if (results.state[i] == RequestState::kTimedOut) return;  // it has no end to wait for
+    set.e2e.Add(results.completion[i], arrival);
+    if (results.completion[i] < 0) {
+      ++set.tpot.censored;
+    } else if (results.generated[i] > 1) {
+      set.tpot.ns.push_back(run_.TpotNs(i));
+    }
+  }
+
+  // What the targets for these requests come to; `set` is sorted.
+  void MeasureTargets(const LatencySet& set, std::size_t of_class) {
+    for (std::size_t k = 0; k < report_.slo.size(); ++k) {
+      if (slo_class_[k] != of_class) continue;
+      SloResult& result = report_.slo[k];
+      const SloMetric metric = result.slo.metric;
+      const Latencies& of = metric == SloMetric::kTtft   ? set.ttft
+                            : metric == SloMetric::kTpot ? set.tpot
+                                                         : set.e2e;
+      if (metric != SloMetric::kItl && !of.ns.empty()) {
+        result.value_ms = Percentile(of.ns, result.slo.percentile) / kMs;
+      }
+      result.unserved_share = UnservedShare(metric, set);
+    }
+  }
+
+  // A dropped request has no first token and no end, one that timed out no end and perhaps no first
+  // token, one still queued at a horizon no first token in time: they count among the worst.
+  // (Unfinished answers do not: there always are some.) Who never gets his answer has no TPOT
+  // either.
+  double UnservedShare(SloMetric metric, const LatencySet& set) const {
+    const std::int64_t waiting = report_.finished ? set.ttft.censored : 0;
+    const std::int64_t unserved =
+        metric == SloMetric::kTtft ? set.without_ttft + waiting : set.without_e2e;
+    return set.measured > 0 ? static_cast<double>(unserved) / static_cast<double>(set.measured) : 0;
   }
 
   void GapsBetweenTokens() {
@@ -203,7 +214,9 @@ class Summary {
     const RequestResults& results = run_.results;
     if (results.completion[i] < 0) return false;
     const auto arrival = static_cast<double>(run_.requests.arrival[i]);
-    for (const SloSpec& slo : run_.scenario.slo) {
+    for (std::size_t k = 0; k < slo_class_.size(); ++k) {
+      if (slo_class_[k] != kAll && slo_class_[k] != ClassOf(i)) continue;
+      const SloSpec& slo = run_.scenario.slo[k];
       double ns = 0;
       switch (slo.metric) {
         case SloMetric::kTtft:
@@ -214,7 +227,7 @@ class Summary {
           break;
         case SloMetric::kTpot:
         case SloMetric::kItl:  // of one request: its mean gap
-          ns = results.generated[i] > 1 ? TpotNs(i) : 0;
+          ns = results.generated[i] > 1 ? run_.TpotNs(i) : 0;
           break;
       }
       if (ns > slo.limit_ms * kMs) return false;
@@ -222,29 +235,44 @@ class Summary {
     return true;
   }
 
+  struct Tally {
+    std::int64_t completed = 0, good = 0, measured = 0, good_measured = 0, tokens = 0;
+  };
+
   void Rates() {
     Report& r = report_;
     r.gpus = run_.scenario.cluster.pools[0].tensor_parallel;
     const double warmup_ns = run_.scenario.measure.warmup_s * 1e9;
     TimeNs last = run_.end;  // a client may see its last token after the engine stopped
-    std::int64_t completed = 0, good = 0, measured = 0, good_measured = 0;
+    Tally all;
+    std::vector<Tally> classes(r.classes.size());
     for (std::size_t i = 0; i < Size(); ++i) {
       if (!Arrived(i)) continue;
       const bool meets = MeetsEveryLimit(i);
       last = std::max(last, run_.results.completion[i]);
       const bool in_window = static_cast<double>(run_.results.completion[i]) > warmup_ns;
-      completed += in_window ? 1 : 0;
-      good += in_window && meets ? 1 : 0;
-      measured += Measured(i) ? 1 : 0;
-      good_measured += Measured(i) && meets ? 1 : 0;
-    }
-    if (!run_.scenario.slo.empty() && measured > 0) {
-      r.attainment = static_cast<double>(good_measured) / static_cast<double>(measured);
+      const auto count = [&](Tally& tally) {
+        tally.completed += in_window ? 1 : 0;
+        tally.good += in_window && meets ? 1 : 0;
+        tally.measured += Measured(i) ? 1 : 0;
+        tally.good_measured += Measured(i) && meets ? 1 : 0;
+        tally.tokens += in_window ? run_.results.generated[i] : 0;
+      };
+      count(all);
+      if (!classes.empty()) {
+        count(classes[ClassOf(i)]);
+        CountOfClass(i, r.classes[ClassOf(i)]);
+      }
     }
     const double seconds = (static_cast<double>(last) - warmup_ns) / 1e9;
+    Attain(all, kAll, seconds, r);
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+      Attain(classes[c], c, seconds, r.classes[c]);
+      if (seconds > 0) {
+        r.classes[c].output_tokens_per_s = static_cast<double>(classes[c].tokens) / seconds;
+      }
+    }
     if (seconds <= 0) return;
-    r.requests_per_s = static_cast<double>(completed) / seconds;
-    r.goodput_per_s = static_cast<double>(good) / seconds;
     r.output_tokens_per_s = static_cast<double>(run_.recorder.measured_tokens()) / seconds;
     r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / static_cast<double>(r.gpus);
     const auto& price = run_.scenario.hardware.price_per_gpu_hour;
@@ -253,24 +281,67 @@ class Summary {
     }
   }
 
+  void CountOfClass(std::size_t i, ClassReport& r) const {
+    const RequestState state = run_.results.state[i];
+    ++r.arrived;
+    r.completed += state == RequestState::kCompleted ? 1 : 0;
+    r.dropped += state == RequestState::kDropped ? 1 : 0;
+    r.timed_out += state == RequestState::kTimedOut ? 1 : 0;
+    if (const std::optional<bool> missed = run_.DeadlineMissed(i)) {
+      r.deadline_misses = r.deadline_misses.value_or(0) + (*missed ? 1 : 0);
+    }
+  }
+
+  // Into a report, or that of a class.
+  template <class R>
+  void Attain(const Tally& tally, std::size_t of_class, double seconds, R& r) const {
+    const bool judged = std::any_of(slo_class_.begin(), slo_class_.end(), [&](std::size_t c) {
+      return of_class == kAll || c == kAll || c == of_class;
+    });
+    if (judged && tally.measured > 0) {
+      r.attainment = static_cast<double>(tally.good_measured) / static_cast<double>(tally.measured);
+    }
+    if (seconds <= 0) return;
+    r.requests_per_s = static_cast<double>(tally.completed) / seconds;
+    r.goodput_per_s = static_cast<double>(tally.good) / seconds;
+  }
+
   void Series() {
     bins_ = run_.recorder.BinsUpTo(run_.end, &bin_width_);
     WideInt kv_total = 0, running = 0;
+    const bool knows_work = run_.scenario.engine.compat == Compat::kNone;
+    Work work;
+    std::int64_t output_tokens = 0;
+    std::vector<double>&of_time_s = ColumnAt("series_time_s"),
+    &of_running = ColumnAt("series_running"), &of_waiting = ColumnAt("series_waiting"),
+    &of_batch_tokens = ColumnAt("series_batch_tokens"), &of_kv_usage = ColumnAt("series_kv_usage"),
+    &of_output_tokens_per_s = ColumnAt("series_output_tokens_per_s"),
+    &of_preemptions = ColumnAt("series_preemptions"), &of_mfu = ColumnAt("series_mfu"),
+    &of_bandwidth_use = ColumnAt("series_bandwidth_use");
     for (std::size_t b = 0; b < bins_.size(); ++b) {
       const SeriesBin& bin = bins_[b];
       const TimeNs start = static_cast<TimeNs>(b) * bin_width_;
       const auto width = static_cast<double>(std::min(bin_width_, run_.end - start));
       kv_total += bin.kv_blocks;
       running += bin.running;
-      ColumnAt("series_time_s").push_back(Seconds(start));
-      ColumnAt("series_running").push_back(static_cast<double>(bin.running) / width);
-      ColumnAt("series_waiting").push_back(static_cast<double>(bin.waiting) / width);
-      ColumnAt("series_batch_tokens").push_back(static_cast<double>(bin.batch_tokens) / width);
-      ColumnAt("series_kv_usage")
-          .push_back(static_cast<double>(bin.kv_blocks) / width / KvBlocks());
-      ColumnAt("series_output_tokens_per_s")
-          .push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
-      ColumnAt("series_preemptions").push_back(static_cast<double>(bin.preemptions));
+      of_time_s.push_back(Seconds(start));
+      of_running.push_back(static_cast<double>(bin.running) / width);
+      of_waiting.push_back(static_cast<double>(bin.waiting) / width);
+      of_batch_tokens.push_back(static_cast<double>(bin.batch_tokens) / width);
+      of_kv_usage.push_back(static_cast<double>(bin.kv_blocks) / width / KvBlocks());
+      of_output_tokens_per_s.push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
+      of_preemptions.push_back(static_cast<double>(bin.preemptions));
+      work.Add(bin.work);
+      output_tokens += bin.output_tokens;
+      if (!knows_work) continue;
+      const PeakUse use = PeakUseOf(bin.work, bin.output_tokens, width / 1e9);
+      of_mfu.push_back(use.mfu);
+      of_bandwidth_use.push_back(use.bandwidth);
+    }
+    if (knows_work && run_.end > 0) {
+      const PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end));
+      report_.mfu = use.mfu;
+      report_.bandwidth_use = use.bandwidth;
     }
     if (run_.end > 0) {
       report_.kv_mean_usage =
@@ -283,17 +354,15 @@ class Summary {
     report_.kv_peak_usage = static_cast<double>(run_.recorder.peak_kv_blocks()) / KvBlocks();
   }
 
+  PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds) const {
+    return UseOf(work, output_tokens, seconds, run_.cost, run_.scenario.hardware);
+  }
   double KvBlocks() const { return static_cast<double>(run_.cost.usable_blocks); }
 
   void JudgeSaturation() {
     QueueHistory history;
-    TimeNs last_arrival = 0;
-    const std::vector<TimeNs>& think = run_.requests.think;
-    for (std::size_t i = 0; i < Size(); ++i) {
-      // Later turns come as fast as they are answered: they say nothing of what is offered.
-      const bool by_itself = think.empty() || think[i] < 0;
-      if (by_itself && Arrived(i)) last_arrival = std::max(last_arrival, run_.requests.arrival[i]);
-    }
+    history.closed_loop = !run_.requests.pause.empty();
+    const TimeNs last_arrival = run_.LastOffered();
     history.last_bin = std::min(static_cast<std::size_t>(last_arrival / bin_width_), bins_.size());
     history.first_bin = history.last_bin / 2;
     history.bin_s = Seconds(bin_width_);
@@ -349,23 +418,10 @@ class Summary {
     }
   }
 
-  // A dropped request has no first token and no end, one that timed out no end and perhaps no first
-  // token, one still queued at a horizon no first token in time: they count among the worst.
-  // (Unfinished answers do not: there always are some.) Who never gets his answer has no TPOT
-  // either.
-  double UnservedShare(SloMetric metric) const {
-    const Report& r = report_;
-    const std::int64_t waiting = r.finished ? r.ttft_ms.censored : 0;
-    const std::int64_t unserved =
-        metric == SloMetric::kTtft ? without_ttft_ + waiting : without_e2e_;
-    return measured_ > 0 ? static_cast<double>(unserved) / static_cast<double>(measured_) : 0;
-  }
-
   void Slos() {
     for (SloResult& result : report_.slo) {
       if (!result.value_ms) continue;
       result.margin = 1 - *result.value_ms / result.slo.limit_ms;
-      result.unserved_share = UnservedShare(result.slo.metric);
       result.met = *result.value_ms <= result.slo.limit_ms &&
                    result.unserved_share <= 1 - result.slo.percentile / 100;
     }
@@ -394,116 +450,14 @@ class Summary {
     r.resolved_scenario = run_.scenario.resolved_text;
   }
 
-  void RequestColumns() {
-    const RequestResults& results = run_.results;
-    const auto ms_since_arrival = [&](std::size_t i, TimeNs time) {
-      return time >= 0 ? static_cast<double>(time - run_.requests.arrival[i]) / kMs : kNan;
-    };
-    const auto fill = [&](std::string_view name, auto value) {
-      std::vector<double>& column = ColumnAt(name);
-      column.reserve(Size());
-      for (std::size_t i = 0; i < Size(); ++i) column.push_back(value(i));
-    };
-    fill("arrival_s", [&](std::size_t i) {
-      return run_.requests.arrival[i] >= 0 ? Seconds(run_.requests.arrival[i]) : kNan;
-    });
-    fill("prompt_tokens", [&](std::size_t i) { return run_.requests.prompt_tokens[i]; });
-    fill("cached_tokens", [&](std::size_t i) { return results.cached_tokens[i]; });
-    fill("output_tokens", [&](std::size_t i) { return results.generated[i]; });
-    fill("scheduling_delay_ms",
-         [&](std::size_t i) { return ms_since_arrival(i, results.first_scheduled[i]); });
-    fill("ttft_ms", [&](std::size_t i) { return ms_since_arrival(i, results.first_token[i]); });
-    fill("tpot_ms", [&](std::size_t i) {
-      return results.completion[i] >= 0 && results.generated[i] > 1 ? TpotNs(i) / kMs : kNan;
-    });
-    fill("e2e_ms", [&](std::size_t i) { return ms_since_arrival(i, results.completion[i]); });
-    fill("preemptions", [&](std::size_t i) { return results.preemptions[i]; });
-    fill("state", [&](std::size_t i) { return static_cast<double>(results.state[i]); });
-  }
-
-  // Everything that the run decided, as integers: model.md's list, in id order.
-  void Fingerprint() {
-    Hasher h;
-    h.Add(run_.scenario.content_hash);
-    h.Add(run_.trace_hash);
-    const RequestResults& results = run_.results;
-    for (std::size_t i = 0; i < Size(); ++i) {
-      h.Add(run_.requests.arrival[i]);
-      h.Add(results.enqueue[i]);
-      h.Add(results.first_scheduled[i]);
-      h.Add(results.first_token[i]);
-      h.Add(results.completion[i]);
-      h.Add(static_cast<std::int64_t>(run_.requests.prompt_tokens[i]) << 32 | results.generated[i]);
-      h.Add(static_cast<std::int64_t>(results.preemptions[i]) << 32 | results.cached_tokens[i]);
-      h.Add(std::int64_t{0});  // the replica
-      h.Add(static_cast<std::int64_t>(results.state[i]));
-    }
-    const Report& r = report_;
-    const PrefixCacheReport& c = r.prefix_cache;
-    for (const std::int64_t counter :
-         {r.arrived, r.completed, r.queued, r.running, r.dropped, r.timed_out, r.rejected,
-          r.length_capped, r.preemptions, r.output_tokens, r.steps, c.query_tokens, c.hit_tokens,
-          c.query_blocks, c.hit_blocks, c.resumed_hit_tokens, c.evicted_blocks, run_.end}) {
-      h.Add(counter);
-    }
-    const KvOffloadReport& o = r.kv_offload;
-    if (o.on) {
-      for (const std::int64_t counter :
-           {o.tiers[0].hit_blocks, o.tiers[0].loaded_blocks, o.tiers[1].hit_blocks,
-            o.tiers[1].loaded_blocks, o.offloaded_blocks, o.thrashed_blocks, o.transfer_ns}) {
-        h.Add(counter);
-      }
-    }
-    report_.fingerprint = h.Finish();
-  }
-
   const RunView& run_;
   Report report_;
-  std::int64_t measured_ = 0;  // arrived after the warm-up; of them, dropped or timed out without:
-  std::int64_t without_ttft_ = 0, without_e2e_ = 0;
+  std::vector<std::size_t> slo_class_;  // that a target is of
   std::vector<SeriesBin> bins_;
   TimeNs bin_width_ = 1;
 };
 
 }  // namespace
-
-const std::vector<Column>& Columns() {
-  static const std::vector<Column> kColumns = {
-      {"arrival_s", "s", "request", "when the request arrived"},
-      {"prompt_tokens", "tokens", "request", "length of its prompt"},
-      {"cached_tokens", "tokens", "request",
-       "tokens of it found in the prefix cache at its first admission"},
-      {"output_tokens", "tokens", "request", "tokens generated so far"},
-      {"scheduling_delay_ms", "ms", "request", "from arrival to its first step"},
-      {"ttft_ms", "ms", "request", "time to first token, from arrival"},
-      {"tpot_ms", "ms", "request", "(E2E - TTFT) / (output tokens - 1); none for a single token"},
-      {"e2e_ms", "ms", "request", "from arrival to its last token"},
-      {"preemptions", "", "request", "times it lost its KV blocks and was computed again"},
-      {"state", "", "request",
-       "0 not arrived, 1 queued, 2 running, 3 completed, 4 dropped, 5 timed out"},
-      {"series_time_s", "s", "series", "start of the interval"},
-      {"series_running", "requests", "series", "mean of requests in the running batch"},
-      {"series_waiting", "requests", "series", "mean of requests in the queue"},
-      {"series_batch_tokens", "tokens", "series", "mean of tokens in the running step"},
-      {"series_kv_usage", "1", "series", "mean share of KV blocks in use"},
-      {"series_output_tokens_per_s", "tokens/s", "series", "output tokens made"},
-      {"series_preemptions", "", "series", "preemptions in the interval"},
-      {"cdf_fraction", "1", "cdf", "share of samples at or below"},
-      {"cdf_ttft_ms", "ms", "cdf", "time to first token, over requests"},
-      {"cdf_itl_ms", "ms", "cdf", "inter-token latency, over tokens"},
-      {"cdf_tpot_ms", "ms", "cdf", "time per output token, over requests"},
-      {"cdf_e2e_ms", "ms", "cdf", "end-to-end latency, over requests"},
-  };
-  return kColumns;
-}
-
-const std::vector<double>& Report::ColumnOf(std::string_view column) const {
-  static const std::vector<double> kEmpty;
-  for (std::size_t i = 0; i < Columns().size() && i < columns.size(); ++i) {
-    if (Columns()[i].name == column) return columns[i];
-  }
-  return kEmpty;
-}
 
 Report Summarize(const RunView& run, ReportDetail detail) { return Summary(run, detail).Take(); }
 

@@ -1,6 +1,9 @@
 // From what a run left behind to a report: distributions, rates, verdict, columns.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "base/base.h"
 #include "cost/model_cost.h"
 #include "metrics/recorder.h"
@@ -26,10 +29,38 @@ struct RunView {
   LatencyLabel label;
   SchedulerCounts counts = {};
   KvOffloadReport kv_offload = {};
+  TimeNs token_delay = 0;  // of the latency model
+
+  static constexpr std::size_t kNoClass = SIZE_MAX;
+
+  bool Arrived(std::size_t r) const {
+    return requests.arrival[r] >= 0 && requests.arrival[r] <= end;
+  }
+  bool Measured(std::size_t r) const {
+    return static_cast<double>(requests.arrival[r]) >= scenario.measure.warmup_s * 1e9;
+  }
+  std::size_t ClassOf(std::size_t r) const {
+    return requests.of_class.empty() ? kNoClass : requests.of_class[r];
+  }
+  // Requires: complete, and more than one token.
+  double TpotNs(std::size_t r) const {
+    return static_cast<double>(results.completion[r] - results.first_token[r]) /
+           static_cast<double>(results.generated[r] - 1);
+  }
+  // Its first token came after its class's deadline, or can only come after it; none without one.
+  std::optional<bool> DeadlineMissed(std::size_t r) const;
+  // The end of the time in which load is offered; in a closed loop that is all of it. O(requests).
+  TimeNs LastOffered() const;
 };
 
 // O(requests), and O(requests log) nowhere. Request columns only when `detail` asks for them.
 Report Summarize(const RunView& run, ReportDetail detail);
+
+// Parts of Summarize.
+void SplitTimes(const RunView& run, Report& report);
+void JudgeFairness(const RunView& run, Report& report);
+void FillRequestColumns(const RunView& run, Report& report);
+std::uint64_t FingerprintOf(const RunView& run, const Report& report);
 
 // Judges a report whose numbers are in: verdict, limit and note.
 void Judge(const Scenario& scenario, Report& report);

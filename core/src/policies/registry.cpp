@@ -8,6 +8,7 @@
   X(kLatencyAnalytic)               \
   X(kLatencyBlackbox)               \
   X(kLatencyRoofline)               \
+  X(kLatencyPhysics)                \
   X(kLatencyTrainedPhysics)
 
 #define SERVECAST_ORDERS(X) \

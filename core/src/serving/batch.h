@@ -19,6 +19,9 @@ struct BatchShape {
   std::int64_t decode_seqs = 0;            // each computes one token
   std::int64_t decode_context_tokens = 0;  // sum over them of the tokens computed before the step
   std::span<const PrefillChunk> prefill;   // in scheduled order
+  std::int64_t decode_kv_blocks = 0;       // that the decodes hold in it
+  std::int64_t transfer_blocks = 0;        // loaded from the KV tiers for it
+  double preemption_ema = 0;               // with this step's; see LatencyModel::PreemptionWeight
 };
 
 }  // namespace servecast

@@ -4,7 +4,11 @@ namespace servecast {
 
 Clients::Clients(RequestTable& requests, const LatencyModel& latency, std::int64_t max_model_len,
                  RequestResults& results)
-    : requests_(requests), latency_(latency), max_model_len_(max_model_len), results_(results) {
+    : requests_(requests),
+      latency_(latency),
+      max_model_len_(max_model_len),
+      results_(results),
+      set_out_(latency.DelayByLoad() ? requests.arrival.size() : 0, 0) {
   order_.reserve(static_cast<std::size_t>(requests.size()));
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
     const auto request = static_cast<RequestId>(i);
@@ -29,7 +33,7 @@ bool Clients::Send(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
   const std::int64_t prompt = requests_.prompt_tokens[r];
   if (prompt >= max_model_len_) return false;
-  const TimeNs delay = latency_.EnqueueDelay(prompt);
+  const TimeNs delay = set_out_.empty() ? latency_.EnqueueDelay(prompt) : 0;
   const TimeNs patience = requests_.timeout.empty() ? kNever : requests_.timeout[r];
   if (patience < delay) return false;
   results_.enqueue[r] = requests_.arrival[r] + delay;
@@ -37,6 +41,16 @@ bool Clients::Send(RequestId request) {
   const WideInt time = WideInt{requests_.arrival[r]} + patience;
   timeouts_.push_back({static_cast<TimeNs>(std::min(time, WideInt{kNever})), request});
   std::push_heap(timeouts_.begin(), timeouts_.end(), Later);
+  return true;
+}
+
+bool Clients::SendUnder(RequestId request, const EngineLoad& load) {
+  const auto r = static_cast<std::size_t>(request);
+  set_out_[r] = 1;
+  TimeNs delay = latency_.DelayUnder(requests_.prompt_tokens[r], load);
+  if (!requests_.timeout.empty()) delay = std::min(delay, requests_.timeout[r]);
+  results_.enqueue[r] = requests_.arrival[r] + delay;
+  SendLater(request);
   return true;
 }
 

@@ -27,6 +27,13 @@ class Clients {
   }
   // Requires: there is one.
   RequestId TakeNext();
+  // Of a request that was just taken. False: it comes to the queue. True, where the delay on that
+  // way depends on load: it has only arrived; it comes after the delay, or when its client gives
+  // up.
+  bool SetsOut(RequestId request, const EngineLoad& load) {
+    return !set_out_.empty() && set_out_[static_cast<std::size_t>(request)] == 0 &&
+           SendUnder(request, load);
+  }
 
   // Whether the client of a request that has arrived is gone by then.
   bool GaveUpBefore(RequestId request, TimeNs time) const {
@@ -75,6 +82,7 @@ class Clients {
     return results_.enqueue[static_cast<std::size_t>(request)];
   }
   bool Send(RequestId request);
+  bool SendUnder(RequestId request, const EngineLoad& load);
   void SendLater(RequestId request);
   TimeNs OverUnserved(RequestId request) const;
   void Free(TimeNs time);
@@ -88,6 +96,8 @@ class Clients {
   std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
   std::vector<Timed> timeouts_;    // heap
   std::size_t waiting_ = 0;        // closed loop: before it, no row waits for a client
+  // Delay by load: whose enqueue time is known; of the others it stands for the arrival.
+  std::vector<std::uint8_t> set_out_;
 };
 
 }  // namespace servecast

@@ -30,7 +30,10 @@ struct StepMember {
 struct StepRecord {
   std::int64_t index = 0;  // 0-based; steps without any token do not count
   TimeNs scheduled = 0, start = 0, end = 0;
-  TimeNs transfer = 0;               // of its time: loading KV content from slower tiers
+  TimeNs transfer = 0;      // of its time: loading KV content from slower tiers
+  TimeNs interference = 0;  // of its time: by which prefills made the decodes wait
+  StepBound bound = StepBound::kOverhead;
+  std::int64_t prefill_tokens = 0;   // the others are decodes'
   std::vector<StepMember> members;   // in scheduled order
   std::vector<RequestId> preempted;  // by this schedule call, in order
   std::vector<RequestId> finished;   // by this step's output, in scheduled order

@@ -24,6 +24,13 @@ struct StepPrice {
 };
 inline constexpr TimeNs kMaxStepNs = 1'000'000'000'000;  // 1,000 s: no real step comes near
 
+// What a request finds as it arrives: the engine as its latest step began, or at rest.
+struct EngineLoad {
+  std::int64_t running = 0, kv_blocks_used = 0;
+  std::int64_t waiting = 0;  // now, with who ended in the queue since the engine looked at it
+  double preemption_ema = 0;
+};
+
 // The time of a step from its batch.
 // Contract: pure (same shape, same price); O(1) in the decodes, O(chunks) in the prefill.
 class LatencyModel {
@@ -32,6 +39,16 @@ class LatencyModel {
   virtual StepPrice Price(const BatchShape& shape) const = 0;
   // Delay between the arrival of a request and its place in the scheduler's queue.
   virtual TimeNs EnqueueDelay(std::int64_t prompt_tokens) const = 0;
+  // Whether that depends on what the request finds: then it is asked for as the request arrives.
+  virtual bool DelayByLoad() const { return false; }
+  virtual TimeNs DelayUnder(std::int64_t prompt_tokens, const EngineLoad&) const {
+    return EnqueueDelay(prompt_tokens);
+  }
+  // Weight w of a schedule call in the moving average w preempted / max(1, running) + (1 - w) of
+  // what was; 0: none is kept.
+  virtual double PreemptionWeight() const { return 0; }
+  // Whether the price has the time of what is loaded from KV tiers in it.
+  virtual bool PricesTransfers() const { return false; }
   // Added to the client's view of each output token, without holding the GPU; accumulates.
   virtual TimeNs OutputTokenDelay() const { return 0; }
   // Added once to the client's view of a finished request. BLIS's rules only.
@@ -40,6 +57,7 @@ class LatencyModel {
 
 struct LatencyEntry {
   std::string_view name, help;
+  // nullptr where the model is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
 };

@@ -46,6 +46,8 @@ Replica::Replica(const ReplicaInput& input)
                                                   static_cast<double>(input.pool_blocks))),
       gc_pass_(static_cast<TimeNs>(std::nearbyint(input.engine.gc_pass_us * 1e3))),
       token_delay_(input.latency.OutputTokenDelay()),
+      preemption_weight_(input.latency.PreemptionWeight()),
+      prices_transfers_(input.latency.PricesTransfers()),
       victim_by_priority_(input.scheduler.preemption == "priority" ||
                           (input.scheduler.preemption == "auto" && policy_.preempts_by_priority())),
       kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
@@ -72,6 +74,7 @@ bool Replica::Advance(std::int64_t max_steps) {
     if (Done()) {
       const TimeNs next = in_.clients.NextEnqueue();
       if (next >= in_.horizon) return Close();  // kNever included
+      if (next > now_) load_.running = load_.kv_blocks_used = 0;
       now_ = std::max(now_, next);
     }
     Deliver();
@@ -115,7 +118,9 @@ bool Replica::Close() {
 
 void Replica::Deliver() {
   for (TimeNs time = in_.clients.NextEnqueue(); time <= now_; time = in_.clients.NextEnqueue()) {
-    Enqueue(in_.clients.TakeNext(), time);
+    const RequestId request = in_.clients.TakeNext();
+    load_.waiting = queue_.size() + left_queue_;
+    if (!in_.clients.SetsOut(request, load_)) Enqueue(request, time);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
@@ -135,6 +140,9 @@ Replica::Batch& Replica::NewBatch() {
   ++in_flight_;
   Batch& batch = Newest();
   batch.start = StartTime();
+  load_.running = running_;
+  load_.kv_blocks_used = kv_.used();
+  batch.prefill.keys = 0;
   batch.first.clear();
   batch.last.clear();
   return batch;
@@ -143,19 +151,26 @@ Replica::Batch& Replica::NewBatch() {
 // Sends the step to the device: prices it, and counts its tokens as computed.
 void Replica::Launch(const Plan& plan) {
   chunks_.clear();
-  BatchShape shape{decodes_, decode_context_, {}};
+  BatchShape shape{decodes_,         decode_context_,     {}, decode_blocks_ + phase_[phase_index_],
+                   transfer_blocks_, load_.preemption_ema};
   std::int64_t sampled = decodes_;
   const TimeNs start = StartTime();
   for (const SlotId id : prefills_) {
-    const Slot& slot = SlotAt(id);
+    Slot& slot = SlotAt(id);
     if (slot.chunk == 0) continue;
     const auto r = static_cast<std::size_t>(slot.request);
     const bool samples = slot.computed + slot.chunk == slot.known;
     sampled += samples ? 1 : 0;
     if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = start;
+    if (slot.kind != MemberKind::kContinued) {
+      slot.admitted = start;
+      slot.transfer_before = transfer_total_;
+      if (slot.kind == MemberKind::kResumed) CountWait(slot);
+    }
     if (slot.catches_up) {
       ++shape.decode_seqs;
       shape.decode_context_tokens += slot.computed;
+      shape.decode_kv_blocks += kv_.BlocksFor(slot.computed + 1);
     } else {
       chunks_.push_back({slot.chunk, slot.computed, in_.requests.prompt_tokens[r], samples});
     }
@@ -167,7 +182,7 @@ void Replica::Launch(const Plan& plan) {
     counts_.prefill_tokens += chunks_[0].tokens;
   }
   const StepPrice price = in_.latency.Price(shape);
-  transfer_ = std::min(transfer_, kMaxStepNs - price.duration);
+  transfer_ = prices_transfers_ ? 0 : std::min(transfer_, kMaxStepNs - price.duration);
   Batch& batch = NewBatch();
   if (in_.observer != nullptr) ObserveSchedule(batch.record);
   batch.end = device_free_ = start + price.duration + gc_due_;
@@ -179,9 +194,11 @@ void Replica::Launch(const Plan& plan) {
     if (transfer_ > price.duration) batch.bound = StepBound::kOverhead;
   }
   batch.blocked = plan.blocked;
-  batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget};
+  batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget,
+                  shape.decode_context_tokens + shape.decode_seqs};
   batch.decodes = decodes_;
   batch.sampled = sampled;
+  if (!chunks_.empty()) CountPrefillWork(batch, price, shape);
   if (sampled > 0) CountFruit();
   EndDecodes(batch);
   AdvancePrefills(batch);
@@ -208,11 +225,13 @@ void Replica::CountPadding() {
 void Replica::EndDecodes(Batch& batch) {
   batch.decode_step = decode_step_;
   decode_context_ += decodes_;
+  decode_blocks_ += phase_[phase_index_];
   ++decode_step_;
   if (++phase_index_ == phase_.size()) phase_index_ = 0;
   while (!finishes_.empty() && finishes_.TopKey() < decode_step_) {
     const SlotId id = finishes_.TopId();
     Slot& slot = SlotAt(id);
+    CountDecode(slot);
     LeaveDecodes(id);
     slot.phase = Phase::kEnding;
     ++endings_;
@@ -239,9 +258,11 @@ void Replica::AdvancePrefills(Batch& batch) {
                         static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r] + 1),
                         last_token_[r]};
     batch.first.push_back(output);
+    if (!slot.catches_up) CountPrefill(slot, batch.end);
     slot.joined_with = slot.computed;
     slot.catches_up = false;
     if (output.generated == OutputLimit(slot.request)) {
+      CountDecode(slot);  // if it caught up
       slot.phase = Phase::kEnding;
       ++endings_;
       batch.last.push_back(output);
@@ -264,8 +285,8 @@ void Replica::AdvancePrefills(Batch& batch) {
 void Replica::Apply() {
   Batch& batch = Oldest();
   now_ = std::max(now_, batch.end);
-  in_.recorder.Step(batch.start, batch.end, batch.levels, batch.sampled, batch.bound,
-                    batch.blocked);
+  in_.recorder.Step(batch.start, batch.end, batch.levels, batch.sampled, batch.bound, batch.blocked,
+                    batch.prefill);
   // Who decodes had its token before in the batch before, which ended as this one began.
   if (batch.decodes > 0) {
     in_.recorder.InterTokenGap(batch.end, batch.end - batch.start + token_delay_, batch.decodes);
@@ -318,12 +339,14 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
       if (!closed) break;
       Deliver();
       next_enqueue = in_.clients.NextEnqueue();
-      if (blocked == BlockedBy::kNothing) blocked = BlockedBy::kSeats;
+      if (blocked == BlockedBy::kNothing && queue_.size() > 0) blocked = BlockedBy::kSeats;
     }
     const std::int64_t blocks = phase_[phase_index_];
     if (blocks + garbage > kv_.free()) break;
     kv_.Take(blocks, now_);
-    const StepPrice price = in_.latency.Price({decodes_, decode_context_, {}});
+    SmoothPreemptions(0);
+    const StepPrice price = in_.latency.Price(
+        {decodes_, decode_context_, {}, decode_blocks_ + blocks, 0, load_.preemption_ema});
     Batch& batch = NewBatch();
     if (in_.observer != nullptr) {
       preempted_.clear();
@@ -333,7 +356,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     batch.end = device_free_ = batch.start + price.duration;
     batch.bound = price.bound;
     batch.blocked = blocked;
-    batch.levels = {running_, kv_.used(), decodes_};
+    batch.levels = {running_, kv_.used(), decodes_, decode_context_ + decodes_};
     batch.decodes = batch.sampled = decodes_;
     finishing = decode_step_ == last_step;
     EndDecodes(batch);
@@ -354,6 +377,7 @@ void Replica::JoinDecodes(SlotId id) {
   slot.join_step = decode_step_;
   ++decodes_;
   decode_context_ += slot.computed;
+  decode_blocks_ += kv_.BlocksFor(slot.computed);
   ++BlockPhaseOf(slot);
   finishes_.Push(id, decode_step_ + OutputLimit(slot.request) - generated - 1, slot.admission);
 }
@@ -363,6 +387,7 @@ void Replica::LeaveDecodes(SlotId id) {
   Slot& slot = SlotAt(id);
   --decodes_;
   decode_context_ -= ComputedNow(slot);
+  decode_blocks_ -= kv_.BlocksFor(ComputedNow(slot));
   --BlockPhaseOf(slot);
   finishes_.Remove(id);
   CountDecodesBefore(slot.admission, -1);
@@ -539,6 +564,7 @@ void Replica::ObserveSchedule(StepRecord& record) {
   record.finished.clear();
   record.preempted = preempted_;
   record.transfer = transfer_;
+  record.interference = record.prefill_tokens = 0;
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
     if (slot.phase == Phase::kDecode) {
@@ -557,6 +583,7 @@ void Replica::ObserveStep(Batch& batch) {
   StepRecord& record = batch.record;
   record.index = in_.recorder.steps() - 1;
   record.start = batch.start;
+  record.bound = batch.bound;
   record.end = batch.end;
   record.free_after_step = kv_.free();
   record.running_after_step = running_;

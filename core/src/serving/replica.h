@@ -2,6 +2,7 @@
 // most steps touch no request at all (replica.cpp opens with how).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -47,6 +48,9 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
 // requests give way from the last of the running list, for the rest of the run (see Victim).
 inline constexpr std::int64_t kFruitlessCalls = 1000;
 
+// Averages of preemptions below it are 0.
+inline constexpr double kFaintest = 1e-12;
+
 class Replica final : public AnyReplica {
  public:
   explicit Replica(const ReplicaInput& input);
@@ -90,6 +94,8 @@ class Replica final : public AnyReplica {
     std::int64_t granted_call = -1;   // the last call of GrantByPreempting that gave it tokens
     double priority = 0;
     Phase phase = Phase::kPrefill;
+    // Since its last admission; the sums as they stood then, or when its prefill ended.
+    TimeNs admitted = 0, interference_before = 0, transfer_before = 0;
     bool catches_up = false;  // a decode that missed a step: for a latency model still a decode
     MemberKind kind = MemberKind::kNew;  // how it came into its current step
     KvCache::Holding holding;
@@ -119,6 +125,7 @@ class Replica final : public AnyReplica {
     BlockedBy blocked = BlockedBy::kNothing;
     std::int64_t decodes = 0, sampled = 0;  // tokens to deliver: of decodes, of all
     std::int64_t decode_step = 0;
+    PrefillWork prefill;
     std::vector<Output> first;  // of prefills that ended, in running order
     std::vector<Output> last;   // in running order
     StepRecord record;
@@ -138,6 +145,7 @@ class Replica final : public AnyReplica {
   void CountPadding();
   void EndDecodes(Batch& batch);
   void AdvancePrefills(Batch& batch);
+  void CountPrefillWork(Batch& batch, const StepPrice& price, const BatchShape& shape);
   void Apply();
   std::int64_t DecodeRun(std::int64_t max_steps);
 
@@ -158,11 +166,37 @@ class Replica final : public AnyReplica {
   void CountFruit() {
     if (fruitless_calls_ < kFruitlessCalls) fruitless_calls_ = 0;
   }
+  // A schedule call preempted so many. A memory too faint to be seen is none: the average ends.
+  void SmoothPreemptions(std::size_t preempted) {
+    if (preemption_weight_ == 0) return;
+    const double rate =
+        static_cast<double>(preempted) / static_cast<double>(std::max<std::int64_t>(running_, 1));
+    load_.preemption_ema =
+        preemption_weight_ * rate + (1 - preemption_weight_) * load_.preemption_ema;
+    if (load_.preemption_ema < kFaintest) load_.preemption_ema = 0;
+  }
   void JoinDecodes(SlotId slot);
   void LeaveDecodes(SlotId slot);
   void LeavePrefills(SlotId slot);
   void ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable);
   void Finish(const Output& output, TimeNs end);
+  // Where its time goes (replica_times.cpp).
+  void CountWait(const Slot& slot);
+  void CountPrefill(Slot& slot, TimeNs end) {
+    const bool again =
+        slot.known > in_.requests.prompt_tokens[static_cast<std::size_t>(slot.request)];
+    if (again || transfer_total_ != slot.transfer_before) CountSlowPrefill(slot, end);
+    slot.interference_before = interference_total_;
+    slot.transfer_before = transfer_total_;
+  }
+  void CountSlowPrefill(const Slot& slot, TimeNs end);
+  void CountDecode(const Slot& slot) {
+    in_.results.interference[static_cast<std::size_t>(slot.request)] +=
+        interference_total_ - slot.interference_before;
+    if (transfer_total_ != slot.transfer_before) CountTransfer(slot);
+  }
+  void CountTransfer(const Slot& slot);
+  void CountPreemption(const Slot& slot);
   void Abort(RequestId request);
 
   // Running list and queue.
@@ -198,6 +232,8 @@ class Replica final : public AnyReplica {
   std::int64_t watermark_blocks_;
   TimeNs gc_pass_;  // duration; 0: blocks of ended requests are free at once
   TimeNs token_delay_;
+  double preemption_weight_;
+  bool prices_transfers_;
   bool victim_by_priority_;
   KvCache kv_;
   KvCache::Hit hit_;  // of the head of the queue, by HeadBlockedBy
@@ -206,8 +242,11 @@ class Replica final : public AnyReplica {
   TimeNs gc_due_ = 0;         // collections for the step that is being formed
   SchedulerCounts counts_;
   std::array<std::int64_t, kKvTiers> tier_hits_{};  // blocks, by first admissions
+  EngineLoad load_;                                 // what an arrival finds, but for who waits
   TimeNs transfer_ = 0;  // of this schedule call's admissions from the KV tiers
-  TimeNs transfer_total_ = 0;
+  std::int64_t transfer_blocks_ = 0;
+  TimeNs transfer_total_ = 0;      // of the steps launched so far, as is
+  TimeNs interference_total_ = 0;  // by which prefills made decodes wait
 
   TimeNs now_ = 0;
   TimeNs device_free_ = 0;  // end of the newest batch
@@ -231,6 +270,7 @@ class Replica final : public AnyReplica {
 
   // All decodes together.
   std::int64_t decodes_ = 0, decode_context_ = 0;
+  std::int64_t decode_blocks_ = 0;  // that they hold, before this step takes its own
   std::int64_t decode_step_ = 0;
   std::vector<std::int64_t>
       phase_;                    // [s mod block_size]: decodes that need a block at decode step s

@@ -15,7 +15,7 @@ namespace servecast {
 
 bool Replica::Schedule(Plan& plan) {
   preempted_.clear();
-  transfer_ = 0;
+  transfer_ = transfer_blocks_ = 0;
   plan.budget = in_.engine.max_num_batched_tokens;
   if (!GrantAll(plan)) GrantByPreempting(plan);
   if (plan.preempted) {
@@ -24,6 +24,7 @@ bool Replica::Schedule(Plan& plan) {
   } else {
     Admit(plan);
   }
+  SmoothPreemptions(preempted_.size());
   in_.recorder.Waiting(now_, queue_.size());
   return plan.budget < in_.engine.max_num_batched_tokens;
 }
@@ -155,6 +156,7 @@ void Replica::Admit(Plan& plan) {
     KvTiers::Loaded loaded{};
     if (hit_.stored > 0) {
       loaded = kv_.LoadHit(now_);
+      transfer_blocks_ += hit_.stored;
       transfer_ += kv_.TransferTime(loaded);
     }
     kv_.Take(kv_.BlocksFor(slot.computed + slot.chunk) - hit_.blocks, now_);
@@ -219,6 +221,7 @@ std::int64_t Replica::ChunkOf(std::int64_t tokens, std::int64_t budget) const {
 void Replica::Preempt(SlotId id) {
   Slot& slot = SlotAt(id);
   const auto r = static_cast<std::size_t>(slot.request);
+  CountPreemption(slot);
   if (slot.phase == Phase::kDecode) {
     last_token_[r] = LastTokenTime();
     const std::int64_t computed = ComputedNow(slot);

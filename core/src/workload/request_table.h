@@ -45,6 +45,7 @@ struct RequestTable {
   std::vector<std::int32_t> priority;  // optional; lower is more urgent
   std::vector<TimeNs> ttft_deadline;   // optional, after arrival; kNever: none
   std::vector<TimeNs> timeout;         // optional, after arrival; kNever: none
+  std::vector<std::uint8_t> of_class;  // optional; index into the workload's classes
 
   // Optional: `content[r]` is request r's segment. Full KV block k (tokens k*block_size and on) of
   // a request is the same as another's iff both take it from the same segment:
@@ -54,6 +55,39 @@ struct RequestTable {
   std::vector<ContentSegment> segments;
 
   std::int64_t size() const { return static_cast<std::int64_t>(arrival.size()); }
+};
+
+// Where the time of a completed request went. Each part is defined here once; docs/model.md says
+// the same to users. From arrival on, in this order:
+//   host          delay before the queue, and of its output tokens at the client
+//   queue         from there to the start of its first step
+// and from then on, while steps run, whether or not they compute something of it:
+//   prefill       until its prompt, or after a preemption all that it had lost, is computed
+//   decode        while it makes tokens: the steps' time without
+//   interference  by which prefills in a step made it longer: the price of the step less the price
+//                 of its decodes alone, not below 0
+//   transfer      by which loads from slower KV tiers made a step longer, in prefill and decode
+//   preempted     from the start of the step that it was taken from to that of its next one
+struct TimeSplit {
+  TimeNs host = 0, queue = 0, prefill = 0, decode = 0, interference = 0, preempted = 0,
+         transfer = 0;
+
+  TimeNs Sum() const {
+    return host + queue + prefill + decode + interference + preempted + transfer;
+  }
+};
+
+struct RequestTimes {
+  TimeSplit ttft;  // adds up to first token - arrival
+  TimeSplit e2e;   // adds up to completion - arrival
+};
+
+// Of a request that was preempted, or ran while steps loaded KV content from slower tiers; ns.
+struct Setbacks {
+  TimeNs preempted_at = 0;                       // the last time
+  TimeNs preempted = 0, preempted_to_first = 0;  // waited for its next step: in all, and of it
+  TimeNs transfer = 0, transfer_to_first = 0;    // before the first token; in such steps
+  TimeNs recompute = 0;                          // in prefill again after the first token
 };
 
 // What became of the requests. Times are as the client sees them; -1 where not reached.
@@ -66,6 +100,14 @@ struct RequestResults {
   std::vector<std::int32_t> preemptions;
   std::vector<std::int32_t> cached_tokens;  // prefix-cache hit at the first admission
   std::vector<RequestState> state;
+  // As in TimeSplit.
+  std::vector<TimeNs> interference;
+  std::vector<Setbacks> setbacks;  // optional: empty while nobody had one
+
+  Setbacks& SetbacksOf(std::size_t request) {
+    if (setbacks.empty()) setbacks.resize(state.size());
+    return setbacks[request];
+  }
 
   void Resize(std::int64_t n) {
     const auto size = static_cast<std::size_t>(n);
@@ -77,6 +119,8 @@ struct RequestResults {
     preemptions.assign(size, 0);
     cached_tokens.assign(size, 0);
     state.assign(size, RequestState::kPending);
+    interference.assign(size, 0);
+    setbacks.clear();
   }
 };
 

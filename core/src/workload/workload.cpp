@@ -170,6 +170,7 @@ void Maker::SizeColumns(std::size_t n, RequestTable& table) const {
   size(priorities, table.priority);
   size(deadlines, table.ttft_deadline);
   size(timeouts, table.timeout);
+  size(!w_.classes.empty(), table.of_class);
   size(content_, table.content);
 }
 
@@ -220,6 +221,7 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
     return value ? Nearest(*value * unit_ns) : kNever;
   };
   const ClassSpec& c = *kind.spec;
+  table.of_class[row] = static_cast<std::uint8_t>(&c - w_.classes.data());
   if (!table.priority.empty()) table.priority[row] = static_cast<std::int32_t>(c.priority);
   if (!table.ttft_deadline.empty()) table.ttft_deadline[row] = in_ns(c.ttft_deadline_ms, 1e6);
   if (!table.timeout.empty()) table.timeout[row] = in_ns(c.timeout_s, 1e9);

@@ -330,6 +330,7 @@ export class App {
       void this.#ask('canonical', JSON.stringify(document)).then((canonical) => this.#accept(canonical));
       return;
     }
+    this.#comparison.halt();
     this.#running = { since: performance.now() };
     this.store.update({ run: { kind: 'running', progress: 0, slow: false } });
     this.#slowTimer = setTimeout(() => {

@@ -67,6 +67,21 @@ describe('comparing', () => {
     expect(rows).toEqual([['none', 9, 0], ['blis', undefined, 1]]);
   });
 
+  it('waits while the shown run is under way, and ends when that begins', () => {
+    const engine = new RecordingEngine();
+    const store = new Store();
+    const comparison = new Comparison(engine as unknown as Engine, store);
+    store.update({ run: { kind: 'running', progress: 0, slow: false } });
+    comparison.by('/engine/compat', source);
+    expect(engine.runs).toHaveLength(0);
+    store.update({ run: { kind: 'idle' } });
+    comparison.refresh(source);
+    expect(engine.runs).toHaveLength(1);
+    comparison.halt();
+    engine.runs[0]!.listener.finished(done({ completed: 9 }), 1, false);
+    expect(engine.runs).toHaveLength(1);
+  });
+
   it('forgets answers to an older question', () => {
     const engine = new RecordingEngine();
     const store = new Store();

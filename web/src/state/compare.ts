@@ -62,10 +62,18 @@ export class Comparison {
     this.refresh(source);
   }
 
-  /** To be called when the shown run has ended; starts anew. */
-  refresh(source: FormSource | null): void {
-    const turn = ++this.#turn;
+  /** The shown run begins: it has the engine for itself. */
+  halt(): void {
+    if (this.#pointer === '') return;
+    this.#turn += 1;
     this.#engine.cancel('beside');
+  }
+
+  /** Starts anew, unless the shown run is under way; to be called again when that has ended. */
+  refresh(source: FormSource | null): void {
+    if (this.#pointer === '' && !this.#store.state.compared) return;
+    this.halt();
+    const turn = this.#turn;
     const placed = source && comparableFields(source).find(({ pointer }) => pointer === this.#pointer);
     if (!source || !placed) {
       this.#store.update({ compared: this.#pointer === '' ? null : { pointer: this.#pointer, variants: [] } });
@@ -75,7 +83,7 @@ export class Comparison {
     const report = shown?.completeness === 'final' ? shown.outcome.report : null;
     const variants = variantsOf(source, placed).map((variant) => (variant.isCurrent ? { ...variant, report } : variant));
     this.#store.update({ compared: { pointer: this.#pointer, variants } });
-    this.#runNext(turn);
+    if (this.#store.state.run.kind === 'idle') this.#runNext(turn);
   }
 
   #runNext(turn: number): void {

@@ -44,6 +44,7 @@ export function renderCompare(view: ViewContext): TemplateResult {
   const fields = comparableFields(source);
   const label = (pointer: string) => labels[pointer] ?? `${labelOf(`/${segmentsOf(pointer)[0] ?? ''}`)}: ${labelOf(pointer).toLowerCase()}`;
   const current = compared.variants.find(({ isCurrent }) => isCurrent);
+  const pending = state.run.kind === 'running' ? 'Waits for the scenario’s own run.' : state.shown?.completeness === 'final' ? 'Simulating…' : 'Not simulated.';
   const isOld = current !== undefined && current.document !== state.document;
   return html`
     <p class="compare-by">
@@ -58,20 +59,20 @@ export function renderCompare(view: ViewContext): TemplateResult {
       <table id="compared">
         <caption>${label(compared.pointer)}; under each figure, how far it is from the first row</caption>
         <thead><tr><th scope="col">Value</th><th scope="col">Verdict</th>${figures.map(({ head }) => html`<th scope="col">${head}</th>`)}</tr></thead>
-        <tbody>${compared.variants.map((variant) => row(variant, current?.report ?? null))}</tbody>
+        <tbody>${compared.variants.map((variant) => row(variant, current?.report ?? null, pending))}</tbody>
       </table>
     </div>
     ${compared.variants.map(({ name, report }) => (report?.departures ? departures(name, report.departures) : nothing))}
   `;
 }
 
-function row(variant: Variant, base: Report | null): TemplateResult {
+function row(variant: Variant, base: Report | null, pending: string): TemplateResult {
   const { name, isCurrent, report, issues } = variant;
   return html`<tr>
     <th scope="row">${name}${isCurrent ? html`<br /><small>as it is</small>` : nothing}</th>
     ${report
       ? html`<td>${wordOf(report)}</td>${figures.map((figure) => cell(figure, report, isCurrent ? null : base))}`
-      : html`<td class="why" colspan=${figures.length + 1}>${issues.length === 0 ? 'Simulating…' : issues.map(({ message }) => sentence(message)).join(' ')}</td>`}
+      : html`<td class="why" colspan=${figures.length + 1}>${issues.length === 0 ? pending : issues.map(({ message }) => sentence(message)).join(' ')}</td>`}
   </tr>`;
 }
 

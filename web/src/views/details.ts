@@ -1,7 +1,7 @@
 // What opens below the charts: every number of the report, the scenario as text, what is not
 // modelled, notices; and the footer line.
 import { html, nothing, type TemplateResult } from 'lit';
-import type { Distribution, Issue, Report } from 'servecast';
+import type { ClassReport, Distribution, Issue, Report, TimeParts } from 'servecast';
 import { download } from '../lib/download';
 import { countOf, formatCount, formatGivenTime, formatNumber, formatPercent, formatTime, sentence, spokenDuration } from '../lib/format';
 import { getAt, isObject, type Document, type Json } from '../state/document';
@@ -20,19 +20,46 @@ const statistics = ['mean', 'min', 'p50', 'p90', 'p95', 'p99', 'max'] as const;
 
 export function renderAllNumbers(report: Report | null, waitingFor: string): TemplateResult {
   if (!report) return html`<p class="quiet-text">${waitingFor}</p>`;
+  const { time_split: split, classes } = report;
   return html`
-    <div class="table-scroll" tabindex="0" role="region" aria-label="Latencies">
-      <table>
-        <caption>Latencies (n is the number of samples)</caption>
-        <thead><tr><th scope="col">Metric</th><th scope="col">n</th>${statistics.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-        <tbody>
-          ${distributions.map(([key, label]) => distributionRow(label, report[key]))}
-        </tbody>
-      </table>
-    </div>
+    ${table('Latencies (n is the number of samples; behind p99 its 95 % confidence interval, were requests independent)', ['Metric', 'n', ...statistics], distributions.map(([key, label]) => distributionRow(label, report[key])))}
+    ${split ? table('Where the mean time of completed requests goes', ['Metric', ...parts], [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)]) : nothing}
+    ${classes.length > 0 ? table('By class', classColumns, classes.map(classRow)) : nothing}
     <dl class="all-numbers">${flatten(report).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
   `;
 }
+
+/** The first cell of a row is its heading. */
+function table(caption: string, head: readonly string[], rows: readonly (readonly string[])[]): TemplateResult {
+  return html`
+    <div class="table-scroll" tabindex="0" role="region" aria-label=${caption}>
+      <table>
+        <caption>${caption}</caption>
+        <thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+        <tbody>${rows.map(([name, ...cells]) => html`<tr><th scope="row">${name}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
+      </table>
+    </div>
+  `;
+}
+
+const parts = ['host', 'queue', 'prefill', 'decode', 'interference', 'preempted', 'transfer'] as const;
+const partsRow = (name: string, of: TimeParts): string[] => [name, ...parts.map((part) => formatTime(of[part]))];
+
+const classColumns = ['Class', 'arrived', 'completed', 'TTFT p50', 'p99', 'TPOT p50', 'p99', 'E2E p50', 'p99', 'requests/s', 'tokens/s', 'goodput/s', 'attainment', 'deadlines missed'];
+
+function classRow(of: ClassReport): string[] {
+  return [
+    of.name,
+    ...[of.arrived, of.completed].map(formatCount),
+    ...[of.ttft_ms, of.tpot_ms, of.e2e_ms].flatMap((d) => [formatTime(d.p50), p99Of(d)]),
+    ...[of.requests_per_s, of.output_tokens_per_s, of.goodput_per_s].map((rate) => formatNumber(rate, 4)),
+    of.attainment === null ? '–' : formatPercent(of.attainment),
+    of.deadline_misses === null ? '–' : formatCount(of.deadline_misses),
+  ];
+}
+
+/** With its 95 % confidence interval, if there are samples enough. */
+const p99Of = (d: Distribution): string => formatTime(d.p99) + (d.p99_low === null ? '' : ` (${formatTime(d.p99_low)} to ${formatTime(d.p99_high)})`);
 
 /** Below the KV memory in use; nothing when no prompt was looked up or none could find anything. */
 export function renderPrefixCache(report: Report): TemplateResult | typeof nothing {
@@ -48,15 +75,15 @@ export function renderPrefixCache(report: Report): TemplateResult | typeof nothi
     ${blocks === null ? nothing : html`(${formatPercent(blocks)} of blocks)`}${cpu ? `, ${formatPercent(cpu.hit_rate ?? 0)} more in host memory` : nothing}${disk ? `, ${formatPercent(disk.hit_rate ?? 0)} more on disk` : nothing}, counted when a prompt is first admitted${evicted > 0 ? html`; ${formatCount(evicted)} cached blocks evicted` : nothing}.</p>`;
 }
 
-function distributionRow(label: string, distribution: Distribution): TemplateResult {
-  return html`<tr>
-    <th scope="row">${label}${distribution.exact ? nothing : ' (about)'}</th>
-    <td>${formatCount(distribution.n)}${distribution.censored > 0 ? ` (${formatCount(distribution.censored)} unfinished)` : ''}</td>
-    ${statistics.map((name) => html`<td>${formatTime(distribution[name])}</td>`)}
-  </tr>`;
+function distributionRow(label: string, distribution: Distribution): string[] {
+  return [
+    label + (distribution.exact ? '' : ' (about)'),
+    formatCount(distribution.n) + (distribution.censored > 0 ? ` (${formatCount(distribution.censored)} unfinished)` : ''),
+    ...statistics.map((name) => (name === 'p99' ? p99Of(distribution) : formatTime(distribution[name]))),
+  ];
 }
 
-const shownElsewhere = new Set(['schema', 'verdict', 'scenario', 'latency_model', ...distributions.map(([key]) => key)]);
+const shownElsewhere = new Set(['schema', 'verdict', 'scenario', 'latency_model', 'time_split', 'classes', ...distributions.map(([key]) => key)]);
 
 function flatten(report: Report): [string, string][] {
   const rows: [string, string][] = [];
@@ -81,7 +108,7 @@ function wordsOf(path: readonly string[]): string {
   const text = path
     .map((part) => part.replace('queue_slope_per_s', 'queue_slope').replace(/_per_s(_|$)/, '/s$1').replace(suffixes, '').replaceAll('_', ' '))
     .join(' · ')
-    .replace(/\b(kv|slo)\b/g, (word) => word.toUpperCase())
+    .replace(/\b(kv|mfu|slo)\b/g, (word) => word.toUpperCase())
     .replace(/\bgpu/g, 'GPU');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
@@ -98,7 +125,7 @@ const units: Readonly<Record<string, string>> = {
   'cost_per_million_output_tokens': '$',
 };
 
-const shares = /usage|utilization|attainment|share$|margin|hit_rate$/;
+const shares = /usage|utilization|attainment|mfu|bandwidth_use|share$|margin|hit_rate$/;
 
 /** By the unit in the key's name. */
 function valueText(key: string, path: readonly string[], value: null | boolean | number | string): string {

@@ -66,6 +66,7 @@ export class PageElement extends LitElement {
   readonly #wide = matchMedia('(min-width: 900px)');
   readonly #dark = matchMedia('(prefers-color-scheme: dark)');
   #lastDocument: unknown = null;
+  #comparedBy = firstCompared;
 
   constructor() {
     super();
@@ -236,7 +237,10 @@ export class PageElement extends LitElement {
     if (open) groups.add(id);
     else groups.delete(id);
     this.openGroups = groups;
-    if (id === 'compare') this.app.compareBy(open ? firstCompared : '');
+    if (id === 'compare') {
+      this.#comparedBy = this.app.store.state.compared?.pointer ?? this.#comparedBy;
+      this.app.compareBy(open ? this.#comparedBy : '');
+    }
   }
 
   #toggleRail(event: Event): void {

@@ -1,0 +1,110 @@
+#include "estimate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "policies/plausibility.h"
+#include "workload/workload.h"
+
+namespace servecast {
+
+const char kEstimateHelp[] =
+    "servecast estimate FILE|PRESET [--set path=value]... [--trace FILE] [--coefficients ID|FILE]\n"
+    "\n"
+    "The steady state of the scenario's mean load in closed form: by Little's law and the latency\n"
+    "model's step time, with a regression for the wait in the queue (latency.wait_coefficients).\n"
+    "Beside it what the simulation finds.\n";
+
+namespace {
+
+std::string Number(double value) {
+  return std::isinf(value) ? "grows" : fmt::format("{:.4g}", value);
+}
+
+// Means of the requests; a rate of 0 when they do not come over time.
+Demand DemandOf(const Scenario& s, const RequestTable& requests) {
+  Demand demand;
+  TimeNs last = 0;
+  const auto rows = static_cast<double>(requests.size());
+  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+    demand.prompt_tokens += requests.prompt_tokens[i] / rows;
+    demand.output_tokens += requests.output_tokens[i] / rows;
+    last = std::max(last, requests.arrival[i]);
+  }
+  if (last == 0 || s.workload.arrivals.process == ArrivalProcess::kClosedLoop) return demand;
+  demand.requests_per_s = rows / (static_cast<double>(last) * 1e-9);
+  if (s.engine.enable_prefix_caching && s.workload.prefix.groups > 0) {
+    const auto shared = static_cast<double>(s.workload.prefix.tokens);
+    demand.prefix_hit_ratio = std::min(shared / demand.prompt_tokens, 1.0);
+  }
+  return demand;
+}
+
+}  // namespace
+
+Result<Estimate> EstimateOf(const Scenario& scenario, const Trace& trace) {
+  const Result<ModelCost> cost = ComputeModelCost(scenario);
+  if (!cost.ok()) return Issues(cost.issues());
+  const Result<RequestTable> requests = MakeRequests(scenario, trace);
+  if (!requests.ok()) return Issues(requests.issues());
+  const Demand demand = DemandOf(scenario, requests.value());
+  if (demand.requests_per_s == 0) {
+    return Issue{"/workload/arrivals", "an estimate needs requests that come over time, at a rate"};
+  }
+  const auto model = FindLatencyModel(scenario.latency.backend).make(scenario, cost.value());
+  return EstimateSteadyState(scenario, cost.value(), *model, demand);
+}
+
+std::string EstimateText(const Estimate& e, const Report& r) {
+  const Demand& d = e.demand;
+  std::string text = fmt::format(
+      "{:.4g} requests/s of {:.4g} prompt and {:.4g} output tokens; at most {:.4g} requests/s{}\n\n"
+      "{:<26} {:>14} {:>14}\n",
+      d.requests_per_s, d.prompt_tokens, d.output_tokens, e.most_requests_per_s,
+      e.overloaded ? ": overloaded, the queue grows" : "", "", "closed form", "simulated");
+  const auto row = [&text](const char* name, double estimate, const std::string& simulated) {
+    text += fmt::format("{:<26} {:>14} {:>14}\n", name, Number(estimate), simulated);
+  };
+  const auto mean = [](const Distribution& distribution, double less = 0) {
+    return distribution.n > 0 ? Number(distribution.mean - less) : "";
+  };
+  row("requests running", e.running, Number(r.mean_batch_size));
+  row("requests waiting", e.waiting, "");
+  row("KV cache in use %", 100 * e.kv_usage, Number(100 * r.kv_mean_usage));
+  row("host delay ms", e.host_ms, "");
+  row("wait by regression ms", e.regression_ms, "");
+  row("wait for a step ms", e.step_wait_ms, "");
+  row("both waits ms", e.regression_ms + e.step_wait_ms, mean(r.scheduling_delay_ms, e.host_ms));
+  row("TTFT mean ms", e.ttft_ms, mean(r.ttft_ms));
+  row("TPOT mean ms", e.tpot_ms, mean(r.tpot_ms));
+  row("E2E mean ms", e.e2e_ms, mean(r.e2e_ms));
+  return text +
+         "\nThe regression is that of latency.wait_coefficients; the simulation makes its own "
+         "waits, and\nnothing of this is in it. Simulated waits: scheduling delay less host "
+         "delay.\n";
+}
+
+std::string PlausibilityText(const Scenario& s) {
+  const std::string& backend = s.latency.backend;
+  if (backend != "physics" && backend != "blackbox") return "";
+  const Result<ModelCost> cost = ComputeModelCost(s);
+  if (!cost.ok()) return "";
+  std::string text;
+  if (backend == "physics") {
+    for (const std::string& line : ImplausibleSigns(s.latency)) text += line + "\n";
+  }
+  const auto model = FindLatencyModel(backend).make(s, cost.value());
+  const LightCheck check = CheckSpeedOfLight(s, cost.value(), *model);
+  text += fmt::format(
+      "{} of {} batches faster than light; the fastest takes {:.3g} of the least "
+      "possible time: {}\n",
+      check.faster, check.batches, check.least_share, check.fastest);
+  if (check.shorter > 0) {
+    text += fmt::format("{} of them take less time with more work\n", check.shorter);
+  }
+  return text;
+}
+
+}  // namespace servecast

@@ -1,0 +1,196 @@
+#include "outputs.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/text.h"
+#include "vidur_names.h"
+
+namespace servecast {
+namespace {
+
+// Exactly, in a unit of 10^digits ns.
+std::string In(TimeNs ns, int digits) {
+  TimeNs unit = 1;
+  for (int i = 0; i < digits; ++i) unit *= 10;
+  return fmt::format("{}.{:0{}}", ns / unit, ns % unit, digits);
+}
+std::string Seconds(TimeNs ns) { return In(ns, 9); }
+std::string Ms(TimeNs ns) { return In(ns, 6); }
+std::string Us(TimeNs ns) { return In(ns, 3); }
+
+constexpr const char* kBounds[] = {"overhead", "compute", "bandwidth"};
+
+std::int64_t TokensOf(const StepRecord& step) {
+  std::int64_t tokens = 0;
+  for (const StepMember& member : step.members) tokens += member.tokens;
+  return tokens;
+}
+
+const char* PhaseOf(const StepRecord& step) {
+  if (step.prefill_tokens == 0) return "decode";
+  return TokensOf(step) == step.prefill_tokens ? "prefill" : "prefill + decode";
+}
+
+}  // namespace
+
+// ---- Files ---------------------------------------------------------------------------------
+
+OutputFile::OutputFile(const std::string& path)
+    : path_(path), file_(std::fopen(path.c_str(), "wb")) {
+  if (!file_) Fail();
+}
+
+void OutputFile::Fail() {
+  if (ok_) fmt::print(stderr, "{}: cannot be written: {}\n", path_, std::strerror(errno));
+  ok_ = false;
+}
+
+void OutputFile::Write(std::string_view text) {
+  if (ok_ && std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) Fail();
+}
+
+bool OutputFile::Close() {
+  if (ok_ && std::fclose(file_.release()) != 0) Fail();
+  return ok_;
+}
+
+// ---- Steps ---------------------------------------------------------------------------------
+
+StepWriter::StepWriter(OutputFile* batches, OutputFile* trace, Names names)
+    : batches_(batches), trace_(trace), names_(names) {
+  if (batches_ != nullptr) {
+    std::string header;
+    if (names_ == Names::kVidur) {
+      header = VidurBatchHeader();
+    } else {
+      for (const Column& column : BatchColumns()) {
+        header += (header.empty() ? "" : ",") + std::string(column.name);
+      }
+      header += '\n';
+    }
+    batches_->Write(header);
+  }
+  if (trace_ == nullptr) return;
+  trace_->Write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+  for (const char* name : {R"("process_name","pid":0,"args":{"name":"replica 0"})",
+                           R"("thread_name","pid":0,"tid":0,"args":{"name":"stage 0"})",
+                           R"("process_name","pid":1,"args":{"name":"requests"})"}) {
+    Event(fmt::format(R"({{"ph":"M","name":{}}})", name));
+  }
+}
+
+void StepWriter::OnStep(const StepRecord& step) {
+  if (batches_ != nullptr) WriteBatch(step);
+  if (trace_ != nullptr) TraceStep(step);
+}
+
+void StepWriter::WriteBatch(const StepRecord& step) {
+  const std::int64_t tokens = TokensOf(step);
+  if (names_ == Names::kVidur) {
+    batches_->Write(VidurBatchRow(step, tokens));
+    return;
+  }
+  batches_->Write(fmt::format(
+      "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", step.index, Seconds(step.start),
+      Ms(step.end - step.start), Seconds(step.end), step.prefill_tokens,
+      tokens - step.prefill_tokens, step.members.size(), step.running_after_schedule,
+      step.waiting_after_schedule, kv_blocks_ - step.free_after_schedule,
+      kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference), Ms(step.transfer)));
+}
+
+// ---- Time line -----------------------------------------------------------------------------
+
+void StepWriter::Event(const std::string& event) {
+  trace_->Write(first_event_ ? event : ",\n" + event);
+  first_event_ = false;
+}
+
+void StepWriter::TraceStep(const StepRecord& step) {
+  const std::int64_t tokens = TokensOf(step), used = kv_blocks_ - step.free_after_schedule;
+  const std::string at = Us(step.start);
+  Event(fmt::format(
+      R"({{"ph":"X","pid":0,"tid":0,"name":"{}","cat":"step","ts":{},"dur":{},"args":{{"batch":{},"batch_size":{},"prefill_tokens":{},"decode_tokens":{},"bound":"{}","interference_ms":{}}}}})",
+      PhaseOf(step), at, Us(step.end - step.start), step.index, step.members.size(),
+      step.prefill_tokens, tokens - step.prefill_tokens,
+      kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference)));
+  Event(fmt::format(
+      R"({{"ph":"C","pid":0,"name":"requests","ts":{},"args":{{"running":{},"waiting":{}}}}})", at,
+      step.running_after_schedule, step.waiting_after_schedule));
+  Event(fmt::format(R"({{"ph":"C","pid":0,"name":"kv_blocks","ts":{},"args":{{"used":{}}}}})", at,
+                    used));
+  Event(fmt::format(R"({{"ph":"C","pid":0,"name":"batch_tokens","ts":{},"args":{{"tokens":{}}}}})",
+                    at, tokens));
+  for (const RequestId request : step.preempted) {
+    Event(fmt::format(R"({{"ph":"n","pid":1,"cat":"request","id":{},"name":"preempted","ts":{}}})",
+                      request, at));
+  }
+}
+
+// Each on a track of its own: its phases, one after the other.
+void StepWriter::TraceRequests(const Report& report) {
+  const std::vector<double>& arrival = report.ColumnOf("arrival_s");
+  const std::vector<double>& scheduled = report.ColumnOf("scheduling_delay_ms");
+  const std::vector<double>& first = report.ColumnOf("ttft_ms");
+  const std::vector<double>& end = report.ColumnOf("e2e_ms");
+  for (std::size_t i = 0; i < arrival.size(); ++i) {
+    double from = 0;
+    const auto phase = [&](const char* name, double until) {
+      if (std::isnan(until) || std::isnan(from)) return;
+      const auto mark = [&](char kind, double ms) {
+        Event(
+            fmt::format(R"({{"ph":"{}","pid":1,"cat":"request","id":{},"name":"{}","ts":{:.3f}}})",
+                        kind, i, name, arrival[i] * 1e6 + ms * 1e3));
+      };
+      mark('b', from);
+      mark('e', until);
+      from = until;
+    };
+    phase("queue", scheduled[i]);
+    phase("prefill", first[i]);
+    phase("decode", end[i]);
+  }
+}
+
+void StepWriter::Finish(const Report& report) {
+  if (trace_ == nullptr) return;
+  TraceRequests(report);
+  trace_->Write("\n]}\n");
+}
+
+// ---- Tables --------------------------------------------------------------------------------
+
+void WriteRequests(const Report& report, Names names, OutputFile& file) {
+  if (names == Names::kVidur) {
+    file.Write(VidurRequestHeader());
+    for (std::size_t i = 0; i < report.ColumnOf("arrival_s").size(); ++i) {
+      file.Write(VidurRequestRow(report, i));
+    }
+    return;
+  }
+  WriteRequestsCsv(report, [&file](std::string_view text) { file.Write(text); });
+}
+
+void WriteSeries(const Report& report, OutputFile& file) {
+  std::string line;
+  std::vector<const std::vector<double>*> columns;
+  for (std::size_t i = 0; i < Columns().size(); ++i) {
+    if (Columns()[i].kind != "series" || report.columns[i].empty()) continue;
+    line += (line.empty() ? "" : ",") + std::string(Columns()[i].name);
+    columns.push_back(&report.columns[i]);
+  }
+  file.Write(line + "\n");
+  for (std::size_t row = 0; !columns.empty() && row < columns[0]->size(); ++row) {
+    line.clear();
+    for (const std::vector<double>* column : columns) {
+      line += (line.empty() ? "" : ",") + NumberText((*column)[row]);
+    }
+    file.Write(line + "\n");
+  }
+}
+
+}  // namespace servecast

@@ -1,0 +1,63 @@
+// The files that a run leaves: tables of requests, batches and the time series, and a time line for
+// Perfetto. Steps are written as they happen, so memory does not grow with the run.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/base.h"
+#include "servecast/report.h"
+#include "serving/hooks.h"
+
+namespace servecast {
+
+enum class Names { kServecast, kVidur };
+
+// A file to write to; says on stderr what went wrong, once.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& path);
+  bool ok() const { return ok_; }
+  void Write(std::string_view text);
+  bool Close();  // false: something could not be written
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  void Fail();
+
+  std::string path_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  bool ok_ = true;
+};
+
+// Writes each step of a run; either file may be null.
+class StepWriter final : public StepObserver {
+ public:
+  StepWriter(OutputFile* batches, OutputFile* trace, Names names);
+  void SetKvBlocks(std::int64_t blocks) { kv_blocks_ = blocks; }
+  void OnStep(const StepRecord& step) override;
+  // The time line's requests, and its end.
+  void Finish(const Report& report);
+
+ private:
+  void WriteBatch(const StepRecord& step);
+  void TraceStep(const StepRecord& step);
+  void TraceRequests(const Report& report);
+  void Event(const std::string& event);
+
+  OutputFile* batches_;
+  OutputFile* trace_;
+  Names names_;
+  std::int64_t kv_blocks_ = 0;
+  bool first_event_ = true;
+};
+
+void WriteRequests(const Report& report, Names names, OutputFile& file);
+void WriteSeries(const Report& report, OutputFile& file);
+
+}  // namespace servecast

@@ -1,0 +1,83 @@
+// The dictionary of columns: what files, the catalogue and the page call them.
+#include "servecast/report.h"
+
+namespace servecast {
+
+const std::vector<Column>& Columns() {
+  static const std::vector<Column> kColumns = {
+      {"arrival_s", "s", "request", "when the request arrived"},
+      {"class", "", "request", "of the workload's classes; none without classes"},
+      {"session", "", "request", "conversation that it belongs to, counted from 0"},
+      {"turn", "", "request", "place in its conversation, counted from 0"},
+      {"prompt_tokens", "tokens", "request", "length of its prompt"},
+      {"cached_tokens", "tokens", "request",
+       "tokens of it found in the prefix cache at its first admission"},
+      {"output_tokens", "tokens", "request", "tokens generated so far"},
+      {"scheduling_delay_ms", "ms", "request", "from arrival to its first step"},
+      {"ttft_ms", "ms", "request", "time to first token, from arrival"},
+      {"tpot_ms", "ms", "request", "(E2E - TTFT) / (output tokens - 1); none for a single token"},
+      {"e2e_ms", "ms", "request", "from arrival to its last token"},
+      {"host_ms", "ms", "request",
+       "of its E2E: before the queue, and of its output tokens on the way to the client"},
+      {"queue_ms", "ms", "request", "of its E2E: from the queue to its first step"},
+      {"prefill_ms", "ms", "request",
+       "of its E2E: steps until its prompt is computed, or computed again after a preemption"},
+      {"decode_ms", "ms", "request",
+       "of its E2E: steps that make its tokens, without the next two"},
+      {"interference_ms", "ms", "request",
+       "of its E2E: by which prefills made the steps of its decode longer"},
+      {"preempted_ms", "ms", "request", "of its E2E: from a preemption to its next step"},
+      {"transfer_ms", "ms", "request",
+       "of its E2E: by which loads from KV tiers made its steps longer"},
+      {"deadline_missed", "", "request",
+       "1: its first token came, or can only come, after its class's deadline; none without one"},
+      {"preemptions", "", "request", "times it lost its KV blocks and was computed again"},
+      {"state", "", "request",
+       "0 not arrived, 1 queued, 2 running, 3 completed, 4 dropped, 5 timed out"},
+      {"series_time_s", "s", "series", "start of the interval"},
+      {"series_running", "requests", "series", "mean of requests in the running batch"},
+      {"series_waiting", "requests", "series", "mean of requests in the queue"},
+      {"series_batch_tokens", "tokens", "series", "mean of tokens in the running step"},
+      {"series_kv_usage", "1", "series", "mean share of KV blocks in use"},
+      {"series_output_tokens_per_s", "tokens/s", "series", "output tokens made"},
+      {"series_preemptions", "", "series", "preemptions in the interval"},
+      {"series_mfu", "1", "series", "FLOPs that the steps need, of the GPU's peak"},
+      {"series_bandwidth_use", "1", "series",
+       "bytes of weights and KV that the steps need to read, of the GPU's memory bandwidth"},
+      {"cdf_fraction", "1", "cdf", "share of samples at or below"},
+      {"cdf_ttft_ms", "ms", "cdf", "time to first token, over requests"},
+      {"cdf_itl_ms", "ms", "cdf", "inter-token latency, over tokens"},
+      {"cdf_tpot_ms", "ms", "cdf", "time per output token, over requests"},
+      {"cdf_e2e_ms", "ms", "cdf", "end-to-end latency, over requests"},
+  };
+  return kColumns;
+}
+
+const std::vector<Column>& BatchColumns() {
+  static const std::vector<Column> kColumns = {
+      {"batch", "", "batch", "number of the step, from 0"},
+      {"start_s", "s", "batch", "when it began"},
+      {"duration_ms", "ms", "batch", "how long it took"},
+      {"end_s", "s", "batch", "when its tokens were there"},
+      {"prefill_tokens", "tokens", "batch", "computed of prompts, or again after a preemption"},
+      {"decode_tokens", "tokens", "batch", "computed by decodes, one each"},
+      {"batch_size", "requests", "batch", "that it computed a token of"},
+      {"running", "requests", "batch", "in the running list, when it was formed"},
+      {"waiting", "requests", "batch", "in the queue, when it was formed"},
+      {"kv_blocks", "blocks", "batch", "in use, when it was formed"},
+      {"bound", "", "batch", "what it spent most of its time on: overhead, compute or bandwidth"},
+      {"interference_ms", "ms", "batch", "by which its prefills made its decodes wait"},
+      {"transfer_ms", "ms", "batch", "by which it was longer for loads from KV tiers"},
+  };
+  return kColumns;
+}
+
+const std::vector<double>& Report::ColumnOf(std::string_view column) const {
+  static const std::vector<double> kEmpty;
+  for (std::size_t i = 0; i < Columns().size() && i < columns.size(); ++i) {
+    if (Columns()[i].name == column) return columns[i];
+  }
+  return kEmpty;
+}
+
+}  // namespace servecast

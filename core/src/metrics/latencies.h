@@ -1,0 +1,33 @@
+// Latencies of requests, collected and made distributions of.
+#pragma once
+
+#include <vector>
+
+#include "base/base.h"
+#include "servecast/report.h"
+
+namespace servecast {
+
+// Of one kind, ns; sorted after Distribute.
+struct Latencies {
+  std::vector<double> ns;
+  std::int64_t censored = 0;
+
+  void Add(TimeNs time, TimeNs since) {
+    if (time < 0) {
+      ++censored;
+    } else {
+      ns.push_back(static_cast<double>(time - since));
+    }
+  }
+  Distribution Distribute();
+};
+
+// Of all requests, or of those of a class.
+struct LatencySet {
+  Latencies ttft, tpot, e2e, delay;
+  std::int64_t measured = 0;  // arrived after the warm-up; of them, dropped or timed out without:
+  std::int64_t without_ttft = 0, without_e2e = 0;
+};
+
+}  // namespace servecast

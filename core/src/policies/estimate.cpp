@@ -1,0 +1,151 @@
+// See estimate.h. Who waits: Sakasegawa's approximation of M/M/c, r^sqrt(2 (c + 1)) / (1 - r), with
+// as many servers as requests can run (H. Sakasegawa, Ann. Inst. Statist. Math. 29 (1977)).
+#include "policies/estimate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/math.h"
+#include "cost/physics_features.h"
+
+namespace servecast {
+namespace {
+
+// Steps with and without a prompt in them, with n decodes each.
+class SteadyState {
+ public:
+  SteadyState(const Scenario& s, const ModelCost& cost, const LatencyModel& model, const Demand& d)
+      : model_(model),
+        computed_(std::max(1.0, d.prompt_tokens * (1 - d.prefix_hit_ratio))),
+        cached_(d.prompt_tokens - computed_),
+        context_(d.prompt_tokens + d.output_tokens / 2),
+        budget_(static_cast<double>(s.engine.max_num_batched_tokens)),
+        block_size_(static_cast<double>(s.engine.block_size)) {
+    const double tokens = static_cast<double>(cost.usable_blocks) * block_size_;
+    const double fit = std::floor(tokens / context_);
+    seats_ = std::max(1.0, std::min(static_cast<double>(s.engine.max_num_seqs), fit));
+  }
+
+  double seats() const { return seats_; }
+
+  // s; with so many tokens of prompts.
+  double Step(double n, double prefill) const {
+    PrefillChunk chunk;
+    chunk.tokens = static_cast<std::int64_t>(std::nearbyint(prefill));
+    chunk.context = static_cast<std::int64_t>(cached_);
+    chunk.prompt = static_cast<std::int64_t>(cached_ + computed_);
+    chunk.samples = true;
+    const auto decodes = static_cast<std::int64_t>(std::nearbyint(n));
+    const auto context = static_cast<std::int64_t>(context_);
+    BatchShape shape{decodes, decodes * context, {}};
+    if (chunk.tokens > 0) shape.prefill = {&chunk, 1};
+    shape.decode_kv_blocks = decodes * CeilDiv(context + 1, static_cast<std::int64_t>(block_size_));
+    return static_cast<double>(model_.Price(shape).duration) * 1e-9;
+  }
+
+  struct Steps {
+    double mean = 0, residual = 0;  // s; of a step, and of what is left of it at a random moment
+    double with_prompt = 0;         // a step that ends a prompt
+    bool enough = false;            // the prompts of a step's time fit a step
+  };
+  // Prompts come singly, each makes its step longer; more than one a step share theirs.
+  Steps Under(double rate, double n) const {
+    const double plain = Step(n, 0), room = std::max(1.0, budget_ - n);
+    Steps steps{plain, plain / 2, plain, false};
+    for (int i = 0; i < 40; ++i) {
+      const double prompts = rate * steps.mean;
+      const double tokens = std::max(1.0, prompts) * computed_;
+      const double parts = std::max(1.0, tokens / room);
+      const double with = Step(n, std::min(tokens, room));
+      const double share = std::min(1.0, prompts * parts);
+      steps.with_prompt = with * std::ceil(computed_ / room);
+      steps.mean = (1 - share) * plain + share * with;
+      steps.residual = ((1 - share) * plain * plain + share * with * with) / (2 * steps.mean);
+      steps.enough = rate * steps.mean * computed_ <= room;
+    }
+    return steps;
+  }
+
+ private:
+  const LatencyModel& model_;
+  double computed_, cached_, context_, budget_, block_size_;
+  double seats_ = 1;
+};
+
+// The regression in state e.
+double RegressionMs(const Scenario& s, const ModelCost& cost, const Estimate& e) {
+  const double blocks = static_cast<double>(cost.usable_blocks);
+  const PhysicsConstants constants = MakePhysicsConstants(PhysicsConfigOf(s, blocks));
+  AlphaInput in;
+  in.running_depth = e.running;
+  in.waiting_depth = e.waiting;
+  in.kv_usage_ratio = e.kv_usage;
+  in.prompt_tokens = e.demand.prompt_tokens;
+  in.prefix_hit_ratio = e.demand.prefix_hit_ratio;
+  in.kv_free_bytes = (1 - e.kv_usage) * blocks * constants.BlockBytes();
+  const auto features = AlphaFeatures(constants, in);
+  double us = 0;
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    us += s.latency.wait_coefficients[i] * features[i];
+  }
+  return std::max(0.0, us) * 1e-3;
+}
+
+}  // namespace
+
+Estimate EstimateSteadyState(const Scenario& s, const ModelCost& cost, const LatencyModel& model,
+                             const Demand& d) {
+  const SteadyState state(s, cost, model, d);
+  const double decode_steps = std::max(1.0, d.output_tokens - 1);
+  const auto keeps_up = [&](double rate, double n) {
+    const SteadyState::Steps steps = state.Under(rate, n);
+    return rate * decode_steps * steps.mean <= n && steps.enough;
+  };
+  Estimate e;
+  e.demand = d;
+  // The most that all seats serve; the least n that serves the rate.
+  const double seats = state.seats();
+  double slow = 0, fast = seats / (decode_steps * state.Step(seats, 0));
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (slow + fast) / 2;
+    (keeps_up(middle, seats) ? slow : fast) = middle;
+  }
+  e.most_requests_per_s = slow;
+  e.overloaded = !keeps_up(d.requests_per_s, seats);
+  double low = 0, high = seats;
+  while (high - low > 1 && !e.overloaded) {
+    const double middle = std::floor((low + high) / 2);
+    (keeps_up(d.requests_per_s, middle) ? high : low) = middle;
+  }
+  const SteadyState::Steps steps = state.Under(d.requests_per_s, high);
+  e.running = e.overloaded ? seats : std::min(high, d.requests_per_s * decode_steps * steps.mean);
+  const auto blocks = static_cast<double>(cost.usable_blocks);
+  const double context = d.prompt_tokens + d.output_tokens / 2;
+  e.kv_usage =
+      std::min(1.0, e.running * context / (blocks * static_cast<double>(s.engine.block_size)));
+  e.step_ms = e.tpot_ms = steps.mean * 1e3;
+  // With async scheduling the step after the running one is formed already. Who comes to an engine
+  // at rest waits for nothing.
+  const double formed = s.engine.async_scheduling ? steps.mean : 0;
+  e.step_wait_ms = (steps.residual + formed) * 1e3 * std::min(1.0, e.running);
+  constexpr double kEndless = std::numeric_limits<double>::infinity();
+  if (e.overloaded) {
+    e.waiting = e.regression_ms = e.ttft_ms = e.e2e_ms = kEndless;
+    return e;
+  }
+  const double busy = std::min(d.requests_per_s / e.most_requests_per_s, 1 - 1e-9);
+  e.waiting = Exp(std::max(std::sqrt(2 * (seats + 1)) * Log(busy), -700.0)) / (1 - busy);
+  EngineLoad load;
+  load.running = static_cast<std::int64_t>(e.running);
+  load.waiting = static_cast<std::int64_t>(e.waiting);
+  load.kv_blocks_used = static_cast<std::int64_t>(e.kv_usage * blocks);
+  const TimeNs host = model.DelayUnder(static_cast<std::int64_t>(d.prompt_tokens), load);
+  e.host_ms = static_cast<double>(host) * 1e-6;
+  e.regression_ms = RegressionMs(s, cost, e);
+  e.ttft_ms = e.host_ms + e.regression_ms + e.step_wait_ms + steps.with_prompt * 1e3;
+  e.e2e_ms = e.ttft_ms + (d.output_tokens - 1) * e.tpot_ms;
+  return e;
+}
+
+}  // namespace servecast
