@@ -46,6 +46,13 @@ struct ModelCost {
   std::int64_t usable_blocks = 0;  // pool_blocks - 1
 };
 
+// By the data sheet.
+inline double PeakTflops(const HardwareSpec& hardware, MatrixType type) {
+  return type == MatrixType::k4   ? hardware.peak_fp4_tflops
+         : type == MatrixType::k8 ? hardware.peak_fp8_tflops
+                                  : hardware.peak_bf16_tflops;
+}
+
 // CUDA graphs: the captured size that a decode batch of `sequences` is padded to. SFLLM's list: 1,
 // 2, 3, 4, then even ones to 16, then multiples of 4.
 inline std::int64_t CaptureSize(std::int64_t sequences) {

@@ -66,10 +66,8 @@ class Analytic final : public LatencyModel {
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
         overlap_(s.engine.overlap_scheduling) {
     const auto flop_ns = [&h = s.hardware](MatrixType type) {
-      const double peak = type == MatrixType::k4   ? h.peak_fp4_tflops * kLowPrecisionShare
-                          : type == MatrixType::k8 ? h.peak_fp8_tflops * kLowPrecisionShare
-                                                   : h.peak_bf16_tflops;
-      return 1 / (peak * 1e3 * h.compute_efficiency);
+      const double share = type == MatrixType::k16 ? 1 : kLowPrecisionShare;
+      return 1 / (PeakTflops(h, type) * 1e3 * h.compute_efficiency * share);
     };
     if (cost.dense_type != MatrixType::k16) kernels_ns_ *= kQuantizedKernels;
     dense_ = ProductOf(cost.dense_flops_per_token * flop_ns(cost.dense_type), cost.dense_bytes);
