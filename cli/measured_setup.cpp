@@ -119,6 +119,7 @@ class ConfigReader {
     }
     for (const char* key : {"num_experts", "n_routed_experts"}) Copy(key, "num_local_experts");
     Copy("moe_topk", "num_experts_per_tok");
+    if (Number("n_embd") > 0) Gpt2();
     if (!model_.contains("num_attention_heads") || !model_.contains("hidden_size")) {
       return Issue{path, "no config of a transformer"};
     }
@@ -160,6 +161,17 @@ class ConfigReader {
     if (Number(from) > 0) model_[to] = Number(from);
   }
 
+  // Words of 2019, and two matrices of an MLP for three.
+  void Gpt2() {
+    Copy("n_layer", "num_hidden_layers");
+    Copy("n_embd", "hidden_size");
+    Copy("n_head", "num_attention_heads");
+    Copy("n_positions", "max_position_embeddings");
+    const std::int64_t width = Number("n_inner") > 0 ? Number("n_inner") : 4 * Number("n_embd");
+    model_["intermediate_size"] = 2 * width / 3;
+    model_["tie_word_embeddings"] = true;
+  }
+
   void Experts() {
     const std::int64_t layers = Of("num_hidden_layers");
     const std::int64_t dense_width = Number("intermediate_size_mlp") > 0
@@ -190,6 +202,8 @@ class ConfigReader {
     const auto use = config_.find("use_sliding_window");
     if (use != config_.end() && use->is_boolean() && !use->get<bool>()) return;
     std::int64_t sliding = Of("num_hidden_layers");
+    const std::int64_t pattern = Number("sliding_window_pattern");  // one of so many sees all
+    if (pattern > 0) sliding -= sliding / pattern;
     if (types != config_.end() && types->is_array()) {
       sliding = std::count(types->begin(), types->end(), Json("sliding_attention"));
     }

@@ -229,6 +229,16 @@ function measurements() {
     'first,meta-llama/Llama-3.1-8B,H100,1,vllm,0.15.1,5,40,500,50,30,400', 'drawn,meta-llama/Llama-3.1-8B,H100,1,vllm,0.15.1,4,40,500,50,30,400.5');
   write('served/requests/first.csv', 'arrival_s,input_tokens,output_tokens,ttft_ms,e2e_ms',
     ...Array.from({ length: 40 }, (_, i) => `${i * 0.2},500,50,30,400`));
+  const llama = 'meta-llama/Llama-3.1-8B,H100,vllm,0.15.1';
+  write('forms/prompts.csv', 'model,gpu,engine,engine_version,prompt_tokens,ttft_p50_ms', `${llama},512,20`);
+  write('forms/prefixes.csv', 'model,gpu,engine,engine_version,prefix_tokens,suffix_tokens,warm_ttft_p50_ms,cold_ttft_p50_ms', `${llama},4096,256,15,100`);
+  write('forms/saturated.csv', 'model,gpu,tp,max_num_seqs,avg_batch_size,avg_output_len,itl_p50_ms', 'Qwen3-14B,H100,1,8,7.9,200,12');
+  write('forms/loops.csv', 'id,model,gpu,engine,engine_version,precision,isl,osl,concurrency,tp,tpot_ms', 'one,Llama-3.1-8B,h200_sxm,sglang,0.5,fp8,1024,64,4,2,5', 'two,Llama-3.1-8B,h200_sxm,vllm,0.12,int3,1024,64,4,2,5');
+  write('forms/stages.csv', 'experiment,model,gpu,tp,workload,stage(-1=all),target_rate_rps,input_tokens_nominal,output_tokens_configured,ttft_mean_ms,tpot_from_e2e_ms,e2e_mean_ms',
+    'a,gpt2,H100,1,general,-1,,300,20,9,2,50', 'a,gpt2,H100,1,general,0,1,300,20,9,2,50', 'a,gpt2,H100,1,general,1,2,300,20,9.5,2,51');
+  write('models/gpt2.json', JSON.stringify({ n_layer: 12, n_embd: 768, n_head: 12, n_positions: 1024, vocab_size: 50257 }));
+  write('forms/sweep.csv', 'model,gpu,engine,engine_version,run,point,request_rate_rps,num_prompts,input_dist,output_dist,output_tokens_mean,request_throughput_rps,tpot_mean_ms,preemptions',
+    ...[1, 2, 400].map((rate) => `${llama},r,${rate},${rate},100,"lognormal(median=256,sigma=0.8,[16,4096])","lognormal(median=96,sigma=0.6,[8,768])",113,${Math.min(rate, 50)},8,0`));
   write('other.csv', 'day,weather', 'monday,fine');
   return folder;
 }
@@ -246,7 +256,13 @@ test('Fidelity_FilesOfEveryForm_AreScoredOrLeftOutWithAReason', () => {
   assert.equal(set('served/summary').ttft.n, 2);
   assert.equal(set('served/summary').ttft_p99.n, 1, 'of the requests alone');
   assert.equal(set('other').skipped.length, 1);
-  assert.equal(overall.e2e.n, 2);
+  for (const [name, metric, n, left] of [['prompts', 'ttft', 1, 0], ['prefixes', 'ttft', 2, 0], ['saturated', 'tpot', 1, 0], ['loops', 'tpot', 1, 1], ['stages', 'e2e', 2, 1], ['sweep', 'tpot', 3, 0]]) {
+    assert.equal(set(`forms/${name}`)[metric].n, n, name);
+    assert.ok(set(`forms/${name}`)[metric].median < 1, name);
+    assert.equal(set(`forms/${name}`).skipped.length, left, name);
+  }
+  assert.deepEqual(set('forms/sweep').knees[0].predicted, [2, 400]);
+  assert.equal(overall.e2e.n, 4);
   assert.match(servecast('fidelity', '--data', folder, '--rows').stdout, /^served\/summary,first,meta-llama\/Llama-3.1-8B,H100,1,vllm 0.15.1,5 rps,e2e,400,/m);
   rmSync(folder, { recursive: true });
 });
