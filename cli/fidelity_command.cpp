@@ -13,7 +13,6 @@
 namespace servecast {
 namespace {
 
-constexpr int kBadInput = 2;
 constexpr int kGrownErrors = 1;
 constexpr const char* kFolderVariable = "SERVECAST_GROUNDTRUTH";
 constexpr const char* kDefaultFolder = "../shared/groundtruth";
@@ -71,19 +70,12 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
   return std::nullopt;
 }
 
-int Fail(const Issues& issues) {
-  for (const Issue& issue : issues) {
-    fmt::print(stderr, "{}{}{}\n", issue.path, issue.path.empty() ? "" : ": ", issue.message);
-  }
-  return kBadInput;
-}
-
 int CompareWith(const FidelityTable& table, const std::string& path) {
   const Result<std::string> recorded = ReadFile(path, std::size_t{4} << 20);
-  if (!recorded.ok()) return Fail(recorded.issues());
+  if (!recorded.ok()) return PrintIssues(recorded.issues());
   std::size_t checked = 0;
   const Result<std::vector<std::string>> grown = GrownErrors(table, recorded.value(), checked);
-  if (!grown.ok()) return Fail({{path, grown.issues()[0].message}});
+  if (!grown.ok()) return PrintIssues({{path, grown.issues()[0].message}});
   for (const std::string& line : grown.value()) fmt::print("grown: {}\n", line);
   const std::size_t failed = grown.value().size();
   fmt::print("{} passed, {} failed\n", checked - std::min(checked, failed), failed);
@@ -109,7 +101,7 @@ int FidelityCommand(const std::vector<std::string>& arguments) {
     return options.against.empty() ? kBadInput : 0;
   }
   const Result<std::vector<Measured>> rows = ReadMeasuredSets(options.folder);
-  if (!rows.ok()) return Fail(rows.issues());
+  if (!rows.ok()) return PrintIssues(rows.issues());
   const std::vector<ScoredRow> scored = ScoreRows(rows.value(), options.folder, options.overrides);
   const FidelityTable table = TableOf(scored);
   if (options.rows) {

@@ -6,33 +6,96 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
+#include <vector>
+
+#include "servecast/scenario.h"
 
 namespace servecast {
+namespace {
 
-Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
+constexpr std::size_t kMostScenarioBytes = std::size_t{4} << 20;
+constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
+
+// The pieces of a file, decompressed when it is gzip, until `take` returns false. "-" is stdin.
+std::optional<Issue> ReadPieces(const std::string& path, std::size_t most_bytes,
+                                const std::function<bool(std::string_view)>& take) {
   const gzFile file = path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb");
   if (file == nullptr) return Issue{path, kCannotOpen};
-  std::string text;
-  std::vector<char> buffer(std::size_t{1} << 16);
+  std::vector<char> buffer(std::size_t{1} << 18);
   std::optional<Issue> issue;
-  while (!issue) {
+  std::size_t total = 0;
+  bool enough = false;
+  while (!issue && !enough) {
     const int got = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()));
     if (got == 0) break;
     if (got < 0) {
       issue = Issue{path, "cannot be read: damaged gzip, or not a file"};
-    } else if (text.size() + static_cast<std::size_t>(got) > most_bytes) {
+      break;
+    }
+    total += static_cast<std::size_t>(got);
+    if (total > most_bytes) {
       issue = Issue{path, fmt::format("larger than {} MiB when decompressed", most_bytes >> 20)};
     } else {
-      text.append(buffer.data(), static_cast<std::size_t>(got));
+      enough = !take({buffer.data(), static_cast<std::size_t>(got)});
     }
   }
   // A gzip file that ends too early only shows now.
-  if (gzclose(file) == Z_BUF_ERROR && !issue) issue = Issue{path, "the gzip data ends too early"};
+  if (gzclose(file) == Z_BUF_ERROR && !issue && !enough) {
+    issue = Issue{path, "the gzip data ends too early"};
+  }
+  return issue;
+}
+
+}  // namespace
+
+int PrintIssues(const Issues& issues) {
+  for (const Issue& issue : issues) {
+    fmt::print(stderr, "{}{}{}\n", issue.path, issue.path.empty() ? "" : ": ", issue.message);
+  }
+  return kBadInput;
+}
+
+Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
+  std::string text;
+  const std::optional<Issue> issue = ReadPieces(path, most_bytes, [&text](std::string_view piece) {
+    text += piece;
+    return true;
+  });
   if (issue) return *issue;
   return text;
+}
+
+Result<std::string> ScenarioText(const std::string& name) {
+  const auto preset = ScenarioPreset(name);
+  if (preset) return std::string(*preset);
+  Result<std::string> text = ReadFile(name, kMostScenarioBytes);
+  if (text.ok() || text.issues()[0].message != kCannotOpen) return text;
+  const std::string near = NearestScenarioPreset(name);
+  return Issue{name, "is neither a preset (see servecast catalog) nor a file that can be opened" +
+                         (near.empty() ? "" : "; did you mean " + near + "?")};
+}
+
+Result<Trace> LoadTrace(const std::string& path) {
+  if (path.empty()) return Trace{};
+  const std::size_t slash = path.find_last_of('/');
+  TraceReader reader(slash == std::string::npos ? path : path.substr(slash + 1));
+  const std::optional<Issue> issue = ReadPieces(
+      path, kMostTraceBytes, [&reader](std::string_view piece) { return reader.Add(piece); });
+  if (issue) return *issue;
+  Result<Trace> trace = reader.Finish();
+  if (trace.ok()) {
+    fmt::print(stderr, "{}: read as {}; {} requests\n", path, trace.value().reading,
+               trace.value().rows.size());
+    return trace;
+  }
+  Issues issues = trace.issues();
+  for (Issue& found : issues) found.path = path + (found.path.empty() ? "" : ", ") + found.path;
+  return issues;
 }
 
 bool WriteFile(const std::string& path, const std::string& text) {

@@ -1,20 +1,33 @@
-// Files of the command: whole texts, decompressed where they are gzip, and what a folder holds.
+// Files as the command reads and writes them, and issues as it prints them.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "servecast/result.h"
+#include "servecast/trace.h"
 
 namespace servecast {
 
+inline constexpr int kBadInput = 2;
+
+// On stderr, one a line. Returns kBadInput.
+int PrintIssues(const Issues& issues);
+
+// The issue of a file that is not there, or may not be read.
 inline constexpr const char* kCannotOpen = "cannot be opened";
 
-// A whole file, decompressed when it is gzip. "-" is stdin.
+// Decompressed when it is gzip; "-" is stdin.
 Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes);
 
-// Says so on standard error when it cannot.
+// A preset by name, else a file; "-" is stdin.
+Result<std::string> ScenarioText(const std::string& name);
+
+// Decompressed when it is gzip; read in pieces. Says on stderr what it was read as. No trace of the
+// path "".
+Result<Trace> LoadTrace(const std::string& path);
+
+// False, with the reason on stderr, when it cannot be written.
 bool WriteFile(const std::string& path, const std::string& text);
 
 // Paths below `folder`, at any depth, relative to it, ascending; none when it is no folder.

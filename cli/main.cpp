@@ -16,6 +16,7 @@
 #include "estimate.h"
 #include "fidelity_command.h"
 #include "files.h"
+#include "fit_trace.h"
 #include "io/coefficients.h"
 #include "io/physics_coefficients.h"
 #include "outputs.h"
@@ -30,9 +31,6 @@ extern const char kBlackboxCoefficients[];  // presets/coefficients, embedded by
 
 namespace {
 
-constexpr int kBadInput = 2;
-constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
-
 constexpr const char* kHelp =
     "servecast - forecast how an LLM serving deployment behaves\n"
     "\n"
@@ -40,6 +38,7 @@ constexpr const char* kHelp =
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
     "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
+    "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
     "  servecast catalog [--json]            presets, policies, every field of a scenario, "
     "columns\n"
     "  servecast fidelity [--data DIR]       predictions scored on measured servers\n"
@@ -56,13 +55,15 @@ constexpr const char* kRunHelp =
     "                     slo.0.limit_ms=500; may be repeated\n"
     "  --coefficients ID  latency model blackbox with a set that servecast coefficients lists;\n"
     "                     a file: latency model physics with its coefficients\n"
-    "  --trace FILE       replay a trace: arrivals and lengths of its requests (.csv or .jsonl,\n"
-    "                     plain or .gz). CSV by its header:\n"
-    "                       arrival_s,input_tokens,output_tokens\n"
-    "                       TIMESTAMP,ContextTokens,GeneratedTokens (Azure)\n"
-    "                       arrived_at,num_prefill_tokens,num_decode_tokens (Vidur)\n"
-    "                     JSON, one request a line, with the prefixes that requests share:\n"
-    "                       timestamp,input_length,output_length,hash_ids (Mooncake)\n"
+    "  --trace FILE       replay a trace: arrivals and lengths of its requests, plain or .gz. "
+    "What\n"
+    "                     it was read as, and why, goes to stderr:\n"
+    "                       CSV of Azure, of Vidur, arrival_s,input_tokens,output_tokens, or "
+    "other\n"
+    "                       names for these; BLIS TraceV2; lists of requests as JSON\n"
+    "                       Mooncake's JSON lines, with the prefixes that requests share\n"
+    "                       a result of vllm bench serve --save-detailed\n"
+    "                     Of a file of lengths alone the arrivals are the scenario's.\n"
     "  --json FILE        the whole report: summary, resolved scenario, time series, CDFs\n"
     "  --requests FILE    one CSV row per request; servecast catalog explains the columns of all\n"
     "  --batches FILE     one CSV row per step\n"
@@ -117,13 +118,6 @@ constexpr const char* kCoefficientsHelp =
     "has WORD in it: id, and the time per prefill token as a multiple of what the arithmetic "
     "takes\n"
     "at the GPU's peak. Below 1 no GPU can be so fast: such sets are marked.\n";
-
-int PrintIssues(const Issues& issues) {
-  for (const Issue& issue : issues) {
-    fmt::print(stderr, "{}{}{}\n", issue.path, issue.path.empty() ? "" : ": ", issue.message);
-  }
-  return kBadInput;
-}
 
 int Usage(const std::string& problem) {
   fmt::print(stderr, "servecast: {}; see servecast --help\n", problem);
@@ -190,19 +184,6 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
   return std::nullopt;
 }
 
-// A preset by name, else a file.
-Result<std::string> ScenarioText(const std::string& name) {
-  const auto preset = ScenarioPreset(name);
-  if (preset) return std::string(*preset);
-  Result<std::string> text = ReadFile(name, std::size_t{4} << 20);
-  if (!text.ok() && text.issues()[0].message == kCannotOpen) {
-    const std::string near = NearestScenarioPreset(name);
-    return Issue{name, "is neither a preset (see servecast catalog) nor a file that can be opened" +
-                           (near.empty() ? "" : "; did you mean " + near + "?")};
-  }
-  return text;
-}
-
 // The section "latency" that --coefficients stands for: a published set, or a file's.
 Result<std::string> LoadCoefficients(const std::string& name,
                                      std::optional<PhysicsProvenance>& trained_on) {
@@ -230,16 +211,17 @@ Result<std::string> LoadCoefficients(const std::string& name,
   return issues;
 }
 
-Result<Scenario> LoadScenario(const Arguments& args) {
+// `lengths_only`: what the trace has; nothing without one.
+Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only = false) {
   Result<std::string> text = ScenarioText(args.scenario);
   if (!text.ok()) return Issues(text.issues());
   std::vector<std::string> overrides;
   std::optional<PhysicsProvenance> trained_on;
   if (!args.trace.empty()) {
-    overrides = {R"(workload.arrivals={"process":"trace"})",
-                 R"(workload.prompt_tokens={"distribution":"trace"})",
+    overrides = {R"(workload.prompt_tokens={"distribution":"trace"})",
                  R"(workload.output_tokens={"distribution":"trace"})", "workload.sessions=null",
                  "workload.prefix=null"};
+    if (!lengths_only) overrides.push_back(R"(workload.arrivals={"process":"trace"})");
   }
   if (!args.coefficients.empty()) {
     const Result<std::string> latency = LoadCoefficients(args.coefficients, trained_on);
@@ -258,19 +240,6 @@ Result<Scenario> LoadScenario(const Arguments& args) {
     }
   }
   return scenario;
-}
-
-Result<Trace> LoadTrace(const std::string& path) {
-  if (path.empty()) return Trace{};
-  Result<std::string> text = ReadFile(path, kMostTraceBytes);
-  if (!text.ok()) return Issues(text.issues());
-  const std::size_t slash = path.find_last_of('/');
-  Result<Trace> trace =
-      ParseTrace(text.value(), slash == std::string::npos ? path : path.substr(slash + 1));
-  if (trace.ok()) return trace;
-  Issues issues = trace.issues();
-  for (Issue& issue : issues) issue.path = path + (issue.path.empty() ? "" : ", ") + issue.path;
-  return issues;
 }
 
 // What the prefix cache found, in one line; "" when nothing was looked up.
@@ -330,8 +299,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
     fmt::print("{}", kRunHelp);
     return 0;
   }
-  Result<Scenario> scenario = LoadScenario(args);
   Result<Trace> trace = LoadTrace(args.trace);
+  Result<Scenario> scenario = LoadScenario(args, trace.ok() && !trace.value().has_arrivals);
   if (!scenario.ok() || !trace.ok()) {
     if (!scenario.ok()) PrintIssues(scenario.issues());
     if (!trace.ok()) PrintIssues(trace.issues());
@@ -381,7 +350,7 @@ std::optional<Report> RunVariant(const Arguments& args, const Trace& trace,
     PrintIssues(issues);
     return std::nullopt;
   };
-  Result<Scenario> scenario = LoadScenario(args);
+  Result<Scenario> scenario = LoadScenario(args, !trace.has_arrivals);
   if (!scenario.ok()) return refuse(scenario.issues());
   Result<Simulation> simulation = Simulation::Create(std::move(scenario.value()), trace);
   if (!simulation.ok()) return refuse(simulation.issues());
@@ -516,6 +485,7 @@ int Main(std::vector<std::string> args) {
   if (command == "compare") return CompareCommand(args);
   if (command == "estimate") return EstimateCommand(args);
   if (command == "validate") return ValidateCommand(args);
+  if (command == "fit-trace") return FitTraceCommand(args);
   if (command == "catalog") return CatalogCommand(args);
   if (command == "fidelity") return FidelityCommand(args);
   if (command == "coefficients") return CoefficientsCommand(args);

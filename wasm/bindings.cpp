@@ -67,6 +67,43 @@ std::string Parse(const std::string& fragment) {
   return CanonicalJson(text.ok() ? ParseScenario(text.value()) : Result<Scenario>(text.issues()));
 }
 
+// A trace file as it comes in, then its rows, which any number of runs replay.
+class BoundTrace {
+ public:
+  explicit BoundTrace(const std::string& name) : reader_(TraceReader(name)) {}
+
+  bool Add(const std::string& bytes) { return reader_ && reader_->Add(bytes); }
+
+  std::string Finish() {
+    if (reader_) trace_ = reader_->Finish();
+    reader_.reset();
+    const bool good = trace_.ok();
+    JsonWriter out(false);
+    out.BeginObject();
+    out.Key("format"), out.Text(good ? trace_.value().format : "");
+    out.Key("reading"), out.Text(good ? trace_.value().reading : "");
+    const std::size_t rows = good ? trace_.value().rows.size() : 0;
+    out.Key("requests"), out.Integer(static_cast<std::int64_t>(rows));
+    out.Key("has_arrivals"), out.Boolean(good && trace_.value().has_arrivals);
+    out.Key("issues");
+    WriteIssues(good ? Issues{} : trace_.issues(), out);
+    out.EndObject();
+    return out.Take();
+  }
+
+  std::string Fit() const {
+    if (!trace_.ok()) return IssuesJson(trace_.issues());
+    const Result<std::string> fit = FitTraceJson(trace_.value());
+    return fit.ok() ? fit.value() : IssuesJson(fit.issues());
+  }
+
+  const Result<Trace>& trace() const { return trace_; }
+
+ private:
+  std::optional<TraceReader> reader_;  // until the file has ended
+  Result<Trace> trace_ = Issue{"", "the trace has not been read to its end"};
+};
+
 // A scenario, its trace, and the run once it can be made: a traced one waits for its trace.
 class BoundSimulation {
  public:
@@ -82,11 +119,10 @@ class BoundSimulation {
 
   std::string Error() const { return issues_.empty() ? "" : IssuesJson(issues_); }
 
-  std::string SetTrace(const std::string& bytes, const std::string& name) {
+  std::string SetTrace(const BoundTrace& bound) {
     if (!scenario_) return Error();
-    Result<Trace> trace = ParseTrace(bytes, name);
-    if (!trace.ok()) return IssuesJson(trace.issues());
-    Make(std::move(trace.value()));
+    if (!bound.trace().ok()) return IssuesJson(bound.trace().issues());
+    Make(bound.trace().value());
     return Error();
   }
 
@@ -147,6 +183,11 @@ EMSCRIPTEN_BINDINGS(servecast) {
   emscripten::function("validate", &Validate);
   emscripten::function("canonical", &Canonical);
   emscripten::function("parse", &Parse);
+  emscripten::class_<BoundTrace>("Trace")
+      .constructor<std::string>()
+      .function("add", &BoundTrace::Add)
+      .function("finish", &BoundTrace::Finish)
+      .function("fit", &BoundTrace::Fit);
   emscripten::class_<BoundSimulation>("Simulation")
       .constructor<std::string>()
       .function("error", &BoundSimulation::Error)

@@ -1,13 +1,32 @@
-// Takes the places of what few visits need, in the module of a first one: BLIS's engine, and two
-// models of step times. Simulation::Create then says that they are left out, and the page's worker
-// goes on with the whole engine (decision 016). Names and help are those of the whole engine, as
-// tests/wasm checks.
+// Takes the places of what few visits need, in the module of a first one: BLIS's engine, two models
+// of step times, and traces. Simulation::Create then says that they are left out, and the page's
+// worker goes on with the whole engine, as it does for every trace (decision 016). Names and help
+// are those of the whole engine, as tests/wasm checks.
+#include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/policy.h"
 
 namespace servecast {
 
 std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput&) { return nullptr; }
+
+class TraceReader::Impl {};
+TraceReader::TraceReader(std::string) {}
+TraceReader::~TraceReader() = default;
+TraceReader::TraceReader(TraceReader&&) noexcept = default;
+TraceReader& TraceReader::operator=(TraceReader&&) noexcept = default;
+
+namespace {
+
+Issue NoTraces() {
+  return {"", "found a trace, which this part of the engine does not read", "left_out"};
+}
+
+}  // namespace
+
+bool TraceReader::Add(std::string_view) { return false; }
+Result<Trace> TraceReader::Finish() { return NoTraces(); }
+Result<std::string> FitTraceJson(const Trace&) { return NoTraces(); }
 
 namespace {
 

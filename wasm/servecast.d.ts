@@ -24,14 +24,53 @@ export interface ServecastModule {
   /** Readable link grammar "p=PRESET&path.to.field=value..." -> JSON Canonical. */
   parse(fragment: string): string;
   readonly Simulation: new (scenario: string) => Simulation;
+  readonly Trace: new (name: string) => Trace;
+}
+
+/** A trace file, read in pieces; outlives the simulations that replay it. Owned by the worker, which must call delete(). */
+export interface Trace {
+  /** The next bytes of the uncompressed file. False when no more are needed: it cannot be read. */
+  add(bytes: Uint8Array): boolean;
+  /** After the last bytes: JSON TraceRead. */
+  finish(): string;
+  /** After finish(): JSON TraceFit; JSON Issue[] when there is none. */
+  fit(): string;
+  delete(): void;
+}
+
+export interface TraceRead {
+  readonly format: string;
+  /** What it was read as, and why: "Azure CSV: columns TIMESTAMP, ContextTokens, GeneratedTokens". */
+  readonly reading: string;
+  readonly requests: number;
+  /** false: lengths only. */
+  readonly has_arrivals: boolean;
+  readonly issues: readonly Issue[];
+}
+
+/** A workload that resembles a trace, and what it keeps of it. */
+export interface TraceFit {
+  /** The section of a document; without arrivals when the trace has none. */
+  readonly workload: Record<string, unknown>;
+  readonly comparison: readonly { readonly name: string; readonly unit: string; readonly trace: number; readonly fit: number }[];
+  /** req/s in equal parts of the trace's duration; absent without arrivals. */
+  readonly rate?: { readonly from_s: readonly number[]; readonly trace: readonly number[]; readonly fit: readonly number[] };
+  /** Tokens at each probability. */
+  readonly lengths: {
+    readonly probability: readonly number[];
+    readonly prompt_trace: readonly number[];
+    readonly prompt_fit: readonly number[];
+    readonly output_trace: readonly number[];
+    readonly output_fit: readonly number[];
+  };
 }
 
 /** Owned by the worker, which must call delete(). A new one has issues or is ready to advance. */
 export interface Simulation {
   /** "" or JSON Issue[]: why this simulation cannot run (bad document, model does not fit, trace missing). */
   error(): string;
-  /** The bytes of an uncompressed trace file, before the first advance. "" or JSON Issue[]. */
-  setTrace(bytes: Uint8Array, name: string): string;
+  /** A trace that was read to its end, before the first advance. "" or JSON Issue[]. */
+  setTrace(trace: Trace): string;
   /** Runs at most maxSteps engine steps; true when the simulation is finished (or has an error). */
   advance(maxSteps: number): boolean;
   /** 0..1, never falls. */

@@ -322,3 +322,61 @@ test('CoefficientFile_IsRead_WarnedOf_OrRefused', () => {
   }
   rmSync(folder, { recursive: true });
 });
+
+function withFile(name, text, use) {
+  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
+  try {
+    const file = join(folder, name);
+    writeFileSync(file, text);
+    return use(file, folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test('Trace_WhatItWasReadAs_IsSaid', () => {
+  withFile('t.csv', 'Timestamp,Request tokens,Response tokens\n0,10,5\n1,20,5\n', (file) => {
+    const { status, stdout, stderr } = servecast('run', chat, '--trace', file);
+    assert.equal(status, 0);
+    assert.match(stderr, /read as CSV with named columns: columns Timestamp \(s\), Request tokens, Response tokens; 2 requests/);
+    assert.equal(JSON.parse(stdout).completed, 2);
+  });
+});
+
+test('Trace_OfLengthsAlone_LeavesTheArrivals', () => {
+  withFile('t.csv', 'input_tokens,output_tokens\n10,5\n20,5\n', (file) => {
+    const { status, stdout, stderr } = servecast('run', chat, '--trace', file, '--set', 'workload.requests=30');
+    assert.equal(status, 0, stderr);
+    assert.match(stderr, /lengths only/);
+    const report = JSON.parse(stdout);
+    assert.equal(report.completed, 30);
+    assert.equal(report.prompt_tokens, 15 * 30);
+  });
+});
+
+test('Trace_BadLines_AreNamedAndTheRestCounted', () => {
+  withFile('t.csv', `arrival_s,input_tokens,output_tokens\n${'x,1,1\n'.repeat(500)}`, (file) => {
+    const { status, stderr } = servecast('run', chat, '--trace', file);
+    assert.equal(status, 2);
+    assert.equal(stderr.trim().split('\n').length, 101);
+    assert.match(stderr, /t\.csv, line 2, column 1: found "x" as arrival_s, allowed seconds/);
+    assert.match(stderr, /and 400 more malformed lines/);
+  });
+});
+
+test('FitTrace_Scenario_RunsAndIsNearTheTrace', () => {
+  const rows = Array.from({ length: 2000 }, (_, i) => `${i * 0.5},${100 + (i % 50)},${10 + (i % 7)}`);
+  withFile('t.csv', `arrival_s,input_tokens,output_tokens\n${rows.join('\n')}\n`, (file, folder) => {
+    const out = join(folder, 'fit.json');
+    const { status, stdout, stderr } = servecast('fit-trace', file, '--json', out);
+    assert.equal(status, 0, stderr);
+    assert.equal(JSON.parse(stdout).requests, 2000);
+    assert.equal(row(stderr, 'requests')[1], '2,000');
+    assert.match(stderr, /prompt p99/);
+    const report = JSON.parse(servecast('run', out).stdout);
+    assert.equal(report.completed, 2000);
+    assert.ok(Math.abs(report.prompt_tokens / 2000 - 124.5) < 2);
+  });
+  assert.equal(servecast('fit-trace').status, 2);
+  assert.equal(servecast('fit-trace', 'nowhere.csv').status, 2);
+});

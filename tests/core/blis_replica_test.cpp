@@ -292,6 +292,16 @@ TEST(BlisReplica, LonelyRequestThatOutgrowsTheCache_IsDroppedNotRunForEver) {
   EXPECT_EQ(today.ColumnOf("output_tokens")[0], 48 - 1 - 16 + 1);
 }
 
+// It outgrew the cache, too, but comes back with all of its prompt cached, which then holds
+// nothing.
+TEST(BlisReplica, LonelyRequestWhosePromptIsAllCached_ComesBackAndCompletes) {
+  Case c(kFebruary, {{0, 16, 14}});
+  c.scenario.engine.num_gpu_blocks_override = 1;
+  const Report r = c.Run();
+  EXPECT_EQ(r.completed, 1);
+  EXPECT_EQ(r.preemptions, 1);
+}
+
 TEST(BlisReplica, PromptBeyondTheCacheOrTheModel_IsDropped) {
   Case c(kFebruary, {{0, 49, 1}, {0, 48, 1}});
   c.scenario.engine.num_gpu_blocks_override = 3;

@@ -7,6 +7,7 @@
 
 #include "core/statistics.h"
 #include "gtest/gtest.h"
+#include "workload/trace_moments.h"
 #include "workload/workload.h"
 
 namespace servecast::testing {
@@ -131,6 +132,39 @@ TEST(Ratio, Outputs_AreThatShareOfThePromptRoundedUp) {
   for (std::size_t i = 0; i < 300; ++i) {
     EXPECT_EQ(table.output_tokens[i], (table.prompt_tokens[i] - 500 + 19) / 20);
   }
+}
+
+// Spearman's rank correlation of a workload's prompts and outputs.
+double CorrelationOf(const LengthSpec& prompts, const LengthSpec& outputs) {
+  std::vector<TraceRow> rows;
+  const LengthDrawer prompt(prompts), output(outputs);
+  for (std::int64_t row = 0; row < 20000; ++row) {
+    const std::int64_t drawn = prompt.Draw({1, false, row}, 0, 0);
+    rows.push_back({0, static_cast<std::int32_t>(drawn),
+                    static_cast<std::int32_t>(output.Draw({1, true, row}, 0, drawn))});
+  }
+  return RankCorrelation(rows);
+}
+
+TEST(Correlation, OfRanks_IsWhatWasAskedFor) {
+  LengthSpec prompts = Lengths(LengthDistribution::kLognormal, 1, 1000000);
+  prompts.median = 500;
+  prompts.p99 = 9000;
+  LengthSpec outputs = Lengths(LengthDistribution::kUniform, 1, 100000);
+  for (const double wanted : {-1.0, -0.6, -0.1, 0.0, 0.25, 0.8, 1.0}) {
+    outputs.correlation = wanted;
+    EXPECT_NEAR(CorrelationOf(prompts, outputs), wanted, 4 / std::sqrt(20000)) << wanted;
+  }
+}
+
+TEST(Correlation, Outputs_KeepTheirDistribution) {
+  LengthSpec spec = Lengths(LengthDistribution::kUniform, 1, 100000);
+  spec.correlation = 0.7;
+  std::vector<double> draws;
+  for (std::int64_t row = 0; row < 20000; ++row) {
+    draws.push_back(static_cast<double>(LengthDrawer(spec).Draw({1, true, row}, 0, 0)));
+  }
+  EXPECT_LT(KolmogorovSmirnov(draws, [](double x) { return x / 100000; }), kKsOnceIn10000);
 }
 
 }  // namespace

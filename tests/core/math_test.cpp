@@ -112,6 +112,19 @@ TEST(NormalQuantile, KnownValues_AreNear) {
   EXPECT_EQ(NormalQuantile(0.5), 0.0);
 }
 
+TEST(NormalCdf, OfAQuantile_IsItsProbability) {
+  EXPECT_EQ(NormalCdf(0), 0.5);
+  for (int i = 1; i < 1000; ++i) {
+    const double p = i / 1000.0;
+    EXPECT_NEAR(NormalCdf(NormalQuantile(p)), p, 1e-15);
+  }
+  // erfc(-x / sqrt 2) / 2 of a C library.
+  EXPECT_NEAR(NormalCdf(-3), 1.3498980316300957e-3, 1e-16);
+  EXPECT_NEAR(NormalCdf(-8), 6.220960574271819e-16, 1e-22);
+  EXPECT_EQ(NormalCdf(-40), 0);
+  EXPECT_EQ(NormalCdf(40), 1);
+}
+
 TEST(NormalQuantile, OfPAndOneMinusP_AreOpposite) {
   for (int i = 1; i < 2048; ++i) {
     const double p = i / 4096.0;  // 1 - p is exact

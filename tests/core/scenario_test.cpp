@@ -394,6 +394,28 @@ TEST(ReadableLink, HostileLinks_AreIssuesNotCrashes) {
                        "did you mean \"llama-3.1-8b-h100-chat\""));
 }
 
+TEST(Correlation, OfOutputsWithPrompts_NeedsPromptsOfOneDraw) {
+  const std::string outputs =
+      R"(workload.output_tokens={"distribution":"lognormal","median":100,"correlation":0.3})";
+  const auto issues = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides = {outputs};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return IssuesOf(Changed(overrides));
+  };
+  EXPECT_TRUE(issues({}).empty());  // fixed prompts
+  EXPECT_TRUE(issues({R"(workload.prompt_tokens={"distribution":"uniform","max":99})"}).empty());
+  const std::string zipf = R"({"distribution":"zipf","max":99})";
+  const Issues refused = issues({"workload.prompt_tokens=" + zipf});
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].path, "/workload/output_tokens/correlation");
+  // A class takes the workload's outputs, but has prompts of its own.
+  const Issues of_class =
+      issues({R"(workload.classes=[{"name":"a","prompt_tokens":)" + zipf + "}]"});
+  ASSERT_EQ(of_class.size(), 1u);
+  EXPECT_EQ(of_class[0].path, "/workload/classes/0/output_tokens/correlation");
+  EXPECT_EQ(issues({"workload.output_tokens.correlation=1.5"}).size(), 1u);
+}
+
 TEST(HashText, AnyHash_HasSixteenDigits) {
   EXPECT_EQ(HashText(0), "0000000000000000");
   EXPECT_EQ(HashText(0x0123456789ABCDEFULL), "0123456789abcdef");

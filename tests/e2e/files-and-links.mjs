@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { deflateRawSync, gzipSync } from 'node:zlib';
 import { dropFile, field, fingerprint, nextResult, problem, root, verdict } from './browser.mjs';
-import { openEverything, preset, skip, smallTrace, task } from './harness.mjs';
+import { audit, openEverything, preset, site, skip, smallTrace, task } from './harness.mjs';
 
 const groundtruth = process.env.SERVECAST_GROUNDTRUTH ?? join(root, '../shared/groundtruth');
 const azure = join(groundtruth, 'traces/raw/AzureLLMInferenceTrace_conv.csv.gz');
@@ -121,19 +121,119 @@ await task('trace: a link asks for the file', async (page) => {
   await page.waitForFunction(() => !/made with/.test(document.querySelector('.verdict')?.textContent ?? ''));
 });
 
-if (existsSync(azure) && existsSync(command)) {
-  await task('trace: Azure conversations give the command’s fingerprint', async (page) => {
+await task('trace: what a file was read as stands beside its name', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await dropFile(page, 'burst.csv', Buffer.from('Timestamp,Request tokens,Response tokens\n0,100,20\n1,200,30\n'));
+  await nextResult(page, first);
+  assert.match(await page.textContent('#trace-reading'), /CSV with named columns: columns Timestamp \(s\), Request tokens, Response tokens/);
+  const named = await fingerprint(page);
+  await dropFile(page, 'bench.json', Buffer.from(JSON.stringify({ input_lens: [100, 200, 50], output_lens: [20, 40, 0], start_times: [7.5, 8.5, 9], errors: ['', '', 'gone'] })));
+  await nextResult(page, named);
+  assert.match(await page.textContent('#trace-reading'), /vLLM bench serve result: .*1 failed requests left out/);
+});
+
+await task('trace: lengths alone leave the arrivals', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await dropFile(page, 'lengths.csv', Buffer.from('input_tokens,output_tokens\n100,20\n300,40\n'));
+  await nextResult(page, first);
+  assert.match(await page.textContent('#trace-reading'), /lengths only/);
+  assert.match(await page.textContent('.footer'), /2,000 requests/);
+});
+
+await task('trace: a fitted summary takes its place, in a link without a file', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await dropFile(page, 'day.csv', Buffer.from(smallTrace(2000)));
+  await nextResult(page, first);
+  const traced = await fingerprint(page);
+  await page.getByRole('button', { name: 'Replace by a fitted summary' }).first().click();
+  await nextResult(page, traced);
+  const fitted = await fingerprint(page);
+  await page.locator('sc-fit-chart canvas').nth(2).waitFor();
+  assert.equal(await page.locator('sc-fit-chart canvas').count(), 3, 'arrivals, prompts, outputs');
+  await audit(page);
+  await page.locator('sc-fit-chart').getByRole('button', { name: 'Table' }).click();
+  assert.match(await page.textContent('sc-fit-chart table'), /prompt p99 \(tokens\)/);
+  await page.waitForFunction(() => location.hash.length > 100 && !location.hash.includes('trace='));
+  const { hash } = new URL(page.url());
+  assert.ok(hash.length < 2000, `${hash.length} characters`);
+  await page.getByRole('button', { name: 'Replay the trace itself' }).first().click();
+  await nextResult(page, fitted);
+  assert.equal(await fingerprint(page), traced);
+  await page.goto('about:blank');
+  await page.goto(site.url + hash);
+  await verdict(page);
+  assert.equal(await fingerprint(page), fitted);
+  return `${hash.length} characters`;
+});
+
+/** Makes a file in the page, so that its bytes need not be carried there, and drops it. */
+async function dropLarge(page, rows) {
+  await page.evaluate((count) => {
+    const parts = ['arrival_s,input_tokens,output_tokens\n'];
+    for (let row = 0; row < count; row += 1) parts.push(`${row / 100},${200 + ((row * 37) % 300)},${2 + ((row * 13) % 6)}\n`);
+    window.large = new DataTransfer();
+    window.large.items.add(new File(parts, 'large.csv'));
+  }, rows);
+  // The making of it is no task of the page's.
+  await page.waitForTimeout(300);
+  await page.evaluate(() => {
+    window.seen.longest_task_ms = 0;
+    document.body.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer: window.large }));
+  });
+}
+
+await task('trace: a million rows are read without freezing the page', async (page) => {
+  await verdict(page);
+  await dropLarge(page, 1_000_000);
+  await page.locator('#trace-reading').first().waitFor({ timeout: 60_000 });
+  const longest = await page.evaluate(() => window.seen.longest_task_ms);
+  assert.ok(longest < 500, `a task of ${Math.round(longest)} ms`);
+  await page.waitForFunction(() => /1,000,000 requests/.test(document.querySelector('.footer')?.textContent ?? ''), null, { timeout: 60_000 });
+  return `longest task of the page ${Math.round(longest)} ms`;
+});
+
+await task('trace: reading a large file can be given up', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await dropLarge(page, 3_000_000);
+  await page.getByRole('button', { name: 'Cancel reading' }).first().click({ timeout: 10_000 });
+  await page.getByText('anywhere on the page. It stays on this machine').first().waitFor();
+  await page.waitForFunction((old) => document.querySelector('#fingerprint')?.textContent === old, first);
+});
+
+await task('trace: a gzip bomb ends in a sentence', async (page) => {
+  await verdict(page);
+  const rows = Buffer.alloc(64 << 20, '0,1,1\n');
+  await dropFile(page, 'bomb.csv.gz', gzipSync(Buffer.concat([Buffer.from('arrival_s,input_tokens,output_tokens\n'), rows]), { level: 9 }));
+  assert.match(await problem(page), /trace cannot be used/);
+  assert.match(await page.textContent('.issues'), /more than 5000000 requests/i);
+});
+
+const published = {
+  'Azure conversations': [azure, '19,366'],
+  'Azure code': [join(groundtruth, 'traces/raw/AzureLLMInferenceTrace_code.csv.gz'), '8,819'],
+  'Mooncake conversations': [join(groundtruth, 'traces/raw/mooncake_conversation_trace.jsonl.gz'), '12,031'],
+  'Mooncake synthetic': [join(groundtruth, 'traces/mooncake_synthetic.csv.gz'), '3,993'],
+};
+for (const [name, [file, requests]] of Object.entries(published)) {
+  const title = `trace: ${name} give the command’s fingerprint`;
+  if (!existsSync(file) || !existsSync(command)) {
+    skip(title, existsSync(file) ? `${command} is not built` : `${file} is not here`);
+    continue;
+  }
+  await task(title, async (page) => {
     await verdict(page);
     const first = await fingerprint(page);
-    const report = JSON.parse(execFileSync(command, ['run', preset, '--trace', azure], { encoding: 'utf8', maxBuffer: 2 ** 28 }));
-    await dropFile(page, 'AzureLLMInferenceTrace_conv.csv.gz', readFileSync(azure));
+    const report = JSON.parse(execFileSync(command, ['run', preset, '--trace', file], { encoding: 'utf8', maxBuffer: 2 ** 28, stdio: ['ignore', 'pipe', 'ignore'] }));
+    await dropFile(page, basename(file), readFileSync(file));
     await nextResult(page, first);
     assert.equal(await fingerprint(page), report.fingerprint);
-    assert.match(await page.textContent('.footer'), /19,366 requests/);
+    assert.match(await page.textContent('.footer'), new RegExp(`${requests} requests`));
     return report.fingerprint;
   });
-} else {
-  skip('trace: Azure conversations give the command’s fingerprint', existsSync(azure) ? `${command} is not built` : `${azure} is not here`);
 }
 
 // --- Links -------------------------------------------------------------------------------------

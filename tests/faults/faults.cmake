@@ -1,13 +1,15 @@
-# Plants faults in a copy of the engine's hot loop and its KV cache, so that a test can show that the
-# differential test would notice them. Each fault is an exact piece of a source file and what stands
+# Plants faults in a copy of the engine's hot loop and its KV cache, and in one of BLIS's rules, so
+# that a test can show that their differential tests would notice them. Each fault is an exact piece of a source file and what stands
 # there instead while `Planted(number)`; a piece that does not occur exactly once fails the
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
-# Sets faulty_sources (the copies) and planted_faults (how many).
+# Sets faulty_sources (the copies), planted_faults (how many) and last_blis_fault: those in BLIS's
+# rules are numbered from 101 on.
 
 set(planted_faults 0)
+set(last_blis_fault 100)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers)
+set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
@@ -24,7 +26,11 @@ function(plant_in file number name find replace)
   endif()
   string(REPLACE "${find}" "${replace}" text "${faulty_${file}}")
   set(faulty_${file} "${text}" PARENT_SCOPE)
-  set(planted_faults ${number} PARENT_SCOPE)
+  if(file MATCHES "^blis_")
+    set(last_blis_fault ${number} PARENT_SCOPE)
+  else()
+    set(planted_faults ${number} PARENT_SCOPE)
+  endif()
 endfunction()
 
 plant_in(replica 1 "blocks are due one step late"
@@ -186,6 +192,32 @@ plant_in(replica_times 36 "a preemption counts from the schedule call, not from 
 plant_in(replica_times 37 "what is loaded for a prefill again is computed, too"
   [==[s.recompute += end - slot.admitted - transfer;]==]
   [==[s.recompute += end - slot.admitted - (Planted(37) ? 0 : transfer);]==])
+
+plant_in(blis_replica 101 "the tokens of a victim are lost to its step, today too"
+  [==[if (era_.returns_budget) step.budget]==]
+  [==[if (era_.returns_budget && !Planted(101)) step.budget]==])
+
+plant_in(blis_replica 102 "February's queue of events has no marks of preemptions"
+  [==[if (!era_.orders_events) events_.Push]==]
+  [==[if (!era_.orders_events && !Planted(102)) events_.Push]==])
+
+plant_in(blis_replica 103 "February's step passes over those whom it preempted"
+  [==[  if (era_.visits_evicted) {]==]
+  [==[  if (era_.visits_evicted && !Planted(103)) {]==])
+
+plant_in(blis_replica 104 "an answer is capped two tokens before the limit"
+  [==[max_model_len_ > 0 && seat.progress >= max_model_len_ - 1;]==]
+  [==[max_model_len_ > 0 && seat.progress >= max_model_len_ - (Planted(104) ? 2 : 1);]==])
+
+plant_in(blis_kv 105 "a block that is overwritten keeps its name if another owns it by now"
+  [==[    table_.erase(block.name);
+    ++evicted_;]==]
+  [==[    if (!Planted(105) || table_[block.name] == id) table_.erase(block.name);
+    ++evicted_;]==])
+
+plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of the free list"
+  [==[Link(taken.id, At(kEnds).next);]==]
+  [==[Link(taken.id, Planted(106) ? kEnds : At(kEnds).next);]==])
 
 foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)

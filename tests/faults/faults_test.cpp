@@ -1,4 +1,4 @@
-// Would the differential test notice? It is run on a copy of the engine in which one fault at a
+// Would the differential tests notice? They are run on a copy of the engine in which one fault at a
 // time is switched on (faults.cmake). Each runs in a process of its own, as some make the engine
 // stop at one of its own checks - which is noticing, too.
 #include <sys/wait.h>
@@ -11,6 +11,7 @@
 
 #include "faults/planted.h"
 #include "gtest/gtest.h"
+#include "testing/blis_differential.h"
 #include "testing/differential.h"
 
 namespace servecast::testing {
@@ -19,20 +20,34 @@ int planted_fault = 0;
 
 namespace {
 
-constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential test itself
+constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
 constexpr int kCases = 1000;
+constexpr int kFirstBlisFault = 101;
+
+bool Differs(std::uint64_t seed) {
+  const RandomCase random_case = MakeRandomCase(seed);
+  return FirstMismatch(random_case, RunReference(random_case)).has_value();
+}
+
+bool BlisDiffers(std::uint64_t seed) {
+  const RandomCase random_case = MakeBlisCase(seed);
+  const BlisReferenceOutput reference = RunBlisReference(random_case);
+  return !reference.endless && FirstBlisMismatch(random_case, reference).has_value();
+}
 
 // The number of the first case that differs, from 1; 0 when none does.
 int FirstCaught(int fault) {
   planted_fault = fault;
-  for (int i = 0; i < kCases; ++i) {
-    const RandomCase random_case = MakeRandomCase(kFirstSeed + static_cast<std::uint64_t>(i));
-    if (FirstMismatch(random_case, RunReference(random_case))) return i + 1;
+  for (int i = 0; i < kCases && fault < kFirstBlisFault; ++i) {
+    if (Differs(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
+  }
+  for (int i = 0; i < kCases && (fault == 0 || fault >= kFirstBlisFault); ++i) {
+    if (BlisDiffers(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
   }
   return 0;
 }
 
-// How the differential test ends with a fault planted: "" when it passes.
+// How its differential test ends with a fault planted: "" when it passes.
 std::string Noticed(int fault) {
   int channel[2];
   if (pipe(channel) != 0) return "";
@@ -41,6 +56,7 @@ std::string Noticed(int fault) {
   EXPECT_GE(child, 0);
   if (child < 0) return "";
   if (child == 0) {
+    alarm(300);  // a fault may make the engine go on for ever
     const int caught = FirstCaught(fault);
     const bool sent = write(channel[1], &caught, sizeof caught) == sizeof caught;
     std::_Exit(sent ? 0 : 1);
@@ -69,6 +85,8 @@ TEST_P(PlantedFault, SwitchedOn_DifferentialTestNotices) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, PlantedFault, ::testing::Range(1, SERVECAST_PLANTED_FAULTS + 1));
+INSTANTIATE_TEST_SUITE_P(EachInBlis, PlantedFault,
+                         ::testing::Range(kFirstBlisFault, SERVECAST_LAST_BLIS_FAULT + 1));
 
 }  // namespace
 }  // namespace servecast::testing

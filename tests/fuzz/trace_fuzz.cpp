@@ -57,9 +57,22 @@ void ReadTrace(std::string_view input) {
   SERVECAST_CHECK(shares || again.value().hash == trace.hash,
                   "the format does not change the hash");
 
-  const Result<Trace> spaced = ParseTrace(std::string(input) + "\r\n\n# end\n", "spaced");
+  // A document of JSON has no comments.
+  const bool lines = trace.format != "json" && trace.format != "vllm_bench";
+  const std::string end = lines ? "\r\n\n# end\n" : "\r\n\n";
+  const Result<Trace> spaced = ParseTrace(std::string(input) + end, "spaced");
   SERVECAST_CHECK(spaced.ok() && spaced.value().hash == trace.hash,
                   "empty lines and comments do not change the hash");
+
+  TraceReader reader("pieces");
+  for (std::size_t at = 0; at < input.size(); at += 7) reader.Add(input.substr(at, 7));
+  const Result<Trace> pieces = reader.Finish();
+  SERVECAST_CHECK(
+      pieces.ok() && pieces.value().hash == trace.hash && pieces.value().reading == trace.reading,
+      "pieces read as the whole");
+
+  const Result<std::string> fit = FitTraceJson(trace);
+  if (!fit.ok()) CheckIssues(fit.issues());
 }
 
 }  // namespace

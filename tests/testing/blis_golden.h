@@ -3,6 +3,7 @@
 // file that cannot be read is an issue, never a case less.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "servecast/report.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
+#include "testing/blis_reference.h"
 #include "workload/request_table.h"
 
 namespace servecast::testing {
@@ -20,6 +22,8 @@ struct BlisFigure {
   double value = 0;
   bool integer = false;
 };
+
+using BlisFigures = std::map<std::string, double>;
 
 struct BlisCase {
   std::string name;
@@ -44,8 +48,14 @@ BlisCases LoadBlisCases(const std::string& folder);
 
 // Runs the case; a scenario that is refused is a difference.
 std::optional<std::string> FirstDifference(const BlisCase& golden);
-// Nullopt when the report says the same.
-std::optional<std::string> FirstDifference(const BlisCase& golden, const Report& report);
+// The same of the reference (blis_reference.h), with the engine's latency model.
+std::optional<std::string> FirstDifferenceOfReference(const BlisCase& golden);
+// Nullopt when the figures say the same.
+std::optional<std::string> FirstDifference(const BlisCase& golden, const BlisFigures& found);
+
+// A run's figures by BLIS's names: of the engine, and of the reference.
+BlisFigures BlisFiguresOf(const Report& report);
+BlisFigures BlisFiguresOf(const BlisReferenceOutput& output);
 
 // The readers of single texts, for tests of what they refuse. `path` is for issues.
 Result<BlisCase> ReadBlisSessions(const std::string& path, const std::string& text);

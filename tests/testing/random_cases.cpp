@@ -65,6 +65,7 @@ class RandomLatency : public LatencyModel {
     return delay;
   }
   TimeNs OutputTokenDelay() const override { return spec_.output_token_delay; }
+  TimeNs PostDecodeDelay() const override { return spec_.post_decode_delay; }
 
  private:
   RandomLatencySpec spec_;

@@ -11,14 +11,31 @@ const declared = new Declarations(readFileSync(new URL('wasm/servecast.d.ts', ro
 const { default: createServecast } = await import(new URL('build/wasm/servecast.mjs', root));
 const wasmBinary = readFileSync(fileURLToPath(new URL('build/wasm/servecast.wasm', root)));
 const module = await createServecast({ wasmBinary });
+const { default: createWhole } = await import(new URL('build/wasm/servecast-full.mjs', root));
+// Traces are its business.
+const whole = await createWhole({ wasmBinary: readFileSync(new URL('build/wasm/servecast-full.wasm', root)) });
 
 const fits = (type, value) => assert.deepEqual(declared.problems(type, value), []);
 const catalog = JSON.parse(module.catalog());
 
-function finished(text, trace) {
-  const simulation = new module.Simulation(text);
+/** Reads a file in two pieces, hands it to `use`, and deletes it in any case. */
+function withTrace(bytes, name, use) {
+  const trace = new whole.Trace(name);
   try {
-    if (trace) assert.equal(simulation.setTrace(...trace), '');
+    trace.add(bytes.subarray(0, 20));
+    trace.add(bytes.subarray(20));
+    const read = JSON.parse(trace.finish());
+    fits('TraceRead', read);
+    return use(trace, read);
+  } finally {
+    trace.delete();
+  }
+}
+
+function finished(text, trace) {
+  const simulation = new (trace ? whole : module).Simulation(text);
+  try {
+    if (trace) assert.equal(simulation.setTrace(trace), '');
     assert.equal(simulation.error(), '');
     let before = 0;
     while (!simulation.advance(1000)) {
@@ -47,12 +64,10 @@ const small = JSON.stringify({
   slo: [{ metric: 'ttft', percentile: 99, limit_ms: 500 }],
 });
 
-test('Modules_Names_AreTheDeclaredOnes', async () => {
+test('Modules_Names_AreTheDeclaredOnes', () => {
   // Emscripten's own: what it exports by itself (an empty module's names, and its internals).
   const own =
     /^(_.*|\$.*|HEAP.*|dynCall_.*|asm|wasm[A-Z].*|ready|run|calledRun|then|preloaded.*|preRun|postRun|preInit|on[A-Z].*|print|printErr|locateFile|instantiateWasm|setDelayFunction|flushPendingDeletes|getInheritedInstanceCount|getLiveInheritedInstances|count_emval_handles|get_first_emval|\w+Error|noExitRuntime|arguments|thisProgram|quit|inspect|INITIAL_MEMORY)$/;
-  const { default: create } = await import(new URL('build/wasm/servecast-full.mjs', root));
-  const whole = await create({ wasmBinary: readFileSync(new URL('build/wasm/servecast-full.wasm', root)) });
   for (const each of [module, whole]) {
     const names = Object.keys(each).filter((name) => !own.test(name));
     assert.deepEqual(names.sort(), declared.names('ServecastModule').sort());
@@ -66,6 +81,11 @@ test('Simulation_Names_AreTheDeclaredOnes', () => {
   const simulation = new module.Simulation(small);
   assert.equal(typeof simulation.delete, 'function');
   simulation.delete();
+});
+
+test('Trace_Names_AreTheDeclaredOnes', () => {
+  const names = Object.getOwnPropertyNames(module.Trace.prototype).filter((name) => name !== 'constructor' && !name.startsWith('$'));
+  assert.deepEqual(names.sort(), declared.names('Trace').filter((name) => name !== 'delete').sort());
 });
 
 test('Version_HasEngineAndSchema', () => {
@@ -183,12 +203,33 @@ test('Trace_RunsAndAMalformedLineIsNamed', () => {
   const issues = JSON.parse(module.validate(text));
   assert.deepEqual(issues, []);
   const good = ['arrival_s,input_tokens,output_tokens', '0,100,10', '0.5,200,20'];
-  const { report } = finished(text, [bytes(good), 'small.csv']);
-  fits('Report', report);
-  assert.equal(report.arrived, 2);
-  const waiting = new module.Simulation(text);
-  const refused = JSON.parse(waiting.setTrace(bytes([...good, '1,x,20']), 'small.csv'));
-  fits('readonly Issue[]', refused);
-  assert.match(refused[0].path, /^line 4/);
-  waiting.delete();
+  withTrace(bytes(good), 'small.csv', (trace, read) => {
+    assert.match(read.reading, /^Servecast CSV/);
+    assert.equal(read.requests, 2);
+    for (let run = 0; run < 2; run += 1) {
+      const { report } = finished(text, trace);
+      fits('Report', report);
+      assert.equal(report.arrived, 2);
+    }
+    fits('TraceFit', JSON.parse(trace.fit()));
+  });
+  withTrace(bytes([...good, '1,x,20']), 'small.csv', (trace, read) => {
+    assert.match(read.issues[0].path, /^line 4/);
+    const waiting = new whole.Simulation(text);
+    const refused = JSON.parse(waiting.setTrace(trace));
+    fits('readonly Issue[]', refused);
+    assert.deepEqual(refused, read.issues);
+    fits('readonly Issue[]', JSON.parse(trace.fit()));
+    waiting.delete();
+  });
+});
+
+test('TraceOfLengthsAlone_HasNoRatesToFit', () => {
+  withTrace(new TextEncoder().encode('input_tokens,output_tokens\n10,20\n30,40\n'), 't.csv', (trace, read) => {
+    assert.equal(read.has_arrivals, false);
+    const fit = JSON.parse(trace.fit());
+    fits('TraceFit', fit);
+    assert.equal(fit.rate, undefined);
+    assert.equal(fit.workload.arrivals, undefined);
+  });
 });

@@ -21,11 +21,29 @@ const bytesOf = (text) => new TextEncoder().encode(text);
 const documentOf = ({ document, preset }) =>
   JSON.stringify(document ?? catalog.presets.scenarios.find(({ id }) => id === preset)?.document);
 
+/** A trace file as the module has read it; the caller deletes it. */
+function read(bytes, name) {
+  const trace = new whole.Trace(name);
+  trace.add(bytes);
+  trace.finish();
+  return trace;
+}
+
+/** Replays a file in a simulation: "" or JSON Issue[]. */
+function setTrace(simulation, bytes, name) {
+  const trace = read(bytes, name);
+  try {
+    return simulation.setTrace(trace);
+  } finally {
+    trace.delete();
+  }
+}
+
 /** Runs to the end, hands the simulation to `use`, and deletes it in any case. */
-function withRun(document, { trace, slice = 1000, engine = module }, use) {
+function withRun(document, { trace, slice = 1000, engine = trace === undefined ? module : whole }, use) {
   const simulation = new engine.Simulation(document);
   try {
-    if (trace !== undefined) assert.equal(simulation.setTrace(bytesOf(trace), 'golden.csv'), '');
+    if (trace !== undefined) assert.equal(setTrace(simulation, bytesOf(trace), 'golden.csv'), '');
     assert.equal(simulation.error(), '');
     while (!simulation.advance(slice));
     return use(simulation);
@@ -46,7 +64,7 @@ function leftOut(document) {
 
 for (const golden of goldens) {
   test(`Golden_${golden.name.replace(/\W+/g, '_')}_HasTheNativeFingerprint`, () => {
-    const runs = leftOut(documentOf(golden)) ? [[whole, 97], [whole, 1e9]] : [[module, 97], [whole, 1e9]];
+    const runs = leftOut(documentOf(golden)) || golden.trace ? [[whole, 97], [whole, 1e9]] : [[module, 97], [whole, 1e9]];
     for (const [engine, slice] of runs) {
       const trace = golden.trace?.join('\n');
       const report = withRun(documentOf(golden), { trace, slice, engine }, (simulation) => JSON.parse(simulation.summary()));
@@ -78,11 +96,15 @@ test('Numbers_InCanonicalText_AreWrittenAsJavaScriptDoes', () => {
   }
 });
 
-test('WhatTheFirstModuleLeavesOut_AreBlissRulesAndTwoModels', () => {
+test('WhatTheFirstModuleLeavesOut_AreBlissRulesTwoModelsAndTraces', () => {
   const left = goldens.filter((golden) => leftOut(documentOf(golden))).map(({ name }) => name);
   const rare = ({ document }) => document?.engine?.compat || document?.latency?.backend === 'physics';
   assert.deepEqual(left, goldens.filter(rare).map(({ name }) => name));
   assert.ok(left.length >= 2);
+  const trace = new module.Trace('t.csv');
+  assert.equal(trace.add(bytesOf(csv)), false);
+  assert.equal(JSON.parse(trace.finish()).issues[0].kind, 'left_out');
+  trace.delete();
   assert.equal(whole.catalog(), module.catalog(), 'one catalogue, whichever module answers');
 });
 
@@ -114,17 +136,17 @@ test('ModelThatDoesNotFit_SaysTheNumbers', () => {
 });
 
 test('MalformedTrace_IsNamedAndNothingRuns_AGoodOneMayFollow', () => {
-  const simulation = new module.Simulation(traced);
-  const issues = JSON.parse(simulation.setTrace(bytesOf(`${csv}0.7,abc,1\n0.8,5\n`), 'bad.csv'));
+  const simulation = new whole.Simulation(traced);
+  const issues = JSON.parse(setTrace(simulation, bytesOf(`${csv}0.7,abc,1\n0.8,5\n`), 'bad.csv'));
   fits('readonly Issue[]', issues);
   assert.deepEqual(issues.map(({ path }) => path), ['line 5, column 5', 'line 6, column 6']);
   assert.match(issues[0].message, /"abc"/);
   for (const file of [new Uint8Array(), Uint8Array.of(0x1f, 0x8b, 8, 0), Uint8Array.from({ length: 4096 }, (_, i) => i * 37)]) {
-    assert.equal(JSON.parse(simulation.setTrace(file, 'x.bin')).length, 1);
+    assert.equal(JSON.parse(setTrace(simulation, file, 'x.bin')).length, 1);
   }
   assert.equal(simulation.advance(10), true);
   assert.equal(simulation.summary(), 'null');
-  assert.equal(simulation.setTrace(bytesOf(csv), 'good.csv'), '');
+  assert.equal(setTrace(simulation, bytesOf(csv), 'good.csv'), '');
   while (!simulation.advance(5));
   assert.deepEqual([...simulation.column('prompt_tokens')], [100, 200, 50]);
   assert.equal(JSON.parse(simulation.summary()).workload.name, 'good.csv');

@@ -263,6 +263,14 @@ enum class LengthDistribution {
   kWorkload  // of a class: as the workload's
 };
 
+// A length is an increasing function of one uniform draw.
+inline bool HasOneDraw(LengthDistribution distribution) {
+  return distribution == LengthDistribution::kUniform ||
+         distribution == LengthDistribution::kNormal ||
+         distribution == LengthDistribution::kLognormal ||
+         distribution == LengthDistribution::kEmpirical;
+}
+
 // Tokens. Only the members of its distribution count; draws are rounded to the nearest token and
 // clipped to [min, max].
 struct LengthSpec {
@@ -278,6 +286,8 @@ struct LengthSpec {
   bool scrambled = false;           // zipf: the frequent lengths are spread over [min, max]
   double ratio = 20;                // ratio: prompt tokens per output token
   double scale = 1;                 // trace
+  // Outputs drawn from one number: Spearman's rank correlation with the prompt.
+  double correlation = 0;
   NumberTable quantiles;            // empirical: [probability, tokens], both ascending
 };
 

@@ -133,6 +133,25 @@ double NormalQuantile(double p) {
   return q < 0 ? -x : x;
 }
 
+double NormalCdf(double x) {
+  static constexpr double kAbove[] = {220.206867912376,    221.213596169931, 112.079291497871,
+                                      33.912866078383,     6.37396220353165, 0.700383064443688,
+                                      3.52624965998911e-02};
+  static constexpr double kBelow[] = {440.413735824752, 793.826512519948,    637.333633378831,
+                                      296.564248779674, 86.7807322029461,    16.064177579207,
+                                      1.75566716318264, 8.83883476483184e-02};
+  const double size = std::fabs(x);
+  double tail = 0;
+  if (size < 7.07106781186547) {
+    tail = Exp(-0.5 * size * size) * Polynomial(kAbove, size) / Polynomial(kBelow, size);
+  } else if (size < 37) {
+    double fraction = size + 0.65;
+    for (int i = 4; i >= 1; --i) fraction = size + i / fraction;
+    tail = Exp(-0.5 * size * size) / fraction / 2.506628274631;
+  }
+  return x > 0 ? 1 - tail : tail;
+}
+
 // Folded to a quarter turn on either side of 0, then Taylor: the next term is below 1e-17.
 double SinOfTurns(double turns) {
   double r = turns - std::nearbyint(turns);

@@ -23,6 +23,10 @@ inline double RoundHalfEven(double x) {
   return (x + kNoFraction) - kNoFraction;
 }
 
+// P(Z <= x) for standard normal Z, within 1e-15: Hart's algorithm 5666 as in West, "Better
+// approximations to cumulative normal functions", Wilmott Magazine (2005). Requires: finite.
+double NormalCdf(double x);
+
 // sin(2 pi turns), within 1e-15. Requires: |turns| < 2^52.
 double SinOfTurns(double turns);
 

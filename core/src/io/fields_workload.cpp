@@ -211,6 +211,17 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf 
             &LengthSpec::ratio);
     });
   }
+  if (what == LengthsOf::kOutputs || what == LengthsOf::kOutputsOfClass) {
+    when({"uniform", "normal", "lognormal", "empirical"}, HasOneDraw(l.distribution),
+         [](LengthFields& g) {
+           g.Add({.name = "correlation",
+                  .unit = "1",
+                  .min = -1,
+                  .max = 1,
+                  .help = "rank correlation with the drawn prompt tokens; 0: independent"},
+                 &LengthSpec::correlation);
+         });
+  }
   if (of_class) return;
   when({"trace"}, is(LengthDistribution::kTrace), [](LengthFields& g) {
     g.Add({.name = "scale",

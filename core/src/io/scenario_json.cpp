@@ -98,6 +98,20 @@ void CheckLengths(const LengthSpec& l, const std::string& path, Issues& issues) 
   }
 }
 
+// Outputs that follow prompts, of the workload or of a class.
+void CheckCorrelation(const LengthSpec& prompts, const LengthSpec& outputs, const std::string& path,
+                      Issues& issues) {
+  if (!HasOneDraw(outputs.distribution) || outputs.correlation == 0) return;
+  if (HasOneDraw(prompts.distribution) || prompts.distribution == LengthDistribution::kFixed) {
+    return;
+  }
+  issues.push_back(
+      {path + "/output_tokens/correlation",
+       fmt::format("found {}, allowed 0 unless the prompts are fixed, uniform, normal, "
+                   "lognormal or empirical",
+                   NumberText(outputs.correlation))});
+}
+
 void CheckProfile(const ArrivalSpec& a, Issues& issues) {
   const NumberTable& rows = a.rate_factors;
   if (a.profile == RateProfile::kPiecewise) {
@@ -152,6 +166,11 @@ void CheckClass(const ClassSpec& c, const std::string& path, const WorkloadSpec&
                 Issues& issues) {
   CheckLengths(c.prompt_tokens, path + "/prompt_tokens", issues);
   CheckLengths(c.output_tokens, path + "/output_tokens", issues);
+  const auto or_workloads = [](const LengthSpec& own, const LengthSpec& workloads) -> const auto& {
+    return own.distribution == LengthDistribution::kWorkload ? workloads : own;
+  };
+  CheckCorrelation(or_workloads(c.prompt_tokens, w.prompt_tokens),
+                   or_workloads(c.output_tokens, w.output_tokens), path, issues);
   if (c.rate_per_s && !HasRate(w.arrivals.process)) {
     issues.push_back({path + "/rate_per_s",
                       fmt::format("found {}, allowed none: the workload's arrivals have no rate",
@@ -281,6 +300,9 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckCompat(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
+  if (s.workload.classes.empty()) {
+    CheckCorrelation(s.workload.prompt_tokens, s.workload.output_tokens, "/workload", issues);
+  }
   CheckSharing(s.workload, issues);
   CheckProfile(s.workload.arrivals, issues);
   CheckClasses(s.workload, issues);

@@ -50,30 +50,25 @@ std::string Shown(std::string_view text) {
   return "\"" + shown + (text.size() > 40 ? "...\"" : "\"");
 }
 
-TraceLines::TraceLines(std::string_view text, std::string name) : text_(text) {
-  if (text_.substr(0, 3) == "\xEF\xBB\xBF") text_.remove_prefix(3);
-  trace_.name = std::move(name);
-}
+TraceLines::TraceLines(std::string name) { trace_.name = std::move(name); }
 
-bool TraceLines::Next() {
-  while (at_ < text_.size()) {
-    const std::size_t end = std::min(text_.find('\n', at_), text_.size());
-    line_ = text_.substr(at_, end - at_);
-    if (!line_.empty() && line_.back() == '\r') line_.remove_suffix(1);
-    line_ = Trimmed(line_);
-    at_ = end + 1;
-    ++number_;
-    if (!line_.empty() && line_[0] != '#') return true;
-  }
-  line_ = {};
-  return false;
+bool TraceLines::SetLine(std::string_view line) {
+  if (number_ == 0 && line.substr(0, 3) == "\xEF\xBB\xBF") line.remove_prefix(3);
+  while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  line_ = Trimmed(line);
+  ++number_;
+  return !line_.empty() && line_[0] != '#';
 }
 
 void TraceLines::Add(std::size_t column, std::string message) {
+  AddAt(entry_ > 0 ? fmt::format("entry {}", entry_)
+                   : fmt::format("line {}, column {}", std::max<std::size_t>(number_, 1), column),
+        std::move(message));
+}
+
+void TraceLines::AddAt(std::string place, std::string message) {
   ++found_;
-  if (issues_.size() >= kMostIssues) return;
-  const std::size_t number = std::max<std::size_t>(number_, 1);
-  issues_.push_back({fmt::format("line {}, column {}", number, column), std::move(message)});
+  if (issues_.size() < kMostIssues) issues_.push_back({std::move(place), std::move(message)});
 }
 
 std::optional<std::int32_t> TraceLines::Tokens(std::string_view text, std::string_view field,
@@ -108,7 +103,7 @@ bool TraceLines::AddRow(const TraceRow& row, std::span<const std::uint64_t> hash
   return true;
 }
 
-Result<Trace> TraceLines::Finish(const char* format) {
+Result<Trace> TraceLines::Finish(const char* format, std::string reading, bool has_arrivals) {
   if (!issues_.empty()) {
     if (found_ > kMostIssues) {
       issues_.push_back({"", fmt::format("and {} more malformed lines", found_ - kMostIssues)});
@@ -116,9 +111,17 @@ Result<Trace> TraceLines::Finish(const char* format) {
     return std::move(issues_);
   }
   if (trace_.rows.empty()) {
-    return Issue{fmt::format("line {}", number_), "the trace has a header but no requests"};
+    return Issue{fmt::format("line {}", number_), trace_.failed > 0
+                                                      ? "the trace has failed requests only"
+                                                      : "the trace has a header but no requests"};
   }
   trace_.format = format;
+  trace_.reading = std::move(reading);
+  trace_.has_arrivals = has_arrivals;
+  if (!has_arrivals) trace_.reading += "; lengths only, nothing tells arrivals";
+  if (trace_.failed > 0) {
+    trace_.reading += fmt::format("; {} failed requests left out", trace_.failed);
+  }
   Normalise(trace_);
   return std::move(trace_);
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,36 +25,58 @@ std::string Shown(std::string_view text);
 // A trace that is being read, line by line.
 class TraceLines {
  public:
-  TraceLines(std::string_view text, std::string name);
+  explicit TraceLines(std::string name);
 
-  // The next line that is neither empty nor a comment (#) is `line()`; false at the end.
-  bool Next();
+  // Goes on to the next line; true when it is neither empty nor a comment (#).
+  bool SetLine(std::string_view line);
   std::string_view line() const { return line_; }  // trimmed
   std::size_t number() const { return number_; }   // from 1; 0 before the first
+  bool good() const { return issues_.empty(); }
+
+  // Issues are of this entry of a list, from 1, and no longer of a line.
+  void SetEntry(std::size_t entry) { entry_ = entry; }
 
   // An issue of this line; `column` counts from 1. Beyond the hundredth they are only counted.
   void Add(std::size_t column, std::string message);
+  // An issue of another place, such as "entry 12".
+  void AddAt(std::string place, std::string message);
   // A whole number of 1 or more tokens; an issue otherwise. `field` is what the format calls it.
   std::optional<std::int32_t> Tokens(std::string_view text, std::string_view field,
                                      std::size_t column);
   // No more ids than the prompt has blocks; an issue otherwise.
   bool IdsFit(std::int64_t prompt_tokens, std::size_t ids, std::size_t column);
   // False, with an issue, when there are too many. Requires: IdsFit.
-  bool AddRow(const TraceRow& row, std::span<const std::uint64_t> hash_ids);
+  bool AddRow(const TraceRow& row, std::span<const std::uint64_t> hash_ids = {});
+  void AddFailed() { ++trace_.failed; }
 
-  // The trace, or all issues. `format` as in Trace.
-  Result<Trace> Finish(const char* format);
+  // The trace, or all issues. `format` and `reading` as in Trace.
+  Result<Trace> Finish(const char* format, std::string reading, bool has_arrivals = true);
 
  private:
-  std::string_view text_, line_;
-  std::size_t at_ = 0, number_ = 0, found_ = 0;
+  std::string_view line_;
+  std::size_t number_ = 0, entry_ = 0, found_ = 0;
   Issues issues_;
   Trace trace_;
   HashChains chains_;
   bool any_ids_ = false;
 };
 
-// Reads lines from the present one on: JSON objects of Mooncake's members.
-Result<Trace> ReadMooncake(TraceLines& lines);
+// Reads the lines, or the text, of one format.
+class TraceFormat {
+ public:
+  virtual ~TraceFormat() = default;
+  // A line with something on it; false when nothing behind it matters.
+  virtual bool Line() = 0;
+  // True: `Text` gets the whole file instead of `Line` its lines.
+  virtual bool WantsText() const { return false; }
+  virtual void Text(std::string_view) {}
+  virtual Result<Trace> Finish() = 0;
+};
+
+// Each begins with the line that `lines` is at, which has been read. JSON: any document but
+// Mooncake's; `whole`: one that ends on a later line.
+std::unique_ptr<TraceFormat> CsvFormat(TraceLines& lines);
+std::unique_ptr<TraceFormat> MooncakeFormat(TraceLines& lines);
+std::unique_ptr<TraceFormat> JsonFormat(TraceLines& lines, bool whole);
 
 }  // namespace servecast

@@ -155,15 +155,28 @@ class LineReader final : public nlohmann::json_sax<Json> {
   std::vector<std::uint64_t> ids_;
 };
 
+class Mooncake final : public TraceFormat {
+ public:
+  explicit Mooncake(TraceLines& lines) : lines_(lines), reader_(lines) {}
+  bool Line() override {
+    TraceRow row;
+    return !reader_.Read(row) || lines_.AddRow(row, reader_.ids());
+  }
+  Result<Trace> Finish() override {
+    return lines_.Finish(
+        "mooncake_jsonl",
+        "Mooncake JSON lines: members timestamp (ms), input_length, output_length");
+  }
+
+ private:
+  TraceLines& lines_;
+  LineReader reader_;
+};
+
 }  // namespace
 
-Result<Trace> ReadMooncake(TraceLines& lines) {
-  LineReader reader(lines);
-  do {
-    TraceRow row;
-    if (reader.Read(row) && !lines.AddRow(row, reader.ids())) break;
-  } while (lines.Next());
-  return lines.Finish("mooncake_jsonl");
+std::unique_ptr<TraceFormat> MooncakeFormat(TraceLines& lines) {
+  return std::make_unique<Mooncake>(lines);
 }
 
 }  // namespace servecast

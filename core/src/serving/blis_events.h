@@ -14,8 +14,16 @@ class BlisEvents {
  public:
   using Us = std::int64_t;  // simulated microseconds
 
-  // In the order of today's BLIS at one time.
-  enum class Kind : std::uint8_t { kArrival, kQueued, kStep, kScheduled, kLeft, kTimeout };
+  // In the order of today's BLIS at one time; it has no event of a preemption.
+  enum class Kind : std::uint8_t {
+    kArrival,
+    kQueued,
+    kStep,
+    kScheduled,
+    kLeft,
+    kTimeout,
+    kPreempted
+  };
 
   struct Event {
     Us time;

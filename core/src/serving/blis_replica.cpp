@@ -16,9 +16,9 @@ constexpr BlisEra kFebruary = {false, false, false, true, false, false, false, t
 constexpr BlisEra kToday = {true, true, true, false, true, true, true, false, true, true};
 
 // Ours, since BLIS would go on for ever. After so many steps that gave nobody a token the head of
-// the queue is dropped. So is the last request of a batch that is preempted, when it gave way to
-// itself and has all blocks in use (more there will never be), or when that happened so often since
-// a completion: in February those who wait may hold blocks.
+// the queue is dropped. So is the last request of a batch that is preempted, when that happened so
+// often since a completion. Not at once, though it may have had all blocks: a prompt that is all
+// cached holds none when it comes back.
 constexpr std::int64_t kStuckSteps = 1000;
 constexpr std::int64_t kLoneEvictions = 16;
 
@@ -87,22 +87,26 @@ std::vector<std::string_view> BlisReplica::departures() const {
 
 bool BlisReplica::Advance(std::int64_t max_steps) {
   std::int64_t steps = 0;
-  while (!events_.empty() && steps < max_steps) {
-    if (events_.Top().time > horizon_) {
-      if (in_.horizon < kClockEnd) now_ = horizon_;
-      break;
-    }
+  while (HasEvent()) {
+    if (steps == max_steps) return false;
     const BlisEvents::Event event = events_.Pop();
-    // A time-out that comes too late does not move the clock.
-    const Kind kind = BlisEvents::KindOf(event);
-    if (kind == Kind::kTimeout && places_[Index(event.request)] == Place::kGone) continue;
     now_ = event.time;
     Handle(event);
-    steps += kind == Kind::kStep ? 1 : 0;
+    steps += BlisEvents::KindOf(event) == Kind::kStep ? 1 : 0;
   }
-  const bool over = events_.empty() || events_.Top().time > horizon_;
-  if (over) RecordPending(horizon_);
-  return over;
+  if (!events_.empty() && in_.horizon < kClockEnd) now_ = horizon_;
+  RecordPending(horizon_);
+  return true;
+}
+
+// One within the horizon. A time-out that comes too late is none, and does not move the clock.
+bool BlisReplica::HasEvent() {
+  const auto cancelled = [this](const BlisEvents::Event& event) {
+    return BlisEvents::KindOf(event) == Kind::kTimeout &&
+           places_[Index(event.request)] == Place::kGone;
+  };
+  while (!events_.empty() && cancelled(events_.Top())) events_.Pop();
+  return !events_.empty() && events_.Top().time <= horizon_;
 }
 
 void BlisReplica::Handle(const BlisEvents::Event& event) {
@@ -124,6 +128,7 @@ void BlisReplica::Handle(const BlisEvents::Event& event) {
       break;
     case Kind::kScheduled:  // marks of a time line: they take their places in the queue
     case Kind::kLeft:
+    case Kind::kPreempted:
       break;
   }
 }
@@ -235,7 +240,7 @@ bool BlisReplica::MakeRoom(SeatId id, std::int64_t tokens, Step& step) {
     if (batch_.empty()) return false;
     const std::size_t victim = VictimOf();
     const bool itself = batch_[victim] == id;
-    Preempt(victim, itself, step);
+    Preempt(victim, step);
     if (itself) return false;
   }
 }
@@ -252,7 +257,7 @@ std::size_t BlisReplica::VictimOf() const {
   return victim;
 }
 
-void BlisReplica::Preempt(std::size_t victim, bool by_itself, Step& step) {
+void BlisReplica::Preempt(std::size_t victim, Step& step) {
   const SeatId id = batch_[victim];
   Seat& seat = At(id);
   const RequestId request = seat.request;
@@ -260,8 +265,6 @@ void BlisReplica::Preempt(std::size_t victim, bool by_itself, Step& step) {
   step.preempted = true;
   if (era_.returns_budget) step.budget += seat.granted;
   const bool alone = batch_.empty();
-  const bool has_all =
-      by_itself && static_cast<std::int64_t>(seat.holding.blocks.size()) == kv_.used();
   kv_.Release(seat.holding);
   seat.progress = seat.computed = 0;
   if (era_.forgets_on_preemption) {
@@ -273,7 +276,8 @@ void BlisReplica::Preempt(std::size_t victim, bool by_itself, Step& step) {
   in_.results.generated[Index(request)] = 0;
   ++in_.results.preemptions[Index(request)];
   in_.recorder.Preempted(now());
-  if (alone && (has_all || ++lone_evictions_ >= kLoneEvictions)) return Drop(request);
+  if (!era_.orders_events) events_.Push(now_, Kind::kPreempted, request);
+  if (alone && ++lone_evictions_ >= kLoneEvictions) return Drop(request);
   in_.results.state[Index(request)] = RequestState::kQueued;
   places_[Index(request)] = Place::kWaiting;
   queue_.PushPreempted(policy_.KeyOf(request), in_.requests.arrival[Index(request)], request);
@@ -367,9 +371,7 @@ void BlisReplica::MoveOn(Us took) {
       seat.progress = seat.computed;
     } else if (seat.granted > 0 || !era_.only_granted_advance) {
       ++seat.progress;
-      const Us gap = Sum(took, token_delay_);
-      if (seat.gaps.empty() || seat.gaps.back().first != gap) seat.gaps.push_back({gap, 0});
-      ++seat.gaps.back().second;
+      AddGap(seat, Sum(took, token_delay_));
       if (!era_.counts_first_token) ++pending_.tokens;
     }
     if (seat.progress == prompt && !seat.has_first) {
@@ -379,6 +381,30 @@ void BlisReplica::MoveOn(Us took) {
           (ArrivalOf(seat.request) + seat.first_token) * 1000;
     }
   }
+}
+
+// February forgets no gap when it preempts, and may preempt for ever: what is kept is bounded by
+// the number of different ones.
+void BlisReplica::AddGap(Seat& seat, Us gap) {
+  auto& gaps = seat.gaps;
+  if (!gaps.empty() && gaps.back().first == gap) {
+    ++gaps.back().second;
+    return;
+  }
+  if (gaps.size() == seat.most_gaps) {
+    std::sort(gaps.begin(), gaps.end());
+    std::size_t kept = 0;
+    for (const auto& next : gaps) {
+      if (kept > 0 && gaps[kept - 1].first == next.first) {
+        gaps[kept - 1].second += next.second;
+      } else {
+        gaps[kept++] = next;
+      }
+    }
+    gaps.resize(kept);
+    seat.most_gaps = std::max<std::size_t>(1024, 2 * kept);
+  }
+  gaps.push_back({gap, 1});
 }
 
 void BlisReplica::Complete(Us took) {

@@ -90,7 +90,8 @@ class BlisReplica final : public AnyReplica {
     std::int64_t granted = 0;   // tokens of the present step
     bool has_first = false;
     Us first_token = 0;                             // after arrival
-    std::vector<std::pair<Us, std::int64_t>> gaps;  // between tokens: (gap, how often in a row)
+    std::vector<std::pair<Us, std::int64_t>> gaps;  // between tokens: (gap, how often)
+    std::size_t most_gaps = 1024;                   // then equal ones are merged
     double priority = 0;
     BlisKv::Holding holding;
   };
@@ -102,6 +103,7 @@ class BlisReplica final : public AnyReplica {
     BlockedBy blocked = BlockedBy::kNothing;
   };
 
+  bool HasEvent();
   void Handle(const BlisEvents::Event& event);
   void Enqueue(RequestId request);
   void TimeOut(RequestId request);
@@ -112,11 +114,12 @@ class BlisReplica final : public AnyReplica {
   bool GrantTo(SeatId seat, Step& step);
   bool MakeRoom(SeatId seat, std::int64_t tokens, Step& step);
   std::size_t VictimOf() const;
-  void Preempt(std::size_t victim, bool by_itself, Step& step);
+  void Preempt(std::size_t victim, Step& step);
   void Admit(Step& step);
   SeatId SeatFor(RequestId request);
   Us Price(const Step& step);
   void MoveOn(Us took);
+  static void AddGap(Seat& seat, Us gap);
   void Complete(Us took);
   void Finish(SeatId seat, Us took);
   void CountTokens(SeatId seat);

@@ -111,6 +111,19 @@ std::int64_t LengthDrawer::Spread(std::int64_t rank) const {
   return static_cast<std::int64_t>(x);
 }
 
+// A Gaussian copula: the normal scores of the prompt's and the output's draws correlate by what
+// gives the ranks this correlation (Pearson, 1907).
+double LengthDrawer::OneDraw(const LengthKey& key) const {
+  const double prompt = Uniform(key.seed, Stream::kPromptTokens, key.row);
+  if (!key.output) return prompt;
+  const double u = Uniform(key.seed, Stream::kOutputTokens, key.row);
+  if (spec_->correlation == 0) return u;
+  const double of_scores = 2 * SinOfTurns(spec_->correlation / 12);
+  const double rest = std::sqrt(std::max(1 - of_scores * of_scores, 0.0));
+  const double score = of_scores * NormalQuantile(prompt) + rest * NormalQuantile(u);
+  return std::clamp(NormalCdf(score), 0x1p-53, 1 - 0x1p-53);
+}
+
 std::int64_t LengthDrawer::Draw(const LengthKey& key, std::int64_t traced,
                                 std::int64_t prompt) const {
   switch (spec_->distribution) {
@@ -125,9 +138,7 @@ std::int64_t LengthDrawer::Draw(const LengthKey& key, std::int64_t traced,
       return spec_->min + (spec_->scrambled ? Spread(rank) : rank);
     }
     default:
-      return DrawLength(
-          *spec_,
-          Uniform(key.seed, key.output ? Stream::kOutputTokens : Stream::kPromptTokens, key.row));
+      return DrawLength(*spec_, OneDraw(key));
   }
 }
 

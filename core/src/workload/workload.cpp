@@ -294,6 +294,12 @@ Result<RequestTable> MakeRequests(const Scenario& s, const Trace& trace) {
     return Issue{"/workload", "the scenario replays a trace, and no trace was given",
                  "trace_missing"};
   }
+  if (arrivals_from_trace && !trace.has_arrivals) {
+    return Issue{
+        "/workload/arrivals/process",
+        "found \"trace\", allowed a process with a rate, such as \"poisson\": the trace has "
+        "lengths only"};
+  }
   const bool content_from_trace = prompts_from_trace && !trace.prefixes.empty();
   if (content_from_trace) {
     if (auto issue = OtherContent(w)) return *std::move(issue);

@@ -42,6 +42,7 @@ class LengthDrawer {
   std::int64_t Draw(const LengthKey& key, std::int64_t traced, std::int64_t prompt) const;
 
  private:
+  double OneDraw(const LengthKey& key) const;
   std::int64_t Rank(const LengthKey& key) const;
   double Area(double x) const;
   double Inverse(double area) const;

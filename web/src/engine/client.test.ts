@@ -64,8 +64,8 @@ describe('the engine client', () => {
   });
   it('Worker_Dies_IsReplacedWithModuleAndTrace_AndTheRunIsTold', async () => {
     const file = new Blob(['x']);
-    const loading = client.loadTrace(file, 'day.csv');
-    current().say({ kind: 'trace_read', id: current().lastId('load_trace'), name: 'day.csv', bytes: 1 });
+    const loading = client.loadTrace(file, 'day.csv', () => undefined);
+    current().say({ kind: 'trace_read', id: current().lastId('load_trace'), name: 'day.csv', bytes: 1, read: { format: 'csv', reading: 'CSV', requests: 1, has_arrivals: true, issues: [] } });
     await loading;
     const run = listener();
     const asked = client.ask('canonical', '{}');

@@ -1,7 +1,7 @@
 // The page's only door to the engine. Compiles the module once, owns the worker, and replaces a
 // worker that died (the compiled module and the trace file are kept, so nothing is fetched again
 // and nothing is asked of the user twice).
-import type { Canonical, Catalog, Issue } from 'servecast';
+import type { Canonical, Catalog, Issue, TraceFit, TraceRead } from 'servecast';
 import type { FromWorker, Lane, Outcome, Question, Refusal, ToWorker } from './protocol';
 
 export { compileModule } from './compile';
@@ -23,12 +23,21 @@ export interface Engine {
   run(scenario: string, withTrace: boolean, listener: RunListener, lane?: Lane): void;
   cancel(lane?: Lane): void;
   ask(question: Question, text: string): Promise<Canonical>;
-  loadTrace(file: Blob, name: string): Promise<{ readonly bytes: number }>;
+  /** Never settles when another trace is loaded, or this one forgotten, before it is read. */
+  loadTrace(file: Blob, name: string, progress: (share: number) => void): Promise<LoadedTrace>;
+  fitTrace(): Promise<TraceFit>;
   forgetTrace(): void;
 }
 
+export interface LoadedTrace {
+  /** Unpacked. */
+  readonly bytes: number;
+  readonly read: TraceRead;
+}
+
 type Answer = { resolve(canonical: Canonical): void; reject(error: Error): void };
-type TraceAnswer = { readonly id: number; resolve(read: { bytes: number }): void; reject(error: Error): void };
+type TraceAnswer = { readonly id: number; progress(share: number): void; resolve(loaded: LoadedTrace): void; reject(error: Error): void };
+type FitAnswer = { readonly id: number; resolve(fit: TraceFit): void; reject(error: Error): void };
 
 export class EngineClient implements Engine {
   readonly ready: Promise<Catalog>;
@@ -42,6 +51,7 @@ export class EngineClient implements Engine {
   readonly #runs = new Map<Lane, { readonly id: number; readonly listener: RunListener }>();
   readonly #answers = new Map<number, Answer>();
   #trace: TraceAnswer | null = null;
+  #fit: FitAnswer | null = null;
   #traceFile: { readonly file: Blob; readonly name: string } | null = null;
 
   constructor(compiled: Promise<WebAssembly.Module>, createWorker: () => Worker) {
@@ -73,16 +83,25 @@ export class EngineClient implements Engine {
     });
   }
 
-  loadTrace(file: Blob, name: string): Promise<{ readonly bytes: number }> {
+  loadTrace(file: Blob, name: string, progress: (share: number) => void): Promise<LoadedTrace> {
     const id = ++this.#ids;
     return new Promise((resolve, reject) => {
-      this.#trace = { id, resolve, reject };
+      this.#trace = { id, progress, resolve, reject };
       this.#traceFile = { file, name };
       this.#send({ kind: 'load_trace', id, file, name });
     });
   }
 
+  fitTrace(): Promise<TraceFit> {
+    const id = ++this.#ids;
+    return new Promise((resolve, reject) => {
+      this.#fit = { id, resolve, reject };
+      this.#send({ kind: 'fit_trace', id });
+    });
+  }
+
   forgetTrace(): void {
+    this.#trace = null;
     this.#traceFile = null;
     this.#send({ kind: 'forget_trace' });
   }
@@ -119,6 +138,7 @@ export class EngineClient implements Engine {
       this.#rejectReady(new Error(message));
     }
     for (const answer of answers) answer.reject(new Error(message));
+    this.#fit?.reject(new Error(message));
     for (const { listener } of runs) listener.broken(message);
   }
 
@@ -133,7 +153,15 @@ export class EngineClient implements Engine {
         this.#answers.delete(message.id);
         return;
       case 'trace_read':
-        if (this.#trace?.id === message.id) this.#trace.resolve({ bytes: message.bytes });
+        if (this.#trace?.id === message.id) this.#trace.resolve({ bytes: message.bytes, read: message.read });
+        return;
+      case 'trace_progress':
+        if (this.#trace?.id === message.id) this.#trace.progress(message.progress);
+        return;
+      case 'trace_fitted':
+        if (this.#fit?.id !== message.id) return;
+        if (message.fit) this.#fit.resolve(message.fit);
+        else this.#fit.reject(new Error(message.message));
         return;
       case 'trace_unreadable':
         if (this.#trace?.id === message.id) {

@@ -1,6 +1,6 @@
 // What the page and the worker say to each other: two closed unions and nothing else. Text that
 // crosses to the engine stays text here; reports arrive parsed, columns as transferred arrays.
-import type { Canonical, Catalog, Issue, Report } from 'servecast';
+import type { Canonical, Catalog, Issue, Report, TraceFit, TraceRead } from 'servecast';
 
 export type Columns = Readonly<Record<string, Float64Array>>;
 
@@ -10,6 +10,8 @@ export type ToWorker =
   | { readonly kind: 'run'; readonly id: number; readonly lane: Lane; readonly scenario: string; readonly with_trace: boolean }
   | { readonly kind: 'cancel'; readonly id: number }
   | { readonly kind: 'load_trace'; readonly id: number; readonly file: Blob; readonly name: string }
+  | { readonly kind: 'fit_trace'; readonly id: number }
+  /** One that is being read is given up. */
   | { readonly kind: 'forget_trace' };
 
 /** What the page shows, and what is compared with it: a run supersedes the one before in its lane.
@@ -32,7 +34,11 @@ export type FromWorker =
   | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly partial: Outcome | null }
   /** outcome is null when the last partial one stands: a report of a large run takes long to make. */
   | { readonly kind: 'finished'; readonly id: number; readonly cancelled: boolean; readonly progress: number; readonly outcome: Outcome | null }
-  | { readonly kind: 'trace_read'; readonly id: number; readonly name: string; readonly bytes: number }
+  /** Of the file's bytes, 0..1. */
+  | { readonly kind: 'trace_progress'; readonly id: number; readonly progress: number }
+  /** `read` may hold issues: a run with this trace is then refused with them. */
+  | { readonly kind: 'trace_read'; readonly id: number; readonly name: string; readonly bytes: number; readonly read: TraceRead }
+  | { readonly kind: 'trace_fitted'; readonly id: number; readonly fit: TraceFit | null; readonly message: string }
   | { readonly kind: 'trace_unreadable'; readonly id: number; readonly message: string }
   | { readonly kind: 'broken'; readonly id: number | null; readonly message: string };
 

@@ -1,10 +1,11 @@
 // The engine's thread. Holds the first module and, once a run needed it, the whole engine; at most one
 // simulation a lane and at most one trace. Advances in
 // slices of about 12 ms and gives the thread back between them, so that a cancel or a newer run is
-// seen within a slice. Decompresses traces here, so that a large file never blocks the page.
+// seen within a slice. Traces are decompressed and read here, piece by piece, so that a large file
+// never blocks the page; their rows stay in the module, their bytes do not.
 import createServecast from 'servecast';
 import wholeUrl from 'servecast-full.wasm?url';
-import type { Canonical, Catalog, Issue, Report, ServecastModule, Simulation } from 'servecast';
+import type { Canonical, Catalog, Issue, Report, ServecastModule, Simulation, Trace, TraceFit, TraceRead } from 'servecast';
 import { compileModule } from './compile';
 import type { Columns, FromWorker, Lane, Outcome, ToWorker } from './protocol';
 
@@ -23,15 +24,19 @@ const reportShare = 5;
 /** A cancel is answered within this: with the last partial report when a new one takes longer. */
 const promptMs = 50;
 const traceLimitBytes = 2 ** 30;
+/** Read in a few milliseconds. */
+const pieceBytes = 2 ** 18;
 
 let engineLoaded: (module: ServecastModule) => void = () => undefined;
 let engine = new Promise<ServecastModule>((resolve) => {
   engineLoaded = resolve;
 });
+let whole: Promise<ServecastModule> | null = null;
+const fetchedLate = 'is fetched when it is first used, and could not be';
 /** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
-let trace: { readonly bytes: Uint8Array; readonly name: string } | null = null;
+let trace: { readonly rows: Trace; readonly read: TraceRead } | null = null;
 const currentRun: Record<Lane, number> = { shown: 0, beside: 0 };
 const cancelledRuns = new Set<number>();
 let currentTrace = 0;
@@ -80,11 +85,18 @@ async function run(module: ServecastModule, request: RunRequest): Promise<void> 
   const clock = performance.now();
   const simulation = new module.Simulation(scenario);
   try {
-    const traceIssues = withTrace && trace ? parseIssues(simulation.setTrace(trace.bytes, trace.name)) : [];
+    if (withTrace && trace && trace.read.issues.length === 0) simulation.setTrace(trace.rows);
+    const traceIssues = withTrace && trace ? trace.read.issues : [];
     const engineIssues = traceIssues.length > 0 ? [] : parseIssues(simulation.error());
     if (engineIssues.some((issue) => issue.kind === 'left_out')) {
-      const whole = await wholeEngine(id);
-      if (whole && currentRun[lane] === id) await run(whole, request);
+      scope.postMessage({ kind: 'loading', id });
+      try {
+        const whole = await wholeEngine();
+        if (currentRun[lane] === id) await run(whole, request);
+      } catch (error) {
+        const message = `This scenario needs a part of the engine that ${fetchedLate}: ${String(error)}`;
+        scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: [{ path: '', message }] });
+      }
       return;
     }
     if (traceIssues.length + engineIssues.length > 0) {
@@ -148,43 +160,82 @@ function nextBudget(steps: number, tookMs: number): number {
   return Math.round(Math.min(5e7, Math.max(50, steps * factor)));
 }
 
+function forgetTrace(): void {
+  trace?.rows.delete();
+  trace = null;
+}
+
 async function readTrace(id: number, file: Blob, name: string): Promise<void> {
+  const unreadable = (message: string) => scope.postMessage({ kind: 'trace_unreadable', id, message });
+  let module: ServecastModule;
+  try {
+    module = await wholeEngine();
+  } catch (error) {
+    return unreadable(`${name} was not read: that takes a part of the engine that ${fetchedLate}: ${String(error)}`);
+  }
   const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
   const gzip = head[0] === 0x1f && head[1] === 0x8b;
-  const source: ReadableStream<BufferSource> = file.stream();
-  const stream = gzip ? source.pipeThrough(new DecompressionStream('gzip')) : source;
-  const reader = (stream as ReadableStream<Uint8Array>).getReader();
-  const parts: Uint8Array[] = [];
+  let taken = 0;
+  const counting = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      taken += chunk.byteLength;
+      controller.enqueue(chunk as Uint8Array<ArrayBuffer>);
+    },
+  });
+  const source = file.stream().pipeThrough(counting);
+  const stream: ReadableStream<Uint8Array> = gzip ? source.pipeThrough(new DecompressionStream('gzip')) : source;
+  const reader = stream.getReader();
+  const rows = new module.Trace(name);
   let total = 0;
+  let kept = false;
+  let trapped = false;
+  let turn = performance.now();
+  let lastProgress = turn;
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (currentTrace !== id) return void reader.cancel();
-      if (done) break;
+      if (done || currentTrace !== id) break;
       total += value.byteLength;
       if (total > traceLimitBytes) {
         void reader.cancel();
-        const message = `${name} is larger than 1 GiB${gzip ? ' when unpacked' : ''}: no more than that is read.`;
-        scope.postMessage({ kind: 'trace_unreadable', id, message });
-        return;
+        return unreadable(`${name} is larger than 1 GiB${gzip ? ' when unpacked' : ''}: no more than that is read.`);
       }
-      parts.push(value);
+      let more = true;
+      for (let at = 0; more && at < value.byteLength && currentTrace === id; at += pieceBytes) {
+        more = rows.add(value.subarray(at, at + pieceBytes));
+        if (performance.now() - turn < sliceMs) continue;
+        await nextTask();
+        turn = performance.now();
+      }
+      if (turn - lastProgress >= progressMs) {
+        lastProgress = turn;
+        scope.postMessage({ kind: 'trace_progress', id, progress: file.size > 0 ? taken / file.size : 1 });
+      }
+      if (!more) break;
     }
-  } catch {
-    const message = gzip
-      ? `${name} begins like a gzip file but is damaged or cut short.`
-      : `${name} could not be read.`;
-    scope.postMessage({ kind: 'trace_unreadable', id, message });
-    return;
+    void reader.cancel();
+    if (currentTrace !== id) return;
+    const read = JSON.parse(rows.finish()) as TraceRead;
+    forgetTrace();
+    trace = { rows, read };
+    kept = true;
+    scope.postMessage({ kind: 'trace_read', id, name, bytes: total, read });
+  } catch (error) {
+    trapped = error instanceof WebAssembly.RuntimeError;
+    // Said first, so that the file is not tried again by the next worker.
+    if (trapped) unreadable(`The engine stopped on ${name}: ${String(error)}`);
+    if (trapped) return broken(id, error);
+    unreadable(gzip ? `${name} begins like a gzip file but is damaged or cut short.` : `${name} could not be read.`);
+  } finally {
+    if (!kept && !trapped) rows.delete();
   }
-  const bytes = new Uint8Array(total);
-  let offset = 0;
-  for (const part of parts) {
-    bytes.set(part, offset);
-    offset += part.byteLength;
-  }
-  trace = { bytes, name };
-  scope.postMessage({ kind: 'trace_read', id, name, bytes: total });
+}
+
+function fitTrace(id: number): void {
+  const fit = trace ? (JSON.parse(trace.rows.fit()) as TraceFit | readonly Issue[]) : [];
+  const failed = Array.isArray(fit);
+  const message = failed ? (fit as readonly Issue[]).map((issue) => issue.message).join('; ') || 'There is no trace.' : '';
+  scope.postMessage({ kind: 'trace_fitted', id, fit: failed ? null : (fit as TraceFit), message });
 }
 
 function instantiate(create: typeof createServecast, compiled: WebAssembly.Module): Promise<ServecastModule> {
@@ -197,19 +248,14 @@ function instantiate(create: typeof createServecast, compiled: WebAssembly.Modul
   });
 }
 
-/** The module that leaves nothing out; from now on everything runs in it. null: refused, and said. */
-async function wholeEngine(id: number): Promise<ServecastModule | null> {
-  scope.postMessage({ kind: 'loading', id });
-  try {
-    const [{ default: create }, compiled] = await Promise.all([import('servecast-full'), compileModule(wholeUrl)]);
-    const module = await instantiate(create, compiled);
-    engine = Promise.resolve(module);
-    return module;
-  } catch (error) {
-    const message = `This scenario needs a part of the engine that is fetched when it is first used, and could not be: ${String(error)}`;
-    scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: [{ path: '', message }] });
-    return null;
-  }
+/** The module that leaves nothing out; from now on everything runs in it. Rejects without a connection; may be tried again. */
+function wholeEngine(): Promise<ServecastModule> {
+  whole ??= Promise.all([import('servecast-full'), compileModule(wholeUrl)]).then(([{ default: create }, compiled]) => instantiate(create, compiled));
+  whole.then(
+    () => (engine = whole ?? engine),
+    () => (whole = null),
+  );
+  return whole;
 }
 
 async function start(compiled: WebAssembly.Module): Promise<void> {
@@ -243,8 +289,10 @@ scope.onmessage = ({ data }) => {
     case 'run': {
       const { id, lane } = data;
       currentRun[lane] = id;
-      Promise.all([engine, reading])
-        .then(([module]) => (currentRun[lane] === id ? run(module, data) : undefined))
+      // A trace brings the whole engine.
+      reading
+        .then(() => engine)
+        .then((module) => (currentRun[lane] === id ? run(module, data) : undefined))
         .catch((error: unknown) => broken(id, error));
       return;
     }
@@ -259,9 +307,14 @@ scope.onmessage = ({ data }) => {
       });
       return;
     }
+    case 'fit_trace': {
+      const { id } = data;
+      reading.then(() => fitTrace(id)).catch((error: unknown) => broken(id, error));
+      return;
+    }
     case 'forget_trace':
       currentTrace = 0;
-      trace = null;
+      forgetTrace();
       return;
   }
 };

@@ -1,6 +1,6 @@
-import type { Canonical, Catalog, Field, Report } from 'servecast';
+import type { Canonical, Catalog, Field, Report, TraceFit } from 'servecast';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Engine, RunListener } from '../engine/client';
+import type { Engine, LoadedTrace, RunListener } from '../engine/client';
 import type { Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { App } from './app';
@@ -55,8 +55,13 @@ class RecordingEngine implements Engine {
     const bad = /bad|: ?-1[,}]|-1\b/.test(text);
     return Promise.resolve({ text: bad ? '' : text, id: 'id', issues: bad ? [{ path: '/workload/arrivals/rate_per_s', message: 'bad' }] : [] });
   }
-  loadTrace(): Promise<{ bytes: number }> {
-    return Promise.resolve({ bytes: 10 });
+  has_arrivals = true;
+  loadTrace(): Promise<LoadedTrace> {
+    return Promise.resolve({ bytes: 10, read: { format: 'csv', reading: 'CSV', requests: 2, has_arrivals: this.has_arrivals, issues: [] } });
+  }
+  fitTrace(): Promise<TraceFit> {
+    const workload = { requests: 2, ...(this.has_arrivals ? { arrivals: { rate_per_s: 5 } } : {}) };
+    return Promise.resolve({ workload, comparison: [], lengths: { probability: [], prompt_trace: [], prompt_fit: [], output_trace: [], output_fit: [] } });
   }
   forgetTrace(): void {}
 
@@ -145,6 +150,40 @@ describe('the app', () => {
     app.removeTrace();
     expect(state().document).toEqual(scenario);
     expect(engine.last.with_trace).toBe(false);
+  });
+  it('Trace_OfLengthsAlone_LeavesTheArrivals', async () => {
+    engine.finish();
+    engine.has_arrivals = false;
+    await app.loadTrace(new File(['x'], 'lengths.csv'));
+    expect(engine.last.with_trace).toBe(true);
+    expect(state().document).toMatchObject({ workload: { arrivals: { process: 'poisson', rate_per_s: 4 }, prompt_tokens: { distribution: 'trace' } } });
+    await app.fitTrace();
+    expect(state().document).toMatchObject({ workload: { arrivals: { process: 'poisson', rate_per_s: 4 }, requests: 2 } });
+  });
+  it('Trace_OfLengthsAlone_AfterOneWithArrivals_BringsTheOldArrivalsBack', async () => {
+    engine.finish();
+    await app.loadTrace(new File(['x'], 'day.csv'));
+    expect(state().document).toMatchObject({ workload: { arrivals: { process: 'trace' } } });
+    engine.has_arrivals = false;
+    await app.loadTrace(new File(['x'], 'lengths.csv'));
+    expect(state().document).toMatchObject({ workload: { arrivals: { process: 'poisson', rate_per_s: 4 } } });
+  });
+  it('Trace_Fitted_NeedsNoFile_AndCanBeReplayedAgain', async () => {
+    engine.finish();
+    await app.loadTrace(new File(['x'], 'day.csv'));
+    engine.finish();
+    await app.fitTrace();
+    expect(engine.last.with_trace).toBe(false);
+    expect(state().document).toMatchObject({ workload: { requests: 2, arrivals: { rate_per_s: 5 } } });
+    expect(state().fit.kind).toBe('fitted');
+    engine.finish();
+    vi.advanceTimersByTime(300);
+    await vi.waitFor(async () => expect(await decodeLink(fragment)).toMatchObject({ trace_name: null }));
+    app.replayTrace();
+    expect(engine.last.with_trace).toBe(true);
+    app.removeTrace();
+    expect(state().document).toEqual(scenario);
+    expect(state().fit.kind).toBe('none');
   });
   it('Link_OfATraceScenario_AsksForTheFile_AndRunsNothing', async () => {
     const traced = { workload: { arrivals: { process: 'trace' } } };

@@ -8,7 +8,7 @@ import type { Engine, RunListener } from '../engine/client';
 import type { Outcome } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { Comparison } from './compare';
-import { equalJson, getAt, isObject, needsTrace, parentOf, removeAt, setAt, withTrace, type Document, type Json } from './document';
+import { equalJson, getAt, isObject, needsTrace, parentOf, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
 import { assign, type FormSource } from './fields';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
 
@@ -174,6 +174,7 @@ export class App {
       wanted_trace: wantedTrace,
       link_trace: wantedTrace,
       trace: keepsTrace ? this.store.state.trace : { kind: 'none' },
+      fit: { kind: 'none' },
     });
     this.#runNow();
   }
@@ -246,22 +247,55 @@ export class App {
     const { former_workload: former, document, link_problem: problem } = this.store.state;
     if (problem) this.openDefault();
     this.#stop();
-    this.store.update({ trace: { kind: 'reading', name: file.name }, run: { kind: 'idle' } });
+    const { name } = file;
+    this.store.update({ trace: { kind: 'reading', name, progress: 0 }, fit: { kind: 'none' }, run: { kind: 'idle' } });
     try {
-      const { bytes } = await this.#engine.loadTrace(file, file.name);
+      const { bytes, read } = await this.#engine.loadTrace(file, name, (progress) => {
+        this.store.update({ trace: { kind: 'reading', name, progress } });
+      });
       const current = problem ? this.store.state.document : document;
       const workload = getAt(current, '/workload');
+      const before = needsTrace(current) ? former : isObject(workload) ? workload : {};
       this.store.update({
-        trace: { kind: 'loaded', name: file.name, bytes },
-        wanted_trace: file.name,
-        former_workload: needsTrace(current) ? former : isObject(workload) ? workload : {},
-        document: withTrace(current),
+        trace: { kind: 'loaded', name, bytes, read },
+        wanted_trace: name,
+        former_workload: before,
+        document: withTrace(current, read.has_arrivals || read.issues.length > 0, before),
       });
       this.#runNow();
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       this.store.update({ trace: { kind: 'failed', message }, shown: null });
     }
+  }
+
+  /** Gives up reading a file; what was simulated before it runs again. */
+  cancelTrace(): void {
+    this.#engine.forgetTrace();
+    this.store.update({ trace: { kind: 'none' } });
+    this.#runNow();
+  }
+
+  /** The workload that resembles the open trace in place of the trace: small enough for a link. */
+  async fitTrace(): Promise<void> {
+    const { trace } = this.store.state;
+    if (trace.kind !== 'loaded') return;
+    this.store.update({ fit: { kind: 'fitting' } });
+    try {
+      const fit = await this.#engine.fitTrace();
+      const { state } = this.store;
+      if (state.trace !== trace) return;
+      this.store.update({ fit: { kind: 'fitted', fit } });
+      this.#edit('/workload', withFit(state.document, fit.workload as Document, state.former_workload), 'dragging');
+    } catch (error) {
+      this.store.update({ fit: { kind: 'failed', message: error instanceof Error ? error.message : String(error) } });
+    }
+  }
+
+  /** The open trace again, after its fit. */
+  replayTrace(): void {
+    const { trace, document, former_workload: former } = this.store.state;
+    if (trace.kind === 'loaded') this.#edit('/workload', withTrace(setAt(document, '/workload', former ?? {}), trace.read.has_arrivals, former), 'dragging');
   }
 
   removeTrace(): void {
@@ -271,7 +305,7 @@ export class App {
     const own = needsTrace(base) ? (fallback as Document | undefined) : base;
     const workload = former ?? getAt(own, '/workload');
     const restored = workload === undefined ? removeAt(document, '/workload') : setAt(document, '/workload', workload);
-    this.store.update({ trace: { kind: 'none' }, wanted_trace: null, link_trace: null, former_workload: null });
+    this.store.update({ trace: { kind: 'none' }, fit: { kind: 'none' }, wanted_trace: null, link_trace: null, former_workload: null });
     this.#edit('/workload', needsTrace(document) ? restored : document, 'dragging');
   }
 

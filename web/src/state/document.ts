@@ -82,20 +82,35 @@ export function equalJson(a: Json | undefined, b: Json | undefined): boolean {
   return keys.length === Object.keys(b).length && keys.every((key) => equalJson(a[key], childOf(b, key)));
 }
 
+const arrivals = '/workload/arrivals';
 const tracePointers: readonly (readonly [string, Document])[] = [
-  ['/workload/arrivals', { process: 'trace' }],
+  [arrivals, { process: 'trace' }],
   ['/workload/prompt_tokens', { distribution: 'trace' }],
   ['/workload/output_tokens', { distribution: 'trace' }],
 ];
 
-/** Rows say when each request arrives and how long it is: no turns of sessions, no prefix before them. */
-export function withTrace(document: Document): Document {
+/**
+ * Rows say when each request arrives and how long it is: no turns of sessions, no prefix before them.
+ * Rows without arrivals leave the arrivals, or bring back those before another trace (`former`).
+ */
+export function withTrace(document: Document, hasArrivals = true, former: Document | null = null): Document {
   const preset = getAt(document, '/workload/preset') !== undefined;
   const start = ['/workload/sessions', '/workload/prefix'].reduce(
     (changed, pointer) => (preset ? setAt(changed, pointer, null) : removeAt(changed, pointer)),
     document,
   );
-  return tracePointers.reduce((changed, [pointer, value]) => setAt(changed, pointer, value), start);
+  const traced = tracePointers.reduce((changed, [pointer, value]) => (hasArrivals || pointer !== arrivals ? setAt(changed, pointer, value) : changed), start);
+  if (hasArrivals || getAt(traced, `${arrivals}/process`) !== 'trace') return traced;
+  const before = former?.['arrivals'];
+  return before === undefined ? removeAt(traced, arrivals) : setAt(traced, arrivals, before);
+}
+
+/** The fitted workload in place of the document's; without arrivals of its own it takes those of `former`. */
+export function withFit(document: Document, workload: Document, former: Document | null): Document {
+  if (workload['arrivals'] !== undefined) return setAt(document, '/workload', workload);
+  const own = getAt(document, arrivals);
+  const kept = isObject(own) && own['process'] !== 'trace' ? own : former?.['arrivals'];
+  return setAt(document, '/workload', kept === undefined ? workload : { ...workload, arrivals: kept });
 }
 
 export function needsTrace(document: Document): boolean {

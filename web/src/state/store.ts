@@ -1,6 +1,6 @@
 // One immutable state, one way to change it, listeners told after each change. Everything the page
 // shows follows from it.
-import type { Catalog, Issue } from 'servecast';
+import type { Catalog, Issue, TraceFit, TraceRead } from 'servecast';
 import type { Outcome, Refusal } from '../engine/protocol';
 import type { Variant } from './compare';
 import type { Document } from './document';
@@ -22,8 +22,15 @@ export interface Shown {
 
 export type TraceState =
   | { readonly kind: 'none' }
-  | { readonly kind: 'reading'; readonly name: string }
-  | { readonly kind: 'loaded'; readonly name: string; readonly bytes: number }
+  | { readonly kind: 'reading'; readonly name: string; readonly progress: number }
+  | { readonly kind: 'loaded'; readonly name: string; readonly bytes: number; readonly read: TraceRead }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** The fitted summary of the trace that is open. */
+export type FitState =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'fitting' }
+  | { readonly kind: 'fitted'; readonly fit: TraceFit }
   | { readonly kind: 'failed'; readonly message: string };
 
 export interface LinkProblem {
@@ -50,6 +57,7 @@ export interface AppState {
   /** Of the document that was accepted last. */
   readonly canonical: { readonly text: string; readonly id: string } | null;
   readonly trace: TraceState;
+  readonly fit: FitState;
   /** File name that an opened link asks for, then of the file that was loaded. */
   readonly wanted_trace: string | null;
   /** File name in the link that was opened. */
@@ -77,6 +85,7 @@ export const initialState: AppState = {
   shown: null,
   canonical: null,
   trace: { kind: 'none' },
+  fit: { kind: 'none' },
   wanted_trace: null,
   link_trace: null,
   former_workload: null,

@@ -3,11 +3,12 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import type { Issue } from 'servecast';
-import { countOf, formatBytes, formatGiven, roundUp } from '../lib/format';
+import { countOf, formatBytes, formatGiven, formatPercent, roundUp } from '../lib/format';
 import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Document, type Json } from '../state/document';
 import { explainedChoices, fieldAt, isDefaulted, isRelevant, labelOf, placedFields, presetsFor, turnsOf, unitOf, valueInForce, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
 import type { FieldModel } from './field';
 import type { ViewContext } from './context';
+import { renderFitButtons } from './fit';
 import './field';
 
 interface Look {
@@ -149,13 +150,14 @@ function renderLengths(view: ViewContext, source: FormSource, key: string, title
     ${repeat(
       fields,
       (placed) => placed.pointer,
-      (placed) => renderPlaced(view, source, placed, placed.field.type === 'choice' ? { label: title } : { slider: isNumber(placed) }, 'f'),
+      (placed) => renderPlaced(view, source, placed, placed.field.type === 'choice' ? { label: title } : { slider: isAboveZero(placed) }, 'f'),
     )}
   </fieldset>`;
 }
 
-function isNumber(placed: PlacedField): boolean {
-  return placed.field.type === 'number' || placed.field.type === 'integer';
+/** What a slider can span: it goes by decades. */
+function isAboveZero({ field }: PlacedField): boolean {
+  return (field.type === 'number' || field.type === 'integer') && (field.minimum ?? 0) >= 0;
 }
 
 export function renderTrace(view: ViewContext, traced: boolean): TemplateResult {
@@ -163,13 +165,15 @@ export function renderTrace(view: ViewContext, traced: boolean): TemplateResult 
   const requests = shown?.outcome.report.workload.source === 'trace' ? `, ${countOf(shown.outcome.report.workload.requests, 'request')}` : '';
   return html`<div class="trace-box">
     <h3>Trace</h3>
-    ${trace.kind === 'loaded' ? html`<p class="long-name"><strong>${trace.name}</strong><br />${formatBytes(trace.bytes)} unpacked${requests}</p>` : nothing}
-    ${trace.kind === 'reading' ? html`<p class="long-name">Reading ${trace.name}…</p>` : nothing}
+    ${trace.kind === 'loaded' ? html`<p class="long-name"><strong>${trace.name}</strong><br />${formatBytes(trace.bytes)} unpacked${requests}</p>${trace.read.reading === '' ? nothing : html`<p class="quiet-text" id="trace-reading">Read as ${trace.read.reading}.</p>`}` : nothing}
+    ${trace.kind === 'reading' ? html`<p class="long-name">Reading ${trace.name}… ${formatPercent(trace.progress)}</p>` : nothing}
     ${trace.kind === 'failed' ? html`<p class="field-error" role="alert">${trace.message}</p>` : nothing}
-    ${trace.kind === 'none' ? html`<p class="quiet-text">Drop a .csv or .jsonl file, plain or .gz, anywhere on the page. It stays on this machine.</p>` : nothing}
+    ${trace.kind === 'none' ? html`<p class="quiet-text">Drop a .csv, .jsonl or .json file, plain or .gz, anywhere on the page. It stays on this machine.</p>` : nothing}
     <div class="button-row">
+      ${trace.kind === 'reading' ? html`<button type="button" @click=${() => view.app.cancelTrace()}>Cancel reading</button>` : nothing}
+      ${renderFitButtons(view)}
       <button type="button" @click=${() => view.chooseTrace()}>${traced && trace.kind === 'loaded' ? 'Choose another file' : 'Choose a trace file'}</button>
-      ${traced || trace.kind === 'failed' ? html`<button type="button" @click=${() => view.app.removeTrace()}>Remove trace</button>` : nothing}
+      ${(traced && trace.kind !== 'reading') || trace.kind === 'failed' || trace.kind === 'loaded' ? html`<button type="button" @click=${() => view.app.removeTrace()}>Remove trace</button>` : nothing}
     </div>
   </div>`;
 }

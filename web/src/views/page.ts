@@ -12,6 +12,7 @@ import { firstCompared, renderCompare } from './compare';
 import type { ViewContext } from './context';
 import { renderAllNumbers, renderFooter, renderNotModelled, renderPrefixCache, renderScenario } from './details';
 import type { FieldElement } from './field';
+import { renderFit } from './fit';
 import { formSummary, renderForm } from './form';
 import type { PresetPicker } from './preset-picker';
 import './preset-picker';
@@ -134,7 +135,7 @@ export class PageElement extends LitElement {
         <div class="results ${isStale(view.state) ? 'stale' : ''}">${this.#results(view)}</div>
       </main>
       <footer class="footer">${renderFooter(view)}</footer>
-      <input id="trace-file" type="file" accept=".csv,.jsonl,.gz,text/csv,application/jsonl,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
+      <input id="trace-file" type="file" accept=".csv,.jsonl,.json,.gz,text/csv,application/json,application/jsonl,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
       <div class="drop-overlay" ?hidden=${!this.dropping}><p>Drop the trace to simulate it.<br />It stays on this machine.</p></div>
       <div class="visually-hidden" role="status" id="announcement">${view.state.announcement}</div>
       ${this.#keysDialog()}
@@ -198,6 +199,7 @@ export class PageElement extends LitElement {
           <sc-series-chart .subject=${'Load over time'} .note=${report ? renderPrefixCache(report) : nothing} .panes=${loadPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>
         </section>
       </div>
+      ${renderFit(view)}
       ${this.#panel('steps', 'Timeline: steps, output, preemptions', () => html`
         <sc-series-chart .subject=${'Steps over time'} .panes=${stepPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`)}
       ${this.#panel('compare', 'Compare: the same requests under other settings', () => renderCompare(view))}
