@@ -23,6 +23,7 @@ std::string Seconds(TimeNs ns) { return In(ns, 9); }
 std::string Ms(TimeNs ns) { return In(ns, 6); }
 std::string Us(TimeNs ns) { return In(ns, 3); }
 
+constexpr int kRequestsProcess = 1'000'000;  // of the time line, beyond all replicas
 constexpr const char* kBounds[] = {"overhead", "compute", "bandwidth"};
 
 std::int64_t TokensOf(const StepRecord& step) {
@@ -77,11 +78,21 @@ StepWriter::StepWriter(OutputFile* batches, OutputFile* trace, Names names)
   }
   if (trace_ == nullptr) return;
   trace_->Write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-  for (const char* name : {R"("process_name","pid":0,"args":{"name":"replica 0"})",
-                           R"("thread_name","pid":0,"tid":0,"args":{"name":"stage 0"})",
-                           R"("process_name","pid":1,"args":{"name":"requests"})"}) {
-    Event(fmt::format(R"({{"ph":"M","name":{}}})", name));
-  }
+  Event(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"requests"}}}})",
+                    kRequestsProcess));
+}
+
+// A process, once.
+void StepWriter::NameReplica(std::int64_t replica) {
+  const auto number = static_cast<std::size_t>(replica);
+  if (number >= named_.size()) named_.resize(number + 1, false);
+  if (named_[number]) return;
+  named_[number] = true;
+  Event(fmt::format(
+      R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"replica {0}"}}}})", replica));
+  Event(fmt::format(
+      R"({{"ph":"M","name":"thread_name","pid":{},"tid":0,"args":{{"name":"stage 0"}}}})",
+      replica));
 }
 
 void StepWriter::OnStep(const StepRecord& step) {
@@ -96,7 +107,7 @@ void StepWriter::WriteBatch(const StepRecord& step) {
     return;
   }
   batches_->Write(fmt::format(
-      "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", step.index, Seconds(step.start),
+      "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", step.replica, step.index, Seconds(step.start),
       Ms(step.end - step.start), Seconds(step.end), step.prefill_tokens,
       tokens - step.prefill_tokens, step.members.size(), step.running_after_schedule,
       step.waiting_after_schedule, kv_blocks_ - step.free_after_schedule,
@@ -113,21 +124,22 @@ void StepWriter::Event(const std::string& event) {
 void StepWriter::TraceStep(const StepRecord& step) {
   const std::int64_t tokens = TokensOf(step), used = kv_blocks_ - step.free_after_schedule;
   const std::string at = Us(step.start);
+  NameReplica(step.replica);
   Event(fmt::format(
-      R"({{"ph":"X","pid":0,"tid":0,"name":"{}","cat":"step","ts":{},"dur":{},"args":{{"batch":{},"batch_size":{},"prefill_tokens":{},"decode_tokens":{},"bound":"{}","interference_ms":{}}}}})",
-      PhaseOf(step), at, Us(step.end - step.start), step.index, step.members.size(),
+      R"({{"ph":"X","pid":{},"tid":0,"name":"{}","cat":"step","ts":{},"dur":{},"args":{{"batch":{},"batch_size":{},"prefill_tokens":{},"decode_tokens":{},"bound":"{}","interference_ms":{}}}}})",
+      step.replica, PhaseOf(step), at, Us(step.end - step.start), step.index, step.members.size(),
       step.prefill_tokens, tokens - step.prefill_tokens,
       kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference)));
   Event(fmt::format(
-      R"({{"ph":"C","pid":0,"name":"requests","ts":{},"args":{{"running":{},"waiting":{}}}}})", at,
-      step.running_after_schedule, step.waiting_after_schedule));
-  Event(fmt::format(R"({{"ph":"C","pid":0,"name":"kv_blocks","ts":{},"args":{{"used":{}}}}})", at,
-                    used));
-  Event(fmt::format(R"({{"ph":"C","pid":0,"name":"batch_tokens","ts":{},"args":{{"tokens":{}}}}})",
-                    at, tokens));
+      R"({{"ph":"C","pid":{},"name":"requests","ts":{},"args":{{"running":{},"waiting":{}}}}})",
+      step.replica, at, step.running_after_schedule, step.waiting_after_schedule));
+  Event(fmt::format(R"({{"ph":"C","pid":{},"name":"kv_blocks","ts":{},"args":{{"used":{}}}}})",
+                    step.replica, at, used));
+  Event(fmt::format(R"({{"ph":"C","pid":{},"name":"batch_tokens","ts":{},"args":{{"tokens":{}}}}})",
+                    step.replica, at, tokens));
   for (const RequestId request : step.preempted) {
-    Event(fmt::format(R"({{"ph":"n","pid":1,"cat":"request","id":{},"name":"preempted","ts":{}}})",
-                      request, at));
+    Event(fmt::format(R"({{"ph":"n","pid":{},"cat":"request","id":{},"name":"preempted","ts":{}}})",
+                      kRequestsProcess, request, at));
   }
 }
 
@@ -143,8 +155,8 @@ void StepWriter::TraceRequests(const Report& report) {
       if (std::isnan(until) || std::isnan(from)) return;
       const auto mark = [&](char kind, double ms) {
         Event(
-            fmt::format(R"({{"ph":"{}","pid":1,"cat":"request","id":{},"name":"{}","ts":{:.3f}}})",
-                        kind, i, name, arrival[i] * 1e6 + ms * 1e3));
+            fmt::format(R"({{"ph":"{}","pid":{},"cat":"request","id":{},"name":"{}","ts":{:.3f}}})",
+                        kind, kRequestsProcess, i, name, arrival[i] * 1e6 + ms * 1e3));
       };
       mark('b', from);
       mark('e', until);

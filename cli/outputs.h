@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/base.h"
 #include "servecast/report.h"
@@ -49,12 +50,14 @@ class StepWriter final : public StepObserver {
   void TraceStep(const StepRecord& step);
   void TraceRequests(const Report& report);
   void Event(const std::string& event);
+  void NameReplica(std::int64_t replica);
 
   OutputFile* batches_;
   OutputFile* trace_;
   Names names_;
   std::int64_t kv_blocks_ = 0;
   bool first_event_ = true;
+  std::vector<bool> named_;  // by replica
 };
 
 void WriteRequests(const Report& report, Names names, OutputFile& file);

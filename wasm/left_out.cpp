@@ -1,14 +1,16 @@
 // Takes the places of what few visits need, in the module of a first one: BLIS's engine, two models
-// of step times, and traces. Simulation::Create then says that they are left out, and the page's
-// worker goes on with the whole engine, as it does for every trace (decision 016). Names and help
-// are those of the whole engine, as tests/wasm checks.
+// of step times, clusters of replicas, and traces. Simulation::Create then says that they are left
+// out, and the page's worker goes on with the whole engine, as it does for every trace (decision
+// 016). Names and help are those of the whole engine, as tests/wasm checks.
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
+#include "serving/cluster.h"
 #include "serving/policy.h"
 
 namespace servecast {
 
 std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput&) { return nullptr; }
+std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input&) { return nullptr; }
 
 class TraceReader::Impl {};
 TraceReader::TraceReader(std::string) {}

@@ -12,7 +12,9 @@
 #include "metrics/work.h"
 #include "serving/blis_replica.h"
 #include "serving/clients.h"
+#include "serving/cluster.h"
 #include "serving/hooks.h"
+#include "serving/inbox.h"
 #include "serving/policy.h"
 #include "serving/replica.h"
 #include "workload/workload.h"
@@ -38,12 +40,32 @@ struct Simulation::State {
     const std::int64_t max_model_len = EffectiveMaxModelLen(
         scenario.engine, scenario.model.max_position_embeddings, cost.usable_blocks);
     clients = std::make_unique<Clients>(requests, *latency, max_model_len, results);
-    replica = std::make_unique<Replica>(ReplicaInput{
-        scenario.engine, scenario.scheduler, cost.pool_blocks, max_model_len, requests, *clients,
-        *latency, results, recorder, horizon, observer,
+    inbox = std::make_unique<Inbox>(*clients, requests, results, false);
+    scratch = std::make_unique<ReplicaScratch>(requests);
+    const ReplicaInput input{
+        scenario.engine,
+        scenario.scheduler,
+        cost.pool_blocks,
+        max_model_len,
+        requests,
+        *inbox,
+        *latency,
+        results,
+        recorder,
+        *scratch,
+        horizon,
+        observer,
         KvTiersOf(scenario.engine.kv_offload,
                   cost.kv_bytes_per_token * static_cast<double>(scenario.engine.block_size),
-                  cost.tensor_parallel)});
+                  cost.tensor_parallel)};
+    const std::int64_t replicas = scenario.cluster.pools[0].replicas;
+    if (replicas == 1) {
+      replica = std::make_unique<Replica>(input);
+      return;
+    }
+    results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
+    replica = MakeCluster(
+        {input, replicas, &FindRouter(scenario.cluster.router), scenario.seed, *clients});
   }
 
   // It sees to arrivals, drops and time-outs itself.
@@ -77,6 +99,8 @@ struct Simulation::State {
   std::unique_ptr<LatencyModel> latency;
   LatencyLabel label;
   std::unique_ptr<Clients> clients;
+  std::unique_ptr<Inbox> inbox;
+  std::unique_ptr<ReplicaScratch> scratch;
   std::unique_ptr<AnyReplica> replica;
   bool finished = false;
 };
@@ -107,10 +131,19 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     return Issue{"/latency/backend",
                  "found a model of step times that this part of the engine has not", "left_out"};
   }
+  if (s.scenario.cluster.pools[0].replicas > 1 && s.latency->DelayByLoad()) {
+    return Issue{"/cluster/pools/0/replicas",
+                 "found several, allowed 1 with a delay before the queue that depends on load: "
+                 "alpha_coefficients of physics beyond those of prompt and bias"};
+  }
   s.results.Resize(s.requests.size());
-  s.recorder.ReserveGaps(8 * s.requests.size());
+  if (s.scenario.cluster.pools[0].replicas == 1) s.recorder.ReserveGaps(8 * s.requests.size());
   if (s.scenario.engine.compat == Compat::kNone) {
     s.StartReplica(hooks.observer);
+    if (s.replica == nullptr) {
+      return Issue{"/cluster/pools/0/replicas",
+                   "found several, allowed 1 in this part of the engine", "left_out"};
+    }
   } else if (s.cost.usable_blocks <= kMostBlisBlocks) {
     s.StartBlisReplica();
     if (s.replica == nullptr) {
@@ -149,12 +182,14 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   const TimeNs end = s.End();
   s.replica->WriteProgress(s.results.generated);
   s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
-  Report report = Summarize(
-      {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
-       s.recorder, s.replica->running(), s.replica->length_capped(), s.replica->prefix_cache(), end,
-       s.finished, s.label, s.replica->counts(), s.replica->kv_offload(),
-       s.latency->OutputTokenDelay()},
-      detail);
+  std::optional<Recorder> all;  // of several replicas
+  if (!s.results.replica.empty()) s.replica->WriteRecords(end, all.emplace(s.recorder));
+  Report report =
+      Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
+                 s.results, all ? *all : s.recorder, s.replica->running(),
+                 s.replica->length_capped(), s.replica->prefix_cache(), end, s.finished, s.label,
+                 s.replica->counts(), s.replica->kv_offload(), s.latency->OutputTokenDelay()},
+                detail);
   report.departures = s.replica->departures();
   return report;
 }

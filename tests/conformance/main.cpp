@@ -2,8 +2,10 @@
 // names the first row that differs. Everything here is words; comparing is in testing/.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "fmt/format.h"
 #include "testing/blis_golden.h"
 #include "testing/engine_run.h"
+#include "testing/vidur_golden.h"
 #include "testing/vllm_golden.h"
 
 namespace servecast::testing {
@@ -21,6 +24,7 @@ constexpr int kOk = 0, kDifferent = 1, kBadUsage = 2;
 constexpr char kUsage[] =
     R"(usage: servecast-conformance vllm DIR [--only SETTING...]
        servecast-conformance blis DIR
+       servecast-conformance vidur DIR
 
 vllm: runs the engine on every case of DIR/manifest.json (form vllm-golden-1, and DIR/*/manifest.json),
 step by step, and prints a line a case. Members, tokens, preemptions, finishes, free blocks and
@@ -38,6 +42,10 @@ blis: runs the engine by BLIS's rules (engine.compat) on every case of the files
 (goldendataset*.json with gd_*.csv, session files *.txt, noop_*.csv) and prints a line a case.
 Integers must be equal, other figures within 1e-9 of their value.
 
+vidur: runs Vidur's schedulers, routers and pipeline stages on every case of DIR/manifest.json, with the
+closed form of its step times, and prints a line a case; compares memory_planner.csv and zipf_map.csv.
+Members, tokens, blocks and restarts must be equal, times within 1 us.
+
 Exit: 0 all equal; 1 a difference, no case or an unreadable file; 2 bad usage.
 )";
 
@@ -49,7 +57,8 @@ struct Arguments {
 
 // False: not a valid command line.
 bool ParseArguments(const std::vector<std::string>& words, Arguments& arguments) {
-  if (words.empty() || (words[0] != "vllm" && words[0] != "blis")) return false;
+  if (words.empty() || (words[0] != "vllm" && words[0] != "blis" && words[0] != "vidur"))
+    return false;
   arguments.system = words[0];
   bool only = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -140,6 +149,35 @@ int RunBlis(const Arguments& arguments) {
   return equal > 0 && equal == cases && loaded.issues.empty() ? kOk : kDifferent;
 }
 
+int RunVidur(const Arguments& arguments) {
+  const VidurCases loaded = LoadVidurCases(arguments.folder);
+  int cases = 0, equal = 0;
+  const auto say = [&](const std::string& name, const std::string& difference,
+                       const std::string& count) {
+    ++cases;
+    equal += difference.empty() ? 1 : 0;
+    std::printf("%s %s%s\n", difference.empty() ? "ok" : "DIFF", name.c_str(),
+                difference.empty() ? (" " + count).c_str() : (": " + difference).c_str());
+  };
+  for (const VidurCase& golden : loaded.cases) {
+    say(golden.name, FirstDifference(golden).value_or(""),
+        fmt::format("batches={}", golden.batches.size()));
+  }
+  const std::pair<const char*, std::string (*)(const std::string&, std::size_t*)> tables[] = {
+      {"memory_planner.csv", PlannerDifference}, {"zipf_map.csv", ZipfDifference}};
+  for (const auto& [file, difference] : tables) {
+    const std::string path = arguments.folder + "/" + file;
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) continue;
+    std::size_t rows = 0;
+    const std::string found = difference(path, &rows);
+    say(file, found, fmt::format("rows={}", rows));
+  }
+  PrintIssues(loaded.issues);
+  std::printf("%d cases, %d equal\n", cases, equal);
+  return equal > 0 && equal == cases && loaded.issues.empty() ? kOk : kDifferent;
+}
+
 int Run(const std::vector<std::string>& words) {
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
     std::fputs(kUsage, stdout);
@@ -150,6 +188,7 @@ int Run(const std::vector<std::string>& words) {
     std::fputs(kUsage, stderr);
     return kBadUsage;
   }
+  if (arguments.system == "vidur") return RunVidur(arguments);
   return arguments.system == "vllm" ? RunVllm(arguments) : RunBlis(arguments);
 }
 

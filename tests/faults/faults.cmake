@@ -81,17 +81,17 @@ plant_in(replica 10 "a decode that leaves leaves the tokens it made in the conte
   [==[decode_context_ -= Planted(10) ? slot.computed : ComputedNow(slot);]==])
 
 plant_in(replica 11 "who comes on a step's end joins one step late"
-  [==[time <= now_; time = in_.clients.NextEnqueue()]==]
+  [==[time <= now_; time = in_.inbox.NextEnqueue()]==]
   [==[time < now_ || (time == now_ && !(Planted(11) && running_ > 0));
-       time = in_.clients.NextEnqueue()]==])
+       time = in_.inbox.NextEnqueue()]==])
 
 plant_in(replica 12 "a decode run passes over an arrival when one seat is left"
   [==[const bool closed = running_ >= seats_ ||]==]
   [==[const bool closed = running_ + (Planted(12) ? 1 : 0) >= seats_ ||]==])
 
 plant_in(replica 13 "a decode run starts a step at the horizon"
-  [==[now_ < next_timeout && StartTime() < in_.horizon)]==]
-  [==[now_ < next_timeout &&
+  [==[now_ < stop && StartTime() < in_.horizon)]==]
+  [==[now_ < stop &&
          (Planted(13) ? StartTime() <= in_.horizon : StartTime() < in_.horizon))]==])
 
 plant_in(replica 14 "the gap after a preemption is that of its last step"
@@ -130,8 +130,8 @@ plant_in(kv_cache 21 "blocks without content go to the end of the free list"
   [==[PushFree(kBlank, held - full, options_.contentless_first && !Planted(21));]==])
 
 plant_in(replica 22 "a time-out at the start of a step is a step late"
-  [==[while (in_.clients.NextTimeout() <= now_)]==]
-  [==[while (Planted(22) ? in_.clients.NextTimeout() < now_ : in_.clients.NextTimeout() <= now_)]==])
+  [==[while (in_.inbox.NextTimeout() <= now_)]==]
+  [==[while (Planted(22) ? in_.inbox.NextTimeout() < now_ : in_.inbox.NextTimeout() <= now_)]==])
 
 plant_in(kv_cache 23 "a prompt that is all cached is not computed again"
   [==[FullBlocks(known_tokens - 1)]==]

@@ -144,11 +144,13 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
       EffectiveMaxModelLen(engine_case.engine, engine_case.model_max_len, pool_blocks - 1);
   run.results.Resize(run.requests.size());
   Clients clients(run.requests, latency, max_model_len, run.results);
+  Inbox inbox(clients, run.requests, run.results, false);
+  ReplicaScratch scratch(run.requests);
 
   Recorder recorder(0);
   StepCollector collector;
   Replica replica({engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len,
-                   run.requests, clients, latency, run.results, recorder,
+                   run.requests, inbox, latency, run.results, recorder, scratch,
                    engine_case.horizon.value_or(kNever), &collector,
                    KvTiersOf(engine_case.engine.kv_offload, KvBlockBytes(engine_case), 1)});
   while (!replica.Advance(INT64_MAX)) {

@@ -3,10 +3,7 @@
 #include "testing/vllm_golden.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -14,6 +11,7 @@
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
+#include "testing/csv_table.h"
 #include "testing/data_files.h"
 
 namespace servecast::testing {
@@ -21,112 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-std::optional<std::int64_t> ParseInt(const std::string& text) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || at != end) return std::nullopt;
-  return value;
-}
-
-std::optional<double> ParseDouble(const std::string& text) {
-  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
-  char* end = nullptr;
-  errno = 0;
-  const double value = std::strtod(text.c_str(), &end);
-  if (end != text.c_str() + text.size() || errno != 0 || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
-}
-
-std::vector<std::string> Split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t from = 0;
-  for (;;) {
-    const std::size_t to = text.find(separator, from);
-    parts.push_back(text.substr(from, to == std::string::npos ? to : to - from));
-    if (to == std::string::npos) return parts;
-    from = to + 1;
-  }
-}
-
-// "" has no items, unlike Split's one empty part.
-std::vector<std::string> Items(const std::string& text) {
-  return text.empty() ? std::vector<std::string>() : Split(text, ' ');
-}
-
-// A CSV file whose cells are asked for by column name. The first thing that is wrong with it is
-// kept; after that every cell reads as zero or empty.
-class Table {
- public:
-  static Result<Table> Read(const fs::path& path, const std::vector<std::string>& columns) {
-    const std::optional<std::string> text = ReadFile(path.string());
-    if (!text) return Issue{path.string(), "cannot be read"};
-    Table table;
-    table.path_ = path.string();
-    std::vector<std::string> lines = Split(*text, '\n');
-    if (lines.back().empty()) lines.pop_back();
-    for (std::string& line : lines) {
-      if (!line.empty() && line.back() == '\r') line.pop_back();
-      table.rows_.push_back(Split(line, ','));
-    }
-    if (table.rows_.empty()) return Issue{table.path_, "is empty"};
-    for (const std::string& column : columns) {
-      if (!table.Column(column)) return Issue{table.path_, "has no column " + column};
-    }
-    for (std::size_t row = 1; row < table.rows_.size(); ++row) {
-      if (table.rows_[row].size() != table.rows_[0].size()) {
-        return Issue{table.path_, fmt::format("line {}: {} columns, the header has {}", row + 1,
-                                              table.rows_[row].size(), table.rows_[0].size())};
-      }
-    }
-    return table;
-  }
-
-  std::size_t Rows() const { return rows_.size() - 1; }
-
-  const std::string& Text(std::size_t row, const char* column) {
-    return rows_[row + 1][*Column(column)];
-  }
-  std::int64_t Int(std::size_t row, const char* column, const std::string& text) {
-    const std::optional<std::int64_t> value = ParseInt(text);
-    if (!value) Fail(row, column, text, "a whole number");
-    return value.value_or(0);
-  }
-  std::int64_t Int(std::size_t row, const char* column) {
-    return Int(row, column, Text(row, column));
-  }
-  double Real(std::size_t row, const char* column) {
-    const std::optional<double> value = ParseDouble(Text(row, column));
-    if (!value) Fail(row, column, Text(row, column), "a number");
-    return value.value_or(0);
-  }
-  TimeNs Ns(std::size_t row, const char* column) {
-    const std::optional<TimeNs> value = DecimalSecondsToNs(Text(row, column));
-    if (!value) Fail(row, column, Text(row, column), "a time in seconds");
-    return value.value_or(0);
-  }
-
-  void Fail(std::size_t row, const char* column, const std::string& found, const char* wanted) {
-    if (error_) return;
-    error_ = Issue{path_, fmt::format("line {}, column {}: found \"{}\", not {}", row + 2, column,
-                                      found, wanted)};
-  }
-  const std::optional<Issue>& error() const { return error_; }
-
- private:
-  std::optional<std::size_t> Column(const std::string& name) const {
-    const auto at = std::find(rows_[0].begin(), rows_[0].end(), name);
-    if (at == rows_[0].end()) return std::nullopt;
-    return static_cast<std::size_t>(at - rows_[0].begin());
-  }
-
-  std::string path_;
-  std::vector<std::vector<std::string>> rows_;  // the header first
-  std::optional<Issue> error_;
-};
 
 // Where `file` of a manifest in `folder` is.
 fs::path Find(const fs::path& folder, const std::string& file) {
@@ -161,10 +53,10 @@ void WriteContent(GoldenCase& golden) {
 }
 
 std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
-  Result<Table> read = Table::Read(path, {"id", "arrival_s", "prompt_tokens", "output_tokens",
-                                          "prefix_group", "prefix_tokens", "priority"});
+  Result<CsvTable> read = CsvTable::Read(path, {"id", "arrival_s", "prompt_tokens", "output_tokens",
+                                                "prefix_group", "prefix_tokens", "priority"});
   if (!read.ok()) return read.issues().front();
-  Table& table = read.value();
+  CsvTable& table = read.value();
   const std::size_t rows = table.Rows();
   golden.requests.arrival.assign(rows, 0);
   golden.requests.prompt_tokens.assign(rows, 0);
@@ -189,7 +81,9 @@ std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
     }
     const auto at = static_cast<std::size_t>(id);
     seen[at] = true;
-    golden.requests.arrival[at] = table.Ns(row, "arrival_s");
+    const std::optional<TimeNs> arrival = DecimalSecondsToNs(table.Text(row, "arrival_s"));
+    if (!arrival) table.Fail(row, "arrival_s", table.Text(row, "arrival_s"), "a time in seconds");
+    golden.requests.arrival[at] = arrival.value_or(0);
     golden.requests.prompt_tokens[at] = tokens(row, "prompt_tokens");
     golden.requests.output_tokens[at] = tokens(row, "output_tokens");
     golden.extras[at].prefix_group = table.Int(row, "prefix_group");
@@ -201,7 +95,7 @@ std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
   return std::nullopt;
 }
 
-std::vector<RequestId> ReadIds(Table& table, std::size_t row, const char* column) {
+std::vector<RequestId> ReadIds(CsvTable& table, std::size_t row, const char* column) {
   std::vector<RequestId> ids;
   for (const std::string& item : Items(table.Text(row, column))) {
     ids.push_back(static_cast<RequestId>(table.Int(row, column, item)));
@@ -209,7 +103,7 @@ std::vector<RequestId> ReadIds(Table& table, std::size_t row, const char* column
   return ids;
 }
 
-std::vector<StepMember> ReadMembers(Table& table, std::size_t row, std::int64_t requests) {
+std::vector<StepMember> ReadMembers(CsvTable& table, std::size_t row, std::int64_t requests) {
   const std::vector<std::string> scheduled = Items(table.Text(row, "scheduled"));
   const std::vector<std::string> kinds = Items(table.Text(row, "kind"));
   const std::vector<std::string> computed = Items(table.Text(row, "computed_before"));
@@ -242,13 +136,13 @@ std::vector<StepMember> ReadMembers(Table& table, std::size_t row, std::int64_t 
 }
 
 std::optional<Issue> ReadSteps(const fs::path& path, GoldenCase& golden) {
-  Result<Table> read =
-      Table::Read(path, {"step", "sched_s", "start_s", "end_s", "T", "K", "Q", "scheduled", "kind",
-                         "computed_before", "sampled", "preempted", "finished",
-                         "free_after_schedule", "free_after_step", "running_after_schedule",
-                         "waiting_after_schedule", "running_after_step", "waiting_after_step"});
+  Result<CsvTable> read =
+      CsvTable::Read(path, {"step", "sched_s", "start_s", "end_s", "T", "K", "Q", "scheduled",
+                            "kind", "computed_before", "sampled", "preempted", "finished",
+                            "free_after_schedule", "free_after_step", "running_after_schedule",
+                            "waiting_after_schedule", "running_after_step", "waiting_after_step"});
   if (!read.ok()) return read.issues().front();
-  Table& table = read.value();
+  CsvTable& table = read.value();
   for (std::size_t row = 0; row < table.Rows(); ++row) {
     GoldenStep step;
     step.record.index = table.Int(row, "step");
@@ -274,11 +168,11 @@ std::optional<Issue> ReadSteps(const fs::path& path, GoldenCase& golden) {
 }
 
 std::optional<Issue> ReadResults(const fs::path& path, GoldenCase& golden) {
-  Result<Table> read = Table::Read(
+  Result<CsvTable> read = CsvTable::Read(
       path, {"id", "arrival_s", "first_scheduled_s", "first_token_s", "finish_s", "preemptions",
              "cached_at_first_schedule", "cached_on_resumes", "first_step", "finish_step"});
   if (!read.ok()) return read.issues().front();
-  Table& table = read.value();
+  CsvTable& table = read.value();
   if (static_cast<std::int64_t>(table.Rows()) != golden.requests.size()) {
     return Issue{path.string(),
                  fmt::format("{} rows for {} requests", table.Rows(), golden.requests.size())};

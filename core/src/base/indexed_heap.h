@@ -15,6 +15,7 @@ class IndexedHeap {
   }
 
   bool empty() const { return heap_.empty(); }
+  bool Has(std::int32_t id) const { return position_[static_cast<std::size_t>(id)] >= 0; }
   // Requires: !empty().
   std::int32_t TopId() const { return heap_[0].id; }
   std::int64_t TopKey() const { return heap_[0].key; }

@@ -17,6 +17,7 @@ enum class Stream : std::uint64_t {
   kClass = 6,        // by session
   kKeep = 7,         // by row of the trace and by turn of its repetition
   kOwnDraws = 8,     // by class: the seed of what is the class's own
+  kRouter = 9,       // by request
 };
 
 // A bijection of 64-bit words that spreads every input bit over all output bits (the finaliser of

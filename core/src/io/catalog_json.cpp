@@ -10,6 +10,7 @@
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/policy.h"
+#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -20,7 +21,7 @@ constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
-    "several replicas, routing, pipeline stages, prefill/decode disaggregation",
+    "pipeline stages, pools of several kinds, prefill/decode disaggregation",
     "speculative decoding, beam search, LoRA adapters, multimodal encoders",
     "uneven load of experts; expert parallelism",
     "power and thermal limits of the GPU's clock",
@@ -156,7 +157,7 @@ Json MakeCatalog(const std::vector<Column>& columns) {
          "vLLM V1: one token budget for prefill and decode, recompute preemption");
   for (const OrderEntry& entry : Orders()) policy("order", entry.name, entry.help);
   for (const PriorityEntry& entry : Priorities()) policy("priority", entry.name, entry.help);
-  policy("router", "round_robin", "each replica in turn");
+  for (const RouterEntry& entry : Routers()) policy("router", entry.name, entry.help);
   catalog["not_modelled"] = kNotModelled;
   catalog["notices"] = {
       "Quantiles of the Azure LLM inference trace 2023 (conversation): Microsoft, CC-BY 4.0, "

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "serving/policy.h"
+#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -228,8 +229,8 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base) {
   f.Enum({.name = "role", .help = "what its replicas do"}, &PoolSpec::role, {"mixed"});
   f.Add({.name = "replicas",
          .min = 1,
-         .max = 1,
-         .help = "independent engines (one, until clusters are modelled)"},
+         .max = 1024,
+         .help = "equal engines, each with GPUs of its own, behind the router"},
         &PoolSpec::replicas);
   f.Add({.name = "tensor_parallel",
          .unit = "GPUs",
@@ -440,10 +441,12 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
         ListOf(s.cluster.pools, base.cluster.pools,
                [](FieldVisitor& w, PoolSpec& p, const PoolSpec& b) { Describe(w, p, b); });
     inner.List({.name = "pools", .min = 1, .max = 1, .help = "groups of equal replicas"}, pools);
+    Choices routers;
+    for (const RouterEntry& entry : Routers()) routers.push_back(entry.name);
     inner.Object({.name = "router"}, [&](FieldVisitor& router) {
       Fields<ClusterSpec>(router, s.cluster, base.cluster)
           .Policy({.name = "policy", .help = "which replica serves a request"},
-                  &ClusterSpec::router, {"round_robin"});
+                  &ClusterSpec::router, routers);
     });
   });
   v.Object({.name = "scheduler"},

@@ -234,6 +234,11 @@ void CheckCompat(const Scenario& s, Issues& issues) {
                       "found tiers of memory, allowed none with a compat: its rules do not know "
                       "them"});
   }
+  if (s.engine.compat != Compat::kNone && s.cluster.pools[0].replicas > 1) {
+    issues.push_back({"/cluster/pools/0/replicas",
+                      fmt::format("found {}, allowed 1 with BLIS's rules in engine.compat",
+                                  s.cluster.pools[0].replicas)});
+  }
   if (s.latency.backend == "trained_physics" && s.engine.compat != Compat::kBlis) {
     issues.push_back({"/latency/backend",
                       "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "

@@ -9,6 +9,7 @@ const std::vector<Column>& Columns() {
       {"class", "", "request", "of the workload's classes; none without classes"},
       {"session", "", "request", "conversation that it belongs to, counted from 0"},
       {"turn", "", "request", "place in its conversation, counted from 0"},
+      {"replica", "", "request", "that serves it, counted from 0; none until it is placed"},
       {"prompt_tokens", "tokens", "request", "length of its prompt"},
       {"cached_tokens", "tokens", "request",
        "tokens of it found in the prefix cache at its first admission"},
@@ -55,7 +56,8 @@ const std::vector<Column>& Columns() {
 
 const std::vector<Column>& BatchColumns() {
   static const std::vector<Column> kColumns = {
-      {"batch", "", "batch", "number of the step, from 0"},
+      {"replica", "", "batch", "that ran it, counted from 0"},
+      {"batch", "", "batch", "number of the replica's step, from 0"},
       {"start_s", "s", "batch", "when it began"},
       {"duration_ms", "ms", "batch", "how long it took"},
       {"end_s", "s", "batch", "when its tokens were there"},

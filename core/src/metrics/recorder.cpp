@@ -24,25 +24,50 @@ void Work::Add(const Work& other) {
   Each(*this, other, [](auto& sum, auto more) { sum += more; });
 }
 
-std::size_t Recorder::BinOf(TimeNs time) {
-  while (time / width_ >= kBins) {
-    for (std::size_t i = 0; i < kBins / 2; ++i) {
-      const SeriesBin& a = bins_[2 * i];
-      const SeriesBin& b = bins_[2 * i + 1];
-      bins_[i] = {a.running + b.running,
-                  a.waiting + b.waiting,
-                  a.kv_blocks + b.kv_blocks,
-                  a.batch_tokens + b.batch_tokens,
-                  a.output_tokens + b.output_tokens,
-                  a.preemptions + b.preemptions,
-                  a.work};
-      bins_[i].work.Add(b.work);
-    }
-    std::fill(bins_.begin() + kBins / 2, bins_.end(), SeriesBin{});
-    width_ *= 2;
-    bin_end_ = 0;  // the cached bin moved
+void SeriesBin::Add(const SeriesBin& other) {
+  running += other.running;
+  waiting += other.waiting;
+  kv_blocks += other.kv_blocks;
+  batch_tokens += other.batch_tokens;
+  output_tokens += other.output_tokens;
+  preemptions += other.preemptions;
+  work.Add(other.work);
+}
+
+// Two bins become one.
+void Recorder::Widen() {
+  for (std::size_t i = 0; i < kBins / 2; ++i) {
+    SeriesBin bin = bins_[2 * i];
+    bin.Add(bins_[2 * i + 1]);
+    bins_[i] = bin;
   }
+  std::fill(bins_.begin() + kBins / 2, bins_.end(), SeriesBin{});
+  width_ *= 2;
+  bin_end_ = 0;  // the cached bin moved
+}
+
+std::size_t Recorder::BinOf(TimeNs time) {
+  while (time / width_ >= kBins) Widen();
   return static_cast<std::size_t>(time / width_);
+}
+
+void Recorder::Add(const Recorder& other, TimeNs end) {
+  Recorder one = other;
+  one.Waiting(end, one.waiting_);
+  while (one.width_ < width_) one.Widen();
+  while (width_ < one.width_) Widen();
+  for (std::size_t i = 0; i < bins_.size(); ++i) bins_[i].Add(one.bins_[i]);
+  itl_.Add(one.itl_);
+  for (std::size_t i = 0; i < bound_ns_.size(); ++i) bound_ns_[i] += one.bound_ns_[i];
+  for (std::size_t i = 0; i < blocked_ns_.size(); ++i) blocked_ns_[i] += one.blocked_ns_[i];
+  busy_ns_ += one.busy_ns_;
+  waiting_since_ = end;
+  waiting_ += one.waiting_;
+  steps_ += one.steps_;
+  preemptions_ += one.preemptions_;
+  output_tokens_ += one.output_tokens_;
+  measured_tokens_ += one.measured_tokens_;
+  peak_kv_blocks_ = std::max(peak_kv_blocks_, one.peak_kv_blocks_);
 }
 
 void Recorder::AddLevel(TimeNs from, TimeNs to, std::int64_t level, WideInt SeriesBin::*member) {

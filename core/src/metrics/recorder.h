@@ -34,6 +34,8 @@ struct SeriesBin {
   WideInt running = 0, waiting = 0, kv_blocks = 0, batch_tokens = 0;  // integrals over the bin
   std::int64_t output_tokens = 0, preemptions = 0;                    // events in the bin
   Work work;
+
+  void Add(const SeriesBin& other);
 };
 
 // The levels of a replica while a step runs.
@@ -107,6 +109,10 @@ class Recorder {
     ++bins_[BinOf(time)].preemptions;
   }
 
+  // Another replica's record, its queue integrated up to `end`; levels add up, the peak is the
+  // highest of any. O(bins + samples).
+  void Add(const Recorder& other, TimeNs end);
+
   void ReserveGaps(std::int64_t count) { itl_.Reserve(count); }
 
   std::int64_t steps() const { return steps_; }
@@ -124,6 +130,7 @@ class Recorder {
 
  private:
   std::size_t BinOf(TimeNs time);
+  void Widen();
   void StepAcrossBins(TimeNs start, TimeNs end, const StepLevels& levels, std::int64_t sampled,
                       const PrefillWork& prefill);
   void AddLevel(TimeNs from, TimeNs to, std::int64_t level, WideInt SeriesBin::*member);

@@ -74,6 +74,10 @@ void FillRequestColumns(const RunView& run, Report& report) {
     sessions.push_back(session);
     turns.push_back(turn);
   }
+  fill("replica", [&](std::size_t i) {
+    const std::int32_t replica = results.replica.empty() ? 0 : results.replica[i];
+    return replica >= 0 ? static_cast<double>(replica) : kNan;
+  });
   fill("prompt_tokens", [&](std::size_t i) { return run.requests.prompt_tokens[i]; });
   fill("cached_tokens", [&](std::size_t i) { return results.cached_tokens[i]; });
   fill("output_tokens", [&](std::size_t i) { return results.generated[i]; });
@@ -107,7 +111,7 @@ std::uint64_t FingerprintOf(const RunView& run, const Report& r) {
     h.Add(results.completion[i]);
     h.Add(static_cast<std::int64_t>(run.requests.prompt_tokens[i]) << 32 | results.generated[i]);
     h.Add(static_cast<std::int64_t>(results.preemptions[i]) << 32 | results.cached_tokens[i]);
-    h.Add(std::int64_t{0});  // the replica
+    h.Add(std::int64_t{results.replica.empty() ? 0 : results.replica[i]});
     h.Add(static_cast<std::int64_t>(results.state[i]));
   }
   const PrefixCacheReport& c = r.prefix_cache;

@@ -14,6 +14,17 @@ void WeightedSamples::Reserve(std::int64_t count) {
   samples_.reserve(std::min(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), kBuffer));
 }
 
+void WeightedSamples::Add(const WeightedSamples& other) {
+  if (other.buckets_.empty()) {
+    for (const WeightedSample& sample : other.samples_) Add(sample.value, sample.weight);
+    return;
+  }
+  if (buckets_.empty()) buckets_ = BucketsOf(samples_);
+  samples_ = {};
+  for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i] += other.buckets_[i];
+  total_weight_ += other.total_weight_;
+}
+
 // Values below 2^kFractionBits have a bucket each; above, the leading bit and the kFractionBits
 // bits after it.
 std::size_t WeightedSamples::BucketOf(TimeNs value) {

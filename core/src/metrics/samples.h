@@ -32,6 +32,8 @@ class WeightedSamples {
     }
   }
 
+  void Add(const WeightedSamples& other);
+
   void Reserve(std::int64_t count);
 
   std::int64_t total_weight() const { return total_weight_; }

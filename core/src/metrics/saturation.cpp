@@ -60,10 +60,12 @@ double Utilization(const EngineSpec& engine, const Report& report, const QueueHi
     for (std::size_t b = h.first_bin; b < h.last_bin; ++b) sum += values[b];
     return sum / full / static_cast<double>(h.last_bin - h.first_bin);
   };
-  return std::max({mean("series_kv_usage", 1),
-                   mean("series_running", static_cast<double>(engine.max_num_seqs)),
-                   mean("series_batch_tokens", static_cast<double>(engine.max_num_batched_tokens)),
-                   h.compute_share});
+  const double n = h.replicas;
+  return std::max(
+      {mean("series_kv_usage", 1),
+       mean("series_running", n * static_cast<double>(engine.max_num_seqs)),
+       mean("series_batch_tokens", n * static_cast<double>(engine.max_num_batched_tokens)),
+       h.compute_share});
 }
 
 }  // namespace

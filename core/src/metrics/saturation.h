@@ -18,6 +18,7 @@ struct QueueHistory {
   std::int64_t gave_up = 0;  // of the arrived: timed out before they were started
   double blocked_share = 0;  // of the whole run: admission waited for blocks, seats or tokens
   double compute_share = 0;  // of the whole run: steps were bound by arithmetic
+  double replicas = 1;
 };
 
 // Overloaded: the queue grows (slope of 16 batch means, one-sided t test at 99 %), or clearly many

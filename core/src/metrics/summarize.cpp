@@ -241,7 +241,8 @@ class Summary {
 
   void Rates() {
     Report& r = report_;
-    r.gpus = run_.scenario.cluster.pools[0].tensor_parallel;
+    r.gpus =
+        run_.scenario.cluster.pools[0].tensor_parallel * run_.scenario.cluster.pools[0].replicas;
     const double warmup_ns = run_.scenario.measure.warmup_s * 1e9;
     TimeNs last = run_.end;  // a client may see its last token after the engine stopped
     Tally all;
@@ -351,13 +352,16 @@ class Summary {
       report_.mean_batch_size =
           static_cast<double>(running) / static_cast<double>(run_.recorder.busy_ns());
     }
-    report_.kv_peak_usage = static_cast<double>(run_.recorder.peak_kv_blocks()) / KvBlocks();
+    report_.kv_peak_usage = static_cast<double>(run_.recorder.peak_kv_blocks()) /
+                            static_cast<double>(run_.cost.usable_blocks);
   }
 
+  double Replicas() const { return static_cast<double>(run_.scenario.cluster.pools[0].replicas); }
+  double KvBlocks() const { return static_cast<double>(run_.cost.usable_blocks) * Replicas(); }
+  // Of all replicas' GPUs.
   PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds) const {
-    return UseOf(work, output_tokens, seconds, run_.cost, run_.scenario.hardware);
+    return UseOf(work, output_tokens, seconds * Replicas(), run_.cost, run_.scenario.hardware);
   }
-  double KvBlocks() const { return static_cast<double>(run_.cost.usable_blocks); }
 
   void JudgeSaturation() {
     QueueHistory history;
@@ -381,12 +385,14 @@ class Summary {
       history.completed += completion > half && completion <= last_arrival ? 1 : 0;
     }
     history.blocked_share = BlockedShare();
+    history.replicas = Replicas();
     history.compute_share = ShareOf(run_.recorder.bound_ns(StepBound::kCompute));
     report_.saturation = AssessSaturation(run_.scenario.engine, report_, history);
   }
 
   double ShareOf(TimeNs ns) const {
-    return run_.end > 0 ? static_cast<double>(ns) / static_cast<double>(run_.end) : 0;
+    const double all = static_cast<double>(run_.end) * Replicas();
+    return all > 0 ? static_cast<double>(ns) / all : 0;
   }
 
   double BlockedShare() const {

@@ -2,7 +2,9 @@
 // registration: the order is fixed and the linker cannot drop an entry.
 #include <span>
 
+#include "serving/batch_former.h"
 #include "serving/policy.h"
+#include "serving/router.h"
 
 #define SERVECAST_LATENCY_MODELS(X) \
   X(kLatencyAnalytic)               \
@@ -25,6 +27,21 @@
   X(kPrioritySloBased)          \
   X(kPriorityInvertedSlo)
 
+#define SERVECAST_ROUTERS(X) \
+  X(kRouterRoundRobin)       \
+  X(kRouterRandom)           \
+  X(kRouterLeastOutstanding) \
+  X(kRouterPowerOfTwo)       \
+  X(kRouterSessionAffinity)  \
+  X(kRouterPrefixAffinity)
+
+#define SERVECAST_FORMERS(X) \
+  X(kSchedulerVllmV0)        \
+  X(kSchedulerSarathi)       \
+  X(kSchedulerOrca)          \
+  X(kSchedulerLightLlm)      \
+  X(kSchedulerFasterTransformer)
+
 namespace servecast {
 namespace {
 
@@ -41,10 +58,14 @@ const Entry& Find(std::span<const Entry> entries, std::string_view name) {
 #define SERVECAST_DECLARE_LATENCY(entry) extern const LatencyEntry entry;
 #define SERVECAST_DECLARE_ORDER(entry) extern const OrderEntry entry;
 #define SERVECAST_DECLARE_PRIORITY(entry) extern const PriorityEntry entry;
+#define SERVECAST_DECLARE_ROUTER(entry) extern const RouterEntry entry;
+#define SERVECAST_DECLARE_FORMER(entry) extern const FormerEntry entry;
 #define SERVECAST_LIST(entry) entry,
 SERVECAST_LATENCY_MODELS(SERVECAST_DECLARE_LATENCY)
 SERVECAST_ORDERS(SERVECAST_DECLARE_ORDER)
 SERVECAST_PRIORITIES(SERVECAST_DECLARE_PRIORITY)
+SERVECAST_ROUTERS(SERVECAST_DECLARE_ROUTER)
+SERVECAST_FORMERS(SERVECAST_DECLARE_FORMER)
 
 std::span<const LatencyEntry> LatencyModels() {
   static const LatencyEntry kTable[] = {SERVECAST_LATENCY_MODELS(SERVECAST_LIST)};
@@ -61,11 +82,23 @@ std::span<const PriorityEntry> Priorities() {
   return kTable;
 }
 
+std::span<const RouterEntry> Routers() {
+  static const RouterEntry kTable[] = {SERVECAST_ROUTERS(SERVECAST_LIST)};
+  return kTable;
+}
+
+std::span<const FormerEntry> Formers() {
+  static const FormerEntry kTable[] = {SERVECAST_FORMERS(SERVECAST_LIST)};
+  return kTable;
+}
+
 const LatencyEntry& FindLatencyModel(std::string_view name) {
   return name == "auto" ? LatencyModels()[0] : Find(LatencyModels(), name);
 }
 const OrderEntry& FindOrder(std::string_view name) { return Find(Orders(), name); }
 const PriorityEntry& FindPriority(std::string_view name) { return Find(Priorities(), name); }
+const RouterEntry& FindRouter(std::string_view name) { return Find(Routers(), name); }
+const FormerEntry& FindFormer(std::string_view name) { return Find(Formers(), name); }
 
 std::vector<double> ParamValues(std::span<const ParamSpec> specs, const SchedulerSpec& scheduler) {
   std::vector<double> values;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "metrics/recorder.h"
 #include "servecast/report.h"
 
 namespace servecast {
@@ -31,6 +32,8 @@ class AnyReplica {
   // How its results come to differ from those of the default engine on the same requests; sentences
   // for a reader.
   virtual std::vector<std::string_view> departures() const { return {}; }
+  // Several replicas keep records of their own: adds them up, to `end`. One writes as it goes.
+  virtual void WriteRecords(TimeNs, Recorder&) const {}
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
 };

@@ -37,10 +37,6 @@ bool Clients::Send(RequestId request) {
   const TimeNs patience = requests_.timeout.empty() ? kNever : requests_.timeout[r];
   if (patience < delay) return false;
   results_.enqueue[r] = requests_.arrival[r] + delay;
-  if (patience == kNever) return true;
-  const WideInt time = WideInt{requests_.arrival[r]} + patience;
-  timeouts_.push_back({static_cast<TimeNs>(std::min(time, WideInt{kNever})), request});
-  std::push_heap(timeouts_.begin(), timeouts_.end(), Later);
   return true;
 }
 
@@ -65,23 +61,6 @@ RequestId Clients::TakeNext() {
   const RequestId request = next_turns_.front().request;
   std::pop_heap(next_turns_.begin(), next_turns_.end(), Later);
   next_turns_.pop_back();
-  return request;
-}
-
-TimeNs Clients::NextTimeout() {
-  while (!timeouts_.empty()) {
-    const RequestState state = results_.state[static_cast<std::size_t>(timeouts_.front().request)];
-    const bool over = state == RequestState::kCompleted || state == RequestState::kTimedOut;
-    if (!over) return timeouts_.front().time;
-    TakeTimeout();
-  }
-  return kNever;
-}
-
-RequestId Clients::TakeTimeout() {
-  const RequestId request = timeouts_.front().request;
-  std::pop_heap(timeouts_.begin(), timeouts_.end(), Later);
-  timeouts_.pop_back();
   return request;
 }
 

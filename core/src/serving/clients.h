@@ -40,11 +40,6 @@ class Clients {
     const auto r = static_cast<std::size_t>(request);
     return !requests_.timeout.empty() && requests_.timeout[r] < time - requests_.arrival[r];
   }
-  // When the next client of an unfinished request gives up; kNever.
-  TimeNs NextTimeout();
-  // Requires: NextTimeout() < kNever, and nothing completed since.
-  RequestId TakeTimeout();
-
   bool AsksOn(RequestId request) const {
     const std::size_t next = static_cast<std::size_t>(request) + 1;
     return next < requests_.think.size() && requests_.think[next] >= 0;
@@ -94,7 +89,6 @@ class Clients {
   std::vector<RequestId> order_;   // who comes by itself, by (enqueue time, id)
   std::size_t arrived_ = 0;        // of order_
   std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
-  std::vector<Timed> timeouts_;    // heap
   std::size_t waiting_ = 0;        // closed loop: before it, no row waits for a client
   // Delay by load: whose enqueue time is known; of the others it stands for the arrival.
   std::vector<std::uint8_t> set_out_;

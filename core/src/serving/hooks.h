@@ -28,7 +28,8 @@ struct StepMember {
 
 // Emitted when the step's output is applied: with async scheduling after the next one is scheduled.
 struct StepRecord {
-  std::int64_t index = 0;  // 0-based; steps without any token do not count
+  std::int64_t replica = 0;
+  std::int64_t index = 0;  // of the replica's, 0-based; steps without any token do not count
   TimeNs scheduled = 0, start = 0, end = 0;
   TimeNs transfer = 0;      // of its time: loading KV content from slower tiers
   TimeNs interference = 0;  // of its time: by which prefills made the decodes wait

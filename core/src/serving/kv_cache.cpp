@@ -17,8 +17,7 @@ KvCache::KvCache(const Options& options, const RequestTable& requests, std::vect
   }
   const std::size_t segments =
       requests.segments.empty() ? requests.arrival.size() : requests.segments.size();
-  heads_.assign(segments, kNone);
-  copied_.assign(segments, false);
+  segments_.Resize(segments, options_.sparse);
   for (const ContentSegment& segment : requests.segments) {
     if (segment.parent < 0) continue;
     if (shared_.empty()) shared_.assign(segments, false);
@@ -56,7 +55,7 @@ KvCache::Hit KvCache::LookUp(RequestId request, std::int64_t known_tokens) {
     hit.blocks += found.last - found.first;
     if (At(found.part).holders > 0) continue;
     hit.idle += found.last - found.first;
-    hit.copied = hit.copied || copied_[static_cast<std::size_t>(At(found.part).segment)];
+    hit.copied = hit.copied || segments_.Copied(At(found.part).segment);
   }
   if (tiered()) hit.stored = FindInTiers(hit.blocks);
   return hit;
@@ -88,7 +87,7 @@ KvTiers::Loaded KvCache::LoadHit(TimeNs now) {
 // Extends found_ by the cached blocks of a range, of several copies the one that was registered
 // first (rule 17). False when some block is missing: nothing behind it counts.
 bool KvCache::FindIn(const Range& range) {
-  PartId start = heads_[static_cast<std::size_t>(range.segment)];
+  PartId start = segments_.Head(range.segment);
   std::int64_t block = range.first;
   while (block < range.last) {
     while (start != kNone && At(start).first + At(start).count <= block) start = At(start).after;
@@ -246,17 +245,17 @@ KvCache::PartId KvCache::NewPart(SegmentId segment, std::int64_t first, std::int
   part.count = count;
   if (segment < 0) return id;
   part.registered = ++registrations_;
-  const PartId head = heads_[static_cast<std::size_t>(segment)];
+  const PartId head = segments_.Head(segment);
   LinkInSegment(id, near != kNone || head == kNone ? near : At(head).before);
   if (head == kNone) {
-    copied_[static_cast<std::size_t>(segment)] = false;
+    segments_.SetCopied(segment, false);
     return id;
   }
-  const PartId before = id == heads_[static_cast<std::size_t>(segment)] ? kNone : At(id).before;
+  const PartId before = id == segments_.Head(segment) ? kNone : At(id).before;
   const PartId after = At(id).after;
   if ((before != kNone && At(before).first + At(before).count > first) ||
       (after != kNone && At(after).first < first + count)) {
-    copied_[static_cast<std::size_t>(segment)] = true;
+    segments_.SetCopied(segment, true);
   }
   return id;
 }
@@ -265,9 +264,9 @@ KvCache::PartId KvCache::NewPart(SegmentId segment, std::int64_t first, std::int
 // list is empty.
 void KvCache::LinkInSegment(PartId id, PartId start) {
   Part& part = At(id);
-  PartId& head = heads_[static_cast<std::size_t>(part.segment)];
+  const PartId head = segments_.Head(part.segment);
   if (head == kNone) {
-    head = id;
+    segments_.SetHead(part.segment, id);
     part.before = id;
     return;
   }
@@ -281,7 +280,7 @@ void KvCache::LinkInSegment(PartId id, PartId start) {
     part.after = head;
     part.before = At(head).before;
     At(head).before = id;
-    head = id;
+    segments_.SetHead(part.segment, id);
     return;
   }
   while (At(at).after != kNone && precedes(At(at).after)) at = At(at).after;
@@ -295,10 +294,10 @@ void KvCache::LinkInSegment(PartId id, PartId start) {
 void KvCache::Drop(PartId id) {
   Part& part = At(id);
   if (part.segment >= 0) {
-    PartId& head = heads_[static_cast<std::size_t>(part.segment)];
+    const PartId head = segments_.Head(part.segment);
     if (head == id) {
-      head = part.after;
-      if (head != kNone) At(head).before = part.before;
+      segments_.SetHead(part.segment, part.after);
+      if (part.after != kNone) At(part.after).before = part.before;
     } else {
       At(part.before).after = part.after;
       (part.after == kNone ? At(head) : At(part.after)).before = part.before;
@@ -332,8 +331,7 @@ void KvCache::MergeWithAhead(PartId id) {
   Part& part = At(id);
   const PartId ahead = part.ahead;
   if (ahead == kNone || part.segment < 0 || At(ahead).segment != part.segment ||
-      At(ahead).first != part.first + part.count ||
-      copied_[static_cast<std::size_t>(part.segment)]) {
+      At(ahead).first != part.first + part.count || segments_.Copied(part.segment)) {
     return;
   }
   part.count += At(ahead).count;

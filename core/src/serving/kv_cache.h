@@ -14,7 +14,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -31,6 +33,7 @@ class KvCache {
     bool prefix_caching = false;
     bool contentless_first = true;  // freed blocks without content go to the front
     double offload_threshold = 0;   // share of the blocks in use from which content is offloaded
+    bool sparse = false;            // sees few of all requests
   };
 
   // `requests` outlives the cache; of it only content and segments are read.
@@ -127,6 +130,51 @@ class KvCache {
     std::int64_t first, last;
   };
 
+  // By segment: the head of its parts, whose `before` is the tail, and whether some block of it was
+  // there twice since it was last empty. Sparse: of those with parts only.
+  class Segments {
+   public:
+    void Resize(std::size_t count, bool sparse) {
+      sparse_ = sparse;
+      if (sparse) return;
+      heads_.assign(count, kNone);
+      copied_.assign(count, false);
+    }
+    PartId Head(SegmentId segment) const {
+      if (!sparse_) return heads_[static_cast<std::size_t>(segment)];
+      const auto at = some_.find(segment);
+      return at == some_.end() ? kNone : at->second.first;
+    }
+    void SetHead(SegmentId segment, PartId head) {
+      if (!sparse_) {
+        heads_[static_cast<std::size_t>(segment)] = head;
+      } else if (head == kNone) {
+        some_.erase(segment);
+      } else {
+        some_[segment].first = head;
+      }
+    }
+    bool Copied(SegmentId segment) const {
+      if (!sparse_) return copied_[static_cast<std::size_t>(segment)];
+      const auto at = some_.find(segment);
+      return at != some_.end() && at->second.second;
+    }
+    // Requires: the segment has parts.
+    void SetCopied(SegmentId segment, bool copied) {
+      if (sparse_) {
+        some_[segment].second = copied;
+      } else {
+        copied_[static_cast<std::size_t>(segment)] = copied;
+      }
+    }
+
+   private:
+    bool sparse_ = false;
+    std::vector<PartId> heads_;
+    std::vector<bool> copied_;
+    std::map<SegmentId, std::pair<PartId, bool>> some_;
+  };
+
   Part& At(PartId id) { return parts_[static_cast<std::size_t>(id)]; }
   SegmentId SegmentOf(RequestId request) const {
     return requests_.content.empty() ? request
@@ -161,9 +209,8 @@ class KvCache {
   std::int64_t offload_from_ = 0;  // used blocks
   std::int64_t free_, pending_ = 0, evicted_ = 0, registrations_ = 0;
   bool any_shared_ = false;
-  std::vector<bool> shared_;   // segment: others may ask for it while it is held; empty: none
-  std::vector<PartId> heads_;  // of each segment's parts; head.before is the tail
-  std::vector<bool> copied_;   // segment: some block of it was there twice since it was last empty
+  std::vector<bool> shared_;  // segment: others may ask for it while it is held; empty: none
+  Segments segments_;
   std::vector<Part> parts_;
   std::vector<PartId> unused_;
   PartId front_ = kNone, back_ = kNone;  // free list

@@ -51,13 +51,14 @@ Replica::Replica(const ReplicaInput& input)
       victim_by_priority_(input.scheduler.preemption == "priority" ||
                           (input.scheduler.preemption == "auto" && policy_.preempts_by_priority())),
       kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
-           input.engine.free_contentless_first, input.engine.kv_offload.threshold},
+           input.engine.free_contentless_first, input.engine.kv_offload.threshold,
+           input.one_of_many},
           input.requests, input.kv_tiers),
       queue_(input.results.state, policy_.by_key()),
       phase_(static_cast<std::size_t>(input.engine.block_size), 0),
       finishes_(static_cast<std::int32_t>(std::min(seats_, input.requests.size()))),
-      last_token_(static_cast<std::size_t>(input.requests.size()), 0),
-      slot_of_(input.requests.timeout.size(), kNoSlot),
+      last_token_(input.scratch.last_token),
+      slot_of_(input.scratch.slot),
       batches_(input.engine.async_scheduling ? 2 : 1) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   const auto slots = static_cast<std::size_t>(std::min(seats_, input.requests.size()));
@@ -71,14 +72,20 @@ Replica::Replica(const ReplicaInput& input)
 bool Replica::Advance(std::int64_t max_steps) {
   std::int64_t steps = 0;
   while (steps < max_steps) {
+    const TimeNs until = in_.inbox.until();
     if (Done()) {
-      const TimeNs next = in_.clients.NextEnqueue();
+      const TimeNs next = in_.inbox.NextEnqueue();
+      if (next >= until && until != kNever) return true;
       if (next >= in_.horizon) return Close();  // kNever included
       if (next > now_) load_.running = load_.kv_blocks_used = 0;
       now_ = std::max(now_, next);
     }
+    if (now_ >= until) return false;
     Deliver();
-    if (GiveUp()) Deliver();
+    if (GiveUp()) {
+      if (now_ >= in_.inbox.until()) return false;
+      Deliver();
+    }
     const bool work = running_ > 0 || queue_.size() > 0;
     if (!work && in_flight_ == 0) continue;
     if (work && CanSchedule()) {
@@ -102,7 +109,7 @@ bool Replica::Advance(std::int64_t max_steps) {
     }
     Apply();
   }
-  return Done() && in_.clients.NextEnqueue() >= in_.horizon && Close();
+  return Done() && in_.inbox.until() == kNever && in_.inbox.NextEnqueue() >= in_.horizon && Close();
 }
 
 bool Replica::Done() const { return running_ == 0 && queue_.size() == 0 && in_flight_ == 0; }
@@ -117,10 +124,10 @@ bool Replica::Close() {
 }
 
 void Replica::Deliver() {
-  for (TimeNs time = in_.clients.NextEnqueue(); time <= now_; time = in_.clients.NextEnqueue()) {
-    const RequestId request = in_.clients.TakeNext();
+  for (TimeNs time = in_.inbox.NextEnqueue(); time <= now_; time = in_.inbox.NextEnqueue()) {
+    const RequestId request = in_.inbox.TakeNext();
     load_.waiting = queue_.size() + left_queue_;
-    if (!in_.clients.SetsOut(request, load_)) Enqueue(request, time);
+    if (!in_.inbox.SetsOut(request, load_)) Enqueue(request, time);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
@@ -130,6 +137,7 @@ void Replica::Deliver() {
 void Replica::Enqueue(RequestId request, TimeNs time) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.state[r] = RequestState::kQueued;
+  in_.inbox.Enqueued(request);
   queue_.Push(policy_.KeyOf(request), in_.requests.arrival[r], request);
   in_.recorder.Waiting(time, queue_.size() + left_queue_);
 }
@@ -330,15 +338,17 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   }
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
   const std::int64_t last_step = finishes_.TopKey(), garbage = garbage_;
-  TimeNs next_enqueue = in_.clients.NextEnqueue();
-  const TimeNs next_timeout = in_.clients.NextTimeout();
+  TimeNs next_enqueue = in_.inbox.NextEnqueue();
+  TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
   std::int64_t ran = 0;
   bool finishing = false;
-  while (ran < max_steps && !finishing && now_ < next_timeout && StartTime() < in_.horizon) {
+  while (ran < max_steps && !finishing && now_ < stop && StartTime() < in_.horizon) {
     if (next_enqueue <= now_) {
       if (!closed) break;
       Deliver();
-      next_enqueue = in_.clients.NextEnqueue();
+      next_enqueue = in_.inbox.NextEnqueue();
+      stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
+      if (stop <= now_) break;
       if (blocked == BlockedBy::kNothing && queue_.size() > 0) blocked = BlockedBy::kSeats;
     }
     const std::int64_t blocks = phase_[phase_index_];
@@ -411,7 +421,7 @@ void Replica::Finish(const Output& output, TimeNs end) {
     --endings_;
     const std::int64_t free = kv_.free();
     kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
-                in_.clients.AsksOn(output.request));
+                in_.inbox.AsksOn(output.request));
     LeaveGarbage(free);
     RemoveFromRunning(output.slot);
   }
@@ -421,17 +431,17 @@ void Replica::Finish(const Output& output, TimeNs end) {
   // Absurd delays end with the clock.
   const auto seen = static_cast<TimeNs>(
       std::min(WideInt{end} + WideInt{generated} * token_delay_, WideInt{kNever}));
-  if (in_.clients.GaveUpBefore(output.request, seen)) {
+  if (in_.inbox.GaveUpBefore(output.request, seen)) {
     state = RequestState::kTimedOut;
     ++timed_out_;
-    in_.clients.GaveUp(output.request, end);
+    in_.inbox.GaveUp(output.request, end);
     return;
   }
   in_.results.completion[r] = seen;
   state = RequestState::kCompleted;
   ++completed_;
   length_capped_ += generated < in_.requests.output_tokens[r] ? 1 : 0;
-  in_.clients.Answered(output.request);
+  in_.inbox.Answered(output.request, end);
 }
 
 // ---- Time-outs -----------------------------------------------------------------------------
@@ -440,8 +450,8 @@ void Replica::Finish(const Output& output, TimeNs end) {
 // sent another request at once.
 bool Replica::GiveUp() {
   const std::int64_t before = timed_out_;
-  while (in_.clients.NextTimeout() <= now_) Abort(in_.clients.TakeTimeout());
-  return timed_out_ > before && in_.clients.InLoop();
+  while (in_.inbox.NextTimeout() <= now_) Abort(in_.inbox.TakeTimeout());
+  return timed_out_ > before && in_.inbox.InLoop();
 }
 
 void Replica::Abort(RequestId request) {
@@ -477,7 +487,7 @@ void Replica::Abort(RequestId request) {
   }
   in_.results.state[r] = RequestState::kTimedOut;
   ++timed_out_;
-  in_.clients.GaveUp(request, now_);
+  in_.inbox.GaveUp(request, now_);
 }
 
 // ---- Running list --------------------------------------------------------------------------
@@ -559,6 +569,7 @@ void Replica::WriteProgress(std::vector<std::int32_t>& generated) const {
 // ---- For an observer -----------------------------------------------------------------------
 
 void Replica::ObserveSchedule(StepRecord& record) {
+  record.replica = in_.number;
   record.scheduled = now_;
   record.members.clear();
   record.finished.clear();

@@ -14,14 +14,23 @@
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/any_replica.h"
-#include "serving/clients.h"
 #include "serving/hooks.h"
+#include "serving/inbox.h"
 #include "serving/kv_cache.h"
 #include "serving/queue_policy.h"
 #include "serving/wait_queue.h"
 #include "workload/request_table.h"
 
 namespace servecast {
+
+// By request, of which each is on one replica at a time, so that many replicas share it.
+struct ReplicaScratch {
+  explicit ReplicaScratch(const RequestTable& requests)
+      : last_token(static_cast<std::size_t>(requests.size()), 0),
+        slot(requests.timeout.size(), -1) {}
+  std::vector<TimeNs> last_token;  // the last one before it stopped decoding
+  std::vector<std::int32_t> slot;  // where it runs; empty without time-outs
+};
 
 // What a replica is given; all of it outlives the replica.
 struct ReplicaInput {
@@ -30,13 +39,16 @@ struct ReplicaInput {
   std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is never used
   std::int64_t max_model_len = 0;  // effective: see EffectiveMaxModelLen
   const RequestTable& requests;
-  Clients& clients;
+  Inbox& inbox;
   const LatencyModel& latency;
   RequestResults& results;
   Recorder& recorder;
+  ReplicaScratch& scratch;
   TimeNs horizon = kNever;  // no step starts at or after it
   StepObserver* observer = nullptr;
   std::vector<KvTier> kv_tiers = {};  // behind the GPU's KV cache
+  std::int64_t number = 0;            // for an observer
+  bool one_of_many = false;           // sees a part of the requests
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
@@ -55,6 +67,8 @@ class Replica final : public AnyReplica {
  public:
   explicit Replica(const ReplicaInput& input);
 
+  // Stops, too, where the inbox does not allow more (its until()): then false, if there is work.
+  // True of a routed replica that has nothing to do until it is sent more.
   bool Advance(std::int64_t max_steps) override;
 
   TimeNs now() const override { return now_; }
@@ -276,8 +290,8 @@ class Replica final : public AnyReplica {
       phase_;                    // [s mod block_size]: decodes that need a block at decode step s
   std::size_t phase_index_ = 0;  // decode_step_ mod block_size
   IndexedHeap finishes_;         // slot by (decode step of its last token, admission)
-  std::vector<TimeNs> last_token_;  // by request: its last token before it stopped decoding
-  std::vector<SlotId> slot_of_;     // by request, where it runs; empty without time-outs
+  std::vector<TimeNs>& last_token_;  // ReplicaScratch
+  std::vector<SlotId>& slot_of_;
 
   std::vector<Output> merged_;  // scratch
   std::vector<Batch> batches_;  // ring; its size is how many may be in flight

@@ -100,6 +100,7 @@ struct RequestResults {
   std::vector<std::int32_t> preemptions;
   std::vector<std::int32_t> cached_tokens;  // prefix-cache hit at the first admission
   std::vector<RequestState> state;
+  std::vector<std::int32_t> replica;  // that serves it; empty where there is one
   // As in TimeSplit.
   std::vector<TimeNs> interference;
   std::vector<Setbacks> setbacks;  // optional: empty while nobody had one

@@ -24,6 +24,7 @@ export function renderForm(view: ViewContext): TemplateResult {
     ${renderField(view, source, '/model/preset', { label: 'Model' })}
     ${renderField(view, source, '/hardware/preset', { label: 'GPU' })}
     ${renderField(view, source, '/cluster/pools/0/tensor_parallel', { label: 'Tensor parallel' })}
+    ${renderField(view, source, '/cluster/pools/0/replicas', { label: 'Replicas' })}
     ${renderTraffic(view, source)} ${renderLimits(view, source)} ${renderPrice(view, source)} ${renderWorkload(view, source)}
     ${renderGroup(view, source, 'engine', 'Engine and scheduler', (path) => /^\/(engine|scheduler)\//.test(path))}
     ${renderGroup(view, source, 'workload', 'Workload details', (path) => path.startsWith('/workload/'))}

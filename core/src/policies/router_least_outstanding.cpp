@@ -1,0 +1,20 @@
+#include "serving/router.h"
+
+namespace servecast {
+namespace {
+
+class LeastOutstanding final : public Router {
+ public:
+  std::int32_t Choose(const RoutedRequest&, const ReplicaLoads& loads) override {
+    return loads.Least();
+  }
+};
+
+}  // namespace
+
+extern const RouterEntry kRouterLeastOutstanding;
+const RouterEntry kRouterLeastOutstanding = {
+    "least_outstanding", "the one with the fewest requests waiting or running",
+    [](std::int64_t) { return std::unique_ptr<Router>(std::make_unique<LeastOutstanding>()); }};
+
+}  // namespace servecast

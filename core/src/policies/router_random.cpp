@@ -1,0 +1,27 @@
+#include "base/random.h"
+#include "serving/router.h"
+
+namespace servecast {
+namespace {
+
+class Random final : public Router {
+ public:
+  explicit Random(std::int64_t seed) : seed_(seed) {}
+  std::int32_t Choose(const RoutedRequest& request, const ReplicaLoads& loads) override {
+    const double u = Uniform(seed_, Stream::kRouter, request.number);
+    return static_cast<std::int32_t>(u * static_cast<double>(loads.count()));
+  }
+
+ private:
+  std::int64_t seed_;
+};
+
+}  // namespace
+
+extern const RouterEntry kRouterRandom;
+const RouterEntry kRouterRandom = {
+    "random", "any, all alike",
+    [](std::int64_t seed) { return std::unique_ptr<Router>(std::make_unique<Random>(seed)); },
+    true};
+
+}  // namespace servecast

@@ -1,0 +1,23 @@
+#include "serving/router.h"
+
+namespace servecast {
+namespace {
+
+class RoundRobin final : public Router {
+ public:
+  std::int32_t Choose(const RoutedRequest&, const ReplicaLoads& loads) override {
+    return static_cast<std::int32_t>(routed_++ % loads.count());
+  }
+
+ private:
+  std::int64_t routed_ = 0;
+};
+
+}  // namespace
+
+extern const RouterEntry kRouterRoundRobin;
+const RouterEntry kRouterRoundRobin = {
+    "round_robin", "one after the other",
+    [](std::int64_t) { return std::unique_ptr<Router>(std::make_unique<RoundRobin>()); }, true};
+
+}  // namespace servecast

@@ -1,0 +1,98 @@
+// What one replica is sent, and what it answers. The only replica of a run takes requests from the
+// clients as they come; one of several takes what the router gives it, and must not look further
+// ahead than the router has decided.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/base.h"
+#include "serving/clients.h"
+#include "workload/request_table.h"
+
+namespace servecast {
+
+class Inbox {
+ public:
+  // All outlive it. `routed`: requests come by Send alone.
+  Inbox(Clients& clients, const RequestTable& requests, const RequestResults& results, bool routed)
+      : clients_(clients), requests_(requests), results_(results), routed_(routed) {}
+
+  // When the next request comes to the queue, by (enqueue time, id); kNever: none is known of.
+  TimeNs NextEnqueue() const {
+    if (!routed_) return clients_.NextEnqueue();
+    return next_ < sent_.size() ? EnqueueOf(sent_[next_]) : kNever;
+  }
+  // Requires: there is one.
+  RequestId TakeNext() { return routed_ ? TakeSent() : clients_.TakeNext(); }
+  bool SetsOut(RequestId request, const EngineLoad& load) {
+    return clients_.SetsOut(request, load);
+  }
+  // It is in the queue: its client may give up from now on.
+  void Enqueued(RequestId request) {
+    if (!requests_.timeout.empty()) ExpectTimeout(request);
+  }
+  // No step may be formed at or after this time yet: a request may come before it that is not sent.
+  TimeNs until() const { return until_; }
+  void AllowUntil(TimeNs time) { until_ = time; }
+
+  // By the router, in order of enqueue times. Requires: routed.
+  void Send(RequestId request) { sent_.push_back(request); }
+
+  bool GaveUpBefore(RequestId request, TimeNs time) const {
+    return clients_.GaveUpBefore(request, time);
+  }
+  // When the next client of an unfinished request that was enqueued here gives up; kNever.
+  TimeNs NextTimeout();
+  // Requires: NextTimeout() < kNever, and nothing completed since.
+  RequestId TakeTimeout();
+
+  bool AsksOn(RequestId request) const { return clients_.AsksOn(request); }
+  // The request is complete, for the engine at `time`: a client that asks on will, after a while.
+  void Answered(RequestId request, TimeNs time) {
+    clients_.Answered(request);
+    if (routed_) Left(time);
+  }
+  // It timed out, as the engine hears at `heard`.
+  void GaveUp(RequestId request, TimeNs heard) {
+    clients_.GaveUp(request, heard);
+    if (routed_) Left(heard);
+  }
+  // Answers and time-outs may bring requests at that very moment.
+  bool InLoop() const { return clients_.InLoop(); }
+
+  // When requests left, in order of time; for the router, which takes them away.
+  std::vector<TimeNs>& departures() { return departures_; }
+
+ private:
+  struct Timed {
+    TimeNs time = 0;
+    RequestId request = kNoRequest;
+  };
+  static bool Later(const Timed& a, const Timed& b) {
+    return a.time != b.time ? a.time > b.time : a.request > b.request;
+  }
+  TimeNs EnqueueOf(RequestId request) const {
+    return results_.enqueue[static_cast<std::size_t>(request)];
+  }
+  RequestId TakeSent();
+  void ExpectTimeout(RequestId request);
+  // An answer may make a request that comes before what the router knew of.
+  void Left(TimeNs time) {
+    departures_.push_back(time);
+    until_ = std::min(until_, clients_.NextEnqueue());
+  }
+
+  Clients& clients_;
+  const RequestTable& requests_;
+  const RequestResults& results_;
+  bool routed_;
+  TimeNs until_ = kNever;
+  std::vector<RequestId> sent_;
+  std::size_t next_ = 0;
+  std::vector<Timed> timeouts_;  // heap
+  std::vector<TimeNs> departures_;
+};
+
+}  // namespace servecast

@@ -1,0 +1,456 @@
+// Reading Vidur's recorded runs and running the engine on them.
+#include "testing/vidur_golden.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <system_error>
+
+#include "cost/vidur_planner.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+#include "serving/policy.h"
+#include "testing/csv_table.h"
+#include "testing/data_files.h"
+#include "workload/vidur_zipf.h"
+
+namespace servecast::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// Vidur's table of models and devices at 7d47513 (its config/model_config.py,
+// device_sku_config.py).
+struct VidurModel {
+  const char* name;
+  std::int64_t layers, heads, kv_heads, hidden, intermediate;
+  bool gated = true;
+};
+constexpr VidurModel kModels[] = {
+    {"codellama/CodeLlama-34b-Instruct-hf", 48, 64, 8, 8192, 22016},
+    {"meta-llama/Llama-2-7b-hf", 32, 32, 32, 4096, 11008},
+    {"meta-llama/Llama-2-70b-hf", 80, 64, 8, 8192, 28672},
+    {"meta-llama/Meta-Llama-3-8B", 32, 32, 8, 4096, 14336},
+    {"meta-llama/Meta-Llama-3-70B", 80, 64, 8, 8192, 28672},
+    {"internlm/internlm-20b", 60, 40, 40, 5120, 13824},
+    {"internlm/internlm2-20b", 48, 48, 8, 6144, 16384},
+    {"microsoft/phi-2", 32, 32, 32, 2560, 10240, false},
+    {"Qwen/Qwen-72B", 80, 64, 64, 8192, 24576},
+};
+constexpr std::pair<const char*, double> kDevices[] = {{"a40", 45}, {"a100", 80}, {"h100", 80}};
+
+Result<VidurPlanInput> PlanInputOf(const std::string& model, const std::string& device) {
+  VidurPlanInput in;
+  const auto m = std::find_if(std::begin(kModels), std::end(kModels),
+                              [&](const VidurModel& each) { return model == each.name; });
+  const auto d = std::find_if(std::begin(kDevices), std::end(kDevices),
+                              [&](const auto& each) { return device == each.first; });
+  if (m == std::end(kModels)) return Issue{model, "is no model of Vidur"};
+  if (d == std::end(kDevices)) return Issue{device, "is no device of Vidur"};
+  in.layers = m->layers;
+  in.heads = m->heads;
+  in.kv_heads = m->kv_heads;
+  in.hidden = m->hidden;
+  in.intermediate = m->intermediate;
+  in.gated = m->gated;
+  in.memory_gib = d->second;
+  return in;
+}
+
+// The README's closed form, operation by operation.
+class GoldenStageTimes final : public StageTimes {
+ public:
+  explicit GoldenStageTimes(std::int64_t stages) : stages_(stages) {}
+  double Time(const BatchShape& shape, std::int64_t stage) const override {
+    std::int64_t tokens = shape.decode_seqs;
+    double work = 0;
+    for (const PrefillChunk& chunk : shape.prefill) {
+      tokens += chunk.tokens;
+      work += static_cast<double>(chunk.tokens) *
+              (static_cast<double>(chunk.context) + static_cast<double>(chunk.tokens) / 2);
+    }
+    double ms = (5.0 + 0.02 * static_cast<double>(tokens) +
+                 1e-4 * static_cast<double>(shape.decode_context_tokens) + 1e-5 * work) /
+                static_cast<double>(stages_);
+    if (stage < stages_ - 1) ms += 0.5;
+    return ms * 1e-3;
+  }
+
+ private:
+  std::int64_t stages_;
+};
+
+const StageTimes& TimesOf(std::int64_t stages) {
+  static std::map<std::int64_t, GoldenStageTimes> all;
+  return all.try_emplace(stages, stages).first->second;
+}
+
+// Vidur's command line, "--name value ...".
+class Options {
+ public:
+  explicit Options(const std::string& line) {
+    std::istringstream words(line);
+    for (std::string name, value; words >> name >> value;) values_[name] = value;
+  }
+  std::string Text(const std::string& name, const std::string& fallback) {
+    const auto at = values_.find("--" + name);
+    if (at == values_.end()) return fallback;
+    used_.push_back(at->first);
+    return at->second;
+  }
+  double Number(const std::string& name, double fallback) {
+    const std::string text = Text(name, "");
+    const std::optional<double> value = ParseDouble(text);
+    if (!text.empty() && !value) bad_ = "--" + name + " " + text;
+    return value.value_or(fallback);
+  }
+  std::int64_t Int(const std::string& name, std::int64_t fallback) {
+    return static_cast<std::int64_t>(Number(name, static_cast<double>(fallback)));
+  }
+  // The first option that nobody asked for, or whose value is none.
+  std::optional<std::string> Unknown() const {
+    if (bad_) return bad_;
+    for (const auto& [name, value] : values_) {
+      if (std::find(used_.begin(), used_.end(), name) == used_.end()) return name + " " + value;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+  std::vector<std::string> used_;
+  std::optional<std::string> bad_;
+};
+
+// Scaled, cut and clipped as Vidur's trace_replay does.
+Result<std::vector<Job>> ReadTrace(const fs::path& path, Options& options,
+                                   std::int64_t max_tokens) {
+  const std::string group = "trace_request_generator_config_";
+  const double prompts = options.Number(group + "prefill_scale_factor", 1);
+  const double outputs = options.Number(group + "decode_scale_factor", 1);
+  const double times = options.Number(group + "time_scale_factor", 1);
+  Result<CsvTable> read =
+      CsvTable::Read(path.string(), {"arrived_at", "num_prefill_tokens", "num_decode_tokens"});
+  if (!read.ok()) return Issues(read.issues());
+  CsvTable& table = read.value();
+  std::vector<Job> jobs(table.Rows());
+  for (std::size_t row = 0; row < jobs.size(); ++row) {
+    const auto scaled = [&](const char* column, double scale) {
+      return std::max<std::int64_t>(1, static_cast<std::int64_t>(table.Real(row, column) * scale));
+    };
+    Job& job = jobs[row];
+    job.id = static_cast<RequestId>(row);
+    job.arrival = table.Real(row, "arrived_at") * times;
+    job.prompt = scaled("num_prefill_tokens", prompts);
+    job.output = scaled("num_decode_tokens", outputs);
+    job.prompt -= std::max<std::int64_t>(0, job.prompt + job.output - max_tokens);
+    if (job.prompt < 1) return Issue{path.string(), "has an output longer than max_tokens"};
+  }
+  if (table.error()) return *table.error();
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [](const Job& a, const Job& b) { return a.arrival < b.arrival; });
+  return jobs;
+}
+
+const std::pair<const char*, const char*> kSchedulers[] = {
+    {"vllm", "vllm_v0"},
+    {"sarathi", "sarathi"},
+    {"orca", "orca"},
+    {"lightllm", "lightllm"},
+    {"faster_transformer", "faster_transformer"},
+};
+
+// What of the setup the options say. Issues: an option, a name or a value that is not known.
+Issues ReadOptions(Options& options, const fs::path& folder, VidurCase& golden) {
+  const auto issue = [&](const std::string& what) { return Issues{{golden.name, what}}; };
+  options.Text("execution_time_predictor_config_type", "");
+  if (options.Text("request_generator_config_type", "") != "trace_replay") {
+    return issue("requests that are no trace_replay");
+  }
+  const std::string router =
+      options.Text("cluster_config_global_scheduler_config_type",
+                   options.Text("global_scheduler_config_type", "round_robin"));
+  const std::string type = options.Text("replica_scheduler_config_type", "sarathi");
+  const auto known = std::find_if(std::begin(kSchedulers), std::end(kSchedulers),
+                                  [&](const auto& each) { return type == each.first; });
+  if (known == std::end(kSchedulers)) return issue("unknown scheduler " + type);
+  if (router != "round_robin" && router != "lor") return issue("unknown router " + router);
+
+  StageClusterSetup& setup = golden.setup;
+  FormerLimits& limits = setup.limits;
+  setup.scheduler = &FindFormer(known->second);
+  setup.router = router == "lor" ? VidurRouter::kLeastWaiting : VidurRouter::kRoundRobin;
+  setup.cuts_partial_prompts = true;
+  setup.replicas = options.Int("cluster_config_num_replicas", 1);
+  const std::string own = type + "_scheduler_config_";
+  limits.stages = options.Int("replica_config_num_pipeline_stages", 1);
+  limits.max_num_seqs = options.Int(own + "batch_size_cap", 128);
+  limits.block_size = options.Int(own + "block_size", 16);
+  limits.max_num_batched_tokens = type == "sarathi"
+                                      ? options.Int(own + "chunk_size", 512)
+                                      : options.Int(own + "max_tokens_in_batch", 4096);
+  limits.max_waiting_iters = options.Int(own + "max_waiting_iters", 10);
+  limits.max_model_len = options.Int("trace_request_generator_config_max_tokens", 4096);
+  if (limits.stages < 1 || limits.block_size < 1 || setup.replicas < 1 ||
+      limits.max_num_seqs < limits.stages) {
+    return issue("a number of stages, replicas, requests or tokens below 1");
+  }
+
+  Result<VidurPlanInput> plan =
+      PlanInputOf(options.Text("replica_config_model_name", "meta-llama/Llama-2-7b-hf"),
+                  options.Text("replica_config_device", "a100"));
+  if (!plan.ok()) return plan.issues();
+  options.Text("replica_config_network_device", "");
+  plan.value().margin = options.Number("replica_config_memory_margin_fraction", 0.1);
+  plan.value().tensor_parallel = options.Int("replica_config_tensor_parallel_size", 1);
+  plan.value().pipeline_parallel = limits.stages;
+  plan.value().max_tokens = limits.max_model_len;
+  plan.value().block_size = limits.block_size;
+  plan.value().max_num_seqs = limits.max_num_seqs;
+  const VidurPlan planned = PlanVidurMemory(plan.value());
+  limits.blocks = options.Int(own + "num_blocks", planned.blocks);
+  limits.max_reserved = planned.slots * limits.stages;
+  limits.watermark_blocks = static_cast<std::int64_t>(
+      options.Number(own + "watermark_blocks_fraction", 0.01) * static_cast<double>(limits.blocks));
+  setup.times = &TimesOf(limits.stages);
+
+  Result<std::vector<Job>> jobs =
+      ReadTrace(folder / options.Text("trace_request_generator_config_trace_file", ""), options,
+                limits.max_model_len);
+  if (!jobs.ok()) return jobs.issues();
+  golden.jobs = std::move(jobs.value());
+  if (const std::optional<std::string> unknown = options.Unknown()) {
+    return issue("option that is not known: " + *unknown);
+  }
+  return {};
+}
+
+Issues ReadBatches(const fs::path& path, VidurCase& golden) {
+  constexpr const char* kMembers = "members(id:tokens)";
+  Result<CsvTable> read = CsvTable::Read(
+      path.string(), {"replica", "time", "size", "allocated_blocks_after_schedule", kMembers});
+  if (!read.ok()) return read.issues();
+  CsvTable& table = read.value();
+  for (std::size_t row = 0; row < table.Rows(); ++row) {
+    VidurBatch batch;
+    batch.replica = table.Int(row, "replica");
+    batch.time = table.Real(row, "time");
+    batch.used_blocks = table.Int(row, "allocated_blocks_after_schedule");
+    for (const std::string& item : Items(table.Text(row, kMembers))) {
+      const std::vector<std::string> pair = Split(item, ':');
+      batch.members.emplace_back(table.Int(row, kMembers, pair.front()),
+                                 table.Int(row, kMembers, pair.back()));
+    }
+    if (static_cast<std::int64_t>(batch.members.size()) != table.Int(row, "size")) {
+      table.Fail(row, "size", table.Text(row, "size"), "the number of members");
+    }
+    golden.batches.push_back(std::move(batch));
+  }
+  return table.error() ? Issues{*table.error()} : Issues{};
+}
+
+Issues ReadRequests(const fs::path& path, VidurCase& golden) {
+  Result<CsvTable> read =
+      CsvTable::Read(path.string(), {"id", "replica", "prefill", "decode", "arrived_at",
+                                     "scheduled_at", "prefill_completed_at", "completed_at",
+                                     "restarts", "preempted_time", "execution_time"});
+  if (!read.ok()) return read.issues();
+  CsvTable& table = read.value();
+  for (std::size_t row = 0; row < table.Rows(); ++row) {
+    if (table.Int(row, "id") != static_cast<std::int64_t>(row)) {
+      table.Fail(row, "id", table.Text(row, "id"), "the number of the row");
+    }
+    golden.requests.push_back(
+        {table.Int(row, "replica"), table.Int(row, "prefill"), table.Int(row, "decode"),
+         table.Int(row, "restarts"), table.Real(row, "arrived_at"), table.Real(row, "scheduled_at"),
+         table.Real(row, "prefill_completed_at"), table.Real(row, "completed_at"),
+         table.Real(row, "preempted_time"), table.Real(row, "execution_time")});
+  }
+  return table.error() ? Issues{*table.error()} : Issues{};
+}
+
+constexpr double kTimeTolerance = 1e-6;  // s
+bool Near(double a, double b) { return std::fabs(a - b) <= kTimeTolerance; }
+
+std::string MembersText(const std::vector<std::pair<std::int64_t, std::int64_t>>& members) {
+  std::string text;
+  for (const auto& [id, tokens] : members) text += fmt::format(" {}:{}", id, tokens);
+  return text;
+}
+
+// Compares batch by batch as they are formed.
+class Comparer final : public StageClusterObserver {
+ public:
+  explicit Comparer(const VidurCase& golden) : golden_(golden) {}
+  void Scheduled(std::int64_t replica, double time, std::span<const Batch* const> batches,
+                 std::int64_t used_blocks) override {
+    for (const Batch* batch : batches) {
+      if (difference_) return;
+      const std::size_t row = next_++;
+      if (row >= golden_.batches.size()) {
+        difference_ =
+            fmt::format("batch {} at {} s, Vidur formed {}", row, time, golden_.batches.size());
+        return;
+      }
+      const VidurBatch& wanted = golden_.batches[row];
+      std::vector<std::pair<std::int64_t, std::int64_t>> members;
+      for (const BatchMember& member : *batch) members.emplace_back(member.job, member.tokens);
+      if (replica != wanted.replica || !Near(time, wanted.time)) {
+        difference_ = fmt::format("batch {}: on replica {} at {} s, Vidur's on {} at {} s", row,
+                                  replica, time, wanted.replica, wanted.time);
+      } else if (members != wanted.members) {
+        difference_ = fmt::format("batch {} at {} s: members{}, Vidur's{}", row, time,
+                                  MembersText(members), MembersText(wanted.members));
+      } else if (used_blocks != wanted.used_blocks) {
+        difference_ = fmt::format("batch {} at {} s: {} blocks, Vidur's {}", row, time, used_blocks,
+                                  wanted.used_blocks);
+      }
+    }
+  }
+  const std::optional<std::string>& difference() const { return difference_; }
+  std::size_t batches() const { return next_; }
+
+ private:
+  const VidurCase& golden_;
+  std::size_t next_ = 0;
+  std::optional<std::string> difference_;
+};
+
+std::optional<std::string> RequestDifference(const VidurCase& golden, const StageCluster& run) {
+  for (std::size_t i = 0; i < golden.requests.size(); ++i) {
+    const VidurRequest& wanted = golden.requests[i];
+    const Job& job = run.jobs()[i];
+    const JobTimes& times = run.times()[i];
+    const std::pair<const char*, std::pair<double, double>> figures[] = {
+        {"replica", {times.replica, wanted.replica}},
+        {"restarts", {job.restarts, wanted.restarts}},
+        {"prompt tokens", {golden.jobs[i].prompt, wanted.prompt}},
+        {"output tokens", {golden.jobs[i].output, wanted.output}},
+        {"arrival", {job.arrival, wanted.arrival}},
+        {"first schedule", {times.scheduled, wanted.scheduled}},
+        {"end of prefill", {times.prefill_end, wanted.prefill_end}},
+        {"completion", {times.completed, wanted.completed}},
+        {"preempted time", {times.preempted, wanted.preempted}},
+        {"execution time", {times.execution, wanted.execution}},
+    };
+    for (const auto& [name, values] : figures) {
+      if (Near(values.first, values.second)) continue;
+      return fmt::format("request {}: {} {}, Vidur's {}", i, name, values.first, values.second);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+VidurCases LoadVidurCases(const std::string& folder) {
+  VidurCases loaded;
+  const fs::path manifest = fs::path(folder) / "manifest.json";
+  const std::optional<std::string> text = ReadFile(manifest.string());
+  const Json list = text ? Json::parse(*text, nullptr, false) : Json();
+  if (!list.is_array()) {
+    loaded.issues.push_back({manifest.string(), text ? "is no JSON list" : "cannot be read"});
+    return loaded;
+  }
+  for (const Json& entry : list) {
+    const auto number = [&](const char* key) {
+      return entry.contains(key) && entry[key].is_number_integer() ? entry[key].get<std::int64_t>()
+                                                                   : -1;
+    };
+    if (!entry.is_object() || !entry.contains("tag") || !entry["tag"].is_string() ||
+        !entry.contains("args") || !entry["args"].is_string()) {
+      loaded.issues.push_back({manifest.string(), "has an entry without tag and args"});
+      continue;
+    }
+    VidurCase golden;
+    golden.name = entry["tag"].get<std::string>();
+    golden.restarts = number("restarts");
+    golden.blocks = number("num_blocks");
+    Options options(entry["args"].get<std::string>());
+    Issues issues = ReadOptions(options, folder, golden);
+    if (issues.empty())
+      issues = ReadBatches(fs::path(folder) / (golden.name + ".batches.csv"), golden);
+    if (issues.empty())
+      issues = ReadRequests(fs::path(folder) / (golden.name + ".requests.csv"), golden);
+    if (issues.empty() && golden.requests.size() != golden.jobs.size()) {
+      issues.push_back({golden.name, "has another number of requests than its trace"});
+    }
+    if (issues.empty()) {
+      loaded.cases.push_back(std::move(golden));
+    } else {
+      loaded.issues.insert(loaded.issues.end(), issues.begin(), issues.end());
+    }
+  }
+  return loaded;
+}
+
+std::optional<std::string> FirstDifference(const VidurCase& golden) {
+  if (golden.blocks >= 0 && golden.setup.limits.blocks != golden.blocks) {
+    return fmt::format("{} KV blocks, Vidur's {}", golden.setup.limits.blocks, golden.blocks);
+  }
+  Comparer comparer(golden);
+  StageCluster cluster(golden.setup, golden.jobs, &comparer);
+  const auto most = static_cast<std::int64_t>(golden.batches.size()) + 1;
+  if (!cluster.Advance(most)) return fmt::format("more than {} batches", most - 1);
+  if (comparer.difference()) return comparer.difference();
+  if (comparer.batches() != golden.batches.size()) {
+    return fmt::format("{} batches, Vidur's {}", comparer.batches(), golden.batches.size());
+  }
+  if (golden.restarts >= 0 && cluster.restarts() != golden.restarts) {
+    return fmt::format("{} restarts, Vidur's {}", cluster.restarts(), golden.restarts);
+  }
+  return RequestDifference(golden, cluster);
+}
+
+std::string PlannerDifference(const std::string& csv, std::size_t* rows) {
+  Result<CsvTable> read = CsvTable::Read(
+      csv, {"model", "device", "tp", "pp", "max_tokens", "params_per_device", "weight_bytes",
+            "kv_bytes_per_request", "slots", "max_batch_size_cap128", "num_blocks_block16"});
+  if (!read.ok()) return read.issues()[0].path + " " + read.issues()[0].message;
+  CsvTable& table = read.value();
+  for (*rows = 0; *rows < table.Rows(); ++*rows) {
+    const std::size_t row = *rows;
+    Result<VidurPlanInput> in = PlanInputOf(table.Text(row, "model"), table.Text(row, "device"));
+    if (!in.ok()) return in.issues()[0].path + " " + in.issues()[0].message;
+    in.value().tensor_parallel = table.Int(row, "tp");
+    in.value().pipeline_parallel = table.Int(row, "pp");
+    in.value().max_tokens = table.Int(row, "max_tokens");
+    const VidurPlan plan = PlanVidurMemory(in.value());
+    const bool fits = table.Text(row, "slots") != "does_not_fit";
+    const std::pair<const char*, std::int64_t> figures[] = {
+        {"params_per_device", plan.parameters},
+        {"weight_bytes", plan.weight_bytes},
+        {"kv_bytes_per_request", plan.kv_bytes_per_request},
+        {"slots", plan.slots},
+        {"max_batch_size_cap128", plan.max_batch},
+        {"num_blocks_block16", plan.blocks}};
+    for (const auto& [column, value] : figures) {
+      if (!fits && plan.slots == 0 && value == 0) continue;
+      if (table.Text(row, column) == std::to_string(value)) continue;
+      return fmt::format("line {}: {} {}, Vidur's {}", row + 2, column, value,
+                         table.Text(row, column));
+    }
+  }
+  return "";
+}
+
+std::string ZipfDifference(const std::string& csv, std::size_t* rows) {
+  Result<CsvTable> read = CsvTable::Read(csv, {"min", "max", "theta", "u", "value"});
+  if (!read.ok()) return read.issues()[0].path + " " + read.issues()[0].message;
+  CsvTable& table = read.value();
+  for (*rows = 0; *rows < table.Rows(); ++*rows) {
+    const std::size_t row = *rows;
+    const VidurZipf zipf(table.Int(row, "min"), table.Int(row, "max"), table.Real(row, "theta"));
+    const std::int64_t value = zipf.Draw(table.Real(row, "u"));
+    if (value != table.Int(row, "value")) {
+      return fmt::format("line {}: {}, Vidur's {}", row + 2, value, table.Text(row, "value"));
+    }
+  }
+  return table.error() ? table.error()->message : "";
+}
+
+}  // namespace servecast::testing
