@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "servecast/result.h"
 #include "servecast/trace.h"
@@ -28,5 +29,8 @@ Result<Trace> LoadTrace(const std::string& path);
 
 // False, with the reason on stderr, when it cannot be written.
 bool WriteFile(const std::string& path, const std::string& text);
+
+// Paths below `folder`, at any depth, relative to it, ascending; none when it is no folder.
+std::vector<std::string> FilesBelow(const std::string& folder);
 
 }  // namespace servecast

@@ -14,6 +14,7 @@
 
 #include "compare.h"
 #include "estimate.h"
+#include "fidelity_command.h"
 #include "files.h"
 #include "fit_trace.h"
 #include "io/coefficients.h"
@@ -40,6 +41,7 @@ constexpr const char* kHelp =
     "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
     "  servecast catalog [--json]            presets, policies, every field of a scenario, "
     "columns\n"
+    "  servecast fidelity [--data DIR]       predictions scored on measured servers\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
     "  servecast --version\n"
     "\n"
@@ -485,6 +487,7 @@ int Main(std::vector<std::string> args) {
   if (command == "validate") return ValidateCommand(args);
   if (command == "fit-trace") return FitTraceCommand(args);
   if (command == "catalog") return CatalogCommand(args);
+  if (command == "fidelity") return FidelityCommand(args);
   if (command == "coefficients") return CoefficientsCommand(args);
   return Usage("unknown command " + command);
 }

@@ -54,6 +54,57 @@ TEST(ParameterCount, Presets_AreThePublishedCounts) {
   }
 }
 
+// Expert layers, dense layers, shared experts, latent attention, windows: to a half percent, as
+// model cards round and count norms, biases of experts and sinks that a ModelSpec has no words for.
+TEST(ParameterCount, MixturesOfExperts_AreThePublishedCounts) {
+  const struct {
+    const char* preset;
+    double billions;
+  } known[] = {
+      {"mixtral-8x22b", 140.6}, {"qwen3-30b-a3b", 30.53},
+      {"deepseek-v3", 671.0},   {"llama-4-scout-17b-16e", 107.8},
+      {"gpt-oss-20b", 20.9},    {"gpt-oss-120b", 116.8},
+      {"qwen3-32b", 32.76},     {"yi-34b", 34.39},
+      {"codellama-34b", 33.74}, {"gpt2-xl", 1.558},
+  };
+  for (const auto& k : known) {
+    const Scenario s = Deployment(Preset(k.preset), "b200-sxm", 1);
+    EXPECT_NEAR(ParameterCount(s.model) / 1e9, k.billions, 0.005 * k.billions) << k.preset;
+  }
+}
+
+TEST(ModelCost, LatentAttention_CachesTheLatent) {
+  const auto cost = ComputeModelCost(Deployment(Preset("deepseek-v3"), "b200-sxm", 8));
+  ASSERT_TRUE(cost.ok()) << Listed(cost.issues());
+  EXPECT_EQ(cost.value().kv_bytes_per_token, 61 * (512 + 64) * 2);
+  EXPECT_EQ(cost.value().attention_flops_per_pair, 2.0 * 61 * 128 * (128 + 64 + 128) / 8);
+  EXPECT_EQ(cost.value().decode_flops_per_pair, 2.0 * 61 * 128 * (2 * 512 + 64) / 8);
+}
+
+TEST(ModelCost, Quantization_ShrinksTheMatricesAlone) {
+  Scenario s = Deployment(Preset("llama-3.1-8b"), "b200-sxm", 1);
+  const auto plain = ComputeModelCost(s);
+  s.model.quantization = Quantization::kFp8;
+  s.engine.kv_cache_dtype = KvCacheDType::kFp8;
+  const auto eight = ComputeModelCost(s);
+  s.model.quantization = Quantization::kNvfp4;
+  const auto four = ComputeModelCost(s);
+  ASSERT_TRUE(plain.ok() && eight.ok() && four.ok());
+  EXPECT_EQ(eight.value().dense_bytes, plain.value().dense_bytes / 2);
+  EXPECT_EQ(eight.value().dense_flops_per_token, plain.value().dense_flops_per_token);
+  EXPECT_EQ(eight.value().lm_head_bytes, plain.value().lm_head_bytes);
+  EXPECT_EQ(eight.value().kv_bytes_per_token, plain.value().kv_bytes_per_token / 2);
+  EXPECT_EQ(four.value().dense_bytes, plain.value().dense_bytes / 2 * 0.5625);
+}
+
+TEST(ModelCost, SlidingLayers_HoldNothingForLong) {
+  const auto cost = ComputeModelCost(Deployment(Preset("gpt-oss-20b"), "h100-sxm", 1));
+  ASSERT_TRUE(cost.ok()) << Listed(cost.issues());
+  EXPECT_EQ(cost.value().kv_bytes_per_token, 2.0 * 12 * 8 * 64 * 2);
+  EXPECT_EQ(cost.value().kv_read_bytes_per_token, 2 * cost.value().kv_bytes_per_token);
+  EXPECT_EQ(cost.value().window_share, 0.5);
+}
+
 TEST(ParameterCount, ArchitectureArithmetic_IsTheSum) {
   // A model small enough to add up by hand: 2 layers of (q 8x6, k and v 8x3 each, o 6x8, biases
   // 6 + 3 + 3, gate, up and down 8x5 each, two norms of 8), embedding and head 10x8, last norm 8.

@@ -52,8 +52,36 @@ Scenario RandomScenario(Dice& dice, bool experts) {
   h.compute_efficiency = dice.Log(0.1, 1);
   h.bandwidth_efficiency = dice.Log(0.1, 1);
   h.interconnect_gb_s = dice.Log(1, 1000);
+  h.attention_efficiency = dice.Log(0.1, 1);
+  h.mixed_attention_rows = dice.Log(1, 128);
+  h.layer_latency_us = dice.Log(0.1, 100);
+  s.engine.sampler_ns_per_logit = dice.Log(0.01, 1);
   s.engine.num_gpu_blocks_override = 1000;
   return s;
+}
+
+// Shapes that ExactWork has no words for: weights of fewer bits, latent attention, windows, shared
+// experts and dense layers.
+void SetVariants(Dice& dice, Scenario& s) {
+  ModelSpec& m = s.model;
+  m.quantization = static_cast<Quantization>(dice.Integer(0, 4));
+  m.top_p_by_default = dice.Next() < 0.5;
+  if (dice.Next() < 0.5) s.engine.kv_cache_dtype = KvCacheDType::kFp8;
+  if (dice.Next() < 0.5) s.hardware.peak_fp8_tflops = 2 * s.hardware.peak_bf16_tflops;
+  if (dice.Next() < 0.5) s.hardware.peak_fp4_tflops = 4 * s.hardware.peak_bf16_tflops;
+  if (dice.Next() < 0.3) {
+    m.kv_lora_rank = 64 * dice.Integer(1, 16);
+    m.q_lora_rank = 64 * dice.Integer(0, 32);
+    m.qk_nope_head_dim = m.v_head_dim = m.head_dim;
+    m.qk_rope_head_dim = 32 * dice.Integer(1, 4);
+  } else if (dice.Next() < 0.4) {
+    m.sliding_window = dice.Integer(1, 8192);
+    m.num_sliding_layers = dice.Integer(1, m.num_hidden_layers);
+  }
+  if (m.num_local_experts == 0) return;
+  m.shared_expert_intermediate_size = 64 * dice.Integer(0, 64);
+  m.num_dense_layers = dice.Integer(0, m.num_hidden_layers);
+  m.dense_intermediate_size = 64 * dice.Integer(1, 512);
 }
 
 // A third of the cases each: as they are, graphs, and graphs with overlapped host time.
@@ -144,10 +172,34 @@ TEST(Analytic, AnyStep_IsNotFasterThanItsWorkAtThePeaks) {
   }
 }
 
+// Variants do less work than the plain model or read fewer bytes, but never none of what the cost
+// model says is there.
+TEST(Analytic, AnyVariant_IsNotFasterThanItsWorkAtThePeaks) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(7000 + i);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    SetVariants(dice, s);
+    const Batch batch = RandomBatch(dice);
+    const Result<ModelCost> cost = ComputeModelCost(s);
+    ASSERT_TRUE(cost.ok()) << i;
+    const ModelCost& c = cost.value();
+    auto tokens = static_cast<double>(batch.decodes);
+    for (const PrefillChunk& chunk : batch.chunks) tokens += static_cast<double>(chunk.tokens);
+    const HardwareSpec& h = s.hardware;
+    const double peak = std::max({h.peak_bf16_tflops, h.peak_fp8_tflops, h.peak_fp4_tflops});
+    const double flops = tokens * (c.dense_flops_per_token + c.expert_flops_per_token);
+    const auto time = static_cast<double>(StepTime(s, batch));
+    const auto limit = static_cast<double>(kMaxStepNs);
+    EXPECT_GE(time + 1, std::min(flops / (peak * 1e3), limit)) << i;
+    EXPECT_GE(time + 1, std::min(c.dense_bytes / h.memory_bandwidth_gb_s, limit)) << i;
+  }
+}
+
 TEST(Analytic, MoreWork_NeverTakesLess) {
   for (int i = 0; i < kCases; ++i) {
     Dice dice(1000 + i);
     Scenario s = RandomScenario(dice, i % 2 == 1);
+    if (i % 4 >= 2) SetVariants(dice, s);
     SetOptions(s, i);
     const Batch batch = RandomBatch(dice);
     const TimeNs time = StepTime(s, batch);
@@ -225,14 +277,16 @@ TEST(Analytic, SlowerGpu_IsNeverFaster) {
   for (int i = 0; i < kCases; ++i) {
     Dice dice(2000 + i);
     Scenario s = RandomScenario(dice, i % 2 == 1);
+    if (i % 4 >= 2) SetVariants(dice, s);
     s.cluster.pools[0].tensor_parallel = s.model.num_key_value_heads > 1 ? 2 : 1;
     s.hardware.interconnect_latency_us = 5;
     const Batch batch = RandomBatch(dice);
     const TimeNs time = StepTime(s, batch);
     double HardwareSpec::*const figures[] = {
-        &HardwareSpec::peak_bf16_tflops, &HardwareSpec::memory_bandwidth_gb_s,
-        &HardwareSpec::compute_efficiency, &HardwareSpec::bandwidth_efficiency,
-        &HardwareSpec::interconnect_gb_s};
+        &HardwareSpec::peak_bf16_tflops,     &HardwareSpec::memory_bandwidth_gb_s,
+        &HardwareSpec::compute_efficiency,   &HardwareSpec::bandwidth_efficiency,
+        &HardwareSpec::attention_efficiency, &HardwareSpec::peak_fp8_tflops,
+        &HardwareSpec::peak_fp4_tflops,      &HardwareSpec::interconnect_gb_s};
     for (double HardwareSpec::*const figure : figures) {
       Scenario slower = s;
       slower.hardware.*figure *= 0.7;

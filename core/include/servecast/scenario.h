@@ -24,6 +24,10 @@ inline constexpr std::int64_t kMaxRequests = 5'000'000;
 enum class DType { kBfloat16, kFloat16 };
 std::int64_t BytesPerValue(DType dtype);
 
+// What the weights of the matrices are stored as; embedding, LM head, router and norms keep
+// torch_dtype, and with mxfp4 all but the experts do.
+enum class Quantization { kNone, kFp8, kInt4, kNvfp4, kMxfp4 };
+
 // A transformer, in the words of Hugging Face's config.json.
 struct ModelSpec {
   std::string name;
@@ -39,6 +43,23 @@ struct ModelSpec {
   bool attention_bias = false;           // on the q, k and v projections
   std::int64_t num_local_experts = 0;    // 0: dense
   std::int64_t num_experts_per_tok = 0;  // 0: dense
+  // With experts: width of those that every token goes through, and the layers that have a dense
+  // MLP instead, and its width.
+  std::int64_t shared_expert_intermediate_size = 0;
+  std::int64_t num_dense_layers = 0;
+  std::int64_t dense_intermediate_size = 0;
+  // Latent attention (MLA): 0 without. What the cache holds of a token is kv_lora_rank +
+  // qk_rope_head_dim values a layer.
+  std::int64_t kv_lora_rank = 0;
+  std::int64_t q_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0;
+  std::int64_t qk_rope_head_dim = 0;
+  std::int64_t v_head_dim = 0;
+  // Layers whose attention looks back so many tokens only.
+  std::int64_t sliding_window = 0;
+  std::int64_t num_sliding_layers = 0;
+  Quantization quantization = Quantization::kNone;
+  bool top_p_by_default = false;  // its generation_config.json has a top-p or top-k
   DType torch_dtype = DType::kBfloat16;
 };
 
@@ -48,10 +69,16 @@ struct HardwareSpec {
   double memory_gib = 0;  // as CUDA reports it
   double memory_bandwidth_gb_s = 0;
   double peak_bf16_tflops = 0;
+  double peak_fp8_tflops = 0;    // 0: 8-bit weights are multiplied in 16 bits
+  double peak_fp4_tflops = 0;    // 0: likewise
   double interconnect_gb_s = 0;  // per direction, to the other GPUs of a tensor-parallel group
   double interconnect_latency_us = 0;
-  double compute_efficiency = 0;    // best share of the peak that large GEMMs reach
-  double bandwidth_efficiency = 0;  // share of the bandwidth that weight and KV reads reach
+  double layer_latency_us = 0;  // what a layer takes beside its work: latencies of its kernels
+  // Rows of queries that a decode costs its attention in a step with prefill, which fill tiles.
+  double mixed_attention_rows = 1;
+  double compute_efficiency = 0;      // best share of the peak that large GEMMs reach
+  double attention_efficiency = 0.5;  // the same of attention over long prompts
+  double bandwidth_efficiency = 0;    // share of the bandwidth that weight and KV reads reach
   std::optional<double> price_per_gpu_hour;  // $
 };
 
@@ -78,6 +105,8 @@ struct KvOffloadSpec {
   bool On() const { return cpu_gib > 0 || disk_gib > 0; }
 };
 
+enum class KvCacheDType { kAuto, kFp8 };
+
 // vLLM's options by vLLM's names, then what the engine costs outside the GPU's kernels.
 struct EngineSpec {
   std::string name;
@@ -87,6 +116,7 @@ struct EngineSpec {
   std::optional<std::int64_t> max_model_len;
   std::int64_t block_size = 16;
   double gpu_memory_utilization = 0.9;
+  KvCacheDType kv_cache_dtype = KvCacheDType::kAuto;
   // As in vLLM: the whole pool, with the one block that is reserved and never used.
   std::optional<std::int64_t> num_gpu_blocks_override;
   bool enable_prefix_caching = true;
@@ -96,11 +126,13 @@ struct EngineSpec {
   double watermark = 0;
   // A freed KV block that holds nothing findable goes to the front of the free list.
   bool free_contentless_first = true;
-  bool async_scheduling = false;    // two batches in flight
-  KvOffloadSpec kv_offload;         // with prefix caching only
-  double step_overhead_us = 0;      // host time in every step
-  double sequence_overhead_us = 0;  // host and sampling time per sequence in a step
-  double request_overhead_ms = 0;   // from arrival at the server to the scheduler's queue
+  bool async_scheduling = false;        // two batches in flight
+  KvOffloadSpec kv_offload;             // with prefix caching only
+  double step_overhead_us = 0;          // host time in every step
+  double sequence_overhead_us = 0;      // host and sampling time per sequence in a step
+  double sampler_ns_per_logit = 0;      // of each sampled token, if top-p or top-k sort its logits
+  double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
+  double prompt_token_overhead_us = 0;  // the same per prompt token: tokenizer, hashes, copies
 
   // Options after SFLLM; none is vLLM's, and all are off (docs/model.md, "Options after SFLLM").
   CudaGraphs cuda_graphs = CudaGraphs::kImplied;

@@ -1,5 +1,6 @@
 // See model_cost.h. Architecture: Llama-style decoder with gated MLP (three matrices),
-// grouped-query attention, RMSNorm; mixture of experts in every layer when there are experts.
+// grouped-query or latent attention, RMSNorm; a mixture of experts, perhaps beside shared ones, in
+// every layer but `num_dense_layers` when there are experts.
 #include "cost/model_cost.h"
 
 #include <fmt/format.h>
@@ -23,29 +24,84 @@ constexpr double kRuntimeGib = 0.45;          // CUDA context, graphs, forward a
 constexpr double kCollectiveGib = 0.4;        // NCCL buffers when there is a tensor-parallel group
 constexpr double kSamplerBytesPerLogit = 30;  // the profile run samples max_num_seqs rows of logits
 
+// Parameters of all layers.
 struct LayerParameters {
-  double attention = 0;  // q, k, v, o
-  double dense_mlp = 0;  // 0 when there are experts
-  double router = 0;
-  double expert = 0;  // one expert
+  double split = 0;   // attention, MLP and shared experts: divided over a tensor-parallel group
+  double whole = 0;   // on each GPU: the projection to the latent
+  double router = 0;  // on each GPU, never quantised; norms likewise
   double norms = 0;
+  double experts = 0;  // all of them
 };
 
-LayerParameters LayerOf(const ModelSpec& m, double kv_heads) {
-  const auto hidden = static_cast<double>(m.hidden_size);
-  const double q_size = static_cast<double>(m.num_attention_heads * m.head_dim);
-  const double kv_size = kv_heads * static_cast<double>(m.head_dim);
+double D(std::int64_t x) { return static_cast<double>(x); }
+
+bool Latent(const ModelSpec& m) { return m.kv_lora_rank > 0; }
+
+LayerParameters ParametersOf(const ModelSpec& m, double kv_heads) {
+  const double hidden = D(m.hidden_size), layers = D(m.num_hidden_layers);
+  const double expert_layers =
+      m.num_local_experts > 0
+          ? D(std::max<std::int64_t>(0, m.num_hidden_layers - m.num_dense_layers))
+          : 0;
   LayerParameters p;
-  p.attention = hidden * (2 * q_size + 2 * kv_size) + (m.attention_bias ? q_size + 2 * kv_size : 0);
-  const double mlp = 3 * hidden * static_cast<double>(m.intermediate_size);
-  if (m.num_local_experts > 0) {
-    p.expert = mlp;
-    p.router = hidden * static_cast<double>(m.num_local_experts);
+  if (Latent(m)) {
+    const double query = D(m.num_attention_heads * (m.qk_nope_head_dim + m.qk_rope_head_dim));
+    const double ranks = D(m.q_lora_rank);
+    p.split =
+        layers * ((m.q_lora_rank > 0 ? ranks : hidden) * query +
+                  D(m.kv_lora_rank * m.num_attention_heads * (m.qk_nope_head_dim + m.v_head_dim)) +
+                  D(m.num_attention_heads * m.v_head_dim) * hidden);
+    p.whole = layers * hidden * (ranks + D(m.kv_lora_rank + m.qk_rope_head_dim));
   } else {
-    p.dense_mlp = mlp;
+    const double q_size = D(m.num_attention_heads * m.head_dim);
+    const double kv_size = kv_heads * D(m.head_dim);
+    p.split = layers *
+              (hidden * (2 * q_size + 2 * kv_size) + (m.attention_bias ? q_size + 2 * kv_size : 0));
   }
-  p.norms = 2 * hidden;
+  const double dense_width =
+      D(m.num_local_experts > 0 ? m.dense_intermediate_size : m.intermediate_size);
+  p.split += 3 * hidden *
+             ((layers - expert_layers) * dense_width +
+              expert_layers * D(m.shared_expert_intermediate_size));
+  p.router = expert_layers * hidden * D(m.num_local_experts);
+  p.experts = expert_layers * 3 * hidden * D(m.intermediate_size * m.num_local_experts);
+  p.norms = layers * 2 * hidden;
   return p;
+}
+
+// Of a weight, with its scales: one of 16 bits for 128 weights in int4, one of 8 for 16 in NVFP4
+// and for 32 in MXFP4.
+double QuantizedBytes(Quantization quantization, double plain) {
+  switch (quantization) {
+    case Quantization::kNone:
+      return plain;
+    case Quantization::kFp8:
+      return 1;
+    case Quantization::kInt4:
+      return 0.515625;
+    case Quantization::kNvfp4:
+      return 0.5625;
+    case Quantization::kMxfp4:
+      return 0.53125;
+  }
+  return plain;
+}
+
+double DenseBytes(const ModelSpec& m) {
+  const double plain = D(BytesPerValue(m.torch_dtype));
+  return m.quantization == Quantization::kMxfp4 ? plain : QuantizedBytes(m.quantization, plain);
+}
+
+double ExpertBytes(const ModelSpec& m) {
+  return QuantizedBytes(m.quantization, D(BytesPerValue(m.torch_dtype)));
+}
+
+// 4-bit integers are unpacked to 16 bits, and so are floats where the GPU has no products of them.
+MatrixType ComputedIn(Quantization quantization, const HardwareSpec& h) {
+  const bool four = quantization == Quantization::kNvfp4 || quantization == Quantization::kMxfp4;
+  if (four && h.peak_fp4_tflops > 0) return MatrixType::k4;
+  if (quantization == Quantization::kFp8 && h.peak_fp8_tflops > 0) return MatrixType::k8;
+  return MatrixType::k16;
 }
 
 double GraphsGib(const EngineSpec& e) {
@@ -61,25 +117,39 @@ double OverheadGib(const Scenario& s, std::int64_t tp) {
          GraphsGib(s.engine);
 }
 
-// Weights of one GPU: matrices are split over the group, norms and router are on each.
+// Weights of one GPU.
 double WeightBytes(const ModelSpec& m, std::int64_t tp) {
-  const auto group = static_cast<double>(tp);
-  const double kv_heads = static_cast<double>(std::max(m.num_key_value_heads, tp));
-  const LayerParameters p = LayerOf(m, kv_heads);
-  const double layer =
-      (p.attention + p.dense_mlp + p.expert * static_cast<double>(m.num_local_experts)) / group +
-      p.router + p.norms;
-  const double embedding = static_cast<double>(m.vocab_size * m.hidden_size) / group;
+  const double plain = D(BytesPerValue(m.torch_dtype));
+  const LayerParameters p = ParametersOf(m, D(std::max(m.num_key_value_heads, tp)));
+  const double embedding = D(m.vocab_size * m.hidden_size) / D(tp);
   const double tables = embedding * (m.tie_word_embeddings ? 1 : 2);
-  return (static_cast<double>(m.num_hidden_layers) * layer + tables +
-          static_cast<double>(m.hidden_size)) *
-         static_cast<double>(BytesPerValue(m.torch_dtype));
+  return (p.split / D(tp) + p.whole) * DenseBytes(m) + p.experts / D(tp) * ExpertBytes(m) +
+         (p.router + p.norms + tables + D(m.hidden_size)) * plain;
 }
 
-double KvBytesPerToken(const ModelSpec& m, std::int64_t tp) {
+// Of `layers` layers.
+double KvBytes(const ModelSpec& m, KvCacheDType dtype, std::int64_t tp, std::int64_t layers) {
+  const std::int64_t bytes = dtype == KvCacheDType::kFp8 ? 1 : BytesPerValue(m.torch_dtype);
+  if (Latent(m)) return D(layers * (m.kv_lora_rank + m.qk_rope_head_dim) * bytes);
   const std::int64_t heads_per_gpu = CeilDiv(std::max(m.num_key_value_heads, tp), tp);
-  return 2.0 * static_cast<double>(m.num_hidden_layers * heads_per_gpu * m.head_dim *
-                                   BytesPerValue(m.torch_dtype));
+  return 2.0 * D(layers * heads_per_gpu * m.head_dim * bytes);
+}
+
+// What a token takes up for as long as its request runs: windows are short beside contexts.
+double KvBytesPerToken(const Scenario& s, std::int64_t tp) {
+  const ModelSpec& m = s.model;
+  const std::int64_t whole = m.num_hidden_layers - m.num_sliding_layers;
+  return KvBytes(m, s.engine.kv_cache_dtype, tp, whole > 0 ? whole : m.num_hidden_layers);
+}
+
+// Values that a token reads and writes in all layers between the matrix products.
+double ActivationsPerToken(const ModelSpec& m, std::int64_t tp) {
+  const double heads =
+      D((m.num_attention_heads + 2 * std::max(m.num_key_value_heads, tp)) * m.head_dim);
+  const double active = D(std::max<std::int64_t>(1, m.num_experts_per_tok));
+  const double norms = 8 * D(m.hidden_size);  // two, each with the residual
+  const double mlp = active * D(m.intermediate_size) + D(m.shared_expert_intermediate_size);
+  return D(m.num_hidden_layers) * (norms + (2 * heads + 3 * mlp) / D(tp));
 }
 
 bool Divides(const ModelSpec& m, std::int64_t tp) {
@@ -98,7 +168,7 @@ Issue DoesNotFit(const Scenario& s, std::int64_t tp) {
   std::string enough;
   for (std::int64_t more = tp * 2; more <= 64; more *= 2) {
     if (!Divides(s.model, more)) continue;
-    if (KvGib(s, more) * kGib < KvBytesPerToken(s.model, more) * 1024) continue;
+    if (KvGib(s, more) * kGib < KvBytesPerToken(s, more) * 1024) continue;
     enough = fmt::format("; tensor_parallel {} would fit", more);
     break;
   }
@@ -127,7 +197,9 @@ std::int64_t BytesPerValue(DType dtype) {
 }
 
 double ParameterCount(const ModelSpec& m) {
-  return WeightBytes(m, 1) / static_cast<double>(BytesPerValue(m.torch_dtype));
+  ModelSpec plain = m;
+  plain.quantization = Quantization::kNone;
+  return WeightBytes(plain, 1) / D(BytesPerValue(m.torch_dtype));
 }
 
 Result<ModelCost> ComputeModelCost(const Scenario& s) {
@@ -144,25 +216,37 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
   c.layers = m.num_hidden_layers;
   c.experts = m.num_local_experts;
   c.experts_per_token = m.num_experts_per_tok;
-  const auto group = static_cast<double>(tp);
-  const auto layers = static_cast<double>(m.num_hidden_layers);
-  const auto bytes = static_cast<double>(BytesPerValue(m.torch_dtype));
-  const LayerParameters p = LayerOf(m, static_cast<double>(std::max(m.num_key_value_heads, tp)));
-  const double active_experts = static_cast<double>(m.num_experts_per_tok) * p.expert;
-  const double dense = layers * ((p.attention + p.dense_mlp) / group + p.router);
-  c.dense_bytes = dense * bytes;
-  c.dense_flops_per_token = 2 * dense;
-  c.expert_bytes = layers * p.expert * static_cast<double>(m.num_local_experts) / group * bytes;
-  c.expert_flops_per_token = 2 * layers * active_experts / group;
-  const double lm_head = static_cast<double>(m.vocab_size * m.hidden_size) / group;
+  const double group = D(tp), layers = D(m.num_hidden_layers);
+  const double bytes = D(BytesPerValue(m.torch_dtype));
+  const LayerParameters p = ParametersOf(m, D(std::max(m.num_key_value_heads, tp)));
+  const double dense = p.split / group + p.whole;
+  c.dense_bytes = dense * DenseBytes(m) + p.router * bytes;
+  c.dense_flops_per_token = 2 * (dense + p.router);
+  c.expert_bytes = p.experts / group * ExpertBytes(m);
+  if (c.experts > 0) {
+    c.expert_flops_per_token = 2 * p.experts / group * D(c.experts_per_token) / D(c.experts);
+  }
+  c.expert_type = ComputedIn(m.quantization, s.hardware);
+  c.dense_type = m.quantization == Quantization::kMxfp4 ? MatrixType::k16 : c.expert_type;
+  const double lm_head = D(m.vocab_size * m.hidden_size) / group;
   c.lm_head_bytes = lm_head * bytes;
   c.lm_head_flops_per_token = 2 * lm_head;
-  c.attention_flops_per_pair =
-      4 * layers * static_cast<double>(m.num_attention_heads * m.head_dim) / group;
-  const auto hidden = static_cast<double>(m.hidden_size);
-  c.collective_bytes_per_token = hidden * bytes;
+  const double heads = layers * D(m.num_attention_heads) / group;
+  c.attention_flops_per_pair = c.decode_flops_per_pair = 4 * heads * D(m.head_dim);
+  if (Latent(m)) {
+    c.attention_flops_per_pair =
+        2 * heads * D(m.qk_nope_head_dim + m.qk_rope_head_dim + m.v_head_dim);
+    c.decode_flops_per_pair = 2 * heads * D(2 * m.kv_lora_rank + m.qk_rope_head_dim);
+  }
+  if (m.sliding_window > 0) {
+    c.window = D(m.sliding_window);
+    c.window_share = D(std::min(m.num_sliding_layers, m.num_hidden_layers)) / layers;
+  }
+  c.collective_bytes_per_token = D(m.hidden_size) * bytes;
+  c.activation_bytes_per_token = bytes * ActivationsPerToken(m, tp);
   c.weight_bytes = WeightBytes(m, tp);
-  c.kv_bytes_per_token = KvBytesPerToken(m, tp);
+  c.kv_bytes_per_token = KvBytesPerToken(s, tp);
+  c.kv_read_bytes_per_token = KvBytes(m, s.engine.kv_cache_dtype, tp, m.num_hidden_layers);
 
   c.total_gib = s.hardware.memory_gib;
   c.usable_gib = s.hardware.memory_gib * s.engine.gpu_memory_utilization;

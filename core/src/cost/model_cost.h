@@ -9,22 +9,33 @@
 
 namespace servecast {
 
+// What a matrix product is computed in.
+enum class MatrixType { k16, k8, k4 };
+
 // All figures are per GPU of the tensor-parallel group. FLOPs count a multiply-add as two.
 struct ModelCost {
   std::int64_t tensor_parallel = 1;
   std::int64_t layers = 0;
-  double weight_bytes = 0;        // all that is resident: layers, embedding, LM head, norms
-  double kv_bytes_per_token = 0;  // K and V of all layers; KV heads replicated when tp > heads
+  double weight_bytes = 0;             // all that is resident: layers, embedding, LM head, norms
+  double kv_bytes_per_token = 0;       // held: K and V of the layers without a sliding window
+  double kv_read_bytes_per_token = 0;  // K and V, or the latent, of all layers
 
   // Weight matrices of all layers, read by a step and multiplied with its tokens. A step reads of
   // the experts those that its tokens touch.
-  double dense_bytes = 0;  // attention, dense MLP, router
+  double dense_bytes = 0;  // attention, dense MLP, shared experts, router
   double dense_flops_per_token = 0;
   double expert_bytes = 0;            // all experts; 0 when dense
   double expert_flops_per_token = 0;  // of the active ones
+  MatrixType dense_type = MatrixType::k16, expert_type = MatrixType::k16;
   double lm_head_bytes = 0;
-  double lm_head_flops_per_token = 0;     // per sampled token
-  double attention_flops_per_pair = 0;    // per (query, key) pair, all layers: 4 * heads * head_dim
+  double lm_head_flops_per_token = 0;  // per sampled token
+  // Per (query, key) pair, all layers: 4 * heads * head_dim; another number for the decodes of
+  // latent attention, which work on the latent.
+  double attention_flops_per_pair = 0, decode_flops_per_pair = 0;
+  double window_share = 0, window = 0;  // of the layers; tokens
+  // Reads and writes between the matrix products of all layers: norms, rotary embedding, KV write,
+  // activation function.
+  double activation_bytes_per_token = 0;
   double collective_bytes_per_token = 0;  // one all-reduce of a hidden state; 2 per layer
 
   std::int64_t experts = 0, experts_per_token = 0;
@@ -34,6 +45,13 @@ struct ModelCost {
   std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is reserved and never used
   std::int64_t usable_blocks = 0;  // pool_blocks - 1
 };
+
+// By the data sheet.
+inline double PeakTflops(const HardwareSpec& hardware, MatrixType type) {
+  return type == MatrixType::k4   ? hardware.peak_fp4_tflops
+         : type == MatrixType::k8 ? hardware.peak_fp8_tflops
+                                  : hardware.peak_bf16_tflops;
+}
 
 // CUDA graphs: the captured size that a decode batch of `sequences` is padded to. SFLLM's list: 1,
 // 2, 3, 4, then even ones to 16, then multiples of 4.

@@ -23,7 +23,6 @@ constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 constexpr const char* kNotModelled[] = {
     "pipeline stages, pools of several kinds, prefill/decode disaggregation",
     "speculative decoding, beam search, LoRA adapters, multimodal encoders",
-    "quantised weights and KV cache; multi-head latent attention; sliding windows",
     "uneven load of experts; expert parallelism",
     "power and thermal limits of the GPU's clock",
     "network between client and server",

@@ -1,5 +1,5 @@
-// The fields of a scenario document (of its workload: fields_workload.cpp): name, unit, range,
-// help, each written there and nowhere else. Defaults are the member initialisers of scenario.h.
+// The fields of a scenario document (of its model and GPU: fields_model.cpp; of its workload:
+// fields_workload.cpp): name, unit, range, help, each written there and nowhere else. Defaults are the member initialisers of scenario.h.
 #include "io/fields_of.h"
 
 #include <algorithm>
@@ -12,107 +12,6 @@
 
 namespace servecast {
 namespace {
-
-void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
-  Fields<ModelSpec> f(v, m, base);
-  const auto required = [](const char* name, double min, double max, const char* help) {
-    return FieldSpec{.name = name, .min = min, .max = max, .help = help, .required = true};
-  };
-  f.Add({.name = "name", .help = "what to call the model", .label = true}, &ModelSpec::name);
-  f.Add(required("num_hidden_layers", 1, 1000, "transformer layers"),
-        &ModelSpec::num_hidden_layers);
-  f.Add(required("hidden_size", 1, 1e6, "width of the hidden state"), &ModelSpec::hidden_size);
-  f.Add(required("num_attention_heads", 1, 10000, "query heads"), &ModelSpec::num_attention_heads);
-  f.Add(required("num_key_value_heads", 1, 10000,
-                 "key and value heads; fewer than query heads: grouped-query attention"),
-        &ModelSpec::num_key_value_heads);
-  f.Add(required("head_dim", 1, 10000, "width of a head"), &ModelSpec::head_dim);
-  f.Add(required("intermediate_size", 1, 1e7, "width of the MLP; with experts, of one expert"),
-        &ModelSpec::intermediate_size);
-  f.Add(required("vocab_size", 1, 1e7, "tokens of the vocabulary"), &ModelSpec::vocab_size);
-  f.Add({.name = "max_position_embeddings",
-         .unit = "tokens",
-         .min = 1,
-         .max = kMaxTokens,
-         .help = "longest sequence that the model was made for",
-         .required = true},
-        &ModelSpec::max_position_embeddings);
-  f.Add({.name = "tie_word_embeddings", .help = "the LM head shares the embedding's weights"},
-        &ModelSpec::tie_word_embeddings);
-  f.Add({.name = "attention_bias", .help = "biases on the query, key and value projections"},
-        &ModelSpec::attention_bias);
-  f.Add({.name = "num_local_experts",
-         .min = 0,
-         .max = 10000,
-         .help = "experts of a layer; 0: a dense model"},
-        &ModelSpec::num_local_experts);
-  f.Add({.name = "num_experts_per_tok",
-         .min = 0,
-         .max = 10000,
-         .help = "experts that a token goes through"},
-        &ModelSpec::num_experts_per_tok);
-  f.Enum({.name = "torch_dtype", .help = "type of weights and KV cache"}, &ModelSpec::torch_dtype,
-         {"bfloat16", "float16"});
-}
-
-void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
-  Fields<HardwareSpec> f(v, h, base);
-  f.Add({.name = "name", .help = "what to call the GPU", .label = true}, &HardwareSpec::name);
-  f.Add({.name = "memory_gib",
-         .unit = "GiB",
-         .min = 0.1,
-         .max = 100000,
-         .help = "memory of one GPU, as CUDA reports it",
-         .required = true},
-        &HardwareSpec::memory_gib);
-  f.Add({.name = "memory_bandwidth_gb_s",
-         .unit = "GB/s",
-         .min = 0.1,
-         .max = 1e6,
-         .help = "memory bandwidth by the data sheet",
-         .required = true},
-        &HardwareSpec::memory_bandwidth_gb_s);
-  f.Add({.name = "peak_bf16_tflops",
-         .unit = "TFLOP/s",
-         .min = 0.01,
-         .max = 1e6,
-         .help = "peak of dense 16-bit matrix products by the data sheet",
-         .required = true},
-        &HardwareSpec::peak_bf16_tflops);
-  f.Add({.name = "interconnect_gb_s",
-         .unit = "GB/s",
-         .min = 0.1,
-         .max = 1e5,
-         .help = "bandwidth per direction to the other GPUs of a tensor-parallel group",
-         .required = true},
-        &HardwareSpec::interconnect_gb_s);
-  f.Add({.name = "interconnect_latency_us",
-         .unit = "us",
-         .min = 0,
-         .max = 1e6,
-         .help = "fixed time of one all-reduce"},
-        &HardwareSpec::interconnect_latency_us);
-  f.Add({.name = "compute_efficiency",
-         .unit = "1",
-         .min = 0.01,
-         .max = 1,
-         .help = "share of the peak that large matrix products reach",
-         .required = true},
-        &HardwareSpec::compute_efficiency);
-  f.Add({.name = "bandwidth_efficiency",
-         .unit = "1",
-         .min = 0.01,
-         .max = 1,
-         .help = "share of the bandwidth that weight and KV reads reach",
-         .required = true},
-        &HardwareSpec::bandwidth_efficiency);
-  f.Add({.name = "price_per_gpu_hour",
-         .unit = "$/h",
-         .min = 0,
-         .max = 1e6,
-         .help = "your price of one GPU for an hour; without one no cost is shown"},
-        &HardwareSpec::price_per_gpu_hour);
-}
 
 // Of an engine, after SFLLM; all off by default.
 void DescribeOptions(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
@@ -251,6 +150,8 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 1,
          .help = "share of the GPU's memory that the engine may use"},
         &EngineSpec::gpu_memory_utilization);
+  f.Enum({.name = "kv_cache_dtype", .help = "type of the KV cache; auto: the model's"},
+         &EngineSpec::kv_cache_dtype, {"auto", "fp8"});
   f.Add({.name = "num_gpu_blocks_override",
          .unit = "blocks",
          .min = 2,
@@ -301,12 +202,25 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 1e6,
          .help = "host and sampling time per sequence in a step (analytic model)"},
         &EngineSpec::sequence_overhead_us);
+  f.Add({.name = "sampler_ns_per_logit",
+         .unit = "ns",
+         .min = 0,
+         .max = 1e6,
+         .help = "sampling time per sequence in a step and entry of the vocabulary, of models with "
+                 "top_p_by_default (analytic model)"},
+        &EngineSpec::sampler_ns_per_logit);
   f.Add({.name = "request_overhead_ms",
          .unit = "ms",
          .min = 0,
          .max = 1e6,
          .help = "from a request's arrival to the scheduler's queue (analytic model)"},
         &EngineSpec::request_overhead_ms);
+  f.Add({.name = "prompt_token_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "the same, per prompt token (analytic model)"},
+        &EngineSpec::prompt_token_overhead_us);
   DescribeOptions(v, e, base);
 }
 

@@ -20,11 +20,13 @@ std::vector<std::int64_t> ExpertsRead(const ModelCost& cost, std::int64_t most_t
 
 PeakUse UseOf(const Work& work, std::int64_t output_tokens, double seconds, const ModelCost& cost,
               const HardwareSpec& hardware) {
+  const double full = 1 - cost.window_share;  // layers with a window count as doing nothing
   const auto flops =
       static_cast<double>(work.tokens) *
           (cost.dense_flops_per_token + cost.expert_flops_per_token) +
       static_cast<double>(output_tokens) * cost.lm_head_flops_per_token +
-      static_cast<double>(work.decode_keys + work.prefill_pairs) * cost.attention_flops_per_pair;
+      full * (static_cast<double>(work.decode_keys) * cost.decode_flops_per_pair +
+              static_cast<double>(work.prefill_pairs) * cost.attention_flops_per_pair);
   const auto unit = static_cast<double>(kStepUnit);
   const double experts =
       cost.experts > 0 ? cost.expert_bytes / static_cast<double>(cost.experts) : 0;
@@ -32,8 +34,9 @@ PeakUse UseOf(const Work& work, std::int64_t output_tokens, double seconds, cons
       static_cast<double>(work.steps) / unit * cost.dense_bytes +
       static_cast<double>(work.steps - work.without_head) / unit * cost.lm_head_bytes +
       static_cast<double>(work.experts) / unit * experts +
-      static_cast<double>(work.decode_keys + work.prefill_keys) * cost.kv_bytes_per_token;
-  return {flops / (hardware.peak_bf16_tflops * 1e12 * seconds),
+      static_cast<double>(work.decode_keys + work.prefill_keys) * full *
+          cost.kv_read_bytes_per_token;
+  return {flops / (PeakTflops(hardware, cost.dense_type) * 1e12 * seconds),
           bytes / (hardware.memory_bandwidth_gb_s * 1e9 * seconds)};
 }
 

@@ -1,14 +1,18 @@
 // Step time from physics: each part of a step takes the longer of its arithmetic and its memory
 // traffic, at efficiencies <= 1, so no step is faster than the GPU's data sheet allows.
 //
-//   matrices   max( FLOPs (M + kHalfTokens) / (peak eff), bytes / (bandwidth eff) ): small products
-//              do not fill the GPU; kHalfTokens is the M at which half of eff is reached. A mixture
-//              of experts reads the experts that M tokens touch, E (1 - (1 - k/E)^M) expected.
+//   matrices   the longer of FLOPs / (peak eff) and bytes / (bandwidth eff), and up to kBlend more
+//              where they are near each other. A mixture of experts reads the experts that M tokens
+//              touch, E (1 - (1 - k/E)^M) expected. Between them activations are read and written.
 //   LM head    the same for the sampled tokens only
 //   attention  prefill chunk [c0, c0+n): 4 h d (n c0 + n(n+1)/2) FLOPs a layer, or its KV reads;
-//              decode: the same over all contexts, nearly always their KV reads
+//              decode: the same over all contexts, nearly always their KV reads; beside prefill
+//              each fills `mixed_attention_rows` rows of a tile (FlashAttention 2)
+//   kernels    a fixed time per layer: what its kernels take beside their work
 //   collective two all-reduces a layer in a tensor-parallel group (ring: 2 (tp-1)/tp of the bytes)
-//   host       per step and per sequence; launch of the kernels, eager or as a captured graph
+//   sampler    per sampled token and entry of the vocabulary
+//   host       per step and per sequence; launch of the kernels, eager or as a captured graph;
+//              before the queue per request and per prompt token
 //
 // docs/model.md has the derivation, docs/fidelity.md what it gets wrong.
 #include <algorithm>
@@ -22,12 +26,25 @@
 namespace servecast {
 namespace {
 
-// GEMM tokens at half efficiency: puts the A100-PCIe decode steps at batch 32 to 256 of the
-// yosyp/inference-simulator benchmarks (vLLM 0.20.1) between -8 and +10 %.
-constexpr double kHalfTokens = 32;
-// Share of the GEMM efficiency that prefill attention reaches: the A100-PCIe prefill curve from
-// 8,192 to 114,688 tokens of the same benchmarks.
-constexpr double kAttentionShare = 0.9;
+// What the shorter of a product's two times adds to the longer where they are equal: 2^(1/3) - 1, a
+// cubic blend. Median over GEMMs of five GPUs (ai-dynamo/aiconfigurator@095f58a, systems/data):
+// exponents 2.6 to 3.5.
+constexpr double kBlend = 0.26;
+
+// 8- and 4-bit products reach less of their peak, and rounding to them are kernels of their own:
+// against 16 bits 0.62 to 0.82 of the share, and 3 to 4 us for each of four products beside 4 to 7
+// (same data; H100, H200, B200).
+constexpr double kLowPrecisionShare = 0.7;
+constexpr double kQuantizedKernels = 1.5;
+// Routing, sorting by expert and summing are kernels, too: Mixtral-8x7B on two H100 (vLLM 0.15.1,
+// inference-sim/training@c4f0340).
+constexpr double kExpertKernels = 1.6;
+// Of the share of dense products that those of experts reach, whose rows are few and do not fill
+// their tiles: 0.5 to 0.8 from 1,024 tokens (same data, MoE of H100, A100 and L40S in 16 bits).
+constexpr double kExpertShare = 0.6;
+// Of the link's bandwidth that all-reduces of 1 MB and more reach: 0.45 to 0.55 (same data; custom
+// all-reduce of vLLM on 2 and 4 H100).
+constexpr double kLinkShare = 0.5;
 
 // `kOptions`: launch and overlap count. A type of its own, as a price is asked for at every step.
 template <bool kOptions>
@@ -35,13 +52,32 @@ class Analytic final : public LatencyModel {
  public:
   Analytic(const Scenario& s, const ModelCost& cost)
       : cost_(cost),
-        flop_ns_(1e9 / (s.hardware.peak_bf16_tflops * 1e12 * s.hardware.compute_efficiency)),
-        attention_flop_ns_(flop_ns_ / kAttentionShare),
+        attention_flop_ns_(1e9 /
+                           (s.hardware.peak_bf16_tflops * 1e12 * s.hardware.attention_efficiency)),
         byte_ns_(1.0 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)),
         step_ns_(s.engine.step_overhead_us * 1e3),
+        kernels_ns_(s.hardware.layer_latency_us * 1e3 * static_cast<double>(cost.layers)),
         sequence_ns_(s.engine.sequence_overhead_us * 1e3),
-        overlap_(s.engine.overlap_scheduling),
-        enqueue_delay_(static_cast<TimeNs>(std::nearbyint(s.engine.request_overhead_ms * 1e6))) {
+        sample_ns_(s.model.top_p_by_default
+                       ? s.engine.sampler_ns_per_logit * static_cast<double>(s.model.vocab_size)
+                       : 0),
+        mixed_rows_(s.hardware.mixed_attention_rows),
+        request_ns_(s.engine.request_overhead_ms * 1e6),
+        prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
+        overlap_(s.engine.overlap_scheduling) {
+    const auto flop_ns = [&h = s.hardware](MatrixType type) {
+      const double share = type == MatrixType::k16 ? 1 : kLowPrecisionShare;
+      return 1 / (PeakTflops(h, type) * 1e3 * h.compute_efficiency * share);
+    };
+    if (cost.dense_type != MatrixType::k16) kernels_ns_ *= kQuantizedKernels;
+    dense_ = ProductOf(cost.dense_flops_per_token * flop_ns(cost.dense_type), cost.dense_bytes);
+    lm_head_ =
+        ProductOf(cost.lm_head_flops_per_token * flop_ns(MatrixType::k16), cost.lm_head_bytes);
+    expert_ns_ = cost.expert_flops_per_token * flop_ns(cost.expert_type);
+    if (cost.experts > 1 && cost.expert_bytes > 0) {
+      expert_ns_ /= kExpertShare;
+      kernels_ns_ *= kExpertKernels;
+    }
     const EngineSpec& e = s.engine;
     if (e.cuda_graphs != CudaGraphs::kImplied) eager_ns_ = e.launch_eager_us * 1e3;
     if (e.cuda_graphs == CudaGraphs::kCaptured) {
@@ -52,9 +88,9 @@ class Analytic final : public LatencyModel {
     const auto tp = static_cast<double>(cost.tensor_parallel);
     if (cost.tensor_parallel > 1) {
       const double all_reduces = 2 * static_cast<double>(cost.layers);
-      collective_ns_ = all_reduces * s.hardware.interconnect_latency_us * 1e3;
+      kernels_ns_ += all_reduces * s.hardware.interconnect_latency_us * 1e3;
       collective_token_ns_ = all_reduces * cost.collective_bytes_per_token * 2 * (tp - 1) / tp /
-                             s.hardware.interconnect_gb_s;
+                             (s.hardware.interconnect_gb_s * kLinkShare);
     }
     if (cost.experts > cost.experts_per_token) {
       log_untouched_ =
@@ -67,30 +103,37 @@ class Analytic final : public LatencyModel {
     double tokens = decodes;
     const bool replayed = kOptions && shape.decode_seqs <= captured_ && shape.prefill.empty();
     if (replayed) tokens = static_cast<double>(CaptureSize(shape.decode_seqs));  // with its padding
+    const double padding = tokens - decodes;
     double sampled = tokens;
     Parts parts;
-    const double context_tokens = static_cast<double>(shape.decode_context_tokens) + decodes;
-    parts.Add(context_tokens * cost_.attention_flops_per_pair * attention_flop_ns_,
-              context_tokens * cost_.kv_bytes_per_token * byte_ns_);
+    double context_tokens = static_cast<double>(shape.decode_context_tokens) + decodes;
+    if (cost_.window_share > 0) {  // as if all contexts were of the mean length
+      context_tokens = Windowed(context_tokens, decodes * cost_.window);
+    }
+    const double rows = shape.prefill.empty() ? 1 : mixed_rows_;
+    parts.Add(rows * context_tokens * cost_.decode_flops_per_pair * attention_flop_ns_,
+              context_tokens * cost_.kv_read_bytes_per_token * byte_ns_);
     for (const PrefillChunk& chunk : shape.prefill) {
       const auto n = static_cast<double>(chunk.tokens);
       const auto context = static_cast<double>(chunk.context);
       tokens += n;
       sampled += chunk.samples ? 1 : 0;
-      const double pairs = n * context + n * (n + 1) / 2;
+      double pairs = n * context + n * (n + 1) / 2, read = context + n;
+      if (cost_.window_share > 0) {
+        pairs = Windowed(pairs, n * cost_.window);
+        read = Windowed(read, n + cost_.window);
+      }
       parts.Add(pairs * cost_.attention_flops_per_pair * attention_flop_ns_,
-                (context + n) * cost_.kv_bytes_per_token * byte_ns_);
+                read * cost_.kv_read_bytes_per_token * byte_ns_);
     }
-    parts.Add(cost_.dense_flops_per_token * (tokens + kHalfTokens) * flop_ns_,
-              cost_.dense_bytes * byte_ns_);
-    if (cost_.experts > 0) AddExperts(tokens, parts);
-    if (sampled > 0) {
-      parts.Add(cost_.lm_head_flops_per_token * (sampled + kHalfTokens) * flop_ns_,
-                cost_.lm_head_bytes * byte_ns_);
-    }
+    parts.Blend(dense_, tokens);
+    parts.memory += cost_.activation_bytes_per_token * tokens * byte_ns_;
+    if (cost_.expert_bytes > 0) AddExperts(tokens, parts);
+    if (sampled > 0) parts.Blend(lm_head_, sampled);
     const double sequences = decodes + static_cast<double>(shape.prefill.size());
     const double host = step_ns_ + sequence_ns_ * sequences;
-    double overhead = host + collective_ns_ + collective_token_ns_ * tokens;
+    double overhead =
+        host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * tokens;
     if (kOptions) {
       overhead += replayed ? replay_ns_ : eager_ns_;
       if (overlap_) {
@@ -102,14 +145,39 @@ class Analytic final : public LatencyModel {
     return parts.Total(overhead);
   }
 
-  TimeNs EnqueueDelay(std::int64_t) const override { return enqueue_delay_; }
+  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
+    return static_cast<TimeNs>(
+        std::nearbyint(request_ns_ + prompt_token_ns_ * static_cast<double>(prompt_tokens)));
+  }
 
  private:
+  // Of an amount of attention, what is left when the sliding layers do at most `most`.
+  double Windowed(double amount, double most) const {
+    return amount - cost_.window_share * std::max(0.0, amount - most);
+  }
+
+  // A product with fixed matrices: ns of a row's arithmetic and of reading them, and their ratio.
+  struct Product {
+    double row_ns = 0, bytes_ns = 1, ratio = 0;
+  };
+  Product ProductOf(double row_ns, double bytes) const {
+    return {row_ns, bytes * byte_ns_, row_ns / (bytes * byte_ns_)};
+  }
+
   struct Parts {
     double compute = 0, memory = 0;  // ns of the parts that each of them bounds
 
     void Add(double compute_ns, double memory_ns) {
       (compute_ns > memory_ns ? compute : memory) += std::max(compute_ns, memory_ns);
+    }
+    // Of a matrix product, whose reads and arithmetic overlap less well where neither dominates.
+    void Blend(const Product& p, double rows) {
+      const double x = rows * p.ratio;
+      if (x <= 1) {
+        memory += p.bytes_ns * (1 + kBlend * x * x * x);
+      } else {
+        compute += rows * p.row_ns * (1 + kBlend / (x * x * x));
+      }
     }
     StepPrice Total(double overhead) const {
       const double total = std::min(compute + memory + overhead, static_cast<double>(kMaxStepNs));
@@ -124,21 +192,22 @@ class Analytic final : public LatencyModel {
 
   void AddExperts(double tokens, Parts& parts) const {
     const auto experts = static_cast<double>(cost_.experts);
-    const auto active = static_cast<double>(cost_.experts_per_token);
     const double exponent = std::max(log_untouched_ * tokens, -700.0);
     const double touched =
         cost_.experts > cost_.experts_per_token ? experts * (1 - Exp(exponent)) : experts;
-    parts.Add(cost_.expert_flops_per_token * (tokens + kHalfTokens * touched / active) * flop_ns_,
-              cost_.expert_bytes * touched / experts * byte_ns_);
+    parts.Blend(ProductOf(expert_ns_, cost_.expert_bytes * touched / experts), tokens);
   }
 
   ModelCost cost_;
-  double flop_ns_, attention_flop_ns_, byte_ns_, step_ns_, sequence_ns_;
-  double collective_ns_ = 0, collective_token_ns_ = 0, log_untouched_ = 0;
+  Product dense_, lm_head_;
+  double attention_flop_ns_, expert_ns_ = 0, byte_ns_, step_ns_, kernels_ns_, sequence_ns_,
+                             sample_ns_;
+  double collective_token_ns_ = 0, log_untouched_ = 0;
   double eager_ns_ = 0, replay_ns_ = 0;
   std::int64_t captured_ = 0;  // largest decode batch that is replayed
+  double mixed_rows_;
+  double request_ns_, prompt_token_ns_;
   bool overlap_;
-  TimeNs enqueue_delay_;
 };
 
 std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
@@ -148,16 +217,40 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
   return std::make_unique<Analytic<false>>(s, cost);
 }
 
+// Of the GPU, by the runs that its constants were compared with (docs/fidelity.md).
+const char* KnownError(const std::string& gpu) {
+  if (gpu.find("H100") != std::string::npos) {
+    return "median over serving runs of seven models on H100: TPOT and E2E 1 %, TTFT 3 %, p99 TTFT "
+           "13 %; decode batches at saturation 5 %";
+  }
+  if (gpu.find("A100 PCIe") != std::string::npos) {
+    return "Llama-3.1-8B at a 250 W cap: TPOT and TTFT within 10 % from 2 to 18 requests/s, the "
+           "knee "
+           "right; steps and prompts within 10 %";
+  }
+  if (gpu.find("RTX PRO 6000") != std::string::npos) {
+    return "one serving run of Llama-3.1-8B: TPOT and TTFT within 1 %";
+  }
+  if (gpu.find("A100") != std::string::npos) {
+    return "one serving run of Llama-3.1-8B: TPOT and TTFT within 8 %";
+  }
+  if (gpu.find("H200") != std::string::npos) {
+    return "closed loops of Llama-3.1-70B with 8-bit weights in vLLM: TPOT within 15 %";
+  }
+  if (gpu.find("B200") != std::string::npos) {
+    return "constants of measured kernels; multi-turn runs of Llama-3.3-70B with 4-bit weights "
+           "come "
+           "out three times too fast";
+  }
+  return "not compared with a server on this GPU; constants are those of measured kernels";
+}
+
 LatencyLabel Label(const Scenario& s) {
   return {"analytic", "datasheet",
           "Physics bound from the data sheet of " + s.hardware.name + ", scaled to " +
               ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
               ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
-          "against an H100 server (Qwen3-14B, 2 to 8 requests/s) mean TPOT within 2 %, mean TTFT "
-          "within 7 %, "
-          "p99 TTFT within 12 %; H100 decode batches of 64 and more 18 to 43 % too short; a "
-          "power-capped "
-          "A100-PCIe up to half too low before its knee, useless beyond; see docs/fidelity.md"};
+          KnownError(s.hardware.name)};
 }
 
 }  // namespace

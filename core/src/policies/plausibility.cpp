@@ -36,12 +36,17 @@ double LeastStepNs(const Scenario& s, const ModelCost& cost, const BatchShape& s
                                 static_cast<double>(cost.experts),
                         tokens);
   }
-  const double flops = tokens * (cost.dense_flops_per_token + cost.expert_flops_per_token) +
-                       sampled * cost.lm_head_flops_per_token +
-                       pairs * cost.attention_flops_per_pair;
+  const double full = 1 - cost.window_share;  // the layers with a window may do next to nothing
+  const double flops =
+      tokens * (cost.dense_flops_per_token + cost.expert_flops_per_token) +
+      sampled * cost.lm_head_flops_per_token +
+      pairs * full * std::min(cost.attention_flops_per_pair, cost.decode_flops_per_pair);
   const double bytes = cost.dense_bytes + touched * cost.expert_bytes +
-                       (sampled > 0 ? cost.lm_head_bytes : 0) + keys * cost.kv_bytes_per_token;
-  return std::max(flops / (s.hardware.peak_bf16_tflops * 1e3),
+                       (sampled > 0 ? cost.lm_head_bytes : 0) +
+                       keys * full * cost.kv_read_bytes_per_token;
+  const double peak =
+      std::max(PeakTflops(s.hardware, cost.dense_type), PeakTflops(s.hardware, cost.expert_type));
+  return std::max(flops / (std::max(peak, s.hardware.peak_bf16_tflops) * 1e3),
                   bytes / s.hardware.memory_bandwidth_gb_s);
 }
 

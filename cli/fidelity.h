@@ -1,0 +1,74 @@
+// Predictions scored on measurements: errors per set and over all.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "measured_sets.h"
+#include "servecast/result.h"
+
+namespace servecast {
+
+// Of |predicted - measured| / measured.
+struct ErrorSummary {
+  double median = 0, p90 = 0;
+  std::size_t n = 0;
+};
+using Errors = std::map<std::string, ErrorSummary>;
+
+struct ScoredRow {
+  const Measured* measured = nullptr;
+  Metrics predicted;
+  std::string skipped;  // why there is no prediction
+};
+
+// Where throughput leaves the rate: between the last rate that is served and the first that is
+// not; `first_beyond` is none when all are.
+struct Knee {
+  double last_served = 0;
+  std::optional<double> first_beyond;
+};
+
+struct ScoredSweep {
+  std::string name;
+  Knee measured, predicted;
+  double measured_preemptions = 0, predicted_preemptions = 0;
+};
+
+struct ScoredSet {
+  std::string name;
+  std::size_t rows = 0;
+  std::vector<std::pair<std::string, std::string>> skipped;  // row, reason
+  Errors errors;
+  std::vector<ScoredSweep> sweeps;
+};
+
+struct FidelityTable {
+  std::vector<ScoredSet> sets;
+  // Over the serving runs, one value per model, GPU, parallelism, workload and load.
+  Errors overall;
+};
+
+// Runs every row. Seconds.
+std::vector<ScoredRow> ScoreRows(const std::vector<Measured>& rows, const std::string& folder,
+                                 const std::vector<std::string>& overrides);
+
+FidelityTable TableOf(const std::vector<ScoredRow>& rows);
+
+std::string FidelityText(const FidelityTable& table);
+// As JSON: all of it, or, to be kept, without the rows that are left out.
+enum class FidelityParts { kAll, kErrors };
+std::string FidelityJson(const FidelityTable& table, FidelityParts parts);
+// A line a metric of a row: what was measured, what is predicted.
+std::string FidelityRowsCsv(const std::vector<ScoredRow>& rows);
+
+// Errors that have grown by more than a tenth over a table of FidelityJson, and sets of which fewer
+// rows are scored; a line each. `checked` counts the errors compared.
+Result<std::vector<std::string>> GrownErrors(const FidelityTable& table, std::string_view recorded,
+                                             std::size_t& checked);
+
+}  // namespace servecast

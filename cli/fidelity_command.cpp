@@ -1,0 +1,121 @@
+// See fidelity_command.h.
+#include "fidelity_command.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "fidelity.h"
+#include "files.h"
+
+namespace servecast {
+namespace {
+
+constexpr int kGrownErrors = 1;
+constexpr const char* kFolderVariable = "SERVECAST_GROUNDTRUTH";
+constexpr const char* kDefaultFolder = "../shared/groundtruth";
+
+constexpr const char* kFidelityHelp =
+    "servecast fidelity [--data DIR] [--json | --rows] [--set path=value]...\n"
+    "                   [--record FILE] [--against FILE]\n"
+    "\n"
+    "Runs what was measured on real servers, and prints how far off the predictions are: median\n"
+    "and p90 of |predicted - measured| / measured, per set and over all serving runs.\n"
+    "\n"
+    "  --data DIR      CSV files of measurements, recognised by their columns; docs/fidelity.md\n"
+    "                  lists the forms. DIR/models may hold config.json files of models without a\n"
+    "                  preset. Default: $SERVECAST_GROUNDTRUTH, else ../shared/groundtruth\n"
+    "  --json          the table as JSON, with every row that is left out and why\n"
+    "  --rows          a line for each figure of each row: measured, predicted, error\n"
+    "  --set           change the scenarios of all rows, e.g. hardware.compute_efficiency=0.7\n"
+    "  --against FILE  what --json printed earlier: name the errors that have grown by more than "
+    "a\n"
+    "                  tenth since, and exit with 1 when there are any\n";
+
+struct Options {
+  std::string folder, record, against;
+  std::vector<std::string> overrides;
+  bool json = false, rows = false, help = false;
+};
+
+// What is wrong with the arguments.
+std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Options& out) {
+  if (const char* folder = std::getenv(kFolderVariable)) out.folder = folder;
+  if (out.folder.empty()) out.folder = kDefaultFolder;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = args[i];
+    const bool valued =
+        arg == "--data" || arg == "--record" || arg == "--against" || arg == "--set";
+    if (valued && i + 1 == args.size()) return arg + " needs a value";
+    if (arg == "--data") {
+      out.folder = args[++i];
+    } else if (arg == "--record") {
+      out.record = args[++i];
+    } else if (arg == "--against") {
+      out.against = args[++i];
+    } else if (arg == "--set") {
+      out.overrides.push_back(args[++i]);
+    } else if (arg == "--json") {
+      out.json = true;
+    } else if (arg == "--rows") {
+      out.rows = true;
+    } else if (arg == "--help" || arg == "-h") {
+      out.help = true;
+    } else {
+      return "unknown option " + arg;
+    }
+  }
+  return std::nullopt;
+}
+
+int CompareWith(const FidelityTable& table, const std::string& path) {
+  const Result<std::string> recorded = ReadFile(path, std::size_t{4} << 20);
+  if (!recorded.ok()) return PrintIssues(recorded.issues());
+  std::size_t checked = 0;
+  const Result<std::vector<std::string>> grown = GrownErrors(table, recorded.value(), checked);
+  if (!grown.ok()) return PrintIssues({{path, grown.issues()[0].message}});
+  for (const std::string& line : grown.value()) fmt::print("grown: {}\n", line);
+  const std::size_t failed = grown.value().size();
+  fmt::print("{} passed, {} failed\n", checked - std::min(checked, failed), failed);
+  return failed == 0 ? 0 : kGrownErrors;
+}
+
+}  // namespace
+
+int FidelityCommand(const std::vector<std::string>& arguments) {
+  Options options;
+  if (const auto problem = ReadOptions(arguments, options)) {
+    fmt::print(stderr, "servecast: {}; see servecast fidelity --help\n", *problem);
+    return kBadInput;
+  }
+  if (options.help) {
+    fmt::print("{}", kFidelityHelp);
+    return 0;
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(options.folder, ignored)) {
+    fmt::print(stderr, "{}: no such folder, so there is nothing to compare with\n", options.folder);
+    if (!options.against.empty()) fmt::print("0 passed, 0 failed, 1 skipped\n");
+    return options.against.empty() ? kBadInput : 0;
+  }
+  const Result<std::vector<Measured>> rows = ReadMeasuredSets(options.folder);
+  if (!rows.ok()) return PrintIssues(rows.issues());
+  const std::vector<ScoredRow> scored = ScoreRows(rows.value(), options.folder, options.overrides);
+  const FidelityTable table = TableOf(scored);
+  if (options.rows) {
+    fmt::print("{}", FidelityRowsCsv(scored));
+  } else if (options.json) {
+    fmt::print("{}\n", FidelityJson(table, FidelityParts::kAll));
+  } else {
+    fmt::print("{}", FidelityText(table));
+  }
+  if (!options.record.empty() &&
+      !WriteFile(options.record, FidelityJson(table, FidelityParts::kErrors) + "\n")) {
+    return kBadInput;
+  }
+  return options.against.empty() ? 0 : CompareWith(table, options.against);
+}
+
+}  // namespace servecast

@@ -1,0 +1,246 @@
+// See measured_replay.h.
+#include "measured_replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/math.h"
+#include "base/random.h"
+#include "cost/model_cost.h"
+#include "servecast/report.h"
+#include "servecast/simulation.h"
+#include "servecast/trace.h"
+#include "serving/policy.h"
+
+namespace servecast {
+namespace {
+
+// Draws of arrivals and lengths that a Poisson row is the mean of.
+constexpr std::int64_t kSeeds = 5;
+// Requests of a closed loop, in times of its concurrency.
+constexpr std::int64_t kRounds = 4;
+
+Result<Report> Simulate(const Scenario& scenario, const Trace& trace, ReportDetail detail) {
+  Result<Simulation> simulation = Simulation::Create(scenario, trace);
+  if (!simulation.ok()) return Issues(simulation.issues());
+  while (!simulation.value().Advance(INT64_MAX)) {
+  }
+  return simulation.value().Snapshot(detail);
+}
+
+void SetTrace(Scenario& s) {
+  s.workload.arrivals.process = ArrivalProcess::kTrace;
+  s.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
+  s.workload.output_tokens.distribution = LengthDistribution::kTrace;
+}
+
+LengthSpec FixedLength(double tokens) {
+  LengthSpec spec;
+  spec.value = std::max<std::int64_t>(1, std::llround(tokens));
+  return spec;
+}
+
+LengthSpec LengthsOf(const MeasuredLengths& lengths) {
+  if (!lengths.sigma) return FixedLength(lengths.mean);
+  constexpr double kNormalAt99 = 2.3263478740408408;
+  LengthSpec spec;
+  spec.distribution = LengthDistribution::kLognormal;
+  const double sigma = *lengths.sigma;
+  spec.median = lengths.mean * Exp(-sigma * sigma / 2);
+  spec.p99 = spec.median * Exp(kNormalAt99 * sigma);
+  spec.min = std::llround(lengths.min);
+  spec.max = std::llround(lengths.max);
+  return spec;
+}
+
+Metrics MetricsOf(const Report& r) {
+  Metrics values;
+  const auto add = [&values](const char* name, const Distribution& d, double value) {
+    if (d.n > 0) values[name] = value;
+  };
+  add("ttft", r.ttft_ms, r.ttft_ms.mean);
+  add("ttft_p99", r.ttft_ms, r.ttft_ms.p99);
+  add("tpot", r.tpot_ms, r.tpot_ms.mean);
+  add("e2e", r.e2e_ms, r.e2e_ms.mean);
+  values["throughput"] = r.requests_per_s;
+  values["preemptions"] = static_cast<double>(r.preemptions);
+  return values;
+}
+
+Result<Metrics> RunTrace(Scenario s, const Trace& trace) {
+  SetTrace(s);
+  const Result<Report> report = Simulate(s, trace, ReportDetail::kSummary);
+  if (!report.ok()) return Issues(report.issues());
+  return MetricsOf(report.value());
+}
+
+Result<Metrics> RunPrompt(const MeasuredLoad& load, const Scenario& s) {
+  const auto tokens = static_cast<std::int32_t>(std::llround(load.input.mean));
+  Trace trace;
+  trace.rows = {{0, tokens, 1}};
+  if (load.form == MeasuredForm::kPrompt) return RunTrace(s, trace);
+  // The prefix was there long before.
+  Scenario two = s;
+  constexpr std::int64_t kLater = 3'600'000'000'000;
+  const auto prefix = static_cast<std::int32_t>(load.prefix);
+  trace.rows = {{0, prefix, 1}, {kLater, tokens, 1}};
+  trace.prefixes = {{-1, 0}, {0, prefix}};
+  SetTrace(two);
+  two.measure.warmup_s = 1;
+  const Result<Report> report = Simulate(two, trace, ReportDetail::kSummary);
+  if (!report.ok()) return Issues(report.issues());
+  return MetricsOf(report.value());
+}
+
+Result<Metrics> RunDecodeStep(const MeasuredLoad& load, const Scenario& s) {
+  const Result<ModelCost> cost = ComputeModelCost(s);
+  if (!cost.ok()) return Issues(cost.issues());
+  const auto model = FindLatencyModel(s.latency.backend).make(s, cost.value());
+  BatchShape shape;
+  shape.decode_seqs = load.batch;
+  shape.decode_context_tokens = load.batch * load.context;
+  return Metrics{{"tpot", static_cast<double>(model->Price(shape).duration) * 1e-6}};
+}
+
+Result<Metrics> RunClosedLoop(const MeasuredLoad& load, Scenario s) {
+  s.workload.arrivals.process = ArrivalProcess::kClosedLoop;
+  s.workload.arrivals.concurrency = load.batch;
+  s.workload.requests = kRounds * load.batch;
+  s.workload.prompt_tokens = FixedLength(load.input.mean);
+  s.workload.output_tokens = FixedLength(load.output.mean);
+  s.engine.max_num_seqs = std::max(s.engine.max_num_seqs, load.batch);
+  s.engine.max_num_batched_tokens =
+      std::max(s.engine.max_num_batched_tokens, s.engine.max_num_seqs);
+  const bool saturated = load.form == MeasuredForm::kSaturated;
+  if (saturated) {
+    // Only the mean is known; a fixed length would make all requests end together.
+    LengthSpec& outputs = s.workload.output_tokens;
+    outputs.distribution = LengthDistribution::kUniform;
+    outputs.max = std::max<std::int64_t>(1, 2 * outputs.value - 1);
+  }
+  const Result<Report> report = Simulate(s, {}, ReportDetail::kSummary);
+  if (!report.ok()) return Issues(report.issues());
+  Metrics values = MetricsOf(report.value());
+  if (saturated) values["tpot"] = report.value().itl_ms.p50;
+  return values;
+}
+
+// Arrivals of a Poisson process of which so many are known to have come, seconds, from the first.
+std::vector<double> Arrivals(std::int64_t requests, double duration_s, std::int64_t seed) {
+  std::vector<double> arrivals;
+  for (std::int64_t i = 0; i < requests; ++i) {
+    arrivals.push_back(Uniform(seed, Stream::kArrival, i) * duration_s);
+  }
+  std::sort(arrivals.begin(), arrivals.end());
+  const double first = arrivals.empty() ? 0 : arrivals[0];
+  for (double& arrival : arrivals) arrival -= first;
+  return arrivals;
+}
+
+// Recorded rates are those of so many requests, so only where they fall is drawn.
+Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s) {
+  s.workload.arrivals.process = ArrivalProcess::kTrace;
+  s.workload.prompt_tokens = LengthsOf(load.input);
+  s.workload.output_tokens = LengthsOf(load.output);
+  Metrics sum;
+  for (s.seed = 1; s.seed <= kSeeds; ++s.seed) {
+    Trace trace;
+    const double duration_s = static_cast<double>(load.requests) / load.rate;
+    for (const double arrival : Arrivals(load.requests, duration_s, s.seed)) {
+      trace.rows.push_back({std::llround(arrival * 1e9), 1, 1});
+    }
+    const Result<Report> report = Simulate(s, trace, ReportDetail::kSummary);
+    if (!report.ok()) return Issues(report.issues());
+    for (const auto& [name, value] : MetricsOf(report.value())) {
+      sum[name] += value / static_cast<double>(kSeeds);
+    }
+  }
+  return sum;
+}
+
+// A constant rate, but jittered: the gaps of such runs vary as those of a Poisson process.
+Result<Metrics> RunPromptPool(const MeasuredLoad& load, Scenario s) {
+  Trace trace;
+  const auto requests = static_cast<std::int64_t>(load.rate * load.duration_s);
+  const auto input = static_cast<std::int32_t>(std::llround(load.input.mean));
+  const auto output = static_cast<std::int32_t>(std::llround(load.output.mean));
+  const auto add = [&](double arrival_s) {
+    const auto before = static_cast<std::int64_t>(trace.rows.size()) - kPromptPoolSize;
+    trace.rows.push_back({std::llround(arrival_s * 1e9), input, output});
+    trace.prefixes.push_back(before < 0 ? TracePrefix{}
+                                        : TracePrefix{static_cast<std::int32_t>(before), input});
+  };
+  double start_s = 0;
+  if (load.warm) {
+    for (std::int64_t i = 0; i < kPromptPoolSize; ++i) add(static_cast<double>(i) / load.rate);
+    start_s = static_cast<double>(kPromptPoolSize) / load.rate + 60;
+    s.measure.warmup_s = start_s - 1;
+  }
+  for (const double arrival : Arrivals(requests, load.duration_s, 1)) add(start_s + arrival);
+  return RunTrace(std::move(s), trace);
+}
+
+Trace RecordedTrace(const std::vector<MeasuredRequest>& requests) {
+  Trace trace;
+  for (const MeasuredRequest& r : requests) {
+    const double after_first = std::max(0.0, r.arrival_s - requests[0].arrival_s);
+    trace.rows.push_back({std::llround(after_first * 1e9), r.input, r.output});
+    TracePrefix prefix;
+    if (r.shares_with >= 0) {
+      prefix = {r.shares_with,
+                std::min(r.input, requests[static_cast<std::size_t>(r.shares_with)].input)};
+    }
+    trace.prefixes.push_back(prefix);
+  }
+  return trace;
+}
+
+}  // namespace
+
+Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s) {
+  const std::vector<MeasuredRequest>& requests = *row.load.recorded;
+  if (replayed_ != row.load.recorded) {
+    SetTrace(s);
+    const Result<Report> report = Simulate(s, RecordedTrace(requests), ReportDetail::kRequests);
+    if (!report.ok()) return Issues(report.issues());
+    ttft_ = report.value().ColumnOf("ttft_ms");
+    tpot_ = report.value().ColumnOf("tpot_ms");
+    e2e_ = report.value().ColumnOf("e2e_ms");
+    replayed_ = row.load.recorded;
+  }
+  std::vector<double> ttft, tpot, e2e;
+  const auto add = [](double measured, double predicted, std::vector<double>& out) {
+    if (std::isfinite(measured) && std::isfinite(predicted)) out.push_back(predicted);
+  };
+  for (std::size_t i = row.load.from; i < row.load.to; ++i) {
+    add(requests[i].ttft_ms, ttft_[i], ttft);
+    add(requests[i].e2e_ms - requests[i].ttft_ms, tpot_[i], tpot);
+    add(requests[i].e2e_ms, e2e_[i], e2e);
+  }
+  return RequestMetrics(std::move(ttft), tpot, e2e);
+}
+
+Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
+  switch (row.load.form) {
+    case MeasuredForm::kPrompt:
+    case MeasuredForm::kPrefix:
+      return RunPrompt(row.load, scenario);
+    case MeasuredForm::kDecodeStep:
+      return RunDecodeStep(row.load, scenario);
+    case MeasuredForm::kSaturated:
+    case MeasuredForm::kClosedLoop:
+      return RunClosedLoop(row.load, std::move(scenario));
+    case MeasuredForm::kPoisson:
+      return RunPoisson(row.load, std::move(scenario));
+    case MeasuredForm::kPromptPool:
+      return RunPromptPool(row.load, std::move(scenario));
+    case MeasuredForm::kReplay:
+      return Replay(row, std::move(scenario));
+  }
+  return Issue{"", "a form that is not known"};
+}
+
+}  // namespace servecast

@@ -1,0 +1,95 @@
+// Measurements of real servers as files hold them: what was run, under which load, what came out.
+// Files are recognised by their columns, wherever they lie; docs/fidelity.md lists the forms.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "servecast/result.h"
+
+namespace servecast {
+
+// What the server was, in the words of the file; names are understood later (measured_setup.h).
+struct MeasuredSetup {
+  std::string model, gpu, engine, engine_version, precision, kv_dtype;
+  std::int64_t tensor_parallel = 1, expert_parallel = 1;
+  std::optional<std::int64_t> max_num_seqs, max_num_batched_tokens, block_size;
+  std::optional<std::int64_t> kv_blocks;  // the whole pool
+  std::optional<double> gpu_memory_utilization;
+};
+
+// How it was loaded and what was timed.
+enum class MeasuredForm {
+  kPrompt,      // one request at a time, one output token: TTFT of `input` tokens
+  kPrefix,      // the same behind a cached prefix of `prefix` tokens
+  kDecodeStep,  // a step of `batch` decodes with `context` tokens each, on average
+  kSaturated,   // closed loop of `batch`, outputs of `output` tokens on average; ITL
+  kClosedLoop,  // closed loop of `batch`, fixed lengths; TPOT
+  kPoisson,     // open loop of `requests` at `rate`, drawn lengths
+  kPromptPool,  // the same for `duration_s`, 100 prompts in turn over and over
+  kReplay       // recorded arrivals and lengths
+};
+
+// Tokens: fixed at `mean`, or a clipped lognormal of that mean.
+struct MeasuredLengths {
+  double mean = 0;
+  std::optional<double> sigma;
+  double min = 1, max = 1e6;
+};
+
+inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
+inline constexpr std::int64_t kPromptPoolSize = 100;
+
+struct MeasuredRequest {
+  double arrival_s = 0;
+  std::int32_t input = 0, output = 0;
+  // The whole prompt that it begins with, as an earlier request had it; -1: none.
+  std::int32_t shares_with = -1;
+  double ttft_ms = kNotMeasured, e2e_ms = kNotMeasured;
+};
+
+struct MeasuredLoad {
+  MeasuredForm form = MeasuredForm::kPrompt;
+  MeasuredLengths input, output;
+  double rate = 0, duration_s = 0;
+  std::int64_t requests = 0, batch = 0, context = 0, prefix = 0;
+  bool warm = false;  // kPromptPool: a stage before this one has cached the prompts
+  // kReplay: all of the run, and which of them are scored.
+  std::shared_ptr<const std::vector<MeasuredRequest>> recorded;
+  std::size_t from = 0, to = 0;
+};
+
+// By name: "ttft", "ttft_p99", "tpot", "e2e" in ms; "throughput" in requests/s; "preemptions".
+using Metrics = std::map<std::string, double>;
+
+// Means over requests, and the 99th percentile of TTFT. Requires: ms, in any order.
+Metrics RequestMetrics(std::vector<double> ttft, const std::vector<double>& tpot,
+                       const std::vector<double>& e2e);
+
+// Percentile by linear interpolation at rank share * (n - 1). Requires: not empty.
+double PercentileOf(std::vector<double> values, double share);
+
+// A row of a set.
+struct Measured {
+  std::string set;    // the file, without ending
+  std::string row;    // what tells it from the others of the set
+  std::string run;    // model, GPU, parallelism, workload and load of a serving run; else ""
+  std::string sweep;  // rows of one set-up and workload under rising load
+  MeasuredSetup setup;
+  MeasuredLoad load;
+  Metrics values;
+  std::string identity;  // of a serving run: two names for one have the same
+  std::string skipped;   // why it cannot be run; "" when it can
+};
+
+// All rows of all files below `folder`, in order of the files. Folders "ops" and "traces" hold no
+// runs, "models" no measurements.
+Result<std::vector<Measured>> ReadMeasuredSets(const std::string& folder);
+
+}  // namespace servecast

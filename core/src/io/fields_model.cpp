@@ -1,0 +1,167 @@
+// The fields of a scenario's model and GPU; see fields.cpp.
+#include "io/fields_of.h"
+
+namespace servecast {
+
+void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
+  Fields<ModelSpec> f(v, m, base);
+  const auto required = [](const char* name, double min, double max, const char* help) {
+    return FieldSpec{.name = name, .min = min, .max = max, .help = help, .required = true};
+  };
+  f.Add({.name = "name", .help = "what to call the model", .label = true}, &ModelSpec::name);
+  f.Add(required("num_hidden_layers", 1, 1000, "transformer layers"),
+        &ModelSpec::num_hidden_layers);
+  f.Add(required("hidden_size", 1, 1e6, "width of the hidden state"), &ModelSpec::hidden_size);
+  f.Add(required("num_attention_heads", 1, 10000, "query heads"), &ModelSpec::num_attention_heads);
+  f.Add(required("num_key_value_heads", 1, 10000,
+                 "key and value heads; fewer than query heads: grouped-query attention"),
+        &ModelSpec::num_key_value_heads);
+  f.Add(required("head_dim", 1, 10000, "width of a head"), &ModelSpec::head_dim);
+  f.Add(required("intermediate_size", 1, 1e7, "width of the MLP; with experts, of one expert"),
+        &ModelSpec::intermediate_size);
+  f.Add(required("vocab_size", 1, 1e7, "tokens of the vocabulary"), &ModelSpec::vocab_size);
+  f.Add({.name = "max_position_embeddings",
+         .unit = "tokens",
+         .min = 1,
+         .max = kMaxTokens,
+         .help = "longest sequence that the model was made for",
+         .required = true},
+        &ModelSpec::max_position_embeddings);
+  f.Add({.name = "tie_word_embeddings", .help = "the LM head shares the embedding's weights"},
+        &ModelSpec::tie_word_embeddings);
+  f.Add({.name = "attention_bias", .help = "biases on the query, key and value projections"},
+        &ModelSpec::attention_bias);
+  f.Add({.name = "num_local_experts",
+         .min = 0,
+         .max = 10000,
+         .help = "experts of a layer; 0: a dense model"},
+        &ModelSpec::num_local_experts);
+  f.Add({.name = "num_experts_per_tok",
+         .min = 0,
+         .max = 10000,
+         .help = "experts that a token goes through"},
+        &ModelSpec::num_experts_per_tok);
+  const auto optional = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .min = 0, .max = 1e7, .help = help};
+  };
+  f.Add(optional("shared_expert_intermediate_size",
+                 "width of the experts that every token goes through; 0: none"),
+        &ModelSpec::shared_expert_intermediate_size);
+  f.Add(optional("num_dense_layers", "of a model with experts: layers that have a dense MLP"),
+        &ModelSpec::num_dense_layers);
+  f.Add(optional("dense_intermediate_size", "width of the MLP of those layers"),
+        &ModelSpec::dense_intermediate_size);
+  f.Add(optional("kv_lora_rank", "latent attention: width of the cached latent; 0: none"),
+        &ModelSpec::kv_lora_rank);
+  f.Add(optional("q_lora_rank", "latent attention: width of the query's latent; 0: none"),
+        &ModelSpec::q_lora_rank);
+  f.Add(optional("qk_nope_head_dim", "latent attention: width of a head without position"),
+        &ModelSpec::qk_nope_head_dim);
+  f.Add(optional("qk_rope_head_dim", "latent attention: width of a head with position"),
+        &ModelSpec::qk_rope_head_dim);
+  f.Add(optional("v_head_dim", "latent attention: width of a value head"), &ModelSpec::v_head_dim);
+  f.Add(optional("sliding_window", "tokens that sliding layers look back"),
+        &ModelSpec::sliding_window);
+  f.Add(optional("num_sliding_layers", "layers with a sliding window"),
+        &ModelSpec::num_sliding_layers);
+  f.Enum({.name = "quantization",
+          .help = "type of the matrices' weights, none: torch_dtype (mxfp4: of the experts')"},
+         &ModelSpec::quantization, {"none", "fp8", "int4", "nvfp4", "mxfp4"});
+  f.Add({.name = "top_p_by_default",
+         .help = "generation_config.json asks for top-p or top-k, which sort the logits"},
+        &ModelSpec::top_p_by_default);
+  f.Enum({.name = "torch_dtype", .help = "type of weights and KV cache"}, &ModelSpec::torch_dtype,
+         {"bfloat16", "float16"});
+}
+
+void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
+  Fields<HardwareSpec> f(v, h, base);
+  f.Add({.name = "name", .help = "what to call the GPU", .label = true}, &HardwareSpec::name);
+  f.Add({.name = "memory_gib",
+         .unit = "GiB",
+         .min = 0.1,
+         .max = 100000,
+         .help = "memory of one GPU, as CUDA reports it",
+         .required = true},
+        &HardwareSpec::memory_gib);
+  f.Add({.name = "memory_bandwidth_gb_s",
+         .unit = "GB/s",
+         .min = 0.1,
+         .max = 1e6,
+         .help = "memory bandwidth by the data sheet",
+         .required = true},
+        &HardwareSpec::memory_bandwidth_gb_s);
+  f.Add({.name = "peak_bf16_tflops",
+         .unit = "TFLOP/s",
+         .min = 0.01,
+         .max = 1e6,
+         .help = "peak of dense 16-bit matrix products by the data sheet",
+         .required = true},
+        &HardwareSpec::peak_bf16_tflops);
+  f.Add({.name = "peak_fp8_tflops",
+         .unit = "TFLOP/s",
+         .min = 0,
+         .max = 1e6,
+         .help = "the same of 8-bit floats; 0: the GPU has none"},
+        &HardwareSpec::peak_fp8_tflops);
+  f.Add({.name = "peak_fp4_tflops",
+         .unit = "TFLOP/s",
+         .min = 0,
+         .max = 1e6,
+         .help = "the same of 4-bit floats; 0: the GPU has none"},
+        &HardwareSpec::peak_fp4_tflops);
+  f.Add({.name = "interconnect_gb_s",
+         .unit = "GB/s",
+         .min = 0.1,
+         .max = 1e5,
+         .help = "bandwidth per direction to the other GPUs of a tensor-parallel group",
+         .required = true},
+        &HardwareSpec::interconnect_gb_s);
+  f.Add({.name = "interconnect_latency_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "fixed time of one all-reduce"},
+        &HardwareSpec::interconnect_latency_us);
+  f.Add({.name = "layer_latency_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "what a layer takes beside its work: latencies of its kernels (analytic model)"},
+        &HardwareSpec::layer_latency_us);
+  f.Add({.name = "mixed_attention_rows",
+         .unit = "1",
+         .min = 1,
+         .max = 1024,
+         .help = "query rows that the attention of a decode costs in a step with prefill: kernels "
+                 "for both fill tiles (analytic model)"},
+        &HardwareSpec::mixed_attention_rows);
+  f.Add({.name = "compute_efficiency",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the peak that large matrix products reach",
+         .required = true},
+        &HardwareSpec::compute_efficiency);
+  f.Add({.name = "attention_efficiency",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the peak that attention over long prompts reaches (analytic model)"},
+        &HardwareSpec::attention_efficiency);
+  f.Add({.name = "bandwidth_efficiency",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the bandwidth that weight and KV reads reach",
+         .required = true},
+        &HardwareSpec::bandwidth_efficiency);
+  f.Add({.name = "price_per_gpu_hour",
+         .unit = "$/h",
+         .min = 0,
+         .max = 1e6,
+         .help = "your price of one GPU for an hour; without one no cost is shown"},
+        &HardwareSpec::price_per_gpu_hour);
+}
+
+}  // namespace servecast
