@@ -1,16 +1,28 @@
-// Takes the places of what few visits need, in the module of a first one: BLIS's engine, two models
-// of step times, clusters of replicas, and traces. Simulation::Create then says that they are left
-// out, and the page's worker goes on with the whole engine, as it does for every trace (decision
-// 016). Names and help are those of the whole engine, as tests/wasm checks.
+// Takes the places of what few visits need, in the module of a first one: BLIS's engine, models of
+// step times but the default one, clusters of replicas, memory behind the KV cache, and traces.
+// Simulation::Create then says that they are left out, and the page's worker goes on with the whole
+// engine, as it does for every trace (decision 016). Names and help are those of the whole engine,
+// as tests/wasm checks.
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/cluster.h"
+#include "serving/kv_tiers.h"
 #include "serving/policy.h"
 
 namespace servecast {
 
 std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput&) { return nullptr; }
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input&) { return nullptr; }
+
+bool KvTiers::Present() { return false; }
+KvTiers::KvTiers(std::vector<KvTier>) {}
+std::vector<KvTier> KvTiersOf(const KvOffloadSpec&, double, std::int64_t) { return {}; }
+void KvTiers::Offload(std::int32_t, std::int64_t, std::int64_t, TimeNs) {}
+std::int64_t KvTiers::FoundUpTo(std::int32_t, std::int64_t first, std::int64_t) const {
+  return first;
+}
+void KvTiers::Load(std::int32_t, std::int64_t, std::int64_t, TimeNs, Loaded&) {}
+TimeNs KvTiers::TransferTime(const Loaded&) const { return 0; }
 
 class TraceReader::Impl {};
 TraceReader::TraceReader(std::string) {}
@@ -36,6 +48,15 @@ std::unique_ptr<LatencyModel> LeftOut(const Scenario&, const ModelCost&) { retur
 LatencyLabel NoLabel(const Scenario&) { return {}; }
 
 }  // namespace
+
+extern const LatencyEntry kLatencyRoofline;
+const LatencyEntry kLatencyRoofline = {
+    "roofline", "BLIS's roofline: work over data-sheet peaks, by phase", LeftOut, NoLabel};
+
+extern const LatencyEntry kLatencyBlackbox;
+const LatencyEntry kLatencyBlackbox = {
+    "blackbox", "Linear coefficients fitted on a server (alpha and beta, microseconds)", LeftOut,
+    NoLabel};
 
 extern const LatencyEntry kLatencyTrainedPhysics;
 const LatencyEntry kLatencyTrainedPhysics = {

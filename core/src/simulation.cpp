@@ -127,6 +127,10 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
+  if (s.scenario.engine.kv_offload.On() && !KvTiers::Present()) {
+    return Issue{"/engine/kv_offload",
+                 "found tiers of memory, which this part of the engine has not", "left_out"};
+  }
   if (s.latency == nullptr) {
     return Issue{"/latency/backend",
                  "found a model of step times that this part of the engine has not", "left_out"};

@@ -96,9 +96,12 @@ test('Numbers_InCanonicalText_AreWrittenAsJavaScriptDoes', () => {
   }
 });
 
-test('WhatTheFirstModuleLeavesOut_AreBlissRulesTwoModelsClustersAndTraces', () => {
+test('WhatTheFirstModuleLeavesOut_IsRareAndSaid', () => {
   const left = goldens.filter((golden) => leftOut(documentOf(golden))).map(({ name }) => name);
-  const rare = ({ document }) => document?.cluster?.pools?.[0].replicas > 1 || document?.engine?.compat || document?.latency?.backend === 'physics';
+  const rare = (golden) => {
+    const { engine, cluster, latency } = JSON.parse(documentOf(golden));
+    return engine?.compat || engine?.kv_offload || cluster?.pools?.[0].replicas > 1 || !['auto', 'analytic', undefined].includes(latency?.backend);
+  };
   assert.deepEqual(left, goldens.filter(rare).map(({ name }) => name));
   assert.ok(left.length >= 2);
   const trace = new module.Trace('t.csv');
