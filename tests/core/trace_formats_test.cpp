@@ -67,7 +67,8 @@ TEST(NamedColumns, Reading_SaysWhy) {
   EXPECT_EQ(reading("{\"isl\": 1, \"osl\": 1}\n"),
             "JSON lines: members isl, osl; lengths only, nothing tells arrivals");
   EXPECT_EQ(reading("{\"input_lens\": [1, 2], \"output_lens\": [1, 0]}"),
-            "vLLM bench serve result: input_lens, output_lens; lengths only, nothing tells arrivals; 1 failed "
+            "vLLM bench serve result: input_lens, output_lens; lengths only, nothing tells "
+            "arrivals; 1 failed "
             "requests left out");
 }
 

@@ -304,7 +304,7 @@ await task('keys: space runs, ? helps, digits jump', async (page) => {
   await page.keyboard.press('?');
   await page.locator('#keys[open]').waitFor();
   await page.keyboard.press('Escape');
-  await page.keyboard.press('5');
+  await page.keyboard.press('6');
   await page.locator('#numbers[open]').waitFor();
   assert.ok(await page.evaluate(() => document.activeElement?.closest('#numbers') !== null));
   await page.evaluate(() => document.activeElement.blur());

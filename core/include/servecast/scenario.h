@@ -288,7 +288,7 @@ struct LengthSpec {
   double scale = 1;                 // trace
   // Outputs drawn from one number: Spearman's rank correlation with the prompt.
   double correlation = 0;
-  NumberTable quantiles;            // empirical: [probability, tokens], both ascending
+  NumberTable quantiles;  // empirical: [probability, tokens], both ascending
 };
 
 // A shared beginning of prompts (a system prompt), before the drawn prompt tokens.

@@ -1,5 +1,6 @@
 // The fields of a scenario document (of its model and GPU: fields_model.cpp; of its workload:
-// fields_workload.cpp): name, unit, range, help, each written there and nowhere else. Defaults are the member initialisers of scenario.h.
+// fields_workload.cpp): name, unit, range, help, each written there and nowhere else. Defaults are
+// the member initialisers of scenario.h.
 #include "io/fields_of.h"
 
 #include <algorithm>

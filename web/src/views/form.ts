@@ -194,7 +194,8 @@ function renderLimits(view: ViewContext, source: FormSource): TemplateResult | t
 function renderLimit(view: ViewContext, source: FormSource, item: Json, index: number): TemplateResult {
   const at = `/slo/${index}`;
   const metric = isObject(item) ? String(item['metric'] ?? '').toUpperCase() : '';
-  const fields = placedFields(source, (path) => path.startsWith('/slo/-/')).filter((placed) => placed.pointer.startsWith(`${at}/`));
+  // Its class has a place among the others: few limits have one.
+  const fields = placedFields(source, (path) => path.startsWith('/slo/-/') && path !== '/slo/-/class').filter((placed) => placed.pointer.startsWith(`${at}/`));
   const labels: Record<string, string> = { metric: 'Metric', percentile: 'Percentile', limit_ms: 'At most' };
   return html`<div class="limit" role="group" aria-label="Limit ${index + 1}, ${metric}">
     ${repeat(
