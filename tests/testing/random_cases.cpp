@@ -111,8 +111,10 @@ void MakePhysics(std::uint64_t seed, RandomLatencySpec& latency) {
   spec.beta_coefficients[15] = us;
   // Times of a tiny model: a few nanoseconds to microseconds.
   for (const std::size_t i : {0u, 1u, 2u, 3u, 4u, 8u, 12u, 13u}) spec.beta_coefficients[i] *= 1e7;
-  draw(spec.alpha_coefficients, us * static_cast<double>(dice.Pick({1, 3, 30})),
-       dice.Percent(70) ? 40 : 0);
+  // In this order with every compiler.
+  const std::int64_t delayed = dice.Percent(70) ? 40 : 0;
+  const double delay = us * static_cast<double>(dice.Pick({1, 3, 30}));
+  draw(spec.alpha_coefficients, delay, delayed);
   for (const std::size_t i : {2u, 4u}) spec.alpha_coefficients[i] *= 1e5;
   if (dice.Percent(30)) spec.alpha_coefficients[3] = us / 2;
   spec.preemption_gamma = static_cast<double>(dice.Pick({0, 10, 30, 50, 100})) / 100;
