@@ -13,8 +13,9 @@ namespace servecast {
 const char kEstimateHelp[] =
     "servecast estimate FILE|PRESET [--set path=value]... [--trace FILE] [--coefficients ID|FILE]\n"
     "\n"
-    "The steady state of the scenario's mean load in closed form: by Little's law and the latency\n"
-    "model's step time, with a regression for the wait in the queue (latency.wait_coefficients).\n"
+    "The steady state of the scenario's mean load in closed form, for one replica with an equal\n"
+    "share of it: by Little's law and the latency model's step time, with a regression for the "
+    "wait in the queue (latency.wait_coefficients).\n"
     "Beside it what the simulation finds.\n";
 
 namespace {
@@ -34,7 +35,9 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
     last = std::max(last, requests.arrival[i]);
   }
   if (last == 0 || s.workload.arrivals.process == ArrivalProcess::kClosedLoop) return demand;
-  demand.requests_per_s = rows / (static_cast<double>(last) * 1e-9);
+  // Of one replica of equals.
+  demand.requests_per_s =
+      rows / (static_cast<double>(last) * 1e-9) / static_cast<double>(s.cluster.pools[0].replicas);
   if (s.engine.enable_prefix_caching && s.workload.prefix.groups > 0) {
     const auto shared = static_cast<double>(s.workload.prefix.tokens);
     demand.prefix_hit_ratio = std::min(shared / demand.prompt_tokens, 1.0);

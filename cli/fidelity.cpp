@@ -252,6 +252,10 @@ std::vector<ScoredRow> ScoreRows(const std::vector<Measured>& rows, const std::s
     Result<Metrics> predicted = replay.Run(row, std::move(scenario.value()));
     if (predicted.ok()) {
       out.predicted = std::move(predicted.value());
+      const bool any = std::any_of(std::begin(kScored), std::end(kScored), [&](const char* metric) {
+        return ErrorOf(out, metric).has_value();
+      });
+      if (!any) out.skipped = "no figure is both measured and predicted";
     } else {
       out.skipped = predicted.issues()[0].message;
     }

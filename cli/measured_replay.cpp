@@ -223,7 +223,23 @@ Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s) {
   return RequestMetrics(std::move(ttft), tpot, e2e);
 }
 
+namespace {
+
+// Nothing that a server could not have been asked.
+bool IsLoad(const MeasuredLoad& load) {
+  const auto within = [](double value, double most) { return value >= 0 && value <= most; };
+  return within(load.input.mean, 1e7) && within(load.output.mean, 1e7) && within(load.rate, 1e6) &&
+         within(load.duration_s, 1e7) && within(load.rate * load.duration_s, 1e6) &&
+         within(static_cast<double>(load.requests), 1e6) &&
+         within(static_cast<double>(load.batch), 1e5) &&
+         within(static_cast<double>(load.context), 1e8) &&
+         within(static_cast<double>(load.prefix), 1e8);
+}
+
+}  // namespace
+
 Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
+  if (!IsLoad(row.load)) return Issue{"", "a length, a rate or a count that cannot be"};
   switch (row.load.form) {
     case MeasuredForm::kPrompt:
     case MeasuredForm::kPrefix:

@@ -70,7 +70,8 @@ MeasuredSetup SetupOf(const MeasuredTable& t, std::size_t row) {
   s.gpu_memory_utilization = t.Number(row, {"gpu_mem_util", "gpu_memory_utilization"});
   s.kv_blocks = Whole(t, row, {"kv_blocks"});
   const std::optional<std::int64_t> tokens = Whole(t, row, {"kv_tokens"});
-  if (!s.kv_blocks && tokens) s.kv_blocks = *tokens / s.block_size.value_or(16);
+  if (!s.kv_blocks && tokens)
+    s.kv_blocks = *tokens / std::max<std::int64_t>(s.block_size.value_or(16), 1);
   return s;
 }
 

@@ -333,6 +333,12 @@ Result<Scenario> SetupReader::Read(const MeasuredSetup& setup) const {
   Result<Scenario> scenario = ParseScenario(text.value());
   if (!scenario.ok()) return scenario;
   SetEngine(setup, scenario.value());
+  const EngineSpec& e = scenario.value().engine;
+  const auto whole = [](std::int64_t value) { return value >= 1 && value <= 10'000'000; };
+  if (!whole(e.max_num_seqs) || !whole(e.max_num_batched_tokens) || !whole(e.block_size) ||
+      !(e.gpu_memory_utilization > 0 && e.gpu_memory_utilization <= 1)) {
+    return Issue{"", "a setting of the engine is out of range"};
+  }
   return scenario;
 }
 

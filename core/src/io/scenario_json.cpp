@@ -302,6 +302,15 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       "found no coefficient above 0: blackbox needs the times of a step in us, "
                       "[constant, per prefill token, per decode token]"});
   }
+  const ModelSpec& m = s.model;
+  if (s.latency.backend == "physics" &&
+      (m.quantization != Quantization::kNone || e.kv_cache_dtype != KvCacheDType::kAuto ||
+       m.kv_lora_rank > 0 || m.shared_expert_intermediate_size > 0 || m.num_dense_layers > 0)) {
+    issues.push_back({"/latency/backend",
+                      "found \"physics\", allowed without quantization, kv_cache_dtype, latent "
+                      "attention, shared experts and dense layers among experts: its features do "
+                      "not know them"});
+  }
   CheckCompat(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);

@@ -76,7 +76,9 @@ class Csv final : public TraceFormat {
     const std::string_view line = lines_.line();
     if (yaml_ || line.substr(0, kVersionKey.size()) == kVersionKey) {
       yaml_ = true;
-      if (line.find("arrival_time_us,") == std::string_view::npos) return ReadYaml(line);
+      const bool header = line.find("arrival_time_us") != std::string_view::npos &&
+                          line.find(',') != std::string_view::npos;
+      if (!header) return ReadYaml(line);
     }
     header_read_ = true;
     return ReadHeader(line);

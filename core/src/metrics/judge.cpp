@@ -93,7 +93,9 @@ void JudgeSlo(Report& r) {
   const SloResult& worst = Deciding(r);
   if (!worst.value_ms) {
     r.verdict.state = VerdictState::kMisses;
-    const bool single = r.completed > 0 && r.e2e_ms.n > 0;
+    const bool per_token =
+        worst.slo.metric == SloMetric::kTpot || worst.slo.metric == SloMetric::kItl;
+    const bool single = per_token && worst.slo.of_class.empty() && r.e2e_ms.n > 0;
     r.verdict.sentence = fmt::format("Cannot tell {}: no request {}.", Target(worst.slo),
                                      single ? "made more than one token" : "got that far");
   } else if (!worst.met) {

@@ -153,6 +153,7 @@ class Summary {
     set.e2e.Add(results.completion[i], arrival);
     if (results.completion[i] < 0) {
       ++set.tpot.censored;
+      set.unfinished.push_back(run_.end - arrival);
     } else if (results.generated[i] > 1) {
       set.tpot.ns.push_back(run_.TpotNs(i));
     }
@@ -170,18 +171,23 @@ class Summary {
       if (metric != SloMetric::kItl && !of.ns.empty()) {
         result.value_ms = Percentile(of.ns, result.slo.percentile) / kMs;
       }
-      result.unserved_share = UnservedShare(metric, set);
+      result.unserved_share = UnservedShare(result.slo, set);
     }
   }
 
   // A dropped request has no first token and no end, one that timed out no end and perhaps no first
   // token, one still queued at a horizon no first token in time: they count among the worst.
-  // (Unfinished answers do not: there always are some.) Who never gets his answer has no TPOT
-  // either.
-  double UnservedShare(SloMetric metric, const LatencySet& set) const {
-    const std::int64_t waiting = report_.finished ? set.ttft.censored : 0;
-    const std::int64_t unserved =
-        metric == SloMetric::kTtft ? set.without_ttft + waiting : set.without_e2e;
+  // Of unfinished answers, of which there always are some, those do that are older than a limit on
+  // E2E. Who never gets his answer has no TPOT either.
+  double UnservedShare(const SloSpec& slo, const LatencySet& set) const {
+    std::int64_t unserved = set.without_e2e;
+    if (slo.metric == SloMetric::kTtft) {
+      unserved = set.without_ttft + (report_.finished ? set.ttft.censored : 0);
+    } else if (slo.metric == SloMetric::kE2e && report_.finished) {
+      unserved += std::count_if(set.unfinished.begin(), set.unfinished.end(), [&slo](TimeNs age) {
+        return static_cast<double>(age) > slo.limit_ms * kMs;
+      });
+    }
     return set.measured > 0 ? static_cast<double>(unserved) / static_cast<double>(set.measured) : 0;
   }
 
