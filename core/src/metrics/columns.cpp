@@ -34,7 +34,8 @@ const std::vector<Column>& Columns() {
        "1: its first token came, or can only come, after its class's deadline; none without one"},
       {"preemptions", "", "request", "times it lost its KV blocks and was computed again"},
       {"state", "", "request",
-       "0 not arrived, 1 queued, 2 running, 3 completed, 4 dropped, 5 timed out"},
+       "0 pending (not arrived), 1 queued, 2 running, 3 completed, 4 dropped, 5 timed out; words "
+       "in files"},
       {"series_time_s", "s", "series", "start of the interval"},
       {"series_running", "requests", "series", "mean of requests in the running batch"},
       {"series_waiting", "requests", "series", "mean of requests in the queue"},
