@@ -315,6 +315,12 @@ class Summary {
 
   void Series() {
     bins_ = run_.recorder.BinsUpTo(run_.end, &bin_width_);
+    // A short rest would show the rates of a moment: it is part of the bin before.
+    const auto last = static_cast<TimeNs>(bins_.size()) - 1;
+    if (last > 0 && 2 * (run_.end - last * bin_width_) < bin_width_) {
+      bins_[bins_.size() - 2].Add(bins_.back());
+      bins_.pop_back();
+    }
     WideInt kv_total = 0, running = 0;
     const bool knows_work = run_.scenario.engine.compat == Compat::kNone;
     Work work;
@@ -328,7 +334,7 @@ class Summary {
     for (std::size_t b = 0; b < bins_.size(); ++b) {
       const SeriesBin& bin = bins_[b];
       const TimeNs start = static_cast<TimeNs>(b) * bin_width_;
-      const auto width = static_cast<double>(std::min(bin_width_, run_.end - start));
+      const auto width = static_cast<double>(b + 1 < bins_.size() ? bin_width_ : run_.end - start);
       kv_total += bin.kv_blocks;
       running += bin.running;
       of_time_s.push_back(Seconds(start));

@@ -164,6 +164,9 @@ std::optional<Issue> FitArrivals(const std::vector<TimeNs>& times, ArrivalSpec& 
   NumberTable factors = RateParts(times).Factors(a.rate_per_s);
   const Gaps gaps = EvenGaps(times, factors);
   if (factors.size() > 1) {
+    // Beyond the trace, should more requests be asked for: its mean.
+    const double end = Rounded(last, 9);
+    if (end > factors.back()[0]) factors.push_back({end, 1});
     a.profile = RateProfile::kPiecewise;
     a.rate_factors = std::move(factors);
   }
