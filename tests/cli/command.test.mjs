@@ -267,6 +267,24 @@ test('Fidelity_FilesOfEveryForm_AreScoredOrLeftOutWithAReason', () => {
   rmSync(folder, { recursive: true });
 });
 
+test('Fidelity_RowsThatCannotBe_AreLeftOutEachWithAReason', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
+  mkdirSync(join(folder, 'bad'));
+  const write = (name, ...lines) => writeFileSync(join(folder, 'bad', `${name}.csv`), `${lines.join('\n')}\n`);
+  const llama = 'meta-llama/Llama-3.1-8B,H100,vllm,0.15.1';
+  const sweep = (seats, block, rate, number) => `${llama},${seats},${block},1000,${rate},${number},"lognormal(median=256,sigma=0.8,[16,4096])","lognormal(median=96,sigma=0.6,[8,768])",113,8`;
+  write('sweep', 'model,gpu,engine,engine_version,max_num_seqs,block_size,kv_tokens,request_rate_rps,num_prompts,input_dist,output_dist,output_tokens_mean,tpot_mean_ms',
+    sweep(0, 16, 1, 100), sweep(-4, 16, 1, 100), sweep(256, 0, 1, 100), sweep(256, -16, 1, 100), sweep(256, 16, 1, 1e12));
+  write('loops', 'id,model,gpu,engine,engine_version,precision,isl,osl,concurrency,tp,tpot_ms', 'one,Llama-3.1-8B,h200_sxm,vllm,0.12,fp8,100,1000000000000000,1,2,5');
+  write('prompts', 'model,gpu,engine,engine_version,prompt_tokens,ttft_p50_ms', `${llama},200000,20`);
+  const { status, stdout } = servecast('fidelity', '--data', folder, '--json');
+  const { sets } = JSON.parse(stdout);
+  assert.equal(status, 0);
+  assert.deepEqual(sets.map(({ name, rows, skipped }) => [name, rows, skipped.length]), [['bad/loops', 1, 1], ['bad/prompts', 1, 1], ['bad/sweep', 5, 5]]);
+  for (const { reason } of sets.flatMap(({ skipped }) => skipped)) assert.notEqual(reason, '');
+  rmSync(folder, { recursive: true });
+});
+
 test('Fidelity_AnErrorThatHasGrown_FailsByName', () => {
   const folder = measurements();
   const record = join(folder, 'recorded.json');
@@ -298,6 +316,9 @@ test('Estimate_StandsBesideTheSimulation', () => {
   const [closed, simulated] = row(stdout, 'TPOT mean ms').map(Number);
   assert.ok(Math.abs(closed / simulated - 1) < 0.1, stdout);
   assert.equal(servecast('estimate', chat, '--set', 'workload.arrivals={"process":"closed_loop"}').status, 2);
+  const four = servecast('estimate', chat, '--set', 'cluster.pools.0.replicas=4', '--set', 'workload.arrivals.rate_per_s=160').stdout;
+  assert.doesNotMatch(four, /overloaded/);
+  assert.deepEqual(four.match(/at most [\d.]+/)[0], servecast('estimate', chat).stdout.match(/at most [\d.]+/)[0]);
 });
 
 test('CoefficientFile_IsRead_WarnedOf_OrRefused', () => {

@@ -218,5 +218,38 @@ TEST(Saturation, ClosedLoop_IsNeverOverloaded) {
   EXPECT_EQ(idle.saturation.state, SaturationState::kStable) << idle.saturation.evidence;
 }
 
+// Without it a horizon would make slow answers vanish from the target that they miss.
+TEST(Slo, UnfinishedAnswersOlderThanALimit_AreBeyondIt) {
+  std::vector<TraceRow> rows(9, TraceRow{0, 100, 2});
+  for (int i = 0; i < 3; ++i) rows.push_back({0, 100, 30'000});
+  const auto verdict = [&rows](const char* limit) {
+    return RunRows(
+        rows, {"measure.horizon_s=1",
+               std::string(R"(slo=[{"metric":"e2e","percentile":90,"limit_ms":)") + limit + "}]"});
+  };
+  const Report judged = verdict("500");
+  EXPECT_EQ(judged.completed, 9);
+  EXPECT_DOUBLE_EQ(judged.slo[0].unserved_share, 0.25);
+  EXPECT_FALSE(judged.slo[0].met);
+  // Younger than this limit, they may still meet it.
+  EXPECT_DOUBLE_EQ(verdict("5000").slo[0].unserved_share, 0);
+}
+
+TEST(Series, LastBin_IsNoSliver) {
+  for (std::int32_t outputs = 200; outputs < 260; ++outputs) {
+    const Report r = RunRows({{0, 100, outputs}, {3'000'000, 50, outputs / 2}});
+    const std::vector<double>& start = r.ColumnOf("series_time_s");
+    ASSERT_GT(start.size(), 2u);
+    EXPECT_GE(r.simulated_s - start.back(), 0.4999 * (start[1] - start[0])) << outputs;
+    // Nothing is lost with it.
+    double tokens = 0;
+    for (std::size_t b = 0; b < start.size(); ++b) {
+      const double end = b + 1 < start.size() ? start[b + 1] : r.simulated_s;
+      tokens += r.ColumnOf("series_output_tokens_per_s")[b] * (end - start[b]);
+    }
+    EXPECT_NEAR(tokens, static_cast<double>(r.output_tokens), 1e-6) << outputs;
+  }
+}
+
 }  // namespace
 }  // namespace servecast::testing

@@ -45,6 +45,14 @@ TEST(PhysicsModel, DefaultCoefficients_AddUpTheTimesOfItsFeatures) {
   EXPECT_EQ(ModelOf(s)->EnqueueDelay(512), 0);
 }
 
+TEST(PhysicsModel, WhatItsFeaturesDoNotKnow_IsRefused) {
+  for (const char* unknown : {"model.quantization=fp8", "engine.kv_cache_dtype=fp8"}) {
+    const Issues issues = IssuesOf(Changed({"latency.backend=physics", unknown}));
+    ASSERT_FALSE(issues.empty()) << unknown;
+    EXPECT_EQ(issues[0].path, "/latency/backend") << unknown;
+  }
+}
+
 TEST(PhysicsModel, EachCoefficient_WeighsItsFeature) {
   const PrefillChunk chunk{32, 0, 32, true};
   BatchShape shape{32, 3200, {&chunk, 1}, 200, 5, 0.25};

@@ -110,6 +110,8 @@ TEST(TraceV2, YamlHeaderInFront_IsChecked) {
       "trace_version: 2\ntime_unit: \"us\"\nmode: generated\nserver:\n  type: vllm\n  tags:\n"
       "  - a\nnetwork:\n  measured_rtt_ms: 0.3\n";
   EXPECT_EQ(Read(yaml + kTraceV2).hash, Read(kTraceV2).hash);
+  const std::string last = "request_id,input_tokens,output_tokens,arrival_time_us\n0,10,20,0\n";
+  EXPECT_EQ(Read(yaml + last).hash, Read(last).hash);
   EXPECT_EQ(Read(yaml + "---\n" + kTraceV2).hash, Read(kTraceV2).hash);
   EXPECT_TRUE(Contains(Refusal(yaml), "without its requests"));
   EXPECT_TRUE(Contains(Refusal("trace_version: 1\n" + std::string(kTraceV2)),
