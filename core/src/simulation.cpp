@@ -43,21 +43,9 @@ struct Simulation::State {
     inbox = std::make_unique<Inbox>(*clients, requests, results, false);
     scratch = std::make_unique<ReplicaScratch>(requests);
     const ReplicaInput input{
-        scenario.engine,
-        scenario.scheduler,
-        cost.pool_blocks,
-        max_model_len,
-        requests,
-        *inbox,
-        *latency,
-        results,
-        recorder,
-        *scratch,
-        horizon,
-        observer,
-        KvTiersOf(scenario.engine.kv_offload,
-                  cost.kv_bytes_per_token * static_cast<double>(scenario.engine.block_size),
-                  cost.tensor_parallel)};
+        scenario.engine, scenario.scheduler, cost.pool_blocks, max_model_len, requests,
+        *inbox,          *latency,           results,          recorder,      *scratch,
+        horizon,         observer,           TiersOfKv()};
     const std::int64_t replicas = scenario.cluster.pools[0].replicas;
     if (replicas == 1) {
       replica = std::make_unique<Replica>(input);
@@ -68,12 +56,19 @@ struct Simulation::State {
         {input, replicas, &FindRouter(scenario.cluster.router), scenario.seed, *clients});
   }
 
+  std::vector<KvTier> TiersOfKv() const {
+    return KvTiersOf(scenario.engine.kv_offload,
+                     cost.kv_bytes_per_token * static_cast<double>(scenario.engine.block_size),
+                     cost.tensor_parallel);
+  }
+
   // It sees to arrivals, drops and time-outs itself.
   void StartBlisReplica() {
+    const std::vector<KvTier> tiers = TiersOfKv();
     clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results);
     replica = MakeBlisReplica({scenario.engine, scenario.scheduler, cost.usable_blocks,
                                scenario.model.max_position_embeddings, requests, *latency, results,
-                               recorder, horizon});
+                               recorder, horizon, tiers.empty() ? KvTier{} : tiers[0]});
   }
 
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.

@@ -20,8 +20,8 @@ class BlisKvTest : public ::testing::Test {
   // Takes a whole prompt, cached beginning and all.
   static bool Prefill(BlisKv& kv, BlisKv::Holding& holding, RequestId request,
                       std::int64_t prompt) {
-    const std::int64_t hits = kv.LookUp(request, prompt);
-    return kv.Allocate(holding, request, hits * 16, prompt, hits, true);
+    kv.LookUp(request, prompt);
+    return kv.Admit(holding, request, prompt);
   }
 
   RequestTable requests_;
@@ -54,11 +54,11 @@ TEST_F(BlisKvTest, WholePromptCached_ClaimsNothing) {
   ASSERT_TRUE(Prefill(kv, a_, 0, 32));
   kv.Release(a_);
   EXPECT_EQ(kv.LookUp(1, 32), 2);
-  ASSERT_TRUE(kv.Allocate(b_, 1, 32, 32, 2, true));
+  ASSERT_TRUE(kv.Admit(b_, 1, 32));
   EXPECT_EQ(kv.used(), 0);
   EXPECT_EQ(kv.hits(), 0);
   // Its first decode takes a block of its own.
-  ASSERT_TRUE(kv.Allocate(b_, 1, 32, 33, 0, false));
+  ASSERT_TRUE(kv.Allocate(b_, 1, 32, 33, false));
   EXPECT_EQ(kv.used(), 1);
 }
 
@@ -80,42 +80,42 @@ TEST_F(BlisKvTest, BlocksNeverTaken_ComeBeforeReleasedOnes) {
   kv.Release(a_);
   ASSERT_TRUE(Prefill(kv, d_, 3, 32));
   EXPECT_EQ(kv.LookUp(0, 32), 2);
-  ASSERT_TRUE(kv.Allocate(d_, 3, 32, 33, 0, false));
+  ASSERT_TRUE(kv.Allocate(d_, 3, 32, 33, false));
   EXPECT_EQ(kv.LookUp(0, 32), 1);
 }
 
 TEST_F(BlisKvTest, OverwrittenBlock_TakesTheNameEvenFromItsNewOwner) {
   BlisKv kv = Make(4);
   // Two prompts compute the same first block at once: the second owns its name.
-  ASSERT_TRUE(kv.Allocate(a_, 0, 0, 16, 0, true));
-  ASSERT_TRUE(kv.Allocate(b_, 1, 0, 16, 0, true));
+  ASSERT_TRUE(kv.Allocate(a_, 0, 0, 16, true));
+  ASSERT_TRUE(kv.Allocate(b_, 1, 0, 16, true));
   kv.Release(a_);
   EXPECT_EQ(kv.LookUp(2, 32), 1);
-  ASSERT_TRUE(kv.Allocate(d_, 3, 0, 48, 0, true));  // two untouched blocks, then a's
-  EXPECT_EQ(kv.LookUp(2, 32), 0);                   // though b still has the content
+  ASSERT_TRUE(kv.Allocate(d_, 3, 0, 48, true));  // two untouched blocks, then a's
+  EXPECT_EQ(kv.LookUp(2, 32), 0);                // though b still has the content
 }
 
 TEST_F(BlisKvTest, PartialBlockThatFillsUp_IsNamedInDecodeToo) {
   BlisKv kv = Make(10);
   ASSERT_TRUE(Prefill(kv, d_, 3, 15));
   EXPECT_EQ(kv.LookUp(3, 16), 0);
-  ASSERT_TRUE(kv.Allocate(d_, 3, 15, 16, 0, false));
+  ASSERT_TRUE(kv.Allocate(d_, 3, 15, 16, false));
   EXPECT_EQ(kv.LookUp(3, 16), 1);
   EXPECT_EQ(kv.used(), 1);
   // With blocks of one token every decode fills a fresh block at once: those are not named.
   BlisKv tiny({10, 1, true, true}, requests_);
-  ASSERT_TRUE(tiny.Allocate(a_, 3, 0, 1, 0, true));
-  ASSERT_TRUE(tiny.Allocate(a_, 3, 1, 2, 0, false));
+  ASSERT_TRUE(tiny.Allocate(a_, 3, 0, 1, true));
+  ASSERT_TRUE(tiny.Allocate(a_, 3, 1, 2, false));
   EXPECT_EQ(tiny.LookUp(3, 2), 1);
 }
 
 TEST_F(BlisKvTest, Chunk_NeedsBlocksBeyondWhatTheLastOneHasLeft) {
   BlisKv kv = Make(2);
-  ASSERT_TRUE(kv.Allocate(d_, 3, 0, 10, 0, true));
-  EXPECT_FALSE(kv.Allocate(d_, 3, 10, 33, 0, true));
+  ASSERT_TRUE(kv.Allocate(d_, 3, 0, 10, true));
+  EXPECT_FALSE(kv.Allocate(d_, 3, 10, 33, true));
   EXPECT_EQ(kv.used(), 1);
-  EXPECT_TRUE(kv.Allocate(d_, 3, 10, 32, 0, true));
-  EXPECT_FALSE(kv.Allocate(d_, 3, 32, 33, 0, false));
+  EXPECT_TRUE(kv.Allocate(d_, 3, 10, 32, true));
+  EXPECT_FALSE(kv.Allocate(d_, 3, 32, 33, false));
 }
 
 TEST_F(BlisKvTest, ClaimedFreeBlocks_CountTodayAndWereForgottenInFebruary) {
@@ -126,7 +126,7 @@ TEST_F(BlisKvTest, ClaimedFreeBlocks_CountTodayAndWereForgottenInFebruary) {
     ASSERT_TRUE(Prefill(kv, a, 0, 32));
     kv.Release(a);
     ASSERT_EQ(kv.LookUp(1, 64), 2);
-    EXPECT_FALSE(kv.Allocate(b, 1, 32, 64, 2, true));
+    EXPECT_FALSE(kv.Admit(b, 1, 64));
     // February claimed two, took the third, found no fourth, and undid it all.
     EXPECT_EQ(kv.used(), 0);
     EXPECT_TRUE(b.blocks.empty());
@@ -147,7 +147,7 @@ TEST_F(BlisKvTest, UndoneAllocation_GivesOverwrittenNamesBack) {
   kv.Release(a_);  // free: the untouched fourth, d's, a's second, a's first
   ASSERT_EQ(kv.LookUp(1, 96), 2);
   // Two claimed and four new of four free: takes the fourth and d's, then there is none.
-  EXPECT_FALSE(kv.Allocate(b_, 1, 32, 96, 2, true));
+  EXPECT_FALSE(kv.Admit(b_, 1, 96));
   EXPECT_EQ(kv.used(), 0);
   EXPECT_EQ(kv.LookUp(3, 16), 1);
   EXPECT_EQ(kv.evicted(), 0);

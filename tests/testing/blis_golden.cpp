@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cost/model_cost.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
@@ -79,6 +80,27 @@ void SetModel(ModelSpec& m, std::int64_t layers, std::int64_t hidden, std::int64
   m.num_key_value_heads = kv_heads;
   m.head_dim = hidden / std::max<std::int64_t>(heads, 1);
   m.intermediate_size = width;
+}
+
+// The host of `blocks` blocks, as BLIS's command line has it: a bandwidth of tokens per us, a base
+// latency in us per block. The scenario's fields are in bytes of the model.
+void SetHost(BlisCase& golden, std::int64_t blocks, double threshold, double bandwidth,
+             double base_us) {
+  Scenario& s = golden.scenario;
+  const auto size = static_cast<double>(s.engine.block_size);
+  golden.host = {
+      blocks, threshold,
+      static_cast<std::int64_t>(base_us) + static_cast<std::int64_t>(std::ceil(size / bandwidth))};
+  const Result<ModelCost> cost = ComputeModelCost(s);
+  if (blocks == 0 || !cost.ok()) return;                 // the engine will say what is wrong
+  const double bytes = cost.value().kv_bytes_per_token;  // per GPU
+  KvOffloadSpec& offload = s.engine.kv_offload;
+  offload.threshold = threshold;
+  offload.cpu_latency_us = base_us;
+  offload.cpu_bandwidth_gb_s = bandwidth * bytes / 1e3;
+  // Half a block more: a capacity is rounded down.
+  offload.cpu_gib = (static_cast<double>(blocks) + 0.5) * size * bytes *
+                    static_cast<double>(s.cluster.pools[0].tensor_parallel) / 0x1p30;
 }
 
 // Requests whose prompts begin with `shared` tokens of their group; the rest of each is its own.
@@ -162,7 +184,8 @@ void ReadSetup(SessionFile& file, BlisCase& golden) {
   s.engine.max_num_seqs = cfg[1];
   s.engine.max_num_batched_tokens = cfg[2];
   s.engine.num_gpu_blocks_override = cfg[3];
-  golden.cpu_blocks = cfg[4];
+  if (cfg[4] < 0) file.Fail("a number below what it means");
+  golden.host.blocks = cfg[4];
   for (const std::int64_t value : {model[0], model[1], model[2], model[3], model[4], model[10],
                                    cfg[0], cfg[1], cfg[2], cfg[3]}) {
     if (value < 1 || value > static_cast<std::int64_t>(kMostOfAnything)) {
@@ -230,6 +253,13 @@ class TestReader {
           Fail(fmt::format("\"{}\" is {}, not a whole number from {} up", names[0], value, least)));
     }
     return static_cast<std::int64_t>(value);
+  }
+  // A setting that a test may leave out.
+  double NumberOr(const char* name, double least, double otherwise) {
+    if (test_.find(name) == test_.end()) return otherwise;
+    const double value = Number({name});
+    if (value >= least && value <= kMostOfAnything) return value;
+    return Fail(fmt::format("\"{}\" is {}, not a number from {} up", name, value, least));
   }
   std::string Text(const char* name) {
     const auto at = test_.find(name);
@@ -309,6 +339,11 @@ Result<BlisCase> ReadTest(const std::vector<FoundFile>& files, const std::string
   s.engine.long_prefill_token_threshold = read.Integer({"long-prefill-token-threshold"}, 0);
   s.latency.alpha = read.Three("alpha-coeffs");
   s.latency.beta = read.Three("beta-coeffs");
+  // BLIS's options for the host's memory, with its defaults.
+  const auto host_blocks = static_cast<std::int64_t>(read.NumberOr("kv-cpu-blocks", 0, 0));
+  SetHost(golden, host_blocks, read.NumberOr("kv-offload-threshold", 0, 0.9),
+          read.NumberOr("kv-transfer-bandwidth", 1e-6, 100),
+          read.NumberOr("kv-transfer-base-latency", 0, 0));
   const FoundFile* requests = FindRequests(files, number, read.Text("model"));
   if (requests == nullptr) read.Fail("has no gd_*.csv of its number and model");
   if (read.error()) return *read.error();
@@ -414,6 +449,7 @@ Result<BlisCase> ReadBlisSessions(const std::string& path, const std::string& te
   if (table.arrival.empty()) file.Fail("no requests");
   if (file.error()) return *file.error();
   AddContent(table, groups, shared);
+  SetHost(golden, golden.host.blocks, 0.9, 0.2, 0);  // blis.md 2.3
   return golden;
 }
 
