@@ -228,11 +228,8 @@ plant_in(blis_kv 108 "blocks that come back from the host are the first to be ov
   Link(id, Planted(108) ? At(kEnds).next : kEnds);]==])
 
 plant_in(blis_kv 109 "the host gives up what it has longest, not what was touched longest ago"
-  [==[    Unmirror(id);
-  } else {]==]
-  [==[    if (Planted(109)) return;
-    Unmirror(id);
-  } else {]==])
+  [==[  if (last == newest_) return;]==]
+  [==[  if (last == newest_ || Planted(109)) return;]==])
 
 plant_in(blis_kv 110 "who once had the whole prompt never looks for it in the host again"
   [==[holding.whole_at != losses_]==]

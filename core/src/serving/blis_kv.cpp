@@ -303,7 +303,7 @@ void BlisKv::ReloadPrompt(RequestId request) {
     if (at == by_name_.end() || !Of(at->second).mirrored) break;
     const ContentId content = at->second;
     Reload(Of(content).name);
-    Touch(content);
+    Touch(content, content);
     any = true;
     ++block;
   }
@@ -327,39 +327,58 @@ BlisKv::Us BlisKv::TakeTransfer() { return std::exchange(pending_, 0); }
 
 void BlisKv::Mirror(const Holding& holding) {
   if (!mirrors()) return;
-  for (const BlockId id : holding.blocks) {
-    if (At(id).content != kNone) Touch(At(id).content);
+  const std::vector<BlockId>& blocks = holding.blocks;
+  for (std::size_t i = 0; i < blocks.size();) {
+    const ContentId first = At(blocks[i++]).content;
+    if (first == kNone) continue;
+    if (!Of(first).mirrored) {
+      Insert(first);
+      continue;
+    }
+    // Contents that lie there one after the other, as the last step left them, move together.
+    ContentId last = first;
+    for (; i < blocks.size(); ++i) {
+      const ContentId next = At(blocks[i]).content;
+      if (next == kNone || Of(last).behind != next) break;
+      last = next;
+    }
+    Touch(first, last);
   }
 }
 
-// To the end of what the host has, which the content becomes part of.
-void BlisKv::Touch(ContentId id) {
-  if (newest_ == id) return;
-  if (Of(id).mirrored) {
-    Unmirror(id);
-  } else {
-    ++report_.offloaded_blocks;
-    if (mirrored_ == options_.host.blocks) {
-      const ContentId oldest = oldest_;
-      Unmirror(oldest);
-      DropUnused(oldest);
-      ++report_.thrashed_blocks;
-    }
+void BlisKv::Insert(ContentId id) {
+  ++report_.offloaded_blocks;
+  if (mirrored_ == options_.host.blocks) {
+    const ContentId oldest = oldest_;
+    Cut(oldest, oldest);
+    --mirrored_;
+    Of(oldest).mirrored = false;
+    DropUnused(oldest);
+    ++report_.thrashed_blocks;
   }
   ++mirrored_;
   Of(id).mirrored = true;
-  Of(id).ahead = newest_;
-  Of(id).behind = kNone;
-  (newest_ == kNone ? oldest_ : Of(newest_).behind) = id;
-  newest_ = id;
+  Append(id, id);
 }
 
-void BlisKv::Unmirror(ContentId id) {
-  Content& content = Of(id);
-  (content.ahead == kNone ? oldest_ : Of(content.ahead).behind) = content.behind;
-  (content.behind == kNone ? newest_ : Of(content.behind).ahead) = content.ahead;
-  content.mirrored = false;
-  --mirrored_;
+// Those from `first` to `last`, of what the host has, become the last to leave it.
+void BlisKv::Touch(ContentId first, ContentId last) {
+  if (last == newest_) return;
+  Cut(first, last);
+  Append(first, last);
+}
+
+void BlisKv::Cut(ContentId first, ContentId last) {
+  const ContentId ahead = Of(first).ahead, behind = Of(last).behind;
+  (ahead == kNone ? oldest_ : Of(ahead).behind) = behind;
+  (behind == kNone ? newest_ : Of(behind).ahead) = ahead;
+}
+
+void BlisKv::Append(ContentId first, ContentId last) {
+  Of(first).ahead = newest_;
+  Of(last).behind = kNone;
+  (newest_ == kNone ? oldest_ : Of(newest_).behind) = first;
+  newest_ = last;
 }
 
 // After a LookUp: whether a request has every full block of its prompt where it is found or under

@@ -133,8 +133,10 @@ class BlisKv {
   bool ReloadAll();
   void ReloadPrompt(RequestId request);
   bool Reload(std::uint64_t name);
-  void Touch(ContentId id);
-  void Unmirror(ContentId id);
+  void Insert(ContentId id);
+  void Touch(ContentId first, ContentId last);
+  void Cut(ContentId first, ContentId last);
+  void Append(ContentId first, ContentId last);
   bool Whole(const Holding& holding, RequestId request);
 
   // A fresh block that the allocation under way took, as it was.
