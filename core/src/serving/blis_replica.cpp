@@ -23,7 +23,7 @@ constexpr BlisEra kToday = {true, true, true, false, true, true, true, false, tr
 // cached holds none when it comes back. With a host still later, as each time other blocks go
 // there.
 constexpr std::int64_t kStuckSteps = 1000;
-constexpr std::int64_t kLoneEvictions = 16, kLoneEvictionsWithHost = 1000;
+constexpr std::int64_t kLoneEvictions = 16, kLoneEvictionsWithHost = 100;
 
 constexpr std::int64_t kLastUs = kClockEnd / 1000;
 
