@@ -145,8 +145,9 @@ TEST(BlisGoldenReader, RequestLists_AreCheckedRowByRow) {
 TEST(BlisGoldenReader, FilesOfAFolder_AreCasesOrIssues) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(::testing::TempDir()) / "servecast-blis-golden";
-  fs::remove_all(folder);
-  fs::create_directories(folder / "folder.json");
+  std::error_code error;
+  fs::remove_all(folder, error);
+  fs::create_directories(folder / "folder.json", error);
   const std::pair<const char*, const char*> files[] = {{"a.txt", kSessions},
                                                        {"b.txt", "mode x"},
                                                        {"c.json", "{\"tests\": []}"},
@@ -160,7 +161,7 @@ TEST(BlisGoldenReader, FilesOfAFolder_AreCasesOrIssues) {
                                                        {"readme.md", "# no case"}};
   for (const auto& [name, text] : files) std::ofstream(folder / name) << text;
   const BlisCases loaded = LoadBlisCases(folder.string());
-  fs::remove_all(folder);
+  fs::remove_all(folder, error);
   ASSERT_EQ(loaded.cases.size(), 1u);
   EXPECT_EQ(loaded.cases[0].name, "a");
   std::string named;

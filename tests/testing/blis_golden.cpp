@@ -220,7 +220,9 @@ std::vector<FoundFile> ReadFolder(const std::string& folder, Issues& issues) {
     const std::string name = entry.path().filename().string();
     const std::string extension = entry.path().extension().string();
     if (extension != ".json" && extension != ".csv" && extension != ".txt") continue;
-    const std::optional<std::string> text = ReadText(entry.path());
+    std::error_code unknown;
+    std::optional<std::string> text;
+    if (entry.is_regular_file(unknown)) text = ReadText(entry.path());
     if (text) {
       files.push_back({name, *text});
     } else {
