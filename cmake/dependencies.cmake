@@ -25,9 +25,7 @@ target_include_directories(servecast_deps SYSTEM INTERFACE ${deps_include})
 # JSON_NOEXCEPTION: a bad document must come back as a value; nlohmann then aborts on misuse.
 target_compile_definitions(servecast_deps INTERFACE FMT_HEADER_ONLY FMT_STATIC_THOUSANDS_SEPARATOR=0x2c
                                                     FMT_USE_FLOAT=0 FMT_USE_LONG_DOUBLE=0 FMT_USE_INT128=0 JSON_NOEXCEPTION
-                                                    JSON_DIAGNOSTICS=0
-                                                    # The engine writes doubles itself (base/text.cpp).
-                                                    $<$<BOOL:${EMSCRIPTEN}>:FMT_USE_DOUBLE=0>)
+                                                    JSON_DIAGNOSTICS=0)
 
 # GoogleTest from its sources: the prebuilt library has exceptions and RTTI, and there is none for
 # wasm. Not optimised: compiling it would take longer than running it.
