@@ -405,6 +405,12 @@ TEST(BlisReplica, MoreBlocksThanListsHold_AreAnIssue) {
   const Result<Simulation> simulation = Simulation::Create(c.scenario, {}, std::move(hooks));
   ASSERT_FALSE(simulation.ok());
   EXPECT_EQ(simulation.issues()[0].path, "/engine/num_gpu_blocks_override");
+  const Issues issues =
+      IssuesOf(Changed({"engine.compat=blis", "engine.kv_offload.cpu_gib=32769"}));  // 2 MiB each
+  ASSERT_EQ(issues.size(), 1u);
+  EXPECT_EQ(issues[0].path, "/engine/kv_offload/cpu_gib");
+  EXPECT_NE(issues[0].message.find("found 16777728 KV blocks"), std::string::npos)
+      << issues[0].message;
 }
 
 // Blocks of 16 tokens of an 8B model are 2 MiB: 80 us each at 26.2144 GB/s.
@@ -488,7 +494,7 @@ TEST(BlisReplica, AnyScenario_Ends) {
       {"engine.kv_offload.cpu_gib=0.05", "engine.num_gpu_blocks_override=16",
        "workload.sessions.turns=3", "workload.arrivals.rate_per_s=10000"},
       {"engine.kv_offload.cpu_gib=0.05", "engine.num_gpu_blocks_override=6"},
-      {"engine.kv_offload.cpu_gib=1e9", "engine.kv_offload.cpu_bandwidth_gb_s=0.001",
+      {"engine.kv_offload.cpu_gib=30000", "engine.kv_offload.cpu_bandwidth_gb_s=0.001",
        "engine.kv_offload.cpu_latency_us=1e6", "engine.num_gpu_blocks_override=20",
        "workload.prefix.groups=2", "workload.prefix.tokens=40",
        "workload.arrivals.rate_per_s=10000"},

@@ -63,7 +63,6 @@ TEST(BlisDifferential, RandomScenarios_EqualsTheReference) {
       {"within a millisecond", then.thrashes},
       {"overwritten by the same reload", then.reloads_undone},
       {"prefixes cut by a reload", then.prefixes_cut},
-      {"prefixes beyond the step's tokens", then.reloads_beyond_need},
       {"allocations made possible", then.rescued},
       {"failures that the host cannot help", then.host_misses},
       {"offloads without room", then.host_full},
