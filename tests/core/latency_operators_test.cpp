@@ -13,6 +13,8 @@
 #include "cost/operator_step.h"
 #include "gtest/gtest.h"
 #include "serving/policy.h"
+#include "testing/csv_table.h"
+#include "testing/data_files.h"
 #include "testing/operator_reference.h"
 
 namespace servecast {
@@ -322,6 +324,69 @@ TEST(Operators, Label_SaysFromWhatAndHowMuchIsExtrapolated) {
   s = ScenarioOf("llama-3.1-8b", "h100-sxm", 1);
   s.hardware.memory_bandwidth_gb_s *= 0.7;
   EXPECT_NE(label(s).description.find("scaled to the data sheet"), std::string::npos);
+}
+
+// Numbers of the rows of a measured table that have `type` in their first column.
+std::vector<std::vector<double>> MeasuredRows(const std::string& text, const std::string& type) {
+  std::vector<std::vector<double>> rows;
+  for (std::string line : testing::Split(text, '\n')) {
+    if (line.ends_with('\r')) line.pop_back();
+    const std::vector<std::string> cells = testing::Split(line, ',');
+    if (cells[0] != type) continue;
+    rows.emplace_back();
+    for (std::size_t i = 1; i < cells.size(); ++i) {
+      rows.back().push_back(testing::ParseDouble(cells[i]).value());
+    }
+  }
+  return rows;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.at(values.size() / 2);
+}
+
+// The rows that the tables were reduced from, most of which are not in them.
+TEST(Operators, Tables_AreNearTheMeasurements) {
+  const std::string folder =
+      testing::DataFolder("SERVECAST_GROUNDTRUTH", "groundtruth") + "/ops/aiconfigurator/";
+  if (!testing::ReadFile(folder + "h100_sxm__gemm.csv.gz")) GTEST_SKIP() << "no measurements";
+  const std::pair<const char*, const char*> gpus[] = {{"a100_sxm", "a100-80gb"},
+                                                      {"h100_sxm", "h100-sxm"},
+                                                      {"h200_sxm", "h200-sxm"},
+                                                      {"b200_sxm", "b200-sxm"},
+                                                      {"l40s", "l40s"}};
+  for (const auto& [file, preset] : gpus) {
+    const HardwareSpec h = ScenarioOf("llama-3.1-8b", preset, 1).hardware;
+    const double flop_ns = 1 / (h.peak_bf16_tflops * 1e3), byte_ns = 1 / h.memory_bandwidth_gb_s;
+    const NearestOperators found = FindOperators(h);
+    ASSERT_TRUE(found.exact);
+    EXPECT_EQ(found.set->name, h.name);
+    const OperatorGrid gemm(*FindTable(*found.set, "gemm", "bf16"), [=](const OperatorPoint& p) {
+      return std::max(2 * p[0] * p[1] * p[2] * flop_ns, 2 * p[1] * p[2] * byte_ns);
+    });
+    std::vector<double> errors;
+    const auto gemms = testing::ReadFile(folder + file + "__gemm.csv.gz");
+    for (const std::vector<double>& row : MeasuredRows(gemms.value(), "bfloat16")) {  // m, n, k, ms
+      if (row[1] < 1024 || row[1] > 16384 || row[2] < 1024 || row[2] > 16384) continue;
+      errors.push_back(std::fabs(gemm.Ns({row[0], row[1], row[2]}) / (row[3] * 1e6) - 1));
+    }
+    EXPECT_LT(Median(errors), 0.08) << preset;
+    const OperatorGrid decode(
+        *FindTable(*found.set, "decode", "bf16"), [=](const OperatorPoint& p) {
+          return p[1] * p[2] * std::max(4 * 128 * byte_ns, p[0] * 4 * 128 * flop_ns);
+        });
+    errors.clear();
+    // batch, input, step, heads, KV heads, head size, ms
+    const auto attention = testing::ReadFile(folder + file + "__attention__gen.csv.gz");
+    for (const std::vector<double>& row : MeasuredRows(attention.value(), "bfloat16")) {
+      const OperatorPoint at = {row[3] / row[4], row[0] * row[4], row[2] + 1};
+      if (at[0] <= 16 && at[2] >= 64) {
+        errors.push_back(std::fabs(decode.Ns(at) / (row[6] * 1e6) - 1));
+      }
+    }
+    EXPECT_LT(Median(errors), 0.1) << preset;
+  }
 }
 
 // No name changes a result, so none may choose the tables.

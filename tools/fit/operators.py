@@ -174,15 +174,15 @@ def left_out(table, times, bounds, kind):
 
 
 def interpolated(table, point):
-    corners = [((), 0.0, 1.0)]
+    corners = [((), 1.0)]
     for axis, x in zip(table.axes, point):
         i = max(0, min(len(axis) - 2, sum(a <= x for a in axis) - 1))
         if len(axis) == 1:
-            corners = [(c + (axis[0],), 0.0, w) for c, _, w in corners]
+            corners = [(c + (axis[0],), w) for c, w in corners]
             continue
         f = math.log(x / axis[i]) / math.log(axis[i + 1] / axis[i])
-        corners = [(c + (axis[i + j],), 0.0, w * (f if j else 1 - f)) for c, _, w in corners for j in (0, 1)]
-    return math.exp(sum(w * math.log(table.times[c]) for c, _, w in corners if w))
+        corners = [(c + (axis[i + j],), w * (f if j else 1 - f)) for c, w in corners for j in (0, 1)]
+    return math.exp(sum(w * math.log(table.times[c]) for c, w in corners if w))
 
 
 def decode(points, kind, bounds):
@@ -193,7 +193,10 @@ def decode(points, kind, bounds):
     table = Table("decode", kind, (groups, streams, contexts),
                   lambda r, s, c: bounds.decode(kind, r, s, c))
     table.times = {cell: geometric(points[cell]) for cell in table.cells() if cell in points}
-    return table.finish()
+    table.finish()
+    errors = [abs(math.log(interpolated(table, point) / time)) for point, times in points.items() for time in times
+              if all(a[0] <= x <= a[-1] for a, x in zip(table.axes, point))]
+    return table, f"; all measured: median {100 * statistics.median(errors):.1f} % off"
 
 
 def prefill(points, bounds):
@@ -277,8 +280,9 @@ def from_aiconfigurator(folder, gpu, bounds, say):
             key = h // g, int(row["batch_size"]) * g, int(row["step"]) + 1
             points.setdefault(key, []).append(float(row["latency"]) * 1e3)
         if points:
-            tables.append(decode(points, kind, bounds))
-            say(tables[-1].report())
+            table, note = decode(points, kind, bounds)
+            tables.append(table)
+            say(table.report() + note)
     points = []
     for row in rows_of(path("attention__ctx")):
         s, heads = int(row["isl"]), int(row["batch_size"]) * int(row["num_heads"])
@@ -356,7 +360,8 @@ def from_serving_sim(folder, gpu, bounds, say):
     table = Table("gemm", "bf16", axes, lambda m, n, k: bounds.gemm("bf16", m, n, k))
     table.times = {cell: products[cell] for cell in table.cells() if cell in products}
     tables.append(table.finish())
-    tables.append(decode(streams, "bf16", bounds))
+    table, note = decode(streams, "bf16", bounds)
+    tables.append(table)
     table, token_us, error = prefill(prompts, bounds)
     tables.append(table)
     for (shape, width), rows in moe.items():
@@ -367,7 +372,8 @@ def from_serving_sim(folder, gpu, bounds, say):
             times[m, width] = min(found, key=lambda f: abs(math.log(f[0] / touched)))[1]
         tables.append(experts(times, "bf16", shape, bounds))
     for table in tables:
-        say(table.report() + (f"; median {100 * error:.1f} % off" if table.op == "prefill" else ""))
+        notes = {"decode": note, "prefill": f"; median {100 * error:.1f} % off"}
+        say(table.report() + notes.get(table.op, ""))
     floor = statistics.mean(f for f, _, _ in small)
     value_ps = statistics.mean((last - f) * 1e6 / (2047 * values) for f, last, values in small)
     short = f"casys-kaist/LLMServingSim@5daddb2, profiles on {gpu}"

@@ -109,11 +109,23 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
 // Of the GPU whose tables they are, by the runs in docs/fidelity.md. Nothing was fitted to any of
 // them.
 const char* KnownError(std::string_view gpu) {
-  if (gpu.starts_with("H100")) return "H100_TEXT";
-  if (gpu.starts_with("H200")) return "H200_TEXT";
-  if (gpu.starts_with("A100")) return "A100_TEXT";
-  if (gpu.starts_with("RTX PRO")) return "RTX_TEXT";
-  if (gpu.starts_with("B200")) return "B200_TEXT";
+  if (gpu.starts_with("H100")) {
+    return "31 serving runs of seven models on H100: TPOT and E2E 4 %, TTFT 3 %, p99 TTFT 10 %; "
+           "closed loops 8 %";
+  }
+  if (gpu.starts_with("H200")) {
+    return "closed loops on H200: TPOT 7 % off in vLLM, 13 % in SGLang, 31 % in TensorRT-LLM";
+  }
+  if (gpu.starts_with("A100")) {
+    return "eight serving runs of Llama-3.1-8B on A100: TPOT 12 %, TTFT 16 %";
+  }
+  if (gpu.starts_with("RTX PRO")) {
+    return "one serving run of Llama-3.1-8B on RTX PRO 6000: TPOT 11 %, TTFT 24 % too slow";
+  }
+  if (gpu.starts_with("B200")) {
+    return "multi-turn runs of Llama-3.3-70B with 4-bit weights on B200 come out three times too "
+           "fast";
+  }
   return "not compared with a server on this GPU";
 }
 
