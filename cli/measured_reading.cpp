@@ -64,6 +64,9 @@ MeasuredSetup SetupOf(const MeasuredFile& file, MeasuredRow& row) {
   const auto gpus = [&row](ColumnNames columns, NumberRange range, std::int64_t& out) {
     out = std::max<std::int64_t>(1, row.Whole(columns, range).value_or(out));
   };
+  const bool parted = !row.Text({"tp", "tensor_parallel", "parallelism"}).empty();
+  // Where only their number is said, they are one tensor-parallel group.
+  if (!parted) gpus({"num_gpus", "n_gpu"}, kGpus, s.tensor_parallel);
   gpus({"tp", "tensor_parallel"}, kGpus, s.tensor_parallel);
   gpus({"pp", "pipeline_parallel"}, kNotSaid, s.pipeline_parallel);
   gpus({"dp", "attention_dp", "data_parallel"}, kNotSaid, s.data_parallel);

@@ -151,6 +151,11 @@ void ReadPool(const Reading& r, Measured& m, std::int64_t stage, std::size_t sta
     m.load.duration_s = static_cast<double>(*requests) / m.load.rate;
   }
   m.load.warm = stage > 0;
+  // All outputs are as long, so that the means say it.
+  if (!m.values.contains("tpot") && m.stated_e2e > m.stated_ttft && m.stated_ttft > 0 &&
+      m.load.output.mean > 1) {
+    m.values["tpot"] = (m.stated_e2e - m.stated_ttft) / (m.load.output.mean - 1);
+  }
 }
 
 // The first requests of a run carry a cold start, and of a pool of prompts none is cached.

@@ -27,6 +27,9 @@ constexpr const char* kForms =
 
 void ReadPrompt(const Reading& r) {
   const double tokens = r.row.NeededNumber({"prompt_tokens"}, kTokenRange);
+  if (r.row.Whole({"concurrency"}, {1, 1e5}).value_or(1) > 1) {
+    r.row.Complain({"concurrency"}, "1: prompts that come alone");
+  }
   Measured m = r.Begin(fmt::format("prompt {}", tokens));
   m.load.input.mean = tokens;
   m.values["ttft"] = r.row.NeededNumber({"ttft_p50_ms", "ttft_mean_ms"});

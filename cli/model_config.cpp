@@ -215,7 +215,7 @@ class ConfigReader {
     const std::int64_t heads = Put("num_attention_heads", {"n_head"});
     model_["num_key_value_heads"] = heads;
     PutHeadDim(hidden, heads);
-    model_["intermediate_size"] = 2 * NumberOr("n_inner", 4 * hidden) / 3;
+    model_["intermediate_size"] = (2 * NumberOr("n_inner", 4 * hidden) + 1) / 3;
     Put("vocab_size", {"vocab_size"});
     Put("max_position_embeddings", {"n_positions", "n_ctx"});
   }
