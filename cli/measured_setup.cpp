@@ -128,7 +128,9 @@ Result<SetupReader::ModelText> SetupReader::FindModel(const std::string& name) c
     const std::string last = flat.substr(flat.find_last_of('/') + 1);
     std::replace(flat.begin(), flat.end(), '/', '_');
     const std::string lower = LowerCase(stem);
-    if (lower == last || lower == flat || lower == LowerCase(name)) {
+    const std::size_t owner = lower.find("__");
+    const bool owned = owner != std::string::npos && lower.substr(owner + 2) == last;
+    if (lower == last || lower == flat || lower == LowerCase(name) || owned) {
       found = path;  // the very name
       break;
     }
