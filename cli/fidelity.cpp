@@ -206,20 +206,18 @@ class Scorer {
   std::map<std::string, Result<Metrics>> predicted_;
 };
 
-// To the last digit that files print: 25.037 and 25.04.
-bool SameFigure(double a, double b) { return std::fabs(a - b) <= 3e-4 * std::max(a, b); }
+// As much apart as two files may print one figure: 25.037 and 25.04.
+constexpr double kSameFigure = 3e-4;
 
-// Whether two rows, of sets of their own, are one run of one server.
-bool IsSameRun(const ScoredRow& a, const ScoredRow& b) {
-  const Measured &m = *a.measured, &n = *b.measured;
-  const auto equal = [](const auto& x, const auto& y) { return !x || !y || *x == *y; };
-  return m.set != n.set && a.simulated_as == b.simulated_as &&
-         m.setup.tensor_parallel == n.setup.tensor_parallel &&
-         m.setup.pipeline_parallel == n.setup.pipeline_parallel &&
-         m.setup.data_parallel == n.setup.data_parallel && m.load.rate == n.load.rate &&
-         (m.workload.empty() || n.workload.empty() || m.workload == n.workload) &&
-         equal(m.setup.max_num_batched_tokens, n.setup.max_num_batched_tokens) &&
-         SameFigure(m.stated_ttft, n.stated_ttft) && SameFigure(m.stated_e2e, n.stated_e2e);
+// Whether two rows whose set-ups were understood alike tell of one run: by what both of them say.
+bool IsSameRun(const Measured& a, const Measured& b) {
+  const auto figure = [](double x, double y) {
+    return std::fabs(x - y) <= kSameFigure * std::max(x, y);
+  };
+  const auto said = [](const auto& x, const auto& y) { return !x || !y || *x == *y; };
+  return figure(a.stated_ttft, b.stated_ttft) && figure(a.stated_e2e, b.stated_e2e) &&
+         (a.workload.empty() || b.workload.empty() || a.workload == b.workload) &&
+         said(a.setup.max_num_batched_tokens, b.setup.max_num_batched_tokens);
 }
 
 // One run under two names, as in a summary of summaries: of these the one whose requests are
@@ -230,24 +228,26 @@ void FindRepeated(std::vector<ScoredRow>& rows) {
     const bool stated = row.measured->stated_ttft > 0 && row.measured->stated_e2e > 0;
     if (!row.run.empty() && row.skipped.empty() && stated) runs.push_back(&row);
   }
-  std::stable_sort(runs.begin(), runs.end(), [](const ScoredRow* a, const ScoredRow* b) {
-    const auto replayed = [](const ScoredRow* row) {
-      return row->measured->load.form == MeasuredForm::kReplay;
-    };
-    return std::tuple(a->measured->stated_e2e, !replayed(a)) <
-           std::tuple(b->measured->stated_e2e, !replayed(b));
+  std::stable_partition(runs.begin(), runs.end(), [](const ScoredRow* row) {
+    return row->measured->load.form == MeasuredForm::kReplay;
   });
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (std::size_t j = i + 1; j < runs.size(); ++j) {
-      ScoredRow *first = runs[i], *second = runs[j];
-      if (!SameFigure(first->measured->stated_e2e, second->measured->stated_e2e)) break;
-      if (first->same_as != nullptr || second->same_as != nullptr) continue;
-      if (!IsSameRun(*first, *second)) continue;
-      const bool swap = second->measured->load.form == MeasuredForm::kReplay &&
-                        first->measured->load.form != MeasuredForm::kReplay;
-      if (swap) std::swap(first, second);
-      second->same_as = first->measured;
+  // Runs that are told apart, by set-up and rate, then by E2E.
+  std::map<std::string, std::multimap<double, const Measured*>> known;
+  for (ScoredRow* row : runs) {
+    const Measured& m = *row->measured;
+    const MeasuredSetup& s = m.setup;
+    auto& alike = known[fmt::format("{} {} {} {} {}", row->simulated_as, s.tensor_parallel,
+                                    s.pipeline_parallel, s.data_parallel, m.load.rate)];
+    bool repeated = false;
+    const auto end = alike.upper_bound(m.stated_e2e * (1 + 2 * kSameFigure));
+    for (auto at = alike.lower_bound(m.stated_e2e * (1 - 2 * kSameFigure)); at != end; ++at) {
+      if (!IsSameRun(*at->second, m)) continue;
+      repeated = true;
+      if (at->second->set == m.set) continue;  // a repetition, which is a value of its own
+      row->same_as = at->second;
+      break;
     }
+    if (!repeated) alike.emplace(m.stated_e2e, &m);
   }
 }
 
