@@ -10,6 +10,7 @@
 
 #include "measured_replay.h"
 #include "measured_setup.h"
+#include "measured_table.h"
 
 namespace servecast {
 namespace {
@@ -267,7 +268,7 @@ ScoredSet SetOf(const std::string& name, const std::vector<const ScoredRow*>& ro
     set.rows += again ? 0 : 1;
     if (rows[i]->skipped.empty()) continue;
     if (again && !rows[i - 1]->skipped.empty()) continue;
-    set.skipped.emplace_back(RowName(*rows[i]->measured), rows[i]->skipped);
+    set.skipped.emplace_back(RowName(*rows[i]->measured), PlainText(rows[i]->skipped));
   }
   set.errors = ErrorsOf(rows);
   set.sweeps = SweepsOf(rows);

@@ -48,7 +48,7 @@ void ReadSweep(const Reading& reading);
 
 // Rates of arrivals, by any name.
 inline const ColumnNames kRateColumns = {"request_rate_rps", "target_rate_rps",
-                                             "mean_arrival_rate_rps"};
+                                         "mean_arrival_rate_rps"};
 inline const ColumnNames kRunColumns = {"experiment", "run", "exp_name"};
 
 // All rows of a table of runs and their stages.

@@ -496,6 +496,24 @@ test('Fidelity_FilesThatAreNoTables_AreNamedAndTheRestIsScored', () => {
   });
 });
 
+test('Fidelity_BytesThatAreNoUtf8_BecomeCharactersOfTheOutput', () => {
+  const bytes = (text) => Buffer.from(text, 'latin1');
+  const wild = '\xe9\xff\xc0\xaf\xed\xa0\x80\xf5\x1b[31m';
+  withFiles({
+    's/steps.csv': bytes(`${steps({}, { model: `o${wild}` }, { gpu: wild }, { engine: wild }, { dtype: wild }, { itl: wild }, { model: 'odd' }, { model: 'odder' }).join('\n')}\n`),
+    's/weather.csv': bytes(`day${wild}\nx\n`), 'models/odd.json': bytes(`{"model_type": "x${wild}"}`), 'models/odder.json': bytes(`{${wild}`),
+  }, (folder) => {
+    for (const words of [['--json'], ['--rows'], []]) {
+      const { stdout, status } = spawnSync(command, ['fidelity', '--data', folder, ...words]);
+      assert.equal(status, 0);
+      const text = new TextDecoder('utf-8', { fatal: true }).decode(stdout);
+      assert.equal(text.includes('\x1b'), false, 'no control characters');
+    }
+    assert.equal(fidelity(folder).set('s/steps').rows, 8);
+    assert.equal(fidelity(folder).set('s/steps').skipped.length, 7);
+  });
+});
+
 test('Fidelity_AFolderWithNothing_HasATableOfNothing', () => {
   withFiles({}, (folder) => {
     const { overall, sets } = fidelity(folder);
