@@ -86,7 +86,11 @@ MeasuredSetup SetupOf(const MeasuredFile& file, MeasuredRow& row) {
 
 std::string MeasuredFile::Name() const { return PlainText(path); }
 
-std::string MeasuredFile::Set() const { return PlainText(CsvStem(path)); }
+std::string MeasuredFile::Set() const {
+  // A file of another ending may have the same name.
+  const bool tabs = LowerCase(path).find(".tsv") != std::string::npos;
+  return PlainText(tabs ? std::string_view(path) : CsvStem(path));
+}
 
 std::string MeasuredFile::Directory() const {
   const std::size_t slash = path.find_last_of('/');

@@ -155,7 +155,8 @@ bool Below(const std::string& path, std::string_view name) {
 // Figures in other wrappings, which somebody may take for read.
 bool IsOtherData(const std::string& path) {
   const std::string lower = LowerCase(path);
-  for (const char* ending : {".json", ".jsonl", ".json.gz", ".jsonl.gz", ".parquet", ".xlsx"}) {
+  for (const char* ending : {".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".gz", ".zst", ".zip",
+                             ".parquet", ".feather", ".xlsx", ".ods"}) {
     const std::size_t at = lower.rfind(ending);
     if (at != std::string::npos && at + std::string_view(ending).size() == lower.size())
       return true;

@@ -151,6 +151,9 @@ const Result<SimulatedSetup>& SetupReader::Read(const MeasuredSetup& setup) {
   const std::string key = KeyOf(setup);
   const auto known = read_.find(key);
   if (known != read_.end()) return known->second;
+  // Files of many set-ups have the rows of one together.
+  constexpr std::size_t kMostKept = 1000;
+  if (read_.size() >= kMostKept) read_.clear();
   return read_.emplace(key, ReadAnew(setup)).first->second;
 }
 

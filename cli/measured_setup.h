@@ -29,7 +29,7 @@ class SetupReader {
   // What is wrong with the overrides, whatever they are applied to.
   Issues OverrideIssues() const;
 
-  // Issues: why it cannot be simulated. The same set-up is read once.
+  // Issues: why it cannot be simulated. Valid until the next call; the same set-up is read once.
   const Result<SimulatedSetup>& Read(const MeasuredSetup& setup);
 
  private:

@@ -433,6 +433,46 @@ test('Fidelity_StagesInAnyOrderOrWithoutOthers_AreTheirOwnRequests', () => {
   });
 });
 
+test('Fidelity_APoolOfPromptsWithoutItsRequests_IsCached', () => {
+  const header = 'experiment,model,gpu,tp,engine,engine_version,workload,stage,target_rate_rps,n_requests,input_tokens_mean,output_tokens_configured,max_num_seqs,ttft_mean_ms,e2e_mean_ms';
+  const row = (stage) => `a,Llama-3.1-8B,H100,1,vllm,0.15.1,long,${stage},2,600,3000,50,128,30,500`;
+  const ttft = (head, tail) => withFiles({ 's/summary.csv': [head, `${row(0)}${tail}`, `${row(1)}${tail}`] }, (folder) => {
+    const rows = rowsOf(folder);
+    return ['ttft', 'tpot'].map((metric) => rows.filter((each) => each.metric === metric).map((each) => Number(metric === 'ttft' ? each.predicted : each.measured)));
+  });
+  const [[cold, warm], tpot] = ttft(`${header},n_system_prompts`, ',9');
+  const [[drawn]] = ttft(header, '');
+  assert.ok(drawn > 2 * cold && cold > 1.2 * warm, `${drawn} ${cold} ${warm}`);
+  assert.deepEqual(tpot, [9.59184, 9.59184], '(500 - 30) / 49');
+});
+
+test('Fidelity_ClosedLoopsOfConversations_AreNoServingRuns', () => {
+  const header = 'model,gpu,engine,engine_version,exp_name,tp,bs,num_requests,mean_ttft_ms,mean_tpot_ms,mean_latency_ms';
+  const row = (name) => `Llama-3.3-70B-Instruct-FP4,B200,vllm,0.15.0,${name},1,8,40,30,10,400`;
+  const requestLines = ['relative_time_sec,ttft_ms,latency_ms,input_num_tokens,output_num_tokens,conversation_id', ...Array.from({ length: 40 }, (_, i) => `${i / 4},30,400,${100 + i},50,c${i % 4}`)];
+  withFiles({ 's/summary.csv': [header, row('a'), row('b')], 's/requests/a.csv': requestLines }, (folder) => {
+    const { overall, set } = fidelity(folder);
+    assert.equal(set('s/summary').e2e.n, 1);
+    assert.match(set('s/summary').skipped[0].reason, /^conversations without a file of requests/);
+    assert.deepEqual(overall, {});
+  });
+});
+
+test('Fidelity_WhatOneColumnSaysForAnother_IsTaken', () => {
+  withFiles({
+    'gpus.csv': ['model,gpu,num_gpus,batch,context_tokens,itl_p50_ms', 'Llama-3.1-8B,H100,1,8,100,8', 'Llama-3.1-8B,H100,4,8,100,8'],
+    'groups.csv': ['model,gpu,parallelism,batch,context_tokens,itl_p50_ms', 'Llama-3.1-8B,H100,TP1,8,100,8', 'Llama-3.1-8B,H100,tp4_dp1,8,100,8', 'Llama-3.1-8B,H100,many,8,100,8'],
+    'prompts.csv': ['model,gpu,prompt_tokens,concurrency,ttft_p50_ms', 'Llama-3.1-8B,H100,512,1,20', 'Llama-3.1-8B,H100,512,8,20'],
+  }, (folder) => {
+    const times = (set) => rowsOf(folder).filter((row) => row.set === set).map((row) => Number(row.predicted));
+    assert.ok(times('gpus')[1] < 0.6 * times('gpus')[0]);
+    assert.deepEqual(times('groups'), times('gpus'));
+    const { set } = fidelity(folder);
+    assert.match(set('groups').skipped[0].reason, /column parallelism: found "many", allowed tp, pp, dp or ep and a number/);
+    assert.match(set('prompts').skipped[0].reason, /column concurrency: found "8", allowed 1/);
+  });
+});
+
 test('Fidelity_RunsOfOneFileUnderTwoSetups_AreSimulatedEach', () => {
   const summary = [runHeader, run('a', '', 40, 5), run('a', '', 40, 5).replace('H100,1', 'H100,2')];
   withFiles({ 's/summary.csv': summary, 's/requests/a.csv': [requestHeader, ...requests(40, 0, 0.2)] }, (folder) => {
