@@ -6,70 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "core/blis_case.h"
 #include "core/documents.h"
 #include "gtest/gtest.h"
 #include "serving/hooks.h"
 
 namespace servecast::testing {
 namespace {
-
-constexpr Compat kFebruary = Compat::kBlisFebruary2026, kToday = Compat::kBlis;
-
-struct Row {
-  std::int64_t arrival_us = 0;
-  std::int32_t prompt = 1, output = 1;
-  std::int32_t shared = 0;  // tokens of one beginning that all such rows have
-};
-
-struct Case {
-  explicit Case(Compat compat, const std::vector<Row>& rows) {
-    scenario = Parsed(SmallDocument());
-    scenario.engine.compat = compat;
-    scenario.engine.num_gpu_blocks_override = 1000;
-    scenario.latency.backend = "blackbox";
-    scenario.latency.alpha = {0, 0, 0};
-    scenario.latency.beta = {1000, 10, 5};
-    table.segments.push_back({});
-    for (const Row& row : rows) {
-      table.arrival.push_back(row.arrival_us * 1000);
-      table.prompt_tokens.push_back(row.prompt);
-      table.output_tokens.push_back(row.output);
-      table.content.push_back(static_cast<std::int32_t>(table.segments.size()));
-      table.segments.push_back(row.shared > 0 ? ContentSegment{0, row.shared} : ContentSegment{});
-    }
-  }
-
-  Report Run(std::int64_t slice = INT64_MAX) const {
-    SimulationHooks hooks;
-    hooks.requests = table;
-    Simulation simulation = Good(Simulation::Create(scenario, {}, std::move(hooks)));
-    std::int64_t calls = 0;
-    while (!simulation.Advance(slice)) {
-      if (slice < INT64_MAX && ++calls % 3 == 0) {
-        EXPECT_EQ(BrokenConservation(simulation.Snapshot()), "");
-      }
-    }
-    const Report report = simulation.Snapshot();
-    EXPECT_EQ(BrokenConservation(report), "");
-    return report;
-  }
-
-  Scenario scenario;
-  RequestTable table;
-};
-
-using Times = std::vector<std::int64_t>;
-
-// A column of milliseconds in whole microseconds; -1: none.
-Times Us(const Report& report, const char* column) {
-  Times times;
-  for (const double ms : report.ColumnOf(column)) {
-    times.push_back(std::isnan(ms) ? -1 : std::llround(ms * 1e3));
-  }
-  return times;
-}
-
-std::int64_t EndUs(const Report& report) { return std::llround(report.simulated_s * 1e6); }
 
 // blis.md 2.4, case A.
 const std::vector<Row> kTwo = {{0, 20, 3}, {500, 40, 2}};
@@ -411,55 +354,6 @@ TEST(BlisReplica, MoreBlocksThanListsHold_AreAnIssue) {
   EXPECT_EQ(issues[0].path, "/engine/kv_offload/cpu_gib");
   EXPECT_NE(issues[0].message.find("found 16777728 KV blocks"), std::string::npos)
       << issues[0].message;
-}
-
-// Blocks of 16 tokens of an 8B model are 2 MiB: 80 us each at 26.2144 GB/s.
-Case WithHost(Compat compat, const std::vector<Row>& rows, double threshold) {
-  Case c(compat, rows);
-  c.scenario.engine.num_gpu_blocks_override = 4;
-  KvOffloadSpec& offload = c.scenario.engine.kv_offload;
-  offload.cpu_gib = 21.0 / 1024;  // ten blocks, and a half
-  offload.cpu_latency_us = 0.9;   // cut to whole microseconds
-  offload.cpu_bandwidth_gb_s = 26.2144;
-  offload.threshold = threshold;
-  return c;
-}
-
-TEST(BlisReplica, TodaysHost_CostsTheTransferAndSavesNoCompute) {
-  // The second takes all four blocks; of the third the host has three.
-  const Case c = WithHost(kToday, {{0, 48, 1, 48}, {2000, 63, 1}, {5000, 63, 1, 48}}, 0);
-  const Report r = c.Run();
-  EXPECT_EQ(Us(r, "ttft_ms"), (Times{1480, 1630, 1630 + 3 * 80}));
-  EXPECT_EQ(r.ColumnOf("cached_tokens"), (std::vector<double>{0, 0, 0}));
-  EXPECT_EQ(r.prefix_cache.hit_blocks, 3);  // claimed all the same
-  const KvOffloadReport& o = r.kv_offload;
-  EXPECT_TRUE(o.on);
-  EXPECT_EQ(o.tiers[0].blocks, 10);
-  EXPECT_EQ(o.tiers[0].loaded_blocks, 3);
-  EXPECT_EQ(o.tiers[0].hit_blocks, 3);
-  EXPECT_EQ(o.tiers[0].hit_tokens, 48);
-  EXPECT_EQ(o.offloaded_blocks, 3 + 3);
-  EXPECT_EQ(o.thrashed_blocks, 0);
-  EXPECT_EQ(o.transfer_ns, 240'000);
-  EXPECT_EQ(c.Run(1).fingerprint, r.fingerprint);
-}
-
-TEST(BlisReplica, FebruarysHost_GivesBlocksBackWhenSomebodyFindsNoRoom) {
-  // The second leaves its block while three of four are in use; the third finds one block for two.
-  const std::vector<Row> rows = {{0, 32, 4}, {500, 16, 1}, {2400, 32, 1}};
-  const Report r = WithHost(kFebruary, rows, 0.5).Run();
-  // Steps of 1,320, 1,165, 1,005 and 80 more, 1,005; and the gap too many.
-  EXPECT_EQ(Us(r, "e2e_ms")[0], 4575 + 1005);
-  EXPECT_EQ(Us(r, "ttft_ms"), (Times{1320, 1985, 3495}));
-  const KvOffloadReport& o = r.kv_offload;
-  EXPECT_EQ(o.tiers[0].loaded_blocks, 1);
-  EXPECT_EQ(o.offloaded_blocks, 1);
-  EXPECT_EQ(o.thrashed_blocks, 0);  // after 1,165 us
-  EXPECT_EQ(o.transfer_ns, 80'000);
-  // Its block that came back is a hit; six fresh blocks and three failures are misses: the room for
-  // the second's last token, and two steps in which the third waits with nothing left to give.
-  EXPECT_EQ(r.prefix_cache.hit_blocks, 1);
-  EXPECT_EQ(WithHost(kFebruary, rows, 0.75).Run().kv_offload.offloaded_blocks, 0);
 }
 
 TEST(BlisReplica, TimeOutsInFebruary_AreAnIssue) {
