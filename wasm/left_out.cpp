@@ -3,6 +3,7 @@
 // Simulation::Create then says that they are left out, and the page's worker goes on with the whole
 // engine, as it does for every trace (decision 016). Names and help are those of the whole engine,
 // as tests/wasm checks.
+#include "policies/router_entries.h"
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/cluster.h"
@@ -66,5 +67,12 @@ const LatencyEntry kLatencyTrainedPhysics = {
 extern const LatencyEntry kLatencyPhysics;
 const LatencyEntry kLatencyPhysics = {
     "physics", "Dot product of 16 physical features of a step with coefficients", LeftOut, NoLabel};
+
+extern const RouterEntry kRouterPrefixAffinity, kRouterKvAware, kRouterWeighted,
+    kRouterCentralQueue;
+const RouterEntry kRouterPrefixAffinity = PrefixAffinityEntry(nullptr);
+const RouterEntry kRouterKvAware = KvAwareEntry(nullptr);
+const RouterEntry kRouterWeighted = WeightedEntry(nullptr);
+const RouterEntry kRouterCentralQueue = CentralQueueEntry(nullptr);
 
 }  // namespace servecast
