@@ -230,9 +230,11 @@ plant_in(cluster 201 "a router hears at once of what ended, whatever the period"
   [==[CountDepartures(period_ > 0 ? time]==]
   [==[CountDepartures(period_ > 0 && !Planted(201) ? time]==])
 
-plant_in(cluster 202 "who comes overtakes those who are held"
-  [==[held_.empty() ? Choose(request)]==]
-  [==[held_.empty() || Planted(202) ? Choose(request)]==])
+plant_in(cluster 202 "who is held misses the room that appears as another comes"
+  [==[  PlaceHeld(time);
+  if]==]
+  [==[  if (!Planted(202) || time != arrival) PlaceHeld(time);
+  if]==])
 
 plant_in(cluster 203 "engines are looked at when a request comes, whatever the period"
   [==[reads_engines && period_ == 0)]==]
@@ -250,9 +252,9 @@ plant_in(prefix_index 206 "a gateway forgets a beginning before what follows it"
   [==[content[i - 1];]==]
   [==[content[Planted(206) ? content.size() - i : i - 1];]==])
 
-plant_in(prefix_index 207 "a beginning counts without what stands before it"
-  [==[if (matched == range.first) matched]==]
-  [==[if (matched == range.first || Planted(207)) matched]==])
+plant_in(prefix_index 207 "a segment counts beyond what was sent of it"
+  [==[matched = std::min(range.last, entry.last);]==]
+  [==[matched = Planted(207) ? range.last : std::min(range.last, entry.last);]==])
 
 plant_in(router_kv_aware 208 "what a replica has leaves out the request itself"
   [==[static_cast<double>(blocks_[i] + missing)]==]

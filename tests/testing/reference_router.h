@@ -18,16 +18,23 @@ struct ReferencePlacements {
   std::vector<std::int32_t> gave_up;  // while held
 };
 
-// Requires: nobody who was placed timed out, no delays before the queue that depend on load.
+// Requires: no delays before the queue that depend on load.
 ReferencePlacements PlaceByReference(const RandomCase& random_case, std::int64_t replicas,
                                      const RouterChoice& router, const ClusterRun& run);
+
+// Does each replica, to the nanosecond, what one alone does on the requests that it was sent? How
+// many were compared: none where answers bring requests, or what was held would be another case
+// alone.
+std::int64_t CompareEachAlone(const RandomCase& random_case, std::int64_t replicas,
+                              const RouterChoice& router, const ClusterRun& run,
+                              std::string& mismatch);
 
 // Runs the random case of the seed on 1 to 4 replicas behind a random router: what the reference
 // says otherwise; none where it cannot tell.
 struct RouterComparison {
   bool told = false;
   RouterChoice router;
-  std::int64_t placed = 0, held = 0, gave_up = 0;
+  std::int64_t placed = 0, held = 0, gave_up = 0, alone = 0;
   std::string mismatch;  // "" where they agree
 };
 RouterComparison CompareRouter(std::uint64_t seed);

@@ -10,8 +10,8 @@
 #include <limits>
 #include <vector>
 
-#include "policies/router_entries.h"
 #include "serving/prefix_index.h"
+#include "serving/router_entries.h"
 
 namespace servecast {
 namespace {

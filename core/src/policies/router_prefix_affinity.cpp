@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "policies/router_entries.h"
+#include "serving/router_entries.h"
 
 namespace servecast {
 namespace {

@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "policies/router_entries.h"
 #include "serving/prefix_index.h"
+#include "serving/router_entries.h"
 
 namespace servecast {
 namespace {

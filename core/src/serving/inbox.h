@@ -64,7 +64,7 @@ class Inbox {
     if (routed_) Left(request, heard);
   }
   // Answers and time-outs may bring requests at that very moment.
-  bool InLoop() const { return clients_.InLoop(); }
+  bool InLoop() const { return clients_.InLoop() || to_departure_; }
 
   struct Timed {
     TimeNs time = 0;

@@ -87,7 +87,7 @@ class Router {
 struct RouterInput {
   std::int64_t seed = 0;
   std::int64_t replicas = 1;
-  Params params;                   // of its entry, in their order; to be copied
+  Params params = {};              // of its entry, in their order; to be copied
   std::int64_t block_size = 16;    // tokens of a KV block
   std::int64_t cached_blocks = 0;  // KV blocks of a replica that can be found again; 0: none
   std::int64_t seats = 1;          // of a replica: max_num_seqs
