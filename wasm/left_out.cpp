@@ -3,12 +3,12 @@
 // Simulation::Create then says that they are left out, and the page's worker goes on with the whole
 // engine, as it does for every trace (decision 016). Names and help are those of the whole engine,
 // as tests/wasm checks.
-#include "policies/router_entries.h"
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/cluster.h"
 #include "serving/kv_tiers.h"
 #include "serving/policy.h"
+#include "serving/router_entries.h"
 
 namespace servecast {
 

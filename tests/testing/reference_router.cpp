@@ -67,7 +67,6 @@ class ReferenceGateway {
     out_.replica.assign(size_, -1);
     out_.placed.assign(size_, -1);
     ends_.assign(size_, kNever);
-    aborted_.assign(size_, false);
     for (const std::vector<StepRecord>& steps : run.steps) {
       for (const StepRecord& step : steps) {
         for (const RequestId request : step.finished) {
@@ -76,10 +75,8 @@ class ReferenceGateway {
       }
     }
     for (std::size_t r = 0; r < size_; ++r) {
-      if (run.results.state[r] == RequestState::kTimedOut && run.results.replica[r] >= 0 &&
-          ends_[r] == kNever) {
-        Abort(r);
-      }
+      if (run.results.state[r] != RequestState::kTimedOut || run.results.replica[r] < 0) continue;
+      ends_[r] = 1 + (ends_[r] == kNever ? AbortOf(r) : ends_[r]);
     }
   }
 
@@ -106,38 +103,31 @@ class ReferenceGateway {
         if (gone) out_.gave_up.push_back(static_cast<std::int32_t>(r));
         return gone;
       });
-      while (!held.empty() && Choose(held.front(), time, false)) held.pop_front();
+      while (!held.empty() && Choose(held.front(), time)) held.pop_front();
       for (; !comes.empty() && comes.begin()->first == time; comes.erase(comes.begin())) {
         const std::size_t r = comes.begin()->second;
-        if (!held.empty() || !Choose(r, time, false)) held.push_back(r);
+        if (!held.empty() || !Choose(r, time)) held.push_back(r);
       }
-      while (!held.empty() && Choose(held.front(), time, true)) held.pop_front();
     }
     return out_;
   }
 
  private:
-  // Its client gave up on the replica, which hears of it between two steps.
-  void Abort(std::size_t r) {
+  // When the replica hears that its client gave up: between two steps.
+  TimeNs AbortOf(std::size_t r) const {
     const TimeNs gave_up = run_.requests.arrival[r] + run_.requests.timeout[r];
     TimeNs heard = kNever;
     for (const StepRecord& step : run_.steps[static_cast<std::size_t>(run_.results.replica[r])]) {
       if (step.scheduled < gave_up && step.end >= gave_up) heard = std::min(heard, step.end);
     }
-    ends_[r] = heard == kNever ? gave_up : heard;
-    aborted_[r] = true;
-  }
-
-  // An engine finishes requests before what comes at that moment, and aborts after it.
-  bool HasEnded(std::size_t r, TimeNs time, bool after) const {
-    return ends_[r] < time || (ends_[r] == time && (after || !aborted_[r]));
+    return heard == kNever ? gave_up : heard;
   }
 
   // Of those placed so far, before `since`: without end at `time`.
-  std::vector<std::int64_t> Outstanding(TimeNs time, TimeNs since, bool after) const {
+  std::vector<std::int64_t> Outstanding(TimeNs time, TimeNs since) const {
     std::vector<std::int64_t> outstanding(replicas_, 0);
     for (std::size_t r = 0; r < size_; ++r) {
-      if (out_.replica[r] < 0 || out_.placed[r] >= since || HasEnded(r, time, after)) continue;
+      if (out_.replica[r] < 0 || out_.placed[r] >= since || ends_[r] <= time) continue;
       ++outstanding[static_cast<std::size_t>(out_.replica[r])];
     }
     return outstanding;
@@ -184,12 +174,11 @@ class ReferenceGateway {
     return {ended->running_after_step, total - ended->free_after_step};
   }
 
-  // Places it if there is a replica for it; before or after engines abort at that moment.
-  bool Choose(std::size_t r, TimeNs time, bool after) {
+  // Places it if there is a replica for it.
+  bool Choose(std::size_t r, TimeNs time) {
     const TimeNs period = router_.Period();
     const TimeNs seen = period > 0 ? time / period * period : time;
-    after = after || seen < time;
-    const std::vector<std::int64_t> outstanding = Outstanding(seen, kNever, after);
+    const std::vector<std::int64_t> outstanding = Outstanding(seen, kNever);
     const std::vector<Block> blocks = BlocksOf(r);
     std::vector<double> costs(replicas_, 0);  // the first of the lowest is chosen
     const std::string& name = router_.name;
@@ -200,7 +189,7 @@ class ReferenceGateway {
     } else if (name == "prefix_affinity") {
       costs = PrefixAffinity(blocks, outstanding);
     } else if (name == "kv_aware") {
-      costs = KvAware(r, blocks, seen, after);
+      costs = KvAware(r, blocks, seen);
     } else if (name == "weighted") {
       costs = Weighted(blocks, outstanding, period, time);
     } else if (name == "round_robin") {
@@ -266,16 +255,14 @@ class ReferenceGateway {
     return costs;
   }
 
-  std::vector<double> KvAware(std::size_t r, const std::vector<Block>& blocks, TimeNs seen,
-                              bool after) const {
+  std::vector<double> KvAware(std::size_t r, const std::vector<Block>& blocks, TimeNs seen) const {
     std::vector<double> costs;
     for (std::size_t i = 0; i < replicas_; ++i) {
       const std::int64_t missing =
           CeilDiv(run_.requests.prompt_tokens[r], case_.engine.block_size) - Matched(blocks, i);
       std::int64_t there = missing;
       for (std::size_t q = 0; q < size_; ++q) {
-        if (out_.replica[q] == static_cast<std::int32_t>(i) && !HasEnded(q, seen, after))
-          there += added_[q];
+        if (out_.replica[q] == static_cast<std::int32_t>(i) && ends_[q] > seen) there += added_[q];
       }
       costs.push_back(router_.Param("overlap_weight") * static_cast<double>(missing) +
                       static_cast<double>(there));
@@ -287,7 +274,7 @@ class ReferenceGateway {
                                const std::vector<std::int64_t>& outstanding, TimeNs period,
                                TimeNs time) const {
     const TimeNs at = period > 0 ? time / period * period : time;
-    const std::vector<std::int64_t> sent = Outstanding(at, period > 0 ? at : kNever, false);
+    const std::vector<std::int64_t> sent = Outstanding(at, period > 0 ? at : kNever);
     std::vector<std::int64_t> waiting;
     for (std::size_t i = 0; i < replicas_; ++i) {
       // A step formed while another ran knows of requests that have ended with that one.
@@ -317,8 +304,7 @@ class ReferenceGateway {
   const RouterChoice& router_;
   const ClusterRun& run_;
   std::size_t size_, routed_ = 0;
-  std::vector<TimeNs> ends_;  // as the engine knows them
-  std::vector<bool> aborted_;
+  std::vector<TimeNs> ends_;  // as the router hears of them
   ReferencePlacements out_;
   std::vector<std::int64_t> added_;
   std::vector<SentPrompts> sent_;

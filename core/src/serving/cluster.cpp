@@ -70,7 +70,8 @@ bool Cluster::Advance(std::int64_t max_steps) {
       active_.Remove(node);
       TimeNs until = comes ? event : kNever;
       if (answers_bring_requests_ && !active_.empty()) {
-        until = std::min(until, active_.TopKey() + 1);
+        // At one time the lowest goes first, however the run is sliced.
+        until = std::min(until, active_.TopKey() + (node < active_.TopId() ? 1 : 0));
       } else if (answers_bring_requests_ && !comes) {
         until = kNever - 1;  // it may bring some itself
       }

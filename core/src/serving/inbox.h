@@ -58,13 +58,14 @@ class Inbox {
     clients_.Answered(request);
     if (routed_) Left(request, time);
   }
-  // It timed out, as the engine hears at `heard`.
+  // It timed out, as the engine hears at `heard`, and the router right after: so it does not matter
+  // whether that is before or after others come to the same moment.
   void GaveUp(RequestId request, TimeNs heard) {
     clients_.GaveUp(request, heard);
-    if (routed_) Left(request, heard);
+    if (routed_) Left(request, heard + 1);
   }
   // Answers and time-outs may bring requests at that very moment.
-  bool InLoop() const { return clients_.InLoop() || to_departure_; }
+  bool InLoop() const { return clients_.InLoop(); }
 
   struct Timed {
     TimeNs time = 0;
