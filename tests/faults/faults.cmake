@@ -3,15 +3,20 @@
 # there instead while `Planted(number)`; a piece that does not occur exactly once fails the
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
-# Sets faulty_sources (the copies), planted_faults (how many) and last_blis_fault: those in BLIS's
-# rules are numbered from 101 on.
+# Sets faulty_sources (the copies), planted_faults (how many), last_blis_fault and
+# last_cluster_fault: those in BLIS's rules are numbered from 101 on, in clusters from 201 on.
 
 set(planted_faults 0)
 set(last_blis_fault 100)
+set(last_cluster_fault 200)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv)
+set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv
+                 cluster gateway prefix_index router_kv_aware router_prefix_affinity)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
+  if(name MATCHES "^router_")
+    set(source ${PROJECT_SOURCE_DIR}/core/src/policies/${name}.cpp)
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} faulty_${name})
 endforeach()
@@ -28,6 +33,8 @@ function(plant_in file number name find replace)
   set(faulty_${file} "${text}" PARENT_SCOPE)
   if(file MATCHES "^blis_")
     set(last_blis_fault ${number} PARENT_SCOPE)
+  elseif(number GREATER 200)
+    set(last_cluster_fault ${number} PARENT_SCOPE)
   else()
     set(planted_faults ${number} PARENT_SCOPE)
   endif()
@@ -246,11 +253,49 @@ plant_in(blis_replica 112 "what comes back makes no step longer"
   [==[price.duration / 1000 + transfer;]==]
   [==[price.duration / 1000 + (Planted(112) ? 0 : transfer);]==])
 
+plant_in(cluster 201 "a router hears at once of what ended, whatever the period"
+  [==[CountDepartures(period_ > 0 ? time]==]
+  [==[CountDepartures(period_ > 0 && !Planted(201) ? time]==])
+
+plant_in(cluster 202 "who is held misses the room that appears as another comes"
+  [==[  PlaceHeld(time);
+  if]==]
+  [==[  if (!Planted(202) || time != arrival) PlaceHeld(time);
+  if]==])
+
+plant_in(cluster 203 "engines are looked at when a request comes, whatever the period"
+  [==[reads_engines && period_ == 0)]==]
+  [==[reads_engines && (period_ == 0 || Planted(203)))]==])
+
+plant_in(cluster 204 "a replica goes on while somebody is held who could come"
+  [==[AllowUntil(until, !held_.empty());]==]
+  [==[AllowUntil(until, !held_.empty() && !Planted(204));]==])
+
+plant_in(gateway 205 "who is held never gives up"
+  [==[requests_.timeout[r] == kNever) return;]==]
+  [==[requests_.timeout[r] == kNever || Planted(205)) return;]==])
+
+plant_in(prefix_index 206 "a gateway forgets a beginning before what follows it"
+  [==[content[i - 1];]==]
+  [==[content[Planted(206) ? content.size() - i : i - 1];]==])
+
+plant_in(prefix_index 207 "a segment counts beyond what was sent of it"
+  [==[matched = std::min(range.last, entry.last);]==]
+  [==[matched = Planted(207) ? range.last : std::min(range.last, entry.last);]==])
+
+plant_in(router_kv_aware 208 "what a replica has leaves out the request itself"
+  [==[static_cast<double>(blocks_[i] + missing)]==]
+  [==[static_cast<double>(blocks_[i] + (Planted(208) ? 0 : missing))]==])
+
+plant_in(router_prefix_affinity 209 "the bound is of the requests without the new one"
+  [==[loads.total() + 1)]==]
+  [==[loads.total() + (Planted(209) ? 0 : 1))]==])
+
 foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
   set(faulty_text "${faulty_${name}}")
   file(CONFIGURE OUTPUT ${copy} CONTENT
-    [==[// Made by tests/faults/faults.cmake from core/src/serving/@name@.cpp.
+    [==[// Made by tests/faults/faults.cmake from @name@.cpp.
 #include "faults/planted.h"
 using servecast::testing::Planted;
 @faulty_text@]==] @ONLY)

@@ -154,9 +154,13 @@ struct PoolSpec {
   std::int64_t pipeline_parallel = 1;
 };
 
+// Parameters of policies, by name; absent: as registered (policy.h).
+using ParamMap = std::map<std::string, double, std::less<>>;
+
 struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
   std::string router = "round_robin";
+  ParamMap router_params;  // of the chosen router
 };
 
 // How a replica forms its batches and orders its queue. Policies by their registered names.
@@ -165,8 +169,7 @@ struct SchedulerSpec {
   std::string order = "fcfs";
   std::string priority = "class";   // what a request's priority number is; lower is more urgent
   std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
-  // Parameters of the chosen order and priority, by name; absent: as registered (policy.h).
-  std::map<std::string, double, std::less<>> params;
+  ParamMap params;                  // of the chosen order and priority
 };
 
 // Published with BLIS for every model and GPU (defaults.yaml of inference-sim/inference-sim,

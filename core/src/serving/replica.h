@@ -83,6 +83,13 @@ class Replica final : public AnyReplica {
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   SchedulerCounts counts() const override { return counts_; }
 
+  // Its running list and KV blocks as they are at `time`, for whoever asks from outside: with a
+  // step under way as the latest one was formed. Requires: it has run up to `time`, or has nothing
+  // to do. Of what waits it knows less than who sends.
+  EngineLoad LoadAt(TimeNs time) const {
+    return now_ <= time ? EngineLoad{running_, kv_.used()} : load_;
+  }
+
  private:
   using SlotId = std::int32_t;
   static constexpr SlotId kNoSlot = -1;
