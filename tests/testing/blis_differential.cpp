@@ -239,6 +239,7 @@ RandomCase MakeBlisCase(std::uint64_t seed) {
   }
   c.requests.pause.clear();
   c.engine.kv_offload = {};
+  c.stages.clear();
   const TimeNs old_base = c.latency.base;
   c.latency = MakeLatencySpec(dice, february);
   MakeTimes(dice, c, old_base);

@@ -48,7 +48,6 @@ StepPrice Pipeline::Price(const BatchShape& shape, TimeNs* durations) const {
     whole.duration += duration;
     if (durations != nullptr) durations[i] = duration;
   }
-  whole.duration = std::min(whole.duration, kMaxStepNs);
   return whole;
 }
 

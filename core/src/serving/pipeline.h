@@ -33,7 +33,8 @@ class Pipeline {
   TimeNs busy_ns() const { return busy_ns_; }
 
   // A batch goes through all stages, the first of them from `start` on and for `host` longer. Its
-  // price, without waits. Requires: start >= free().
+  // price, without waits: the sum of the stages', up to 2 kMaxStepNs each. Requires: start >=
+  // free().
   StepPrice Enter(const BatchShape& shape, TimeNs start, TimeNs host);
   // The bound is that of the stage that takes longest.
   StepPrice Price(const BatchShape& shape) const { return Price(shape, nullptr); }

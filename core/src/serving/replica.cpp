@@ -193,7 +193,7 @@ void Replica::Launch(const Plan& plan) {
   }
   const StepPrice price =
       staged() ? pipeline_->Enter(shape, start, gc_due_) : in_.latency.Price(shape);
-  transfer_ = prices_transfers_ ? 0 : std::min(transfer_, kMaxStepNs - price.duration);
+  transfer_ = prices_transfers_ || staged() ? 0 : std::min(transfer_, kMaxStepNs - price.duration);
   Batch& batch = NewBatch();
   if (in_.observer != nullptr) ObserveSchedule(batch.record);
   batch.end = device_free_ = start + price.duration + gc_due_;
