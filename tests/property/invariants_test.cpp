@@ -83,7 +83,9 @@ void RunInSlices(const RandomCase& random_case, Checker& checker, Report& last) 
     finished = simulation.Advance(slice);
     const Report report = simulation.Snapshot();
     ASSERT_EQ(FirstBroken(last, report), "") << Describe(random_case);
-    ASSERT_LE(report.steps - last.steps, slice) << "a slice is at most its steps";
+    // A step counts when it ends.
+    const auto in_pipeline = static_cast<std::int64_t>(random_case.stages.size());
+    ASSERT_LE(report.steps - last.steps, slice + in_pipeline) << "a slice is at most its steps";
     ASSERT_EQ(report.finished, finished) << Describe(random_case);
     // A token in flight is made, but not delivered, if its client gives up.
     const std::int64_t unread = checker.tokens_made() - report.output_tokens;
@@ -203,6 +205,7 @@ TEST(Invariants, SharedPrefixes_CachingDoesNotLowerTheMedianThroughput) {
     if (random_case.requests.segments.empty()) continue;
     random_case.requests.timeout.clear();
     random_case.horizon.reset();
+    random_case.stages.clear();  // where who is sooner done may leave a batch without much to do
     for (const bool caching : {false, true}) {
       random_case.engine.enable_prefix_caching = caching;
       const Report report = RunOf(random_case).report;

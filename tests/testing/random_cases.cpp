@@ -351,6 +351,22 @@ void MakePipeline(std::uint64_t seed, RandomCase& random_case) {
   }
   random_case.engine.async_scheduling = false;
   random_case.engine.kv_offload = {};
+  if (!dice.Percent(40)) return;
+  // Clients of victims leave as soon as the next batch is done, when a step of theirs may not be.
+  const ReferenceOutput whole = RunReference(random_case);
+  std::vector<TimeNs>& timeout = random_case.requests.timeout;
+  timeout.assign(random_case.requests.arrival.size(), kNever);
+  for (const StepRecord& step : whole.steps) {
+    if (step.preempted.empty()) continue;
+    TimeNs next = kNever;
+    for (const StepRecord& other : whole.steps) {
+      if (other.end > step.scheduled) next = std::min(next, other.end);
+    }
+    for (const RequestId id : step.preempted) {
+      const TimeNs patience = next - whole.requests.arrival[static_cast<std::size_t>(id)];
+      if (patience > 0 && dice.Percent(50)) timeout[static_cast<std::size_t>(id)] = patience;
+    }
+  }
 }
 
 // Anywhere in the run, half of the time at the very end of a step.

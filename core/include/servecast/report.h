@@ -161,6 +161,9 @@ struct Report {
   std::optional<double> mfu, bandwidth_use;  // of the peaks; by vLLM's rules only
   std::optional<double> cost_per_million_output_tokens;
   std::int64_t gpus = 1;
+  // Pipeline stages, and the share of the time with batches in flight that they were idle.
+  std::int64_t stages = 1;
+  double bubble_share = 0;
   double simulated_s = 0;
   std::int64_t steps = 0;
 

@@ -301,6 +301,7 @@ Scenario StageScenario(const Scenario& s, std::int64_t stage) {
   Scenario part = s;
   const Stage& own = stages[static_cast<std::size_t>(stage)];
   part.model = own.layers;
+  part.cluster.pools[0].pipeline_parallel = 1;
   if (!own.last) part.model.vocab_size = 0;  // nothing is sampled
   return part;
 }

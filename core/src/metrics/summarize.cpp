@@ -248,7 +248,13 @@ class Summary {
   void Rates() {
     Report& r = report_;
     const PoolSpec& pool = run_.scenario.cluster.pools[0];
-    r.gpus = pool.replicas * pool.tensor_parallel * pool.pipeline_parallel;
+    r.stages = pool.pipeline_parallel;
+    r.gpus = pool.replicas * pool.tensor_parallel * r.stages;
+    const TimeNs stage_time = run_.recorder.busy_ns() * r.stages;
+    if (r.stages > 1 && stage_time > 0) {
+      r.bubble_share =
+          1 - static_cast<double>(run_.counts.stage_busy_ns) / static_cast<double>(stage_time);
+    }
     const double warmup_ns = run_.scenario.measure.warmup_s * 1e9;
     TimeNs last = run_.end;  // a client may see its last token after the engine stopped
     Tally all;
