@@ -138,8 +138,8 @@ class Replica final : public AnyReplica {
   struct Held {
     RequestId request = kNoRequest;
     TimeNs until = 0;
-    std::int64_t delivered =
-        -1;                // output tokens without that which the step makes; -1: it makes none
+    // Its output tokens but for that which the step makes; -1: the step makes none.
+    std::int64_t delivered = -1;
     bool decoded = false;  // it makes it as a plain decode
   };
 
@@ -242,6 +242,7 @@ class Replica final : public AnyReplica {
   void CountTransfer(const Slot& slot);
   void CountPreemption(const Slot& slot);
   void Abort(RequestId request);
+
   // Pipeline stages (replica_stages.cpp).
   bool staged() const { return pipeline_.has_value(); }
   void StartStages();
@@ -329,8 +330,7 @@ class Replica final : public AnyReplica {
   TimeNs interference_total_ = 0;  // by which prefills made decodes wait
 
   TimeNs now_ = 0;
-  TimeNs device_free_ =
-      0;  // when the next batch can start: end of the newest, or of its first stage
+  TimeNs device_free_ = 0;  // end of the newest batch; with stages, on the first of them
   std::int64_t running_ = 0, completed_ = 0, timed_out_ = 0, length_capped_ = 0, endings_ = 0;
 
   std::vector<Slot> slots_;
