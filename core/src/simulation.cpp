@@ -15,6 +15,7 @@
 #include "serving/cluster.h"
 #include "serving/hooks.h"
 #include "serving/inbox.h"
+#include "serving/pipeline.h"
 #include "serving/policy.h"
 #include "serving/replica.h"
 #include "workload/workload.h"
@@ -57,7 +58,10 @@ struct Simulation::State {
         observer,
         KvTiersOf(scenario.engine.kv_offload,
                   cost.kv_bytes_per_token * static_cast<double>(scenario.engine.block_size),
-                  cost.tensor_parallel)};
+                  cost.tensor_parallel),
+        0,
+        false,
+        stages.empty() ? nullptr : &stages};
     if (!HasCluster()) {
       replica = std::make_unique<Replica>(input);
       return;
@@ -103,6 +107,7 @@ struct Simulation::State {
   Recorder recorder;
   TimeNs horizon;
   std::unique_ptr<LatencyModel> latency;
+  std::vector<PipelineStage> stages;  // empty: one
   LatencyLabel label;
   std::unique_ptr<Clients> clients;
   std::unique_ptr<Inbox> inbox;
@@ -133,6 +138,13 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
+  if (s.scenario.cluster.pools[0].pipeline_parallel > 1) {
+    s.stages = hooks.stages.empty() ? MakeStages(s.scenario, entry) : std::move(hooks.stages);
+    if (s.stages.empty()) {
+      return Issue{"/cluster/pools/0/pipeline_parallel",
+                   "found several stages, allowed 1 in this part of the engine", "left_out"};
+    }
+  }
   if (s.scenario.engine.kv_offload.On() && !KvTiers::Present()) {
     return Issue{"/engine/kv_offload",
                  "found tiers of memory, which this part of the engine has not", "left_out"};

@@ -10,8 +10,9 @@ set(planted_faults 0)
 set(last_blis_fault 100)
 set(last_cluster_fault 200)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv
-                 cluster gateway prefix_index router_kv_aware router_prefix_affinity)
+set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers pipeline
+                 blis_replica blis_kv cluster gateway prefix_index router_kv_aware
+                 router_prefix_affinity)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   if(name MATCHES "^router_")
@@ -125,8 +126,8 @@ plant_in(replica_schedule 18 "a resumed request is admitted by the length of its
                   : Known(head);]==])
 
 plant_in(replica_schedule 19 "a token in flight completes a block before it is known"
-  [==[decoded && in_flight_ > 0 ? 1 : 0]==]
-  [==[decoded && in_flight_ > 0 && !Planted(19) ? 1 : 0]==])
+  [==[decoded && in_flight_ > 0 && !staged() ? 1 : 0]==]
+  [==[decoded && in_flight_ > 0 && !staged() && !Planted(19) ? 1 : 0]==])
 
 plant_in(replica_schedule 20 "of equal victims the last of the running list goes"
   [==[arrival(id) > arrival(worst)]==]
@@ -193,12 +194,40 @@ plant_in(replica 35 "a decode that catches up forgets what prefills cost it"
   [==[if (!slot.catches_up || Planted(35)) CountPrefill(]==])
 
 plant_in(replica_times 36 "a preemption counts from the schedule call, not from the step"
-  [==[.preempted_at = StartTime();]==]
-  [==[.preempted_at = Planted(36) ? now_ : StartTime();]==])
+  [==[.preempted_at = end;]==]
+  [==[.preempted_at = Planted(36) ? now_ : end;]==])
 
 plant_in(replica_times 37 "what is loaded for a prefill again is computed, too"
   [==[s.recompute += end - slot.admitted - transfer;]==]
   [==[s.recompute += end - slot.admitted - (Planted(37) ? 0 : transfer);]==])
+
+plant_in(pipeline 38 "a stage begins a batch before it is done with the one before"
+  [==[const TimeNs from = std::max(ready, free_[i]);]==]
+  [==[const TimeNs from = Planted(38) ? ready : std::max(ready, free_[i]);]==])
+
+plant_in(replica_stages 39 "a victim is admitted while a step of it is in flight"
+  [==[if (held.request == request && held.until > now_) return &held;]==]
+  [==[if (held.request == request && held.until > now_ && !Planted(39)) return &held;]==])
+
+plant_in(replica 40 "the gap between tokens is the step's time, though another group had its turn"
+  [==[batch.before = decode_end_;]==]
+  [==[if (!Planted(40)) batch.before = decode_end_;]==])
+
+plant_in(replica_schedule 41 "a prefill leaves room for the decodes of the batch before"
+  [==[if (staged() && !prefills_.empty()) PlacePrefills();]==]
+  [==[if (staged() && !prefills_.empty() && !Planted(41)) PlacePrefills();]==])
+
+plant_in(replica_stages 42 "time that batches share counts for each of them"
+  [==[if (in_flight_ > 1) {]==]
+  [==[if (in_flight_ > 1 && !Planted(42)) {]==])
+
+plant_in(replica_times 43 "who is preempted in flight loses the time until his token twice"
+  [==[staged() ? std::max(StartTime(), BusyUntil(slot)) : StartTime();]==]
+  [==[staged() && !Planted(43) ? std::max(StartTime(), BusyUntil(slot)) : StartTime();]==])
+
+plant_in(replica_stages 44 "a victim that times out in flight has had its token"
+  [==[static_cast<std::int32_t>(held->delivered);]==]
+  [==[static_cast<std::int32_t>(held->delivered + (Planted(44) ? 1 : 0));]==])
 
 plant_in(blis_replica 101 "the tokens of a victim are lost to its step, today too"
   [==[if (era_.returns_budget) step.budget]==]

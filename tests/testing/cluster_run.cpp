@@ -57,6 +57,7 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
   Clients clients(run.requests, *latency, max_model_len, run.results);
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
+  const std::vector<PipelineStage> stages = MakeStages(engine_case.stages, *latency);
   Recorder recorder(0);
   StepCollector collector;
   const RouterEntry& entry = FindRouter(router.name);
@@ -64,7 +65,8 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
       {{engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len, run.requests, unused,
         *latency, run.results, recorder, scratch, engine_case.horizon.value_or(kNever), &collector,
         KvTiersOf(engine_case.engine.kv_offload, static_cast<double>(random_case.KvBlockBytes()),
-                  1)},
+                  1),
+        0, false, stages.empty() ? nullptr : &stages},
        replicas,
        &entry,
        ParamValues(entry.params, router.params),

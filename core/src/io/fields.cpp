@@ -241,8 +241,8 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base) {
         &PoolSpec::tensor_parallel);
   f.Add({.name = "pipeline_parallel",
          .min = 1,
-         .max = 1,
-         .help = "stages of layers (one, until pipelines are modelled)"},
+         .max = 64,
+         .help = "stages of layers, each on GPUs of its own"},
         &PoolSpec::pipeline_parallel);
 }
 

@@ -276,6 +276,25 @@ void CheckRouter(const ClusterSpec& c, Issues& issues) {
   }
   issues.push_back({"/cluster/router/prefix_weight",
                     "found 0, and no other weight above 0; allowed one at least"});
+
+// What several pipeline stages do not go with.
+void CheckStages(const Scenario& s, Issues& issues) {
+  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  if (stages == 1) return;
+  if (s.engine.compat != Compat::kNone) {
+    issues.push_back(
+        {"/cluster/pools/0/pipeline_parallel",
+         fmt::format("found {}, allowed 1 with BLIS's rules in engine.compat", stages)});
+  } else if (s.engine.async_scheduling) {
+    issues.push_back({"/engine/async_scheduling",
+                      "found true, allowed false with pipeline_parallel above 1: its rules for "
+                      "several stages are not modelled, and as many batches as stages are in "
+                      "flight without it"});
+  }
+  if (s.engine.compat == Compat::kNone && s.engine.kv_offload.On()) {
+    issues.push_back({"/engine/kv_offload",
+                      "found tiers of memory, allowed none with pipeline_parallel above 1"});
+  }
 }
 
 // What no single field can say.
@@ -326,6 +345,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   CheckCompat(s, issues);
   CheckRouter(s.cluster, issues);
+  CheckStages(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
   if (s.workload.classes.empty()) {

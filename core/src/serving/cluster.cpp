@@ -45,7 +45,7 @@ Cluster::Cluster(const Input& input)
         ReplicaInput{in_.replica.engine, in_.replica.scheduler, in_.replica.pool_blocks,
                      in_.replica.max_model_len, requests, node.inbox, in_.replica.latency,
                      in_.replica.results, node.recorder, in_.replica.scratch, input.replica.horizon,
-                     in_.replica.observer, in_.replica.kv_tiers, i, true});
+                     in_.replica.observer, in_.replica.kv_tiers, i, true, in_.replica.stages});
   }
   for (std::size_t r = 0; r < requests.think.size(); ++r) {
     const auto row = static_cast<std::int32_t>(r);
@@ -253,6 +253,7 @@ SchedulerCounts Cluster::counts() const {
     sum.prefill_tokens += one.prefill_tokens;
     sum.padding_tokens += one.padding_tokens;
     sum.gc_passes += one.gc_passes;
+    sum.stage_busy_ns += one.stage_busy_ns;
   }
   return sum;
 }

@@ -55,6 +55,12 @@ class LatencyModel {
   virtual TimeNs PostDecodeDelay() const { return 0; }
 };
 
+// One of the stages that a model's layers are spread over (pipeline.h).
+struct PipelineStage {
+  std::unique_ptr<LatencyModel> latency;      // of its layers
+  double send_ns = 0, send_ns_per_token = 0;  // to the next one
+};
+
 struct LatencyEntry {
   std::string_view name, help;
   // nullptr where the model is left out: in the page's first module (wasm/left_out.cpp).
