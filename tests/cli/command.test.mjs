@@ -306,8 +306,8 @@ test('Fidelity_AnErrorThatHasGrown_FailsByName', () => {
 test('CompareBackends_RunsTheSameRequestsUnderEach', () => {
   const { status, stdout } = servecast('compare', chat, '--backends', '--set', 'workload.requests=200');
   assert.equal(status, 0);
-  assert.equal(row(stdout, 'completed').filter((word) => word === '200').length, 5);
-  for (const backend of ['analytic', 'roofline', 'physics', 'blackbox']) assert.match(stdout, new RegExp(`"backend":"${backend}"`));
+  assert.equal(row(stdout, 'completed').filter((word) => word === '200').length, 6);
+  for (const backend of ['analytic', 'operators', 'roofline', 'physics', 'blackbox']) assert.match(stdout, new RegExp(`"backend":"${backend}"`));
 });
 
 test('Estimate_StandsBesideTheSimulation', () => {
