@@ -76,9 +76,10 @@ struct HardwareSpec {
   double layer_latency_us = 0;  // what a layer takes beside its work: latencies of its kernels
   // Rows of queries that a decode costs its attention in a step with prefill, which fill tiles.
   double mixed_attention_rows = 1;
-  double compute_efficiency = 0;      // best share of the peak that large GEMMs reach
-  double attention_efficiency = 0.5;  // the same of attention over long prompts
-  double bandwidth_efficiency = 0;    // share of the bandwidth that weight and KV reads reach
+  double compute_efficiency = 0;             // best share of the peak that large GEMMs reach
+  double attention_efficiency = 0.5;         // the same of attention over long prompts
+  double bandwidth_efficiency = 0;           // share of the bandwidth that reads of weights reach
+  double kv_bandwidth_efficiency = 0;        // the same of the KV cache; 0: as the weights
   std::optional<double> price_per_gpu_hour;  // $
 };
 
