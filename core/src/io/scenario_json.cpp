@@ -276,6 +276,7 @@ void CheckRouter(const ClusterSpec& c, Issues& issues) {
   }
   issues.push_back({"/cluster/router/prefix_weight",
                     "found 0, and no other weight above 0; allowed one at least"});
+}
 
 // What several pipeline stages do not go with.
 void CheckStages(const Scenario& s, Issues& issues) {
