@@ -13,6 +13,7 @@
 #include "serving/blis_replica.h"
 #include "serving/clients.h"
 #include "serving/cluster.h"
+#include "serving/former_replica.h"
 #include "serving/hooks.h"
 #include "serving/inbox.h"
 #include "serving/policy.h"
@@ -36,9 +37,20 @@ struct Simulation::State {
                  ExpertsRead(cost, scenario.engine.max_num_batched_tokens)),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
-  void StartReplica(StepObserver* observer) {
-    const std::int64_t max_model_len = EffectiveMaxModelLen(
-        scenario.engine, scenario.model.max_position_embeddings, cost.usable_blocks);
+  bool HasFormer() const { return scenario.scheduler.policy != "vllm"; }
+
+  // `by_layers`: the latency model is the scenario's, which may price a part of the layers.
+  void StartReplica(StepObserver* observer, bool by_layers) {
+    EngineSpec limits = scenario.engine;
+    if (HasFormer()) {
+      limits.enable_chunked_prefill = !FindFormer(scenario.scheduler.policy).whole_prompts;
+    }
+    const std::int64_t max_model_len =
+        EffectiveMaxModelLen(limits, scenario.model.max_position_embeddings, cost.usable_blocks);
+    if (HasFormer()) {
+      former = MakeFormerSetup(scenario, cost, *latency, by_layers, max_model_len, requests);
+      if (former == nullptr) return;
+    }
     clients = std::make_unique<Clients>(requests, *latency, max_model_len, results);
     inbox = std::make_unique<Inbox>(*clients, requests, results, false);
     scratch = std::make_unique<ReplicaScratch>(requests);
@@ -57,8 +69,15 @@ struct Simulation::State {
         observer,
         KvTiersOf(scenario.engine.kv_offload,
                   cost.kv_bytes_per_token * static_cast<double>(scenario.engine.block_size),
-                  cost.tensor_parallel)};
+                  cost.tensor_parallel),
+        0,
+        false,
+        former.get()};
     const std::int64_t replicas = scenario.cluster.pools[0].replicas;
+    if (replicas == 1 && former != nullptr) {
+      replica = MakeFormerReplica(input);
+      return;
+    }
     if (replicas == 1) {
       replica = std::make_unique<Replica>(input);
       return;
@@ -101,6 +120,7 @@ struct Simulation::State {
   std::unique_ptr<Clients> clients;
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<ReplicaScratch> scratch;
+  std::unique_ptr<FormerSetup> former;
   std::unique_ptr<AnyReplica> replica;
   bool finished = false;
 };
@@ -126,6 +146,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   State& s = *state;
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
+  const bool by_layers = !hooks.latency && entry.name == "analytic";
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
   if (s.scenario.engine.kv_offload.On() && !KvTiers::Present()) {
     return Issue{"/engine/kv_offload",
@@ -135,6 +156,11 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     return Issue{"/latency/backend",
                  "found a model of step times that this part of the engine has not", "left_out"};
   }
+  if (s.HasFormer() && s.latency->DelayByLoad()) {
+    return Issue{"/scheduler/policy",
+                 "found another than \"vllm\", allowed that with a delay before the queue that "
+                 "depends on load"};
+  }
   if (s.scenario.cluster.pools[0].replicas > 1 && s.latency->DelayByLoad()) {
     return Issue{"/cluster/pools/0/replicas",
                  "found several, allowed 1 with a delay before the queue that depends on load: "
@@ -142,8 +168,13 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   }
   s.results.Resize(s.requests.size());
   if (s.scenario.cluster.pools[0].replicas == 1) s.recorder.ReserveGaps(8 * s.requests.size());
-  if (s.scenario.engine.compat == Compat::kNone) {
-    s.StartReplica(hooks.observer);
+  if (!IsBlis(s.scenario.engine.compat)) {
+    s.StartReplica(hooks.observer, by_layers);
+    if (s.replica == nullptr && s.HasFormer()) {
+      return Issue{"/scheduler/policy",
+                   "found a scheduler that this part of the engine has not, allowed \"vllm\"",
+                   "left_out"};
+    }
     if (s.replica == nullptr) {
       return Issue{"/cluster/pools/0/replicas",
                    "found several, allowed 1 in this part of the engine", "left_out"};

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/base.h"
 #include "base/text.h"
+#include "cost/vidur_planner.h"
 
 namespace servecast {
 namespace {
@@ -117,6 +119,16 @@ double OverheadGib(const Scenario& s, std::int64_t tp) {
          GraphsGib(s.engine);
 }
 
+// What a stage of the pipeline has of a model: of layers that are not all equal, the heavier ones.
+ModelSpec StageOf(const ModelSpec& m, std::int64_t pp) {
+  ModelSpec stage = m;
+  stage.num_hidden_layers = StageLayers(m, pp);
+  stage.num_sliding_layers = m.num_sliding_layers * stage.num_hidden_layers / m.num_hidden_layers;
+  stage.num_dense_layers = 0;
+  stage.tie_word_embeddings = true;  // one table: embedding on the first, LM head on the last
+  return stage;
+}
+
 // Weights of one GPU.
 double WeightBytes(const ModelSpec& m, std::int64_t tp) {
   const double plain = D(BytesPerValue(m.torch_dtype));
@@ -202,7 +214,16 @@ double ParameterCount(const ModelSpec& m) {
   return WeightBytes(plain, 1) / D(BytesPerValue(m.torch_dtype));
 }
 
-Result<ModelCost> ComputeModelCost(const Scenario& s) {
+Result<ModelCost> ComputeModelCost(const Scenario& whole) {
+  const std::int64_t pp = whole.cluster.pools[0].pipeline_parallel;
+  if (pp > whole.model.num_hidden_layers) {
+    return Issue{"/cluster/pools/0/pipeline_parallel",
+                 fmt::format("found {}, allowed up to the model's {} layers", pp,
+                             whole.model.num_hidden_layers)};
+  }
+  std::optional<Scenario> stage;
+  if (pp > 1) stage.emplace(whole).model = StageOf(whole.model, pp);
+  const Scenario& s = stage ? *stage : whole;
   const ModelSpec& m = s.model;
   const std::int64_t tp = s.cluster.pools[0].tensor_parallel;
   if (!Divides(m, tp)) {
@@ -213,6 +234,7 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
   }
   ModelCost c;
   c.tensor_parallel = tp;
+  c.pipeline_parallel = pp;
   c.layers = m.num_hidden_layers;
   c.experts = m.num_local_experts;
   c.experts_per_token = m.num_experts_per_tok;
@@ -259,6 +281,9 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
     c.kv_gib = static_cast<double>(c.pool_blocks) * block_bytes / kGib;
     // The override replaces the profile run's answer, not the memory that is there.
     if (c.weights_gib > c.usable_gib) return DoesNotFit(s, tp);
+  } else if (s.engine.compat == Compat::kVidur) {
+    if (std::optional<Issue> issue = PlanAsVidur(whole, c)) return *issue;
+    c.kv_gib = static_cast<double>(c.pool_blocks) * block_bytes / kGib;
   } else {
     // At least the reserved block and one to use.
     if (c.kv_gib * kGib < 2 * block_bytes) return DoesNotFit(s, tp);

@@ -12,9 +12,15 @@ namespace servecast {
 // What a matrix product is computed in.
 enum class MatrixType { k16, k8, k4 };
 
-// All figures are per GPU of the tensor-parallel group. FLOPs count a multiply-add as two.
+// The layers of a pipeline stage; the last one may have fewer. Requires: pipeline_parallel <= layers.
+inline std::int64_t StageLayers(const ModelSpec& model, std::int64_t pipeline_parallel) {
+  return (model.num_hidden_layers + pipeline_parallel - 1) / pipeline_parallel;
+}
+
+// All figures are per GPU of the tensor-parallel group, with pipeline stages of the heaviest stage:
+// `layers` are its own, the LM head is the last one's. FLOPs count a multiply-add as two.
 struct ModelCost {
-  std::int64_t tensor_parallel = 1;
+  std::int64_t tensor_parallel = 1, pipeline_parallel = 1;
   std::int64_t layers = 0;
   double weight_bytes = 0;             // all that is resident: layers, embedding, LM head, norms
   double kv_bytes_per_token = 0;       // held: K and V of the layers without a sliding window

@@ -1,7 +1,11 @@
 #include "cost/vidur_planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "cost/model_cost.h"
 
 namespace servecast {
 
@@ -26,6 +30,37 @@ VidurPlan PlanVidurMemory(const VidurPlanInput& in) {
   plan.max_batch = std::min(plan.slots, in.max_num_seqs);
   plan.blocks = in.max_tokens / in.block_size * plan.slots * in.pipeline_parallel;
   return plan;
+}
+
+VidurPlanInput VidurPlanOf(const Scenario& s) {
+  VidurPlanInput in;
+  in.layers = s.model.num_hidden_layers;
+  in.heads = s.model.num_attention_heads;
+  in.kv_heads = s.model.num_key_value_heads;
+  in.hidden = s.model.hidden_size;
+  in.intermediate = s.model.intermediate_size;
+  in.memory_gib = s.hardware.memory_gib;
+  in.margin = 1 - s.engine.gpu_memory_utilization;
+  in.tensor_parallel = s.cluster.pools[0].tensor_parallel;
+  in.pipeline_parallel = s.cluster.pools[0].pipeline_parallel;
+  in.max_tokens = s.engine.max_model_len.value_or(s.model.max_position_embeddings);
+  in.block_size = s.engine.block_size;
+  in.max_num_seqs = s.engine.max_num_seqs;
+  return in;
+}
+
+std::optional<Issue> PlanAsVidur(const Scenario& scenario, ModelCost& cost) {
+  const VidurPlanInput in = VidurPlanOf(scenario);
+  const VidurPlan plan = PlanVidurMemory(in);
+  if (plan.blocks == 0) {
+    return Issue{"/engine/max_model_len",
+                 fmt::format("found {}, allowed with compat \"vidur\" from block_size {} up to "
+                             "what KV memory has room for: Vidur plans it in whole requests of "
+                             "that length",
+                             in.max_tokens, in.block_size)};
+  }
+  cost.pool_blocks = plan.blocks;
+  return std::nullopt;
 }
 
 }  // namespace servecast

@@ -9,6 +9,7 @@
 #include "io/presets.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
+#include "serving/batch_former.h"
 #include "serving/policy.h"
 #include "serving/router.h"
 
@@ -21,7 +22,7 @@ constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
-    "pipeline stages, pools of several kinds, prefill/decode disaggregation",
+    "pools of several kinds, prefill/decode disaggregation",
     "speculative decoding, beam search, LoRA adapters, multimodal encoders",
     "uneven load of experts; expert parallelism",
     "power and thermal limits of the GPU's clock",
@@ -155,6 +156,7 @@ Json MakeCatalog(const std::vector<Column>& columns) {
   for (const LatencyEntry& entry : LatencyModels()) policy("latency", entry.name, entry.help);
   policy("scheduler", "vllm",
          "vLLM V1: one token budget for prefill and decode, recompute preemption");
+  for (const FormerEntry& entry : Formers()) policy("scheduler", entry.name, entry.help);
   for (const OrderEntry& entry : Orders()) policy("order", entry.name, entry.help);
   for (const PriorityEntry& entry : Priorities()) policy("priority", entry.name, entry.help);
   for (const RouterEntry& entry : Routers()) policy("router", entry.name, entry.help);

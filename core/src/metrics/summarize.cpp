@@ -247,8 +247,8 @@ class Summary {
 
   void Rates() {
     Report& r = report_;
-    r.gpus =
-        run_.scenario.cluster.pools[0].tensor_parallel * run_.scenario.cluster.pools[0].replicas;
+    const PoolSpec& pool = run_.scenario.cluster.pools[0];
+    r.gpus = pool.tensor_parallel * pool.pipeline_parallel * pool.replicas;
     const double warmup_ns = run_.scenario.measure.warmup_s * 1e9;
     TimeNs last = run_.end;  // a client may see its last token after the engine stopped
     Tally all;
@@ -322,7 +322,7 @@ class Summary {
       bins_.pop_back();
     }
     WideInt kv_total = 0, running = 0;
-    const bool knows_work = run_.scenario.engine.compat == Compat::kNone;
+    const bool knows_work = !IsBlis(run_.scenario.engine.compat);
     Work work;
     std::int64_t output_tokens = 0;
     std::vector<double>&of_time_s = ColumnAt("series_time_s"),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "serving/former_replica.h"
+
 namespace servecast {
 
 Cluster::Cluster(const Input& input)
@@ -18,11 +20,27 @@ Cluster::Cluster(const Input& input)
         Node{Inbox(in_.clients, requests, in_.replica.results, true), in_.replica.recorder, {}}));
     Node& node = *nodes_.back();
     // All but the inbox and the recorder as given.
-    nodes_.back()->replica = std::make_unique<Replica>(
-        ReplicaInput{in_.replica.engine, in_.replica.scheduler, in_.replica.pool_blocks,
-                     in_.replica.max_model_len, requests, node.inbox, in_.replica.latency,
-                     in_.replica.results, node.recorder, in_.replica.scratch, input.replica.horizon,
-                     in_.replica.observer, in_.replica.kv_tiers, i, true});
+    const ReplicaInput one{in_.replica.engine,
+                           in_.replica.scheduler,
+                           in_.replica.pool_blocks,
+                           in_.replica.max_model_len,
+                           requests,
+                           node.inbox,
+                           in_.replica.latency,
+                           in_.replica.results,
+                           node.recorder,
+                           in_.replica.scratch,
+                           input.replica.horizon,
+                           in_.replica.observer,
+                           in_.replica.kv_tiers,
+                           i,
+                           true,
+                           in_.replica.former};
+    if (one.former != nullptr) {
+      node.replica = MakeFormerReplica(one);
+    } else {
+      node.replica = std::make_unique<Replica>(one);
+    }
   }
   for (std::size_t r = 0; r < requests.think.size(); ++r) {
     const auto row = static_cast<std::int32_t>(r);
@@ -80,13 +98,25 @@ void Cluster::Route(RequestId request, TimeNs time) {
     std::pop_heap(departures_.begin(), departures_.end(), Later);
     departures_.pop_back();
   }
-  const std::int32_t index = router_->Choose(Describe(request), loads_);
+  const bool vidur = in_.replica.engine.compat == Compat::kVidur && !in_.router->ignores_load;
+  const std::int32_t index = vidur ? LeastWaiting() : router_->Choose(Describe(request), loads_);
   if (!in_.router->ignores_load) loads_.Change(index, 1);
   in_.replica.results.replica[static_cast<std::size_t>(request)] = index;
   Node& node = *nodes_[static_cast<std::size_t>(index)];
   const bool idle = !active_.Has(index);
   node.inbox.Send(request);
   if (idle) active_.Push(index, std::max(time, node.replica->now()), index);
+}
+
+// Vidur's: who runs does not count.
+std::int32_t Cluster::LeastWaiting() const {
+  const auto waiting = [](const std::unique_ptr<Node>& node) {
+    return node->replica->queued() + node->inbox.unread();
+  };
+  const auto least =
+      std::min_element(nodes_.begin(), nodes_.end(),
+                       [&](const auto& a, const auto& b) { return waiting(a) < waiting(b); });
+  return static_cast<std::int32_t>(least - nodes_.begin());
 }
 
 RoutedRequest Cluster::Describe(RequestId request) const {
@@ -123,7 +153,7 @@ TimeNs Cluster::now() const {
   return latest;
 }
 
-std::int64_t Cluster::Sum(std::int64_t (Replica::*figure)() const) const {
+std::int64_t Cluster::Sum(std::int64_t (AnyReplica::*figure)() const) const {
   std::int64_t sum = 0;
   for (const auto& node : nodes_) sum += ((*node->replica).*figure)();
   return sum;

@@ -39,6 +39,8 @@ class Inbox {
 
   // By the router, in order of enqueue times. Requires: routed.
   void Send(RequestId request) { sent_.push_back(request); }
+  // Sent, and not yet taken.
+  std::int64_t unread() const { return static_cast<std::int64_t>(sent_.size() - next_); }
 
   bool GaveUpBefore(RequestId request, TimeNs time) const {
     return clients_.GaveUpBefore(request, time);

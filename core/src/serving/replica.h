@@ -32,6 +32,8 @@ struct ReplicaScratch {
   std::vector<std::int32_t> slot;  // where it runs; empty without time-outs
 };
 
+struct FormerSetup;
+
 // What a replica is given; all of it outlives the replica.
 struct ReplicaInput {
   const EngineSpec& engine;
@@ -46,9 +48,10 @@ struct ReplicaInput {
   ReplicaScratch& scratch;
   TimeNs horizon = kNever;  // no step starts at or after it
   StepObserver* observer = nullptr;
-  std::vector<KvTier> kv_tiers = {};  // behind the GPU's KV cache
-  std::int64_t number = 0;            // for an observer
-  bool one_of_many = false;           // sees a part of the requests
+  std::vector<KvTier> kv_tiers = {};    // behind the GPU's KV cache
+  std::int64_t number = 0;              // for an observer
+  bool one_of_many = false;             // sees a part of the requests
+  const FormerSetup* former = nullptr;  // batches by another scheduler (former_replica.h)
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
