@@ -146,7 +146,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   State& s = *state;
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
-  const bool by_layers = !hooks.latency && entry.name == "analytic";
+  const bool by_layers = !hooks.latency && entry.by_layers;
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
   if (s.scenario.engine.kv_offload.On() && !KvTiers::Present()) {
     return Issue{"/engine/kv_offload",

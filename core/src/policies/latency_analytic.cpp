@@ -158,9 +158,10 @@ class Analytic final : public LatencyModel {
 
   // A product with fixed matrices: ns of a row's arithmetic and of reading them, and their ratio.
   struct Product {
-    double row_ns = 0, bytes_ns = 1, ratio = 0;
+    double row_ns = 0, bytes_ns = 0, ratio = 0;
   };
   Product ProductOf(double row_ns, double bytes) const {
+    if (bytes <= 0) return {};  // no LM head in this stage
     return {row_ns, bytes * byte_ns_, row_ns / (bytes * byte_ns_)};
   }
 
@@ -258,6 +259,6 @@ LatencyLabel Label(const Scenario& s) {
 extern const LatencyEntry kLatencyAnalytic;
 const LatencyEntry kLatencyAnalytic = {
     "analytic", "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
-    Make, Label};
+    Make, Label, true};
 
 }  // namespace servecast

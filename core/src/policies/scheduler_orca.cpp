@@ -9,7 +9,7 @@ namespace servecast {
 namespace {
 
 std::int64_t Reservation(const FormerLimits& limits) {
-  return limits.as_vidur ? limits.max_model_len / limits.block_size
+  return limits.as_vidur ? std::max<std::int64_t>(1, limits.max_model_len / limits.block_size)
                          : CeilDiv(limits.max_model_len, limits.block_size);
 }
 std::int64_t MostMembers(const FormerLimits& limits) {

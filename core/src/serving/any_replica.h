@@ -20,6 +20,9 @@ class AnyReplica {
   virtual bool Advance(std::int64_t max_steps) = 0;
 
   virtual TimeNs now() const = 0;
+  // Of a replica that has something to do: all that it answers up to then is answered, and unless
+  // more is sent, it does nothing before.
+  virtual TimeNs ready() const { return now(); }
   virtual std::int64_t running() const = 0;
   virtual std::int64_t queued() const = 0;
   virtual std::int64_t completed() const = 0;

@@ -82,7 +82,7 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   const std::int64_t before = node.recorder.steps();
   node.inbox.AllowUntil(until);
   const bool idle = node.replica->Advance(max_steps);
-  if (!idle) active_.Push(index, node.replica->now(), index);
+  if (!idle) active_.Push(index, node.replica->ready(), index);
   for (const TimeNs time : node.inbox.departures()) {
     if (in_.router->ignores_load) break;
     departures_.push_back({time, index});
@@ -103,9 +103,9 @@ void Cluster::Route(RequestId request, TimeNs time) {
   if (!in_.router->ignores_load) loads_.Change(index, 1);
   in_.replica.results.replica[static_cast<std::size_t>(request)] = index;
   Node& node = *nodes_[static_cast<std::size_t>(index)];
-  const bool idle = !active_.Has(index);
   node.inbox.Send(request);
-  if (idle) active_.Push(index, std::max(time, node.replica->now()), index);
+  if (active_.Has(index)) active_.Remove(index);  // it may be ready earlier now
+  active_.Push(index, node.replica->ready(), index);
 }
 
 // Vidur's: who runs does not count.

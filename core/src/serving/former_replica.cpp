@@ -60,13 +60,10 @@ bool FormerReplica::Advance(std::int64_t max_steps) {
       }
       settled_ = true;
     }
-    const TimeNs next = NextEvent();
-    if (in_flight_ == 0 && next >= until && until != kNever) return true;
+    const TimeNs next = NextEvent(), limit = in_.inbox.until();
+    if (in_flight_ == 0 && next >= limit && limit != kNever) return true;
     if (in_flight_ == 0 && (next >= in_.horizon || now_ >= in_.horizon)) return Close();
-    if (next >= until && CanForm()) {  // one may be sent that comes before
-      idle_until_ = until;
-      return false;
-    }
+    if (next > limit && CanForm()) return false;  // one may be sent that comes before
     now_ = std::max(now_, next);
     settled_ = false;
     while (in_flight_ > 0 && Oldest().end <= now_) Apply();
@@ -88,7 +85,7 @@ bool FormerReplica::Close() {
 }
 
 // When a batch ends or, while another may be formed, a request comes.
-TimeNs FormerReplica::NextEvent() {
+TimeNs FormerReplica::NextEvent() const {
   const TimeNs end = in_flight_ > 0 ? Oldest().end : kNever;
   return CanForm() || in_flight_ == 0 ? std::min(end, in_.inbox.NextEnqueue()) : end;
 }

@@ -7,6 +7,7 @@
 // sent it and the batch before it is gone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -42,7 +43,11 @@ class FormerReplica final : public AnyReplica {
   // As Replica::Advance.
   bool Advance(std::int64_t max_steps) override;
 
-  TimeNs now() const override { return now_ > idle_until_ ? now_ : idle_until_; }
+  TimeNs now() const override { return now_; }
+  TimeNs ready() const override {
+    if (Idle()) return std::max(now_, in_.inbox.NextEnqueue());
+    return settled_ && NextEvent() > now_ ? NextEvent() - 1 : now_;
+  }
   std::int64_t running() const override { return state_.admitted(); }
   std::int64_t queued() const override { return state_.waiting(); }
   std::int64_t completed() const override { return completed_; }
@@ -78,7 +83,7 @@ class FormerReplica final : public AnyReplica {
 
   bool Idle() const;
   bool Close();
-  TimeNs NextEvent();
+  TimeNs NextEvent() const;
   void Deliver();
   void Enqueue(RequestId request, TimeNs time);
   bool GiveUp();
@@ -98,6 +103,7 @@ class FormerReplica final : public AnyReplica {
   TimeNs StartTime() const { return stage_free_[0] > now_ ? stage_free_[0] : now_; }
   bool CanForm() const { return in_flight_ < steps_.size() && StartTime() < in_.horizon; }
   Step& Oldest() { return steps_[first_step_]; }
+  const Step& Oldest() const { return steps_[first_step_]; }
   Step& Free() { return steps_[(first_step_ + in_flight_) % steps_.size()]; }
   Seat& SeatOf(JobIndex index) { return seats_[static_cast<std::size_t>(index)]; }
   std::int32_t Generated(JobIndex index) const;
@@ -116,7 +122,6 @@ class FormerReplica final : public AnyReplica {
   PrefixCacheReport no_cache_;
   SchedulerCounts counts_;
   TimeNs now_ = 0;
-  TimeNs idle_until_ = 0;      // nothing happens before it
   TimeNs recorded_until_ = 0;  // the end of the last step that ended
   bool settled_ = false;       // nothing has happened since no batch could be formed
   std::int64_t completed_ = 0, timed_out_ = 0, length_capped_ = 0;

@@ -16,7 +16,7 @@ inline constexpr TimeNs kNsPerUs = 1'000;
 inline TimeNs TimeOf(double us, Compat compat) {
   us = std::min(us, static_cast<double>(kMaxStepNs / kNsPerUs));
   return !IsBlis(compat) ? static_cast<TimeNs>(std::nearbyint(us * 1e3))
-                                 : static_cast<TimeNs>(us) * kNsPerUs;
+                         : static_cast<TimeNs>(us) * kNsPerUs;
 }
 
 // A step takes at least a nanosecond, in BLIS a microsecond, and before March 2026 any time.

@@ -60,6 +60,7 @@ struct LatencyEntry {
   // nullptr where the model is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
+  bool by_layers = false;  // prices the layers of its ModelCost: of a pipeline stage as well
 };
 
 // The registered models, in the order of menus; see registry.cpp.
