@@ -1,15 +1,18 @@
-# Plants faults in a copy of the engine's hot loop and its KV cache, and in one of BLIS's rules, so
-# that a test can show that their differential tests would notice them. Each fault is an exact piece of a source file and what stands
+# Plants faults in a copy of the engine's hot loop and its KV cache, in one of BLIS's rules, and in
+# one of the schedulers after Vidur, so that a test can show that their differential tests would
+# notice them. Each fault is an exact piece of a source file and what stands
 # there instead while `Planted(number)`; a piece that does not occur exactly once fails the
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
 # Sets faulty_sources (the copies), planted_faults (how many) and last_blis_fault: those in BLIS's
-# rules are numbered from 101 on.
+# rules are numbered from 101 on. Likewise last_former_fault: from 201 on.
 
 set(planted_faults 0)
 set(last_blis_fault 100)
+set(last_former_fault 200)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv)
+set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv
+                 former_replica batch_former)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
@@ -28,6 +31,8 @@ function(plant_in file number name find replace)
   set(faulty_${file} "${text}" PARENT_SCOPE)
   if(file MATCHES "^blis_")
     set(last_blis_fault ${number} PARENT_SCOPE)
+  elseif(file MATCHES "former")
+    set(last_former_fault ${number} PARENT_SCOPE)
   else()
     set(planted_faults ${number} PARENT_SCOPE)
   endif()
@@ -218,6 +223,40 @@ plant_in(blis_kv 105 "a block that is overwritten keeps its name if another owns
 plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of the free list"
   [==[Link(taken.id, At(kEnds).next);]==]
   [==[Link(taken.id, Planted(106) ? kEnds : At(kEnds).next);]==])
+
+plant_in(former_replica 201 "a stage begins a batch before it is done with the last"
+  [==[stage_free_[s] = std::max(at, stage_free_[s]) + price.duration;]==]
+  [==[stage_free_[s] = (Planted(201) ? at : std::max(at, stage_free_[s])) + price.duration;]==])
+
+plant_in(former_replica 202 "a decode run passes over an arrival that could be admitted"
+  [==[if (!forecast.closed) break;]==]
+  [==[if (!forecast.closed && !Planted(202)) break;]==])
+
+plant_in(former_replica 203 "the first gap of a decode run is that of the others"
+  [==[CountGap(end, end - SeatOf(index).last_token + token_delay_, 1);]==]
+  [==[CountGap(end, (Planted(203) ? price.duration : end - SeatOf(index).last_token) + token_delay_, 1);]==])
+
+plant_in(former_replica 204 "decodes that wait for a batch of prompts are not held up by it"
+  [==[} else if (stage_free_.size() == 1) {]==]
+  [==[} else if (stage_free_.size() == 1 && !Planted(204)) {]==])
+
+plant_in(former_replica 205 "batches that end together with an arrival end after it"
+  [==[time <= now_; time = in_.inbox.NextEnqueue()]==]
+  [==[time < now_ || (time == now_ && !(Planted(205) && state_.admitted() > 0));
+       time = in_.inbox.NextEnqueue()]==])
+
+plant_in(batch_former 206 "a prompt that is preempted in the middle is cut there"
+  [==[limits_.as_vidur ? j.processed]==]
+  [==[limits_.as_vidur || Planted(206) ? j.processed]==])
+
+plant_in(batch_former 207 "the victim is the first of the parked"
+  [==[    const JobIndex victim = state.parked.back();]==]
+  [==[    if (Planted(207)) std::swap(state.parked.front(), state.parked.back());
+    const JobIndex victim = state.parked.back();]==])
+
+plant_in(batch_former 208 "a decode run passes over an arrival when one seat is left"
+  [==[state.admitted() >= state.limits().max_num_seqs]==]
+  [==[state.admitted() + (Planted(208) ? 1 : 0) >= state.limits().max_num_seqs]==])
 
 foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)

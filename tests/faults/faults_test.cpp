@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
+#include "testing/former_differential.h"
 
 namespace servecast::testing {
 
@@ -22,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
 constexpr int kCases = 1000;
-constexpr int kFirstBlisFault = 101;
+constexpr int kFirstBlisFault = 101, kFirstFormerFault = 201;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -35,14 +36,23 @@ bool BlisDiffers(std::uint64_t seed) {
   return !reference.endless && FirstBlisMismatch(random_case, reference).has_value();
 }
 
+bool FormerDiffers(std::uint64_t seed) {
+  const std::optional<FormerCase> c = MakeFormerCase(seed);
+  return c && FirstFormerMismatch(*c, RunFormerReference(*c)).has_value();
+}
+
 // The number of the first case that differs, from 1; 0 when none does.
 int FirstCaught(int fault) {
   planted_fault = fault;
   for (int i = 0; i < kCases && fault < kFirstBlisFault; ++i) {
     if (Differs(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
   }
-  for (int i = 0; i < kCases && (fault == 0 || fault >= kFirstBlisFault); ++i) {
+  const bool blis = fault >= kFirstBlisFault && fault < kFirstFormerFault;
+  for (int i = 0; i < kCases && (fault == 0 || blis); ++i) {
     if (BlisDiffers(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
+  }
+  for (int i = 0; i < kCases && (fault == 0 || fault >= kFirstFormerFault); ++i) {
+    if (FormerDiffers(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
   }
   return 0;
 }
@@ -87,6 +97,8 @@ TEST_P(PlantedFault, SwitchedOn_DifferentialTestNotices) {
 INSTANTIATE_TEST_SUITE_P(Each, PlantedFault, ::testing::Range(1, SERVECAST_PLANTED_FAULTS + 1));
 INSTANTIATE_TEST_SUITE_P(EachInBlis, PlantedFault,
                          ::testing::Range(kFirstBlisFault, SERVECAST_LAST_BLIS_FAULT + 1));
+INSTANTIATE_TEST_SUITE_P(EachInFormers, PlantedFault,
+                         ::testing::Range(kFirstFormerFault, SERVECAST_LAST_FORMER_FAULT + 1));
 
 }  // namespace
 }  // namespace servecast::testing
