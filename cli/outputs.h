@@ -50,7 +50,7 @@ class StepWriter final : public StepObserver {
   void TraceStep(const StepRecord& step);
   void TraceRequests(const Report& report);
   void Event(const std::string& event);
-  void NameReplica(std::int64_t replica);
+  void NameReplica(std::int64_t replica, std::size_t stages);
 
   OutputFile* batches_;
   OutputFile* trace_;

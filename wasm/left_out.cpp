@@ -1,16 +1,17 @@
 // Takes the places of what few visits need, in the module of a first one: BLIS's engine, models of
-// step times but the default one, clusters of replicas, schedulers but vLLM's, memory behind the KV
-// cache, and traces.
-// Simulation::Create then says that they are left out, and the page's worker goes on with the whole
-// engine, as it does for every trace (decision 016). Names and help are those of the whole engine,
-// as tests/wasm checks.
+// step times but the default one, clusters of replicas, pipeline stages, schedulers but vLLM's,
+// memory behind the KV cache, and traces. Simulation::Create then says that they are left out, and
+// the page's worker goes on with the whole engine, as it does for every trace (decision 016). Names
+// and help are those of the whole engine, as tests/wasm checks.
 #include "cost/vidur_planner.h"
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/cluster.h"
 #include "serving/former_replica.h"
 #include "serving/kv_tiers.h"
+#include "serving/pipeline.h"
 #include "serving/policy.h"
+#include "serving/replica.h"
 
 namespace servecast {
 
@@ -18,8 +19,8 @@ std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput&) { return nullptr; 
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input&) { return nullptr; }
 
 std::unique_ptr<AnyReplica> MakeFormerReplica(const ReplicaInput&) { return nullptr; }
-std::unique_ptr<FormerSetup> MakeFormerSetup(const Scenario&, const ModelCost&, const LatencyModel&,
-                                             bool, std::int64_t, const RequestTable&) {
+std::unique_ptr<FormerSetup> MakeFormerSetup(const Scenario&, const ModelCost&, std::int64_t,
+                                             const RequestTable&) {
   return nullptr;
 }
 std::optional<Issue> PlanAsVidur(const Scenario&, ModelCost&) { return std::nullopt; }
@@ -51,6 +52,22 @@ std::int64_t KvTiers::FoundUpTo(std::int32_t, std::int64_t first, std::int64_t) 
 }
 void KvTiers::Load(std::int32_t, std::int64_t, std::int64_t, TimeNs, Loaded&) {}
 TimeNs KvTiers::TransferTime(const Loaded&) const { return 0; }
+
+std::vector<PipelineStage> MakeStages(const Scenario&, const LatencyEntry&) { return {}; }
+Pipeline::Pipeline(const std::vector<PipelineStage>& stages) : stages_(stages) {}
+StepPrice Pipeline::Price(const BatchShape&, TimeNs*) const { return {}; }
+StepPrice Pipeline::Enter(const BatchShape&, TimeNs, TimeNs) { return {}; }
+void Replica::StartStages() {}
+void Replica::Exchange(std::int32_t) {}
+void Replica::OpenFreeGroup() {}
+void Replica::OpenAppliedGroup(std::int32_t) {}
+void Replica::PlacePrefills() {}
+void Replica::Hold(const Slot&) {}
+const Replica::Held* Replica::HeldOf(RequestId) const { return nullptr; }
+void Replica::PutBackPassed() {}
+void Replica::AbortHeld(RequestId) {}
+void Replica::TakeFromBatch(TimeNs, bool) {}
+void Replica::RecordStaged(const Batch&) {}
 
 class TraceReader::Impl {};
 TraceReader::TraceReader(std::string) {}

@@ -347,6 +347,12 @@ export interface Report {
     /** By which steps were longer. */
     readonly transfer_s: number;
   };
+  /** Absent with one pipeline stage. */
+  readonly pipeline?: {
+    readonly stages: number;
+    /** Of the stages' time while batches were in flight: idle. */
+    readonly bubble_share: number;
+  };
   /** GiB per GPU. */
   readonly memory: {
     readonly total_gib: number;

@@ -16,6 +16,7 @@
 #include "serving/former_replica.h"
 #include "serving/hooks.h"
 #include "serving/inbox.h"
+#include "serving/pipeline.h"
 #include "serving/policy.h"
 #include "serving/replica.h"
 #include "workload/workload.h"
@@ -39,8 +40,7 @@ struct Simulation::State {
 
   bool HasFormer() const { return scenario.scheduler.policy != "vllm"; }
 
-  // `by_layers`: the latency model is the scenario's, which may price a part of the layers.
-  void StartReplica(StepObserver* observer, bool by_layers) {
+  void StartReplica(StepObserver* observer) {
     EngineSpec limits = scenario.engine;
     if (HasFormer()) {
       limits.enable_chunked_prefill = !FindFormer(scenario.scheduler.policy).whole_prompts;
@@ -48,7 +48,7 @@ struct Simulation::State {
     const std::int64_t max_model_len =
         EffectiveMaxModelLen(limits, scenario.model.max_position_embeddings, cost.usable_blocks);
     if (HasFormer()) {
-      former = MakeFormerSetup(scenario, cost, *latency, by_layers, max_model_len, requests);
+      former = MakeFormerSetup(scenario, cost, max_model_len, requests);
       if (former == nullptr) return;
     }
     clients = std::make_unique<Clients>(requests, *latency, max_model_len, results);
@@ -72,6 +72,7 @@ struct Simulation::State {
                   cost.tensor_parallel),
         0,
         false,
+        stages.empty() ? nullptr : &stages,
         former.get()};
     const std::int64_t replicas = scenario.cluster.pools[0].replicas;
     if (replicas == 1 && former != nullptr) {
@@ -116,6 +117,7 @@ struct Simulation::State {
   Recorder recorder;
   TimeNs horizon;
   std::unique_ptr<LatencyModel> latency;
+  std::vector<PipelineStage> stages;  // empty: one
   LatencyLabel label;
   std::unique_ptr<Clients> clients;
   std::unique_ptr<Inbox> inbox;
@@ -146,8 +148,14 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   State& s = *state;
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
-  const bool by_layers = !hooks.latency && entry.by_layers;
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
+  if (s.scenario.cluster.pools[0].pipeline_parallel > 1) {
+    s.stages = hooks.stages.empty() ? MakeStages(s.scenario, entry) : std::move(hooks.stages);
+    if (s.stages.empty()) {
+      return Issue{"/cluster/pools/0/pipeline_parallel",
+                   "found several stages, allowed 1 in this part of the engine", "left_out"};
+    }
+  }
   if (s.scenario.engine.kv_offload.On() && !KvTiers::Present()) {
     return Issue{"/engine/kv_offload",
                  "found tiers of memory, which this part of the engine has not", "left_out"};
@@ -169,7 +177,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   s.results.Resize(s.requests.size());
   if (s.scenario.cluster.pools[0].replicas == 1) s.recorder.ReserveGaps(8 * s.requests.size());
   if (!IsBlis(s.scenario.engine.compat)) {
-    s.StartReplica(hooks.observer, by_layers);
+    s.StartReplica(hooks.observer);
     if (s.replica == nullptr && s.HasFormer()) {
       return Issue{"/scheduler/policy",
                    "found a scheduler that this part of the engine has not, allowed \"vllm\"",

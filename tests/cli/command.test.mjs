@@ -175,6 +175,25 @@ test('Run_ChromeTrace_HasStepsRequestsAndCounters', () => {
   }
 });
 
+test('Run_ChromeTrace_HasAThreadForEachPipelineStage', () => {
+  const { report, ...files } = runWithFiles(['chrome-trace', 'batches'], '--set', 'workload.requests=50',
+    '--set', 'cluster.pools.0.pipeline_parallel=3', '--set', 'engine.async_scheduling=false');
+  const events = JSON.parse(files['chrome-trace']).traceEvents;
+  assert.equal(report.pipeline.stages, 3);
+  assert.equal(report.gpus, 3);
+  const named = events.filter((event) => event.ph === 'M' && event.name === 'thread_name');
+  assert.deepEqual(named.map((event) => event.args.name), ['stage 0', 'stage 1', 'stage 2']);
+  const rows = table(files.batches);
+  assert.equal(rows.length, report.steps);
+  for (const stage of [0, 1, 2]) {
+    const spans = events.filter((event) => event.ph === 'X' && event.tid === stage);
+    assert.equal(spans.length, report.steps);
+    for (const [i, span] of spans.entries()) {
+      assert.ok(i === 0 || span.ts >= spans[i - 1].ts + spans[i - 1].dur - 0.001, 'a stage has one batch at a time');
+    }
+  }
+});
+
 test('Run_VidurNames_AreVidursAndInSeconds', () => {
   const { report, requests, batches } = runWithFiles(['requests', 'batches'], '--names', 'vidur', '--set', 'workload.requests=200');
   const rows = table(requests);

@@ -195,6 +195,36 @@ TEST(Analytic, AnyVariant_IsNotFasterThanItsWorkAtThePeaks) {
   }
 }
 
+// Each stage does its share, and all of them together what the whole model does.
+TEST(Analytic, AnyPipelineStage_IsNotFasterThanItsWorkAtThePeaks) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(8000 + i);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    SetOptions(s, i);
+    s.engine.overlap_scheduling = false;
+    const std::int64_t count =
+        dice.Integer(1, std::min<std::int64_t>(4, s.model.num_hidden_layers));
+    s.cluster.pools[0].pipeline_parallel = count;
+    const Batch batch = RandomBatch(dice);
+    Work sum;
+    for (std::int64_t stage = 0; stage < count; ++stage) {
+      const Scenario part = StageScenario(s, stage);
+      const Work work = ExactWork(part.model, batch);
+      const double compute_ns = work.flops / (s.hardware.peak_bf16_tflops * 1e3);
+      const double memory_ns = work.bytes / s.hardware.memory_bandwidth_gb_s;
+      const auto limit = static_cast<double>(kMaxStepNs);
+      const auto time = static_cast<double>(StepTime(part, batch));
+      EXPECT_GE(time + 1, std::min(compute_ns, limit)) << i << " " << stage;
+      EXPECT_GE(time + 1, std::min(memory_ns, limit)) << i << " " << stage;
+      sum.flops += work.flops;
+      sum.bytes += work.bytes;
+    }
+    const Work whole = ExactWork(s.model, batch);
+    EXPECT_NEAR(sum.flops / whole.flops, 1, 1e-12) << i;
+    EXPECT_NEAR(sum.bytes / whole.bytes, 1, 1e-12) << i;
+  }
+}
+
 TEST(Analytic, MoreWork_NeverTakesLess) {
   for (int i = 0; i < kCases; ++i) {
     Dice dice(1000 + i);

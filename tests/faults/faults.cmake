@@ -11,8 +11,8 @@ set(planted_faults 0)
 set(last_blis_fault 100)
 set(last_former_fault 200)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv
-                 former_replica batch_former)
+set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers
+    pipeline blis_replica blis_kv former_replica batch_former)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
@@ -123,8 +123,8 @@ plant_in(replica_schedule 18 "a resumed request is admitted by the length of its
                   : Known(head);]==])
 
 plant_in(replica_schedule 19 "a token in flight completes a block before it is known"
-  [==[decoded && in_flight_ > 0 ? 1 : 0]==]
-  [==[decoded && in_flight_ > 0 && !Planted(19) ? 1 : 0]==])
+  [==[decoded && in_flight_ > 0 && !staged() ? 1 : 0]==]
+  [==[decoded && in_flight_ > 0 && !staged() && !Planted(19) ? 1 : 0]==])
 
 plant_in(replica_schedule 20 "of equal victims the last of the running list goes"
   [==[arrival(id) > arrival(worst)]==]
@@ -191,12 +191,42 @@ plant_in(replica 35 "a decode that catches up forgets what prefills cost it"
   [==[if (!slot.catches_up || Planted(35)) CountPrefill(]==])
 
 plant_in(replica_times 36 "a preemption counts from the schedule call, not from the step"
-  [==[.preempted_at = StartTime();]==]
-  [==[.preempted_at = Planted(36) ? now_ : StartTime();]==])
+  [==[.preempted_at = end;]==]
+  [==[.preempted_at = Planted(36) ? now_ : end;]==])
 
 plant_in(replica_times 37 "what is loaded for a prefill again is computed, too"
   [==[s.recompute += end - slot.admitted - transfer;]==]
   [==[s.recompute += end - slot.admitted - (Planted(37) ? 0 : transfer);]==])
+
+plant_in(pipeline 38 "a stage begins a batch before it is done with the one before"
+  [==[const TimeNs from = std::max(ready, free_[i]);]==]
+  [==[const TimeNs from = Planted(38) ? ready : std::max(ready, free_[i]);]==])
+
+plant_in(replica_stages 39 "a victim is admitted while a step of it is in flight"
+  [==[if (held.request == request && held.until > now_) return &held;]==]
+  [==[if (held.request == request && held.until > now_ && !Planted(39)) return &held;]==])
+
+plant_in(replica 40 "the gap between tokens is the step's time, though another group had its turn"
+  [==[batch.before = decode_end_;]==]
+  [==[if (!Planted(40)) batch.before = decode_end_;]==])
+
+plant_in(replica_stages 41 "the budget of a prefill is cut by decodes that are in flight"
+  [==[    } else if (MayRun(slot)) {
+      --before;]==]
+  [==[    } else if (MayRun(slot) && !Planted(41)) {
+      --before;]==])
+
+plant_in(replica_stages 42 "time that batches share counts for each of them"
+  [==[if (in_flight_ > 1) {]==]
+  [==[if (in_flight_ > 1 && !Planted(42)) {]==])
+
+plant_in(replica_times 43 "who is preempted in flight loses the time until his token twice"
+  [==[staged() ? std::max(StartTime(), BusyUntil(slot)) : StartTime();]==]
+  [==[staged() && !Planted(43) ? std::max(StartTime(), BusyUntil(slot)) : StartTime();]==])
+
+plant_in(replica_stages 44 "a victim that times out in flight has had its token"
+  [==[static_cast<std::int32_t>(held->delivered);]==]
+  [==[static_cast<std::int32_t>(held->delivered + (Planted(44) ? 1 : 0));]==])
 
 plant_in(blis_replica 101 "the tokens of a victim are lost to its step, today too"
   [==[if (era_.returns_budget) step.budget]==]
@@ -222,9 +252,9 @@ plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of th
   [==[Link(taken.id, At(kEnds).next);]==]
   [==[Link(taken.id, Planted(106) ? kEnds : At(kEnds).next);]==])
 
-plant_in(former_replica 201 "a stage begins a batch before it is done with the last"
-  [==[stage_free_[s] = std::max(at, stage_free_[s]) + price.duration;]==]
-  [==[stage_free_[s] = (Planted(201) ? at : std::max(at, stage_free_[s])) + price.duration;]==])
+plant_in(former_replica 201 "a batch is recorded from its start, though others were in flight"
+  [==[std::max(step.start, recorded_until_), step.end]==]
+  [==[Planted(201) ? step.start : std::max(step.start, recorded_until_), step.end]==])
 
 plant_in(former_replica 202 "a decode run passes over an arrival that could be admitted"
   [==[if (!forecast.closed) break;]==]
@@ -235,8 +265,8 @@ plant_in(former_replica 203 "the first gap of a decode run is that of the others
   [==[CountGap(end, (Planted(203) ? price.duration : end - SeatOf(index).last_token) + token_delay_, 1);]==])
 
 plant_in(former_replica 204 "decodes that wait for a batch of prompts are not held up by it"
-  [==[} else if (stage_free_.size() == 1) {]==]
-  [==[} else if (stage_free_.size() == 1 && !Planted(204)) {]==])
+  [==[} else if (!pipeline_) {]==]
+  [==[} else if (!pipeline_ && !Planted(204)) {]==])
 
 plant_in(former_replica 205 "batches that end together with an arrival end after it"
   [==[time <= now_; time = in_.inbox.NextEnqueue()]==]

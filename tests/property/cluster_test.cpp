@@ -36,12 +36,14 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas, cons
   Clients clients(run.requests, *latency, max_model_len, run.results);
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
+  const std::vector<PipelineStage> stages = MakeStages(engine_case.stages, *latency);
   Recorder recorder(0);
   Cluster cluster(
       {{engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len, run.requests, unused,
         *latency, run.results, recorder, scratch, engine_case.horizon.value_or(kNever), nullptr,
         KvTiersOf(engine_case.engine.kv_offload, static_cast<double>(random_case.KvBlockBytes()),
-                  1)},
+                  1),
+        0, false, stages.empty() ? nullptr : &stages},
        replicas,
        &FindRouter(router),
        7,
@@ -98,8 +100,8 @@ TEST(Cluster, EachReplica_DoesWhatOneAloneDoesOnItsRequests) {
         if (rows.empty()) continue;
         const RequestTable part = PartOf(run.requests, rows);
         EngineCase alone = EngineCaseOf(random_case);
-        const EngineCase engine_case{part, alone.engine, alone.scheduler, alone.model_max_len,
-                                     alone.horizon};
+        const EngineCase engine_case{
+            part, alone.engine, alone.scheduler, alone.model_max_len, alone.horizon, alone.stages};
         const ReplicaRun one = RunReplica(engine_case, *MakeLatency(random_case), run.now);
         for (std::size_t i = 0; i < rows.size(); ++i) {
           const std::size_t r = rows[i];

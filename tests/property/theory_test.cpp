@@ -74,6 +74,7 @@ TEST(Theory, LittlesLaw_HoldsInIntegers) {
     random_case.horizon.reset();
     random_case.requests.timeout.clear();
     random_case.engine.async_scheduling = false;  // else seats are held beside the next batch
+    random_case.stages.clear();                   // likewise
     const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
     const ReplicaRun run = RunReplica(EngineCaseOf(random_case), *latency, kClockEnd);
     // The integral of the number in the system is the sum of the times in it.

@@ -33,10 +33,7 @@ class Picks {
 
 Scenario ScenarioOf(const FormerCase& c) {
   Scenario scenario = MakeScenario(EngineCaseOf(c.base));
-  scenario.model.num_hidden_layers = 8;
-  scenario.hardware.interconnect_latency_us = 0.25;
   scenario.scheduler.policy = c.policy;
-  scenario.cluster.pools[0].pipeline_parallel = c.stages;
   return scenario;
 }
 
@@ -143,10 +140,19 @@ std::optional<FormerCase> MakeFormerCase(std::uint64_t seed) {
   Picks picks(seed);
   const char* const policies[] = {"vllm_v0", "sarathi", "orca", "lightllm", "faster_transformer"};
   c.policy = policies[seed % 5];
-  c.stages = c.policy == "lightllm" ? 1 : picks.Of<std::int64_t>({1, 1, 1, 2, 3, 4});
   EngineSpec& e = c.base.engine;
+  const std::int64_t stages =
+      c.policy == "lightllm" ? 1 : picks.Of<std::int64_t>({1, 1, 1, 2, 3, 4});
+  c.base.stages.clear();
+  for (std::int64_t i = 0; stages > 1 && i < stages; ++i) {
+    RandomStage stage;
+    stage.weight = picks.Of<std::int64_t>({1, 1, 1, 2, 5});
+    stage.send = i + 1 < stages ? picks.Of<std::int64_t>({0, 1, 100, 5000}) : 0;
+    stage.send_per_token = i + 1 < stages ? picks.Of<std::int64_t>({0, 1, 13}) : 0;
+    c.base.stages.push_back(stage);
+  }
   e.kv_offload = {};
-  e.max_num_seqs = std::max(c.stages, picks.Of<std::int64_t>({1, 2, 3, 5, 8, 16, 64}));
+  e.max_num_seqs = std::max(stages, picks.Of<std::int64_t>({1, 2, 3, 5, 8, 16, 64}));
   e.max_num_batched_tokens = picks.Of<std::int64_t>({1, 7, 16, 40, 100, 300, 1000});
   e.watermark = picks.Of<double>({0, 0, 0.01, 0.1, 0.3});
   c.base.scheduler = {};
@@ -162,7 +168,8 @@ FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOption
   Scenario scenario = ScenarioOf(c);
   const ModelCost cost = ComputeModelCost(scenario).value();
   const std::unique_ptr<FormerSetup> setup =
-      MakeFormerSetup(scenario, cost, *latency, false, max_model_len, c.base.requests);
+      MakeFormerSetup(scenario, cost, max_model_len, c.base.requests);
+  const std::vector<PipelineStage> stages = MakeStages(c.base.stages, *latency);
   if (options.as_vidur) {
     setup->limits.as_vidur = true;
     setup->limits.max_reserved = setup->limits.max_num_seqs;
@@ -185,6 +192,7 @@ FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOption
                      c.base.horizon.value_or(kNever),
                      options.observe ? &collector : nullptr};
   input.former = setup.get();
+  input.stages = stages.empty() ? nullptr : &stages;
   std::unique_ptr<AnyReplica> replica;
   if (options.replicas > 0) {
     run.results.replica.assign(run.requests.arrival.size(), -1);
@@ -228,9 +236,10 @@ FormerReferenceOutput RunFormerReference(const FormerCase& c) {
   in.requests = c.base.requests;
   in.latency = latency.get();
   in.policy = c.policy;
-  in.stages = c.stages;
-  in.send_ns = 250;
-  in.send_ns_per_token = 128.0 * 2 / 100;  // 16-bit hidden states over 100 GB/s
+  if (!c.base.stages.empty()) in.stages.clear();
+  for (const RandomStage& stage : c.base.stages) {
+    in.stages.push_back({stage.weight, stage.send, stage.send_per_token});
+  }
   in.max_num_seqs = e.max_num_seqs;
   in.max_num_batched_tokens = e.max_num_batched_tokens;
   in.max_model_len = MaxModelLen(c);
@@ -264,8 +273,9 @@ std::optional<std::string> FirstFormerMismatch(const FormerCase& c,
       RequestState& state = run.results.state[r];
       if (wanted.results.state[r] == RequestState::kPending) state = RequestState::kPending;
     }
-    const std::string what = fmt::format("{} in {} stages, {}slices of {}: ", c.policy, c.stages,
-                                         way.observe ? "observed, " : "", way.slice);
+    const std::string what =
+        fmt::format("{} in {} stages, {}slices of {}: ", c.policy, c.base.stages.size(),
+                    way.observe ? "observed, " : "", way.slice);
     if (way.observe) {
       if (const auto difference = StepDifference(run.steps, wanted.steps)) {
         return what + *difference;

@@ -13,9 +13,8 @@
 namespace servecast::testing {
 
 struct FormerCase {
-  RandomCase base;  // requests, latency, horizon; the engine with its limits
+  RandomCase base;  // requests, latency, stages, horizon; the engine with its limits
   std::string policy;
-  std::int64_t stages = 1;
 };
 
 // One of the schedulers in turn. Nothing where the case's delays depend on load.

@@ -1,7 +1,6 @@
 #include "testing/former_reference.h"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 
 namespace servecast::testing {
@@ -39,7 +38,7 @@ class Reference {
     out_.requests = in.requests;
     out_.results.Resize(in.requests.size());
     all_.resize(in.requests.arrival.size());
-    free_at_.assign(static_cast<std::size_t>(in.stages), 0);
+    free_at_.assign(in.stages.size(), 0);
     for (const std::int32_t output : in.requests.output_tokens) {
       declared_ = std::max<std::int64_t>(declared_, output);
     }
@@ -181,8 +180,7 @@ class Reference {
   // ---- Batches
 
   bool CanForm() {
-    return static_cast<std::int64_t>(flights_.size()) < in_.stages &&
-           std::max(now_, free_at_[0]) < in_.horizon;
+    return flights_.size() < in_.stages.size() && std::max(now_, free_at_[0]) < in_.horizon;
   }
 
   std::int64_t Used() const {
@@ -197,7 +195,9 @@ class Reference {
   std::int64_t BlocksFor(std::int64_t tokens) const {
     return (tokens + in_.block_size - 1) / in_.block_size;
   }
-  std::int64_t MembersAllowed() const { return in_.max_num_seqs / in_.stages; }
+  std::int64_t MembersAllowed() const {
+    return in_.max_num_seqs / static_cast<std::int64_t>(in_.stages.size());
+  }
   static std::int64_t TokensIn(const std::vector<Member>& batch) {
     std::int64_t tokens = 0;
     for (const Member& member : batch) tokens += member.tokens;
@@ -398,13 +398,9 @@ class Reference {
     parked_.clear();
   }
 
-  TimeNs PriceOf(const BatchShape& shape, std::int64_t tokens, std::int64_t stage) {
-    TimeNs time = (in_.latency->Price(shape).duration + in_.stages - 1) / in_.stages;
-    if (stage + 1 < in_.stages) {
-      time += static_cast<TimeNs>(
-          std::nearbyint(in_.send_ns + in_.send_ns_per_token * static_cast<double>(tokens)));
-    }
-    return time;
+  TimeNs PriceOf(const BatchShape& shape, std::int64_t tokens, std::size_t stage) {
+    const FormerReferenceInput::Stage& at = in_.stages[stage];
+    return at.weight * in_.latency->Price(shape).duration + at.send + at.send_per_token * tokens;
   }
 
   bool Form() {
@@ -472,10 +468,11 @@ class Reference {
     BatchShape without = shape;
     without.prefill = {};
     TimeNs at = record.start, interference = 0, most = -1;
-    for (std::int64_t stage = 0; stage < in_.stages; ++stage) {
+    for (std::size_t stage = 0; stage < in_.stages.size(); ++stage) {
       const TimeNs time = PriceOf(shape, flight.tokens, stage);
-      TimeNs& free = free_at_[static_cast<std::size_t>(stage)];
-      at = free = std::max(at, free) + time;
+      const TimeNs from = std::max(at, free_at_[stage]);
+      at = free_at_[stage] = from + time;
+      if (in_.stages.size() > 1) record.stages.push_back({from, at});
       interference += time;
       if (shape.decode_seqs > 0) interference -= PriceOf(without, shape.decode_seqs, stage);
       if (time > most) {
@@ -490,7 +487,7 @@ class Reference {
       for (std::size_t i = 0; i < flight.members.size(); ++i) {
         if (flight.decodes[i]) out_.results.interference[flight.members[i].request] += interference;
       }
-    } else if (!chunks.empty() && in_.stages == 1) {
+    } else if (!chunks.empty() && in_.stages.size() == 1) {
       for (const std::size_t r : parked_) {
         if (!all_[r].in_prefill()) out_.results.interference[r] += interference;
       }

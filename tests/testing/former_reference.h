@@ -20,8 +20,11 @@ struct FormerReferenceInput {
   RequestTable requests;
   const LatencyModel* latency = nullptr;
   std::string policy;
-  std::int64_t stages = 1;
-  double send_ns = 0, send_ns_per_token = 0;  // to the next stage
+  // A stage takes `weight` times what `latency` says, then sends to the next one.
+  struct Stage {
+    TimeNs weight = 1, send = 0, send_per_token = 0;
+  };
+  std::vector<Stage> stages = std::vector<Stage>(1);
   std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0, max_model_len = 0;
   std::int64_t block_size = 0, blocks = 0, watermark_blocks = 0;  // lightllm: of one token
   TimeNs horizon = kNever;

@@ -67,10 +67,10 @@ TimeNs TicksOf(double seconds) { return static_cast<TimeNs>(std::nearbyint(secon
 double SecondsOf(TimeNs ticks) { return ticks < 0 ? -1 : static_cast<double>(ticks) / kTicks; }
 
 // The README's closed form, operation by operation.
-class GoldenStageTimes final : public StageTimes {
+class GoldenStage final : public LatencyModel {
  public:
-  explicit GoldenStageTimes(std::int64_t stages) : stages_(stages) {}
-  StepPrice Price(const BatchShape& shape, std::int64_t stage) const override {
+  GoldenStage(std::int64_t stages, std::int64_t stage) : stages_(stages), stage_(stage) {}
+  StepPrice Price(const BatchShape& shape) const override {
     std::int64_t tokens = shape.decode_seqs;
     double work = 0;
     for (const PrefillChunk& chunk : shape.prefill) {
@@ -83,19 +83,24 @@ class GoldenStageTimes final : public StageTimes {
     double ms = (5.0 + 0.02 * static_cast<double>(tokens) + 1e-4 * static_cast<double>(contexts) +
                  1e-5 * work) /
                 static_cast<double>(stages_);
-    if (stage < stages_ - 1) ms += 0.5;
+    if (stage_ < stages_ - 1) ms += 0.5;
     return {TicksOf(ms * 1e-3), StepBound::kOverhead};
   }
+  TimeNs EnqueueDelay(std::int64_t) const override { return 0; }
 
  private:
-  std::int64_t stages_;
+  std::int64_t stages_, stage_;
 };
 
-class NoDelay final : public LatencyModel {
- public:
-  StepPrice Price(const BatchShape&) const override { return {}; }
-  TimeNs EnqueueDelay(std::int64_t) const override { return 0; }
-};
+std::vector<PipelineStage> GoldenStages(std::int64_t count) {
+  std::vector<PipelineStage> stages;
+  for (std::int64_t i = 0; i < count; ++i) {
+    PipelineStage stage;
+    stage.latency = std::make_unique<GoldenStage>(count, i);
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
 
 // Vidur's command line, "--name value ...".
 class Options {
@@ -318,7 +323,8 @@ VidurRun RunCase(const VidurCase& golden) {
   run.results.replica.assign(run.requests.arrival.size(), -1);
   EngineSpec engine;
   engine.compat = Compat::kVidur;
-  const NoDelay latency;
+  const std::vector<PipelineStage> stages = GoldenStages(golden.limits.stages);
+  const LatencyModel& latency = *stages[0].latency;
   constexpr std::int64_t kNoLimit = INT32_MAX;
   Clients clients(run.requests, latency, kNoLimit, run.results);
   Inbox unused(clients, run.requests, run.results, true);
@@ -328,12 +334,12 @@ VidurRun RunCase(const VidurCase& golden) {
   FormerSetup setup;
   setup.entry = golden.scheduler;
   setup.limits = golden.limits;
-  setup.times = std::make_unique<GoldenStageTimes>(golden.limits.stages);
   const SchedulerSpec scheduler;
   ReplicaInput input{engine, scheduler, golden.limits.blocks, kNoLimit, run.requests,
                      unused, latency,   run.results,          recorder, scratch,
                      kNever, &collector};
   input.former = &setup;
+  if (stages.size() > 1) input.stages = &stages;
   Cluster cluster({input, golden.replicas, &FindRouter(golden.router), 0, clients});
   run.finished = cluster.Advance(4 * static_cast<std::int64_t>(golden.batches.size()) + 1000);
   return run;
@@ -387,7 +393,7 @@ struct StagesOfRequest {
 // From the batches alone: a stage begins one when it has it and is done with the one before.
 std::vector<StagesOfRequest> FollowStages(const VidurCase& golden, const VidurRun& run) {
   std::vector<StagesOfRequest> all(golden.jobs.size());
-  const GoldenStageTimes times(golden.limits.stages);
+  const std::vector<PipelineStage> priced = GoldenStages(golden.limits.stages);
   for (const std::vector<StepRecord>& batches : run.batches) {
     std::vector<TimeNs> free(static_cast<std::size_t>(golden.limits.stages), 0);
     for (const StepRecord& batch : batches) {
@@ -409,7 +415,7 @@ std::vector<StagesOfRequest> FollowStages(const VidurCase& golden, const VidurRu
       TimeNs at = batch.scheduled;
       for (std::size_t stage = 0; stage < free.size(); ++stage) {
         const TimeNs start = std::max(at, free[stage]);
-        const TimeNs time = times.Price(shape, static_cast<std::int64_t>(stage)).duration;
+        const TimeNs time = priced[stage].latency->Price(shape).duration;
         at = free[stage] = start + time;
         for (const StepMember& member : batch.members) {
           StagesOfRequest& r = all[static_cast<std::size_t>(member.id)];

@@ -32,7 +32,7 @@ VidurPlan PlanVidurMemory(const VidurPlanInput& in) {
   return plan;
 }
 
-VidurPlanInput VidurPlanOf(const Scenario& s) {
+VidurPlan VidurPlanOf(const Scenario& s) {
   VidurPlanInput in;
   in.layers = s.model.num_hidden_layers;
   in.heads = s.model.num_attention_heads;
@@ -46,20 +46,27 @@ VidurPlanInput VidurPlanOf(const Scenario& s) {
   in.max_tokens = s.engine.max_model_len.value_or(s.model.max_position_embeddings);
   in.block_size = s.engine.block_size;
   in.max_num_seqs = s.engine.max_num_seqs;
-  return in;
+  // What no GPU holds may not fit 64 bits either.
+  const double hidden = static_cast<double>(in.hidden), layers = static_cast<double>(in.layers);
+  const double kv = 4 * hidden * static_cast<double>(in.max_tokens) * layers;
+  const double weights = hidden * (6 * hidden + 3 * static_cast<double>(in.intermediate)) * layers;
+  return kv < 1e17 && weights < 1e17 ? PlanVidurMemory(in) : VidurPlan{};
 }
 
 std::optional<Issue> PlanAsVidur(const Scenario& scenario, ModelCost& cost) {
-  const VidurPlanInput in = VidurPlanOf(scenario);
-  const VidurPlan plan = PlanVidurMemory(in);
+  const VidurPlan plan = VidurPlanOf(scenario);
+  const std::int64_t block_size = scenario.engine.block_size;
   if (plan.blocks == 0) {
-    return Issue{"/engine/max_model_len",
-                 fmt::format("found {}, allowed with compat \"vidur\" from block_size {} up to "
-                             "what KV memory has room for: Vidur plans it in whole requests of "
-                             "that length",
-                             in.max_tokens, in.block_size)};
+    return Issue{
+        "/engine/max_model_len",
+        fmt::format("found {}, allowed with compat \"vidur\" from block_size {} up to "
+                    "what KV memory has room for: Vidur plans it in whole requests of "
+                    "that length",
+                    scenario.engine.max_model_len.value_or(scenario.model.max_position_embeddings),
+                    block_size)};
   }
-  cost.pool_blocks = plan.blocks;
+  cost.pool_blocks = cost.usable_blocks = plan.blocks;
+  cost.kv_gib = static_cast<double>(plan.blocks * block_size) * cost.kv_bytes_per_token / 0x1p30;
   return std::nullopt;
 }
 

@@ -33,7 +33,7 @@ VidurPlan PlanVidurMemory(const VidurPlanInput& in);
 struct ModelCost;
 
 // Of a scenario, whose greatest length is engine.max_model_len, or the model's.
-VidurPlanInput VidurPlanOf(const Scenario& scenario);
+VidurPlan VidurPlanOf(const Scenario& scenario);
 // Its KV blocks; an issue when no request of the greatest length fits.
 std::optional<Issue> PlanAsVidur(const Scenario& scenario, ModelCost& cost);
 

@@ -248,6 +248,12 @@ void WriteSetting(const Report& r, Members& put) {
     put("evicted_blocks", c.evicted_blocks);
   });
   WriteOffload(r, put);
+  if (r.stages > 1) {
+    put.Object("pipeline", [&] {
+      put("stages", r.stages);
+      put("bubble_share", r.bubble_share);
+    });
+  }
   put.Object("memory", [&] {
     put("total_gib", r.memory.total_gib);
     put("usable_gib", r.memory.usable_gib);

@@ -257,7 +257,6 @@ void CheckScheduler(const Scenario& s, Issues& issues) {
        "found a router that Vidur has not, allowed round_robin, random and least_outstanding"},
       {vidur && HasTimeouts(s.workload), "/workload/classes",
        "found a class with timeout_s, allowed none with compat \"vidur\": it has no time-outs"},
-      {vllm && stages > 1, pipeline, "found several, allowed 1 with scheduler.policy \"vllm\""},
       {!vllm && stages > e.max_num_seqs, pipeline,
        "found more stages than max_num_seqs, allowed as many: each works on a batch of its own"},
       {policy == "lightllm" && stages > 1, pipeline,
@@ -329,6 +328,26 @@ void CheckCompat(const Scenario& s, Issues& issues) {
   }
 }
 
+// What several pipeline stages do not go with.
+void CheckStages(const Scenario& s, Issues& issues) {
+  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  if (stages == 1) return;
+  if (IsBlis(s.engine.compat)) {
+    issues.push_back(
+        {"/cluster/pools/0/pipeline_parallel",
+         fmt::format("found {}, allowed 1 with BLIS's rules in engine.compat", stages)});
+  } else if (s.engine.async_scheduling && s.scheduler.policy == "vllm") {
+    issues.push_back({"/engine/async_scheduling",
+                      "found true, allowed false with pipeline_parallel above 1: its rules for "
+                      "several stages are not modelled, and as many batches as stages are in "
+                      "flight without it"});
+  }
+  if (!IsBlis(s.engine.compat) && s.engine.kv_offload.On()) {
+    issues.push_back({"/engine/kv_offload",
+                      "found tiers of memory, allowed none with pipeline_parallel above 1"});
+  }
+}
+
 // What no single field can say.
 void CheckTogether(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
@@ -377,6 +396,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   CheckCompat(s, issues);
   CheckScheduler(s, issues);
+  CheckStages(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
   if (s.workload.classes.empty()) {

@@ -248,7 +248,13 @@ class Summary {
   void Rates() {
     Report& r = report_;
     const PoolSpec& pool = run_.scenario.cluster.pools[0];
-    r.gpus = pool.tensor_parallel * pool.pipeline_parallel * pool.replicas;
+    r.stages = pool.pipeline_parallel;
+    r.gpus = pool.replicas * pool.tensor_parallel * r.stages;
+    const TimeNs stage_time = run_.recorder.busy_ns() * r.stages;
+    if (r.stages > 1 && stage_time > 0) {
+      r.bubble_share =
+          1 - static_cast<double>(run_.counts.stage_busy_ns) / static_cast<double>(stage_time);
+    }
     const double warmup_ns = run_.scenario.measure.warmup_s * 1e9;
     TimeNs last = run_.end;  // a client may see its last token after the engine stopped
     Tally all;
@@ -372,7 +378,9 @@ class Summary {
   double KvBlocks() const { return static_cast<double>(run_.cost.usable_blocks) * Replicas(); }
   // Of all replicas' GPUs.
   PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds) const {
-    return UseOf(work, output_tokens, seconds * Replicas(), run_.cost, run_.scenario.hardware);
+    const auto stages = static_cast<double>(run_.scenario.cluster.pools[0].pipeline_parallel);
+    return UseOf(work, output_tokens, seconds * Replicas() * stages, run_.cost,
+                 run_.scenario.hardware);
   }
 
   void JudgeSaturation() {

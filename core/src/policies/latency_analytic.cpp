@@ -71,15 +71,18 @@ class Analytic final : public LatencyModel {
     };
     if (cost.dense_type != MatrixType::k16) kernels_ns_ *= kQuantizedKernels;
     dense_ = ProductOf(cost.dense_flops_per_token * flop_ns(cost.dense_type), cost.dense_bytes);
-    lm_head_ =
-        ProductOf(cost.lm_head_flops_per_token * flop_ns(MatrixType::k16), cost.lm_head_bytes);
+    if (cost.lm_head_bytes > 0) {  // not in a stage before the last one
+      lm_head_ =
+          ProductOf(cost.lm_head_flops_per_token * flop_ns(MatrixType::k16), cost.lm_head_bytes);
+    }
     expert_ns_ = cost.expert_flops_per_token * flop_ns(cost.expert_type);
     if (cost.experts > 1 && cost.expert_bytes > 0) {
       expert_ns_ /= kExpertShare;
       kernels_ns_ *= kExpertKernels;
     }
     const EngineSpec& e = s.engine;
-    if (e.cuda_graphs != CudaGraphs::kImplied) eager_ns_ = e.launch_eager_us * 1e3;
+    if (e.cuda_graphs != CudaGraphs::kImplied)
+      eager_ns_ = e.launch_eager_us * 1e3 * cost.layer_share;
     if (e.cuda_graphs == CudaGraphs::kCaptured) {
       replay_ns_ = e.launch_replay_us * 1e3;
       captured_ = e.cuda_graph_max_bs;
@@ -161,7 +164,6 @@ class Analytic final : public LatencyModel {
     double row_ns = 0, bytes_ns = 0, ratio = 0;
   };
   Product ProductOf(double row_ns, double bytes) const {
-    if (bytes <= 0) return {};  // no LM head in this stage
     return {row_ns, bytes * byte_ns_, row_ns / (bytes * byte_ns_)};
   }
 
@@ -259,6 +261,6 @@ LatencyLabel Label(const Scenario& s) {
 extern const LatencyEntry kLatencyAnalytic;
 const LatencyEntry kLatencyAnalytic = {
     "analytic", "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
-    Make, Label, true};
+    Make, Label};
 
 }  // namespace servecast

@@ -35,6 +35,7 @@ Cluster::Cluster(const Input& input)
                            in_.replica.kv_tiers,
                            i,
                            true,
+                           in_.replica.stages,
                            in_.replica.former};
     if (one.former != nullptr) {
       node.replica = MakeFormerReplica(one);
@@ -180,6 +181,7 @@ SchedulerCounts Cluster::counts() const {
     sum.prefill_tokens += one.prefill_tokens;
     sum.padding_tokens += one.padding_tokens;
     sum.gc_passes += one.gc_passes;
+    sum.stage_busy_ns += one.stage_busy_ns;
   }
   return sum;
 }

@@ -23,11 +23,11 @@ FormerReplica::FormerReplica(const ReplicaInput& input)
       former_(setup_.entry->make()),
       state_(setup_.limits),
       job_of_(input.scratch.slot),
-      stage_free_(static_cast<std::size_t>(setup_.limits.stages), 0),
       steps_(static_cast<std::size_t>(setup_.limits.stages)),
       token_delay_(input.latency.OutputTokenDelay()),
       phase_(static_cast<std::size_t>(setup_.limits.block_size), 0) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
+  if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
 }
 
 bool FormerReplica::Advance(std::int64_t max_steps) {
@@ -182,30 +182,17 @@ void FormerReplica::Launch(Step& step) {
   if (!chunks_.empty() && shape.decode_seqs > 0) {
     BatchShape decodes = shape;
     decodes.prefill = {};
-    for (std::int64_t s = 0; s < setup_.limits.stages; ++s) {
-      alone += setup_.times->Price(decodes, s).duration;
-    }
+    alone = PriceOf(decodes).duration;
   }
-  const TimeNs busy = SendThrough(shape, step.start, &step.bound);
-  step.end = stage_free_.back();
+  const StepPrice price =
+      pipeline_ ? pipeline_->Enter(shape, step.start, 0) : in_.latency.Price(shape);
+  step.end = pipeline_ ? pipeline_->end() : step.start + price.duration;
+  step.bound = price.bound;
+  if (pipeline_ && in_.observer != nullptr) step.record.stages = pipeline_->spans();
   step.levels = {state_.admitted(), kv_blocks_used(), shape.decode_seqs,
                  shape.decode_context_tokens + shape.decode_seqs};
   step.prefill = {};
-  if (!chunks_.empty()) CountPrefills(step, shape, std::max<TimeNs>(0, busy - alone));
-}
-
-// Returns the sum of its times in the stages, whose longest says what it is bound by.
-TimeNs FormerReplica::SendThrough(const BatchShape& shape, TimeNs at, StepBound* bound) {
-  TimeNs sum = 0, longest = -1;
-  for (std::size_t s = 0; s < stage_free_.size(); ++s) {
-    const StepPrice price = setup_.times->Price(shape, static_cast<std::int64_t>(s));
-    at = stage_free_[s] = std::max(at, stage_free_[s]) + price.duration;
-    sum += price.duration;
-    if (price.duration <= longest) continue;
-    longest = price.duration;
-    *bound = price.bound;
-  }
-  return sum;
+  if (!chunks_.empty()) CountPrefills(step, shape, std::max<TimeNs>(0, price.duration - alone));
 }
 
 // A batch with prefills: their work, and by how much they made decodes wait: those beside them, and
@@ -231,7 +218,7 @@ void FormerReplica::CountPrefills(Step& step, const BatchShape& shape, TimeNs in
   if (shape.decode_seqs > 0) {
     step.record.interference = interference;
     for (const BatchMember& member : step.members) waits(member.job);
-  } else if (stage_free_.size() == 1) {
+  } else if (!pipeline_) {
     for (const JobIndex index : state_.parked) waits(index);
   }
 }
@@ -311,7 +298,7 @@ void FormerReplica::Finish(JobIndex index, TimeNs end) {
 
 // Batches of all parked decodes, up to the last before somebody ends.
 std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
-  if (stage_free_.size() > 1 || in_.observer != nullptr || state_.parked.empty()) return 0;
+  if (pipeline_ || in_.observer != nullptr || state_.parked.empty()) return 0;
   DecodeForecast forecast;
   if (!PrepareRun(forecast)) return 0;
   const auto decodes = static_cast<std::int64_t>(state_.parked.size());
@@ -338,7 +325,7 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
     taken += grow;
     if (++phase == phase_.size()) phase = 0;
     shape.decode_context_tokens = context_;
-    const StepPrice price = setup_.times->Price(shape, 0);
+    const StepPrice price = in_.latency.Price(shape);
     const TimeNs end = now_ + price.duration;
     context_ += decodes;
     in_.recorder.Step(
@@ -365,7 +352,7 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
     state_.Take(index, CeilDiv(job.processed - 1, setup_.limits.block_size) - job.blocks);
   }
   former_->Decoded(ran);
-  stage_free_[0] = recorded_until_ = now_;
+  recorded_until_ = now_;
   return ran;
 }
 
@@ -434,6 +421,12 @@ void FormerReplica::Abort(RequestId request, JobIndex index) {
   in_.results.state[r] = RequestState::kTimedOut;
   ++timed_out_;
   in_.inbox.GaveUp(request, now_);
+}
+
+SchedulerCounts FormerReplica::counts() const {
+  SchedulerCounts counts = counts_;
+  if (pipeline_) counts.stage_busy_ns = pipeline_->busy_ns();
+  return counts;
 }
 
 // ---- For others ----------------------------------------------------------------------------

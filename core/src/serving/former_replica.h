@@ -10,12 +10,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "serving/batch_former.h"
+#include "serving/pipeline.h"
 #include "serving/replica.h"
-#include "serving/stage_times.h"
 
 namespace servecast {
 
@@ -24,14 +25,12 @@ struct FormerSetup {
   FormerLimits limits;
   std::int64_t report_block = 1;     // KV blocks here to one of the report's
   std::int64_t declared_output = 0;  // by each client; in compat vidur its true one
-  std::unique_ptr<StageTimes> times;
   std::vector<std::string_view> departures;
 };
 
-// Of a scenario whose scheduler.policy is not vllm. `latency` and `requests` outlive it.
+// Of a scenario whose scheduler.policy is not vllm.
 // nullptr where these schedulers are left out: in the page's first module (wasm/left_out.cpp).
 std::unique_ptr<FormerSetup> MakeFormerSetup(const Scenario& scenario, const ModelCost& cost,
-                                             const LatencyModel& latency, bool by_layers,
                                              std::int64_t max_model_len,
                                              const RequestTable& requests);
 
@@ -57,7 +56,7 @@ class FormerReplica final : public AnyReplica {
     return CeilDiv(state_.used(), setup_.report_block);
   }
   const PrefixCacheReport& prefix_cache() override { return no_cache_; }
-  SchedulerCounts counts() const override { return counts_; }
+  SchedulerCounts counts() const override;
   std::vector<std::string_view> departures() const override { return setup_.departures; }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
 
@@ -91,7 +90,9 @@ class FormerReplica final : public AnyReplica {
   bool Form();
   void CountRestarts();
   void Launch(Step& step);
-  TimeNs SendThrough(const BatchShape& shape, TimeNs start, StepBound* bound);
+  StepPrice PriceOf(const BatchShape& shape) const {
+    return pipeline_ ? pipeline_->Price(shape) : in_.latency.Price(shape);
+  }
   void CountPrefills(Step& step, const BatchShape& shape, TimeNs alone);
   void Apply();
   void Finish(JobIndex index, TimeNs end);
@@ -100,7 +101,8 @@ class FormerReplica final : public AnyReplica {
   void CountGap(TimeNs end, TimeNs gap, std::int64_t tokens);
   void Observe(Step& step);
 
-  TimeNs StartTime() const { return stage_free_[0] > now_ ? stage_free_[0] : now_; }
+  // Of the next batch: with one stage none is formed while it is busy.
+  TimeNs StartTime() const { return pipeline_ ? std::max(now_, pipeline_->free()) : now_; }
   bool CanForm() const { return in_flight_ < steps_.size() && StartTime() < in_.horizon; }
   Step& Oldest() { return steps_[first_step_]; }
   const Step& Oldest() const { return steps_[first_step_]; }
@@ -112,10 +114,10 @@ class FormerReplica final : public AnyReplica {
   const FormerSetup& setup_;
   std::unique_ptr<BatchFormer> former_;
   FormerState state_;
-  std::vector<Seat> seats_;         // by job
-  std::vector<JobIndex>& job_of_;   // by request, for time-outs (ReplicaScratch)
-  std::vector<TimeNs> stage_free_;  // when each stage is done with what was formed so far
-  std::vector<Step> steps_;         // ring: at most one per stage is in flight
+  std::vector<Seat> seats_;           // by job
+  std::vector<JobIndex>& job_of_;     // by request, for time-outs (ReplicaScratch)
+  std::optional<Pipeline> pipeline_;  // none: one stage
+  std::vector<Step> steps_;           // ring: at most one per stage is in flight
   std::size_t first_step_ = 0, in_flight_ = 0;
   std::vector<PrefillChunk> chunks_;
   TimeNs token_delay_;

@@ -14,7 +14,7 @@ FormerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const FormerEntr
   const std::int64_t unit = entry.counts_tokens ? e.block_size : 1;
   FormerLimits limits;
   limits.max_num_seqs = e.max_num_seqs;
-  limits.stages = cost.pipeline_parallel;
+  limits.stages = s.cluster.pools[0].pipeline_parallel;
   limits.max_num_batched_tokens = e.max_num_batched_tokens;
   limits.block_size = e.block_size / unit;
   limits.blocks = cost.usable_blocks * unit;
@@ -23,7 +23,7 @@ FormerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const FormerEntr
   limits.max_model_len = max_model_len;
   limits.as_vidur = e.compat == Compat::kVidur;
   if (limits.as_vidur) {
-    const std::int64_t slots = PlanVidurMemory(VidurPlanOf(s)).slots;
+    const std::int64_t slots = VidurPlanOf(s).slots;
     limits.max_reserved = std::max<std::int64_t>(1, slots) * limits.stages;
   }
   return limits;
@@ -58,7 +58,6 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const FormerEntry&
 }  // namespace
 
 std::unique_ptr<FormerSetup> MakeFormerSetup(const Scenario& scenario, const ModelCost& cost,
-                                             const LatencyModel& latency, bool by_layers,
                                              std::int64_t max_model_len,
                                              const RequestTable& requests) {
   auto made = std::make_unique<FormerSetup>();
@@ -69,7 +68,6 @@ std::unique_ptr<FormerSetup> MakeFormerSetup(const Scenario& scenario, const Mod
   for (const std::int32_t output : requests.output_tokens) {
     setup.declared_output = std::max<std::int64_t>(setup.declared_output, output);
   }
-  setup.times = MakeStageTimes(scenario, cost, latency, by_layers);
   setup.departures = DeparturesOf(scenario, *setup.entry);
   return made;
 }

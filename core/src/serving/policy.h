@@ -55,12 +55,17 @@ class LatencyModel {
   virtual TimeNs PostDecodeDelay() const { return 0; }
 };
 
+// One of the stages that a model's layers are spread over (pipeline.h).
+struct PipelineStage {
+  std::unique_ptr<LatencyModel> latency;      // of its layers
+  double send_ns = 0, send_ns_per_token = 0;  // to the next one
+};
+
 struct LatencyEntry {
   std::string_view name, help;
   // nullptr where the model is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
-  bool by_layers = false;  // prices the layers of its ModelCost: of a pipeline stage as well
 };
 
 // The registered models, in the order of menus; see registry.cpp.
