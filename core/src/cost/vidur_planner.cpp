@@ -48,9 +48,11 @@ VidurPlan VidurPlanOf(const Scenario& s) {
   in.max_num_seqs = s.engine.max_num_seqs;
   // What no GPU holds may not fit 64 bits either.
   const double hidden = static_cast<double>(in.hidden), layers = static_cast<double>(in.layers);
-  const double kv = 4 * hidden * static_cast<double>(in.max_tokens) * layers;
+  const double kv =
+      4 * hidden * static_cast<double>(in.kv_heads) * static_cast<double>(in.max_tokens) * layers;
   const double weights = hidden * (6 * hidden + 3 * static_cast<double>(in.intermediate)) * layers;
-  return kv < 1e17 && weights < 1e17 ? PlanVidurMemory(in) : VidurPlan{};
+  const bool small = kv < 4e18 && weights < 1e17 && in.heads <= in.hidden;
+  return small ? PlanVidurMemory(in) : VidurPlan{};
 }
 
 std::optional<Issue> PlanAsVidur(const Scenario& scenario, ModelCost& cost) {

@@ -44,7 +44,8 @@ class FormerReplica final : public AnyReplica {
 
   TimeNs now() const override { return now_; }
   TimeNs ready() const override {
-    if (Idle()) return std::max(now_, in_.inbox.NextEnqueue());
+    const TimeNs next = in_.inbox.NextEnqueue();
+    if (Idle()) return next != kNever ? std::max(now_, next) : now_;
     return settled_ && NextEvent() > now_ ? NextEvent() - 1 : now_;
   }
   std::int64_t running() const override { return state_.admitted(); }
