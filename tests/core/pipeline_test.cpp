@@ -51,7 +51,7 @@ TEST(PipelineMemory, Pool_IsThatOfTheStageWithTheLeastRoom) {
   const double block = one.kv_bytes_per_token / 2 * 16;  // bytes: half of the layers
   EXPECT_NEAR(static_cast<double>(two.pool_blocks),
               (two.usable_gib - two.weights_gib - two.overhead_gib) * std::exp2(30) / block, 1);
-  EXPECT_GT(two.pool_blocks, 3 * one.pool_blocks);
+  EXPECT_GT(two.pool_blocks, 5 * one.pool_blocks / 2);  // the weights are halved, too
 }
 
 TEST(PipelineMemory, TiedTables_AreInBothEndsOfAPipeline) {
@@ -96,9 +96,11 @@ TEST(Pipeline, WhatItDoesNotGoWith_IsAnIssueThere) {
 TEST(Pipeline, StagesOfEveryModel_AddUpToTheWhole) {
   for (const LatencyEntry& entry : LatencyModels()) {
     if (entry.name == "trained_physics") continue;  // with a compat only
-    const Scenario s = Parsed(
-        Staged(3, {"latency.backend=" + std::string(entry.name), "latency.beta=[1000,10,100]",
-                   "hardware.interconnect_latency_us=0", "hardware.interconnect_gb_s=100000"}));
+    std::vector<std::string> set = {"latency.backend=" + std::string(entry.name),
+                                    "hardware.interconnect_latency_us=0",
+                                    "hardware.interconnect_gb_s=100000"};
+    if (entry.name == "blackbox") set.emplace_back("latency.beta=[1000,10,100]");
+    const Scenario s = Parsed(Staged(3, set));
     const ModelCost cost = Good(ComputeModelCost(s));
     const auto whole = entry.make(s, cost);
     const std::vector<PipelineStage> stages = MakeStages(s, entry);
@@ -111,7 +113,7 @@ TEST(Pipeline, StagesOfEveryModel_AddUpToTheWhole) {
       const auto sequences =
           static_cast<double>(shape.decode_seqs) + static_cast<double>(shape.prefill.size());
       double host = 0;
-      if (entry.name == "analytic") {
+      if (entry.name == "analytic" || entry.name == "operators") {
         host = s.engine.step_overhead_us + s.engine.sequence_overhead_us * sequences;
       } else if (entry.name == "roofline") {
         host = 500;

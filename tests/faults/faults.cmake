@@ -210,11 +210,9 @@ plant_in(replica 40 "the gap between tokens is the step's time, though another g
   [==[batch.before = decode_end_;]==]
   [==[if (!Planted(40)) batch.before = decode_end_;]==])
 
-plant_in(replica_stages 41 "the budget of a prefill is cut by decodes that are in flight"
-  [==[    } else if (MayRun(slot)) {
-      --before;]==]
-  [==[    } else if (MayRun(slot) && !Planted(41)) {
-      --before;]==])
+plant_in(replica_schedule 41 "a prefill leaves room for the decodes of the batch before"
+  [==[if (staged() && !prefills_.empty()) PlacePrefills();]==]
+  [==[if (staged() && !prefills_.empty() && !Planted(41)) PlacePrefills();]==])
 
 plant_in(replica_stages 42 "time that batches share counts for each of them"
   [==[if (in_flight_ > 1) {]==]

@@ -22,6 +22,8 @@
 // counts a token from the moment it is scheduled, and Apply is left with what a client or the block
 // pool sees: times, and seats and blocks of finished requests, one call later.
 //
+// With pipeline stages there are several such sets of decodes, which take turns: replica_stages.cpp.
+//
 // tests/testing/reference_sim says the same the naive way; the differential test says they agree.
 #include "serving/replica.h"
 

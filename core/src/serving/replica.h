@@ -80,7 +80,10 @@ class Replica final : public AnyReplica {
   bool Advance(std::int64_t max_steps) override;
 
   TimeNs now() const override { return now_; }
-  TimeNs ready() const override { return Done() ? std::max(now_, in_.inbox.NextEnqueue()) : now_; }
+  TimeNs ready() const override {
+    const TimeNs next = in_.inbox.NextEnqueue();
+    return Done() && next != kNever ? std::max(now_, next) : now_;
+  }
   std::int64_t running() const override { return running_; }
   std::int64_t queued() const override { return queue_.size(); }
   std::int64_t completed() const override { return completed_; }
@@ -142,8 +145,8 @@ class Replica final : public AnyReplica {
   struct Held {
     RequestId request = kNoRequest;
     TimeNs until = 0;
-    std::int64_t delivered =
-        -1;                // output tokens without that which the step makes; -1: it makes none
+    // Its output tokens but for that which the step makes; -1: the step makes none.
+    std::int64_t delivered = -1;
     bool decoded = false;  // it makes it as a plain decode
   };
 
@@ -246,6 +249,7 @@ class Replica final : public AnyReplica {
   void CountTransfer(const Slot& slot);
   void CountPreemption(const Slot& slot);
   void Abort(RequestId request);
+
   // Pipeline stages (replica_stages.cpp).
   bool staged() const { return pipeline_.has_value(); }
   void StartStages();
@@ -333,8 +337,7 @@ class Replica final : public AnyReplica {
   TimeNs interference_total_ = 0;  // by which prefills made decodes wait
 
   TimeNs now_ = 0;
-  TimeNs device_free_ =
-      0;  // when the next batch can start: end of the newest, or of its first stage
+  TimeNs device_free_ = 0;  // end of the newest batch; with stages, on the first of them
   std::int64_t running_ = 0, completed_ = 0, timed_out_ = 0, length_capped_ = 0, endings_ = 0;
 
   std::vector<Slot> slots_;
