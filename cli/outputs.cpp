@@ -105,7 +105,7 @@ void StepWriter::OnStep(const StepRecord& step) {
 void StepWriter::WriteBatch(const StepRecord& step) {
   const std::int64_t tokens = TokensOf(step);
   if (names_ == Names::kVidur) {
-    batches_->Write(VidurBatchRow(step, tokens));
+    batches_->Write(VidurBatchRow(rows_++, step, tokens));
     return;
   }
   batches_->Write(fmt::format(

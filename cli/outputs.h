@@ -57,6 +57,7 @@ class StepWriter final : public StepObserver {
   Names names_;
   std::int64_t kv_blocks_ = 0;
   bool first_event_ = true;
+  std::int64_t rows_ = 0;    // of batches, by Vidur's names
   std::vector<bool> named_;  // by replica
 };
 

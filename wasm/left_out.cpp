@@ -12,6 +12,7 @@
 #include "serving/pipeline.h"
 #include "serving/policy.h"
 #include "serving/replica.h"
+#include "serving/router_entries.h"
 
 namespace servecast {
 
@@ -116,5 +117,12 @@ const LatencyEntry kLatencyTrainedPhysics = {
 extern const LatencyEntry kLatencyPhysics;
 const LatencyEntry kLatencyPhysics = {
     "physics", "Dot product of 16 physical features of a step with coefficients", LeftOut, NoLabel};
+
+extern const RouterEntry kRouterPrefixAffinity, kRouterKvAware, kRouterWeighted,
+    kRouterCentralQueue;
+const RouterEntry kRouterPrefixAffinity = PrefixAffinityEntry(nullptr);
+const RouterEntry kRouterKvAware = KvAwareEntry(nullptr);
+const RouterEntry kRouterWeighted = WeightedEntry(nullptr);
+const RouterEntry kRouterCentralQueue = CentralQueueEntry(nullptr);
 
 }  // namespace servecast

@@ -265,6 +265,17 @@ export interface Report {
   };
   /** [] without classes. */
   readonly classes: readonly ClassReport[];
+  /** Behind a router: each figure by replica. */
+  readonly replicas?: {
+    /** Placed on it. */
+    readonly requests: readonly number[];
+    /** Of the time: some step ran. */
+    readonly busy_share: readonly number[];
+    /** Requests placed on it that had not ended, over time. */
+    readonly mean_outstanding: readonly number[];
+    readonly kv_peak_usage: readonly number[];
+    readonly ttft_mean_ms: readonly (number | null)[];
+  };
   readonly verdict: {
     readonly state: VerdictState;
     /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." */

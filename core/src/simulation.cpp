@@ -74,18 +74,24 @@ struct Simulation::State {
         false,
         stages.empty() ? nullptr : &stages,
         former.get()};
-    const std::int64_t replicas = scenario.cluster.pools[0].replicas;
-    if (replicas == 1 && former != nullptr) {
+    if (!HasCluster() && former != nullptr) {
       replica = MakeFormerReplica(input);
       return;
     }
-    if (replicas == 1) {
+    if (!HasCluster()) {
       replica = std::make_unique<Replica>(input);
       return;
     }
+    const RouterEntry& router = FindRouter(scenario.cluster.router);
     results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
-    replica = MakeCluster(
-        {input, replicas, &FindRouter(scenario.cluster.router), scenario.seed, *clients});
+    replica = MakeCluster({input, scenario.cluster.pools[0].replicas, &router,
+                           ParamValues(router.params, scenario.cluster.router_params),
+                           scenario.seed, *clients});
+  }
+
+  // A router that places at once has nothing to decide about one replica.
+  bool HasCluster() const {
+    return scenario.cluster.pools[0].replicas > 1 || FindRouter(scenario.cluster.router).holds;
   }
 
   // It sees to arrivals, drops and time-outs itself.
@@ -169,9 +175,10 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
                  "found another than \"vllm\", allowed that with a delay before the queue that "
                  "depends on load"};
   }
-  if (s.scenario.cluster.pools[0].replicas > 1 && s.latency->DelayByLoad()) {
+  if (s.HasCluster() && s.latency->DelayByLoad()) {
     return Issue{"/cluster/pools/0/replicas",
-                 "found several, allowed 1 with a delay before the queue that depends on load: "
+                 "found a router, allowed 1 replica and no central_queue with a delay before the "
+                 "queue that depends on load: "
                  "alpha_coefficients of physics beyond those of prompt and bias"};
   }
   s.results.Resize(s.requests.size());
@@ -185,7 +192,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     }
     if (s.replica == nullptr) {
       return Issue{"/cluster/pools/0/replicas",
-                   "found several, allowed 1 in this part of the engine", "left_out"};
+                   "found a router, which this part of the engine has not", "left_out"};
     }
   } else {
     const std::vector<KvTier> tiers =
@@ -234,12 +241,12 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
   std::optional<Recorder> all;  // of several replicas
   if (!s.results.replica.empty()) s.replica->WriteRecords(end, all.emplace(s.recorder));
-  Report report =
-      Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
-                 s.results, all ? *all : s.recorder, s.replica->running(),
-                 s.replica->length_capped(), s.replica->prefix_cache(), end, s.finished, s.label,
-                 s.replica->counts(), s.replica->kv_offload(), s.latency->OutputTokenDelay()},
-                detail);
+  Report report = Summarize(
+      {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
+       all ? *all : s.recorder, s.replica->running(), s.replica->length_capped(),
+       s.replica->prefix_cache(), end, s.finished, s.label, s.replica->counts(),
+       s.replica->kv_offload(), s.latency->OutputTokenDelay(), s.replica->PerReplica(end)},
+      detail);
   report.departures = s.replica->departures();
   return report;
 }

@@ -204,6 +204,12 @@ test('Run_VidurNames_AreVidursAndInSeconds', () => {
   assert.equal(servecast('run', chat, '--names', 'orca').status, 2);
 });
 
+test('Run_VidurNames_NumberTheBatchesOfAllReplicas', () => {
+  const { report, batches } = runWithFiles(['batches'], '--names', 'vidur', '--set', 'workload.requests=50', '--set', 'cluster={"pools":[{"replicas":3}],"router":{"policy":"kv_aware"}}');
+  assert.deepEqual(table(batches).map((batch) => Number(batch['Batch Id'])), [...Array(report.steps).keys()]);
+  assert.equal(report.replicas.requests.reduce((a, b) => a + b), 50);
+});
+
 test('Run_FilesThatCannotBe_ExitBeforeTheRun', () => {
   const nowhere = servecast('run', chat, '--batches', join(tmpdir(), 'no such folder', 'batches.csv'));
   assert.equal(nowhere.status, 2);

@@ -4,17 +4,23 @@
 # there instead while `Planted(number)`; a piece that does not occur exactly once fails the
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
-# Sets faulty_sources (the copies), planted_faults (how many) and last_blis_fault: those in BLIS's
-# rules are numbered from 101 on. Likewise last_former_fault: from 201 on.
+# Sets faulty_sources (the copies), planted_faults (how many), last_blis_fault and
+# last_cluster_fault: those in BLIS's rules are numbered from 101 on, in clusters from 201 on;
+# likewise last_former_fault, in other schedulers from 301 on.
 
 set(planted_faults 0)
 set(last_blis_fault 100)
-set(last_former_fault 200)
+set(last_cluster_fault 200)
+set(last_former_fault 300)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers
-    pipeline blis_replica blis_kv former_replica batch_former)
+set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers pipeline
+                 blis_replica blis_kv cluster gateway prefix_index router_kv_aware
+                 router_prefix_affinity former_replica batch_former)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
+  if(name MATCHES "^router_")
+    set(source ${PROJECT_SOURCE_DIR}/core/src/policies/${name}.cpp)
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} faulty_${name})
 endforeach()
@@ -31,8 +37,10 @@ function(plant_in file number name find replace)
   set(faulty_${file} "${text}" PARENT_SCOPE)
   if(file MATCHES "^blis_")
     set(last_blis_fault ${number} PARENT_SCOPE)
-  elseif(file MATCHES "former")
+  elseif(number GREATER 300)
     set(last_former_fault ${number} PARENT_SCOPE)
+  elseif(number GREATER 200)
+    set(last_cluster_fault ${number} PARENT_SCOPE)
   else()
     set(planted_faults ${number} PARENT_SCOPE)
   endif()
@@ -250,39 +258,39 @@ plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of th
   [==[Link(taken.id, At(kEnds).next);]==]
   [==[Link(taken.id, Planted(106) ? kEnds : At(kEnds).next);]==])
 
-plant_in(former_replica 201 "a batch is recorded from its start, though others were in flight"
+plant_in(former_replica 301 "a batch is recorded from its start, though others were in flight"
   [==[std::max(step.start, recorded_until_), step.end]==]
-  [==[Planted(201) ? step.start : std::max(step.start, recorded_until_), step.end]==])
+  [==[Planted(301) ? step.start : std::max(step.start, recorded_until_), step.end]==])
 
-plant_in(former_replica 202 "a decode run passes over an arrival that could be admitted"
+plant_in(former_replica 302 "a decode run passes over an arrival that could be admitted"
   [==[if (!forecast.closed) break;]==]
-  [==[if (!forecast.closed && !Planted(202)) break;]==])
+  [==[if (!forecast.closed && !Planted(302)) break;]==])
 
-plant_in(former_replica 203 "the first gap of a decode run is that of the others"
+plant_in(former_replica 303 "the first gap of a decode run is that of the others"
   [==[CountGap(end, end - SeatOf(index).last_token + token_delay_, 1);]==]
-  [==[CountGap(end, (Planted(203) ? price.duration : end - SeatOf(index).last_token) + token_delay_, 1);]==])
+  [==[CountGap(end, (Planted(303) ? price.duration : end - SeatOf(index).last_token) + token_delay_, 1);]==])
 
-plant_in(former_replica 204 "decodes that wait for a batch of prompts are not held up by it"
+plant_in(former_replica 304 "decodes that wait for a batch of prompts are not held up by it"
   [==[} else if (!pipeline_) {]==]
-  [==[} else if (!pipeline_ && !Planted(204)) {]==])
+  [==[} else if (!pipeline_ && !Planted(304)) {]==])
 
-plant_in(former_replica 205 "batches that end together with an arrival end after it"
+plant_in(former_replica 305 "batches that end together with an arrival end after it"
   [==[time <= now_; time = in_.inbox.NextEnqueue()]==]
-  [==[time < now_ || (time == now_ && !(Planted(205) && state_.admitted() > 0));
+  [==[time < now_ || (time == now_ && !(Planted(305) && state_.admitted() > 0));
        time = in_.inbox.NextEnqueue()]==])
 
-plant_in(batch_former 206 "a prompt that is preempted in the middle is cut there"
+plant_in(batch_former 306 "a prompt that is preempted in the middle is cut there"
   [==[limits_.as_vidur ? j.processed]==]
-  [==[limits_.as_vidur || Planted(206) ? j.processed]==])
+  [==[limits_.as_vidur || Planted(306) ? j.processed]==])
 
-plant_in(batch_former 207 "the victim is the first of the parked"
+plant_in(batch_former 307 "the victim is the first of the parked"
   [==[    const JobIndex victim = state.parked.back();]==]
-  [==[    if (Planted(207)) std::swap(state.parked.front(), state.parked.back());
+  [==[    if (Planted(307)) std::swap(state.parked.front(), state.parked.back());
     const JobIndex victim = state.parked.back();]==])
 
-plant_in(batch_former 208 "a decode run passes over an arrival when one seat is left"
+plant_in(batch_former 308 "a decode run passes over an arrival when one seat is left"
   [==[state.admitted() >= state.limits().max_num_seqs]==]
-  [==[state.admitted() + (Planted(208) ? 1 : 0) >= state.limits().max_num_seqs]==])
+  [==[state.admitted() + (Planted(308) ? 1 : 0) >= state.limits().max_num_seqs]==])
 
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]
@@ -313,11 +321,49 @@ plant_in(blis_replica 112 "what comes back makes no step longer"
   [==[price.duration / 1000 + transfer;]==]
   [==[price.duration / 1000 + (Planted(112) ? 0 : transfer);]==])
 
+plant_in(cluster 201 "a router hears at once of what ended, whatever the period"
+  [==[CountDepartures(period_ > 0 ? time]==]
+  [==[CountDepartures(period_ > 0 && !Planted(201) ? time]==])
+
+plant_in(cluster 202 "who is held misses the room that appears as another comes"
+  [==[  PlaceHeld(time);
+  if]==]
+  [==[  if (!Planted(202) || time != arrival) PlaceHeld(time);
+  if]==])
+
+plant_in(cluster 203 "engines are looked at when a request comes, whatever the period"
+  [==[reads_engines && period_ == 0)]==]
+  [==[reads_engines && (period_ == 0 || Planted(203)))]==])
+
+plant_in(cluster 204 "a replica goes on while somebody is held who could come"
+  [==[AllowUntil(until, !held_.empty());]==]
+  [==[AllowUntil(until, !held_.empty() && !Planted(204));]==])
+
+plant_in(gateway 205 "who is held never gives up"
+  [==[requests_.timeout[r] == kNever) return;]==]
+  [==[requests_.timeout[r] == kNever || Planted(205)) return;]==])
+
+plant_in(prefix_index 206 "a gateway forgets a beginning before what follows it"
+  [==[content[i - 1];]==]
+  [==[content[Planted(206) ? content.size() - i : i - 1];]==])
+
+plant_in(prefix_index 207 "a segment counts beyond what was sent of it"
+  [==[matched = std::min(range.last, entry.last);]==]
+  [==[matched = Planted(207) ? range.last : std::min(range.last, entry.last);]==])
+
+plant_in(router_kv_aware 208 "what a replica has leaves out the request itself"
+  [==[static_cast<double>(blocks_[i] + missing)]==]
+  [==[static_cast<double>(blocks_[i] + (Planted(208) ? 0 : missing))]==])
+
+plant_in(router_prefix_affinity 209 "the bound is of the requests without the new one"
+  [==[loads.total() + 1)]==]
+  [==[loads.total() + (Planted(209) ? 0 : 1))]==])
+
 foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
   set(faulty_text "${faulty_${name}}")
   file(CONFIGURE OUTPUT ${copy} CONTENT
-    [==[// Made by tests/faults/faults.cmake from core/src/serving/@name@.cpp.
+    [==[// Made by tests/faults/faults.cmake from @name@.cpp.
 #include "faults/planted.h"
 using servecast::testing::Planted;
 @faulty_text@]==] @ONLY)

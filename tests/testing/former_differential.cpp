@@ -196,7 +196,9 @@ FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOption
   std::unique_ptr<AnyReplica> replica;
   if (options.replicas > 0) {
     run.results.replica.assign(run.requests.arrival.size(), -1);
-    replica = MakeCluster({input, options.replicas, &FindRouter(options.router), 7, clients});
+    const RouterEntry& router = FindRouter(options.router);
+    replica = MakeCluster(
+        {input, options.replicas, &router, ParamValues(router.params, {}), 7, clients});
   } else {
     replica = MakeFormerReplica(input);
   }

@@ -340,7 +340,8 @@ VidurRun RunCase(const VidurCase& golden) {
                      kNever, &collector};
   input.former = &setup;
   if (stages.size() > 1) input.stages = &stages;
-  Cluster cluster({input, golden.replicas, &FindRouter(golden.router), 0, clients});
+  const RouterEntry& router = FindRouter(golden.router);
+  Cluster cluster({input, golden.replicas, &router, ParamValues(router.params, {}), 0, clients});
   run.finished = cluster.Advance(4 * static_cast<std::int64_t>(golden.batches.size()) + 1000);
   return run;
 }

@@ -123,6 +123,15 @@ struct ClassReport {
   std::optional<double> served_share;  // of the service that it asked for; see docs/model.md
 };
 
+// One of several replicas.
+struct ReplicaReport {
+  std::int64_t requests = 0;    // placed on it
+  double busy_share = 0;        // of the run's time: some step ran
+  double mean_outstanding = 0;  // requests placed on it that had not ended, over time
+  double kv_peak_usage = 0;
+  std::optional<double> ttft_mean_ms;  // none: no request of it got its first token
+};
+
 struct LatencyLabel {
   std::string backend, provenance, description, known_error;
 };
@@ -171,6 +180,7 @@ struct Report {
   std::vector<SloResult> slo;
   TimeSplitReport time_split;
   std::vector<ClassReport> classes;
+  std::vector<ReplicaReport> replicas;  // empty where there is one
   Saturation saturation;
   BindingConstraint binding;
   MemoryReport memory;

@@ -195,6 +195,26 @@ void WriteClasses(const Report& r, JsonWriter& out, Members& put) {
   out.EndArray();
 }
 
+// A list of each figure, by replica.
+void WriteReplicas(const Report& r, JsonWriter& out, Members& put) {
+  if (r.replicas.empty()) return;
+  const auto list = [&](std::string_view key, auto write) {
+    out.Key(key);
+    out.BeginArray();
+    for (const ReplicaReport& replica : r.replicas) write(replica);
+    out.EndArray();
+  };
+  put.Object("replicas", [&] {
+    list("requests", [&](const ReplicaReport& one) { out.Integer(one.requests); });
+    list("busy_share", [&](const ReplicaReport& one) { out.Number(one.busy_share); });
+    list("mean_outstanding", [&](const ReplicaReport& one) { out.Number(one.mean_outstanding); });
+    list("kv_peak_usage", [&](const ReplicaReport& one) { out.Number(one.kv_peak_usage); });
+    list("ttft_mean_ms", [&](const ReplicaReport& one) {
+      one.ttft_mean_ms ? out.Number(*one.ttft_mean_ms) : out.Null();
+    });
+  });
+}
+
 std::optional<double> Rate(std::int64_t hits, std::int64_t queries) {
   if (queries == 0) return std::nullopt;
   return static_cast<double>(hits) / static_cast<double>(queries);
@@ -323,6 +343,7 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("bandwidth_use", r.bandwidth_use);
   WriteTimeSplit(r.time_split, put);
   WriteClasses(r, out, put);
+  WriteReplicas(r, out, put);
   WriteJudgement(r, out, put);
   WriteSetting(r, put);
   if (parts != ReportParts::kSummary) {

@@ -14,6 +14,7 @@
 #include "io/presets.h"
 #include "io/variants.h"
 #include "servecast/scenario.h"
+#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -328,6 +329,17 @@ void CheckCompat(const Scenario& s, Issues& issues) {
   }
 }
 
+// Scores that all weigh nothing choose nothing.
+void CheckRouter(const ClusterSpec& c, Issues& issues) {
+  if (c.router != "weighted") return;
+  for (const ParamSpec& param : FindRouter(c.router).params) {
+    const bool weight = param.name != std::string_view(kStaleness.name);
+    if (weight && ParamValues({&param, 1}, c.router_params)[0] > 0) return;
+  }
+  issues.push_back({"/cluster/router/prefix_weight",
+                    "found 0, and no other weight above 0; allowed one at least"});
+}
+
 // What several pipeline stages do not go with.
 void CheckStages(const Scenario& s, Issues& issues) {
   const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
@@ -396,6 +408,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   CheckCompat(s, issues);
   CheckScheduler(s, issues);
+  CheckRouter(s.cluster, issues);
   CheckStages(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);

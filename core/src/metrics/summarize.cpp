@@ -468,6 +468,7 @@ class Summary {
     r.counts = run_.counts;
     r.gc_ms = static_cast<double>(r.counts.gc_passes) * run_.scenario.engine.gc_pass_us / 1e3;
     r.kv_offload = run_.kv_offload;
+    r.replicas = run_.replicas;
     r.latency_model = run_.label;
     const bool traced = run_.scenario.workload.arrivals.process == ArrivalProcess::kTrace;
     r.workload_source = traced ? "trace" : "synthetic";

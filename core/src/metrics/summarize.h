@@ -30,6 +30,7 @@ struct RunView {
   SchedulerCounts counts = {};
   KvOffloadReport kv_offload = {};
   TimeNs token_delay = 0;  // of the latency model
+  std::vector<ReplicaReport> replicas = {};
 
   static constexpr std::size_t kNoClass = SIZE_MAX;
 

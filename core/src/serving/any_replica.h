@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "metrics/recorder.h"
 #include "servecast/report.h"
+#include "serving/policy.h"
 
 namespace servecast {
 
@@ -23,6 +24,10 @@ class AnyReplica {
   // Of a replica that has something to do: all that it answers up to then is answered, and unless
   // more is sent, it does nothing before.
   virtual TimeNs ready() const { return now(); }
+  // Its running list and KV blocks as they are at `time`, for whoever asks from outside: with a
+  // step under way as the latest one was formed. Requires: it has run up to `time`, or has nothing
+  // to do. Of what waits it knows less than who sends.
+  virtual EngineLoad LoadAt(TimeNs) const { return {running(), kv_blocks_used()}; }
   virtual std::int64_t running() const = 0;
   virtual std::int64_t queued() const = 0;
   virtual std::int64_t completed() const = 0;
@@ -37,6 +42,8 @@ class AnyReplica {
   virtual std::vector<std::string_view> departures() const { return {}; }
   // Several replicas keep records of their own: adds them up, to `end`. One writes as it goes.
   virtual void WriteRecords(TimeNs, Recorder&) const {}
+  // Of each of several, up to `end`; one alone has no more to say than the run's report.
+  virtual std::vector<ReplicaReport> PerReplica(TimeNs) const { return {}; }
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
 };

@@ -1,7 +1,8 @@
 // Several replicas behind a router, by vLLM's rules or another scheduler's. Each has a clock of its
-// own; whoever is furthest behind runs next, never beyond the next request that the router has to
-// place, nor, where answers bring requests (sessions, closed loops), beyond what another replica
-// may still answer.
+// own; whoever is furthest behind runs next, never beyond the next event that all must have come to
+// - a request for the router to place, room for one that it holds, a look at the engines - nor,
+// where answers bring requests (sessions, closed loops), beyond what another replica may still
+// answer.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "base/indexed_heap.h"
 #include "metrics/recorder.h"
 #include "serving/any_replica.h"
+#include "serving/gateway.h"
 #include "serving/inbox.h"
 #include "serving/replica.h"
 #include "serving/router.h"
@@ -25,6 +27,7 @@ class Cluster final : public AnyReplica {
     ReplicaInput replica;
     std::int64_t replicas = 1;
     const RouterEntry* router = nullptr;
+    std::vector<double> router_params;  // of the router's, in their order
     std::int64_t seed = 0;
     Clients& clients;
   };
@@ -34,9 +37,11 @@ class Cluster final : public AnyReplica {
 
   TimeNs now() const override;
   std::int64_t running() const override { return Sum(&AnyReplica::running); }
-  std::int64_t queued() const override { return Sum(&AnyReplica::queued); }
+  std::int64_t queued() const override { return Sum(&AnyReplica::queued) + held_.size(); }
   std::int64_t completed() const override { return Sum(&AnyReplica::completed); }
-  std::int64_t timed_out() const override { return Sum(&AnyReplica::timed_out); }
+  std::int64_t timed_out() const override {
+    return Sum(&AnyReplica::timed_out) + held_.timed_out();
+  }
   std::int64_t length_capped() const override { return Sum(&AnyReplica::length_capped); }
   std::int64_t kv_blocks_used() const override { return Sum(&AnyReplica::kv_blocks_used); }
   std::vector<std::string_view> departures() const override {
@@ -46,7 +51,8 @@ class Cluster final : public AnyReplica {
   SchedulerCounts counts() const override;
   KvOffloadReport kv_offload() const override;
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
-  // Of all replicas, up to `end`.
+  std::vector<ReplicaReport> PerReplica(TimeNs end) const override;
+  // Of all replicas and of the gateway, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
 
  private:
@@ -58,15 +64,25 @@ class Cluster final : public AnyReplica {
   struct Departure {
     TimeNs time = 0;
     std::int32_t replica = 0;
+    RequestId request = kNoRequest;
   };
   static bool Later(const Departure& a, const Departure& b) {
-    return a.time != b.time ? a.time > b.time : a.replica > b.replica;
+    if (a.time != b.time) return a.time > b.time;
+    return a.replica != b.replica ? a.replica > b.replica : a.request > b.request;
   }
 
   std::int64_t Sum(std::int64_t (AnyReplica::*figure)() const) const;
+  TimeNs NextEvent(TimeNs arrival);
+  TimeNs NextSignals(TimeNs arrival) const;
+  void Happen(TimeNs time, TimeNs arrival);
+  void CountDepartures(TimeNs time);
+  void ReadEngines(TimeNs time);
+  std::int32_t Choose(RequestId request);
+  void PlaceHeld(TimeNs time);
   std::int32_t LeastWaiting() const;
   void Route(RequestId request, TimeNs time);
-  RoutedRequest Describe(RequestId request) const;
+  void Place(RequestId request, std::int32_t replica, TimeNs time);
+  RoutedRequest Describe(RequestId request);
   std::int64_t Run(std::int32_t node, TimeNs until, std::int64_t max_steps);
   bool Close();
 
@@ -74,10 +90,14 @@ class Cluster final : public AnyReplica {
   std::unique_ptr<Router> router_;
   std::vector<std::unique_ptr<Node>> nodes_;
   ReplicaLoads loads_;
+  TimeNs period_;       // of signals; 0: live
+  TimeNs read_at_ = 0;  // when engines were looked at, with a period
+  Gateway held_;
   std::vector<Departure> departures_;  // heap, of those not yet counted in loads_
   IndexedHeap active_;                 // by the replica's clock; who has nothing to do is not in it
   bool answers_bring_requests_;
   std::vector<std::int32_t> session_of_;  // by request; empty: each its own
+  std::vector<ContentRange> content_;     // of the request that is routed
   PrefixCacheReport prefix_cache_;
 };
 

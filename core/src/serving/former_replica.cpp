@@ -191,6 +191,7 @@ void FormerReplica::Launch(Step& step) {
   if (pipeline_ && in_.observer != nullptr) step.record.stages = pipeline_->spans();
   step.levels = {state_.admitted(), kv_blocks_used(), shape.decode_seqs,
                  shape.decode_context_tokens + shape.decode_seqs};
+  load_ = {state_.admitted(), kv_blocks_used()};
   step.prefill = {};
   if (!chunks_.empty()) CountPrefills(step, shape, std::max<TimeNs>(0, price.duration - alone));
 }
@@ -353,6 +354,7 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
   }
   former_->Decoded(ran);
   recorded_until_ = now_;
+  load_ = {state_.admitted(), kv_blocks_used()};
   return ran;
 }
 

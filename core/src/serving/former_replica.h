@@ -48,6 +48,9 @@ class FormerReplica final : public AnyReplica {
     if (Idle()) return next != kNever ? std::max(now_, next) : now_;
     return settled_ && NextEvent() > now_ ? NextEvent() - 1 : now_;
   }
+  EngineLoad LoadAt(TimeNs time) const override {
+    return now_ <= time ? EngineLoad{running(), kv_blocks_used()} : load_;
+  }
   std::int64_t running() const override { return state_.admitted(); }
   std::int64_t queued() const override { return state_.waiting(); }
   std::int64_t completed() const override { return completed_; }
@@ -124,6 +127,7 @@ class FormerReplica final : public AnyReplica {
   TimeNs token_delay_;
   PrefixCacheReport no_cache_;
   SchedulerCounts counts_;
+  EngineLoad load_;  // as the latest batch was formed
   TimeNs now_ = 0;
   TimeNs recorded_until_ = 0;  // the end of the last step that ended
   bool settled_ = false;       // nothing has happened since no batch could be formed

@@ -3,7 +3,7 @@
 namespace servecast {
 
 RequestId Inbox::TakeSent() {
-  const RequestId request = sent_[next_++];
+  const RequestId request = sent_[next_++].request;
   if (next_ == sent_.size()) {
     sent_.clear();
     next_ = 0;

@@ -22,7 +22,7 @@ class Inbox {
   // When the next request comes to the queue, by (enqueue time, id); kNever: none is known of.
   TimeNs NextEnqueue() const {
     if (!routed_) return clients_.NextEnqueue();
-    return next_ < sent_.size() ? EnqueueOf(sent_[next_]) : kNever;
+    return next_ < sent_.size() ? sent_[next_].time : kNever;
   }
   // Requires: there is one.
   RequestId TakeNext() { return routed_ ? TakeSent() : clients_.TakeNext(); }
@@ -35,10 +35,14 @@ class Inbox {
   }
   // No step may be formed at or after this time yet: a request may come before it that is not sent.
   TimeNs until() const { return until_; }
-  void AllowUntil(TimeNs time) { until_ = time; }
+  // `to_departure`: nor from when a request leaves on; another may come in its place.
+  void AllowUntil(TimeNs time, bool to_departure = false) {
+    until_ = time;
+    to_departure_ = to_departure;
+  }
 
-  // By the router, in order of enqueue times. Requires: routed.
-  void Send(RequestId request) { sent_.push_back(request); }
+  // By the router, in order of times: it comes to the replica's queue then. Requires: routed.
+  void Send(RequestId request, TimeNs time) { sent_.push_back({time, request}); }
   // Sent, and not yet taken.
   std::int64_t unread() const { return static_cast<std::int64_t>(sent_.size() - next_); }
 
@@ -54,36 +58,35 @@ class Inbox {
   // The request is complete, for the engine at `time`: a client that asks on will, after a while.
   void Answered(RequestId request, TimeNs time) {
     clients_.Answered(request);
-    if (routed_) Left(time);
+    if (routed_) Left(request, time);
   }
-  // It timed out, as the engine hears at `heard`.
+  // It timed out, as the engine hears at `heard`, and the router right after: so it does not matter
+  // whether that is before or after others come to the same moment.
   void GaveUp(RequestId request, TimeNs heard) {
     clients_.GaveUp(request, heard);
-    if (routed_) Left(heard);
+    if (routed_) Left(request, heard + 1);
   }
   // Answers and time-outs may bring requests at that very moment.
   bool InLoop() const { return clients_.InLoop(); }
 
-  // When requests left, in order of time; for the router, which takes them away.
-  std::vector<TimeNs>& departures() { return departures_; }
-
- private:
   struct Timed {
     TimeNs time = 0;
     RequestId request = kNoRequest;
   };
+  // Who left when, in order of time; for the router, which takes them away.
+  std::vector<Timed>& departures() { return departures_; }
+
+ private:
   static bool Later(const Timed& a, const Timed& b) {
     return a.time != b.time ? a.time > b.time : a.request > b.request;
-  }
-  TimeNs EnqueueOf(RequestId request) const {
-    return results_.enqueue[static_cast<std::size_t>(request)];
   }
   RequestId TakeSent();
   void ExpectTimeout(RequestId request);
   // An answer may make a request that comes before what the router knew of.
-  void Left(TimeNs time) {
-    departures_.push_back(time);
+  void Left(RequestId request, TimeNs time) {
+    departures_.push_back({time, request});
     until_ = std::min(until_, clients_.NextEnqueue());
+    if (to_departure_) until_ = std::min(until_, time);
   }
 
   Clients& clients_;
@@ -91,10 +94,11 @@ class Inbox {
   const RequestResults& results_;
   bool routed_;
   TimeNs until_ = kNever;
-  std::vector<RequestId> sent_;
+  bool to_departure_ = false;
+  std::vector<Timed> sent_;
   std::size_t next_ = 0;
   std::vector<Timed> timeouts_;  // heap
-  std::vector<TimeNs> departures_;
+  std::vector<Timed> departures_;
 };
 
 }  // namespace servecast

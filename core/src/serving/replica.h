@@ -95,6 +95,10 @@ class Replica final : public AnyReplica {
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   SchedulerCounts counts() const override;
 
+  EngineLoad LoadAt(TimeNs time) const override {
+    return now_ <= time ? EngineLoad{running_, kv_.used()} : load_;
+  }
+
  private:
   using SlotId = std::int32_t;
   static constexpr SlotId kNoSlot = -1;
