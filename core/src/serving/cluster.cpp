@@ -164,7 +164,10 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   const std::int64_t before = node.recorder.steps();
   node.inbox.AllowUntil(until, !held_.empty());
   const bool idle = node.replica->Advance(max_steps);
-  if (!idle) active_.Push(index, node.replica->ready(), index);
+  if (!idle) {
+    active_.Push(index, in_.replica.former != nullptr ? node.replica->ready() : node.replica->now(),
+                 index);
+  }
   for (const Inbox::Timed& left : node.inbox.departures()) {
     if (in_.router->ignores_load) break;
     departures_.push_back({left.time, index, left.request});
@@ -214,9 +217,14 @@ void Cluster::Place(RequestId request, std::int32_t replica, TimeNs time) {
   if (!in_.router->ignores_load) loads_.Change(replica, 1);
   in_.replica.results.replica[static_cast<std::size_t>(request)] = replica;
   Node& node = *nodes_[static_cast<std::size_t>(replica)];
+  const bool idle = !active_.Has(replica);
   node.inbox.Send(request, time);
-  if (active_.Has(replica)) active_.Remove(replica);  // it may be ready earlier now
-  active_.Push(replica, node.replica->ready(), replica);
+  if (idle) {
+    active_.Push(replica, std::max(time, node.replica->ready()), replica);
+  } else if (in_.replica.former != nullptr) {  // it may be ready earlier now
+    active_.Remove(replica);
+    active_.Push(replica, node.replica->ready(), replica);
+  }
 }
 
 RoutedRequest Cluster::Describe(RequestId request) {

@@ -80,10 +80,6 @@ class Replica final : public AnyReplica {
   bool Advance(std::int64_t max_steps) override;
 
   TimeNs now() const override { return now_; }
-  TimeNs ready() const override {
-    const TimeNs next = in_.inbox.NextEnqueue();
-    return Done() && next != kNever ? std::max(now_, next) : now_;
-  }
   std::int64_t running() const override { return running_; }
   std::int64_t queued() const override { return queue_.size(); }
   std::int64_t completed() const override { return completed_; }
