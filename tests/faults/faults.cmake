@@ -1,18 +1,21 @@
-# Plants faults in a copy of the engine's hot loop and its KV cache, and in one of BLIS's rules, so
-# that a test can show that their differential tests would notice them. Each fault is an exact piece of a source file and what stands
+# Plants faults in a copy of the engine's hot loop and its KV cache, in one of BLIS's rules, and in
+# one of the schedulers after Vidur, so that a test can show that their differential tests would
+# notice them. Each fault is an exact piece of a source file and what stands
 # there instead while `Planted(number)`; a piece that does not occur exactly once fails the
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
 # Sets faulty_sources (the copies), planted_faults (how many), last_blis_fault and
-# last_cluster_fault: those in BLIS's rules are numbered from 101 on, in clusters from 201 on.
+# last_cluster_fault: those in BLIS's rules are numbered from 101 on, in clusters from 201 on;
+# likewise last_former_fault, in other schedulers from 301 on.
 
 set(planted_faults 0)
 set(last_blis_fault 100)
 set(last_cluster_fault 200)
+set(last_former_fault 300)
 set(faulty_sources)
 set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers pipeline
                  blis_replica blis_kv cluster gateway prefix_index router_kv_aware
-                 router_prefix_affinity)
+                 router_prefix_affinity former_replica batch_former)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   if(name MATCHES "^router_")
@@ -34,6 +37,8 @@ function(plant_in file number name find replace)
   set(faulty_${file} "${text}" PARENT_SCOPE)
   if(file MATCHES "^blis_")
     set(last_blis_fault ${number} PARENT_SCOPE)
+  elseif(number GREATER 300)
+    set(last_former_fault ${number} PARENT_SCOPE)
   elseif(number GREATER 200)
     set(last_cluster_fault ${number} PARENT_SCOPE)
   else()
@@ -252,6 +257,40 @@ plant_in(blis_kv 105 "a block that is overwritten keeps its name if another owns
 plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of the free list"
   [==[Link(taken.id, At(kEnds).next);]==]
   [==[Link(taken.id, Planted(106) ? kEnds : At(kEnds).next);]==])
+
+plant_in(former_replica 301 "a batch is recorded from its start, though others were in flight"
+  [==[std::max(step.start, recorded_until_), step.end]==]
+  [==[Planted(301) ? step.start : std::max(step.start, recorded_until_), step.end]==])
+
+plant_in(former_replica 302 "a decode run passes over an arrival that could be admitted"
+  [==[if (!forecast.closed) break;]==]
+  [==[if (!forecast.closed && !Planted(302)) break;]==])
+
+plant_in(former_replica 303 "the first gap of a decode run is that of the others"
+  [==[CountGap(end, end - SeatOf(index).last_token + token_delay_, 1);]==]
+  [==[CountGap(end, (Planted(303) ? price.duration : end - SeatOf(index).last_token) + token_delay_, 1);]==])
+
+plant_in(former_replica 304 "decodes that wait for a batch of prompts are not held up by it"
+  [==[} else if (!pipeline_) {]==]
+  [==[} else if (!pipeline_ && !Planted(304)) {]==])
+
+plant_in(former_replica 305 "batches that end together with an arrival end after it"
+  [==[time <= now_; time = in_.inbox.NextEnqueue()]==]
+  [==[time < now_ || (time == now_ && !(Planted(305) && state_.admitted() > 0));
+       time = in_.inbox.NextEnqueue()]==])
+
+plant_in(batch_former 306 "a prompt that is preempted in the middle is cut there"
+  [==[limits_.as_vidur ? j.processed]==]
+  [==[limits_.as_vidur || Planted(306) ? j.processed]==])
+
+plant_in(batch_former 307 "the victim is the first of the parked"
+  [==[    const JobIndex victim = state.parked.back();]==]
+  [==[    if (Planted(307)) std::swap(state.parked.front(), state.parked.back());
+    const JobIndex victim = state.parked.back();]==])
+
+plant_in(batch_former 308 "a decode run passes over an arrival when one seat is left"
+  [==[state.admitted() >= state.limits().max_num_seqs]==]
+  [==[state.admitted() + (Planted(308) ? 1 : 0) >= state.limits().max_num_seqs]==])
 
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]

@@ -28,7 +28,7 @@ RequestTimes TimesOf(const RequestTable& requests, const RequestResults& results
 // Mean times by where they went, of the completed.
 void SplitTimes(const RunView& run, Report& whole) {
   TimeSplitReport& report = whole.time_split;
-  report.on = run.scenario.engine.compat == Compat::kNone;
+  report.on = !IsBlis(run.scenario.engine.compat);
   double host = 0, queue = 0, prefill = 0, decode = 0, interference = 0, preempted = 0,
          transfer = 0;
   double later_host = 0, again = 0, later_preempted = 0, later_transfer = 0;

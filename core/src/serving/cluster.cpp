@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "serving/former_replica.h"
+
 namespace servecast {
 
 // How often the router hears from replicas; 0: at once.
@@ -41,11 +43,28 @@ Cluster::Cluster(const Input& input)
         Node{Inbox(in_.clients, requests, in_.replica.results, true), in_.replica.recorder, {}}));
     Node& node = *nodes_.back();
     // All but the inbox and the recorder as given.
-    nodes_.back()->replica = std::make_unique<Replica>(
-        ReplicaInput{in_.replica.engine, in_.replica.scheduler, in_.replica.pool_blocks,
-                     in_.replica.max_model_len, requests, node.inbox, in_.replica.latency,
-                     in_.replica.results, node.recorder, in_.replica.scratch, input.replica.horizon,
-                     in_.replica.observer, in_.replica.kv_tiers, i, true, in_.replica.stages});
+    const ReplicaInput one{in_.replica.engine,
+                           in_.replica.scheduler,
+                           in_.replica.pool_blocks,
+                           in_.replica.max_model_len,
+                           requests,
+                           node.inbox,
+                           in_.replica.latency,
+                           in_.replica.results,
+                           node.recorder,
+                           in_.replica.scratch,
+                           input.replica.horizon,
+                           in_.replica.observer,
+                           in_.replica.kv_tiers,
+                           i,
+                           true,
+                           in_.replica.stages,
+                           in_.replica.former};
+    if (one.former != nullptr) {
+      node.replica = MakeFormerReplica(one);
+    } else {
+      node.replica = std::make_unique<Replica>(one);
+    }
   }
   for (std::size_t r = 0; r < requests.think.size(); ++r) {
     const auto row = static_cast<std::int32_t>(r);
@@ -145,7 +164,10 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   const std::int64_t before = node.recorder.steps();
   node.inbox.AllowUntil(until, !held_.empty());
   const bool idle = node.replica->Advance(max_steps);
-  if (!idle) active_.Push(index, node.replica->now(), index);
+  if (!idle) {
+    active_.Push(index, in_.replica.former != nullptr ? node.replica->ready() : node.replica->now(),
+                 index);
+  }
   for (const Inbox::Timed& left : node.inbox.departures()) {
     if (in_.router->ignores_load) break;
     departures_.push_back({left.time, index, left.request});
@@ -155,8 +177,20 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   return node.recorder.steps() - before;
 }
 
+// Vidur's: who runs does not count.
+std::int32_t Cluster::LeastWaiting() const {
+  const auto waiting = [](const std::unique_ptr<Node>& node) {
+    return node->replica->queued() + node->inbox.unread();
+  };
+  const auto least =
+      std::min_element(nodes_.begin(), nodes_.end(),
+                       [&](const auto& a, const auto& b) { return waiting(a) < waiting(b); });
+  return static_cast<std::int32_t>(least - nodes_.begin());
+}
+
 std::int32_t Cluster::Choose(RequestId request) {
-  return router_->Choose(Describe(request), loads_);
+  const bool vidur = in_.replica.engine.compat == Compat::kVidur && !in_.router->ignores_load;
+  return vidur ? LeastWaiting() : router_->Choose(Describe(request), loads_);
 }
 
 void Cluster::PlaceHeld(TimeNs time) {
@@ -185,7 +219,12 @@ void Cluster::Place(RequestId request, std::int32_t replica, TimeNs time) {
   Node& node = *nodes_[static_cast<std::size_t>(replica)];
   const bool idle = !active_.Has(replica);
   node.inbox.Send(request, time);
-  if (idle) active_.Push(replica, std::max(time, node.replica->now()), replica);
+  if (idle) {
+    active_.Push(replica, std::max(time, node.replica->ready()), replica);
+  } else if (in_.replica.former != nullptr) {  // it may be ready earlier now
+    active_.Remove(replica);
+    active_.Push(replica, node.replica->ready(), replica);
+  }
 }
 
 RoutedRequest Cluster::Describe(RequestId request) {
@@ -226,7 +265,7 @@ TimeNs Cluster::now() const {
   return latest;
 }
 
-std::int64_t Cluster::Sum(std::int64_t (Replica::*figure)() const) const {
+std::int64_t Cluster::Sum(std::int64_t (AnyReplica::*figure)() const) const {
   std::int64_t sum = 0;
   for (const auto& node : nodes_) sum += ((*node->replica).*figure)();
   return sum;

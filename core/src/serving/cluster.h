@@ -1,7 +1,8 @@
-// Several replicas by vLLM's rules behind a router. Each has a clock of its own; whoever is
-// furthest behind runs next, never beyond the next event that all must have come to - a request for
-// the router to place, room for one that it holds, a look at the engines - nor, where answers bring
-// requests (sessions, closed loops), beyond what another replica may still answer.
+// Several replicas behind a router, by vLLM's rules or another scheduler's. Each has a clock of its
+// own; whoever is furthest behind runs next, never beyond the next event that all must have come to
+// - a request for the router to place, room for one that it holds, a look at the engines - nor,
+// where answers bring requests (sessions, closed loops), beyond what another replica may still
+// answer.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +36,17 @@ class Cluster final : public AnyReplica {
   bool Advance(std::int64_t max_steps) override;
 
   TimeNs now() const override;
-  std::int64_t running() const override { return Sum(&Replica::running); }
-  std::int64_t queued() const override { return Sum(&Replica::queued) + held_.size(); }
-  std::int64_t completed() const override { return Sum(&Replica::completed); }
-  std::int64_t timed_out() const override { return Sum(&Replica::timed_out) + held_.timed_out(); }
-  std::int64_t length_capped() const override { return Sum(&Replica::length_capped); }
-  std::int64_t kv_blocks_used() const override { return Sum(&Replica::kv_blocks_used); }
+  std::int64_t running() const override { return Sum(&AnyReplica::running); }
+  std::int64_t queued() const override { return Sum(&AnyReplica::queued) + held_.size(); }
+  std::int64_t completed() const override { return Sum(&AnyReplica::completed); }
+  std::int64_t timed_out() const override {
+    return Sum(&AnyReplica::timed_out) + held_.timed_out();
+  }
+  std::int64_t length_capped() const override { return Sum(&AnyReplica::length_capped); }
+  std::int64_t kv_blocks_used() const override { return Sum(&AnyReplica::kv_blocks_used); }
+  std::vector<std::string_view> departures() const override {
+    return nodes_[0]->replica->departures();
+  }
   const PrefixCacheReport& prefix_cache() override;
   SchedulerCounts counts() const override;
   KvOffloadReport kv_offload() const override;
@@ -53,7 +59,7 @@ class Cluster final : public AnyReplica {
   struct Node {
     Inbox inbox;
     Recorder recorder;
-    std::unique_ptr<Replica> replica;
+    std::unique_ptr<AnyReplica> replica;
   };
   struct Departure {
     TimeNs time = 0;
@@ -65,7 +71,7 @@ class Cluster final : public AnyReplica {
     return a.replica != b.replica ? a.replica > b.replica : a.request > b.request;
   }
 
-  std::int64_t Sum(std::int64_t (Replica::*figure)() const) const;
+  std::int64_t Sum(std::int64_t (AnyReplica::*figure)() const) const;
   TimeNs NextEvent(TimeNs arrival);
   TimeNs NextSignals(TimeNs arrival) const;
   void Happen(TimeNs time, TimeNs arrival);
@@ -73,6 +79,7 @@ class Cluster final : public AnyReplica {
   void ReadEngines(TimeNs time);
   std::int32_t Choose(RequestId request);
   void PlaceHeld(TimeNs time);
+  std::int32_t LeastWaiting() const;
   void Route(RequestId request, TimeNs time);
   void Place(RequestId request, std::int32_t replica, TimeNs time);
   RoutedRequest Describe(RequestId request);
