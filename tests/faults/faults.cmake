@@ -274,10 +274,9 @@ plant_in(former_replica 304 "decodes that wait for a batch of prompts are not he
   [==[} else if (!pipeline_) {]==]
   [==[} else if (!pipeline_ && !Planted(304)) {]==])
 
-plant_in(former_replica 305 "batches that end together with an arrival end after it"
-  [==[time <= now_; time = in_.inbox.NextEnqueue()]==]
-  [==[time < now_ || (time == now_ && !(Planted(305) && state_.admitted() > 0));
-       time = in_.inbox.NextEnqueue()]==])
+plant_in(former_replica 305 "an output's length is known at admission"
+  [==[(setup_.limits.as_vidur ? output]==]
+  [==[(setup_.limits.as_vidur || Planted(305) ? output]==])
 
 plant_in(batch_former 306 "a prompt that is preempted in the middle is cut there"
   [==[limits_.as_vidur ? j.processed]==]
