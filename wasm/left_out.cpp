@@ -3,15 +3,21 @@
 // Simulation::Create then says that they are left out, and the page's worker goes on with the whole
 // engine, as it does for every trace (decision 016). Names and help are those of the whole engine,
 // as tests/wasm checks.
+#include "io/pool_checks.h"
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/cluster.h"
 #include "serving/kv_tiers.h"
 #include "serving/policy.h"
+#include "serving/pool_parts.h"
 
 namespace servecast {
 
 std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput&) { return nullptr; }
+void CheckPools(const Scenario&, Issues&) {}
+Result<std::vector<PoolPart>> MakePoolParts(const Scenario&) { return std::vector<PoolPart>{}; }
+std::int64_t ShortestMaxModelLen(const std::vector<PoolPart>&) { return 0; }
+std::vector<ClusterPool> PoolsOf(const std::vector<PoolPart>&) { return {}; }
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input&) { return nullptr; }
 
 bool KvTiers::Present() { return false; }

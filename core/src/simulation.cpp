@@ -16,6 +16,7 @@
 #include "serving/hooks.h"
 #include "serving/inbox.h"
 #include "serving/policy.h"
+#include "serving/pool_parts.h"
 #include "serving/replica.h"
 #include "workload/workload.h"
 
@@ -37,8 +38,11 @@ struct Simulation::State {
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
   void StartReplica(StepObserver* observer) {
-    const std::int64_t max_model_len = EffectiveMaxModelLen(
-        scenario.engine, scenario.model.max_position_embeddings, cost.usable_blocks);
+    const std::int64_t max_model_len =
+        pools.empty()
+            ? EffectiveMaxModelLen(scenario.engine, scenario.model.max_position_embeddings,
+                                   cost.usable_blocks)
+            : ShortestMaxModelLen(pools);
     clients = std::make_unique<Clients>(requests, *latency, max_model_len, results);
     inbox = std::make_unique<Inbox>(*clients, requests, results, false);
     scratch = std::make_unique<ReplicaScratch>(requests);
@@ -58,14 +62,16 @@ struct Simulation::State {
         KvTiersOf(scenario.engine.kv_offload,
                   cost.kv_bytes_per_token * static_cast<double>(scenario.engine.block_size),
                   cost.tensor_parallel)};
-    const std::int64_t replicas = scenario.cluster.pools[0].replicas;
+    const std::int64_t replicas = scenario.cluster.Replicas();
     if (replicas == 1) {
       replica = std::make_unique<Replica>(input);
       return;
     }
     results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
-    replica = MakeCluster(
-        {input, replicas, &FindRouter(scenario.cluster.router), scenario.seed, *clients});
+    const ClusterSpec& cluster = scenario.cluster;
+    replica =
+        MakeCluster({input, replicas, &FindRouter(cluster.router), scenario.seed, *clients,
+                     PoolsOf(pools), &FindRouter(cluster.decode_router), cluster.disaggregation});
   }
 
   // It sees to arrivals, drops and time-outs itself.
@@ -92,6 +98,7 @@ struct Simulation::State {
   Scenario scenario;
   Trace trace;
   ModelCost cost;
+  std::vector<PoolPart> pools;  // where there are several
   RequestTable requests;
   RequestResults results;
   Recorder recorder;
@@ -115,7 +122,11 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace) {
 }
 
 Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, SimulationHooks hooks) {
-  const Result<ModelCost> cost = ComputeModelCost(scenario);
+  if (scenario.cluster.pools.size() == 1) scenario.UsePool(0);
+  Result<std::vector<PoolPart>> pools = MakePoolParts(scenario);
+  if (!pools.ok()) return Issues(pools.issues());
+  const Result<ModelCost> cost =
+      pools.value().empty() ? ComputeModelCost(scenario) : pools.value()[0].cost;
   if (!cost.ok()) return Issues(cost.issues());
   Result<RequestTable> requests =
       hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);
@@ -124,6 +135,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   auto state = std::make_unique<State>(std::move(scenario), std::move(trace), cost.value(),
                                        std::move(requests.value()));
   State& s = *state;
+  s.pools = std::move(pools.value());
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
@@ -135,13 +147,13 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     return Issue{"/latency/backend",
                  "found a model of step times that this part of the engine has not", "left_out"};
   }
-  if (s.scenario.cluster.pools[0].replicas > 1 && s.latency->DelayByLoad()) {
+  if (s.scenario.cluster.Replicas() > 1 && s.latency->DelayByLoad()) {
     return Issue{"/cluster/pools/0/replicas",
                  "found several, allowed 1 with a delay before the queue that depends on load: "
                  "alpha_coefficients of physics beyond those of prompt and bias"};
   }
   s.results.Resize(s.requests.size());
-  if (s.scenario.cluster.pools[0].replicas == 1) s.recorder.ReserveGaps(8 * s.requests.size());
+  if (s.scenario.cluster.Replicas() == 1) s.recorder.ReserveGaps(8 * s.requests.size());
   if (s.scenario.engine.compat == Compat::kNone) {
     s.StartReplica(hooks.observer);
     if (s.replica == nullptr) {

@@ -182,8 +182,8 @@ plant_in(replica_schedule 34 "an admission counts the blocks of its last load on
   [==[transfer_blocks_ = (Planted(34) ? 0 : transfer_blocks_) + hit_.stored;]==])
 
 plant_in(replica 35 "a decode that catches up forgets what prefills cost it"
-  [==[if (!slot.catches_up) CountPrefill(]==]
-  [==[if (!slot.catches_up || Planted(35)) CountPrefill(]==])
+  [==[if (!slot.catches_up || output.generated == 1) CountPrefill(]==]
+  [==[if (!slot.catches_up || output.generated == 1 || Planted(35)) CountPrefill(]==])
 
 plant_in(replica_times 36 "a preemption counts from the schedule call, not from the step"
   [==[.preempted_at = StartTime();]==]

@@ -34,6 +34,7 @@ class AnyReplica {
   virtual std::vector<std::string_view> departures() const { return {}; }
   // Several replicas keep records of their own: adds them up, to `end`. One writes as it goes.
   virtual void WriteRecords(TimeNs, Recorder&) const {}
+  virtual void WritePoolRecords(TimeNs, std::int64_t /*pool*/, Recorder&) const {}
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
 };

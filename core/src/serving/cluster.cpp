@@ -2,35 +2,26 @@
 
 #include <algorithm>
 
+#include "serving/disaggregated.h"
+
 namespace servecast {
 
 Cluster::Cluster(const Input& input)
-    : in_(input),
+    : Fleet(input.replica, input.replicas, input.pools, input.clients),
+      in_(input),
       router_(input.router->make(input.seed)),
-      loads_(input.replicas),
-      active_(static_cast<std::int32_t>(input.replicas)),
+      loads_(static_cast<std::int64_t>(nodes_.size())),
+      active_(static_cast<std::int32_t>(nodes_.size())),
       answers_bring_requests_(!input.replica.requests.think.empty() ||
-                              !input.replica.requests.pause.empty()) {
+                              !input.replica.requests.pause.empty()),
+      session_of_(SessionsOf(input.replica.requests)) {
   in_.replica.horizon = std::min(in_.replica.horizon, kClockEnd);
-  const RequestTable& requests = in_.replica.requests;
-  for (std::int64_t i = 0; i < in_.replicas; ++i) {
-    nodes_.push_back(std::make_unique<Node>(
-        Node{Inbox(in_.clients, requests, in_.replica.results, true), in_.replica.recorder, {}}));
-    Node& node = *nodes_.back();
-    // All but the inbox and the recorder as given.
-    nodes_.back()->replica = std::make_unique<Replica>(
-        ReplicaInput{in_.replica.engine, in_.replica.scheduler, in_.replica.pool_blocks,
-                     in_.replica.max_model_len, requests, node.inbox, in_.replica.latency,
-                     in_.replica.results, node.recorder, in_.replica.scratch, input.replica.horizon,
-                     in_.replica.observer, in_.replica.kv_tiers, i, true});
-  }
-  for (std::size_t r = 0; r < requests.think.size(); ++r) {
-    const auto row = static_cast<std::int32_t>(r);
-    session_of_.push_back(requests.think[r] >= 0 ? session_of_.back() : row);
-  }
 }
 
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input) {
+  for (const ClusterPool& pool : input.pools) {
+    if (pool.role != PoolRole::kMixed) return std::make_unique<Disaggregated>(input);
+  }
   return std::make_unique<Cluster>(input);
 }
 
@@ -80,21 +71,31 @@ void Cluster::Route(RequestId request, TimeNs time) {
     std::pop_heap(departures_.begin(), departures_.end(), Later);
     departures_.pop_back();
   }
-  const std::int32_t index = router_->Choose(Describe(request), loads_);
+  const std::int32_t index =
+      router_->Choose(DescribeForRouter(in_.replica.requests, session_of_, request), loads_);
   if (!in_.router->ignores_load) loads_.Change(index, 1);
   in_.replica.results.replica[static_cast<std::size_t>(request)] = index;
   Node& node = *nodes_[static_cast<std::size_t>(index)];
   const bool idle = !active_.Has(index);
-  node.inbox.Send(request);
+  node.inbox.Send(request, time);
   if (idle) active_.Push(index, std::max(time, node.replica->now()), index);
 }
 
-RoutedRequest Cluster::Describe(RequestId request) const {
-  const RequestTable& requests = in_.replica.requests;
+std::vector<std::int32_t> SessionsOf(const RequestTable& requests) {
+  std::vector<std::int32_t> sessions;
+  for (std::size_t r = 0; r < requests.think.size(); ++r) {
+    const auto row = static_cast<std::int32_t>(r);
+    sessions.push_back(requests.think[r] >= 0 ? sessions.back() : row);
+  }
+  return sessions;
+}
+
+RoutedRequest DescribeForRouter(const RequestTable& requests,
+                                const std::vector<std::int32_t>& sessions, RequestId request) {
   const auto r = static_cast<std::size_t>(request);
   RoutedRequest routed;
   routed.number = request;
-  routed.session = session_of_.empty() ? request : session_of_[r];
+  routed.session = sessions.empty() ? request : sessions[r];
   routed.prompt_tokens = requests.prompt_tokens[r];
   if (!requests.segments.empty()) {
     std::int32_t segment = requests.content[r];
@@ -104,80 +105,6 @@ RoutedRequest Cluster::Describe(RequestId request) const {
     }
   }
   return routed;
-}
-
-// Nobody comes any more, and nobody has anything to do before the horizon.
-bool Cluster::Close() {
-  for (const auto& node : nodes_) {
-    node->inbox.AllowUntil(kNever);
-    node->replica->Advance(1);
-  }
-  return true;
-}
-
-// ---- All replicas together ----------------------------------------------------------------
-
-TimeNs Cluster::now() const {
-  TimeNs latest = 0;
-  for (const auto& node : nodes_) latest = std::max(latest, node->replica->now());
-  return latest;
-}
-
-std::int64_t Cluster::Sum(std::int64_t (Replica::*figure)() const) const {
-  std::int64_t sum = 0;
-  for (const auto& node : nodes_) sum += ((*node->replica).*figure)();
-  return sum;
-}
-
-const PrefixCacheReport& Cluster::prefix_cache() {
-  prefix_cache_ = {};
-  for (const auto& node : nodes_) {
-    const PrefixCacheReport& one = node->replica->prefix_cache();
-    prefix_cache_.query_tokens += one.query_tokens;
-    prefix_cache_.hit_tokens += one.hit_tokens;
-    prefix_cache_.query_blocks += one.query_blocks;
-    prefix_cache_.hit_blocks += one.hit_blocks;
-    prefix_cache_.resumed_hit_tokens += one.resumed_hit_tokens;
-    prefix_cache_.evicted_blocks += one.evicted_blocks;
-  }
-  return prefix_cache_;
-}
-
-SchedulerCounts Cluster::counts() const {
-  SchedulerCounts sum;
-  for (const auto& node : nodes_) {
-    const SchedulerCounts one = node->replica->counts();
-    sum.prefill_tokens += one.prefill_tokens;
-    sum.padding_tokens += one.padding_tokens;
-    sum.gc_passes += one.gc_passes;
-  }
-  return sum;
-}
-
-KvOffloadReport Cluster::kv_offload() const {
-  KvOffloadReport sum;
-  for (const auto& node : nodes_) {
-    const KvOffloadReport one = node->replica->kv_offload();
-    sum.on = one.on;
-    for (std::size_t i = 0; i < kKvTiers; ++i) {
-      sum.tiers[i].blocks += one.tiers[i].blocks;
-      sum.tiers[i].hit_tokens += one.tiers[i].hit_tokens;
-      sum.tiers[i].hit_blocks += one.tiers[i].hit_blocks;
-      sum.tiers[i].loaded_blocks += one.tiers[i].loaded_blocks;
-    }
-    sum.offloaded_blocks += one.offloaded_blocks;
-    sum.thrashed_blocks += one.thrashed_blocks;
-    sum.transfer_ns += one.transfer_ns;
-  }
-  return sum;
-}
-
-void Cluster::WriteProgress(std::vector<std::int32_t>& generated) const {
-  for (const auto& node : nodes_) node->replica->WriteProgress(generated);
-}
-
-void Cluster::WriteRecords(TimeNs end, Recorder& recorder) const {
-  for (const auto& node : nodes_) recorder.Add(node->recorder, end);
 }
 
 }  // namespace servecast

@@ -1,6 +1,7 @@
-// Several replicas by vLLM's rules behind a router. Each has a clock of its own; whoever is
-// furthest behind runs next, never beyond the next request that the router has to place, nor, where
-// answers bring requests (sessions, closed loops), beyond what another replica may still answer.
+// Several replicas by vLLM's rules behind a router, in pools that may differ. Each has a clock of
+// its own; whoever is furthest behind runs next, never beyond the next request that the router has
+// to place, nor, where answers bring requests (sessions, closed loops), beyond what another replica
+// may still answer.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +9,12 @@
 #include <vector>
 
 #include "base/indexed_heap.h"
-#include "metrics/recorder.h"
-#include "serving/any_replica.h"
-#include "serving/inbox.h"
-#include "serving/replica.h"
+#include "serving/fleet.h"
 #include "serving/router.h"
 
 namespace servecast {
 
-class Cluster final : public AnyReplica {
+class Cluster final : public Fleet {
  public:
   // `replica`: what all have in common; its inbox and recorder are not looked at. All outlive it.
   // Requires: delays before the queue do not depend on load.
@@ -26,31 +24,17 @@ class Cluster final : public AnyReplica {
     const RouterEntry* router = nullptr;
     std::int64_t seed = 0;
     Clients& clients;
+    // Of several kinds: instead of `replicas` and what `replica` says of these. All serve sequences
+    // of the same length.
+    std::vector<ClusterPool> pools = {};
+    const RouterEntry* decode_router = nullptr;
+    DisaggregationSpec disaggregation = {};
   };
   explicit Cluster(const Input& input);
 
   bool Advance(std::int64_t max_steps) override;
 
-  TimeNs now() const override;
-  std::int64_t running() const override { return Sum(&Replica::running); }
-  std::int64_t queued() const override { return Sum(&Replica::queued); }
-  std::int64_t completed() const override { return Sum(&Replica::completed); }
-  std::int64_t timed_out() const override { return Sum(&Replica::timed_out); }
-  std::int64_t length_capped() const override { return Sum(&Replica::length_capped); }
-  std::int64_t kv_blocks_used() const override { return Sum(&Replica::kv_blocks_used); }
-  const PrefixCacheReport& prefix_cache() override;
-  SchedulerCounts counts() const override;
-  KvOffloadReport kv_offload() const override;
-  void WriteProgress(std::vector<std::int32_t>& generated) const override;
-  // Of all replicas, up to `end`.
-  void WriteRecords(TimeNs end, Recorder& recorder) const override;
-
  private:
-  struct Node {
-    Inbox inbox;
-    Recorder recorder;
-    std::unique_ptr<Replica> replica;
-  };
   struct Departure {
     TimeNs time = 0;
     std::int32_t replica = 0;
@@ -59,22 +43,22 @@ class Cluster final : public AnyReplica {
     return a.time != b.time ? a.time > b.time : a.replica > b.replica;
   }
 
-  std::int64_t Sum(std::int64_t (Replica::*figure)() const) const;
   void Route(RequestId request, TimeNs time);
-  RoutedRequest Describe(RequestId request) const;
   std::int64_t Run(std::int32_t node, TimeNs until, std::int64_t max_steps);
-  bool Close();
 
   Input in_;
   std::unique_ptr<Router> router_;
-  std::vector<std::unique_ptr<Node>> nodes_;
   ReplicaLoads loads_;
   std::vector<Departure> departures_;  // heap, of those not yet counted in loads_
   IndexedHeap active_;                 // by the replica's clock; who has nothing to do is not in it
   bool answers_bring_requests_;
   std::vector<std::int32_t> session_of_;  // by request; empty: each its own
-  PrefixCacheReport prefix_cache_;
 };
+
+// The first request of each one's conversation; empty: each is its own.
+std::vector<std::int32_t> SessionsOf(const RequestTable& requests);
+RoutedRequest DescribeForRouter(const RequestTable& requests,
+                                const std::vector<std::int32_t>& sessions, RequestId request);
 
 // nullptr where clusters are left out: in the page's first module (wasm/left_out.cpp).
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input);

@@ -15,14 +15,19 @@ namespace servecast {
 
 class Inbox {
  public:
-  // All outlive it. `routed`: requests come by Send alone.
-  Inbox(Clients& clients, const RequestTable& requests, const RequestResults& results, bool routed)
-      : clients_(clients), requests_(requests), results_(results), routed_(routed) {}
+  // All outlive it. `routed`: requests come by Send alone. `prefills`: they go on elsewhere.
+  Inbox(Clients& clients, const RequestTable& requests, const RequestResults& results, bool routed,
+        bool prefills = false)
+      : clients_(clients),
+        requests_(requests),
+        results_(results),
+        routed_(routed),
+        prefills_(prefills) {}
 
   // When the next request comes to the queue, by (enqueue time, id); kNever: none is known of.
   TimeNs NextEnqueue() const {
     if (!routed_) return clients_.NextEnqueue();
-    return next_ < sent_.size() ? EnqueueOf(sent_[next_]) : kNever;
+    return next_ < sent_.size() ? sent_[next_].time : kNever;
   }
   // Requires: there is one.
   RequestId TakeNext() { return routed_ ? TakeSent() : clients_.TakeNext(); }
@@ -37,8 +42,8 @@ class Inbox {
   TimeNs until() const { return until_; }
   void AllowUntil(TimeNs time) { until_ = time; }
 
-  // By the router, in order of enqueue times. Requires: routed.
-  void Send(RequestId request) { sent_.push_back(request); }
+  // By the router, in order of times: it comes to the replica's queue then. Requires: routed.
+  void Send(RequestId request, TimeNs time) { sent_.push_back({time, request}); }
 
   bool GaveUpBefore(RequestId request, TimeNs time) const {
     return clients_.GaveUpBefore(request, time);
@@ -59,6 +64,27 @@ class Inbox {
     clients_.GaveUp(request, heard);
     if (routed_) Left(heard);
   }
+
+  // What replicas that share the work on a request have to say of it; the cluster passes it on.
+  struct Word {
+    enum class Kind : std::uint8_t {
+      kPrefilled,  // it goes on elsewhere, and holds its blocks here until it has arrived there
+      kReserved,   // its blocks are taken here: so many of them have to come
+      kAbandoned,  // its client gave up before that
+    };
+    Kind kind;
+    RequestId request = kNoRequest;
+    TimeNs time = 0;
+    std::int64_t blocks = 0;
+  };
+  // From then on others may do what matters here: no step at that time or later, for now.
+  void Say(const Word& word) {
+    words_.push_back(word);
+    if (word.kind == Word::Kind::kPrefilled) departures_.push_back(word.time);
+    until_ = std::min(until_, word.time);
+  }
+  std::vector<Word>& words() { return words_; }
+
   // Answers and time-outs may bring requests at that very moment.
   bool InLoop() const { return clients_.InLoop(); }
 
@@ -73,9 +99,6 @@ class Inbox {
   static bool Later(const Timed& a, const Timed& b) {
     return a.time != b.time ? a.time > b.time : a.request > b.request;
   }
-  TimeNs EnqueueOf(RequestId request) const {
-    return results_.enqueue[static_cast<std::size_t>(request)];
-  }
   RequestId TakeSent();
   void ExpectTimeout(RequestId request);
   // An answer may make a request that comes before what the router knew of.
@@ -87,12 +110,13 @@ class Inbox {
   Clients& clients_;
   const RequestTable& requests_;
   const RequestResults& results_;
-  bool routed_;
+  bool routed_, prefills_;
   TimeNs until_ = kNever;
-  std::vector<RequestId> sent_;
+  std::vector<Timed> sent_;
   std::size_t next_ = 0;
   std::vector<Timed> timeouts_;  // heap
   std::vector<TimeNs> departures_;
+  std::vector<Word> words_;
 };
 
 }  // namespace servecast
