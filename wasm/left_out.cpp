@@ -4,6 +4,7 @@
 // engine, as it does for every trace (decision 016). Names and help are those of the whole engine,
 // as tests/wasm checks.
 #include "io/pool_checks.h"
+#include "metrics/summarize.h"
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/cluster.h"
@@ -18,6 +19,8 @@ void CheckPools(const Scenario&, Issues&) {}
 Result<std::vector<PoolPart>> MakePoolParts(const Scenario&) { return std::vector<PoolPart>{}; }
 std::int64_t ShortestMaxModelLen(const std::vector<PoolPart>&) { return 0; }
 std::vector<ClusterPool> PoolsOf(const std::vector<PoolPart>&) { return {}; }
+void ReportPools(const RunView&, Report&) {}
+double PoolsScarcestUse(const RunView&, std::size_t, std::size_t) { return 0; }
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input&) { return nullptr; }
 
 bool KvTiers::Present() { return false; }

@@ -200,12 +200,18 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
   std::optional<Recorder> all;  // of several replicas
   if (!s.results.replica.empty()) s.replica->WriteRecords(end, all.emplace(s.recorder));
-  Report report =
-      Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
-                 s.results, all ? *all : s.recorder, s.replica->running(),
-                 s.replica->length_capped(), s.replica->prefix_cache(), end, s.finished, s.label,
-                 s.replica->counts(), s.replica->kv_offload(), s.latency->OutputTokenDelay()},
-                detail);
+  std::vector<PoolRun> pools;
+  for (std::size_t i = 0; i < s.pools.size(); ++i) {
+    pools.push_back({s.pools[i].scenario, s.pools[i].cost, s.recorder});
+    s.replica->WritePoolRecords(end, static_cast<std::int64_t>(i), pools.back().recorder);
+    pools.back().recorder.WidenTo(*all);
+  }
+  Report report = Summarize(
+      {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
+       all ? *all : s.recorder, s.replica->running(), s.replica->length_capped(),
+       s.replica->prefix_cache(), end, s.finished, s.label, s.replica->counts(),
+       s.replica->kv_offload(), s.latency->OutputTokenDelay(), std::move(pools)},
+      detail);
   report.departures = s.replica->departures();
   return report;
 }

@@ -45,6 +45,10 @@ Json::json_pointer ChoiceOf(const Json& field) {
 // The document with the choice made that `field` needs.
 Json DocumentFor(const Json& field) {
   Json document = Spelled();
+  const std::string path = field["path"].get<std::string>();
+  if (path.rfind("/cluster/disaggregation/", 0) == 0 || path == "/cluster/decode_router/policy") {
+    document["cluster"]["pools"] = {{{"role", "prefill"}}, {{"role", "decode"}}};
+  }
   if (!field.contains("when")) return document;
   const Json::json_pointer choice = ChoiceOf(field);
   const std::string value = field["when"]["values"][0].get<std::string>();

@@ -29,7 +29,12 @@ const std::vector<Column>& Columns() {
        "of its E2E: by which prefills made the steps of its decode longer"},
       {"preempted_ms", "ms", "request", "of its E2E: from a preemption to its next step"},
       {"transfer_ms", "ms", "request",
-       "of its E2E: by which loads from KV tiers made its steps longer"},
+       "of its E2E: by which loads from KV tiers made its steps longer; or its KV's way from "
+       "prefill to decode"},
+      {"handover_ms", "ms", "request",
+       "of its E2E: from its prefill to its decode, without its KV's way"},
+      {"prefill_replica", "", "request", "that prefilled it, where another decodes"},
+      {"transfer_start_s", "s", "request", "when its KV set out from there"},
       {"deadline_missed", "", "request",
        "1: its first token came, or can only come, after its class's deadline; none without one"},
       {"preemptions", "", "request", "times it lost its KV blocks and was computed again"},

@@ -114,7 +114,7 @@ std::int64_t Disaggregated::Run(std::int32_t index, TimeNs until, std::int64_t m
   const bool idle = node.replica->Advance(max_steps);
   if (!idle) {
     active_.Push(index, node.replica->now(), index);
-  } else if (node.replica->sleeps() && node.replica->NextTimeout() != kNever) {
+  } else if (node.replica->sleeps() && node.replica->NextTimeout() < horizon_) {
     Activate(index, node.replica->NextTimeout());
   }
   Side& side = sides_[static_cast<std::size_t>(pools_[node.pool].role)];
