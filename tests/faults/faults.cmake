@@ -4,12 +4,15 @@
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
 # Sets faulty_sources (the copies), planted_faults (how many) and last_blis_fault: those in BLIS's
-# rules are numbered from 101 on.
+# rules are numbered from 101 on, last_pd_fault likewise: those of prefill and decode on different
+# replicas from 301 on.
 
 set(planted_faults 0)
 set(last_blis_fault 100)
+set(last_pd_fault 300)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv)
+set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv
+                 replica_hand_over kv_link)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
@@ -28,6 +31,8 @@ function(plant_in file number name find replace)
   set(faulty_${file} "${text}" PARENT_SCOPE)
   if(file MATCHES "^blis_")
     set(last_blis_fault ${number} PARENT_SCOPE)
+  elseif(number GREATER 300)
+    set(last_pd_fault ${number} PARENT_SCOPE)
   else()
     set(planted_faults ${number} PARENT_SCOPE)
   endif()
@@ -218,6 +223,57 @@ plant_in(blis_kv 105 "a block that is overwritten keeps its name if another owns
 plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of the free list"
   [==[Link(taken.id, At(kEnds).next);]==]
   [==[Link(taken.id, Planted(106) ? kEnds : At(kEnds).next);]==])
+
+plant_in(replica_hand_over 301 "a request decodes before its KV has arrived"
+  [==[  in_.results.hand_overs[r].reserved = now_;]==]
+  [==[  in_.results.hand_overs[r].reserved = now_;
+  if (Planted(301)) arrived_.push_back(request);]==])
+
+plant_in(replica_hand_over 302 "no blocks are taken for KV that is to come"
+  [==[kv_.Take(kv_.BlocksFor(Known(request)) - hit_.blocks, now_);]==]
+  [==[kv_.Take(Planted(302) ? 0 : kv_.BlocksFor(Known(request)) - hit_.blocks, now_);]==])
+
+plant_in(kv_link 303 "every transfer has the whole link"
+  [==[(flows_.front().ends - virtual_) * static_cast<WideInt>(flows_.size());]==]
+  [==[(flows_.front().ends - virtual_) *
+                       (Planted(303) ? 1 : static_cast<WideInt>(flows_.size()));]==])
+plant_in(kv_link 303 "every transfer has the whole link"
+  [==[(now - since_) / static_cast<WideInt>(flows_.size());]==]
+  [==[(now - since_) / (Planted(303) ? 1 : static_cast<WideInt>(flows_.size()));]==])
+
+plant_in(replica_hand_over 304 "blocks are free when the prefill ends"
+  [==[  handed_over_.push_back({output.request,]==]
+  [==[  if (Planted(304)) {
+    const std::int64_t prompt = in_.requests.prompt_tokens[r];
+    kv_.Release(slot.holding, output.request, kv_.BlocksFor(prompt), prompt,
+                in_.inbox.AsksOn(output.request));
+  }
+  handed_over_.push_back({output.request,]==])
+plant_in(replica_hand_over 304 "blocks are free when the prefill ends"
+  [==[  kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));]==]
+  [==[  if (!Planted(304)) {
+    kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));
+  }]==])
+
+plant_in(kv_link 305 "KV flows without a base latency"
+  [==[time + latency_,]==]
+  [==[time + (Planted(305) ? 1 : latency_),]==])
+
+plant_in(replica_hand_over 306 "blocks that the decode side has travel, too"
+  [==[now_, of_prompt - hit_.blocks});]==]
+  [==[now_, of_prompt - (Planted(306) ? 0 : hit_.blocks)});]==])
+
+plant_in(replica_hand_over 307 "whoever gave up under way takes his place all the same"
+  [==[  if (in_.results.state[r] != RequestState::kTimedOut) {]==]
+  [==[  if (Planted(307) || in_.results.state[r] != RequestState::kTimedOut) {]==])
+
+plant_in(replica 308 "prefills before it came count against a decode from elsewhere"
+  [==[      slot.interference_before = interference_total_;]==]
+  [==[      if (!Planted(308)) slot.interference_before = interference_total_;]==])
+
+plant_in(replica_hand_over 309 "a token that was lost with its KV is handed over"
+  [==[  if (LosesToken(output.request)) return;]==]
+  [==[  if (LosesToken(output.request) && !Planted(309)) return;]==])
 
 foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)

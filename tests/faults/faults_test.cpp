@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
+#include "testing/pd_cases.h"
 
 namespace servecast::testing {
 
@@ -22,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
 constexpr int kCases = 1000;
-constexpr int kFirstBlisFault = 101;
+constexpr int kFirstBlisFault = 101, kFirstPdFault = 301;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -35,9 +36,18 @@ bool BlisDiffers(std::uint64_t seed) {
   return !reference.endless && FirstBlisMismatch(random_case, reference).has_value();
 }
 
+bool PdDiffers(std::uint64_t seed) {
+  const std::optional<PdCase> pd_case = MakePdCase(seed);
+  return pd_case && FirstPdMismatch(*pd_case, RunPdReference(pd_case->Input())).has_value();
+}
+
 // The number of the first case that differs, from 1; 0 when none does.
 int FirstCaught(int fault) {
   planted_fault = fault;
+  for (int i = 0; i < kCases && (fault == 0 || fault >= kFirstPdFault); ++i) {
+    if (PdDiffers(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
+  }
+  if (fault >= kFirstPdFault) return 0;
   for (int i = 0; i < kCases && fault < kFirstBlisFault; ++i) {
     if (Differs(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
   }
@@ -87,6 +97,8 @@ TEST_P(PlantedFault, SwitchedOn_DifferentialTestNotices) {
 INSTANTIATE_TEST_SUITE_P(Each, PlantedFault, ::testing::Range(1, SERVECAST_PLANTED_FAULTS + 1));
 INSTANTIATE_TEST_SUITE_P(EachInBlis, PlantedFault,
                          ::testing::Range(kFirstBlisFault, SERVECAST_LAST_BLIS_FAULT + 1));
+INSTANTIATE_TEST_SUITE_P(EachOfHandOvers, PlantedFault,
+                         ::testing::Range(kFirstPdFault, SERVECAST_LAST_PD_FAULT + 1));
 
 }  // namespace
 }  // namespace servecast::testing

@@ -174,6 +174,10 @@ std::optional<std::string> FirstPdMismatch(const PdCase& c, const PdOutput& refe
                          run.steps[i].size(), reference.steps[i].size());
     }
   }
+  if (run.output_tokens != reference.output_tokens) {
+    return fmt::format("case {}: {} output tokens, reference {}", c.seed, run.output_tokens,
+                       reference.output_tokens);
+  }
   const RequestResults &a = run.results, &b = reference.results;
   for (std::size_t r = 0; r < a.state.size(); ++r) {
     const bool over =

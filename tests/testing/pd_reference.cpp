@@ -807,6 +807,7 @@ class Driver {
     const bool hidden = s.hands_over && input_.disaggregation.first_token_from_decode;
     const TimeNs seen = now_ + s.generated * replica.pool->latency->OutputTokenDelay();
     if (!hidden) {
+      ++output_.output_tokens;
       results.generated[r] = static_cast<std::int32_t>(s.generated);
       if (s.generated == 1) {
         results.first_token[r] = seen;

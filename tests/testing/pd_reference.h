@@ -51,6 +51,7 @@ struct PdOutput {
   RequestResults results;
   std::vector<RequestTimes> times;             // by row; of the completed
   std::vector<std::vector<StepRecord>> steps;  // by replica
+  std::int64_t output_tokens = 0;
   PdCoverage coverage;
 };
 
