@@ -99,7 +99,7 @@ std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& ru
 std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario,
                                                       std::string_view published) {
   std::vector<std::vector<std::string>> variants;
-  for (const std::string_view name : {"analytic", "roofline", "physics"}) {
+  for (const std::string_view name : {"analytic", "operators", "roofline", "physics"}) {
     // BLIS's rules refuse it.
     if (name == "physics" && scenario.engine.compat != Compat::kNone) continue;
     variants.push_back({fmt::format(R"(latency={{"backend":"{}"}})", name)});

@@ -4,26 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
-#include "io/json_document.h"
-#include "io/json_writer.h"
 #include "measured_replay.h"
 #include "measured_setup.h"
-#include "servecast/report.h"
+#include "measured_table.h"
 
 namespace servecast {
 namespace {
 
-// In the order of tables.
-constexpr std::array<const char*, 5> kScored = {"ttft", "tpot", "e2e", "ttft_p99", "throughput"};
 // A rate is served when so much of it comes out.
 constexpr double kServedShare = 0.95;
-constexpr double kGrown = 1.1;
-// Below a thousandth, more or less error means nothing.
-constexpr double kNothing = 0.001;
 
 std::optional<double> ErrorOf(const ScoredRow& row, const char* metric) {
   const auto measured = row.measured->values.find(metric);
@@ -57,8 +50,8 @@ Errors OverallErrors(const std::vector<ScoredRow>& rows) {
   for (const char* metric : kScored) {
     std::map<std::string, std::vector<double>> runs;
     for (const ScoredRow& row : rows) {
-      if (row.measured->run.empty()) continue;
-      if (const auto error = ErrorOf(row, metric)) runs[row.measured->run].push_back(*error);
+      if (row.run.empty() || row.same_as != nullptr) continue;
+      if (const auto error = ErrorOf(row, metric)) runs[row.run].push_back(*error);
     }
     std::vector<double> all;
     for (const auto& [run, values] : runs) {
@@ -89,16 +82,17 @@ std::vector<ScoredSweep> SweepsOf(const std::vector<const ScoredRow*>& rows) {
   for (const ScoredRow* row : rows) {
     const bool rated = row->measured->load.form == MeasuredForm::kPoisson &&
                        row->measured->values.contains("throughput");
-    if (rated && row->skipped.empty()) sweeps[row->measured->sweep].push_back(row);
+    if (!rated || !row->skipped.empty()) continue;
+    sweeps[row->measured->sweep + "\n" + row->simulated_as].push_back(row);
   }
   std::vector<ScoredSweep> scored;
   for (auto& [name, points] : sweeps) {
-    std::sort(points.begin(), points.end(), [](const ScoredRow* a, const ScoredRow* b) {
+    std::stable_sort(points.begin(), points.end(), [](const ScoredRow* a, const ScoredRow* b) {
       return a->measured->load.rate < b->measured->load.rate;
     });
     std::vector<std::pair<double, double>> measured, predicted;
     ScoredSweep sweep;
-    sweep.name = name;
+    sweep.name = name.substr(0, name.find('\n'));
     for (const ScoredRow* point : points) {
       const double rate = point->measured->load.rate;
       if (!measured.empty() && measured.back().first == rate) continue;
@@ -117,257 +111,216 @@ std::vector<ScoredSweep> SweepsOf(const std::vector<const ScoredRow*>& rows) {
   return scored;
 }
 
-std::string KneeText(const Knee& knee) {
-  return knee.first_beyond ? fmt::format("{} to {}", knee.last_served, *knee.first_beyond)
-                           : fmt::format("above {}", knee.last_served);
+// All that a prediction depends on.
+std::string KeyOf(const Scenario& scenario, const MeasuredLoad& load) {
+  const auto lengths = [](const MeasuredLengths& l) {
+    return fmt::format("{} {} {} {}", l.mean, l.sigma.value_or(-1), l.min, l.max);
+  };
+  return fmt::format("{} {} | {} | {} | {} {} {} {} {} {} {} | {} {} {}", scenario.id,
+                     static_cast<int>(load.form), lengths(load.input), lengths(load.output),
+                     load.rate, load.duration_s, load.requests, load.batch, load.context,
+                     load.prefix, load.warm, static_cast<const void*>(load.recorded.get()),
+                     load.from, load.to);
 }
 
-std::string LineOf(std::string_view name, std::size_t rows, std::size_t skipped,
-                   const Errors& errors) {
-  std::string line = fmt::format("{:<52} {:>5} {:>5}", name, rows, skipped);
-  for (const char* metric : kScored) {
-    const auto error = errors.find(metric);
-    line += error == errors.end() ? fmt::format(" {:>13}", "-")
-                                  : fmt::format(" {:>5.1f} / {:>5.1f}", 100 * error->second.median,
-                                                100 * error->second.p90);
-  }
-  return line + "\n";
-}
-
-void WriteErrors(JsonWriter& json, const Errors& errors) {
-  for (const char* metric : kScored) {
-    const auto error = errors.find(metric);
-    if (error == errors.end()) continue;
-    // Six decimals: more would change with every rounding of the engine.
-    const auto rounded = [](double value) { return std::nearbyint(value * 1e6) / 1e6; };
-    json.Key(metric);
-    json.BeginObject();
-    json.Key("median");
-    json.Number(rounded(error->second.median));
-    json.Key("p90");
-    json.Number(rounded(error->second.p90));
-    json.Key("n");
-    json.Integer(static_cast<std::int64_t>(error->second.n));
-    json.EndObject();
+// One request, or one step, is of one replica; clients come to all of them.
+void ShareLoad(Measured& row, Scenario& scenario) {
+  PoolSpec& pool = scenario.cluster.pools[0];
+  const std::int64_t replicas = pool.replicas;
+  switch (row.load.form) {
+    case MeasuredForm::kDecodeStep:
+      row.load.batch = (row.load.batch + replicas - 1) / replicas;
+      [[fallthrough]];
+    case MeasuredForm::kPrompt:
+    case MeasuredForm::kPrefix:
+      pool.replicas = 1;
+      break;
+    case MeasuredForm::kSaturated:
+      row.load.batch *= replicas;  // seats of each
+      break;
+    default:
+      break;
   }
 }
 
-void WriteKnee(JsonWriter& json, const char* key, const Knee& knee) {
-  json.Key(key);
-  json.BeginArray();
-  json.Number(knee.last_served);
-  if (knee.first_beyond) {
-    json.Number(*knee.first_beyond);
-  } else {
-    json.Null();
-  }
-  json.EndArray();
-}
+// Runs rows, each that asks something new.
+class Scorer {
+ public:
+  Scorer(const std::string& folder, const std::vector<std::string>& overrides)
+      : setups_(folder, overrides) {}
 
-void WriteSkipped(JsonWriter& json, const ScoredSet& set) {
-  json.Key("skipped");
-  json.BeginArray();
-  for (const auto& [row, reason] : set.skipped) {
-    json.BeginObject();
-    json.Key("row");
-    json.Text(row);
-    json.Key("reason");
-    json.Text(reason);
-    json.EndObject();
-  }
-  json.EndArray();
-}
+  Issues OverrideIssues() const { return setups_.OverrideIssues(); }
 
-void WriteSet(JsonWriter& json, const ScoredSet& set, FidelityParts parts) {
-  json.BeginObject();
-  json.Key("name");
-  json.Text(set.name);
-  json.Key("rows");
-  json.Integer(static_cast<std::int64_t>(set.rows));
-  if (parts == FidelityParts::kAll) WriteSkipped(json, set);
-  WriteErrors(json, set.errors);
-  if (!set.sweeps.empty()) {
-    json.Key("knees");
-    json.BeginArray();
-    for (const ScoredSweep& sweep : set.sweeps) {
-      json.BeginObject();
-      json.Key("sweep");
-      json.Text(sweep.name);
-      WriteKnee(json, "measured", sweep.measured);
-      WriteKnee(json, "predicted", sweep.predicted);
-      json.Key("preemptions_measured");
-      json.Number(sweep.measured_preemptions);
-      json.Key("preemptions_predicted");
-      json.Number(sweep.predicted_preemptions);
-      json.EndObject();
+  ScoredRow Score(const Measured& measured) {
+    ScoredRow out;
+    out.measured = &measured;
+    out.skipped = measured.skipped;
+    if (!out.skipped.empty()) return out;
+    const Result<SimulatedSetup>& setup = setups_.Read(measured.setup);
+    if (!setup.ok()) {
+      out.skipped = setup.issues()[0].message;
+      return out;
     }
-    json.EndArray();
+    const SimulatedSetup& as = setup.value();
+    out.simulated_as =
+        fmt::format("{}{}, {}, {}", as.model, as.weights == "16 bits" ? "" : " in " + as.weights,
+                    as.gpu, as.engine);
+    out.same_engine = as.same_engine;
+    if (measured.serving) {
+      out.run = fmt::format("{}\n{}\n{}", as.scenario.id, measured.workload, measured.load.rate);
+    }
+    Predict(as.scenario, out);
+    return out;
   }
-  json.EndObject();
+
+ private:
+  void Predict(const Scenario& scenario, ScoredRow& out) {
+    const std::string key = KeyOf(scenario, out.measured->load);
+    auto known = predicted_.find(key);
+    if (known == predicted_.end()) {
+      Measured row = *out.measured;
+      Scenario shared = scenario;
+      ShareLoad(row, shared);
+      Result<Metrics> metrics = Issue{"", "a pipeline of stages has no step of its own"};
+      if (row.load.form != MeasuredForm::kDecodeStep ||
+          scenario.cluster.pools[0].pipeline_parallel == 1) {
+        metrics = replay_.Run(row, std::move(shared));
+      }
+      known = predicted_.emplace(key, std::move(metrics)).first;
+    }
+    const Result<Metrics>& predicted = known->second;
+    if (!predicted.ok()) {
+      const Issue& issue = predicted.issues()[0];
+      out.skipped =
+          fmt::format("{}{}{}", issue.path, issue.path.empty() ? "" : ": ", issue.message);
+      return;
+    }
+    out.predicted = predicted.value();
+    const bool any = std::any_of(std::begin(kScored), std::end(kScored), [&](const char* metric) {
+      return ErrorOf(out, metric).has_value();
+    });
+    if (!any) out.skipped = "no figure is both measured and predicted";
+  }
+
+  SetupReader setups_;
+  MeasuredReplay replay_;
+  std::map<std::string, Result<Metrics>> predicted_;
+};
+
+// As much apart as two files may print one figure: 25.037 and 25.04.
+constexpr double kSameFigure = 3e-4;
+
+// Whether two rows whose set-ups were understood alike tell of one run: by what both of them say.
+bool IsSameRun(const Measured& a, const Measured& b) {
+  const auto figure = [](double x, double y) {
+    return std::fabs(x - y) <= kSameFigure * std::max(x, y);
+  };
+  const auto said = [](const auto& x, const auto& y) { return !x || !y || *x == *y; };
+  return figure(a.stated_ttft, b.stated_ttft) && figure(a.stated_e2e, b.stated_e2e) &&
+         (a.workload.empty() || b.workload.empty() || a.workload == b.workload) &&
+         said(a.setup.max_num_batched_tokens, b.setup.max_num_batched_tokens);
 }
 
-// Errors of `now` against those under `recorded`, an object with a member a metric.
-void Compare(const std::string& name, const Errors& now, const nlohmann::json& recorded,
-             std::vector<std::string>& grown, std::size_t& checked) {
-  for (const char* metric : kScored) {
-    const auto before = recorded.find(metric);
-    if (before == recorded.end() || !before->is_object()) continue;
-    const auto error = now.find(metric);
-    const ErrorSummary value = error == now.end() ? ErrorSummary{} : error->second;
-    const auto rows = before->value("n", std::size_t{0});
-    ++checked;
-    if (value.n < rows) {
-      grown.push_back(
-          fmt::format("{}: {}: {} rows scored, {} before", name, metric, value.n, rows));
-      continue;
-    }
-    for (const auto& [key, is] : {std::pair{"median", value.median}, std::pair{"p90", value.p90}}) {
-      const double was = before->value(key, 0.0);
-      if (is <= kGrown * was + kNothing) continue;
-      grown.push_back(fmt::format("{}: {}: {} error {:.1f} %, {:.1f} % before", name, metric, key,
-                                  100 * is, 100 * was));
+// One run under two names, as in a summary of summaries: of these the one whose requests are
+// recorded counts, else the first.
+void FindRepeated(std::vector<ScoredRow>& rows) {
+  std::vector<ScoredRow*> runs;
+  for (ScoredRow& row : rows) {
+    const bool stated = row.measured->stated_ttft > 0 && row.measured->stated_e2e > 0;
+    if (!row.run.empty() && row.skipped.empty() && stated) runs.push_back(&row);
+  }
+  std::stable_partition(runs.begin(), runs.end(), [](const ScoredRow* row) {
+    return row->measured->load.form == MeasuredForm::kReplay;
+  });
+  // Runs that are told apart, by set-up and rate, then by E2E.
+  std::map<std::string, std::multimap<double, const Measured*>> known;
+  for (ScoredRow* row : runs) {
+    const Measured& m = *row->measured;
+    const MeasuredSetup& s = m.setup;
+    auto& alike = known[fmt::format("{} {} {} {} {}", row->simulated_as, s.tensor_parallel,
+                                    s.pipeline_parallel, s.data_parallel, m.load.rate)];
+    bool repeated = false;
+    const auto end = alike.upper_bound(m.stated_e2e * (1 + 2 * kSameFigure));
+    for (auto at = alike.lower_bound(m.stated_e2e * (1 - 2 * kSameFigure)); at != end; ++at) {
+      if (!IsSameRun(*at->second, m)) continue;
+      repeated = true;
+      if (at->second->set == m.set) continue;  // a repetition, which is a value of its own
+      row->same_as = at->second;
       break;
     }
+    if (!repeated) alike.emplace(m.stated_e2e, &m);
   }
+}
+
+// "row 3: batch 8 context 1000"
+std::string RowName(const Measured& m) {
+  if (m.file_row == 0) return m.row;
+  return fmt::format("row {}{}{}", m.file_row, m.row.empty() ? "" : ": ", m.row);
+}
+
+ScoredSet SetOf(const std::string& name, const std::vector<const ScoredRow*>& rows) {
+  ScoredSet set;
+  set.name = name;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    // A row of the file that is two here is skipped when both are, once.
+    const bool again = i > 0 && rows[i]->measured->file_row == rows[i - 1]->measured->file_row &&
+                       rows[i]->measured->file_row > 0;
+    set.rows += again ? 0 : 1;
+    if (rows[i]->skipped.empty()) continue;
+    if (again && !rows[i - 1]->skipped.empty()) continue;
+    set.skipped.emplace_back(RowName(*rows[i]->measured), PlainText(rows[i]->skipped));
+  }
+  set.errors = ErrorsOf(rows);
+  set.sweeps = SweepsOf(rows);
+  return set;
+}
+
+void CountUnderstood(const ScoredRow& row, std::map<std::string, UnderstoodSetup>& understood) {
+  if (row.simulated_as.empty()) return;
+  const MeasuredSetup& s = row.measured->setup;
+  const std::string engine = s.engine.empty() ? "an unnamed engine" : s.engine;
+  const std::string names = fmt::format("{}, {}, {}{}{}", s.model, s.gpu, engine,
+                                        s.engine_version.empty() ? "" : " ", s.engine_version);
+  UnderstoodSetup& setup = understood[names + "\n" + row.simulated_as];
+  setup.names = names;
+  setup.presets = row.simulated_as;
+  setup.same_engine = row.same_engine;
+  ++setup.rows;
 }
 
 }  // namespace
 
-std::vector<ScoredRow> ScoreRows(const std::vector<Measured>& rows, const std::string& folder,
-                                 const std::vector<std::string>& overrides) {
-  const SetupReader setups(folder, overrides);
-  MeasuredReplay replay;
+Result<std::vector<ScoredRow>> ScoreRows(const std::vector<Measured>& rows,
+                                         const std::string& folder,
+                                         const std::vector<std::string>& overrides) {
+  Scorer scorer(folder, overrides);
+  Issues issues = scorer.OverrideIssues();
+  if (!issues.empty()) return issues;
   std::vector<ScoredRow> scored;
-  for (const Measured& row : rows) {
-    ScoredRow& out = scored.emplace_back();
-    out.measured = &row;
-    out.skipped = row.skipped;
-    if (out.skipped.empty() && row.values.empty()) out.skipped = "nothing was measured";
-    if (!out.skipped.empty()) continue;
-    Result<Scenario> scenario = setups.Read(row.setup);
-    if (!scenario.ok()) {
-      out.skipped = scenario.issues()[0].message;
-      continue;
-    }
-    Result<Metrics> predicted = replay.Run(row, std::move(scenario.value()));
-    if (predicted.ok()) {
-      out.predicted = std::move(predicted.value());
-      const bool any = std::any_of(std::begin(kScored), std::end(kScored), [&](const char* metric) {
-        return ErrorOf(out, metric).has_value();
-      });
-      if (!any) out.skipped = "no figure is both measured and predicted";
-    } else {
-      out.skipped = predicted.issues()[0].message;
-    }
-  }
+  for (const Measured& row : rows) scored.push_back(scorer.Score(row));
+  FindRepeated(scored);
   return scored;
 }
 
 FidelityTable TableOf(const std::vector<ScoredRow>& rows) {
   FidelityTable table;
   std::map<std::string, std::vector<const ScoredRow*>> sets;
-  for (const ScoredRow& row : rows) sets[row.measured->set].push_back(&row);
-  for (const auto& [name, of_set] : sets) {
-    ScoredSet set;
-    set.name = name;
-    set.rows = of_set.size();
-    for (const ScoredRow* row : of_set) {
-      if (!row->skipped.empty()) set.skipped.emplace_back(row->measured->row, row->skipped);
-    }
-    set.errors = ErrorsOf(of_set);
-    set.sweeps = SweepsOf(of_set);
-    table.sets.push_back(std::move(set));
-  }
-  table.overall = OverallErrors(rows);
-  return table;
-}
-
-std::string FidelityText(const FidelityTable& table) {
-  std::string text =
-      fmt::format("{:<52} {:>5} {:>5}", "median / p90 of the absolute error, %", "rows", "left");
-  for (const char* metric : kScored) text += fmt::format(" {:>13}", metric);
-  text += "\n";
-  std::size_t rows = 0, skipped = 0;
-  std::string behind;
-  for (const ScoredSet& set : table.sets) {
-    text += LineOf(set.name, set.rows, set.skipped.size(), set.errors);
-    rows += set.rows;
-    skipped += set.skipped.size();
-    for (const ScoredSweep& sweep : set.sweeps) {
-      behind += fmt::format("knee of {}: measured {}, predicted {} requests/s\n", sweep.name,
-                            KneeText(sweep.measured), KneeText(sweep.predicted));
-      behind += fmt::format("  preemptions: measured {:.0f}, predicted {:.0f}\n",
-                            sweep.measured_preemptions, sweep.predicted_preemptions);
-    }
-    std::map<std::string, std::size_t> reasons;
-    for (const auto& [row, reason] : set.skipped) ++reasons[reason];
-    for (const auto& [reason, count] : reasons) {
-      behind += fmt::format("left out of {}: {} x {}\n", set.name, count, reason);
-    }
-  }
-  text += LineOf("serving runs, each once", rows, skipped, table.overall);
-  return text + "\n" + behind;
-}
-
-std::string FidelityJson(const FidelityTable& table, FidelityParts parts) {
-  JsonWriter json(true);
-  json.BeginObject();
-  json.Key("engine_version");
-  json.Text(kEngineVersion);
-  json.Key("sets");
-  json.BeginArray();
-  for (const ScoredSet& set : table.sets) WriteSet(json, set, parts);
-  json.EndArray();
-  json.Key("overall");
-  json.BeginObject();
-  WriteErrors(json, table.overall);
-  json.EndObject();
-  json.EndObject();
-  return json.Take();
-}
-
-std::string FidelityRowsCsv(const std::vector<ScoredRow>& rows) {
-  std::string text = "set,row,model,gpu,tp,engine,load,metric,measured,predicted,error\n";
-  const auto quoted = [](const std::string& cell) {
-    return cell.find(',') == std::string::npos ? cell : '"' + cell + '"';
-  };
+  std::map<std::string, UnderstoodSetup> understood;
+  std::set<std::string> runs;
   for (const ScoredRow& row : rows) {
-    const Measured& m = *row.measured;
-    for (const auto& [metric, measured] : m.values) {
-      const auto predicted = row.predicted.find(metric);
-      if (predicted == row.predicted.end()) continue;
-      text +=
-          fmt::format("{},{},{},{},{},{} {},{},{},{:.6g},{:.6g},{:.4f}\n", quoted(m.set),
-                      quoted(m.row), quoted(m.setup.model), quoted(m.setup.gpu),
-                      m.setup.tensor_parallel, quoted(m.setup.engine), m.setup.engine_version,
-                      m.load.rate > 0 ? fmt::format("{} rps", m.load.rate) : "", metric, measured,
-                      predicted->second, measured > 0 ? predicted->second / measured - 1 : 0.0);
+    sets[row.measured->set].push_back(&row);
+    CountUnderstood(row, understood);
+    if (row.same_as != nullptr) {
+      ++table.measured_twice;
+    } else if (!row.run.empty() && row.skipped.empty()) {
+      runs.insert(row.run);
     }
   }
-  return text;
-}
-
-Result<std::vector<std::string>> GrownErrors(const FidelityTable& table, std::string_view recorded,
-                                             std::size_t& checked) {
-  const Result<nlohmann::json> parsed = ParseJson(recorded);
-  if (!parsed.ok()) return Issues(parsed.issues());
-  const nlohmann::json& file = parsed.value();
-  if (!file.contains("sets") || !file.contains("overall") || !file["sets"].is_array()) {
-    return Issue{"", "is not what servecast fidelity --json prints"};
-  }
-  std::vector<std::string> grown;
-  for (const nlohmann::json& before : file["sets"]) {
-    const std::string name = before.value("name", "");
-    const auto set = std::find_if(table.sets.begin(), table.sets.end(),
-                                  [&name](const ScoredSet& s) { return s.name == name; });
-    if (set == table.sets.end()) {
-      grown.push_back(name + ": the set is not there");
-      continue;
-    }
-    Compare(name, set->errors, before, grown, checked);
-  }
-  Compare("overall", table.overall, file["overall"], grown, checked);
-  return grown;
+  for (const auto& [name, of_set] : sets) table.sets.push_back(SetOf(name, of_set));
+  for (auto& [names, setup] : understood) table.understood.push_back(std::move(setup));
+  table.overall = OverallErrors(rows);
+  table.runs = runs.size();
+  return table;
 }
 
 }  // namespace servecast

@@ -1,6 +1,7 @@
 // Predictions scored on measurements: errors per set and over all.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,10 @@
 
 namespace servecast {
 
+// What is scored, in the order of tables.
+inline constexpr std::array<const char*, 5> kScored = {"ttft", "tpot", "e2e", "ttft_p99",
+                                                       "throughput"};
+
 // Of |predicted - measured| / measured.
 struct ErrorSummary {
   double median = 0, p90 = 0;
@@ -23,7 +28,13 @@ using Errors = std::map<std::string, ErrorSummary>;
 struct ScoredRow {
   const Measured* measured = nullptr;
   Metrics predicted;
-  std::string skipped;  // why there is no prediction
+  std::string skipped;       // why there is no prediction
+  std::string simulated_as;  // presets: "qwen3-32b, h100-sxm, vllm-0.11"
+  bool same_engine = true;   // a preset of the measured version
+  // Set-up, workload and load of a serving run, as they were understood; else "".
+  std::string run;
+  // The same run, measured once, in a set before this one: counts there.
+  const Measured* same_as = nullptr;
 };
 
 // Where throughput leaves the rate: between the last rate that is served and the first that is
@@ -39,9 +50,16 @@ struct ScoredSweep {
   double measured_preemptions = 0, predicted_preemptions = 0;
 };
 
+// What names in files were taken for.
+struct UnderstoodSetup {
+  std::string names, presets;
+  bool same_engine = true;
+  std::size_t rows = 0;
+};
+
 struct ScoredSet {
   std::string name;
-  std::size_t rows = 0;
+  std::size_t rows = 0;  // of the file: those that are scored and those that are skipped
   std::vector<std::pair<std::string, std::string>> skipped;  // row, reason
   Errors errors;
   std::vector<ScoredSweep> sweeps;
@@ -49,13 +67,17 @@ struct ScoredSet {
 
 struct FidelityTable {
   std::vector<ScoredSet> sets;
-  // Over the serving runs, one value per model, GPU, parallelism, workload and load.
+  // Over the serving runs, one value per set-up, workload and load.
   Errors overall;
+  std::size_t runs = 0;            // of which there is one
+  std::size_t measured_twice = 0;  // rows of runs that a set before theirs holds
+  std::vector<UnderstoodSetup> understood;
 };
 
-// Runs every row. Seconds.
-std::vector<ScoredRow> ScoreRows(const std::vector<Measured>& rows, const std::string& folder,
-                                 const std::vector<std::string>& overrides);
+// Runs every row; rows that ask the same are run once. Issues: of the overrides.
+Result<std::vector<ScoredRow>> ScoreRows(const std::vector<Measured>& rows,
+                                         const std::string& folder,
+                                         const std::vector<std::string>& overrides);
 
 FidelityTable TableOf(const std::vector<ScoredRow>& rows);
 

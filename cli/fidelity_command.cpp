@@ -75,7 +75,10 @@ int CompareWith(const FidelityTable& table, const std::string& path) {
   if (!recorded.ok()) return PrintIssues(recorded.issues());
   std::size_t checked = 0;
   const Result<std::vector<std::string>> grown = GrownErrors(table, recorded.value(), checked);
-  if (!grown.ok()) return PrintIssues({{path, grown.issues()[0].message}});
+  if (!grown.ok()) {
+    const Issue& issue = grown.issues()[0];
+    return PrintIssues({{path + (issue.path.empty() ? "" : ", ") + issue.path, issue.message}});
+  }
   for (const std::string& line : grown.value()) fmt::print("grown: {}\n", line);
   const std::size_t failed = grown.value().size();
   fmt::print("{} passed, {} failed\n", checked - std::min(checked, failed), failed);
@@ -100,12 +103,12 @@ int FidelityCommand(const std::vector<std::string>& arguments) {
     if (!options.against.empty()) fmt::print("0 passed, 0 failed, 1 skipped\n");
     return options.against.empty() ? kBadInput : 0;
   }
-  const Result<std::vector<Measured>> rows = ReadMeasuredSets(options.folder);
-  if (!rows.ok()) return PrintIssues(rows.issues());
-  const std::vector<ScoredRow> scored = ScoreRows(rows.value(), options.folder, options.overrides);
-  const FidelityTable table = TableOf(scored);
+  const std::vector<Measured> rows = ReadMeasuredSets(options.folder);
+  const Result<std::vector<ScoredRow>> scored = ScoreRows(rows, options.folder, options.overrides);
+  if (!scored.ok()) return PrintIssues(scored.issues());
+  const FidelityTable table = TableOf(scored.value());
   if (options.rows) {
-    fmt::print("{}", FidelityRowsCsv(scored));
+    fmt::print("{}", FidelityRowsCsv(scored.value()));
   } else if (options.json) {
     fmt::print("{}\n", FidelityJson(table, FidelityParts::kAll));
   } else {

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <functional>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "servecast/scenario.h"
@@ -106,16 +108,36 @@ bool WriteFile(const std::string& path, const std::string& text) {
   return false;
 }
 
-std::vector<std::string> FilesBelow(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::vector<std::string> paths;
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files of `folder` and of the folders in it, but of none twice: links may go in circles.
+void AddFilesOf(const fs::path& folder, const fs::path& root, std::set<fs::path>& seen,
+                std::vector<std::string>& paths) {
   std::error_code error;
-  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
-  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+  const fs::path whole = fs::canonical(folder, error);
+  if (error || !seen.insert(whole).second) return;
+  std::vector<std::pair<bool, fs::path>> folders;  // those that are links last
+  fs::directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
     std::error_code ignored;
-    if (!at->is_regular_file(ignored)) continue;
-    paths.push_back(at->path().lexically_relative(folder).generic_string());
+    if (at->is_directory(ignored)) {
+      folders.emplace_back(at->is_symlink(ignored), at->path());
+    } else if (at->is_regular_file(ignored)) {
+      paths.push_back(at->path().lexically_relative(root).generic_string());
+    }
   }
+  std::sort(folders.begin(), folders.end());
+  for (const auto& [link, inner] : folders) AddFilesOf(inner, root, seen, paths);
+}
+
+}  // namespace
+
+std::vector<std::string> FilesBelow(const std::string& folder) {
+  std::set<fs::path> seen;
+  std::vector<std::string> paths;
+  AddFilesOf(folder, folder, seen, paths);
   std::sort(paths.begin(), paths.end());
   return paths;
 }

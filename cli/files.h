@@ -30,7 +30,8 @@ Result<Trace> LoadTrace(const std::string& path);
 // False, with the reason on stderr, when it cannot be written.
 bool WriteFile(const std::string& path, const std::string& text);
 
-// Paths below `folder`, at any depth, relative to it, ascending; none when it is no folder.
+// Paths below `folder`, at any depth, relative to it, ascending; none when it is no folder. Links
+// to folders are followed, and no folder is read twice.
 std::vector<std::string> FilesBelow(const std::string& folder);
 
 }  // namespace servecast

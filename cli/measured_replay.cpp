@@ -202,7 +202,9 @@ Trace RecordedTrace(const std::vector<MeasuredRequest>& requests) {
 
 Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s) {
   const std::vector<MeasuredRequest>& requests = *row.load.recorded;
-  if (replayed_ != row.load.recorded) {
+  if (replayed_ != row.load.recorded || scenario_ != s.id) {
+    replayed_ = nullptr;
+    scenario_ = s.id;
     SetTrace(s);
     const Result<Report> report = Simulate(s, RecordedTrace(requests), ReportDetail::kRequests);
     if (!report.ok()) return Issues(report.issues());

@@ -9,7 +9,7 @@
 
 namespace servecast {
 
-// Rows of one run share a simulation, so ask for them one after another.
+// Rows of one run and set-up share a simulation, so ask for them one after another.
 class MeasuredReplay {
  public:
   // The metrics of `row.values` and perhaps others. `scenario`: its set-up. Issues: why not.
@@ -18,8 +18,10 @@ class MeasuredReplay {
  private:
   Result<Metrics> Replay(const Measured& row, Scenario scenario);
 
+  // The run and the scenario that were simulated last, and what came out of each request.
   std::shared_ptr<const std::vector<MeasuredRequest>> replayed_;
-  std::vector<double> ttft_, tpot_, e2e_;  // of `replayed_`
+  std::uint64_t scenario_ = 0;
+  std::vector<double> ttft_, tpot_, e2e_;
 };
 
 }  // namespace servecast

@@ -18,7 +18,7 @@ namespace servecast {
 // What the server was, in the words of the file; names are understood later (measured_setup.h).
 struct MeasuredSetup {
   std::string model, gpu, engine, engine_version, precision, kv_dtype;
-  std::int64_t tensor_parallel = 1, expert_parallel = 1;
+  std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1, expert_parallel = 1;
   std::optional<std::int64_t> max_num_seqs, max_num_batched_tokens, block_size;
   std::optional<std::int64_t> kv_blocks;  // the whole pool
   std::optional<double> gpu_memory_utilization;
@@ -75,21 +75,24 @@ Metrics RequestMetrics(std::vector<double> ttft, const std::vector<double>& tpot
 // Percentile by linear interpolation at rank share * (n - 1). Requires: not empty.
 double PercentileOf(std::vector<double> values, double share);
 
-// A row of a set.
+// A row of a set; a row of a file that measured two things is two.
 struct Measured {
-  std::string set;    // the file, without ending
-  std::string row;    // what tells it from the others of the set
-  std::string run;    // model, GPU, parallelism, workload and load of a serving run; else ""
-  std::string sweep;  // rows of one set-up and workload under rising load
+  std::string set;           // the file, without ending
+  std::string row;           // what tells it from the others of the set, in its own words
+  std::size_t file_row = 0;  // from 1; 0: the file as a whole
+  std::string workload;      // what was asked of the server, beside rate and lengths
+  std::string sweep;         // rows of one set-up and workload under rising load
+  bool serving = false;      // an open-loop run of a server: counts over all sets
   MeasuredSetup setup;
   MeasuredLoad load;
   Metrics values;
-  std::string identity;  // of a serving run: two names for one have the same
-  std::string skipped;   // why it cannot be run; "" when it can
+  // Means that the row itself states, ms; they tell a run that two sets hold. 0: it does not.
+  double stated_ttft = 0, stated_e2e = 0;
+  std::string skipped;  // why it cannot be run; "" when it can
 };
 
-// All rows of all files below `folder`, in order of the files. Folders "ops" and "traces" hold no
-// runs, "models" no measurements.
-Result<std::vector<Measured>> ReadMeasuredSets(const std::string& folder);
+// All rows of all files below `folder`, in order of the files, each to be run or with the reason
+// why not. Folders "ops" and "traces" hold no runs, "models" no measurements.
+std::vector<Measured> ReadMeasuredSets(const std::string& folder);
 
 }  // namespace servecast

@@ -1,8 +1,9 @@
-// From the names that people give to models, GPUs and engines to a scenario of ours.
+// From what a file says of a server to a scenario of ours.
 #pragma once
 
+#include <map>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "measured_sets.h"
@@ -11,28 +12,41 @@
 
 namespace servecast {
 
-// The preset that a name means: "meta-llama/Llama-3.1-8B-Instruct" is llama-3.1-8b, "H100 80GB
-// HBM3" is h100-sxm. "" when none is meant.
-std::string ModelPresetOf(std::string_view name);
-std::string HardwarePresetOf(std::string_view name);
-// The newest preset of the engine that is not newer than the version; any version's without one.
-std::string EnginePresetOf(std::string_view engine, std::string_view version);
+// What a measured server is simulated as.
+struct SimulatedSetup {
+  Scenario scenario;  // everything but the workload
+  // Presets, or the file of a model's config; weights in the words of a scenario.
+  std::string model, gpu, engine, weights;
+  bool same_engine = true;  // a preset of that very version
+};
 
 // Turns set-ups into scenarios. `folder`/models may hold Hugging Face config files of models
-// without a preset; `overrides` are as of ApplyOverrides.
+// without a preset; `overrides` are as of ApplyOverrides, and win over what the files say.
 class SetupReader {
  public:
-  SetupReader(std::string folder, std::vector<std::string> overrides)
-      : folder_(std::move(folder)), overrides_(std::move(overrides)) {}
+  SetupReader(std::string folder, std::vector<std::string> overrides);
 
-  // Everything but the workload. Issues: why it cannot be simulated.
-  Result<Scenario> Read(const MeasuredSetup& setup) const;
+  // What is wrong with the overrides, whatever they are applied to.
+  Issues OverrideIssues() const;
+
+  // Issues: why it cannot be simulated. Valid until the next call; the same set-up is read once.
+  const Result<SimulatedSetup>& Read(const MeasuredSetup& setup);
 
  private:
-  Result<std::string> ModelText(const MeasuredSetup& setup) const;
+  struct ModelText {
+    std::string text;  // the scenario's "model"
+    std::string name;  // a preset, or a file
+  };
+  Result<ModelText> FindModel(const std::string& name) const;
+  Result<SimulatedSetup> ReadAnew(const MeasuredSetup& setup) const;
 
   std::string folder_;
   std::vector<std::string> overrides_;
+  std::vector<std::string> config_files_;  // below folder/models
+  std::map<std::string, Result<SimulatedSetup>> read_;
 };
+
+// All of it in one text: equal ones are one set-up.
+std::string KeyOf(const MeasuredSetup& setup);
 
 }  // namespace servecast

@@ -1,54 +1,175 @@
 // See measured_table.h.
 #include "measured_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdlib>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <utility>
 
 namespace servecast {
 namespace {
 
-std::vector<std::string> CellsOf(std::string_view line) {
-  std::vector<std::string> cells(1);
+// A quoted cell may go on in so many lines.
+constexpr std::size_t kMostLines = 20;
+
+std::string_view Trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+struct Cells {
+  std::vector<std::string> cells;
+  bool open = false;  // a quote has no end
+};
+
+Cells CellsOf(std::string_view line, char separator) {
+  Cells out;
+  std::string cell;
   bool quoted = false;
+  const auto end_cell = [&] {
+    out.cells.emplace_back(Trimmed(cell));
+    cell.clear();
+  };
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     if (c == '"') {
       const bool doubled = quoted && i + 1 < line.size() && line[i + 1] == '"';
-      if (doubled) cells.back() += line[++i];
+      if (doubled) cell += line[++i];
       quoted = doubled || !quoted;
-    } else if (c == ',' && !quoted) {
-      cells.emplace_back();
-    } else if (c != '\r') {
-      cells.back() += c;
+    } else if (c == separator && !quoted) {
+      end_cell();
+    } else {
+      cell += c;
     }
   }
-  return cells;
+  end_cell();
+  out.open = quoted;
+  return out;
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+// Without what ends them: \n, \r\n or \r.
+std::vector<std::string_view> LinesOf(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
+    lines.push_back(text.substr(0, end));
+    const bool two = end + 1 < text.size() && text[end] == '\r' && text[end + 1] == '\n';
+    text.remove_prefix(std::min(end + (two ? 2 : 1), text.size()));
+  }
+  return lines;
+}
+
+// What a header is separated by.
+char SeparatorOf(std::string_view header) {
+  if (header.find(',') != std::string_view::npos) return ',';
+  if (header.find('\t') != std::string_view::npos) return '\t';
+  return header.find(';') != std::string_view::npos ? ';' : ',';
+}
+
+bool SaysNothing(std::string_view cell) {
+  static constexpr std::array<std::string_view, 6> kNothing = {"",    "-",    "na",
+                                                               "n/a", "none", "null"};
+  return cell.size() <= 4 &&
+         std::find(kNothing.begin(), kNothing.end(), LowerCase(cell)) != kNothing.end();
+}
+
+// The length of the character that `text` begins with; 0 when its bytes are none.
+std::size_t CharacterLength(std::string_view text) {
+  const auto byte = [&text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF5   ? 0
+                             : first >= 0xF0 ? 4
+                             : first >= 0xE0 ? 3
+                             : first >= 0xC2 ? 2
+                                             : 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Longer than need be, a half of a pair, or beyond the last.
+  const bool wrong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
+                     (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
+  return wrong ? 0 : length;
+}
+
+std::string JoinedNames(ColumnNames columns) {
+  std::string names;
+  for (const std::string_view column : columns) {
+    names += fmt::format("{}{}", names.empty() ? "" : " or ", column);
+  }
+  return names;
+}
+
+std::string RangeText(NumberRange range) {
+  const bool open = range.most >= NumberRange().most;
+  return fmt::format("a number {} {}{}", range.above ? "above" : "from", range.least,
+                     open ? (range.above ? "" : " up") : fmt::format(" to {}", range.most));
+}
 
 }  // namespace
 
-MeasuredTable::MeasuredTable(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.empty() || line == "\r" || line[0] == '#') continue;
-    std::vector<std::string> cells = CellsOf(line);
-    if (header_.empty()) {
-      header_ = std::move(cells);
-    } else {
-      rows_.push_back(std::move(cells));
-    }
-  }
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
 }
 
-std::optional<std::size_t> MeasuredTable::IndexOf(std::string_view column) const {
-  const auto found = std::find(header_.begin(), header_.end(), column);
-  if (found == header_.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - header_.begin());
+std::string PlainText(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const std::size_t length = CharacterLength(text);
+    const bool control = static_cast<unsigned char>(text[0]) < 0x20 || text[0] == 0x7F;
+    if (length == 0) {
+      plain += "\xEF\xBF\xBD";
+    } else if (control) {
+      plain += ' ';
+    } else {
+      plain += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return plain;
+}
+
+std::string Shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  return std::string(text.substr(0, most)) + "...";
+}
+
+MeasuredTable::MeasuredTable(std::string_view text) {
+  if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
+  const std::vector<std::string_view> lines = LinesOf(text);
+  char separator = ',';
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view line = Trimmed(lines[i]);
+    if (line.empty() || line[0] == '#') continue;
+    if (width_ == 0) separator = SeparatorOf(line);
+    Cells row = CellsOf(lines[i], separator);
+    // A quote without an end is a line break within it if the lines then make a row.
+    std::string joined(lines[i]);
+    for (std::size_t j = i + 1; row.open && j < lines.size() && j <= i + kMostLines; ++j) {
+      joined += fmt::format(" {}", lines[j]);
+      Cells more = CellsOf(joined, separator);
+      if (more.open) continue;
+      if (width_ > 0 && more.cells.size() != width_) break;
+      row = std::move(more);
+      i = j;
+    }
+    for (std::string& cell : row.cells) cell = PlainText(cell);
+    if (width_ > 0) {
+      rows_.push_back(std::move(row.cells));
+      continue;
+    }
+    width_ = row.cells.size();
+    for (std::size_t c = 0; c < width_; ++c) columns_.try_emplace(LowerCase(row.cells[c]), c);
+  }
 }
 
 bool MeasuredTable::HasAny(ColumnNames columns) const {
@@ -56,42 +177,121 @@ bool MeasuredTable::HasAny(ColumnNames columns) const {
                      [this](std::string_view column) { return Has(column); });
 }
 
-std::string_view MeasuredTable::Text(std::size_t row, ColumnNames columns) const {
+MeasuredTable::Cell MeasuredTable::CellOf(std::size_t row, ColumnNames columns) const {
   for (const std::string_view column : columns) {
-    const auto index = IndexOf(column);
-    if (index && *index < rows_[row].size() && !rows_[row][*index].empty()) {
-      return rows_[row][*index];
-    }
+    const auto at = columns_.find(column);
+    if (at == columns_.end() || at->second >= rows_[row].size()) continue;
+    const std::string& cell = rows_[row][at->second];
+    if (!SaysNothing(cell)) return {column, cell};
   }
-  return "";
+  return {};
 }
 
-std::optional<double> MeasuredTable::Number(std::size_t row, ColumnNames columns) const {
-  const std::string text(Text(row, columns));
+std::string_view MeasuredTable::Text(std::size_t row, ColumnNames columns) const {
+  return CellOf(row, columns).text;
+}
+
+std::string MeasuredTable::Damage(std::size_t row) const {
+  const std::vector<std::string>& cells = rows_[row];
+  const bool more = cells.size() > width_ &&
+                    std::any_of(cells.begin() + static_cast<std::ptrdiff_t>(width_), cells.end(),
+                                [](const std::string& cell) { return !cell.empty(); });
+  if (cells.size() >= width_ && !more) return "";
+  return fmt::format("found {} cells, allowed {}, as many as columns", cells.size(), width_);
+}
+
+MeasuredRow::MeasuredRow(const MeasuredTable& table, std::string_view file, std::size_t row)
+    : table_(table), file_(file), row_(row) {
+  const std::string damage = table.Damage(row);
+  if (!damage.empty()) Complain(damage);
+}
+
+void MeasuredRow::Complain(std::string_view what) {
+  if (problem_.empty()) problem_ = fmt::format("{}, row {}: {}", file_, row_ + 1, what);
+}
+
+void MeasuredRow::Complain(ColumnNames columns, std::string_view allowed) {
+  Refuse(table_.CellOf(row_, columns), allowed);
+}
+
+void MeasuredRow::Refuse(const MeasuredTable::Cell& cell, std::string_view allowed) {
+  if (!problem_.empty()) return;
+  problem_ = fmt::format("{}, row {}, column {}: found \"{}\", allowed {}", file_, row_ + 1,
+                         cell.column, Shortened(cell.text, 60), allowed);
+}
+
+std::optional<double> MeasuredRow::Checked(const MeasuredTable::Cell& cell,
+                                           std::optional<double> number, NumberRange range) {
+  const bool within = number && *number <= range.most &&
+                      (range.above ? *number > range.least : *number >= range.least);
+  if (within) return number;
+  Refuse(cell, RangeText(range));
+  return std::nullopt;
+}
+
+std::optional<double> MeasuredRow::Number(ColumnNames columns, NumberRange range) {
+  const MeasuredTable::Cell cell = table_.CellOf(row_, columns);
+  if (cell.text.empty()) return std::nullopt;
+  return Checked(cell, NumberOf(cell.text), range);
+}
+
+std::optional<std::int64_t> MeasuredRow::Whole(ColumnNames columns, NumberRange range) {
+  const std::optional<double> number = Number(columns, range);
+  if (!number) return std::nullopt;
+  if (*number == std::floor(*number)) return static_cast<std::int64_t>(*number);
+  Complain(columns, "a whole number");
+  return std::nullopt;
+}
+
+std::optional<double> MeasuredRow::NumberOrRange(ColumnNames columns, NumberRange range) {
+  const MeasuredTable::Cell cell = table_.CellOf(row_, columns);
+  std::string_view text = cell.text;
   if (text.empty()) return std::nullopt;
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (*end == '\0') return value;
-  const std::vector<double> numbers = NumbersIn(text);
-  if (numbers.empty()) return std::nullopt;
-  double sum = 0;
-  for (const double number : numbers) sum += number;
-  return sum / static_cast<double>(numbers.size());
+  if (text[0] == '~') text.remove_prefix(1);
+  const std::size_t dash = text.find('-', 1);
+  const std::optional<double> from = NumberOf(Trimmed(text.substr(0, dash)));
+  if (dash == std::string_view::npos) return Checked(cell, from, range);
+  const std::optional<double> to = NumberOf(Trimmed(text.substr(dash + 1)));
+  const bool both = from && to && *from <= *to;
+  return Checked(cell, both ? std::optional((*from + *to) / 2) : std::nullopt, range);
+}
+
+void MeasuredRow::Miss(ColumnNames columns) {
+  Complain(fmt::format("{} {}", table_.HasAny(columns) ? "nothing in column" : "no column",
+                       JoinedNames(columns)));
+}
+
+double MeasuredRow::NeededNumber(ColumnNames columns, NumberRange range) {
+  if (Text(columns).empty()) Miss(columns);
+  return Number(columns, range).value_or(0);
+}
+
+std::int64_t MeasuredRow::NeededWhole(ColumnNames columns, NumberRange range) {
+  if (Text(columns).empty()) Miss(columns);
+  return Whole(columns, range).value_or(0);
+}
+
+std::optional<double> NumberOf(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
 }
 
 std::vector<double> NumbersIn(std::string_view text) {
-  const std::string copy(text);  // ends with a zero, as strtod wants
   std::vector<double> numbers;
-  for (const char* at = copy.c_str(); *at != '\0';) {
-    if (!IsDigit(*at)) {
-      ++at;
-      continue;
-    }
-    char* end = nullptr;
-    numbers.push_back(std::strtod(at, &end));
-    at = end;
+  while (true) {
+    const std::size_t digit = text.find_first_of("0123456789");
+    if (digit == std::string_view::npos) return numbers;
+    double value = 0;
+    const auto [end, error] =
+        std::from_chars(text.data() + digit, text.data() + text.size(), value);
+    if (error == std::errc()) numbers.push_back(value);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   }
-  return numbers;
 }
 
 }  // namespace servecast

@@ -58,6 +58,11 @@ LatencyLabel NoLabel(const Scenario&) { return {}; }
 
 }  // namespace
 
+extern const LatencyEntry kLatencyOperators;
+const LatencyEntry kLatencyOperators = {
+    "operators", "Measured latencies of each operator on the GPU, added up, plus host time",
+    LeftOut, NoLabel};
+
 extern const LatencyEntry kLatencyRoofline;
 const LatencyEntry kLatencyRoofline = {
     "roofline", "BLIS's roofline: work over data-sheet peaks, by phase", LeftOut, NoLabel};

@@ -75,11 +75,11 @@ struct Simulation::State {
   }
 
   // It sees to arrivals, drops and time-outs itself.
-  void StartBlisReplica() {
+  void StartBlisReplica(const KvTier& host) {
     clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results);
     replica = MakeBlisReplica({scenario.engine, scenario.scheduler, cost.usable_blocks,
                                scenario.model.max_position_embeddings, requests, *latency, results,
-                               recorder, horizon});
+                               recorder, horizon, host});
   }
 
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.
@@ -160,17 +160,24 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
       return Issue{"/cluster/pools/0/replicas",
                    "found several, allowed 1 in this part of the engine", "left_out"};
     }
-  } else if (s.cost.usable_blocks <= kMostBlisBlocks) {
-    s.StartBlisReplica();
-    if (s.replica == nullptr) {
+  } else {
+    const std::vector<KvTier> tiers =
+        KvTiersOf(s.scenario.engine.kv_offload,
+                  s.cost.kv_bytes_per_token * static_cast<double>(s.scenario.engine.block_size),
+                  s.cost.tensor_parallel);
+    const KvTier host = tiers.empty() ? KvTier{} : tiers[0];
+    const std::int64_t most = std::max(s.cost.usable_blocks, host.blocks);
+    if (most <= kMostBlisBlocks) {
+      s.StartBlisReplica(host);
+      if (s.replica != nullptr) return Simulation(std::move(state));
       return Issue{"/engine/compat", "found a compat, allowed \"none\" in this part of the engine",
                    "left_out"};
     }
-  } else {
-    return Issue{"/engine/num_gpu_blocks_override",
-                 "found " + NumberText(static_cast<double>(s.cost.usable_blocks)) +
-                     " KV blocks, allowed with this compat up to " +
-                     NumberText(static_cast<double>(kMostBlisBlocks)) + ", as it lists each"};
+    return Issue{
+        most == host.blocks ? "/engine/kv_offload/cpu_gib" : "/engine/num_gpu_blocks_override",
+        "found " + NumberText(static_cast<double>(most)) +
+            " KV blocks, allowed with this compat up to " +
+            NumberText(static_cast<double>(kMostBlisBlocks)) + ", as it lists each"};
   }
   return Simulation(std::move(state));
 }

@@ -2,7 +2,7 @@
 // behind it has tests of its own.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
@@ -211,103 +211,11 @@ test('Coefficients_EachListedSet_CanBeUsed', () => {
   assert.equal(servecast('validate', chat, '--coefficients', 'nobody').status, 2);
 });
 
-/** A folder of measurements: decode steps, a run with its requests, a model by its config file. */
-function measurements() {
-  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
-  const write = (path, ...lines) => {
-    mkdirSync(join(folder, path, '..'), { recursive: true });
-    writeFileSync(join(folder, path), `${lines.join('\n')}\n`);
-  };
-  write('steps/decode.csv', 'model,gpu,engine,batch,context_tokens,itl_p50_ms',
-    'meta-llama/Llama-3.1-8B-Instruct,"H100 80GB, HBM3",vllm,1,~900-1100,7', 'Qwen/Qwen3-14B,H100,vllm,8,1000,12',
-    'Qwen/Qwen3-14B,TPU v5e,vllm,8,1000,12', 'nobody/Small-1B,H100,vllm,8,1000,2');
-  write('models/Small-1B.json', JSON.stringify({
-    architectures: ['LlamaForCausalLM'], num_hidden_layers: 16, hidden_size: 2048, num_attention_heads: 32,
-    num_key_value_heads: 8, intermediate_size: 8192, vocab_size: 128256, max_position_embeddings: 4096, tie_word_embeddings: true,
-  }));
-  write('served/summary.csv', 'run,model,gpu,tp,engine,engine_version,target_rate_rps,n_requests,input_tokens_mean,output_tokens_mean,ttft_mean_ms,e2e_mean_ms',
-    'first,meta-llama/Llama-3.1-8B,H100,1,vllm,0.15.1,5,40,500,50,30,400', 'drawn,meta-llama/Llama-3.1-8B,H100,1,vllm,0.15.1,4,40,500,50,30,400.5');
-  write('served/requests/first.csv', 'arrival_s,input_tokens,output_tokens,ttft_ms,e2e_ms',
-    ...Array.from({ length: 40 }, (_, i) => `${i * 0.2},500,50,30,400`));
-  const llama = 'meta-llama/Llama-3.1-8B,H100,vllm,0.15.1';
-  write('forms/prompts.csv', 'model,gpu,engine,engine_version,prompt_tokens,ttft_p50_ms', `${llama},512,20`);
-  write('forms/prefixes.csv', 'model,gpu,engine,engine_version,prefix_tokens,suffix_tokens,warm_ttft_p50_ms,cold_ttft_p50_ms', `${llama},4096,256,15,100`);
-  write('forms/saturated.csv', 'model,gpu,tp,max_num_seqs,avg_batch_size,avg_output_len,itl_p50_ms', 'Qwen3-14B,H100,1,8,7.9,200,12');
-  write('forms/loops.csv', 'id,model,gpu,engine,engine_version,precision,isl,osl,concurrency,tp,tpot_ms', 'one,Llama-3.1-8B,h200_sxm,sglang,0.5,fp8,1024,64,4,2,5', 'two,Llama-3.1-8B,h200_sxm,vllm,0.12,int3,1024,64,4,2,5');
-  write('forms/stages.csv', 'experiment,model,gpu,tp,workload,stage(-1=all),target_rate_rps,input_tokens_nominal,output_tokens_configured,ttft_mean_ms,tpot_from_e2e_ms,e2e_mean_ms',
-    'a,gpt2,H100,1,general,-1,,300,20,9,2,50', 'a,gpt2,H100,1,general,0,1,300,20,9,2,50', 'a,gpt2,H100,1,general,1,2,300,20,9.5,2,51');
-  write('models/gpt2.json', JSON.stringify({ n_layer: 12, n_embd: 768, n_head: 12, n_positions: 1024, vocab_size: 50257 }));
-  write('forms/sweep.csv', 'model,gpu,engine,engine_version,run,point,request_rate_rps,num_prompts,input_dist,output_dist,output_tokens_mean,request_throughput_rps,tpot_mean_ms,preemptions',
-    ...[1, 2, 400].map((rate) => `${llama},r,${rate},${rate},100,"lognormal(median=256,sigma=0.8,[16,4096])","lognormal(median=96,sigma=0.6,[8,768])",113,${Math.min(rate, 50)},8,0`));
-  write('other.csv', 'day,weather', 'monday,fine');
-  return folder;
-}
-
-test('Fidelity_FilesOfEveryForm_AreScoredOrLeftOutWithAReason', () => {
-  const folder = measurements();
-  const { status, stdout } = servecast('fidelity', '--data', folder, '--json');
-  const { sets, overall } = JSON.parse(stdout);
-  const set = (name) => sets.find((each) => each.name === name);
-  assert.equal(status, 0);
-  assert.equal(set('steps/decode').rows, 4);
-  assert.equal(set('steps/decode').tpot.n, 3);
-  assert.deepEqual(set('steps/decode').skipped.map(({ reason }) => reason), ['no preset for the GPU TPU v5e']);
-  assert.ok(set('steps/decode').tpot.median < 1);
-  assert.equal(set('served/summary').ttft.n, 2);
-  assert.equal(set('served/summary').ttft_p99.n, 1, 'of the requests alone');
-  assert.equal(set('other').skipped.length, 1);
-  for (const [name, metric, n, left] of [['prompts', 'ttft', 1, 0], ['prefixes', 'ttft', 2, 0], ['saturated', 'tpot', 1, 0], ['loops', 'tpot', 1, 1], ['stages', 'e2e', 2, 1], ['sweep', 'tpot', 3, 0]]) {
-    assert.equal(set(`forms/${name}`)[metric].n, n, name);
-    assert.ok(set(`forms/${name}`)[metric].median < 1, name);
-    assert.equal(set(`forms/${name}`).skipped.length, left, name);
-  }
-  assert.deepEqual(set('forms/sweep').knees[0].predicted, [2, 400]);
-  assert.equal(overall.e2e.n, 4);
-  assert.match(servecast('fidelity', '--data', folder, '--rows').stdout, /^served\/summary,first,meta-llama\/Llama-3.1-8B,H100,1,vllm 0.15.1,5 rps,e2e,400,/m);
-  rmSync(folder, { recursive: true });
-});
-
-test('Fidelity_RowsThatCannotBe_AreLeftOutEachWithAReason', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
-  mkdirSync(join(folder, 'bad'));
-  const write = (name, ...lines) => writeFileSync(join(folder, 'bad', `${name}.csv`), `${lines.join('\n')}\n`);
-  const llama = 'meta-llama/Llama-3.1-8B,H100,vllm,0.15.1';
-  const sweep = (seats, block, rate, number) => `${llama},${seats},${block},1000,${rate},${number},"lognormal(median=256,sigma=0.8,[16,4096])","lognormal(median=96,sigma=0.6,[8,768])",113,8`;
-  write('sweep', 'model,gpu,engine,engine_version,max_num_seqs,block_size,kv_tokens,request_rate_rps,num_prompts,input_dist,output_dist,output_tokens_mean,tpot_mean_ms',
-    sweep(0, 16, 1, 100), sweep(-4, 16, 1, 100), sweep(256, 0, 1, 100), sweep(256, -16, 1, 100), sweep(256, 16, 1, 1e12));
-  write('loops', 'id,model,gpu,engine,engine_version,precision,isl,osl,concurrency,tp,tpot_ms', 'one,Llama-3.1-8B,h200_sxm,vllm,0.12,fp8,100,1000000000000000,1,2,5');
-  write('prompts', 'model,gpu,engine,engine_version,prompt_tokens,ttft_p50_ms', `${llama},200000,20`);
-  const { status, stdout } = servecast('fidelity', '--data', folder, '--json');
-  const { sets } = JSON.parse(stdout);
-  assert.equal(status, 0);
-  assert.deepEqual(sets.map(({ name, rows, skipped }) => [name, rows, skipped.length]), [['bad/loops', 1, 1], ['bad/prompts', 1, 1], ['bad/sweep', 5, 5]]);
-  for (const { reason } of sets.flatMap(({ skipped }) => skipped)) assert.notEqual(reason, '');
-  rmSync(folder, { recursive: true });
-});
-
-test('Fidelity_AnErrorThatHasGrown_FailsByName', () => {
-  const folder = measurements();
-  const record = join(folder, 'recorded.json');
-  const wrong = servecast('fidelity', '--data', folder, '--record', record);
-  const same = servecast('fidelity', '--data', folder, '--against', record);
-  const worse = servecast('fidelity', '--data', folder, '--against', record, '--set', 'hardware.bandwidth_efficiency=0.1');
-  assert.equal(wrong.status, 0);
-  assert.equal(same.status, 0);
-  assert.match(same.stdout, /\n[1-9]\d* passed, 0 failed\n$/);
-  assert.equal(worse.status, 1);
-  assert.match(worse.stdout, /grown: steps\/decode: tpot: median error/);
-  rmSync(folder, { recursive: true });
-  const none = servecast('fidelity', '--data', folder, '--against', record);
-  assert.equal(none.status, 0);
-  assert.equal(none.stdout, '0 passed, 0 failed, 1 skipped\n');
-  assert.equal(servecast('fidelity', '--data', folder).status, 2);
-});
-
 test('CompareBackends_RunsTheSameRequestsUnderEach', () => {
   const { status, stdout } = servecast('compare', chat, '--backends', '--set', 'workload.requests=200');
   assert.equal(status, 0);
-  assert.equal(row(stdout, 'completed').filter((word) => word === '200').length, 5);
-  for (const backend of ['analytic', 'roofline', 'physics', 'blackbox']) assert.match(stdout, new RegExp(`"backend":"${backend}"`));
+  assert.equal(row(stdout, 'completed').filter((word) => word === '200').length, 6);
+  for (const backend of ['analytic', 'operators', 'roofline', 'physics', 'blackbox']) assert.match(stdout, new RegExp(`"backend":"${backend}"`));
 });
 
 test('Estimate_StandsBesideTheSimulation', () => {

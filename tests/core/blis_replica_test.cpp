@@ -6,70 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "core/blis_case.h"
 #include "core/documents.h"
 #include "gtest/gtest.h"
 #include "serving/hooks.h"
 
 namespace servecast::testing {
 namespace {
-
-constexpr Compat kFebruary = Compat::kBlisFebruary2026, kToday = Compat::kBlis;
-
-struct Row {
-  std::int64_t arrival_us = 0;
-  std::int32_t prompt = 1, output = 1;
-  std::int32_t shared = 0;  // tokens of one beginning that all such rows have
-};
-
-struct Case {
-  explicit Case(Compat compat, const std::vector<Row>& rows) {
-    scenario = Parsed(SmallDocument());
-    scenario.engine.compat = compat;
-    scenario.engine.num_gpu_blocks_override = 1000;
-    scenario.latency.backend = "blackbox";
-    scenario.latency.alpha = {0, 0, 0};
-    scenario.latency.beta = {1000, 10, 5};
-    table.segments.push_back({});
-    for (const Row& row : rows) {
-      table.arrival.push_back(row.arrival_us * 1000);
-      table.prompt_tokens.push_back(row.prompt);
-      table.output_tokens.push_back(row.output);
-      table.content.push_back(static_cast<std::int32_t>(table.segments.size()));
-      table.segments.push_back(row.shared > 0 ? ContentSegment{0, row.shared} : ContentSegment{});
-    }
-  }
-
-  Report Run(std::int64_t slice = INT64_MAX) const {
-    SimulationHooks hooks;
-    hooks.requests = table;
-    Simulation simulation = Good(Simulation::Create(scenario, {}, std::move(hooks)));
-    std::int64_t calls = 0;
-    while (!simulation.Advance(slice)) {
-      if (slice < INT64_MAX && ++calls % 3 == 0) {
-        EXPECT_EQ(BrokenConservation(simulation.Snapshot()), "");
-      }
-    }
-    const Report report = simulation.Snapshot();
-    EXPECT_EQ(BrokenConservation(report), "");
-    return report;
-  }
-
-  Scenario scenario;
-  RequestTable table;
-};
-
-using Times = std::vector<std::int64_t>;
-
-// A column of milliseconds in whole microseconds; -1: none.
-Times Us(const Report& report, const char* column) {
-  Times times;
-  for (const double ms : report.ColumnOf(column)) {
-    times.push_back(std::isnan(ms) ? -1 : std::llround(ms * 1e3));
-  }
-  return times;
-}
-
-std::int64_t EndUs(const Report& report) { return std::llround(report.simulated_s * 1e6); }
 
 // blis.md 2.4, case A.
 const std::vector<Row> kTwo = {{0, 20, 3}, {500, 40, 2}};
@@ -405,6 +348,12 @@ TEST(BlisReplica, MoreBlocksThanListsHold_AreAnIssue) {
   const Result<Simulation> simulation = Simulation::Create(c.scenario, {}, std::move(hooks));
   ASSERT_FALSE(simulation.ok());
   EXPECT_EQ(simulation.issues()[0].path, "/engine/num_gpu_blocks_override");
+  const Issues issues =
+      IssuesOf(Changed({"engine.compat=blis", "engine.kv_offload.cpu_gib=32769"}));  // 2 MiB each
+  ASSERT_EQ(issues.size(), 1u);
+  EXPECT_EQ(issues[0].path, "/engine/kv_offload/cpu_gib");
+  EXPECT_NE(issues[0].message.find("found 16777728 KV blocks"), std::string::npos)
+      << issues[0].message;
 }
 
 TEST(BlisReplica, TimeOutsInFebruary_AreAnIssue) {
@@ -436,6 +385,17 @@ TEST(BlisReplica, AnyScenario_Ends) {
       {"measure.horizon_s=1e-9"},
       {"measure.horizon_s=2", "measure.warmup_s=1"},
       {"engine.enable_prefix_caching=false", "engine.num_gpu_blocks_override=10"},
+      {"engine.kv_offload.cpu_gib=0.05", "engine.num_gpu_blocks_override=16",
+       "workload.sessions.turns=3", "workload.arrivals.rate_per_s=10000"},
+      {"engine.kv_offload.cpu_gib=0.05", "engine.num_gpu_blocks_override=6"},
+      {"engine.kv_offload.cpu_gib=30000", "engine.kv_offload.cpu_bandwidth_gb_s=0.001",
+       "engine.kv_offload.cpu_latency_us=1e6", "engine.num_gpu_blocks_override=20",
+       "workload.prefix.groups=2", "workload.prefix.tokens=40",
+       "workload.arrivals.rate_per_s=10000"},
+      {"engine.kv_offload.cpu_gib=1e-9", "workload.output_tokens.value=1000000000",
+       "engine.num_gpu_blocks_override=30", "workload.requests=5"},
+      {"engine.kv_offload.cpu_gib=1", "workload.output_tokens.value=1000000000",
+       "engine.num_gpu_blocks_override=30", "workload.requests=5"},
   };
   for (const std::vector<std::string>& changes : cases) {
     for (const char* compat : {"blis", "blis-2026-02"}) {

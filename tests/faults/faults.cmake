@@ -215,10 +215,8 @@ plant_in(blis_replica 104 "an answer is capped two tokens before the limit"
   [==[max_model_len_ > 0 && seat.progress >= max_model_len_ - (Planted(104) ? 2 : 1);]==])
 
 plant_in(blis_kv 105 "a block that is overwritten keeps its name if another owns it by now"
-  [==[    table_.erase(block.name);
-    ++evicted_;]==]
-  [==[    if (!Planted(105) || table_[block.name] == id) table_.erase(block.name);
-    ++evicted_;]==])
+  [==[  Of(content).owner = kNone;]==]
+  [==[  if (!Planted(105) || Of(content).owner == id) Of(content).owner = kNone;]==])
 
 plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of the free list"
   [==[Link(taken.id, At(kEnds).next);]==]
@@ -274,6 +272,34 @@ plant_in(replica 308 "prefills before it came count against a decode from elsewh
 plant_in(replica_hand_over 309 "a token that was lost with its KV is handed over"
   [==[  if (LosesToken(output.request)) return;]==]
   [==[  if (LosesToken(output.request) && !Planted(309)) return;]==])
+plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
+  [==[usage <= options_.host.threshold ||]==]
+  [==[(Planted(107) ? usage < options_.host.threshold : usage <= options_.host.threshold) ||]==])
+
+plant_in(blis_kv 108 "blocks that come back from the host are the first to be overwritten"
+  [==[  Name(id, name);
+  Link(id, kEnds);]==]
+  [==[  Name(id, name);
+  Link(id, Planted(108) ? At(kEnds).next : kEnds);]==])
+
+plant_in(blis_kv 109 "the host gives up what it has longest, not what was touched longest ago"
+  [==[  if (last == newest_) return;]==]
+  [==[  if (last == newest_ || Planted(109)) return;]==])
+
+plant_in(blis_kv 110 "who once had the whole prompt never looks for it in the host again"
+  [==[holding.whole_at != losses_]==]
+  [==[(Planted(110) ? holding.whole_at < 0 : holding.whole_at != losses_)]==])
+
+plant_in(blis_replica 111 "a request that completes in a step is not mirrored in it"
+  [==[  for (const SeatId seat : batch_) kv_.Mirror(At(seat).holding);
+  Complete(took);]==]
+  [==[  if (Planted(111)) Complete(took);
+  for (const SeatId seat : batch_) kv_.Mirror(At(seat).holding);
+  if (!Planted(111)) Complete(took);]==])
+
+plant_in(blis_replica 112 "what comes back makes no step longer"
+  [==[price.duration / 1000 + transfer;]==]
+  [==[price.duration / 1000 + (Planted(112) ? 0 : transfer);]==])
 
 foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)

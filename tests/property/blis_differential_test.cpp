@@ -27,6 +27,7 @@ TEST(BlisDifferential, RandomScenarios_EqualsTheReference) {
   ASSERT_FALSE(mismatch) << *mismatch;
 
   const BlisCoverage& rules = seen.rules;
+  const BlisReferenceKv::Counts &then = seen.host_february, &now = seen.host_today;
   const std::pair<const char*, std::int64_t> contents[] = {
       {"of February", seen.february},
       {"of today", seen.today},
@@ -56,6 +57,24 @@ TEST(BlisDifferential, RandomScenarios_EqualsTheReference) {
       {"timed out before the queue", rules.timed_out_before},
       {"later turns", rules.turns},
       {"unfinished at a horizon", seen.unfinished},
+      {"February: blocks offloaded", then.offloads},
+      {"reloaded", then.reloads},
+      {"for who runs", then.reloads_by_running},
+      {"within a millisecond", then.thrashes},
+      {"overwritten by the same reload", then.reloads_undone},
+      {"prefixes cut by a reload", then.prefixes_cut},
+      {"allocations made possible", then.rescued},
+      {"failures that the host cannot help", then.host_misses},
+      {"offloads without room", then.host_full},
+      {"of a block offloaded before", then.replaced},
+      {"today: blocks mirrored", now.offloads},
+      {"reloaded", now.reloads},
+      {"for who runs", now.reloads_by_running},
+      {"made way in the host", now.thrashes},
+      {"found by who came", now.host_hits},
+      {"prefixes cut by a reload", now.prefixes_cut},
+      {"prefixes beyond the step's tokens", now.reloads_beyond_need},
+      {"reloaded though present", now.reloads_of_present},
   };
   std::string line = std::to_string(seen.cases) + " cases";
   for (const auto& [what, count] : contents) line += ", " + std::to_string(count) + " " + what;

@@ -136,11 +136,41 @@ void MakeScheduling(Dice& dice, RandomCase& c, bool february) {
       dice.Percent(70) ? dice.Between(1, dice.Pick({4, 20, 60})) : 2048;
 }
 
+// In BLIS's units, from the fields of a scenario, which the engine has to understand in this way.
+BlisHost HostOf(const RandomCase& c) {
+  const KvOffloadSpec& offload = c.engine.kv_offload;
+  const auto bytes = static_cast<double>(c.KvBlockBytes());
+  // Ten digits, as what is drawn has fewer.
+  const double us = std::nearbyint(bytes / offload.cpu_bandwidth_gb_s * 1e7) / 1e10;
+  return {
+      static_cast<std::int64_t>(offload.cpu_gib * 0x1p30 / bytes), offload.threshold,
+      static_cast<std::int64_t>(offload.cpu_latency_us) + static_cast<std::int64_t>(std::ceil(us))};
+}
+
+// Memory of the host: of a few blocks to several caches; what comes back costs nothing, little, or
+// more than a step.
+void MakeHost(Dice& dice, RandomCase& c) {
+  c.engine.kv_offload = {};
+  if (!c.engine.enable_prefix_caching || dice.Percent(35)) return;
+  KvOffloadSpec& offload = c.engine.kv_offload;
+  const auto bytes = static_cast<double>(c.KvBlockBytes());
+  const std::int64_t pool = c.PoolBlocks();
+  const std::int64_t blocks =
+      dice.Percent(40) ? dice.Between(1, 6) : dice.Between(1, dice.Pick({1, 4}) * pool);
+  offload.cpu_gib = (static_cast<double>(blocks) + dice.Pick<double>({0, 0.5})) * bytes / 0x1p30;
+  offload.cpu_latency_us = dice.Pick<double>({0, 0, 1, 2.9, 300});
+  // Tokens per us, as BLIS has it: a fifth is 80 us for 16 of them.
+  offload.cpu_bandwidth_gb_s = dice.Pick<double>({0.2, 0.3, 1, 7, 100}) * bytes /
+                               static_cast<double>(c.engine.block_size) / 1e3;
+  offload.threshold = dice.Pick<double>({0, 0.1, 0.5, 0.5, 0.75, 0.9});
+}
+
 struct BlisRun {
   RequestTable requests;
   RequestResults results;
   std::map<TimeNs, std::int64_t> gaps;
   PrefixCacheReport prefix_cache;
+  KvOffloadReport host;
   std::int64_t steps = 0, preemptions = 0, length_capped = 0, timed_out = 0, completed = 0;
   std::int64_t output_tokens = 0, used_blocks = 0;
   TimeNs end = 0;
@@ -152,15 +182,18 @@ BlisRun RunBlisEngine(const RandomCase& c, std::int64_t slice) {
   run.results.Resize(c.requests.size());
   const std::unique_ptr<LatencyModel> latency = MakeLatency(c);
   Recorder recorder(0);
-  const std::unique_ptr<AnyReplica> replica =
-      MakeBlisReplica({c.engine, c.scheduler, c.PoolBlocks(), c.model_max_len, run.requests,
-                       *latency, run.results, recorder, c.horizon.value_or(kNever)});
+  const std::vector<KvTier> tiers =
+      KvTiersOf(c.engine.kv_offload, static_cast<double>(c.KvBlockBytes()), 1);
+  const std::unique_ptr<AnyReplica> replica = MakeBlisReplica(
+      {c.engine, c.scheduler, c.PoolBlocks(), c.model_max_len, run.requests, *latency, run.results,
+       recorder, c.horizon.value_or(kNever), tiers.empty() ? KvTier{} : tiers[0]});
   while (!replica->Advance(slice)) {
   }
   for (const WeightedSample& sample : recorder.itl().Sorted()) {
     run.gaps[sample.value] += sample.weight;
   }
   run.prefix_cache = replica->prefix_cache();
+  run.host = replica->kv_offload();
   run.steps = recorder.steps();
   run.preemptions = recorder.preemptions();
   run.output_tokens = recorder.output_tokens();
@@ -238,12 +271,12 @@ RandomCase MakeBlisCase(std::uint64_t seed) {
     if (c.requests.pause[i] >= 0) c.requests.arrival[i] = c.requests.arrival[0];
   }
   c.requests.pause.clear();
-  c.engine.kv_offload = {};
   const TimeNs old_base = c.latency.base;
   c.latency = MakeLatencySpec(dice, february);
   MakeTimes(dice, c, old_base);
   MakeCache(dice, c);
   MakeScheduling(dice, c, february);
+  MakeHost(dice, c);
   c.horizon.reset();
   if (dice.Percent(15)) {
     const BlisReferenceOutput whole = RunBlisReference(c);
@@ -261,7 +294,8 @@ BlisReferenceOutput RunBlisReference(const RandomCase& c) {
                                              .model_max_len = c.model_max_len,
                                              .latency = *latency,
                                              .horizon = c.horizon,
-                                             .most_steps = kMostSteps});
+                                             .most_steps = kMostSteps,
+                                             .host = HostOf(c)});
 }
 
 // As a report shows them. A run with a horizon ends there in our reports.
@@ -290,9 +324,19 @@ std::optional<std::string> FirstBlisMismatch(const RandomCase& c,
   Comparer comparer;
   comparer.Equal("preemptions", reference.preemptions, run.preemptions);
   comparer.Equal("length_capped", reference.length_capped, run.length_capped);
-  comparer.Equal("hits", reference.kv.hits, run.prefix_cache.hit_blocks);
-  comparer.Equal("misses", reference.kv.misses,
+  const BlisReferenceKv::Counts& kv = reference.kv;
+  const KvTierReport& host = run.host.tiers[0];
+  comparer.Equal("hits", kv.hits + (reference.february ? kv.reloads : 0),
+                 run.prefix_cache.hit_blocks);
+  comparer.Equal("misses", kv.misses + kv.host_misses,
                  run.prefix_cache.query_blocks - run.prefix_cache.hit_blocks);
+  comparer.Equal("host, blocks", HostOf(c).blocks, host.blocks);
+  comparer.Equal("host, offloads", kv.offloads, run.host.offloaded_blocks);
+  comparer.Equal("host, reloads", kv.reloads, host.loaded_blocks);
+  comparer.Equal("host, thrashes", kv.thrashes, run.host.thrashed_blocks);
+  comparer.Equal("host, hits", kv.host_hits, host.hit_blocks);
+  comparer.Equal("host, hit tokens", kv.host_hits * c.engine.block_size, host.hit_tokens);
+  comparer.Equal("host, transfer", kv.transfer * kUs, run.host.transfer_ns);
   comparer.Equal("used blocks", reference.used_blocks, run.used_blocks);
   comparer.Column("arrival", reference.requests.arrival, run.requests.arrival);
   for (std::size_t i = 0; i < run.results.state.size(); ++i) {
@@ -340,6 +384,20 @@ void BlisCasesCoverage::Add(const RandomCase& c, const BlisReferenceOutput& outp
   kv.rollbacks += output.kv.rollbacks;
   kv.refused_by_hits += output.kv.refused_by_hits;
   kv.lost_hashes += output.kv.lost_hashes;
+  BlisReferenceKv::Counts& host = c.engine.compat == Compat::kBlis ? host_today : host_february;
+  host.offloads += output.kv.offloads;
+  host.reloads += output.kv.reloads;
+  host.thrashes += output.kv.thrashes;
+  host.host_hits += output.kv.host_hits;
+  host.host_misses += output.kv.host_misses;
+  host.host_full += output.kv.host_full;
+  host.replaced += output.kv.replaced;
+  host.reloads_undone += output.kv.reloads_undone;
+  host.reloads_by_running += output.kv.reloads_by_running;
+  host.prefixes_cut += output.kv.prefixes_cut;
+  host.reloads_beyond_need += output.kv.reloads_beyond_need;
+  host.rescued += output.kv.rescued;
+  host.reloads_of_present += output.kv.reloads_of_present;
   const BlisCoverage& more = output.coverage;
   rules.preemptions_of_who_asked += more.preemptions_of_who_asked;
   rules.preemptions_of_prefills += more.preemptions_of_prefills;

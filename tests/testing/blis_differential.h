@@ -27,6 +27,7 @@ struct BlisCasesCoverage {
   std::int64_t steps = 0, preemptions = 0, length_capped = 0, unfinished = 0;
   std::int64_t resumed_completions = 0;
   BlisReferenceKv::Counts kv;
+  BlisReferenceKv::Counts host_february, host_today;  // what concerns the host
   BlisCoverage rules;
 
   void Add(const RandomCase& random_case, const BlisReferenceOutput& output);

@@ -30,7 +30,7 @@ struct BlisCase {
   Scenario scenario;      // its workload is not asked for
   RequestTable requests;  // instead of it
   std::vector<BlisFigure> expected;
-  std::int64_t cpu_blocks = 0;  // of BLIS's host memory, which is not simulated
+  BlisHost host;  // the scenario's engine.kv_offload, in BLIS's units
 };
 
 struct BlisCases {
@@ -40,7 +40,8 @@ struct BlisCases {
 
 // Every case of the files in `folder`, by file name:
 //   *.json               {"tests": [...]}; test k has its requests in gd_<k>_<model>.csv
-//   *.txt                closed-loop sessions, keyword lines
+//   *.txt                closed-loop sessions, keyword lines; cpu_blocks are of a host whose blocks
+//                        come back in 80 us
 //   noop_<model>.csv     a default run of a model preset; noop_<model>.expected.json
 // gd_*.csv that no test asks for, and files that are neither JSON, CSV nor text, are no cases. Any
 // other file is an issue.

@@ -89,8 +89,9 @@ class Instance {
       : input_(input),
         february_(input.engine.compat == Compat::kBlisFebruary2026),
         events_(february_),
-        kv_(input.requests, input.engine, input.blocks),
+        kv_(input.requests, input.engine, input.blocks, input.host),
         out_(out) {
+    out_.february = february_;
     out_.requests = input.requests;
     out_.results.Resize(input.requests.size());
     // Without one, what the model takes; no more than the cache holds. 0: no limit.
@@ -124,6 +125,7 @@ class Instance {
     out_.end = std::min(clock_, horizon) * kUs;
     out_.used_blocks = kv_.Used();
     out_.kv = kv_.counts();
+    out_.kv.host_hits = host_hits_;
   }
 
  private:
@@ -205,13 +207,15 @@ class Instance {
     ++out_.steps;
     if (clock_ < last_end_) ++out_.coverage.overlaps;
     if (events_.Has(EventType::kStep)) ++out_.coverage.parallel_chains;
+    kv_.SetClock(clock_);
     SortQueue();
     FormBatch();
     if (running_.empty()) ++out_.coverage.empty_steps;
     out_.steps_with_members += running_.empty() ? 0 : 1;
-    const Us advance = Price();
+    const Us advance = Price() + kv_.ConsumeTransfer();
     last_end_ = clock_ + advance;
     for (const RequestId id : running_) Execute(id, advance);
+    kv_.Mirror(running_);
     std::vector<RequestId> remaining;
     for (const RequestId id : running_) {
       if (!Complete(id, advance)) remaining.push_back(id);
@@ -358,6 +362,7 @@ class Instance {
     if (tokens == 0) ++out_.coverage.all_cached;
     SetState(id, RequestState::kRunning);
     if (out_.results.first_scheduled[Row(id)] < 0) {
+      host_hits_ += std::max<std::int64_t>(kv_.Found() - hit / input_.engine.block_size, 0);
       out_.results.cached_tokens[Row(id)] = static_cast<std::int32_t>(hit);
     }
     out_.results.first_scheduled[Row(id)] = clock_ * kUs;
@@ -443,6 +448,7 @@ class Instance {
   BlisReferenceKv kv_;
   BlisReferenceOutput& out_;
   std::vector<Request> requests_;
+  std::int64_t host_hits_ = 0;
   std::vector<RequestId> running_;
   std::deque<RequestId> waiting_;
 

@@ -29,6 +29,7 @@ struct BlisReferenceInput {
   const LatencyModel& latency;
   std::optional<TimeNs> horizon;
   std::int64_t most_steps = INT64_MAX;  // BLIS may go on for ever
+  BlisHost host = {};
 };
 
 // What a run went through: tests assert that they are not hollow.
@@ -49,6 +50,7 @@ struct BlisCoverage {
 };
 
 struct BlisReferenceOutput {
+  bool february = false;  // its rules
   bool endless = false;   // stopped after most_steps
   RequestTable requests;  // the input's, with the arrivals of later turns
   // As RequestResults has it, in ns. `first_scheduled` is the last admission, as BLIS has it.

@@ -12,37 +12,57 @@ namespace servecast {
 namespace {
 
 struct Decimal {
-  std::string digits;  // no leading or trailing zeros, "0" for zero
-  int point = 0;       // value = 0.digits * 10^point
+  std::string digits = "0";  // no leading or trailing zeros, "0" for zero
+  int point = 1;             // value = 0.digits * 10^point
   bool negative = false;
 };
 
-// The shortest digits of `value`, from fmt's shortest text.
+// The shortest digits that read back to `value`, by Dragonbox. fmt's formatting of doubles would
+// bring all widths and precisions with it, 6 KB of the page's first module.
 Decimal ShortestDigits(double value) {
-  Decimal d;
-  const std::string text = fmt::format("{}", value);
-  int exponent = 0;
-  bool fraction = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '-') {
-      d.negative = true;
-    } else if (c == '.') {
-      fraction = true;
-    } else if (c == 'e') {
-      exponent = std::atoi(text.c_str() + i + 1);
-      break;
+  if (value == 0) return {};
+  const auto shortest = fmt::detail::dragonbox::to_decimal(std::fabs(value));
+  std::string digits = fmt::format_int(shortest.significand).str();
+  const int point = static_cast<int>(digits.size()) + shortest.exponent;
+  digits.erase(digits.find_last_not_of('0') + 1);
+  return {std::move(digits), point, value < 0};
+}
+
+// Without an exponent.
+std::string Plain(const Decimal& d) {
+  const int n = static_cast<int>(d.digits.size());
+  const std::string sign = d.negative ? "-" : "";
+  if (d.point <= 0) {
+    return sign + "0." + std::string(static_cast<std::size_t>(-d.point), '0') + d.digits;
+  }
+  if (n <= d.point) {
+    return sign + d.digits + std::string(static_cast<std::size_t>(d.point - n), '0');
+  }
+  const auto point = static_cast<std::size_t>(d.point);
+  return sign + d.digits.substr(0, point) + "." + d.digits.substr(point);
+}
+
+// To so many decimals, halves of the digits away from zero.
+Decimal Rounded(Decimal d, int decimals) {
+  const int keep = d.point + decimals;
+  if (keep >= static_cast<int>(d.digits.size())) return d;
+  if (keep < 0) return {};
+  auto i = static_cast<std::size_t>(keep);
+  const bool up = d.digits[i] >= '5';
+  d.digits.resize(i);
+  if (up) {
+    while (i > 0 && d.digits[i - 1] == '9') --i;
+    d.digits.resize(i);
+    if (i > 0) {
+      ++d.digits[i - 1];
     } else {
-      d.digits += c;
-      if (!fraction) ++d.point;
+      d.digits = "1";
+      ++d.point;
     }
   }
-  d.point += exponent;
-  const std::size_t first = d.digits.find_first_not_of('0');
-  if (first == std::string::npos) return {"0", 1, false};
-  d.digits.erase(0, first);
-  d.point -= static_cast<int>(first);
-  d.digits.erase(d.digits.find_last_not_of('0') + 1);
+  const std::size_t last = d.digits.find_last_not_of('0');
+  if (last == std::string::npos) return {};
+  d.digits.erase(last + 1);
   return d;
 }
 
@@ -52,21 +72,11 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::string NumberText(double value) {
   const Decimal d = ShortestDigits(value);
-  const int n = static_cast<int>(d.digits.size());
+  if (d.point <= 21 && d.point >= -5) return Plain(d);  // ECMA-262, Number::toString
   std::string out = d.negative ? "-" : "";
-  if (d.point > 21 || d.point < -5) {  // ECMA-262, Number::toString
-    out += d.digits[0];
-    if (n > 1) out += "." + d.digits.substr(1);
-    out += fmt::format("e{:+d}", d.point - 1);
-  } else if (d.point <= 0) {
-    out += "0." + std::string(static_cast<std::size_t>(-d.point), '0') + d.digits;
-  } else if (n <= d.point) {
-    out += d.digits + std::string(static_cast<std::size_t>(d.point - n), '0');
-  } else {
-    const auto point = static_cast<std::size_t>(d.point);
-    out += d.digits.substr(0, point) + "." + d.digits.substr(point);
-  }
-  return out;
+  out += d.digits[0];
+  if (d.digits.size() > 1) out += "." + d.digits.substr(1);
+  return out + (d.point > 0 ? "e+" : "e") + fmt::format_int(d.point - 1).str();
 }
 
 std::string ShortNumber(double value) {
@@ -77,12 +87,7 @@ std::string ShortNumber(double value) {
                        : size < 10   ? 2
                        : size < 100  ? 1
                                      : 0;
-  std::string text = fmt::format("{:.{}f}", value, decimals);
-  if (text.find('.') != std::string::npos) {
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-  }
-  if (text == "-0") return "0";
+  std::string text = Plain(Rounded(ShortestDigits(value), decimals));
   const std::size_t start = text[0] == '-' ? 1 : 0;
   for (std::size_t i = std::min(text.find('.'), text.size()); i > start + 3;) {
     i -= 3;

@@ -168,7 +168,7 @@ class ObjectReader final : public FieldVisitor {
     const auto size = static_cast<double>(found->size());
     if (!found->is_array() || size < spec.min || size > spec.max) {
       Add(spec, fmt::format("found {}, allowed a list of {} to {} objects", ShortJson(*found),
-                            spec.min, spec.max));
+                            NumberText(spec.min), NumberText(spec.max)));
       return;
     }
     list.resize(found->size());

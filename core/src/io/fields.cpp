@@ -19,7 +19,7 @@ void DescribeOptions(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Enum({.name = "cuda_graphs",
           .help = "launch of a step's kernels: in step_overhead_us (implied), one by one (eager), "
-                  "or decode steps by replaying a graph (captured) (analytic model)"},
+                  "or decode steps by replaying a graph (captured) (analytic, operators)"},
          &EngineSpec::cuda_graphs, {"implied", "eager", "captured"});
   v.When("cuda_graphs", {"eager", "captured"}, e.cuda_graphs != CudaGraphs::kImplied,
          [&](FieldVisitor& inner) {
@@ -56,7 +56,7 @@ void DescribeOptions(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          });
   f.Add({.name = "overlap_scheduling",
          .help = "host time of a step runs beside the GPU's, so the longer counts; needs "
-                 "async_scheduling (analytic model)"},
+                 "async_scheduling (analytic, operators)"},
         &EngineSpec::overlap_scheduling);
   f.Add({.name = "admission_reserve",
          .unit = "1",
@@ -195,32 +195,32 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .unit = "us",
          .min = 0,
          .max = 1e7,
-         .help = "host time in every step (analytic model)"},
+         .help = "host time in every step (analytic, operators)"},
         &EngineSpec::step_overhead_us);
   f.Add({.name = "sequence_overhead_us",
          .unit = "us",
          .min = 0,
          .max = 1e6,
-         .help = "host and sampling time per sequence in a step (analytic model)"},
+         .help = "host and sampling time per sequence in a step (analytic, operators)"},
         &EngineSpec::sequence_overhead_us);
   f.Add({.name = "sampler_ns_per_logit",
          .unit = "ns",
          .min = 0,
          .max = 1e6,
          .help = "sampling time per sequence in a step and entry of the vocabulary, of models with "
-                 "top_p_by_default (analytic model)"},
+                 "top_p_by_default (analytic, operators)"},
         &EngineSpec::sampler_ns_per_logit);
   f.Add({.name = "request_overhead_ms",
          .unit = "ms",
          .min = 0,
          .max = 1e6,
-         .help = "from a request's arrival to the scheduler's queue (analytic model)"},
+         .help = "from a request's arrival to the scheduler's queue (analytic, operators)"},
         &EngineSpec::request_overhead_ms);
   f.Add({.name = "prompt_token_overhead_us",
          .unit = "us",
          .min = 0,
          .max = 1e6,
-         .help = "the same, per prompt token (analytic model)"},
+         .help = "the same, per prompt token (analytic, operators)"},
         &EngineSpec::prompt_token_overhead_us);
   DescribeOptions(v, e, base);
 }

@@ -134,7 +134,7 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .min = 1,
          .max = 1024,
          .help = "query rows that the attention of a decode costs in a step with prefill: kernels "
-                 "for both fill tiles (analytic model)"},
+                 "for both fill tiles (analytic, operators)"},
         &HardwareSpec::mixed_attention_rows);
   f.Add({.name = "compute_efficiency",
          .unit = "1",

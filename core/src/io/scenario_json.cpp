@@ -254,10 +254,11 @@ void CheckSlo(const Scenario& s, Issues& issues) {
 
 // What only some engines' rules know.
 void CheckCompat(const Scenario& s, Issues& issues) {
-  if (s.engine.compat != Compat::kNone && s.engine.kv_offload.On()) {
-    issues.push_back({"/engine/kv_offload",
-                      "found tiers of memory, allowed none with a compat: its rules do not know "
-                      "them"});
+  if (s.engine.compat != Compat::kNone && s.engine.kv_offload.disk_gib > 0) {
+    issues.push_back({"/engine/kv_offload/disk_gib",
+                      fmt::format("found {}, allowed 0 with BLIS's rules in engine.compat: behind "
+                                  "its GPU is host memory only",
+                                  NumberText(s.engine.kv_offload.disk_gib))});
   }
   if (s.engine.compat != Compat::kNone && s.cluster.Replicas() > 1) {
     issues.push_back({"/cluster/pools/0/replicas",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include "base/text.h"
 
 namespace servecast {
 namespace {
@@ -115,7 +116,7 @@ std::vector<std::string> ImplausibleSigns(const LatencySpec& latency) {
     const double weight = latency.beta_coefficients[rule.number - 1];
     if (weight > 0 || (weight == 0 && !rule.positive)) continue;
     lines.push_back(fmt::format("beta {} ({}) is {}, plausible {} 0", rule.number, rule.what,
-                                weight, rule.positive ? "above" : "from"));
+                                NumberText(weight), rule.positive ? "above" : "from"));
   }
   return lines;
 }

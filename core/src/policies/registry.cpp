@@ -8,6 +8,7 @@
 
 #define SERVECAST_LATENCY_MODELS(X) \
   X(kLatencyAnalytic)               \
+  X(kLatencyOperators)              \
   X(kLatencyBlackbox)               \
   X(kLatencyRoofline)               \
   X(kLatencyPhysics)                \

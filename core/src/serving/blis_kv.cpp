@@ -2,6 +2,9 @@
 #include "serving/blis_kv.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "serving/policy.h"
 
 namespace servecast {
 
@@ -9,6 +12,7 @@ BlisKv::BlisKv(const Options& options, const RequestTable& requests)
     : options_(options), requests_(requests), free_(options.blocks), blocks_(2) {
   At(kEnds).previous = At(kEnds).next = kEnds;
   if (options.blocks > 0) Link(kUntouched, kEnds);
+  report_.tiers[0].blocks = options.host.blocks;
 }
 
 // Any key that is equal for equal beginnings does what BLIS's chain of hashes does: RequestTable
@@ -31,11 +35,11 @@ std::int64_t BlisKv::LookUp(RequestId request, std::int64_t prompt_tokens) {
   found_.clear();
   if (!options_.prefix_caching) return 0;
   for (std::int64_t k = 0; k < prompt_tokens / options_.block_size; ++k) {
-    const auto at = table_.find(NameOf(request, k));
-    if (at == table_.end()) break;
-    found_.push_back(at->second);
+    const auto at = by_name_.find(NameOf(request, k));
+    if (at == by_name_.end() || Of(at->second).owner == kNone) break;
+    found_.push_back(Of(at->second).owner);
   }
-  return static_cast<std::int64_t>(found_.size());
+  return found();
 }
 
 std::int64_t BlisKv::NewBlocksFor(const Holding& holding, std::int64_t tokens) const {
@@ -54,9 +58,32 @@ bool BlisKv::MayAllocate(const Holding& holding, std::int64_t tokens, std::int64
   return fresh + claimed <= free_;
 }
 
+bool BlisKv::Admit(Holding& holding, RequestId request, std::int64_t to) {
+  if (mirrors()) ReloadPrompt(request);
+  if (TakeBehindFound(holding, request, to)) return true;
+  if (!offloads() || !ReloadAll()) return false;
+  LookUp(request, PromptOf(request));
+  return TakeBehindFound(holding, request, to);
+}
+
 bool BlisKv::Allocate(Holding& holding, RequestId request, std::int64_t from, std::int64_t to,
-                      std::int64_t cached, bool prefill) {
-  if (!holding.blocks.empty()) cached = 0;
+                      bool prefill) {
+  if (mirrors() && holding.whole_at != losses_) {
+    ReloadPrompt(request);
+    holding.whole_at = Whole(holding, request) ? losses_ : -1;
+  }
+  if (Take(holding, request, from, to, 0, prefill)) return true;
+  return offloads() && ReloadAll() && Take(holding, request, from, to, 0, prefill);
+}
+
+bool BlisKv::TakeBehindFound(Holding& holding, RequestId request, std::int64_t to) {
+  const std::int64_t from = std::min(found() * options_.block_size, to);
+  return Take(holding, request, from, to, holding.blocks.empty() ? found() : 0, true);
+}
+
+// The first `cached` blocks of the last LookUp are claimed before.
+bool BlisKv::Take(Holding& holding, RequestId request, std::int64_t from, std::int64_t to,
+                  std::int64_t cached, bool prefill) {
   if (!MayAllocate(holding, to - from, cached, prefill)) return false;
   if (from == to) return true;
   taken_.clear();
@@ -99,13 +126,10 @@ bool BlisKv::TakeFresh(Holding& holding, std::int64_t tokens) {
   const BlockId id = PopFree();
   if (id == kNone) return false;
   Block& block = At(id);
-  taken_.push_back({id, block.named, block.name});
-  if (block.named) {
-    // Whoever owns the name by now.
-    table_.erase(block.name);
-    ++evicted_;
-  }
-  block.named = false;
+  const bool named = block.content != kNone;
+  taken_.push_back({id, named, named ? Of(block.content).name : 0});
+  Forget(id);
+  evicted_ += named ? 1 : 0;
   block.holders = 1;
   ++misses_;
   holding.blocks.push_back(id);
@@ -117,10 +141,41 @@ bool BlisKv::TakeFresh(Holding& holding, std::int64_t tokens) {
 // the block size (possible in February 2026 after a preemption) has a name that nobody looks up.
 void BlisKv::SetName(BlockId id, RequestId request, std::int64_t end) {
   if (!options_.prefix_caching || end % options_.block_size != 0) return;
-  Block& block = At(id);
-  block.named = true;
-  block.name = NameOf(request, end / options_.block_size - 1);
-  table_[block.name] = id;
+  Name(id, NameOf(request, end / options_.block_size - 1));
+}
+
+// Requires: the block carries no name. It is where the content is found from now on.
+void BlisKv::Name(BlockId id, std::uint64_t name) {
+  const auto [at, is_new] = by_name_.try_emplace(name, kNone);
+  if (is_new) {
+    if (unused_.empty()) {
+      unused_.push_back(static_cast<ContentId>(contents_.size()));
+      contents_.emplace_back();
+    }
+    at->second = unused_.back();
+    unused_.pop_back();
+    Of(at->second) = Content{};
+    Of(at->second).name = name;
+  }
+  At(id).content = at->second;
+  Of(at->second).owner = id;
+  ++Of(at->second).carriers;
+}
+
+// Whoever owns its name by now loses that, too.
+void BlisKv::Forget(BlockId id) {
+  const ContentId content = At(id).content;
+  if (content == kNone) return;
+  At(id).content = kNone;
+  Of(content).owner = kNone;
+  losses_ += --Of(content).carriers > 0 ? 1 : 0;
+  DropUnused(content);
+}
+
+void BlisKv::DropUnused(ContentId id) {
+  if (Of(id).carriers > 0 || Of(id).mirrored) return;
+  by_name_.erase(Of(id).name);
+  unused_.push_back(id);
 }
 
 // A first allocation found no block for its last tokens: fresh blocks return to the head of the
@@ -129,13 +184,10 @@ void BlisKv::Undo(Holding& holding, std::int64_t claimed) {
   while (!taken_.empty()) {
     const Taken taken = taken_.back();
     taken_.pop_back();
-    Block& block = At(taken.id);
-    if (block.named) table_.erase(block.name);
-    block.named = taken.named;
-    block.name = taken.name;
-    block.holders = 0;
+    Forget(taken.id);
+    At(taken.id).holders = 0;
     if (taken.named) {
-      table_[taken.name] = taken.id;
+      Name(taken.id, taken.name);
       --evicted_;
     }
     Link(taken.id, At(kEnds).next);
@@ -161,6 +213,7 @@ void BlisKv::Release(Holding& holding) {
     ++free_;
   }
   holding = {};
+  if (offloads()) Offload();
 }
 
 BlisKv::BlockId BlisKv::PopFree() {
@@ -178,6 +231,7 @@ BlisKv::BlockId BlisKv::PopFree() {
 }
 
 void BlisKv::Link(BlockId id, BlockId before) {
+  named_free_ += At(id).content == kNone ? 0 : 1;
   const BlockId previous = At(before).previous;
   At(id).previous = previous;
   At(id).next = before;
@@ -186,8 +240,156 @@ void BlisKv::Link(BlockId id, BlockId before) {
 }
 
 void BlisKv::Unlink(BlockId id) {
+  named_free_ -= At(id).content == kNone ? 0 : 1;
   At(At(id).previous).next = At(id).next;
   At(At(id).next).previous = At(id).previous;
+}
+
+// --- The host's memory ---------------------------------------------------------------------------
+
+// February, after a release: all free blocks that have a name, in the order in which they would be
+// overwritten, as far as there is room. They stay free, without their names, behind all others.
+void BlisKv::Offload() {
+  const double usage = static_cast<double>(used()) / static_cast<double>(options_.blocks);
+  const auto full = [this] {
+    return static_cast<std::int64_t>(offloaded_.size()) >= options_.host.blocks;
+  };
+  if (usage <= options_.host.threshold || full()) return;
+  // From the tail, where they are: what was here before has no names any more.
+  std::vector<BlockId> named;
+  BlockId at = kEnds;
+  while (static_cast<std::int64_t>(named.size()) < named_free_) {
+    at = At(at).previous;
+    if (At(at).content != kNone) named.push_back(at);
+  }
+  for (; !named.empty() && !full(); named.pop_back()) {
+    const BlockId id = named.back();
+    offloaded_[id] = {Of(At(id).content).name, now_};
+    ++report_.offloaded_blocks;
+    Unlink(id);
+    Forget(id);
+    Link(id, kEnds);
+  }
+}
+
+// February, after a failure: whatever is not on the GPU, in order of the blocks it was in, into the
+// blocks that would be overwritten next; those may have come back just now. False: nothing.
+bool BlisKv::ReloadAll() {
+  bool any = false;
+  for (auto at = offloaded_.begin(); at != offloaded_.end();) {
+    const auto content = by_name_.find(at->second.name);
+    if (content != by_name_.end() && Of(content->second).owner != kNone) {
+      ++at;
+      continue;
+    }
+    if (!Reload(at->second.name)) break;
+    if (now_ - at->second.since < 1000) ++report_.thrashed_blocks;
+    at = offloaded_.erase(at);
+    any = true;
+  }
+  host_misses_ += any ? 0 : 1;
+  return any;
+}
+
+// Today, before each allocation: what the host has of the prompt behind its cached beginning, one
+// block after another, while there are free blocks that did not come back just now. What they held
+// is lost, even of that beginning.
+void BlisKv::ReloadPrompt(RequestId request) {
+  const std::int64_t prompt = PromptOf(request);
+  std::int64_t block = LookUp(request, prompt);
+  bool any = false;
+  for (std::int64_t room = free_; room > 0 && block < prompt / options_.block_size; --room) {
+    const auto at = by_name_.find(NameOf(request, block));
+    if (at == by_name_.end() || !Of(at->second).mirrored) break;
+    const ContentId content = at->second;
+    Reload(Of(content).name);
+    Touch(content, content);
+    any = true;
+    ++block;
+  }
+  if (any) LookUp(request, prompt);
+}
+
+bool BlisKv::Reload(std::uint64_t name) {
+  const BlockId id = PopFree();
+  if (id == kNone) return false;
+  evicted_ += At(id).content == kNone ? 0 : 1;
+  Forget(id);
+  Name(id, name);
+  Link(id, kEnds);
+  ++free_;
+  pending_ = std::min(pending_ + options_.host.reload, kMaxStepNs / 1000);
+  ++report_.tiers[0].loaded_blocks;
+  return true;
+}
+
+BlisKv::Us BlisKv::TakeTransfer() { return std::exchange(pending_, 0); }
+
+void BlisKv::Mirror(const Holding& holding) {
+  if (!mirrors()) return;
+  const std::vector<BlockId>& blocks = holding.blocks;
+  for (std::size_t i = 0; i < blocks.size();) {
+    const ContentId first = At(blocks[i++]).content;
+    if (first == kNone) continue;
+    if (!Of(first).mirrored) {
+      Insert(first);
+      continue;
+    }
+    // Contents that lie there one after the other, as the last step left them, move together.
+    ContentId last = first;
+    for (; i < blocks.size(); ++i) {
+      const ContentId next = At(blocks[i]).content;
+      if (next == kNone || Of(last).behind != next) break;
+      last = next;
+    }
+    Touch(first, last);
+  }
+}
+
+void BlisKv::Insert(ContentId id) {
+  ++report_.offloaded_blocks;
+  if (mirrored_ == options_.host.blocks) {
+    const ContentId oldest = oldest_;
+    Cut(oldest, oldest);
+    --mirrored_;
+    Of(oldest).mirrored = false;
+    DropUnused(oldest);
+    ++report_.thrashed_blocks;
+  }
+  ++mirrored_;
+  Of(id).mirrored = true;
+  Append(id, id);
+}
+
+// Those from `first` to `last`, of what the host has, become the last to leave it.
+void BlisKv::Touch(ContentId first, ContentId last) {
+  if (last == newest_) return;
+  Cut(first, last);
+  Append(first, last);
+}
+
+void BlisKv::Cut(ContentId first, ContentId last) {
+  const ContentId ahead = Of(first).ahead, behind = Of(last).behind;
+  (ahead == kNone ? oldest_ : Of(ahead).behind) = behind;
+  (behind == kNone ? newest_ : Of(behind).ahead) = ahead;
+}
+
+void BlisKv::Append(ContentId first, ContentId last) {
+  Of(first).ahead = newest_;
+  Of(last).behind = kNone;
+  (newest_ == kNone ? oldest_ : Of(newest_).behind) = first;
+  newest_ = last;
+}
+
+// After a LookUp: whether a request has every full block of its prompt where it is found or under
+// the same name. Then there is nothing to reload for it until a name is lost.
+bool BlisKv::Whole(const Holding& holding, RequestId request) {
+  const std::int64_t blocks = PromptOf(request) / options_.block_size;
+  if (found() < blocks || static_cast<std::int64_t>(holding.blocks.size()) < blocks) return false;
+  for (std::size_t k = 0; k < static_cast<std::size_t>(blocks); ++k) {
+    if (At(holding.blocks[k]).content != At(found_[k]).content) return false;
+  }
+  return true;
 }
 
 }  // namespace servecast

@@ -4,6 +4,7 @@
 #include "serving/blis_replica.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "serving/policy.h"
 
@@ -11,21 +12,34 @@ namespace servecast {
 namespace {
 
 //                              ties   chain  granted phantom first  forget budget evicted limits
-//                              claimed
-constexpr BlisEra kFebruary = {false, false, false, true, false, false, false, true, false, false};
-constexpr BlisEra kToday = {true, true, true, false, true, true, true, false, true, true};
+//                              claimed mirrors
+constexpr BlisEra kFebruary = {false, false, false, true,  false, false,
+                               false, true,  false, false, false};
+constexpr BlisEra kToday = {true, true, true, false, true, true, true, false, true, true, true};
 
 // Ours, since BLIS would go on for ever. After so many steps that gave nobody a token the head of
 // the queue is dropped. So is the last request of a batch that is preempted, when that happened so
 // often since a completion. Not at once, though it may have had all blocks: a prompt that is all
-// cached holds none when it comes back.
+// cached holds none when it comes back. With a host still later, as each time other blocks go
+// there.
 constexpr std::int64_t kStuckSteps = 1000;
-constexpr std::int64_t kLoneEvictions = 16;
+constexpr std::int64_t kLoneEvictions = 16, kLoneEvictionsWithHost = 100;
 
 constexpr std::int64_t kLastUs = kClockEnd / 1000;
 
 // Sums of delays stay within the clock.
 std::int64_t Sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kLastUs); }
+
+// A block that comes back costs the latency, cut to whole microseconds, and its own time on the
+// link, rounded up. Bandwidths are decimal fractions: what their rounding adds to a whole number is
+// none.
+BlisKv::Host HostOf(const BlisInput& in, const BlisEra& era) {
+  constexpr double kMostUs = kMaxStepNs / 1000;
+  const double us =
+      std::floor(in.host.base_ns / 1e3) + std::ceil(in.host.block_ns / 1e3 * (1 - 1e-12));
+  return {in.host.blocks, era.mirrors, in.engine.kv_offload.threshold,
+          static_cast<BlisKv::Us>(std::min(us, kMostUs))};
+}
 
 }  // namespace
 
@@ -41,8 +55,9 @@ BlisReplica::BlisReplica(const BlisInput& input)
       token_delay_(input.latency.OutputTokenDelay() / 1000),
       end_delay_(input.latency.PostDecodeDelay() / 1000),
       max_model_len_(0),
+      most_lone_evictions_(input.host.blocks > 0 ? kLoneEvictionsWithHost : kLoneEvictions),
       kv_({input.blocks, input.engine.block_size, input.engine.enable_prefix_caching,
-           era_.counts_claimed_blocks},
+           era_.counts_claimed_blocks, HostOf(input, era_)},
           input.requests),
       events_(era_.orders_events),
       queue_(input.results.state, policy_.by_key()),
@@ -65,6 +80,7 @@ BlisReplica::BlisReplica(const BlisInput& input)
 }
 
 std::vector<std::string_view> BlisReplica::departures() const {
+  const bool tiered = in_.host.blocks > 0;
   const std::pair<bool, std::string_view> all[] = {
       {true, "drain: when a batch drains, the next arrival starts while its last step still runs"},
       {true, "cached prompts: one that is cached as a whole costs nothing; vLLM computes a token"},
@@ -77,6 +93,12 @@ std::vector<std::string_view> BlisReplica::departures() const {
       {!era_.only_granted_advance, "free tokens: decodes that the budget left out advance too"},
       {!era_.forgets_on_preemption, "latencies: those from before a preemption are counted again"},
       {!era_.returns_budget, "budget: the tokens of a preempted request are lost to its step"},
+      {tiered && era_.mirrors,
+       "offload: each step copies all blocks of its batch, whatever the threshold; what comes back "
+       "costs its transfer and is computed all the same"},
+      {tiered && !era_.mirrors,
+       "offload: blocks leave when a request does, and come back when blocks run short, whosever "
+       "they are"},
   };
   std::vector<std::string_view> departures;
   for (const auto& [applies, sentence] : all) {
@@ -171,12 +193,14 @@ void BlisReplica::TimeOut(RequestId request) {
 // --- A step --------------------------------------------------------------------------------------
 
 void BlisReplica::RunStep() {
+  kv_.StartStep(now_);
   Step step;
   step.budget = in_.engine.max_num_batched_tokens;
   GrantToBatch(step);
   Admit(step);
   const Us took = Price(step);
   MoveOn(took);
+  for (const SeatId seat : batch_) kv_.Mirror(At(seat).holding);
   Complete(took);
   stuck_steps_ = step.granted || queue_.size() == 0 ? 0 : stuck_steps_ + 1;
   // While the tail makes way, the head of the batch has its last token after at most twice as many
@@ -233,8 +257,7 @@ bool BlisReplica::MakeRoom(SeatId id, std::int64_t tokens, Step& step) {
   for (;;) {
     Seat& seat = At(id);
     const bool prefill = seat.progress < PromptOf(seat.request);
-    if (kv_.Allocate(seat.holding, seat.request, seat.progress, seat.progress + tokens, 0,
-                     prefill)) {
+    if (kv_.Allocate(seat.holding, seat.request, seat.progress, seat.progress + tokens, prefill)) {
       return true;
     }
     if (batch_.empty()) return false;
@@ -277,7 +300,7 @@ void BlisReplica::Preempt(std::size_t victim, Step& step) {
   ++in_.results.preemptions[Index(request)];
   in_.recorder.Preempted(now());
   if (!era_.orders_events) events_.Push(now_, Kind::kPreempted, request);
-  if (alone && ++lone_evictions_ >= kLoneEvictions) return Drop(request);
+  if (alone && ++lone_evictions_ >= most_lone_evictions_) return Drop(request);
   in_.results.state[Index(request)] = RequestState::kQueued;
   places_[Index(request)] = Place::kWaiting;
   queue_.PushPreempted(policy_.KeyOf(request), in_.requests.arrival[Index(request)], request);
@@ -300,7 +323,7 @@ void BlisReplica::Admit(Step& step) {
     tokens = std::min(tokens, step.budget);
     if (max_model_len_ > 0) tokens = std::min(tokens, max_model_len_ - 1 - cached);
     const SeatId id = SeatFor(request);
-    if (!kv_.Allocate(At(id).holding, request, cached, cached + tokens, hits, true)) return;
+    if (!kv_.Admit(At(id).holding, request, cached + tokens)) return;
     queue_.Pop();
     places_[Index(request)] = Place::kInBatch;
     in_.results.state[Index(request)] = RequestState::kRunning;
@@ -314,6 +337,7 @@ void BlisReplica::Admit(Step& step) {
       in_.results.cached_tokens[Index(request)] = static_cast<std::int32_t>(cached);
       prefix_cache_.query_tokens += prompt;
       prefix_cache_.hit_tokens += cached;
+      host_hits_ += std::max<std::int64_t>(kv_.found() - hits, 0);
     } else {
       prefix_cache_.resumed_hit_tokens += cached;
     }
@@ -356,7 +380,9 @@ BlisReplica::Us BlisReplica::Price(const Step& step) {
   }
   shape.prefill = chunks_;
   const StepPrice price = in_.latency.Price(shape);
-  const Us took = price.duration / 1000;
+  const Us transfer = kv_.TakeTransfer();
+  transfer_ += transfer;
+  const Us took = price.duration / 1000 + transfer;
   RecordPending(horizon_);
   pending_ = {now_, Sum(now_, took), {running(), kv_.used(), tokens}, price.bound, step.blocked,
               0,    !batch_.empty()};
@@ -429,7 +455,7 @@ void BlisReplica::Finish(SeatId id, Us took) {
   if (era_.phantom_gap) seat.gaps.push_back({Sum(took, token_delay_), 1});
   if (seat.progress < PromptOf(request) + OutputOf(request)) {
     // Room for the last token, if there is any; it may evict a cached block.
-    kv_.Allocate(seat.holding, request, seat.progress, seat.progress + 1, 0, false);
+    kv_.Allocate(seat.holding, request, seat.progress, seat.progress + 1, false);
   }
   events_.Push(Sum(now_, took), Kind::kLeft, request);
   Us latency = Sum(seat.first_token, end_delay_);
@@ -506,12 +532,23 @@ void BlisReplica::RecordPending(Us until) {
                     pending_.bound, pending_.blocked);
 }
 
-// BLIS's hit rate: claimed blocks over claimed and fresh ones, decodes included.
+// BLIS's hit rate: claimed blocks over claimed and fresh ones, decodes included. In February what
+// came back from the host is a hit, too, and an allocation that it cannot help a miss.
 const PrefixCacheReport& BlisReplica::prefix_cache() {
-  prefix_cache_.hit_blocks = kv_.hits();
-  prefix_cache_.query_blocks = kv_.hits() + kv_.misses();
+  const std::int64_t back = era_.mirrors ? 0 : kv_.host().tiers[0].loaded_blocks;
+  prefix_cache_.hit_blocks = kv_.hits() + back;
+  prefix_cache_.query_blocks = prefix_cache_.hit_blocks + kv_.misses() + kv_.host_misses();
   prefix_cache_.evicted_blocks = kv_.evicted();
   return prefix_cache_;
+}
+
+KvOffloadReport BlisReplica::kv_offload() const {
+  KvOffloadReport report = kv_.host();
+  report.on = in_.engine.kv_offload.On();
+  report.tiers[0].hit_blocks = host_hits_;
+  report.tiers[0].hit_tokens = host_hits_ * kv_.block_size();
+  report.transfer_ns = std::min(transfer_, kLastUs) * 1000;
+  return report;
 }
 
 void BlisReplica::WriteProgress(std::vector<std::int32_t>& generated) const {

@@ -18,6 +18,7 @@
 #include "serving/blis_events.h"
 #include "serving/blis_kv.h"
 #include "serving/hooks.h"
+#include "serving/kv_tiers.h"
 #include "serving/queue_policy.h"
 #include "serving/wait_queue.h"
 #include "workload/request_table.h"
@@ -41,6 +42,7 @@ struct BlisEra {
   bool visits_evicted;         // a step goes through the batch that it began with
   bool limits;                 // max_model_len, time-outs, preemption by priority
   bool counts_claimed_blocks;  // see BlisKv::Options
+  bool mirrors;                // see BlisKv::Host
 };
 const BlisEra& EraOf(Compat compat);  // requires: not kNone
 
@@ -55,6 +57,7 @@ struct BlisInput {
   RequestResults& results;
   Recorder& recorder;
   TimeNs horizon = kNever;  // no event after it
+  KvTier host = {};         // the host's memory; its base_ns are per block
 };
 
 class BlisReplica final : public AnyReplica {
@@ -71,6 +74,7 @@ class BlisReplica final : public AnyReplica {
   std::int64_t length_capped() const override { return length_capped_; }
   std::int64_t kv_blocks_used() const override { return kv_.used(); }
   const PrefixCacheReport& prefix_cache() override;
+  KvOffloadReport kv_offload() const override;
   std::vector<std::string_view> departures() const override;
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
 
@@ -143,8 +147,11 @@ class BlisReplica final : public AnyReplica {
   QueuePolicy policy_;
   Us horizon_, token_delay_, end_delay_;
   std::int64_t max_model_len_;  // 0: no limit
+  std::int64_t most_lone_evictions_;
   BlisKv kv_;
   PrefixCacheReport prefix_cache_;
+  std::int64_t host_hits_ = 0;  // blocks that a first admission found cached once they came back
+  Us transfer_ = 0;
 
   Us now_ = 0;
   BlisEvents events_;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "base/text.h"
 
 namespace servecast {
 namespace {
@@ -39,12 +40,12 @@ Result<Replay> ReplayOf(const WorkloadSpec& w, std::int64_t seed, const Trace& t
   if (played > kMostPlayed || static_cast<std::int64_t>(replay.positions.size()) > kMaxRequests) {
     return Issue{"/workload/arrivals/repeat",
                  fmt::format("found {}, which plays {} rows; allowed {}, and {} that are kept",
-                             a.repeat, played, kMostPlayed, kMaxRequests)};
+                             a.repeat, NumberText(played), NumberText(kMostPlayed), kMaxRequests)};
   }
   if (replay.positions.empty()) {
     return Issue{"/workload/arrivals/keep",
                  fmt::format("found {}, which keeps none of the trace's {} rows; allowed more",
-                             a.keep, rows)};
+                             NumberText(a.keep), rows)};
   }
   const TimeNs last = LastOf(trace);
   const TimeNs gap = rows > 1 ? last / (rows - 1) : 0;
@@ -59,7 +60,7 @@ Result<Replay> ReplayOf(const WorkloadSpec& w, std::int64_t seed, const Trace& t
         "/workload/arrivals/rate_scale",
         fmt::format("the trace's {} s at {} times its rate take more than 4,611,686,018 s, "
                     "the longest that a run can hold",
-                    longest * 1e-9, a.rate_scale)};
+                    NumberText(longest * 1e-9), NumberText(a.rate_scale))};
   }
   return replay;
 }

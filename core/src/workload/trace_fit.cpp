@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "base/math.h"
+#include "base/text.h"
 #include "workload/arrivals.h"
 #include "workload/trace_moments.h"
 #include "workload/workload.h"
@@ -154,7 +155,8 @@ std::optional<Issue> FitArrivals(const std::vector<TimeNs>& times, ArrivalSpec& 
   const double rate = last > 0 ? static_cast<double>(times.size()) / last : 0;
   if (last > kLongestS || (rate > 0 && rate < kSlowestPerS)) {
     return Issue{"", fmt::format("found {} requests in {} s, allowed {} s and a rate from {}/s up",
-                                 times.size(), last, kLongestS, kSlowestPerS)};
+                                 times.size(), NumberText(last), NumberText(kLongestS),
+                                 NumberText(kSlowestPerS))};
   }
   if (rate == 0 || rate > kFastestPerS) {
     a.process = ArrivalProcess::kStatic;

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "workload/arrivals.h"
 #include "workload/content.h"
 #include "workload/replay.h"
@@ -256,7 +257,8 @@ std::optional<Issue> RateBeyondARun(const WorkloadSpec& w) {
   return Issue{
       "/workload/arrivals/rate_per_s",
       fmt::format("{} {} at this rate take more than {} s, the longest that a run can hold",
-                  sessions, w.sessions.turns > 1 ? "sessions" : "requests", kLongestS)};
+                  NumberText(sessions), w.sessions.turns > 1 ? "sessions" : "requests",
+                  NumberText(kLongestS))};
 }
 
 // What does not go together with a trace whose hash ids say what its prompts share.
@@ -318,7 +320,7 @@ Result<RequestTable> MakeRequests(const Scenario& s, const Trace& trace) {
                  fmt::format("found arrivals later than {} s, the longest that a run can hold; "
                              "allowed a higher rate, a smaller cv, fewer requests, or a profile "
                              "that brings them earlier",
-                             std::floor(kLatestNs * 1e-9))};
+                             NumberText(std::floor(kLatestNs * 1e-9)))};
   }
   if (content_from_trace) {
     FillContent(trace, replay.positions, w.prompt_tokens.scale, table);

@@ -1,0 +1,428 @@
+// See model_config.h. What a file does not say is as transformers has it
+// (models/*/configuration_*.py).
+#include "model_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "io/json_document.h"
+#include "measured_names.h"
+#include "measured_table.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+// Which layers look back through a window only, when there is one and no list says.
+enum class Windows { kNone, kAll, kAsked, kAlternate, kPattern };
+
+// A family of decoders with pre-norm attention and a gated MLP, and what its files leave out.
+struct Family {
+  std::string_view type;
+  Windows windows = Windows::kNone;
+  bool experts = false;  // may have them
+  bool tied = false;
+  bool bias = false;          // on query, key and value
+  std::int64_t head_dim = 0;  // 0: hidden size / heads
+  std::int64_t pattern = 0;   // one layer of so many sees everything
+  std::int64_t heads = 0, kv_heads = 0, vocabulary = 0, context = 0, window = 0;
+};
+
+constexpr std::array<Family, 31> kFamilies = {{
+    {.type = "llama"},
+    {.type = "llama4_text", .experts = true},
+    {.type = "mistral", .windows = Windows::kAll},
+    {.type = "ministral", .windows = Windows::kAll},
+    {.type = "mixtral", .windows = Windows::kAll, .experts = true},
+    {.type = "qwen2", .windows = Windows::kAsked, .bias = true},
+    {.type = "qwen2_vl", .windows = Windows::kAsked, .bias = true},
+    {.type = "qwen2_vl_text", .windows = Windows::kAsked, .bias = true},
+    {.type = "qwen2_5_vl", .windows = Windows::kAsked, .bias = true},
+    {.type = "qwen2_5_vl_text", .windows = Windows::kAsked, .bias = true},
+    {.type = "qwen2_moe", .windows = Windows::kAsked, .experts = true, .bias = true},
+    {.type = "qwen3", .windows = Windows::kAsked, .head_dim = 128},
+    {.type = "qwen3_vl_text", .windows = Windows::kAsked, .head_dim = 128},
+    {.type = "qwen3_moe", .windows = Windows::kAsked, .experts = true},
+    {.type = "qwen3_vl_moe_text", .windows = Windows::kAsked, .experts = true},
+    {.type = "gemma", .tied = true, .head_dim = 256},
+    {.type = "gemma2", .windows = Windows::kAlternate, .tied = true, .head_dim = 256},
+    {.type = "gemma3_text",
+     .windows = Windows::kPattern,
+     .tied = true,
+     .head_dim = 256,
+     .pattern = 6,
+     .heads = 8,
+     .kv_heads = 4,
+     .vocabulary = 262208,
+     .context = 131072,
+     .window = 4096},
+    {.type = "phi3", .windows = Windows::kAll},
+    {.type = "phimoe", .windows = Windows::kAll, .experts = true},
+    {.type = "deepseek_v2", .experts = true},
+    {.type = "deepseek_v3", .experts = true},
+    {.type = "kimi_k2", .experts = true},
+    {.type = "gpt_oss", .windows = Windows::kAlternate, .experts = true, .bias = true},
+    {.type = "glm4", .bias = true},
+    {.type = "glm4_moe", .experts = true},
+    {.type = "granite"},
+    {.type = "olmo2"},
+    {.type = "olmoe", .experts = true},
+    {.type = "cohere", .tied = true},
+    {.type = "gpt2", .tied = true, .bias = true},
+}};
+
+std::string FamilyNames() {
+  std::string names;
+  for (const Family& family : kFamilies) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", family.type);
+  }
+  return names;
+}
+
+std::string WithoutMarks(std::string_view name) {
+  std::string plain;
+  for (const char c : LowerCase(name)) {
+    if (c != '_' && c != '-') plain += c;
+  }
+  return plain;
+}
+
+// "Qwen3MoeForCausalLM" is of qwen3_moe.
+const Family* FindFamily(std::string_view type) {
+  const auto at = std::find_if(kFamilies.begin(), kFamilies.end(), [type](const Family& family) {
+    return WithoutMarks(family.type) == WithoutMarks(type);
+  });
+  return at == kFamilies.end() ? nullptr : &*at;
+}
+
+// Members of a config file that mean for us what they say there, or nearly.
+class ConfigReader {
+ public:
+  ConfigReader(const Json& file, const std::string& path) : file_(file), path_(path) {
+    for (const char* wrapped : {"text_config", "llm_config", "language_config"}) {
+      const Json* inner = Member(file_, wrapped);
+      if (inner != nullptr && inner->is_object()) config_ = inner;
+    }
+  }
+
+  Result<std::string> Read() {
+    FindFamily();
+    if (family_ == nullptr) return Issue{path_, problem_};
+    if (family_->type == "gpt2") {
+      Gpt2();
+    } else {
+      Attention();
+      Widths();
+    }
+    Flags();
+    Weights();
+    if (!problem_.empty()) return Issue{path_, problem_};
+    return CompactJson(model_);
+  }
+
+ private:
+  static const Json* Member(const Json& of, const char* key) {
+    if (!of.is_object()) return nullptr;
+    const auto at = of.find(key);
+    return at == of.end() || at->is_null() ? nullptr : &*at;
+  }
+  const Json* Find(const char* key) const { return Member(*config_, key); }
+  std::string TextOf(const Json& of, const char* key) const {
+    const Json* member = Member(of, key);
+    return member != nullptr && member->is_string() ? member->get<std::string>() : "";
+  }
+  void Complain(std::string what) {
+    if (problem_.empty()) problem_ = std::move(what);
+  }
+
+  // 0 when it is not there. A number that cannot be is a problem.
+  std::int64_t Number(const char* key) {
+    const Json* member = Find(key);
+    if (member == nullptr) return 0;
+    const double value = member->is_number() ? member->get<double>() : -1;
+    if (value >= 0 && value <= 1e9 && value == std::floor(value)) {
+      return static_cast<std::int64_t>(value);
+    }
+    Complain(fmt::format("/{}: found {}, allowed a whole number from 0 to 1e9", key,
+                         ShortJson(*member)));
+    return 0;
+  }
+  std::int64_t NumberOr(const char* key, std::int64_t otherwise) {
+    const std::int64_t number = Number(key);
+    return number > 0 ? number : otherwise;
+  }
+  // Of the first of these members that is there; none is a problem when there is no other value.
+  std::int64_t Put(const char* name, std::initializer_list<const char*> keys,
+                   std::int64_t otherwise = 0) {
+    std::int64_t value = 0;
+    for (const char* key : keys) value = value > 0 ? value : Number(key);
+    if (value == 0) value = otherwise;
+    if (value == 0)
+      Complain(fmt::format("/{}: missing, and no other member says it", *keys.begin()));
+    model_[name] = value;
+    return value;
+  }
+  bool Flag(const char* key, bool otherwise) {
+    const Json* member = Find(key);
+    if (member == nullptr) member = Member(file_, key);
+    return member != nullptr && member->is_boolean() ? member->get<bool>() : otherwise;
+  }
+
+  void FindFamily() {
+    const std::string type = TextOf(*config_, "model_type");
+    const std::string architecture = Architecture();
+    if (!problem_.empty()) return;
+    family_ = servecast::FindFamily(type.empty() ? architecture : type);
+    // Fields of the time before names of families.
+    if (type.empty() && architecture.empty() && Find("n_embd") != nullptr) {
+      family_ = servecast::FindFamily("gpt2");
+    }
+    if (family_ != nullptr) return;
+    const std::string found = type.empty() ? architecture : type;
+    Complain(found.empty()
+                 ? "/model_type: missing, and no /architectures"
+                 : fmt::format("/model_type: found {}, whose layers are not modelled; allowed {}",
+                               Shortened(PlainText(found), 40), FamilyNames()));
+  }
+
+  // "Llama" of ["LlamaForCausalLM"]; of a wrapper only the inner one counts.
+  std::string Architecture() {
+    const Json* names = Find("architectures");
+    if (names == nullptr || !names->is_array() || names->empty() || !(*names)[0].is_string()) {
+      return "";
+    }
+    const std::string name = (*names)[0].get<std::string>();
+    for (const char* ending : {"ForCausalLM", "ForConditionalGeneration", "LMHeadModel"}) {
+      const std::size_t at = name.find(ending);
+      if (at != std::string::npos) return name.substr(0, at);
+    }
+    Complain(fmt::format("/architectures: found {}, which generates no text",
+                         Shortened(PlainText(name), 40)));
+    return "";
+  }
+
+  // Words of 2019, and two matrices of an MLP for three.
+  void Gpt2() {
+    Put("num_hidden_layers", {"n_layer"});
+    const std::int64_t hidden = Put("hidden_size", {"n_embd"});
+    const std::int64_t heads = Put("num_attention_heads", {"n_head"});
+    model_["num_key_value_heads"] = heads;
+    PutHeadDim(hidden, heads);
+    model_["intermediate_size"] = (2 * NumberOr("n_inner", 4 * hidden) + 1) / 3;
+    Put("vocab_size", {"vocab_size"});
+    Put("max_position_embeddings", {"n_positions", "n_ctx"});
+  }
+
+  void PutHeadDim(std::int64_t hidden, std::int64_t heads) {
+    std::int64_t dim = NumberOr("head_dim", family_->head_dim);
+    if (dim == 0 && heads > 0) {
+      if (hidden % heads != 0) {
+        Complain(fmt::format("/head_dim: missing, and {} heads do not divide {}", heads, hidden));
+      }
+      dim = hidden / heads;
+    }
+    model_["head_dim"] = dim;
+  }
+
+  void Attention() {
+    Put("num_hidden_layers", {"num_hidden_layers"});
+    const std::int64_t hidden = Put("hidden_size", {"hidden_size"});
+    const std::int64_t heads = Put("num_attention_heads", {"num_attention_heads"}, family_->heads);
+    Put("num_key_value_heads", {"num_key_value_heads"},
+        family_->kv_heads > 0 ? family_->kv_heads : heads);
+    if (Number("kv_lora_rank") > 0) {
+      for (const char* key : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"})
+        Put(key, {key});
+      if (const std::int64_t rank = Number("q_lora_rank")) model_["q_lora_rank"] = rank;
+      model_["head_dim"] = Put("v_head_dim", {"v_head_dim"});
+    } else {
+      PutHeadDim(hidden, heads);
+    }
+    SlidingLayers();
+  }
+
+  void Widths() {
+    Put("vocab_size", {"vocab_size"}, family_->vocabulary);
+    Put("max_position_embeddings", {"max_position_embeddings"}, family_->context);
+    std::int64_t experts = 0;
+    for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
+      experts = experts > 0 ? experts : Number(key);
+    }
+    if (experts > 0 && !family_->experts) {
+      Complain(fmt::format("experts in a model of the family {}", family_->type));
+    }
+    if (experts == 0) {
+      Put("intermediate_size", {"intermediate_size"});
+    } else {
+      Experts(experts);
+    }
+  }
+
+  void Experts(std::int64_t experts) {
+    model_["num_local_experts"] = experts;
+    Put("num_experts_per_tok", {"num_experts_per_tok", "experts_per_token", "moe_topk"});
+    const std::int64_t width =
+        Put("intermediate_size", {"moe_intermediate_size", "intermediate_size"});
+    // Llama 4 has a shared expert as wide as the others, and a width of its own for dense layers.
+    const bool llama4 = family_->type == "llama4_text";
+    model_["shared_expert_intermediate_size"] =
+        llama4 ? width
+               : NumberOr("shared_expert_intermediate_size", Number("n_shared_experts") * width);
+    const std::int64_t dense = DenseLayers();
+    if (dense == 0) return;
+    model_["num_dense_layers"] = dense;
+    model_["dense_intermediate_size"] =
+        NumberOr("intermediate_size_mlp", Number("intermediate_size"));
+  }
+
+  bool Lists(const char* key, std::int64_t layer) {
+    const Json* list = Find(key);
+    return list != nullptr && list->is_array() &&
+           std::find(list->begin(), list->end(), Json(layer)) != list->end();
+  }
+
+  // Experts in one layer of so many, in all but the first, or in those of a list.
+  std::int64_t DenseLayers() {
+    const std::int64_t layers = Number("num_hidden_layers"),
+                       first = Number("first_k_dense_replace");
+    const std::int64_t step = std::max(
+        {Number("interleave_moe_layer_step"), Number("decoder_sparse_step"), std::int64_t{1}});
+    const std::int64_t frequency = NumberOr("moe_layer_freq", 1);
+    const Json* with = Find("moe_layers");
+    std::int64_t dense = 0;
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(layers, 1000); ++i) {
+      bool expert =
+          i >= first && i % frequency == 0 && (i + 1) % step == 0 && !Lists("mlp_only_layers", i);
+      if (with != nullptr && with->is_array()) expert = Lists("moe_layers", i);
+      dense += expert ? 0 : 1;
+    }
+    return dense;
+  }
+
+  void SlidingLayers() {
+    const std::int64_t window = NumberOr("sliding_window", family_->window);
+    const std::int64_t layers = Number("num_hidden_layers");
+    if (const Json* types = Find("layer_types"); types != nullptr && types->is_array()) {
+      for (const Json& type : *types) {
+        const bool known =
+            type == "sliding_attention" || type == "full_attention" || type == "chunked_attention";
+        if (known) continue;
+        Complain(fmt::format("/layer_types: found {}, which is not modelled", ShortJson(type)));
+        return;
+      }
+    }
+    if (window == 0 || family_->windows == Windows::kNone) return;
+    const std::int64_t sliding = SlidingOf(layers);
+    if (sliding <= 0) return;
+    model_["sliding_window"] = window;
+    model_["num_sliding_layers"] = sliding;
+  }
+
+  std::int64_t SlidingOf(std::int64_t layers) {
+    if (family_->windows == Windows::kAsked && !Flag("use_sliding_window", false)) return 0;
+    if (const Json* types = Find("layer_types"); types != nullptr && types->is_array()) {
+      return std::count(types->begin(), types->end(), Json("sliding_attention"));
+    }
+    switch (family_->windows) {
+      case Windows::kNone:
+        return 0;
+      case Windows::kAll:
+        return layers;
+      case Windows::kAsked:
+        return layers - NumberOr("max_window_layers", 28);
+      case Windows::kAlternate:
+        return (layers + 1) / 2;
+      case Windows::kPattern:
+        return layers - layers / NumberOr("sliding_window_pattern",
+                                          NumberOr("_sliding_window_pattern", family_->pattern));
+    }
+    return 0;
+  }
+
+  void Flags() {
+    model_["tie_word_embeddings"] = Flag("tie_word_embeddings", family_->tied);
+    model_["attention_bias"] = Flag("attention_bias", Flag("qkv_bias", family_->bias));
+    // A file beside this one would say; of these families it asks for top-p or top-k.
+    for (const std::string_view sampled : {"llama", "qwen", "gemma", "deepseek"}) {
+      if (family_->type.find(sampled) == 0) model_["top_p_by_default"] = true;
+    }
+  }
+
+  void Weights() {
+    const Json* quantized = Member(file_, "quantization_config");
+    if (quantized == nullptr) quantized = Find("quantization_config");
+    if (quantized == nullptr) return;
+    const std::optional<std::string> type = TypeOf(*quantized);
+    if (!type) {
+      Complain(fmt::format("/quantization_config: found {}, which is not modelled",
+                           ShortJson(*quantized)));
+    } else if (!type->empty()) {
+      model_["quantization"] = *type;
+    }
+  }
+
+  // By the method that its writer names; nullopt for what is not modelled.
+  std::optional<std::string> TypeOf(const Json& quantized) const {
+    const std::string method = LowerCase(TextOf(quantized, "quant_method"));
+    const auto bits = [](const Json& of, const char* key) {
+      const Json* member = Member(of, key);
+      return member != nullptr && member->is_number() ? member->get<double>() : 0.0;
+    };
+    if (method == "mxfp4") return "mxfp4";
+    if (method == "fp8" || method == "fbgemm_fp8") return "fp8";
+    if (method == "awq" || method == "gptq" || method == "auto-round") {
+      const double number = std::max(bits(quantized, "bits"), bits(quantized, "w_bit"));
+      return number == 4 ? std::optional<std::string>("int4") : std::nullopt;
+    }
+    if (method == "modelopt" || method == "modelopt_fp4") {
+      const std::string algorithm = TextOf(quantized, "quant_algo");
+      return algorithm.empty() ? std::nullopt : WeightsOf(algorithm);
+    }
+    if (method != "compressed-tensors") return std::nullopt;
+    if (TextOf(quantized, "format").find("nvfp4") == 0) return "nvfp4";
+    const Json* groups = Member(quantized, "config_groups");
+    if (groups == nullptr || !groups->is_object() || groups->empty()) return std::nullopt;
+    std::optional<std::string> found;
+    for (const Json& group : *groups) {
+      const Json* weights = Member(group, "weights");
+      if (weights == nullptr) return std::nullopt;
+      const double number = bits(*weights, "num_bits");
+      const bool floats = TextOf(*weights, "type") == "float";
+      const char* type = floats && number == 8    ? "fp8"
+                         : floats && number == 4  ? "nvfp4"
+                         : !floats && number == 4 ? "int4"
+                                                  : nullptr;
+      if (type == nullptr || (found && *found != type)) return std::nullopt;
+      found = type;
+    }
+    return found;
+  }
+
+  const Json& file_;
+  const std::string& path_;
+  const Json* config_ = &file_;
+  const Family* family_ = nullptr;
+  Json model_ = Json::object();
+  std::string problem_;
+};
+
+}  // namespace
+
+Result<std::string> ModelFromConfig(std::string_view text, const std::string& file) {
+  const Result<Json> json = ParseJson(text);
+  if (!json.ok()) {
+    const Issue& issue = json.issues()[0];
+    return Issue{file, issue.path + (issue.path.empty() ? "" : ": ") + issue.message};
+  }
+  if (!json.value().is_object()) return Issue{file, "no JSON object"};
+  return ConfigReader(json.value(), file).Read();
+}
+
+}  // namespace servecast

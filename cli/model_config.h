@@ -1,0 +1,16 @@
+// Hugging Face's config.json of a model as the model of a scenario.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "servecast/result.h"
+
+namespace servecast {
+
+// The members of a scenario's "model", as JSON. Of a wrapper around a language model (text_config)
+// the language model. Issues: a family whose layers ModelSpec cannot say, members that are missing
+// or cannot be; each begins with `file`.
+Result<std::string> ModelFromConfig(std::string_view text, const std::string& file);
+
+}  // namespace servecast

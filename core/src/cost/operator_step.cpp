@@ -1,0 +1,375 @@
+// See operator_step.h.
+#include "cost/operator_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/base.h"
+#include "base/math.h"
+
+namespace servecast {
+namespace {
+
+constexpr double kHead = 128;  // width of the heads that were measured
+// Of the link's bandwidth, where no all-reduce was measured; as in the analytic model.
+constexpr double kLinkShare = 0.5;
+// Longest prefill attention that is a table of its own: 2^40 pairs of a query and a key.
+constexpr std::int64_t kMostPairs = std::int64_t{1} << 40;
+// The step whose time tells how much is extrapolated.
+constexpr std::int64_t kDecodes = 32, kChunk = 512, kContext = 1024;
+
+double D(std::int64_t x) { return static_cast<double>(x); }
+
+bool Latent(const ModelSpec& m) { return m.kv_lora_rank > 0; }
+
+// ns of a FLOP and of a byte by the data sheet.
+double FlopNs(const HardwareSpec& h, MatrixType type) { return 1 / (PeakTflops(h, type) * 1e3); }
+double ByteNs(const HardwareSpec& h) { return 1 / h.memory_bandwidth_gb_s; }
+
+// As the tables call what weights are stored as and multiplied in.
+const char* TypeName(MatrixType type, double weight_bytes) {
+  if (type == MatrixType::k8) return "fp8";
+  if (type == MatrixType::k4) return "nvfp4";
+  return weight_bytes < 1 ? "mxfp4" : "bf16";
+}
+
+double ExpertLayers(const ModelSpec& m) {
+  if (m.num_local_experts == 0) return 0;
+  return D(std::max<std::int64_t>(0, m.num_hidden_layers - m.num_dense_layers));
+}
+
+std::int64_t KvHeads(const ModelSpec& m, std::int64_t tp) {
+  return CeilDiv(std::max(m.num_key_value_heads, tp), tp);
+}
+
+void AddAttention(const ModelSpec& m, std::int64_t tp, const MatrixOperator& like,
+                  std::vector<MatrixOperator>& out) {
+  const auto add = [&](const char* name, std::int64_t n, std::int64_t k) {
+    if (n > 0 && k > 0) out.push_back({name, n, k, like.layers, like.weight_bytes, like.type});
+  };
+  const std::int64_t heads = m.num_attention_heads / tp, hidden = m.hidden_size;
+  if (!Latent(m)) {
+    add("qkv_proj", (heads + 2 * KvHeads(m, tp)) * m.head_dim, hidden);
+    add("o_proj", hidden, heads * m.head_dim);
+    return;
+  }
+  add("latents", m.q_lora_rank + m.kv_lora_rank + m.qk_rope_head_dim, hidden);
+  add("q_b_proj", heads * (m.qk_nope_head_dim + m.qk_rope_head_dim),
+      m.q_lora_rank > 0 ? m.q_lora_rank : hidden);
+  add("kv_b_proj", heads * (m.qk_nope_head_dim + m.v_head_dim), m.kv_lora_rank);
+  add("o_proj", hidden, heads * m.v_head_dim);
+}
+
+// Bytes of a weight of the matrices outside experts, from what the cost model adds up.
+double DenseWeightBytes(const ModelSpec& m, const ModelCost& c) {
+  const double router = ExpertLayers(m) * D(m.hidden_size * m.num_local_experts);
+  return (c.dense_bytes - router * D(BytesPerValue(m.torch_dtype))) /
+         (c.dense_flops_per_token / 2 - router);
+}
+
+double ExpertWeightBytes(const ModelSpec& m, const ModelCost& c) {
+  return c.expert_bytes * D(c.tensor_parallel) /
+         (ExpertLayers(m) * 3 * D(m.hidden_size * m.intermediate_size * m.num_local_experts));
+}
+
+// Experts that so many tokens touch.
+double Touched(double experts, double active, double tokens) {
+  if (active >= experts) return experts;
+  return experts * (1 - Exp(std::max(Log(1 - active / experts) * tokens, -700.0)));
+}
+
+// Monotone from here on, whatever was added up or scaled.
+void MakeMonotone(std::vector<double>& values) {
+  for (std::size_t i = 1; i < values.size(); ++i) values[i] = std::max(values[i], values[i - 1]);
+}
+
+// The experts whose shape is nearest, by ratios, and of their type if any are.
+struct NearestExperts {
+  const OperatorTable* table = nullptr;
+  bool exact = false;
+};
+NearestExperts FindExperts(const OperatorSet& set, const ModelSpec& m, std::string_view type) {
+  const std::array<std::int64_t, 3> shape = {m.hidden_size, m.num_local_experts,
+                                             m.num_experts_per_tok};
+  NearestExperts nearest;
+  double least = 0;
+  for (const OperatorTable& table : set.tables) {
+    if (table.op != "experts" || (table.type != type && table.type != "bf16")) continue;
+    double distance = table.type == type ? 0 : 1e3;
+    for (std::size_t i = 0; i < 3; ++i) distance += std::fabs(Log(D(shape[i]) / D(table.shape[i])));
+    distance += 0.1 * std::fabs(Log(D(m.intermediate_size) / D(table.axes[1].back())));
+    if (nearest.table != nullptr && distance >= least) continue;
+    least = distance;
+    nearest = {&table, table.type == type && table.shape == shape};
+  }
+  return nearest;
+}
+
+}  // namespace
+
+std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCost& c) {
+  const std::int64_t tp = c.tensor_parallel, hidden = m.hidden_size;
+  const double plain = D(BytesPerValue(m.torch_dtype)), bytes = DenseWeightBytes(m, c);
+  const double layers = D(m.num_hidden_layers), with_experts = ExpertLayers(m);
+  std::vector<MatrixOperator> out;
+  AddAttention(m, tp, {"", 0, 0, layers, bytes, c.dense_type}, out);
+  const auto mlp = [&](std::int64_t width, double of_layers) {
+    if (width == 0 || of_layers == 0) return;
+    out.push_back({"gate_up_proj", CeilDiv(2 * width, tp), hidden, of_layers, bytes, c.dense_type});
+    out.push_back({"down_proj", hidden, CeilDiv(width, tp), of_layers, bytes, c.dense_type});
+  };
+  mlp(m.num_local_experts > 0 ? m.dense_intermediate_size : m.intermediate_size,
+      layers - with_experts);
+  mlp(m.shared_expert_intermediate_size, with_experts);
+  if (with_experts > 0) {
+    out.push_back({"router", m.num_local_experts, hidden, with_experts, plain, MatrixType::k16});
+  }
+  out.push_back({"lm_head", CeilDiv(m.vocab_size, tp), hidden, 1, plain, MatrixType::k16});
+  return out;
+}
+
+OperatorStep::OperatorStep(const Scenario& s, const ModelCost& cost)
+    : hardware_(s.hardware),
+      byte_ns_(1 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)) {
+  const NearestOperators nearest = FindOperators(s.hardware);
+  set_ = nearest.set;
+  exact_ = nearest.exact;
+  if (cost.window_share > 0) {
+    windowed_layers_ = std::round(cost.window_share * D(cost.layers));
+    window_ = s.model.sliding_window;
+  }
+  full_layers_ = D(cost.layers) - windowed_layers_;
+  MakeTokens(s, cost);
+  MakeDecode(s, cost);
+  MakePrefill(s, cost);
+}
+
+void OperatorStep::Account(const std::string& name, double ns, bool measured) {
+  total_ns_ += ns;
+  if (measured && exact_) return;
+  extrapolated_ns_ += ns;
+  extrapolated_.push_back(name);
+}
+
+OperatorGrid OperatorStep::GridOf(const MatrixOperator& m, bool& measured) const {
+  const OperatorTable* table = FindTable(*set_, "gemm", TypeName(m.type, m.weight_bytes));
+  measured = table != nullptr && m.weight_bytes > 0.5;
+  if (table == nullptr) table = FindTable(*set_, "gemm", "bf16");
+  const double flop_ns = FlopNs(hardware_, m.type);
+  const double weight_ns = m.weight_bytes * ByteNs(hardware_);
+  return OperatorGrid(*table, [=](const OperatorPoint& p) {
+    return std::max(2 * p[0] * p[1] * p[2] * flop_ns, p[1] * p[2] * weight_ns);
+  });
+}
+
+void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
+  const ModelSpec& m = s.model;
+  struct Term {
+    OperatorPoint point;
+    std::size_t grid;
+    double layers;
+    double scale;  // a token's coordinate on the first axis
+  };
+  std::vector<OperatorGrid> grids;
+  std::vector<Term> terms;
+  const std::vector<MatrixOperator> matrices = MatrixOperatorsOf(m, cost);
+  const auto tokens = D(kDecodes + kChunk);
+  const auto add = [&](const char* name, OperatorGrid grid, OperatorPoint point, double layers,
+                       double scale, bool measured) {
+    OperatorPoint at = point;
+    at[0] = tokens * scale;
+    Account(name, layers * grid.Ns(at), measured && grid.Covers(at));
+    terms.push_back({point, grids.size(), layers, scale});
+    grids.push_back(std::move(grid));
+  };
+  for (const MatrixOperator& op : matrices) {
+    bool measured = false;
+    if (&op == &matrices.back()) {
+      MakeHead(cost, op);
+      break;
+    }
+    OperatorGrid grid = GridOf(op, measured);
+    add(op.name, std::move(grid), {1, D(op.n), D(op.k)}, op.layers, 1, measured);
+  }
+  double kernel_ns = 0;
+  if (cost.expert_bytes > 0) {
+    const double bytes = ExpertWeightBytes(m, cost);
+    const NearestExperts found = FindExperts(*set_, m, TypeName(cost.expert_type, bytes));
+    const double flop_ns = FlopNs(hardware_, cost.expert_type),
+                 weight_ns = bytes * ByteNs(hardware_);
+    const double hidden = D(m.hidden_size), experts = D(cost.experts),
+                 active = D(cost.experts_per_token);
+    const auto bound = [=](const OperatorPoint& p) {
+      return std::max(6 * p[0] * active * hidden * p[1] * flop_ns,
+                      3 * Touched(experts, active, p[0]) * hidden * p[1] * weight_ns);
+    };
+    const double width = D(m.intermediate_size) / D(cost.tensor_parallel);
+    if (found.table != nullptr) {
+      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, ExpertLayers(m), 1,
+          found.exact);
+    } else {  // no GPU's experts are nearer than its plain products
+      static constexpr std::int64_t kOne[] = {1};
+      static constexpr std::int8_t kCode[] = {25};
+      const OperatorTable none{"experts", "bf16", 10, {}, {kOne, kOne, kOne}, kCode};
+      add("experts", OperatorGrid(none, bound), {1, width, 1}, ExpertLayers(m), 1, false);
+    }
+  }
+  const double values = cost.activation_bytes_per_token / D(BytesPerValue(m.torch_dtype));
+  kernel_ns += D(cost.layers) * set_->small_kernels_us * 1e3;
+  const double token_ns = set_->small_kernels_us > 0
+                              ? std::max(values * set_->small_kernel_value_ps * 1e-3, 0.0)
+                              : cost.activation_bytes_per_token * byte_ns_;
+  Account("small kernels", kernel_ns + token_ns * tokens, set_->small_kernels_us > 0);
+  double link_ns = 0;  // of a token, where all-reduces were not measured
+  if (cost.tensor_parallel > 1) {
+    const double group = D(cost.tensor_parallel), calls = 2 * D(cost.layers);
+    const double wire =
+        2 * (group - 1) / group * D(BytesPerValue(m.torch_dtype)) / s.hardware.interconnect_gb_s;
+    const OperatorTable* table = nullptr;
+    for (const OperatorTable& t : set_->tables) {
+      if (t.op == "all_reduce" && t.shape[0] == cost.tensor_parallel) table = &t;
+    }
+    if (table != nullptr) {
+      add("all_reduce", OperatorGrid(*table, [=](const OperatorPoint& p) { return p[0] * wire; }),
+          {1, 1, 1}, calls, D(m.hidden_size), true);
+    } else {
+      kernel_ns += calls * s.hardware.interconnect_latency_us * 1e3;
+      link_ns = calls * D(m.hidden_size) * wire / kLinkShare;
+      Account("all_reduce", calls * s.hardware.interconnect_latency_us * 1e3 + link_ns * tokens,
+              false);
+    }
+  }
+  const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
+  const double expert_flop_ns = cost.expert_flops_per_token * FlopNs(hardware_, cost.expert_type);
+  const auto bound = [&](double t) {
+    const double read = cost.expert_bytes > 0
+                            ? cost.expert_bytes *
+                                  Touched(D(cost.experts), D(cost.experts_per_token), t) /
+                                  D(cost.experts)
+                            : 0;
+    return std::max(t * (dense_flop_ns + expert_flop_ns),
+                    (cost.dense_bytes + read) * ByteNs(hardware_));
+  };
+  tokens_ = OctaveCurve(5, std::max<std::int64_t>(16384, 2 * s.engine.max_num_batched_tokens),
+                        [&](std::int64_t n) {
+                          if (n == 0) return 0.0;
+                          double ns = kernel_ns + (token_ns + link_ns) * D(n);
+                          for (const Term& term : terms) {
+                            OperatorPoint point = term.point;
+                            point[0] = D(n) * term.scale;
+                            ns += term.layers * grids[term.grid].Ns(point);
+                          }
+                          return std::max(ns, bound(D(n)));
+                        });
+  MakeMonotone(tokens_.Values());
+  const double read_ns = cost.dense_bytes * ByteNs(hardware_);
+  if (dense_flop_ns > 0) compute_bound_from_ = static_cast<std::int64_t>(read_ns / dense_flop_ns);
+}
+
+void OperatorStep::MakeHead(const ModelCost& cost, const MatrixOperator& head) {
+  bool measured = false;
+  const OperatorGrid grid = GridOf(head, measured);
+  const double flop_ns = cost.lm_head_flops_per_token * FlopNs(hardware_, MatrixType::k16);
+  const double read_ns = cost.lm_head_bytes * ByteNs(hardware_);
+  head_ = OctaveCurve(4, 4096, [&](std::int64_t rows) {
+    if (rows == 0) return 0.0;
+    return std::max({grid.Ns({D(rows), D(head.n), D(head.k)}), D(rows) * flop_ns, read_ns});
+  });
+  MakeMonotone(head_.Values());
+  const OperatorPoint at = {D(kDecodes), D(head.n), D(head.k)};
+  Account(head.name, grid.Ns(at), measured && grid.Covers(at));
+}
+
+void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
+  const ModelSpec& m = s.model;
+  const double layers = D(cost.layers);
+  const double pair_ns = cost.decode_flops_per_pair / layers * FlopNs(hardware_, MatrixType::k16);
+  const double read_ns = cost.kv_read_bytes_per_token / layers * ByteNs(hardware_);
+  const double token_ns = std::max(pair_ns, read_ns);  // the least that a token of context takes
+  const bool eight = s.engine.kv_cache_dtype == KvCacheDType::kFp8;
+  const OperatorTable* table = FindTable(*set_, "decode", eight ? "fp8" : "bf16");
+  const bool measured = table != nullptr && !Latent(m);
+  if (table == nullptr) table = FindTable(*set_, "decode", "bf16");
+  const double heads = D(m.num_attention_heads / cost.tensor_parallel);
+  const double kv = D(KvHeads(m, cost.tensor_parallel));
+  const double width = D(m.head_dim) / kHead;
+  // Axes: query heads of a KV head, sequences times KV heads, context. By their own width and type.
+  const double read = 2 * kHead * (eight ? 1 : D(BytesPerValue(m.torch_dtype))) * ByteNs(hardware_);
+  const double work = 4 * kHead * FlopNs(hardware_, MatrixType::k16);
+  const OperatorGrid grid(
+      *table, [=](const OperatorPoint& p) { return p[1] * p[2] * std::max(read, p[0] * work); });
+  const auto point = [&](double n, double contexts) {
+    return OperatorPoint{heads / kv, n * kv, contexts / n * width};
+  };
+  const auto price = [&](std::int64_t n, std::int64_t contexts) {
+    if (n == 0 || contexts == 0) return 0.0;
+    const double k = D(std::max(n, contexts));
+    if (!Latent(m)) return std::max(grid.Ns(point(D(n), k)), k * token_ns);
+    const double reached = std::max(pair_ns / s.hardware.attention_efficiency,
+                                    read_ns / s.hardware.bandwidth_efficiency);
+    return grid.FloorNs() + k * reached;
+  };
+  const std::int64_t seats = std::max<std::int64_t>(s.engine.max_num_seqs, 64);
+  const std::int64_t length = s.engine.max_model_len.value_or(m.max_position_embeddings);
+  decode_ = OctavePlane(2, seats, std::min(seats * length, std::int64_t{1} << 40), price);
+  // Beyond the table it grows in proportion, which the least does as well.
+  const OperatorPoint at = point(D(kDecodes), D(kDecodes * kContext));
+  Account("decode attention", layers * decode_.At(kDecodes, kDecodes * kContext),
+          measured && width == 1 && grid.Covers(at));
+}
+
+void OperatorStep::MakePrefill(const Scenario& s, const ModelCost& cost) {
+  const ModelSpec& m = s.model;
+  const OperatorTable* table = FindTable(*set_, "prefill", "bf16");
+  const double layers = D(cost.layers), flop_ns = FlopNs(hardware_, MatrixType::k16);
+  const OperatorGrid grid(*table,
+                          [=](const OperatorPoint& p) { return 4 * kHead * p[0] * flop_ns; });
+  // The table counts pairs of heads of its own width.
+  const double unit = cost.attention_flops_per_pair / layers / (4 * kHead);
+  prefill_ = OctaveCurve(3, kMostPairs, [&](std::int64_t pairs) {
+    return pairs == 0 ? 0.0 : grid.Ns({D(pairs) * unit, 1, 1});
+  });
+  MakeMonotone(prefill_.Values());
+  // Two chunks take no less than one of their pairs: the time of a pair never rises.
+  std::vector<double>& ns = prefill_.Values();
+  for (std::size_t i = ns.size() - 1; i > 1; --i) {
+    ns[i - 1] = std::max(ns[i - 1], ns[i] * D(prefill_.Knot(i - 1)) / D(prefill_.Knot(i)));
+  }
+  const double heads = D(m.num_attention_heads / cost.tensor_parallel);
+  prefill_token_ns_ = set_->prefill_token_ns * heads * D(m.head_dim) / kHead;
+  least_key_ns_ = cost.kv_read_bytes_per_token / layers * ByteNs(hardware_);
+  key_ns_ = least_key_ns_ / s.hardware.bandwidth_efficiency;
+  least_pair_ns_ = cost.attention_flops_per_pair / layers * flop_ns;
+  least_decode_pair_ns_ = cost.decode_flops_per_pair / layers * flop_ns;
+  mixed_pair_ns_ =
+      s.hardware.mixed_attention_rows * least_decode_pair_ns_ / s.hardware.attention_efficiency;
+  one_kernel_ns_ = std::min(prefill_.At(1), decode_.At(1, 1));
+  const double pairs = D(kChunk) * D(kContext) + D(kChunk * (kChunk + 1)) / 2;
+  Account("prefill attention", Attention({0, 0, D(kChunk), pairs, pairs, 0, 0}),
+          !Latent(m) && m.head_dim == 128 && grid.Covers({pairs * unit, 1, 1}));
+}
+
+double OperatorStep::OfLayer(const AttentionWork& w, std::int64_t contexts, double pairs,
+                             double keys) const {
+  const double decode = w.decodes > 0 ? decode_.At(w.decodes, contexts) : 0;
+  if (w.tokens == 0) return decode;
+  const double chunks = std::max(
+      prefill_.At(static_cast<std::int64_t>(pairs)) + prefill_token_ns_ * w.tokens, keys * key_ns_);
+  if (w.decodes == 0) return chunks;
+  // One kernel does both: it starts once, and each decode fills a tile of query rows.
+  const double both = std::max(decode, D(contexts) * mixed_pair_ns_) + chunks - one_kernel_ns_;
+  return std::max({both, D(contexts) * least_decode_pair_ns_ + pairs * least_pair_ns_,
+                   (D(contexts) + keys) * least_key_ns_});
+}
+
+double OperatorStep::Attention(const AttentionWork& w) const {
+  double ns = full_layers_ * OfLayer(w, w.contexts, w.pairs, w.keys);
+  if (windowed_layers_ > 0) {
+    ns += windowed_layers_ *
+          OfLayer(w, std::min(w.contexts, w.decodes * window_), w.windowed_pairs, w.windowed_keys);
+  }
+  return ns;
+}
+
+}  // namespace servecast

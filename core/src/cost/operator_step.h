@@ -1,0 +1,83 @@
+// The device's part of a step's time, composed from measured operators: what one GPU of a
+// tensor-parallel group takes. Everything that a step varies is a table over it, made here once, so
+// each function below is O(1). Nanoseconds; not decreasing in any argument; no faster than the
+// work of ModelCost at the peaks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cost/model_cost.h"
+#include "cost/octaves.h"
+#include "cost/operator_grid.h"
+
+namespace servecast {
+
+// One product with weights, of all layers that have it: rows x k by k x n.
+struct MatrixOperator {
+  const char* name;
+  std::int64_t n = 0, k = 0;
+  double layers = 0;
+  double weight_bytes = 2;  // of one
+  MatrixType type = MatrixType::k16;
+};
+
+// Those of all layers but experts; the LM head is the last, and only one row a sampled token.
+std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& model, const ModelCost& cost);
+
+// The attention of a step. Of layers with a sliding window, what they see.
+struct AttentionWork {
+  std::int64_t decodes = 0, contexts = 0;  // tokens, the decodes' own included
+  // Prefill chunks, added up.
+  double tokens = 0;
+  double pairs = 0, windowed_pairs = 0;  // of a query and a key
+  double keys = 0, windowed_keys = 0;    // tokens whose K and V are read
+};
+
+class OperatorStep {
+ public:
+  OperatorStep(const Scenario& scenario, const ModelCost& cost);
+
+  // Matrix products, experts, the small kernels between them, all-reduces; >= 1 token.
+  double Tokens(std::int64_t tokens) const { return tokens_.At(tokens); }
+  double Head(std::int64_t sampled) const { return head_.At(sampled); }
+  double Attention(const AttentionWork& work) const;
+
+  std::int64_t ComputeBoundFrom() const { return compute_bound_from_; }  // tokens
+  // The table at hand, whether it is of this very GPU, and of a step of 32 decodes and a chunk of
+  // 512 tokens, contexts of 1,024, the share of time that is extrapolated and the operators that
+  // are.
+  const OperatorSet& Set() const { return *set_; }
+  bool Exact() const { return exact_; }
+  double ExtrapolatedShare() const { return total_ns_ > 0 ? extrapolated_ns_ / total_ns_ : 0; }
+  const std::vector<std::string>& Extrapolated() const { return extrapolated_; }
+
+ private:
+  void MakeTokens(const Scenario& s, const ModelCost& cost);
+  void MakeHead(const ModelCost& cost, const MatrixOperator& head);
+  void MakeDecode(const Scenario& s, const ModelCost& cost);
+  void MakePrefill(const Scenario& s, const ModelCost& cost);
+  double OfLayer(const AttentionWork& work, std::int64_t contexts, double pairs, double keys) const;
+  OperatorGrid GridOf(const MatrixOperator& m, bool& measured) const;
+  void Account(const std::string& name, double ns, bool measured);
+
+  const OperatorSet* set_;
+  bool exact_;
+  HardwareSpec hardware_;
+  double byte_ns_;  // at the bandwidth reached, for what has no table
+  OctaveCurve tokens_, head_, prefill_;
+  OctavePlane decode_;
+  double full_layers_ = 0, windowed_layers_ = 0;
+  std::int64_t window_ = 0;
+  // Of a layer's attention: a query token of prefill; a key that is read, as reached and at best; a
+  // pair of a query and a key in decode at best, in decode beside prefill, and in prefill at best.
+  double prefill_token_ns_ = 0, key_ns_ = 0, least_key_ns_ = 0;
+  double least_decode_pair_ns_ = 0, mixed_pair_ns_ = 0, least_pair_ns_ = 0;
+  double one_kernel_ns_ = 0;  // what decodes and prefill take once, being one kernel's
+  std::int64_t compute_bound_from_ = INT64_MAX;
+  double total_ns_ = 0, extrapolated_ns_ = 0;
+  std::vector<std::string> extrapolated_;
+};
+
+}  // namespace servecast

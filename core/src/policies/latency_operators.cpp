@@ -1,0 +1,158 @@
+// Step time composed from measured latencies of operators (cost/operator_step.h): matrix products
+// by shape, attention of prefill and of decode, experts, all-reduces; beside them the host's time,
+// from the engine preset as in the analytic model. docs/model.md has the composition.
+#include <algorithm>
+#include <cmath>
+
+#include "base/math.h"
+#include "base/text.h"
+#include "cost/operator_step.h"
+#include "serving/policy.h"
+
+namespace servecast {
+namespace {
+
+constexpr double kMostly = 0.1;  // extrapolated share of a step from which its label says so
+
+class Operators final : public LatencyModel {
+ public:
+  Operators(const Scenario& s, const ModelCost& cost)
+      : step_(s, cost),
+        step_ns_(s.engine.step_overhead_us * 1e3),
+        sequence_ns_(s.engine.sequence_overhead_us * 1e3),
+        sample_ns_(s.model.top_p_by_default
+                       ? s.engine.sampler_ns_per_logit * static_cast<double>(s.model.vocab_size)
+                       : 0),
+        request_ns_(s.engine.request_overhead_ms * 1e6),
+        prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
+        window_(cost.window),
+        tile_(s.hardware.mixed_attention_rows),
+        overlap_(s.engine.overlap_scheduling) {
+    const EngineSpec& e = s.engine;
+    if (e.cuda_graphs != CudaGraphs::kImplied) eager_ns_ = e.launch_eager_us * 1e3;
+    if (e.cuda_graphs == CudaGraphs::kCaptured) {
+      replay_ns_ = e.launch_replay_us * 1e3;
+      captured_ = e.cuda_graph_max_bs;
+      while (CaptureSize(captured_) != captured_) --captured_;
+    }
+  }
+
+  StepPrice Price(const BatchShape& shape) const override {
+    const std::int64_t decodes = shape.decode_seqs;
+    const bool replayed = decodes <= captured_ && shape.prefill.empty();
+    std::int64_t tokens = replayed ? CaptureSize(decodes) : decodes;  // with its padding
+    std::int64_t sampled = tokens;
+    const std::int64_t padding = tokens - decodes;
+    AttentionWork work;
+    work.decodes = decodes;
+    work.contexts = shape.decode_context_tokens + decodes;
+    for (const PrefillChunk& chunk : shape.prefill) {
+      tokens += chunk.tokens;
+      sampled += chunk.samples ? 1 : 0;
+      Add(chunk, work);
+    }
+    const double attention = step_.Attention(work);
+    const double matrices = step_.Tokens(tokens) + step_.Head(sampled);
+    const auto sequences = static_cast<double>(decodes) + static_cast<double>(shape.prefill.size());
+    const double host = step_ns_ + sequence_ns_ * sequences;
+    const double sampler = sample_ns_ * static_cast<double>(sampled - padding);
+    const double launch = replayed ? replay_ns_ : eager_ns_;
+    const double device = matrices + attention + sampler + launch;
+    const double total = overlap_ ? std::max(host, device) : host + device;
+    const bool compute = tokens >= step_.ComputeBoundFrom();
+    StepPrice price;
+    price.duration = std::max<TimeNs>(
+        1, static_cast<TimeNs>(RoundHalfEven(std::min(total, static_cast<double>(kMaxStepNs)))));
+    // Attention of prompts computes, that of decodes reads.
+    const bool prompts = !shape.prefill.empty();
+    const double compute_ns = (prompts ? attention : 0) + (compute ? matrices : 0);
+    const double memory_ns = (prompts ? 0 : attention) + (compute ? 0 : matrices);
+    const double other_ns = host + sampler + launch;
+    price.bound = other_ns > compute_ns && other_ns > memory_ns ? StepBound::kOverhead
+                  : compute_ns > memory_ns                      ? StepBound::kCompute
+                                                                : StepBound::kBandwidth;
+    return price;
+  }
+
+  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
+    return static_cast<TimeNs>(
+        std::nearbyint(request_ns_ + prompt_token_ns_ * static_cast<double>(prompt_tokens)));
+  }
+
+ private:
+  void Add(const PrefillChunk& chunk, AttentionWork& work) const {
+    const auto n = static_cast<double>(chunk.tokens);
+    const auto context = static_cast<double>(chunk.context);
+    const double rows = std::max(n, tile_);  // few tokens fill a tile, too
+    const double pairs = rows * context + n * (n + 1) / 2;
+    work.tokens += n;
+    work.pairs += pairs;
+    work.keys += context + n;
+    if (window_ > 0) {
+      work.windowed_pairs += std::min(pairs, rows * window_);
+      work.windowed_keys += std::min(context + n, n + window_);
+    }
+  }
+
+  OperatorStep step_;
+  double step_ns_, sequence_ns_, sample_ns_, request_ns_, prompt_token_ns_;
+  double eager_ns_ = 0, replay_ns_ = 0;
+  std::int64_t captured_ = 0;  // largest decode batch that is replayed
+  double window_, tile_;
+  bool overlap_;
+};
+
+std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
+  return std::make_unique<Operators>(s, cost);
+}
+
+// Of the GPU whose tables they are, by the runs in docs/fidelity.md. Nothing was fitted to any of
+// them.
+const char* KnownError(std::string_view gpu) {
+  if (gpu.starts_with("H100")) {
+    return "31 serving runs of seven models on H100: TPOT and E2E 4 %, TTFT 3 %, p99 TTFT 10 %; "
+           "closed loops 8 %";
+  }
+  if (gpu.starts_with("H200")) {
+    return "closed loops on H200: TPOT 7 % off in vLLM, 13 % in SGLang, 31 % in TensorRT-LLM";
+  }
+  if (gpu.starts_with("A100")) {
+    return "eight serving runs of Llama-3.1-8B on A100: TPOT 12 %, TTFT 16 %";
+  }
+  if (gpu.starts_with("RTX PRO")) {
+    return "one serving run of Llama-3.1-8B on RTX PRO 6000: TPOT 11 %, TTFT 24 % too slow";
+  }
+  if (gpu.starts_with("B200")) {
+    return "multi-turn runs of Llama-3.3-70B with 4-bit weights on B200 come out three times too "
+           "fast";
+  }
+  return "not compared with a server on this GPU";
+}
+
+LatencyLabel Label(const Scenario& s) {
+  const Result<ModelCost> cost = ComputeModelCost(s);
+  if (!cost.ok()) return {};
+  const OperatorStep step(s, cost.value());
+  const std::string share = ShortNumber(std::round(100 * step.ExtrapolatedShare()));
+  std::string text = "Latencies of operators measured on " + std::string(step.Set().name) + " (" +
+                     std::string(step.Set().source) + ")";
+  std::string names;
+  for (const std::string& name : step.Extrapolated()) names += (names.empty() ? "" : ", ") + name;
+  if (!step.Exact()) {
+    text += ", scaled to the data sheet of " + s.hardware.name + ": extrapolated";
+  } else if (!names.empty()) {
+    text += "; " + share + " % of a typical step's time extrapolated (" + names + ")";
+  }
+  const bool measured = step.Exact() && step.ExtrapolatedShare() < kMostly;
+  return {"operators", measured ? "interpolated" : "extrapolated", text,
+          KnownError(step.Set().name)};
+}
+
+}  // namespace
+
+extern const LatencyEntry kLatencyOperators;
+const LatencyEntry kLatencyOperators = {
+    "operators", "Measured latencies of each operator on the GPU, added up, plus host time", Make,
+    Label};
+
+}  // namespace servecast
