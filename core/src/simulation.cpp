@@ -23,6 +23,15 @@
 namespace servecast {
 namespace {
 
+// Of a step on any replica.
+std::int64_t MostTokens(const Scenario& s) {
+  std::int64_t most = s.engine.max_num_batched_tokens;
+  for (const PoolSpec& pool : s.cluster.pools) {
+    if (pool.engine) most = std::max(most, pool.engine->max_num_batched_tokens);
+  }
+  return most;
+}
+
 TimeNs SecondsToNs(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 1e9)); }
 
 }  // namespace
@@ -33,8 +42,7 @@ struct Simulation::State {
         trace(std::move(t)),
         cost(c),
         requests(std::move(table)),
-        recorder(SecondsToNs(scenario.measure.warmup_s),
-                 ExpertsRead(cost, scenario.engine.max_num_batched_tokens)),
+        recorder(SecondsToNs(scenario.measure.warmup_s), ExpertsRead(cost, MostTokens(scenario))),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
   void StartReplica(StepObserver* observer) {

@@ -34,6 +34,7 @@ const std::vector<Column>& Columns() {
       {"handover_ms", "ms", "request",
        "of its E2E: from its prefill to its decode, without its KV's way"},
       {"prefill_replica", "", "request", "that prefilled it, where another decodes"},
+      {"prefilled_s", "s", "request", "when it had"},
       {"transfer_start_s", "s", "request", "when its KV set out from there"},
       {"deadline_missed", "", "request",
        "1: its first token came, or can only come, after its class's deadline; none without one"},

@@ -78,6 +78,9 @@ void FillRequestColumns(const RunView& run, Report& report) {
     return results.HandedOver(i) ? static_cast<double>(results.hand_overs[i].prefill_replica)
                                  : kNan;
   });
+  fill("prefilled_s", [&](std::size_t i) {
+    return results.HandedOver(i) ? Seconds(results.hand_overs[i].prefilled) : kNan;
+  });
   fill("transfer_start_s", [&](std::size_t i) {
     const bool sent = results.HandedOver(i) && results.hand_overs[i].reserved >= 0;
     return sent ? Seconds(results.hand_overs[i].reserved) : kNan;
