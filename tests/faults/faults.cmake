@@ -63,7 +63,7 @@ plant_in(replica 5 "the watermark is a share of the usable blocks"
 
 plant_in(replica_schedule 6 "the test of the full prompt is left out"
   [==[in_.engine.scheduler_reserve_full_isl ? known]==]
-  [==[in_.engine.scheduler_reserve_full_isl && !Planted(6) ? known]==])
+  [==[(in_.engine.scheduler_reserve_full_isl && !Planted(6)) ? known]==])
 
 plant_in(replica_schedule 7 "unchunked prefill is tested before the threshold cuts"
   [==[!in_.engine.enable_chunked_prefill && wanted > budget]==]
@@ -225,7 +225,14 @@ plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of th
 plant_in(replica_hand_over 301 "a request decodes before its KV has arrived"
   [==[  in_.results.hand_overs[r].reserved = now_;]==]
   [==[  in_.results.hand_overs[r].reserved = now_;
-  if (Planted(301)) arrived_.push_back(request);]==])
+  if (Planted(301)) {
+    in_.results.hand_overs[r].arrived = now_;
+    arrived_.push_back(request);
+  }]==])
+plant_in(replica_hand_over 301 "a request decodes before its KV has arrived"
+  [==[  in_.results.hand_overs[r].arrived = time;]==]
+  [==[  if (Planted(301)) return;
+  in_.results.hand_overs[r].arrived = time;]==])
 
 plant_in(replica_hand_over 302 "no blocks are taken for KV that is to come"
   [==[kv_.Take(kv_.BlocksFor(Known(request)) - hit_.blocks, now_);]==]
@@ -269,9 +276,9 @@ plant_in(replica 308 "prefills before it came count against a decode from elsewh
   [==[      slot.interference_before = interference_total_;]==]
   [==[      if (!Planted(308)) slot.interference_before = interference_total_;]==])
 
-plant_in(replica_hand_over 309 "a token that was lost with its KV is handed over"
-  [==[  if (LosesToken(output.request)) return;]==]
-  [==[  if (LosesToken(output.request) && !Planted(309)) return;]==])
+plant_in(replica_schedule 309 "a token that is lost with its KV counts as made"
+  [==[    if (HandsOver(slot.request)) --Newest().sampled;]==]
+  [==[    if (HandsOver(slot.request) && !Planted(309)) --Newest().sampled;]==])
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]
   [==[(Planted(107) ? usage < options_.host.threshold : usage <= options_.host.threshold) ||]==])
