@@ -48,6 +48,13 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
 }  // namespace
 
 Result<Estimate> EstimateOf(const Scenario& scenario, const Trace& trace) {
+  const std::int64_t stages = scenario.cluster.pools[0].pipeline_parallel;
+  if (stages > 1) {
+    return Issue{"/cluster/pools/0/pipeline_parallel",
+                 fmt::format("found {}, allowed 1 for an estimate: its closed form is that of one "
+                             "batch after the other",
+                             stages)};
+  }
   const Result<ModelCost> cost = ComputeModelCost(scenario);
   if (!cost.ok()) return Issues(cost.issues());
   const Result<RequestTable> requests = MakeRequests(scenario, trace);

@@ -51,6 +51,8 @@ std::vector<std::string> EngineSettings(const MeasuredSetup& setup, double memor
   if (setup.block_size) set("block_size", *setup.block_size);
   if (setup.gpu_memory_utilization) set("gpu_memory_utilization", *setup.gpu_memory_utilization);
   if (setup.kv_blocks) set("num_gpu_blocks_override", *setup.kv_blocks);
+  if (setup.pipeline_parallel > 1)
+    set("async_scheduling", false);  // that of stages is not modelled
   return settings;
 }
 

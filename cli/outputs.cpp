@@ -82,17 +82,19 @@ StepWriter::StepWriter(OutputFile* batches, OutputFile* trace, Names names)
                     kRequestsProcess));
 }
 
-// A process, once.
-void StepWriter::NameReplica(std::int64_t replica) {
+// A process and its threads, once.
+void StepWriter::NameReplica(std::int64_t replica, std::size_t stages) {
   const auto number = static_cast<std::size_t>(replica);
   if (number >= named_.size()) named_.resize(number + 1, false);
   if (named_[number]) return;
   named_[number] = true;
   Event(fmt::format(
       R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"replica {0}"}}}})", replica));
-  Event(fmt::format(
-      R"({{"ph":"M","name":"thread_name","pid":{},"tid":0,"args":{{"name":"stage 0"}}}})",
-      replica));
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    Event(fmt::format(
+        R"({{"ph":"M","name":"thread_name","pid":{0},"tid":{1},"args":{{"name":"stage {1}"}}}})",
+        replica, stage));
+  }
 }
 
 void StepWriter::OnStep(const StepRecord& step) {
@@ -103,7 +105,7 @@ void StepWriter::OnStep(const StepRecord& step) {
 void StepWriter::WriteBatch(const StepRecord& step) {
   const std::int64_t tokens = TokensOf(step);
   if (names_ == Names::kVidur) {
-    batches_->Write(VidurBatchRow(step, tokens));
+    batches_->Write(VidurBatchRow(rows_++, step, tokens));
     return;
   }
   batches_->Write(fmt::format(
@@ -124,12 +126,17 @@ void StepWriter::Event(const std::string& event) {
 void StepWriter::TraceStep(const StepRecord& step) {
   const std::int64_t tokens = TokensOf(step), used = kv_blocks_ - step.free_after_schedule;
   const std::string at = Us(step.start);
-  NameReplica(step.replica);
-  Event(fmt::format(
-      R"({{"ph":"X","pid":{},"tid":0,"name":"{}","cat":"step","ts":{},"dur":{},"args":{{"batch":{},"batch_size":{},"prefill_tokens":{},"decode_tokens":{},"bound":"{}","interference_ms":{}}}}})",
-      step.replica, PhaseOf(step), at, Us(step.end - step.start), step.index, step.members.size(),
-      step.prefill_tokens, tokens - step.prefill_tokens,
-      kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference)));
+  std::vector<StageSpan> stages = step.stages;
+  if (stages.empty()) stages.push_back({step.start, step.end});
+  NameReplica(step.replica, stages.size());
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const StageSpan& span = stages[stage];
+    Event(fmt::format(
+        R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"step","ts":{},"dur":{},"args":{{"batch":{},"batch_size":{},"prefill_tokens":{},"decode_tokens":{},"bound":"{}","interference_ms":{}}}}})",
+        step.replica, stage, PhaseOf(step), Us(span.start), Us(span.end - span.start), step.index,
+        step.members.size(), step.prefill_tokens, tokens - step.prefill_tokens,
+        kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference)));
+  }
   Event(fmt::format(
       R"({{"ph":"C","pid":{},"name":"requests","ts":{},"args":{{"running":{},"waiting":{}}}}})",
       step.replica, at, step.running_after_schedule, step.waiting_after_schedule));

@@ -50,13 +50,14 @@ class StepWriter final : public StepObserver {
   void TraceStep(const StepRecord& step);
   void TraceRequests(const Report& report);
   void Event(const std::string& event);
-  void NameReplica(std::int64_t replica);
+  void NameReplica(std::int64_t replica, std::size_t stages);
 
   OutputFile* batches_;
   OutputFile* trace_;
   Names names_;
   std::int64_t kv_blocks_ = 0;
   bool first_event_ = true;
+  std::int64_t rows_ = 0;    // of batches, by Vidur's names
   std::vector<bool> named_;  // by replica
 };
 

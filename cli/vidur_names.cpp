@@ -80,8 +80,8 @@ std::string VidurBatchHeader() {
          "batch_execution_time\n";
 }
 
-std::string VidurBatchRow(const StepRecord& step, std::int64_t tokens) {
-  return fmt::format("{},{},{},{},{},{}\n", step.index, tokens, step.prefill_tokens,
+std::string VidurBatchRow(std::int64_t batch, const StepRecord& step, std::int64_t tokens) {
+  return fmt::format("{},{},{},{},{},{}\n", batch, tokens, step.prefill_tokens,
                      tokens - step.prefill_tokens, step.members.size(),
                      NumberText(static_cast<double>(step.end - step.start) / 1e9));
 }

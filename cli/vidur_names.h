@@ -15,6 +15,7 @@ std::string VidurRequestHeader();
 std::string VidurRequestRow(const Report& report, std::size_t request);
 
 std::string VidurBatchHeader();
-std::string VidurBatchRow(const StepRecord& step, std::int64_t tokens);
+// `batch`: its number among those of all replicas.
+std::string VidurBatchRow(std::int64_t batch, const StepRecord& step, std::int64_t tokens);
 
 }  // namespace servecast

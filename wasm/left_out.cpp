@@ -1,16 +1,19 @@
 // Takes the places of what few visits need, in the module of a first one: BLIS's engine, models of
-// step times but the default one, clusters of replicas, memory behind the KV cache, and traces.
-// Simulation::Create then says that they are left out, and the page's worker goes on with the whole
-// engine, as it does for every trace (decision 016). Names and help are those of the whole engine,
-// as tests/wasm checks.
+// step times but the default one, clusters of replicas, pipeline stages, memory behind the KV
+// cache, and traces. Simulation::Create then says that they are left out, and the page's worker
+// goes on with the whole engine, as it does for every trace (decision 016). Names and help are
+// those of the whole engine, as tests/wasm checks.
 #include "io/pool_checks.h"
 #include "metrics/summarize.h"
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/cluster.h"
 #include "serving/kv_tiers.h"
+#include "serving/pipeline.h"
 #include "serving/policy.h"
 #include "serving/pool_parts.h"
+#include "serving/replica.h"
+#include "serving/router_entries.h"
 
 namespace servecast {
 
@@ -32,6 +35,22 @@ std::int64_t KvTiers::FoundUpTo(std::int32_t, std::int64_t first, std::int64_t) 
 }
 void KvTiers::Load(std::int32_t, std::int64_t, std::int64_t, TimeNs, Loaded&) {}
 TimeNs KvTiers::TransferTime(const Loaded&) const { return 0; }
+
+std::vector<PipelineStage> MakeStages(const Scenario&, const LatencyEntry&) { return {}; }
+Pipeline::Pipeline(const std::vector<PipelineStage>& stages) : stages_(stages) {}
+StepPrice Pipeline::Price(const BatchShape&, TimeNs*) const { return {}; }
+StepPrice Pipeline::Enter(const BatchShape&, TimeNs, TimeNs) { return {}; }
+void Replica::StartStages() {}
+void Replica::Exchange(std::int32_t) {}
+void Replica::OpenFreeGroup() {}
+void Replica::OpenAppliedGroup(std::int32_t) {}
+void Replica::PlacePrefills() {}
+void Replica::Hold(const Slot&) {}
+const Replica::Held* Replica::HeldOf(RequestId) const { return nullptr; }
+void Replica::PutBackPassed() {}
+void Replica::AbortHeld(RequestId) {}
+void Replica::TakeFromBatch(TimeNs, bool) {}
+void Replica::RecordStaged(const Batch&) {}
 
 class TraceReader::Impl {};
 TraceReader::TraceReader(std::string) {}
@@ -80,5 +99,12 @@ const LatencyEntry kLatencyTrainedPhysics = {
 extern const LatencyEntry kLatencyPhysics;
 const LatencyEntry kLatencyPhysics = {
     "physics", "Dot product of 16 physical features of a step with coefficients", LeftOut, NoLabel};
+
+extern const RouterEntry kRouterPrefixAffinity, kRouterKvAware, kRouterWeighted,
+    kRouterCentralQueue;
+const RouterEntry kRouterPrefixAffinity = PrefixAffinityEntry(nullptr);
+const RouterEntry kRouterKvAware = KvAwareEntry(nullptr);
+const RouterEntry kRouterWeighted = WeightedEntry(nullptr);
+const RouterEntry kRouterCentralQueue = CentralQueueEntry(nullptr);
 
 }  // namespace servecast

@@ -303,6 +303,17 @@ export interface Report {
     readonly mean_ms: number;
     readonly p99_ms: number;
   };
+  /** Behind a router: each figure by replica. */
+  readonly replicas?: {
+    /** Placed on it. */
+    readonly requests: readonly number[];
+    /** Of the time: some step ran. */
+    readonly busy_share: readonly number[];
+    /** Requests placed on it that had not ended, over time. */
+    readonly mean_outstanding: readonly number[];
+    readonly kv_peak_usage: readonly number[];
+    readonly ttft_mean_ms: readonly (number | null)[];
+  };
   readonly verdict: {
     readonly state: VerdictState;
     /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." */
@@ -384,6 +395,12 @@ export interface Report {
     readonly thrashed_blocks: number;
     /** By which steps were longer. */
     readonly transfer_s: number;
+  };
+  /** Absent with one pipeline stage. */
+  readonly pipeline?: {
+    readonly stages: number;
+    /** Of the stages' time while batches were in flight: idle. */
+    readonly bubble_share: number;
   };
   /** GiB per GPU. */
   readonly memory: {

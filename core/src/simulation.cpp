@@ -15,6 +15,7 @@
 #include "serving/cluster.h"
 #include "serving/hooks.h"
 #include "serving/inbox.h"
+#include "serving/pipeline.h"
 #include "serving/policy.h"
 #include "serving/pool_parts.h"
 #include "serving/replica.h"
@@ -69,17 +70,27 @@ struct Simulation::State {
         observer,
         KvTiersOf(scenario.engine.kv_offload,
                   cost.kv_bytes_per_token * static_cast<double>(scenario.engine.block_size),
-                  cost.tensor_parallel)};
-    const std::int64_t replicas = scenario.cluster.Replicas();
-    if (replicas == 1) {
+                  cost.tensor_parallel),
+        0,
+        false,
+        stages.empty() ? nullptr : &stages};
+    if (!HasCluster()) {
       replica = std::make_unique<Replica>(input);
       return;
     }
+    const RouterEntry& router = FindRouter(scenario.cluster.router);
     results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
     const ClusterSpec& cluster = scenario.cluster;
-    replica =
-        MakeCluster({input, replicas, &FindRouter(cluster.router), scenario.seed, *clients,
-                     PoolsOf(pools), &FindRouter(cluster.decode_router), cluster.disaggregation});
+    const RouterEntry& decode_router = FindRouter(cluster.decode_router);
+    replica = MakeCluster(
+        {input, cluster.Replicas(), &router, ParamValues(router.params, cluster.router_params),
+         scenario.seed, *clients, PoolsOf(pools), &decode_router,
+         ParamValues(decode_router.params, cluster.decode_router_params), cluster.disaggregation});
+  }
+
+  // A router that places at once has nothing to decide about one replica.
+  bool HasCluster() const {
+    return scenario.cluster.Replicas() > 1 || FindRouter(scenario.cluster.router).holds;
   }
 
   // It sees to arrivals, drops and time-outs itself.
@@ -112,6 +123,7 @@ struct Simulation::State {
   Recorder recorder;
   TimeNs horizon;
   std::unique_ptr<LatencyModel> latency;
+  std::vector<PipelineStage> stages;  // empty: one
   LatencyLabel label;
   std::unique_ptr<Clients> clients;
   std::unique_ptr<Inbox> inbox;
@@ -147,6 +159,13 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
+  if (s.scenario.cluster.pools[0].pipeline_parallel > 1) {
+    s.stages = hooks.stages.empty() ? MakeStages(s.scenario, entry) : std::move(hooks.stages);
+    if (s.stages.empty()) {
+      return Issue{"/cluster/pools/0/pipeline_parallel",
+                   "found several stages, allowed 1 in this part of the engine", "left_out"};
+    }
+  }
   if (s.scenario.engine.kv_offload.On() && !KvTiers::Present()) {
     return Issue{"/engine/kv_offload",
                  "found tiers of memory, which this part of the engine has not", "left_out"};
@@ -155,9 +174,10 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     return Issue{"/latency/backend",
                  "found a model of step times that this part of the engine has not", "left_out"};
   }
-  if (s.scenario.cluster.Replicas() > 1 && s.latency->DelayByLoad()) {
+  if (s.HasCluster() && s.latency->DelayByLoad()) {
     return Issue{"/cluster/pools/0/replicas",
-                 "found several, allowed 1 with a delay before the queue that depends on load: "
+                 "found a router, allowed 1 replica and no central_queue with a delay before the "
+                 "queue that depends on load: "
                  "alpha_coefficients of physics beyond those of prompt and bias"};
   }
   s.results.Resize(s.requests.size());
@@ -166,7 +186,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     s.StartReplica(hooks.observer);
     if (s.replica == nullptr) {
       return Issue{"/cluster/pools/0/replicas",
-                   "found several, allowed 1 in this part of the engine", "left_out"};
+                   "found a router, which this part of the engine has not", "left_out"};
     }
   } else {
     const std::vector<KvTier> tiers =
@@ -221,12 +241,13 @@ Report Simulation::Snapshot(ReportDetail detail) const {
     s.replica->WritePoolRecords(end, static_cast<std::int64_t>(i), pools.back().recorder);
     pools.back().recorder.WidenTo(*all);
   }
-  Report report = Summarize(
-      {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
-       all ? *all : s.recorder, s.replica->running(), s.replica->length_capped(),
-       s.replica->prefix_cache(), end, s.finished, s.label, s.replica->counts(),
-       s.replica->kv_offload(), s.latency->OutputTokenDelay(), std::move(pools)},
-      detail);
+  Report report =
+      Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
+                 s.results, all ? *all : s.recorder, s.replica->running(),
+                 s.replica->length_capped(), s.replica->prefix_cache(), end, s.finished, s.label,
+                 s.replica->counts(), s.replica->kv_offload(), s.latency->OutputTokenDelay(),
+                 std::move(pools), s.replica->PerReplica(end)},
+                detail);
   report.departures = s.replica->departures();
   return report;
 }

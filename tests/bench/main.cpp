@@ -1,7 +1,8 @@
 // How fast and how lean: time, ns and allocations per step, ns and bytes per request. The same
 // source runs natively and, under node, as WebAssembly. Figures are printed, never asserted:
 // machines are noisy. `servecast_bench N` runs N requests only; `servecast_bench ablation` prints
-// what each option after SFLLM does.
+// what each option after SFLLM does, `servecast_bench cluster` what a step costs behind each
+// router.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
 #include "serving/policy.h"
+#include "serving/router.h"
 
 namespace {
 
@@ -166,6 +168,39 @@ void Run(const Case& c) {
       HashText(report.fingerprint));
 }
 
+// 1 request a second on each replica, so that nearly every step ends a decode run: time per step
+// and per request, placing included. Twice the logarithm of the replicas should not cost ten times
+// as much; routers that look at every replica do.
+void Routing() {
+  fmt::print("1 request/s a replica, 512/512; ns per step (per request)\n{:<20}", "router");
+  const std::vector<std::int64_t> sizes = {10, 100, 1000};
+  for (const std::int64_t replicas : sizes) fmt::print(" {:>9} replicas", replicas);
+  fmt::print("\n");
+  for (const RouterEntry& router : Routers()) {
+    fmt::print("{:<20}", router.name);
+    for (const std::int64_t replicas : sizes) {
+      constexpr std::int64_t kRequests = 30'000;
+      const Scenario scenario =
+          ScenarioOf({"",
+                      kRequests,
+                      1,
+                      {fmt::format("cluster.pools.0.replicas={}", replicas),
+                       fmt::format("cluster.router.policy={}", router.name),
+                       fmt::format("workload.arrivals.rate_per_s={}", replicas),
+                       R"(workload.prefix={"groups":50,"tokens":256})"}});
+      Result<Simulation> simulation = Simulation::Create(scenario);
+      const auto start = Clock::now();
+      while (!simulation.value().Advance(1 << 20)) {
+      }
+      const double ns = MsSince(start) * 1e6;
+      const Report report = simulation.value().Snapshot(ReportDetail::kSummary);
+      fmt::print(" {:>8.1f} ({:>7.0f})", ns / static_cast<double>(report.steps),
+                 ns / static_cast<double>(kRequests));
+    }
+    fmt::print("\n");
+  }
+}
+
 // One price of each backend: a batch of decodes, and one with a prefill chunk.
 void PriceModels(const char* name, const std::vector<std::string>& set) {
   const Scenario scenario = ScenarioOf({"", 1, 1, set});
@@ -190,6 +225,10 @@ void PriceModels(const char* name, const std::vector<std::string>& set) {
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "ablation") {
     servecast::Ablation();
+    return 0;
+  }
+  if (argc > 1 && std::string(argv[1]) == "cluster") {
+    servecast::Routing();
     return 0;
   }
   if (argc > 1) {

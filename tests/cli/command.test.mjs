@@ -175,6 +175,25 @@ test('Run_ChromeTrace_HasStepsRequestsAndCounters', () => {
   }
 });
 
+test('Run_ChromeTrace_HasAThreadForEachPipelineStage', () => {
+  const { report, ...files } = runWithFiles(['chrome-trace', 'batches'], '--set', 'workload.requests=50',
+    '--set', 'cluster.pools.0.pipeline_parallel=3', '--set', 'engine.async_scheduling=false');
+  const events = JSON.parse(files['chrome-trace']).traceEvents;
+  assert.equal(report.pipeline.stages, 3);
+  assert.equal(report.gpus, 3);
+  const named = events.filter((event) => event.ph === 'M' && event.name === 'thread_name');
+  assert.deepEqual(named.map((event) => event.args.name), ['stage 0', 'stage 1', 'stage 2']);
+  const rows = table(files.batches);
+  assert.equal(rows.length, report.steps);
+  for (const stage of [0, 1, 2]) {
+    const spans = events.filter((event) => event.ph === 'X' && event.tid === stage);
+    assert.equal(spans.length, report.steps);
+    for (const [i, span] of spans.entries()) {
+      assert.ok(i === 0 || span.ts >= spans[i - 1].ts + spans[i - 1].dur - 0.001, 'a stage has one batch at a time');
+    }
+  }
+});
+
 test('Run_VidurNames_AreVidursAndInSeconds', () => {
   const { report, requests, batches } = runWithFiles(['requests', 'batches'], '--names', 'vidur', '--set', 'workload.requests=200');
   const rows = table(requests);
@@ -183,6 +202,12 @@ test('Run_VidurNames_AreVidursAndInSeconds', () => {
   assert.ok(Math.abs((1000 * sum(rows, 'prefill_e2e_time')) / rows.length - report.ttft_ms.mean) < 1e-6);
   assert.equal(sum(table(batches), 'batch_num_tokens'), report.prompt_tokens + report.output_tokens - report.completed);
   assert.equal(servecast('run', chat, '--names', 'orca').status, 2);
+});
+
+test('Run_VidurNames_NumberTheBatchesOfAllReplicas', () => {
+  const { report, batches } = runWithFiles(['batches'], '--names', 'vidur', '--set', 'workload.requests=50', '--set', 'cluster={"pools":[{"replicas":3}],"router":{"policy":"kv_aware"}}');
+  assert.deepEqual(table(batches).map((batch) => Number(batch['Batch Id'])), [...Array(report.steps).keys()]);
+  assert.equal(report.replicas.requests.reduce((a, b) => a + b), 50);
 });
 
 test('Run_FilesThatCannotBe_ExitBeforeTheRun', () => {

@@ -51,6 +51,7 @@ Scenario RandomScenario(Dice& dice, bool experts) {
   h.memory_bandwidth_gb_s = dice.Log(50, 20000);
   h.compute_efficiency = dice.Log(0.1, 1);
   h.bandwidth_efficiency = dice.Log(0.1, 1);
+  if (dice.Next() < 0.5) h.kv_bandwidth_efficiency = dice.Log(0.1, 1);
   h.interconnect_gb_s = dice.Log(1, 1000);
   h.attention_efficiency = dice.Log(0.1, 1);
   h.mixed_attention_rows = dice.Log(1, 128);
@@ -195,6 +196,36 @@ TEST(Analytic, AnyVariant_IsNotFasterThanItsWorkAtThePeaks) {
   }
 }
 
+// Each stage does its share, and all of them together what the whole model does.
+TEST(Analytic, AnyPipelineStage_IsNotFasterThanItsWorkAtThePeaks) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(8000 + i);
+    Scenario s = RandomScenario(dice, i % 2 == 1);
+    SetOptions(s, i);
+    s.engine.overlap_scheduling = false;
+    const std::int64_t count =
+        dice.Integer(1, std::min<std::int64_t>(4, s.model.num_hidden_layers));
+    s.cluster.pools[0].pipeline_parallel = count;
+    const Batch batch = RandomBatch(dice);
+    Work sum;
+    for (std::int64_t stage = 0; stage < count; ++stage) {
+      const Scenario part = StageScenario(s, stage);
+      const Work work = ExactWork(part.model, batch);
+      const double compute_ns = work.flops / (s.hardware.peak_bf16_tflops * 1e3);
+      const double memory_ns = work.bytes / s.hardware.memory_bandwidth_gb_s;
+      const auto limit = static_cast<double>(kMaxStepNs);
+      const auto time = static_cast<double>(StepTime(part, batch));
+      EXPECT_GE(time + 1, std::min(compute_ns, limit)) << i << " " << stage;
+      EXPECT_GE(time + 1, std::min(memory_ns, limit)) << i << " " << stage;
+      sum.flops += work.flops;
+      sum.bytes += work.bytes;
+    }
+    const Work whole = ExactWork(s.model, batch);
+    EXPECT_NEAR(sum.flops / whole.flops, 1, 1e-12) << i;
+    EXPECT_NEAR(sum.bytes / whole.bytes, 1, 1e-12) << i;
+  }
+}
+
 TEST(Analytic, MoreWork_NeverTakesLess) {
   for (int i = 0; i < kCases; ++i) {
     Dice dice(1000 + i);
@@ -283,10 +314,11 @@ TEST(Analytic, SlowerGpu_IsNeverFaster) {
     const Batch batch = RandomBatch(dice);
     const TimeNs time = StepTime(s, batch);
     double HardwareSpec::*const figures[] = {
-        &HardwareSpec::peak_bf16_tflops,     &HardwareSpec::memory_bandwidth_gb_s,
-        &HardwareSpec::compute_efficiency,   &HardwareSpec::bandwidth_efficiency,
-        &HardwareSpec::attention_efficiency, &HardwareSpec::peak_fp8_tflops,
-        &HardwareSpec::peak_fp4_tflops,      &HardwareSpec::interconnect_gb_s};
+        &HardwareSpec::peak_bf16_tflops,       &HardwareSpec::memory_bandwidth_gb_s,
+        &HardwareSpec::compute_efficiency,     &HardwareSpec::bandwidth_efficiency,
+        &HardwareSpec::attention_efficiency,   &HardwareSpec::peak_fp8_tflops,
+        &HardwareSpec::peak_fp4_tflops,        &HardwareSpec::interconnect_gb_s,
+        &HardwareSpec::kv_bandwidth_efficiency};
     for (double HardwareSpec::*const figure : figures) {
       Scenario slower = s;
       slower.hardware.*figure *= 0.7;
@@ -313,6 +345,76 @@ TEST(Analytic, TwoGpusWithAFreeLink_AreNeverSlower) {
     // Nor can they do better than half, but for the nanosecond of rounding.
     EXPECT_GE(2 * t2 + 1, t1) << i;
   }
+}
+
+// All-reduces cost their latency and 0.4 of it more with every doubling, on a link that is free.
+TEST(Analytic, LargerGroups_WaitLongerAtAnAllReduce) {
+  Dice dice(1);
+  Scenario s = RandomScenario(dice, false);
+  s.model.num_attention_heads = s.model.num_key_value_heads = 8;
+  s.hardware.interconnect_gb_s = 1e15;
+  const Batch batch = RandomBatch(dice);
+  for (const auto& [tp, latencies] : {std::pair{2, 1.4}, {4, 1.8}, {8, 2.2}}) {
+    s.cluster.pools[0].tensor_parallel = tp;
+    s.hardware.interconnect_latency_us = 0;
+    const TimeNs free = StepTime(s, batch);
+    s.hardware.interconnect_latency_us = 10;
+    const double all_reduces = 2.0 * static_cast<double>(s.model.num_hidden_layers);
+    EXPECT_NEAR(static_cast<double>(StepTime(s, batch) - free), all_reduces * 1e4 * latencies, 2);
+  }
+}
+
+// Below any NVLink's bandwidth a group shares one host's PCIe: rings of 4 take 2^1.5 times as long,
+// those of 2 do not.
+TEST(Analytic, GroupsOnPcie_ShareTheirLinks) {
+  Dice dice(2);
+  Scenario s = RandomScenario(dice, false);
+  s.model.num_attention_heads = s.model.num_key_value_heads = 8;
+  Batch batch;
+  batch.chunks = {{4096, 0, 4096, true}};
+  for (const auto& [tp, slower] : {std::pair{2, 1.0}, {4, 2.8284271}, {8, 8.0}}) {
+    s.cluster.pools[0].tensor_parallel = tp;
+    const auto seconds = [&](double gb_s) {
+      s.hardware.interconnect_gb_s = 1e15;
+      const TimeNs free = StepTime(s, batch);
+      s.hardware.interconnect_gb_s = gb_s;
+      return static_cast<double>(StepTime(s, batch) - free) * gb_s;  // but for the bandwidth
+    };
+    EXPECT_NEAR(seconds(50) / seconds(100), slower, 1e-4) << tp;
+  }
+}
+
+// A KV cache is read at its own share of the bandwidth, if one is known.
+TEST(Analytic, KvReads_HaveAShareOfTheirOwn) {
+  Dice dice(3);
+  Scenario s = RandomScenario(dice, false);
+  s.hardware.peak_bf16_tflops = 1e6;
+  s.hardware.bandwidth_efficiency = 0.5;
+  const Batch near{10, 10'000, {}}, far{10, 10'000'000, {}};
+  const auto reads = [&](double share) {
+    s.hardware.kv_bandwidth_efficiency = share;
+    return static_cast<double>(StepTime(s, far) - StepTime(s, near));
+  };
+  EXPECT_NEAR(reads(0), reads(0.5), 2);
+  EXPECT_NEAR(reads(0.5) / reads(1), 2, 1e-6);
+}
+
+// 5 to 8 tokens fill a graph of 8, and all 8 choose experts; beyond 512 there are no graphs.
+TEST(Analytic, TokensThatPadAGraph_ChooseExperts) {
+  Dice dice(4);
+  Scenario s = RandomScenario(dice, true);
+  s.model.num_local_experts = 4096;
+  s.model.num_experts_per_tok = 1;
+  s.hardware.peak_bf16_tflops = 1e6;
+  s.model.num_key_value_heads = 1;
+  const auto more = [&](std::int64_t a, std::int64_t b) {
+    return StepTime(s, {b, b, {}}) - StepTime(s, {a, a, {}});
+  };
+  for (const std::int64_t n : {8, 64, 504}) EXPECT_GT(more(n, n + 1), 5 * more(n + 1, n + 8));
+  EXPECT_GT(more(4, 5), 5 * more(5, 8));
+  EXPECT_GT(more(2, 3), 2 * more(3, 4));
+  EXPECT_GT(more(513, 520), 5 * more(513, 514));
+  EXPECT_LT(more(512, 520), 16 * more(512, 513));
 }
 
 TEST(Analytic, ChunkedPrompt_NeverHasLessAttention) {

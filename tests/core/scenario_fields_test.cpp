@@ -158,6 +158,7 @@ TEST(ScenarioField, EndsOfARange_BelongToIt) {
                   std::string::npos)
             << pointer << " " << issue.message;
         EXPECT_TRUE(issue.message.find(" up") != std::string::npos ||
+                    issue.message.find("with pipeline_parallel above 1") != std::string::npos ||
                     issue.message.find("num_local_experts") != std::string::npos)
             << pointer << " " << issue.message;
       }
@@ -206,6 +207,7 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
     const char* other = choice.back() == "backend"       ? "analytic"
                         : choice.back() == "priority"    ? "class"
                         : choice.back() == "order"       ? "fcfs"
+                        : choice.back() == "policy"      ? "random"
                         : choice.back() == "cuda_graphs" ? "implied"
                         : choice.back() == "profile"     ? "flat"
                         : choice.back() == "process"     ? (value == "trace" ? "static" : "trace")
@@ -291,6 +293,19 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
       {{"scheduler.bucket_tokens=2"},
        "/scheduler/bucket_tokens",
        "only applies when order is \"length_bucket\""},
+      {{"cluster.router.overlap_weight=2"},
+       "/cluster/router/overlap_weight",
+       "only applies when policy is \"kv_aware\""},
+      {{"cluster.router={\"policy\":\"round_robin\",\"staleness_ms\":2}"},
+       "/cluster/router/staleness_ms",
+       "only applies when policy is \"least_outstanding\", \"power_of_two\""},
+      {{"cluster.router={\"policy\":\"weighted\",\"prefix_weight\":0,\"queue_depth_weight\":0,"
+        "\"kv_utilization_weight\":0}"},
+       "/cluster/router/prefix_weight",
+       "found 0, and no other weight above 0"},
+      {{"cluster.router={\"policy\":\"kv_aware\",\"overlap_weight\":-1}"},
+       "/cluster/router/overlap_weight",
+       "found -1, allowed"},
       {{"engine.cuda_graphs=eager", "engine.launch_replay_us=2"},
        "/engine/launch_replay_us",
        "only applies when cuda_graphs is \"captured\""},

@@ -3,18 +3,23 @@
 # there instead while `Planted(number)`; a piece that does not occur exactly once fails the
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
-# Sets faulty_sources (the copies), planted_faults (how many) and last_blis_fault: those in BLIS's
-# rules are numbered from 101 on, last_pd_fault likewise: those of prefill and decode on different
-# replicas from 301 on.
+# Sets faulty_sources (the copies), planted_faults (how many), last_blis_fault, last_cluster_fault
+# and last_pd_fault: those in BLIS's rules are numbered from 101 on, in clusters from 201 on, where
+# prefill and decode are apart from 301 on.
 
 set(planted_faults 0)
 set(last_blis_fault 100)
+set(last_cluster_fault 200)
 set(last_pd_fault 300)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_times kv_cache kv_tiers blis_replica blis_kv
-                 replica_hand_over kv_link)
+set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers pipeline
+                 blis_replica blis_kv cluster gateway prefix_index router_kv_aware
+                 router_prefix_affinity replica_hand_over kv_link)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
+  if(name MATCHES "^router_")
+    set(source ${PROJECT_SOURCE_DIR}/core/src/policies/${name}.cpp)
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} faulty_${name})
 endforeach()
@@ -33,6 +38,8 @@ function(plant_in file number name find replace)
     set(last_blis_fault ${number} PARENT_SCOPE)
   elseif(number GREATER 300)
     set(last_pd_fault ${number} PARENT_SCOPE)
+  elseif(number GREATER 200)
+    set(last_cluster_fault ${number} PARENT_SCOPE)
   else()
     set(planted_faults ${number} PARENT_SCOPE)
   endif()
@@ -123,8 +130,8 @@ plant_in(replica_schedule 18 "a resumed request is admitted by the length of its
                   : Known(head);]==])
 
 plant_in(replica_schedule 19 "a token in flight completes a block before it is known"
-  [==[decoded && in_flight_ > 0 ? 1 : 0]==]
-  [==[decoded && in_flight_ > 0 && !Planted(19) ? 1 : 0]==])
+  [==[decoded && in_flight_ > 0 && !staged() ? 1 : 0]==]
+  [==[decoded && in_flight_ > 0 && !staged() && !Planted(19) ? 1 : 0]==])
 
 plant_in(replica_schedule 20 "of equal victims the last of the running list goes"
   [==[arrival(id) > arrival(worst)]==]
@@ -191,12 +198,40 @@ plant_in(replica 35 "a decode that catches up forgets what prefills cost it"
   [==[if (!slot.catches_up || output.generated == 1 || Planted(35)) CountPrefill(]==])
 
 plant_in(replica_times 36 "a preemption counts from the schedule call, not from the step"
-  [==[.preempted_at = StartTime();]==]
-  [==[.preempted_at = Planted(36) ? now_ : StartTime();]==])
+  [==[.preempted_at = end;]==]
+  [==[.preempted_at = Planted(36) ? now_ : end;]==])
 
 plant_in(replica_times 37 "what is loaded for a prefill again is computed, too"
   [==[s.recompute += end - slot.admitted - transfer;]==]
   [==[s.recompute += end - slot.admitted - (Planted(37) ? 0 : transfer);]==])
+
+plant_in(pipeline 38 "a stage begins a batch before it is done with the one before"
+  [==[const TimeNs from = std::max(ready, free_[i]);]==]
+  [==[const TimeNs from = Planted(38) ? ready : std::max(ready, free_[i]);]==])
+
+plant_in(replica_stages 39 "a victim is admitted while a step of it is in flight"
+  [==[if (held.request == request && held.until > now_) return &held;]==]
+  [==[if (held.request == request && held.until > now_ && !Planted(39)) return &held;]==])
+
+plant_in(replica 40 "the gap between tokens is the step's time, though another group had its turn"
+  [==[batch.before = decode_end_;]==]
+  [==[if (!Planted(40)) batch.before = decode_end_;]==])
+
+plant_in(replica_schedule 41 "a prefill leaves room for the decodes of the batch before"
+  [==[if (staged() && !prefills_.empty()) PlacePrefills();]==]
+  [==[if (staged() && !prefills_.empty() && !Planted(41)) PlacePrefills();]==])
+
+plant_in(replica_stages 42 "time that batches share counts for each of them"
+  [==[if (in_flight_ > 1) {]==]
+  [==[if (in_flight_ > 1 && !Planted(42)) {]==])
+
+plant_in(replica_times 43 "who is preempted in flight loses the time until his token twice"
+  [==[staged() ? std::max(StartTime(), BusyUntil(slot)) : StartTime();]==]
+  [==[staged() && !Planted(43) ? std::max(StartTime(), BusyUntil(slot)) : StartTime();]==])
+
+plant_in(replica_stages 44 "a victim that times out in flight has had its token"
+  [==[static_cast<std::int32_t>(held->delivered);]==]
+  [==[static_cast<std::int32_t>(held->delivered + (Planted(44) ? 1 : 0));]==])
 
 plant_in(blis_replica 101 "the tokens of a victim are lost to its step, today too"
   [==[if (era_.returns_budget) step.budget]==]
@@ -308,11 +343,49 @@ plant_in(blis_replica 112 "what comes back makes no step longer"
   [==[price.duration / 1000 + transfer;]==]
   [==[price.duration / 1000 + (Planted(112) ? 0 : transfer);]==])
 
+plant_in(cluster 201 "a router hears at once of what ended, whatever the period"
+  [==[CountDepartures(period_ > 0 ? time]==]
+  [==[CountDepartures(period_ > 0 && !Planted(201) ? time]==])
+
+plant_in(cluster 202 "who is held misses the room that appears as another comes"
+  [==[  PlaceHeld(time);
+  if]==]
+  [==[  if (!Planted(202) || time != arrival) PlaceHeld(time);
+  if]==])
+
+plant_in(cluster 203 "engines are looked at when a request comes, whatever the period"
+  [==[reads_engines && period_ == 0)]==]
+  [==[reads_engines && (period_ == 0 || Planted(203)))]==])
+
+plant_in(cluster 204 "a replica goes on while somebody is held who could come"
+  [==[AllowUntil(until, !held_.empty());]==]
+  [==[AllowUntil(until, !held_.empty() && !Planted(204));]==])
+
+plant_in(gateway 205 "who is held never gives up"
+  [==[requests_.timeout[r] == kNever) return;]==]
+  [==[requests_.timeout[r] == kNever || Planted(205)) return;]==])
+
+plant_in(prefix_index 206 "a gateway forgets a beginning before what follows it"
+  [==[content[i - 1];]==]
+  [==[content[Planted(206) ? content.size() - i : i - 1];]==])
+
+plant_in(prefix_index 207 "a segment counts beyond what was sent of it"
+  [==[matched = std::min(range.last, entry.last);]==]
+  [==[matched = Planted(207) ? range.last : std::min(range.last, entry.last);]==])
+
+plant_in(router_kv_aware 208 "what a replica has leaves out the request itself"
+  [==[static_cast<double>(blocks_[i] + missing)]==]
+  [==[static_cast<double>(blocks_[i] + (Planted(208) ? 0 : missing))]==])
+
+plant_in(router_prefix_affinity 209 "the bound is of the requests without the new one"
+  [==[loads.total() + 1)]==]
+  [==[loads.total() + (Planted(209) ? 0 : 1))]==])
+
 foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
   set(faulty_text "${faulty_${name}}")
   file(CONFIGURE OUTPUT ${copy} CONTENT
-    [==[// Made by tests/faults/faults.cmake from core/src/serving/@name@.cpp.
+    [==[// Made by tests/faults/faults.cmake from @name@.cpp.
 #include "faults/planted.h"
 using servecast::testing::Planted;
 @faulty_text@]==] @ONLY)

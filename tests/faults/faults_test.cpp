@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
 #include "testing/pd_cases.h"
+#include "testing/reference_router.h"
 
 namespace servecast::testing {
 
@@ -23,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
 constexpr int kCases = 1000;
-constexpr int kFirstBlisFault = 101, kFirstPdFault = 301;
+constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstPdFault = 301;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -36,25 +38,28 @@ bool BlisDiffers(std::uint64_t seed) {
   return !reference.endless && FirstBlisMismatch(random_case, reference).has_value();
 }
 
+bool ClusterDiffers(std::uint64_t seed) { return !CompareRouter(seed).mismatch.empty(); }
+
 bool PdDiffers(std::uint64_t seed) {
   const std::optional<PdCase> pd_case = MakePdCase(seed);
   return pd_case && FirstPdMismatch(*pd_case, RunPdReference(pd_case->Input())).has_value();
 }
 
-// The number of the first case that differs, from 1; 0 when none does.
+// The number of the first case that differs, from 1; 0 when none does. Without a fault of all
+// tests, else of that which the fault is for.
 int FirstCaught(int fault) {
   planted_fault = fault;
-  for (int i = 0; i < kCases && (fault == 0 || fault >= kFirstPdFault); ++i) {
-    if (PdDiffers(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
-  }
-  if (fault >= kFirstPdFault) return 0;
-  for (int i = 0; i < kCases && fault < kFirstBlisFault; ++i) {
-    if (Differs(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
-  }
-  for (int i = 0; i < kCases && (fault == 0 || fault >= kFirstBlisFault); ++i) {
-    if (BlisDiffers(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
-  }
-  return 0;
+  const auto first = [](bool (*differs)(std::uint64_t)) {
+    for (int i = 0; i < kCases; ++i) {
+      if (differs(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
+    }
+    return 0;
+  };
+  if (fault >= kFirstPdFault) return first(PdDiffers);
+  if (fault >= kFirstClusterFault) return first(ClusterDiffers);
+  if (fault >= kFirstBlisFault) return first(BlisDiffers);
+  if (fault > 0) return first(Differs);
+  return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers), first(PdDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.
@@ -97,6 +102,8 @@ TEST_P(PlantedFault, SwitchedOn_DifferentialTestNotices) {
 INSTANTIATE_TEST_SUITE_P(Each, PlantedFault, ::testing::Range(1, SERVECAST_PLANTED_FAULTS + 1));
 INSTANTIATE_TEST_SUITE_P(EachInBlis, PlantedFault,
                          ::testing::Range(kFirstBlisFault, SERVECAST_LAST_BLIS_FAULT + 1));
+INSTANTIATE_TEST_SUITE_P(EachInClusters, PlantedFault,
+                         ::testing::Range(kFirstClusterFault, SERVECAST_LAST_CLUSTER_FAULT + 1));
 INSTANTIATE_TEST_SUITE_P(EachOfHandOvers, PlantedFault,
                          ::testing::Range(kFirstPdFault, SERVECAST_LAST_PD_FAULT + 1));
 

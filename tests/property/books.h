@@ -262,15 +262,23 @@ class StepChecker : public StepObserver {
     now_ = step.index;
     Check(step.index == steps_++, "I3", "steps are numbered in turn");
     Check(step.scheduled <= step.start && step.start < step.end, "I3", "scheduled <= start < end");
-    Check(engine.async_scheduling || step.scheduled == step.start, "I3", "starts when scheduled");
-    Check(step.start >= last_end_, "I3", "one step at a time");
+    Check(engine.async_scheduling || Stages() > 1 || step.scheduled == step.start, "I3",
+          "starts when scheduled");
+    if (Stages() > 1) {
+      CheckStages(step);
+    } else {
+      Check(step.start >= last_end_, "I3", "one step at a time");
+    }
     Check(!case_.horizon || step.start < *case_.horizon, "I3", "none starts at the horizon");
     last_end_ = step.end;
 
     for (const RequestId id : step.preempted) {
       Book& book = Of(id);
       // Its last token may have been in flight then, and be recorded before this step.
-      const bool in_flight = engine.async_scheduling && book.finished_in == step.index - 1;
+      const std::int64_t in_flight_since = step.index - (engine.async_scheduling ? 1
+                                                         : Stages() > 1          ? Stages() - 1
+                                                                                 : 0);
+      const bool in_flight = book.finished_in >= in_flight_since;
       Check(book.running || in_flight, "I2", "preempted, not running");
       book.running = false;
       ++book.preemptions;
@@ -280,6 +288,10 @@ class StepChecker : public StepObserver {
     for (const StepMember& member : step.members) {
       Check(seen.insert(member.id).second, "I7", "a request is in a step once");
       CheckMember(member);
+      if (Stages() > 1) {
+        Check(step.scheduled >= Of(member.id).known_at, "I6", "computed before it was known");
+        if (member.sampled) Of(member.id).known_at = step.end;
+      }
       tokens += member.tokens;
     }
     Check(tokens >= 1 && tokens <= engine.max_num_batched_tokens, "I7", "token budget");
@@ -304,7 +316,7 @@ class StepChecker : public StepObserver {
       const bool completed = results.state[i] == RequestState::kCompleted;
       const std::int64_t unread = book.generated - results.generated[i];
       const bool gave_up = results.state[i] == RequestState::kTimedOut;
-      const bool may_be_unread = gave_up && case_.engine.async_scheduling;
+      const bool may_be_unread = gave_up && (case_.engine.async_scheduling || Stages() > 1);
       Check(unread == 0 || (unread == 1 && may_be_unread), "I6", "tokens delivered");
       Check(results.preemptions[i] == book.preemptions ||
                 (results.preemptions[i] > book.preemptions && CanPreemptAll()),
@@ -322,7 +334,8 @@ class StepChecker : public StepObserver {
  private:
   struct Book {
     bool running = false, scheduled = false;
-    std::int64_t finished_in = -1;
+    std::int64_t finished_in = -2;
+    TimeNs known_at = 0;  // its latest token
     std::int64_t computed = 0, generated = 0, preemptions = 0;
     std::int64_t cached = 0;     // by the first admission
     std::int64_t prefilled = 0;  // of the prompt, in all steps
@@ -335,11 +348,37 @@ class StepChecker : public StepObserver {
     broken_ = fmt::format("{} broken in step {}: {}", rule, now_, what);
   }
 
+  std::int64_t Stages() const {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(case_.stages.size()));
+  }
+
+  // Batches go from stage to stage, each of which has one at a time; no more than stages in flight.
+  void CheckStages(const StepRecord& step) {
+    const auto count = static_cast<std::size_t>(Stages());
+    stage_free_.resize(count, 0);
+    Check(step.stages.size() == count, "I3", "every stage has the batch");
+    if (step.stages.size() != count) return;
+    Check(step.stages.front().start == step.start, "I3", "the first stage starts the step");
+    Check(step.stages.back().end == step.end, "I3", "the last stage ends it");
+    TimeNs ready = step.start;
+    for (std::size_t s = 0; s < count; ++s) {
+      const StageSpan& span = step.stages[s];
+      Check(span.start == std::max(ready, stage_free_[s]), "I3",
+            "a stage is never idle for nothing");
+      Check(span.end > span.start, "I3", "a stage takes time");
+      stage_free_[s] = ready = span.end;
+    }
+    ends_.push_back(step.end);
+    if (ends_.size() <= count) return;
+    Check(ends_.front() <= step.scheduled, "I7", "as many batches in flight as stages");
+    ends_.pop_front();
+  }
+
   // Whether a schedule call can preempt and give no step, so that no record shows the preemption:
   // when the victim by priority is who needs the block, or the others' last tokens are in flight.
   bool CanPreemptAll() const {
     const SchedulerSpec& scheduler = case_.scheduler;
-    return case_.engine.async_scheduling || scheduler.preemption == "priority" ||
+    return case_.engine.async_scheduling || Stages() > 1 || scheduler.preemption == "priority" ||
            (scheduler.preemption == "auto" && scheduler.order == "priority_fcfs");
   }
 
@@ -382,6 +421,8 @@ class StepChecker : public StepObserver {
   const RandomCase& case_;
   std::vector<Book> books_;
   TimeNs last_end_ = 0;
+  std::vector<TimeNs> stage_free_;
+  std::deque<TimeNs> ends_;  // of the latest steps
   std::int64_t steps_ = 0, now_ = 0, tokens_made_ = 0;
   std::string broken_;
 };

@@ -2,6 +2,7 @@
 // a cluster is right if each of its replicas does what one alone does on the same requests, and if
 // the router chose by what was true at that moment.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,113 +10,35 @@
 #include "core/documents.h"
 #include "gtest/gtest.h"
 #include "serving/cluster.h"
+#include "testing/cluster_run.h"
 #include "testing/engine_run.h"
 #include "testing/random_cases.h"
+#include "testing/reference_router.h"
 
 namespace servecast::testing {
 namespace {
 
-struct ClusterRun {
-  RequestTable requests;
-  RequestResults results;
-  std::int64_t steps = 0, completed = 0, timed_out = 0;
-  TimeNs now = 0;
-};
-
-ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas, const char* router,
-                      std::int64_t slice = INT64_MAX) {
-  const EngineCase engine_case = EngineCaseOf(random_case);
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
-  ClusterRun run;
-  run.requests = engine_case.requests;
-  run.results.Resize(run.requests.size());
-  run.results.replica.assign(run.requests.arrival.size(), -1);
-  const std::int64_t pool_blocks = *engine_case.engine.num_gpu_blocks_override;
-  const std::int64_t max_model_len =
-      EffectiveMaxModelLen(engine_case.engine, engine_case.model_max_len, pool_blocks - 1);
-  Clients clients(run.requests, *latency, max_model_len, run.results);
-  Inbox unused(clients, run.requests, run.results, true);
-  ReplicaScratch scratch(run.requests);
-  Recorder recorder(0);
-  Cluster cluster(
-      {{engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len, run.requests, unused,
-        *latency, run.results, recorder, scratch, engine_case.horizon.value_or(kNever), nullptr,
-        KvTiersOf(engine_case.engine.kv_offload, static_cast<double>(random_case.KvBlockBytes()),
-                  1)},
-       replicas,
-       &FindRouter(router),
-       7,
-       clients});
-  while (!cluster.Advance(slice)) {
-  }
-  cluster.WriteProgress(run.results.generated);
-  cluster.WriteRecords(cluster.now(), recorder);
-  run.steps = recorder.steps();
-  run.completed = cluster.completed();
-  run.timed_out = cluster.timed_out();
-  run.now = cluster.now();
-  return run;
-}
-
-bool AnswersBringRequests(const RandomCase& c) {
-  const std::unique_ptr<LatencyModel> latency = MakeLatency(c);
-  return !c.requests.think.empty() || !c.requests.pause.empty() || latency->DelayByLoad();
-}
-
-// The rows that one replica was sent, as a table of their own.
-RequestTable PartOf(const RequestTable& all, const std::vector<std::size_t>& rows) {
-  RequestTable part;
-  part.segments = all.segments;
-  const auto copy = [&rows](const auto& from, auto& to) {
-    for (const std::size_t row : rows) {
-      if (!from.empty()) to.push_back(from[row]);
-    }
-  };
-  copy(all.arrival, part.arrival);
-  copy(all.prompt_tokens, part.prompt_tokens);
-  copy(all.output_tokens, part.output_tokens);
-  copy(all.priority, part.priority);
-  copy(all.ttft_deadline, part.ttft_deadline);
-  copy(all.timeout, part.timeout);
-  copy(all.content, part.content);
-  return part;
-}
+bool DelaysByLoad(const RandomCase& c) { return MakeLatency(c)->DelayByLoad(); }
 
 TEST(Cluster, EachReplica_DoesWhatOneAloneDoesOnItsRequests) {
-  std::int64_t compared = 0, preempted = 0, timed_out = 0, cached = 0;
+  std::int64_t compared = 0, preempted = 0, timed_out = 0, cached = 0, by_gateway = 0;
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     const RandomCase random_case = MakeRandomCase(seed);
-    // A segment per request lets a part keep its contents.
-    if (AnswersBringRequests(random_case) || random_case.requests.content.empty()) continue;
-    for (const RouterEntry& router : Routers()) {
+    if (DelaysByLoad(random_case)) continue;
+    for (const RouterEntry& entry : Routers()) {
       const std::int64_t replicas = 1 + static_cast<std::int64_t>(seed % 4);
-      const ClusterRun run = RunCluster(random_case, replicas, std::string(router.name).c_str());
-      for (std::int32_t replica = 0; replica < replicas; ++replica) {
-        std::vector<std::size_t> rows;
-        for (std::size_t r = 0; r < run.results.replica.size(); ++r) {
-          if (run.results.replica[r] == replica) rows.push_back(r);
-        }
-        if (rows.empty()) continue;
-        const RequestTable part = PartOf(run.requests, rows);
-        EngineCase alone = EngineCaseOf(random_case);
-        const EngineCase engine_case{part, alone.engine, alone.scheduler, alone.model_max_len,
-                                     alone.horizon};
-        const ReplicaRun one = RunReplica(engine_case, *MakeLatency(random_case), run.now);
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-          const std::size_t r = rows[i];
-          SCOPED_TRACE(std::to_string(seed) + " " + std::string(router.name));
-          ASSERT_EQ(run.results.first_scheduled[r], one.results.first_scheduled[i]);
-          ASSERT_EQ(run.results.first_token[r], one.results.first_token[i]);
-          ASSERT_EQ(run.results.completion[r], one.results.completion[i]);
-          ASSERT_EQ(run.results.state[r], one.results.state[i]);
-          ASSERT_EQ(run.results.generated[r], one.results.generated[i]);
-          ASSERT_EQ(run.results.preemptions[r], one.results.preemptions[i]);
-          ASSERT_EQ(run.results.cached_tokens[r], one.results.cached_tokens[i]);
-          ++compared;
-          preempted += run.results.preemptions[r];
-          cached += run.results.cached_tokens[r];
-          timed_out += run.results.state[r] == RequestState::kTimedOut ? 1 : 0;
-        }
+      RouterChoice router;
+      router.name = entry.name;
+      const ClusterRun run = RunCluster(random_case, replicas, router);
+      std::string mismatch;
+      const std::int64_t requests = CompareEachAlone(random_case, replicas, router, run, mismatch);
+      ASSERT_EQ(mismatch, "") << seed << " " << router.name;
+      compared += requests;
+      by_gateway += entry.holds ? requests : 0;
+      for (std::size_t r = 0; r < run.results.state.size() && requests > 0; ++r) {
+        preempted += run.results.preemptions[r];
+        cached += run.results.cached_tokens[r];
+        timed_out += run.results.state[r] == RequestState::kTimedOut ? 1 : 0;
       }
     }
   }
@@ -124,15 +47,16 @@ TEST(Cluster, EachReplica_DoesWhatOneAloneDoesOnItsRequests) {
   EXPECT_GT(preempted, 100);
   EXPECT_GT(cached, 1000);
   EXPECT_GT(timed_out, 20);
+  EXPECT_GT(by_gateway, 100);
 }
 
 // With sessions and closed loops, too.
 TEST(Cluster, OfOneReplica_IsThatReplica) {
   for (std::uint64_t seed = 1; seed <= 800; ++seed) {
     const RandomCase random_case = MakeRandomCase(seed);
-    if (MakeLatency(random_case)->DelayByLoad()) continue;
+    if (DelaysByLoad(random_case)) continue;
     SCOPED_TRACE(Describe(random_case));
-    const ClusterRun run = RunCluster(random_case, 1, "least_outstanding");
+    const ClusterRun run = RunCluster(random_case, 1, {"least_outstanding", {}});
     const ReplicaRun one =
         RunReplica(EngineCaseOf(random_case), *MakeLatency(random_case), run.now);
     ASSERT_EQ(run.requests.arrival, one.requests.arrival);
@@ -141,24 +65,53 @@ TEST(Cluster, OfOneReplica_IsThatReplica) {
     ASSERT_EQ(run.results.completion, one.results.completion);
     ASSERT_EQ(run.results.generated, one.results.generated);
     ASSERT_EQ(run.results.cached_tokens, one.results.cached_tokens);
-    ASSERT_EQ(run.steps, one.step_count);
+    ASSERT_EQ(run.step_count, one.step_count);
     ASSERT_EQ(run.now, one.now);
   }
 }
 
-TEST(Cluster, Slices_ChangeNothing) {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+// A queue at the gateway instead of the engine's: who leaves it has a seat, in the same order.
+TEST(Cluster, CentralQueueOfOneReplica_IsThatReplica) {
+  std::int64_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     const RandomCase random_case = MakeRandomCase(seed);
-    if (MakeLatency(random_case)->DelayByLoad()) continue;
-    const char* router = seed % 2 == 0 ? "power_of_two" : "session_affinity";
-    SCOPED_TRACE(seed);
+    const bool loses_clients = !random_case.requests.timeout.empty();
+    if (DelaysByLoad(random_case) || loses_clients || random_case.scheduler.order != "fcfs") {
+      continue;
+    }
+    SCOPED_TRACE(Describe(random_case));
+    const ClusterRun run = RunCluster(random_case, 1, {"central_queue", {}});
+    const ReplicaRun one =
+        RunReplica(EngineCaseOf(random_case), *MakeLatency(random_case), run.now);
+    ASSERT_EQ(run.requests.arrival, one.requests.arrival);
+    ASSERT_EQ(run.results.first_scheduled, one.results.first_scheduled);
+    ASSERT_EQ(run.results.first_token, one.results.first_token);
+    ASSERT_EQ(run.results.completion, one.results.completion);
+    ASSERT_EQ(run.results.generated, one.results.generated);
+    ASSERT_EQ(run.results.cached_tokens, one.results.cached_tokens);
+    ASSERT_EQ(run.step_count, one.step_count);
+    // Who waits is counted once, here or there.
+    ASSERT_TRUE(run.waiting_ns == one.waiting_ns);
+    compared += one.requests.size();
+  }
+  EXPECT_GT(compared, 5000);
+}
+
+TEST(Cluster, Slices_ChangeNothing) {
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    const RandomCase random_case = MakeRandomCase(seed);
+    if (DelaysByLoad(random_case)) continue;
+    const RouterChoice router = MakeRouterChoice(seed + 1, random_case.latency.base);
+    SCOPED_TRACE(std::to_string(seed) + " " + router.name);
     const ClusterRun whole = RunCluster(random_case, 3, router);
     const ClusterRun sliced = RunCluster(random_case, 3, router, 1);
     ASSERT_EQ(whole.results.replica, sliced.results.replica);
     ASSERT_EQ(whole.results.first_token, sliced.results.first_token);
     ASSERT_EQ(whole.results.completion, sliced.results.completion);
-    ASSERT_EQ(whole.steps, sliced.steps);
+    ASSERT_EQ(whole.results.state, sliced.results.state);
+    ASSERT_EQ(whole.step_count, sliced.step_count);
     ASSERT_EQ(whole.now, sliced.now);
+    ASSERT_TRUE(whole.waiting_ns == sliced.waiting_ns);
   }
 }
 
@@ -167,9 +120,9 @@ TEST(Cluster, Conversations_GoOnAcrossReplicas) {
   std::int64_t turns = 0, moved = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     const RandomCase random_case = MakeRandomCase(seed);
-    if (random_case.requests.think.empty() || MakeLatency(random_case)->DelayByLoad()) continue;
-    for (const char* router : {"round_robin", "session_affinity"}) {
-      const ClusterRun run = RunCluster(random_case, 3, router);
+    if (random_case.requests.think.empty() || DelaysByLoad(random_case)) continue;
+    for (const char* router : {"round_robin", "session_affinity", "central_queue"}) {
+      const ClusterRun run = RunCluster(random_case, 3, {router, {}});
       for (std::size_t r = 1; r < run.requests.think.size(); ++r) {
         const TimeNs think = run.requests.think[r];
         if (think < 0 || run.results.replica[r] < 0) continue;
@@ -187,49 +140,70 @@ TEST(Cluster, Conversations_GoOnAcrossReplicas) {
   EXPECT_GT(moved, 50);
 }
 
-// What was outstanding when a request was placed, counted anew from the results.
-std::vector<std::int64_t> OutstandingAt(const ClusterRun& run, std::size_t request,
-                                        std::int64_t replicas) {
-  std::vector<std::int64_t> outstanding(static_cast<std::size_t>(replicas), 0);
-  const TimeNs now = run.results.enqueue[request];
-  for (std::size_t r = 0; r < run.results.replica.size(); ++r) {
-    if (r == request || run.results.replica[r] < 0) continue;
-    const TimeNs enqueue = run.results.enqueue[r], end = run.results.completion[r];
-    const bool placed = enqueue < now || (enqueue == now && r < request);
-    if (placed && (end < 0 || end > now)) {
-      ++outstanding[static_cast<std::size_t>(run.results.replica[r])];
-    }
+// The choice of each router, against loads, prompts sent and engines' signals counted anew from the
+// results: with sessions, closed loops, horizons, clients that give up at the gateway.
+TEST(Cluster, EveryRouter_ChoosesAsTheReferenceDoes) {
+  std::map<std::string, std::int64_t> placed;
+  std::int64_t held = 0, gave_up = 0, stale = 0;
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    const RouterComparison comparison = CompareRouter(seed);
+    ASSERT_EQ(comparison.mismatch, "") << "seed " << seed << ", " << comparison.router.name;
+    if (!comparison.told) continue;
+    placed[comparison.router.name] += comparison.placed;
+    held += comparison.held;
+    gave_up += comparison.gave_up;
+    stale += comparison.router.Period() > 0 ? comparison.placed : 0;
   }
-  return outstanding;
+  for (const RouterEntry& router : Routers()) {
+    EXPECT_GT(placed[std::string(router.name)], 2000) << router.name;
+  }
+  EXPECT_GT(held, 1000);
+  EXPECT_GT(gave_up, 20);
+  EXPECT_GT(stale, 5000);
 }
 
-TEST(Cluster, LeastOutstanding_IsWhatItSays) {
-  constexpr std::int64_t kReplicas = 3;
-  std::int64_t placed = 0;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+// A session behind each answer: whoever waits at the gateway when its client gives up is counted,
+// and in a closed loop the client goes on.
+TEST(Cluster, EveryRequest_IsAccountedFor) {
+  std::int64_t gave_up = 0;
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     const RandomCase random_case = MakeRandomCase(seed);
-    const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
-    // So that completion is when the engine was done with it.
-    if (!random_case.requests.timeout.empty() || latency->OutputTokenDelay() > 0 ||
-        random_case.horizon || AnswersBringRequests(random_case)) {
-      continue;
+    if (DelaysByLoad(random_case) || random_case.requests.timeout.empty()) continue;
+    const ClusterRun run = RunCluster(random_case, 2, {"central_queue", {{"max_outstanding", 1}}});
+    std::int64_t completed = 0, timed_out = 0, waiting = 0, running = 0;
+    for (std::size_t r = 0; r < run.results.state.size(); ++r) {
+      const RequestState state = run.results.state[r];
+      completed += state == RequestState::kCompleted ? 1 : 0;
+      timed_out += state == RequestState::kTimedOut ? 1 : 0;
+      running += state == RequestState::kRunning ? 1 : 0;
+      const bool came = run.results.enqueue[r] >= 0 && run.results.enqueue[r] <= run.now;
+      waiting +=
+          state == RequestState::kQueued || (state == RequestState::kPending && came) ? 1 : 0;
+      if (state == RequestState::kTimedOut && run.results.replica[r] < 0) ++gave_up;
+      if (run.results.replica[r] < 0) {
+        ASSERT_LT(run.results.first_scheduled[r], 0) << seed;
+      }
+      // In a loop of clients without a horizon nobody is left out.
+      if (!random_case.horizon && run.requests.think.empty()) {
+        ASSERT_GE(run.requests.arrival[r], 0) << seed;
+        ASSERT_TRUE(state == RequestState::kCompleted || state == RequestState::kTimedOut ||
+                    run.results.enqueue[r] < 0)
+            << seed << " " << r;
+      }
     }
-    const ClusterRun run = RunCluster(random_case, kReplicas, "least_outstanding");
-    for (std::size_t r = 0; r < run.results.replica.size(); ++r) {
-      if (run.results.replica[r] < 0) continue;
-      const std::vector<std::int64_t> outstanding = OutstandingAt(run, r, kReplicas);
-      const auto least = std::min_element(outstanding.begin(), outstanding.end());
-      ASSERT_EQ(run.results.replica[r], least - outstanding.begin()) << seed << " " << r;
-      ++placed;
+    ASSERT_EQ(completed, run.completed) << seed;
+    ASSERT_EQ(timed_out, run.timed_out) << seed;
+    if (!random_case.horizon) {
+      ASSERT_EQ(waiting + running + run.queued, 0) << seed;
     }
   }
-  EXPECT_GT(placed, 500);
+  EXPECT_GT(gave_up, 100);
 }
 
 TEST(Routers, Shares_AreAsExpected) {
   ReplicaLoads loads(4);
   for (const char* name : {"round_robin", "random", "session_affinity"}) {
-    const std::unique_ptr<Router> router = FindRouter(name).make(3);
+    const std::unique_ptr<Router> router = FindRouter(name).make({.seed = 3, .replicas = 4});
     std::vector<int> got(4, 0);
     for (std::int32_t i = 0; i < 4000; ++i) {
       RoutedRequest request;
@@ -245,6 +219,55 @@ TEST(Routers, Shares_AreAsExpected) {
   loads.Change(1, 2);
   loads.Change(3, 2);
   EXPECT_EQ(loads.Least(), 0);
+}
+
+// Three conversations that begin alike: each stays where it is, and together they do not fill one
+// replica.
+TEST(Routers, PrefixAffinity_KeepsConversationsAndBoundsLoad) {
+  const double params[] = {1.25, 0};
+  const std::unique_ptr<Router> router =
+      FindRouter("prefix_affinity").make({.replicas = 3, .params = params});
+  ReplicaLoads loads(3);
+  std::vector<std::int32_t> home;
+  for (std::int32_t conversation = 0; conversation < 9; ++conversation) {
+    const ContentRange content[] = {{0, 0, 4}, {1 + conversation, 4, 6}};
+    home.push_back(router->Choose({conversation, conversation, 100, content}, loads));
+    loads.Change(home.back(), 1);
+  }
+  for (std::int32_t replica = 0; replica < 3; ++replica) {
+    EXPECT_GE(std::count(home.begin(), home.end(), replica), 2);
+    EXPECT_LE(loads.Outstanding(replica), 4);  // 1.25 times the mean, rounded up
+  }
+  for (std::int32_t conversation = 0; conversation < 9; ++conversation) {
+    loads.Change(home[static_cast<std::size_t>(conversation)], -1);
+    const ContentRange content[] = {{0, 0, 4}, {1 + conversation, 4, 9}};
+    EXPECT_EQ(router->Choose({9 + conversation, conversation, 150, content}, loads),
+              home[static_cast<std::size_t>(conversation)]);
+    loads.Change(home[static_cast<std::size_t>(conversation)], 1);
+  }
+}
+
+// By hand: a prompt of 10 blocks goes to the replica that had it until that one has 20 blocks more.
+TEST(Routers, KvAware_WeighsOverlapAgainstLoad) {
+  const double params[] = {1, 0};
+  const std::unique_ptr<Router> router =
+      FindRouter("kv_aware")
+          .make({.replicas = 2, .params = params, .block_size = 16, .cached_blocks = 1000});
+  const ReplicaLoads loads(2);
+  const ContentRange shared[] = {{0, 0, 10}};
+  auto choose = [&, number = 0](std::int64_t tokens,
+                                std::span<const ContentRange> content) mutable {
+    return router->Choose({number++, 0, tokens, content}, loads);
+  };
+  EXPECT_EQ(choose(161, shared), 0);  // 11 blocks on both: the lowest number; 0 has 11
+  EXPECT_EQ(choose(161, shared), 0);  // 1 + 12 against 11 + 11; 0 has 12
+  EXPECT_EQ(choose(16 * 3, {}), 1);   // 3 + 15 against 3 + 3; 1 has 3
+  router->Left(2, 1);                 // 1 has none
+  const ContentRange other[] = {{1, 0, 9}};
+  EXPECT_EQ(choose(16 * 9 + 1, other), 1);  // 10 + 22 against 10 + 10; 1 has 10
+  EXPECT_EQ(choose(161, shared), 0);        // 1 + 13 against 11 + 21
+  router->Left(3, 1);                       // 1 has none, but knows `other`
+  EXPECT_EQ(choose(16 * 9 + 1, other), 1);  // 10 + 23 against 1 + 1
 }
 
 TEST(Routers, JumpHash_MovesFewKeys) {
@@ -282,6 +305,71 @@ TEST(ClusterReport, CountsAllReplicas) {
   EXPECT_NEAR(four.binding.busy_share, one.binding.busy_share, 0.02);
   EXPECT_NEAR(four.output_tokens_per_s_per_gpu, one.output_tokens_per_s_per_gpu, 5);
   EXPECT_EQ(four.ColumnOf("replica")[5], 1);
+}
+
+std::string Shared(const std::string& router) {
+  return R"({
+    "schema": 1, "model": {"preset": "llama-3.1-8b"}, "hardware": {"preset": "h100-sxm"},
+    "cluster": {"pools": [{"replicas": 4}], "router": )" +
+         router + R"(},
+    "workload": {"arrivals": {"process": "poisson", "rate_per_s": 40},
+                 "prompt_tokens": {"distribution": "uniform", "min": 50, "max": 2000},
+                 "output_tokens": {"distribution": "uniform", "min": 10, "max": 400},
+                 "prefix": {"groups": 1, "tokens": 1000}, "requests": 800}})";
+}
+
+// All prompts begin alike: with a bound of the load as good as none one replica gets them all, and
+// the verdict says so; with the default it does not.
+TEST(ClusterReport, NamesTheReplicaThatHasTooMuch) {
+  const Report uneven = RunToEnd(Shared(R"({"policy": "prefix_affinity", "load_factor": 1000})"));
+  ASSERT_EQ(uneven.replicas.size(), 4u);
+  EXPECT_EQ(uneven.replicas[0].requests, 800);
+  EXPECT_EQ(uneven.replicas[1].requests, 0);
+  EXPECT_FALSE(uneven.replicas[1].ttft_mean_ms.has_value());
+  EXPECT_DOUBLE_EQ(*uneven.replicas[0].ttft_mean_ms, uneven.ttft_ms.mean);
+  EXPECT_NE(uneven.verdict.limit.find("Replicas are loaded unevenly: of 4 replicas, number 0 has"),
+            std::string::npos)
+      << uneven.verdict.limit;
+  EXPECT_NE(uneven.verdict.limit.find("4 times the mean, and was sent 100 % of all"),
+            std::string::npos);
+  const std::string json = ReportJson(uneven, ReportParts::kWithScenario);
+  EXPECT_NE(json.find(R"("replicas":{"requests":[800,0,0,0],"busy_share":[)"), std::string::npos);
+
+  const Report even = RunToEnd(Shared(R"({"policy": "prefix_affinity"})"));
+  EXPECT_EQ(even.verdict.limit.find("unevenly"), std::string::npos) << even.verdict.limit;
+  EXPECT_LT(even.ttft_ms.p99, 0.5 * uneven.ttft_ms.p99);
+  std::int64_t requests = 0;
+  double busy = 0, outstanding = 0;
+  for (const ReplicaReport& replica : even.replicas) {
+    requests += replica.requests;
+    busy += replica.busy_share;
+    outstanding += replica.mean_outstanding;
+  }
+  EXPECT_EQ(requests, 800);
+  EXPECT_NEAR(busy / 4, even.binding.busy_share, 1e-12);
+  // Little's law, but for the time before the queue.
+  EXPECT_NEAR(outstanding, even.e2e_ms.mean / 1e3 * 800 / even.simulated_s, 0.1 * outstanding);
+}
+
+// A load that is old news sends many to where there were few.
+TEST(ClusterReport, OldNews_CostLatency) {
+  const auto p99 = [](const char* staleness) {
+    return RunToEnd(Shared(std::string(R"({"policy": "weighted", "prefix_weight": 0,
+                                           "queue_depth_weight": 0, "staleness_ms": )") +
+                           staleness + "}"))
+        .ttft_ms.p99;
+  };
+  EXPECT_LT(p99("0"), p99("1000"));
+}
+
+TEST(ClusterReport, CentralQueue_CountsTimeAtTheGatewayAsQueueing) {
+  const Report report = RunToEnd(Shared(R"({"policy": "central_queue", "max_outstanding": 2})"));
+  EXPECT_EQ(report.completed, 800);
+  EXPECT_GT(report.time_split.ttft_ms[1], 1000);
+  EXPECT_NEAR(report.scheduling_delay_ms.mean,
+              report.time_split.ttft_ms[0] + report.time_split.ttft_ms[1], 1e-6);
+  EXPECT_EQ(report.saturation.state, SaturationState::kOverloaded);
+  for (const ReplicaReport& replica : report.replicas) EXPECT_LE(replica.requests, 220);
 }
 
 }  // namespace

@@ -175,6 +175,12 @@ TEST(Pools, WhatCannotBe_IsSaidAtItsPlace) {
       {R"({"pools": [{}, {"engine": {"max_num_seq": 9}}]})", "/cluster/pools/1/engine/max_num_seq"},
       {R"({"pools": [{}, {"hardware": "h100"}]})", "/cluster/pools/1/hardware/preset"},
       {R"({"pools": [{"replicas": 1000}, {"replicas": 25}]})", "/cluster/pools/0/replicas"},
+      {R"({"pools": [{"role": "prefill"}, {"role": "decode"}],
+           "router": {"policy": "central_queue"}})",
+       "/cluster/router/policy"},
+      {R"({"pools": [{"role": "prefill"}, {"role": "decode"}],
+           "decode_router": {"policy": "least_outstanding", "staleness_ms": 5}})",
+       "/cluster/decode_router/staleness_ms"},
   };
   for (const Refused& refused : cases) {
     const Issues issues = IssuesOf(Document(refused.cluster));

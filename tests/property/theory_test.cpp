@@ -67,6 +67,68 @@ TEST(Theory, MG1_MeanWaitIsPollaczekKhinchines) {
   }
 }
 
+// Mean wait of M/D/c, in services: the number in the system a service later is what is left of the
+// present one after c leave, and what a Poisson stream brings meanwhile (Crommelin, Post Office
+// Electrical Engineers' Journal 25 and 26, 1932-33; Tijms, A First Course in Stochastic Models,
+// 2003, 9.6). Its stationary distribution by iteration; then Little's law for the queue.
+double MdcWait(int servers, double load) {
+  constexpr int kStates = 240;
+  const double arrivals = load * servers;  // in a service
+  std::vector<double> brings(kStates, 0), p(kStates, 0), next;
+  brings[0] = std::exp(-arrivals);
+  for (int n = 1; n < kStates; ++n) {
+    brings[static_cast<std::size_t>(n)] = brings[static_cast<std::size_t>(n - 1)] * arrivals / n;
+  }
+  p[0] = 1;
+  for (double change = 1; change > 1e-13;) {
+    next.assign(kStates, 0);
+    for (int n = 0; n < kStates; ++n) {
+      const int left = std::max(n - servers, 0);
+      for (int m = left; m < kStates; ++m) {
+        next[static_cast<std::size_t>(m)] +=
+            p[static_cast<std::size_t>(n)] * brings[static_cast<std::size_t>(m - left)];
+      }
+    }
+    change = 0;
+    for (std::size_t n = 0; n < p.size(); ++n) change += std::abs(next[n] - p[n]);
+    p.swap(next);
+  }
+  double queue = 0;
+  for (int n = servers; n < kStates; ++n) queue += (n - servers) * p[static_cast<std::size_t>(n)];
+  return queue / arrivals;
+}
+
+TEST(Theory, MdcByIteration_IsPollaczekKhinchinesForOneServer) {
+  for (const double load : {0.3, 0.5, 0.9}) {
+    EXPECT_NEAR(MdcWait(1, load), Wait(load, 1, 1), 1e-9) << load;
+  }
+}
+
+// Replicas with a seat each behind one queue. Beside a server's noise nothing is approximate.
+TEST(Theory, MDc_MeanWaitBehindACentralQueueIsCrommelins) {
+  for (const int servers : {1, 2, 4, 8}) {
+    for (const double load : {0.5, 0.7, 0.9}) {
+      std::vector<double> means;
+      for (int seed = 1; seed <= 16; ++seed) {
+        const Report report = RunToEnd(
+            Changed({"engine.max_num_seqs=1", "workload.requests=20000",
+                     R"(latency={"backend":"blackbox","alpha":[0,0,0],"beta":[10000,0,0]})",
+                     R"(workload.prompt_tokens={"distribution":"fixed","value":1})",
+                     R"(workload.output_tokens={"distribution":"fixed","value":1})",
+                     fmt::format("workload.arrivals.rate_per_s={}", load * servers * 100),
+                     fmt::format("cluster.pools.0.replicas={}", servers),
+                     "cluster.router.policy=central_queue", fmt::format("seed={}", seed)}));
+        means.push_back(report.scheduling_delay_ms.mean / 10);
+      }
+      const Moments m = MomentsOf(means);
+      const double half = 4.073 * m.sd / std::sqrt(15.0);  // of the 99.9 % interval
+      const double expected = MdcWait(servers, load);
+      EXPECT_NEAR(m.mean, expected, half) << servers << " " << load;
+      EXPECT_LT(half, 0.15 * expected) << servers << " " << load;
+    }
+  }
+}
+
 TEST(Theory, LittlesLaw_HoldsInIntegers) {
   std::int64_t compared = 0;
   for (std::uint64_t seed = 300'000; seed < 300'300; ++seed) {
@@ -74,6 +136,7 @@ TEST(Theory, LittlesLaw_HoldsInIntegers) {
     random_case.horizon.reset();
     random_case.requests.timeout.clear();
     random_case.engine.async_scheduling = false;  // else seats are held beside the next batch
+    random_case.stages.clear();                   // likewise
     const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
     const ReplicaRun run = RunReplica(EngineCaseOf(random_case), *latency, kClockEnd);
     // The integral of the number in the system is the sum of the times in it.

@@ -23,6 +23,7 @@ std::string Show(const StepRecord& step) {
     text += fmt::format(" {}{}:{}@{}{}", static_cast<char>(member.kind), member.id, member.tokens,
                         member.computed_before, member.sampled ? "*" : "");
   }
+  for (const StageSpan& span : step.stages) text += fmt::format(" {}..{}", span.start, span.end);
   if (step.transfer > 0) text += fmt::format(" transfer {}", step.transfer);
   if (step.interference > 0) text += fmt::format(" interference {}", step.interference);
   for (const RequestId id : step.preempted) text += fmt::format(" preempted {}", id);
@@ -102,6 +103,7 @@ void CompareCounts(Comparer& comparer, const SchedulerCounts& expected,
   comparer.Equal("prefill_tokens", expected.prefill_tokens, found.prefill_tokens);
   comparer.Equal("padding_tokens", expected.padding_tokens, found.padding_tokens);
   comparer.Equal("gc_passes", expected.gc_passes, found.gc_passes);
+  comparer.Equal("stage_busy_ns", expected.stage_busy_ns, found.stage_busy_ns);
 }
 
 void CompareOffload(Comparer& comparer, const KvOffloadReport& expected,
@@ -355,6 +357,13 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.loop_timeouts += more.loop_timeouts;
   rules.interfered += more.interfered;
   rules.sat_out += more.sat_out;
+  rules.overlapping += more.overlapping;
+  rules.waits_for_stage += more.waits_for_stage;
+  rules.waits_for_token += more.waits_for_token;
+  rules.chunks_in_flight += more.chunks_in_flight;
+  rules.victims_in_flight += more.victims_in_flight;
+  rules.victims_passed += more.victims_passed;
+  rules.victims_timed_out += more.victims_timed_out;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

@@ -23,8 +23,8 @@ double KvBlockBytes(const EngineCase& engine_case) {
 }  // namespace
 
 EngineCase EngineCaseOf(const RandomCase& random_case) {
-  return {random_case.requests, random_case.engine, random_case.scheduler,
-          random_case.model_max_len, random_case.horizon};
+  return {random_case.requests,      random_case.engine,  random_case.scheduler,
+          random_case.model_max_len, random_case.horizon, random_case.stages};
 }
 
 EngineCase EngineCaseOf(const GoldenCase& golden) {
@@ -36,7 +36,10 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   scenario.name = "test";
   ModelSpec& model = scenario.model;
   model.name = "tiny";
-  model.num_hidden_layers = 2;
+  // Of a pipeline one a stage.
+  const auto stages = static_cast<std::int64_t>(engine_case.stages.size());
+  if (stages > 1) scenario.cluster.pools[0].pipeline_parallel = stages;
+  model.num_hidden_layers = std::max<std::int64_t>(2, stages);
   model.hidden_size = 128;
   model.num_attention_heads = 2;
   model.num_key_value_heads = 2;
@@ -94,6 +97,7 @@ Result<EngineRun> RunEngine(const EngineCase& engine_case, std::unique_ptr<Laten
                             const RunOptions& options) {
   StepCollector collector;
   SimulationHooks hooks;
+  hooks.stages = MakeStages(engine_case.stages, *latency);
   hooks.latency = std::move(latency);
   if (options.observe) hooks.observer = &collector;
   Result<Simulation> simulation = MakeSimulation(engine_case, std::move(hooks));
@@ -147,12 +151,14 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   Inbox inbox(clients, run.requests, run.results, false);
   ReplicaScratch scratch(run.requests);
 
+  const std::vector<PipelineStage> stages = MakeStages(engine_case.stages, latency);
   Recorder recorder(0);
   StepCollector collector;
   Replica replica({engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len,
                    run.requests, inbox, latency, run.results, recorder, scratch,
                    engine_case.horizon.value_or(kNever), &collector,
-                   KvTiersOf(engine_case.engine.kv_offload, KvBlockBytes(engine_case), 1)});
+                   KvTiersOf(engine_case.engine.kv_offload, KvBlockBytes(engine_case), 1), 0, false,
+                   stages.empty() ? nullptr : &stages});
   while (!replica.Advance(INT64_MAX)) {
   }
   replica.WriteProgress(run.results.generated);

@@ -30,6 +30,7 @@ struct EngineCase {
   SchedulerSpec scheduler;
   std::int64_t model_max_len = 0;
   std::optional<TimeNs> horizon;
+  std::vector<RandomStage> stages = {};  // of a pipeline; empty: one
 };
 
 EngineCase EngineCaseOf(const RandomCase& random_case);

@@ -120,8 +120,7 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice) {
                      pool.engine,
                      *pool.latency,
                      pool.pool_blocks,
-                     pool.block_bytes,
-                     {}});
+                     pool.block_bytes});
   }
   run.steps.resize(static_cast<std::size_t>(replicas));
   Collector collector(run.steps);
@@ -134,10 +133,12 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice) {
         run.results, recorder, scratch, c.base.horizon.value_or(kNever), &collector},
        0,
        &FindRouter(c.router),
+       {0},
        7,
        clients,
        pools,
        &FindRouter(c.decode_router),
+       {0},
        c.disaggregation});
   while (!cluster->Advance(slice)) {
   }

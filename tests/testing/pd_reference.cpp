@@ -384,7 +384,8 @@ struct Replica {
   std::deque<Batch> in_flight;
   TimeNs due = kNever;  // of the next schedule call
   bool sleeps = false;  // it has requests, and nothing to do
-  std::int64_t launched = 0, outstanding = 0;
+  std::int64_t launched = 0, sent = 0;
+  std::vector<TimeNs> left;        // when the router knows that requests have
   std::vector<Sequence*> joining;  // sent since the last call
   // Of transfers that ended while a step runs: a replica hears of them after it.
   std::vector<std::function<void()>> news;
@@ -547,16 +548,20 @@ class Driver {
     if (router == "round_robin") {
       return *side[static_cast<std::size_t>(turn++) % side.size()];
     }
+    const auto outstanding = [this](const Replica& replica) {
+      return replica.sent - std::count_if(replica.left.begin(), replica.left.end(),
+                                          [this](TimeNs time) { return time <= now_; });
+    };
     Replica* least = side[0];
     for (Replica* replica : side) {
-      if (replica->outstanding < least->outstanding) least = replica;
+      if (outstanding(*replica) < outstanding(*least)) least = replica;
     }
     return *least;
   }
 
   void Send(Sequence* s, Replica& replica) {
     output_.results.replica[Row(*s)] = static_cast<std::int32_t>(replica.number);
-    ++replica.outstanding;
+    ++replica.sent;
     replica.joining.push_back(s);
     Wake(replica);
   }
@@ -694,7 +699,7 @@ class Driver {
     for (Sequence* s : gone) {
       const bool abandoned = s->remote;
       replica.scheduler->Remove(*s);
-      --replica.outstanding;
+      replica.left.push_back(now_ + 1);
       output_.results.state[Row(*s)] = RequestState::kTimedOut;
       if (abandoned) FreePrefillSide(s->id);
     }
@@ -814,7 +819,8 @@ class Driver {
       }
     }
     if (s.generated < s.wanted) return;
-    --replica.outstanding;
+    const bool in_vain = !s.hands_over && seen > s.gives_up;
+    replica.left.push_back(now_ + (in_vain ? 1 : 0));
     if (s.hands_over) {
       HandOver& h = results.hand_overs[r];
       h.prefilled = now_;

@@ -71,6 +71,22 @@ class RandomLatency : public LatencyModel {
   RandomLatencySpec spec_;
 };
 
+class StageLatency : public LatencyModel {
+ public:
+  StageLatency(const LatencyModel& whole, TimeNs weight) : whole_(whole), weight_(weight) {}
+
+  StepPrice Price(const BatchShape& shape) const override {
+    StepPrice price = whole_.Price(shape);
+    price.duration *= weight_;
+    return price;
+  }
+  TimeNs EnqueueDelay(std::int64_t) const override { return 0; }
+
+ private:
+  const LatencyModel& whole_;
+  TimeNs weight_;
+};
+
 RandomLatencySpec MakeLatencySpec(Dice& dice) {
   RandomLatencySpec spec;
   // The longer ones make the time series of a run double its bins, many times.
@@ -317,6 +333,42 @@ void MakeOffload(Dice& dice, RandomCase& random_case) {
   if (dice.Percent(40)) offload.threshold = static_cast<double>(dice.Between(1, 100)) / 100;
 }
 
+// A quarter of the cases: of dice of its own, as the physics.
+void MakePipeline(std::uint64_t seed, RandomCase& random_case) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 29);
+  if (!dice.Percent(25)) return;
+  const std::int64_t count = dice.Between(2, 4);
+  const bool equal = dice.Percent(40);
+  const bool sends = dice.Percent(60);
+  for (std::int64_t i = 0; i < count; ++i) {
+    RandomStage stage;
+    stage.weight = equal ? 1 : dice.Pick({1, 1, 2, 3, 7});
+    if (sends && i + 1 < count) {
+      stage.send = dice.Pick({0, 1, 100, 5000});
+      stage.send_per_token = dice.Pick({0, 1, 13});
+    }
+    random_case.stages.push_back(stage);
+  }
+  random_case.engine.async_scheduling = false;
+  random_case.engine.kv_offload = {};
+  if (!dice.Percent(40)) return;
+  // Clients of victims leave as soon as the next batch is done, when a step of theirs may not be.
+  const ReferenceOutput whole = RunReference(random_case);
+  std::vector<TimeNs>& timeout = random_case.requests.timeout;
+  timeout.assign(random_case.requests.arrival.size(), kNever);
+  for (const StepRecord& step : whole.steps) {
+    if (step.preempted.empty()) continue;
+    TimeNs next = kNever;
+    for (const StepRecord& other : whole.steps) {
+      if (other.end > step.scheduled) next = std::min(next, other.end);
+    }
+    for (const RequestId id : step.preempted) {
+      const TimeNs patience = next - whole.requests.arrival[static_cast<std::size_t>(id)];
+      if (patience > 0 && dice.Percent(50)) timeout[static_cast<std::size_t>(id)] = patience;
+    }
+  }
+}
+
 // Anywhere in the run, half of the time at the very end of a step.
 void MakeHorizon(Dice& dice, RandomCase& random_case) {
   const ReferenceOutput whole = RunReference(random_case);
@@ -343,6 +395,7 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   MakeOptions(dice, random_case);
   MakeOffload(dice, random_case);
   if (dice.Percent(15)) MakeLoop(dice, random_case);
+  MakePipeline(seed, random_case);
   if (dice.Percent(25)) MakeHorizon(dice, random_case);
   return random_case;
 }
@@ -360,8 +413,19 @@ std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case) {
   return std::make_unique<RandomLatency>(spec);
 }
 
+std::vector<PipelineStage> MakeStages(const std::vector<RandomStage>& stages,
+                                      const LatencyModel& latency) {
+  std::vector<PipelineStage> made;
+  for (const RandomStage& stage : stages) {
+    made.push_back({std::make_unique<StageLatency>(latency, stage.weight),
+                    static_cast<double>(stage.send), static_cast<double>(stage.send_per_token)});
+  }
+  return made;
+}
+
 ReferenceOutput RunReference(const RandomCase& random_case) {
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
+  const std::vector<PipelineStage> stages = MakeStages(random_case.stages, *latency);
   return RunReference(ReferenceInput{.requests = random_case.requests,
                                      .engine = random_case.engine,
                                      .scheduler = random_case.scheduler,
@@ -369,7 +433,8 @@ ReferenceOutput RunReference(const RandomCase& random_case) {
                                      .model_max_len = random_case.model_max_len,
                                      .latency = *latency,
                                      .horizon = random_case.horizon,
-                                     .kv_block_bytes = random_case.KvBlockBytes()});
+                                     .kv_block_bytes = random_case.KvBlockBytes(),
+                                     .stages = stages.empty() ? nullptr : &stages});
 }
 
 RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count) {
@@ -432,6 +497,10 @@ std::string Describe(const RandomCase& random_case) {
         o.cpu_latency_us, o.cpu_bandwidth_gb_s,
         o.disk_gib * 1048576 * 1024 / static_cast<double>(random_case.KvBlockBytes()),
         o.disk_latency_us, o.disk_bandwidth_gb_s);
+  }
+  for (const RandomStage& stage : random_case.stages) {
+    text += fmt::format("  stage: {} times, then sends for {} + {}*tokens\n", stage.weight,
+                        stage.send, stage.send_per_token);
   }
   if (random_case.requests.size() > 12) return text;
   const RequestTable& requests = random_case.requests;

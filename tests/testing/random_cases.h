@@ -35,6 +35,12 @@ struct RandomLatencySpec {
   std::optional<LatencySpec> physics;
 };
 
+// A stage takes `weight` times what the whole model would.
+struct RandomStage {
+  TimeNs weight = 1;
+  TimeNs send = 0, send_per_token = 0;
+};
+
 struct RandomCase {
   std::uint64_t seed = 0;
   RequestTable requests;
@@ -43,6 +49,7 @@ struct RandomCase {
   std::int64_t model_max_len = 0;
   RandomLatencySpec latency;
   std::optional<TimeNs> horizon;
+  std::vector<RandomStage> stages;  // of a pipeline; empty: one
 
   std::int64_t PoolBlocks() const { return *engine.num_gpu_blocks_override; }
   // Of the model that every case runs (engine_run.cpp).
@@ -52,6 +59,9 @@ struct RandomCase {
 RandomCase MakeRandomCase(std::uint64_t seed);
 
 std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case);
+// Over `latency`, which outlives them.
+std::vector<PipelineStage> MakeStages(const std::vector<RandomStage>& stages,
+                                      const LatencyModel& latency);
 
 ReferenceOutput RunReference(const RandomCase& random_case);
 

@@ -273,8 +273,11 @@ struct Sequence {
   bool timed_out = false;
   TimeNs last_seen = -1;  // when the client saw its latest token
   TimeNs preempted_at = -1;
-  TimeSplit spent;     // in steps so far, and between them
-  TimeSplit to_first;  // of it, until its first token was made
+  TimeNs split_until = 0;       // stages: until when its time is split
+  bool was_prefilling = false;  // as it was preempted
+  std::int64_t sampling = 0;    // tokens that steps in flight make for it, of a victim too
+  TimeSplit spent;              // in steps so far, and between them
+  TimeSplit to_first;           // of it, until its first token was made
 
   std::int64_t Known() const { return prompt + generated; }
 };
@@ -304,6 +307,7 @@ class Scheduler {
       : requests_(requests),
         engine_(input.engine),
         max_len_(max_len),
+        staged_(input.stages != nullptr),
         watermark_blocks_(static_cast<std::int64_t>(
             std::floor(engine_.watermark * static_cast<double>(input.pool_blocks)))),
         fcfs_(input.scheduler.order == "fcfs"),
@@ -338,6 +342,7 @@ class Scheduler {
       if (fruitless_calls_ < 1000) fruitless_calls_ = 0;  // seen once, it holds for the run
       sequence.prefilling = false;
       ++sequence.placeholders;
+      ++sequence.sampling;
     }
     return step;
   }
@@ -346,6 +351,7 @@ class Scheduler {
   bool Apply(const Member& member) {
     Sequence& sequence = *member.sequence;
     --sequence.in_flight;
+    if (member.record.sampled) --sequence.sampling;
     if (!member.record.sampled || sequence.timed_out) return false;
     ++sequence.generated;
     if (sequence.running) {
@@ -403,16 +409,19 @@ class Scheduler {
       const bool last_in_flight =
           sequence->placeholders > 0 &&
           sequence->computed + 2 - sequence->placeholders >= sequence->prompt + sequence->asked;
-      std::int64_t tokens =
-          CutToThreshold(sequence->Known() + sequence->placeholders - sequence->computed);
+      // Only with async scheduling can a token be computed before the one before it is known.
+      const std::int64_t ahead = engine_.async_scheduling ? sequence->placeholders : 0;
+      std::int64_t tokens = CutToThreshold(sequence->Known() + ahead - sequence->computed);
       tokens = std::min(tokens, budget);
       tokens = std::min(tokens, max_len_ - sequence->computed - 1);  // rule 2
       if (last_in_flight || tokens <= 0) {
-        SERVECAST_CHECK(engine_.async_scheduling, "reference: running, and nothing to compute");
-        ++coverage_.last_in_flight;
+        SERVECAST_CHECK(engine_.async_scheduling || staged_,
+                        "reference: running, and nothing to compute");
+        ++(staged_ ? coverage_.waits_for_token : coverage_.last_in_flight);
         ++at;
         continue;
       }
+      if (sequence->in_flight > 0 && staged_) ++coverage_.chunks_in_flight;
       if (!MakeRoom(sequence, tokens, step, at, budget)) return;  // rule 9: it went itself
       step.members.push_back(Decide(sequence, tokens, MemberKind::kContinued));
       budget -= tokens;
@@ -444,6 +453,7 @@ class Scheduler {
       Sequence* victim = running_[victim_at];
       if (victim == sequence) ++coverage_.self_preemptions;
       if (victim->prefilling) ++coverage_.prefill_preemptions;
+      if (victim->in_flight > 0 && staged_) ++coverage_.victims_in_flight;
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(victim_at));
       if (victim_at < at) --at;
       TakeOut(victim, step, budget);
@@ -498,6 +508,7 @@ class Scheduler {
     victim->computed = 0;
     victim->placeholders = 0;  // rule 24
     victim->preempted = true;
+    victim->was_prefilling = victim->prefilling;
     victim->prefilling = true;
     waiting_.insert(fcfs_ ? waiting_.begin() : PlaceOf(victim), victim);
   }
@@ -508,6 +519,7 @@ class Scheduler {
            static_cast<std::int64_t>(running_.size()) < engine_.max_num_seqs) {
       Sequence* sequence = waiting_[at];
       if (sequence->in_flight > 0) {  // rule 24
+        ++coverage_.victims_passed;
         ++at;
         continue;
       }
@@ -662,6 +674,7 @@ class Scheduler {
   const RequestTable& requests_;
   const EngineSpec engine_;
   const std::int64_t max_len_;
+  const bool staged_;
   const std::int64_t watermark_blocks_;
   const bool fcfs_;
   const bool victim_by_priority_;
@@ -692,15 +705,18 @@ class Driver {
     }
   }
 
-  // The driver loop of vLLM's engine; without async scheduling one batch at a time is in flight.
+  // The driver loop of vLLM's engine: so many batches may be in flight.
   ReferenceOutput Run() {
-    const std::size_t most = input_.engine.async_scheduling ? 2 : 1;
+    const std::size_t most = input_.stages != nullptr         ? input_.stages->size()
+                             : input_.engine.async_scheduling ? 2
+                                                              : 1;
+    stage_free_.assign(input_.stages != nullptr ? most : 1, 0);
     for (;;) {
       JoinQueue();
       TimeOut();
       JoinQueue();  // those whose clients gave up, and asked for something else at once
       const bool work = !scheduler_.Running().empty() || !scheduler_.Waiting().empty();
-      const TimeNs start = in_flight_.empty() ? now_ : std::max(now_, in_flight_.back().record.end);
+      const TimeNs start = std::max(now_, stage_free_[0]);
       if (work && in_flight_.size() < most && (!input_.horizon || start < *input_.horizon)) {
         if (Launch(start)) {
           if (in_flight_.size() < most) continue;
@@ -728,6 +744,7 @@ class Driver {
   struct Batch {
     ScheduledStep step;
     StepRecord record;
+    std::int64_t kv_blocks = 0;  // in use, after the schedule call
   };
 
   static std::int64_t MaxLen(const ReferenceInput& input) {
@@ -920,6 +937,7 @@ class Driver {
     ReferenceCoverage& coverage = scheduler_.Coverage();
     for (Sequence* sequence : gone) {
       ++(sequence->running ? coverage.timed_out_running : coverage.timed_out_queued);
+      if (!sequence->running && sequence->in_flight > 0) ++coverage.victims_timed_out;
       if (sequence->running && sequence->in_flight > 0) ++coverage.timed_out_in_flight;
       scheduler_.Remove(*sequence);
       sequence->timed_out = true;
@@ -955,8 +973,14 @@ class Driver {
     for (const Member& member : batch.step.members) {
       if (!member.decode) record.prefill_tokens += member.record.tokens;
     }
-    record.end = start + price.duration + record.transfer +
-                 collections * static_cast<TimeNs>(std::llround(input_.engine.gc_pass_us * 1000));
+    const TimeNs collecting =
+        collections * static_cast<TimeNs>(std::llround(input_.engine.gc_pass_us * 1000));
+    if (input_.stages == nullptr) {
+      record.end = start + price.duration + record.transfer + collecting;
+      stage_free_[0] = record.end;
+    } else {
+      PassStages(batch.step, collecting, record);
+    }
     output_.kv_offload.transfer_ns += record.transfer;
     CountPadding(batch.step);
     record.preempted = batch.step.preempted;
@@ -968,7 +992,12 @@ class Driver {
     load_.running = record.running_after_schedule;
     load_.kv_blocks_used = scheduler_.Pool().Used();
     WriteWork(batch.step);
-    SplitTime(batch.step, record);
+    if (input_.stages == nullptr) {
+      SplitTime(batch.step, record);
+    } else {
+      SplitStagedTime(batch.step, record);
+    }
+    batch.kv_blocks = scheduler_.Pool().Used();
     in_flight_.push_back(std::move(batch));
     return true;
   }
@@ -977,6 +1006,7 @@ class Driver {
     Batch batch = std::move(in_flight_.front());
     in_flight_.pop_front();
     StepRecord& record = batch.record;
+    IntegrateLevels(batch);
     executing_ = true;
     PassTime(record.end);
     executing_ = false;
@@ -1001,6 +1031,34 @@ class Driver {
     if (preemption_ema_ < 1e-12) preemption_ema_ = 0;
   }
 
+  // Each stage takes the batch when the one before is done with it and it with the batch before.
+  void PassStages(const ScheduledStep& step, TimeNs collecting, StepRecord& record) {
+    ReferenceCoverage& coverage = scheduler_.Coverage();
+    if (!in_flight_.empty()) ++coverage.overlapping;
+    TimeNs ready = record.start;
+    for (std::size_t s = 0; s < input_.stages->size(); ++s) {
+      const TimeNs from = std::max(ready, stage_free_[s]);
+      if (s > 0 && from > ready) ++coverage.waits_for_stage;
+      const TimeNs busy = StageTime(step, s, true) + (s == 0 ? collecting : 0);
+      stage_free_[s] = ready = from + busy;
+      record.stages.push_back({from, ready});
+      output_.counts.stage_busy_ns += busy;
+    }
+    record.end = ready;
+  }
+
+  // Computing, then sending to the next stage.
+  TimeNs StageTime(const ScheduledStep& step, std::size_t s, bool with_prefills) const {
+    const PipelineStage& stage = (*input_.stages)[s];
+    std::int64_t tokens = 0;
+    for (const Member& member : step.members) {
+      if (member.decode || with_prefills) tokens += member.record.tokens;
+    }
+    const double send = stage.send_ns + stage.send_ns_per_token * static_cast<double>(tokens);
+    return PriceBy(*stage.latency, step, with_prefills).duration +
+           static_cast<TimeNs>(std::nearbyint(send));
+  }
+
   // By how much its prefills make a step longer for the decodes in it.
   TimeNs InterferenceOf(const ScheduledStep& step) const {
     std::int64_t decodes = 0;
@@ -1008,6 +1066,31 @@ class Driver {
     if (decodes == 0) return 0;
     const TimeNs longer = Price(step, true).duration - Price(step, false).duration;
     return std::max<TimeNs>(longer, 0);
+  }
+
+  // With stages steps overlap, so each request counts its own: from where its time is spent up to
+  // the end of this one it prefilled or decoded, or was waiting for its turn to.
+  void SplitStagedTime(const ScheduledStep& step, const StepRecord& record) {
+    if (record.interference > 0) ++scheduler_.Coverage().interfered;
+    for (const Member& member : step.members) {
+      Sequence& sequence = *member.sequence;
+      if (sequence.preempted_at >= 0) {
+        sequence.spent.preempted += record.start - sequence.preempted_at;
+        sequence.preempted_at = -1;
+      }
+      if (member.record.kind != MemberKind::kContinued) sequence.split_until = record.start;
+      const TimeNs since = record.end - sequence.split_until;
+      sequence.split_until = record.end;
+      if (member.decode) {
+        sequence.spent.interference += record.interference;
+        sequence.spent.decode += since - record.interference;
+      } else {
+        sequence.spent.prefill += since;
+      }
+      if (member.record.sampled && sequence.generated == 0 && sequence.placeholders == 1) {
+        sequence.to_first = sequence.spent;
+      }
+    }
   }
 
   // The step's time, for each that is running while it runs.
@@ -1063,6 +1146,24 @@ class Driver {
   }
 
   StepPrice Price(const ScheduledStep& step, bool with_prefills) const {
+    if (input_.stages == nullptr) return PriceBy(input_.latency, step, with_prefills);
+    // Of all stages, the bound being that of the longest.
+    StepPrice whole;
+    whole.duration = 0;
+    TimeNs longest = 0;
+    for (std::size_t s = 0; s < input_.stages->size(); ++s) {
+      const TimeNs time = StageTime(step, s, with_prefills);
+      if (time > longest) {
+        whole.bound = PriceBy(*(*input_.stages)[s].latency, step, with_prefills).bound;
+        longest = time;
+      }
+      whole.duration += time;
+    }
+    return whole;
+  }
+
+  StepPrice PriceBy(const LatencyModel& latency, const ScheduledStep& step,
+                    bool with_prefills) const {
     BatchShape shape;
     shape.transfer_blocks = step.transfer_blocks;
     shape.preemption_ema = preemption_ema_;
@@ -1080,7 +1181,7 @@ class Driver {
       }
     }
     shape.prefill = chunks;
-    return input_.latency.Price(shape);
+    return latency.Price(shape);
   }
 
   // Each prefill as long as the longest of the step in its length bucket.
@@ -1118,7 +1219,15 @@ class Driver {
   // At `time` the step would have started that they are taken from.
   void TakeTime(const ScheduledStep& step, TimeNs time) {
     for (const RequestId id : step.preempted) {
-      sequences_[static_cast<std::size_t>(id)]->preempted_at = time;
+      Sequence& sequence = *sequences_[static_cast<std::size_t>(id)];
+      sequence.preempted_at = time;
+      if (input_.stages == nullptr) continue;
+      // Or, if that is later, when the step ends that it is in. All made: it just ends.
+      sequence.preempted_at = std::max(time, sequence.split_until);
+      const TimeNs since = sequence.preempted_at - sequence.split_until;
+      const std::int64_t made = sequence.generated + sequence.sampling;
+      if (made >= sequence.wanted) continue;
+      (sequence.was_prefilling ? sequence.spent.prefill : sequence.spent.decode) += since;
     }
   }
 
@@ -1131,12 +1240,17 @@ class Driver {
       results.first_scheduled[at] = record.start;
       results.cached_tokens[at] = static_cast<std::int32_t>(member.record.computed_before);
     }
-    const TimeNs duration = record.end - record.start;
-    const std::int64_t used = scheduler_.Pool().Used();
-    output_.peak_kv_blocks = std::max(output_.peak_kv_blocks, used);
-    output_.running_ns += static_cast<__int128>(record.running_after_schedule) * duration;
-    output_.kv_block_ns += static_cast<__int128>(used) * duration;
-    output_.batch_token_ns += static_cast<__int128>(step.Tokens()) * duration;
+    output_.peak_kv_blocks = std::max(output_.peak_kv_blocks, scheduler_.Pool().Used());
+  }
+
+  // Levels hold while the batch is in flight, until the next one starts.
+  void IntegrateLevels(const Batch& batch) {
+    TimeNs until = batch.record.end;
+    if (!in_flight_.empty()) until = std::min(until, in_flight_.front().record.start);
+    const TimeNs duration = until - batch.record.start;
+    output_.running_ns += static_cast<__int128>(batch.record.running_after_schedule) * duration;
+    output_.kv_block_ns += static_cast<__int128>(batch.kv_blocks) * duration;
+    output_.batch_token_ns += static_cast<__int128>(batch.step.Tokens()) * duration;
     output_.busy_ns += duration;
   }
 
@@ -1234,6 +1348,7 @@ class Driver {
   std::set<std::pair<TimeNs, std::int64_t>> coming_;    // (enqueue time, row)
   std::vector<Sequence*> joining_;                      // enqueued since the last schedule call
   std::deque<Batch> in_flight_;
+  std::vector<TimeNs> stage_free_;  // when each is done with what it was given
   std::int64_t launched_ = 0;
   std::int64_t collections_paid_ = 0;  // whose time is in a step
   EngineLoad load_;                    // as the latest step was scheduled

@@ -27,8 +27,9 @@ struct ReferenceInput {
   std::int64_t pool_blocks = 0;    // with the reserved one: usable blocks are one fewer
   std::int64_t model_max_len = 0;  // what the model takes, prompt and output together
   const LatencyModel& latency;
-  std::optional<TimeNs> horizon;    // no step starts at or after it
-  std::int64_t kv_block_bytes = 0;  // of the one GPU
+  std::optional<TimeNs> horizon;                       // no step starts at or after it
+  std::int64_t kv_block_bytes = 0;                     // of the one GPU
+  const std::vector<PipelineStage>* stages = nullptr;  // instead of `latency` for the steps
 };
 
 // How much of the rules a run exercised: tests assert that they are not hollow.
@@ -76,6 +77,13 @@ struct ReferenceCoverage {
   std::int64_t loop_timeouts = 0;        // time-outs in the queue or running that freed a client
   std::int64_t interfered = 0;           // steps that prefills made longer for decodes
   std::int64_t sat_out = 0;              // steps that a request ran through without a token
+  std::int64_t overlapping = 0;          // steps that start while another is in flight
+  std::int64_t waits_for_stage = 0;      // a batch was done with one stage, and the next was busy
+  std::int64_t waits_for_token = 0;      // running requests passed over, their token in flight
+  std::int64_t chunks_in_flight = 0;     // prefills that go on while a chunk of theirs is in flight
+  std::int64_t victims_in_flight = 0;
+  std::int64_t victims_passed = 0;     // at the head of the queue, with a step in flight
+  std::int64_t victims_timed_out = 0;  // queued, with a token in flight
 };
 
 struct ReferenceOutput {

@@ -100,7 +100,7 @@ test('WhatTheFirstModuleLeavesOut_IsRareAndSaid', () => {
   const left = goldens.filter((golden) => leftOut(documentOf(golden))).map(({ name }) => name);
   const rare = (golden) => {
     const { engine, cluster, latency } = JSON.parse(documentOf(golden));
-    return engine?.compat || engine?.kv_offload || cluster?.pools?.[0].replicas > 1 || !['auto', 'analytic', undefined].includes(latency?.backend);
+    return engine?.compat || engine?.kv_offload || cluster?.pools?.[0].replicas > 1 || cluster?.pools?.[0].pipeline_parallel > 1 || !['auto', 'analytic', undefined].includes(latency?.backend);
   };
   assert.deepEqual(left, goldens.filter(rare).map(({ name }) => name));
   assert.ok(left.length >= 2);

@@ -16,6 +16,7 @@ PEAKS = {
     "l40s": (362.05, 864),
     "b200_sxm": (2250, 8000),
 }
+CARDS = {"RTX4090": 1008, "RTXPRO6000": 1792}  # GB/s, of the profiles that LLMServingSim has
 # Bytes of a weight, and the peak as a multiple of that in 16 bits.
 TYPES = {"bfloat16": (2, 1), "fp8": (1, 2), "nvfp4": (0.5625, 4)}
 SAMPLE = 2500
@@ -90,6 +91,33 @@ def attention(path, gpu):
         print(f"{gpu} attention from 8,192 tokens: quartiles " + ", ".join(f"{s:.2f}" for s in quartiles))
 
 
+def reads(path, gpu, bandwidth):
+    """Attention of decodes as a latency and bytes over a share of the bandwidth: reads of 0.1 GB and
+    more from a KV cache of 16 bits, 4 to 8 heads to a KV head."""
+    data = []
+    for row in rows_of(path):
+        if "kv_cache_dtype" in row:  # aiconfigurator
+            heads, kv_heads = int(row["num_heads"]), int(row["num_key_value_heads"])
+            if row["kv_cache_dtype"] != "bfloat16" or row["head_dim"] != "128" or not 4 <= heads / kv_heads <= 8:
+                continue
+            tokens = int(row["batch_size"]) * (int(row["isl"]) + int(row["step"]))
+            size, us = 512 * kv_heads * tokens, float(row["latency"]) * 1e3
+        else:  # LLMServingSim, a layer of Llama-3.1-8B
+            if int(row["prefill_chunk"]) or int(row["kv_prefill"]):
+                continue
+            size, us = 4096 * int(row["n_decode"]) * int(row["kv_decode"]), float(row["time_us"])
+        if size >= 1e8:
+            data.append((size / bandwidth * 1e-3, us))
+    fits = []
+    for share in (percent / 100 for percent in range(50, 101)):
+        for latency in range(0, 41, 2):
+            error = sum(abs(math.log((latency + ideal / share) / us)) for ideal, us in data)
+            fits.append((error / len(data), share, latency))
+    error, share, latency = min(fits)
+    print(f"{gpu} reads of KV cache, {len(data)} rows: {latency} us and {share:.2f} of the bandwidth, "
+          f"mean |log error| {error:.3f}", flush=True)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: kernels.py FOLDER")
@@ -100,6 +128,10 @@ def main():
             gemms(path, gpu)
         if gpu in PEAKS and path.endswith("__attention__ctx.csv.gz"):
             attention(path, gpu)
+        if gpu in PEAKS and path.endswith("__attention__gen.csv.gz"):
+            reads(path, gpu, PEAKS[gpu][1])
+        if gpu in CARDS and path.endswith("Llama-3.1-8B__bf16__tp1__attention.csv.gz"):
+            reads(path, gpu, CARDS[gpu])
 
 
 main()

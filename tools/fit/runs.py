@@ -3,6 +3,7 @@
 import argparse
 import csv
 import io
+import itertools
 import math
 import os
 import statistics
@@ -70,6 +71,33 @@ def descend(options, start, step, held, keep):
     return values
 
 
+class Descent:
+    """The best constants for the rows to keep, by steps from where they start."""
+
+    def __init__(self, options, start, step, held):
+        self.arguments, self.held = (options, start, step, held), held
+
+    def best(self, keep):
+        return descend(*self.arguments, keep)
+
+    def rows(self, values):
+        return rows_of(self.arguments[0], {**self.held, **values})
+
+
+class Grid:
+    """The same of all combinations of values, each of which is run once."""
+
+    def __init__(self, options, choices, held):
+        combinations = [dict(zip(choices, values)) for values in itertools.product(*choices.values())]
+        self.runs = [(values, rows_of(options, {**held, **values})) for values in combinations]
+
+    def best(self, keep):
+        return min(self.runs, key=lambda run: error_of([row for row in run[1] if keep(row)]))[0]
+
+    def rows(self, values):
+        return next(rows for of, rows in self.runs if of == values)
+
+
 def shown(rows):
     parts = []
     for metric in WEIGHTS:
@@ -85,27 +113,30 @@ def main():
     parser.add_argument("--where", nargs="*", default=[], help="words in the name of the GPU")
     parser.add_argument("--sets", nargs="*", default=[], help="words in the name of the set")
     parser.add_argument("--leave", choices=["model", "gpu", "load"])
-    parser.add_argument("constants", nargs="+", help="name=start:step, or name=value!")
+    parser.add_argument("constants", nargs="+", help="name=start:step, name=value,value or name=value!")
     options = parser.parse_args()
-    start, step, held = {}, {}, {}
+    start, step, held, choices = {}, {}, {}, {}
     for constant in options.constants:
         name, value = constant.split("=")
         if value.endswith("!"):
             held[name] = float(value[:-1])
+        elif "," in value:
+            choices[name] = [float(one) for one in value.split(",")]
         else:
             start[name], step[name] = map(float, value.split(":"))
-    everything = descend(options, start, step, held, lambda row: True)
+    if start and choices:
+        parser.error("either all constants have a start and a step, or all have values")
+    search = Grid(options, choices, held) if choices else Descent(options, start, step, held)
+    everything = search.best(lambda row: True)
     print("all:", {k: round(v, 4) for k, v in everything.items()})
-    rows = rows_of(options, {**held, **everything})
+    rows = search.rows(everything)
     print("  median error:", shown(rows), flush=True)
     if not options.leave:
         return
     collected = []
     for group in sorted({left_out_of(row, options.leave) for row in rows}):
-        values = descend(options, start, step, held,
-                         lambda row, g=group: left_out_of(row, options.leave) != g)
-        unseen = [row for row in rows_of(options, {**held, **values})
-                  if left_out_of(row, options.leave) == group]
+        values = search.best(lambda row, g=group: left_out_of(row, options.leave) != g)
+        unseen = [row for row in search.rows(values) if left_out_of(row, options.leave) == group]
         collected += unseen
         print(f"without {group}:", {k: round(v, 4) for k, v in values.items()})
         print("  median error on it:", shown(unseen), flush=True)

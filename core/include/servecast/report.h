@@ -81,8 +81,9 @@ struct PrefixCacheReport {
 struct SchedulerCounts {
   std::int64_t prefill_tokens = 0;  // computed in prefills, those after a preemption too
   std::int64_t padding_tokens =
-      0;                       // more of them if a step's were padded to their bucket's longest
-  std::int64_t gc_passes = 0;  // garbage collections
+      0;                           // more of them if a step's were padded to their bucket's longest
+  std::int64_t gc_passes = 0;      // garbage collections
+  std::int64_t stage_busy_ns = 0;  // of all pipeline stages; 0 with one
 };
 
 // What the tiers behind the GPU's KV cache did: host memory, then disk.
@@ -144,6 +145,15 @@ struct KvTransferReport {
   double mean_ms = 0, p99_ms = 0;         // of the time on the link
 };
 
+// One of several replicas.
+struct ReplicaReport {
+  std::int64_t requests = 0;    // placed on it
+  double busy_share = 0;        // of the run's time: some step ran
+  double mean_outstanding = 0;  // requests placed on it that had not ended, over time
+  double kv_peak_usage = 0;
+  std::optional<double> ttft_mean_ms;  // none: no request of it got its first token
+};
+
 struct LatencyLabel {
   std::string backend, provenance, description, known_error;
 };
@@ -182,6 +192,9 @@ struct Report {
   std::optional<double> mfu, bandwidth_use;  // of the peaks; by vLLM's rules only
   std::optional<double> cost_per_million_output_tokens;
   std::int64_t gpus = 1;
+  // Pipeline stages, and the share of the time with batches in flight that they were idle.
+  std::int64_t stages = 1;
+  double bubble_share = 0;
   double simulated_s = 0;
   std::int64_t steps = 0;
 
@@ -191,6 +204,7 @@ struct Report {
   std::vector<ClassReport> classes;
   std::vector<PoolReport> pools;  // empty where there is one
   KvTransferReport kv_transfer;
+  std::vector<ReplicaReport> replicas;  // empty where there is one
   Saturation saturation;
   BindingConstraint binding;
   MemoryReport memory;

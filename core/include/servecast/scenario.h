@@ -76,9 +76,10 @@ struct HardwareSpec {
   double layer_latency_us = 0;  // what a layer takes beside its work: latencies of its kernels
   // Rows of queries that a decode costs its attention in a step with prefill, which fill tiles.
   double mixed_attention_rows = 1;
-  double compute_efficiency = 0;      // best share of the peak that large GEMMs reach
-  double attention_efficiency = 0.5;  // the same of attention over long prompts
-  double bandwidth_efficiency = 0;    // share of the bandwidth that weight and KV reads reach
+  double compute_efficiency = 0;             // best share of the peak that large GEMMs reach
+  double attention_efficiency = 0.5;         // the same of attention over long prompts
+  double bandwidth_efficiency = 0;           // share of the bandwidth that reads of weights reach
+  double kv_bandwidth_efficiency = 0;        // the same of the KV cache; 0: as the weights
   std::optional<double> price_per_gpu_hour;  // $
 
   friend bool operator==(const HardwareSpec&, const HardwareSpec&) = default;
@@ -176,10 +177,15 @@ struct DisaggregationSpec {
   friend bool operator==(const DisaggregationSpec&, const DisaggregationSpec&) = default;
 };
 
+// Parameters of policies, by name; absent: as registered (policy.h).
+using ParamMap = std::map<std::string, double, std::less<>>;
+
 struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
   std::string router = "round_robin";
+  ParamMap router_params;  // of the chosen router
   std::string decode_router = "least_outstanding";
+  ParamMap decode_router_params;
   DisaggregationSpec disaggregation;
 
   bool Has(PoolRole role) const {
@@ -201,8 +207,7 @@ struct SchedulerSpec {
   std::string order = "fcfs";
   std::string priority = "class";   // what a request's priority number is; lower is more urgent
   std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
-  // Parameters of the chosen order and priority, by name; absent: as registered (policy.h).
-  std::map<std::string, double, std::less<>> params;
+  ParamMap params;                  // of the chosen order and priority
 };
 
 // Published with BLIS for every model and GPU (defaults.yaml of inference-sim/inference-sim,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/base.h"
 #include "base/text.h"
@@ -111,20 +112,33 @@ double GraphsGib(const EngineSpec& e) {
   return static_cast<double>(graphs) * e.cuda_graph_mib / 1024;
 }
 
-double OverheadGib(const Scenario& s, std::int64_t tp) {
-  const auto logits = static_cast<double>(s.engine.max_num_seqs * s.model.vocab_size);
-  return kRuntimeGib + (tp > 1 ? kCollectiveGib : 0) + kSamplerBytesPerLogit * logits / kGib +
+// The layers that GPUs of one stage hold, and what stands before and behind them.
+struct Stage {
+  ModelSpec layers;
+  bool first = true, last = true;
+};
+
+double OverheadGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  const std::int64_t rows = stage.last ? s.engine.max_num_seqs : 0;
+  const auto logits = static_cast<double>(rows * s.model.vocab_size);
+  const bool group = tp > 1 || !stage.first || !stage.last;
+  return kRuntimeGib + (group ? kCollectiveGib : 0) + kSamplerBytesPerLogit * logits / kGib +
          GraphsGib(s.engine);
 }
 
-// Weights of one GPU.
-double WeightBytes(const ModelSpec& m, std::int64_t tp) {
+// Weights of one GPU. `tables`: of the size of the vocabulary.
+double WeightBytes(const ModelSpec& m, std::int64_t tp, int tables) {
   const double plain = D(BytesPerValue(m.torch_dtype));
   const LayerParameters p = ParametersOf(m, D(std::max(m.num_key_value_heads, tp)));
-  const double embedding = D(m.vocab_size * m.hidden_size) / D(tp);
-  const double tables = embedding * (m.tie_word_embeddings ? 1 : 2);
+  const double table = D(m.vocab_size * m.hidden_size) / D(tp);
   return (p.split / D(tp) + p.whole) * DenseBytes(m) + p.experts / D(tp) * ExpertBytes(m) +
-         (p.router + p.norms + tables + D(m.hidden_size)) * plain;
+         (p.router + p.norms + table * tables + D(m.hidden_size)) * plain;
+}
+
+// One stage's embedding and LM head are one table where they are tied; two stages need two.
+double WeightBytes(const Stage& stage, std::int64_t tp) {
+  const bool both = stage.first && stage.last && !stage.layers.tie_word_embeddings;
+  return WeightBytes(stage.layers, tp, both ? 2 : stage.first || stage.last ? 1 : 0);
 }
 
 // Of `layers` layers.
@@ -136,10 +150,10 @@ double KvBytes(const ModelSpec& m, KvCacheDType dtype, std::int64_t tp, std::int
 }
 
 // What a token takes up for as long as its request runs: windows are short beside contexts.
-double KvBytesPerToken(const Scenario& s, std::int64_t tp) {
-  const ModelSpec& m = s.model;
+double KvBytesPerToken(const Scenario& s, const ModelSpec& m, std::int64_t tp) {
   const std::int64_t whole = m.num_hidden_layers - m.num_sliding_layers;
-  return KvBytes(m, s.engine.kv_cache_dtype, tp, whole > 0 ? whole : m.num_hidden_layers);
+  const bool none = s.model.num_hidden_layers <= s.model.num_sliding_layers;
+  return KvBytes(m, s.engine.kv_cache_dtype, tp, none ? m.num_hidden_layers : whole);
 }
 
 // Values that a token reads and writes in all layers between the matrix products.
@@ -158,31 +172,103 @@ bool Divides(const ModelSpec& m, std::int64_t tp) {
   return m.num_attention_heads % tp == 0 && kv;
 }
 
-double KvGib(const Scenario& s, std::int64_t tp) {
-  return s.hardware.memory_gib * s.engine.gpu_memory_utilization - WeightBytes(s.model, tp) / kGib -
-         OverheadGib(s, tp);
+// The layers [first, first + count) as a model of their own.
+ModelSpec LayersOf(const ModelSpec& m, std::int64_t first, std::int64_t count) {
+  ModelSpec part = m;
+  part.num_hidden_layers = count;
+  part.num_dense_layers = std::clamp<std::int64_t>(m.num_dense_layers - first, 0, count);
+  // Those with a window stand at even distances.
+  const std::int64_t sliding = std::min(m.num_sliding_layers, m.num_hidden_layers);
+  const auto before = [&](std::int64_t layer) { return sliding * layer / m.num_hidden_layers; };
+  part.num_sliding_layers = before(first + count) - before(first);
+  return part;
 }
 
-Issue DoesNotFit(const Scenario& s, std::int64_t tp) {
-  const double weights = WeightBytes(s.model, tp) / kGib;
-  std::string enough;
+std::vector<Stage> StagesOf(const Scenario& s) {
+  std::vector<Stage> stages;
+  std::int64_t first = 0;
+  for (const std::int64_t count : StageLayers(s.model, s.cluster.pools[0].pipeline_parallel)) {
+    const std::int64_t behind = first + count;
+    stages.push_back(
+        {LayersOf(s.model, first, count), first == 0, behind == s.model.num_hidden_layers});
+    first = behind;
+  }
+  return stages;
+}
+
+double KvGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  return s.hardware.memory_gib * s.engine.gpu_memory_utilization - WeightBytes(stage, tp) / kGib -
+         OverheadGib(s, stage, tp);
+}
+
+double BlockBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  return KvBytesPerToken(s, stage.layers, tp) * static_cast<double>(s.engine.block_size);
+}
+
+// At least the reserved block and one to use.
+bool Fits(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  return KvGib(s, stage, tp) * kGib >= 2 * BlockBytes(s, stage, tp);
+}
+
+Issue DoesNotFit(const Scenario& s, const std::vector<Stage>& stages, const Stage& stage,
+                 std::int64_t tp) {
+  std::string enough, where;
   for (std::int64_t more = tp * 2; more <= 64; more *= 2) {
     if (!Divides(s.model, more)) continue;
-    if (KvGib(s, more) * kGib < KvBytesPerToken(s, more) * 1024) continue;
+    const auto fits = [&](const Stage& other) {
+      return KvGib(s, other, more) * kGib >= KvBytesPerToken(s, other.layers, more) * 1024;
+    };
+    if (!std::all_of(stages.begin(), stages.end(), fits)) continue;
     enough = fmt::format("; tensor_parallel {} would fit", more);
     break;
   }
+  if (stages.size() > 1) {
+    where = fmt::format(" in stage {} of {}, which has {} layers", &stage - stages.data() + 1,
+                        stages.size(), stage.layers.num_hidden_layers);
+  }
   return {
       "/model",
-      fmt::format("{} does not fit on {} x {}: weights {} GiB and {} GiB of engine overhead per "
-                  "GPU, but {} GiB usable ({} GiB x gpu_memory_utilization {}){}",
-                  s.model.name.empty() ? "the model" : s.model.name, tp,
-                  s.hardware.name.empty() ? "the GPU" : s.hardware.name, ShortNumber(weights),
-                  ShortNumber(OverheadGib(s, tp)),
-                  ShortNumber(s.hardware.memory_gib * s.engine.gpu_memory_utilization),
-                  NumberText(s.hardware.memory_gib), NumberText(s.engine.gpu_memory_utilization),
-                  enough),
+      fmt::format(
+          "{} does not fit on {} x {}{}: weights {} GiB and {} GiB of engine overhead per "
+          "GPU, but {} GiB usable ({} GiB x gpu_memory_utilization {}){}",
+          s.model.name.empty() ? "the model" : s.model.name, tp,
+          s.hardware.name.empty() ? "the GPU" : s.hardware.name, where,
+          ShortNumber(WeightBytes(stage, tp) / kGib), ShortNumber(OverheadGib(s, stage, tp)),
+          ShortNumber(s.hardware.memory_gib * s.engine.gpu_memory_utilization),
+          NumberText(s.hardware.memory_gib), NumberText(s.engine.gpu_memory_utilization), enough),
       "does_not_fit"};
+}
+
+// Of all stages the one with the least room for blocks decides.
+std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c) {
+  const std::vector<Stage> stages = StagesOf(s);
+  c.total_gib = s.hardware.memory_gib;
+  c.usable_gib = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
+  bool planned = false;
+  for (const Stage& stage : stages) {
+    const double block_bytes = BlockBytes(s, stage, tp);
+    const double weights = WeightBytes(stage, tp) / kGib;
+    const auto& given = s.engine.num_gpu_blocks_override;
+    // The override replaces the profile run's answer, not the memory that is there.
+    if (given ? weights > c.usable_gib : !Fits(s, stage, tp)) {
+      return DoesNotFit(s, stages, stage, tp);
+    }
+    double kv_gib = KvGib(s, stage, tp);
+    // Layers with windows only are planned as if they took none.
+    if (block_bytes == 0) continue;
+    const std::int64_t blocks =
+        given ? *given : static_cast<std::int64_t>(kv_gib * kGib / block_bytes);
+    if (given) kv_gib = static_cast<double>(blocks) * block_bytes / kGib;
+    if (planned && (given ? weights <= c.weights_gib : blocks >= c.pool_blocks)) continue;
+    planned = true;
+    c.weight_bytes = WeightBytes(stage, tp);
+    c.pool_blocks = blocks;
+    c.kv_gib = kv_gib;
+    c.weights_gib = weights;
+    c.overhead_gib = OverheadGib(s, stage, tp);
+  }
+  c.usable_blocks = c.pool_blocks - (s.engine.compat == Compat::kNone ? 1 : 0);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -208,18 +294,30 @@ void Scenario::UsePool(std::size_t i) {
 double ParameterCount(const ModelSpec& m) {
   ModelSpec plain = m;
   plain.quantization = Quantization::kNone;
-  return WeightBytes(plain, 1) / D(BytesPerValue(m.torch_dtype));
+  return WeightBytes(Stage{plain}, 1) / D(BytesPerValue(m.torch_dtype));
 }
 
-Result<ModelCost> ComputeModelCost(const Scenario& s) {
+std::vector<std::int64_t> StageLayers(const ModelSpec& model, std::int64_t stages) {
+  std::vector<std::int64_t> layers(static_cast<std::size_t>(stages),
+                                   model.num_hidden_layers / stages);
+  const std::int64_t rest = model.num_hidden_layers % stages;
+  for (std::int64_t i = 0; i < rest; ++i) ++layers[static_cast<std::size_t>(stages - 2 - i)];
+  return layers;
+}
+
+Scenario StageScenario(const Scenario& s, std::int64_t stage) {
+  const std::vector<Stage> stages = StagesOf(s);
+  Scenario part = s;
+  const Stage& own = stages[static_cast<std::size_t>(stage)];
+  part.model = own.layers;
+  part.cluster.pools[0].pipeline_parallel = 1;
+  if (!own.last) part.model.vocab_size = 0;  // nothing is sampled
+  return part;
+}
+
+ModelCost WorkOf(const Scenario& s) {
   const ModelSpec& m = s.model;
   const std::int64_t tp = s.cluster.pools[0].tensor_parallel;
-  if (!Divides(m, tp)) {
-    return Issue{"/cluster/pools/0/tensor_parallel",
-                 fmt::format("found {}, allowed a divisor of the model's {} attention heads that "
-                             "divides, or is a multiple of, its {} KV heads",
-                             tp, m.num_attention_heads, m.num_key_value_heads)};
-  }
   ModelCost c;
   c.tensor_parallel = tp;
   c.layers = m.num_hidden_layers;
@@ -253,27 +351,28 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
   }
   c.collective_bytes_per_token = D(m.hidden_size) * bytes;
   c.activation_bytes_per_token = bytes * ActivationsPerToken(m, tp);
-  c.weight_bytes = WeightBytes(m, tp);
-  c.kv_bytes_per_token = KvBytesPerToken(s, tp);
+  c.kv_bytes_per_token = KvBytesPerToken(s, m, tp);
   c.kv_read_bytes_per_token = KvBytes(m, s.engine.kv_cache_dtype, tp, m.num_hidden_layers);
+  return c;
+}
 
-  c.total_gib = s.hardware.memory_gib;
-  c.usable_gib = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
-  c.weights_gib = c.weight_bytes / kGib;
-  c.overhead_gib = OverheadGib(s, tp);
-  c.kv_gib = KvGib(s, tp);
-  const double block_bytes = c.kv_bytes_per_token * static_cast<double>(s.engine.block_size);
-  if (s.engine.num_gpu_blocks_override) {
-    c.pool_blocks = *s.engine.num_gpu_blocks_override;
-    c.kv_gib = static_cast<double>(c.pool_blocks) * block_bytes / kGib;
-    // The override replaces the profile run's answer, not the memory that is there.
-    if (c.weights_gib > c.usable_gib) return DoesNotFit(s, tp);
-  } else {
-    // At least the reserved block and one to use.
-    if (c.kv_gib * kGib < 2 * block_bytes) return DoesNotFit(s, tp);
-    c.pool_blocks = static_cast<std::int64_t>(c.kv_gib * kGib / block_bytes);
+Result<ModelCost> ComputeModelCost(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  const std::int64_t tp = s.cluster.pools[0].tensor_parallel;
+  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  if (!Divides(m, tp)) {
+    return Issue{"/cluster/pools/0/tensor_parallel",
+                 fmt::format("found {}, allowed a divisor of the model's {} attention heads that "
+                             "divides, or is a multiple of, its {} KV heads",
+                             tp, m.num_attention_heads, m.num_key_value_heads)};
   }
-  c.usable_blocks = c.pool_blocks - (s.engine.compat == Compat::kNone ? 1 : 0);
+  if (stages > m.num_hidden_layers) {
+    return Issue{
+        "/cluster/pools/0/pipeline_parallel",
+        fmt::format("found {}, allowed up to the model's {} layers", stages, m.num_hidden_layers)};
+  }
+  ModelCost c = WorkOf(s);
+  if (std::optional<Issue> issue = PlanMemory(s, tp, c)) return *issue;
   return c;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "servecast/result.h"
 #include "servecast/scenario.h"
@@ -12,10 +13,12 @@ namespace servecast {
 // What a matrix product is computed in.
 enum class MatrixType { k16, k8, k4 };
 
-// All figures are per GPU of the tensor-parallel group. FLOPs count a multiply-add as two.
+// All figures are per GPU of the tensor-parallel group. FLOPs count a multiply-add as two. With
+// pipeline stages work is that of all of them, memory that of the stage with the least room.
 struct ModelCost {
   std::int64_t tensor_parallel = 1;
   std::int64_t layers = 0;
+  double layer_share = 1;              // of the model's layers: of a stage, less than 1
   double weight_bytes = 0;             // all that is resident: layers, embedding, LM head, norms
   double kv_bytes_per_token = 0;       // held: K and V of the layers without a sliding window
   double kv_read_bytes_per_token = 0;  // K and V, or the latent, of all layers
@@ -63,6 +66,16 @@ inline std::int64_t CaptureSize(std::int64_t sequences) {
 // Issues when heads do not divide over the GPUs, or when weights and one block do not fit: then
 // with the numbers, and the smallest tensor parallelism that would.
 Result<ModelCost> ComputeModelCost(const Scenario& scenario);
+
+// Layers of each pipeline stage, in their order. As in vLLM (get_pp_indices) those that do not
+// divide go one each to the stages before the last, from the back. Requires: 1 <= stages <= layers.
+std::vector<std::int64_t> StageLayers(const ModelSpec& model, std::int64_t stages);
+
+// One pipeline stage as a model of its own, for a latency model: its layers, and no vocabulary
+// where nothing is sampled. Require: ComputeModelCost has no issue.
+Scenario StageScenario(const Scenario& scenario, std::int64_t stage);
+// What it has to do; no memory is planned in it.
+ModelCost WorkOf(const Scenario& scenario);
 
 // Parameters of the whole model. Exact for the architectures that ModelSpec can say.
 double ParameterCount(const ModelSpec& model);

@@ -268,6 +268,10 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
 }
 
 void OperatorStep::MakeHead(const ModelCost& cost, const MatrixOperator& head) {
+  if (head.n == 0) {  // a pipeline stage before the last one
+    head_ = OctaveCurve(4, 4096, [](std::int64_t) { return 0.0; });
+    return;
+  }
   bool measured = false;
   const OperatorGrid grid = GridOf(head, measured);
   const double flop_ns = cost.lm_head_flops_per_token * FlopNs(hardware_, MatrixType::k16);

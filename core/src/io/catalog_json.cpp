@@ -21,7 +21,6 @@ constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
-    "pipeline stages",
     "speculative decoding, beam search, LoRA adapters, multimodal encoders",
     "uneven load of experts; expert parallelism",
     "power and thermal limits of the GPU's clock",

@@ -259,8 +259,8 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario
         &PoolSpec::tensor_parallel);
   f.Add({.name = "pipeline_parallel",
          .min = 1,
-         .max = 1,
-         .help = "stages of layers (one, until pipelines are modelled)"},
+         .max = 64,
+         .help = "stages of layers, each on GPUs of its own"},
         &PoolSpec::pipeline_parallel);
   DescribeOwn(v, "hardware", p.hardware, s.hardware);
   DescribeOwn(v, "engine", p.engine, s.engine);
@@ -293,7 +293,7 @@ void Describe(FieldVisitor& v, DisaggregationSpec& d, const DisaggregationSpec& 
 // The parameters of the policies that one may choose for `field`, each name once.
 template <class Entry>
 void DescribeParams(const char* field, std::span<const Entry> entries, const std::string& chosen,
-                    FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
+                    FieldVisitor& v, ParamMap& params, const ParamMap& base) {
   std::map<std::string_view, std::pair<const ParamSpec*, Choices>> by_name;
   for (const Entry& entry : entries) {
     for (const ParamSpec& param : entry.params) {
@@ -307,10 +307,10 @@ void DescribeParams(const char* field, std::span<const Entry> entries, const std
     const Choices& policies = param.second;
     const bool active = std::find(policies.begin(), policies.end(), chosen) != policies.end();
     v.When(field, policies, active, [&](FieldVisitor& inner) {
-      std::optional<double> value = ParamValues({&p, 1}, s)[0];
+      std::optional<double> value = ParamValues({&p, 1}, params)[0];
       inner.Number({.name = p.name, .unit = p.unit, .min = p.min, .max = p.max, .help = p.help},
                    value, ParamValues({&p, 1}, base)[0]);
-      s.params[p.name] = value.value_or(p.fallback);
+      params[p.name] = value.value_or(p.fallback);
     });
   }
 }
@@ -330,8 +330,8 @@ void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
             .help = "who yields when KV blocks run out: the last one admitted (tail), or the least "
                     "urgent (priority); auto: priority with the order priority_fcfs, else tail"},
            &SchedulerSpec::preemption, {"auto", "tail", "priority"});
-  DescribeParams("order", Orders(), s.order, v, s, base);
-  DescribeParams("priority", Priorities(), s.priority, v, s, base);
+  DescribeParams("order", Orders(), s.order, v, s.params, base.params);
+  DescribeParams("priority", Priorities(), s.priority, v, s.params, base.params);
 }
 
 void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
@@ -492,12 +492,16 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
       Fields<ClusterSpec>(router, s.cluster, base.cluster)
           .Policy({.name = "policy", .help = "which replica serves a request"},
                   &ClusterSpec::router, routers);
+      DescribeParams("policy", Routers(), s.cluster.router, router, s.cluster.router_params,
+                     base.cluster.router_params);
     });
     const bool idle = !s.cluster.Has(PoolRole::kPrefill);
     inner.Object({.name = "decode_router", .idle = idle}, [&](FieldVisitor& router) {
       Fields<ClusterSpec>(router, s.cluster, base.cluster)
           .Policy({.name = "policy", .help = "which replica decodes, after the prefill"},
                   &ClusterSpec::decode_router, routers);
+      DescribeParams("policy", Routers(), s.cluster.decode_router, router,
+                     s.cluster.decode_router_params, base.cluster.decode_router_params);
     });
     inner.Object({.name = "disaggregation", .idle = idle}, [&](FieldVisitor& d) {
       Describe(d, s.cluster.disaggregation, base.cluster.disaggregation);

@@ -153,9 +153,15 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .unit = "1",
          .min = 0.01,
          .max = 1,
-         .help = "share of the bandwidth that weight and KV reads reach",
+         .help = "share of the bandwidth that reads of weights reach",
          .required = true},
         &HardwareSpec::bandwidth_efficiency);
+  f.Add({.name = "kv_bandwidth_efficiency",
+         .unit = "1",
+         .min = 0,
+         .max = 1,
+         .help = "the same of the KV cache; 0: as the weights (analytic model)"},
+        &HardwareSpec::kv_bandwidth_efficiency);
   f.Add({.name = "price_per_gpu_hour",
          .unit = "$/h",
          .min = 0,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "serving/router.h"
+
 namespace servecast {
 namespace {
 
@@ -16,6 +18,11 @@ class PoolChecks {
     if (replicas > kMostReplicas) {
       Add(0, "replicas",
           fmt::format("found {} in all pools, allowed up to {}", replicas, kMostReplicas));
+    }
+    for (std::size_t i = 0; i < Pools().size() && Pools().size() > 1; ++i) {
+      if (Pools()[i].pipeline_parallel == 1) continue;
+      Add(i, "pipeline_parallel",
+          fmt::format("found {}, allowed 1 with several pools", Pools()[i].pipeline_parallel));
     }
     const bool prefill = s_.cluster.Has(PoolRole::kPrefill);
     const bool decode = s_.cluster.Has(PoolRole::kDecode);
@@ -50,6 +57,8 @@ class PoolChecks {
 
   // A mixed pool without conditional disaggregation would never be sent a request.
   void CheckDisaggregated() {
+    CheckRouter("router", s_.cluster.router, s_.cluster.router_params);
+    CheckRouter("decode_router", s_.cluster.decode_router, s_.cluster.decode_router_params);
     const EngineSpec* first = nullptr;
     for (std::size_t i = 0; i < Pools().size(); ++i) {
       const EngineSpec& engine = EngineOf(i);
@@ -73,6 +82,22 @@ class PoolChecks {
                     "found another than in the first pool for prefill or decode, allowed the "
                     "same: KV blocks travel as they are");
       }
+    }
+  }
+
+  void CheckRouter(const char* field, const std::string& name, const ParamMap& params) {
+    const std::string path = std::string("/cluster/") + field;
+    if (FindRouter(name).holds) {
+      issues_.push_back(
+          {path + "/policy",
+           fmt::format("found \"{}\", allowed one that places at once, with pools for "
+                       "prefill and decode",
+                       name)});
+    }
+    const auto staleness = params.find(kStaleness.name);
+    if (staleness != params.end() && staleness->second > 0) {
+      issues_.push_back(
+          {path + "/staleness_ms", "found a time, allowed 0 with pools for prefill and decode"});
     }
   }
 

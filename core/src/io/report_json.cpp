@@ -234,6 +234,26 @@ void WritePools(const Report& r, JsonWriter& out, Members& put) {
   });
 }
 
+// A list of each figure, by replica.
+void WriteReplicas(const Report& r, JsonWriter& out, Members& put) {
+  if (r.replicas.empty()) return;
+  const auto list = [&](std::string_view key, auto write) {
+    out.Key(key);
+    out.BeginArray();
+    for (const ReplicaReport& replica : r.replicas) write(replica);
+    out.EndArray();
+  };
+  put.Object("replicas", [&] {
+    list("requests", [&](const ReplicaReport& one) { out.Integer(one.requests); });
+    list("busy_share", [&](const ReplicaReport& one) { out.Number(one.busy_share); });
+    list("mean_outstanding", [&](const ReplicaReport& one) { out.Number(one.mean_outstanding); });
+    list("kv_peak_usage", [&](const ReplicaReport& one) { out.Number(one.kv_peak_usage); });
+    list("ttft_mean_ms", [&](const ReplicaReport& one) {
+      one.ttft_mean_ms ? out.Number(*one.ttft_mean_ms) : out.Null();
+    });
+  });
+}
+
 std::optional<double> Rate(std::int64_t hits, std::int64_t queries) {
   if (queries == 0) return std::nullopt;
   return static_cast<double>(hits) / static_cast<double>(queries);
@@ -287,6 +307,12 @@ void WriteSetting(const Report& r, Members& put) {
     put("evicted_blocks", c.evicted_blocks);
   });
   WriteOffload(r, put);
+  if (r.stages > 1) {
+    put.Object("pipeline", [&] {
+      put("stages", r.stages);
+      put("bubble_share", r.bubble_share);
+    });
+  }
   put.Object("memory", [&] {
     put("total_gib", r.memory.total_gib);
     put("usable_gib", r.memory.usable_gib);
@@ -357,6 +383,7 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   WriteTimeSplit(r.time_split, put);
   WriteClasses(r, out, put);
   WritePools(r, out, put);
+  WriteReplicas(r, out, put);
   WriteJudgement(r, out, put);
   WriteSetting(r, put);
   if (parts != ReportParts::kSummary) {

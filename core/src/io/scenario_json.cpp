@@ -15,6 +15,7 @@
 #include "io/presets.h"
 #include "io/variants.h"
 #include "servecast/scenario.h"
+#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -291,6 +292,37 @@ void CheckCompat(const Scenario& s, Issues& issues) {
   }
 }
 
+// Scores that all weigh nothing choose nothing.
+void CheckRouter(const ClusterSpec& c, Issues& issues) {
+  if (c.router != "weighted") return;
+  for (const ParamSpec& param : FindRouter(c.router).params) {
+    const bool weight = param.name != std::string_view(kStaleness.name);
+    if (weight && ParamValues({&param, 1}, c.router_params)[0] > 0) return;
+  }
+  issues.push_back({"/cluster/router/prefix_weight",
+                    "found 0, and no other weight above 0; allowed one at least"});
+}
+
+// What several pipeline stages do not go with.
+void CheckStages(const Scenario& s, Issues& issues) {
+  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  if (stages == 1) return;
+  if (s.engine.compat != Compat::kNone) {
+    issues.push_back(
+        {"/cluster/pools/0/pipeline_parallel",
+         fmt::format("found {}, allowed 1 with BLIS's rules in engine.compat", stages)});
+  } else if (s.engine.async_scheduling) {
+    issues.push_back({"/engine/async_scheduling",
+                      "found true, allowed false with pipeline_parallel above 1: its rules for "
+                      "several stages are not modelled, and as many batches as stages are in "
+                      "flight without it"});
+  }
+  if (s.engine.compat == Compat::kNone && s.engine.kv_offload.On()) {
+    issues.push_back({"/engine/kv_offload",
+                      "found tiers of memory, allowed none with pipeline_parallel above 1"});
+  }
+}
+
 // What no single field can say.
 void CheckTogether(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
@@ -338,6 +370,8 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       "not know them"});
   }
   CheckCompat(s, issues);
+  CheckRouter(s.cluster, issues);
+  CheckStages(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
   if (s.workload.classes.empty()) {

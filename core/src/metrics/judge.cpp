@@ -138,6 +138,34 @@ std::string LimitSentence(const Report& r) {
                      busy < 0.95 ? fmt::format(", which is {} of all", Percent(busy)) : "");
 }
 
+// That some replica has far more to do than the others, where that may be why latencies are bad:
+// it then has half as much again as the mean, and at least one request more. "" otherwise.
+std::string ImbalanceSentence(const Report& r) {
+  if (r.replicas.size() < 2 || r.verdict.state == VerdictState::kMeets) return "";
+  const ReplicaReport* busiest = &r.replicas[0];
+  double outstanding = 0;
+  std::int64_t requests = 0;
+  for (const ReplicaReport& replica : r.replicas) {
+    if (replica.mean_outstanding > busiest->mean_outstanding) busiest = &replica;
+    outstanding += replica.mean_outstanding;
+    requests += replica.requests;
+  }
+  const double mean = outstanding / static_cast<double>(r.replicas.size());
+  const double most = busiest->mean_outstanding;
+  if (most < 1.5 * mean || most < mean + 1) return "";
+  std::string text = fmt::format(
+      "Replicas are loaded unevenly: of {} replicas, number {} has {} requests on average, {} "
+      "times "
+      "the mean, and was sent {} of all",
+      r.replicas.size(), busiest - r.replicas.data(), ShortNumber(most), ShortNumber(most / mean),
+      Percent(static_cast<double>(busiest->requests) / static_cast<double>(requests)));
+  if (busiest->ttft_mean_ms && r.ttft_ms.n > 0) {
+    text += fmt::format("; its mean TTFT is {}, that of all is {}", Ms(*busiest->ttft_mean_ms),
+                        Ms(r.ttft_ms.mean));
+  }
+  return text + ".";
+}
+
 template <class R>
 std::int64_t SamplesOf(const R& r, SloMetric metric) {
   return metric == SloMetric::kTtft   ? r.ttft_ms.n
@@ -236,6 +264,8 @@ void Judge(const Scenario& scenario, Report& r) {
     r.verdict.sentence = "So far: " + r.verdict.sentence;
   }
   r.verdict.limit = LimitSentence(r);
+  const std::string imbalance = ImbalanceSentence(r);
+  if (!imbalance.empty()) r.verdict.limit += (r.verdict.limit.empty() ? "" : " ") + imbalance;
   r.verdict.note = Notes(scenario, r);
 }
 

@@ -90,6 +90,14 @@ class Recorder {
     bin.work.without_head += prefill.without_head;
   }
 
+  // Output tokens that steps made which overlap, and so count with none of them (Step's `sampled`
+  // is 0). Requires: `time` is not before any step's start.
+  void Tokens(TimeNs time, std::int64_t count) {
+    output_tokens_ += count;
+    if (time > warmup_) measured_tokens_ += count;
+    bins_[BinOf(time)].output_tokens += count;
+  }
+
   // `tokens` tokens came `gap` after the ones before them, at `time`.
   void InterTokenGap(TimeNs time, TimeNs gap, std::int64_t tokens) {
     if (time >= warmup_) itl_.Add(gap, tokens);

@@ -248,11 +248,17 @@ class Summary {
 
   void Rates() {
     Report& r = report_;
+    r.stages = run_.scenario.cluster.pools[0].pipeline_parallel;
     std::int64_t gpus = 0;
     for (const PoolSpec& pool : run_.scenario.cluster.pools) {
-      gpus += pool.tensor_parallel * pool.replicas;
+      gpus += pool.tensor_parallel * pool.replicas * pool.pipeline_parallel;
     }
     r.gpus = gpus;
+    const TimeNs stage_time = run_.recorder.busy_ns() * r.stages;
+    if (r.stages > 1 && stage_time > 0) {
+      r.bubble_share =
+          1 - static_cast<double>(run_.counts.stage_busy_ns) / static_cast<double>(stage_time);
+    }
     const double warmup_ns = run_.scenario.measure.warmup_s * 1e9;
     TimeNs last = run_.end;  // a client may see its last token after the engine stopped
     Tally all;
@@ -434,7 +440,9 @@ class Summary {
   }
   // Of all replicas' GPUs.
   PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds) const {
-    return UseOf(work, output_tokens, seconds * Replicas(), run_.cost, run_.scenario.hardware);
+    const auto stages = static_cast<double>(run_.scenario.cluster.pools[0].pipeline_parallel);
+    return UseOf(work, output_tokens, seconds * Replicas() * stages, run_.cost,
+                 run_.scenario.hardware);
   }
 
   void JudgeSaturation() {
@@ -531,6 +539,7 @@ class Summary {
     r.counts = run_.counts;
     r.gc_ms = static_cast<double>(r.counts.gc_passes) * run_.scenario.engine.gc_pass_us / 1e3;
     r.kv_offload = run_.kv_offload;
+    r.replicas = run_.replicas;
     r.latency_model = run_.label;
     const bool traced = run_.scenario.workload.arrivals.process == ArrivalProcess::kTrace;
     r.workload_source = traced ? "trace" : "synthetic";

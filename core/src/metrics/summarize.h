@@ -39,6 +39,7 @@ struct RunView {
   KvOffloadReport kv_offload = {};
   TimeNs token_delay = 0;           // of the latency model
   std::vector<PoolRun> pools = {};  // empty where there is one
+  std::vector<ReplicaReport> replicas = {};
 
   static constexpr std::size_t kNoClass = SIZE_MAX;
 

@@ -2,6 +2,7 @@
 // decode tokens; delay before the queue = a0 + a1 prompt tokens; a2 per output token, accumulated
 // at the client without holding the GPU (host work that overlaps with the next step). The form of
 // BLIS's default model; whether a set is faster than light is for its author to know.
+#include "cost/model_cost.h"
 #include "serving/microseconds.h"
 #include "serving/policy.h"
 
@@ -10,7 +11,8 @@ namespace {
 
 class Blackbox final : public LatencyModel {
  public:
-  explicit Blackbox(const Scenario& s) : spec_(s.latency), compat_(s.engine.compat) {}
+  Blackbox(const Scenario& s, const ModelCost& cost)
+      : spec_(s.latency), compat_(s.engine.compat), share_(cost.layer_share) {}
 
   StepPrice Price(const BatchShape& shape) const override {
     double prefill_tokens = 0;
@@ -20,7 +22,7 @@ class Blackbox final : public LatencyModel {
     const double us = spec_.beta[0] + spec_.beta[1] * prefill_tokens +
                       spec_.beta[2] * static_cast<double>(shape.decode_seqs);
     // A linear form says nothing of what bounds it.
-    return {StepTimeOf(us, compat_), StepBound::kOverhead};
+    return {StepTimeOf(us * share_, compat_), StepBound::kOverhead};
   }
 
   TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
@@ -32,10 +34,11 @@ class Blackbox final : public LatencyModel {
  private:
   LatencySpec spec_;
   Compat compat_;
+  double share_;  // of a pipeline stage: it knows no layers, so all is spread evenly over them
 };
 
-std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost&) {
-  return std::make_unique<Blackbox>(s);
+std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
+  return std::make_unique<Blackbox>(s, cost);
 }
 
 LatencyLabel Label(const Scenario&) {

@@ -29,7 +29,8 @@ class Operators final : public LatencyModel {
         tile_(s.hardware.mixed_attention_rows),
         overlap_(s.engine.overlap_scheduling) {
     const EngineSpec& e = s.engine;
-    if (e.cuda_graphs != CudaGraphs::kImplied) eager_ns_ = e.launch_eager_us * 1e3;
+    if (e.cuda_graphs != CudaGraphs::kImplied)
+      eager_ns_ = e.launch_eager_us * 1e3 * cost.layer_share;
     if (e.cuda_graphs == CudaGraphs::kCaptured) {
       replay_ns_ = e.launch_replay_us * 1e3;
       captured_ = e.cuda_graph_max_bs;

@@ -29,7 +29,8 @@ class Physics final : public LatencyModel {
             MakePhysicsConstants(PhysicsConfigOf(s, static_cast<double>(cost.usable_blocks)))),
         alpha_(Weights<kAlphaFeatures>(s.latency.alpha_coefficients)),
         beta_(Weights<kBetaFeatures>(s.latency.beta_coefficients)),
-        gamma_(s.latency.preemption_gamma) {
+        gamma_(s.latency.preemption_gamma),
+        share_(cost.layer_share) {
     // At rest all but the cost of the prompt (3) and the bias (4) are 0.
     for (std::size_t i = 0; i < alpha_.size(); ++i) by_load_ |= i != 2 && i != 3 && alpha_[i] != 0;
   }
@@ -51,7 +52,9 @@ class Physics final : public LatencyModel {
     in.decode_kv_blocks = static_cast<double>(shape.decode_kv_blocks);
     in.transfer_blocks = static_cast<double>(shape.transfer_blocks);
     in.preemption_ema = shape.preemption_ema;
-    const std::array<double, kBetaFeatures> f = BetaFeatures(constants_, in);
+    std::array<double, kBetaFeatures> f = BetaFeatures(constants_, in);
+    // Those that know no layers are spread evenly over pipeline stages.
+    for (const std::size_t i : {5u, 6u, 7u, 9u, 10u, 11u, 14u, 15u}) f[i] *= share_;
     double us = 0;
     for (std::size_t i = 0; i < f.size(); ++i) us += beta_[i] * f[i];
     const double compute = beta_[0] * f[0] + beta_[1] * f[1] + beta_[3] * f[3];
@@ -88,7 +91,7 @@ class Physics final : public LatencyModel {
   PhysicsConstants constants_;
   std::array<double, kAlphaFeatures> alpha_;
   std::array<double, kBetaFeatures> beta_;
-  double gamma_;
+  double gamma_, share_;
   bool by_load_ = false;
 };
 

@@ -34,7 +34,10 @@
   X(kRouterLeastOutstanding) \
   X(kRouterPowerOfTwo)       \
   X(kRouterSessionAffinity)  \
-  X(kRouterPrefixAffinity)
+  X(kRouterPrefixAffinity)   \
+  X(kRouterKvAware)          \
+  X(kRouterWeighted)         \
+  X(kRouterCentralQueue)
 
 #define SERVECAST_FORMERS(X) \
   X(kSchedulerVllmV0)        \
@@ -101,11 +104,11 @@ const PriorityEntry& FindPriority(std::string_view name) { return Find(Prioritie
 const RouterEntry& FindRouter(std::string_view name) { return Find(Routers(), name); }
 const FormerEntry& FindFormer(std::string_view name) { return Find(Formers(), name); }
 
-std::vector<double> ParamValues(std::span<const ParamSpec> specs, const SchedulerSpec& scheduler) {
+std::vector<double> ParamValues(std::span<const ParamSpec> specs, const ParamMap& chosen) {
   std::vector<double> values;
   for (const ParamSpec& spec : specs) {
-    const auto chosen = scheduler.params.find(std::string_view(spec.name));
-    values.push_back(chosen == scheduler.params.end() ? spec.fallback : chosen->second);
+    const auto value = chosen.find(std::string_view(spec.name));
+    values.push_back(value == chosen.end() ? spec.fallback : value->second);
   }
   return values;
 }

@@ -14,7 +14,12 @@ class LeastOutstanding final : public Router {
 
 extern const RouterEntry kRouterLeastOutstanding;
 const RouterEntry kRouterLeastOutstanding = {
-    "least_outstanding", "the one with the fewest requests waiting or running",
-    [](std::int64_t) { return std::unique_ptr<Router>(std::make_unique<LeastOutstanding>()); }};
+    "least_outstanding",
+    "the one with the fewest requests waiting or running",
+    [](const RouterInput&) {
+      return std::unique_ptr<Router>(std::make_unique<LeastOutstanding>());
+    },
+    false,
+    {&kStaleness, 1}};
 
 }  // namespace servecast

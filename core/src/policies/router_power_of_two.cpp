@@ -30,7 +30,12 @@ class PowerOfTwo final : public Router {
 
 extern const RouterEntry kRouterPowerOfTwo;
 const RouterEntry kRouterPowerOfTwo = {
-    "power_of_two", "of two at random the one with fewer requests waiting or running",
-    [](std::int64_t seed) { return std::unique_ptr<Router>(std::make_unique<PowerOfTwo>(seed)); }};
+    "power_of_two",
+    "of two at random the one with fewer requests waiting or running",
+    [](const RouterInput& input) {
+      return std::unique_ptr<Router>(std::make_unique<PowerOfTwo>(input.seed));
+    },
+    false,
+    {&kStaleness, 1}};
 
 }  // namespace servecast

@@ -21,7 +21,9 @@ class Random final : public Router {
 extern const RouterEntry kRouterRandom;
 const RouterEntry kRouterRandom = {
     "random", "any, all alike",
-    [](std::int64_t seed) { return std::unique_ptr<Router>(std::make_unique<Random>(seed)); },
+    [](const RouterInput& input) {
+      return std::unique_ptr<Router>(std::make_unique<Random>(input.seed));
+    },
     true};
 
 }  // namespace servecast

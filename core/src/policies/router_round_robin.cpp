@@ -18,6 +18,7 @@ class RoundRobin final : public Router {
 extern const RouterEntry kRouterRoundRobin;
 const RouterEntry kRouterRoundRobin = {
     "round_robin", "one after the other",
-    [](std::int64_t) { return std::unique_ptr<Router>(std::make_unique<RoundRobin>()); }, true};
+    [](const RouterInput&) { return std::unique_ptr<Router>(std::make_unique<RoundRobin>()); },
+    true};
 
 }  // namespace servecast

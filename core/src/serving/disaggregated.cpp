@@ -26,7 +26,8 @@ Disaggregated::Disaggregated(const Cluster::Input& input)
       sides_(3),
       link_(LinkOf(input.disaggregation)),
       active_(static_cast<std::int32_t>(nodes_.size())),
-      session_of_(SessionsOf(input.replica.requests)) {
+      session_of_(SessionsOf(input.replica.requests)),
+      gate_of_(input.replica.requests.arrival.size(), nullptr) {
   for (const auto& node : nodes_) {
     Side& side = sides_[static_cast<std::size_t>(pools_[node->pool].role)];
     side.nodes.push_back(static_cast<std::int32_t>(place_.size()));
@@ -34,14 +35,27 @@ Disaggregated::Disaggregated(const Cluster::Input& input)
   }
   for (Side& side : sides_) side.loads = ReplicaLoads(static_cast<std::int64_t>(side.nodes.size()));
   const bool mixed = !sides_[static_cast<std::size_t>(PoolRole::kMixed)].nodes.empty();
-  whole_ = GateOf(*in_.router, mixed ? PoolRole::kMixed : PoolRole::kDecode);
-  prefill_ = GateOf(*in_.router, PoolRole::kPrefill);
-  decode_ = GateOf(*in_.decode_router, PoolRole::kDecode);
+  Open(whole_, *in_.router, in_.router_params, mixed ? PoolRole::kMixed : PoolRole::kDecode);
+  Open(prefill_, *in_.router, in_.router_params, PoolRole::kPrefill);
+  Open(decode_, *in_.decode_router, in_.decode_router_params, PoolRole::kDecode);
   in_.replica.results.hand_overs.resize(in_.replica.requests.arrival.size());
 }
 
-Disaggregated::Gate Disaggregated::GateOf(const RouterEntry& entry, PoolRole role) {
-  return {entry.make(in_.seed), &sides_[static_cast<std::size_t>(role)]};
+// What it asks of replicas that differ is the least that any has.
+void Disaggregated::Open(Gate& gate, const RouterEntry& entry, const std::vector<double>& params,
+                         PoolRole role) {
+  gate.entry = &entry;
+  gate.side = &sides_[static_cast<std::size_t>(role)];
+  RouterInput input{in_.seed, static_cast<std::int64_t>(gate.side->nodes.size()), params};
+  input.seats = input.cached_blocks = INT64_MAX;
+  for (const ClusterPool& pool : pools_) {
+    if (pool.role != role) continue;
+    input.block_size = pool.engine.block_size;
+    input.seats = std::min(input.seats, pool.engine.max_num_seqs);
+    input.cached_blocks =
+        std::min(input.cached_blocks, pool.engine.enable_prefix_caching ? pool.pool_blocks - 1 : 0);
+  }
+  gate.router = entry.make(input);
 }
 
 bool Disaggregated::Advance(std::int64_t max_steps) {
@@ -54,7 +68,10 @@ bool Disaggregated::Advance(std::int64_t max_steps) {
       const std::int32_t index = active_.TopId();
       active_.Remove(index);
       TimeNs until = comes ? event : kNever - 1;
-      if (!active_.empty()) until = std::min(until, active_.TopKey() + 1);
+      // At one time the lowest goes first, however the run is sliced.
+      if (!active_.empty()) {
+        until = std::min(until, active_.TopKey() + (index < active_.TopId() ? 1 : 0));
+      }
       steps += Run(index, until, max_steps - steps);
     } else {
       return Close();
@@ -93,15 +110,38 @@ void Disaggregated::Happen(TimeNs time) {
 void Disaggregated::Route(Gate& gate, RequestId request, TimeNs time) {
   Side& side = *gate.side;
   while (!side.departures.empty() && side.departures.front().time <= time) {
-    side.loads.Change(side.departures.front().place, -1);
+    const Departure departure = side.departures.front();
     std::pop_heap(side.departures.begin(), side.departures.end(), Later);
     side.departures.pop_back();
+    side.loads.Change(departure.place, -1);
+    if (!departure.gate->entry->ignores_load) {
+      departure.gate->router->Left(departure.request, departure.place);
+    }
+  }
+  if (gate.entry->reads_engines) {
+    for (std::size_t i = 0; i < side.nodes.size(); ++i) {
+      const Node& node = NodeAt(side.nodes[i]);
+      const EngineLoad load = node.replica->LoadAt(time);
+      const auto at = static_cast<std::int32_t>(i);
+      side.loads.SetEngine(at,
+                           {std::max<std::int64_t>(side.loads.Outstanding(at) - load.running, 0),
+                            load.kv_blocks_used, pools_[node.pool].pool_blocks - 1});
+    }
+  }
+  const RequestTable& requests = in_.replica.requests;
+  const auto r = static_cast<std::size_t>(request);
+  std::vector<ContentRange> content;
+  if (gate.entry->reads_content) {
+    const std::int64_t block_size = pools_[NodeAt(side.nodes[0]).pool].engine.block_size;
+    content = ContentFor(requests, request, block_size);
   }
   const std::int32_t place = gate.router->Choose(
-      DescribeForRouter(in_.replica.requests, session_of_, request), side.loads);
+      {request, session_of_.empty() ? request : session_of_[r], requests.prompt_tokens[r], content},
+      side.loads);
+  gate_of_[r] = &gate;
   side.loads.Change(place, 1);
   const std::int32_t index = side.nodes[static_cast<std::size_t>(place)];
-  in_.replica.results.replica[static_cast<std::size_t>(request)] = index;
+  in_.replica.results.replica[r] = index;
   NodeAt(index).inbox.Send(request, time);
   if (!active_.Has(index) || NodeAt(index).replica->sleeps()) Activate(index, time);
 }
@@ -118,8 +158,9 @@ std::int64_t Disaggregated::Run(std::int32_t index, TimeNs until, std::int64_t m
     Activate(index, node.replica->NextTimeout());
   }
   Side& side = sides_[static_cast<std::size_t>(pools_[node.pool].role)];
-  for (const TimeNs time : node.inbox.departures()) {
-    side.departures.push_back({time, place_[static_cast<std::size_t>(index)]});
+  for (const Inbox::Timed& left : node.inbox.departures()) {
+    side.departures.push_back({left.time, place_[static_cast<std::size_t>(index)], left.request,
+                               gate_of_[static_cast<std::size_t>(left.request)]});
     std::push_heap(side.departures.begin(), side.departures.end(), Later);
   }
   node.inbox.departures().clear();

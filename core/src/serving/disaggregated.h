@@ -27,12 +27,16 @@ class Disaggregated final : public Fleet {
   bool Advance(std::int64_t max_steps) override;
 
  private:
+  struct Gate;
   struct Departure {
     TimeNs time = 0;
     std::int32_t place = 0;
+    RequestId request = kNoRequest;
+    Gate* gate = nullptr;  // that had placed it
   };
   static bool Later(const Departure& a, const Departure& b) {
-    return a.time != b.time ? a.time > b.time : a.place > b.place;
+    if (a.time != b.time) return a.time > b.time;
+    return a.place != b.place ? a.place > b.place : a.request > b.request;
   }
   // Replicas of one role.
   struct Side {
@@ -42,6 +46,7 @@ class Disaggregated final : public Fleet {
   };
   // Who chooses among them.
   struct Gate {
+    const RouterEntry* entry = nullptr;
     std::unique_ptr<Router> router;
     Side* side = nullptr;
   };
@@ -53,7 +58,7 @@ class Disaggregated final : public Fleet {
     return a.time != b.time ? a.time > b.time : a.request > b.request;
   }
 
-  Gate GateOf(const RouterEntry& entry, PoolRole role);
+  void Open(Gate& gate, const RouterEntry& entry, const std::vector<double>& params, PoolRole role);
   TimeNs NextEvent() const;
   void Happen(TimeNs time);
   void Route(Gate& gate, RequestId request, TimeNs time);
@@ -71,6 +76,7 @@ class Disaggregated final : public Fleet {
   KvLink link_;
   IndexedHeap active_;  // by the replica's clock, or when a sleeping one wakes
   std::vector<std::int32_t> session_of_;
+  std::vector<Gate*> gate_of_;  // by request: that placed it last
 };
 
 }  // namespace servecast

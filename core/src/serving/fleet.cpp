@@ -7,10 +7,10 @@ namespace servecast {
 
 Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<ClusterPool> pools,
              Clients& clients)
-    : pools_(std::move(pools)) {
+    : pools_(std::move(pools)), requests_(all.requests), results_(all.results) {
   if (pools_.empty()) {
-    pools_.push_back(
-        {all.role, replicas, all.engine, all.latency, all.pool_blocks, 0, all.kv_tiers});
+    pools_.push_back({all.role, replicas, all.engine, all.latency, all.pool_blocks, 0, all.kv_tiers,
+                      all.stages});
   }
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     const ClusterPool& pool = pools_[p];
@@ -23,7 +23,7 @@ Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<Cluster
       node.replica = std::make_unique<Replica>(ReplicaInput{
           pool.engine, all.scheduler, pool.pool_blocks, all.max_model_len, all.requests, node.inbox,
           pool.latency, all.results, node.recorder, all.scratch, all.horizon, all.observer,
-          pool.kv_tiers, number, true, pool.role, all.first_token_from_decode});
+          pool.kv_tiers, number, true, pool.stages, pool.role, all.first_token_from_decode});
     }
   }
 }
@@ -69,6 +69,7 @@ SchedulerCounts Fleet::counts() const {
     sum.prefill_tokens += one.prefill_tokens;
     sum.padding_tokens += one.padding_tokens;
     sum.gc_passes += one.gc_passes;
+    sum.stage_busy_ns += one.stage_busy_ns;
   }
   return sum;
 }
@@ -89,6 +90,47 @@ KvOffloadReport Fleet::kv_offload() const {
     sum.transfer_ns += one.transfer_ns;
   }
   return sum;
+}
+
+std::vector<ReplicaReport> Fleet::PerReplica(TimeNs end) const {
+  const RequestTable& requests = requests_;
+  const RequestResults& results = results_;
+  std::vector<ReplicaReport> reports(nodes_.size());
+  std::vector<std::int64_t> first_tokens(nodes_.size(), 0);
+  std::vector<double> ttft_ns(nodes_.size(), 0), outstanding_ns(nodes_.size(), 0);
+  for (std::size_t r = 0; r < results.replica.size(); ++r) {
+    if (results.replica[r] < 0) continue;
+    const auto i = static_cast<std::size_t>(results.replica[r]);
+    TimeNs over = results.completion[r] >= 0 ? results.completion[r] : end;
+    if (results.state[r] == RequestState::kTimedOut) {
+      over = std::min(over, requests.arrival[r] + requests.timeout[r]);
+    }
+    ++reports[i].requests;
+    TimeNs from = results.enqueue[r];
+    if (results.HandedOver(r)) {
+      const HandOver& h = results.hand_overs[r];
+      const auto before = static_cast<std::size_t>(h.prefill_replica);
+      reports[before].requests += before == i ? 0 : 1;
+      outstanding_ns[before] += static_cast<double>(std::min(h.prefilled, end) - from);
+      from = std::min(h.prefilled, end);
+    }
+    outstanding_ns[i] += static_cast<double>(std::max(std::min(over, end), from) - from);
+    if (results.first_token[r] < 0) continue;
+    ++first_tokens[i];
+    ttft_ns[i] += static_cast<double>(results.first_token[r] - requests.arrival[r]);
+  }
+  const auto all = static_cast<double>(std::max<TimeNs>(end, 1));
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Recorder& recorder = nodes_[i]->recorder;
+    reports[i].busy_share = static_cast<double>(recorder.busy_ns()) / all;
+    reports[i].mean_outstanding = outstanding_ns[i] / all;
+    reports[i].kv_peak_usage = static_cast<double>(recorder.peak_kv_blocks()) /
+                               static_cast<double>(pools_[nodes_[i]->pool].pool_blocks - 1);
+    if (first_tokens[i] > 0) {
+      reports[i].ttft_mean_ms = ttft_ns[i] / static_cast<double>(first_tokens[i]) / 1e6;
+    }
+  }
+  return reports;
 }
 
 void Fleet::WriteProgress(std::vector<std::int32_t>& generated) const {

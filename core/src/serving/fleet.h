@@ -21,7 +21,8 @@ struct ClusterPool {
   const LatencyModel& latency;
   std::int64_t pool_blocks = 0;
   std::int64_t block_bytes = 0;  // of a KV block, on all GPUs of a replica together
-  std::vector<KvTier> kv_tiers;
+  std::vector<KvTier> kv_tiers = {};
+  const std::vector<PipelineStage>* stages = nullptr;  // nullptr: one
 };
 
 class Fleet : public AnyReplica {
@@ -37,6 +38,8 @@ class Fleet : public AnyReplica {
   SchedulerCounts counts() const override;
   KvOffloadReport kv_offload() const override;
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
+  // Of a request with two, each counts what it had of it.
+  std::vector<ReplicaReport> PerReplica(TimeNs end) const override;
   // Of all replicas, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
   void WritePoolRecords(TimeNs end, std::int64_t pool, Recorder& recorder) const override;
@@ -54,7 +57,7 @@ class Fleet : public AnyReplica {
   Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<ClusterPool> pools,
         Clients& clients);
 
-  Node& NodeAt(std::int32_t index) { return *nodes_[static_cast<std::size_t>(index)]; }
+  Node& NodeAt(std::int32_t index) const { return *nodes_[static_cast<std::size_t>(index)]; }
   // Nobody comes any more, and nobody has anything to do before the horizon.
   bool Close();
 
@@ -62,6 +65,9 @@ class Fleet : public AnyReplica {
   std::vector<std::unique_ptr<Node>> nodes_;
 
  private:
+  const RequestTable& requests_;
+  const RequestResults& results_;
+
   std::int64_t Sum(std::int64_t (Replica::*figure)() const) const;
 
   PrefixCacheReport prefix_cache_;

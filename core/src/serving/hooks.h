@@ -26,13 +26,21 @@ struct StepMember {
   friend bool operator==(const StepMember&, const StepMember&) = default;
 };
 
+// When a pipeline stage was busy with a step, sending included.
+struct StageSpan {
+  TimeNs start = 0, end = 0;
+
+  friend bool operator==(const StageSpan&, const StageSpan&) = default;
+};
+
 // Emitted when the step's output is applied: with async scheduling after the next one is scheduled.
 struct StepRecord {
   std::int64_t replica = 0;
   std::int64_t index = 0;  // of the replica's, 0-based; steps without any token do not count
   TimeNs scheduled = 0, start = 0, end = 0;
-  TimeNs transfer = 0;      // of its time: loading KV content from slower tiers
-  TimeNs interference = 0;  // of its time: by which prefills made the decodes wait
+  TimeNs transfer = 0;            // of its time: loading KV content from slower tiers
+  TimeNs interference = 0;        // of its time: by which prefills made the decodes wait
+  std::vector<StageSpan> stages;  // empty: one stage
   StepBound bound = StepBound::kOverhead;
   std::int64_t prefill_tokens = 0;   // the others are decodes'
   std::vector<StepMember> members;   // in scheduled order
@@ -54,6 +62,7 @@ class StepObserver {
 
 struct SimulationHooks {
   std::unique_ptr<LatencyModel> latency;  // instead of the scenario's
+  std::vector<PipelineStage> stages;      // likewise
   StepObserver* observer = nullptr;       // not owned; outlives the simulation
   std::optional<RequestTable> requests;   // instead of the workload's
 };

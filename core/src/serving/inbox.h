@@ -40,7 +40,11 @@ class Inbox {
   }
   // No step may be formed at or after this time yet: a request may come before it that is not sent.
   TimeNs until() const { return until_; }
-  void AllowUntil(TimeNs time) { until_ = time; }
+  // `to_departure`: nor from when a request leaves on; another may come in its place.
+  void AllowUntil(TimeNs time, bool to_departure = false) {
+    until_ = time;
+    to_departure_ = to_departure;
+  }
 
   // By the router, in order of times: it comes to the replica's queue then. Requires: routed.
   void Send(RequestId request, TimeNs time) { sent_.push_back({time, request}); }
@@ -57,12 +61,13 @@ class Inbox {
   // The request is complete, for the engine at `time`: a client that asks on will, after a while.
   void Answered(RequestId request, TimeNs time) {
     clients_.Answered(request);
-    if (routed_) Left(time);
+    if (routed_) Left(request, time);
   }
-  // It timed out, as the engine hears at `heard`.
+  // It timed out, as the engine hears at `heard`, and the router right after: so it does not matter
+  // whether that is before or after others come to the same moment.
   void GaveUp(RequestId request, TimeNs heard) {
     clients_.GaveUp(request, heard);
-    if (routed_) Left(heard);
+    if (routed_) Left(request, heard + 1);
   }
 
   // What replicas that share the work on a request have to say of it; the cluster passes it on.
@@ -80,7 +85,7 @@ class Inbox {
   // From then on others may do what matters here: no step at that time or later, for now.
   void Say(const Word& word) {
     words_.push_back(word);
-    if (word.kind == Word::Kind::kPrefilled) departures_.push_back(word.time);
+    if (word.kind == Word::Kind::kPrefilled) departures_.push_back({word.time, word.request});
     until_ = std::min(until_, word.time);
   }
   std::vector<Word>& words() { return words_; }
@@ -88,23 +93,24 @@ class Inbox {
   // Answers and time-outs may bring requests at that very moment.
   bool InLoop() const { return clients_.InLoop(); }
 
-  // When requests left, in order of time; for the router, which takes them away.
-  std::vector<TimeNs>& departures() { return departures_; }
-
- private:
   struct Timed {
     TimeNs time = 0;
     RequestId request = kNoRequest;
   };
+  // Who left when, in order of time; for the router, which takes them away.
+  std::vector<Timed>& departures() { return departures_; }
+
+ private:
   static bool Later(const Timed& a, const Timed& b) {
     return a.time != b.time ? a.time > b.time : a.request > b.request;
   }
   RequestId TakeSent();
   void ExpectTimeout(RequestId request);
   // An answer may make a request that comes before what the router knew of.
-  void Left(TimeNs time) {
-    departures_.push_back(time);
+  void Left(RequestId request, TimeNs time) {
+    departures_.push_back({time, request});
     until_ = std::min(until_, clients_.NextEnqueue());
+    if (to_departure_) until_ = std::min(until_, time);
   }
 
   Clients& clients_;
@@ -112,10 +118,11 @@ class Inbox {
   const RequestResults& results_;
   bool routed_, prefills_;
   TimeNs until_ = kNever;
+  bool to_departure_ = false;
   std::vector<Timed> sent_;
   std::size_t next_ = 0;
   std::vector<Timed> timeouts_;  // heap
-  std::vector<TimeNs> departures_;
+  std::vector<Timed> departures_;
   std::vector<Word> words_;
 };
 

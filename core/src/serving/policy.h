@@ -55,6 +55,12 @@ class LatencyModel {
   virtual TimeNs PostDecodeDelay() const { return 0; }
 };
 
+// One of the stages that a model's layers are spread over (pipeline.h).
+struct PipelineStage {
+  std::unique_ptr<LatencyModel> latency;      // of its layers
+  double send_ns = 0, send_ns_per_token = 0;  // to the next one
+};
+
 struct LatencyEntry {
   std::string_view name, help;
   // nullptr where the model is left out: in the page's first module (wasm/left_out.cpp).
@@ -75,8 +81,8 @@ struct QueuedRequest {
   TimeNs ttft_deadline = kNever;  // after arrival
 };
 
-// A number of a policy that the user chooses. In the document it is a member of `scheduler` that
-// exists while a policy with a parameter of its name is chosen.
+// A number of a policy that the user chooses. In the document it is a member of `scheduler`, or of
+// `cluster.router`, that exists while a policy with a parameter of its name is chosen.
 struct ParamSpec {
   const char* name;
   const char* unit;
@@ -85,7 +91,7 @@ struct ParamSpec {
 };
 using Params = std::span<const double>;  // values, in the order of the policy's ParamSpecs
 
-std::vector<double> ParamValues(std::span<const ParamSpec> specs, const SchedulerSpec& scheduler);
+std::vector<double> ParamValues(std::span<const ParamSpec> specs, const ParamMap& chosen);
 
 // The order of a waiting queue: by key, then arrival, then id. A preempted request comes back at
 // its place. Without a key: in order of enqueue, and a preempted request goes to the front.

@@ -14,9 +14,9 @@ class QueuePolicy {
   // `requests` outlives it.
   QueuePolicy(const SchedulerSpec& scheduler, const RequestTable& requests)
       : order_(FindOrder(scheduler.order)),
-        order_params_(ParamValues(order_.params, scheduler)),
+        order_params_(ParamValues(order_.params, scheduler.params)),
         priority_(FindPriority(scheduler.priority)),
-        priority_params_(ParamValues(priority_.params, scheduler)),
+        priority_params_(ParamValues(priority_.params, scheduler.params)),
         requests_(requests) {}
 
   bool by_key() const { return order_.key != nullptr; }

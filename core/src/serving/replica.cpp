@@ -22,6 +22,9 @@
 // counts a token from the moment it is scheduled, and Apply is left with what a client or the block
 // pool sees: times, and seats and blocks of finished requests, one call later.
 //
+// With pipeline stages there are several such sets of decodes, which take turns:
+// replica_stages.cpp.
+//
 // tests/testing/reference_sim says the same the naive way; the differential test says they agree.
 #include "serving/replica.h"
 
@@ -60,6 +63,7 @@ Replica::Replica(const ReplicaInput& input)
       last_token_(input.scratch.last_token),
       slot_of_(input.scratch.slot),
       batches_(input.engine.async_scheduling ? 2 : 1) {
+  if (in_.stages != nullptr) StartStages();
   in_.horizon = std::min(in_.horizon, kClockEnd);
   const auto slots = static_cast<std::size_t>(std::min(seats_, input.requests.size()));
   slots_.resize(slots);
@@ -96,7 +100,7 @@ bool Replica::Advance(std::int64_t max_steps) {
       continue;
     }
     if (work && CanSchedule()) {
-      if (prefills_.empty() && endings_ == 0 && decodes_ > 0) {
+      if (prefills_.empty() && endings_ == 0 && decodes_ > 0 && !staged()) {
         const std::int64_t ran = DecodeRun(max_steps - steps);
         steps += ran;
         if (ran > 0) continue;
@@ -160,7 +164,7 @@ void Replica::Enqueue(RequestId request, TimeNs time) {
 Replica::Batch& Replica::NewBatch() {
   ++in_flight_;
   Batch& batch = Newest();
-  batch.start = StartTime();
+  batch.start = batch.before = StartTime();
   load_.running = running_;
   load_.kv_blocks_used = kv_.used();
   batch.prefill.keys = 0;
@@ -190,6 +194,7 @@ void Replica::Launch(const Plan& plan) {
       if (slot.kind == MemberKind::kResumed) CountWait(slot);
     }
     if (slot.catches_up) {
+      if (staged()) slot.interference_before = interference_total_;
       ++shape.decode_seqs;
       shape.decode_context_tokens += slot.computed;
       shape.decode_kv_blocks += kv_.BlocksFor(slot.computed + 1);
@@ -203,12 +208,14 @@ void Replica::Launch(const Plan& plan) {
   } else if (!chunks_.empty()) {
     counts_.prefill_tokens += chunks_[0].tokens;
   }
-  const StepPrice price = in_.latency.Price(shape);
-  transfer_ = prices_transfers_ ? 0 : std::min(transfer_, kMaxStepNs - price.duration);
+  const StepPrice price =
+      staged() ? pipeline_->Enter(shape, start, gc_due_) : in_.latency.Price(shape);
+  transfer_ = prices_transfers_ || staged() ? 0 : std::min(transfer_, kMaxStepNs - price.duration);
   Batch& batch = NewBatch();
   if (in_.observer != nullptr) ObserveSchedule(batch.record);
   batch.end = device_free_ = start + price.duration + gc_due_;
   gc_due_ = 0;
+  if (staged()) batch.end = pipeline_->end(), device_free_ = pipeline_->free();
   batch.bound = price.bound;
   if (transfer_ > 0) {  // what is loaded has to be there before the step computes
     batch.end = device_free_ += transfer_;
@@ -224,6 +231,9 @@ void Replica::Launch(const Plan& plan) {
   if (sampled > 0) CountFruit();
   EndDecodes(batch);
   AdvancePrefills(batch);
+  if (!staged()) return;
+  if (in_.observer != nullptr) batch.record.stages = pipeline_->spans();
+  OpenFreeGroup();
 }
 
 // What the step's prefills would compute in vain if each were padded to the longest of its bucket.
@@ -246,6 +256,11 @@ void Replica::CountPadding() {
 // Every decode makes a token; those whose last it is leave the decodes.
 void Replica::EndDecodes(Batch& batch) {
   batch.decode_step = decode_step_;
+  if (staged()) {
+    batch.before = decode_end_;
+    batch.group = open_;
+    decode_end_ = batch.end;
+  }
   decode_context_ += decodes_;
   decode_blocks_ += phase_[phase_index_];
   ++decode_step_;
@@ -269,7 +284,10 @@ void Replica::AdvancePrefills(Batch& batch) {
     Slot& slot = SlotAt(id);
     slot.decodes_before += joined;
     slot.computed += slot.chunk;
-    if (slot.chunk > 0) slot.kind = MemberKind::kContinued;
+    if (slot.chunk > 0) {
+      slot.kind = MemberKind::kContinued;
+      slot.busy_until = batch.end;
+    }
     if (slot.computed < slot.known) {
       prefills_[kept++] = id;
       continue;
@@ -308,11 +326,14 @@ void Replica::Apply() {
   Batch& batch = Oldest();
   now_ = std::max(now_, batch.end);
   const bool hidden = in_.role == PoolRole::kPrefill && in_.first_token_from_decode;
-  in_.recorder.Step(batch.start, batch.end, batch.levels, hidden ? 0 : batch.sampled, batch.bound,
-                    batch.blocked, batch.prefill);
-  // Who decodes had its token before in the batch before, which ended as this one began.
+  if (staged()) {
+    RecordStaged(batch);
+  } else {
+    in_.recorder.Step(batch.start, batch.end, batch.levels, hidden ? 0 : batch.sampled, batch.bound,
+                      batch.blocked, batch.prefill);
+  }
   if (batch.decodes > 0) {
-    in_.recorder.InterTokenGap(batch.end, batch.end - batch.start + token_delay_, batch.decodes);
+    in_.recorder.InterTokenGap(batch.end, batch.end - batch.before + token_delay_, batch.decodes);
   }
   for (const Output& output : batch.first) {
     const auto r = static_cast<std::size_t>(output.request);
@@ -329,6 +350,7 @@ void Replica::Apply() {
   if (in_.observer != nullptr) ObserveStep(batch);
   first_batch_ = (first_batch_ + 1) % batches_.size();
   --in_flight_;
+  if (batch.group != open_) OpenAppliedGroup(batch.group);
 }
 
 // ---- Many steps at once --------------------------------------------------------------------
@@ -404,6 +426,7 @@ void Replica::JoinDecodes(SlotId id) {
   const auto r = static_cast<std::size_t>(slot.request);
   const std::int64_t generated = slot.computed + 1 - in_.requests.prompt_tokens[r];
   slot.phase = Phase::kDecode;
+  slot.group = open_;
   slot.join_step = decode_step_;
   ++decodes_;
   decode_context_ += slot.computed;
@@ -415,6 +438,8 @@ void Replica::JoinDecodes(SlotId id) {
 // The caller says what it is now.
 void Replica::LeaveDecodes(SlotId id) {
   Slot& slot = SlotAt(id);
+  const std::int32_t open = open_;
+  Open(slot.group);
   --decodes_;
   decode_context_ -= ComputedNow(slot);
   decode_blocks_ -= kv_.BlocksFor(ComputedNow(slot));
@@ -422,6 +447,8 @@ void Replica::LeaveDecodes(SlotId id) {
   finishes_.Remove(id);
   CountDecodesBefore(slot.admission, -1);
   slot.computed = ComputedNow(slot);
+  slot.busy_until = decode_end_;
+  Open(open);
 }
 
 void Replica::LeavePrefills(SlotId id) {
@@ -480,19 +507,24 @@ void Replica::Abort(RequestId request) {
   if (in_.results.state[r] == RequestState::kQueued) {
     if (!GiveUpTransfer(request)) queue_.Forget();
     in_.recorder.Waiting(now_, Waiting());
+    if (!held_.empty()) AbortHeld(request);
   } else if (in_.results.state[r] == RequestState::kRunning) {
     const SlotId id = slot_of_[r];
     Slot& slot = SlotAt(id);
-    const bool in_flight = slot.phase != Phase::kPrefill && in_flight_ > 0;
+    const bool in_flight = slot.phase != Phase::kPrefill && InFlight(slot);
     const std::int64_t computed = ComputedNow(slot);
     if (slot.phase != Phase::kPrefill) {
       in_.results.generated[r] = static_cast<std::int32_t>(
           computed + 1 - in_.requests.prompt_tokens[r] - (in_flight ? 1 : 0));
     }
     if (in_flight) {  // its token is made, but nobody reads it
-      Batch& batch = Newest();
-      --batch.sampled;
-      if (computed > slot.joined_with) --batch.decodes;
+      const bool decoded = computed > slot.joined_with;
+      if (staged()) {
+        TakeFromBatch(BusyUntil(slot), decoded);
+      } else {
+        --Newest().sampled;
+        if (decoded) --Newest().decodes;
+      }
     }
     if (slot.phase == Phase::kDecode) {
       LeaveDecodes(id);
@@ -523,6 +555,7 @@ Replica::SlotId Replica::AddToRunning(RequestId request) {
   slot.next = kNoSlot;
   slot.admission = admissions_++;
   slot.granted_call = -1;
+  slot.busy_until = 0;
   slot.priority = policy_.PriorityOf(request);
   slot.phase = Phase::kPrefill;
   slot.catches_up = false;
@@ -562,6 +595,12 @@ std::int64_t& Replica::BlockPhaseOf(const Slot& slot) {
   return phase_[static_cast<std::size_t>(phase < 0 ? phase + size : phase)];
 }
 
+SchedulerCounts Replica::counts() const {
+  SchedulerCounts counts = counts_;
+  if (staged()) counts.stage_busy_ns = pipeline_->busy_ns();
+  return counts;
+}
+
 const PrefixCacheReport& Replica::prefix_cache() {
   prefix_cache_.evicted_blocks = kv_.Evicted();
   return prefix_cache_;
@@ -583,7 +622,7 @@ void Replica::WriteProgress(std::vector<std::int32_t>& generated) const {
     if (slot.phase == Phase::kPrefill) continue;
     const auto r = static_cast<std::size_t>(slot.request);
     generated[r] = static_cast<std::int32_t>(ComputedNow(slot) + 1 - in_.requests.prompt_tokens[r] -
-                                             (in_flight_ > 0 ? 1 : 0));
+                                             (InFlight(slot) ? 1 : 0));
   }
 }
 
@@ -599,7 +638,7 @@ void Replica::ObserveSchedule(StepRecord& record) {
   record.interference = record.prefill_tokens = 0;
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
-    if (slot.phase == Phase::kDecode) {
+    if (slot.phase == Phase::kDecode && slot.group == open_) {
       record.members.push_back({slot.request, 1, ComputedNow(slot), MemberKind::kContinued, true});
     } else if (slot.phase == Phase::kPrefill && slot.chunk > 0) {
       record.members.push_back({slot.request, slot.chunk, slot.computed, slot.kind,

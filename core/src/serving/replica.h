@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "serving/hooks.h"
 #include "serving/inbox.h"
 #include "serving/kv_cache.h"
+#include "serving/pipeline.h"
 #include "serving/queue_policy.h"
 #include "serving/wait_queue.h"
 #include "workload/request_table.h"
@@ -49,6 +51,9 @@ struct ReplicaInput {
   std::vector<KvTier> kv_tiers = {};  // behind the GPU's KV cache
   std::int64_t number = 0;            // for an observer
   bool one_of_many = false;           // sees a part of the requests
+  // Those of a pipeline, which then price the steps; nullptr: one stage, which `latency` prices.
+  // Not together with async scheduling or KV tiers.
+  const std::vector<PipelineStage>* stages = nullptr;
   // Prefill: requests end here with their first token, which nobody gets if the decode side sends
   // it. Decode: who comes after a prefill has its KV sent. By requests' HandOver; see the inbox's
   // words. With them: no KV tiers, no garbage collection.
@@ -94,7 +99,14 @@ class Replica final : public AnyReplica {
   const PrefixCacheReport& prefix_cache() override;
   KvOffloadReport kv_offload() const override;
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
-  SchedulerCounts counts() const override { return counts_; }
+  SchedulerCounts counts() const override;
+
+  // Its running list and KV blocks as they are at `time`, for whoever asks from outside: with a
+  // step under way as the latest one was formed. Requires: it has run up to `time`, or has nothing
+  // to do. Of what waits it knows less than who sends.
+  EngineLoad LoadAt(TimeNs time) const {
+    return now_ <= time ? EngineLoad{running_, kv_.used()} : load_;
+  }
 
  private:
   using SlotId = std::int32_t;
@@ -121,11 +133,34 @@ class Replica final : public AnyReplica {
     std::int64_t granted_call = -1;   // the last call of GrantByPreempting that gave it tokens
     double priority = 0;
     Phase phase = Phase::kPrefill;
+    std::int32_t group = 0;  // that it decodes in; see Decodes
+    TimeNs busy_until = 0;   // stages only; not decoding: the end of the latest step it is in
     // Since its last admission; the sums as they stood then, or when its prefill ended.
     TimeNs admitted = 0, interference_before = 0, transfer_before = 0;
     bool catches_up = false;  // a decode that missed a step: for a latency model still a decode
     MemberKind kind = MemberKind::kNew;  // how it came into its current step
     KvCache::Holding holding;
+  };
+
+  // With pipeline stages a request waits for its token before it can have the next, so those that
+  // decode are in as many groups as batches, each scheduled when its own batch is done. Members of
+  // the replica are what is said of the open group, the one that may be scheduled; the others' are
+  // kept aside. With one stage there is one group.
+  struct Decodes {
+    std::int64_t decodes = 0, context = 0, blocks = 0, step = 0;
+    std::size_t phase_index = 0;
+    std::vector<std::int64_t> phase;
+    IndexedHeap finishes{0};
+    TimeNs end = 0, interference = 0;
+  };
+
+  // A victim with a step in flight: it stays in the queue until that ends.
+  struct Held {
+    RequestId request = kNoRequest;
+    TimeNs until = 0;
+    // Its output tokens but for that which the step makes; -1: the step makes none.
+    std::int64_t delivered = -1;
+    bool decoded = false;  // it makes it as a plain decode
   };
 
   // What one schedule call decided.
@@ -147,6 +182,8 @@ class Replica final : public AnyReplica {
   // A step between its schedule call and the moment when its outputs are applied.
   struct Batch {
     TimeNs start = 0, end = 0;
+    TimeNs before = 0;       // when its decodes had the token before
+    std::int32_t group = 0;  // of its decodes
     StepLevels levels;
     StepBound bound = StepBound::kOverhead;
     BlockedBy blocked = BlockedBy::kNothing;
@@ -253,6 +290,38 @@ class Replica final : public AnyReplica {
   void AdmitArrived(Plan& plan);
   bool GiveUpTransfer(RequestId request);
 
+  // Pipeline stages (replica_stages.cpp).
+  bool staged() const { return pipeline_.has_value(); }
+  void StartStages();
+  void Open(std::int32_t group) {
+    if (group != open_) Exchange(group);
+  }
+  void Exchange(std::int32_t group);
+  void OpenFreeGroup();
+  void OpenAppliedGroup(std::int32_t group);
+  void PlacePrefills();
+  bool MayRun(const Slot& slot) const {
+    return slot.phase == Phase::kDecode ? slot.group == open_ : slot.phase == Phase::kPrefill;
+  }
+  // The end of the latest step that it is in; stages only.
+  TimeNs BusyUntil(const Slot& slot) const {
+    if (slot.phase != Phase::kDecode) return slot.busy_until;
+    return slot.group == open_ ? decode_end_ : groups_[static_cast<std::size_t>(slot.group)].end;
+  }
+  // Whether a token of it, no longer in prefill, is in flight.
+  bool InFlight(const Slot& slot) const {
+    return staged() ? BusyUntil(slot) > now_ : in_flight_ > 0;
+  }
+  void Hold(const Slot& slot);
+  const Held* HeldOf(RequestId request) const;
+  void PutBackPassed();
+  void AbortHeld(RequestId request);
+  void TakeFromBatch(TimeNs end, bool decoded);
+  void RecordStaged(const Batch& batch);
+  StepPrice PriceOf(const BatchShape& shape) const {
+    return staged() ? pipeline_->Price(shape) : in_.latency.Price(shape);
+  }
+
   // Running list and queue.
   std::int64_t Waiting() const { return queue_.size() + expected_; }
   SlotId AddToRunning(RequestId request);
@@ -264,8 +333,10 @@ class Replica final : public AnyReplica {
     return in_.role == PoolRole::kPrefill ? 1 : AnswerLimit(request);
   }
   std::int64_t ComputedNow(const Slot& slot) const {
-    return slot.phase == Phase::kDecode ? slot.computed + decode_step_ - slot.join_step
-                                        : slot.computed;
+    if (slot.phase != Phase::kDecode) return slot.computed;
+    const std::int64_t step =
+        slot.group == open_ ? decode_step_ : groups_[static_cast<std::size_t>(slot.group)].step;
+    return slot.computed + step - slot.join_step;
   }
   std::int64_t& BlockPhaseOf(const Slot& slot);
   Slot& SlotAt(SlotId id) { return slots_[static_cast<std::size_t>(id)]; }
@@ -277,8 +348,11 @@ class Replica final : public AnyReplica {
   Batch& Newest() { return batches_[(first_batch_ + in_flight_ - 1) % batches_.size()]; }
   bool CanSchedule() const { return in_flight_ < batches_.size() && StartTime() < in_.horizon; }
   TimeNs StartTime() const { return device_free_ > now_ ? device_free_ : now_; }
-  // When the latest token of a decoding request is, or will be, delivered.
-  TimeNs LastTokenTime() { return in_flight_ > 0 ? Newest().end : now_; }
+  // When the latest token of a request that decodes in the open group is, or will be, delivered.
+  TimeNs LastTokenTime() {
+    if (staged()) return decode_end_;
+    return in_flight_ > 0 ? Newest().end : now_;
+  }
 
   // For an observer only.
   void ObserveSchedule(StepRecord& record);
@@ -307,7 +381,7 @@ class Replica final : public AnyReplica {
   TimeNs interference_total_ = 0;  // by which prefills made decodes wait
 
   TimeNs now_ = 0;
-  TimeNs device_free_ = 0;  // end of the newest batch
+  TimeNs device_free_ = 0;  // end of the newest batch; with stages, on the first of them
   std::int64_t running_ = 0, completed_ = 0, timed_out_ = 0, length_capped_ = 0, endings_ = 0;
 
   std::vector<Slot> slots_;
@@ -341,12 +415,20 @@ class Replica final : public AnyReplica {
       phase_;                    // [s mod block_size]: decodes that need a block at decode step s
   std::size_t phase_index_ = 0;  // decode_step_ mod block_size
   IndexedHeap finishes_;         // slot by (decode step of its last token, admission)
+  TimeNs decode_end_ = 0;        // stages only: of their latest step
   std::vector<TimeNs>& last_token_;  // ReplicaScratch
   std::vector<SlotId>& slot_of_;
 
   std::vector<Output> merged_;  // scratch
   std::vector<Batch> batches_;  // ring; its size is how many may be in flight
   std::size_t first_batch_ = 0, in_flight_ = 0;
+
+  std::optional<Pipeline> pipeline_;
+  std::vector<Decodes> groups_;  // the open one's place is unused
+  std::int32_t open_ = 0;
+  std::vector<std::int32_t> free_groups_;
+  std::vector<Held> held_;
+  std::vector<RequestId> passed_;  // scratch
 };
 
 }  // namespace servecast

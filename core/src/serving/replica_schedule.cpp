@@ -17,12 +17,14 @@ bool Replica::Schedule(Plan& plan) {
   preempted_.clear();
   transfer_ = transfer_blocks_ = 0;
   plan.budget = in_.engine.max_num_batched_tokens;
+  if (staged() && !prefills_.empty()) PlacePrefills();
   if (!GrantAll(plan)) GrantByPreempting(plan);
   if (plan.preempted) {
     plan.blocked = BlockedBy::kKvBlocks;
     ++fruitless_calls_;
   } else {
     Admit(plan);
+    if (!passed_.empty()) PutBackPassed();
   }
   SmoothPreemptions(preempted_.size());
   in_.recorder.Waiting(now_, Waiting());
@@ -30,19 +32,22 @@ bool Replica::Schedule(Plan& plan) {
 }
 
 // Everybody running gets what he asks for, a prefill within what is left of the budget. False, and
-// nothing taken, when the blocks do not suffice.
+// nothing taken, when the blocks do not suffice; or, with pipeline stages, the budget does not for
+// two groups of decodes that a preemption brought together.
 bool Replica::GrantAll(Plan& plan) {
   std::int64_t budget = plan.budget;
   std::int64_t blocks = phase_[phase_index_];
   for (const SlotId id : prefills_) {
     Slot& slot = SlotAt(id);
     const std::int64_t left = budget - slot.decodes_before;
+    if (left < 0 && staged()) return false;
     SERVECAST_CHECK(left >= 0, "no decode is left out for lack of budget");
     slot.chunk = ChunkOf(slot.known - slot.computed, left);
     budget -= slot.chunk;
     blocks += kv_.BlocksFor(slot.computed + slot.chunk) - kv_.BlocksFor(slot.computed);
   }
   budget -= decodes_;
+  if (budget < 0 && staged()) return false;
   SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
   if (blocks > Free()) return false;
   kv_.Take(blocks, now_);
@@ -62,7 +67,7 @@ void Replica::GrantByPreempting(Plan& plan) {
   bool ended = false;
   for (SlotId id = first_; id != kNoSlot && plan.budget > 0 && !ended;) {
     Slot& slot = SlotAt(id);
-    if (slot.phase != Phase::kEnding) {
+    if (MayRun(slot)) {
       const std::int64_t computed = ComputedNow(slot);
       const std::int64_t tokens =
           slot.phase == Phase::kDecode ? 1 : ChunkOf(slot.known - slot.computed, plan.budget);
@@ -112,9 +117,10 @@ void Replica::PauseUngranted() {
   bool paused = false;
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     Slot& slot = SlotAt(id);
-    if (slot.granted_call == calls_ || slot.phase == Phase::kEnding) continue;
+    if (slot.granted_call == calls_ || !MayRun(slot)) continue;
     if (slot.phase == Phase::kDecode) {
       const auto r = static_cast<std::size_t>(slot.request);
+      if (staged()) CountDecode(slot);  // its next group has sums of its own
       LeaveDecodes(id);
       slot.phase = Phase::kPrefill;
       slot.catches_up = true;
@@ -141,6 +147,11 @@ void Replica::PauseUngranted() {
 void Replica::Admit(Plan& plan) {
   if (!arrived_.empty()) AdmitArrived(plan);
   while (queue_.size() > 0) {
+    if (!held_.empty() && HeldOf(queue_.Head()) != nullptr) {
+      passed_.push_back(queue_.Head());
+      queue_.Pop();
+      continue;
+    }
     plan.blocked = HeadBlockedBy(Free(), plan.budget);
     if (plan.blocked == BlockedBy::kKvBlocks && CollectGarbage()) continue;
     if (plan.blocked != BlockedBy::kNothing) return;
@@ -229,6 +240,9 @@ std::int64_t Replica::ChunkOf(std::int64_t tokens, std::int64_t budget) const {
 void Replica::Preempt(SlotId id) {
   Slot& slot = SlotAt(id);
   const auto r = static_cast<std::size_t>(slot.request);
+  const std::int32_t open = open_;
+  if (slot.phase == Phase::kDecode) Open(slot.group);
+  if (staged()) Hold(slot);
   CountPreemption(slot);
   if (slot.phase == Phase::kDecode) {
     last_token_[r] = LastTokenTime();
@@ -249,6 +263,7 @@ void Replica::Preempt(SlotId id) {
   preempted_.push_back(slot.request);
   queue_.PushPreempted(policy_.KeyOf(slot.request), in_.requests.arrival[r], slot.request);
   RemoveFromRunning(id);
+  Open(open);
 }
 
 // Of a request that stops before its end. Content counts as there from the moment its tokens are
@@ -257,7 +272,7 @@ void Replica::Preempt(SlotId id) {
 void Replica::ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable) {
   const bool decoded = slot.phase != Phase::kPrefill;
   const std::int64_t held = slot.computed + granted;
-  const std::int64_t unknown = decoded && in_flight_ > 0 ? 1 : 0;
+  const std::int64_t unknown = decoded && in_flight_ > 0 && !staged() ? 1 : 0;
   const std::int64_t registered = decoded ? std::max(slot.joined_with, held - unknown) : held;
   kv_.Release(slot.holding, slot.request, kv_.BlocksFor(held), registered, findable);
 }

@@ -22,7 +22,7 @@ void Replica::CountPrefillWork(Batch& batch, const StepPrice& price, const Batch
   if (shape.decode_seqs == 0) return;
   BatchShape without = shape;
   without.prefill = {};
-  const TimeNs alone = in_.latency.Price(without).duration;
+  const TimeNs alone = PriceOf(without).duration;
   if (alone >= price.duration) return;
   interference_total_ += price.duration - alone;
   batch.record.interference = price.duration - alone;
@@ -54,14 +54,17 @@ void Replica::CountTransfer(const Slot& slot) {
       transfer_total_ - slot.transfer_before;
 }
 
-// It is not in the step that is being formed. Whose last token is in flight was counted already.
+// It is not in the step that is being formed; with pipeline stages it may be in one that ends after
+// this one starts. Whose last token is in flight was counted already, and so was there who catches
+// up.
 void Replica::CountPreemption(const Slot& slot) {
+  const TimeNs end = staged() ? std::max(StartTime(), BusyUntil(slot)) : StartTime();
   if (slot.phase == Phase::kPrefill && !slot.catches_up) {
-    CountSlowPrefill(slot, StartTime());
-  } else if (slot.phase != Phase::kEnding) {
+    CountSlowPrefill(slot, end);
+  } else if (slot.phase == Phase::kDecode || (slot.catches_up && !staged())) {
     CountDecode(slot);
   }
-  in_.results.SetbacksOf(static_cast<std::size_t>(slot.request)).preempted_at = StartTime();
+  in_.results.SetbacksOf(static_cast<std::size_t>(slot.request)).preempted_at = end;
 }
 
 }  // namespace servecast

@@ -4,13 +4,15 @@ namespace servecast {
 
 ReplicaLoads::ReplicaLoads(std::int64_t replicas)
     : outstanding_(static_cast<std::size_t>(replicas), 0),
-      by_load_(static_cast<std::int32_t>(replicas)) {
+      by_load_(static_cast<std::int32_t>(replicas)),
+      engines_(static_cast<std::size_t>(replicas)) {
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(replicas); ++i) by_load_.Push(i, 0, i);
 }
 
 void ReplicaLoads::Change(std::int32_t replica, std::int64_t by) {
   std::int64_t& outstanding = outstanding_[static_cast<std::size_t>(replica)];
   outstanding += by;
+  total_ += by;
   by_load_.Remove(replica);
   by_load_.Push(replica, outstanding, replica);
 }

@@ -9,19 +9,38 @@
 
 #include "base/base.h"
 #include "base/indexed_heap.h"
+#include "serving/policy.h"
 
 namespace servecast {
+
+// Full KV blocks [first, last) of a prompt, which are those of a content segment
+// (workload/request_table.h).
+struct ContentRange {
+  std::int32_t segment = -1;
+  std::int64_t first = 0, last = 0;
+
+  friend bool operator==(const ContentRange&, const ContentRange&) = default;
+};
 
 // What a router may know of a request: never its output length.
 struct RoutedRequest {
   RequestId number = 0;      // of the request in the run: for draws
   std::int64_t session = 0;  // the same for all turns of a conversation
-  std::int64_t prefix = -1;  // of the beginning that its prompt shares with others; -1: none
   std::int64_t prompt_tokens = 0;
+  // What of its prompt a prefix cache may hold: its full blocks, from the first on, without those
+  // of its last token, which is computed in any case. Only for routers that read it (RouterEntry),
+  // and empty where no two requests of the run share content.
+  std::span<const ContentRange> content;
 };
 
-// What each replica has been sent and has not ended, waiting or running, as it stands when a
-// request is routed. Replicas are 0 .. count-1.
+// What an engine says of itself: with a step under way, as that was formed.
+struct EngineSignals {
+  std::int64_t waiting = 0;  // requests sent to it that are not in its running list
+  std::int64_t kv_blocks_used = 0, kv_blocks = 1;
+};
+
+// What each replica has been sent and has not ended, waiting or running, as the router knows it
+// when it places a request. Replicas are 0 .. count-1.
 class ReplicaLoads {
  public:
   explicit ReplicaLoads(std::int64_t replicas);
@@ -30,32 +49,73 @@ class ReplicaLoads {
   std::int64_t Outstanding(std::int32_t replica) const {
     return outstanding_[static_cast<std::size_t>(replica)];
   }
+  std::int64_t total() const { return total_; }  // outstanding on all
   // The lowest of equals. O(1).
   std::int32_t Least() const { return by_load_.TopId(); }
+  // Only for routers that read engines (RouterEntry).
+  const EngineSignals& Engine(std::int32_t replica) const {
+    return engines_[static_cast<std::size_t>(replica)];
+  }
 
   // A request goes to, or leaves, a replica. O(log replicas).
   void Change(std::int32_t replica, std::int64_t by);
+  void SetEngine(std::int32_t replica, const EngineSignals& signals) {
+    engines_[static_cast<std::size_t>(replica)] = signals;
+  }
 
  private:
   std::vector<std::int64_t> outstanding_;
+  std::int64_t total_ = 0;
   IndexedHeap by_load_;
+  std::vector<EngineSignals> engines_;
 };
 
 class Router {
  public:
+  static constexpr std::int32_t kHold = -1;
+
   virtual ~Router() = default;
+  // The replica. kHold, of a router that may hold: none now; it is asked again when one has ended a
+  // request.
   virtual std::int32_t Choose(const RoutedRequest& request, const ReplicaLoads& loads) = 0;
+  // A request that was placed has ended, as far as the router knows by now. Not told to routers
+  // that ignore loads.
+  virtual void Left(RequestId, std::int32_t /*replica*/) {}
+};
+
+// What a router is made for: replicas that are alike, of one pool or several.
+struct RouterInput {
+  std::int64_t seed = 0;
+  std::int64_t replicas = 1;
+  Params params = {};              // of its entry, in their order; to be copied
+  std::int64_t block_size = 16;    // tokens of a KV block
+  std::int64_t cached_blocks = 0;  // KV blocks of a replica that can be found again; 0: none
+  std::int64_t seats = 1;          // of a replica: max_num_seqs
 };
 
 struct RouterEntry {
   std::string_view name, help;
-  std::unique_ptr<Router> (*make)(std::int64_t seed);
+  // nullptr where the router is left out: in the page's first module (wasm/left_out.cpp).
+  std::unique_ptr<Router> (*make)(const RouterInput&);
   bool ignores_load = false;  // then replicas run on without waiting for each other
+  std::span<const ParamSpec> params = {};
+  bool reads_content = false;
+  bool reads_engines = false;
+  bool holds = false;  // may keep requests at the gateway
 };
 
 // The registered ones, in the order of menus; see registry.cpp.
 std::span<const RouterEntry> Routers();
 const RouterEntry& FindRouter(std::string_view name);  // requires: a registered name
+
+// A parameter of all routers that go by what replicas say.
+inline constexpr ParamSpec kStaleness = {
+    "staleness_ms",
+    "ms",
+    0,
+    60'000,
+    0,
+    "how often the router hears from replicas what they ended and hold; 0: at once"};
 
 // A replica for a key, so that another number of replicas moves as few keys as can be: jump
 // consistent hash (Lamping, Veach, arXiv:1406.2294). O(log replicas).

@@ -20,11 +20,12 @@ const statistics = ['mean', 'min', 'p50', 'p90', 'p95', 'p99', 'max'] as const;
 
 export function renderAllNumbers(report: Report | null, waitingFor: string): TemplateResult {
   if (!report) return html`<p class="quiet-text">${waitingFor}</p>`;
-  const { time_split: split, classes } = report;
+  const { time_split: split, classes, replicas } = report;
   return html`
     ${table('Latencies (n is the number of samples; behind p99 its 95 % confidence interval, were requests independent)', ['Metric', 'n', ...statistics], distributions.map(([key, label]) => distributionRow(label, report[key])))}
     ${split ? table('Where the mean time of completed requests goes', ['Metric', ...parts], [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)]) : nothing}
     ${classes.length > 0 ? table('By class', classColumns, classes.map(classRow)) : nothing}
+    ${replicas ? table('By replica', ['Replica', 'requests', 'busy', 'mean outstanding', 'KV peak', 'mean TTFT'], replicaRows(replicas)) : nothing}
     <dl class="all-numbers">${flatten(report).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
   `;
 }
@@ -58,6 +59,21 @@ function classRow(of: ClassReport): string[] {
   ];
 }
 
+/** Those who have the most to do, at most 32. */
+function replicaRows(of: NonNullable<Report['replicas']>): string[][] {
+  const busiest = of.requests.map((_, i) => i).sort((a, b) => (of.mean_outstanding[b] ?? 0) - (of.mean_outstanding[a] ?? 0));
+  return busiest
+    .slice(0, 32)
+    .map((i) => [
+      String(i),
+      formatCount(of.requests[i] ?? 0),
+      formatPercent(of.busy_share[i] ?? 0),
+      formatNumber(of.mean_outstanding[i] ?? 0, 4),
+      formatPercent(of.kv_peak_usage[i] ?? 0),
+      formatTime(of.ttft_mean_ms[i] ?? null),
+    ]);
+}
+
 /** With its 95 % confidence interval, if there are samples enough. */
 const p99Of = (d: Distribution): string => formatTime(d.p99) + (d.p99_low === null ? '' : ` (${formatTime(d.p99_low)} to ${formatTime(d.p99_high)})`);
 
@@ -83,7 +99,7 @@ function distributionRow(label: string, distribution: Distribution): string[] {
   ];
 }
 
-const shownElsewhere = new Set(['schema', 'verdict', 'scenario', 'latency_model', 'time_split', 'classes', ...distributions.map(([key]) => key)]);
+const shownElsewhere = new Set(['schema', 'verdict', 'scenario', 'latency_model', 'time_split', 'classes', 'replicas', ...distributions.map(([key]) => key)]);
 
 function flatten(report: Report): [string, string][] {
   const rows: [string, string][] = [];

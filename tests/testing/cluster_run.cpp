@@ -1,0 +1,98 @@
+#include "testing/cluster_run.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "serving/cluster.h"
+#include "testing/engine_run.h"
+
+namespace servecast::testing {
+
+double RouterChoice::Param(std::string_view param) const {
+  for (const ParamSpec& spec : FindRouter(name).params) {
+    if (spec.name == param) return ParamValues({&spec, 1}, params)[0];
+  }
+  return 0;
+}
+
+TimeNs RouterChoice::Period() const { return static_cast<TimeNs>(Param("staleness_ms") * 1e6); }
+
+RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step) {
+  std::uint64_t state = seed;
+  const auto draw = [&state](std::uint64_t among) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::size_t>((state >> 33) % among);
+  };
+  draw(1);
+  const std::span<const RouterEntry> routers = Routers();
+  RouterChoice choice;
+  choice.name = routers[draw(routers.size())].name;
+  choice.seed = static_cast<std::int64_t>(draw(1000));
+  for (const ParamSpec& param : FindRouter(choice.name).params) {
+    const std::string name = param.name;
+    if (name == "staleness_ms") {
+      const double steps[] = {0, 0, 0.4, 3, 17.5, 200};
+      choice.params[name] = steps[draw(6)] * static_cast<double>(step) / 1e6;
+    } else if (name == "max_outstanding") {
+      choice.params[name] = static_cast<double>(draw(5));
+    } else {
+      const double values[] = {param.min, param.min, param.fallback, 1, 2.5, param.max};
+      choice.params[name] = values[draw(6)];
+    }
+  }
+  return choice;
+}
+
+ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
+                      const RouterChoice& router, std::int64_t slice) {
+  const EngineCase engine_case = EngineCaseOf(random_case);
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
+  ClusterRun run;
+  run.requests = engine_case.requests;
+  run.results.Resize(run.requests.size());
+  run.results.replica.assign(run.requests.arrival.size(), -1);
+  const std::int64_t pool_blocks = *engine_case.engine.num_gpu_blocks_override;
+  const std::int64_t max_model_len =
+      EffectiveMaxModelLen(engine_case.engine, engine_case.model_max_len, pool_blocks - 1);
+  Clients clients(run.requests, *latency, max_model_len, run.results);
+  Inbox unused(clients, run.requests, run.results, true);
+  ReplicaScratch scratch(run.requests);
+  const std::vector<PipelineStage> stages = MakeStages(engine_case.stages, *latency);
+  Recorder recorder(0);
+  StepCollector collector;
+  const RouterEntry& entry = FindRouter(router.name);
+  Cluster cluster(
+      {{engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len, run.requests, unused,
+        *latency, run.results, recorder, scratch, engine_case.horizon.value_or(kNever), &collector,
+        KvTiersOf(engine_case.engine.kv_offload, static_cast<double>(random_case.KvBlockBytes()),
+                  1),
+        0, false, stages.empty() ? nullptr : &stages},
+       replicas,
+       &entry,
+       ParamValues(entry.params, router.params),
+       router.seed,
+       clients});
+  while (!cluster.Advance(slice)) {
+  }
+  cluster.WriteProgress(run.results.generated);
+  run.now = cluster.now();
+  cluster.WriteRecords(run.now, recorder);
+  TimeNs width = 0;
+  for (const SeriesBin& bin : recorder.BinsUpTo(run.now, &width)) run.waiting_ns += bin.waiting;
+  run.steps.resize(static_cast<std::size_t>(replicas));
+  for (StepRecord& step : collector.steps) {
+    run.steps[static_cast<std::size_t>(step.replica)].push_back(std::move(step));
+  }
+  run.reports = cluster.PerReplica(run.now);
+  run.step_count = recorder.steps();
+  run.completed = cluster.completed();
+  run.timed_out = cluster.timed_out();
+  run.queued = cluster.queued();
+  return run;
+}
+
+bool AnswersBringRequests(const RandomCase& random_case) {
+  return !random_case.requests.think.empty() || !random_case.requests.pause.empty();
+}
+
+}  // namespace servecast::testing

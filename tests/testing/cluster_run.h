@@ -1,0 +1,43 @@
+// A cluster of replicas, run on a random case behind any router, and what the run left behind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "serving/hooks.h"
+#include "serving/router.h"
+#include "testing/random_cases.h"
+#include "workload/request_table.h"
+
+namespace servecast::testing {
+
+struct RouterChoice {
+  std::string name = "round_robin";
+  ParamMap params;
+  std::int64_t seed = 7;
+
+  double Param(std::string_view param) const;
+  TimeNs Period() const;  // of its signals; 0: live
+};
+
+// Any router, with parameters at random: a function of the seed. Periods are of the case's steps.
+RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step);
+
+struct ClusterRun {
+  RequestTable requests;  // with the arrivals of later turns
+  RequestResults results;
+  std::vector<std::vector<StepRecord>> steps;  // by replica, as they began
+  std::vector<ReplicaReport> reports;          // by replica
+  std::int64_t step_count = 0, completed = 0, timed_out = 0, queued = 0;
+  __int128 waiting_ns = 0;  // requests in queues, that of the gateway too
+  TimeNs now = 0;
+};
+
+ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
+                      const RouterChoice& router, std::int64_t slice = INT64_MAX);
+
+// Turns of conversations, or sessions of a closed loop, that wait for answers.
+bool AnswersBringRequests(const RandomCase& random_case);
+
+}  // namespace servecast::testing
