@@ -70,10 +70,11 @@ std::optional<Issue> EngineIssue(const MeasuredSetup& setup, const EngineName& e
 // What the model of the scenario cannot do with so many GPUs or such weights.
 std::optional<Issue> ModelIssue(const MeasuredSetup& setup, const ModelSpec& model) {
   const bool experts = model.num_local_experts > 0;
-  if (experts && setup.expert_parallel > 1) {
-    return Issue{"", fmt::format("experts over {} groups of GPUs (expert parallelism) are not "
+  // Within a tensor-parallel group it moves the same bytes (docs/fidelity.md).
+  if (experts && setup.expert_parallel > setup.tensor_parallel) {
+    return Issue{"", fmt::format("experts over {} groups of {} GPUs (expert parallelism) are not "
                                  "modelled",
-                                 setup.expert_parallel)};
+                                 setup.expert_parallel, setup.tensor_parallel)};
   }
   if (experts && setup.data_parallel > 1) {
     return Issue{"", fmt::format("{} replicas of attention beside one set of experts (data "

@@ -65,7 +65,7 @@ test('Fidelity_WhatNoColumnSays_TheFoldersNameDoes', () => {
 test('Fidelity_ReplicasAndStages_AreSimulatedOrSaid', () => {
   const header = 'model,gpu,tp,pp,dp,ep,engine,engine_version,request_rate_rps,num_prompts,input_dist,output_dist,tpot_mean_ms,e2e_mean_ms';
   const run = (model, pp, dp, ep, rate, tp = 1) => `${model},H100,${tp},${pp},${dp},${ep},vllm,0.15.1,${rate},400,"lognormal(median=256,sigma=0.8,[16,4096])",fixed(100),10,1000`;
-  withFiles({ 'runs.csv': [header, run('Llama-3.1-8B', 1, 1, 1, 20), run('Llama-3.1-8B', '', 2, '', 40), run('Llama-3.1-8B', 1, 1, 1, 40), run('Llama-3.1-8B', 1, 1, 8, 20), run('Mixtral-8x7B', 1, 1, 2, 5, 2), run('Mixtral-8x7B', 1, 2, 1, 5, 2)] }, (folder) => {
+  withFiles({ 'runs.csv': [header, run('Llama-3.1-8B', 1, 1, 1, 20), run('Llama-3.1-8B', '', 2, '', 40), run('Llama-3.1-8B', 1, 1, 1, 40), run('Llama-3.1-8B', 1, 1, 8, 20), run('Mixtral-8x7B', 1, 1, 4, 5, 2), run('Mixtral-8x7B', 1, 2, 1, 5, 2)] }, (folder) => {
     const { skipped } = fidelity(folder).set('runs');
     assert.match(skipped[0].reason, /expert parallelism/);
     assert.match(skipped[1].reason, /data parallelism of a mixture of experts/);
