@@ -46,7 +46,8 @@ Json::json_pointer ChoiceOf(const Json& field) {
 Json DocumentFor(const Json& field) {
   Json document = Spelled();
   const std::string path = field["path"].get<std::string>();
-  if (path.rfind("/cluster/disaggregation/", 0) == 0 || path == "/cluster/decode_router/policy") {
+  if (path.rfind("/cluster/disaggregation/", 0) == 0 ||
+      path.rfind("/cluster/decode_router/", 0) == 0) {
     document["cluster"]["pools"] = {{{"role", "prefill"}}, {{"role", "decode"}}};
   }
   if (!field.contains("when")) return document;
