@@ -306,7 +306,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
     if (!trace.ok()) PrintIssues(trace.issues());
     return kBadInput;
   }
-  if (scenario.value().engine.compat != Compat::kNone &&
+  if (IsBlis(scenario.value().engine.compat) &&
       !(args.batches.empty() && args.chrome_trace.empty() && args.names != "vidur")) {
     return Usage("--batches, --chrome-trace and --names vidur do not go with engine.compat");
   }

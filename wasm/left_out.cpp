@@ -1,13 +1,15 @@
 // Takes the places of what few visits need, in the module of a first one: BLIS's engine, models of
-// step times but the default one, clusters of replicas, pipeline stages, memory behind the KV
-// cache, and traces. Simulation::Create then says that they are left out, and the page's worker
-// goes on with the whole engine, as it does for every trace (decision 016). Names and help are
-// those of the whole engine, as tests/wasm checks.
+// step times but the default one, clusters of replicas, pipeline stages, schedulers but vLLM's,
+// memory behind the KV cache, and traces. Simulation::Create then says that they are left out, and
+// the page's worker goes on with the whole engine, as it does for every trace (decision 016). Names
+// and help are those of the whole engine, as tests/wasm checks.
+#include "cost/vidur_planner.h"
 #include "io/pool_checks.h"
 #include "metrics/summarize.h"
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/cluster.h"
+#include "serving/former_replica.h"
 #include "serving/kv_tiers.h"
 #include "serving/pipeline.h"
 #include "serving/policy.h"
@@ -25,6 +27,31 @@ std::vector<ClusterPool> PoolsOf(const std::vector<PoolPart>&) { return {}; }
 void ReportPools(const RunView&, Report&) {}
 double PoolsScarcestUse(const RunView&, std::size_t, std::size_t) { return 0; }
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input&) { return nullptr; }
+
+std::unique_ptr<AnyReplica> MakeFormerReplica(const ReplicaInput&) { return nullptr; }
+std::unique_ptr<FormerSetup> MakeFormerSetup(const Scenario&, const ModelCost&, std::int64_t,
+                                             const RequestTable&) {
+  return nullptr;
+}
+std::optional<Issue> PlanAsVidur(const Scenario&, ModelCost&) { return std::nullopt; }
+
+extern const FormerEntry kSchedulerVllmV0;
+const FormerEntry kSchedulerVllmV0 = {
+    "vllm_v0", "vLLM of 2023: whole prompts first, decodes only when none is admitted", nullptr};
+extern const FormerEntry kSchedulerSarathi;
+const FormerEntry kSchedulerSarathi = {
+    "sarathi", "chunked prefill: decodes, then prompts in what is left of max_num_batched_tokens",
+    nullptr};
+extern const FormerEntry kSchedulerOrca;
+const FormerEntry kSchedulerOrca = {
+    "orca", "iteration-level batching with memory for the longest request reserved", nullptr};
+extern const FormerEntry kSchedulerLightLlm;
+const FormerEntry kSchedulerLightLlm = {
+    "lightllm", "admits while the future peak of tokens fits; decodes between looks at the queue",
+    nullptr};
+extern const FormerEntry kSchedulerFasterTransformer;
+const FormerEntry kSchedulerFasterTransformer = {
+    "faster_transformer", "a batch is fixed until all its requests are done", nullptr};
 
 bool KvTiers::Present() { return false; }
 KvTiers::KvTiers(std::vector<KvTier>) {}

@@ -13,6 +13,7 @@
 #include "serving/blis_replica.h"
 #include "serving/clients.h"
 #include "serving/cluster.h"
+#include "serving/former_replica.h"
 #include "serving/hooks.h"
 #include "serving/inbox.h"
 #include "serving/pipeline.h"
@@ -46,12 +47,21 @@ struct Simulation::State {
         recorder(SecondsToNs(scenario.measure.warmup_s), ExpertsRead(cost, MostTokens(scenario))),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
+  bool HasFormer() const { return scenario.scheduler.policy != "vllm"; }
+
   void StartReplica(StepObserver* observer) {
+    EngineSpec limits = scenario.engine;
+    if (HasFormer()) {
+      limits.enable_chunked_prefill = !FindFormer(scenario.scheduler.policy).whole_prompts;
+    }
     const std::int64_t max_model_len =
-        pools.empty()
-            ? EffectiveMaxModelLen(scenario.engine, scenario.model.max_position_embeddings,
-                                   cost.usable_blocks)
-            : ShortestMaxModelLen(pools);
+        pools.empty() ? EffectiveMaxModelLen(limits, scenario.model.max_position_embeddings,
+                                             cost.usable_blocks)
+                      : ShortestMaxModelLen(pools);
+    if (HasFormer()) {
+      former = MakeFormerSetup(scenario, cost, max_model_len, requests);
+      if (former == nullptr) return;
+    }
     clients = std::make_unique<Clients>(requests, *latency, max_model_len, results);
     inbox = std::make_unique<Inbox>(*clients, requests, results, false);
     scratch = std::make_unique<ReplicaScratch>(requests);
@@ -73,7 +83,12 @@ struct Simulation::State {
                   cost.tensor_parallel),
         0,
         false,
-        stages.empty() ? nullptr : &stages};
+        stages.empty() ? nullptr : &stages,
+        former.get()};
+    if (!HasCluster() && former != nullptr) {
+      replica = MakeFormerReplica(input);
+      return;
+    }
     if (!HasCluster()) {
       replica = std::make_unique<Replica>(input);
       return;
@@ -128,6 +143,7 @@ struct Simulation::State {
   std::unique_ptr<Clients> clients;
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<ReplicaScratch> scratch;
+  std::unique_ptr<FormerSetup> former;
   std::unique_ptr<AnyReplica> replica;
   bool finished = false;
 };
@@ -174,6 +190,11 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     return Issue{"/latency/backend",
                  "found a model of step times that this part of the engine has not", "left_out"};
   }
+  if (s.HasFormer() && s.latency->DelayByLoad()) {
+    return Issue{"/scheduler/policy",
+                 "found another than \"vllm\", allowed that with a delay before the queue that "
+                 "depends on load"};
+  }
   if (s.HasCluster() && s.latency->DelayByLoad()) {
     return Issue{"/cluster/pools/0/replicas",
                  "found a router, allowed 1 replica and no central_queue with a delay before the "
@@ -182,8 +203,13 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   }
   s.results.Resize(s.requests.size());
   if (s.scenario.cluster.Replicas() == 1) s.recorder.ReserveGaps(8 * s.requests.size());
-  if (s.scenario.engine.compat == Compat::kNone) {
+  if (!IsBlis(s.scenario.engine.compat)) {
     s.StartReplica(hooks.observer);
+    if (s.replica == nullptr && s.HasFormer()) {
+      return Issue{"/scheduler/policy",
+                   "found a scheduler that this part of the engine has not, allowed \"vllm\"",
+                   "left_out"};
+    }
     if (s.replica == nullptr) {
       return Issue{"/cluster/pools/0/replicas",
                    "found a router, which this part of the engine has not", "left_out"};

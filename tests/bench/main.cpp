@@ -94,6 +94,14 @@ std::vector<Case> Cases() {
        9,
        {R"(workload.sessions={"turns":5,"think_time_s":5})",
         R"(workload.prefix={"groups":8,"tokens":1000})"}},
+      // Vidur's own: Azure's conversations, Llama-2-7B on an A100, chunks of 512.
+      {"Vidur sarathi",
+       10'000,
+       9,
+       {R"(model={"preset":"llama-2-7b"})", R"(hardware={"preset":"a100-80gb"})",
+        R"(workload={"preset":"azure-conversation-2023"})", "workload.requests=10000",
+        "workload.arrivals.rate_per_s=3.5", "engine.max_num_batched_tokens=512",
+        "engine.max_num_seqs=128", "scheduler.policy=sarathi"}},
       // Four kinds of clients, two of them in conversations, one with arrivals of its own.
       {"4 classes",
        1'000'000,

@@ -1,20 +1,23 @@
-# Plants faults in a copy of the engine's hot loop and its KV cache, and in one of BLIS's rules, so
-# that a test can show that their differential tests would notice them. Each fault is an exact piece of a source file and what stands
+# Plants faults in a copy of the engine's hot loop and its KV cache, in one of BLIS's rules, and in
+# one of the schedulers after Vidur, so that a test can show that their differential tests would
+# notice them. Each fault is an exact piece of a source file and what stands
 # there instead while `Planted(number)`; a piece that does not occur exactly once fails the
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
-# Sets faulty_sources (the copies), planted_faults (how many), last_blis_fault, last_cluster_fault
-# and last_pd_fault: those in BLIS's rules are numbered from 101 on, in clusters from 201 on, where
-# prefill and decode are apart from 301 on.
+# Sets faulty_sources (the copies), planted_faults (how many), last_blis_fault, last_cluster_fault,
+# last_former_fault and last_pd_fault: those in BLIS's rules are numbered from 101 on, in clusters
+# from 201 on, in other schedulers from 301 on, where prefill and decode are apart from 401 on.
 
 set(planted_faults 0)
 set(last_blis_fault 100)
 set(last_cluster_fault 200)
-set(last_pd_fault 300)
+set(last_pd_fault 400)
+set(last_former_fault 300)
 set(faulty_sources)
 set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers pipeline
                  blis_replica blis_kv cluster gateway prefix_index router_kv_aware
-                 router_prefix_affinity replica_hand_over kv_link)
+                 router_prefix_affinity former_replica batch_former
+                 replica_hand_over kv_link)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   if(name MATCHES "^router_")
@@ -36,8 +39,10 @@ function(plant_in file number name find replace)
   set(faulty_${file} "${text}" PARENT_SCOPE)
   if(file MATCHES "^blis_")
     set(last_blis_fault ${number} PARENT_SCOPE)
-  elseif(number GREATER 300)
+  elseif(number GREATER 400)
     set(last_pd_fault ${number} PARENT_SCOPE)
+  elseif(number GREATER 300)
+    set(last_former_fault ${number} PARENT_SCOPE)
   elseif(number GREATER 200)
     set(last_cluster_fault ${number} PARENT_SCOPE)
   else()
@@ -257,63 +262,98 @@ plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of th
   [==[Link(taken.id, At(kEnds).next);]==]
   [==[Link(taken.id, Planted(106) ? kEnds : At(kEnds).next);]==])
 
-plant_in(replica_hand_over 301 "a request decodes before its KV has arrived"
+plant_in(former_replica 301 "a batch is recorded from its start, though others were in flight"
+  [==[std::max(step.start, recorded_until_), step.end]==]
+  [==[Planted(301) ? step.start : std::max(step.start, recorded_until_), step.end]==])
+
+plant_in(former_replica 302 "a decode run passes over an arrival that could be admitted"
+  [==[if (!forecast.closed) break;]==]
+  [==[if (!forecast.closed && !Planted(302)) break;]==])
+
+plant_in(former_replica 303 "the first gap of a decode run is that of the others"
+  [==[CountGap(end, end - SeatOf(index).last_token + token_delay_, 1);]==]
+  [==[CountGap(end, (Planted(303) ? price.duration : end - SeatOf(index).last_token) + token_delay_, 1);]==])
+
+plant_in(former_replica 304 "decodes that wait for a batch of prompts are not held up by it"
+  [==[} else if (!pipeline_) {]==]
+  [==[} else if (!pipeline_ && !Planted(304)) {]==])
+
+plant_in(former_replica 305 "batches that end together with an arrival end after it"
+  [==[time <= now_; time = in_.inbox.NextEnqueue()]==]
+  [==[time < now_ || (time == now_ && !(Planted(305) && state_.admitted() > 0));
+       time = in_.inbox.NextEnqueue()]==])
+
+plant_in(batch_former 306 "a prompt that is preempted in the middle is cut there"
+  [==[limits_.as_vidur ? j.processed]==]
+  [==[limits_.as_vidur || Planted(306) ? j.processed]==])
+
+plant_in(batch_former 307 "the victim is the first of the parked"
+  [==[    const JobIndex victim = state.parked.back();]==]
+  [==[    if (Planted(307)) std::swap(state.parked.front(), state.parked.back());
+    const JobIndex victim = state.parked.back();]==])
+
+plant_in(batch_former 308 "a decode run passes over an arrival when one seat is left"
+  [==[state.admitted() >= state.limits().max_num_seqs]==]
+  [==[state.admitted() + (Planted(308) ? 1 : 0) >= state.limits().max_num_seqs]==])
+
+
+plant_in(replica_hand_over 401 "a request decodes before its KV has arrived"
   [==[  in_.results.hand_overs[r].reserved = now_;]==]
   [==[  in_.results.hand_overs[r].reserved = now_;
-  if (Planted(301)) {
+  if (Planted(401)) {
     in_.results.hand_overs[r].arrived = now_;
     arrived_.push_back(request);
   }]==])
-plant_in(replica_hand_over 301 "a request decodes before its KV has arrived"
+plant_in(replica_hand_over 401 "a request decodes before its KV has arrived"
   [==[  in_.results.hand_overs[r].arrived = time;]==]
-  [==[  if (Planted(301)) return;
+  [==[  if (Planted(401)) return;
   in_.results.hand_overs[r].arrived = time;]==])
 
-plant_in(replica_hand_over 302 "no blocks are taken for KV that is to come"
+plant_in(replica_hand_over 402 "no blocks are taken for KV that is to come"
   [==[kv_.Take(kv_.BlocksFor(Known(request)) - hit_.blocks, now_);]==]
-  [==[kv_.Take(Planted(302) ? 0 : kv_.BlocksFor(Known(request)) - hit_.blocks, now_);]==])
+  [==[kv_.Take(Planted(402) ? 0 : kv_.BlocksFor(Known(request)) - hit_.blocks, now_);]==])
 
-plant_in(kv_link 303 "every transfer has the whole link"
+plant_in(kv_link 403 "every transfer has the whole link"
   [==[(flows_.front().ends - virtual_) * static_cast<WideInt>(flows_.size());]==]
   [==[(flows_.front().ends - virtual_) *
-                       (Planted(303) ? 1 : static_cast<WideInt>(flows_.size()));]==])
-plant_in(kv_link 303 "every transfer has the whole link"
+                       (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
+plant_in(kv_link 403 "every transfer has the whole link"
   [==[(now - since_) / static_cast<WideInt>(flows_.size());]==]
-  [==[(now - since_) / (Planted(303) ? 1 : static_cast<WideInt>(flows_.size()));]==])
+  [==[(now - since_) / (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
 
-plant_in(replica_hand_over 304 "blocks are free when the prefill ends"
+plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
   [==[  handed_over_.push_back({output.request,]==]
-  [==[  if (Planted(304)) {
+  [==[  if (Planted(404)) {
     const std::int64_t prompt = in_.requests.prompt_tokens[r];
     kv_.Release(slot.holding, output.request, kv_.BlocksFor(prompt), prompt,
                 in_.inbox.AsksOn(output.request));
   }
   handed_over_.push_back({output.request,]==])
-plant_in(replica_hand_over 304 "blocks are free when the prefill ends"
+plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
   [==[  kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));]==]
-  [==[  if (!Planted(304)) {
+  [==[  if (!Planted(404)) {
     kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));
   }]==])
 
-plant_in(kv_link 305 "KV flows without a base latency"
+plant_in(kv_link 405 "KV flows without a base latency"
   [==[time + latency_,]==]
-  [==[time + (Planted(305) ? 1 : latency_),]==])
+  [==[time + (Planted(405) ? 1 : latency_),]==])
 
-plant_in(replica_hand_over 306 "blocks that the decode side has travel, too"
+plant_in(replica_hand_over 406 "blocks that the decode side has travel, too"
   [==[now_, of_prompt - hit_.blocks});]==]
-  [==[now_, of_prompt - (Planted(306) ? 0 : hit_.blocks)});]==])
+  [==[now_, of_prompt - (Planted(406) ? 0 : hit_.blocks)});]==])
 
-plant_in(replica_hand_over 307 "whoever gave up under way takes his place all the same"
+plant_in(replica_hand_over 407 "whoever gave up under way takes his place all the same"
   [==[  if (in_.results.state[r] != RequestState::kTimedOut) {]==]
-  [==[  if (Planted(307) || in_.results.state[r] != RequestState::kTimedOut) {]==])
+  [==[  if (Planted(407) || in_.results.state[r] != RequestState::kTimedOut) {]==])
 
-plant_in(replica 308 "prefills before it came count against a decode from elsewhere"
+plant_in(replica 408 "prefills before it came count against a decode from elsewhere"
   [==[      slot.interference_before = interference_total_;]==]
-  [==[      if (!Planted(308)) slot.interference_before = interference_total_;]==])
+  [==[      if (!Planted(408)) slot.interference_before = interference_total_;]==])
 
-plant_in(replica_schedule 309 "a token that is lost with its KV counts as made"
+plant_in(replica_schedule 409 "a token that is lost with its KV counts as made"
   [==[    if (HandsOver(slot.request)) --Newest().sampled;]==]
-  [==[    if (HandsOver(slot.request) && !Planted(309)) --Newest().sampled;]==])
+  [==[    if (HandsOver(slot.request) && !Planted(409)) --Newest().sampled;]==])
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]
   [==[(Planted(107) ? usage < options_.host.threshold : usage <= options_.host.threshold) ||]==])

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
+#include "testing/former_differential.h"
 #include "testing/pd_cases.h"
 #include "testing/reference_router.h"
 
@@ -25,7 +26,8 @@ namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
 constexpr int kCases = 1000;
-constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstPdFault = 301;
+constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstFormerFault = 301,
+              kFirstPdFault = 401;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -36,6 +38,11 @@ bool BlisDiffers(std::uint64_t seed) {
   const RandomCase random_case = MakeBlisCase(seed);
   const BlisReferenceOutput reference = RunBlisReference(random_case);
   return !reference.endless && FirstBlisMismatch(random_case, reference).has_value();
+}
+
+bool FormerDiffers(std::uint64_t seed) {
+  const std::optional<FormerCase> c = MakeFormerCase(seed);
+  return c && FirstFormerMismatch(*c, RunFormerReference(*c)).has_value();
 }
 
 bool ClusterDiffers(std::uint64_t seed) { return !CompareRouter(seed).mismatch.empty(); }
@@ -56,10 +63,12 @@ int FirstCaught(int fault) {
     return 0;
   };
   if (fault >= kFirstPdFault) return first(PdDiffers);
+  if (fault >= kFirstFormerFault) return first(FormerDiffers);
   if (fault >= kFirstClusterFault) return first(ClusterDiffers);
   if (fault >= kFirstBlisFault) return first(BlisDiffers);
   if (fault > 0) return first(Differs);
-  return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers), first(PdDiffers)});
+  return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers), first(FormerDiffers),
+                   first(PdDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.
@@ -106,6 +115,8 @@ INSTANTIATE_TEST_SUITE_P(EachInClusters, PlantedFault,
                          ::testing::Range(kFirstClusterFault, SERVECAST_LAST_CLUSTER_FAULT + 1));
 INSTANTIATE_TEST_SUITE_P(EachOfHandOvers, PlantedFault,
                          ::testing::Range(kFirstPdFault, SERVECAST_LAST_PD_FAULT + 1));
+INSTANTIATE_TEST_SUITE_P(EachInFormers, PlantedFault,
+                         ::testing::Range(kFirstFormerFault, SERVECAST_LAST_FORMER_FAULT + 1));
 
 }  // namespace
 }  // namespace servecast::testing

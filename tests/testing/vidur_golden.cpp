@@ -12,7 +12,8 @@
 #include "cost/vidur_planner.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "serving/policy.h"
+#include "serving/cluster.h"
+#include "serving/former_replica.h"
 #include "testing/csv_table.h"
 #include "testing/data_files.h"
 #include "workload/vidur_zipf.h"
@@ -61,11 +62,15 @@ Result<VidurPlanInput> PlanInputOf(const std::string& model, const std::string& 
   return in;
 }
 
+constexpr double kTicks = 1e12;  // of the engine's clock in a second: below what doubles round
+TimeNs TicksOf(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * kTicks)); }
+double SecondsOf(TimeNs ticks) { return ticks < 0 ? -1 : static_cast<double>(ticks) / kTicks; }
+
 // The README's closed form, operation by operation.
-class GoldenStageTimes final : public StageTimes {
+class GoldenStage final : public LatencyModel {
  public:
-  explicit GoldenStageTimes(std::int64_t stages) : stages_(stages) {}
-  double Time(const BatchShape& shape, std::int64_t stage) const override {
+  GoldenStage(std::int64_t stages, std::int64_t stage) : stages_(stages), stage_(stage) {}
+  StepPrice Price(const BatchShape& shape) const override {
     std::int64_t tokens = shape.decode_seqs;
     double work = 0;
     for (const PrefillChunk& chunk : shape.prefill) {
@@ -73,20 +78,28 @@ class GoldenStageTimes final : public StageTimes {
       work += static_cast<double>(chunk.tokens) *
               (static_cast<double>(chunk.context) + static_cast<double>(chunk.tokens) / 2);
     }
-    double ms = (5.0 + 0.02 * static_cast<double>(tokens) +
-                 1e-4 * static_cast<double>(shape.decode_context_tokens) + 1e-5 * work) /
+    // Vidur counts the token that a decode computes as there.
+    const std::int64_t contexts = shape.decode_context_tokens + shape.decode_seqs;
+    double ms = (5.0 + 0.02 * static_cast<double>(tokens) + 1e-4 * static_cast<double>(contexts) +
+                 1e-5 * work) /
                 static_cast<double>(stages_);
-    if (stage < stages_ - 1) ms += 0.5;
-    return ms * 1e-3;
+    if (stage_ < stages_ - 1) ms += 0.5;
+    return {TicksOf(ms * 1e-3), StepBound::kOverhead};
   }
+  TimeNs EnqueueDelay(std::int64_t) const override { return 0; }
 
  private:
-  std::int64_t stages_;
+  std::int64_t stages_, stage_;
 };
 
-const StageTimes& TimesOf(std::int64_t stages) {
-  static std::map<std::int64_t, GoldenStageTimes> all;
-  return all.try_emplace(stages, stages).first->second;
+std::vector<PipelineStage> GoldenStages(std::int64_t count) {
+  std::vector<PipelineStage> stages;
+  for (std::int64_t i = 0; i < count; ++i) {
+    PipelineStage stage;
+    stage.latency = std::make_unique<GoldenStage>(count, i);
+    stages.push_back(std::move(stage));
+  }
+  return stages;
 }
 
 // Vidur's command line, "--name value ...".
@@ -127,8 +140,8 @@ class Options {
 };
 
 // Scaled, cut and clipped as Vidur's trace_replay does.
-Result<std::vector<Job>> ReadTrace(const fs::path& path, Options& options,
-                                   std::int64_t max_tokens) {
+Result<std::vector<VidurJob>> ReadTrace(const fs::path& path, Options& options,
+                                        std::int64_t max_tokens) {
   const std::string group = "trace_request_generator_config_";
   const double prompts = options.Number(group + "prefill_scale_factor", 1);
   const double outputs = options.Number(group + "decode_scale_factor", 1);
@@ -137,13 +150,12 @@ Result<std::vector<Job>> ReadTrace(const fs::path& path, Options& options,
       CsvTable::Read(path.string(), {"arrived_at", "num_prefill_tokens", "num_decode_tokens"});
   if (!read.ok()) return Issues(read.issues());
   CsvTable& table = read.value();
-  std::vector<Job> jobs(table.Rows());
+  std::vector<VidurJob> jobs(table.Rows());
   for (std::size_t row = 0; row < jobs.size(); ++row) {
     const auto scaled = [&](const char* column, double scale) {
       return std::max<std::int64_t>(1, static_cast<std::int64_t>(table.Real(row, column) * scale));
     };
-    Job& job = jobs[row];
-    job.id = static_cast<RequestId>(row);
+    VidurJob& job = jobs[row];
     job.arrival = table.Real(row, "arrived_at") * times;
     job.prompt = scaled("num_prefill_tokens", prompts);
     job.output = scaled("num_decode_tokens", outputs);
@@ -152,7 +164,7 @@ Result<std::vector<Job>> ReadTrace(const fs::path& path, Options& options,
   }
   if (table.error()) return *table.error();
   std::stable_sort(jobs.begin(), jobs.end(),
-                   [](const Job& a, const Job& b) { return a.arrival < b.arrival; });
+                   [](const VidurJob& a, const VidurJob& b) { return a.arrival < b.arrival; });
   return jobs;
 }
 
@@ -180,12 +192,11 @@ Issues ReadOptions(Options& options, const fs::path& folder, VidurCase& golden) 
   if (known == std::end(kSchedulers)) return issue("unknown scheduler " + type);
   if (router != "round_robin" && router != "lor") return issue("unknown router " + router);
 
-  StageClusterSetup& setup = golden.setup;
-  FormerLimits& limits = setup.limits;
-  setup.scheduler = &FindFormer(known->second);
-  setup.router = router == "lor" ? VidurRouter::kLeastWaiting : VidurRouter::kRoundRobin;
-  setup.cuts_partial_prompts = true;
-  setup.replicas = options.Int("cluster_config_num_replicas", 1);
+  FormerLimits& limits = golden.limits;
+  golden.scheduler = &FindFormer(known->second);
+  golden.router = router == "lor" ? "least_outstanding" : "round_robin";
+  limits.as_vidur = true;
+  golden.replicas = options.Int("cluster_config_num_replicas", 1);
   const std::string own = type + "_scheduler_config_";
   limits.stages = options.Int("replica_config_num_pipeline_stages", 1);
   limits.max_num_seqs = options.Int(own + "batch_size_cap", 128);
@@ -195,7 +206,7 @@ Issues ReadOptions(Options& options, const fs::path& folder, VidurCase& golden) 
                                       : options.Int(own + "max_tokens_in_batch", 4096);
   limits.max_waiting_iters = options.Int(own + "max_waiting_iters", 10);
   limits.max_model_len = options.Int("trace_request_generator_config_max_tokens", 4096);
-  if (limits.stages < 1 || limits.block_size < 1 || setup.replicas < 1 ||
+  if (limits.stages < 1 || limits.block_size < 1 || golden.replicas < 1 ||
       limits.max_num_seqs < limits.stages) {
     return issue("a number of stages, replicas, requests or tokens below 1");
   }
@@ -216,9 +227,8 @@ Issues ReadOptions(Options& options, const fs::path& folder, VidurCase& golden) 
   limits.max_reserved = planned.slots * limits.stages;
   limits.watermark_blocks = static_cast<std::int64_t>(
       options.Number(own + "watermark_blocks_fraction", 0.01) * static_cast<double>(limits.blocks));
-  setup.times = &TimesOf(limits.stages);
 
-  Result<std::vector<Job>> jobs =
+  Result<std::vector<VidurJob>> jobs =
       ReadTrace(folder / options.Text("trace_request_generator_config_trace_file", ""), options,
                 limits.max_model_len);
   if (!jobs.ok()) return jobs.issues();
@@ -282,60 +292,160 @@ std::string MembersText(const std::vector<std::pair<std::int64_t, std::int64_t>>
   return text;
 }
 
-// Compares batch by batch as they are formed.
-class Comparer final : public StageClusterObserver {
+// A run of the engine: each replica's batches in order, and the requests' results.
+struct VidurRun {
+  std::vector<std::vector<StepRecord>> batches;  // by replica
+  RequestTable requests;
+  RequestResults results;
+  bool finished = false;
+};
+
+class BatchCollector final : public StepObserver {
  public:
-  explicit Comparer(const VidurCase& golden) : golden_(golden) {}
-  void Scheduled(std::int64_t replica, double time, std::span<const Batch* const> batches,
-                 std::int64_t used_blocks) override {
-    for (const Batch* batch : batches) {
-      if (difference_) return;
-      const std::size_t row = next_++;
-      if (row >= golden_.batches.size()) {
-        difference_ =
-            fmt::format("batch {} at {} s, Vidur formed {}", row, time, golden_.batches.size());
-        return;
+  explicit BatchCollector(VidurRun& run) : run_(run) {}
+  void OnStep(const StepRecord& step) override {
+    run_.batches[static_cast<std::size_t>(step.replica)].push_back(step);
+  }
+
+ private:
+  VidurRun& run_;
+};
+
+VidurRun RunCase(const VidurCase& golden) {
+  VidurRun run;
+  run.batches.resize(static_cast<std::size_t>(golden.replicas));
+  for (const VidurJob& job : golden.jobs) {
+    run.requests.arrival.push_back(TicksOf(job.arrival));
+    run.requests.prompt_tokens.push_back(static_cast<std::int32_t>(job.prompt));
+    run.requests.output_tokens.push_back(static_cast<std::int32_t>(job.output));
+  }
+  run.results.Resize(run.requests.size());
+  run.results.replica.assign(run.requests.arrival.size(), -1);
+  EngineSpec engine;
+  engine.compat = Compat::kVidur;
+  const std::vector<PipelineStage> stages = GoldenStages(golden.limits.stages);
+  const LatencyModel& latency = *stages[0].latency;
+  constexpr std::int64_t kNoLimit = INT32_MAX;
+  Clients clients(run.requests, latency, kNoLimit, run.results);
+  Inbox unused(clients, run.requests, run.results, true);
+  ReplicaScratch scratch(run.requests);
+  Recorder recorder(0);
+  BatchCollector collector(run);
+  FormerSetup setup;
+  setup.entry = golden.scheduler;
+  setup.limits = golden.limits;
+  const SchedulerSpec scheduler;
+  ReplicaInput input{engine, scheduler, golden.limits.blocks, kNoLimit, run.requests,
+                     unused, latency,   run.results,          recorder, scratch,
+                     kNever, &collector};
+  input.former = &setup;
+  if (stages.size() > 1) input.stages = &stages;
+  const RouterEntry& router = FindRouter(golden.router);
+  Cluster cluster({input, golden.replicas, &router, ParamValues(router.params, {}), 0, clients});
+  run.finished = cluster.Advance(4 * static_cast<std::int64_t>(golden.batches.size()) + 1000);
+  return run;
+}
+
+// Blocks are read when the whole schedule is over, which may have formed several batches.
+bool SameBlocks(const std::vector<StepRecord>& batches, std::size_t i, const VidurCase& golden,
+                std::int64_t wanted) {
+  for (std::size_t j = i; j < batches.size() && batches[j].scheduled == batches[i].scheduled; ++j) {
+    if (golden.limits.blocks - batches[j].free_after_schedule == wanted) return true;
+  }
+  return false;
+}
+
+std::optional<std::string> BatchDifference(const VidurCase& golden, const VidurRun& run) {
+  std::vector<std::size_t> next(run.batches.size(), 0);
+  for (std::size_t row = 0; row < golden.batches.size(); ++row) {
+    const VidurBatch& wanted = golden.batches[row];
+    const auto replica = static_cast<std::size_t>(wanted.replica);
+    if (replica >= run.batches.size() || next[replica] == run.batches[replica].size()) {
+      return fmt::format("batch {} of Vidur's is on replica {}, which forms {} batches", row,
+                         replica, replica < next.size() ? next[replica] : 0);
+    }
+    const std::size_t i = next[replica]++;
+    const StepRecord& batch = run.batches[replica][i];
+    std::vector<std::pair<std::int64_t, std::int64_t>> members;
+    for (const StepMember& member : batch.members) members.emplace_back(member.id, member.tokens);
+    const double time = SecondsOf(batch.scheduled);
+    if (!Near(time, wanted.time)) {
+      return fmt::format("batch {} on replica {}: at {} s, Vidur's at {} s", row, replica, time,
+                         wanted.time);
+    }
+    if (members != wanted.members) {
+      return fmt::format("batch {} at {} s: members{}, Vidur's{}", row, time, MembersText(members),
+                         MembersText(wanted.members));
+    }
+    if (!SameBlocks(run.batches[replica], i, golden, wanted.used_blocks)) {
+      return fmt::format("batch {} at {} s: {} blocks, Vidur's {}", row, time,
+                         golden.limits.blocks - batch.free_after_schedule, wanted.used_blocks);
+    }
+  }
+  return std::nullopt;
+}
+
+// Of a request: when it was first scheduled, its time in stages, and between them.
+struct StagesOfRequest {
+  TimeNs scheduled = -1, stage_end = 0, preempted = 0, execution = 0;
+  bool prefilled = false;
+};
+
+// From the batches alone: a stage begins one when it has it and is done with the one before.
+std::vector<StagesOfRequest> FollowStages(const VidurCase& golden, const VidurRun& run) {
+  std::vector<StagesOfRequest> all(golden.jobs.size());
+  const std::vector<PipelineStage> priced = GoldenStages(golden.limits.stages);
+  for (const std::vector<StepRecord>& batches : run.batches) {
+    std::vector<TimeNs> free(static_cast<std::size_t>(golden.limits.stages), 0);
+    for (const StepRecord& batch : batches) {
+      BatchShape shape;
+      std::vector<PrefillChunk> chunks;
+      for (const StepMember& member : batch.members) {
+        StagesOfRequest& r = all[static_cast<std::size_t>(member.id)];
+        if (member.kind != MemberKind::kContinued) r.prefilled = false;
+        if (r.scheduled < 0) r.scheduled = batch.scheduled;
+        if (r.prefilled) {
+          ++shape.decode_seqs;
+          shape.decode_context_tokens += member.computed_before;
+        } else {
+          chunks.push_back({member.tokens, member.computed_before, 0, member.sampled});
+        }
+        r.prefilled = r.prefilled || member.sampled;
       }
-      const VidurBatch& wanted = golden_.batches[row];
-      std::vector<std::pair<std::int64_t, std::int64_t>> members;
-      for (const BatchMember& member : *batch) members.emplace_back(member.job, member.tokens);
-      if (replica != wanted.replica || !Near(time, wanted.time)) {
-        difference_ = fmt::format("batch {}: on replica {} at {} s, Vidur's on {} at {} s", row,
-                                  replica, time, wanted.replica, wanted.time);
-      } else if (members != wanted.members) {
-        difference_ = fmt::format("batch {} at {} s: members{}, Vidur's{}", row, time,
-                                  MembersText(members), MembersText(wanted.members));
-      } else if (used_blocks != wanted.used_blocks) {
-        difference_ = fmt::format("batch {} at {} s: {} blocks, Vidur's {}", row, time, used_blocks,
-                                  wanted.used_blocks);
+      shape.prefill = chunks;
+      TimeNs at = batch.scheduled;
+      for (std::size_t stage = 0; stage < free.size(); ++stage) {
+        const TimeNs start = std::max(at, free[stage]);
+        const TimeNs time = priced[stage].latency->Price(shape).duration;
+        at = free[stage] = start + time;
+        for (const StepMember& member : batch.members) {
+          StagesOfRequest& r = all[static_cast<std::size_t>(member.id)];
+          if (r.stage_end > 0) r.preempted += start - r.stage_end;
+          r.stage_end = at;
+          r.execution += time;
+        }
       }
     }
   }
-  const std::optional<std::string>& difference() const { return difference_; }
-  std::size_t batches() const { return next_; }
+  return all;
+}
 
- private:
-  const VidurCase& golden_;
-  std::size_t next_ = 0;
-  std::optional<std::string> difference_;
-};
-
-std::optional<std::string> RequestDifference(const VidurCase& golden, const StageCluster& run) {
+std::optional<std::string> RequestDifference(const VidurCase& golden, const VidurRun& run) {
+  const std::vector<StagesOfRequest> stages = FollowStages(golden, run);
+  const RequestResults& results = run.results;
   for (std::size_t i = 0; i < golden.requests.size(); ++i) {
     const VidurRequest& wanted = golden.requests[i];
-    const Job& job = run.jobs()[i];
-    const JobTimes& times = run.times()[i];
     const std::pair<const char*, std::pair<double, double>> figures[] = {
-        {"replica", {times.replica, wanted.replica}},
-        {"restarts", {job.restarts, wanted.restarts}},
+        {"replica", {results.replica[i], wanted.replica}},
+        {"restarts", {results.preemptions[i], wanted.restarts}},
         {"prompt tokens", {golden.jobs[i].prompt, wanted.prompt}},
         {"output tokens", {golden.jobs[i].output, wanted.output}},
-        {"arrival", {job.arrival, wanted.arrival}},
-        {"first schedule", {times.scheduled, wanted.scheduled}},
-        {"end of prefill", {times.prefill_end, wanted.prefill_end}},
-        {"completion", {times.completed, wanted.completed}},
-        {"preempted time", {times.preempted, wanted.preempted}},
-        {"execution time", {times.execution, wanted.execution}},
+        {"arrival", {golden.jobs[i].arrival, wanted.arrival}},
+        {"first schedule", {SecondsOf(stages[i].scheduled), wanted.scheduled}},
+        {"end of prefill", {SecondsOf(results.first_token[i]), wanted.prefill_end}},
+        {"completion", {SecondsOf(results.completion[i]), wanted.completed}},
+        {"preempted time", {SecondsOf(stages[i].preempted), wanted.preempted}},
+        {"execution time", {SecondsOf(stages[i].execution), wanted.execution}},
     };
     for (const auto& [name, values] : figures) {
       if (Near(values.first, values.second)) continue;
@@ -389,21 +499,25 @@ VidurCases LoadVidurCases(const std::string& folder) {
 }
 
 std::optional<std::string> FirstDifference(const VidurCase& golden) {
-  if (golden.blocks >= 0 && golden.setup.limits.blocks != golden.blocks) {
-    return fmt::format("{} KV blocks, Vidur's {}", golden.setup.limits.blocks, golden.blocks);
+  if (golden.blocks >= 0 && golden.limits.blocks != golden.blocks) {
+    return fmt::format("{} KV blocks, Vidur's {}", golden.limits.blocks, golden.blocks);
   }
-  Comparer comparer(golden);
-  StageCluster cluster(golden.setup, golden.jobs, &comparer);
-  const auto most = static_cast<std::int64_t>(golden.batches.size()) + 1;
-  if (!cluster.Advance(most)) return fmt::format("more than {} batches", most - 1);
-  if (comparer.difference()) return comparer.difference();
-  if (comparer.batches() != golden.batches.size()) {
-    return fmt::format("{} batches, Vidur's {}", comparer.batches(), golden.batches.size());
+  const VidurRun run = RunCase(golden);
+  std::size_t batches = 0;
+  for (const std::vector<StepRecord>& one : run.batches) batches += one.size();
+  if (!run.finished || batches > golden.batches.size()) {
+    return fmt::format("more than {} batches", golden.batches.size());
   }
-  if (golden.restarts >= 0 && cluster.restarts() != golden.restarts) {
-    return fmt::format("{} restarts, Vidur's {}", cluster.restarts(), golden.restarts);
+  if (batches < golden.batches.size()) {
+    return fmt::format("{} batches, Vidur's {}", batches, golden.batches.size());
   }
-  return RequestDifference(golden, cluster);
+  if (const auto difference = BatchDifference(golden, run)) return difference;
+  std::int64_t restarts = 0;
+  for (const std::int32_t count : run.results.preemptions) restarts += count;
+  if (golden.restarts >= 0 && restarts != golden.restarts) {
+    return fmt::format("{} restarts, Vidur's {}", restarts, golden.restarts);
+  }
+  return RequestDifference(golden, run);
 }
 
 std::string PlannerDifference(const std::string& csv, std::size_t* rows) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "servecast/result.h"
-#include "serving/stage_cluster.h"
+#include "serving/batch_former.h"
 
 namespace servecast::testing {
 
@@ -26,10 +26,18 @@ struct VidurRequest {
   double arrival = 0, scheduled = 0, prefill_end = 0, completed = 0, preempted = 0, execution = 0;
 };
 
+struct VidurJob {
+  double arrival = 0;
+  std::int64_t prompt = 0, output = 0;
+};
+
 struct VidurCase {
   std::string name;
-  StageClusterSetup setup;
-  std::vector<Job> jobs;
+  std::int64_t replicas = 1;
+  std::string router;  // ours
+  const FormerEntry* scheduler = nullptr;
+  FormerLimits limits;
+  std::vector<VidurJob> jobs;
   std::int64_t restarts = 0, blocks = 0;
   std::vector<VidurBatch> batches;
   std::vector<VidurRequest> requests;
@@ -42,8 +50,8 @@ struct VidurCases {
 
 VidurCases LoadVidurCases(const std::string& folder);
 
-// What the engine does first that Vidur did not; nothing when all is equal: members, tokens, blocks
-// and restarts exactly, times within 1 us.
+// What the engine does first that Vidur did not; nothing when all is equal: of each replica's
+// batches members, tokens and blocks exactly, restarts, and times within 1 us.
 std::optional<std::string> FirstDifference(const VidurCase& golden);
 
 // The same for a table of memory plans and one of zipf draws: "" when all rows are equal. `rows` is

@@ -64,6 +64,8 @@ export class Declarations {
     if (choices.length > 1) {
       return choices.some((choice) => this.problems(choice, value, path).length === 0) ? [] : wrong();
     }
+    const grouped = /^\(([^()]+)\)$/.exec(type);
+    if (grouped) return this.problems(grouped[1], value, path);
     if (type === 'unknown') return [];
     if (type === 'null') return value === null ? [] : wrong();
     if (type.startsWith('"')) return value === JSON.parse(type) ? [] : wrong();

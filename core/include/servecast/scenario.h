@@ -85,9 +85,12 @@ struct HardwareSpec {
   friend bool operator==(const HardwareSpec&, const HardwareSpec&) = default;
 };
 
-// Whose rules the engine plays by: its own (vLLM's), or those of the simulator BLIS, quirks
-// included, as it was in February 2026 and as it is since.
-enum class Compat { kNone, kBlisFebruary2026, kBlis };
+// Whose rules the engine plays by: its own (vLLM's, or those of scheduler.policy), or, quirks
+// included, those of the simulator BLIS, as it was in February 2026 and as it is since, or of Vidur.
+enum class Compat { kNone, kBlisFebruary2026, kBlis, kVidur };
+inline bool IsBlis(Compat compat) {
+  return compat == Compat::kBlisFebruary2026 || compat == Compat::kBlis;
+}
 
 // Launch of a step's kernels: a part of step_overhead_us; one by one; or, for decode steps, a
 // replay of a captured CUDA graph.

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "base/text.h"
+#include "cost/vidur_planner.h"
 
 namespace servecast {
 namespace {
@@ -373,6 +374,9 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
   }
   ModelCost c = WorkOf(s);
   if (std::optional<Issue> issue = PlanMemory(s, tp, c)) return *issue;
+  if (s.engine.compat == Compat::kVidur && !s.engine.num_gpu_blocks_override) {
+    if (std::optional<Issue> issue = PlanAsVidur(s, c)) return *issue;
+  }
   return c;
 }
 

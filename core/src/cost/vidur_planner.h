@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "servecast/result.h"
+#include "servecast/scenario.h"
+
 namespace servecast {
 
 struct VidurPlanInput {
@@ -26,5 +29,12 @@ struct VidurPlan {
 };
 
 VidurPlan PlanVidurMemory(const VidurPlanInput& in);
+
+struct ModelCost;
+
+// Of a scenario, whose greatest length is engine.max_model_len, or the model's.
+VidurPlan VidurPlanOf(const Scenario& scenario);
+// Its KV blocks; an issue when no request of the greatest length fits.
+std::optional<Issue> PlanAsVidur(const Scenario& scenario, ModelCost& cost);
 
 }  // namespace servecast

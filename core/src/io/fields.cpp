@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "serving/batch_former.h"
 #include "serving/policy.h"
 #include "serving/router.h"
 
@@ -117,10 +118,11 @@ void Describe(FieldVisitor& v, KvOffloadSpec& o, const KvOffloadSpec& base) {
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
-  f.Enum({.name = "compat",
-          .help =
-              "whose rules: none: vLLM's; blis, blis-2026-02: the simulator BLIS, quirks included"},
-         &EngineSpec::compat, {"none", "blis-2026-02", "blis"});
+  f.Enum(
+      {.name = "compat",
+       .help = "whose rules: none: scheduler.policy's; with their quirks: blis, blis-2026-02: the "
+               "simulator BLIS; vidur: Vidur's, with its schedulers in scheduler.policy"},
+      &EngineSpec::compat, {"none", "blis-2026-02", "blis", "vidur"});
   f.Add({.name = "max_num_seqs",
          .unit = "requests",
          .min = 1,
@@ -317,9 +319,11 @@ void DescribeParams(const char* field, std::span<const Entry> entries, const std
 
 void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
   Fields<SchedulerSpec> f(v, s, base);
-  f.Policy({.name = "policy", .help = "how a replica forms its batches"}, &SchedulerSpec::policy,
-           {"vllm"});
-  Choices orders, priorities;
+  Choices policies = {"vllm"}, orders, priorities;
+  for (const FormerEntry& entry : Formers()) policies.push_back(entry.name);
+  f.Policy(
+      {.name = "policy", .help = "how a replica forms its batches; all but vllm: docs/model.md"},
+      &SchedulerSpec::policy, policies);
   for (const OrderEntry& entry : Orders()) orders.push_back(entry.name);
   for (const PriorityEntry& entry : Priorities()) priorities.push_back(entry.name);
   f.Policy({.name = "order", .help = "who leaves the waiting queue first"}, &SchedulerSpec::order,

@@ -24,6 +24,11 @@ class PoolChecks {
       Add(i, "pipeline_parallel",
           fmt::format("found {}, allowed 1 with several pools", Pools()[i].pipeline_parallel));
     }
+    if (Pools().size() > 1 && s_.scheduler.policy != "vllm") {
+      issues_.push_back(
+          {"/scheduler/policy",
+           fmt::format("found \"{}\", allowed \"vllm\" with several pools", s_.scheduler.policy)});
+    }
     const bool prefill = s_.cluster.Has(PoolRole::kPrefill);
     const bool decode = s_.cluster.Has(PoolRole::kDecode);
     if (prefill && decode) {

@@ -253,6 +253,69 @@ void CheckSlo(const Scenario& s, Issues& issues) {
   }
 }
 
+bool HasTimeouts(const WorkloadSpec& w) {
+  return std::any_of(w.classes.begin(), w.classes.end(),
+                     [](const ClassSpec& c) { return c.timeout_s.has_value(); });
+}
+
+// Schedulers after Vidur, with its faults or without: what they do not know.
+void CheckScheduler(const Scenario& s, Issues& issues) {
+  const EngineSpec& e = s.engine;
+  const std::string& policy = s.scheduler.policy;
+  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  const bool vllm = policy == "vllm", vidur = e.compat == Compat::kVidur;
+  struct Rule {
+    bool broken;
+    const char *path, *message;
+  };
+  const char* const pipeline = "/cluster/pools/0/pipeline_parallel";
+  const Rule rules[] = {
+      {vllm && vidur, "/scheduler/policy",
+       "found \"vllm\", allowed one of Vidur's with compat \"vidur\": its vLLM is \"vllm_v0\""},
+      {!vllm && IsBlis(e.compat), "/scheduler/policy",
+       "found another than \"vllm\", allowed that with BLIS's rules in engine.compat"},
+      {vidur && policy == "faster_transformer", "/scheduler/policy",
+       "found \"faster_transformer\", allowed any other with compat \"vidur\": Vidur's never frees "
+       "who ends early, and stops"},
+      {vidur && s.cluster.router != "round_robin" && s.cluster.router != "random" &&
+           s.cluster.router != "least_outstanding",
+       "/cluster/router/policy",
+       "found a router that Vidur has not, allowed round_robin, random and least_outstanding"},
+      {vidur && HasTimeouts(s.workload), "/workload/classes",
+       "found a class with timeout_s, allowed none with compat \"vidur\": it has no time-outs"},
+      {!vllm && stages > e.max_num_seqs, pipeline,
+       "found more stages than max_num_seqs, allowed as many: each works on a batch of its own"},
+      {policy == "lightllm" && stages > 1, pipeline,
+       "found several, allowed 1 with scheduler.policy \"lightllm\": it looks at all requests "
+       "between two batches"},
+      {!vllm && e.kv_offload.On(), "/engine/kv_offload",
+       "found tiers of memory, allowed none with this scheduler.policy: it keeps nothing of ended "
+       "requests"},
+      {!vllm && e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
+       "found a threshold, allowed 0 with this scheduler.policy"},
+      {policy == "sarathi" && !e.enable_chunked_prefill, "/engine/enable_chunked_prefill",
+       "found false, allowed true with scheduler.policy \"sarathi\": it always splits prompts"},
+      {!vllm && e.admission_reserve > 0, "/engine/admission_reserve",
+       "found a reserve, allowed 0 with this scheduler.policy"},
+      {!vllm && e.gc_pass_us > 0, "/engine/gc_pass_us",
+       "found collections, allowed 0 with this scheduler.policy"},
+      {!vllm && e.overlap_scheduling, "/engine/overlap_scheduling",
+       "found true, allowed false with this scheduler.policy: it is synchronous"},
+      {!vllm && s.scheduler.order != "fcfs", "/scheduler/order",
+       "found another order, allowed \"fcfs\" with this scheduler.policy"},
+      {!vllm && s.scheduler.priority != "class", "/scheduler/priority",
+       "found a priority, allowed \"class\", which it ignores, with this scheduler.policy"},
+      {!vllm && s.scheduler.preemption != "auto", "/scheduler/preemption",
+       "found a choice, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
+      {!vllm && s.latency.backend == "physics", "/latency/backend",
+       "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
+       "of preemptions"},
+  };
+  for (const Rule& rule : rules) {
+    if (rule.broken) issues.push_back({rule.path, rule.message});
+  }
+}
+
 // What only some engines' rules know.
 void CheckCompat(const Scenario& s, Issues& issues) {
   if (s.engine.compat != Compat::kNone && s.engine.kv_offload.disk_gib > 0) {
@@ -261,7 +324,7 @@ void CheckCompat(const Scenario& s, Issues& issues) {
                                   "its GPU is host memory only",
                                   NumberText(s.engine.kv_offload.disk_gib))});
   }
-  if (s.engine.compat != Compat::kNone && s.cluster.Replicas() > 1) {
+  if (IsBlis(s.engine.compat) && s.cluster.Replicas() > 1) {
     issues.push_back({"/cluster/pools/0/replicas",
                       fmt::format("found {}, allowed 1 with BLIS's rules in engine.compat",
                                   s.cluster.Replicas())});
@@ -271,13 +334,12 @@ void CheckCompat(const Scenario& s, Issues& issues) {
                       "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "
                       "bills prefill faster than the GPU can"});
   }
-  if (s.latency.backend == "physics" && s.engine.compat != Compat::kNone) {
+  if (s.latency.backend == "physics" && IsBlis(s.engine.compat)) {
     issues.push_back({"/latency/backend",
                       "found \"physics\", allowed without engine.compat only: BLIS's rules keep "
                       "nothing of what its features look at"});
   }
-  if (s.engine.compat != Compat::kNone &&
-      s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
+  if (IsBlis(s.engine.compat) && s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
     issues.push_back({"/workload/arrivals/process",
                       "found \"closed_loop\", allowed any other with BLIS's rules in "
                       "engine.compat"});
@@ -307,17 +369,17 @@ void CheckRouter(const ClusterSpec& c, Issues& issues) {
 void CheckStages(const Scenario& s, Issues& issues) {
   const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
   if (stages == 1) return;
-  if (s.engine.compat != Compat::kNone) {
+  if (IsBlis(s.engine.compat)) {
     issues.push_back(
         {"/cluster/pools/0/pipeline_parallel",
          fmt::format("found {}, allowed 1 with BLIS's rules in engine.compat", stages)});
-  } else if (s.engine.async_scheduling) {
+  } else if (s.engine.async_scheduling && s.scheduler.policy == "vllm") {
     issues.push_back({"/engine/async_scheduling",
                       "found true, allowed false with pipeline_parallel above 1: its rules for "
                       "several stages are not modelled, and as many batches as stages are in "
                       "flight without it"});
   }
-  if (s.engine.compat == Compat::kNone && s.engine.kv_offload.On()) {
+  if (!IsBlis(s.engine.compat) && s.engine.kv_offload.On()) {
     issues.push_back({"/engine/kv_offload",
                       "found tiers of memory, allowed none with pipeline_parallel above 1"});
   }
@@ -326,7 +388,7 @@ void CheckStages(const Scenario& s, Issues& issues) {
 // What no single field can say.
 void CheckTogether(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
-  if (e.max_num_batched_tokens < e.max_num_seqs) {
+  if (e.max_num_batched_tokens < e.max_num_seqs && s.scheduler.policy == "vllm") {
     issues.push_back({"/engine/max_num_batched_tokens",
                       fmt::format("found {}, allowed from max_num_seqs {} up: every running "
                                   "request needs a token in each step",
@@ -337,7 +399,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       "found tiers of memory, allowed with enable_prefix_caching only: they keep "
                       "what the prefix cache overwrites"});
   }
-  if (e.overlap_scheduling && e.compat != Compat::kNone) {
+  if (e.overlap_scheduling && IsBlis(e.compat)) {
     issues.push_back({"/engine/overlap_scheduling",
                       "found true, allowed without a compat only: BLIS's engine is synchronous"});
   } else if (e.overlap_scheduling && !e.async_scheduling) {
@@ -370,6 +432,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       "not know them"});
   }
   CheckCompat(s, issues);
+  CheckScheduler(s, issues);
   CheckRouter(s.cluster, issues);
   CheckStages(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);

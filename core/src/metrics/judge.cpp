@@ -189,7 +189,7 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   if (r.dropped > 0) {
     add(fmt::format("{} of {} {} dropped: {}.", ShortNumber(static_cast<double>(r.dropped)),
                     Count(r.arrived, "request"), r.dropped == 1 ? "was" : "were",
-                    scenario.engine.compat == Compat::kNone
+                    !IsBlis(scenario.engine.compat)
                         ? "the prompt is longer than the engine takes"
                         : "too long for the cache, or by BLIS's rules preempted for ever"));
   }

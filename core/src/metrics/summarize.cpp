@@ -334,7 +334,7 @@ class Summary {
     std::vector<std::vector<SeriesBin>> of_pools;
     for (const PoolRun& pool : run_.pools) of_pools.push_back(BinsOf(pool.recorder));
     WideInt kv_total = 0, running = 0;
-    const bool knows_work = run_.scenario.engine.compat == Compat::kNone;
+    const bool knows_work = !IsBlis(run_.scenario.engine.compat);
     Work work;
     std::int64_t output_tokens = 0;
     std::vector<double>&of_time_s = ColumnAt("series_time_s"),

@@ -27,7 +27,7 @@ RequestTimes TimesOf(const RequestTable& requests, const RequestResults& results
 // Mean times by where they went, of the completed.
 void SplitTimes(const RunView& run, Report& whole) {
   TimeSplitReport& report = whole.time_split;
-  report.on = run.scenario.engine.compat == Compat::kNone;
+  report.on = !IsBlis(run.scenario.engine.compat);
   std::array<double, TimeSplitReport::kParts> sums{}, later{};
   const bool slow =
       !run.results.setbacks.empty() || !run.results.hand_overs.empty() || run.token_delay > 0;

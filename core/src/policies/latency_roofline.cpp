@@ -143,7 +143,7 @@ class Roofline final : public LatencyModel {
                             : compute_us > memory_us ? StepBound::kCompute
                                                      : StepBound::kBandwidth;
     // BLIS rounded this one.
-    return {StepTimeOf(compat_ == Compat::kNone ? us : std::round(us), compat_), bound};
+    return {StepTimeOf(!IsBlis(compat_) ? us : std::round(us), compat_), bound};
   }
 
   Compat compat_;

@@ -25,14 +25,21 @@ class LightLlm final : public BatchFormer {
     ++iterations_;
   }
 
+  DecodeForecast Forecast(FormerState& s) override {
+    DecodeForecast forecast;
+    forecast.most = s.limits().max_waiting_iters - iterations_;
+    forecast.closed = true;
+    return forecast;
+  }
+  void Decoded(std::int64_t batches) override { iterations_ += batches; }
+
  private:
   // (tokens held now, tokens to come): the limit that its client set is taken to be what it makes.
   using Need = std::pair<std::int64_t, std::int64_t>;
 
   static Need NeedOf(const Job& job) {
-    if (job.blocks == 0) return {job.prompt + 1, job.output - 2};
-    const std::int64_t made = std::max<std::int64_t>(0, job.processed - job.prompt);
-    return {job.processed, std::max<std::int64_t>(0, job.output - made - 1)};
+    if (job.blocks == 0) return {job.prompt + 1, job.declared - job.prompt - 2};
+    return {job.processed, std::max<std::int64_t>(0, job.declared - job.processed - 1)};
   }
 
   // The most tokens held at once: who has longest to go is last to leave.
@@ -47,22 +54,27 @@ class LightLlm final : public BatchFormer {
     return peak;
   }
 
-  void Prefills(FormerState& s, Batch& batch) {
+  BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members, std::int64_t tokens) {
     const FormerLimits& limits = s.limits();
+    if (s.admitted() >= limits.max_num_seqs || members >= limits.batch_limit()) {
+      return BlockedBy::kSeats;
+    }
+    const Job& job = s.job(s.Head());
+    if (tokens + job.prompt > limits.max_num_batched_tokens) return BlockedBy::kTokenBudget;
+    needs_.push_back(NeedOf(job));
+    return Peak() < limits.blocks ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
+  }
+
+  void Prefills(FormerState& s, Batch& batch) {
     needs_.clear();
     for (const JobIndex index : s.parked) needs_.push_back(NeedOf(s.job(index)));
     std::int64_t tokens = 0;
-    while (!s.waiting.empty()) {
-      const JobIndex head = s.waiting.front();
+    while (s.HasHead()) {
+      s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()), tokens);
+      if (s.blocked != BlockedBy::kNothing) return;
+      const JobIndex head = s.Head();
       const Job& job = s.job(head);
-      needs_.push_back(NeedOf(job));
-      if (tokens + job.prompt > limits.max_num_batched_tokens ||
-          s.admitted() == limits.max_num_seqs ||
-          static_cast<std::int64_t>(batch.size()) == limits.batch_limit() ||
-          Peak() >= limits.blocks) {
-        return;
-      }
-      s.waiting.pop_front();
+      s.PopHead();
       s.Admit(head, s.PromptBlocks(job));
       batch.push_back({head, job.prompt});
       tokens += job.prompt;
@@ -85,7 +97,13 @@ class LightLlm final : public BatchFormer {
 
 extern const FormerEntry kSchedulerLightLlm;
 const FormerEntry kSchedulerLightLlm = {
-    "lightllm", "admits while the future peak of tokens fits; decodes between looks at the queue",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<LightLlm>()); }};
+    "lightllm",
+    "admits while the future peak of tokens fits; decodes between looks at the queue",
+    [] { return std::unique_ptr<BatchFormer>(std::make_unique<LightLlm>()); },
+    true,
+    true,
+    "batches: whole prompts or decodes, never both; ten batches of decodes between two looks at "
+    "the queue; KV memory in tokens, as much as all admitted may come to hold, by what their "
+    "clients declare: the longest output of the workload"};
 
 }  // namespace servecast

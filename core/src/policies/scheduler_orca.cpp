@@ -8,15 +8,18 @@
 namespace servecast {
 namespace {
 
-std::int64_t Reservation(const FormerState& s) {
-  return s.limits().max_model_len / s.limits().block_size;
+std::int64_t Reservation(const FormerLimits& limits) {
+  return limits.as_vidur ? std::max<std::int64_t>(1, limits.max_model_len / limits.block_size)
+                         : CeilDiv(limits.max_model_len, limits.block_size);
 }
-std::int64_t MostMembers(const FormerState& s) {
-  return std::min(s.limits().max_reserved, s.limits().max_num_seqs);
+std::int64_t MostMembers(const FormerLimits& limits) {
+  return limits.as_vidur ? std::min(limits.max_reserved, limits.max_num_seqs)
+                         : limits.batch_limit();
 }
 
-void Continue(FormerState& s, Batch& batch, std::int64_t members) {
-  const std::size_t count = std::min(s.parked.size(), static_cast<std::size_t>(members));
+void Continue(FormerState& s, Batch& batch) {
+  const std::size_t count =
+      std::min(s.parked.size(), static_cast<std::size_t>(MostMembers(s.limits())));
   for (std::size_t i = 0; i < count; ++i) {
     const Job& job = s.job(s.parked[i]);
     batch.push_back({s.parked[i], job.prefilled() ? 1 : job.prompt - job.processed});
@@ -24,12 +27,20 @@ void Continue(FormerState& s, Batch& batch, std::int64_t members) {
   s.parked.erase(s.parked.begin(), s.parked.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-void Admit(FormerState& s, Batch& batch, std::int64_t members) {
-  while (!s.waiting.empty() && static_cast<std::int64_t>(batch.size()) < members &&
-         s.Fits(Reservation(s))) {
-    const JobIndex head = s.waiting.front();
-    s.waiting.pop_front();
-    s.Admit(head, Reservation(s));
+BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members) {
+  const FormerLimits& limits = s.limits();
+  const bool seats = limits.as_vidur || s.admitted() < limits.max_num_seqs;
+  if (!seats || members >= MostMembers(limits)) return BlockedBy::kSeats;
+  return s.Fits(Reservation(limits)) ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
+}
+
+void Admit(FormerState& s, Batch& batch) {
+  while (s.HasHead()) {
+    s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()));
+    if (s.blocked != BlockedBy::kNothing) return;
+    const JobIndex head = s.Head();
+    s.PopHead();
+    s.Admit(head, Reservation(s.limits()));
     batch.push_back({head, s.job(head).prompt});
   }
 }
@@ -37,8 +48,15 @@ void Admit(FormerState& s, Batch& batch, std::int64_t members) {
 class Orca final : public BatchFormer {
  public:
   void Form(FormerState& s, Batch& batch) override {
-    Continue(s, batch, MostMembers(s));
-    Admit(s, batch, MostMembers(s));
+    Continue(s, batch);
+    Admit(s, batch);
+  }
+  DecodeForecast Forecast(FormerState& s) override {
+    const auto decodes = static_cast<std::int64_t>(s.parked.size());
+    DecodeForecast forecast =
+        ForecastBehind(s, s.HasHead() ? HeadBlockedBy(s, decodes) : BlockedBy::kNothing);
+    forecast.grows = false;
+    return forecast;
   }
 };
 
@@ -47,10 +65,15 @@ class FasterTransformer final : public BatchFormer {
  public:
   void Form(FormerState& s, Batch& batch) override {
     if (s.parked.empty()) {
-      Admit(s, batch, MostMembers(s));
-    } else {
-      Continue(s, batch, MostMembers(s));
+      Admit(s, batch);
+      return;
     }
+    Continue(s, batch);
+    if (s.HasHead()) s.blocked = BlockedBy::kSeats;
+  }
+  DecodeForecast Forecast(FormerState& s) override {
+    return {INT64_MAX, false, true, s.HasHead() ? BlockedBy::kSeats : BlockedBy::kNothing,
+            BlockedBy::kSeats};
   }
 };
 
@@ -58,12 +81,22 @@ class FasterTransformer final : public BatchFormer {
 
 extern const FormerEntry kSchedulerOrca;
 const FormerEntry kSchedulerOrca = {
-    "orca", "iteration-level batching with memory for the longest request reserved",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<Orca>()); }};
+    "orca",
+    "iteration-level batching with memory for the longest request reserved",
+    [] { return std::unique_ptr<BatchFormer>(std::make_unique<Orca>()); },
+    false,
+    false,
+    "batches: whole prompts beside decodes, whatever max_num_batched_tokens; KV blocks of "
+    "max_model_len are reserved for each request"};
 
 extern const FormerEntry kSchedulerFasterTransformer;
 const FormerEntry kSchedulerFasterTransformer = {
-    "faster_transformer", "a batch is fixed until all its requests are done",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<FasterTransformer>()); }};
+    "faster_transformer",
+    "a batch is fixed until all its requests are done",
+    [] { return std::unique_ptr<BatchFormer>(std::make_unique<FasterTransformer>()); },
+    false,
+    false,
+    "batches: nobody joins a batch until all of it are done; KV blocks of max_model_len are "
+    "reserved for each request"};
 
 }  // namespace servecast

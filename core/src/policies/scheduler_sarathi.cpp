@@ -16,6 +16,12 @@ class Sarathi final : public BatchFormer {
     Admissions(s, batch);
   }
 
+  DecodeForecast Forecast(FormerState& s) override {
+    const auto decodes = static_cast<std::int64_t>(s.parked.size());
+    tokens_ = decodes;
+    return ForecastBehind(s, s.HasHead() ? HeadBlockedBy(s, decodes) : BlockedBy::kNothing);
+  }
+
  private:
   std::int64_t ChunkOf(const FormerState& s, const Job& job) const {
     return std::max<std::int64_t>(
@@ -25,6 +31,14 @@ class Sarathi final : public BatchFormer {
     batch.push_back({index, tokens});
     tokens_ += tokens;
   }
+  BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members) const {
+    const Job& job = s.job(s.Head());
+    if (s.admitted() >= s.limits().max_num_seqs || members >= s.limits().batch_limit()) {
+      return BlockedBy::kSeats;
+    }
+    if (ChunkOf(s, job) == 0) return BlockedBy::kTokenBudget;
+    return s.FitsPrompt(job) ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
+  }
 
   // Decodes first, each one token, whatever the chunk; then the rest of prompts that have begun,
   // whatever the number of members. Who gets nothing stays parked.
@@ -32,18 +46,24 @@ class Sarathi final : public BatchFormer {
     partial_.clear();
     // A victim comes from the tail, so the walk's end moves.
     std::size_t at = 0;
+    const auto drop_seen = [&] {
+      s.parked.erase(s.parked.begin(), s.parked.begin() + static_cast<std::ptrdiff_t>(at));
+      at = 0;
+    };
     while (at < s.parked.size() &&
            static_cast<std::int64_t>(batch.size()) < s.limits().batch_limit()) {
       const JobIndex index = s.parked[at++];
       if (!s.job(index).prefilled()) {
         partial_.push_back(index);
-        continue;
+      } else if (s.Fits(1)) {
+        s.Grow(index);
+        Add(batch, index, 1);
+      } else {
+        drop_seen();
+        if (TakeDecodeBlock(s, index)) Add(batch, index, 1);
       }
-      s.parked.erase(s.parked.begin(), s.parked.begin() + static_cast<std::ptrdiff_t>(at));
-      at = 0;
-      if (TakeDecodeBlock(s, index)) Add(batch, index, 1);
     }
-    s.parked.erase(s.parked.begin(), s.parked.begin() + static_cast<std::ptrdiff_t>(at));
+    drop_seen();
     std::size_t kept = 0;
     for (const JobIndex index : partial_) {
       const std::int64_t chunk = ChunkOf(s, s.job(index));
@@ -58,15 +78,13 @@ class Sarathi final : public BatchFormer {
   }
 
   void Admissions(FormerState& s, Batch& batch) {
-    const FormerLimits& limits = s.limits();
-    while (!s.waiting.empty() && s.admitted() != limits.max_num_seqs &&
-           static_cast<std::int64_t>(batch.size()) < limits.batch_limit()) {
-      const JobIndex head = s.waiting.front();
-      const std::int64_t chunk = ChunkOf(s, s.job(head));
-      if (!s.FitsPrompt(s.job(head)) || chunk == 0) return;
-      s.waiting.pop_front();
+    while (s.HasHead()) {
+      s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()));
+      if (s.blocked != BlockedBy::kNothing) return;
+      const JobIndex head = s.Head();
+      s.PopHead();
       s.Admit(head, s.PromptBlocks(s.job(head)));
-      Add(batch, head, chunk);
+      Add(batch, head, ChunkOf(s, s.job(head)));
     }
   }
 
@@ -78,7 +96,12 @@ class Sarathi final : public BatchFormer {
 
 extern const FormerEntry kSchedulerSarathi;
 const FormerEntry kSchedulerSarathi = {
-    "sarathi", "chunked prefill: decodes, then prompts in what is left of max_num_batched_tokens",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<Sarathi>()); }};
+    "sarathi",
+    "chunked prefill: decodes, then prompts in what is left of max_num_batched_tokens",
+    [] { return std::unique_ptr<BatchFormer>(std::make_unique<Sarathi>()); },
+    false,
+    false,
+    "batches: decodes each get their token whatever max_num_batched_tokens; prompts take all "
+    "their KV blocks when they begin"};
 
 }  // namespace servecast

@@ -14,34 +14,61 @@ class VllmV0 final : public BatchFormer {
     if (batch.empty()) Decodes(s, batch);
   }
 
+  DecodeForecast Forecast(FormerState& s) override {
+    SortParked(s);
+    return ForecastBehind(s, s.HasHead() ? HeadBlockedBy(s, 0, 0) : BlockedBy::kNothing);
+  }
+
  private:
   // Prompts are padded to the longest: their number times that must fit.
-  static void Prefills(FormerState& s, Batch& batch) {
+  static BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members, std::int64_t longest) {
     const FormerLimits& limits = s.limits();
+    const Job& job = s.job(s.Head());
+    if (s.admitted() >= limits.max_num_seqs || members >= limits.batch_limit()) {
+      return BlockedBy::kSeats;
+    }
+    if ((members + 1) * std::max(longest, job.prompt) > limits.max_num_batched_tokens) {
+      return BlockedBy::kTokenBudget;
+    }
+    return s.FitsPrompt(job) ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
+  }
+
+  static void Prefills(FormerState& s, Batch& batch) {
     std::int64_t longest = 0;
-    while (!s.waiting.empty()) {
-      const JobIndex head = s.waiting.front();
-      const Job& job = s.job(head);
-      longest = std::max(longest, job.prompt);
-      const auto members = static_cast<std::int64_t>(batch.size());
-      if (!s.FitsPrompt(job) || (members + 1) * longest > limits.max_num_batched_tokens ||
-          s.admitted() == limits.max_num_seqs || members == limits.batch_limit()) {
-        return;
-      }
-      s.waiting.pop_front();
-      s.Admit(head, s.PromptBlocks(job));
-      batch.push_back({head, job.prompt});
+    while (s.HasHead()) {
+      s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()), longest);
+      if (s.blocked != BlockedBy::kNothing) return;
+      const JobIndex head = s.Head();
+      s.PopHead();
+      s.Admit(head, s.PromptBlocks(s.job(head)));
+      batch.push_back({head, s.job(head).prompt});
+      longest = std::max(longest, s.job(head).prompt);
     }
   }
 
+  // A victim comes from the tail, so the walk's end moves.
   static void Decodes(FormerState& s, Batch& batch) {
     SortParked(s);
-    while (!s.parked.empty() &&
+    std::size_t at = 0;
+    while (at < s.parked.size() &&
            static_cast<std::int64_t>(batch.size()) < s.limits().batch_limit()) {
-      const JobIndex first = s.parked.front();
-      s.parked.erase(s.parked.begin());
-      if (TakeDecodeBlock(s, first)) batch.push_back({first, 1});
+      at = DecodeNext(s, at, batch);
     }
+    s.parked.erase(s.parked.begin(), s.parked.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+  // Who stands before `at` is in the batch, and no victim.
+  static std::size_t DecodeNext(FormerState& s, std::size_t at, Batch& batch) {
+    const JobIndex index = s.parked[at];
+    if (s.Fits(1)) {
+      s.Grow(index);
+    } else {
+      s.parked.erase(s.parked.begin(), s.parked.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+      if (TakeDecodeBlock(s, index)) batch.push_back({index, 1});
+      return 0;
+    }
+    batch.push_back({index, 1});
+    return at + 1;
   }
 };
 
@@ -49,7 +76,12 @@ class VllmV0 final : public BatchFormer {
 
 extern const FormerEntry kSchedulerVllmV0;
 const FormerEntry kSchedulerVllmV0 = {
-    "vllm_v0", "vLLM of 2023: whole prompts first, decodes only when none is admitted",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<VllmV0>()); }};
+    "vllm_v0",
+    "vLLM of 2023: whole prompts first, decodes only when none is admitted",
+    [] { return std::unique_ptr<BatchFormer>(std::make_unique<VllmV0>()); },
+    true,
+    false,
+    "batches: whole prompts, padded to the longest, or decodes, never both; decodes wait for "
+    "prompts"};
 
 }  // namespace servecast

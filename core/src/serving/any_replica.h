@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "metrics/recorder.h"
 #include "servecast/report.h"
+#include "serving/policy.h"
 
 namespace servecast {
 
@@ -20,6 +21,13 @@ class AnyReplica {
   virtual bool Advance(std::int64_t max_steps) = 0;
 
   virtual TimeNs now() const = 0;
+  // Of a replica that has something to do: all that it answers up to then is answered, and unless
+  // more is sent, it does nothing before.
+  virtual TimeNs ready() const { return now(); }
+  // Its running list and KV blocks as they are at `time`, for whoever asks from outside: with a
+  // step under way as the latest one was formed. Requires: it has run up to `time`, or has nothing
+  // to do. Of what waits it knows less than who sends.
+  virtual EngineLoad LoadAt(TimeNs) const { return {running(), kv_blocks_used()}; }
   virtual std::int64_t running() const = 0;
   virtual std::int64_t queued() const = 0;
   virtual std::int64_t completed() const = 0;

@@ -4,20 +4,59 @@
 
 namespace servecast {
 
+JobIndex FormerState::Add(const Job& job) {
+  JobIndex index = static_cast<JobIndex>(jobs_.size());
+  if (free_.empty()) {
+    jobs_.push_back(job);
+  } else {
+    index = free_.back();
+    free_.pop_back();
+    this->job(index) = job;
+  }
+  queue_.push_back(index);
+  ++waiting_;
+  return index;
+}
+
+bool FormerState::HasHead() {
+  while (!queue_.empty() && job(queue_.front()).gone) {
+    free_.push_back(queue_.front());
+    queue_.pop_front();
+  }
+  return !queue_.empty();
+}
+
+void FormerState::PopHead() {
+  queue_.pop_front();
+  --waiting_;
+}
+
+void FormerState::LeaveQueue(JobIndex index) {
+  job(index).gone = true;
+  --waiting_;
+}
+
+void FormerState::End(JobIndex index) {
+  used_ -= job(index).blocks;
+  --admitted_;
+  free_.push_back(index);
+}
+
 void FormerState::Restart(JobIndex index) {
   Job& j = job(index);
-  const std::int64_t total = j.prompt + j.output;
-  j.prompt = cuts_partial_prompts ? j.processed : std::max(j.prompt, j.processed);
-  j.output = total - j.prompt;
+  restarted.push_back({index, j.prefilled()});
+  j.prompt = limits_.as_vidur ? j.processed : std::max(j.prompt, j.processed);
   j.processed = 0;
-  ++j.restarts;
-  ++restarts;
-  Free(index);
-  waiting.push_front(index);
+  used_ -= j.blocks;
+  j.blocks = 0;
+  --admitted_;
+  queue_.push_front(index);
+  ++waiting_;
 }
 
 bool TakeDecodeBlock(FormerState& state, JobIndex index) {
-  while (!state.Fits(1)) {
+  const bool needs = state.limits().as_vidur || state.Grows(state.job(index));
+  while (needs && !state.Fits(1)) {
     if (state.parked.empty()) {
       state.Restart(index);
       return false;
@@ -31,9 +70,26 @@ bool TakeDecodeBlock(FormerState& state, JobIndex index) {
 }
 
 void SortParked(FormerState& state) {
-  std::stable_sort(state.parked.begin(), state.parked.end(), [&](JobIndex a, JobIndex b) {
+  const auto earlier = [&](JobIndex a, JobIndex b) {
     return state.job(a).arrival < state.job(b).arrival;
-  });
+  };
+  std::vector<JobIndex>& parked = state.parked;
+  if (std::is_sorted(parked.begin(), parked.end(), earlier)) return;
+  std::stable_sort(parked.begin(), parked.end(), earlier);
+}
+
+DecodeForecast ForecastBehind(FormerState& state, BlockedBy blocked) {
+  DecodeForecast forecast;
+  if (state.HasHead()) {
+    if (blocked == BlockedBy::kNothing) return forecast;
+    forecast.closed = true;
+    forecast.blocked = blocked;
+  } else if (state.admitted() >= state.limits().max_num_seqs) {
+    forecast.closed = true;
+    forecast.comers_blocked = BlockedBy::kSeats;
+  }
+  forecast.most = INT64_MAX;
+  return forecast;
 }
 
 }  // namespace servecast

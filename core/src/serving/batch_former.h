@@ -1,6 +1,6 @@
 // A replica's scheduler that forms its batches anew at every iteration from what waits and what is
-// between two iterations, as those of Vidur do (microsoft/vidur 7d47513; docs/model.md, "Schedulers
-// after Vidur"). A scheduler is one file in policies/ and one line in the registry.
+// between two iterations, as those of Vidur do (microsoft/vidur 7d47513; docs/model.md, "Other
+// schedulers"). A scheduler is one file in policies/ and one line in the registry.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 #include <vector>
 
 #include "base/base.h"
+#include "metrics/causes.h"
 
 namespace servecast {
 
 // A request on a replica. The first output token comes from the prefill's last pass, so `processed`
-// jumps from `prompt` to prompt + 1 when a prefill ends, and a request ends at prompt + output.
-// A restart makes what was generated part of the prompt.
+// jumps from `prompt` to prompt + 1 when a prefill ends. A restart makes what was generated part of
+// the prompt. When it ends, a scheduler does not know: only how long it may become.
 struct Job {
-  RequestId id = kNoRequest;
-  double arrival = 0;  // in the clock's unit
-  std::int64_t prompt = 0, output = 0, processed = 0;
-  std::int64_t blocks = 0;  // of KV cache; > 0 from admission on
-  std::int32_t restarts = 0;
+  TimeNs arrival = 0;
+  std::int64_t prompt = 0, processed = 0;
+  std::int64_t declared = 0;  // prompt and output at most, as its client says
+  std::int64_t blocks = 0;    // of KV cache; > 0 from admission on
+  bool gone = false;          // its client gave up while it waited
 
   bool prefilled() const { return processed > prompt; }
-  bool completed() const { return processed == prompt + output; }
 };
 
 using JobIndex = std::int32_t;
@@ -46,77 +46,114 @@ struct FormerLimits {
   std::int64_t blocks = 0;
   std::int64_t watermark_blocks = 0;    // kept free by admissions
   std::int64_t max_model_len = 0;       // reserved by who reserves the longest request
-  std::int64_t max_reserved = 0;        // so many of them fit
   std::int64_t max_waiting_iters = 10;  // lightllm: decodes between two looks at the queue
+  // Vidur's faults, for compat vidur. A decode asks for a spare block though it needs none; the
+  // watermark holds for the only request, too; a prompt that is preempted in the middle is cut
+  // there, the rest counts as output; with pipeline stages orca and faster_transformer fill each
+  // batch to `max_reserved`, and reserve whole blocks of the greatest length only.
+  bool as_vidur = false;
+  std::int64_t max_reserved = 0;
 
   std::int64_t batch_limit() const { return max_num_seqs / stages; }
 };
 
-// The state of a replica between two batches.
+// The state of a replica between two batches: its jobs, its queue, its KV blocks.
 class FormerState {
  public:
-  FormerState(const FormerLimits& limits, std::vector<Job>& jobs) : limits_(limits), jobs_(jobs) {}
+  explicit FormerState(const FormerLimits& limits) : limits_(limits) {}
 
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
+  const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
   const FormerLimits& limits() const { return limits_; }
   std::int64_t used() const { return used_; }
   std::int64_t admitted() const { return admitted_; }  // requests that hold blocks
 
   bool Fits(std::int64_t blocks) const { return limits_.blocks - used_ >= blocks; }
-  // A new request's whole prompt, above the watermark.
+  // A new request's whole prompt, above the watermark, which the only request need not heed.
   bool FitsPrompt(const Job& job) const {
-    return limits_.blocks - used_ - PromptBlocks(job) >= limits_.watermark_blocks;
+    const bool heeds = admitted_ > 0 || limits_.as_vidur;
+    return Fits(PromptBlocks(job) + (heeds ? limits_.watermark_blocks : 0));
   }
   std::int64_t PromptBlocks(const Job& job) const {
-    return (job.prompt + limits_.block_size - 1) / limits_.block_size;
+    return CeilDiv(job.prompt, limits_.block_size);
   }
+
+  // The queue, first come, first served; who restarts is its head.
+  JobIndex Add(const Job& job);  // at its end; the index is valid until the job ends or leaves
+  std::int64_t waiting() const { return waiting_; }
+  bool HasHead();
+  JobIndex Head() const { return queue_.front(); }  // requires: HasHead()
+  void PopHead();
+  void LeaveQueue(JobIndex index);  // its client gave up
 
   // A new request takes `blocks` at once.
   void Admit(JobIndex index, std::int64_t blocks) {
     SERVECAST_CHECK(job(index).blocks == 0 && blocks > 0, "a request is admitted once");
-    job(index).blocks = blocks;
-    used_ += blocks;
+    Take(index, blocks);
     ++admitted_;
   }
-  // A decode takes one more block if the token that it computes has no room.
+  void Take(JobIndex index, std::int64_t blocks) {
+    job(index).blocks += blocks;
+    used_ += blocks;
+    SERVECAST_CHECK(used_ <= limits_.blocks, "I4: no more KV blocks than there are");
+  }
+  // Whether the token that a decode computes has no room in its blocks.
+  bool Grows(const Job& job) const { return job.processed > job.blocks * limits_.block_size; }
   void Grow(JobIndex index) {
-    Job& j = job(index);
-    if (j.processed <= j.blocks * limits_.block_size) return;
-    ++j.blocks;
-    ++used_;
+    if (Grows(job(index))) Take(index, 1);
   }
-  void Free(JobIndex index) {
-    used_ -= job(index).blocks;
-    job(index).blocks = 0;
-    --admitted_;
-  }
+  // An admitted job ends.
+  void End(JobIndex index);
   // Recompute preemption: to the front of the queue, with what was made as part of the prompt.
   void Restart(JobIndex index);
 
-  std::deque<JobIndex> waiting;
   std::vector<JobIndex> parked;  // admitted, in no batch
-  std::int64_t restarts = 0;
-  // Upstream's fault: a prompt of which a part is processed is cut to that part, the rest counts as
-  // output. Only in compat.
-  bool cuts_partial_prompts = false;
+  // Of the batch that is formed: why the head of the queue is not in it, and who was preempted.
+  struct Restarted {
+    JobIndex job = -1;
+    bool prefilled = false;  // before it
+  };
+  BlockedBy blocked = BlockedBy::kNothing;
+  std::vector<Restarted> restarted;
 
  private:
   FormerLimits limits_;
-  std::vector<Job>& jobs_;
-  std::int64_t used_ = 0, admitted_ = 0;
+  std::vector<Job> jobs_;
+  std::vector<JobIndex> free_;
+  std::deque<JobIndex> queue_;
+  std::int64_t used_ = 0, admitted_ = 0, waiting_ = 0;
+};
+
+// Batches of all parked decodes and nothing else, one after another, as long as nobody ends and,
+// but for a `closed` queue, nobody comes.
+struct DecodeForecast {
+  std::int64_t most = 0;  // batches; 0: the next one may be another
+  bool grows = true;      // decodes take blocks as they need them
+  bool closed = false;    // nobody can be admitted, whoever comes
+  // Why the head of the queue waits, and why one who comes to an empty queue would.
+  BlockedBy blocked = BlockedBy::kNothing, comers_blocked = BlockedBy::kNothing;
 };
 
 class BatchFormer {
  public:
   virtual ~BatchFormer() = default;
   // Appends the next batch's members and takes their blocks; leaves `batch` empty when there is
-  // nothing to run.
+  // nothing to run. Says in `state` why the head of the queue had to wait.
   virtual void Form(FormerState& state, Batch& batch) = 0;
+  // What Form would do next. Requires: one stage, all parked are decodes, there is one. May sort
+  // them as Form would.
+  virtual DecodeForecast Forecast(FormerState& state) = 0;
+  // So many of these batches were formed.
+  virtual void Decoded(std::int64_t) {}
 };
 
 struct FormerEntry {
   std::string_view name, help;
+  // nullptr where it is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<BatchFormer> (*make)();
+  bool whole_prompts = false;  // each must fit max_num_batched_tokens
+  bool counts_tokens = false;  // of KV cache, instead of blocks; one stage only
+  std::string_view departure;  // how its batches differ from those of vLLM
 };
 
 // The registered ones, in the order of menus; see registry.cpp.
@@ -130,5 +167,8 @@ const FormerEntry& FindFormer(std::string_view name);  // requires: a registered
 bool TakeDecodeBlock(FormerState& state, JobIndex index);
 // By arrival; equals keep their order.
 void SortParked(FormerState& state);
+// With the queue's head refused for `blocked`: nobody behind it can be admitted. Without a head:
+// nobody who comes, if all seats are taken.
+DecodeForecast ForecastBehind(FormerState& state, BlockedBy blocked);
 
 }  // namespace servecast

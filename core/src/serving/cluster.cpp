@@ -173,7 +173,10 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   const std::int64_t before = node.recorder.steps();
   node.inbox.AllowUntil(until, !held_.empty());
   const bool idle = node.replica->Advance(max_steps);
-  if (!idle) active_.Push(index, node.replica->now(), index);
+  if (!idle) {
+    active_.Push(index, in_.replica.former != nullptr ? node.replica->ready() : node.replica->now(),
+                 index);
+  }
   for (const Inbox::Timed& left : node.inbox.departures()) {
     if (in_.router->ignores_load) break;
     departures_.push_back({left.time, index, left.request});
@@ -183,8 +186,20 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   return node.recorder.steps() - before;
 }
 
+// Vidur's: who runs does not count.
+std::int32_t Cluster::LeastWaiting() const {
+  const auto waiting = [](const std::unique_ptr<Node>& node) {
+    return node->replica->queued() + node->inbox.unread();
+  };
+  const auto least =
+      std::min_element(nodes_.begin(), nodes_.end(),
+                       [&](const auto& a, const auto& b) { return waiting(a) < waiting(b); });
+  return static_cast<std::int32_t>(least - nodes_.begin());
+}
+
 std::int32_t Cluster::Choose(RequestId request) {
-  return router_->Choose(Describe(request), loads_);
+  const bool vidur = in_.replica.engine.compat == Compat::kVidur && !in_.router->ignores_load;
+  return vidur ? LeastWaiting() : router_->Choose(Describe(request), loads_);
 }
 
 void Cluster::PlaceHeld(TimeNs time) {
@@ -213,7 +228,12 @@ void Cluster::Place(RequestId request, std::int32_t replica, TimeNs time) {
   Node& node = *nodes_[static_cast<std::size_t>(replica)];
   const bool idle = !active_.Has(replica);
   node.inbox.Send(request, time);
-  if (idle) active_.Push(replica, std::max(time, node.replica->now()), replica);
+  if (idle) {
+    active_.Push(replica, std::max(time, node.replica->ready()), replica);
+  } else if (in_.replica.former != nullptr) {  // it may be ready earlier now
+    active_.Remove(replica);
+    active_.Push(replica, node.replica->ready(), replica);
+  }
 }
 
 RoutedRequest Cluster::Describe(RequestId request) {

@@ -1,8 +1,8 @@
-// Several replicas by vLLM's rules behind a router, in pools that may differ. Each has a clock of
-// its own; whoever is furthest behind runs next, never beyond the next event that all must have
-// come to - a request for the router to place, room for one that it holds, a look at the engines -
-// nor, where answers bring requests (sessions, closed loops), beyond what another replica may still
-// answer.
+// Several replicas behind a router, by vLLM's rules or another scheduler's, in pools that may
+// differ. Each has a clock of its own; whoever is furthest behind runs next, never beyond the next
+// event that all must have come to - a request for the router to place, room for one that it holds,
+// a look at the engines - nor, where answers bring requests (sessions, closed loops), beyond what
+// another replica may still answer.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +68,7 @@ class Cluster final : public Fleet {
   void ReadEngines(TimeNs time);
   std::int32_t Choose(RequestId request);
   void PlaceHeld(TimeNs time);
+  std::int32_t LeastWaiting() const;
   void Route(RequestId request, TimeNs time);
   void Place(RequestId request, std::int32_t replica, TimeNs time);
   RoutedRequest Describe(RequestId request);

@@ -90,7 +90,7 @@ void Disaggregated::Happen(TimeNs time) {
   if (link_.Next() == time) {
     for (const RequestId request : link_.Pass()) {
       const std::int32_t index = in_.replica.results.replica[static_cast<std::size_t>(request)];
-      NodeAt(index).replica->Arrive(request, time);
+      NodeAt(index).by_vllm->Arrive(request, time);
       Activate(index, time);
       Free(request, time);
     }
@@ -143,7 +143,7 @@ void Disaggregated::Route(Gate& gate, RequestId request, TimeNs time) {
   const std::int32_t index = side.nodes[static_cast<std::size_t>(place)];
   in_.replica.results.replica[r] = index;
   NodeAt(index).inbox.Send(request, time);
-  if (!active_.Has(index) || NodeAt(index).replica->sleeps()) Activate(index, time);
+  if (!active_.Has(index) || NodeAt(index).by_vllm->sleeps()) Activate(index, time);
 }
 
 // Steps that it took.
@@ -154,8 +154,8 @@ std::int64_t Disaggregated::Run(std::int32_t index, TimeNs until, std::int64_t m
   const bool idle = node.replica->Advance(max_steps);
   if (!idle) {
     active_.Push(index, node.replica->now(), index);
-  } else if (node.replica->sleeps() && node.replica->NextTimeout() < horizon_) {
-    Activate(index, node.replica->NextTimeout());
+  } else if (node.by_vllm->sleeps() && node.by_vllm->NextTimeout() < horizon_) {
+    Activate(index, node.by_vllm->NextTimeout());
   }
   Side& side = sides_[static_cast<std::size_t>(pools_[node.pool].role)];
   for (const Inbox::Timed& left : node.inbox.departures()) {
@@ -189,13 +189,13 @@ void Disaggregated::Hear(Node& node) {
 void Disaggregated::Free(RequestId request, TimeNs time) {
   const std::int32_t index =
       in_.replica.results.hand_overs[static_cast<std::size_t>(request)].prefill_replica;
-  NodeAt(index).replica->FreeHandedOver(request, time);
+  NodeAt(index).by_vllm->FreeHandedOver(request, time);
   Activate(index, time);
 }
 
 // Something comes to a replica that may sleep.
 void Disaggregated::Activate(std::int32_t index, TimeNs time) {
-  const Replica& replica = *NodeAt(index).replica;
+  const Replica& replica = *NodeAt(index).by_vllm;
   const bool active = active_.Has(index);
   if (active && !replica.sleeps()) return;
   if (active) active_.Remove(index);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "serving/former_replica.h"
+
 namespace servecast {
 
 Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<ClusterPool> pools,
@@ -20,10 +22,32 @@ Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<Cluster
       nodes_.push_back(std::make_unique<Node>(
           Node{Inbox(clients, all.requests, all.results, true, prefills), all.recorder, {}, p}));
       Node& node = *nodes_.back();
-      node.replica = std::make_unique<Replica>(ReplicaInput{
-          pool.engine, all.scheduler, pool.pool_blocks, all.max_model_len, all.requests, node.inbox,
-          pool.latency, all.results, node.recorder, all.scratch, all.horizon, all.observer,
-          pool.kv_tiers, number, true, pool.stages, pool.role, all.first_token_from_decode});
+      const ReplicaInput one{pool.engine,
+                             all.scheduler,
+                             pool.pool_blocks,
+                             all.max_model_len,
+                             all.requests,
+                             node.inbox,
+                             pool.latency,
+                             all.results,
+                             node.recorder,
+                             all.scratch,
+                             all.horizon,
+                             all.observer,
+                             pool.kv_tiers,
+                             number,
+                             true,
+                             pool.stages,
+                             all.former,
+                             pool.role,
+                             all.first_token_from_decode};
+      if (one.former != nullptr) {
+        node.replica = MakeFormerReplica(one);
+        continue;
+      }
+      auto replica = std::make_unique<Replica>(one);
+      node.by_vllm = replica.get();
+      node.replica = std::move(replica);
     }
   }
 }
@@ -42,7 +66,7 @@ TimeNs Fleet::now() const {
   return latest;
 }
 
-std::int64_t Fleet::Sum(std::int64_t (Replica::*figure)() const) const {
+std::int64_t Fleet::Sum(std::int64_t (AnyReplica::*figure)() const) const {
   std::int64_t sum = 0;
   for (const auto& node : nodes_) sum += ((*node->replica).*figure)();
   return sum;

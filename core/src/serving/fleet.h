@@ -28,12 +28,15 @@ struct ClusterPool {
 class Fleet : public AnyReplica {
  public:
   TimeNs now() const override;
-  std::int64_t running() const override { return Sum(&Replica::running); }
-  std::int64_t queued() const override { return Sum(&Replica::queued); }
-  std::int64_t completed() const override { return Sum(&Replica::completed); }
-  std::int64_t timed_out() const override { return Sum(&Replica::timed_out); }
-  std::int64_t length_capped() const override { return Sum(&Replica::length_capped); }
-  std::int64_t kv_blocks_used() const override { return Sum(&Replica::kv_blocks_used); }
+  std::int64_t running() const override { return Sum(&AnyReplica::running); }
+  std::int64_t queued() const override { return Sum(&AnyReplica::queued); }
+  std::int64_t completed() const override { return Sum(&AnyReplica::completed); }
+  std::int64_t timed_out() const override { return Sum(&AnyReplica::timed_out); }
+  std::int64_t length_capped() const override { return Sum(&AnyReplica::length_capped); }
+  std::int64_t kv_blocks_used() const override { return Sum(&AnyReplica::kv_blocks_used); }
+  std::vector<std::string_view> departures() const override {
+    return nodes_[0]->replica->departures();
+  }
   const PrefixCacheReport& prefix_cache() override;
   SchedulerCounts counts() const override;
   KvOffloadReport kv_offload() const override;
@@ -48,8 +51,9 @@ class Fleet : public AnyReplica {
   struct Node {
     Inbox inbox;
     Recorder recorder;
-    std::unique_ptr<Replica> replica;
+    std::unique_ptr<AnyReplica> replica;
     std::size_t pool = 0;
+    Replica* by_vllm = nullptr;  // the same, if it is one by vLLM's rules
   };
 
   // `all`: what all replicas have in common; its inbox and recorder are not looked at, nor what the
@@ -68,7 +72,7 @@ class Fleet : public AnyReplica {
   const RequestTable& requests_;
   const RequestResults& results_;
 
-  std::int64_t Sum(std::int64_t (Replica::*figure)() const) const;
+  std::int64_t Sum(std::int64_t (AnyReplica::*figure)() const) const;
 
   PrefixCacheReport prefix_cache_;
 };

@@ -48,6 +48,8 @@ class Inbox {
 
   // By the router, in order of times: it comes to the replica's queue then. Requires: routed.
   void Send(RequestId request, TimeNs time) { sent_.push_back({time, request}); }
+  // Sent, and not yet taken.
+  std::int64_t unread() const { return static_cast<std::int64_t>(sent_.size() - next_); }
 
   bool GaveUpBefore(RequestId request, TimeNs time) const {
     return clients_.GaveUpBefore(request, time);

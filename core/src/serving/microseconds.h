@@ -15,13 +15,13 @@ inline constexpr TimeNs kNsPerUs = 1'000;
 
 inline TimeNs TimeOf(double us, Compat compat) {
   us = std::min(us, static_cast<double>(kMaxStepNs / kNsPerUs));
-  return compat == Compat::kNone ? static_cast<TimeNs>(std::nearbyint(us * 1e3))
-                                 : static_cast<TimeNs>(us) * kNsPerUs;
+  return !IsBlis(compat) ? static_cast<TimeNs>(std::nearbyint(us * 1e3))
+                         : static_cast<TimeNs>(us) * kNsPerUs;
 }
 
 // A step takes at least a nanosecond, in BLIS a microsecond, and before March 2026 any time.
 inline TimeNs StepTimeOf(double us, Compat compat) {
-  const TimeNs least = compat == Compat::kNone ? 1 : compat == Compat::kBlis ? kNsPerUs : 0;
+  const TimeNs least = !IsBlis(compat) ? 1 : compat == Compat::kBlis ? kNsPerUs : 0;
   return std::max(least, TimeOf(us, compat));
 }
 

@@ -34,6 +34,8 @@ struct ReplicaScratch {
   std::vector<std::int32_t> slot;  // where it runs; empty without time-outs
 };
 
+struct FormerSetup;
+
 // What a replica is given; all of it outlives the replica.
 struct ReplicaInput {
   const EngineSpec& engine;
@@ -54,6 +56,7 @@ struct ReplicaInput {
   // Those of a pipeline, which then price the steps; nullptr: one stage, which `latency` prices.
   // Not together with async scheduling or KV tiers.
   const std::vector<PipelineStage>* stages = nullptr;
+  const FormerSetup* former = nullptr;  // batches by another scheduler (former_replica.h)
   // Prefill: requests end here with their first token, which nobody gets if the decode side sends
   // it. Decode: who comes after a prefill has its KV sent. By requests' HandOver; see the inbox's
   // words. With them: no KV tiers, no garbage collection.
@@ -101,10 +104,7 @@ class Replica final : public AnyReplica {
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   SchedulerCounts counts() const override;
 
-  // Its running list and KV blocks as they are at `time`, for whoever asks from outside: with a
-  // step under way as the latest one was formed. Requires: it has run up to `time`, or has nothing
-  // to do. Of what waits it knows less than who sends.
-  EngineLoad LoadAt(TimeNs time) const {
+  EngineLoad LoadAt(TimeNs time) const override {
     return now_ <= time ? EngineLoad{running_, kv_.used()} : load_;
   }
 

@@ -1,0 +1,479 @@
+// Batches are formed one at a time by the scheduler, at a cost proportional to their members, but
+// for runs of decodes: while all that are admitted decode, nobody ends, and the scheduler foresees
+// that nobody can be admitted, a batch differs from the one before by the length of its contexts
+// and, as phase_ says beforehand, by the KV blocks that it takes. So a run looks at its members as
+// it begins and as it ends (DecodeRun). An observer is shown every batch, so with one there are no
+// runs; the result is the same.
+//
+// tests/testing/former_reference says the same the naive way; the differential test says they
+// agree.
+#include "serving/former_replica.h"
+
+#include <algorithm>
+
+namespace servecast {
+
+std::unique_ptr<AnyReplica> MakeFormerReplica(const ReplicaInput& input) {
+  return std::make_unique<FormerReplica>(input);
+}
+
+FormerReplica::FormerReplica(const ReplicaInput& input)
+    : in_(input),
+      setup_(*input.former),
+      former_(setup_.entry->make()),
+      state_(setup_.limits),
+      job_of_(input.scratch.slot),
+      steps_(static_cast<std::size_t>(setup_.limits.stages)),
+      token_delay_(input.latency.OutputTokenDelay()),
+      phase_(static_cast<std::size_t>(setup_.limits.block_size), 0) {
+  in_.horizon = std::min(in_.horizon, kClockEnd);
+  if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
+}
+
+bool FormerReplica::Advance(std::int64_t max_steps) {
+  for (std::int64_t steps = 0; steps < max_steps;) {
+    const TimeNs until = in_.inbox.until();
+    if (Idle()) {
+      const TimeNs next = in_.inbox.NextEnqueue();
+      if (next >= until && until != kNever) return true;
+      if (next >= in_.horizon) return Close();  // kNever included
+      now_ = std::max(now_, next);
+    }
+    if (!settled_) {
+      if (now_ >= until) return false;
+      Deliver();
+      if (GiveUp()) {
+        if (now_ >= in_.inbox.until()) return false;
+        Deliver();
+      }
+      if (Idle()) continue;
+      if (CanForm()) {
+        const std::int64_t ran = DecodeRun(max_steps - steps);
+        steps += ran;
+        if (ran > 0) continue;
+        if (Form()) {
+          ++steps;
+          continue;
+        }
+        const bool stuck = in_flight_ == 0 && !setup_.limits.as_vidur;
+        SERVECAST_CHECK(!stuck, "I8: with work and nothing in flight there is a batch");
+      }
+      settled_ = true;
+    }
+    const TimeNs next = NextEvent(), limit = in_.inbox.until();
+    if (in_flight_ == 0 && next >= limit && limit != kNever) return true;
+    if (in_flight_ == 0 && (next >= in_.horizon || now_ >= in_.horizon)) return Close();
+    if (next > limit && CanForm()) return false;  // one may be sent that comes before
+    now_ = std::max(now_, next);
+    settled_ = false;
+    while (in_flight_ > 0 && Oldest().end <= now_) Apply();
+  }
+  return false;
+}
+
+bool FormerReplica::Idle() const {
+  return in_flight_ == 0 && state_.parked.empty() && state_.waiting() == 0;
+}
+
+// The run is over. Who is enqueued before the clock stops waits until then, though for nothing.
+bool FormerReplica::Close() {
+  if (in_.horizon != kClockEnd) {
+    now_ = std::max(now_, in_.horizon);
+    Deliver();
+  }
+  return true;
+}
+
+// When a batch ends or, while another may be formed, a request comes.
+TimeNs FormerReplica::NextEvent() const {
+  const TimeNs end = in_flight_ > 0 ? Oldest().end : kNever;
+  return CanForm() || in_flight_ == 0 ? std::min(end, in_.inbox.NextEnqueue()) : end;
+}
+
+void FormerReplica::Deliver() {
+  for (TimeNs time = in_.inbox.NextEnqueue(); time <= now_; time = in_.inbox.NextEnqueue()) {
+    Enqueue(in_.inbox.TakeNext(), time);
+  }
+}
+
+void FormerReplica::Enqueue(RequestId request, TimeNs time) {
+  const auto r = static_cast<std::size_t>(request);
+  const std::int64_t prompt = in_.requests.prompt_tokens[r];
+  const std::int64_t room = in_.max_model_len - prompt;
+  const std::int64_t output = std::min<std::int64_t>(in_.requests.output_tokens[r], room);
+  Job job;
+  job.arrival = in_.requests.arrival[r];
+  job.prompt = prompt;
+  job.declared =
+      prompt + (setup_.limits.as_vidur ? output : std::min(setup_.declared_output, room));
+  const JobIndex index = state_.Add(job);
+  seats_.resize(std::max(seats_.size(), static_cast<std::size_t>(index) + 1));
+  SeatOf(index) = Seat{request, prompt + output};
+  if (!job_of_.empty()) job_of_[r] = index;
+  in_.results.state[r] = RequestState::kQueued;
+  in_.inbox.Enqueued(request);
+  in_.recorder.Waiting(time, state_.waiting());
+}
+
+// ---- A batch -------------------------------------------------------------------------------
+
+bool FormerReplica::Form() {
+  Step& step = Free();
+  step.members.clear();
+  state_.restarted.clear();
+  state_.blocked = BlockedBy::kNothing;
+  former_->Form(state_, step.members);
+  CountRestarts();
+  in_.recorder.Waiting(now_, state_.waiting());
+  if (step.members.empty()) return false;
+  Launch(step);
+  ++in_flight_;
+  return true;
+}
+
+void FormerReplica::CountRestarts() {
+  for (const FormerState::Restarted& restarted : state_.restarted) {
+    const Seat& seat = SeatOf(restarted.job);
+    const auto r = static_cast<std::size_t>(seat.request);
+    ++in_.results.preemptions[r];
+    in_.results.state[r] = RequestState::kQueued;
+    in_.results.generated[r] = Generated(restarted.job);
+    in_.recorder.Preempted(now_);
+    Setbacks& s = in_.results.SetbacksOf(r);
+    if (!restarted.prefilled && seat.last_token >= 0) s.recompute += now_ - seat.admitted;
+    s.preempted_at = now_;
+  }
+  if (!state_.restarted.empty()) state_.blocked = BlockedBy::kKvBlocks;
+}
+
+// Sends a batch through the stages.
+void FormerReplica::Launch(Step& step) {
+  BatchShape shape;
+  chunks_.clear();
+  step.start = StartTime();
+  for (const BatchMember& member : step.members) {
+    const Job& job = state_.job(member.job);
+    Seat& seat = SeatOf(member.job);
+    seat.in_flight = true;
+    if (job.prefilled()) {
+      ++shape.decode_seqs;
+      shape.decode_context_tokens += job.processed - 1;
+      continue;
+    }
+    const auto r = static_cast<std::size_t>(seat.request);
+    if (job.processed == 0) {
+      seat.admitted = step.start;
+      in_.results.state[r] = RequestState::kRunning;
+      if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = step.start;
+      if (in_.results.preemptions[r] > 0) {
+        Setbacks& s = in_.results.SetbacksOf(r);
+        s.preempted += step.start - s.preempted_at;
+        if (seat.last_token < 0) s.preempted_to_first = s.preempted;
+      }
+    }
+    chunks_.push_back({member.tokens, job.processed, in_.requests.prompt_tokens[r],
+                       job.processed + member.tokens == job.prompt});
+  }
+  shape.prefill = chunks_;
+  step.sampled = shape.decode_seqs;
+  step.blocked = state_.blocked;
+  if (in_.observer != nullptr) Observe(step);
+  TimeNs alone = 0;  // the decodes' times in all stages
+  if (!chunks_.empty() && shape.decode_seqs > 0) {
+    BatchShape decodes = shape;
+    decodes.prefill = {};
+    alone = PriceOf(decodes).duration;
+  }
+  const StepPrice price =
+      pipeline_ ? pipeline_->Enter(shape, step.start, 0) : in_.latency.Price(shape);
+  step.end = pipeline_ ? pipeline_->end() : step.start + price.duration;
+  step.bound = price.bound;
+  if (pipeline_ && in_.observer != nullptr) step.record.stages = pipeline_->spans();
+  step.levels = {state_.admitted(), kv_blocks_used(), shape.decode_seqs,
+                 shape.decode_context_tokens + shape.decode_seqs};
+  load_ = {state_.admitted(), kv_blocks_used()};
+  step.prefill = {};
+  if (!chunks_.empty()) CountPrefills(step, shape, std::max<TimeNs>(0, price.duration - alone));
+}
+
+// A batch with prefills: their work, and by how much they made decodes wait: those beside them, and
+// those that a batch of prompts alone keeps parked.
+void FormerReplica::CountPrefills(Step& step, const BatchShape& shape, TimeNs interference) {
+  std::int64_t tokens = 0, longest = 0;
+  for (const PrefillChunk& chunk : chunks_) {
+    step.prefill.pairs += chunk.tokens * chunk.context + chunk.tokens * (chunk.tokens + 1) / 2;
+    step.prefill.keys += chunk.context + chunk.tokens;
+    step.sampled += chunk.samples ? 1 : 0;
+    tokens += chunk.tokens;
+    longest = std::max(longest, chunk.tokens);
+  }
+  counts_.prefill_tokens += tokens;
+  counts_.padding_tokens += longest * static_cast<std::int64_t>(chunks_.size()) - tokens;
+  step.levels.batch_tokens += tokens;
+  step.prefill.without_head = step.sampled > 0 ? 0 : kStepUnit;
+  step.record.prefill_tokens = tokens;
+  const auto waits = [&](JobIndex index) {
+    if (!state_.job(index).prefilled()) return;
+    in_.results.interference[static_cast<std::size_t>(SeatOf(index).request)] += interference;
+  };
+  if (shape.decode_seqs > 0) {
+    step.record.interference = interference;
+    for (const BatchMember& member : step.members) waits(member.job);
+  } else if (!pipeline_) {
+    for (const JobIndex index : state_.parked) waits(index);
+  }
+}
+
+// The oldest batch is done: its tokens reach their clients, the finished leave.
+void FormerReplica::Apply() {
+  Step& step = Oldest();
+  // With stages batches overlap: each is recorded from the end of the one before.
+  in_.recorder.Step(std::max(step.start, recorded_until_), step.end, step.levels, step.sampled,
+                    step.bound, step.blocked, step.prefill);
+  recorded_until_ = step.end;
+  for (const BatchMember& member : step.members) {
+    Job& job = state_.job(member.job);
+    Seat& seat = SeatOf(member.job);
+    const auto r = static_cast<std::size_t>(seat.request);
+    seat.in_flight = false;
+    const bool decodes = job.prefilled();
+    job.processed += member.tokens;
+    if (decodes || job.processed == job.prompt) {  // makes a token
+      job.processed += decodes ? 0 : 1;
+      if (seat.last_token < 0) {
+        in_.results.first_token[r] = step.end + token_delay_;
+      } else {
+        CountGap(step.end, step.end - seat.last_token + token_delay_, 1);
+        if (!decodes) in_.results.SetbacksOf(r).recompute += step.end - seat.admitted;
+      }
+      seat.last_token = step.end;
+    }
+    if (job.processed == seat.total) {
+      Finish(member.job, step.end);
+    } else {
+      state_.parked.push_back(member.job);
+      if (seat.gave_up) Abort(seat.request, member.job);
+    }
+  }
+  CountGap(0, 0, 0);
+  if (in_.observer != nullptr) {
+    StepRecord& record = step.record;
+    record.index = in_.recorder.steps() - 1;
+    record.start = step.start;
+    record.end = step.end;
+    record.bound = step.bound;
+    record.free_after_step = setup_.limits.blocks - state_.used();
+    record.running_after_step = state_.admitted();
+    record.waiting_after_step = state_.waiting();
+    in_.observer->OnStep(record);
+  }
+  first_step_ = (first_step_ + 1) % steps_.size();
+  --in_flight_;
+}
+
+void FormerReplica::Finish(JobIndex index, TimeNs end) {
+  const Seat seat = SeatOf(index);
+  const auto r = static_cast<std::size_t>(seat.request);
+  const std::int64_t generated = seat.total - in_.requests.prompt_tokens[r];
+  in_.results.generated[r] = static_cast<std::int32_t>(generated);
+  state_.End(index);
+  SeatOf(index).request = kNoRequest;
+  if (in_.observer != nullptr) Oldest().record.finished.push_back(seat.request);
+  // Absurd delays end with the clock.
+  const auto seen = static_cast<TimeNs>(
+      std::min(WideInt{end} + WideInt{generated} * token_delay_, WideInt{kNever}));
+  if (in_.inbox.GaveUpBefore(seat.request, seen)) {
+    in_.results.state[r] = RequestState::kTimedOut;
+    ++timed_out_;
+    in_.inbox.GaveUp(seat.request, end);
+    return;
+  }
+  in_.results.completion[r] = seen;
+  in_.results.state[r] = RequestState::kCompleted;
+  ++completed_;
+  length_capped_ += generated < in_.requests.output_tokens[r] ? 1 : 0;
+  in_.inbox.Answered(seat.request, end);
+}
+
+// ---- Many batches at once ------------------------------------------------------------------
+
+// Batches of all parked decodes, up to the last before somebody ends.
+std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
+  if (pipeline_ || in_.observer != nullptr || state_.parked.empty()) return 0;
+  DecodeForecast forecast;
+  if (!PrepareRun(forecast)) return 0;
+  const auto decodes = static_cast<std::int64_t>(state_.parked.size());
+  const std::int64_t most = std::min(forecast.most, max_steps);
+  const std::int64_t spare = setup_.limits.as_vidur ? 1 : 0;
+  TimeNs next_enqueue = in_.inbox.NextEnqueue();
+  TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
+  std::int64_t ran = 0, taken = 0;
+  std::size_t phase = 0;
+  BlockedBy blocked = forecast.blocked;
+  BatchShape shape;
+  shape.decode_seqs = decodes;
+  while (ran < most && now_ < stop && now_ < in_.horizon) {
+    if (next_enqueue <= now_) {
+      if (!forecast.closed) break;
+      Deliver();
+      next_enqueue = in_.inbox.NextEnqueue();
+      stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
+      if (stop <= now_) break;
+      if (state_.waiting() > 0 && blocked == BlockedBy::kNothing) blocked = forecast.comers_blocked;
+    }
+    const std::int64_t grow = forecast.grows ? phase_[phase] : 0;
+    if (!state_.Fits(taken + grow + (forecast.grows ? spare : 0))) break;
+    taken += grow;
+    if (++phase == phase_.size()) phase = 0;
+    shape.decode_context_tokens = context_;
+    const StepPrice price = in_.latency.Price(shape);
+    const TimeNs end = now_ + price.duration;
+    context_ += decodes;
+    in_.recorder.Step(
+        now_, end,
+        {state_.admitted(), CeilDiv(state_.used() + taken, setup_.report_block), decodes, context_},
+        decodes, price.bound, blocked);
+    if (ran == 0) {
+      for (const JobIndex index : state_.parked) {
+        CountGap(end, end - SeatOf(index).last_token + token_delay_, 1);
+      }
+      CountGap(0, 0, 0);
+    } else {
+      in_.recorder.InterTokenGap(end, price.duration + token_delay_, decodes);
+    }
+    now_ = end;
+    ++ran;
+  }
+  if (ran == 0) return 0;
+  for (const JobIndex index : state_.parked) {
+    Job& job = state_.job(index);
+    job.processed += ran;
+    SeatOf(index).last_token = now_;
+    if (!forecast.grows) continue;
+    state_.Take(index, CeilDiv(job.processed - 1, setup_.limits.block_size) - job.blocks);
+  }
+  former_->Decoded(ran);
+  recorded_until_ = now_;
+  load_ = {state_.admitted(), kv_blocks_used()};
+  return ran;
+}
+
+// False: the next batch is to be formed as any other. Sets what a run goes by.
+bool FormerReplica::PrepareRun(DecodeForecast& forecast) {
+  std::int64_t least_left = INT64_MAX;
+  context_ = 0;
+  for (const JobIndex index : state_.parked) {
+    const Job& job = state_.job(index);
+    const Seat& seat = SeatOf(index);
+    if (!job.prefilled() || seat.total - job.processed <= 1) return false;
+    least_left = std::min(least_left, seat.total - job.processed);
+    context_ += job.processed - 1;
+  }
+  forecast = former_->Forecast(state_);
+  forecast.most = std::min(forecast.most, least_left - 1);
+  if (forecast.most <= 0) return false;
+  if (!forecast.grows) return true;
+  std::fill(phase_.begin(), phase_.end(), 0);
+  for (const JobIndex index : state_.parked) {
+    const Job& job = state_.job(index);
+    ++phase_[static_cast<std::size_t>(job.blocks * setup_.limits.block_size + 1 - job.processed)];
+  }
+  return true;
+}
+
+// Gaps of one length become one sample. Without tokens: there are no more of this batch.
+void FormerReplica::CountGap(TimeNs end, TimeNs gap, std::int64_t tokens) {
+  if (gap_.tokens > 0 && (tokens == 0 || gap != gap_.gap)) {
+    in_.recorder.InterTokenGap(gap_.end, gap_.gap, gap_.tokens);
+    gap_.tokens = 0;
+  }
+  gap_ = {end, gap, gap_.tokens + tokens};
+}
+
+// ---- Time-outs -----------------------------------------------------------------------------
+
+// Clients that gave up by now; an engine hears of it between two batches of theirs. True when one
+// may have sent another request at once.
+bool FormerReplica::GiveUp() {
+  const std::int64_t before = timed_out_;
+  while (in_.inbox.NextTimeout() <= now_) {
+    const RequestId request = in_.inbox.TakeTimeout();
+    const JobIndex index = job_of_[static_cast<std::size_t>(request)];
+    if (SeatOf(index).in_flight) {
+      SeatOf(index).gave_up = true;
+    } else {
+      Abort(request, index);
+    }
+  }
+  return timed_out_ > before && in_.inbox.InLoop();
+}
+
+// Of a request that waits or is parked.
+void FormerReplica::Abort(RequestId request, JobIndex index) {
+  const auto r = static_cast<std::size_t>(request);
+  in_.results.generated[r] = Generated(index);
+  SeatOf(index).request = kNoRequest;
+  if (in_.results.state[r] == RequestState::kQueued) {
+    state_.LeaveQueue(index);
+    in_.recorder.Waiting(now_, state_.waiting());
+  } else {
+    state_.parked.erase(std::find(state_.parked.begin(), state_.parked.end(), index));
+    state_.End(index);
+  }
+  in_.results.state[r] = RequestState::kTimedOut;
+  ++timed_out_;
+  in_.inbox.GaveUp(request, now_);
+}
+
+SchedulerCounts FormerReplica::counts() const {
+  SchedulerCounts counts = counts_;
+  if (pipeline_) counts.stage_busy_ns = pipeline_->busy_ns();
+  return counts;
+}
+
+// ---- For others ----------------------------------------------------------------------------
+
+std::int32_t FormerReplica::Generated(JobIndex index) const {
+  const Job& job = state_.job(index);
+  const RequestId request = seats_[static_cast<std::size_t>(index)].request;
+  const std::int64_t known = job.prefilled() ? job.processed : job.prompt;
+  const std::int64_t prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(request)];
+  return static_cast<std::int32_t>(std::max<std::int64_t>(0, known - prompt));
+}
+
+void FormerReplica::WriteProgress(std::vector<std::int32_t>& generated) const {
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    if (seats_[i].request == kNoRequest) continue;
+    generated[static_cast<std::size_t>(seats_[i].request)] = Generated(static_cast<JobIndex>(i));
+  }
+}
+
+// A batch as it is formed.
+void FormerReplica::Observe(Step& step) {
+  StepRecord& record = step.record;
+  record.replica = in_.number;
+  record.scheduled = now_;
+  record.members.clear();
+  record.preempted.clear();
+  record.finished.clear();
+  record.transfer = record.interference = record.prefill_tokens = 0;
+  for (const FormerState::Restarted& restarted : state_.restarted) {
+    record.preempted.push_back(SeatOf(restarted.job).request);
+  }
+  for (const BatchMember& member : step.members) {
+    const Job& job = state_.job(member.job);
+    const RequestId request = SeatOf(member.job).request;
+    const std::int64_t computed = job.prefilled() ? job.processed - 1 : job.processed;
+    const bool again = in_.results.preemptions[static_cast<std::size_t>(request)] > 0;
+    const MemberKind kind = job.processed > 0 ? MemberKind::kContinued
+                            : again           ? MemberKind::kResumed
+                                              : MemberKind::kNew;
+    record.members.push_back({request, member.tokens, computed, kind,
+                              job.prefilled() || computed + member.tokens == job.prompt});
+  }
+  record.free_after_schedule = setup_.limits.blocks - state_.used();
+  record.running_after_schedule = state_.admitted();
+  record.waiting_after_schedule = state_.waiting();
+}
+
+}  // namespace servecast
