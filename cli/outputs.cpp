@@ -156,6 +156,10 @@ void StepWriter::TraceRequests(const Report& report) {
   const std::vector<double>& scheduled = report.ColumnOf("scheduling_delay_ms");
   const std::vector<double>& first = report.ColumnOf("ttft_ms");
   const std::vector<double>& end = report.ColumnOf("e2e_ms");
+  const std::vector<double>& prefilled = report.ColumnOf("prefilled_s");
+  const std::vector<double>& sent = report.ColumnOf("transfer_start_s");
+  const std::vector<double>& transfer = report.ColumnOf("transfer_ms");
+  const std::vector<double>& wait = report.ColumnOf("handover_ms");
   for (std::size_t i = 0; i < arrival.size(); ++i) {
     double from = 0;
     const auto phase = [&](const char* name, double until) {
@@ -170,7 +174,15 @@ void StepWriter::TraceRequests(const Report& report) {
       from = until;
     };
     phase("queue", scheduled[i]);
-    phase("prefill", first[i]);
+    if (std::isnan(prefilled[i])) {
+      phase("prefill", first[i]);
+    } else {  // one replica prefills, another decodes
+      const double done = (prefilled[i] - arrival[i]) * 1e3, starts = (sent[i] - arrival[i]) * 1e3;
+      phase("prefill", done);
+      phase("hand-over", starts);
+      phase("KV transfer", starts + transfer[i]);
+      phase("hand-over", done + wait[i] + transfer[i]);
+    }
     phase("decode", end[i]);
   }
 }

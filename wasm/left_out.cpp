@@ -4,6 +4,8 @@
 // the page's worker goes on with the whole engine, as it does for every trace (decision 016). Names
 // and help are those of the whole engine, as tests/wasm checks.
 #include "cost/vidur_planner.h"
+#include "io/pool_checks.h"
+#include "metrics/summarize.h"
 #include "servecast/trace.h"
 #include "serving/blis_replica.h"
 #include "serving/cluster.h"
@@ -11,12 +13,19 @@
 #include "serving/kv_tiers.h"
 #include "serving/pipeline.h"
 #include "serving/policy.h"
+#include "serving/pool_parts.h"
 #include "serving/replica.h"
 #include "serving/router_entries.h"
 
 namespace servecast {
 
 std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput&) { return nullptr; }
+void CheckPools(const Scenario&, Issues&) {}
+Result<std::vector<PoolPart>> MakePoolParts(const Scenario&) { return std::vector<PoolPart>{}; }
+std::int64_t ShortestMaxModelLen(const std::vector<PoolPart>&) { return 0; }
+std::vector<ClusterPool> PoolsOf(const std::vector<PoolPart>&) { return {}; }
+void ReportPools(const RunView&, Report&) {}
+double PoolsScarcestUse(const RunView&, std::size_t, std::size_t) { return 0; }
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input&) { return nullptr; }
 
 std::unique_ptr<AnyReplica> MakeFormerReplica(const ReplicaInput&) { return nullptr; }

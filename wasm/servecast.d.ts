@@ -187,8 +187,36 @@ export interface TimeParts {
   readonly interference: number;
   /** From preemptions to the next steps. */
   readonly preempted: number;
-  /** By which loads from slower KV tiers made steps longer. */
+  /** By which loads from slower KV tiers made steps longer; or of KV from prefill to decode replicas. */
   readonly transfer: number;
+  /** From prefill to decode on another replica, without the transfer. */
+  readonly handover: number;
+}
+
+/** Of one of several pools; shares and usage are of all its replicas. */
+export interface PoolReport {
+  readonly name: string;
+  readonly role: "mixed" | "prefill" | "decode";
+  readonly gpu: string;
+  readonly replicas: number;
+  readonly tensor_parallel: number;
+  readonly gpus: number;
+  /** That it served, wholly or in part. */
+  readonly requests: number;
+  readonly steps: number;
+  readonly output_tokens: number;
+  readonly preemptions: number;
+  /** That the KV blocks of a replica hold. */
+  readonly kv_tokens: number;
+  readonly kv_mean_usage: number;
+  readonly kv_peak_usage: number;
+  readonly busy_share: number;
+  /** Of the time in which admission waited for blocks, seats or tokens. */
+  readonly blocked_share: number;
+  readonly mfu: number;
+  readonly bandwidth_use: number;
+  /** $; null: its GPU has no price. */
+  readonly cost_per_hour: number | null;
 }
 
 /** The requests of a class of the workload. */
@@ -265,6 +293,16 @@ export interface Report {
   };
   /** [] without classes. */
   readonly classes: readonly ClassReport[];
+  /** Absent where there is one; memory and kv.blocks are then the first one's. */
+  readonly pools?: readonly PoolReport[];
+  /** KV from prefill to decode replicas; absent without them. Times are those on the link. */
+  readonly kv_transfer?: {
+    readonly first_token_from: "prefill" | "decode";
+    readonly transfers: number;
+    readonly bytes: number;
+    readonly mean_ms: number;
+    readonly p99_ms: number;
+  };
   /** Behind a router: each figure by replica. */
   readonly replicas?: {
     /** Placed on it. */

@@ -18,11 +18,21 @@
 #include "serving/inbox.h"
 #include "serving/pipeline.h"
 #include "serving/policy.h"
+#include "serving/pool_parts.h"
 #include "serving/replica.h"
 #include "workload/workload.h"
 
 namespace servecast {
 namespace {
+
+// Of a step on any replica.
+std::int64_t MostTokens(const Scenario& s) {
+  std::int64_t most = s.engine.max_num_batched_tokens;
+  for (const PoolSpec& pool : s.cluster.pools) {
+    if (pool.engine) most = std::max(most, pool.engine->max_num_batched_tokens);
+  }
+  return most;
+}
 
 TimeNs SecondsToNs(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 1e9)); }
 
@@ -34,8 +44,7 @@ struct Simulation::State {
         trace(std::move(t)),
         cost(c),
         requests(std::move(table)),
-        recorder(SecondsToNs(scenario.measure.warmup_s),
-                 ExpertsRead(cost, scenario.engine.max_num_batched_tokens)),
+        recorder(SecondsToNs(scenario.measure.warmup_s), ExpertsRead(cost, MostTokens(scenario))),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
   bool HasFormer() const { return scenario.scheduler.policy != "vllm"; }
@@ -46,7 +55,9 @@ struct Simulation::State {
       limits.enable_chunked_prefill = !FindFormer(scenario.scheduler.policy).whole_prompts;
     }
     const std::int64_t max_model_len =
-        EffectiveMaxModelLen(limits, scenario.model.max_position_embeddings, cost.usable_blocks);
+        pools.empty() ? EffectiveMaxModelLen(limits, scenario.model.max_position_embeddings,
+                                             cost.usable_blocks)
+                      : ShortestMaxModelLen(pools);
     if (HasFormer()) {
       former = MakeFormerSetup(scenario, cost, max_model_len, requests);
       if (former == nullptr) return;
@@ -84,14 +95,17 @@ struct Simulation::State {
     }
     const RouterEntry& router = FindRouter(scenario.cluster.router);
     results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
-    replica = MakeCluster({input, scenario.cluster.pools[0].replicas, &router,
-                           ParamValues(router.params, scenario.cluster.router_params),
-                           scenario.seed, *clients});
+    const ClusterSpec& cluster = scenario.cluster;
+    const RouterEntry& decode_router = FindRouter(cluster.decode_router);
+    replica = MakeCluster(
+        {input, cluster.Replicas(), &router, ParamValues(router.params, cluster.router_params),
+         scenario.seed, *clients, PoolsOf(pools), &decode_router,
+         ParamValues(decode_router.params, cluster.decode_router_params), cluster.disaggregation});
   }
 
   // A router that places at once has nothing to decide about one replica.
   bool HasCluster() const {
-    return scenario.cluster.pools[0].replicas > 1 || FindRouter(scenario.cluster.router).holds;
+    return scenario.cluster.Replicas() > 1 || FindRouter(scenario.cluster.router).holds;
   }
 
   // It sees to arrivals, drops and time-outs itself.
@@ -118,6 +132,7 @@ struct Simulation::State {
   Scenario scenario;
   Trace trace;
   ModelCost cost;
+  std::vector<PoolPart> pools;  // where there are several
   RequestTable requests;
   RequestResults results;
   Recorder recorder;
@@ -143,7 +158,11 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace) {
 }
 
 Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, SimulationHooks hooks) {
-  const Result<ModelCost> cost = ComputeModelCost(scenario);
+  if (scenario.cluster.pools.size() == 1) scenario.UsePool(0);
+  Result<std::vector<PoolPart>> pools = MakePoolParts(scenario);
+  if (!pools.ok()) return Issues(pools.issues());
+  const Result<ModelCost> cost =
+      pools.value().empty() ? ComputeModelCost(scenario) : pools.value()[0].cost;
   if (!cost.ok()) return Issues(cost.issues());
   Result<RequestTable> requests =
       hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);
@@ -152,6 +171,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   auto state = std::make_unique<State>(std::move(scenario), std::move(trace), cost.value(),
                                        std::move(requests.value()));
   State& s = *state;
+  s.pools = std::move(pools.value());
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
   s.label = entry.label(s.scenario);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
@@ -182,7 +202,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
                  "alpha_coefficients of physics beyond those of prompt and bias"};
   }
   s.results.Resize(s.requests.size());
-  if (s.scenario.cluster.pools[0].replicas == 1) s.recorder.ReserveGaps(8 * s.requests.size());
+  if (s.scenario.cluster.Replicas() == 1) s.recorder.ReserveGaps(8 * s.requests.size());
   if (!IsBlis(s.scenario.engine.compat)) {
     s.StartReplica(hooks.observer);
     if (s.replica == nullptr && s.HasFormer()) {
@@ -241,12 +261,19 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
   std::optional<Recorder> all;  // of several replicas
   if (!s.results.replica.empty()) s.replica->WriteRecords(end, all.emplace(s.recorder));
-  Report report = Summarize(
-      {s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests, s.results,
-       all ? *all : s.recorder, s.replica->running(), s.replica->length_capped(),
-       s.replica->prefix_cache(), end, s.finished, s.label, s.replica->counts(),
-       s.replica->kv_offload(), s.latency->OutputTokenDelay(), s.replica->PerReplica(end)},
-      detail);
+  std::vector<PoolRun> pools;
+  for (std::size_t i = 0; i < s.pools.size(); ++i) {
+    pools.push_back({s.pools[i].scenario, s.pools[i].cost, s.recorder});
+    s.replica->WritePoolRecords(end, static_cast<std::int64_t>(i), pools.back().recorder);
+    pools.back().recorder.WidenTo(*all);
+  }
+  Report report =
+      Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
+                 s.results, all ? *all : s.recorder, s.replica->running(),
+                 s.replica->length_capped(), s.replica->prefix_cache(), end, s.finished, s.label,
+                 s.replica->counts(), s.replica->kv_offload(), s.latency->OutputTokenDelay(),
+                 std::move(pools), s.replica->PerReplica(end)},
+                detail);
   report.departures = s.replica->departures();
   return report;
 }

@@ -45,6 +45,11 @@ Json::json_pointer ChoiceOf(const Json& field) {
 // The document with the choice made that `field` needs.
 Json DocumentFor(const Json& field) {
   Json document = Spelled();
+  const std::string path = field["path"].get<std::string>();
+  if (path.rfind("/cluster/disaggregation/", 0) == 0 ||
+      path.rfind("/cluster/decode_router/", 0) == 0) {
+    document["cluster"]["pools"] = {{{"role", "prefill"}}, {{"role", "decode"}}};
+  }
   if (!field.contains("when")) return document;
   const Json::json_pointer choice = ChoiceOf(field);
   const std::string value = field["when"]["values"][0].get<std::string>();
@@ -155,7 +160,8 @@ TEST(ScenarioField, EndsOfARange_BelongToIt) {
             << pointer << " " << issue.message;
         EXPECT_TRUE(issue.message.find(" up") != std::string::npos ||
                     issue.message.find("with pipeline_parallel above 1") != std::string::npos ||
-                    issue.message.find("num_local_experts") != std::string::npos)
+                    issue.message.find("num_local_experts") != std::string::npos ||
+                    issue.message.find("with pools for prefill and decode") != std::string::npos)
             << pointer << " " << issue.message;
       }
     }

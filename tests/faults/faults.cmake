@@ -4,18 +4,20 @@
 # there instead while `Planted(number)`; a piece that does not occur exactly once fails the
 # configuration: the engine changed there, and the fault has to be planted anew.
 #
-# Sets faulty_sources (the copies), planted_faults (how many), last_blis_fault and
-# last_cluster_fault: those in BLIS's rules are numbered from 101 on, in clusters from 201 on;
-# likewise last_former_fault, in other schedulers from 301 on.
+# Sets faulty_sources (the copies), planted_faults (how many), last_blis_fault, last_cluster_fault,
+# last_former_fault and last_pd_fault: those in BLIS's rules are numbered from 101 on, in clusters
+# from 201 on, in other schedulers from 301 on, where prefill and decode are apart from 401 on.
 
 set(planted_faults 0)
 set(last_blis_fault 100)
 set(last_cluster_fault 200)
+set(last_pd_fault 400)
 set(last_former_fault 300)
 set(faulty_sources)
 set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers pipeline
                  blis_replica blis_kv cluster gateway prefix_index router_kv_aware
-                 router_prefix_affinity former_replica batch_former)
+                 router_prefix_affinity former_replica batch_former
+                 replica_hand_over kv_link)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   if(name MATCHES "^router_")
@@ -37,6 +39,8 @@ function(plant_in file number name find replace)
   set(faulty_${file} "${text}" PARENT_SCOPE)
   if(file MATCHES "^blis_")
     set(last_blis_fault ${number} PARENT_SCOPE)
+  elseif(number GREATER 400)
+    set(last_pd_fault ${number} PARENT_SCOPE)
   elseif(number GREATER 300)
     set(last_former_fault ${number} PARENT_SCOPE)
   elseif(number GREATER 200)
@@ -71,7 +75,7 @@ plant_in(replica 5 "the watermark is a share of the usable blocks"
 
 plant_in(replica_schedule 6 "the test of the full prompt is left out"
   [==[in_.engine.scheduler_reserve_full_isl ? known]==]
-  [==[in_.engine.scheduler_reserve_full_isl && !Planted(6) ? known]==])
+  [==[(in_.engine.scheduler_reserve_full_isl && !Planted(6)) ? known]==])
 
 plant_in(replica_schedule 7 "unchunked prefill is tested before the threshold cuts"
   [==[!in_.engine.enable_chunked_prefill && wanted > budget]==]
@@ -195,8 +199,8 @@ plant_in(replica_schedule 34 "an admission counts the blocks of its last load on
   [==[transfer_blocks_ = (Planted(34) ? 0 : transfer_blocks_) + hit_.stored;]==])
 
 plant_in(replica 35 "a decode that catches up forgets what prefills cost it"
-  [==[if (!slot.catches_up) CountPrefill(]==]
-  [==[if (!slot.catches_up || Planted(35)) CountPrefill(]==])
+  [==[if (!slot.catches_up || output.generated == 1) CountPrefill(]==]
+  [==[if (!slot.catches_up || output.generated == 1 || Planted(35)) CountPrefill(]==])
 
 plant_in(replica_times 36 "a preemption counts from the schedule call, not from the step"
   [==[.preempted_at = end;]==]
@@ -291,6 +295,64 @@ plant_in(batch_former 308 "a decode run passes over an arrival when one seat is 
   [==[state.admitted() >= state.limits().max_num_seqs]==]
   [==[state.admitted() + (Planted(308) ? 1 : 0) >= state.limits().max_num_seqs]==])
 
+
+plant_in(replica_hand_over 401 "a request decodes before its KV has arrived"
+  [==[  in_.results.hand_overs[r].reserved = now_;]==]
+  [==[  in_.results.hand_overs[r].reserved = now_;
+  if (Planted(401)) {
+    in_.results.hand_overs[r].arrived = now_;
+    arrived_.push_back(request);
+  }]==])
+plant_in(replica_hand_over 401 "a request decodes before its KV has arrived"
+  [==[  in_.results.hand_overs[r].arrived = time;]==]
+  [==[  if (Planted(401)) return;
+  in_.results.hand_overs[r].arrived = time;]==])
+
+plant_in(replica_hand_over 402 "no blocks are taken for KV that is to come"
+  [==[kv_.Take(kv_.BlocksFor(Known(request)) - hit_.blocks, now_);]==]
+  [==[kv_.Take(Planted(402) ? 0 : kv_.BlocksFor(Known(request)) - hit_.blocks, now_);]==])
+
+plant_in(kv_link 403 "every transfer has the whole link"
+  [==[(flows_.front().ends - virtual_) * static_cast<WideInt>(flows_.size());]==]
+  [==[(flows_.front().ends - virtual_) *
+                       (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
+plant_in(kv_link 403 "every transfer has the whole link"
+  [==[(now - since_) / static_cast<WideInt>(flows_.size());]==]
+  [==[(now - since_) / (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
+
+plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
+  [==[  handed_over_.push_back({output.request,]==]
+  [==[  if (Planted(404)) {
+    const std::int64_t prompt = in_.requests.prompt_tokens[r];
+    kv_.Release(slot.holding, output.request, kv_.BlocksFor(prompt), prompt,
+                in_.inbox.AsksOn(output.request));
+  }
+  handed_over_.push_back({output.request,]==])
+plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
+  [==[  kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));]==]
+  [==[  if (!Planted(404)) {
+    kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));
+  }]==])
+
+plant_in(kv_link 405 "KV flows without a base latency"
+  [==[time + latency_,]==]
+  [==[time + (Planted(405) ? 1 : latency_),]==])
+
+plant_in(replica_hand_over 406 "blocks that the decode side has travel, too"
+  [==[now_, of_prompt - hit_.blocks});]==]
+  [==[now_, of_prompt - (Planted(406) ? 0 : hit_.blocks)});]==])
+
+plant_in(replica_hand_over 407 "whoever gave up under way takes his place all the same"
+  [==[  if (in_.results.state[r] != RequestState::kTimedOut) {]==]
+  [==[  if (Planted(407) || in_.results.state[r] != RequestState::kTimedOut) {]==])
+
+plant_in(replica 408 "prefills before it came count against a decode from elsewhere"
+  [==[      slot.interference_before = interference_total_;]==]
+  [==[      if (!Planted(408)) slot.interference_before = interference_total_;]==])
+
+plant_in(replica_schedule 409 "a token that is lost with its KV counts as made"
+  [==[    if (HandsOver(slot.request)) --Newest().sampled;]==]
+  [==[    if (HandsOver(slot.request) && !Planted(409)) --Newest().sampled;]==])
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]
   [==[(Planted(107) ? usage < options_.host.threshold : usage <= options_.host.threshold) ||]==])

@@ -15,6 +15,7 @@
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
 #include "testing/former_differential.h"
+#include "testing/pd_cases.h"
 #include "testing/reference_router.h"
 
 namespace servecast::testing {
@@ -25,7 +26,8 @@ namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
 constexpr int kCases = 1000;
-constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstFormerFault = 301;
+constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstFormerFault = 301,
+              kFirstPdFault = 401;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -45,6 +47,11 @@ bool FormerDiffers(std::uint64_t seed) {
 
 bool ClusterDiffers(std::uint64_t seed) { return !CompareRouter(seed).mismatch.empty(); }
 
+bool PdDiffers(std::uint64_t seed) {
+  const std::optional<PdCase> pd_case = MakePdCase(seed);
+  return pd_case && FirstPdMismatch(*pd_case, RunPdReference(pd_case->Input())).has_value();
+}
+
 // The number of the first case that differs, from 1; 0 when none does. Without a fault of all
 // tests, else of that which the fault is for.
 int FirstCaught(int fault) {
@@ -55,12 +62,13 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstPdFault) return first(PdDiffers);
   if (fault >= kFirstFormerFault) return first(FormerDiffers);
   if (fault >= kFirstClusterFault) return first(ClusterDiffers);
   if (fault >= kFirstBlisFault) return first(BlisDiffers);
   if (fault > 0) return first(Differs);
-  return std::max(
-      {first(Differs), first(BlisDiffers), first(ClusterDiffers), first(FormerDiffers)});
+  return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers), first(FormerDiffers),
+                   first(PdDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.
@@ -105,6 +113,8 @@ INSTANTIATE_TEST_SUITE_P(EachInBlis, PlantedFault,
                          ::testing::Range(kFirstBlisFault, SERVECAST_LAST_BLIS_FAULT + 1));
 INSTANTIATE_TEST_SUITE_P(EachInClusters, PlantedFault,
                          ::testing::Range(kFirstClusterFault, SERVECAST_LAST_CLUSTER_FAULT + 1));
+INSTANTIATE_TEST_SUITE_P(EachOfHandOvers, PlantedFault,
+                         ::testing::Range(kFirstPdFault, SERVECAST_LAST_PD_FAULT + 1));
 INSTANTIATE_TEST_SUITE_P(EachInFormers, PlantedFault,
                          ::testing::Range(kFirstFormerFault, SERVECAST_LAST_FORMER_FAULT + 1));
 

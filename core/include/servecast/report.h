@@ -105,11 +105,12 @@ struct KvOffloadReport {
 // Mean times of completed requests by where they went (TimeSplit in workload/request_table.h says
 // what the parts are), ms: of all their time, and of that before the first token.
 struct TimeSplitReport {
-  static constexpr std::array<std::string_view, 7> kNames = {
-      "host", "queue", "prefill", "decode", "interference", "preempted", "transfer"};
+  static constexpr std::size_t kParts = 8;
+  static constexpr std::array<std::string_view, kParts> kNames = {
+      "host", "queue", "prefill", "decode", "interference", "preempted", "transfer", "handover"};
   bool on = false;  // by vLLM's rules only
   std::int64_t n = 0;
-  std::array<double, 7> ttft_ms{}, e2e_ms{};
+  std::array<double, kParts> ttft_ms{}, e2e_ms{};
 };
 
 // The figures of a report for the clients of one class.
@@ -121,6 +122,27 @@ struct ClassReport {
   double requests_per_s = 0, output_tokens_per_s = 0, goodput_per_s = 0;
   std::optional<double> attainment;    // none: it has no target
   std::optional<double> served_share;  // of the service that it asked for; see docs/model.md
+};
+
+// One of several pools; shares and usage are of all its replicas.
+struct PoolReport {
+  std::string name, gpu;
+  PoolRole role = PoolRole::kMixed;
+  std::int64_t replicas = 0, tensor_parallel = 0, gpus = 0;
+  std::int64_t requests = 0;  // that it served, wholly or in part
+  std::int64_t steps = 0, output_tokens = 0, preemptions = 0;
+  std::int64_t kv_tokens = 0;  // that the KV blocks of a replica hold
+  double busy_share = 0, blocked_share = 0, compute_share = 0;
+  double kv_mean_usage = 0, kv_peak_usage = 0, mfu = 0, bandwidth_use = 0;
+  std::optional<double> cost_per_hour;  // none: its GPU has no price
+};
+
+// KV between prefill and decode replicas.
+struct KvTransferReport {
+  bool on = false;
+  bool first_token_from_decode = false;
+  std::int64_t transfers = 0, bytes = 0;  // that arrived
+  double mean_ms = 0, p99_ms = 0;         // of the time on the link
 };
 
 // One of several replicas.
@@ -180,6 +202,8 @@ struct Report {
   std::vector<SloResult> slo;
   TimeSplitReport time_split;
   std::vector<ClassReport> classes;
+  std::vector<PoolReport> pools;  // empty where there is one
+  KvTransferReport kv_transfer;
   std::vector<ReplicaReport> replicas;  // empty where there is one
   Saturation saturation;
   BindingConstraint binding;

@@ -81,6 +81,8 @@ struct HardwareSpec {
   double bandwidth_efficiency = 0;           // share of the bandwidth that reads of weights reach
   double kv_bandwidth_efficiency = 0;        // the same of the KV cache; 0: as the weights
   std::optional<double> price_per_gpu_hour;  // $
+
+  friend bool operator==(const HardwareSpec&, const HardwareSpec&) = default;
 };
 
 // Whose rules the engine plays by: its own (vLLM's, or those of scheduler.policy), or, quirks
@@ -107,6 +109,7 @@ struct KvOffloadSpec {
   double threshold = 0;
 
   bool On() const { return cpu_gib > 0 || disk_gib > 0; }
+  friend bool operator==(const KvOffloadSpec&, const KvOffloadSpec&) = default;
 };
 
 enum class KvCacheDType { kAuto, kFp8 };
@@ -147,15 +150,34 @@ struct EngineSpec {
   double admission_reserve = 0;     // admit while so many times the prompt's blocks are free
   double gc_pass_us = 0;            // blocks of ended requests wait for passes of so long; 0: free
   double gc_fraction = 1;           // of what waits, freed by a pass
+
+  friend bool operator==(const EngineSpec&, const EngineSpec&) = default;
 };
 
-enum class PoolRole { kMixed };
+// Of a replica: whole requests, or their prefill, or what comes after it.
+enum class PoolRole { kMixed, kPrefill, kDecode };
 
 struct PoolSpec {
+  std::string name;
   PoolRole role = PoolRole::kMixed;
   std::int64_t replicas = 1;
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
+  // Where they are other than the scenario's.
+  std::optional<HardwareSpec> hardware;
+  std::optional<EngineSpec> engine;
+};
+
+// Prefill and decode on different replicas, between which KV blocks travel over one shared link.
+// The defaults of the link are what Vidur's profiles measured for send and receive between two
+// DGX H100: 34 GB/s, and up to 50 us beside.
+struct DisaggregationSpec {
+  bool first_token_from_decode = false;
+  std::int64_t above_tokens = 0;  // shorter prompts, and those of so many, are served whole
+  double base_latency_us = 50;
+  double bandwidth_gb_s = 34;
+
+  friend bool operator==(const DisaggregationSpec&, const DisaggregationSpec&) = default;
 };
 
 // Parameters of policies, by name; absent: as registered (policy.h).
@@ -165,6 +187,21 @@ struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
   std::string router = "round_robin";
   ParamMap router_params;  // of the chosen router
+  std::string decode_router = "least_outstanding";
+  ParamMap decode_router_params;
+  DisaggregationSpec disaggregation;
+
+  bool Has(PoolRole role) const {
+    for (const PoolSpec& pool : pools) {
+      if (pool.role == role) return true;
+    }
+    return false;
+  }
+  std::int64_t Replicas() const {
+    std::int64_t sum = 0;
+    for (const PoolSpec& pool : pools) sum += pool.replicas;
+    return sum;
+  }
 };
 
 // How a replica forms its batches and orders its queue. Policies by their registered names.
@@ -380,6 +417,9 @@ struct Scenario {
   std::string resolved_text;
   std::uint64_t id = 0;            // hash of canonical_text
   std::uint64_t content_hash = 0;  // hash of the resolved scenario without labels
+
+  // From now on as if there were this pool alone; the texts stay.
+  void UsePool(std::size_t pool);
 };
 
 // Reads a scenario document (schema 1). All issues are collected; unknown keys come with the

@@ -283,6 +283,15 @@ std::int64_t BytesPerValue(DType dtype) {
   return 2;
 }
 
+void Scenario::UsePool(std::size_t i) {
+  PoolSpec pool = std::move(cluster.pools[i]);
+  if (pool.hardware) hardware = *pool.hardware;
+  if (pool.engine) engine = *pool.engine;
+  pool.hardware.reset();
+  pool.engine.reset();
+  cluster.pools.assign(1, std::move(pool));
+}
+
 double ParameterCount(const ModelSpec& m) {
   ModelSpec plain = m;
   plain.quantization = Quantization::kNone;

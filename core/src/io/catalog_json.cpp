@@ -22,7 +22,6 @@ constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
-    "pools of several kinds, prefill/decode disaggregation",
     "speculative decoding, beam search, LoRA adapters, multimodal encoders",
     "uneven load of experts; expert parallelism",
     "power and thermal limits of the GPU's clock",
@@ -69,6 +68,7 @@ class Cataloguer final : public FieldVisitor {
     if (spec.columns != nullptr && !spec.required) field["default"] = base;
   }
   void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
+    if (spec.repeats) return;
     Cataloguer inner(fields_, path_ + "/" + spec.name);
     if (path_.empty()) inner.AddPreset(spec.name);
     fields(inner);

@@ -151,6 +151,7 @@ class ObjectReader final : public FieldVisitor {
     static const Json kEmpty = Json::object();
     const Json* found = Member(spec);
     if (found != nullptr && found->is_null() && spec.nullable) found = nullptr;
+    if (found == nullptr && spec.repeats) return;
     if (found != nullptr && !found->is_object()) {
       Add(spec, fmt::format("found {}, allowed an object", ShortJson(*found)));
       return;

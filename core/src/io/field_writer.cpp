@@ -65,7 +65,7 @@ class ObjectWriter final : public FieldVisitor {
   void Put(const FieldSpec& spec, const std::optional<T>& value, const std::optional<T>& base) {
     if (value) {
       PutValue(spec, *value, value != base);
-    } else if (base && ChangedOnly()) {
+    } else if (base) {
       json[spec.name] = nullptr;
     }
   }

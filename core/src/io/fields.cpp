@@ -227,9 +227,27 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   DescribeOptions(v, e, base);
 }
 
-void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base) {
+// A section of a pool's own, where it is other than the scenario's.
+template <class Spec>
+void DescribeOwn(FieldVisitor& v, const char* name, std::optional<Spec>& own,
+                 const Spec& scenarios) {
+  Spec value = own ? *own : scenarios;
+  v.Object({.name = name, .nullable = true, .idle = !own, .repeats = true},
+           [&](FieldVisitor& inner) { Describe(inner, value, scenarios); });
+  if (value == scenarios) {
+    own.reset();
+  } else {
+    own = std::move(value);
+  }
+}
+
+void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario& s) {
   Fields<PoolSpec> f(v, p, base);
-  f.Enum({.name = "role", .help = "what its replicas do"}, &PoolSpec::role, {"mixed"});
+  f.Add({.name = "name", .help = "what to call the pool", .label = true}, &PoolSpec::name);
+  f.Enum({.name = "role",
+          .help = "what its replicas do of a request: all (mixed), or its prefill, or its decode; "
+                  "hardware and engine of a pool: as the scenario's, but for what they say"},
+         &PoolSpec::role, {"mixed", "prefill", "decode"});
   f.Add({.name = "replicas",
          .min = 1,
          .max = 1024,
@@ -246,6 +264,32 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base) {
          .max = 64,
          .help = "stages of layers, each on GPUs of its own"},
         &PoolSpec::pipeline_parallel);
+  DescribeOwn(v, "hardware", p.hardware, s.hardware);
+  DescribeOwn(v, "engine", p.engine, s.engine);
+}
+
+void Describe(FieldVisitor& v, DisaggregationSpec& d, const DisaggregationSpec& base) {
+  Fields<DisaggregationSpec> f(v, d, base);
+  f.Enum({.name = "first_token_from", .help = "who sends the first token, with pools for prefill"},
+         &DisaggregationSpec::first_token_from_decode, {"prefill", "decode"});
+  f.Add({.name = "above_tokens",
+         .unit = "tokens",
+         .min = 0,
+         .max = kMaxTokens,
+         .help = "prompts up to it are served whole, by mixed pools or else by decode pools"},
+        &DisaggregationSpec::above_tokens);
+  f.Add({.name = "base_latency_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e9,
+         .help = "before a request's KV blocks flow from prefill to decode"},
+        &DisaggregationSpec::base_latency_us);
+  f.Add({.name = "bandwidth_gb_s",
+         .unit = "GB/s",
+         .min = 0.001,
+         .max = 1e6,
+         .help = "from prefill to decode, shared by all transfers under way"},
+        &DisaggregationSpec::bandwidth_gb_s);
 }
 
 // The parameters of the policies that one may choose for `field`, each name once.
@@ -444,8 +488,8 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
   v.Object({.name = "cluster"}, [&](FieldVisitor& inner) {
     ListField pools =
         ListOf(s.cluster.pools, base.cluster.pools,
-               [](FieldVisitor& w, PoolSpec& p, const PoolSpec& b) { Describe(w, p, b); });
-    inner.List({.name = "pools", .min = 1, .max = 1, .help = "groups of equal replicas"}, pools);
+               [&s](FieldVisitor& w, PoolSpec& p, const PoolSpec& b) { Describe(w, p, b, s); });
+    inner.List({.name = "pools", .min = 1, .max = 16, .help = "groups of equal replicas"}, pools);
     Choices routers;
     for (const RouterEntry& entry : Routers()) routers.push_back(entry.name);
     inner.Object({.name = "router"}, [&](FieldVisitor& router) {
@@ -454,6 +498,17 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
                   &ClusterSpec::router, routers);
       DescribeParams("policy", Routers(), s.cluster.router, router, s.cluster.router_params,
                      base.cluster.router_params);
+    });
+    const bool idle = !s.cluster.Has(PoolRole::kPrefill);
+    inner.Object({.name = "decode_router", .idle = idle}, [&](FieldVisitor& router) {
+      Fields<ClusterSpec>(router, s.cluster, base.cluster)
+          .Policy({.name = "policy", .help = "which replica decodes, after the prefill"},
+                  &ClusterSpec::decode_router, routers);
+      DescribeParams("policy", Routers(), s.cluster.decode_router, router,
+                     s.cluster.decode_router_params, base.cluster.decode_router_params);
+    });
+    inner.Object({.name = "disaggregation", .idle = idle}, [&](FieldVisitor& d) {
+      Describe(d, s.cluster.disaggregation, base.cluster.disaggregation);
     });
   });
   v.Object({.name = "scheduler"},

@@ -23,6 +23,7 @@ struct FieldSpec {
   bool nullable = false;  // an object or list: null takes away what a preset sets
   bool label = false;     // names a thing, does not change what is simulated
   bool idle = false;      // an object that is switched off: resolved texts leave it out
+  bool repeats = false;   // an object with the fields of a section: the catalogue leaves it out
   // Of a table of numbers: their names, with commas between. nullptr: quantiles.
   const char* columns = nullptr;
 };

@@ -195,6 +195,45 @@ void WriteClasses(const Report& r, JsonWriter& out, Members& put) {
   out.EndArray();
 }
 
+void WritePools(const Report& r, JsonWriter& out, Members& put) {
+  if (r.pools.empty()) return;
+  static constexpr const char* kRoles[] = {"mixed", "prefill", "decode"};
+  out.Key("pools");
+  out.BeginArray();
+  for (const PoolReport& p : r.pools) {
+    out.BeginObject();
+    put("name", p.name);
+    put("role", kRoles[static_cast<std::size_t>(p.role)]);
+    put("gpu", p.gpu);
+    put("replicas", p.replicas);
+    put("tensor_parallel", p.tensor_parallel);
+    put("gpus", p.gpus);
+    put("requests", p.requests);
+    put("steps", p.steps);
+    put("output_tokens", p.output_tokens);
+    put("preemptions", p.preemptions);
+    put("kv_tokens", p.kv_tokens);
+    put("kv_mean_usage", p.kv_mean_usage);
+    put("kv_peak_usage", p.kv_peak_usage);
+    put("busy_share", p.busy_share);
+    put("blocked_share", p.blocked_share);
+    put("mfu", p.mfu);
+    put("bandwidth_use", p.bandwidth_use);
+    put("cost_per_hour", p.cost_per_hour);
+    out.EndObject();
+  }
+  out.EndArray();
+  const KvTransferReport& t = r.kv_transfer;
+  if (!t.on) return;
+  put.Object("kv_transfer", [&] {
+    put("first_token_from", t.first_token_from_decode ? "decode" : "prefill");
+    put("transfers", t.transfers);
+    put("bytes", t.bytes);
+    put("mean_ms", t.mean_ms);
+    put("p99_ms", t.p99_ms);
+  });
+}
+
 // A list of each figure, by replica.
 void WriteReplicas(const Report& r, JsonWriter& out, Members& put) {
   if (r.replicas.empty()) return;
@@ -343,6 +382,7 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("bandwidth_use", r.bandwidth_use);
   WriteTimeSplit(r.time_split, put);
   WriteClasses(r, out, put);
+  WritePools(r, out, put);
   WriteReplicas(r, out, put);
   WriteJudgement(r, out, put);
   WriteSetting(r, put);

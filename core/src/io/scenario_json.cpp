@@ -11,6 +11,7 @@
 #include "io/field_reader.h"
 #include "io/field_writer.h"
 #include "io/json_document.h"
+#include "io/pool_checks.h"
 #include "io/presets.h"
 #include "io/variants.h"
 #include "servecast/scenario.h"
@@ -37,12 +38,13 @@ Json Merged(const Json& base, const Json& patch) {
 
 // Replaces {"preset": id, ...} by the preset's document with the other members over it. Returns
 // the id; "" when the section names none.
-std::string MergePreset(const PresetSection& section, Json& document, Issues& issues) {
+std::string MergePreset(const PresetSection& section, Json& document, Issues& issues,
+                        const std::string& above = "") {
   const bool engine = section.name == kDefaultedSection;
   if (!document.contains(section.name) && engine) document[section.name] = Json::object();
   const auto found = document.find(section.name);
   if (found == document.end() || !found->is_object()) return "";
-  const std::string path = fmt::format("/{}/preset", section.name);
+  const std::string path = fmt::format("{}/{}/preset", above, section.name);
   std::string id(engine ? kDefaultEngine : "");
   const bool names_one = found->contains("preset");
   if (names_one) {
@@ -69,6 +71,29 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
   }
   *found = Merged(*preset, *found);
   return id;
+}
+
+// What a pool says of its hardware and its engine: over the preset that it names, or that is all it
+// says, else over the scenario's.
+void MergePools(Json& document, Issues& issues) {
+  const auto cluster = document.find("cluster");
+  if (cluster == document.end() || !cluster->is_object()) return;
+  const auto pools = cluster->find("pools");
+  if (pools == cluster->end() || !pools->is_array()) return;
+  for (std::size_t i = 0; i < pools->size(); ++i) {
+    Json& pool = (*pools)[i];
+    for (const PresetSection& section : PresetSections()) {
+      if (section.name != "hardware" && section.name != kDefaultedSection) continue;
+      const auto own = pool.is_object() ? pool.find(section.name) : pool.end();
+      if (own == pool.end()) continue;
+      if (own->is_string()) *own = Json{{"preset", *own}};
+      if (own->is_object() && own->contains("preset")) {
+        MergePreset(section, pool, issues, fmt::format("/cluster/pools/{}", i));
+      } else if (own->is_object() && document.contains(section.name)) {
+        *own = Merged(document[section.name], *own);
+      }
+    }
+  }
 }
 
 // The scenario that counts as default for a document that names these presets.
@@ -299,10 +324,10 @@ void CheckCompat(const Scenario& s, Issues& issues) {
                                   "its GPU is host memory only",
                                   NumberText(s.engine.kv_offload.disk_gib))});
   }
-  if (IsBlis(s.engine.compat) && s.cluster.pools[0].replicas > 1) {
+  if (IsBlis(s.engine.compat) && s.cluster.Replicas() > 1) {
     issues.push_back({"/cluster/pools/0/replicas",
                       fmt::format("found {}, allowed 1 with BLIS's rules in engine.compat",
-                                  s.cluster.pools[0].replicas)});
+                                  s.cluster.Replicas())});
   }
   if (s.latency.backend == "trained_physics" && s.engine.compat != Compat::kBlis) {
     issues.push_back({"/latency/backend",
@@ -426,6 +451,19 @@ void CheckTogether(const Scenario& s, Issues& issues) {
 void AddTogether(const Scenario& scenario, Issues& issues) {
   Issues together;
   CheckTogether(scenario, together);
+  CheckPools(scenario, together);
+  for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
+    if (!scenario.cluster.pools[i].engine) continue;
+    Scenario alone = scenario;
+    alone.UsePool(i);
+    alone.cluster.pools[0].replicas = scenario.cluster.Replicas();
+    Issues of_pool;
+    CheckTogether(alone, of_pool);
+    for (Issue& issue : of_pool) {
+      if (issue.path.rfind("/engine/", 0) != 0) continue;
+      together.push_back({fmt::format("/cluster/pools/{}{}", i, issue.path), issue.message});
+    }
+  }
   const std::size_t own = issues.size();
   for (Issue& issue : together) {
     const std::string section = issue.path.substr(0, issue.path.rfind('/'));
@@ -491,6 +529,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
       document["workload"]["arrivals"] = Json::object();
     }
   }
+  MergePools(document, issues);
   ReadScenario(document, scenario, issues);
   AddTogether(scenario, issues);
   if (!issues.empty()) return issues;

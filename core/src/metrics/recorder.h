@@ -121,6 +121,11 @@ class Recorder {
   // highest of any. O(bins + samples).
   void Add(const Recorder& other, TimeNs end);
 
+  // To bins as wide as the other's, if those are wider.
+  void WidenTo(const Recorder& other) {
+    while (width_ < other.width_) Widen();
+  }
+
   void ReserveGaps(std::int64_t count) { itl_.Reserve(count); }
 
   std::int64_t steps() const { return steps_; }

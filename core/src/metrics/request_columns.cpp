@@ -22,7 +22,7 @@ std::vector<double>& ColumnAt(Report& report, std::string_view name) {
 
 void FillTimes(const RunView& run, Report& report) {
   const std::size_t size = run.requests.arrival.size();
-  std::array<std::vector<double>*, 7> columns{};
+  std::array<std::vector<double>*, TimeSplitReport::kParts> columns{};
   for (std::size_t p = 0; p < columns.size(); ++p) {
     columns[p] = &ColumnAt(report, std::string(TimeSplitReport::kNames[p]) + "_ms");
     columns[p]->assign(size, kNan);
@@ -74,6 +74,17 @@ void FillRequestColumns(const RunView& run, Report& report) {
     sessions.push_back(session);
     turns.push_back(turn);
   }
+  fill("prefill_replica", [&](std::size_t i) {
+    return results.HandedOver(i) ? static_cast<double>(results.hand_overs[i].prefill_replica)
+                                 : kNan;
+  });
+  fill("prefilled_s", [&](std::size_t i) {
+    return results.HandedOver(i) ? Seconds(results.hand_overs[i].prefilled) : kNan;
+  });
+  fill("transfer_start_s", [&](std::size_t i) {
+    const bool sent = results.HandedOver(i) && results.hand_overs[i].reserved >= 0;
+    return sent ? Seconds(results.hand_overs[i].reserved) : kNan;
+  });
   fill("replica", [&](std::size_t i) {
     const std::int32_t replica = results.replica.empty() ? 0 : results.replica[i];
     return replica >= 0 ? static_cast<double>(replica) : kNan;
@@ -113,6 +124,12 @@ std::uint64_t FingerprintOf(const RunView& run, const Report& r) {
     h.Add(static_cast<std::int64_t>(results.preemptions[i]) << 32 | results.cached_tokens[i]);
     h.Add(std::int64_t{results.replica.empty() ? 0 : results.replica[i]});
     h.Add(static_cast<std::int64_t>(results.state[i]));
+  }
+  for (const HandOver& o : results.hand_overs) {
+    for (const std::int64_t part : {o.prefilled, o.reserved, o.arrived, o.resumed, o.bytes,
+                                    std::int64_t{o.prefill_replica}}) {
+      h.Add(part);
+    }
   }
   const PrefixCacheReport& c = r.prefix_cache;
   for (const std::int64_t counter :

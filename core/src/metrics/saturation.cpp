@@ -54,6 +54,7 @@ Trend TrendOf(const std::vector<double>& values) {
 // Mean use of the scarcest of KV blocks, seats, the token budget and arithmetic.
 double Utilization(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
   if (h.first_bin >= h.last_bin) return 0;
+  if (h.scarcest_use) return std::max(*h.scarcest_use, h.compute_share);
   const auto mean = [&](std::string_view column, double full) {
     const std::vector<double>& values = report.ColumnOf(column);
     double sum = 0;

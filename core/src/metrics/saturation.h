@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "servecast/report.h"
 #include "servecast/scenario.h"
@@ -19,6 +20,8 @@ struct QueueHistory {
   double blocked_share = 0;  // of the whole run: admission waited for blocks, seats or tokens
   double compute_share = 0;  // of the whole run: steps were bound by arithmetic
   double replicas = 1;
+  // Several pools: the mean use of the scarcest of the three in any of them.
+  std::optional<double> scarcest_use;
 };
 
 // Overloaded: the queue grows (slope of 16 batch means, one-sided t test at 99 %), or clearly many

@@ -43,6 +43,7 @@ class Summary {
     CollectLatencies();
     GapsBetweenTokens();
     SplitTimes(run, report_);
+    if (!run.pools.empty()) ReportPools(run, report_);
     Rates();
     Series();
     JudgeSaturation();
@@ -247,9 +248,12 @@ class Summary {
 
   void Rates() {
     Report& r = report_;
-    const PoolSpec& pool = run_.scenario.cluster.pools[0];
-    r.stages = pool.pipeline_parallel;
-    r.gpus = pool.replicas * pool.tensor_parallel * r.stages;
+    r.stages = run_.scenario.cluster.pools[0].pipeline_parallel;
+    std::int64_t gpus = 0;
+    for (const PoolSpec& pool : run_.scenario.cluster.pools) {
+      gpus += pool.tensor_parallel * pool.replicas * pool.pipeline_parallel;
+    }
+    r.gpus = gpus;
     const TimeNs stage_time = run_.recorder.busy_ns() * r.stages;
     if (r.stages > 1 && stage_time > 0) {
       r.bubble_share =
@@ -288,7 +292,13 @@ class Summary {
     if (seconds <= 0) return;
     r.output_tokens_per_s = static_cast<double>(run_.recorder.measured_tokens()) / seconds;
     r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / static_cast<double>(r.gpus);
-    const auto& price = run_.scenario.hardware.price_per_gpu_hour;
+    std::optional<double> price = run_.scenario.hardware.price_per_gpu_hour;
+    for (std::size_t i = 0; i < r.pools.size(); ++i) {  // the mean GPU's
+      const std::optional<double>& cost = r.pools[i].cost_per_hour;
+      price = cost && (i == 0 || price)
+                  ? std::optional((i == 0 ? 0 : *price) + *cost / static_cast<double>(r.gpus))
+                  : std::nullopt;
+    }
     if (price && r.output_tokens_per_s_per_gpu > 0) {
       r.cost_per_million_output_tokens = *price / (r.output_tokens_per_s_per_gpu * 3600) * 1e6;
     }
@@ -320,13 +330,9 @@ class Summary {
   }
 
   void Series() {
-    bins_ = run_.recorder.BinsUpTo(run_.end, &bin_width_);
-    // A short rest would show the rates of a moment: it is part of the bin before.
-    const auto last = static_cast<TimeNs>(bins_.size()) - 1;
-    if (last > 0 && 2 * (run_.end - last * bin_width_) < bin_width_) {
-      bins_[bins_.size() - 2].Add(bins_.back());
-      bins_.pop_back();
-    }
+    bins_ = BinsOf(run_.recorder);
+    std::vector<std::vector<SeriesBin>> of_pools;
+    for (const PoolRun& pool : run_.pools) of_pools.push_back(BinsOf(pool.recorder));
     WideInt kv_total = 0, running = 0;
     const bool knows_work = !IsBlis(run_.scenario.engine.compat);
     Work work;
@@ -353,12 +359,26 @@ class Summary {
       work.Add(bin.work);
       output_tokens += bin.output_tokens;
       if (!knows_work) continue;
-      const PeakUse use = PeakUseOf(bin.work, bin.output_tokens, width / 1e9);
+      PeakUse use = PeakUseOf(bin.work, bin.output_tokens, width / 1e9);
+      if (!of_pools.empty()) {
+        use = PoolsUse([&](std::size_t p) {
+          const SeriesBin& own = of_pools[p][b];
+          return UseOf(own.work, own.output_tokens, width / 1e9, run_.pools[p].cost,
+                       run_.pools[p].scenario.hardware);
+        });
+      }
       of_mfu.push_back(use.mfu);
       of_bandwidth_use.push_back(use.bandwidth);
     }
     if (knows_work && run_.end > 0) {
-      const PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end));
+      PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end));
+      if (!of_pools.empty()) {
+        use = PoolsUse([&](std::size_t p) {
+          const double replicas = static_cast<double>(report_.pools[p].replicas);
+          return PeakUse{report_.pools[p].mfu * replicas,
+                         report_.pools[p].bandwidth_use * replicas};
+        });
+      }
       report_.mfu = use.mfu;
       report_.bandwidth_use = use.bandwidth;
     }
@@ -372,10 +392,52 @@ class Summary {
     }
     report_.kv_peak_usage = static_cast<double>(run_.recorder.peak_kv_blocks()) /
                             static_cast<double>(run_.cost.usable_blocks);
+    for (std::size_t p = 0; p < report_.pools.size(); ++p) {
+      const double own = report_.pools[p].kv_peak_usage;
+      report_.kv_peak_usage = p == 0 ? own : std::max(report_.kv_peak_usage, own);
+    }
   }
 
-  double Replicas() const { return static_cast<double>(run_.scenario.cluster.pools[0].replicas); }
-  double KvBlocks() const { return static_cast<double>(run_.cost.usable_blocks) * Replicas(); }
+  std::vector<SeriesBin> BinsOf(const Recorder& recorder) {
+    std::vector<SeriesBin> bins = recorder.BinsUpTo(run_.end, &bin_width_);
+    // A short rest would show the rates of a moment: it is part of the bin before.
+    const auto last = static_cast<TimeNs>(bins.size()) - 1;
+    if (last > 0 && 2 * (run_.end - last * bin_width_) < bin_width_) {
+      bins[bins.size() - 2].Add(bins.back());
+      bins.pop_back();
+    }
+    return bins;
+  }
+
+  // Of several pools, each as if it were one replica's: of what all their GPUs could.
+  template <class UseOfPool>
+  PeakUse PoolsUse(UseOfPool use_of) const {
+    PeakUse sum;
+    double flops = 0, bandwidth = 0;
+    for (std::size_t p = 0; p < run_.pools.size(); ++p) {
+      const HardwareSpec& hardware = run_.pools[p].scenario.hardware;
+      const auto group = static_cast<double>(run_.pools[p].cost.tensor_parallel);
+      const double peak = group * PeakTflops(hardware, run_.pools[p].cost.dense_type);
+      const PeakUse use = use_of(p);
+      sum.mfu += use.mfu * peak;
+      sum.bandwidth += use.bandwidth * group * hardware.memory_bandwidth_gb_s;
+      flops += peak * static_cast<double>(report_.pools[p].replicas);
+      bandwidth +=
+          group * hardware.memory_bandwidth_gb_s * static_cast<double>(report_.pools[p].replicas);
+    }
+    return {sum.mfu / flops, sum.bandwidth / bandwidth};
+  }
+
+  double Replicas() const { return static_cast<double>(run_.scenario.cluster.Replicas()); }
+  double KvBlocks() const {
+    double blocks =
+        run_.pools.empty() ? static_cast<double>(run_.cost.usable_blocks) * Replicas() : 0;
+    for (const PoolRun& pool : run_.pools) {
+      blocks += static_cast<double>(pool.cost.usable_blocks) *
+                static_cast<double>(pool.scenario.cluster.pools[0].replicas);
+    }
+    return blocks;
+  }
   // Of all replicas' GPUs.
   PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds) const {
     const auto stages = static_cast<double>(run_.scenario.cluster.pools[0].pipeline_parallel);
@@ -394,7 +456,9 @@ class Summary {
     for (std::size_t i = 0; i < Size(); ++i) {
       if (run_.results.state[i] == RequestState::kDropped) continue;
       const TimeNs arrival = run_.requests.arrival[i];
-      const TimeNs start = run_.results.first_scheduled[i];
+      const bool apart = run_.results.HandedOver(i);  // with a queue for each side
+      const TimeNs start =
+          apart ? run_.results.hand_overs[i].resumed : run_.results.first_scheduled[i];
       history.arrived += arrival > half && arrival <= last_arrival ? 1 : 0;
       history.started += start > half && start <= last_arrival ? 1 : 0;
       history.gave_up += arrival > half && arrival <= last_arrival && start < 0 &&
@@ -407,6 +471,13 @@ class Summary {
     history.blocked_share = BlockedShare();
     history.replicas = Replicas();
     history.compute_share = ShareOf(run_.recorder.bound_ns(StepBound::kCompute));
+    if (!run_.pools.empty()) {
+      history.scarcest_use = PoolsScarcestUse(run_, history.first_bin, history.last_bin);
+    }
+    for (const PoolReport& pool : report_.pools) {
+      history.blocked_share = std::max(history.blocked_share, pool.blocked_share);
+      history.compute_share = std::max(history.compute_share, pool.compute_share);
+    }
     report_.saturation = AssessSaturation(run_.scenario.engine, report_, history);
   }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/base.h"
 #include "cost/model_cost.h"
@@ -12,6 +13,13 @@
 #include "workload/request_table.h"
 
 namespace servecast {
+
+// One of several pools: the scenario as it is for this one.
+struct PoolRun {
+  const Scenario& scenario;
+  const ModelCost& cost;
+  Recorder recorder;  // of its replicas
+};
 
 struct RunView {
   const Scenario& scenario;
@@ -29,7 +37,8 @@ struct RunView {
   LatencyLabel label;
   SchedulerCounts counts = {};
   KvOffloadReport kv_offload = {};
-  TimeNs token_delay = 0;  // of the latency model
+  TimeNs token_delay = 0;           // of the latency model
+  std::vector<PoolRun> pools = {};  // empty where there is one
   std::vector<ReplicaReport> replicas = {};
 
   static constexpr std::size_t kNoClass = SIZE_MAX;
@@ -59,6 +68,8 @@ Report Summarize(const RunView& run, ReportDetail detail);
 
 // Parts of Summarize.
 void SplitTimes(const RunView& run, Report& report);
+void ReportPools(const RunView& run, Report& report);
+double PoolsScarcestUse(const RunView& run, std::size_t first_bin, std::size_t last_bin);
 void JudgeFairness(const RunView& run, Report& report);
 void FillRequestColumns(const RunView& run, Report& report);
 std::uint64_t FingerprintOf(const RunView& run, const Report& report);

@@ -1,7 +1,5 @@
 #include "metrics/time_split.h"
 
-#include <iterator>
-
 #include "metrics/summarize.h"
 
 namespace servecast {
@@ -21,6 +19,7 @@ RequestTimes TimesOf(const RequestTable& requests, const RequestResults& results
   times.ttft.prefill -= after.recompute;
   times.ttft.preempted -= after.preempted;
   times.ttft.transfer -= after.transfer;
+  times.ttft.handover -= after.handover;
   times.ttft.decode = times.ttft.interference = 0;
   return times;
 }
@@ -29,35 +28,24 @@ RequestTimes TimesOf(const RequestTable& requests, const RequestResults& results
 void SplitTimes(const RunView& run, Report& whole) {
   TimeSplitReport& report = whole.time_split;
   report.on = !IsBlis(run.scenario.engine.compat);
-  double host = 0, queue = 0, prefill = 0, decode = 0, interference = 0, preempted = 0,
-         transfer = 0;
-  double later_host = 0, again = 0, later_preempted = 0, later_transfer = 0;
-  const auto add = [](double& sum, TimeNs more) { sum += static_cast<double>(more); };
-  const bool slow = !run.results.setbacks.empty() || run.token_delay > 0;
+  std::array<double, TimeSplitReport::kParts> sums{}, later{};
+  const bool slow =
+      !run.results.setbacks.empty() || !run.results.hand_overs.empty() || run.token_delay > 0;
   for (std::size_t i = 0; report.on && i < run.requests.arrival.size(); ++i) {
     if (run.results.state[i] != RequestState::kCompleted || !run.Measured(i)) continue;
     ++report.n;
     TimeAfterFirst after;
     const TimeSplit t = SplitOf(run.requests, run.results, run.token_delay, i, after);
-    add(host, t.host);
-    add(queue, t.queue);
-    add(prefill, t.prefill);
-    add(decode, t.decode);
-    add(interference, t.interference);
+    for (std::size_t p = 0; p < sums.size(); ++p) sums[p] += static_cast<double>(t.*kTimeParts[p]);
     if (!slow) continue;
-    add(preempted, t.preempted);
-    add(transfer, t.transfer);
-    add(later_host, after.host);
-    add(again, after.recompute);
-    add(later_preempted, after.preempted);
-    add(later_transfer, after.transfer);
+    const TimeNs of_later[] = {
+        after.host, 0, after.recompute, 0, 0, after.preempted, after.transfer, after.handover};
+    for (std::size_t p = 0; p < later.size(); ++p) later[p] += static_cast<double>(of_later[p]);
   }
   if (report.n == 0) return;
-  const double sums[] = {host, queue, prefill, decode, interference, preempted, transfer};
-  const double later[] = {later_host,    0, again, decode, interference, later_preempted,
-                          later_transfer};
+  for (const std::size_t p : {std::size_t{3}, std::size_t{4}}) later[p] = sums[p];
   const double n_ms = static_cast<double>(report.n) * kMs;
-  for (std::size_t p = 0; p < std::size(sums); ++p) {
+  for (std::size_t p = 0; p < sums.size(); ++p) {
     report.e2e_ms[p] = sums[p] / n_ms;
     report.ttft_ms[p] = (sums[p] - later[p]) / n_ms;
   }

@@ -4,18 +4,19 @@
 #include <array>
 
 #include "base/base.h"
+#include "servecast/report.h"
 #include "workload/request_table.h"
 
 namespace servecast {
 
 // In the order of TimeSplitReport::kNames.
-constexpr std::array<TimeNs TimeSplit::*, 7> kTimeParts = {
-    &TimeSplit::host,         &TimeSplit::queue,     &TimeSplit::prefill, &TimeSplit::decode,
-    &TimeSplit::interference, &TimeSplit::preempted, &TimeSplit::transfer};
+constexpr std::array<TimeNs TimeSplit::*, TimeSplitReport::kParts> kTimeParts = {
+    &TimeSplit::host,         &TimeSplit::queue,     &TimeSplit::prefill,  &TimeSplit::decode,
+    &TimeSplit::interference, &TimeSplit::preempted, &TimeSplit::transfer, &TimeSplit::handover};
 
 // Parts that come after the first token, but for decode and interference: all of these do.
 struct TimeAfterFirst {
-  TimeNs host = 0, recompute = 0, preempted = 0, transfer = 0;
+  TimeNs host = 0, recompute = 0, preempted = 0, transfer = 0, handover = 0;
 };
 
 // Of all its time. Requires: the request is complete, and was served by vLLM's rules (Replica).
@@ -38,6 +39,19 @@ inline TimeSplit SplitOf(const RequestTable& requests, const RequestResults& res
     t.transfer = s.transfer;
     t.prefill += s.recompute - s.preempted_to_first - s.transfer_to_first;
     t.decode -= s.recompute + after.preempted + after.transfer;
+  }
+  if (results.HandedOver(i)) {
+    const HandOver& h = results.hand_overs[i];
+    t.transfer = h.arrived - h.reserved;
+    t.handover = h.resumed - h.prefilled - t.transfer;
+    // The first token comes before, or from the decode side after it.
+    if (h.resumed > first) {
+      t.decode -= t.transfer + t.handover;
+      after.transfer = t.transfer;
+      after.handover = t.handover;
+    } else {
+      t.prefill -= t.transfer + t.handover;
+    }
   }
   if (token_delay > 0) {
     // Delays that would outlast the clock are cut.

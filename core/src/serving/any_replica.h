@@ -42,6 +42,7 @@ class AnyReplica {
   virtual std::vector<std::string_view> departures() const { return {}; }
   // Several replicas keep records of their own: adds them up, to `end`. One writes as it goes.
   virtual void WriteRecords(TimeNs, Recorder&) const {}
+  virtual void WritePoolRecords(TimeNs, std::int64_t /*pool*/, Recorder&) const {}
   // Of each of several, up to `end`; one alone has no more to say than the run's report.
   virtual std::vector<ReplicaReport> PerReplica(TimeNs) const { return {}; }
   // Output tokens so far of a running request; for the others see RequestResults::generated.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "serving/former_replica.h"
+#include "serving/disaggregated.h"
 
 namespace servecast {
 
@@ -17,63 +17,71 @@ static TimeNs PeriodOf(const Cluster::Input& input) {
   return 0;
 }
 
+// Of replicas that differ: what the least of them has.
 static RouterInput RouterInputOf(const Cluster::Input& input) {
   const EngineSpec& engine = input.replica.engine;
-  return {input.seed,
-          input.replicas,
-          input.router_params,
-          engine.block_size,
-          engine.enable_prefix_caching ? input.replica.pool_blocks - 1 : 0,
-          engine.max_num_seqs};
+  RouterInput made{input.seed,
+                   input.Replicas(),
+                   input.router_params,
+                   engine.block_size,
+                   engine.enable_prefix_caching ? input.replica.pool_blocks - 1 : 0,
+                   engine.max_num_seqs};
+  for (std::size_t i = 0; i < input.pools.size(); ++i) {
+    const EngineSpec& own = input.pools[i].engine;
+    const std::int64_t cached = own.enable_prefix_caching ? input.pools[i].pool_blocks - 1 : 0;
+    made.cached_blocks = i == 0 ? cached : std::min(made.cached_blocks, cached);
+    made.seats = i == 0 ? own.max_num_seqs : std::min(made.seats, own.max_num_seqs);
+    made.block_size = i == 0 ? own.block_size : std::max(made.block_size, own.block_size);
+  }
+  return made;
 }
 
 Cluster::Cluster(const Input& input)
-    : in_(input),
+    : Fleet(input.replica, input.replicas, input.pools, input.clients),
+      in_(input),
       router_(input.router->make(RouterInputOf(input))),
-      loads_(input.replicas),
+      loads_(input.Replicas()),
       period_(PeriodOf(input)),
       held_(input.replica.requests, input.replica.results),
-      active_(static_cast<std::int32_t>(input.replicas)),
+      active_(static_cast<std::int32_t>(input.Replicas())),
       answers_bring_requests_(!input.replica.requests.think.empty() ||
-                              !input.replica.requests.pause.empty()) {
+                              !input.replica.requests.pause.empty()),
+      session_of_(SessionsOf(input.replica.requests)) {
   in_.replica.horizon = std::min(in_.replica.horizon, kClockEnd);
-  const RequestTable& requests = in_.replica.requests;
-  for (std::int64_t i = 0; i < in_.replicas; ++i) {
-    nodes_.push_back(std::make_unique<Node>(
-        Node{Inbox(in_.clients, requests, in_.replica.results, true), in_.replica.recorder, {}}));
-    Node& node = *nodes_.back();
-    // All but the inbox and the recorder as given.
-    const ReplicaInput one{in_.replica.engine,
-                           in_.replica.scheduler,
-                           in_.replica.pool_blocks,
-                           in_.replica.max_model_len,
-                           requests,
-                           node.inbox,
-                           in_.replica.latency,
-                           in_.replica.results,
-                           node.recorder,
-                           in_.replica.scratch,
-                           input.replica.horizon,
-                           in_.replica.observer,
-                           in_.replica.kv_tiers,
-                           i,
-                           true,
-                           in_.replica.stages,
-                           in_.replica.former};
-    if (one.former != nullptr) {
-      node.replica = MakeFormerReplica(one);
-    } else {
-      node.replica = std::make_unique<Replica>(one);
-    }
-  }
-  for (std::size_t r = 0; r < requests.think.size(); ++r) {
-    const auto row = static_cast<std::int32_t>(r);
-    session_of_.push_back(requests.think[r] >= 0 ? session_of_.back() : row);
-  }
 }
 
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input) {
+  for (const ClusterPool& pool : input.pools) {
+    if (pool.role != PoolRole::kMixed) return std::make_unique<Disaggregated>(input);
+  }
   return std::make_unique<Cluster>(input);
+}
+
+std::vector<std::int32_t> SessionsOf(const RequestTable& requests) {
+  std::vector<std::int32_t> sessions;
+  for (std::size_t r = 0; r < requests.think.size(); ++r) {
+    const auto row = static_cast<std::int32_t>(r);
+    sessions.push_back(requests.think[r] >= 0 ? sessions.back() : row);
+  }
+  return sessions;
+}
+
+std::vector<ContentRange> ContentFor(const RequestTable& requests, RequestId request,
+                                     std::int64_t block_size) {
+  std::vector<ContentRange> ranges;
+  if (requests.content.empty()) return ranges;
+  const auto r = static_cast<std::size_t>(request);
+  std::int32_t segment = requests.content[r];
+  for (std::int64_t last = (requests.prompt_tokens[r] - 1) / block_size;
+       last > 0 && segment >= 0;) {
+    const ContentSegment& content = requests.segments[static_cast<std::size_t>(segment)];
+    const std::int64_t first = content.parent < 0 ? 0 : content.shared_tokens / block_size;
+    if (first < last) ranges.push_back({segment, first, last});
+    last = std::min(last, first);
+    segment = content.parent;
+  }
+  std::reverse(ranges.begin(), ranges.end());
+  return ranges;
 }
 
 bool Cluster::Advance(std::int64_t max_steps) {
@@ -151,10 +159,11 @@ void Cluster::CountDepartures(TimeNs time) {
 }
 
 void Cluster::ReadEngines(TimeNs time) {
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(in_.replicas); ++i) {
-    const EngineLoad load = nodes_[static_cast<std::size_t>(i)]->replica->LoadAt(time);
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(nodes_.size()); ++i) {
+    const Node& node = NodeAt(i);
+    const EngineLoad load = node.replica->LoadAt(time);
     loads_.SetEngine(i, {std::max<std::int64_t>(loads_.Outstanding(i) - load.running, 0),
-                         load.kv_blocks_used, in_.replica.pool_blocks - 1});
+                         load.kv_blocks_used, pools_[node.pool].pool_blocks - 1});
   }
 }
 
@@ -231,129 +240,15 @@ RoutedRequest Cluster::Describe(RequestId request) {
   const RequestTable& requests = in_.replica.requests;
   const auto r = static_cast<std::size_t>(request);
   content_.clear();
-  if (in_.router->reads_content && !requests.content.empty()) {
-    const std::int64_t block_size = in_.replica.engine.block_size;
-    std::int32_t segment = requests.content[r];
-    for (std::int64_t last = (requests.prompt_tokens[r] - 1) / block_size;
-         last > 0 && segment >= 0;) {
-      const ContentSegment& content = requests.segments[static_cast<std::size_t>(segment)];
-      const std::int64_t first = content.parent < 0 ? 0 : content.shared_tokens / block_size;
-      if (first < last) content_.push_back({segment, first, last});
-      last = std::min(last, first);
-      segment = content.parent;
-    }
-    std::reverse(content_.begin(), content_.end());
+  if (in_.router->reads_content) {
+    content_ = ContentFor(requests, request, pools_[0].engine.block_size);
   }
   return {request, session_of_.empty() ? request : session_of_[r], requests.prompt_tokens[r],
           content_};
 }
 
-// Nobody comes any more, and nobody has anything to do before the horizon.
-bool Cluster::Close() {
-  for (const auto& node : nodes_) {
-    node->inbox.AllowUntil(kNever);
-    node->replica->Advance(1);
-  }
-  return true;
-}
-
-// ---- All replicas together ----------------------------------------------------------------
-
-TimeNs Cluster::now() const {
-  TimeNs latest = 0;
-  for (const auto& node : nodes_) latest = std::max(latest, node->replica->now());
-  return latest;
-}
-
-std::int64_t Cluster::Sum(std::int64_t (AnyReplica::*figure)() const) const {
-  std::int64_t sum = 0;
-  for (const auto& node : nodes_) sum += ((*node->replica).*figure)();
-  return sum;
-}
-
-const PrefixCacheReport& Cluster::prefix_cache() {
-  prefix_cache_ = {};
-  for (const auto& node : nodes_) {
-    const PrefixCacheReport& one = node->replica->prefix_cache();
-    prefix_cache_.query_tokens += one.query_tokens;
-    prefix_cache_.hit_tokens += one.hit_tokens;
-    prefix_cache_.query_blocks += one.query_blocks;
-    prefix_cache_.hit_blocks += one.hit_blocks;
-    prefix_cache_.resumed_hit_tokens += one.resumed_hit_tokens;
-    prefix_cache_.evicted_blocks += one.evicted_blocks;
-  }
-  return prefix_cache_;
-}
-
-SchedulerCounts Cluster::counts() const {
-  SchedulerCounts sum;
-  for (const auto& node : nodes_) {
-    const SchedulerCounts one = node->replica->counts();
-    sum.prefill_tokens += one.prefill_tokens;
-    sum.padding_tokens += one.padding_tokens;
-    sum.gc_passes += one.gc_passes;
-    sum.stage_busy_ns += one.stage_busy_ns;
-  }
-  return sum;
-}
-
-KvOffloadReport Cluster::kv_offload() const {
-  KvOffloadReport sum;
-  for (const auto& node : nodes_) {
-    const KvOffloadReport one = node->replica->kv_offload();
-    sum.on = one.on;
-    for (std::size_t i = 0; i < kKvTiers; ++i) {
-      sum.tiers[i].blocks += one.tiers[i].blocks;
-      sum.tiers[i].hit_tokens += one.tiers[i].hit_tokens;
-      sum.tiers[i].hit_blocks += one.tiers[i].hit_blocks;
-      sum.tiers[i].loaded_blocks += one.tiers[i].loaded_blocks;
-    }
-    sum.offloaded_blocks += one.offloaded_blocks;
-    sum.thrashed_blocks += one.thrashed_blocks;
-    sum.transfer_ns += one.transfer_ns;
-  }
-  return sum;
-}
-
-std::vector<ReplicaReport> Cluster::PerReplica(TimeNs end) const {
-  const RequestTable& requests = in_.replica.requests;
-  const RequestResults& results = in_.replica.results;
-  std::vector<ReplicaReport> reports(nodes_.size());
-  std::vector<std::int64_t> first_tokens(nodes_.size(), 0);
-  std::vector<double> ttft_ns(nodes_.size(), 0), outstanding_ns(nodes_.size(), 0);
-  for (std::size_t r = 0; r < results.replica.size(); ++r) {
-    if (results.replica[r] < 0) continue;
-    const auto i = static_cast<std::size_t>(results.replica[r]);
-    TimeNs over = results.completion[r] >= 0 ? results.completion[r] : end;
-    if (results.state[r] == RequestState::kTimedOut) {
-      over = std::min(over, requests.arrival[r] + requests.timeout[r]);
-    }
-    ++reports[i].requests;
-    outstanding_ns[i] += static_cast<double>(std::min(over, end) - results.enqueue[r]);
-    if (results.first_token[r] < 0) continue;
-    ++first_tokens[i];
-    ttft_ns[i] += static_cast<double>(results.first_token[r] - requests.arrival[r]);
-  }
-  const auto all = static_cast<double>(std::max<TimeNs>(end, 1));
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const Recorder& recorder = nodes_[i]->recorder;
-    reports[i].busy_share = static_cast<double>(recorder.busy_ns()) / all;
-    reports[i].mean_outstanding = outstanding_ns[i] / all;
-    reports[i].kv_peak_usage = static_cast<double>(recorder.peak_kv_blocks()) /
-                               static_cast<double>(in_.replica.pool_blocks - 1);
-    if (first_tokens[i] > 0) {
-      reports[i].ttft_mean_ms = ttft_ns[i] / static_cast<double>(first_tokens[i]) / 1e6;
-    }
-  }
-  return reports;
-}
-
-void Cluster::WriteProgress(std::vector<std::int32_t>& generated) const {
-  for (const auto& node : nodes_) node->replica->WriteProgress(generated);
-}
-
 void Cluster::WriteRecords(TimeNs end, Recorder& recorder) const {
-  for (const auto& node : nodes_) recorder.Add(node->recorder, end);
+  Fleet::WriteRecords(end, recorder);
   recorder.Add(held_.recorder(), end);
 }
 

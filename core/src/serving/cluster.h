@@ -1,8 +1,8 @@
-// Several replicas behind a router, by vLLM's rules or another scheduler's. Each has a clock of its
-// own; whoever is furthest behind runs next, never beyond the next event that all must have come to
-// - a request for the router to place, room for one that it holds, a look at the engines - nor,
-// where answers bring requests (sessions, closed loops), beyond what another replica may still
-// answer.
+// Several replicas behind a router, by vLLM's rules or another scheduler's, in pools that may
+// differ. Each has a clock of its own; whoever is furthest behind runs next, never beyond the next
+// event that all must have come to - a request for the router to place, room for one that it holds,
+// a look at the engines - nor, where answers bring requests (sessions, closed loops), beyond what
+// another replica may still answer.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,13 @@
 
 #include "base/indexed_heap.h"
 #include "metrics/recorder.h"
-#include "serving/any_replica.h"
+#include "serving/fleet.h"
 #include "serving/gateway.h"
-#include "serving/inbox.h"
-#include "serving/replica.h"
 #include "serving/router.h"
 
 namespace servecast {
 
-class Cluster final : public AnyReplica {
+class Cluster final : public Fleet {
  public:
   // `replica`: what all have in common; its inbox and recorder are not looked at. All outlive it.
   // Requires: delays before the queue do not depend on load.
@@ -30,37 +28,29 @@ class Cluster final : public AnyReplica {
     std::vector<double> router_params;  // of the router's, in their order
     std::int64_t seed = 0;
     Clients& clients;
+    // Of several kinds: instead of `replicas` and what `replica` says of these. All serve sequences
+    // of the same length.
+    std::vector<ClusterPool> pools = {};
+    const RouterEntry* decode_router = nullptr;
+    std::vector<double> decode_router_params = {};
+    DisaggregationSpec disaggregation = {};
+
+    std::int64_t Replicas() const {
+      std::int64_t sum = pools.empty() ? replicas : 0;
+      for (const ClusterPool& pool : pools) sum += pool.replicas;
+      return sum;
+    }
   };
   explicit Cluster(const Input& input);
 
   bool Advance(std::int64_t max_steps) override;
 
-  TimeNs now() const override;
-  std::int64_t running() const override { return Sum(&AnyReplica::running); }
-  std::int64_t queued() const override { return Sum(&AnyReplica::queued) + held_.size(); }
-  std::int64_t completed() const override { return Sum(&AnyReplica::completed); }
-  std::int64_t timed_out() const override {
-    return Sum(&AnyReplica::timed_out) + held_.timed_out();
-  }
-  std::int64_t length_capped() const override { return Sum(&AnyReplica::length_capped); }
-  std::int64_t kv_blocks_used() const override { return Sum(&AnyReplica::kv_blocks_used); }
-  std::vector<std::string_view> departures() const override {
-    return nodes_[0]->replica->departures();
-  }
-  const PrefixCacheReport& prefix_cache() override;
-  SchedulerCounts counts() const override;
-  KvOffloadReport kv_offload() const override;
-  void WriteProgress(std::vector<std::int32_t>& generated) const override;
-  std::vector<ReplicaReport> PerReplica(TimeNs end) const override;
+  std::int64_t queued() const override { return Fleet::queued() + held_.size(); }
+  std::int64_t timed_out() const override { return Fleet::timed_out() + held_.timed_out(); }
   // Of all replicas and of the gateway, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
 
  private:
-  struct Node {
-    Inbox inbox;
-    Recorder recorder;
-    std::unique_ptr<AnyReplica> replica;
-  };
   struct Departure {
     TimeNs time = 0;
     std::int32_t replica = 0;
@@ -71,7 +61,6 @@ class Cluster final : public AnyReplica {
     return a.replica != b.replica ? a.replica > b.replica : a.request > b.request;
   }
 
-  std::int64_t Sum(std::int64_t (AnyReplica::*figure)() const) const;
   TimeNs NextEvent(TimeNs arrival);
   TimeNs NextSignals(TimeNs arrival) const;
   void Happen(TimeNs time, TimeNs arrival);
@@ -84,11 +73,9 @@ class Cluster final : public AnyReplica {
   void Place(RequestId request, std::int32_t replica, TimeNs time);
   RoutedRequest Describe(RequestId request);
   std::int64_t Run(std::int32_t node, TimeNs until, std::int64_t max_steps);
-  bool Close();
 
   Input in_;
   std::unique_ptr<Router> router_;
-  std::vector<std::unique_ptr<Node>> nodes_;
   ReplicaLoads loads_;
   TimeNs period_;       // of signals; 0: live
   TimeNs read_at_ = 0;  // when engines were looked at, with a period
@@ -98,8 +85,13 @@ class Cluster final : public AnyReplica {
   bool answers_bring_requests_;
   std::vector<std::int32_t> session_of_;  // by request; empty: each its own
   std::vector<ContentRange> content_;     // of the request that is routed
-  PrefixCacheReport prefix_cache_;
 };
+
+// The first request of each one's conversation; empty: each is its own.
+std::vector<std::int32_t> SessionsOf(const RequestTable& requests);
+// RoutedRequest::content.
+std::vector<ContentRange> ContentFor(const RequestTable& requests, RequestId request,
+                                     std::int64_t block_size);
 
 // nullptr where clusters are left out: in the page's first module (wasm/left_out.cpp).
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input);

@@ -21,8 +21,10 @@ void Inbox::ExpectTimeout(RequestId request) {
 
 TimeNs Inbox::NextTimeout() {
   while (!timeouts_.empty()) {
-    const RequestState state = results_.state[static_cast<std::size_t>(timeouts_.front().request)];
-    const bool over = state == RequestState::kCompleted || state == RequestState::kTimedOut;
+    const auto r = static_cast<std::size_t>(timeouts_.front().request);
+    const RequestState state = results_.state[r];
+    const bool over = state == RequestState::kCompleted || state == RequestState::kTimedOut ||
+                      (prefills_ && results_.HandedOver(r));
     if (!over) return timeouts_.front().time;
     TakeTimeout();
   }

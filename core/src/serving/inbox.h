@@ -15,9 +15,14 @@ namespace servecast {
 
 class Inbox {
  public:
-  // All outlive it. `routed`: requests come by Send alone.
-  Inbox(Clients& clients, const RequestTable& requests, const RequestResults& results, bool routed)
-      : clients_(clients), requests_(requests), results_(results), routed_(routed) {}
+  // All outlive it. `routed`: requests come by Send alone. `prefills`: they go on elsewhere.
+  Inbox(Clients& clients, const RequestTable& requests, const RequestResults& results, bool routed,
+        bool prefills = false)
+      : clients_(clients),
+        requests_(requests),
+        results_(results),
+        routed_(routed),
+        prefills_(prefills) {}
 
   // When the next request comes to the queue, by (enqueue time, id); kNever: none is known of.
   TimeNs NextEnqueue() const {
@@ -66,6 +71,27 @@ class Inbox {
     clients_.GaveUp(request, heard);
     if (routed_) Left(request, heard + 1);
   }
+
+  // What replicas that share the work on a request have to say of it; the cluster passes it on.
+  struct Word {
+    enum class Kind : std::uint8_t {
+      kPrefilled,  // it goes on elsewhere, and holds its blocks here until it has arrived there
+      kReserved,   // its blocks are taken here: so many of them have to come
+      kAbandoned,  // its client gave up before that
+    };
+    Kind kind;
+    RequestId request = kNoRequest;
+    TimeNs time = 0;
+    std::int64_t blocks = 0;
+  };
+  // From then on others may do what matters here: no step at that time or later, for now.
+  void Say(const Word& word) {
+    words_.push_back(word);
+    if (word.kind == Word::Kind::kPrefilled) departures_.push_back({word.time, word.request});
+    until_ = std::min(until_, word.time);
+  }
+  std::vector<Word>& words() { return words_; }
+
   // Answers and time-outs may bring requests at that very moment.
   bool InLoop() const { return clients_.InLoop(); }
 
@@ -92,13 +118,14 @@ class Inbox {
   Clients& clients_;
   const RequestTable& requests_;
   const RequestResults& results_;
-  bool routed_;
+  bool routed_, prefills_;
   TimeNs until_ = kNever;
   bool to_departure_ = false;
   std::vector<Timed> sent_;
   std::size_t next_ = 0;
   std::vector<Timed> timeouts_;  // heap
   std::vector<Timed> departures_;
+  std::vector<Word> words_;
 };
 
 }  // namespace servecast

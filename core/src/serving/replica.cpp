@@ -22,7 +22,8 @@
 // counts a token from the moment it is scheduled, and Apply is left with what a client or the block
 // pool sees: times, and seats and blocks of finished requests, one call later.
 //
-// With pipeline stages there are several such sets of decodes, which take turns: replica_stages.cpp.
+// With pipeline stages there are several such sets of decodes, which take turns:
+// replica_stages.cpp.
 //
 // tests/testing/reference_sim says the same the naive way; the differential test says they agree.
 #include "serving/replica.h"
@@ -76,12 +77,15 @@ bool Replica::Advance(std::int64_t max_steps) {
   std::int64_t steps = 0;
   while (steps < max_steps) {
     const TimeNs until = in_.inbox.until();
-    if (Done()) {
-      const TimeNs next = in_.inbox.NextEnqueue();
+    if (Done() || sleeps_) {
+      TimeNs next = in_.inbox.NextEnqueue();
+      if (sleeps_) next = std::min({next, in_.inbox.NextTimeout(), woken_});
       if (next >= until && until != kNever) return true;
       if (next >= in_.horizon) return Close();  // kNever included
       if (next > now_) load_.running = load_.kv_blocks_used = 0;
       now_ = std::max(now_, next);
+      sleeps_ = false;
+      woken_ = kNever;
     }
     if (now_ >= until) return false;
     Deliver();
@@ -89,8 +93,12 @@ bool Replica::Advance(std::int64_t max_steps) {
       if (now_ >= in_.inbox.until()) return false;
       Deliver();
     }
-    const bool work = running_ > 0 || queue_.size() > 0;
-    if (!work && in_flight_ == 0) continue;
+    const bool work = running_ > 0 || queue_.size() > 0 || !arrived_.empty();
+    if (!work && in_flight_ == 0) {
+      sleeps_ = !incoming_.empty();
+      woken_ = kNever;
+      continue;
+    }
     if (work && CanSchedule()) {
       if (prefills_.empty() && endings_ == 0 && decodes_ > 0 && !staged()) {
         const std::int64_t ran = DecodeRun(max_steps - steps);
@@ -103,8 +111,12 @@ bool Replica::Advance(std::int64_t max_steps) {
         ++steps;
         if (in_flight_ < batches_.size()) continue;
       } else if (in_flight_ == 0) {
-        // Preemption may leave nobody to compute; the blocks are there at the next call.
-        SERVECAST_CHECK(plan.preempted, "I8: a schedule call with work gives a step");
+        // Preemption may leave nobody to compute; the blocks are there at the next call. Or they
+        // are held for transfers.
+        sleeps_ = !plan.preempted;
+        woken_ = kNever;
+        SERVECAST_CHECK(plan.preempted || !incoming_.empty() || !handed_over_.empty(),
+                        "I8: a schedule call with work gives a step");
         continue;
       }
     } else if (in_flight_ == 0) {
@@ -115,7 +127,9 @@ bool Replica::Advance(std::int64_t max_steps) {
   return Done() && in_.inbox.until() == kNever && in_.inbox.NextEnqueue() >= in_.horizon && Close();
 }
 
-bool Replica::Done() const { return running_ == 0 && queue_.size() == 0 && in_flight_ == 0; }
+bool Replica::Done() const {
+  return running_ == 0 && queue_.size() == 0 && in_flight_ == 0 && incoming_.empty();
+}
 
 // The run is over. Who is enqueued before the clock stops waits until then, though for nothing.
 bool Replica::Close() {
@@ -129,12 +143,12 @@ bool Replica::Close() {
 void Replica::Deliver() {
   for (TimeNs time = in_.inbox.NextEnqueue(); time <= now_; time = in_.inbox.NextEnqueue()) {
     const RequestId request = in_.inbox.TakeNext();
-    load_.waiting = queue_.size() + left_queue_;
+    load_.waiting = Waiting() + left_queue_;
     if (!in_.inbox.SetsOut(request, load_)) Enqueue(request, time);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
-  in_.recorder.Waiting(now_, queue_.size());
+  in_.recorder.Waiting(now_, Waiting());
 }
 
 void Replica::Enqueue(RequestId request, TimeNs time) {
@@ -142,7 +156,7 @@ void Replica::Enqueue(RequestId request, TimeNs time) {
   in_.results.state[r] = RequestState::kQueued;
   in_.inbox.Enqueued(request);
   queue_.Push(policy_.KeyOf(request), in_.requests.arrival[r], request);
-  in_.recorder.Waiting(time, queue_.size() + left_queue_);
+  in_.recorder.Waiting(time, Waiting() + left_queue_);
 }
 
 // ---- One step by the rules -----------------------------------------------------------------
@@ -176,6 +190,7 @@ void Replica::Launch(const Plan& plan) {
     if (slot.kind != MemberKind::kContinued) {
       slot.admitted = start;
       slot.transfer_before = transfer_total_;
+      slot.interference_before = interference_total_;
       if (slot.kind == MemberKind::kResumed) CountWait(slot);
     }
     if (slot.catches_up) {
@@ -283,7 +298,7 @@ void Replica::AdvancePrefills(Batch& batch) {
                         static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r] + 1),
                         last_token_[r]};
     batch.first.push_back(output);
-    if (!slot.catches_up) CountPrefill(slot, batch.end);
+    if (!slot.catches_up || output.generated == 1) CountPrefill(slot, batch.end);
     slot.joined_with = slot.computed;
     slot.catches_up = false;
     if (output.generated == OutputLimit(slot.request)) {
@@ -310,10 +325,11 @@ void Replica::AdvancePrefills(Batch& batch) {
 void Replica::Apply() {
   Batch& batch = Oldest();
   now_ = std::max(now_, batch.end);
+  const bool hidden = in_.role == PoolRole::kPrefill && in_.first_token_from_decode;
   if (staged()) {
     RecordStaged(batch);
   } else {
-    in_.recorder.Step(batch.start, batch.end, batch.levels, batch.sampled, batch.bound,
+    in_.recorder.Step(batch.start, batch.end, batch.levels, hidden ? 0 : batch.sampled, batch.bound,
                       batch.blocked, batch.prefill);
   }
   if (batch.decodes > 0) {
@@ -321,7 +337,8 @@ void Replica::Apply() {
   }
   for (const Output& output : batch.first) {
     const auto r = static_cast<std::size_t>(output.request);
-    if (in_.results.state[r] == RequestState::kTimedOut) continue;
+    if (in_.results.state[r] == RequestState::kTimedOut || hidden) continue;
+    if (LosesToken(output.request)) continue;
     in_.results.generated[r] = output.generated;
     if (output.generated == 1) {
       in_.results.first_token[r] = batch.end + token_delay_;
@@ -342,6 +359,10 @@ void Replica::Apply() {
 // could change the batch now. Requires: decodes only, and CanSchedule().
 std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   BlockedBy blocked = BlockedBy::kNothing;
+  if (!arrived_.empty()) {
+    if (running_ < seats_) return 0;
+    blocked = BlockedBy::kSeats;
+  }
   if (queue_.size() > 0) {
     blocked =
         HeadBlockedBy(Free() - phase_[phase_index_], in_.engine.max_num_batched_tokens - decodes_);
@@ -439,6 +460,7 @@ void Replica::Finish(const Output& output, TimeNs end) {
   const auto r = static_cast<std::size_t>(output.request);
   RequestState& state = in_.results.state[r];
   if (state == RequestState::kTimedOut) return;
+  if (HandsOver(output.request)) return HandOn(output, end);
   if (state == RequestState::kQueued) {  // preempted with its last token in flight
     queue_.Forget();
     ++left_queue_;
@@ -483,8 +505,8 @@ bool Replica::GiveUp() {
 void Replica::Abort(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
   if (in_.results.state[r] == RequestState::kQueued) {
-    queue_.Forget();
-    in_.recorder.Waiting(now_, queue_.size());
+    if (!GiveUpTransfer(request)) queue_.Forget();
+    in_.recorder.Waiting(now_, Waiting());
     if (!held_.empty()) AbortHeld(request);
   } else if (in_.results.state[r] == RequestState::kRunning) {
     const SlotId id = slot_of_[r];
@@ -561,7 +583,7 @@ void Replica::CountDecodesBefore(std::int64_t admission, std::int64_t change) {
   }
 }
 
-std::int64_t Replica::OutputLimit(RequestId request) const {
+std::int64_t Replica::AnswerLimit(RequestId request) const {
   const auto r = static_cast<std::size_t>(request);
   return std::min<std::int64_t>(in_.requests.output_tokens[r],
                                 in_.max_model_len - in_.requests.prompt_tokens[r]);
@@ -625,7 +647,7 @@ void Replica::ObserveSchedule(StepRecord& record) {
   }
   record.free_after_schedule = kv_.free();
   record.running_after_schedule = running_;
-  record.waiting_after_schedule = queue_.size();
+  record.waiting_after_schedule = Waiting();
 }
 
 void Replica::ObserveStep(Batch& batch) {
@@ -636,7 +658,7 @@ void Replica::ObserveStep(Batch& batch) {
   record.end = batch.end;
   record.free_after_step = kv_.free();
   record.running_after_step = running_;
-  record.waiting_after_step = queue_.size();
+  record.waiting_after_step = Waiting();
   in_.observer->OnStep(record);
 }
 

@@ -57,6 +57,11 @@ struct ReplicaInput {
   // Not together with async scheduling or KV tiers.
   const std::vector<PipelineStage>* stages = nullptr;
   const FormerSetup* former = nullptr;  // batches by another scheduler (former_replica.h)
+  // Prefill: requests end here with their first token, which nobody gets if the decode side sends
+  // it. Decode: who comes after a prefill has its KV sent. By requests' HandOver; see the inbox's
+  // words. With them: no KV tiers, no garbage collection.
+  PoolRole role = PoolRole::kMixed;
+  bool first_token_from_decode = false;
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
@@ -76,12 +81,20 @@ class Replica final : public AnyReplica {
   explicit Replica(const ReplicaInput& input);
 
   // Stops, too, where the inbox does not allow more (its until()): then false, if there is work.
-  // True of a routed replica that has nothing to do until it is sent more.
+  // True of a routed replica that has nothing to do until it is sent more, or a transfer ends.
   bool Advance(std::int64_t max_steps) override;
+
+  // A transfer ended that the replica takes part in; it hears of that between steps. Requires:
+  // times in order, and no step formed at or after this one.
+  void Arrive(RequestId request, TimeNs time);
+  void FreeHandedOver(RequestId request, TimeNs time);
+  // It has requests, but nothing to do until told so, or until a client gives up.
+  bool sleeps() const { return sleeps_; }
+  TimeNs NextTimeout() { return in_.inbox.NextTimeout(); }
 
   TimeNs now() const override { return now_; }
   std::int64_t running() const override { return running_; }
-  std::int64_t queued() const override { return queue_.size(); }
+  std::int64_t queued() const override { return Waiting(); }
   std::int64_t completed() const override { return completed_; }
   std::int64_t timed_out() const override { return timed_out_; }
   std::int64_t length_capped() const override { return length_capped_; }
@@ -182,6 +195,13 @@ class Replica final : public AnyReplica {
     StepRecord record;
   };
 
+  // A request whose blocks are held though it does not run: here it was prefilled, or it is to
+  // decode here and its KV is on its way or there.
+  struct Parked {
+    RequestId request = kNoRequest;
+    KvCache::Holding holding;
+  };
+
   // The loop and the step, in its order.
   bool Done() const;
   bool Close();
@@ -250,6 +270,26 @@ class Replica final : public AnyReplica {
   void CountPreemption(const Slot& slot);
   void Abort(RequestId request);
 
+  // Prefill here, decode there (replica_hand_over.cpp).
+  bool HandsOver(RequestId request) const {
+    return in_.role == PoolRole::kPrefill &&
+           (in_.first_token_from_decode || AnswerLimit(request) > 1);
+  }
+  void HandOn(const Output& output, TimeNs end);
+  // Preempted with its first token in flight: the blocks that it would hand over are gone.
+  bool LosesToken(RequestId request) const {
+    return HandsOver(request) &&
+           in_.results.state[static_cast<std::size_t>(request)] == RequestState::kQueued;
+  }
+  bool ComesByTransfer(RequestId request) const {
+    const auto r = static_cast<std::size_t>(request);
+    return in_.role == PoolRole::kDecode && in_.results.HandedOver(r) &&
+           in_.results.hand_overs[r].reserved < 0;
+  }
+  void Reserve(RequestId request);
+  void AdmitArrived(Plan& plan);
+  bool GiveUpTransfer(RequestId request);
+
   // Pipeline stages (replica_stages.cpp).
   bool staged() const { return pipeline_.has_value(); }
   void StartStages();
@@ -283,11 +323,15 @@ class Replica final : public AnyReplica {
   }
 
   // Running list and queue.
+  std::int64_t Waiting() const { return queue_.size() + expected_; }
   SlotId AddToRunning(RequestId request);
   void RemoveFromRunning(SlotId slot);
   void CountDecodesBefore(std::int64_t admission, std::int64_t change);
   std::int64_t Known(RequestId request) const;
-  std::int64_t OutputLimit(RequestId request) const;
+  std::int64_t AnswerLimit(RequestId request) const;
+  std::int64_t OutputLimit(RequestId request) const {
+    return in_.role == PoolRole::kPrefill ? 1 : AnswerLimit(request);
+  }
   std::int64_t ComputedNow(const Slot& slot) const {
     if (slot.phase != Phase::kDecode) return slot.computed;
     const std::int64_t step =
@@ -350,6 +394,13 @@ class Replica final : public AnyReplica {
   WaitQueue queue_;
   // Left the queue by finishing in it, at now_: recorded once those who came before now_ are.
   std::int64_t left_queue_ = 0;
+
+  std::vector<Parked> handed_over_;  // prefilled here
+  std::vector<Parked> incoming_;     // to decode here
+  std::vector<RequestId> arrived_;   // of them, in order
+  std::int64_t expected_ = 0;        // of them, whose client has not given up
+  bool sleeps_ = false;
+  TimeNs woken_ = kNever;
 
   std::vector<SlotId> prefills_;  // in running order
   std::vector<PrefillChunk> chunks_;

@@ -27,7 +27,7 @@ bool Replica::Schedule(Plan& plan) {
     if (!passed_.empty()) PutBackPassed();
   }
   SmoothPreemptions(preempted_.size());
-  in_.recorder.Waiting(now_, queue_.size());
+  in_.recorder.Waiting(now_, Waiting());
   return plan.budget < in_.engine.max_num_batched_tokens;
 }
 
@@ -145,6 +145,7 @@ void Replica::PauseUngranted() {
 
 // From the head of the queue, until the first that cannot be admitted: nobody overtakes it.
 void Replica::Admit(Plan& plan) {
+  if (!arrived_.empty()) AdmitArrived(plan);
   while (queue_.size() > 0) {
     if (!held_.empty() && HeldOf(queue_.Head()) != nullptr) {
       passed_.push_back(queue_.Head());
@@ -157,6 +158,10 @@ void Replica::Admit(Plan& plan) {
     const RequestId request = queue_.Head();
     const auto r = static_cast<std::size_t>(request);
     queue_.Pop();
+    if (ComesByTransfer(request)) {
+      Reserve(request);
+      continue;
+    }
     const SlotId id = AddToRunning(request);
     Slot& slot = SlotAt(id);
     slot.known = Known(request);
@@ -196,11 +201,14 @@ BlockedBy Replica::HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget) 
   const std::int64_t known = Known(head);
   hit_ = kv_.LookUp(head, known);
   const std::int64_t cached = (hit_.blocks + hit_.stored) * kv_.block_size();
+  const bool remote = ComesByTransfer(head);  // it has nothing to compute before it is there
   // The threshold cuts before the test of unchunked prefill, as in vLLM.
   const std::int64_t wanted = ChunkOf(known - cached, known);
-  if (!in_.engine.enable_chunked_prefill && wanted > budget) return BlockedBy::kTokenBudget;
+  if (!in_.engine.enable_chunked_prefill && wanted > budget && !remote) {
+    return BlockedBy::kTokenBudget;
+  }
   const std::int64_t must_fit =
-      in_.engine.scheduler_reserve_full_isl ? known : cached + std::min(wanted, budget);
+      remote || in_.engine.scheduler_reserve_full_isl ? known : cached + std::min(wanted, budget);
   const std::int64_t watermark = running_ > 0 ? watermark_blocks_ : 0;
   std::int64_t needed = kv_.BlocksFor(must_fit);
   if (in_.engine.admission_reserve > 0 && running_ > 0) {
@@ -246,6 +254,7 @@ void Replica::Preempt(SlotId id) {
     LeavePrefills(id);
   } else {
     --endings_;
+    if (HandsOver(slot.request)) --Newest().sampled;
   }
   ReleaseBlocks(slot, slot.granted_call == calls_ ? slot.chunk : 0, true);
   ++in_.results.preemptions[r];

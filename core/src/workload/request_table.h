@@ -68,12 +68,15 @@ struct RequestTable {
 //                 of its decodes alone, not below 0
 //   transfer      by which loads from slower KV tiers made a step longer, in prefill and decode
 //   preempted     from the start of the step that it was taken from to that of its next one
+// With prefill and decode on different replicas `transfer` is the time of its KV blocks on the link
+// instead, and
+//   handover      the wait for blocks on the decode side, and after the transfer for a step there
 struct TimeSplit {
   TimeNs host = 0, queue = 0, prefill = 0, decode = 0, interference = 0, preempted = 0,
-         transfer = 0;
+         transfer = 0, handover = 0;
 
   TimeNs Sum() const {
-    return host + queue + prefill + decode + interference + preempted + transfer;
+    return host + queue + prefill + decode + interference + preempted + transfer + handover;
   }
 };
 
@@ -90,6 +93,16 @@ struct Setbacks {
   TimeNs recompute = 0;                          // in prefill again after the first token
 };
 
+// Of a request whose decode runs on another replica than its prefill; -1 where not reached.
+struct HandOver {
+  TimeNs prefilled = -1;   // end of the step that ended its prefill
+  TimeNs reserved = -1;    // its blocks on the decode side are taken, the transfer starts
+  TimeNs arrived = -1;     // all of its KV is there
+  TimeNs resumed = -1;     // start of its first step there
+  std::int64_t bytes = 0;  // that travel
+  std::int32_t prefill_replica = -1;  // RequestResults::replica is the one that decodes
+};
+
 // What became of the requests. Times are as the client sees them; -1 where not reached.
 struct RequestResults {
   std::vector<TimeNs> enqueue;          // arrival + delay before the queue
@@ -103,7 +116,12 @@ struct RequestResults {
   std::vector<std::int32_t> replica;  // that serves it; empty where there is one
   // As in TimeSplit.
   std::vector<TimeNs> interference;
-  std::vector<Setbacks> setbacks;  // optional: empty while nobody had one
+  std::vector<Setbacks> setbacks;    // optional: empty while nobody had one
+  std::vector<HandOver> hand_overs;  // optional: empty where no replica only prefills
+
+  bool HandedOver(std::size_t request) const {
+    return !hand_overs.empty() && hand_overs[request].prefilled >= 0;
+  }
 
   Setbacks& SetbacksOf(std::size_t request) {
     if (setbacks.empty()) setbacks.resize(state.size());

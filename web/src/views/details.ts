@@ -43,7 +43,7 @@ function table(caption: string, head: readonly string[], rows: readonly (readonl
   `;
 }
 
-const parts = ['host', 'queue', 'prefill', 'decode', 'interference', 'preempted', 'transfer'] as const;
+const parts = ['host', 'queue', 'prefill', 'decode', 'interference', 'preempted', 'transfer', 'handover'] as const;
 const partsRow = (name: string, of: TimeParts): string[] => [name, ...parts.map((part) => formatTime(of[part]))];
 
 const classColumns = ['Class', 'arrived', 'completed', 'TTFT p50', 'p99', 'TPOT p50', 'p99', 'E2E p50', 'p99', 'requests/s', 'tokens/s', 'goodput/s', 'attainment', 'deadlines missed'];

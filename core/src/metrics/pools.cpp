@@ -1,0 +1,119 @@
+// What a report says of each of several pools, and of the KV that travels between them.
+#include <algorithm>
+
+#include "metrics/latencies.h"
+#include "metrics/samples.h"
+#include "metrics/summarize.h"
+#include "metrics/work.h"
+
+namespace servecast {
+namespace {
+
+double Number(std::int64_t n) { return static_cast<double>(n); }
+
+std::vector<std::int64_t> RequestsByPool(const RunView& run) {
+  std::vector<std::int32_t> pool_of;  // by replica
+  for (std::size_t p = 0; p < run.pools.size(); ++p) {
+    const std::int64_t replicas = run.pools[p].scenario.cluster.pools[0].replicas;
+    pool_of.insert(pool_of.end(), static_cast<std::size_t>(replicas), static_cast<std::int32_t>(p));
+  }
+  std::vector<std::int64_t> requests(run.pools.size(), 0);
+  const auto count = [&](std::int32_t replica) {
+    if (replica < 0) return;
+    ++requests[static_cast<std::size_t>(pool_of[static_cast<std::size_t>(replica)])];
+  };
+  for (std::size_t r = 0; r < run.results.replica.size(); ++r) {
+    count(run.results.replica[r]);
+    if (!run.results.HandedOver(r)) continue;
+    const HandOver& h = run.results.hand_overs[r];
+    if (h.prefill_replica != run.results.replica[r]) count(h.prefill_replica);
+  }
+  return requests;
+}
+
+PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
+  const PoolSpec& spec = pool.scenario.cluster.pools[0];
+  const HardwareSpec& hardware = pool.scenario.hardware;
+  const Recorder& recorder = pool.recorder;
+  PoolReport r;
+  r.name = spec.name;
+  r.gpu = hardware.name;
+  r.role = spec.role;
+  r.replicas = spec.replicas;
+  r.tensor_parallel = spec.tensor_parallel;
+  r.gpus = spec.replicas * spec.tensor_parallel;
+  r.steps = recorder.steps();
+  r.output_tokens = recorder.output_tokens();
+  r.preemptions = recorder.preemptions();
+  r.kv_tokens = pool.cost.usable_blocks * pool.scenario.engine.block_size;
+  r.kv_peak_usage = Number(recorder.peak_kv_blocks()) / Number(pool.cost.usable_blocks);
+  if (hardware.price_per_gpu_hour) r.cost_per_hour = *hardware.price_per_gpu_hour * Number(r.gpus);
+  if (end <= 0) return r;
+  const double all = Number(end) * Number(r.replicas);
+  r.busy_share = Number(recorder.busy_ns()) / all;
+  r.blocked_share =
+      Number(recorder.blocked_ns(BlockedBy::kKvBlocks) + recorder.blocked_ns(BlockedBy::kSeats) +
+             recorder.blocked_ns(BlockedBy::kTokenBudget)) /
+      all;
+  r.compute_share = Number(recorder.bound_ns(StepBound::kCompute)) / all;
+  TimeNs width = 0;
+  WideInt kv = 0;
+  Work work;
+  for (const SeriesBin& bin : recorder.BinsUpTo(end, &width)) {
+    kv += bin.kv_blocks;
+    work.Add(bin.work);
+  }
+  r.kv_mean_usage = static_cast<double>(kv) / all / Number(pool.cost.usable_blocks);
+  const PeakUse use = UseOf(work, r.output_tokens, all / 1e9, pool.cost, hardware);
+  r.mfu = use.mfu;
+  r.bandwidth_use = use.bandwidth;
+  return r;
+}
+
+}  // namespace
+
+void ReportPools(const RunView& run, Report& report) {
+  const std::vector<std::int64_t> requests = RequestsByPool(run);
+  for (std::size_t p = 0; p < run.pools.size(); ++p) {
+    report.pools.push_back(ReportOf(run.pools[p], run.end));
+    report.pools.back().requests = requests[p];
+  }
+  if (run.results.hand_overs.empty()) return;
+  KvTransferReport& transfer = report.kv_transfer;
+  transfer.on = true;
+  transfer.first_token_from_decode = run.scenario.cluster.disaggregation.first_token_from_decode;
+  std::vector<double> ms;
+  for (const HandOver& h : run.results.hand_overs) {
+    if (h.arrived < 0) continue;
+    transfer.bytes += h.bytes;
+    ms.push_back(Number(h.arrived - h.reserved) / 1e6);
+    transfer.mean_ms += ms.back();
+  }
+  transfer.transfers = static_cast<std::int64_t>(ms.size());
+  if (ms.empty()) return;
+  transfer.mean_ms /= Number(transfer.transfers);
+  SortValues(ms);
+  transfer.p99_ms = Percentile(ms, 99);
+}
+
+// Mean use of KV blocks, seats or tokens, whichever is scarcest in a pool, where it is highest.
+double PoolsScarcestUse(const RunView& run, std::size_t first_bin, std::size_t last_bin) {
+  double scarcest = 0;
+  for (const PoolRun& pool : run.pools) {
+    TimeNs width = 0;
+    const std::vector<SeriesBin> bins = pool.recorder.BinsUpTo(run.end, &width);
+    SeriesBin sum;
+    for (std::size_t b = first_bin; b < std::min(last_bin, bins.size()); ++b) sum.Add(bins[b]);
+    const EngineSpec& engine = pool.scenario.engine;
+    const double time = Number(width) * Number(static_cast<std::int64_t>(last_bin - first_bin)) *
+                        Number(pool.scenario.cluster.pools[0].replicas);
+    if (time <= 0) continue;
+    scarcest = std::max(
+        {scarcest, static_cast<double>(sum.kv_blocks) / time / Number(pool.cost.usable_blocks),
+         static_cast<double>(sum.running) / time / Number(engine.max_num_seqs),
+         static_cast<double>(sum.batch_tokens) / time / Number(engine.max_num_batched_tokens)});
+  }
+  return scarcest;
+}
+
+}  // namespace servecast

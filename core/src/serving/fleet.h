@@ -1,0 +1,80 @@
+// The replicas of a cluster, in pools that may differ, and their figures taken together. Who runs
+// when, and who is sent what, is for cluster.h and disaggregated.h to say.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "metrics/recorder.h"
+#include "serving/any_replica.h"
+#include "serving/inbox.h"
+#include "serving/replica.h"
+
+namespace servecast {
+
+// What the replicas of a pool have of their own.
+struct ClusterPool {
+  PoolRole role = PoolRole::kMixed;
+  std::int64_t replicas = 1;
+  const EngineSpec& engine;
+  const LatencyModel& latency;
+  std::int64_t pool_blocks = 0;
+  std::int64_t block_bytes = 0;  // of a KV block, on all GPUs of a replica together
+  std::vector<KvTier> kv_tiers = {};
+  const std::vector<PipelineStage>* stages = nullptr;  // nullptr: one
+};
+
+class Fleet : public AnyReplica {
+ public:
+  TimeNs now() const override;
+  std::int64_t running() const override { return Sum(&AnyReplica::running); }
+  std::int64_t queued() const override { return Sum(&AnyReplica::queued); }
+  std::int64_t completed() const override { return Sum(&AnyReplica::completed); }
+  std::int64_t timed_out() const override { return Sum(&AnyReplica::timed_out); }
+  std::int64_t length_capped() const override { return Sum(&AnyReplica::length_capped); }
+  std::int64_t kv_blocks_used() const override { return Sum(&AnyReplica::kv_blocks_used); }
+  std::vector<std::string_view> departures() const override {
+    return nodes_[0]->replica->departures();
+  }
+  const PrefixCacheReport& prefix_cache() override;
+  SchedulerCounts counts() const override;
+  KvOffloadReport kv_offload() const override;
+  void WriteProgress(std::vector<std::int32_t>& generated) const override;
+  // Of a request with two, each counts what it had of it.
+  std::vector<ReplicaReport> PerReplica(TimeNs end) const override;
+  // Of all replicas, up to `end`.
+  void WriteRecords(TimeNs end, Recorder& recorder) const override;
+  void WritePoolRecords(TimeNs end, std::int64_t pool, Recorder& recorder) const override;
+
+ protected:
+  struct Node {
+    Inbox inbox;
+    Recorder recorder;
+    std::unique_ptr<AnyReplica> replica;
+    std::size_t pool = 0;
+    Replica* by_vllm = nullptr;  // the same, if it is one by vLLM's rules
+  };
+
+  // `all`: what all replicas have in common; its inbox and recorder are not looked at, nor what the
+  // pools say. No pools: `replicas` as `all` has them.
+  Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<ClusterPool> pools,
+        Clients& clients);
+
+  Node& NodeAt(std::int32_t index) const { return *nodes_[static_cast<std::size_t>(index)]; }
+  // Nobody comes any more, and nobody has anything to do before the horizon.
+  bool Close();
+
+  std::vector<ClusterPool> pools_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+
+ private:
+  const RequestTable& requests_;
+  const RequestResults& results_;
+
+  std::int64_t Sum(std::int64_t (AnyReplica::*figure)() const) const;
+
+  PrefixCacheReport prefix_cache_;
+};
+
+}  // namespace servecast

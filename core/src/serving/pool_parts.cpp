@@ -1,0 +1,68 @@
+#include "serving/pool_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace servecast {
+namespace {
+
+// As of a scenario with one pool: says which of several it is.
+Issue OfPool(const Issue& issue, std::size_t number, const PoolSpec& pool) {
+  constexpr std::string_view kOnly = "/cluster/pools/0/";
+  Issue of_pool = issue;
+  const std::string path = fmt::format("/cluster/pools/{}", number);
+  of_pool.path =
+      issue.path.rfind(kOnly, 0) == 0 ? path + issue.path.substr(kOnly.size() - 1) : path;
+  const std::string name = pool.name.empty() ? "" : fmt::format(" ({})", pool.name);
+  of_pool.message = fmt::format("pool {}{}: {}", number, name, issue.message);
+  return of_pool;
+}
+
+}  // namespace
+
+Result<std::vector<PoolPart>> MakePoolParts(const Scenario& scenario) {
+  std::vector<PoolPart> parts;
+  const std::size_t pools = scenario.cluster.pools.size();
+  if (pools == 1) return parts;
+  Issues issues;
+  for (std::size_t i = 0; i < pools; ++i) {
+    Scenario alone = scenario;
+    alone.UsePool(i);
+    const PoolSpec& pool = alone.cluster.pools[0];
+    const Result<ModelCost> cost = ComputeModelCost(alone);
+    if (!cost.ok()) {
+      for (const Issue& issue : cost.issues()) issues.push_back(OfPool(issue, i, pool));
+      continue;
+    }
+    std::unique_ptr<LatencyModel> latency =
+        FindLatencyModel(alone.latency.backend).make(alone, cost.value());
+    const std::int64_t max_model_len = EffectiveMaxModelLen(
+        alone.engine, alone.model.max_position_embeddings, cost.value().usable_blocks);
+    parts.push_back({std::move(alone), cost.value(), std::move(latency), max_model_len});
+  }
+  if (!issues.empty()) return issues;
+  return parts;
+}
+
+std::int64_t ShortestMaxModelLen(const std::vector<PoolPart>& pools) {
+  std::int64_t shortest = pools[0].max_model_len;
+  for (const PoolPart& pool : pools) shortest = std::min(shortest, pool.max_model_len);
+  return shortest;
+}
+
+std::vector<ClusterPool> PoolsOf(const std::vector<PoolPart>& parts) {
+  std::vector<ClusterPool> pools;
+  for (const PoolPart& part : parts) {
+    const PoolSpec& spec = part.scenario.cluster.pools[0];
+    const EngineSpec& engine = part.scenario.engine;
+    const double of_gpu = part.cost.kv_bytes_per_token * static_cast<double>(engine.block_size);
+    const auto block_bytes = static_cast<std::int64_t>(of_gpu) * part.cost.tensor_parallel;
+    pools.push_back({spec.role, spec.replicas, engine, *part.latency, part.cost.pool_blocks,
+                     block_bytes, KvTiersOf(engine.kv_offload, of_gpu, part.cost.tensor_parallel)});
+  }
+  return pools;
+}
+
+}  // namespace servecast

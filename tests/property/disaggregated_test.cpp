@@ -1,0 +1,223 @@
+// Prefill and decode on different replicas, against the naive reference, step by step and to the
+// nanosecond; and laws that need no reference.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/documents.h"
+#include "gtest/gtest.h"
+#include "serving/kv_link.h"
+#include "testing/pd_cases.h"
+
+namespace servecast::testing {
+namespace {
+
+std::int64_t Cases(std::int64_t fallback) {
+  const char* cases = std::getenv("SERVECAST_CASES");
+  return cases == nullptr ? fallback : std::atoll(cases);
+}
+
+TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
+  PdCoverage all;
+  for (std::int64_t seed = 1; seed <= Cases(1000); ++seed) {
+    const std::optional<PdCase> pd_case = MakePdCase(static_cast<std::uint64_t>(seed));
+    if (!pd_case) continue;
+    const PdOutput reference = RunPdReference(pd_case->Input());
+    const std::int64_t slice = seed % 3 == 0 ? 1 : INT64_MAX;
+    const std::optional<std::string> mismatch = FirstPdMismatch(*pd_case, reference, slice);
+    ASSERT_FALSE(mismatch.has_value()) << *mismatch;
+    const PdCoverage& c = reference.coverage;
+    for (const auto member :
+         {&PdCoverage::transfers, &PdCoverage::shared_transfers, &PdCoverage::empty_transfers,
+          &PdCoverage::local_blocks, &PdCoverage::waited_for_blocks, &PdCoverage::waited_for_a_seat,
+          &PdCoverage::slept, &PdCoverage::lost_tokens, &PdCoverage::decode_preemptions,
+          &PdCoverage::served_whole, &PdCoverage::gave_up_queued, &PdCoverage::gave_up_under_way,
+          &PdCoverage::gave_up_arrived, &PdCoverage::prefill_waited_for_transfers}) {
+      all.*member += c.*member;
+    }
+  }
+  // Not hollow.
+  EXPECT_GT(all.transfers, 2000);
+  EXPECT_GT(all.shared_transfers, 500);
+  EXPECT_GT(all.empty_transfers, 5);
+  EXPECT_GT(all.local_blocks, 200);
+  EXPECT_GT(all.waited_for_blocks, 200);
+  EXPECT_GT(all.waited_for_a_seat, 50);
+  EXPECT_GT(all.slept, 200);
+  EXPECT_GT(all.lost_tokens, 0);
+  EXPECT_GT(all.decode_preemptions, 100);
+  EXPECT_GT(all.served_whole, 500);
+  EXPECT_GT(all.gave_up_queued, 5);
+  EXPECT_GT(all.gave_up_under_way, 5);
+  EXPECT_GT(all.gave_up_arrived, 0);
+  EXPECT_GT(all.prefill_waited_for_transfers, 50);
+}
+
+// Equal transfers that set out together arrive together, after the time of all their bytes; one
+// that joins late takes half of the rest.
+TEST(KvLink, Bandwidth_IsSharedEvenly) {
+  KvLink link(10, 1'000'000'000);  // a byte a ns
+  link.Start(0, 100, 0);
+  link.Start(1, 100, 0);
+  EXPECT_EQ(link.Next(), 10);
+  EXPECT_TRUE(link.Pass().empty());
+  EXPECT_EQ(link.Next(), 210);
+  link.Start(2, 30, 140);  // from 150 on three share: each of the first two has had 70 of its 100
+  EXPECT_EQ(link.Next(), 150);
+  EXPECT_TRUE(link.Pass().empty());
+  EXPECT_EQ(link.Next(), 240);
+  EXPECT_EQ(link.Pass(), (std::vector<RequestId>{0, 1, 2}));
+  EXPECT_EQ(link.Next(), kNever);
+}
+
+TEST(KvLink, NoBytes_TakeTheBaseLatency) {
+  KvLink link(0, 1);
+  link.Start(7, 0, 5);
+  EXPECT_EQ(link.Next(), 6);
+  EXPECT_EQ(link.Pass(), (std::vector<RequestId>{7}));
+}
+
+std::string Document(const std::string& cluster, const std::string& more = "") {
+  return R"({"schema": 1, "model": {"preset": "llama-3.1-8b"},
+    "hardware": {"preset": "h100-sxm", "price_per_gpu_hour": 2}, "cluster": )" +
+         cluster + R"(, "workload": {"arrivals": {"process": "poisson", "rate_per_s": 8},
+    "prompt_tokens": {"distribution": "fixed", "value": 3000},
+    "output_tokens": {"distribution": "fixed", "value": 60}, "requests": 200})" +
+         more + "}";
+}
+
+constexpr const char* kDisaggregated = R"({"pools": [
+    {"name": "in", "role": "prefill", "replicas": 2},
+    {"name": "out", "role": "decode", "replicas": 1, "tensor_parallel": 2,
+     "hardware": {"preset": "a100-80gb", "price_per_gpu_hour": 1}}],
+    "disaggregation": {"bandwidth_gb_s": 10}})";
+
+TEST(DisaggregatedReport, CountsEachPool) {
+  const Report report = RunToEnd(Document(kDisaggregated));
+  ASSERT_EQ(report.pools.size(), 2u);
+  const PoolReport &in = report.pools[0], &out = report.pools[1];
+  EXPECT_EQ(report.completed, 200);
+  EXPECT_EQ(report.gpus, 4);
+  EXPECT_EQ(in.gpus, 2);
+  EXPECT_EQ(out.gpus, 2);
+  EXPECT_EQ(in.requests, 200);
+  EXPECT_EQ(out.requests, 200);
+  EXPECT_EQ(in.output_tokens, 200);
+  EXPECT_EQ(out.output_tokens, 200 * 59);
+  EXPECT_EQ(report.output_tokens, 200 * 60);
+  EXPECT_EQ(in.steps + out.steps, report.steps);
+  EXPECT_NE(in.kv_tokens, out.kv_tokens);
+  EXPECT_DOUBLE_EQ(report.kv_peak_usage, std::max(in.kv_peak_usage, out.kv_peak_usage));
+  // 2 GPUs at $2 and 2 at $1.
+  ASSERT_TRUE(report.cost_per_million_output_tokens.has_value());
+  EXPECT_NEAR(*report.cost_per_million_output_tokens, 6 / (report.output_tokens_per_s * 3600) * 1e6,
+              1e-9);
+  EXPECT_NEAR(report.binding.busy_share, (2 * in.busy_share + out.busy_share) / 3, 1e-12);
+  // 188 blocks of 16 tokens of 128 KiB each.
+  EXPECT_EQ(report.kv_transfer.transfers, 200);
+  EXPECT_EQ(report.kv_transfer.bytes, std::int64_t{200} * 188 * 16 * 131072);
+  EXPECT_GE(report.kv_transfer.mean_ms, 188 * 16 * 131072 / 10e9 * 1e3 + 0.05 - 1e-6);
+  EXPECT_EQ(report.ColumnOf("prefill_replica")[0], 0);
+  EXPECT_EQ(report.ColumnOf("replica")[0], 2);
+  double sum = 0;
+  for (const double part : report.time_split.e2e_ms) sum += part;
+  EXPECT_NEAR(sum, report.e2e_ms.mean, 1e-6);
+}
+
+TEST(DisaggregatedReport, FirstTokenFromDecode_ComesAfterTheTransfer) {
+  std::string document = Document(kDisaggregated);
+  const Report prefill = RunToEnd(document);
+  document.replace(document.find("\"bandwidth_gb_s\""), 0, "\"first_token_from\": \"decode\", ");
+  const Report decode = RunToEnd(document);
+  EXPECT_TRUE(decode.kv_transfer.first_token_from_decode);
+  EXPECT_GT(decode.ttft_ms.p50, prefill.ttft_ms.p50 + decode.kv_transfer.mean_ms);
+  EXPECT_EQ(decode.output_tokens, prefill.output_tokens);
+}
+
+// Without roles a pool is more of the same.
+TEST(Pools, TwoEqualOnes_AreOneOfBoth) {
+  const Report one = RunToEnd(Document(R"({"pools": [{"replicas": 3}],
+      "router": {"policy": "least_outstanding"}})"));
+  const Report two = RunToEnd(Document(R"({"pools": [{"replicas": 1}, {"replicas": 2}],
+      "router": {"policy": "least_outstanding"}})"));
+  EXPECT_EQ(one.steps, two.steps);
+  EXPECT_EQ(one.ttft_ms.p99, two.ttft_ms.p99);
+  EXPECT_EQ(one.e2e_ms.mean, two.e2e_ms.mean);
+  EXPECT_EQ(one.gpus, two.gpus);
+  EXPECT_NEAR(one.kv_mean_usage, two.kv_mean_usage, 1e-12);
+  EXPECT_NEAR(*one.mfu, *two.mfu, 1e-12);
+  EXPECT_NEAR(*one.bandwidth_use, *two.bandwidth_use, 1e-12);
+  EXPECT_NEAR(one.saturation.utilization, two.saturation.utilization, 0.2);
+}
+
+struct Refused {
+  const char* cluster;
+  const char* path;
+};
+
+TEST(Pools, WhatCannotBe_IsSaidAtItsPlace) {
+  const Refused cases[] = {
+      {R"({"pools": [{"role": "prefill"}]})", "/cluster/pools/0/role"},
+      {R"({"pools": [{}, {"role": "decode"}]})", "/cluster/pools/1/role"},
+      {R"({"pools": [{"role": "prefill"}, {"role": "decode"}, {}]})", "/cluster/pools/2/role"},
+      {R"({"pools": [{}], "disaggregation": {"above_tokens": 5}})", "/cluster/disaggregation"},
+      {R"({"pools": [{}], "decode_router": {"policy": "random"}})",
+       "/cluster/decode_router/policy"},
+      {R"({"pools": [{"role": "prefill"}, {"role": "decode", "engine": {"block_size": 32}}]})",
+       "/cluster/pools/1/engine/block_size"},
+      {R"({"pools": [{"role": "prefill"}, {"role": "decode",
+           "engine": {"kv_offload": {"cpu_gib": 9}}}]})",
+       "/cluster/pools/1/engine/kv_offload"},
+      {R"({"pools": [{}, {"engine": {"max_num_seqs": 9000}}]})",
+       "/cluster/pools/1/engine/max_num_batched_tokens"},
+      {R"({"pools": [{}, {"engine": {"max_num_seq": 9}}]})", "/cluster/pools/1/engine/max_num_seq"},
+      {R"({"pools": [{}, {"hardware": "h100"}]})", "/cluster/pools/1/hardware/preset"},
+      {R"({"pools": [{"replicas": 1000}, {"replicas": 25}]})", "/cluster/pools/0/replicas"},
+      {R"({"pools": [{"role": "prefill"}, {"role": "decode"}],
+           "router": {"policy": "central_queue"}})",
+       "/cluster/router/policy"},
+      {R"({"pools": [{"role": "prefill"}, {"role": "decode"}],
+           "decode_router": {"policy": "least_outstanding", "staleness_ms": 5}})",
+       "/cluster/decode_router/staleness_ms"},
+  };
+  for (const Refused& refused : cases) {
+    const Issues issues = IssuesOf(Document(refused.cluster));
+    ASSERT_EQ(issues.size(), 1u) << refused.cluster << "\n" << Listed(issues);
+    EXPECT_EQ(issues[0].path, refused.path) << issues[0].message;
+  }
+}
+
+TEST(Pools, APoolThatTheModelDoesNotFit_IsNamed) {
+  std::string document = Document(R"({"pools": [{}, {"name": "small", "hardware": "rtx-4090"}]})");
+  document.replace(document.find("llama-3.1-8b"), 12, "qwen3-14b");
+  const Result<Scenario> scenario = ParseScenario(document);
+  ASSERT_TRUE(scenario.ok()) << Listed(scenario.issues());
+  const Result<Simulation> simulation = Simulation::Create(scenario.value());
+  ASSERT_FALSE(simulation.ok());
+  ASSERT_EQ(simulation.issues().size(), 1u);
+  EXPECT_EQ(simulation.issues()[0].path, "/cluster/pools/1");
+  EXPECT_EQ(simulation.issues()[0].kind, "does_not_fit");
+  EXPECT_NE(simulation.issues()[0].message.find("small"), std::string::npos);
+}
+
+// What a pool has of its own survives the texts that a scenario is written as.
+TEST(Pools, CanonicalAndResolvedTexts_AreTheSameScenario) {
+  const Result<Scenario> scenario = ParseScenario(Document(
+      R"({"pools": [{"name": "a", "engine": {"max_model_len": 5000}}, {"hardware": "a100-40gb"}]})"));
+  ASSERT_TRUE(scenario.ok()) << Listed(scenario.issues());
+  for (const std::string& text :
+       {scenario.value().canonical_text, scenario.value().resolved_text}) {
+    const Result<Scenario> again = ParseScenario(text);
+    ASSERT_TRUE(again.ok()) << text << "\n" << Listed(again.issues());
+    EXPECT_EQ(again.value().content_hash, scenario.value().content_hash) << text;
+    EXPECT_TRUE(again.value().cluster.pools[0].engine.has_value());
+    EXPECT_FALSE(again.value().cluster.pools[0].hardware.has_value());
+    EXPECT_EQ(again.value().cluster.pools[1].hardware->memory_gib,
+              scenario.value().cluster.pools[1].hardware->memory_gib);
+  }
+}
+
+}  // namespace
+}  // namespace servecast::testing

@@ -1,0 +1,44 @@
+// Small random clusters where some replicas prefill and others decode, and their runs: by the
+// engine, and compared with the reference's. A case is a function of its seed, on every platform.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "testing/pd_reference.h"
+#include "testing/random_cases.h"
+
+namespace servecast::testing {
+
+struct PdCase {
+  std::uint64_t seed = 0;
+  RandomCase base;  // requests, order, horizon
+  std::vector<PdPool> pools;
+  std::vector<std::unique_ptr<LatencyModel>> latencies;  // of the pools
+  DisaggregationSpec disaggregation;
+  std::string router, decode_router;
+
+  std::int64_t MaxLen() const;
+  PdInput Input() const;
+};
+
+// nullopt where the seed's requests are those of a closed loop, which the reference does not know.
+std::optional<PdCase> MakePdCase(std::uint64_t seed);
+
+struct PdRun {
+  RequestTable requests;
+  RequestResults results;
+  std::vector<std::vector<StepRecord>> steps;  // by replica
+  std::int64_t completed = 0, timed_out = 0, output_tokens = 0, preemptions = 0;
+};
+
+PdRun RunPdCase(const PdCase& pd_case, std::int64_t slice = INT64_MAX);
+
+// The first difference between the engine and the reference, in words.
+std::optional<std::string> FirstPdMismatch(const PdCase& pd_case, const PdOutput& reference,
+                                           std::int64_t slice = INT64_MAX);
+
+}  // namespace servecast::testing

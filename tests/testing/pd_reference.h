@@ -1,0 +1,60 @@
+// The slow, obvious reference of a cluster where some replicas prefill and others decode, under
+// vLLM's rules: every block, request and transfer an object, one event after the other. It shares
+// nothing with the engine but types, the request table and the latency model's interface, and
+// nothing with reference_sim, which knows one replica; of that one's rules it leaves out
+// priorities, tiers of memory, garbage collection and closed loops.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/base.h"
+#include "servecast/scenario.h"
+#include "serving/hooks.h"
+#include "serving/policy.h"
+#include "workload/request_table.h"
+
+namespace servecast::testing {
+
+struct PdPool {
+  PoolRole role = PoolRole::kMixed;
+  std::int64_t replicas = 1;
+  EngineSpec engine;
+  std::int64_t pool_blocks = 0;
+  std::int64_t block_bytes = 0;
+  const LatencyModel* latency = nullptr;
+};
+
+struct PdInput {
+  const RequestTable& requests;
+  std::string order = "fcfs";  // or sjf
+  std::vector<PdPool> pools;   // in the order of their replicas' numbers
+  std::int64_t max_len = 0;
+  std::string router, decode_router;  // round_robin, least_outstanding
+  DisaggregationSpec disaggregation;
+  std::optional<TimeNs> horizon;
+};
+
+struct PdCoverage {
+  std::int64_t transfers = 0, shared_transfers = 0;    // shared: with another under way
+  std::int64_t empty_transfers = 0, local_blocks = 0;  // blocks that the decode side had
+  std::int64_t waited_for_blocks = 0, waited_for_a_seat = 0;
+  std::int64_t slept = 0, lost_tokens = 0, decode_preemptions = 0, served_whole = 0;
+  std::int64_t gave_up_queued = 0, gave_up_under_way = 0, gave_up_arrived = 0;
+  std::int64_t prefill_waited_for_transfers = 0;
+};
+
+struct PdOutput {
+  RequestTable requests;
+  RequestResults results;
+  std::vector<RequestTimes> times;             // by row; of the completed
+  std::vector<std::vector<StepRecord>> steps;  // by replica
+  std::int64_t output_tokens = 0;
+  PdCoverage coverage;
+};
+
+PdOutput RunPdReference(const PdInput& input);
+
+}  // namespace servecast::testing
