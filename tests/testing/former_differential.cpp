@@ -197,8 +197,8 @@ FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOption
   if (options.replicas > 0) {
     run.results.replica.assign(run.requests.arrival.size(), -1);
     const RouterEntry& router = FindRouter(options.router);
-    replica = MakeCluster(
-        {input, options.replicas, &router, ParamValues(router.params, {}), 7, clients});
+    replica =
+        MakeCluster({input, options.replicas, &router, ParamValues(router.params, {}), 7, clients});
   } else {
     replica = MakeFormerReplica(input);
   }

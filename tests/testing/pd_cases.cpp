@@ -115,12 +115,8 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice) {
   std::vector<ClusterPool> pools;
   for (const PdPool& pool : c.pools) {
     replicas += pool.replicas;
-    pools.push_back({pool.role,
-                     pool.replicas,
-                     pool.engine,
-                     *pool.latency,
-                     pool.pool_blocks,
-                     pool.block_bytes});
+    pools.push_back(
+        {pool.role, pool.replicas, pool.engine, *pool.latency, pool.pool_blocks, pool.block_bytes});
   }
   run.steps.resize(static_cast<std::size_t>(replicas));
   Collector collector(run.steps);

@@ -86,7 +86,8 @@ struct HardwareSpec {
 };
 
 // Whose rules the engine plays by: its own (vLLM's, or those of scheduler.policy), or, quirks
-// included, those of the simulator BLIS, as it was in February 2026 and as it is since, or of Vidur.
+// included, those of the simulator BLIS, as it was in February 2026 and as it is since, or of
+// Vidur.
 enum class Compat { kNone, kBlisFebruary2026, kBlis, kVidur };
 inline bool IsBlis(Compat compat) {
   return compat == Compat::kBlisFebruary2026 || compat == Compat::kBlis;
