@@ -49,6 +49,7 @@ const std::vector<Row>& Rows() {
       {"E2E mean: interference ms", [](const Report& r) { return Part(r, 4); }},
       {"E2E mean: preempted ms", [](const Report& r) { return Part(r, 5); }},
       {"E2E mean: transfer ms", [](const Report& r) { return Part(r, 6); }},
+      {"E2E mean: handover ms", [](const Report& r) { return Part(r, 7); }},
       {"MFU", [](const Report& r) { return r.mfu.value_or(std::nan("")); }},
       {"bandwidth use", [](const Report& r) { return r.bandwidth_use.value_or(std::nan("")); }},
       {"output tokens/s", [](const Report& r) { return r.output_tokens_per_s; }},

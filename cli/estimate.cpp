@@ -55,6 +55,19 @@ Result<Estimate> EstimateOf(const Scenario& scenario, const Trace& trace) {
                              "batch after the other",
                              stages)};
   }
+  if (scenario.cluster.pools.size() > 1) {
+    return Issue{
+        "/cluster/pools",
+        fmt::format("found {} pools, allowed 1 for an estimate: its closed form is that of "
+                    "equal replicas",
+                    scenario.cluster.pools.size())};
+  }
+  if (scenario.scheduler.policy != "vllm") {
+    return Issue{"/scheduler/policy",
+                 fmt::format("found \"{}\", allowed \"vllm\" for an estimate: its closed form is "
+                             "that of vLLM's batches",
+                             scenario.scheduler.policy)};
+  }
   const Result<ModelCost> cost = ComputeModelCost(scenario);
   if (!cost.ok()) return Issues(cost.issues());
   const Result<RequestTable> requests = MakeRequests(scenario, trace);

@@ -86,9 +86,9 @@ constexpr const char* kCompareHelp =
     "Runs the scenario as given (with --set, --trace and --coefficients as in run), then once for\n"
     "each --with, changed by it and by every --and behind it, and prints the figures side by "
     "side.\n"
-    "What is not changed stays: all runs see the same requests. With engine.compat it says by "
-    "which\n"
-    "rules BLIS differs. For example, step-time models:\n"
+    "What is not changed stays: all runs see the same requests. By other rules than vLLM's it "
+    "says\n"
+    "how they differ. For example, step-time models:\n"
     "\n"
     "  servecast compare llama-3.1-8b-h100-chat --with latency.backend=roofline\n"
     "\n"
@@ -387,7 +387,7 @@ int CompareCommand(const std::vector<std::string>& arguments) {
   fmt::print("{}", ComparisonText(runs));
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (runs[i].second.departures.empty()) continue;
-    fmt::print("\nBLIS's rules, in {}:\n",
+    fmt::print("\nOther rules than vLLM's, in {}:\n",
                i == 0 ? "the scenario as given" : fmt::format("({})", i));
     for (const std::string_view rule : runs[i].second.departures) {
       fmt::print("  {}\n", rule);

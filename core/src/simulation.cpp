@@ -173,7 +173,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   State& s = *state;
   s.pools = std::move(pools.value());
   const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
-  s.label = entry.label(s.scenario);
+  s.label = LabelOf(s.pools, s.scenario, entry);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
   if (s.scenario.cluster.pools[0].pipeline_parallel > 1) {
     s.stages = hooks.stages.empty() ? MakeStages(s.scenario, entry) : std::move(hooks.stages);

@@ -37,7 +37,7 @@ test('Compare_WithACompat_SaysByWhichRulesItDiffers', () => {
   const today = servecast('compare', chat, '--set', 'workload.requests=50', '--with', 'engine.compat=blis');
   const february = servecast('compare', chat, '--set', 'workload.requests=50', '--with', 'engine.compat=blis-2026-02');
   assert.equal(today.status, 0);
-  assert.match(today.stdout, /BLIS's rules, in \(1\):\n {2}drain: /);
+  assert.match(today.stdout, /Other rules than vLLM's, in \(1\):\n {2}drain: /);
   assert.doesNotMatch(today.stdout, /phantom gap/);
   assert.match(february.stdout, /phantom gap/);
 });

@@ -29,6 +29,7 @@ class PoolChecks {
           {"/scheduler/policy",
            fmt::format("found \"{}\", allowed \"vllm\" with several pools", s_.scheduler.policy)});
     }
+    CheckWhatIsOfAll();
     const bool prefill = s_.cluster.Has(PoolRole::kPrefill);
     const bool decode = s_.cluster.Has(PoolRole::kDecode);
     if (prefill && decode) {
@@ -55,6 +56,31 @@ class PoolChecks {
   }
 
  private:
+  // Rules of the whole run, and what a request meets before a router knows where it goes.
+  void CheckWhatIsOfAll() {
+    for (std::size_t i = 0; i < Pools().size(); ++i) {
+      const EngineSpec &pool = EngineOf(i), &all = s_.engine;
+      const auto same = [&](bool differs, const char* name) {
+        if (!differs) return;
+        AddOfEngine(i, name,
+                    fmt::format("found another than in /engine/{}, allowed the same: it holds for "
+                                "all pools",
+                                name));
+      };
+      same(pool.compat != all.compat, "compat");
+      if (Pools().size() == 1) continue;
+      same(pool.request_overhead_ms != all.request_overhead_ms, "request_overhead_ms");
+      same(pool.prompt_token_overhead_us != all.prompt_token_overhead_us,
+           "prompt_token_overhead_us");
+      same(pool.gc_pass_us != all.gc_pass_us, "gc_pass_us");
+    }
+    if (Pools().size() > 1 && s_.engine.compat != Compat::kNone) {
+      issues_.push_back(
+          {"/engine/compat",
+           fmt::format("found a compat, allowed \"none\" with {} pools", Pools().size())});
+    }
+  }
+
   const std::vector<PoolSpec>& Pools() const { return s_.cluster.pools; }
   const EngineSpec& EngineOf(std::size_t i) const {
     return Pools()[i].engine ? *Pools()[i].engine : s_.engine;

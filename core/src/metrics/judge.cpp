@@ -111,7 +111,15 @@ void JudgeSlo(Report& r) {
   }
 }
 
+// From this share of the mean E2E on, what stands between pools is what to look at.
+constexpr double kLongHandover = 0.25;
+
 std::string LimitSentence(const Report& r) {
+  const double handover = r.time_split.n > 0 ? r.time_split.e2e_ms.back() : 0;
+  if (r.kv_transfer.on && handover > kLongHandover * r.e2e_ms.mean) {
+    return fmt::format("The limit is the hand-over from prefill to decode: {} of the mean E2E.",
+                       Percent(handover / r.e2e_ms.mean));
+  }
   const std::string share = Percent(r.binding.share);
   const std::string_view name = r.binding.name;
   if (name == "kv_blocks") {
@@ -140,24 +148,36 @@ std::string LimitSentence(const Report& r) {
 
 // That some replica has far more to do than the others, where that may be why latencies are bad:
 // it then has half as much again as the mean, and at least one request more. "" otherwise.
-std::string ImbalanceSentence(const Report& r) {
+std::string ImbalanceSentence(const std::vector<PoolSpec>& pools, const Report& r) {
   if (r.replicas.size() < 2 || r.verdict.state == VerdictState::kMeets) return "";
+  // Beside those of its own pool: others have another role, or other GPUs.
   const ReplicaReport* busiest = &r.replicas[0];
-  double outstanding = 0;
   std::int64_t requests = 0;
-  for (const ReplicaReport& replica : r.replicas) {
-    if (replica.mean_outstanding > busiest->mean_outstanding) busiest = &replica;
-    outstanding += replica.mean_outstanding;
-    requests += replica.requests;
+  double mean = 0;
+  auto replica = r.replicas.begin();
+  for (const PoolSpec& pool : pools) {
+    const auto end = replica + pool.replicas;
+    const auto top = std::max_element(replica, end, [](const auto& a, const auto& b) {
+      return a.mean_outstanding < b.mean_outstanding;
+    });
+    double outstanding = 0;
+    for (; replica != end; ++replica) {
+      outstanding += replica->mean_outstanding;
+      requests += replica->requests;
+    }
+    const double of_pool = outstanding / static_cast<double>(pool.replicas);
+    if (mean == 0 || top->mean_outstanding - of_pool > busiest->mean_outstanding - mean) {
+      busiest = &*top;
+      mean = of_pool;
+    }
   }
-  const double mean = outstanding / static_cast<double>(r.replicas.size());
   const double most = busiest->mean_outstanding;
   if (most < 1.5 * mean || most < mean + 1) return "";
   std::string text = fmt::format(
       "Replicas are loaded unevenly: of {} replicas, number {} has {} requests on average, {} "
-      "times "
-      "the mean, and was sent {} of all",
+      "times the mean{}, and was sent {} of all",
       r.replicas.size(), busiest - r.replicas.data(), ShortNumber(most), ShortNumber(most / mean),
+      pools.size() > 1 ? " of its pool" : "",
       Percent(static_cast<double>(busiest->requests) / static_cast<double>(requests)));
   if (busiest->ttft_mean_ms && r.ttft_ms.n > 0) {
     text += fmt::format("; its mean TTFT is {}, that of all is {}", Ms(*busiest->ttft_mean_ms),
@@ -264,7 +284,7 @@ void Judge(const Scenario& scenario, Report& r) {
     r.verdict.sentence = "So far: " + r.verdict.sentence;
   }
   r.verdict.limit = LimitSentence(r);
-  const std::string imbalance = ImbalanceSentence(r);
+  const std::string imbalance = ImbalanceSentence(scenario.cluster.pools, r);
   if (!imbalance.empty()) r.verdict.limit += (r.verdict.limit.empty() ? "" : " ") + imbalance;
   r.verdict.note = Notes(scenario, r);
 }

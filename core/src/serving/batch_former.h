@@ -151,9 +151,9 @@ struct FormerEntry {
   std::string_view name, help;
   // nullptr where it is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<BatchFormer> (*make)();
-  bool whole_prompts = false;  // each must fit max_num_batched_tokens
-  bool counts_tokens = false;  // of KV cache, instead of blocks; one stage only
-  std::string_view departure;  // how its batches differ from those of vLLM
+  bool whole_prompts = false;       // each must fit max_num_batched_tokens
+  bool counts_tokens = false;       // of KV cache, instead of blocks; one stage only
+  std::string_view departure = "";  // how its batches differ from those of vLLM
 };
 
 // The registered ones, in the order of menus; see registry.cpp.

@@ -102,7 +102,7 @@ KvOffloadReport Fleet::kv_offload() const {
   KvOffloadReport sum;
   for (const auto& node : nodes_) {
     const KvOffloadReport one = node->replica->kv_offload();
-    sum.on = one.on;
+    sum.on |= one.on;
     for (std::size_t i = 0; i < kKvTiers; ++i) {
       sum.tiers[i].blocks += one.tiers[i].blocks;
       sum.tiers[i].hit_tokens += one.tiers[i].hit_tokens;

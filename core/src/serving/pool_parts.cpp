@@ -52,6 +52,20 @@ std::int64_t ShortestMaxModelLen(const std::vector<PoolPart>& pools) {
   return shortest;
 }
 
+LatencyLabel LabelOf(const std::vector<PoolPart>& pools, const Scenario& scenario,
+                     const LatencyEntry& entry) {
+  LatencyLabel all = entry.label(pools.empty() ? scenario : pools[0].scenario);
+  const auto add = [](std::string& text, const std::string& more) {
+    if (text.find(more) == std::string::npos) text += "; " + more;
+  };
+  for (const PoolPart& pool : pools) {
+    const LatencyLabel label = entry.label(pool.scenario);
+    add(all.description, label.description);
+    if (!label.known_error.empty()) add(all.known_error, label.known_error);
+  }
+  return all;
+}
+
 std::vector<ClusterPool> PoolsOf(const std::vector<PoolPart>& parts) {
   std::vector<ClusterPool> pools;
   for (const PoolPart& part : parts) {

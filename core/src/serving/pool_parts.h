@@ -24,6 +24,10 @@ struct PoolPart {
 // pool.
 Result<std::vector<PoolPart>> MakePoolParts(const Scenario& scenario);
 
+// Of each pool by its own GPU and engine, each text once; of a single one that of the scenario.
+LatencyLabel LabelOf(const std::vector<PoolPart>& pools, const Scenario& scenario,
+                     const LatencyEntry& entry);
+
 // So that any replica can serve any request.
 std::int64_t ShortestMaxModelLen(const std::vector<PoolPart>& pools);
 
