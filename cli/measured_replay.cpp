@@ -52,7 +52,7 @@ std::string TooLarge(const MeasuredLoad& load, const Scenario& s, const ModelCos
   }
   const bool drawn = load.input.sigma || load.output.sigma;
   if (load.form == MeasuredForm::kReplay || drawn) return "";
-  const double answer = load.form == MeasuredForm::kSaturated ? 1 : std::max(1.0, load.output.mean);
+  const double answer = std::max(1.0, load.output.mean);
   const double tokens = load.input.mean + answer;
   const std::string request =
       fmt::format("a prompt of {:.0f} tokens and {:.0f} of output", load.input.mean, answer);

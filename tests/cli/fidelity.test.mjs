@@ -287,6 +287,7 @@ test('Fidelity_RequestsThatNoServerTakes_HaveThatAsTheirReason', () => {
   withFiles({
     'prompts.csv': ['model,gpu,engine,engine_version,prompt_tokens,kv_blocks,ttft_p50_ms', `${llama},131071,,9000`, `${llama},131072,,9000`, `${llama},991,63,90`, `${llama},992,63,90`],
     'loops.csv': ['model,gpu,engine,engine_version,precision,isl,osl,concurrency,tp,tpot_ms', `${llama},bf16,131000,73,2,1,9`],
+    'seats.csv': ['model,gpu,tp,dp,max_num_seqs,avg_batch_size,avg_output_len,itl_p50_ms', 'Qwen3-14B,H100,1,1,8,7.9,60000,12', 'Qwen3-14B,H100,1,100,2000,7.9,200,12'],
     'stages.csv': [stages, 'a,Llama-3.1-8B,H100,1,general,0,1000,300,20,30,400', 'b,Llama-3.1-8B,H100,1,general,0,0.2,300,20,30,400'],
     'sweep.csv': ['model,gpu,engine,engine_version,request_rate_rps,num_prompts,input_dist,output_dist,tpot_mean_ms',
       sweep(1e-9, '500'), sweep(1e7, '500'), sweep(5, 'lognormal(median=500000,sigma=0.1,[400000,900000])'), sweep(5, '500')],
@@ -298,6 +299,7 @@ test('Fidelity_RequestsThatNoServerTakes_HaveThatAsTheirReason', () => {
     assert.deepEqual(reasons('prompts'), [
       "row 2: a prompt of 131072 tokens and 1 of output, beyond the model's length of 131072", 'row 4: a prompt of 992 tokens and 1 of output, beyond the 992 tokens of the KV cache']);
     assert.deepEqual(reasons('loops'), ["row 1: a prompt of 131000 tokens and 73 of output, beyond the model's length of 131072"]);
+    assert.deepEqual(reasons('seats'), ["row 1: a prompt of 200 tokens and 60000 of output, beyond the model's length of 40960", 'row 2: found 200000 clients of all replicas, allowed at most 100000']);
     assert.deepEqual(reasons('stages'), ['row 1: stages.csv, row 1, column target_rate_rps: found "1000", allowed at most 833 requests/s: 1200 s at this rate are simulated, and of no more than 1000000 requests']);
     assert.deepEqual(reasons('sweep'), [
       'row 1: sweep.csv, row 1, column request_rate_rps: found "1e-9", allowed at least 1e-05 requests/s: no more than 10000000 s are simulated',
