@@ -67,6 +67,7 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
       return "unknown option " + arg;
     }
   }
+  if (out.json && out.rows) return "--json and --rows are two outputs, and one is printed";
   return std::nullopt;
 }
 

@@ -92,9 +92,8 @@ constexpr const char* kCompareHelp =
     "\n"
     "  servecast compare llama-3.1-8b-h100-chat --with latency.backend=roofline\n"
     "\n"
-    "--backends: under analytic, roofline, physics, and blackbox with the scenario's coefficients "
-    "or\n"
-    "BLIS's set for its model, GPU and tensor parallelism, where there is one.\n";
+    "--backends: under analytic, operators, roofline, physics, and blackbox with the scenario's\n"
+    "coefficients or BLIS's set for its model, GPU and tensor parallelism, where there is one.\n";
 
 constexpr const char* kValidateHelp =
     "servecast validate FILE|PRESET [--set path=value]... [--coefficients ID|FILE]\n"

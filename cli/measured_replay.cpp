@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "base/math.h"
@@ -28,7 +29,38 @@ Result<Report> Simulate(const Scenario& scenario, const Trace& trace, ReportDeta
   if (!simulation.ok()) return Issues(simulation.issues());
   while (!simulation.value().Advance(INT64_MAX)) {
   }
-  return simulation.value().Snapshot(detail);
+  Report report = simulation.value().Snapshot(detail);
+  if (report.arrived > 0 && report.dropped == report.arrived) {
+    return Issue{"", "every request is longer than the model's length or the KV cache allows"};
+  }
+  return report;
+}
+
+// Why the GPUs of this set-up cannot have held such a request, or such a step; "" when they can.
+std::string TooLarge(const MeasuredLoad& load, const Scenario& s, const ModelCost& cost) {
+  const std::int64_t length =
+      std::min(s.model.max_position_embeddings, s.engine.max_model_len.value_or(INT64_MAX));
+  const std::int64_t cache = cost.usable_blocks * s.engine.block_size;
+  if (load.form == MeasuredForm::kDecodeStep) {
+    if (load.context > length) {
+      return fmt::format("a mean context of {} tokens, beyond the model's length of {}",
+                         load.context, length);
+    }
+    if (load.batch * load.context <= cache) return "";
+    return fmt::format("{} contexts of {} tokens, beyond the {} tokens of the KV cache", load.batch,
+                       load.context, cache);
+  }
+  const bool drawn = load.input.sigma || load.output.sigma;
+  if (load.form == MeasuredForm::kReplay || drawn) return "";
+  const double answer = std::max(1.0, load.output.mean);
+  const double tokens = load.input.mean + answer;
+  const std::string request =
+      fmt::format("a prompt of {:.0f} tokens and {:.0f} of output", load.input.mean, answer);
+  if (tokens > static_cast<double>(length)) {
+    return fmt::format("{}, beyond the model's length of {}", request, length);
+  }
+  if (tokens <= static_cast<double>(cache)) return "";
+  return fmt::format("{}, beyond the {} tokens of the KV cache", request, cache);
 }
 
 void SetTrace(Scenario& s) {
@@ -95,10 +127,8 @@ Result<Metrics> RunPrompt(const MeasuredLoad& load, const Scenario& s) {
   return MetricsOf(report.value());
 }
 
-Result<Metrics> RunDecodeStep(const MeasuredLoad& load, const Scenario& s) {
-  const Result<ModelCost> cost = ComputeModelCost(s);
-  if (!cost.ok()) return Issues(cost.issues());
-  const auto model = FindLatencyModel(s.latency.backend).make(s, cost.value());
+Metrics RunDecodeStep(const MeasuredLoad& load, const Scenario& s, const ModelCost& cost) {
+  const auto model = FindLatencyModel(s.latency.backend).make(s, cost);
   BatchShape shape;
   shape.decode_seqs = load.batch;
   shape.decode_context_tokens = load.batch * load.context;
@@ -225,29 +255,22 @@ Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s) {
   return RequestMetrics(std::move(ttft), tpot, e2e);
 }
 
-namespace {
-
-// Nothing that a server could not have been asked.
-bool IsLoad(const MeasuredLoad& load) {
-  const auto within = [](double value, double most) { return value >= 0 && value <= most; };
-  return within(load.input.mean, 1e7) && within(load.output.mean, 1e7) && within(load.rate, 1e6) &&
-         within(load.duration_s, 1e7) && within(load.rate * load.duration_s, 1e6) &&
-         within(static_cast<double>(load.requests), 1e6) &&
-         within(static_cast<double>(load.batch), 1e5) &&
-         within(static_cast<double>(load.context), 1e8) &&
-         within(static_cast<double>(load.prefix), 1e8);
-}
-
-}  // namespace
-
 Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
-  if (!IsLoad(row.load)) return Issue{"", "a length, a rate or a count that cannot be"};
+  constexpr std::int64_t kMostClients = 100'000;
+  if (row.load.batch > kMostClients) {
+    return Issue{"", fmt::format("found {} clients of all replicas, allowed at most {}",
+                                 row.load.batch, kMostClients)};
+  }
+  const Result<ModelCost> cost = ComputeModelCost(scenario);
+  if (!cost.ok()) return Issues(cost.issues());
+  const std::string reason = TooLarge(row.load, scenario, cost.value());
+  if (!reason.empty()) return Issue{"", reason};
   switch (row.load.form) {
     case MeasuredForm::kPrompt:
     case MeasuredForm::kPrefix:
       return RunPrompt(row.load, scenario);
     case MeasuredForm::kDecodeStep:
-      return RunDecodeStep(row.load, scenario);
+      return RunDecodeStep(row.load, scenario, cost.value());
     case MeasuredForm::kSaturated:
     case MeasuredForm::kClosedLoop:
       return RunClosedLoop(row.load, std::move(scenario));

@@ -13,7 +13,7 @@ namespace servecast {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 28;
-constexpr NumberRange kArrival = {-1e6, 1e10};
+constexpr NumberRange kArrival = {0, 1e10};
 constexpr NumberRange kTokens = {0, 1e7};
 
 const ColumnNames kArrivalColumns = {"send_s", "arrival_s", "relative_time_sec"};

@@ -20,6 +20,9 @@ const ColumnNames kOutputMean = {"output_tokens_configured", "output_tokens_mean
 // Seats of servers whose stages over a pool of prompts do not state them.
 constexpr std::int64_t kPoolSeats = 128;
 constexpr const char* kWholeRun = "the whole run; its stages are scored";
+// What is simulated at most.
+constexpr double kMostRequests = 1e6, kMostSeconds = 1e7;
+constexpr NumberRange kRates = {0, 1e6, true};
 
 // Requires: a row of a serving run.
 Metrics ServingMetrics(MeasuredRow& row) {
@@ -44,9 +47,22 @@ std::optional<double> NumberBehind(const std::string& text, const char* name,
     return text.find('=') == std::string::npos && place < all.size() ? std::optional(all[place])
                                                                      : std::nullopt;
   }
-  const std::vector<double> behind =
-      NumbersIn(std::string_view(text).substr(at + std::string_view(name).size()));
-  return behind.empty() ? std::nullopt : std::optional(behind[0]);
+  const std::string_view behind = std::string_view(text).substr(at + std::string_view(name).size());
+  const bool at_once = behind.find_first_of("0123456789") == behind.find_first_not_of(' ');
+  const std::vector<double> numbers = NumbersIn(behind);
+  return numbers.empty() || !at_once ? std::nullopt : std::optional(numbers[0]);
+}
+
+// A sign or a point before a number, which NumbersIn does not read: "-1", ".5", but not "16-4096".
+bool HasSignedNumber(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    const bool first = i == 0 || std::string_view(" (=[,:").find(text[i - 1]) != text.npos;
+    const bool mark = text[i] == '-' || text[i] == '.';
+    if (first && mark && (kDigits.find(text[i + 1]) != text.npos || text[i + 1] == '.'))
+      return true;
+  }
+  return false;
 }
 
 // "lognormal(median=256,sigma=0.8,[16,4096])", of the mean that was drawn; "fixed(128)"; "128".
@@ -63,15 +79,16 @@ void ReadLengths(MeasuredRow& row, ColumnNames column, ColumnNames mean_columns,
                                            ? std::vector<double>{}
                                            : NumbersIn(std::string_view(text).substr(bracket));
     if (limits.size() == 2) lengths.min = limits[0], lengths.max = limits[1];
-    const bool right = median && sigma && *median >= 1 && *median <= kTokenRange.most &&
-                       *sigma <= 5 && lengths.min <= lengths.max &&
+    const bool right = !HasSignedNumber(text) && median && sigma && *median >= 1 &&
+                       *median <= kTokenRange.most && *sigma <= 5 && lengths.min <= lengths.max &&
                        lengths.max <= kTokenRange.most && (limits.empty() || limits.size() == 2);
     if (!right) return row.Complain(column, "lognormal(median=N,sigma=X,[MIN,MAX])");
     lengths.sigma = *sigma;
     lengths.mean = mean.value_or(*median * std::exp(*sigma * *sigma / 2));
     return;
   }
-  const bool fixed = numbers.size() == 1 && numbers[0] >= 1 && numbers[0] <= kTokenRange.most &&
+  const bool fixed = numbers.size() == 1 && !HasSignedNumber(text) && numbers[0] >= 1 &&
+                     numbers[0] <= kTokenRange.most &&
                      (NumberOf(text) || text.find("fixed") == 0 || text.find("constant") == 0);
   if (!text.empty() && !fixed) {
     return row.Complain(column, "fixed(N) or lognormal(median=N,sigma=X,[MIN,MAX])");
@@ -82,7 +99,7 @@ void ReadLengths(MeasuredRow& row, ColumnNames column, ColumnNames mean_columns,
 // What every serving run states.
 void ReadServing(const Reading& r, Measured& m) {
   m.serving = true;
-  m.load.rate = r.row.Number(kRateColumns, kPositive).value_or(0);
+  m.load.rate = r.row.Number(kRateColumns, kRates).value_or(0);
   m.values = ServingMetrics(r.row);
   const auto stated = [&m](const char* metric) {
     const auto value = m.values.find(metric);
@@ -100,11 +117,29 @@ void ReadServing(const Reading& r, Measured& m) {
       fmt::format("{} {} tp{} {}", m.setup.model, m.setup.gpu, m.setup.tensor_parallel, m.workload);
 }
 
+// A rate that makes the run longer than what is simulated.
+void CheckSize(const Reading& r, double requests, double duration_s) {
+  if (requests > kMostRequests) {
+    r.row.Complain(
+        kRateColumns,
+        fmt::format("at most {:.0f} requests/s: {:.0f} s at this rate are simulated, and "
+                    "of no more than {:.0f} requests",
+                    std::floor(kMostRequests / duration_s), duration_s, kMostRequests));
+  }
+  if (duration_s > kMostSeconds) {
+    r.row.Complain(kRateColumns,
+                   fmt::format("at least {:.2g} requests/s: no more than {:.0f} s are simulated",
+                               requests / kMostSeconds, kMostSeconds));
+  }
+}
+
 // Open loop with arrivals and lengths drawn anew: a row states its rate and lengths.
 void ReadPoisson(const Reading& r, Measured& m) {
   m.load.form = MeasuredForm::kPoisson;
   r.row.NeededNumber(kRateColumns);
   m.load.requests = r.row.Whole({"num_prompts", "n_requests", "n_ok"}, {1, 1e6}).value_or(1000);
+  const auto requests = static_cast<double>(m.load.requests);
+  if (m.load.rate > 0) CheckSize(r, requests, requests / m.load.rate);
   ReadLengths(r.row, {"input_dist"}, kInputMean, m.load.input);
   ReadLengths(r.row, {"output_dist"}, kOutputMean, m.load.output);
   if (r.row.Number({"max_concurrency"})) {
@@ -150,6 +185,9 @@ void ReadPool(const Reading& r, Measured& m, std::int64_t stage, std::size_t sta
   if (requests && m.load.rate > 0) {
     m.load.duration_s = static_cast<double>(*requests) / m.load.rate;
   }
+  // Rounding may make of so many requests a fraction more.
+  const double arrivals = std::floor(m.load.rate * m.load.duration_s);
+  CheckSize(r, arrivals, m.load.duration_s);
   m.load.warm = stage > 0;
   // All outputs are as long, so that the means say it.
   if (!m.values.contains("tpot") && m.stated_e2e > m.stated_ttft && m.stated_ttft > 0 &&

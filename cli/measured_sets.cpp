@@ -56,12 +56,15 @@ void ReadPrefix(const Reading& r) {
 }
 
 void ReadDecodeStep(const Reading& r) {
-  const std::int64_t batch = r.row.NeededWhole({"batch", "decode_batch"}, {1, 1e5});
+  const ColumnNames kBatch = {"batch", "decode_batch"};
+  const std::int64_t batch = r.row.NeededWhole(kBatch, {1, 1e5});
   const ColumnNames kContext = {"mean_context_tokens", "context_tokens"};
   if (r.row.Text(kContext).empty()) r.row.NeededNumber(kContext);
   const std::int64_t context = std::llround(r.row.NumberOrRange(kContext, kTokenRange).value_or(0));
   Measured m = r.Begin(RowLabel({r.row.Text({"run", "point"}), "batch", std::to_string(batch),
                                  "context", std::to_string(context)}));
+  const std::int64_t seats = m.setup.max_num_seqs.value_or(batch) * m.setup.data_parallel;
+  if (batch > seats) r.row.Complain(kBatch, fmt::format("at most {}, by max_num_seqs", seats));
   m.load.form = MeasuredForm::kDecodeStep;
   m.load.batch = batch;
   m.load.context = context;

@@ -168,7 +168,10 @@ MeasuredTable::MeasuredTable(std::string_view text) {
       continue;
     }
     width_ = row.cells.size();
-    for (std::size_t c = 0; c < width_; ++c) columns_.try_emplace(LowerCase(row.cells[c]), c);
+    for (std::size_t c = 0; c < width_; ++c) {
+      const std::string name = LowerCase(row.cells[c]);
+      if (!columns_.try_emplace(name, c).second) twice_.insert(name);
+    }
   }
 }
 
@@ -206,6 +209,15 @@ MeasuredRow::MeasuredRow(const MeasuredTable& table, std::string_view file, std:
   if (!damage.empty()) Complain(damage);
 }
 
+MeasuredTable::Cell MeasuredRow::CellOf(ColumnNames columns) {
+  const MeasuredTable::Cell cell = table_.CellOf(row_, columns);
+  for (const std::string_view column : columns) {
+    if (table_.IsTwice(column)) Complain(fmt::format("column {} is there twice", column));
+    if (column == cell.column) break;
+  }
+  return cell;
+}
+
 void MeasuredRow::Complain(std::string_view what) {
   if (problem_.empty()) problem_ = fmt::format("{}, row {}: {}", file_, row_ + 1, what);
 }
@@ -230,7 +242,7 @@ std::optional<double> MeasuredRow::Checked(const MeasuredTable::Cell& cell,
 }
 
 std::optional<double> MeasuredRow::Number(ColumnNames columns, NumberRange range) {
-  const MeasuredTable::Cell cell = table_.CellOf(row_, columns);
+  const MeasuredTable::Cell cell = CellOf(columns);
   if (cell.text.empty()) return std::nullopt;
   return Checked(cell, NumberOf(cell.text), range);
 }
@@ -244,7 +256,7 @@ std::optional<std::int64_t> MeasuredRow::Whole(ColumnNames columns, NumberRange 
 }
 
 std::optional<double> MeasuredRow::NumberOrRange(ColumnNames columns, NumberRange range) {
-  const MeasuredTable::Cell cell = table_.CellOf(row_, columns);
+  const MeasuredTable::Cell cell = CellOf(columns);
   std::string_view text = cell.text;
   if (text.empty()) return std::nullopt;
   if (text[0] == '~') text.remove_prefix(1);

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +18,8 @@ using ColumnNames = std::initializer_list<std::string_view>;
 
 // As people and spreadsheets write them: lines end as they like, a byte order mark may come first,
 // cells may stand in double quotes, and lines that begin with # are left out. Names of columns are
-// told apart without case; of two of one name the first counts. Cells are in UTF-8 and have no
-// control characters, whatever the file had. Separated by commas; by tabs or semicolons when the
-// header has no comma.
+// told apart without case. Cells are in UTF-8 and have no control characters, whatever the file
+// had. Separated by commas; by tabs or semicolons when the header has no comma.
 class MeasuredTable {
  public:
   explicit MeasuredTable(std::string_view text);
@@ -34,11 +34,14 @@ class MeasuredTable {
     std::string_view column, text;
   };
   Cell CellOf(std::size_t row, ColumnNames columns) const;
+  // Two columns have this name, so which of them is meant is not known.
+  bool IsTwice(std::string_view column) const { return twice_.contains(column); }
   // Why the row cannot be read: not so many cells as columns; "" when it can.
   std::string Damage(std::size_t row) const;
 
  private:
   std::map<std::string, std::size_t, std::less<>> columns_;
+  std::set<std::string, std::less<>> twice_;
   std::size_t width_ = 0;
   std::vector<std::vector<std::string>> rows_;
 };
@@ -50,14 +53,14 @@ struct NumberRange {
 };
 inline constexpr NumberRange kPositive = {0, 1e12, true};
 
-// One row of a table, and the first of its cells that cannot be: not a number where one belongs, or
-// beyond its range.
+// One row of a table, and the first of its cells that cannot be: not a number where one belongs,
+// beyond its range, or of a column that is there twice.
 class MeasuredRow {
  public:
   // `file`: how to call the table.
   MeasuredRow(const MeasuredTable& table, std::string_view file, std::size_t row);
 
-  std::string_view Text(ColumnNames columns) const { return table_.Text(row_, columns); }
+  std::string_view Text(ColumnNames columns) { return CellOf(columns).text; }
   // nullopt when the cell is empty, or cannot be.
   std::optional<double> Number(ColumnNames columns, NumberRange range = {});
   std::optional<std::int64_t> Whole(ColumnNames columns, NumberRange range = {});
@@ -74,6 +77,7 @@ class MeasuredRow {
   const std::string& problem() const { return problem_; }
 
  private:
+  MeasuredTable::Cell CellOf(ColumnNames columns);
   void Refuse(const MeasuredTable::Cell& cell, std::string_view allowed);
   std::optional<double> Checked(const MeasuredTable::Cell& cell, std::optional<double> number,
                                 NumberRange range);

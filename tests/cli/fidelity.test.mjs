@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { command, fidelity, rowsOf, servecast, stepHeader, steps, withFiles } from './measured_folders.mjs';
+import { command, fidelity, rowsOf, servecast, step, stepHeader, steps, withFiles } from './measured_folders.mjs';
 
 /** A folder of measurements: decode steps, a run with its requests, a model by its config file. `edit` changes lines. */
 function measurements(edit = (line) => line) {
@@ -260,6 +260,81 @@ test('Fidelity_OneRunInTwoSets_CountsOnceOverAll', () => {
   });
 });
 
+// --- what cannot have been measured
+
+test('Fidelity_DecodeStepsThatNoGpuHeld_AreLeftOut', () => {
+  const seats = (batch, most, dp = 1) => `${step({ batch })},${most},${dp}`;
+  withFiles({
+    'held.csv': steps({}, { context: 131072, batch: 1 }, { context: 131073, batch: 1 }, { context: 4000, batch: 100 }, { context: 40000, batch: 100 }, { context: 40000, batch: 100, tp: 8 }),
+    'seats.csv': [`${stepHeader},max_num_seqs,dp`, seats(8, 8), seats(9, 8), seats(16, 8, 2), seats(17, 8, 2)],
+  }, (folder) => {
+    const { set } = fidelity(folder);
+    assert.equal(set('held').tpot.n, 4);
+    const reasons = set('held').skipped.map(({ row, reason }) => [row.slice(0, 5), reason]);
+    assert.deepEqual(reasons[0], ['row 3', "a mean context of 131073 tokens, beyond the model's length of 131072"]);
+    assert.equal(reasons[1][0], 'row 5');
+    assert.match(reasons[1][1], /^100 contexts of 40000 tokens, beyond the 4\d{5} tokens of the KV cache$/);
+    assert.equal(set('seats').tpot.n, 2);
+    assert.deepEqual(set('seats').skipped.map(({ reason }) => reason), [
+      'seats.csv, row 2, column batch: found "9", allowed at most 8, by max_num_seqs', 'seats.csv, row 4, column batch: found "17", allowed at most 16, by max_num_seqs']);
+  });
+});
+
+test('Fidelity_RequestsThatNoServerTakes_HaveThatAsTheirReason', () => {
+  const llama = 'Llama-3.1-8B,H100,vllm,0.15.1';
+  const stages = 'experiment,model,gpu,tp,workload,stage,target_rate_rps,input_tokens_nominal,output_tokens_configured,ttft_mean_ms,e2e_mean_ms';
+  const sweep = (rate, lengths) => `${llama},${rate},100,"${lengths}",50,9`;
+  withFiles({
+    'prompts.csv': ['model,gpu,engine,engine_version,prompt_tokens,kv_blocks,ttft_p50_ms', `${llama},131071,,9000`, `${llama},131072,,9000`, `${llama},991,63,90`, `${llama},992,63,90`],
+    'loops.csv': ['model,gpu,engine,engine_version,precision,isl,osl,concurrency,tp,tpot_ms', `${llama},bf16,131000,73,2,1,9`],
+    'seats.csv': ['model,gpu,tp,dp,max_num_seqs,avg_batch_size,avg_output_len,itl_p50_ms', 'Qwen3-14B,H100,1,1,8,7.9,60000,12', 'Qwen3-14B,H100,1,100,2000,7.9,200,12'],
+    'stages.csv': [stages, 'a,Llama-3.1-8B,H100,1,general,0,1000,300,20,30,400', 'b,Llama-3.1-8B,H100,1,general,0,0.2,300,20,30,400'],
+    'sweep.csv': ['model,gpu,engine,engine_version,request_rate_rps,num_prompts,input_dist,output_dist,tpot_mean_ms',
+      sweep(1e-9, '500'), sweep(1e7, '500'), sweep(5, 'lognormal(median=500000,sigma=0.1,[400000,900000])'), sweep(5, '500')],
+    'requests.csv': [runHeader, run('long', '', 40, 5)],
+    'requests/long.csv': [requestHeader, ...requests(40, 0, 0.2).map((line) => line.replace(',500,', ',500000,'))],
+  }, (folder) => {
+    const { set } = fidelity(folder);
+    const reasons = (name) => set(name).skipped.map(({ row, reason }) => `${row.slice(0, 5)}: ${reason}`);
+    assert.deepEqual(reasons('prompts'), [
+      "row 2: a prompt of 131072 tokens and 1 of output, beyond the model's length of 131072", 'row 4: a prompt of 992 tokens and 1 of output, beyond the 992 tokens of the KV cache']);
+    assert.deepEqual(reasons('loops'), ["row 1: a prompt of 131000 tokens and 73 of output, beyond the model's length of 131072"]);
+    assert.deepEqual(reasons('seats'), ["row 1: a prompt of 200 tokens and 60000 of output, beyond the model's length of 40960", 'row 2: found 200000 clients of all replicas, allowed at most 100000']);
+    assert.deepEqual(reasons('stages'), ['row 1: stages.csv, row 1, column target_rate_rps: found "1000", allowed at most 833 requests/s: 1200 s at this rate are simulated, and of no more than 1000000 requests']);
+    assert.deepEqual(reasons('sweep'), [
+      'row 1: sweep.csv, row 1, column request_rate_rps: found "1e-9", allowed at least 1e-05 requests/s: no more than 10000000 s are simulated',
+      'row 2: sweep.csv, row 2, column request_rate_rps: found "10000000", allowed a number above 0 to 1000000',
+      "row 3: every request is longer than the model's length or the KV cache allows"]);
+    assert.deepEqual(reasons('requests'), ["row 1: every request is longer than the model's length or the KV cache allows"]);
+  });
+});
+
+test('Fidelity_CellsThatCannotBe_LeaveOutTheirRow', () => {
+  const header = 'model,gpu,engine,engine_version,request_rate_rps,num_prompts,input_dist,output_dist,tpot_mean_ms';
+  const row = (lengths) => `Llama-3.1-8B,H100,vllm,0.15.1,5,40,"${lengths}",50,9`;
+  const good = ['500', 'fixed(500)', 'lognormal(median=256,sigma=0.8,[16,4096])', 'lognormal(median=256,sigma=0.8,[16-4096])', 'lognormal(256, 0.8)'];
+  const bad = ['-500', 'fixed(-500)', 'fixed(.5)', 'lognormal(median=-1,sigma=0.8,[16,4096])', 'lognormal(median=256,sigma=-0.8)', 'lognormal(median=256,sigma=0.8,[-16,4096])', 'lognormal(median=x,sigma=2)', 'lognormal(-256, 0.8)'];
+  const early = requests(40, 0, 0.2).with(3, '-5,500,50,30,400');
+  const twice = (text, column) => [`${stepHeader},${column}`, ...[0, 1].map(() => `${step()},${text}`)];
+  withFiles({
+    'sweep.csv': [header, ...good.map(row), ...bad.map(row)],
+    'runs/summary.csv': [runHeader, run('early', '', 40, 5), run('doubled', '', 40, 5)], 'runs/requests/early.csv': [requestHeader, ...early],
+    'runs/requests/doubled.csv': [`${requestHeader},Output_Tokens`, ...requests(40, 0, 0.2).map((line) => `${line},70`)],
+    'twice.csv': twice(16, 'Batch'), 'remarks.csv': [`${stepHeader},remark,remark`, `${step()},a,b`],
+  }, (folder) => {
+    const { set } = fidelity(folder);
+    assert.equal(set('sweep').tpot.n, good.length);
+    assert.equal(set('sweep').skipped.length, bad.length);
+    for (const [i, { reason }] of set('sweep').skipped.entries()) {
+      assert.ok(reason.startsWith(`sweep.csv, row ${good.length + 1 + i}, column input_dist: found "${bad[i]}", allowed `), reason);
+    }
+    assert.deepEqual(set('runs/summary').skipped.map(({ reason }) => reason), [
+      'runs/requests/early.csv, row 4, column arrival_s: found "-5", allowed a number from 0 to 10000000000', 'runs/requests/doubled.csv, row 1: column output_tokens is there twice']);
+    assert.deepEqual(set('twice').skipped.map(({ reason }) => reason), [1, 2].map((each) => `twice.csv, row ${each}: column batch is there twice`));
+    assert.equal(set('remarks').tpot.n, 1, 'a column that nobody reads');
+  });
+});
+
 // --- files and folders
 
 test('Fidelity_TextAsPeopleWriteIt_IsRead', () => {
@@ -348,6 +423,9 @@ test('Fidelity_BadArguments_AreRefused', () => {
       assert.equal(stdout, '');
       assert.notEqual(stderr, '');
     }
+    const both = servecast('fidelity', '--data', folder, '--json', '--rows');
+    assert.deepEqual([both.status, both.stdout], [2, '']);
+    assert.match(both.stderr, /--json and --rows/);
     const record = join(folder, '..', `${folder.split('/').at(-1)}.json`);
     const scored = { name: 's/steps', tpot: { median: 1, p90: 1, n: 1 } };
     const texts = ['[]', '7', 'null', '', '{', '{"sets": 1, "overall": {}}', '{"sets": [], "overall": []}', '{"sets": [1], "overall": {}}', '{"sets": [{"name": 5}], "overall": {}}', JSON.stringify({ sets: [{ ...scored, tpot: 3 }], overall: {} }),

@@ -104,7 +104,7 @@ const scout = {
 };
 const gpt2 = { architectures: ['GPT2LMHeadModel'], model_type: 'gpt2', n_ctx: 1024, n_embd: 1600, n_head: 25, n_layer: 48, n_positions: 1024, n_inner: null, vocab_size: 50257 };
 
-const shapes = [[1, 100], [1, 900], [64, 500], [512, 900]];
+const shapes = [[1, 100], [1, 900], [64, 500], [512, 700]];
 /** What steps of a model take, by its config or, of null, by its name alone. */
 function stepTimes(name, config, sets = {}, tp = 8) {
   const files = { 's/steps.csv': steps(...shapes.map(([batch, context]) => ({ model: name, gpu: 'H200', tp, batch, context }))) };
