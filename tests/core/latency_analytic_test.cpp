@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
+#include "core/documents.h"
 #include "cost/model_cost.h"
 #include "gtest/gtest.h"
 #include "serving/policy.h"
@@ -364,8 +367,8 @@ TEST(Analytic, LargerGroups_WaitLongerAtAnAllReduce) {
   }
 }
 
-// Below any NVLink's bandwidth a group shares one host's PCIe: rings of 4 take 2^1.5 times as long,
-// those of 2 do not.
+// At the bandwidth of PCIe a group shares one host's: rings of 4 take 2^1.5 times as long, those of
+// 2 do not; at that of an NVLink none does.
 TEST(Analytic, GroupsOnPcie_ShareTheirLinks) {
   Dice dice(2);
   Scenario s = RandomScenario(dice, false);
@@ -374,14 +377,94 @@ TEST(Analytic, GroupsOnPcie_ShareTheirLinks) {
   batch.chunks = {{4096, 0, 4096, true}};
   for (const auto& [tp, slower] : {std::pair{2, 1.0}, {4, 2.8284271}, {8, 8.0}}) {
     s.cluster.pools[0].tensor_parallel = tp;
-    const auto seconds = [&](double gb_s) {
-      s.hardware.interconnect_gb_s = 1e15;
-      const TimeNs free = StepTime(s, batch);
+    s.hardware.interconnect_gb_s = 1e15;
+    const TimeNs free = StepTime(s, batch);
+    const auto ns = [&](double gb_s) {
       s.hardware.interconnect_gb_s = gb_s;
-      return static_cast<double>(StepTime(s, batch) - free) * gb_s;  // but for the bandwidth
+      return static_cast<double>(StepTime(s, batch) - free);
     };
-    EXPECT_NEAR(seconds(50) / seconds(100), slower, 1e-4) << tp;
+    EXPECT_NEAR(ns(16) / ns(32), 2, 1e-4) << tp;
+    EXPECT_NEAR(32 * ns(32) / (300 * ns(300)), slower, 1e-4) << tp;
+    EXPECT_NEAR(ns(300) / ns(600), 2, 1e-4) << tp;
+    // Between them no cliff, and a faster link is never slower.
+    for (double gb_s = 20; gb_s < 500; gb_s *= 1.01) {
+      EXPECT_LT(ns(gb_s * 1.01), ns(gb_s)) << tp << " " << gb_s;
+      EXPECT_GT(ns(gb_s * 1.01), 0.95 * ns(gb_s)) << tp << " " << gb_s;
+    }
   }
+}
+
+std::string ErrorOf(const Scenario& s) { return FindLatencyModel("analytic").label(s).known_error; }
+
+Scenario PresetScenario(const std::string& model, const std::string& gpu,
+                        const std::string& engine) {
+  return testing::Parsed(R"({"schema": 1, "model": {"preset": ")" + model +
+                         R"("}, "hardware": {"preset": ")" + gpu + R"("}, "engine": {"preset": ")" +
+                         engine +
+                         R"("}, "workload": {"arrivals": {"process": "poisson", "rate_per_s": 1},
+                         "prompt_tokens": {"distribution": "fixed", "value": 1},
+                         "output_tokens": {"distribution": "fixed", "value": 1}}})");
+}
+
+TEST(Analytic, KnownError_IsThatOfRunsOfTheSameModelGpuAndEngine) {
+  struct Case {
+    const char *model, *gpu, *engine;
+    Quantization quantization;
+    std::int64_t tp;
+    const char* error;
+  };
+  const auto k16 = Quantization::kNone, kFp8 = Quantization::kFp8;
+  const std::string not_compared = "not compared with a server";
+  const Case cases[] = {
+      {"llama-3.1-8b", "h100-sxm", "vllm", k16, 1, "seven models on H100"},
+      {"mixtral-8x7b", "h100-sxm", "vllm-0.15", k16, 2, "seven models on H100"},
+      {"llama-3.1-70b", "h100-sxm", "vllm", kFp8, 8, "closed loops of Llama-3.1-70B: TPOT 3 %"},
+      {"llama-3.1-70b", "h100-sxm", "vllm", k16, 8, "on this GPU: so many GPUs"},
+      {"gpt-oss-20b", "h100-sxm", "vllm-0.11", Quantization::kMxfp4, 1, "saturation"},
+      {"gpt-oss-20b", "h100-sxm", "vllm", Quantization::kMxfp4, 1,
+       "on this GPU: MXFP4 weights, sliding windows"},
+      {"qwen3-32b", "h100-sxm", "sglang", k16, 4, "Qwen3-32B: TPOT 10 %"},
+      {"llama-3.1-8b", "h100-sxm", "trtllm", k16, 1, "TPOT 8 %"},
+      {"llama-3.1-70b", "h200-sxm", "trtllm", kFp8, 8, "TPOT 23 %"},
+      {"llama-3.1-8b", "a100-40gb", "vllm-0.20", k16, 1, "250 W"},
+      {"llama-3.1-8b", "a100-40gb", "vllm-0.20", k16, 2, "on this GPU: so many GPUs"},
+      {"llama-3.1-8b", "a100-80gb", "vllm", k16, 1, "two serving runs"},
+      {"llama-3.1-8b", "a100-80gb", "sglang", k16, 1, "on this GPU: this engine"},
+      {"llama-3.1-8b", "rtx-pro-6000", "vllm-0.19", k16, 1, "within 2 %"},
+      {"llama-3.1-8b", "l40s", "vllm", k16, 1, "compared with a server: GPUs of these figures"},
+      {"deepseek-v3", "h100-sxm", "vllm", kFp8, 2, "on this GPU: latent attention"},
+  };
+  for (const Case& c : cases) {
+    Scenario s = PresetScenario(c.model, c.gpu, c.engine);
+    s.model.quantization = c.quantization;
+    s.cluster.pools[0].tensor_parallel = c.tp;
+    EXPECT_NE(ErrorOf(s).find(c.error), std::string::npos)
+        << c.model << " " << c.gpu << " " << c.engine << ": " << ErrorOf(s);
+    s.hardware.name = "H100";  // which says nothing
+    s.engine.name = "vLLM";
+    EXPECT_NE(ErrorOf(s).find(c.error), std::string::npos) << c.model << " " << c.gpu;
+    for (double HardwareSpec::*const figure :
+         {&HardwareSpec::compute_efficiency, &HardwareSpec::memory_bandwidth_gb_s,
+          &HardwareSpec::layer_latency_us, &HardwareSpec::interconnect_gb_s}) {
+      Scenario other = s;
+      other.hardware.*figure *= 1.01;
+      EXPECT_EQ(ErrorOf(other), not_compared + ": GPUs of these figures");
+    }
+  }
+  const Scenario base = PresetScenario("llama-3.1-8b", "h100-sxm", "vllm");
+  Scenario s = base;
+  s.engine.kv_cache_dtype = KvCacheDType::kFp8;
+  s.cluster.pools[0].pipeline_parallel = 2;
+  s.model.quantization = Quantization::kInt4;
+  EXPECT_EQ(ErrorOf(s),
+            not_compared + " on this GPU: INT4 weights, 8-bit KV cache, pipeline stages");
+  s = base;
+  s.engine.overlap_scheduling = true;
+  s.scheduler.policy = "orca";
+  EXPECT_EQ(ErrorOf(s), not_compared + " on this GPU: launch options, other rules");
+  s = base;
+  s.engine.step_overhead_us = 600;
+  EXPECT_EQ(ErrorOf(s), not_compared + " on this GPU: this engine");
 }
 
 // A KV cache is read at its own share of the bandwidth, if one is known.

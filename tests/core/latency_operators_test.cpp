@@ -1,6 +1,7 @@
 // Step times from measured operators: what the files of presets/operators say, composed by a second
 // reading; and physics, on random models, GPUs, parallelism and batches.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "base/random.h"
 #include "core/documents.h"
+#include "cost/all_reduce.h"
 #include "cost/model_cost.h"
 #include "cost/octaves.h"
 #include "cost/operator_step.h"
@@ -265,14 +267,13 @@ TEST(Operators, ChunkedPrompt_NeverHasLessAttention) {
   }
 }
 
-// In compute: what links take is not shared by the GPUs.
+// But for all-reduces, whose latencies are measured and stay when links are made free.
 TEST(Operators, TwoGpus_AreNeverSlowerInCompute) {
   int cases = 0;
   for (int i = 0; i < 300; ++i) {
     Dice dice(40000 + i);
     Scenario one = RandomScenario(dice);
     one.cluster.pools[0].tensor_parallel = 1;
-    // Beyond 8: a table of link times that was not measured, so that links may be made free.
     if (one.model.num_attention_heads % 16 != 0 || one.model.num_key_value_heads % 16 != 0)
       continue;
     one.hardware.interconnect_gb_s = 1e15;
@@ -282,8 +283,13 @@ TEST(Operators, TwoGpus_AreNeverSlowerInCompute) {
     if (!ComputeModelCost(one).ok() || !ComputeModelCost(more).ok()) continue;
     ++cases;
     const Batch batch = RandomBatch(dice, 300, 10000);
-    EXPECT_LE(ModelOf(more)->Price(batch.Shape()).duration,
-              ModelOf(one)->Price(batch.Shape()).duration)
+    auto tokens = static_cast<double>(batch.decodes);
+    for (const PrefillChunk& chunk : batch.chunks) tokens += static_cast<double>(chunk.tokens);
+    const GroupAllReduce all_reduce(*FindOperators(more.hardware).set, more.hardware, 16, 2);
+    const double links = 2 * static_cast<double>(more.model.num_hidden_layers) *
+                         all_reduce.Ns(tokens * static_cast<double>(more.model.hidden_size));
+    EXPECT_LE(static_cast<double>(ModelOf(more)->Price(batch.Shape()).duration),
+              static_cast<double>(ModelOf(one)->Price(batch.Shape()).duration) + 1.01 * links + 1)
         << i;
   }
   EXPECT_GT(cases, 20);
@@ -308,6 +314,50 @@ TEST(Operators, TimesOfAnyModelAndGpu_AreContinuousWhereTablesEnd) {
   }
 }
 
+TEST(Operators, AllReduceOfAnUnmeasuredGroup_FollowsFromTheNearest) {
+  for (const std::string& gpu : kGpus) {
+    const HardwareSpec h = ScenarioOf("llama-3.1-8b", gpu, 1).hardware;
+    const OperatorSet& set = *FindOperators(h).set;
+    const bool has_table = !gpu.starts_with("rtx");
+    for (double values = 100; values < 1e10; values *= 1.7) {
+      const auto ns = [&](std::int64_t group) {
+        return GroupAllReduce(set, h, group, 2).Ns(values);
+      };
+      if (!has_table) {
+        const double by_figures = AllReduceWaitNs(h, 4, 1) + AllReduceNs(h, 4, 2 * values);
+        EXPECT_NEAR(ns(4) / by_figures, 1, 1e-12);
+        EXPECT_FALSE(GroupAllReduce(set, h, 4, 2).Measured(values));
+      }
+      double before = ns(8);
+      for (const std::int64_t group : {9, 10, 12, 16, 32, 64, 1024}) {
+        EXPECT_GT(ns(group), before) << gpu << " " << group << " " << values;
+        before = ns(group);
+      }
+      EXPECT_LT(ns(9), 1.3 * ns(8)) << gpu << " " << values;
+      // By hops or traffic, and no more.
+      const double traffic = AllReduceNs(h, 16, 1) / AllReduceNs(h, 8, 1);
+      if (has_table) {
+        EXPECT_LE(ns(16), std::max(15.0 / 7, traffic) * ns(8) * (1 + 1e-9)) << gpu;
+      }
+      for (const auto& [low, group, high] : {std::array{2, 3, 4}, {4, 6, 8}}) {
+        EXPECT_GE(ns(group), std::min(ns(low), ns(high))) << gpu << " " << values;
+        EXPECT_LE(ns(group), std::max(ns(low), ns(high))) << gpu << " " << values;
+      }
+    }
+    EXPECT_EQ(GroupAllReduce(set, h, 8, 2).Measured(1e6), has_table);
+    EXPECT_FALSE(GroupAllReduce(set, h, 16, 2).Measured(1e6));
+  }
+}
+
+// What was measured for a group of 8 L40S is no reason for 16 of them to be faster.
+TEST(Operators, SixteenGpusOnPcie_AreNotFasterThanEight) {
+  Scenario s = ScenarioOf("llama-2-7b", "l40s", 8);
+  const Batch prompt{0, 0, {{4096, 0, 4096, true}}};
+  const TimeNs eight = ModelOf(s)->Price(prompt.Shape()).duration;
+  s.cluster.pools[0].tensor_parallel = 16;
+  EXPECT_GT(ModelOf(s)->Price(prompt.Shape()).duration, eight);
+}
+
 TEST(Operators, Label_SaysFromWhatAndHowMuchIsExtrapolated) {
   const auto label = [](const Scenario& s) { return FindLatencyModel("operators").label(s); };
   const LatencyLabel inside = label(ScenarioOf("llama-3.1-8b", "h100-sxm", 1));
@@ -324,6 +374,14 @@ TEST(Operators, Label_SaysFromWhatAndHowMuchIsExtrapolated) {
   s = ScenarioOf("llama-3.1-8b", "h100-sxm", 1);
   s.hardware.memory_bandwidth_gb_s *= 0.7;
   EXPECT_NE(label(s).description.find("scaled to the data sheet"), std::string::npos);
+  EXPECT_EQ(label(s).known_error, outside.known_error);
+  EXPECT_NE(outside.known_error.find("not stated"), std::string::npos);
+  s = ScenarioOf("llama-2-7b", "h100-sxm", 16);
+  EXPECT_NE(label(s).known_error.find("not stated"), std::string::npos);
+  s.cluster.pools[0].tensor_parallel = 8;
+  EXPECT_TRUE(label(s).known_error.starts_with("not "));
+  s = ScenarioOf("llama-3.1-8b", "l40s", 1);
+  EXPECT_TRUE(label(s).known_error.starts_with("not "));
 }
 
 // Numbers of the rows of a measured table that have `type` in their first column.

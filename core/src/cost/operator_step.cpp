@@ -7,13 +7,12 @@
 
 #include "base/base.h"
 #include "base/math.h"
+#include "cost/all_reduce.h"
 
 namespace servecast {
 namespace {
 
 constexpr double kHead = 128;  // width of the heads that were measured
-// Of the link's bandwidth, where no all-reduce was measured; as in the analytic model.
-constexpr double kLinkShare = 0.5;
 // Longest prefill attention that is a table of its own: 2^40 pairs of a query and a key.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 40;
 // The step whose time tells how much is extrapolated.
@@ -129,6 +128,50 @@ std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCos
   return out;
 }
 
+GroupAllReduce::GroupAllReduce(const OperatorSet& set, const HardwareSpec& h, std::int64_t group,
+                               double value_bytes)
+    : hardware_(h), group_(D(group)), value_bytes_(value_bytes) {
+  const OperatorTable* below = nullptr;
+  const OperatorTable* above = nullptr;
+  for (const OperatorTable& t : set.tables) {
+    if (t.op != "all_reduce") continue;
+    const std::int64_t size = t.shape[0];
+    if (size <= group && (below == nullptr || size > below->shape[0])) below = &t;
+    if (size > group && (above == nullptr || size < above->shape[0])) above = &t;
+  }
+  if (below == nullptr) return;
+  const auto grid_of = [&](const OperatorTable& t) {
+    const double n = D(t.shape[0]);
+    const double wire = 2 * (n - 1) / n * value_bytes / h.interconnect_gb_s;
+    return OperatorGrid(t, [=](const OperatorPoint& p) { return p[0] * wire; });
+  };
+  below_ = grid_of(*below);
+  of_below_ = D(below->shape[0]);
+  least_values_ = D(below->axes[0].front());
+  if (above == nullptr) return;
+  above_ = grid_of(*above);
+  of_above_ = D(above->shape[0]);
+}
+
+bool GroupAllReduce::Measured(double values) const {
+  return below_ && of_below_ == group_ && below_->Covers({values, 1, 1});
+}
+
+double GroupAllReduce::Ns(double values) const {
+  const double bytes = values * value_bytes_;
+  if (!below_) return AllReduceWaitNs(hardware_, group_, 1) + AllReduceNs(hardware_, group_, bytes);
+  const double ns = below_->Ns({values, 1, 1});
+  if (of_below_ == group_) return ns;
+  if (above_) {
+    const double way = Log(group_ / of_below_) / Log(of_above_ / of_below_);
+    return ns + way * (above_->Ns({values, 1, 1}) - ns);
+  }
+  const double hops = (group_ - 1) / (of_below_ - 1);
+  const double traffic = AllReduceNs(hardware_, group_, 1) / AllReduceNs(hardware_, of_below_, 1);
+  const double wait = std::min(ns, below_->Ns({least_values_, 1, 1}));
+  return hops * wait + traffic * (ns - wait);
+}
+
 OperatorStep::OperatorStep(const Scenario& s, const ModelCost& cost)
     : hardware_(s.hardware),
       byte_ns_(1 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)) {
@@ -221,24 +264,12 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
                               ? std::max(values * set_->small_kernel_value_ps * 1e-3, 0.0)
                               : cost.activation_bytes_per_token * byte_ns_;
   Account("small kernels", kernel_ns + token_ns * tokens, set_->small_kernels_us > 0);
-  double link_ns = 0;  // of a token, where all-reduces were not measured
+  std::optional<GroupAllReduce> all_reduce;
+  const double calls = 2 * D(cost.layers), width = D(m.hidden_size);
   if (cost.tensor_parallel > 1) {
-    const double group = D(cost.tensor_parallel), calls = 2 * D(cost.layers);
-    const double wire =
-        2 * (group - 1) / group * D(BytesPerValue(m.torch_dtype)) / s.hardware.interconnect_gb_s;
-    const OperatorTable* table = nullptr;
-    for (const OperatorTable& t : set_->tables) {
-      if (t.op == "all_reduce" && t.shape[0] == cost.tensor_parallel) table = &t;
-    }
-    if (table != nullptr) {
-      add("all_reduce", OperatorGrid(*table, [=](const OperatorPoint& p) { return p[0] * wire; }),
-          {1, 1, 1}, calls, D(m.hidden_size), true);
-    } else {
-      kernel_ns += calls * s.hardware.interconnect_latency_us * 1e3;
-      link_ns = calls * D(m.hidden_size) * wire / kLinkShare;
-      Account("all_reduce", calls * s.hardware.interconnect_latency_us * 1e3 + link_ns * tokens,
-              false);
-    }
+    all_reduce.emplace(*set_, s.hardware, cost.tensor_parallel, D(BytesPerValue(m.torch_dtype)));
+    Account("all_reduce", calls * all_reduce->Ns(tokens * width),
+            all_reduce->Measured(tokens * width));
   }
   const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
   const double expert_flop_ns = cost.expert_flops_per_token * FlopNs(hardware_, cost.expert_type);
@@ -254,12 +285,13 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   tokens_ = OctaveCurve(5, std::max<std::int64_t>(16384, 2 * s.engine.max_num_batched_tokens),
                         [&](std::int64_t n) {
                           if (n == 0) return 0.0;
-                          double ns = kernel_ns + (token_ns + link_ns) * D(n);
+                          double ns = kernel_ns + token_ns * D(n);
                           for (const Term& term : terms) {
                             OperatorPoint point = term.point;
                             point[0] = D(n) * term.scale;
                             ns += term.layers * grids[term.grid].Ns(point);
                           }
+                          if (all_reduce) ns += calls * all_reduce->Ns(D(n) * width);
                           return std::max(ns, bound(D(n)));
                         });
   MakeMonotone(tokens_.Values());

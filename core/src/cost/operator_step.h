@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,25 @@ struct AttentionWork {
   double tokens = 0;
   double pairs = 0, windowed_pairs = 0;  // of a query and a key
   double keys = 0, windowed_keys = 0;    // tokens whose K and V are read
+};
+
+// All-reduces of a group. One that was not measured lies between those around it; beyond the
+// largest it grows from that by a ring's share of traffic and by its hops: continuous, and never
+// shorter for a larger group. Where none was measured they are those of the analytic model.
+class GroupAllReduce {
+ public:
+  GroupAllReduce(const OperatorSet& set, const HardwareSpec& hardware, std::int64_t group,
+                 double value_bytes);
+
+  double Ns(double values) const;  // of one message
+  bool Measured(double values) const;
+
+ private:
+  HardwareSpec hardware_;
+  double group_, value_bytes_;
+  std::optional<OperatorGrid> below_, above_;  // the group itself, or the next measured ones
+  double of_below_ = 0, of_above_ = 0;         // their GPUs
+  double least_values_ = 0;                    // of the shortest message measured
 };
 
 class OperatorStep {

@@ -21,6 +21,8 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "base/text.h"
+#include "cost/all_reduce.h"
+#include "cost/compared.h"
 #include "cost/model_cost.h"
 #include "serving/policy.h"
 
@@ -53,18 +55,6 @@ double RoutedTokens(double tokens) {
   if (rows <= 2 || rows > 512) return tokens;
   return rows <= 4 ? 4 : static_cast<double>(CeilDiv(rows, 8) * 8);
 }
-
-// Of the link's bandwidth that all-reduces of 1 MB and more reach: 0.45 to 0.55 (same data; custom
-// all-reduce of vLLM on 2 and 4 H100).
-constexpr double kLinkShare = 0.5;
-// Ranks wait for the slowest of them at every all-reduce: so much of its latency more with every
-// doubling of the group. Llama-3.1-70B on 1, 2, 4 and 8 H200, vLLM and TensorRT-LLM alike
-// (ai-dynamo/aiconfigurator@095f58a, systems/silicon_sample.csv): 1.8, 4.2 and 6.1 us beside 5.
-constexpr double kRankWait = 0.4;
-// Links slower than any NVLink are PCIe through one host, which a group shares: beyond two GPUs
-// all-reduces of 2 MB take 3.1 times as long on 4 L40S, and 11.4 times on 8, as rings would (same
-// repository, systems/data/l40s, NCCL); (tp/2)^1.5 is taken.
-constexpr double kSlowestNvlinkGbS = 100;
 
 // `kOptions`: launch and overlap count. A type of its own, as a price is asked for at every step.
 template <bool kOptions>
@@ -115,13 +105,9 @@ class Analytic final : public LatencyModel {
     const auto tp = static_cast<double>(cost.tensor_parallel);
     if (cost.tensor_parallel > 1) {
       const double all_reduces = 2 * static_cast<double>(cost.layers);
-      const HardwareSpec& h = s.hardware;
-      kernels_ns_ +=
-          all_reduces * h.interconnect_latency_us * 1e3 * (1 + kRankWait * Log(tp) / Log(2.0));
-      collective_token_ns_ = all_reduces * cost.collective_bytes_per_token * 2 * (tp - 1) / tp /
-                             (h.interconnect_gb_s * kLinkShare);
-      if (h.interconnect_gb_s < kSlowestNvlinkGbS)
-        collective_token_ns_ *= tp / 2 * std::sqrt(tp / 2);
+      kernels_ns_ += AllReduceWaitNs(s.hardware, tp, all_reduces);
+      collective_token_ns_ =
+          AllReduceNs(s.hardware, tp, all_reduces * cost.collective_bytes_per_token);
     }
     if (cost.experts > cost.experts_per_token) {
       log_untouched_ =
@@ -248,39 +234,43 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
   return std::make_unique<Analytic<false>>(s, cost);
 }
 
-// Of the GPU, by the runs that its constants were compared with (docs/fidelity.md).
-const char* KnownError(const std::string& gpu) {
-  if (gpu.find("H100") != std::string::npos) {
-    return "median over serving runs of seven models on H100: TPOT and E2E 1 %, TTFT 2 %, p99 TTFT "
-           "7 %; decode batches at saturation 5 %";
-  }
-  if (gpu.find("A100 PCIe") != std::string::npos) {
-    return "Llama-3.1-8B at a 250 W cap: TPOT and TTFT within 10 % from 2 to 18 requests/s, the "
-           "knee right; steps and prompts within 10 %";
-  }
-  if (gpu.find("RTX PRO 6000") != std::string::npos) {
-    return "one serving run of Llama-3.1-8B: TPOT and TTFT within 2 %";
-  }
-  if (gpu.find("A100") != std::string::npos) {
-    return "one serving run of Llama-3.1-8B: TPOT and TTFT within 8 %";
-  }
-  if (gpu.find("H200") != std::string::npos) {
-    return "closed loops of Llama-3.1-70B with 8-bit weights in vLLM: TPOT 3 % in the median, 11 % "
-           "for nine of ten";
-  }
-  if (gpu.find("B200") != std::string::npos) {
-    return "constants of measured kernels; multi-turn runs of Llama-3.3-70B with an 8-bit KV cache "
-           "come out three times too fast";
-  }
-  return "not compared with a server on this GPU; constants are those of measured kernels";
-}
+// Serving runs and closed loops of docs/fidelity.md.
+constexpr Compared kRuns[] = {
+    {ComparedGpu::kH100, ComparedEngine::kVllm, 2, kWith16Bits | kWithFp8 | kWithExperts,
+     "median over serving runs of seven models on H100: TPOT and E2E 1 %, TTFT 2 %, p99 TTFT 7 %"},
+    {ComparedGpu::kH100, ComparedEngine::kVllm, 8, kWithFp8,
+     "closed loops of Llama-3.1-70B: TPOT 3 % in the median, 10 % for nine of ten"},
+    {ComparedGpu::kH100, ComparedEngine::kVllm011, 2,
+     kWith16Bits | kWithMxfp4 | kWithExperts | kWithWindows,
+     "decode batches at saturation: 5 % in the median, 12 % for nine of ten"},
+    {ComparedGpu::kH100, ComparedEngine::kVllm011, 8, kWith16Bits,
+     "closed loops of Qwen3-32B: TPOT 4 %"},
+    {ComparedGpu::kH100, ComparedEngine::kSglang, 8, kWith16Bits,
+     "closed loops of Qwen3-32B: TPOT 10 % in the median, 36 % for nine of ten"},
+    {ComparedGpu::kH100, ComparedEngine::kTrtllm, 8, kWith16Bits | kWithFp8,
+     "closed loops of two models: TPOT 8 % in the median, 22 % for nine of ten"},
+    {ComparedGpu::kH200, ComparedEngine::kVllm, 8, kWithFp8,
+     "closed loops of Llama-3.1-70B: TPOT 3 % in the median, 11 % for nine of ten"},
+    {ComparedGpu::kH200, ComparedEngine::kSglang, 8, kWithFp8,
+     "closed loops of Llama-3.1-8B: TPOT 5 % in the median, 17 % for nine of ten"},
+    {ComparedGpu::kH200, ComparedEngine::kTrtllm, 8, kWithFp8,
+     "closed loops of Llama-3.1-70B: TPOT 23 % in the median, 45 % for nine of ten"},
+    {ComparedGpu::kB200, ComparedEngine::kVllm, 4, kWithNvfp4 | kWithKv8,
+     "multi-turn runs of Llama-3.3-70B come out three times too fast"},
+    {ComparedGpu::kA100Pcie, ComparedEngine::kVllm, 1, kWith16Bits,
+     "Llama-3.1-8B at a 250 W cap: TPOT and TTFT within 10 % from 2 to 18 requests/s"},
+    {ComparedGpu::kA100Sxm, ComparedEngine::kVllm, 1, kWith16Bits,
+     "two serving runs of Llama-3.1-8B: TPOT and TTFT within 8 %"},
+    {ComparedGpu::kRtxPro6000, ComparedEngine::kVllm, 1, kWith16Bits,
+     "one serving run of Llama-3.1-8B: TPOT and TTFT within 2 %"},
+};
 
 LatencyLabel Label(const Scenario& s) {
   return {"analytic", "datasheet",
           "Physics bound from the data sheet of " + s.hardware.name + ", scaled to " +
               ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
               ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
-          KnownError(s.hardware.name)};
+          KnownError(s, kRuns)};
 }
 
 }  // namespace
