@@ -156,7 +156,7 @@ std::string ImbalanceSentence(const std::vector<PoolSpec>& pools, const Report& 
   double mean = 0;
   auto replica = r.replicas.begin();
   for (const PoolSpec& pool : pools) {
-    const auto end = replica + pool.replicas;
+    const auto end = replica + static_cast<std::ptrdiff_t>(pool.replicas);
     const auto top = std::max_element(replica, end, [](const auto& a, const auto& b) {
       return a.mean_outstanding < b.mean_outstanding;
     });
