@@ -70,6 +70,30 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
+void FormatArg::AppendTo(std::string& out) const {
+  if (is_number_) {
+    out += fmt::format_int(number_).str();
+  } else {
+    out += text_;
+  }
+}
+
+std::string FormatText(std::string_view format, std::initializer_list<FormatArg> args) {
+  std::string out;
+  const FormatArg* next = args.begin();
+  for (std::size_t i = 0; i < format.size(); ++i) {
+    const char c = format[i];
+    if (c != '{' && c != '}') {
+      out += c;
+    } else if (format[++i] == c) {  // doubled
+      out += c;
+    } else {
+      (next++)->AppendTo(out);
+    }
+  }
+  return out;
+}
+
 std::string NumberText(double value) {
   const Decimal d = ShortestDigits(value);
   if (d.point <= 21 && d.point >= -5) return Plain(d);  // ECMA-262, Number::toString

@@ -1,12 +1,49 @@
 // Numbers as text and back, the same on every platform and as JavaScript writes them.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace servecast {
+
+// An integer, a truth or a text to be put into another.
+class FormatArg {
+ public:
+  FormatArg(std::string_view text) : text_(text) {}    // NOLINT: so that arguments need no names
+  FormatArg(const std::string& text) : text_(text) {}  // NOLINT
+  FormatArg(const char* text) : text_(text) {}         // NOLINT
+  template <class Truth>
+  requires std::is_same_v<Truth, bool> FormatArg(Truth value)
+      : text_(value ? "true" : "false") {}  // NOLINT
+  template <class Integer>
+  requires(std::is_integral_v<Integer> && !std::is_same_v<Integer, bool> &&
+           !std::is_same_v<Integer, char>) FormatArg(Integer value)  // NOLINT
+      : number_(static_cast<std::int64_t>(value)), is_number_(true) {}
+
+  void AppendTo(std::string& out) const;
+
+ private:
+  std::string_view text_;
+  std::int64_t number_ = 0;  // below 2^63
+  bool is_number_ = false;
+};
+
+// `format` with each {} replaced by the next argument; {{ and }} are braces.
+std::string FormatText(std::string_view format, std::initializer_list<FormatArg> args);
+
+// fmt::format for {} alone, checked by fmt when compiled. What fmt can do beyond it would be 10 KB
+// of the page's first module; doubles are to be written by the functions below.
+template <class... Args>
+std::string Format(fmt::format_string<const Args&...> format, const Args&... args) {
+  const fmt::string_view text = format;
+  return FormatText({text.data(), text.size()}, {FormatArg(args)...});
+}
 
 // The shortest decimal that reads back to the same double, in JavaScript's layout: 14, 0.001,
 // 1e-7, 1e+21. Requires: finite.

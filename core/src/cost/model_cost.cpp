@@ -3,8 +3,6 @@
 // every layer but `num_dense_layers` when there are experts.
 #include "cost/model_cost.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -220,24 +218,23 @@ Issue DoesNotFit(const Scenario& s, const std::vector<Stage>& stages, const Stag
       return KvGib(s, other, more) * kGib >= KvBytesPerToken(s, other.layers, more) * 1024;
     };
     if (!std::all_of(stages.begin(), stages.end(), fits)) continue;
-    enough = fmt::format("; tensor_parallel {} would fit", more);
+    enough = Format("; tensor_parallel {} would fit", more);
     break;
   }
   if (stages.size() > 1) {
-    where = fmt::format(" in stage {} of {}, which has {} layers", &stage - stages.data() + 1,
-                        stages.size(), stage.layers.num_hidden_layers);
+    where = Format(" in stage {} of {}, which has {} layers", &stage - stages.data() + 1,
+                   stages.size(), stage.layers.num_hidden_layers);
   }
-  return {
-      "/model",
-      fmt::format(
-          "{} does not fit on {} x {}{}: weights {} GiB and {} GiB of engine overhead per "
-          "GPU, but {} GiB usable ({} GiB x gpu_memory_utilization {}){}",
-          s.model.name.empty() ? "the model" : s.model.name, tp,
-          s.hardware.name.empty() ? "the GPU" : s.hardware.name, where,
-          ShortNumber(WeightBytes(stage, tp) / kGib), ShortNumber(OverheadGib(s, stage, tp)),
-          ShortNumber(s.hardware.memory_gib * s.engine.gpu_memory_utilization),
-          NumberText(s.hardware.memory_gib), NumberText(s.engine.gpu_memory_utilization), enough),
-      "does_not_fit"};
+  return {"/model",
+          Format("{} does not fit on {} x {}{}: weights {} GiB and {} GiB of engine overhead per "
+                 "GPU, but {} GiB usable ({} GiB x gpu_memory_utilization {}){}",
+                 s.model.name.empty() ? "the model" : s.model.name, tp,
+                 s.hardware.name.empty() ? "the GPU" : s.hardware.name, where,
+                 ShortNumber(WeightBytes(stage, tp) / kGib), ShortNumber(OverheadGib(s, stage, tp)),
+                 ShortNumber(s.hardware.memory_gib * s.engine.gpu_memory_utilization),
+                 NumberText(s.hardware.memory_gib), NumberText(s.engine.gpu_memory_utilization),
+                 enough),
+          "does_not_fit"};
 }
 
 // Of all stages the one with the least room for blocks decides.
@@ -363,14 +360,14 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
   const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
   if (!Divides(m, tp)) {
     return Issue{"/cluster/pools/0/tensor_parallel",
-                 fmt::format("found {}, allowed a divisor of the model's {} attention heads that "
-                             "divides, or is a multiple of, its {} KV heads",
-                             tp, m.num_attention_heads, m.num_key_value_heads)};
+                 Format("found {}, allowed a divisor of the model's {} attention heads that "
+                        "divides, or is a multiple of, its {} KV heads",
+                        tp, m.num_attention_heads, m.num_key_value_heads)};
   }
   if (stages > m.num_hidden_layers) {
     return Issue{
         "/cluster/pools/0/pipeline_parallel",
-        fmt::format("found {}, allowed up to the model's {} layers", stages, m.num_hidden_layers)};
+        Format("found {}, allowed up to the model's {} layers", stages, m.num_hidden_layers)};
   }
   ModelCost c = WorkOf(s);
   if (std::optional<Issue> issue = PlanMemory(s, tp, c)) return *issue;

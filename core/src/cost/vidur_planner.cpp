@@ -1,10 +1,9 @@
 #include "cost/vidur_planner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "cost/model_cost.h"
 
 namespace servecast {
@@ -61,11 +60,11 @@ std::optional<Issue> PlanAsVidur(const Scenario& scenario, ModelCost& cost) {
   if (plan.blocks == 0) {
     return Issue{
         "/engine/max_model_len",
-        fmt::format("found {}, allowed with compat \"vidur\" from block_size {} up to "
-                    "what KV memory has room for: Vidur plans it in whole requests of "
-                    "that length",
-                    scenario.engine.max_model_len.value_or(scenario.model.max_position_embeddings),
-                    block_size)};
+        Format("found {}, allowed with compat \"vidur\" from block_size {} up to "
+               "what KV memory has room for: Vidur plans it in whole requests of "
+               "that length",
+               scenario.engine.max_model_len.value_or(scenario.model.max_position_embeddings),
+               block_size)};
   }
   cost.pool_blocks = cost.usable_blocks = plan.blocks;
   cost.kv_gib = static_cast<double>(plan.blocks * block_size) * cost.kv_bytes_per_token / 0x1p30;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "io/fields.h"
 #include "io/json_document.h"
 #include "io/presets.h"
@@ -187,7 +188,7 @@ std::string CatalogText() {
   const Json catalog = MakeCatalog(CommandColumns());
   std::string out;
   for (const char* kind : {"scenarios", "models", "hardware", "engines", "workloads"}) {
-    out += fmt::format("{}\n", kind);
+    out += Format("{}\n", kind);
     for (const Json& preset : catalog["presets"][kind]) {
       out += fmt::format("  {:<28} {}\n", TextOf(preset["id"]), TextOf(preset["description"]));
     }
@@ -199,10 +200,9 @@ std::string CatalogText() {
   }
   out += "fields of a scenario\n";
   for (const Json& field : catalog["fields"]) {
-    std::string allowed =
-        field["minimum"].is_null()
-            ? ""
-            : fmt::format("{} to {}", TextOf(field["minimum"]), TextOf(field["maximum"]));
+    std::string allowed = field["minimum"].is_null() ? ""
+                                                     : Format("{} to {}", TextOf(field["minimum"]),
+                                                              TextOf(field["maximum"]));
     for (const Json& choice : field["choices"])
       allowed += (allowed.empty() ? "" : "|") + TextOf(choice);
     if (!allowed.empty())

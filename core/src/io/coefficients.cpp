@@ -1,10 +1,9 @@
 // See coefficients.h.
 #include "io/coefficients.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "io/field_reader.h"
 #include "io/json_document.h"
 
@@ -24,7 +23,7 @@ Result<std::vector<CoefficientSet>> ReadCoefficientSets(std::string_view file) {
     const bool whole = row.is_object() && row.contains("id") && row["id"].is_string() &&
                        row.contains("alpha") && row.contains("beta");
     if (!whole) {
-      return Issue{fmt::format("/sets/{}", sets.size()), "allowed an object of id, alpha and beta"};
+      return Issue{Format("/sets/{}", sets.size()), "allowed an object of id, alpha and beta"};
     }
     CoefficientSet set;
     set.id = row["id"].get<std::string>();
@@ -47,9 +46,9 @@ Result<CoefficientSet> FindCoefficientSet(std::string_view file, std::string_vie
     if (set.id == id) return std::move(set);
     ids.emplace_back(set.id);
   }
-  return Issue{"--coefficients", fmt::format("found \"{}\", allowed an id that servecast "
-                                             "coefficients lists{}",
-                                             id, DidYouMean(id, ids))};
+  return Issue{"--coefficients", Format("found \"{}\", allowed an id that servecast "
+                                        "coefficients lists{}",
+                                        id, DidYouMean(id, ids))};
 }
 
 }  // namespace servecast

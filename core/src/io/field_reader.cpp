@@ -1,8 +1,6 @@
 // See field_reader.h.
 #include "io/field_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -25,7 +23,7 @@ std::string RangeText(const FieldSpec& spec) {
   const std::string unit = *spec.unit != '\0' && std::string_view(spec.unit) != "1"
                                ? std::string(" ") + spec.unit
                                : std::string();
-  return fmt::format("{} to {}{}", NumberText(spec.min), NumberText(spec.max), unit);
+  return Format("{} to {}{}", NumberText(spec.min), NumberText(spec.max), unit);
 }
 
 // Reads the members of one JSON object into the fields that visit it.
@@ -40,8 +38,8 @@ class ObjectReader final : public FieldVisitor {
     if (found == nullptr || Unset(spec, *found, base, value)) return;
     const double number = found->is_number() ? found->get<double>() : std::nan("");
     if (!(number >= spec.min && number <= spec.max) || std::nearbyint(number) != number) {
-      Add(spec, fmt::format("found {}, allowed a whole number from {}", ShortJson(*found),
-                            RangeText(spec)));
+      Add(spec,
+          Format("found {}, allowed a whole number from {}", ShortJson(*found), RangeText(spec)));
       return;
     }
     value = static_cast<std::int64_t>(number);
@@ -53,7 +51,7 @@ class ObjectReader final : public FieldVisitor {
     if (found == nullptr || Unset(spec, *found, base, value)) return;
     const double number = found->is_number() ? found->get<double>() : std::nan("");
     if (!(number >= spec.min && number <= spec.max)) {
-      Add(spec, fmt::format("found {}, allowed {}", ShortJson(*found), RangeText(spec)));
+      Add(spec, Format("found {}, allowed {}", ShortJson(*found), RangeText(spec)));
       return;
     }
     value = number;
@@ -63,7 +61,7 @@ class ObjectReader final : public FieldVisitor {
     const Json* found = Member(spec);
     if (found == nullptr) return;
     if (!found->is_boolean()) {
-      Add(spec, fmt::format("found {}, allowed true or false", ShortJson(*found)));
+      Add(spec, Format("found {}, allowed true or false", ShortJson(*found)));
       return;
     }
     value = found->get<bool>();
@@ -74,7 +72,7 @@ class ObjectReader final : public FieldVisitor {
     if (found == nullptr) return;
     const std::string* text = found->get_ptr<const std::string*>();
     if (text == nullptr || text->size() > 2000) {
-      Add(spec, fmt::format("found {}, allowed text of at most 2000 bytes", ShortJson(*found)));
+      Add(spec, Format("found {}, allowed text of at most 2000 bytes", ShortJson(*found)));
       return;
     }
     value = *text;
@@ -91,8 +89,8 @@ class ObjectReader final : public FieldVisitor {
         return;
       }
     }
-    Add(spec, fmt::format("found {}, allowed {}{}", ShortJson(*found), QuotedList(choices),
-                          text == nullptr ? "" : DidYouMean(*text, choices)));
+    Add(spec, Format("found {}, allowed {}{}", ShortJson(*found), QuotedList(choices),
+                     text == nullptr ? "" : DidYouMean(*text, choices)));
   }
 
   void Numbers(const FieldSpec& spec, std::vector<double>& value,
@@ -105,8 +103,8 @@ class ObjectReader final : public FieldVisitor {
       if (number >= spec.min && number <= spec.max) numbers.push_back(number);
     }
     if (!found->is_array() || found->size() != base.size() || numbers.size() != base.size()) {
-      Add(spec, fmt::format("found {}, allowed a list of {} numbers from {}", ShortJson(*found),
-                            base.size(), RangeText(spec)));
+      Add(spec, Format("found {}, allowed a list of {} numbers from {}", ShortJson(*found),
+                       base.size(), RangeText(spec)));
       return;
     }
     value = numbers;
@@ -136,12 +134,11 @@ class ObjectReader final : public FieldVisitor {
     }
     if (quantiles) good = good && rows.size() >= 2 && rows.back()[0] == 1;
     if (!good) {
-      Add(spec, quantiles
-                    ? fmt::format("found {}, allowed 2 to {} pairs [probability, tokens], both "
-                                  "ascending, probability from 0 to 1, tokens from {}",
-                                  ShortJson(*found), most, RangeText(spec))
-                    : fmt::format("found {}, allowed at most {} rows [{}] of numbers from {}",
-                                  ShortJson(*found), most, spec.columns, RangeText(spec)));
+      Add(spec, quantiles ? Format("found {}, allowed 2 to {} pairs [probability, tokens], both "
+                                   "ascending, probability from 0 to 1, tokens from {}",
+                                   ShortJson(*found), most, RangeText(spec))
+                          : Format("found {}, allowed at most {} rows [{}] of numbers from {}",
+                                   ShortJson(*found), most, spec.columns, RangeText(spec)));
       return;
     }
     value = rows;
@@ -153,7 +150,7 @@ class ObjectReader final : public FieldVisitor {
     if (found != nullptr && found->is_null() && spec.nullable) found = nullptr;
     if (found == nullptr && spec.repeats) return;
     if (found != nullptr && !found->is_object()) {
-      Add(spec, fmt::format("found {}, allowed an object", ShortJson(*found)));
+      Add(spec, Format("found {}, allowed an object", ShortJson(*found)));
       return;
     }
     ObjectReader inner(found == nullptr ? kEmpty : *found, path_ + "/" + spec.name, issues_);
@@ -167,16 +164,15 @@ class ObjectReader final : public FieldVisitor {
     if (found == nullptr || (found->is_null() && spec.nullable)) return;
     const auto size = static_cast<double>(found->size());
     if (!found->is_array() || size < spec.min || size > spec.max) {
-      Add(spec, fmt::format("found {}, allowed a list of {} to {} objects", ShortJson(*found),
-                            NumberText(spec.min), NumberText(spec.max)));
+      Add(spec, Format("found {}, allowed a list of {} to {} objects", ShortJson(*found),
+                       NumberText(spec.min), NumberText(spec.max)));
       return;
     }
     list.resize(found->size());
     for (std::size_t i = 0; i < found->size(); ++i) {
-      const std::string path = fmt::format("{}/{}/{}", path_, spec.name, i);
+      const std::string path = Format("{}/{}/{}", path_, spec.name, i);
       if (!(*found)[i].is_object()) {
-        issues_.push_back(
-            {path, fmt::format("found {}, allowed an object", ShortJson((*found)[i]))});
+        issues_.push_back({path, Format("found {}, allowed an object", ShortJson((*found)[i]))});
         continue;
       }
       ObjectReader inner((*found)[i], path, issues_);
@@ -193,7 +189,7 @@ class ObjectReader final : public FieldVisitor {
     }
     // Only the names, so that a stray one can be told from an unknown one.
     const bool collecting = elsewhere_ != nullptr;
-    const std::string reason = fmt::format("only applies when {} is {}", field, QuotedList(values));
+    const std::string reason = Format("only applies when {} is {}", field, QuotedList(values));
     if (!collecting) elsewhere_ = &reason;
     fields(*this);
     if (!collecting) elsewhere_ = nullptr;
@@ -207,14 +203,14 @@ class ObjectReader final : public FieldVisitor {
       const std::string path = path_ + "/" + PointerToken(key);
       const auto other = inactive_.find(key);
       if (other != inactive_.end()) {
-        issues_.push_back({path, fmt::format("\"{}\" {}", key, other->second)});
+        issues_.push_back({path, Format("\"{}\" {}", key, other->second)});
         continue;
       }
       std::string keys;
       for (const std::string& k : known_) keys += (keys.empty() ? "" : ", ") + k;
       issues_.push_back(
-          {path, fmt::format("unknown key{}; known here: {}",
-                             DidYouMean(key, Choices(known_.begin(), known_.end())), keys)});
+          {path, Format("unknown key{}; known here: {}",
+                        DidYouMean(key, Choices(known_.begin(), known_.end())), keys)});
     }
   }
 
@@ -230,7 +226,7 @@ class ObjectReader final : public FieldVisitor {
     if (found != object_.end()) return &*found;
     if (spec.required) {
       std::string allowed = spec.max > spec.min ? ", allowed " + RangeText(spec) : "";
-      Add(spec, fmt::format("missing: {}{}", spec.help, allowed));
+      Add(spec, Format("missing: {}{}", spec.help, allowed));
     }
     return nullptr;
   }
@@ -268,14 +264,14 @@ void ReadScenario(const Json& document, Scenario& scenario, Issues& issues) {
 std::string QuotedList(const Choices& choices) {
   std::string text;
   for (const std::string_view choice : choices) {
-    text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", choice);
+    text += Format("{}\"{}\"", text.empty() ? "" : ", ", choice);
   }
   return text;
 }
 
 std::string DidYouMean(std::string_view word, const Choices& choices) {
   const std::string near = NearestWord(word, choices);
-  return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
+  return near.empty() ? "" : Format("; did you mean \"{}\"?", near);
 }
 
 }  // namespace servecast

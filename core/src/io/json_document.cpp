@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/text.h"
 #include "io/json_writer.h"
 
 namespace servecast {
@@ -52,8 +53,8 @@ class Builder final : public nlohmann::json_sax<Json> {
         std::string_view(error.what()).find("out of range") != std::string_view::npos ||
         std::string_view(error.what()).find("number overflow") != std::string_view::npos;
     issues.push_back(
-        {"", fmt::format("not JSON at line {}, column {}: {} \"{}\"", line, column,
-                         range ? "a number beyond the range of a double," : "unexpected", shown)});
+        {"", Format("not JSON at line {}, column {}: {} \"{}\"", line, column,
+                    range ? "a number beyond the range of a double," : "unexpected", shown)});
     return false;
   }
 
@@ -89,7 +90,7 @@ class Builder final : public nlohmann::json_sax<Json> {
 
   bool Enter(Json&& container) {
     if (levels_.size() == kMostJsonLevels) {
-      issues.push_back({"", fmt::format("nested deeper than {} levels", kMostJsonLevels)});
+      issues.push_back({"", Format("nested deeper than {} levels", kMostJsonLevels)});
       return false;
     }
     Json* inserted = Insert(std::move(container));
@@ -154,7 +155,7 @@ void Write(const Json& value, JsonWriter& out) {
 
 Result<Json> ParseJson(std::string_view text) {
   if (text.size() > kMostBytes) {
-    return Issue{"", fmt::format("found {} bytes of text, allowed {}", text.size(), kMostBytes)};
+    return Issue{"", Format("found {} bytes of text, allowed {}", text.size(), kMostBytes)};
   }
   Builder builder(text);
   const bool ok = Json::sax_parse(text.begin(), text.end(), &builder);

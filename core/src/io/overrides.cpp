@@ -1,6 +1,4 @@
 // Changes to a scenario document in words, "path.to.member=value", and links made of them.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -39,8 +37,8 @@ Json* Holder(Json& document, const std::vector<std::string>& keys, Issues& issue
       const auto index = ParseCount(key);
       const auto size = static_cast<std::int64_t>(at->size());
       if (!index || *index > size) {
-        issues.push_back({pointer, fmt::format("found {}, allowed an index from 0 to {}",
-                                               ShortJson(key), size)});
+        issues.push_back(
+            {pointer, Format("found {}, allowed an index from 0 to {}", ShortJson(key), size)});
         return nullptr;
       }
       if (*index == size) at->push_back(Json::object());
@@ -68,13 +66,12 @@ void Apply(Json& document, const std::string& change, Issues& issues) {
   const std::vector<std::string> keys = Split(std::string_view(change).substr(0, equals), '.');
   const bool empty_key = std::find(keys.begin(), keys.end(), "") != keys.end();
   if (equals == std::string::npos || empty_key) {
-    issues.push_back(
-        {"", fmt::format("found {}, allowed path.to.member=value", ShortJson(change))});
+    issues.push_back({"", Format("found {}, allowed path.to.member=value", ShortJson(change))});
     return;
   }
   if (keys.size() > kMostJsonLevels) {  // no document is that deep, and the stack is not either
     issues.push_back(
-        {"", fmt::format("found a path of {} members, allowed {}", keys.size(), kMostJsonLevels)});
+        {"", Format("found a path of {} members, allowed {}", keys.size(), kMostJsonLevels)});
     return;
   }
   Json* holder = Holder(document, keys, issues);
@@ -133,8 +130,8 @@ Result<std::string> ParseReadableLink(std::string_view fragment) {
   const auto text = ScenarioPreset(preset);
   if (!text) {
     const Choices ids = PresetIds("scenarios");
-    return Issue{"", fmt::format("found the preset {}, allowed {}{}", ShortJson(preset),
-                                 QuotedList(ids), DidYouMean(preset, ids))};
+    return Issue{"", Format("found the preset {}, allowed {}{}", ShortJson(preset), QuotedList(ids),
+                            DidYouMean(preset, ids))};
   }
   return ApplyOverrides(*text, overrides);
 }

@@ -1,10 +1,9 @@
 // See physics_coefficients.h.
 #include "io/physics_coefficients.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cost/physics_features.h"
 #include "io/json_document.h"
 
@@ -46,7 +45,7 @@ class Members {
     std::string list;
     for (const std::string_view choice : allowed) {
       if (value == choice) return;
-      list += fmt::format("{}\"{}\"", list.empty() ? "" : " or ", choice);
+      list += Format("{}\"{}\"", list.empty() ? "" : " or ", choice);
     }
     if (!value.empty()) Refuse(name, Find(name), list);
   }
@@ -59,9 +58,9 @@ class Members {
       value = *member;
     } else {
       const std::string found = member != nullptr && member->is_array()
-                                    ? fmt::format("found a list of {}", member->size())
+                                    ? Format("found a list of {}", member->size())
                                     : Found(member);
-      Add(name, fmt::format("{}, allowed {} numbers, in the order of the features", found, count));
+      Add(name, Format("{}, allowed {} numbers, in the order of the features", found, count));
     }
   }
 
@@ -75,7 +74,7 @@ class Members {
     return member == nullptr ? "missing" : "found " + ShortJson(*member);
   }
   void Refuse(const char* name, const Json* member, std::string_view allowed) {
-    Add(name, fmt::format("{}, allowed {}", Found(member), allowed));
+    Add(name, Format("{}, allowed {}", Found(member), allowed));
   }
   void Add(const char* name, std::string message) {
     issues_.push_back({path_ + "/" + name, std::move(message)});
@@ -109,7 +108,7 @@ bool IsSetOf(const CoefficientSet& set, const Scenario& s) {
   const std::size_t gpu = set.id.find('/') + 1, tp = set.id.find('/', gpu) + 1;
   const std::string_view id = set.id;
   const std::string_view hardware = id.substr(gpu, tp - 1 - gpu);
-  const std::string group = fmt::format("tp{}/", s.cluster.pools[0].tensor_parallel);
+  const std::string group = Format("tp{}/", s.cluster.pools[0].tensor_parallel);
   bool same = gpu > 0 && tp > 0 && id.compare(tp, group.size(), group) == 0 &&
               SameName(id.substr(0, gpu - 1), s.model.name);
   for (std::string_view rest = hardware; same && !rest.empty();) {
@@ -171,8 +170,7 @@ std::vector<std::string> Mismatches(const PhysicsProvenance& trained_on, const S
   const auto compare = [&lines](const char* what, const std::string& there,
                                 const std::string& here) {
     if (SameName(there, here)) return;
-    lines.push_back(
-        fmt::format("trained on {} \"{}\", the scenario has \"{}\"", what, there, here));
+    lines.push_back(Format("trained on {} \"{}\", the scenario has \"{}\"", what, there, here));
   };
   compare("the model", trained_on.model, s.model.name);
   compare("the GPU", trained_on.hardware, s.hardware.name);
@@ -185,7 +183,7 @@ std::vector<std::string> Mismatches(const PhysicsProvenance& trained_on, const S
   const std::int64_t tp = s.cluster.pools[0].tensor_parallel;
   if (trained_on.tp != tp) {
     lines.push_back(
-        fmt::format("trained on tensor_parallel {}, the scenario has {}", trained_on.tp, tp));
+        Format("trained on tensor_parallel {}, the scenario has {}", trained_on.tp, tp));
   }
   return lines;
 }

@@ -1,7 +1,6 @@
 #include "io/pool_checks.h"
 
-#include <fmt/format.h>
-
+#include "base/text.h"
 #include "serving/router.h"
 
 namespace servecast {
@@ -17,17 +16,17 @@ class PoolChecks {
     const std::int64_t replicas = s_.cluster.Replicas();
     if (replicas > kMostReplicas) {
       Add(0, "replicas",
-          fmt::format("found {} in all pools, allowed up to {}", replicas, kMostReplicas));
+          Format("found {} in all pools, allowed up to {}", replicas, kMostReplicas));
     }
     for (std::size_t i = 0; i < Pools().size() && Pools().size() > 1; ++i) {
       if (Pools()[i].pipeline_parallel == 1) continue;
       Add(i, "pipeline_parallel",
-          fmt::format("found {}, allowed 1 with several pools", Pools()[i].pipeline_parallel));
+          Format("found {}, allowed 1 with several pools", Pools()[i].pipeline_parallel));
     }
     if (Pools().size() > 1 && s_.scheduler.policy != "vllm") {
       issues_.push_back(
           {"/scheduler/policy",
-           fmt::format("found \"{}\", allowed \"vllm\" with several pools", s_.scheduler.policy)});
+           Format("found \"{}\", allowed \"vllm\" with several pools", s_.scheduler.policy)});
     }
     CheckWhatIsOfAll();
     const bool prefill = s_.cluster.Has(PoolRole::kPrefill);
@@ -49,9 +48,9 @@ class PoolChecks {
     }
     if (s_.cluster.decode_router != ClusterSpec{}.decode_router) {
       issues_.push_back({"/cluster/decode_router/policy",
-                         fmt::format("found \"{}\", allowed with pools of role \"prefill\" and "
-                                     "\"decode\" only",
-                                     s_.cluster.decode_router)});
+                         Format("found \"{}\", allowed with pools of role \"prefill\" and "
+                                "\"decode\" only",
+                                s_.cluster.decode_router)});
     }
   }
 
@@ -63,9 +62,9 @@ class PoolChecks {
       const auto same = [&](bool differs, const char* name) {
         if (!differs) return;
         AddOfEngine(i, name,
-                    fmt::format("found another than in /engine/{}, allowed the same: it holds for "
-                                "all pools",
-                                name));
+                    Format("found another than in /engine/{}, allowed the same: it holds for "
+                           "all pools",
+                           name));
       };
       same(pool.compat != all.compat, "compat");
       if (Pools().size() == 1) continue;
@@ -75,9 +74,8 @@ class PoolChecks {
       same(pool.gc_pass_us != all.gc_pass_us, "gc_pass_us");
     }
     if (Pools().size() > 1 && s_.engine.compat != Compat::kNone) {
-      issues_.push_back(
-          {"/engine/compat",
-           fmt::format("found a compat, allowed \"none\" with {} pools", Pools().size())});
+      issues_.push_back({"/engine/compat",
+                         Format("found a compat, allowed \"none\" with {} pools", Pools().size())});
     }
   }
 
@@ -104,9 +102,9 @@ class PoolChecks {
       if (first == nullptr) first = &engine;
       if (engine.block_size != first->block_size) {
         AddOfEngine(i, "block_size",
-                    fmt::format("found {}, allowed {}, as in the first pool for prefill or decode: "
-                                "KV blocks travel as they are",
-                                engine.block_size, first->block_size));
+                    Format("found {}, allowed {}, as in the first pool for prefill or decode: "
+                           "KV blocks travel as they are",
+                           engine.block_size, first->block_size));
       }
       if (engine.kv_cache_dtype != first->kv_cache_dtype) {
         AddOfEngine(i, "kv_cache_dtype",
@@ -120,10 +118,9 @@ class PoolChecks {
     const std::string path = std::string("/cluster/") + field;
     if (FindRouter(name).holds) {
       issues_.push_back(
-          {path + "/policy",
-           fmt::format("found \"{}\", allowed one that places at once, with pools for "
-                       "prefill and decode",
-                       name)});
+          {path + "/policy", Format("found \"{}\", allowed one that places at once, with pools for "
+                                    "prefill and decode",
+                                    name)});
     }
     const auto staleness = params.find(kStaleness.name);
     if (staleness != params.end() && staleness->second > 0) {
@@ -147,7 +144,7 @@ class PoolChecks {
   }
 
   void Add(std::size_t pool, const char* name, std::string message) {
-    issues_.push_back({fmt::format("/cluster/pools/{}/{}", pool, name), std::move(message)});
+    issues_.push_back({Format("/cluster/pools/{}/{}", pool, name), std::move(message)});
   }
   // Where it stands: the pool's own, or the scenario's, said once.
   void AddOfEngine(std::size_t pool, const char* name, std::string message) {

@@ -1,7 +1,5 @@
 // Scenario documents: text -> presets merged -> fields read, every issue collected -> Scenario with
 // its canonical and resolved text. The fields themselves are described in fields.cpp.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -44,14 +42,14 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
   if (!document.contains(section.name) && engine) document[section.name] = Json::object();
   const auto found = document.find(section.name);
   if (found == document.end() || !found->is_object()) return "";
-  const std::string path = fmt::format("{}/{}/preset", above, section.name);
+  const std::string path = Format("{}/{}/preset", above, section.name);
   std::string id(engine ? kDefaultEngine : "");
   const bool names_one = found->contains("preset");
   if (names_one) {
     const std::string* named = (*found)["preset"].get_ptr<const std::string*>();
     if (named == nullptr) {
-      issues.push_back({path, fmt::format("found {}, allowed the name of a preset",
-                                          ShortJson((*found)["preset"]))});
+      issues.push_back(
+          {path, Format("found {}, allowed the name of a preset", ShortJson((*found)["preset"]))});
       found->erase("preset");
       return "";
     }
@@ -62,8 +60,8 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
   const Json* preset = FindPresetDocument(section.kind, id);
   if (preset == nullptr) {
     const Choices ids = PresetIds(section.kind);
-    issues.push_back({path, fmt::format("found {}, allowed {}{}", ShortJson(id), QuotedList(ids),
-                                        DidYouMean(id, ids))});
+    issues.push_back({path, Format("found {}, allowed {}{}", ShortJson(id), QuotedList(ids),
+                                   DidYouMean(id, ids))});
     // What the section's members mean hangs on the preset: go on with some preset as it is, so
     // that the rest of the document is checked.
     *found = *FindPresetDocument(section.kind, ids[0]);
@@ -88,7 +86,7 @@ void MergePools(Json& document, Issues& issues) {
       if (own == pool.end()) continue;
       if (own->is_string()) *own = Json{{"preset", *own}};
       if (own->is_object() && own->contains("preset")) {
-        MergePreset(section, pool, issues, fmt::format("/cluster/pools/{}", i));
+        MergePreset(section, pool, issues, Format("/cluster/pools/{}", i));
       } else if (own->is_object() && document.contains(section.name)) {
         *own = Merged(document[section.name], *own);
       }
@@ -113,14 +111,13 @@ Scenario BaseOf(const std::map<std::string_view, std::string>& presets) {
 void CheckLengths(const LengthSpec& l, const std::string& path, Issues& issues) {
   using Kind = LengthDistribution;
   if (l.distribution == Kind::kLognormal && l.p99 < l.median) {
-    issues.push_back({path + "/p99", fmt::format("found {}, allowed from the median {} up",
-                                                 NumberText(l.p99), NumberText(l.median))});
+    issues.push_back({path + "/p99", Format("found {}, allowed from the median {} up",
+                                            NumberText(l.p99), NumberText(l.median))});
   }
   const bool bounded = l.distribution == Kind::kLognormal || l.distribution == Kind::kUniform ||
                        l.distribution == Kind::kNormal || l.distribution == Kind::kZipf;
   if (bounded && l.max && *l.max < l.min) {
-    issues.push_back(
-        {path + "/max", fmt::format("found {}, allowed from min {} up", *l.max, l.min)});
+    issues.push_back({path + "/max", Format("found {}, allowed from min {} up", *l.max, l.min)});
   }
 }
 
@@ -131,11 +128,10 @@ void CheckCorrelation(const LengthSpec& prompts, const LengthSpec& outputs, cons
   if (HasOneDraw(prompts.distribution) || prompts.distribution == LengthDistribution::kFixed) {
     return;
   }
-  issues.push_back(
-      {path + "/output_tokens/correlation",
-       fmt::format("found {}, allowed 0 unless the prompts are fixed, uniform, normal, "
-                   "lognormal or empirical",
-                   NumberText(outputs.correlation))});
+  issues.push_back({path + "/output_tokens/correlation",
+                    Format("found {}, allowed 0 unless the prompts are fixed, uniform, normal, "
+                           "lognormal or empirical",
+                           NumberText(outputs.correlation))});
 }
 
 void CheckProfile(const ArrivalSpec& a, Issues& issues) {
@@ -146,17 +142,17 @@ void CheckProfile(const ArrivalSpec& a, Issues& issues) {
     for (const std::vector<double>& row : rows) good &= row[1] <= 1e6;
     if (!good) {
       issues.push_back({"/workload/arrivals/rate_factors",
-                        fmt::format("found {} rows, allowed times that begin at 0 and ascend, "
-                                    "factors from 0 to 1000000, and a last factor above 0",
-                                    rows.size())});
+                        Format("found {} rows, allowed times that begin at 0 and ascend, "
+                               "factors from 0 to 1000000, and a last factor above 0",
+                               rows.size())});
     }
   }
   for (const std::vector<double>& row : a.spikes) {
     if (row[1] > 0 && row[2] <= 1e6) continue;
     issues.push_back({"/workload/arrivals/spikes",
-                      fmt::format("found [{}, {}, {}], allowed a duration above 0 and a factor up "
-                                  "to 1000000",
-                                  NumberText(row[0]), NumberText(row[1]), NumberText(row[2]))});
+                      Format("found [{}, {}, {}], allowed a duration above 0 and a factor up "
+                             "to 1000000",
+                             NumberText(row[0]), NumberText(row[1]), NumberText(row[2]))});
     break;
   }
 }
@@ -170,19 +166,18 @@ bool UsesTrace(const WorkloadSpec& w) {
 void CheckTurns(std::int64_t turns, const std::string& path, const WorkloadSpec& w,
                 Issues& issues) {
   if (turns == 1 || !UsesTrace(w)) return;
-  issues.push_back(
-      {path, fmt::format("found {}, allowed 1 with arrivals or lengths of a trace: its "
-                         "rows say when each request arrives and how long it is, "
-                         "turns would change both",
-                         turns)});
+  issues.push_back({path, Format("found {}, allowed 1 with arrivals or lengths of a trace: its "
+                                 "rows say when each request arrives and how long it is, "
+                                 "turns would change both",
+                                 turns)});
 }
 
 // Prefixes and sessions: which requests have content in common.
 void CheckSharing(const WorkloadSpec& w, Issues& issues) {
   if (w.prefix.groups > 0 && w.prefix.tokens == 0) {
     issues.push_back({"/workload/prefix/tokens",
-                      fmt::format("found 0, allowed from 1 up: prefix.groups {} share a beginning",
-                                  w.prefix.groups)});
+                      Format("found 0, allowed from 1 up: prefix.groups {} share a beginning",
+                             w.prefix.groups)});
   }
   CheckTurns(w.sessions.turns, "/workload/sessions/turns", w, issues);
 }
@@ -199,16 +194,16 @@ void CheckClass(const ClassSpec& c, const std::string& path, const WorkloadSpec&
                    or_workloads(c.output_tokens, w.output_tokens), path, issues);
   if (c.rate_per_s && !HasRate(w.arrivals.process)) {
     issues.push_back({path + "/rate_per_s",
-                      fmt::format("found {}, allowed none: the workload's arrivals have no rate",
-                                  NumberText(*c.rate_per_s))});
+                      Format("found {}, allowed none: the workload's arrivals have no rate",
+                             NumberText(*c.rate_per_s))});
   }
   const std::int64_t groups = c.prefix_groups.value_or(w.prefix.groups);
   const bool own = c.prefix_groups.has_value() || c.prefix_tokens.has_value();
   if (own && groups > 0 && c.prefix_tokens.value_or(w.prefix.tokens) == 0) {
     issues.push_back({path + (c.prefix_tokens ? "/prefix_tokens" : "/prefix_groups"),
-                      fmt::format("found {} groups that share 0 tokens, allowed prefix_tokens from "
-                                  "1 up",
-                                  groups)});
+                      Format("found {} groups that share 0 tokens, allowed prefix_tokens from "
+                             "1 up",
+                             groups)});
   }
   if (c.turns) CheckTurns(*c.turns, path + "/turns", w, issues);
 }
@@ -216,7 +211,7 @@ void CheckClass(const ClassSpec& c, const std::string& path, const WorkloadSpec&
 void CheckClasses(const WorkloadSpec& w, Issues& issues) {
   const std::vector<ClassSpec>& classes = w.classes;
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    const std::string of_class = fmt::format("/workload/classes/{}", i);
+    const std::string of_class = Format("/workload/classes/{}", i);
     CheckClass(classes[i], of_class, w, issues);
     const std::string path = of_class + "/name";
     if (classes[i].name.empty()) {
@@ -225,9 +220,9 @@ void CheckClasses(const WorkloadSpec& w, Issues& issues) {
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (classes[j].name != classes[i].name) continue;
-      issues.push_back({path, fmt::format("found {}, the name of class {} too; allowed a name of "
-                                          "its own",
-                                          ShortJson(classes[i].name), j)});
+      issues.push_back({path, Format("found {}, the name of class {} too; allowed a name of "
+                                     "its own",
+                                     ShortJson(classes[i].name), j)});
       break;
     }
   }
@@ -238,13 +233,13 @@ void CheckSlo(const Scenario& s, Issues& issues) {
   for (std::size_t i = 0; i < s.slo.size(); ++i) {
     const SloSpec& slo = s.slo[i];
     if (slo.of_class.empty()) continue;
-    const std::string path = fmt::format("/slo/{}", i);
+    const std::string path = Format("/slo/{}", i);
     const std::vector<ClassSpec>& classes = s.workload.classes;
     if (std::none_of(classes.begin(), classes.end(),
                      [&slo](const ClassSpec& c) { return c.name == slo.of_class; })) {
-      issues.push_back({path + "/class", fmt::format("found {}, allowed the name of a class of the "
-                                                     "workload",
-                                                     ShortJson(slo.of_class))});
+      issues.push_back({path + "/class", Format("found {}, allowed the name of a class of the "
+                                                "workload",
+                                                ShortJson(slo.of_class))});
     } else if (slo.metric == SloMetric::kItl) {
       issues.push_back({path + "/metric",
                         "found \"itl\", allowed ttft, tpot or e2e with a class: "
@@ -320,14 +315,14 @@ void CheckScheduler(const Scenario& s, Issues& issues) {
 void CheckCompat(const Scenario& s, Issues& issues) {
   if (s.engine.compat != Compat::kNone && s.engine.kv_offload.disk_gib > 0) {
     issues.push_back({"/engine/kv_offload/disk_gib",
-                      fmt::format("found {}, allowed 0 with BLIS's rules in engine.compat: behind "
-                                  "its GPU is host memory only",
-                                  NumberText(s.engine.kv_offload.disk_gib))});
+                      Format("found {}, allowed 0 with BLIS's rules in engine.compat: behind "
+                             "its GPU is host memory only",
+                             NumberText(s.engine.kv_offload.disk_gib))});
   }
   if (IsBlis(s.engine.compat) && s.cluster.Replicas() > 1) {
-    issues.push_back({"/cluster/pools/0/replicas",
-                      fmt::format("found {}, allowed 1 with BLIS's rules in engine.compat",
-                                  s.cluster.Replicas())});
+    issues.push_back(
+        {"/cluster/pools/0/replicas",
+         Format("found {}, allowed 1 with BLIS's rules in engine.compat", s.cluster.Replicas())});
   }
   if (s.latency.backend == "trained_physics" && s.engine.compat != Compat::kBlis) {
     issues.push_back({"/latency/backend",
@@ -347,10 +342,10 @@ void CheckCompat(const Scenario& s, Issues& issues) {
   if (s.engine.compat != Compat::kBlisFebruary2026) return;
   for (std::size_t i = 0; i < s.workload.classes.size(); ++i) {
     if (!s.workload.classes[i].timeout_s) continue;
-    issues.push_back({fmt::format("/workload/classes/{}/timeout_s", i),
-                      fmt::format("found {}, allowed none with engine.compat \"blis-2026-02\": "
-                                  "BLIS had no time-outs",
-                                  NumberText(*s.workload.classes[i].timeout_s))});
+    issues.push_back({Format("/workload/classes/{}/timeout_s", i),
+                      Format("found {}, allowed none with engine.compat \"blis-2026-02\": "
+                             "BLIS had no time-outs",
+                             NumberText(*s.workload.classes[i].timeout_s))});
   }
 }
 
@@ -370,9 +365,8 @@ void CheckStages(const Scenario& s, Issues& issues) {
   const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
   if (stages == 1) return;
   if (IsBlis(s.engine.compat)) {
-    issues.push_back(
-        {"/cluster/pools/0/pipeline_parallel",
-         fmt::format("found {}, allowed 1 with BLIS's rules in engine.compat", stages)});
+    issues.push_back({"/cluster/pools/0/pipeline_parallel",
+                      Format("found {}, allowed 1 with BLIS's rules in engine.compat", stages)});
   } else if (s.engine.async_scheduling && s.scheduler.policy == "vllm") {
     issues.push_back({"/engine/async_scheduling",
                       "found true, allowed false with pipeline_parallel above 1: its rules for "
@@ -390,9 +384,9 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
   if (e.max_num_batched_tokens < e.max_num_seqs && s.scheduler.policy == "vllm") {
     issues.push_back({"/engine/max_num_batched_tokens",
-                      fmt::format("found {}, allowed from max_num_seqs {} up: every running "
-                                  "request needs a token in each step",
-                                  e.max_num_batched_tokens, e.max_num_seqs)});
+                      Format("found {}, allowed from max_num_seqs {} up: every running "
+                             "request needs a token in each step",
+                             e.max_num_batched_tokens, e.max_num_seqs)});
   }
   if (e.kv_offload.On() && !e.enable_prefix_caching) {
     issues.push_back({"/engine/kv_offload",
@@ -410,10 +404,9 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   if ((s.model.num_local_experts == 0) != (s.model.num_experts_per_tok == 0) ||
       s.model.num_experts_per_tok > s.model.num_local_experts) {
-    issues.push_back(
-        {"/model/num_experts_per_tok",
-         fmt::format("found {}, allowed 1 to num_local_experts {}, or 0 for a dense model",
-                     s.model.num_experts_per_tok, s.model.num_local_experts)});
+    issues.push_back({"/model/num_experts_per_tok",
+                      Format("found {}, allowed 1 to num_local_experts {}, or 0 for a dense model",
+                             s.model.num_experts_per_tok, s.model.num_local_experts)});
   }
   const std::vector<double>& beta = s.latency.beta;
   if (s.latency.backend == "blackbox" && !beta.empty() &&
@@ -461,7 +454,7 @@ void AddTogether(const Scenario& scenario, Issues& issues) {
     CheckTogether(alone, of_pool);
     for (Issue& issue : of_pool) {
       if (issue.path.rfind("/engine/", 0) != 0) continue;
-      together.push_back({fmt::format("/cluster/pools/{}{}", i, issue.path), issue.message});
+      together.push_back({Format("/cluster/pools/{}{}", i, issue.path), issue.message});
     }
   }
   const std::size_t own = issues.size();
@@ -501,17 +494,16 @@ Result<Scenario> ParseScenario(std::string_view text) {
   if (!parsed.ok()) return Issues(parsed.issues());
   Json& document = parsed.value();
   if (!document.is_object()) {
-    return Issue{
-        "", fmt::format("found {}, allowed a scenario document, an object", ShortJson(document))};
+    return Issue{"",
+                 Format("found {}, allowed a scenario document, an object", ShortJson(document))};
   }
   const auto schema = document.find("schema");
   Issues issues;
   if (schema == document.end()) {
-    issues.push_back({"/schema", fmt::format("missing, allowed {}", kScenarioSchema)});
+    issues.push_back({"/schema", Format("missing, allowed {}", kScenarioSchema)});
   } else if (!schema->is_number_integer() || *schema != kScenarioSchema) {
     // What its members mean is not known here.
-    return Issue{"/schema",
-                 fmt::format("found {}, allowed {}", ShortJson(*schema), kScenarioSchema)};
+    return Issue{"/schema", Format("found {}, allowed {}", ShortJson(*schema), kScenarioSchema)};
   }
   std::map<std::string_view, std::string> presets;
   for (const PresetSection& section : PresetSections()) {
@@ -521,8 +513,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
   Scenario scenario;
   for (const PresetSection& section : PresetSections()) {
     if (document.contains(section.name)) continue;
-    issues.push_back(
-        {fmt::format("/{}", section.name), "missing: name a preset or give its members"});
+    issues.push_back({Format("/{}", section.name), "missing: name a preset or give its members"});
     // Read on with some preset, so that the rest of the document is checked too.
     document[section.name] = *FindPresetDocument(section.kind, PresetIds(section.kind)[0]);
     if (section.name == "workload") {
@@ -537,6 +528,12 @@ Result<Scenario> ParseScenario(std::string_view text) {
   return scenario;
 }
 
-std::string HashText(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+std::string HashText(std::uint64_t hash) {
+  std::string text(16, '0');
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, hash >>= 4) {
+    *digit = "0123456789abcdef"[hash & 15];
+  }
+  return text;
+}
 
 }  // namespace servecast

@@ -1,8 +1,6 @@
 // See trace_columns.h.
 #include "io/trace_columns.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/text.h"
@@ -217,10 +215,10 @@ std::optional<TimeNs> TraceColumns::Arrival(const TraceField& field, TraceLines&
   if (!calendar_) calendar_ = ParseTimestamp(field.text).has_value();
   const auto time = *calendar_ ? ParseTimestamp(field.text) : ParseDecimalNs(field.text, unit_ns_);
   if (!time) {
-    lines.Add(field.column,
-              fmt::format("found {} as {}, allowed {}", Shown(field.text), names_[kArrival],
-                          *calendar_ ? "a time such as 2023-11-16 18:15:46.6805900"
-                                     : AllowedTimes(unit_ns_)));
+    lines.Add(
+        field.column,
+        Format("found {} as {}, allowed {}", Shown(field.text), names_[kArrival],
+               *calendar_ ? "a time such as 2023-11-16 18:15:46.6805900" : AllowedTimes(unit_ns_)));
   }
   return time;
 }
@@ -250,13 +248,13 @@ std::string TraceColumns::Reading(const char* label) const {
     const std::string quoted = Shown(names_[role]);
     return quoted.substr(1, quoted.size() - 2);
   };
-  std::string text = fmt::format("{} ", label);
+  std::string text = Format("{} ", label);
   if (at_[kArrival]) {
     const char* unit = unit_ns_ == kNsPerS    ? "s"
                        : unit_ns_ == kNsPerMs ? "ms"
                        : unit_ns_ == 1000     ? "us"
                                               : "ns";
-    text += shown(kArrival) + (calendar_.value_or(false) ? "" : fmt::format(" ({})", unit)) + ", ";
+    text += shown(kArrival) + (calendar_.value_or(false) ? "" : Format(" ({})", unit)) + ", ";
   }
   return text + shown(kPrompt) + ", " + shown(kOutput);
 }
@@ -264,7 +262,7 @@ std::string TraceColumns::Reading(const char* label) const {
 std::string KnownHeaders() {
   std::string known;
   for (const Known& k : kKnown) {
-    known += fmt::format("{},{},{} or ", k.columns[0], k.columns[1], k.columns[2]);
+    known += Format("{},{},{} or ", k.columns[0], k.columns[1], k.columns[2]);
   }
   return known +
          "other names for these, input_tokens,output_tokens alone, lines of JSON with timestamp, "

@@ -1,8 +1,6 @@
 // Traces as CSV, told by their header (trace_columns.h), also behind the YAML header of a BLIS
 // TraceV2 when the two stand in one file. A column hash_ids_512 may name the prompt's blocks of 512
 // tokens: numbers with spaces between. Further columns are ignored.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <vector>
@@ -99,9 +97,9 @@ class Csv final : public TraceFormat {
     if (line == "---" || line[0] == '-') return true;
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) {
-      lines_.Add(1, fmt::format("found {}, allowed \"key: value\", or the CSV's header with "
-                                "arrival_time_us",
-                                Shown(line)));
+      lines_.Add(1, Format("found {}, allowed \"key: value\", or the CSV's header with "
+                           "arrival_time_us",
+                           Shown(line)));
       return false;
     }
     const std::string_view key = line.substr(0, colon);
@@ -119,7 +117,7 @@ class Csv final : public TraceFormat {
 
   bool Refuse(std::size_t colon, std::string_view key, std::string_view value,
               const char* allowed) {
-    lines_.Add(colon + 2, fmt::format("found {} as {}, allowed {}", Shown(value), key, allowed));
+    lines_.Add(colon + 2, Format("found {} as {}, allowed {}", Shown(value), key, allowed));
     return false;
   }
 
@@ -130,8 +128,8 @@ class Csv final : public TraceFormat {
     names.reserve(width_);
     for (const TraceField& field : fields_) names.push_back(field.text);
     if (!columns_.Choose(names)) {
-      lines_.Add(1, fmt::format("found the header {}, which has no column for {}; allowed: {}",
-                                Shown(line), columns_.missing(), KnownHeaders()));
+      lines_.Add(1, Format("found the header {}, which has no column for {}; allowed: {}",
+                           Shown(line), columns_.missing(), KnownHeaders()));
       return false;
     }
     for (std::size_t f = 0; f < width_; ++f) {
@@ -148,7 +146,7 @@ class Csv final : public TraceFormat {
     if (std::count(names.begin(), names.end(), name) < 2) return false;
     const auto last = std::find(names.rbegin(), names.rend(), name);
     lines_.Add(fields_[static_cast<std::size_t>(names.rend() - last) - 1].column,
-               fmt::format("the header names {} twice", Shown(name)));
+               Format("the header names {} twice", Shown(name)));
     return true;
   }
 
@@ -156,7 +154,7 @@ class Csv final : public TraceFormat {
     Split(lines_.line(), fields_);
     if (fields_.size() != width_) {
       lines_.Add(lines_.line().size() + 1,
-                 fmt::format("found {} fields, but the header names {}", fields_.size(), width_));
+                 Format("found {} fields, but the header names {}", fields_.size(), width_));
       return true;
     }
     std::array<TraceField, TraceColumns::kRoles> row;
@@ -176,9 +174,9 @@ class Csv final : public TraceFormat {
     if (ParseIds(field.text, ids_)) {
       return !prompt || lines_.IdsFit(*prompt, ids_.size(), field.column);
     }
-    lines_.Add(field.column, fmt::format("found {} as {}, allowed whole numbers from 0 up with "
-                                         "spaces between",
-                                         Shown(field.text), kHashColumn));
+    lines_.Add(field.column, Format("found {} as {}, allowed whole numbers from 0 up with "
+                                    "spaces between",
+                                    Shown(field.text), kHashColumn));
     return false;
   }
 

@@ -173,7 +173,7 @@ class JsonTrace final : public TraceFormat {
     const std::string_view line = lines_.line();
     if (!Json::sax_parse(line.begin(), line.end(), &gatherer_) && !full_ && !stop_) {
       lines_.Add(gatherer_.bad_at,
-                 fmt::format("found {}, allowed a JSON object on one line", gatherer_.bad));
+                 Format("found {}, allowed a JSON object on one line", gatherer_.bad));
     }
     return !full_ && !stop_;
   }
@@ -184,12 +184,11 @@ class JsonTrace final : public TraceFormat {
       const std::string_view before = text.substr(0, gatherer_.bad_at - 1);
       const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
       lines_.AddAt(
-          fmt::format("line {}, column {}",
-                      std::count(before.begin(), before.end(), '\n') + first_line_,
-                      gatherer_.bad_at - line_start),
-          fmt::format("found {}, allowed one JSON document: a list of objects, or a result of vllm "
-                      "bench serve",
-                      gatherer_.bad));
+          Format("line {}, column {}", std::count(before.begin(), before.end(), '\n') + first_line_,
+                 gatherer_.bad_at - line_start),
+          Format("found {}, allowed one JSON document: a list of objects, or a result of vllm "
+                 "bench serve",
+                 gatherer_.bad));
       return;
     }
     if (gatherer_.bench.any) AddBench(gatherer_.bench);
@@ -211,7 +210,7 @@ class JsonTrace final : public TraceFormat {
  private:
   void Refuse(std::string message) {
     if (whole_) {
-      lines_.AddAt(fmt::format("entry {}", entries_), std::move(message));
+      lines_.AddAt(Format("entry {}", entries_), std::move(message));
     } else {
       lines_.Add(1, std::move(message));
     }
@@ -236,7 +235,7 @@ class JsonTrace final : public TraceFormat {
           std::find_if(record.members.begin(), record.members.end(),
                        [&](const Record::Member& m) { return m.name == columns_.name(role); });
       if (found == record.members.end()) {
-        Refuse(fmt::format("found no {}, which the first has", columns_.name(role)));
+        Refuse(Format("found no {}, which the first has", columns_.name(role)));
         return true;
       }
       row[r].text = found->text;
@@ -261,8 +260,8 @@ class JsonTrace final : public TraceFormat {
           "found a conversation without counts of tokens, allowed one with \"tokens\" in each "
           "turn, or prompt_len and output_len: there is no tokenizer here");
     } else {
-      Refuse(fmt::format("found an object without a member for {}; allowed as a CSV's columns: {}",
-                         columns_.missing(), KnownHeaders()));
+      Refuse(Format("found an object without a member for {}; allowed as a CSV's columns: {}",
+                    columns_.missing(), KnownHeaders()));
     }
     return false;
   }
@@ -271,8 +270,7 @@ class JsonTrace final : public TraceFormat {
     const std::size_t n = bench.input_lens.size();
     const auto same = [&](const char* name, std::size_t size) {
       if (size == n) return true;
-      lines_.AddAt("",
-                   fmt::format("found {} {} but {} input_lens, allowed as many", size, name, n));
+      lines_.AddAt("", Format("found {} {} but {} input_lens, allowed as many", size, name, n));
       return false;
     };
     const bool timed = !bench.start_times.empty();

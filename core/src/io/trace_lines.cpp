@@ -61,8 +61,8 @@ bool TraceLines::SetLine(std::string_view line) {
 }
 
 void TraceLines::Add(std::size_t column, std::string message) {
-  AddAt(entry_ > 0 ? fmt::format("entry {}", entry_)
-                   : fmt::format("line {}, column {}", std::max<std::size_t>(number_, 1), column),
+  AddAt(entry_ > 0 ? Format("entry {}", entry_)
+                   : Format("line {}, column {}", std::max<std::size_t>(number_, 1), column),
         std::move(message));
 }
 
@@ -75,22 +75,21 @@ std::optional<std::int32_t> TraceLines::Tokens(std::string_view text, std::strin
                                                std::size_t column) {
   const auto tokens = ParseCount(text);
   if (tokens && *tokens >= 1 && *tokens <= kMostTokens) return static_cast<std::int32_t>(*tokens);
-  Add(column,
-      fmt::format("found {} as {}, allowed 1 to {} tokens", Shown(text), field, kMostTokens));
+  Add(column, Format("found {} as {}, allowed 1 to {} tokens", Shown(text), field, kMostTokens));
   return std::nullopt;
 }
 
 bool TraceLines::IdsFit(std::int64_t prompt_tokens, std::size_t ids, std::size_t column) {
   const std::int64_t most = CeilDiv(prompt_tokens, kHashBlockTokens);
   if (static_cast<std::int64_t>(ids) <= most) return true;
-  Add(column, fmt::format("found {} hash ids, allowed at most {} for {} tokens: one stands for {}",
-                          ids, most, prompt_tokens, kHashBlockTokens));
+  Add(column, Format("found {} hash ids, allowed at most {} for {} tokens: one stands for {}", ids,
+                     most, prompt_tokens, kHashBlockTokens));
   return false;
 }
 
 bool TraceLines::AddRow(const TraceRow& row, std::span<const std::uint64_t> hash_ids) {
   if (static_cast<std::int64_t>(trace_.rows.size()) == kMaxRequests) {
-    Add(1, fmt::format("more than {} requests, the most that a run takes", kMaxRequests));
+    Add(1, Format("more than {} requests, the most that a run takes", kMaxRequests));
     return false;
   }
   const auto number = static_cast<std::int32_t>(trace_.rows.size());
@@ -106,21 +105,21 @@ bool TraceLines::AddRow(const TraceRow& row, std::span<const std::uint64_t> hash
 Result<Trace> TraceLines::Finish(const char* format, std::string reading, bool has_arrivals) {
   if (!issues_.empty()) {
     if (found_ > kMostIssues) {
-      issues_.push_back({"", fmt::format("and {} more malformed lines", found_ - kMostIssues)});
+      issues_.push_back({"", Format("and {} more malformed lines", found_ - kMostIssues)});
     }
     return std::move(issues_);
   }
   if (trace_.rows.empty()) {
-    return Issue{fmt::format("line {}", number_), trace_.failed > 0
-                                                      ? "the trace has failed requests only"
-                                                      : "the trace has a header but no requests"};
+    return Issue{Format("line {}", number_), trace_.failed > 0
+                                                 ? "the trace has failed requests only"
+                                                 : "the trace has a header but no requests"};
   }
   trace_.format = format;
   trace_.reading = std::move(reading);
   trace_.has_arrivals = has_arrivals;
   if (!has_arrivals) trace_.reading += "; lengths only, nothing tells arrivals";
   if (trace_.failed > 0) {
-    trace_.reading += fmt::format("; {} failed requests left out", trace_.failed);
+    trace_.reading += Format("; {} failed requests left out", trace_.failed);
   }
   Normalise(trace_);
   return std::move(trace_);

@@ -31,18 +31,18 @@ class LineReader final : public nlohmann::json_sax<Json> {
     ids_.clear();
     const std::string_view line = lines_.line();
     if (line[0] != '{') {
-      lines_.Add(1, fmt::format("found {}, allowed a JSON object with timestamp, input_length and "
-                                "output_length",
-                                Shown(line)));
+      lines_.Add(1, Format("found {}, allowed a JSON object with timestamp, input_length and "
+                           "output_length",
+                           Shown(line)));
       return false;
     }
     if (!Json::sax_parse(line.begin(), line.end(), this)) return false;
     for (const std::size_t member : {kTimestamp, kInput, kOutput}) {
       if (!seen_[member]) {
-        Refuse(1, fmt::format("found no {}, allowed an object with timestamp, input_length and "
-                              "output_length; a trace may also be CSV that begins with "
-                              "arrival_s,input_tokens,output_tokens",
-                              kMembers[member]));
+        Refuse(1, Format("found no {}, allowed an object with timestamp, input_length and "
+                         "output_length; a trace may also be CSV that begins with "
+                         "arrival_s,input_tokens,output_tokens",
+                         kMembers[member]));
       }
     }
     if (!good_ || !lines_.IdsFit(prompt_, ids_.size(), Column(kHashIds))) return false;
@@ -81,14 +81,14 @@ class LineReader final : public nlohmann::json_sax<Json> {
     member_ = static_cast<std::size_t>(std::find(kMembers.begin(), kMembers.end(), value) -
                                        kMembers.begin());
     if (member_ == kMembers.size()) return true;
-    if (seen_[member_]) Refuse(Column(member_), fmt::format("{} stands twice", value));
+    if (seen_[member_]) Refuse(Column(member_), Format("{} stands twice", value));
     seen_[member_] = true;
     return true;
   }
   bool parse_error(std::size_t position, const std::string& token,
                    const nlohmann::detail::exception&) override {
     Refuse(std::max<std::size_t>(position, 1),
-           fmt::format("found {}, allowed a JSON object on one line", Shown(token)));
+           Format("found {}, allowed a JSON object on one line", Shown(token)));
     return false;
   }
 
@@ -104,8 +104,8 @@ class LineReader final : public nlohmann::json_sax<Json> {
     if (member_ == kTimestamp) {
       const auto time = ParseDecimalNs(text, kNsPerMs);
       if (!time) {
-        Refuse(column, fmt::format("found {} as timestamp, allowed ms from 0 to 4,611,686,018,427",
-                                   Shown(text)));
+        Refuse(column, Format("found {} as timestamp, allowed ms from 0 to 4,611,686,018,427",
+                              Shown(text)));
       }
       time_ = time.value_or(0);
     } else if (member_ == kHashIds) {
@@ -123,8 +123,8 @@ class LineReader final : public nlohmann::json_sax<Json> {
     const bool ours = member_ != kMembers.size() && (depth_ == 1 || member_ == kHashIds);
     if (!ours || depth_ == 0 || (depth_ > 1 && !good_)) return true;  // one issue a list
     Refuse(Column(member_),
-           fmt::format("found {} as {}, allowed {}", Shown(text), kMembers[member_],
-                       member_ == kHashIds ? "a list of whole numbers from 0 up" : "a number"));
+           Format("found {} as {}, allowed {}", Shown(text), kMembers[member_],
+                  member_ == kHashIds ? "a list of whole numbers from 0 up" : "a number"));
     return true;
   }
 
@@ -138,7 +138,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
   std::size_t Column(std::size_t member) {
     std::size_t& column = columns_[member];
     if (column == 0) {
-      const std::size_t at = lines_.line().find(fmt::format("\"{}\"", kMembers[member]));
+      const std::size_t at = lines_.line().find(Format("\"{}\"", kMembers[member]));
       column = at == std::string_view::npos ? 1 : at + 1;
     }
     return column;

@@ -1,11 +1,10 @@
 // Reads trace files. The first line tells the format: JSON is Mooncake's (trace_mooncake.cpp) or
 // another's (trace_json.cpp), else it is the header of a CSV (trace_csv.cpp). A malformed line
 // makes the whole file an error; every such line is named, none is skipped.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "io/trace_columns.h"
 #include "io/trace_lines.h"
 #include "servecast/trace.h"
@@ -116,8 +115,8 @@ class TraceReader::Impl {
     pending_ = {};
     const bool line = limit == kMostLineBytes;
     if (line) lines_.SetLine({});
-    lines_.Add(1, fmt::format("found {} of more than {} MiB, allowed less",
-                              line ? "a line" : "a document of JSON", limit >> 20));
+    lines_.Add(1, Format("found {} of more than {} MiB, allowed less",
+                         line ? "a line" : "a document of JSON", limit >> 20));
     return false;
   }
 

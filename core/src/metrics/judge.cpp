@@ -1,7 +1,5 @@
 // The verdict: one sentence that answers, one that says what binds, one for what else a reader
 // must know. The command and the page show the same words.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -42,13 +40,13 @@ const char* MetricName(SloMetric metric) {
 }
 
 std::string Target(const SloSpec& slo) {
-  return fmt::format("{} p{} <= {}{}", MetricName(slo.metric), NumberText(slo.percentile),
-                     Ms(slo.limit_ms), slo.of_class.empty() ? "" : " of " + slo.of_class);
+  return Format("{} p{} <= {}{}", MetricName(slo.metric), NumberText(slo.percentile),
+                Ms(slo.limit_ms), slo.of_class.empty() ? "" : " of " + slo.of_class);
 }
 
 // "1 request", "2,000 requests".
 std::string Count(std::int64_t n, const char* one) {
-  return fmt::format("{} {}{}", ShortNumber(static_cast<double>(n)), one, n == 1 ? "" : "s");
+  return Format("{} {}{}", ShortNumber(static_cast<double>(n)), one, n == 1 ? "" : "s");
 }
 
 // The result that decides: one without any sample, else a missed one, else the least margin.
@@ -76,17 +74,17 @@ void JudgeMiss(const SloResult& worst, Report& r) {
   for (const SloResult& result : r.slo) missed += result.met ? 0 : 1;
   const std::string misses =
       missed == 1 ? "Misses "
-                  : fmt::format("Misses {} of {} targets, most of all ", missed, r.slo.size());
+                  : Format("Misses {} of {} targets, most of all ", missed, r.slo.size());
   const double over = -*worst.margin;
   if (over <= 0) {
-    r.verdict.sentence = fmt::format("{}{}: {} of the requests were dropped{} or got no token.",
-                                     misses, Target(worst.slo), Percent(worst.unserved_share),
-                                     r.timed_out > 0 ? ", timed out" : "");
+    r.verdict.sentence = Format("{}{}: {} of the requests were dropped{} or got no token.", misses,
+                                Target(worst.slo), Percent(worst.unserved_share),
+                                r.timed_out > 0 ? ", timed out" : "");
     return;
   }
   r.verdict.sentence =
-      fmt::format("{}{}: it is {}, {}.", misses, Target(worst.slo), Ms(*worst.value_ms),
-                  over < 2 ? Percent(over) + " over" : ShortNumber(1 + over) + " times the limit");
+      Format("{}{}: it is {}, {}.", misses, Target(worst.slo), Ms(*worst.value_ms),
+             over < 2 ? Percent(over) + " over" : ShortNumber(1 + over) + " times the limit");
 }
 
 void JudgeSlo(Report& r) {
@@ -96,8 +94,8 @@ void JudgeSlo(Report& r) {
     const bool per_token =
         worst.slo.metric == SloMetric::kTpot || worst.slo.metric == SloMetric::kItl;
     const bool single = per_token && worst.slo.of_class.empty() && r.e2e_ms.n > 0;
-    r.verdict.sentence = fmt::format("Cannot tell {}: no request {}.", Target(worst.slo),
-                                     single ? "made more than one token" : "got that far");
+    r.verdict.sentence = Format("Cannot tell {}: no request {}.", Target(worst.slo),
+                                single ? "made more than one token" : "got that far");
   } else if (!worst.met) {
     JudgeMiss(worst, r);
   } else {
@@ -105,9 +103,9 @@ void JudgeSlo(Report& r) {
     const bool saturating = r.saturation.state == SaturationState::kNear;
     const bool lost = r.dropped + r.timed_out > 0;
     r.verdict.state = tight || saturating || lost ? VerdictState::kNear : VerdictState::kMeets;
-    r.verdict.sentence = fmt::format("{} {} with a margin of {}{}.", tight ? "Just meets" : "Meets",
-                                     Target(worst.slo), Percent(*worst.margin),
-                                     saturating ? ", but close to saturation" : "");
+    r.verdict.sentence =
+        Format("{} {} with a margin of {}{}.", tight ? "Just meets" : "Meets", Target(worst.slo),
+               Percent(*worst.margin), saturating ? ", but close to saturation" : "");
   }
 }
 
@@ -117,20 +115,19 @@ constexpr double kLongHandover = 0.25;
 std::string LimitSentence(const Report& r) {
   const double handover = r.time_split.n > 0 ? r.time_split.e2e_ms.back() : 0;
   if (r.kv_transfer.on && handover > kLongHandover * r.e2e_ms.mean) {
-    return fmt::format("The limit is the hand-over from prefill to decode: {} of the mean E2E.",
-                       Percent(handover / r.e2e_ms.mean));
+    return Format("The limit is the hand-over from prefill to decode: {} of the mean E2E.",
+                  Percent(handover / r.e2e_ms.mean));
   }
   const std::string share = Percent(r.binding.share);
   const std::string_view name = r.binding.name;
   if (name == "kv_blocks") {
-    return fmt::format("The limit is KV memory: {} of the time admission waits for blocks.", share);
+    return Format("The limit is KV memory: {} of the time admission waits for blocks.", share);
   }
   if (name == "seats") {
-    return fmt::format("The limit is max_num_seqs: {} of the time admission waits for a seat.",
-                       share);
+    return Format("The limit is max_num_seqs: {} of the time admission waits for a seat.", share);
   }
   if (name == "token_budget") {
-    return fmt::format(
+    return Format(
         "The limit is max_num_batched_tokens: {} of the time admission waits for room in a step.",
         share);
   }
@@ -139,11 +136,11 @@ std::string LimitSentence(const Report& r) {
                      : name == "bandwidth" ? "memory bandwidth"
                                            : "host and link time";
   const double busy = r.binding.busy_share;
-  return fmt::format("{} by {}: {} of the time that steps run{}.",
-                     r.saturation.state == SaturationState::kStable ? "Steps are mostly bound"
-                                                                    : "Throughput is limited",
-                     what, Percent(r.binding.share / busy),
-                     busy < 0.95 ? fmt::format(", which is {} of all", Percent(busy)) : "");
+  return Format("{} by {}: {} of the time that steps run{}.",
+                r.saturation.state == SaturationState::kStable ? "Steps are mostly bound"
+                                                               : "Throughput is limited",
+                what, Percent(r.binding.share / busy),
+                busy < 0.95 ? Format(", which is {} of all", Percent(busy)) : "");
 }
 
 // That some replica has far more to do than the others, where that may be why latencies are bad:
@@ -173,15 +170,15 @@ std::string ImbalanceSentence(const std::vector<PoolSpec>& pools, const Report& 
   }
   const double most = busiest->mean_outstanding;
   if (most < 1.5 * mean || most < mean + 1) return "";
-  std::string text = fmt::format(
+  std::string text = Format(
       "Replicas are loaded unevenly: of {} replicas, number {} has {} requests on average, {} "
       "times the mean{}, and was sent {} of all",
       r.replicas.size(), busiest - r.replicas.data(), ShortNumber(most), ShortNumber(most / mean),
       pools.size() > 1 ? " of its pool" : "",
       Percent(static_cast<double>(busiest->requests) / static_cast<double>(requests)));
   if (busiest->ttft_mean_ms && r.ttft_ms.n > 0) {
-    text += fmt::format("; its mean TTFT is {}, that of all is {}", Ms(*busiest->ttft_mean_ms),
-                        Ms(r.ttft_ms.mean));
+    text += Format("; its mean TTFT is {}, that of all is {}", Ms(*busiest->ttft_mean_ms),
+                   Ms(r.ttft_ms.mean));
   }
   return text + ".";
 }
@@ -207,19 +204,19 @@ std::string Notes(const Scenario& scenario, const Report& r) {
     notes += (notes.empty() ? "" : " ") + sentence;
   };
   if (r.dropped > 0) {
-    add(fmt::format("{} of {} {} dropped: {}.", ShortNumber(static_cast<double>(r.dropped)),
-                    Count(r.arrived, "request"), r.dropped == 1 ? "was" : "were",
-                    !IsBlis(scenario.engine.compat)
-                        ? "the prompt is longer than the engine takes"
-                        : "too long for the cache, or by BLIS's rules preempted for ever"));
+    add(Format("{} of {} {} dropped: {}.", ShortNumber(static_cast<double>(r.dropped)),
+               Count(r.arrived, "request"), r.dropped == 1 ? "was" : "were",
+               !IsBlis(scenario.engine.compat)
+                   ? "the prompt is longer than the engine takes"
+                   : "too long for the cache, or by BLIS's rules preempted for ever"));
   }
   if (r.timed_out > 0) {
-    add(fmt::format("{} of {} timed out.", ShortNumber(static_cast<double>(r.timed_out)),
-                    Count(r.arrived, "request")));
+    add(Format("{} of {} timed out.", ShortNumber(static_cast<double>(r.timed_out)),
+               Count(r.arrived, "request")));
   }
   const std::int64_t never = r.workload_requests - r.arrived;
   if (r.finished && !scenario.measure.horizon_s && never > 0) {
-    add(fmt::format("{} never came: their conversation had ended.", Count(never, "turn")));
+    add(Format("{} never came: their conversation had ended.", Count(never, "turn")));
   }
   if (r.length_capped > 0) {
     add(Count(r.length_capped, "answer") + " ended at the longest sequence that the engine takes.");
@@ -236,12 +233,12 @@ std::string Notes(const Scenario& scenario, const Report& r) {
     const double beyond = static_cast<double>(n) * (1 - result.slo.percentile / 100);
     if (n == 0 || beyond >= 10) continue;
     const std::string& of_class = result.slo.of_class;
-    add(fmt::format("{} p{}{} rests on {}; {} beyond it.", MetricName(result.slo.metric),
-                    NumberText(result.slo.percentile), of_class.empty() ? "" : " of " + of_class,
-                    Count(n, "sample"),
-                    beyond < 0.5 ? "fewer than one lies"
-                                 : "about " + ShortNumber(std::nearbyint(beyond)) +
-                                       (beyond < 1.5 ? " lies" : " lie")));
+    add(Format("{} p{}{} rests on {}; {} beyond it.", MetricName(result.slo.metric),
+               NumberText(result.slo.percentile), of_class.empty() ? "" : " of " + of_class,
+               Count(n, "sample"),
+               beyond < 0.5 ? "fewer than one lies"
+                            : "about " + ShortNumber(std::nearbyint(beyond)) +
+                                  (beyond < 1.5 ? " lies" : " lie")));
   }
   return notes;
 }
@@ -260,16 +257,16 @@ void Judge(const Scenario& scenario, Report& r) {
   }
   if (r.arrived == r.dropped + r.timed_out) {
     r.verdict.state = VerdictState::kMisses;
-    r.verdict.sentence = fmt::format("Serves nothing: every request {}.",
-                                     r.timed_out == 0 ? "was dropped"
-                                     : r.dropped == 0 ? "timed out"
-                                                      : "was dropped or timed out");
+    r.verdict.sentence =
+        Format("Serves nothing: every request {}.", r.timed_out == 0 ? "was dropped"
+                                                    : r.dropped == 0 ? "timed out"
+                                                                     : "was dropped or timed out");
   } else if (r.saturation.state == SaturationState::kOverloaded) {
     r.verdict.state = VerdictState::kOverloaded;
     r.verdict.sentence = "Overloaded: requests arrive faster than they are served";
     if (r.saturation.queue_slope_per_s > 0) {
-      r.verdict.sentence += fmt::format(", and the queue grows by {} requests a second",
-                                        ShortNumber(r.saturation.queue_slope_per_s));
+      r.verdict.sentence += Format(", and the queue grows by {} requests a second",
+                                   ShortNumber(r.saturation.queue_slope_per_s));
     }
     r.verdict.sentence += ". " + Measured(r);
   } else if (scenario.slo.empty()) {

@@ -1,8 +1,6 @@
 // See saturation.h.
 #include "metrics/saturation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -110,14 +108,14 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
                      : brief       ? "was not watched for long"
                      : grows       ? "grew"
                                    : "did not grow";
-  s.evidence = fmt::format(
+  s.evidence = Format(
       "over the last half of the {} {} requests came, {} were started and {} completed{}; "
       "the queue {} "
       "(slope {} requests/s, t = {}); the scarcest of KV blocks, seats, tokens and "
       "arithmetic was {} % used; "
       "admission was blocked {} % of the time",
       h.closed_loop ? "run" : "arrivals", h.arrived, h.started, h.completed,
-      h.gave_up > 0 ? fmt::format(", {} gave up in the queue", h.gave_up) : "", what,
+      h.gave_up > 0 ? Format(", {} gave up in the queue", h.gave_up) : "", what,
       ShortNumber(s.queue_slope_per_s), ShortNumber(s.queue_slope_t),
       ShortNumber(100 * s.utilization), ShortNumber(100 * h.blocked_share));
   return s;

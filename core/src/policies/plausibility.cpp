@@ -1,8 +1,6 @@
 // See plausibility.h.
 #include "policies/plausibility.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include "base/text.h"
 
@@ -69,8 +67,8 @@ LightCheck CheckSpeedOfLight(const Scenario& s, const ModelCost& cost, const Lat
     check.faster += share < 1 - 1e-6 ? 1 : 0;
     if (check.batches == 1 || share < check.least_share) {
       check.least_share = share;
-      check.fastest = fmt::format("{} decodes behind {} tokens each, a chunk of {} behind {}",
-                                  decodes, context, tokens, before);
+      check.fastest = Format("{} decodes behind {} tokens each, a chunk of {} behind {}", decodes,
+                             context, tokens, before);
     }
     BatchShape more = shape;
     ++more.decode_seqs;
@@ -115,8 +113,8 @@ std::vector<std::string> ImplausibleSigns(const LatencySpec& latency) {
   for (const Rule& rule : kRules) {
     const double weight = latency.beta_coefficients[rule.number - 1];
     if (weight > 0 || (weight == 0 && !rule.positive)) continue;
-    lines.push_back(fmt::format("beta {} ({}) is {}, plausible {} 0", rule.number, rule.what,
-                                NumberText(weight), rule.positive ? "above" : "from"));
+    lines.push_back(Format("beta {} ({}) is {}, plausible {} 0", rule.number, rule.what,
+                           NumberText(weight), rule.positive ? "above" : "from"));
   }
   return lines;
 }

@@ -1,6 +1,5 @@
 #include "serving/pool_parts.h"
-
-#include <fmt/format.h>
+#include "base/text.h"
 
 #include <algorithm>
 #include <string>
@@ -12,11 +11,11 @@ namespace {
 Issue OfPool(const Issue& issue, std::size_t number, const PoolSpec& pool) {
   constexpr std::string_view kOnly = "/cluster/pools/0/";
   Issue of_pool = issue;
-  const std::string path = fmt::format("/cluster/pools/{}", number);
+  const std::string path = Format("/cluster/pools/{}", number);
   of_pool.path =
       issue.path.rfind(kOnly, 0) == 0 ? path + issue.path.substr(kOnly.size() - 1) : path;
-  const std::string name = pool.name.empty() ? "" : fmt::format(" ({})", pool.name);
-  of_pool.message = fmt::format("pool {}{}: {}", number, name, issue.message);
+  const std::string name = pool.name.empty() ? "" : Format(" ({})", pool.name);
+  of_pool.message = Format("pool {}{}: {}", number, name, issue.message);
   return of_pool;
 }
 

@@ -1,8 +1,6 @@
 // See replay.h.
 #include "workload/replay.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -39,13 +37,13 @@ Result<Replay> ReplayOf(const WorkloadSpec& w, std::int64_t seed, const Trace& t
   }
   if (played > kMostPlayed || static_cast<std::int64_t>(replay.positions.size()) > kMaxRequests) {
     return Issue{"/workload/arrivals/repeat",
-                 fmt::format("found {}, which plays {} rows; allowed {}, and {} that are kept",
-                             a.repeat, NumberText(played), NumberText(kMostPlayed), kMaxRequests)};
+                 Format("found {}, which plays {} rows; allowed {}, and {} that are kept", a.repeat,
+                        NumberText(played), NumberText(kMostPlayed), kMaxRequests)};
   }
   if (replay.positions.empty()) {
     return Issue{"/workload/arrivals/keep",
-                 fmt::format("found {}, which keeps none of the trace's {} rows; allowed more",
-                             NumberText(a.keep), rows)};
+                 Format("found {}, which keeps none of the trace's {} rows; allowed more",
+                        NumberText(a.keep), rows)};
   }
   const TimeNs last = LastOf(trace);
   const TimeNs gap = rows > 1 ? last / (rows - 1) : 0;
@@ -56,11 +54,10 @@ Result<Replay> ReplayOf(const WorkloadSpec& w, std::int64_t seed, const Trace& t
                              : static_cast<double>(replay.period) * static_cast<double>(times);
   const bool shorter = times == 1 && a.rate_scale >= 1;
   if (!shorter && longest / std::min(a.rate_scale, 1.0) > 0x1p62) {
-    return Issue{
-        "/workload/arrivals/rate_scale",
-        fmt::format("the trace's {} s at {} times its rate take more than 4,611,686,018 s, "
-                    "the longest that a run can hold",
-                    NumberText(longest * 1e-9), NumberText(a.rate_scale))};
+    return Issue{"/workload/arrivals/rate_scale",
+                 Format("the trace's {} s at {} times its rate take more than 4,611,686,018 s, "
+                        "the longest that a run can hold",
+                        NumberText(longest * 1e-9), NumberText(a.rate_scale))};
   }
   return replay;
 }

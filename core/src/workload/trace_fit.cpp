@@ -154,9 +154,9 @@ std::optional<Issue> FitArrivals(const std::vector<TimeNs>& times, ArrivalSpec& 
   const double last = static_cast<double>(times.back()) * 1e-9;
   const double rate = last > 0 ? static_cast<double>(times.size()) / last : 0;
   if (last > kLongestS || (rate > 0 && rate < kSlowestPerS)) {
-    return Issue{"", fmt::format("found {} requests in {} s, allowed {} s and a rate from {}/s up",
-                                 times.size(), NumberText(last), NumberText(kLongestS),
-                                 NumberText(kSlowestPerS))};
+    return Issue{
+        "", Format("found {} requests in {} s, allowed {} s and a rate from {}/s up", times.size(),
+                   NumberText(last), NumberText(kLongestS), NumberText(kSlowestPerS))};
   }
   if (rate == 0 || rate > kFastestPerS) {
     a.process = ArrivalProcess::kStatic;
@@ -311,7 +311,7 @@ double GroupsSeen(double seen, double draws) {
 ClassSpec ClassOf(const std::vector<TraceRow>& rows, const std::vector<std::int32_t>& shared,
                   std::size_t all, bool tail) {
   ClassSpec c;
-  c.name = fmt::format("{} tokens up", rows.front().prompt_tokens);
+  c.name = Format("{} tokens up", rows.front().prompt_tokens);
   const auto n = static_cast<double>(rows.size());
   c.share = Rounded(n / static_cast<double>(all), 4);
   double sum = 0, sharing = 0;

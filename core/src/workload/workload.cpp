@@ -1,8 +1,6 @@
 // See workload.h. A session at a time: whose it is, when it starts, what its turns say.
 #include "workload/workload.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -254,28 +252,27 @@ std::optional<Issue> RateBeyondARun(const WorkloadSpec& w) {
   const double sessions = static_cast<double>(CeilDiv(w.requests, w.sessions.turns));
   if (!HasRate(a.process) || !as_it_is || !alone || sessions / a.rate_per_s <= kLongestS)
     return std::nullopt;
-  return Issue{
-      "/workload/arrivals/rate_per_s",
-      fmt::format("{} {} at this rate take more than {} s, the longest that a run can hold",
-                  NumberText(sessions), w.sessions.turns > 1 ? "sessions" : "requests",
-                  NumberText(kLongestS))};
+  return Issue{"/workload/arrivals/rate_per_s",
+               Format("{} {} at this rate take more than {} s, the longest that a run can hold",
+                      NumberText(sessions), w.sessions.turns > 1 ? "sessions" : "requests",
+                      NumberText(kLongestS))};
 }
 
 // What does not go together with a trace whose hash ids say what its prompts share.
 std::optional<Issue> OtherContent(const WorkloadSpec& w) {
   const auto issue = [](std::string path, const std::string& found, const char* allowed) {
-    return Issue{std::move(path), fmt::format("found {}, allowed {} with this trace: its hash ids "
-                                              "say what its prompts share",
-                                              found, allowed)};
+    return Issue{std::move(path), Format("found {}, allowed {} with this trace: its hash ids "
+                                         "say what its prompts share",
+                                         found, allowed)};
   };
   if (w.prefix.groups > 0) {
-    return issue("/workload/prefix/groups", fmt::format("{}", w.prefix.groups), "0");
+    return issue("/workload/prefix/groups", Format("{}", w.prefix.groups), "0");
   }
   for (std::size_t i = 0; i < w.classes.size(); ++i) {
     const ClassSpec& c = w.classes[i];
-    const std::string path = fmt::format("/workload/classes/{}/", i);
+    const std::string path = Format("/workload/classes/{}/", i);
     if (c.prefix_groups.value_or(0) > 0) {
-      return issue(path + "prefix_groups", fmt::format("{}", *c.prefix_groups), "0");
+      return issue(path + "prefix_groups", Format("{}", *c.prefix_groups), "0");
     }
     if (c.prompt_tokens.distribution != LengthDistribution::kWorkload) {
       return issue(path + "prompt_tokens", "lengths of its own", "the workload's");
@@ -317,10 +314,10 @@ Result<RequestTable> MakeRequests(const Scenario& s, const Trace& trace) {
   Maker maker(s, trace, arrivals_from_trace ? &replay : nullptr);
   if (!maker.Fill(table)) {
     return Issue{"/workload/arrivals/rate_per_s",
-                 fmt::format("found arrivals later than {} s, the longest that a run can hold; "
-                             "allowed a higher rate, a smaller cv, fewer requests, or a profile "
-                             "that brings them earlier",
-                             NumberText(std::floor(kLatestNs * 1e-9)))};
+                 Format("found arrivals later than {} s, the longest that a run can hold; "
+                        "allowed a higher rate, a smaller cv, fewer requests, or a profile "
+                        "that brings them earlier",
+                        NumberText(std::floor(kLatestNs * 1e-9)))};
   }
   if (content_from_trace) {
     FillContent(trace, replay.positions, w.prompt_tokens.scale, table);
