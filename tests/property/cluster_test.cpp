@@ -85,7 +85,8 @@ TEST(Cluster, CentralQueueOfOneReplica_IsThatReplica) {
         RunReplica(EngineCaseOf(random_case), *MakeLatency(random_case), run.now);
     // In a pipeline others pass a victim that is in flight, and all that wait in the engine may.
     const auto preempted = [](std::int32_t times) { return times > 0; };
-    if (!random_case.stages.empty() && std::ranges::any_of(one.results.preemptions, preempted)) {
+    if (!random_case.stages.empty() &&
+        std::any_of(one.results.preemptions.begin(), one.results.preemptions.end(), preempted)) {
       continue;
     }
     ASSERT_EQ(run.requests.arrival, one.requests.arrival);

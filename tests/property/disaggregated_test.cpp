@@ -126,6 +126,31 @@ TEST(DisaggregatedReport, CountsEachPool) {
   EXPECT_NEAR(sum, report.e2e_ms.mean, 1e-6);
 }
 
+TEST(DisaggregatedReport, LinkThatHoldsAllUp_IsTheLimit) {
+  EXPECT_EQ(RunToEnd(Document(kDisaggregated)).verdict.limit.find("link between"),
+            std::string::npos);
+  const Report slow = RunToEnd(Document(R"({"pools": [{"role": "prefill"}, {"role": "decode"}],
+      "disaggregation": {"bandwidth_gb_s": 0.5}})"));
+  EXPECT_EQ(slow.verdict.limit.find("The limit is the link between prefill and decode"), 0u)
+      << slow.verdict.limit;
+}
+
+TEST(PoolLabels, EachGpu_IsNamedOnce) {
+  const LatencyLabel label =
+      RunToEnd(Document(R"({"pools": [{}, {"hardware": "l40s"}, {"hardware": "l40s"}]})"))
+          .latency_model;
+  const std::size_t first = label.description.find("L40S");
+  EXPECT_NE(label.description.find("H100"), std::string::npos) << label.description;
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(label.description.find("L40S", first + 1), std::string::npos);
+}
+
+TEST(PoolOffload, OfTheFirstPool_IsReported) {
+  const Report report =
+      RunToEnd(Document(R"({"pools": [{"engine": {"kv_offload": {"cpu_gib": 10}}}, {}]})"));
+  EXPECT_TRUE(report.kv_offload.on);
+}
+
 TEST(DisaggregatedReport, FirstTokenFromDecode_ComesAfterTheTransfer) {
   std::string document = Document(kDisaggregated);
   const Report prefill = RunToEnd(document);
@@ -175,6 +200,11 @@ TEST(Pools, WhatCannotBe_IsSaidAtItsPlace) {
       {R"({"pools": [{}, {"engine": {"max_num_seq": 9}}]})", "/cluster/pools/1/engine/max_num_seq"},
       {R"({"pools": [{}, {"hardware": "h100"}]})", "/cluster/pools/1/hardware/preset"},
       {R"({"pools": [{"replicas": 1000}, {"replicas": 25}]})", "/cluster/pools/0/replicas"},
+      {R"({"pools": [{"engine": {"compat": "blis"}}]})", "/cluster/pools/0/engine/compat"},
+      {R"({"pools": [{}, {"engine": {"compat": "vidur"}}]})", "/cluster/pools/1/engine/compat"},
+      {R"({"pools": [{}, {"engine": {"request_overhead_ms": 500}}]})",
+       "/cluster/pools/1/engine/request_overhead_ms"},
+      {R"({"pools": [{}, {"engine": {"gc_pass_us": 100}}]})", "/cluster/pools/1/engine/gc_pass_us"},
       {R"({"pools": [{"role": "prefill"}, {"role": "decode"}],
            "router": {"policy": "central_queue"}})",
        "/cluster/router/policy"},

@@ -109,14 +109,19 @@ void JudgeSlo(Report& r) {
   }
 }
 
-// From this share of the mean E2E on, what stands between pools is what to look at.
-constexpr double kLongHandover = 0.25;
+// From this use of its bandwidth over the run on, the link between prefill and decode is what to
+// look at: prefills then wait with their blocks until it takes them.
+constexpr double kBusyLink = 0.8;
 
-std::string LimitSentence(const Report& r) {
-  const double handover = r.time_split.n > 0 ? r.time_split.e2e_ms.back() : 0;
-  if (r.kv_transfer.on && handover > kLongHandover * r.e2e_ms.mean) {
-    return Format("The limit is the hand-over from prefill to decode: {} of the mean E2E.",
-                  Percent(handover / r.e2e_ms.mean));
+std::string LimitSentence(const Scenario& scenario, const Report& r) {
+  if (r.kv_transfer.on && r.simulated_s > 0) {
+    const double gb_s = static_cast<double>(r.kv_transfer.bytes) / (r.simulated_s * 1e9);
+    const double use = gb_s / scenario.cluster.disaggregation.bandwidth_gb_s;
+    if (use > kBusyLink) {
+      return Format(
+          "The limit is the link between prefill and decode: {} of its bandwidth is used.",
+          Percent(use));
+    }
   }
   const std::string share = Percent(r.binding.share);
   const std::string_view name = r.binding.name;
@@ -280,7 +285,7 @@ void Judge(const Scenario& scenario, Report& r) {
         static_cast<char>(std::tolower(static_cast<unsigned char>(r.verdict.sentence[0])));
     r.verdict.sentence = "So far: " + r.verdict.sentence;
   }
-  r.verdict.limit = LimitSentence(r);
+  r.verdict.limit = LimitSentence(scenario, r);
   const std::string imbalance = ImbalanceSentence(scenario.cluster.pools, r);
   if (!imbalance.empty()) r.verdict.limit += (r.verdict.limit.empty() ? "" : " ") + imbalance;
   r.verdict.note = Notes(scenario, r);
