@@ -74,9 +74,9 @@ const forbiddenCalls =
   /\bstd::(log|log2|log10|log1p|exp|exp2|expm1|pow|sin|cos|tan|sinh|cosh|tanh|atan2?|asin|acos|cbrt|hypot|erfc?|t?gamma|lgamma|random_shuffle|shuffle)\s*\(|\b(getenv|rand|srand|time|clock)\s*\(|\b(try|catch|throw)\b/;
 
 // The oracles share no engine code: public types, the request table, the latency interface and the
-// vocabulary that these speak.
-const oracle = /^testing\/((blis_|pd_)?reference(_sim|_kv)?|former_reference|pd_reference)\.(h|cpp)$/;
-const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/base\.h|workload\/request_table\.h|serving\/(batch|policy|hooks)\.h|testing\/(reference_sim|pd_reference|blis_reference(_kv)?|former_reference)\.h)$/;
+// vocabulary that these speak; draws are keyed alike.
+const oracle = /^testing\/((blis_|pd_)?reference(_sim|_kv|_rules)?|former_reference|pd_reference)\.(h|cpp)$/;
+const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/(base|random)\.h|workload\/request_table\.h|serving\/(batch|policy|hooks)\.h|testing\/(reference_(sim|rules)|router_choice|pd_reference|blis_reference(_kv)?|former_reference)\.h)$/;
 
 function layerOf(name) {
   if (name === "servecast/simulation.h") return "simulation";

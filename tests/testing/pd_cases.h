@@ -1,4 +1,5 @@
-// Small random clusters where some replicas prefill and others decode, and their runs: by the
+// Small random clusters of pools that differ, or where some prefill and others decode, behind any
+// routers, and their runs: by the
 // engine, and compared with the reference's. A case is a function of its seed, on every platform.
 #pragma once
 
@@ -19,7 +20,7 @@ struct PdCase {
   std::vector<PdPool> pools;
   std::vector<std::unique_ptr<LatencyModel>> latencies;  // of the pools
   DisaggregationSpec disaggregation;
-  std::string router, decode_router;
+  RouterChoice router, decode_router;
 
   std::int64_t MaxLen() const;
   PdInput Input() const;

@@ -32,6 +32,8 @@ class ObjectReader final : public FieldVisitor {
   ObjectReader(const Json& object, std::string path, Issues& issues)
       : object_(object), path_(std::move(path)), issues_(issues) {}
 
+  bool reads() const override { return true; }
+
   void Integer(const FieldSpec& spec, std::optional<std::int64_t>& value,
                const std::optional<std::int64_t>& base) override {
     const Json* found = Member(spec);

@@ -191,8 +191,9 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   f.Add({.name = "async_scheduling",
          .help = "form the next batch while this one runs, before its tokens are known"},
         &EngineSpec::async_scheduling);
-  v.Object({.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On()},
-           [&](FieldVisitor& inner) { Describe(inner, e.kv_offload, base.kv_offload); });
+  v.Object(
+      {.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On() && !base.kv_offload.On()},
+      [&](FieldVisitor& inner) { Describe(inner, e.kv_offload, base.kv_offload); });
   f.Add({.name = "step_overhead_us",
          .unit = "us",
          .min = 0,
@@ -227,13 +228,18 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   DescribeOptions(v, e, base);
 }
 
-// A section of a pool's own, where it is other than the scenario's.
+// A section of a pool's own, where it is other than the scenario's. A document has been merged with
+// what it stands on by the time that it is read (scenario_json), so that null takes away what the
+// scenario sets.
 template <class Spec>
 void DescribeOwn(FieldVisitor& v, const char* name, std::optional<Spec>& own,
                  const Spec& scenarios) {
   Spec value = own ? *own : scenarios;
   v.Object({.name = name, .nullable = true, .idle = !own, .repeats = true},
-           [&](FieldVisitor& inner) { Describe(inner, value, scenarios); });
+           [&](FieldVisitor& inner) {
+             if (inner.reads()) value = Spec{};
+             Describe(inner, value, inner.reads() ? Spec{} : scenarios);
+           });
   if (value == scenarios) {
     own.reset();
   } else {
@@ -309,9 +315,17 @@ void DescribeParams(const char* field, std::span<const Entry> entries, const std
     const Choices& policies = param.second;
     const bool active = std::find(policies.begin(), policies.end(), chosen) != policies.end();
     v.When(field, policies, active, [&](FieldVisitor& inner) {
+      const FieldSpec spec{
+          .name = p.name, .unit = p.unit, .min = p.min, .max = p.max, .help = p.help};
       std::optional<double> value = ParamValues({&p, 1}, params)[0];
-      inner.Number({.name = p.name, .unit = p.unit, .min = p.min, .max = p.max, .help = p.help},
-                   value, ParamValues({&p, 1}, base)[0]);
+      const double otherwise = ParamValues({&p, 1}, base)[0];
+      if (p.whole) {
+        std::optional<std::int64_t> number = static_cast<std::int64_t>(*value);
+        inner.Integer(spec, number, static_cast<std::int64_t>(otherwise));
+        value = static_cast<double>(*number);
+      } else {
+        inner.Number(spec, value, otherwise);
+      }
       params[p.name] = value.value_or(p.fallback);
     });
   }

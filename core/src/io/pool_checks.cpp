@@ -1,7 +1,6 @@
 #include "io/pool_checks.h"
 
 #include "base/text.h"
-#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -43,7 +42,7 @@ class PoolChecks {
     }
     if (!(s_.cluster.disaggregation == DisaggregationSpec{})) {
       issues_.push_back({"/cluster/disaggregation",
-                         "found settings, allowed with pools of role \"prefill\" and \"decode\" "
+                         "found %, allowed with pools of role \"prefill\" and \"decode\" "
                          "only"});
     }
     if (s_.cluster.decode_router != ClusterSpec{}.decode_router) {
@@ -61,10 +60,9 @@ class PoolChecks {
       const EngineSpec &pool = EngineOf(i), &all = s_.engine;
       const auto same = [&](bool differs, const char* name) {
         if (!differs) return;
-        AddOfEngine(i, name,
-                    Format("found another than in /engine/{}, allowed the same: it holds for "
-                           "all pools",
-                           name));
+        AddOfEngine(
+            i, name,
+            Format("found %, allowed the same as in /engine/{}: it holds for all pools", name));
       };
       same(pool.compat != all.compat, "compat");
       if (Pools().size() == 1) continue;
@@ -74,8 +72,8 @@ class PoolChecks {
       same(pool.gc_pass_us != all.gc_pass_us, "gc_pass_us");
     }
     if (Pools().size() > 1 && s_.engine.compat != Compat::kNone) {
-      issues_.push_back({"/engine/compat",
-                         Format("found a compat, allowed \"none\" with {} pools", Pools().size())});
+      issues_.push_back(
+          {"/engine/compat", Format("found %, allowed \"none\" with {} pools", Pools().size())});
     }
   }
 
@@ -86,8 +84,6 @@ class PoolChecks {
 
   // A mixed pool without conditional disaggregation would never be sent a request.
   void CheckDisaggregated() {
-    CheckRouter("router", s_.cluster.router, s_.cluster.router_params);
-    CheckRouter("decode_router", s_.cluster.decode_router, s_.cluster.decode_router_params);
     const EngineSpec* first = nullptr;
     for (std::size_t i = 0; i < Pools().size(); ++i) {
       const EngineSpec& engine = EngineOf(i);
@@ -108,24 +104,9 @@ class PoolChecks {
       }
       if (engine.kv_cache_dtype != first->kv_cache_dtype) {
         AddOfEngine(i, "kv_cache_dtype",
-                    "found another than in the first pool for prefill or decode, allowed the "
-                    "same: KV blocks travel as they are");
+                    "found %, allowed the same as in the first pool for prefill or decode: KV "
+                    "blocks travel as they are");
       }
-    }
-  }
-
-  void CheckRouter(const char* field, const std::string& name, const ParamMap& params) {
-    const std::string path = std::string("/cluster/") + field;
-    if (FindRouter(name).holds) {
-      issues_.push_back(
-          {path + "/policy", Format("found \"{}\", allowed one that places at once, with pools for "
-                                    "prefill and decode",
-                                    name)});
-    }
-    const auto staleness = params.find(kStaleness.name);
-    if (staleness != params.end() && staleness->second > 0) {
-      issues_.push_back(
-          {path + "/staleness_ms", "found a time, allowed 0 with pools for prefill and decode"});
     }
   }
 
@@ -134,12 +115,12 @@ class PoolChecks {
       if (found) AddOfEngine(i, name, message);
     };
     refuse(engine.compat != Compat::kNone, "compat",
-           "found a compat, allowed \"none\" in a pool for prefill or decode");
+           "found %, allowed \"none\" in a pool for prefill or decode");
     refuse(engine.kv_offload.On(), "kv_offload",
-           "found tiers of memory, allowed none in a pool for prefill or decode: loads from them "
+           "found %, allowed none in a pool for prefill or decode: loads from them "
            "beside transfers between replicas are not modelled");
     refuse(engine.gc_pass_us > 0, "gc_pass_us",
-           "found a time, allowed 0 in a pool for prefill or decode: blocks that a transfer frees "
+           "found %, allowed 0 in a pool for prefill or decode: blocks that a transfer frees "
            "are free at once");
   }
 

@@ -268,40 +268,40 @@ void CheckScheduler(const Scenario& s, Issues& issues) {
       {vllm && vidur, "/scheduler/policy",
        "found \"vllm\", allowed one of Vidur's with compat \"vidur\": its vLLM is \"vllm_v0\""},
       {!vllm && IsBlis(e.compat), "/scheduler/policy",
-       "found another than \"vllm\", allowed that with BLIS's rules in engine.compat"},
+       "found %, allowed \"vllm\" with BLIS's rules in engine.compat"},
       {vidur && policy == "faster_transformer", "/scheduler/policy",
        "found \"faster_transformer\", allowed any other with compat \"vidur\": Vidur's never frees "
        "who ends early, and stops"},
       {vidur && s.cluster.router != "round_robin" && s.cluster.router != "random" &&
            s.cluster.router != "least_outstanding",
        "/cluster/router/policy",
-       "found a router that Vidur has not, allowed round_robin, random and least_outstanding"},
+       "found %, allowed round_robin, random and least_outstanding, which Vidur has"},
       {vidur && HasTimeouts(s.workload), "/workload/classes",
        "found a class with timeout_s, allowed none with compat \"vidur\": it has no time-outs"},
       {!vllm && stages > e.max_num_seqs, pipeline,
-       "found more stages than max_num_seqs, allowed as many: each works on a batch of its own"},
+       "found %, allowed up to max_num_seqs: each works on a batch of its own"},
       {policy == "lightllm" && stages > 1, pipeline,
-       "found several, allowed 1 with scheduler.policy \"lightllm\": it looks at all requests "
+       "found %, allowed 1 with scheduler.policy \"lightllm\": it looks at all requests "
        "between two batches"},
       {!vllm && e.kv_offload.On(), "/engine/kv_offload",
-       "found tiers of memory, allowed none with this scheduler.policy: it keeps nothing of ended "
+       "found %, allowed none with this scheduler.policy: it keeps nothing of ended "
        "requests"},
       {!vllm && e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
-       "found a threshold, allowed 0 with this scheduler.policy"},
+       "found %, allowed 0 with this scheduler.policy"},
       {policy == "sarathi" && !e.enable_chunked_prefill, "/engine/enable_chunked_prefill",
        "found false, allowed true with scheduler.policy \"sarathi\": it always splits prompts"},
       {!vllm && e.admission_reserve > 0, "/engine/admission_reserve",
-       "found a reserve, allowed 0 with this scheduler.policy"},
+       "found %, allowed 0 with this scheduler.policy"},
       {!vllm && e.gc_pass_us > 0, "/engine/gc_pass_us",
-       "found collections, allowed 0 with this scheduler.policy"},
+       "found %, allowed 0 with this scheduler.policy"},
       {!vllm && e.overlap_scheduling, "/engine/overlap_scheduling",
        "found true, allowed false with this scheduler.policy: it is synchronous"},
       {!vllm && s.scheduler.order != "fcfs", "/scheduler/order",
-       "found another order, allowed \"fcfs\" with this scheduler.policy"},
+       "found %, allowed \"fcfs\" with this scheduler.policy"},
       {!vllm && s.scheduler.priority != "class", "/scheduler/priority",
-       "found a priority, allowed \"class\", which it ignores, with this scheduler.policy"},
+       "found %, allowed \"class\", which it ignores, with this scheduler.policy"},
       {!vllm && s.scheduler.preemption != "auto", "/scheduler/preemption",
-       "found a choice, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
+       "found %, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
       {!vllm && s.latency.backend == "physics", "/latency/backend",
        "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
        "of preemptions"},
@@ -350,13 +350,14 @@ void CheckCompat(const Scenario& s, Issues& issues) {
 }
 
 // Scores that all weigh nothing choose nothing.
-void CheckRouter(const ClusterSpec& c, Issues& issues) {
-  if (c.router != "weighted") return;
-  for (const ParamSpec& param : FindRouter(c.router).params) {
+void CheckRouter(const char* field, const std::string& policy, const ParamMap& params,
+                 Issues& issues) {
+  if (policy != "weighted") return;
+  for (const ParamSpec& param : FindRouter(policy).params) {
     const bool weight = param.name != std::string_view(kStaleness.name);
-    if (weight && ParamValues({&param, 1}, c.router_params)[0] > 0) return;
+    if (weight && ParamValues({&param, 1}, params)[0] > 0) return;
   }
-  issues.push_back({"/cluster/router/prefix_weight",
+  issues.push_back({Format("/cluster/{}/prefix_weight", field),
                     "found 0, and no other weight above 0; allowed one at least"});
 }
 
@@ -374,8 +375,8 @@ void CheckStages(const Scenario& s, Issues& issues) {
                       "flight without it"});
   }
   if (!IsBlis(s.engine.compat) && s.engine.kv_offload.On()) {
-    issues.push_back({"/engine/kv_offload",
-                      "found tiers of memory, allowed none with pipeline_parallel above 1"});
+    issues.push_back(
+        {"/engine/kv_offload", "found %, allowed none with pipeline_parallel above 1"});
   }
 }
 
@@ -390,7 +391,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   if (e.kv_offload.On() && !e.enable_prefix_caching) {
     issues.push_back({"/engine/kv_offload",
-                      "found tiers of memory, allowed with enable_prefix_caching only: they keep "
+                      "found %, allowed with enable_prefix_caching only: they keep "
                       "what the prefix cache overwrites"});
   }
   if (e.overlap_scheduling && IsBlis(e.compat)) {
@@ -411,9 +412,10 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   const std::vector<double>& beta = s.latency.beta;
   if (s.latency.backend == "blackbox" && !beta.empty() &&
       *std::max_element(beta.begin(), beta.end()) <= 0) {
-    issues.push_back({"/latency/beta",
-                      "found no coefficient above 0: blackbox needs the times of a step in us, "
-                      "[constant, per prefill token, per decode token]"});
+    issues.push_back(
+        {"/latency/beta",
+         "found %, allowed one above 0 at least: blackbox needs the times of a step in us, "
+         "[constant, per prefill token, per decode token]"});
   }
   const ModelSpec& m = s.model;
   if (s.latency.backend == "physics" &&
@@ -426,7 +428,8 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   CheckCompat(s, issues);
   CheckScheduler(s, issues);
-  CheckRouter(s.cluster, issues);
+  CheckRouter("router", s.cluster.router, s.cluster.router_params, issues);
+  CheckRouter("decode_router", s.cluster.decode_router, s.cluster.decode_router_params, issues);
   CheckStages(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
@@ -439,9 +442,35 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckSlo(s, issues);
 }
 
+// The value at a path of it; nullptr: none.
+const Json* ValueAt(const Json& document, const std::string& path) {
+  const Json* at = &document;
+  for (std::size_t start = 1; start <= path.size() && at != nullptr;) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    const std::string key = path.substr(start, end - start);
+    if (at->is_array()) {
+      at = &(*at)[static_cast<std::size_t>(*ParseCount(key))];
+    } else {
+      const auto member = at->find(key);
+      at = member == at->end() ? nullptr : &*member;
+    }
+    start = end + 1;
+  }
+  return at;
+}
+
+// "found %" of an issue names the value at its path, which one of the documents has.
+void NameFound(const Json& resolved, const Json& changed, Issue& issue) {
+  const std::size_t mark = issue.message.find("found %");
+  if (mark == std::string::npos) return;
+  const Json* value = ValueAt(resolved, issue.path);
+  if (value == nullptr) value = ValueAt(changed, issue.path);
+  issue.message.replace(mark + 6, 1, value == nullptr ? "a value" : ShortJson(*value));
+}
+
 // Adds what fields say together, but where a field beside them is wrong already: what it would be
 // compared with is not what the document meant.
-void AddTogether(const Scenario& scenario, Issues& issues) {
+void AddTogether(Scenario& scenario, Issues& issues) {
   Issues together;
   CheckTogether(scenario, together);
   CheckPools(scenario, together);
@@ -457,8 +486,12 @@ void AddTogether(const Scenario& scenario, Issues& issues) {
       together.push_back({Format("/cluster/pools/{}{}", i, issue.path), issue.message});
     }
   }
+  if (together.empty()) return;
+  const Json resolved = WriteScenario(scenario, Scenario{}, FieldsWritten::kAll);
+  const Json changed = WriteScenario(scenario, Scenario{}, FieldsWritten::kChanged);
   const std::size_t own = issues.size();
   for (Issue& issue : together) {
+    NameFound(resolved, changed, issue);
     const std::string section = issue.path.substr(0, issue.path.rfind('/'));
     const bool doubtful = std::any_of(
         issues.begin(), issues.begin() + static_cast<std::ptrdiff_t>(own), [&](const Issue& other) {
