@@ -41,13 +41,16 @@ class Watcher final : public StepObserver {
   void Expect(const Scenario& scenario, const Report& report) {
     const std::vector<PoolSpec>& pools = scenario.cluster.pools;
     apart_ = scenario.cluster.Has(PoolRole::kDecode);
+    const std::string& policy = scenario.scheduler.policy;
+    const bool unlimited = policy == "orca" || policy == "faster_transformer";  // whole prompts
     for (std::size_t p = 0; p < pools.size(); ++p) {
       const EngineSpec& engine = pools[p].engine ? *pools[p].engine : scenario.engine;
       const std::int64_t tokens =
           report.pools.empty() ? report.kv_tokens : report.pools[p].kv_tokens;
-      const std::int64_t unit = scenario.scheduler.policy == "lightllm" ? 1 : engine.block_size;
-      replicas_.insert(replicas_.end(), static_cast<std::size_t>(pools[p].replicas),
-                       {engine.max_num_batched_tokens, engine.max_num_seqs, tokens / unit});
+      const std::int64_t unit = policy == "lightllm" ? 1 : engine.block_size;
+      replicas_.insert(
+          replicas_.end(), static_cast<std::size_t>(pools[p].replicas),
+          {unlimited ? kNever : engine.max_num_batched_tokens, engine.max_num_seqs, tokens / unit});
     }
   }
 
