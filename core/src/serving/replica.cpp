@@ -442,8 +442,8 @@ TimeNs Replica::QuietUntil() {
     context += decodes_;
     if (++phase == phase_.size()) phase = 0;
   }
-  return std::max(std::min(time - 1, in_.inbox.NextTimeout()),
-                  now_);  // who ends may leave at `time`
+  // Who ends leaves at `time`.
+  return std::max(std::min(time - 1, in_.inbox.NextTimeout()), now_);
 }
 
 // ---- Moves of one request ------------------------------------------------------------------
