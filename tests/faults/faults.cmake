@@ -14,7 +14,8 @@ set(last_cluster_fault 200)
 set(last_pd_fault 400)
 set(last_former_fault 300)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers pipeline
+set(faulty_files replica replica_ahead replica_schedule replica_stages replica_times kv_cache kv_tiers
+                 pipeline
                  blis_replica blis_kv cluster gateway prefix_index router_kv_aware
                  router_prefix_affinity router_central_queue former_replica batch_former
                  replica_hand_over kv_link disaggregated)
@@ -460,11 +461,11 @@ plant_in(router_prefix_affinity 209 "the bound is of the requests without the ne
   [==[loads.total() + 1)]==]
   [==[loads.total() + (Planted(209) ? 0 : 1))]==])
 
-plant_in(replica 210 "a replica stays behind when somebody leaves it at that very moment"
+plant_in(replica_ahead 210 "a replica stays behind when somebody leaves it at that very moment"
   [==[std::min(time - 1, in_]==]
   [==[std::min(time - (Planted(210) ? 0 : 1), in_]==])
 
-plant_in(replica 211 "a replica stays behind for a step after somebody has left it"
+plant_in(replica_ahead 211 "a replica stays behind for a step after somebody has left it"
   [==[finishes_.TopKey() - decode_step_ + 1, kMost]==]
   [==[finishes_.TopKey() - decode_step_ + (Planted(211) ? 2 : 1), kMost]==])
 
