@@ -42,6 +42,9 @@ TEST(ParameterCount, Presets_AreThePublishedCounts) {
       {"qwen2.5-7b", 7'615'616'512},
       {"mistral-nemo-12b", 12'247'782'400},
       {"mixtral-8x7b", 46'702'792'704},
+      // 1,557,611,200 are published: with a table of 1,024 positions, biases of the output and of
+      // both matrices of the MLP, and those of the norms.
+      {"gpt2-xl", 1'557'611'200 - 1024 * 1600 - 48 * (1600 + 6400 + 1600 + 2 * 1600) - 1600},
       // 596,049,920 are published; as of Qwen3-14B.
       {"qwen3-0.6b", 596'049'920 - 28 * 2 * 128},
       // 14,768,307,200 are published. The missing 10,240 are Qwen3's RMS norms of queries and keys
@@ -125,6 +128,44 @@ TEST(ParameterCount, ArchitectureArithmetic_IsTheSum) {
   m.num_local_experts = 4;  // four MLPs instead of one, and a router of 8x4
   m.num_experts_per_tok = 2;
   EXPECT_EQ(ParameterCount(m), 2 * (layer + 12 + 3 * 120 + 32) + 80 + 8);
+  m.mlp_matrices = 2;  // each without its gate
+  EXPECT_EQ(ParameterCount(m), 2 * (layer + 12 + 3 * 120 + 32 - 4 * 40) + 80 + 8);
+}
+
+// A model without gates: what its MLP has to read, to do and to hold is two thirds.
+TEST(ModelCost, TwoMatrices_AreTwoThirdsOfThree) {
+  Scenario s = Deployment(Preset("llama-3.1-8b"), "h200-sxm");
+  const auto three = ComputeModelCost(s);
+  s.model.mlp_matrices = 2;
+  const auto two = ComputeModelCost(s);
+  ASSERT_TRUE(two.ok() && three.ok());
+  const double gates = 32.0 * 4096 * 14336;
+  EXPECT_EQ(three.value().dense_bytes - two.value().dense_bytes, 2 * gates);
+  EXPECT_EQ(three.value().weight_bytes - two.value().weight_bytes, 2 * gates);
+  EXPECT_EQ(three.value().dense_flops_per_token - two.value().dense_flops_per_token, 2 * gates);
+  EXPECT_EQ(three.value().activation_bytes_per_token - two.value().activation_bytes_per_token,
+            32.0 * 14336 * 2);
+}
+
+// Replicas of attention that share experts: each GPU holds and reads a share of these and all else.
+TEST(ModelCost, SharedExperts_AreSpreadOverAllReplicas) {
+  Scenario s = Deployment(Preset("deepseek-v3"), "b200-sxm", 2);
+  s.hardware.memory_gib = 1000;
+  const auto alone = ComputeModelCost(s);
+  s.cluster.pools[0].attention_data_parallel = 4;
+  const auto shared = ComputeModelCost(s);
+  ASSERT_TRUE(alone.ok() && shared.ok()) << Listed(shared.issues());
+  const ModelCost &a = alone.value(), &b = shared.value();
+  const double experts = 58.0 * 3 * 7168 * 2048 * 256;  // in 8 bits
+  EXPECT_EQ(a.expert_bytes, experts / 2);
+  EXPECT_EQ(b.expert_bytes, experts / 8);
+  EXPECT_DOUBLE_EQ(a.weight_bytes - b.weight_bytes, experts * 3 / 8);
+  EXPECT_EQ(a.dense_bytes, b.dense_bytes);
+  // As many tokens of others come to its experts as its own go to theirs.
+  EXPECT_EQ(a.expert_flops_per_token, b.expert_flops_per_token);
+  EXPECT_EQ(b.expert_replicas, 4);
+  EXPECT_EQ(b.expert_layers, 58);
+  EXPECT_GT(b.pool_blocks, a.pool_blocks);
 }
 
 TEST(ModelCost, KvBytesPerToken_AreKAndVOfAllLayers) {
@@ -256,6 +297,36 @@ TEST(ModelCost, BlocksOverride_IsThePool) {
   Scenario large = Deployment(Preset("llama-3.1-70b"), "h100-sxm");
   large.engine.num_gpu_blocks_override = 100;
   EXPECT_FALSE(ComputeModelCost(large).ok());
+}
+
+TEST(SharedExperts, WhatTheyDoNotGoWith_IsRefused) {
+  const std::vector<std::string> moe = {"model.preset=mixtral-8x7b",
+                                        "cluster.pools.0.tensor_parallel=2",
+                                        "cluster.pools.0.replicas=4"};
+  const auto issues = [&moe](std::vector<std::string> more) {
+    std::vector<std::string> all = moe;
+    all.insert(all.end(), more.begin(), more.end());
+    return Listed(IssuesOf(Changed(all)));
+  };
+  const std::string field = "cluster.pools.0.attention_data_parallel";
+  EXPECT_EQ(issues({field + "=4"}), "");
+  EXPECT_EQ(issues({field + "=2", "latency.backend=operators"}), "");
+  const struct {
+    std::vector<std::string> more;
+    const char* allowed;
+  } refused[] = {
+      {{field + "=3"}, "a divisor of replicas 4"},
+      {{field + "=8"}, "a divisor of replicas 4"},
+      {{field + "=2", "model.preset=llama-3.1-8b"}, "1 of a model without experts"},
+      {{field + "=2", "cluster.pools.0.pipeline_parallel=2", "engine.async_scheduling=false"},
+       "1 with pipeline_parallel above 1"},
+      {{field + "=2", "latency.backend=roofline"}, "1 with latency.backend \"roofline\""},
+  };
+  for (const auto& r : refused) {
+    const std::string found = issues(r.more);
+    EXPECT_NE(found.find("/cluster/pools/0/attention_data_parallel"), std::string::npos) << found;
+    EXPECT_NE(found.find(r.allowed), std::string::npos) << found;
+  }
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct ModelSpec {
   std::int64_t num_key_value_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t intermediate_size = 0;  // of one expert when there are experts
+  std::int64_t mlp_matrices = 3;       // gate, up and down; 2: without a gate
   std::int64_t vocab_size = 0;
   std::int64_t max_position_embeddings = 0;
   bool tie_word_embeddings = false;
@@ -164,6 +165,8 @@ struct PoolSpec {
   std::int64_t replicas = 1;
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
+  // So many replicas share one set of experts, spread over the GPUs of all of them.
+  std::int64_t attention_data_parallel = 1;
   // Where they are other than the scenario's.
   std::optional<HardwareSpec> hardware;
   std::optional<EngineSpec> engine;

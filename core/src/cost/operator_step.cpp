@@ -68,8 +68,9 @@ double DenseWeightBytes(const ModelSpec& m, const ModelCost& c) {
 }
 
 double ExpertWeightBytes(const ModelSpec& m, const ModelCost& c) {
-  return c.expert_bytes * D(c.tensor_parallel) /
-         (ExpertLayers(m) * 3 * D(m.hidden_size * m.intermediate_size * m.num_local_experts));
+  return c.expert_bytes * D(c.tensor_parallel * c.expert_replicas) /
+         (ExpertLayers(m) * D(m.mlp_matrices) *
+          D(m.hidden_size * m.intermediate_size * m.num_local_experts));
 }
 
 // Experts that so many tokens touch.
@@ -115,7 +116,8 @@ std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCos
   AddAttention(m, tp, {"", 0, 0, layers, bytes, c.dense_type}, out);
   const auto mlp = [&](std::int64_t width, double of_layers) {
     if (width == 0 || of_layers == 0) return;
-    out.push_back({"gate_up_proj", CeilDiv(2 * width, tp), hidden, of_layers, bytes, c.dense_type});
+    out.push_back({"gate_up_proj", CeilDiv((m.mlp_matrices - 1) * width, tp), hidden, of_layers,
+                   bytes, c.dense_type});
     out.push_back({"down_proj", hidden, CeilDiv(width, tp), of_layers, bytes, c.dense_type});
   };
   mlp(m.num_local_experts > 0 ? m.dense_intermediate_size : m.intermediate_size,
@@ -236,26 +238,28 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     add(op.name, std::move(grid), {1, D(op.n), D(op.k)}, op.layers, 1, measured);
   }
   double kernel_ns = 0;
+  const double replicas = D(cost.expert_replicas);
   if (cost.expert_bytes > 0) {
     const double bytes = ExpertWeightBytes(m, cost);
     const NearestExperts found = FindExperts(*set_, m, TypeName(cost.expert_type, bytes));
     const double flop_ns = FlopNs(hardware_, cost.expert_type),
                  weight_ns = bytes * ByteNs(hardware_);
     const double hidden = D(m.hidden_size), experts = D(cost.experts),
-                 active = D(cost.experts_per_token);
+                 active = D(cost.experts_per_token), of_mlp = D(m.mlp_matrices);
     const auto bound = [=](const OperatorPoint& p) {
-      return std::max(6 * p[0] * active * hidden * p[1] * flop_ns,
-                      3 * Touched(experts, active, p[0]) * hidden * p[1] * weight_ns);
+      return std::max(2 * of_mlp * p[0] * active * hidden * p[1] * flop_ns,
+                      of_mlp * Touched(experts, active, p[0]) * hidden * p[1] * weight_ns);
     };
-    const double width = D(m.intermediate_size) / D(cost.tensor_parallel);
+    // Whole experts or slices of all: the tokens of all replicas, and a share of the arithmetic.
+    const double width = D(m.intermediate_size) / D(cost.tensor_parallel * cost.expert_replicas);
     if (found.table != nullptr) {
-      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, ExpertLayers(m), 1,
+      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, ExpertLayers(m), replicas,
           found.exact);
     } else {  // no GPU's experts are nearer than its plain products
       static constexpr std::int64_t kOne[] = {1};
       static constexpr std::int8_t kCode[] = {25};
       const OperatorTable none{"experts", "bf16", 10, {}, {kOne, kOne, kOne}, kCode};
-      add("experts", OperatorGrid(none, bound), {1, width, 1}, ExpertLayers(m), 1, false);
+      add("experts", OperatorGrid(none, bound), {1, width, 1}, ExpertLayers(m), replicas, false);
     }
   }
   const double values = cost.activation_bytes_per_token / D(BytesPerValue(m.torch_dtype));
@@ -264,21 +268,30 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
                               ? std::max(values * set_->small_kernel_value_ps * 1e-3, 0.0)
                               : cost.activation_bytes_per_token * byte_ns_;
   Account("small kernels", kernel_ns + token_ns * tokens, set_->small_kernels_us > 0);
-  std::optional<GroupAllReduce> all_reduce;
-  const double calls = 2 * D(cost.layers), width = D(m.hidden_size);
-  if (cost.tensor_parallel > 1) {
-    all_reduce.emplace(*set_, s.hardware, cost.tensor_parallel, D(BytesPerValue(m.torch_dtype)));
-    Account("all_reduce", calls * all_reduce->Ns(tokens * width),
-            all_reduce->Measured(tokens * width));
-  }
+  struct Reduces {
+    GroupAllReduce group;
+    double calls, message;  // of a token
+  };
+  std::vector<Reduces> all_reduces;
+  const auto reduce = [&](std::int64_t group, double calls, double message) {
+    all_reduces.push_back(
+        {{*set_, s.hardware, group, D(BytesPerValue(m.torch_dtype))}, calls, message});
+    const GroupAllReduce& added = all_reduces.back().group;
+    Account("all_reduce", calls * added.Ns(tokens * message), added.Measured(tokens * message));
+  };
+  const double width = D(m.hidden_size), shared = replicas > 1 ? D(cost.expert_layers) : 0;
+  if (cost.tensor_parallel > 1) reduce(cost.tensor_parallel, 2 * D(cost.layers) - shared, width);
+  // An all-gather and a reduce-scatter of all replicas' tokens.
+  if (shared > 0) reduce(cost.tensor_parallel * cost.expert_replicas, shared, replicas * width);
   const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
   const double expert_flop_ns = cost.expert_flops_per_token * FlopNs(hardware_, cost.expert_type);
   const auto bound = [&](double t) {
-    const double read = cost.expert_bytes > 0
-                            ? cost.expert_bytes *
-                                  Touched(D(cost.experts), D(cost.experts_per_token), t) /
-                                  D(cost.experts)
-                            : 0;
+    const double read =
+        cost.expert_bytes > 0
+            ? cost.expert_bytes *
+                  Touched(D(cost.experts), D(cost.experts_per_token), t * replicas) /
+                  D(cost.experts)
+            : 0;
     return std::max(t * (dense_flop_ns + expert_flop_ns),
                     (cost.dense_bytes + read) * ByteNs(hardware_));
   };
@@ -291,7 +304,9 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
                             point[0] = D(n) * term.scale;
                             ns += term.layers * grids[term.grid].Ns(point);
                           }
-                          if (all_reduce) ns += calls * all_reduce->Ns(D(n) * width);
+                          for (const Reduces& r : all_reduces) {
+                            ns += r.calls * r.group.Ns(D(n) * r.message);
+                          }
                           return std::max(ns, bound(D(n)));
                         });
   MakeMonotone(tokens_.Values());

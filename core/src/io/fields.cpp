@@ -264,6 +264,13 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario
          .max = 64,
          .help = "stages of layers, each on GPUs of its own"},
         &PoolSpec::pipeline_parallel);
+  f.Add({.name = "attention_data_parallel",
+         .unit = "replicas",
+         .min = 1,
+         .max = 1024,
+         .help = "of a mixture of experts: replicas that share one set of experts, over the GPUs "
+                 "of all of them; each has attention and KV cache of its own"},
+        &PoolSpec::attention_data_parallel);
   DescribeOwn(v, "hardware", p.hardware, s.hardware);
   DescribeOwn(v, "engine", p.engine, s.engine);
 }

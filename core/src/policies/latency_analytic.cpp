@@ -9,7 +9,9 @@
 //              decode: the same over all contexts, nearly always their KV reads; beside prefill
 //              each fills `mixed_attention_rows` rows of a tile (FlashAttention 2)
 //   kernels    a fixed time per layer: what its kernels take beside their work
-//   collective two all-reduces a layer in a tensor-parallel group (ring: 2 (tp-1)/tp of the bytes)
+//   collective two all-reduces a layer in a tensor-parallel group (ring: 2 (tp-1)/tp of the bytes);
+//              where replicas share experts, an all-gather of their tokens and a reduce-scatter of
+//              the results, together the bytes of an all-reduce of all of them
 //   sampler    per sampled token and entry of the vocabulary
 //   host       per step and per sequence; launch of the kernels, eager or as a captured graph;
 //              before the queue per request and per prompt token
@@ -103,15 +105,23 @@ class Analytic final : public LatencyModel {
       while (CaptureSize(captured_) != captured_) --captured_;
     }
     const auto tp = static_cast<double>(cost.tensor_parallel);
+    const double replicas = static_cast<double>(cost.expert_replicas);
+    double all_reduces = 2 * static_cast<double>(cost.layers);
+    if (cost.expert_replicas > 1) {
+      const auto shared = static_cast<double>(cost.expert_layers);
+      all_reduces -= shared;
+      kernels_ns_ += AllReduceWaitNs(s.hardware, tp * replicas, 2 * shared);
+      collective_token_ns_ = AllReduceNs(s.hardware, tp * replicas,
+                                         shared * replicas * cost.collective_bytes_per_token);
+    }
     if (cost.tensor_parallel > 1) {
-      const double all_reduces = 2 * static_cast<double>(cost.layers);
       kernels_ns_ += AllReduceWaitNs(s.hardware, tp, all_reduces);
-      collective_token_ns_ =
+      collective_token_ns_ +=
           AllReduceNs(s.hardware, tp, all_reduces * cost.collective_bytes_per_token);
     }
     if (cost.experts > cost.experts_per_token) {
-      log_untouched_ =
-          Log(1 - static_cast<double>(cost.experts_per_token) / static_cast<double>(cost.experts));
+      log_untouched_ = replicas * Log(1 - static_cast<double>(cost.experts_per_token) /
+                                              static_cast<double>(cost.experts));
     }
   }
 
