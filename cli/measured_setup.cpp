@@ -82,8 +82,20 @@ std::optional<Issue> EngineIssue(const MeasuredSetup& setup, const EngineName& e
   return std::nullopt;
 }
 
-// One pool of a cluster. Experts within a tensor-parallel group move the same bytes as slices of
-// all (docs/fidelity.md); over more GPUs than that, each group of these has attention of its own.
+// Each GPU holds whole experts, and no slices of them.
+bool HasWholeExperts(const MeasuredSetup& s) {
+  const auto whole = [](std::int64_t experts, std::int64_t tp, std::int64_t dp) {
+    return experts > 1 && (experts == tp * dp || (dp == 1 && experts > tp));
+  };
+  if (s.decode) {
+    return whole(s.decode->expert_parallel, s.decode->tensor_parallel, s.decode->data_parallel);
+  }
+  return s.expert_tensor_parallel.value_or(1) == 1 &&
+         whole(s.expert_parallel, s.tensor_parallel, s.data_parallel);
+}
+
+// One pool of a cluster. Where experts are over more GPUs than a tensor-parallel group, each group
+// of these has attention of its own.
 Result<std::string> PoolText(const char* role, MeasuredWorkers w, std::int64_t stages,
                              bool experts) {
   if (experts && w.expert_parallel > w.tensor_parallel * w.data_parallel) {
@@ -230,6 +242,9 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
       EngineSettings(setup, card.value("memory_gib", 0.0),
                      HasCacheOfCheckpoint(setup, engine, *weights, model.value().quantized));
   if (!weights->empty()) settings.push_back("model.quantization=" + *weights);
+  if (model.value().experts && HasWholeExperts(setup)) {
+    settings.emplace_back("engine.enable_expert_parallel=true");
+  }
   settings.insert(settings.end(), overrides_.begin(), overrides_.end());
   const Result<std::string> cluster = ClusterText(setup, model.value().experts);
   if (!cluster.ok()) return Issues(cluster.issues());

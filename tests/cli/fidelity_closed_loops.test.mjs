@@ -42,9 +42,10 @@ test('Fidelity_ExpertsOverReplicasOfAttention_AreShared', () => {
   const r1 = { model: 'deepseek-ai/DeepSeek-R1', engine: 'sglang', engine_version: '0.5', concurrency: 256 };
   const shapes = [{ tp: 8, moe_tp: 8, moe_ep: 1 }, { tp: 8, moe_tp: 1, moe_ep: 8 }, { tp: 1, attention_dp: 8, moe_tp: 1, moe_ep: 8 }, { tp: 1, attention_dp: 8, moe_tp: 8 }, { tp: 1, moe_ep: 8 }, { tp: 1, attention_dp: 16, moe_ep: 16 }];
   const { tpot: [slices, whole, attention, sliced, unsaid, more], reasons } = loops(...shapes.map((shape) => ({ ...r1, ...shape })), { ...r1, tp: 4, attention_dp: 4, moe_ep: 32 }, { ...r1, tp: 1, attention_dp: 4, moe_ep: 4 });
-  assert.equal(whole, slices, 'experts within a tensor-parallel group');
-  assert.notEqual(attention, slices);
-  assert.deepEqual([sliced, unsaid], [attention, attention]);
+  assert.ok(whole > slices, 'a step waits for the GPU whose experts are chosen most');
+  assert.notEqual(attention, whole);
+  assert.ok(sliced < attention);
+  assert.equal(unsaid, attention);
   assert.ok(more < attention);
   assert.equal(reasons[0], 'experts over 32 GPUs, but attention on 4 groups of 4');
   assert.match(reasons[1], /does not fit on 1 x H200/, 'a quarter of the experts on each GPU');

@@ -77,7 +77,8 @@ test('Fidelity_ReplicasAndStages_AreSimulatedOrSaid', () => {
     assert.ok(Math.abs(half / one - 1) < 0.05, 'two replicas at twice the rate');
     assert.ok(double > 1.1 * one);
     assert.equal(dense, one, 'a dense model has no experts to spread');
-    assert.deepEqual(shared, [spread, spread], 'attention of its own where experts are spread over more GPUs');
+    assert.equal(shared[0], spread, 'attention of its own where experts are spread over more GPUs');
+    assert.ok(shared[1] < spread, 'slices of experts wait for no busiest GPU');
   });
   withFiles({ 's/steps.csv': [`${stepHeader},pp`, `${step()},2`, `${step()},x`] }, (folder) => {
     const [first, second] = fidelity(folder).set('s/steps').skipped;
