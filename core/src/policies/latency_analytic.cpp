@@ -83,6 +83,7 @@ class Analytic final : public LatencyModel {
         mixed_rows_(s.hardware.mixed_attention_rows),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
+        delivery_(static_cast<TimeNs>(std::nearbyint(s.engine.delivery_overhead_us * 1e3))),
         overlap_(s.engine.overlap_scheduling) {
     const auto flop_ns = [&h = s.hardware](MatrixType type) {
       const double share = type == MatrixType::k16 ? 1 : kLowPrecisionShare;
@@ -178,6 +179,7 @@ class Analytic final : public LatencyModel {
     return static_cast<TimeNs>(
         std::nearbyint(request_ns_ + prompt_token_ns_ * static_cast<double>(prompt_tokens)));
   }
+  TimeNs DeliveryDelay() const override { return delivery_; }
 
  private:
   // Of an amount of attention, what is left when the sliding layers do at most `most`.
@@ -237,6 +239,7 @@ class Analytic final : public LatencyModel {
   std::int64_t captured_ = 0;  // largest decode batch that is replayed
   double mixed_rows_;
   double request_ns_, prompt_token_ns_;
+  TimeNs delivery_;
   bool overlap_;
 };
 
