@@ -143,6 +143,7 @@ struct EngineSpec {
   double sampler_ns_per_logit = 0;      // of each sampled token, if top-p or top-k sort its logits
   double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
   double prompt_token_overhead_us = 0;  // the same per prompt token: tokenizer, hashes, copies
+  double delivery_overhead_us = 0;      // behind the engine, per token of a first token's step
 
   // Options after SFLLM; none is vLLM's, and all are off (docs/model.md, "Options after SFLLM").
   CudaGraphs cuda_graphs = CudaGraphs::kImplied;

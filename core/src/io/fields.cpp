@@ -228,6 +228,14 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 1e6,
          .help = "the same, per prompt token (analytic, operators)"},
         &EngineSpec::prompt_token_overhead_us);
+  f.Add(
+      {.name = "delivery_overhead_us",
+       .unit = "us",
+       .min = 0,
+       .max = 1e6,
+       .help = "the server hands out the tokens of a step one by one, a first one last: the delay "
+               "of each (analytic, operators)"},
+      &EngineSpec::delivery_overhead_us);
   DescribeOptions(v, e, base);
 }
 

@@ -49,6 +49,11 @@ constexpr double kExpertKernels = 1.6;
 // Of the share of dense products that those of experts reach, whose rows are few and do not fill
 // their tiles: 0.5 to 0.8 from 1,024 tokens (same data, MoE of H100, A100 and L40S in 16 bits).
 constexpr double kExpertShare = 0.6;
+// 4-bit weights of experts that are unpacked to 16 bits are not read as fast as memory gives them,
+// but unpacked at 4.6e12 a second on H100 and 4.8e12 on H200, whose memories differ by 1.4, and
+// their kernels take 7 us more (same data, MXFP4 against 16 bits, up to 16 tokens; 6.3e12 on B200).
+constexpr double kUnpackedPerNs = 4600;
+constexpr double kUnpackingKernels = 1.9;  // instead of kExpertKernels
 // Tokens of a step that choose experts: with those that pad it to the size of a CUDA graph, which
 // vLLM captures for 1, 2, 4 and multiples of 8 up to 512 (cudagraph_capture_sizes). Such tokens are
 // left from earlier steps and choose as others do: Llama-4-Scout on two H100 (vLLM 0.15.1,
@@ -82,6 +87,7 @@ class Analytic final : public LatencyModel {
         mixed_rows_(s.hardware.mixed_attention_rows),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
+        delivery_(static_cast<TimeNs>(std::nearbyint(s.engine.delivery_overhead_us * 1e3))),
         overlap_(s.engine.overlap_scheduling) {
     const auto flop_ns = [&h = s.hardware](MatrixType type) {
       const double share = type == MatrixType::k16 ? 1 : kLowPrecisionShare;
@@ -94,9 +100,16 @@ class Analytic final : public LatencyModel {
           ProductOf(cost.lm_head_flops_per_token * flop_ns(MatrixType::k16), cost.lm_head_bytes);
     }
     expert_ns_ = cost.expert_flops_per_token * flop_ns(cost.expert_type);
+    expert_bytes_ = cost.expert_bytes;
     if (cost.experts > 1 && cost.expert_bytes > 0) {
       expert_ns_ /= kExpertShare;
-      kernels_ns_ *= kExpertKernels;
+      const double weights = cost.expert_flops_per_token / 2 * static_cast<double>(cost.experts) /
+                             static_cast<double>(cost.experts_per_token);
+      const bool unpacked = cost.expert_type == MatrixType::k16 && cost.expert_bytes < weights;
+      kernels_ns_ *= unpacked ? kUnpackingKernels : kExpertKernels;
+      if (unpacked) {
+        expert_bytes_ = std::max(expert_bytes_, weights / (kUnpackedPerNs * byte_ns_));
+      }
       busiest_ =
           BusiestGpu(static_cast<double>(cost.experts), static_cast<double>(cost.experts_per_token),
                      static_cast<double>(cost.expert_parallel));
@@ -181,6 +194,7 @@ class Analytic final : public LatencyModel {
     return static_cast<TimeNs>(
         std::nearbyint(request_ns_ + prompt_token_ns_ * static_cast<double>(prompt_tokens)));
   }
+  TimeNs DeliveryDelay() const override { return delivery_; }
 
  private:
   // Of an amount of attention, what is left when the sliding layers do at most `most`.
@@ -227,7 +241,7 @@ class Analytic final : public LatencyModel {
     const double exponent = std::max(log_untouched_ * RoutedTokens(tokens), -700.0);
     const double touched =
         cost_.experts > cost_.experts_per_token ? experts * (1 - Exp(exponent)) : experts;
-    double rows = tokens, read = cost_.expert_bytes * touched / experts;
+    double rows = tokens, read = expert_bytes_ * touched / experts;
     if (cost_.expert_parallel > 1 && tokens > 0) {
       const ExpertLoad busiest =
           busiest_.Of(tokens * static_cast<double>(cost_.expert_replicas), touched);
@@ -243,10 +257,12 @@ class Analytic final : public LatencyModel {
   double attention_flop_ns_, expert_ns_ = 0, byte_ns_, kv_byte_ns_, step_ns_, kernels_ns_,
                              sequence_ns_, sample_ns_;
   double collective_token_ns_ = 0, log_untouched_ = 0;
+  double expert_bytes_ = 0;  // all experts; more than there are, where unpacking takes longer
   double eager_ns_ = 0, replay_ns_ = 0;
   std::int64_t captured_ = 0;  // largest decode batch that is replayed
   double mixed_rows_;
   double request_ns_, prompt_token_ns_;
+  TimeNs delivery_;
   bool overlap_;
 };
 

@@ -26,6 +26,7 @@ class Operators final : public LatencyModel {
                        : 0),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
+        delivery_(static_cast<TimeNs>(std::nearbyint(s.engine.delivery_overhead_us * 1e3))),
         window_(cost.window),
         tile_(s.hardware.mixed_attention_rows),
         overlap_(s.engine.overlap_scheduling) {
@@ -80,6 +81,7 @@ class Operators final : public LatencyModel {
     return static_cast<TimeNs>(
         std::nearbyint(request_ns_ + prompt_token_ns_ * static_cast<double>(prompt_tokens)));
   }
+  TimeNs DeliveryDelay() const override { return delivery_; }
 
  private:
   void Add(const PrefillChunk& chunk, AttentionWork& work) const {
@@ -98,6 +100,7 @@ class Operators final : public LatencyModel {
 
   OperatorStep step_;
   double step_ns_, sequence_ns_, sample_ns_, request_ns_, prompt_token_ns_;
+  TimeNs delivery_;
   double eager_ns_ = 0, replay_ns_ = 0;
   std::int64_t captured_ = 0;  // largest decode batch that is replayed
   double window_, tile_;
