@@ -26,8 +26,6 @@ class Operators final : public LatencyModel {
                        : 0),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
-        window_(cost.window),
-        tile_(s.hardware.mixed_attention_rows),
         overlap_(s.engine.overlap_scheduling) {
     const EngineSpec& e = s.engine;
     if (e.cuda_graphs != CudaGraphs::kImplied)
@@ -51,7 +49,7 @@ class Operators final : public LatencyModel {
     for (const PrefillChunk& chunk : shape.prefill) {
       tokens += chunk.tokens;
       sampled += chunk.samples ? 1 : 0;
-      Add(chunk, work);
+      step_.Add(chunk.tokens, chunk.context, work);
     }
     const double attention = step_.Attention(work);
     const double matrices = step_.Tokens(tokens) + step_.Head(sampled);
@@ -82,25 +80,10 @@ class Operators final : public LatencyModel {
   }
 
  private:
-  void Add(const PrefillChunk& chunk, AttentionWork& work) const {
-    const auto n = static_cast<double>(chunk.tokens);
-    const auto context = static_cast<double>(chunk.context);
-    const double rows = std::max(n, tile_);  // few tokens fill a tile, too
-    const double pairs = rows * context + n * (n + 1) / 2;
-    work.tokens += n;
-    work.pairs += pairs;
-    work.keys += context + n;
-    if (window_ > 0) {
-      work.windowed_pairs += std::min(pairs, rows * window_);
-      work.windowed_keys += std::min(context + n, n + window_);
-    }
-  }
-
   OperatorStep step_;
   double step_ns_, sequence_ns_, sample_ns_, request_ns_, prompt_token_ns_;
   double eager_ns_ = 0, replay_ns_ = 0;
   std::int64_t captured_ = 0;  // largest decode batch that is replayed
-  double window_, tile_;
   bool overlap_;
 };
 
