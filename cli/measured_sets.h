@@ -22,6 +22,7 @@ struct MeasuredSetup {
   std::optional<std::int64_t> max_num_seqs, max_num_batched_tokens, block_size;
   std::optional<std::int64_t> kv_blocks;  // the whole pool
   std::optional<double> gpu_memory_utilization;
+  bool no_server = false;  // requests went to the engine itself, which knows no generation_config
 };
 
 // How it was loaded and what was timed.
@@ -52,6 +53,7 @@ struct MeasuredRequest {
   // The whole prompt that it begins with, as an earlier request had it; -1: none.
   std::int32_t shares_with = -1;
   double ttft_ms = kNotMeasured, e2e_ms = kNotMeasured;
+  bool scheduled = false;  // the engine's own clock says when
 };
 
 struct MeasuredLoad {

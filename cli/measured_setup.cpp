@@ -93,12 +93,12 @@ std::string KeyOf(const MeasuredSetup& s) {
   const auto or_none = [](const auto& value) {
     return value ? fmt::format("{}", *value) : std::string("-");
   };
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {}", s.model, s.gpu, s.engine,
-                     s.engine_version, s.precision, s.kv_dtype, s.tensor_parallel,
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {}", s.model, s.gpu,
+                     s.engine, s.engine_version, s.precision, s.kv_dtype, s.tensor_parallel,
                      s.pipeline_parallel, s.data_parallel, s.expert_parallel,
                      or_none(s.max_num_seqs), or_none(s.max_num_batched_tokens),
-                     or_none(s.block_size), or_none(s.kv_blocks),
-                     or_none(s.gpu_memory_utilization));
+                     or_none(s.block_size), or_none(s.kv_blocks), or_none(s.gpu_memory_utilization),
+                     s.no_server);
 }
 
 SetupReader::SetupReader(std::string folder, std::vector<std::string> overrides)
@@ -180,6 +180,7 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   const nlohmann::json* card = FindPresetDocument("hardware", gpu);
   std::vector<std::string> settings = EngineSettings(setup, card->value("memory_gib", 0.0));
   if (!weights->empty()) settings.push_back("model.quantization=" + *weights);
+  if (setup.no_server) settings.emplace_back("model.top_p_by_default=false");
   settings.insert(settings.end(), overrides_.begin(), overrides_.end());
   const Result<std::string> text = ApplyOverrides(
       fmt::format(

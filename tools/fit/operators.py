@@ -40,6 +40,8 @@ AICONFIGURATOR = {
     "b200_sxm": "b200-sxm",
     "l40s": "l40s",
 }
+# Experts of two matrices are measured, too, hidden size and width; the models here have three.
+TWO_MATRICES = {(2048, 5120), (2688, 1856), (2048, 2688), (1024, 2688), (4096, 2688)}
 SERVING_SIM = {"RTX4090": "rtx-4090", "RTXPRO6000": "rtx-pro-6000"}
 # Hugging Face's config.json: hidden size, heads, KV heads, head size, MLP or expert width, vocabulary,
 # experts, experts per token.
@@ -261,6 +263,18 @@ def at_value(curve, x):
     return max(y0 + (x - x0) / (x1 - x0) * (y1 - y0), curve[0][1])
 
 
+def at_random(times, shape, bounds):
+    """Times of tokens that spread evenly over experts, as of tokens that choose at random: few of them touch as
+    many experts as fewer spread ones."""
+    _, experts, active = shape
+    found = {}
+    for tokens, width in times:
+        curve = sorted((m, t) for (m, w), t in times.items() if w == width)
+        touching = bounds.touched(shape, tokens) / active if tokens * active < 4 * experts else tokens
+        found[tokens, width] = at_value(curve, touching)
+    return found
+
+
 def experts(times, kind, shape, bounds):
     """times: (tokens, width of an expert on a GPU) -> time."""
     tokens = within(TOKENS, {t for t, _ in times})
@@ -320,16 +334,16 @@ def from_aiconfigurator(folder, gpu, bounds, say):
     say(found[1].report() + note)
     families = {}
     for row in rows_of(path("moe")):
-        # Experts of two matrices are measured, too (hidden 2,048 and width 5,120 or 2,688 and 1,856);
-        # the models here have three.
         width, hidden = int(row["inter_size"]), int(row["hidden_size"])
-        if row["moe_ep_size"] != "1" or row["distribution"] != "power_law_1.01" or (hidden, width) in ((2048, 5120), (2688, 1856), (2048, 2688), (1024, 2688), (4096, 2688)):
+        if row["moe_ep_size"] != "1" or (hidden, width) in TWO_MATRICES:
             continue
         shard = int(row["moe_tp_size"])
         if row["moe_dtype"] in TYPES and shard in SHARDS:
             key = TYPES[row["moe_dtype"]], (hidden, int(row["num_experts"]), int(row["topk"])), width
-            keep_least(families.setdefault(key, {}), (int(row["num_tokens"]), width // shard), row["latency"])
-    for (kind, shape, _), times in sorted(families.items()):
+            times = families.setdefault(key, {}).setdefault(row["distribution"], {})
+            keep_least(times, (int(row["num_tokens"]), width // shard), row["latency"])
+    for (kind, shape, _), found in sorted(families.items()):
+        times = at_random(found["balanced"], shape, bounds) if "balanced" in found else found["power_law_1.01"]
         tables.append(experts(times, kind, shape, bounds))
         say(tables[-1].report())
     for table in all_reduce(folder, gpu, bounds):
