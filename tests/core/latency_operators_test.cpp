@@ -382,6 +382,38 @@ TEST(Operators, Label_SaysFromWhatAndHowMuchIsExtrapolated) {
   EXPECT_TRUE(label(s).known_error.starts_with("not "));
 }
 
+TEST(Operators, Auto_IsOperatorsWhereServersWereNearer) {
+  const auto chosen = [](const Scenario& s) { return ChosenLatencyModel(s).name; };
+  for (const char* gpu : {"a100-80gb", "rtx-pro-6000"}) {
+    EXPECT_EQ(chosen(ScenarioOf("llama-3.1-8b", gpu, 1)), "operators") << gpu;
+  }
+  for (const char* gpu : {"h100-sxm", "h200-sxm", "b200-sxm", "a100-40gb", "l40s", "rtx-4090"}) {
+    EXPECT_EQ(chosen(ScenarioOf("llama-3.1-8b", gpu, 1)), "analytic") << gpu;
+  }
+  // All-reduces over PCIe were not measured, nor a GPU of other figures, nor are BLIS's rules its
+  // own.
+  EXPECT_EQ(chosen(ScenarioOf("llama-3.3-70b", "rtx-pro-6000", 4)), "analytic");
+  Scenario s = ScenarioOf("llama-3.1-8b", "a100-80gb", 1);
+  s.latency.backend = "analytic";
+  EXPECT_EQ(chosen(s), "analytic");
+  s.latency.backend = "auto";
+  s.hardware.compute_efficiency *= 0.9;
+  EXPECT_EQ(chosen(s), "analytic");
+}
+
+// Query heads of a KV head are a model's, and one alone may take longer than two: FlashAttention 2
+// then does not split the keys of long contexts.
+TEST(Operators, LongContextsOfGroupedHeads_AreNotPricedAsThoseOfSingleOnes) {
+  Scenario s = ScenarioOf("llama-3.1-8b", "a100-80gb", 1);
+  const auto attention = [&](std::int64_t heads) {
+    s.model.num_attention_heads = heads;
+    const OperatorStep step(s, testing::Good(ComputeModelCost(s)));
+    return step.Attention({1, 16384});
+  };
+  EXPECT_GT(attention(8), 4 * attention(16));  // measured: 385 and 63 us a layer
+  EXPECT_LT(attention(32), 1.1 * attention(16));
+}
+
 // Numbers of the rows of a measured table that have `type` in their first column.
 std::vector<std::vector<double>> MeasuredRows(const std::string& text, const std::string& type) {
   std::vector<std::vector<double>> rows;

@@ -121,9 +121,9 @@ struct OperatorReference::Tables {
   }
   // Made once each: monotone tables are slow to make.
   std::map<std::string, Table> made;
-  const Table& Get(const std::string& key, const Json& file, const Bound& bound) {
-    const auto found = made.find(key);
-    return found != made.end() ? found->second : made.try_emplace(key, file, bound).first->second;
+  const Table& Get(const std::string& name, const Json& file, const Bound& bound) {
+    const auto found = made.find(name);
+    return found != made.end() ? found->second : made.try_emplace(name, file, bound).first->second;
   }
   std::vector<double> tokens, rows, key;  // at their knots
   std::vector<std::vector<double>> decode;
