@@ -70,8 +70,9 @@ int GpuOf(const HardwareSpec& h) {
 
 bool OperatorsWereNearer(const Scenario& s) {
   const int gpu = GpuOf(s.hardware);
-  return s.engine.compat == Compat::kNone && (gpu == static_cast<int>(ComparedGpu::kA100Sxm) ||
-                                              gpu == static_cast<int>(ComparedGpu::kRtxPro6000));
+  return s.engine.compat == Compat::kNone && !s.engine.enable_expert_parallel &&
+         (gpu == static_cast<int>(ComparedGpu::kA100Sxm) ||
+          gpu == static_cast<int>(ComparedGpu::kRtxPro6000));
 }
 
 std::string KnownError(const Scenario& s, std::span<const Compared> runs) {
