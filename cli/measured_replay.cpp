@@ -129,7 +129,7 @@ Result<Metrics> RunPrompt(const MeasuredLoad& load, const Scenario& s) {
 }
 
 Metrics RunDecodeStep(const MeasuredLoad& load, const Scenario& s, const ModelCost& cost) {
-  const auto model = FindLatencyModel(s.latency.backend).make(s, cost);
+  const auto model = ChosenLatencyModel(s).make(s, cost);
   BatchShape shape;
   shape.decode_seqs = load.batch;
   shape.decode_context_tokens = load.batch * load.context;

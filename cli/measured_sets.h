@@ -31,6 +31,7 @@ struct MeasuredSetup {
   std::optional<std::int64_t> expert_tensor_parallel;  // GPUs that share each expert, where said
   // Where servers of their own do the prefill: those, and those that decode.
   std::optional<MeasuredWorkers> prefill, decode;
+  bool no_server = false;  // requests went to the engine itself, which knows no generation_config
 };
 
 // How it was loaded and what was timed.
@@ -61,6 +62,7 @@ struct MeasuredRequest {
   // The whole prompt that it begins with, as an earlier request had it; -1: none.
   std::int32_t shares_with = -1;
   double ttft_ms = kNotMeasured, e2e_ms = kNotMeasured;
+  bool scheduled = false;  // the engine's own clock says when
 };
 
 struct MeasuredLoad {

@@ -145,12 +145,13 @@ std::string KeyOf(const MeasuredSetup& s) {
     return fmt::format("{}x{}x{}x{}", w->workers, w->tensor_parallel, w->data_parallel,
                        w->expert_parallel);
   };
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {} {} {}", s.model, s.gpu,
-                     s.engine, s.engine_version, s.precision, s.kv_dtype, s.tensor_parallel,
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {} {} {} {}", s.model,
+                     s.gpu, s.engine, s.engine_version, s.precision, s.kv_dtype, s.tensor_parallel,
                      s.pipeline_parallel, s.data_parallel, s.expert_parallel,
                      or_none(s.max_num_seqs), or_none(s.max_num_batched_tokens),
                      or_none(s.block_size), or_none(s.kv_blocks), or_none(s.gpu_memory_utilization),
-                     or_none(s.expert_tensor_parallel), workers(s.prefill), workers(s.decode));
+                     or_none(s.expert_tensor_parallel), workers(s.prefill), workers(s.decode),
+                     s.no_server);
 }
 
 SetupReader::SetupReader(std::string folder, std::vector<std::string> overrides)
@@ -245,6 +246,7 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   if (model.value().experts && HasWholeExperts(setup)) {
     settings.emplace_back("engine.enable_expert_parallel=true");
   }
+  if (setup.no_server) settings.emplace_back("model.top_p_by_default=false");
   settings.insert(settings.end(), overrides_.begin(), overrides_.end());
   const Result<std::string> cluster = ClusterText(setup, model.value().experts);
   if (!cluster.ok()) return Issues(cluster.issues());

@@ -29,9 +29,9 @@ class OperatorReference {
   double AllReduceNs(double group, double elements) const;
   double TokensNs(double tokens) const;
   double DecodeNs(double sequences, double contexts) const;
-  double PrefillNs(double pairs) const;
+  double PrefillNs(const char* of, double rows) const;
   double DecodeTable(double sequences, double contexts) const;
-  double PrefillTable(double pairs) const;
+  double PrefillTable(const std::vector<double>& values, double rows) const;
   double AttentionOfLayer(const BatchShape& shape, bool windowed) const;
 
   Scenario s_;

@@ -58,15 +58,25 @@ int Find(const float (&rows)[kRows][kColumns], const double (&figures)[kColumns]
   return -1;
 }
 
+// The row of kGpus, or -1.
+int GpuOf(const HardwareSpec& h) {
+  return Find(kGpus, {h.peak_bf16_tflops, h.peak_fp8_tflops, h.memory_bandwidth_gb_s,
+                      h.compute_efficiency, h.attention_efficiency, h.bandwidth_efficiency,
+                      h.kv_bandwidth_efficiency, h.layer_latency_us, h.mixed_attention_rows,
+                      h.interconnect_gb_s, h.interconnect_latency_us});
+}
+
 }  // namespace
 
+bool OperatorsWereNearer(const Scenario& s) {
+  const int gpu = GpuOf(s.hardware);
+  return s.engine.compat == Compat::kNone && !s.engine.enable_expert_parallel &&
+         (gpu == static_cast<int>(ComparedGpu::kA100Sxm) ||
+          gpu == static_cast<int>(ComparedGpu::kRtxPro6000));
+}
+
 std::string KnownError(const Scenario& s, std::span<const Compared> runs) {
-  const HardwareSpec& h = s.hardware;
-  const int gpu =
-      Find(kGpus, {h.peak_bf16_tflops, h.peak_fp8_tflops, h.memory_bandwidth_gb_s,
-                   h.compute_efficiency, h.attention_efficiency, h.bandwidth_efficiency,
-                   h.kv_bandwidth_efficiency, h.layer_latency_us, h.mixed_attention_rows,
-                   h.interconnect_gb_s, h.interconnect_latency_us});
+  const int gpu = GpuOf(s.hardware);
   const int engine = Find(kEngines, {s.engine.step_overhead_us, s.engine.sequence_overhead_us,
                                      s.engine.sampler_ns_per_logit});
   const unsigned features = Features(s);

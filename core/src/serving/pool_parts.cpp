@@ -35,8 +35,7 @@ Result<std::vector<PoolPart>> MakePoolParts(const Scenario& scenario) {
       for (const Issue& issue : cost.issues()) issues.push_back(OfPool(issue, i, pool));
       continue;
     }
-    std::unique_ptr<LatencyModel> latency =
-        FindLatencyModel(alone.latency.backend).make(alone, cost.value());
+    std::unique_ptr<LatencyModel> latency = ChosenLatencyModel(alone).make(alone, cost.value());
     const std::int64_t max_model_len = EffectiveMaxModelLen(
         alone.engine, alone.model.max_position_embeddings, cost.value().usable_blocks);
     parts.push_back({std::move(alone), cost.value(), std::move(latency), max_model_len});
