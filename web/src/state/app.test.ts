@@ -116,6 +116,19 @@ describe('the app', () => {
     expect(engine.runs).toHaveLength(3);
     expect(engine.last.document).toMatchObject({ workload: { arrivals: { rate_per_s: 6 } } });
   });
+  it('Draft_GoesWithItsField_AndMovesWithItsItem', () => {
+    engine.finish();
+    app.setDraft('/workload/prompt_tokens/median', 'x');
+    app.setValue(distribution, 'fixed', 'dragging');
+    expect([...state().drafts]).toEqual([]);
+    app.addPool();
+    app.addPool();
+    app.setDraft('/cluster/pools/2/tensor_parallel', 'two');
+    app.removePool(0);
+    expect([...state().drafts]).toEqual([['/cluster/pools/1/tensor_parallel', 'two']]);
+    app.removePool(1);
+    expect([...state().drafts]).toEqual([]);
+  });
   it('Draft_StopsTheRun_UntilAValueComes', () => {
     engine.finish();
     app.setDraft('/workload/arrivals/rate_per_s', 'abc');

@@ -8,8 +8,9 @@ import type { Engine, RunListener } from '../engine/client';
 import type { Outcome } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { Comparison } from './compare';
-import { equalJson, getAt, isObject, needsTrace, parentOf, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
-import { assign, type FormSource } from './fields';
+import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
+import { assign, fieldAt, isRelevant, type FormSource } from './fields';
+import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
 
 export interface Surroundings {
@@ -53,7 +54,7 @@ export class App {
 
   async start(): Promise<void> {
     try {
-      this.store.update({ catalog: await this.#engine.ready });
+      this.store.update({ catalog: withPoolFields(await this.#engine.ready) });
     } catch (error) {
       this.store.update({ failure: error instanceof Error ? error.message : String(error) });
       return;
@@ -160,7 +161,9 @@ export class App {
     this.store.update({ link_problem: { message, issues, nearest }, shown: null, canonical: null, run: { kind: 'idle' } });
   }
 
-  #open(document: Document, presetId: string | null, wantedTrace: string | null): void {
+  #open(opened: Document, presetId: string | null, wantedTrace: string | null): void {
+    const { catalog } = this.store.state;
+    const document = catalog ? withNamedPresets(catalog, opened) : opened;
     const keepsTrace = needsTrace(document);
     if (!keepsTrace && this.store.state.trace.kind !== 'none') this.#engine.forgetTrace();
     this.store.update({
@@ -230,12 +233,56 @@ export class App {
 
   removeItem(pointer: string): void {
     const source = this.source;
-    if (source) this.#edit(pointer, removeAt(source.document, pointer), 'dragging');
+    if (!source) return;
+    this.#forgetItem(pointer);
+    this.#edit(pointer, removeAt(source.document, pointer), 'dragging');
+  }
+
+  /** A pool's own value, or its own GPU or engine by the place of its preset: the scenario's is in force again. */
+  inheritValue(pointer: string): void {
+    const source = this.source;
+    if (source) this.#edit(pointer, removeAt(source.document, lastOf(pointer) === 'preset' ? parentOf(pointer) : pointer), 'dragging');
+  }
+
+  addPool(): void {
+    const source = this.source;
+    if (source) this.setPools(withAnotherPool(source));
+  }
+
+  removePool(index: number): void {
+    const source = this.source;
+    if (!source) return;
+    this.#forgetItem(`/cluster/pools/${index}`);
+    this.setPools(withoutPool(source, index));
+  }
+
+  /** The document with other pools, from state/pools. */
+  setPools(document: Document): void {
+    this.#edit('', document, 'dragging');
+  }
+
+  /** What is typed in an item of a list goes with it; in those after it, it moves along. */
+  #forgetItem(pointer: string): void {
+    const list = parentOf(pointer);
+    const gone = Number(lastOf(pointer));
+    const drafts = [...this.store.state.drafts].flatMap(([at, text]): [string, string][] => {
+      if (!at.startsWith(`${list}/`)) return [[at, text]];
+      const [index = '', ...rest] = at.slice(list.length + 1).split('/');
+      if (Number(index) === gone) return [];
+      return [[[list, Number(index) > gone ? Number(index) - 1 : index, ...rest].join('/'), text]];
+    });
+    this.store.update({ drafts: new Map(drafts) });
   }
 
   #edit(pointer: string, document: Document, pace: 'typing' | 'dragging'): void {
-    const drafts = new Map(this.store.state.drafts);
-    drafts.delete(pointer);
+    const source = this.source;
+    // A text in a field that the new document does not have would stop every run.
+    const isThere = (at: string) => {
+      const field = source && fieldAt({ ...source, document }, at);
+      const inItem = /^(.*\/\d+)\//.exec(at)?.[1];
+      return field && isRelevant({ ...source, document }, { field, pointer: at }) && (!inItem || !getAt(document, parentOf(inItem)) || getAt(document, inItem) !== undefined);
+    };
+    const drafts = new Map([...this.store.state.drafts].filter(([at]) => at !== pointer && isThere(at)));
     const known = this.store.state.catalog?.presets.scenarios.find((entry) => equalJson(entry.document as Document, document));
     this.store.update({ document, drafts, preset_id: known?.id ?? null, link_problem: null });
     this.#schedule(pace);

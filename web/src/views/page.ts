@@ -10,7 +10,7 @@ import { equalJson } from '../state/document';
 import type { ThemeChoice } from '../state/store';
 import { firstCompared, renderCompare } from './compare';
 import type { ViewContext } from './context';
-import { renderAllNumbers, renderFooter, renderNotModelled, renderPrefixCache, renderScenario } from './details';
+import { renderAllNumbers, renderCluster, renderFooter, renderNotModelled, renderPrefixCache, renderScenario } from './details';
 import type { FieldElement } from './field';
 import { renderFit } from './fit';
 import { formSummary, renderForm } from './form';
@@ -34,14 +34,14 @@ const stepPanes: readonly Pane[] = [
   { unit: 'count', series: [{ column: 'series_preemptions', label: 'Preemptions', meaning: 'preempted', fill: 'solid' }] },
 ];
 
-const sections = ['verdict', 'latency', 'load', 'steps', 'compare', 'numbers', 'scenario', 'not-modelled'] as const;
+const sections = ['verdict', 'latency', 'load', 'steps', 'compare', 'numbers', 'scenario', 'not-modelled', 'cluster'] as const;
 const longLink = 2000;
 
 const keys: readonly (readonly [string, string])[] = [
   ['Space', 'Run, or cancel the run'],
   ['/', 'Search the scenario presets'],
   ['s', 'Copy the link'],
-  [`1 – ${sections.length}`, 'Jump to a section'],
+  [`1 – ${sections.length}`, 'Jump to a section, 9: pools and replicas'],
   ['← →', 'Move the cursor in a chart (Shift: ten times as far)'],
   ['?', 'This help'],
 ];
@@ -114,6 +114,7 @@ export class PageElement extends LitElement {
       toggleGroup: (id, open) => this.#toggle(id, open),
       chooseTrace: () => this.querySelector<HTMLInputElement>('#trace-file')?.click(),
       focusField: (pointer) => void this.#focusField(pointer),
+      compareBy: (pointer) => void this.#compareBy(pointer),
       copyLink: () => void this.#copyLink(),
     };
   }
@@ -202,6 +203,7 @@ export class PageElement extends LitElement {
       ${renderFit(view)}
       ${this.#panel('steps', 'Timeline: steps, output, preemptions', () => html`
         <sc-series-chart .subject=${'Steps over time'} .panes=${stepPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`)}
+      ${report?.replicas ? this.#panel('cluster', 'Pools and replicas: who did how much', () => renderCluster(report, stem)) : nothing}
       ${this.#panel('compare', 'Compare: the same requests under other settings', () => renderCompare(view))}
       ${this.#panel('numbers', 'All numbers', () => renderAllNumbers(report, waitingFor))}
       ${this.#panel('scenario', 'Scenario', () => renderScenario(view, {
@@ -266,14 +268,25 @@ export class PageElement extends LitElement {
     setTimeout(() => this.app.announce(''), 1500);
   }
 
+  async #compareBy(pointer: string): Promise<void> {
+    this.#comparedBy = pointer;
+    this.#toggle('compare', true);
+    this.app.compareBy(pointer);
+    await this.updateComplete;
+    this.querySelector('#compare')?.scrollIntoView({ block: 'start' });
+    this.querySelector<HTMLElement>('#compare-by')?.focus({ preventScroll: true });
+  }
+
   async #focusField(pointer: string): Promise<void> {
-    const section = pointer.split('/')[1] ?? '';
     this.#toggle('rail', true);
-    const find = () =>
-      [...this.querySelectorAll<FieldElement>('sc-field')].find((field) => field.dataset['pointer'] === pointer && field.offsetParent !== null);
+    const find = () => {
+      const shown = [...this.querySelectorAll<FieldElement>('sc-field')].filter((field) => field.offsetParent !== null);
+      // Of a whole section, its first field.
+      return shown.find((field) => field.dataset['pointer'] === pointer) ?? shown.find((field) => field.dataset['pointer']?.startsWith(`${pointer}/`));
+    };
     await this.updateComplete;
     if (!find()) {
-      this.#toggle(section === 'scheduler' ? 'engine' : section === 'engine' || section === 'workload' ? section : 'everything', true);
+      this.#toggle(groupOf(pointer), true);
       await this.updateComplete;
       await new Promise((resolve) => requestAnimationFrame(resolve));
     }
@@ -354,6 +367,15 @@ export class PageElement extends LitElement {
     input.value = '';
     if (file) void this.app.loadTrace(file);
   }
+}
+
+/** The collapsed part of the form that has the field. */
+function groupOf(pointer: string): string {
+  const [, pool, own] = /^\/cluster\/pools\/(\d+)\/(hardware|engine|name|pipeline_parallel)\b/.exec(pointer) ?? [];
+  if (pool !== undefined) return `pool-${pool}-${own === 'engine' ? own : 'hardware'}`;
+  const [, section = '', part = ''] = pointer.split('/');
+  if (section === 'cluster' && part !== 'pools') return 'routing';
+  return section === 'scheduler' ? 'engine' : section === 'engine' || section === 'workload' ? section : 'everything';
 }
 
 customElements.define('sc-page', PageElement);
