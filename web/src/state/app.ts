@@ -11,6 +11,7 @@ import { Comparison } from './compare';
 import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
 import { assign, fieldAt, isRelevant, type FormSource } from './fields';
 import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
+import { mostRequestsDrawn, requestColumns } from './requests';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
 
 export interface Surroundings {
@@ -36,6 +37,7 @@ export class App {
   #slowTimer: ReturnType<typeof setTimeout> | undefined;
   #running: { readonly since: number } | null = null;
   #again = false;
+  #watching = false;
   #lastEngineMs = 0;
 
   constructor(engine: Engine, around: Surroundings, store = new Store()) {
@@ -363,6 +365,23 @@ export class App {
     this.#comparison.by(pointer, this.source);
   }
 
+  // --- Requests one by one -----------------------------------------------------------------------
+
+  /** Whether somebody looks at what each request did: that is then asked for after every run. */
+  watchRequests(on: boolean): void {
+    this.#watching = on;
+    if (on) void this.#fetchRequests();
+    else this.store.update({ requests: null });
+  }
+
+  async #fetchRequests(): Promise<void> {
+    const { shown, requests } = this.store.state;
+    if (!this.#watching || shown?.completeness !== 'final' || requests?.of === shown.outcome || shown.outcome.report.arrived > mostRequestsDrawn) return;
+    const columns = await this.#engine.requests(requestColumns);
+    const now = this.store.state.shown;
+    if (columns && now?.outcome === shown.outcome) this.store.update({ requests: { of: shown.outcome, columns } });
+  }
+
   // --- Runs --------------------------------------------------------------------------------------
 
   runOrCancel(): void {
@@ -449,8 +468,9 @@ export class App {
         this.#lastEngineMs = outcome.engine_ms;
         const completeness = cancelled ? 'cancelled' : 'final';
         this.store.update({ run: { kind: 'idle' }, shown: { outcome, completeness, progress } });
-        if (this.#again) this.#runNow();
-        else if (!cancelled) this.#comparison.refresh(this.source);
+        if (this.#again) return this.#runNow();
+        if (!cancelled) this.#comparison.refresh(this.source);
+        void this.#fetchRequests();
       },
       broken: (message) => {
         settle();

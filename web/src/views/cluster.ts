@@ -3,6 +3,8 @@
 import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
 import type { PoolReport, Report } from 'servecast';
 import { download } from '../lib/download';
+import { addStyles } from '../lib/part';
+import styles from '../styles/cluster.css?inline';
 import { countOf, formatBytes, formatCount, formatNumber, formatPercent, formatTime } from '../lib/format';
 
 interface Figure {
@@ -177,4 +179,5 @@ function strip(values: readonly number[]): TemplateResult {
   return html`<svg class="strip" viewBox="0 0 ${bins * 4} 21" width=${bins * 4} height="21" aria-hidden="true">${svg`<path d="M0 20.5h${bins * 4}" class="axis" /><path d=${path} />`}</svg>`;
 }
 
+addStyles(styles);
 customElements.define('sc-cluster', ClusterElement);

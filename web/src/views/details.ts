@@ -4,6 +4,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { ClassReport, Distribution, Issue, Report, TimeParts } from 'servecast';
 import { download } from '../lib/download';
 import { countOf, formatCount, formatGivenTime, formatNumber, formatPercent, formatTime, sentence, spokenDuration } from '../lib/format';
+import { needPart } from '../lib/part';
 import { getAt, isObject, type Document, type Json } from '../state/document';
 import type { ViewContext } from './context';
 import { isStale } from './verdict';
@@ -143,7 +144,7 @@ function valueText(key: string, path: readonly string[], value: null | boolean |
 
 /** Its code is fetched with the first cluster that is looked at. */
 export function renderCluster(report: Report, fileStem: string): TemplateResult {
-  void import('./cluster').catch(() => undefined);
+  needPart('sc-cluster', () => import('./cluster'));
   return html`<sc-cluster .report=${report} .fileStem=${fileStem}></sc-cluster>`;
 }
 

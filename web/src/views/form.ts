@@ -3,13 +3,15 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { countOf, formatBytes, formatGiven, formatPercent, roundUp } from '../lib/format';
-import { getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Json } from '../state/document';
+import { needPart } from '../lib/part';
+import { getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Document, type Json } from '../state/document';
 import { fieldAt, isRelevant, placedFields, presetsFor, unitOf, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
-import { poolsInWords, poolsOf, replicasInAll } from '../state/pools';
+import { hasRoles, poolList, poolsInWords, poolsOf, replicasInAll, roleOf, splitsOf, withSplit, withoutRoles } from '../state/pools';
 import type { ViewContext } from './context';
 import { renderFitButtons } from './fit';
 import { issuesAt, renderField, renderPlaced, valueOf } from './placed';
-import { renderPools } from './pools';
+
+const mostPools = 16;
 
 export function renderForm(view: ViewContext): TemplateResult {
   const source = view.app.source;
@@ -49,6 +51,30 @@ function loadOf(source: FormSource): string | undefined {
       const field = fieldAt(source, pointer);
       return field && isRelevant(source, { field, pointer });
     });
+}
+
+function renderPools(view: ViewContext, source: FormSource): TemplateResult {
+  const pools = poolsOf(source);
+  const [first] = pools;
+  const isPlain = pools.length === 1 && first && roleOf(first) === 'mixed' && !first['hardware'] && !first['engine'];
+  if (!isPlain) needPart('sc-pools', () => import('./pools'));
+  const apart = hasRoles(pools);
+  const policy = String(valueOf(source, '/cluster/router/policy') ?? '').replaceAll('_', ' ');
+  return html`${isPlain
+      ? html`${renderField(view, source, `${poolList}/0/tensor_parallel`, { label: 'Tensor parallel' })} ${renderField(view, source, `${poolList}/0/replicas`, { label: 'Replicas' })}`
+      : html`<sc-pools .view=${view}></sc-pools>`}
+    ${renderPoolButtons(view, source, pools)}
+    ${replicasInAll(pools) > 1 ? renderGroup(view, source, 'routing', `${apart ? 'Routers and link' : 'Router'}: ${policy}`, (path) => path.startsWith('/cluster/router/') || (apart && /^\/cluster\/(decode_router|disaggregation)\//.test(path))) : nothing}`;
+}
+
+function renderPoolButtons({ app, compareBy }: ViewContext, source: FormSource, pools: readonly Document[]): TemplateResult {
+  const half = hasRoles(pools) ? undefined : withSplit(source, Math.floor(replicasInAll(pools) / 2));
+  return html`<div class="button-row">
+    ${pools.length < mostPools ? html`<button type="button" @click=${() => app.addPool()}>Add a pool</button>` : nothing}
+    ${half ? html`<button type="button" title="Half of the replicas prefill, the others decode" @click=${() => app.setPools(half)}>Split prefill and decode</button>` : nothing}
+    ${hasRoles(pools) ? html`<button type="button" title="Every replica serves whole requests" @click=${() => app.setPools(withoutRoles(source))}>Join prefill and decode</button>` : nothing}
+    ${splitsOf(source).length > 1 ? html`<button type="button" title="Whole requests, and every split into prefill and decode, on the same requests" @click=${() => compareBy(poolList)}>Compare splits</button>` : nothing}
+  </div>`;
 }
 
 function renderTraffic(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
@@ -166,7 +192,7 @@ function renderPrice(view: ViewContext, source: FormSource): TemplateResult | ty
   return pointer === null ? nothing : renderField(view, source, pointer, { label: 'GPU price' });
 }
 
-export function renderGroup(view: ViewContext, source: FormSource, id: string, title: string, accept: (path: string) => boolean): TemplateResult {
+function renderGroup(view: ViewContext, source: FormSource, id: string, title: string, accept: (path: string) => boolean): TemplateResult {
   const open = view.openGroups.has(id);
   const replaced = getAt(source.document, '/workload/arrivals/process') === 'trace' ? byTrace : [];
   const fields = open ? placedFields(source, (path) => accept(path) && (!replaced.includes(path) || issuesAt(view, path).length > 0 || view.state.drafts.has(path))) : [];

@@ -1,12 +1,14 @@
 // The page: lays out the header, form, results and footer; keyboard, file drops and focus. Its own
 // state is only what is open or being typed; everything else is the store's.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import type { Issue } from 'servecast';
+import type { Issue, Report } from 'servecast';
 import '../charts/cdf-chart';
 import '../charts/series-chart';
 import type { Pane } from '../charts/series-chart';
+import { needPart } from '../lib/part';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
+import { transfersUnderWay } from '../state/requests';
 import type { ThemeChoice } from '../state/store';
 import { firstCompared, renderCompare } from './compare';
 import type { ViewContext } from './context';
@@ -34,6 +36,8 @@ const stepPanes: readonly Pane[] = [
   { unit: 'count', series: [{ column: 'series_preemptions', label: 'Preemptions', meaning: 'preempted', fill: 'solid' }] },
 ];
 
+const transferPane: Pane = { unit: 'requests', series: [{ column: 'series_kv_transfers', label: 'KV transfers under way, prefill to decode', meaning: 'transfer', fill: 'solid' }] };
+
 const sections = ['verdict', 'latency', 'load', 'steps', 'compare', 'numbers', 'scenario', 'not-modelled', 'cluster'] as const;
 const longLink = 2000;
 
@@ -42,7 +46,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['/', 'Search the scenario presets'],
   ['s', 'Copy the link'],
   [`1 – ${sections.length}`, 'Jump to a section, 9: pools and replicas'],
-  ['← →', 'Move the cursor in a chart (Shift: ten times as far)'],
+  ['← →', 'Move the cursor in a chart (Shift: ten times as far); ↑ ↓ between requests'],
   ['?', 'This help'],
 ];
 
@@ -201,8 +205,7 @@ export class PageElement extends LitElement {
         </section>
       </div>
       ${renderFit(view)}
-      ${this.#panel('steps', 'Timeline: steps, output, preemptions', () => html`
-        <sc-series-chart .subject=${'Steps over time'} .panes=${stepPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`)}
+      ${this.#panel('steps', `Timeline: requests, steps, output, preemptions${report?.kv_transfer ? ', KV transfers' : ''}`, () => this.#timeline(view, report, stem, waitingFor))}
       ${report?.replicas ? this.#panel('cluster', 'Pools and replicas: who did how much', () => renderCluster(report, stem)) : nothing}
       ${this.#panel('compare', 'Compare: the same requests under other settings', () => renderCompare(view))}
       ${this.#panel('numbers', 'All numbers', () => renderAllNumbers(report, waitingFor))}
@@ -217,6 +220,17 @@ export class PageElement extends LitElement {
       }))}
       ${this.#panel('not-modelled', 'Not modelled, and notices', () => renderNotModelled(view))}
     `;
+  }
+
+  #timeline(view: ViewContext, report: Report | null, stem: string, waitingFor: string): TemplateResult {
+    const { shown, requests } = view.state;
+    const columns = report && shown ? shown.outcome.columns : null;
+    const ofRequests = requests && requests.of === shown?.outcome ? requests.columns : null;
+    const transfers = columns && ofRequests && transfersUnderWay(columns['series_time_s'] ?? new Float64Array(0), ofRequests);
+    needPart('sc-request-chart', () => import('../charts/request-chart'));
+    return html`
+      <sc-request-chart .report=${report} .columns=${ofRequests} .theme=${view.theme} .fileStem=${stem} .waitingFor=${columns ? 'Fetching what each request did…' : waitingFor}></sc-request-chart>
+      <sc-series-chart .subject=${'Steps over time'} .panes=${transfers ? [transferPane, ...stepPanes] : stepPanes} .columns=${transfers ? { ...columns, series_kv_transfers: transfers } : columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
   }
 
   #panel(id: string, title: string, body: () => TemplateResult): TemplateResult {
@@ -241,6 +255,7 @@ export class PageElement extends LitElement {
     if (open) groups.add(id);
     else groups.delete(id);
     this.openGroups = groups;
+    if (id === 'steps') this.app.watchRequests(open);
     if (id === 'compare') {
       this.#comparedBy = this.app.store.state.compared?.pointer ?? this.#comparedBy;
       this.app.compareBy(open ? this.#comparedBy : '');
@@ -285,6 +300,7 @@ export class PageElement extends LitElement {
       return shown.find((field) => field.dataset['pointer'] === pointer) ?? shown.find((field) => field.dataset['pointer']?.startsWith(`${pointer}/`));
     };
     await this.updateComplete;
+    if (pointer.startsWith('/cluster/pools/') && this.querySelector('sc-pools')) await customElements.whenDefined('sc-pools');
     if (!find()) {
       this.#toggle(groupOf(pointer), true);
       await this.updateComplete;
