@@ -26,6 +26,8 @@ const quickRunMs = 25;
 const slowRunMs = 300;
 const linkPauseMs = 250;
 const salvageRounds = 5;
+/** Bytes; the engine's own limit of a document. */
+const longestScenario = 4 * 1024 * 1024;
 
 export class App {
   readonly store: Store;
@@ -85,13 +87,13 @@ export class App {
         this.openDefault();
         return;
       case 'unreadable':
-        this.#rejectLink(link.reason, [], null);
+        this.#reject('link', link.reason, [], null);
         return;
       case 'packed':
-        await this.#openLinkText(await this.#ask('canonical', link.text), link.trace_name, (issues) => this.#nearestDocument(link.text, issues, link.trace_name));
+        await this.#openText('link', await this.#ask('canonical', link.text), link.trace_name, (issues) => this.#nearestDocument(link.text, issues, link.trace_name));
         return;
       case 'readable':
-        await this.#openLinkText(await this.#ask('parse', link.text), null, (issues) => this.#nearestFragment(link.text, issues));
+        await this.#openText('link', await this.#ask('parse', link.text), null, (issues) => this.#nearestFragment(link.text, issues));
         return;
     }
   }
@@ -104,11 +106,20 @@ export class App {
     }
   }
 
-  async #openLinkText(canonical: Canonical, traceName: string | null, salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>): Promise<void> {
+  /** A scenario as this page saves it, or else a trace. */
+  async openFile(file: File): Promise<void> {
+    const text = file.size <= longestScenario && /\.json$/i.test(file.name) ? await file.text() : '';
+    const document = readDocument(text);
+    if (!document || document['schema'] === undefined || document['workload'] === undefined) return this.loadTrace(file);
+    this.#stop();
+    await this.#openText('file', await this.#ask('canonical', text), null, (issues) => this.#nearestDocument(text, issues, null));
+  }
+
+  async #openText(from: LinkProblem['from'], canonical: Canonical, traceName: string | null, salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>): Promise<void> {
     const document = readDocument(canonical.text);
     if (canonical.issues.length > 0 || !document) {
       const nearest = await salvage(canonical.issues);
-      this.#rejectLink('The link holds a scenario that cannot be run as it is.', canonical.issues, nearest);
+      this.#reject(from, `The ${from} holds a scenario that cannot be run as it is.`, canonical.issues, nearest);
       return;
     }
     this.#open(document, null, traceName);
@@ -154,13 +165,13 @@ export class App {
     if (nearest) this.#open(nearest.document, null, nearest.trace_name);
   }
 
-  #rejectLink(message: string, issues: readonly Issue[], nearest: LinkProblem['nearest']): void {
+  #reject(from: LinkProblem['from'], message: string, issues: readonly Issue[], nearest: LinkProblem['nearest']): void {
     this.#stop();
     // The form then shows the default scenario, ready to be edited or opened.
     const { catalog, document } = this.store.state;
     const fallback = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario)?.document as Document | undefined;
     if (fallback && Object.keys(document).length === 0) this.store.update({ base: fallback, document: fallback });
-    this.store.update({ link_problem: { message, issues, nearest }, shown: null, canonical: null, run: { kind: 'idle' } });
+    this.store.update({ link_problem: { from, message, issues, nearest }, shown: null, canonical: null, run: { kind: 'idle' } });
   }
 
   #open(opened: Document, presetId: string | null, wantedTrace: string | null): void {

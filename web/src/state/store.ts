@@ -33,7 +33,9 @@ export type FitState =
   | { readonly kind: 'fitted'; readonly fit: TraceFit }
   | { readonly kind: 'failed'; readonly message: string };
 
+/** Of a link, or of a file with a scenario. */
 export interface LinkProblem {
+  readonly from: 'link' | 'file';
   readonly message: string;
   readonly issues: readonly Issue[];
   /** What remains of it when the members that are refused are left out; null when that does not run either. */

@@ -141,7 +141,7 @@ export class PageElement extends LitElement {
       </main>
       <footer class="footer">${renderFooter(view)}</footer>
       <input id="trace-file" type="file" accept=".csv,.jsonl,.json,.gz,text/csv,application/json,application/jsonl,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
-      <div class="drop-overlay" ?hidden=${!this.dropping}><p>Drop the trace to simulate it.<br />It stays on this machine.</p></div>
+      <div class="drop-overlay" ?hidden=${!this.dropping}><p>Drop a trace, or a scenario.json, to simulate it.<br />It stays on this machine.</p></div>
       <div class="visually-hidden" role="status" id="announcement">${view.state.announcement}</div>
       ${this.#keysDialog()}
     `;
@@ -373,7 +373,7 @@ export class PageElement extends LitElement {
     const file = event.dataTransfer?.files[0];
     if (!file) return;
     event.preventDefault();
-    void this.app.loadTrace(file);
+    void this.app.openFile(file);
   }
 
   #picked(event: Event): void {
@@ -381,7 +381,7 @@ export class PageElement extends LitElement {
     const file = input.files?.[0];
     // So that picking the same, corrected file again is a change.
     input.value = '';
-    if (file) void this.app.loadTrace(file);
+    if (file) void this.app.openFile(file);
   }
 }
 

@@ -165,7 +165,7 @@ function linkProblem(view: ViewContext): TemplateResult {
   const dropped = link?.nearest?.dropped ?? [];
   return problem(
     'problem',
-    'This link cannot be opened. Nothing was simulated.',
+    `This ${link?.from ?? 'link'} cannot be opened. Nothing was simulated.`,
     html`<p>${link?.message}</p>
       ${renderIssues(view, link?.issues ?? [])}
       <div class="button-row">
