@@ -6,7 +6,7 @@ import type { Report } from 'servecast';
 import { formatCount, formatTime } from '../lib/format';
 import { addStyles } from '../lib/part';
 import styles from '../styles/requests.css?inline';
-import { mostRequestsDrawn, parts, requestColumns, spansOf, type Part, type Span } from '../state/requests';
+import { mostRequestsDrawn, parts, requestColumns, spansOf, type Part, type Span } from '../lib/requests';
 import { ChartElement, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
 import { axisTicks, tickLabel } from './ticks';

@@ -11,7 +11,7 @@ import { Comparison } from './compare';
 import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
 import { assign, fieldAt, isRelevant, type FormSource } from './fields';
 import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
-import { mostRequestsDrawn, requestColumns } from './requests';
+import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
 
 export interface Surroundings {

@@ -8,7 +8,7 @@ import type { Pane } from '../charts/series-chart';
 import { needPart } from '../lib/part';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
-import { transfersUnderWay } from '../state/requests';
+import { transfersUnderWay } from '../lib/requests';
 import type { ThemeChoice } from '../state/store';
 import { firstCompared, renderCompare } from './compare';
 import type { ViewContext } from './context';

@@ -1,6 +1,6 @@
 // What each request of a run did, for the timeline: the columns it takes, where the time of one went
 // in the order in which it passed, and how many KV transfers were under way.
-import type { Columns } from '../engine/protocol';
+type Columns = Readonly<Record<string, Float64Array>>;
 
 /** More are neither fetched nor drawn: one by one nobody could look at them. */
 export const mostRequestsDrawn = 50_000;
