@@ -168,6 +168,10 @@ await task(
     assert.ok(rows.every((row) => /\d/.test(row[goodput])), 'each has its goodput');
     const wide = await page.$eval('#compare .table-scroll', (region) => region.scrollWidth - region.clientWidth);
     assert.ok(wide <= 0, `the table is ${wide} px wider than its card`);
+    await field(page, pool(0, 'replicas')).locator('input').fill('1');
+    await page.getByText('Empty: this scenario has no such choice').waitFor();
+    await page.selectOption('#compare-by', '/hardware/preset');
+    await page.waitForFunction(() => document.querySelector('#compared')?.rows.length > 2);
   },
   { fragment: aggregated },
 );

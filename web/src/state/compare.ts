@@ -33,7 +33,7 @@ function comparableFields(source: FormSource): readonly PlacedField[] {
 /** Where the choices stand, by which variants are made; the list of pools stands for how replicas are split. */
 export function comparablePointers(source: FormSource): readonly string[] {
   const [gpu, ...rest] = comparableFields(source).map(({ pointer }) => pointer);
-  const pools = splitsOf(source).length > 1 ? [poolList] : [];
+  const pools = splitVariants(source).length > 0 ? [poolList] : [];
   return gpu === undefined ? pools : [gpu, ...pools, ...rest];
 }
 
@@ -61,6 +61,7 @@ export function variantsOf(source: FormSource, pointer: string): readonly Varian
 function splitVariants(source: FormSource): readonly Variant[] {
   const name = poolsInWords(poolsOf(source));
   const others = splitsOf(source).filter((split) => split.name !== name);
+  if (others.length === 0) return [];
   return [{ name, document: source.document }, ...others].map((each, index) => ({ ...each, isCurrent: index === 0, report: null, issues: [] }));
 }
 

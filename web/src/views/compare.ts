@@ -53,18 +53,19 @@ export function renderCompare(view: ViewContext): TemplateResult {
     <p class="compare-by">
       <label>Compare every
         <select id="compare-by" @change=${(event: Event) => app.compareBy((event.target as HTMLSelectElement).value)}>
+          ${pointers.includes(compared.pointer) ? nothing : html`<option value="" selected>choose</option>`}
           ${pointers.map((pointer) => html`<option value=${pointer} ?selected=${pointer === compared.pointer}>${label(pointer)}</option>`)}
         </select>
       </label>
       <span class="quiet-text">on the same requests; all else as it is${isOld ? ' in the last scenario that ran' : ''}</span>
     </p>
-    <div class="table-scroll" tabindex="0" role="region" aria-label="Comparison">
+    ${compared.variants.length === 0 ? html`<p class="quiet-text">Empty: this scenario has no such choice.</p>` : html`<div class="table-scroll" tabindex="0" role="region" aria-label="Comparison">
       <table id="compared">
         <caption>${label(compared.pointer)}; under each figure, how far it is from the first row</caption>
         <thead><tr><th scope="col">Value</th><th scope="col">Verdict</th>${figures.map(({ head }) => html`<th scope="col">${head}</th>`)}</tr></thead>
         <tbody>${compared.variants.map((variant) => row(variant, current?.report ?? null, pending))}</tbody>
       </table>
-    </div>
+    </div>`}
     ${compared.variants.map(({ name, report }) => (report?.departures ? departures(name, report.departures) : nothing))}
   `;
 }
