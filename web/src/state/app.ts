@@ -5,13 +5,14 @@
 // may finish (so that dragging a slider shows answers), one that lasts is cancelled.
 import type { Canonical, Issue } from 'servecast';
 import type { Engine, RunListener } from '../engine/client';
-import type { Outcome } from '../engine/protocol';
+import type { Outcome, Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { Comparison } from './compare';
 import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
 import { assign, fieldAt, isRelevant, type FormSource } from './fields';
 import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
+import { nearestDocument, nearestFragment, readDocument } from './salvage';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
 
 export interface Surroundings {
@@ -25,7 +26,6 @@ const typingPauseMs = 150;
 const quickRunMs = 25;
 const slowRunMs = 300;
 const linkPauseMs = 250;
-const salvageRounds = 5;
 /** Bytes; the engine's own limit of a document. */
 const longestScenario = 4 * 1024 * 1024;
 
@@ -90,15 +90,17 @@ export class App {
         this.#reject('link', link.reason, [], null);
         return;
       case 'packed':
-        await this.#openText('link', await this.#ask('canonical', link.text), link.trace_name, (issues) => this.#nearestDocument(link.text, issues, link.trace_name));
+        await this.#openText('link', await this.#ask('canonical', link.text), link.trace_name, (issues) => nearestDocument(this.#asking, link.text, issues, link.trace_name));
         return;
       case 'readable':
-        await this.#openText('link', await this.#ask('parse', link.text), null, (issues) => this.#nearestFragment(link.text, issues));
+        await this.#openText('link', await this.#ask('parse', link.text), null, (issues) => nearestFragment(this.#asking, link.text, issues));
         return;
     }
   }
 
-  async #ask(question: 'canonical' | 'parse', text: string): Promise<Canonical> {
+  readonly #asking = (question: Question, text: string): Promise<Canonical> => this.#ask(question, text);
+
+  async #ask(question: Question, text: string): Promise<Canonical> {
     try {
       return await this.#engine.ask(question, text);
     } catch (error) {
@@ -112,7 +114,7 @@ export class App {
     const document = readDocument(text);
     if (!document || document['schema'] === undefined || document['workload'] === undefined) return this.loadTrace(file);
     this.#stop();
-    await this.#openText('file', await this.#ask('canonical', text), null, (issues) => this.#nearestDocument(text, issues, null));
+    await this.#openText('file', await this.#ask('canonical', text), null, (issues) => nearestDocument(this.#asking, text, issues, null));
   }
 
   async #openText(from: LinkProblem['from'], canonical: Canonical, traceName: string | null, salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>): Promise<void> {
@@ -123,41 +125,6 @@ export class App {
       return;
     }
     this.#open(document, null, traceName);
-  }
-
-  /** Leaves out what is refused, as often as that uncovers something else. */
-  async #nearestDocument(text: string, issues: readonly Issue[], traceName: string | null): Promise<LinkProblem['nearest']> {
-    let document = readDocument(text);
-    let bad = issues;
-    const dropped: string[] = [];
-    for (let round = 0; document && round < salvageRounds; round += 1) {
-      const gone = membersAt(document, bad);
-      if (gone.length === 0) return null;
-      for (const pointer of gone) document = removeAt(document, pointer);
-      dropped.push(...gone);
-      if (Object.keys(document).length === 0) return null;
-      bad = (await this.#ask('canonical', JSON.stringify(document))).issues;
-      if (bad.length === 0) return { document, trace_name: traceName, dropped };
-    }
-    return null;
-  }
-
-  async #nearestFragment(fragment: string, issues: readonly Issue[]): Promise<LinkProblem['nearest']> {
-    let parts = fragment.split('&');
-    let bad = issues;
-    const dropped: string[] = [];
-    for (let round = 0; round < salvageRounds; round += 1) {
-      const isBad = (part: string) => !part.startsWith('p=') && bad.some((issue) => touches(`/${(part.split('=')[0] ?? '').replaceAll('.', '/')}`, issue.path));
-      const gone = parts.filter(isBad);
-      if (gone.length === 0) return null;
-      parts = parts.filter((part) => !isBad(part));
-      dropped.push(...gone.map((part) => part.split('=')[0] ?? ''));
-      const canonical = await this.#ask('parse', parts.join('&'));
-      const document = readDocument(canonical.text);
-      bad = canonical.issues;
-      if (bad.length === 0) return document ? { document, trace_name: null, dropped } : null;
-    }
-    return null;
   }
 
   openNearest(): void {
@@ -523,29 +490,5 @@ export class App {
 
   announce(announcement: string): void {
     this.store.update({ announcement });
-  }
-}
-
-/** The members that issues speak of, or what holds them where they are missing; last items first. */
-function membersAt(document: Document, issues: readonly Issue[]): string[] {
-  const found = new Set<string>();
-  for (const { path } of issues) {
-    let pointer = path.startsWith('/') ? path : '';
-    while (pointer !== '' && getAt(document, pointer) === undefined) pointer = parentOf(pointer);
-    if (pointer !== '') found.add(pointer);
-  }
-  return [...found].sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));
-}
-
-function touches(pointer: string, path: string): boolean {
-  return path !== '' && (pointer === path || pointer.startsWith(`${path}/`) || path.startsWith(`${pointer}/`));
-}
-
-function readDocument(text: string): Document | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
   }
 }

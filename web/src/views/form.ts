@@ -73,7 +73,7 @@ function renderPoolButtons({ app, compareBy }: ViewContext, source: FormSource, 
     ${pools.length < mostPools ? html`<button type="button" @click=${() => app.addPool()}>Add a pool</button>` : nothing}
     ${half ? html`<button type="button" title="Half of the replicas prefill, the others decode" @click=${() => app.setPools(half)}>Split prefill and decode</button>` : nothing}
     ${hasRoles(pools) ? html`<button type="button" title="Every replica serves whole requests" @click=${() => app.setPools(withoutRoles(source))}>Join prefill and decode</button>` : nothing}
-    ${splitsOf(source).length > 1 ? html`<button type="button" title="Whole requests, and every split into prefill and decode, on the same requests" @click=${() => compareBy(poolList)}>Compare splits</button>` : nothing}
+    ${splitsOf(source).length > 0 ? html`<button type="button" title="Whole requests, and every split into prefill and decode, on the same requests" @click=${() => compareBy(poolList)}>Compare splits</button>` : nothing}
   </div>`;
 }
 
