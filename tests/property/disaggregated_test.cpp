@@ -232,6 +232,17 @@ TEST(Pools, APoolThatTheModelDoesNotFit_IsNamed) {
   EXPECT_NE(simulation.issues()[0].message.find("small"), std::string::npos);
 }
 
+// A GPU that a pool names has its own peaks, not those of the scenario's GPU.
+TEST(Pools, PresetOfAPool_HasItsOwnDefaults) {
+  const Result<Scenario> scenario = ParseScenario(
+      Document(R"({"pools": [{}, {"hardware": "a100-80gb"}, {"hardware": {"memory_gib": 40}}]})"));
+  ASSERT_TRUE(scenario.ok()) << Listed(scenario.issues());
+  const double peak = scenario.value().hardware.peak_fp8_tflops;
+  EXPECT_GT(peak, 0);
+  EXPECT_EQ(scenario.value().cluster.pools[1].hardware->peak_fp8_tflops, 0);
+  EXPECT_EQ(scenario.value().cluster.pools[2].hardware->peak_fp8_tflops, peak);
+}
+
 // What a pool has of its own survives the texts that a scenario is written as.
 TEST(Pools, CanonicalAndResolvedTexts_AreTheSameScenario) {
   const Result<Scenario> scenario = ParseScenario(Document(
