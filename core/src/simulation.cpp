@@ -49,11 +49,10 @@ struct Simulation::State {
 
   // Of the only pool, or of any.
   bool HasFormer() const {
-    return std::any_of(scenario.cluster.pools.begin(), scenario.cluster.pools.end(),
-                       [this](const PoolSpec& pool) {
-                         return (pool.scheduler ? *pool.scheduler : scenario.scheduler).policy !=
-                                "vllm";
-                       });
+    return std::any_of(
+        scenario.cluster.pools.begin(), scenario.cluster.pools.end(), [this](const PoolSpec& pool) {
+          return (pool.scheduler ? *pool.scheduler : scenario.scheduler).policy != "vllm";
+        });
   }
 
   void StartReplica(StepObserver* observer) {

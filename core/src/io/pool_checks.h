@@ -1,5 +1,5 @@
-// What the pools of a cluster must have in common, and what each must be, with its scheduler and its
-// pipeline stages.
+// What the pools of a cluster must have in common, and what each must be, with its scheduler and
+// its pipeline stages.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -424,8 +424,7 @@ class Summary {
       const PeakUse use = use_of(p);
       sum.mfu += use.mfu * peak;
       sum.bandwidth += use.bandwidth * group * hardware.memory_bandwidth_gb_s;
-      const auto groups =
-          static_cast<double>(report_.pools[p].replicas * report_.pools[p].stages);
+      const auto groups = static_cast<double>(report_.pools[p].replicas * report_.pools[p].stages);
       flops += peak * groups;
       bandwidth += group * hardware.memory_bandwidth_gb_s * groups;
     }

@@ -43,6 +43,15 @@ class LightLlm final : public BatchFormer {
     return {job.processed, std::max<std::int64_t>(0, job.declared - job.processed - 1)};
   }
 
+  // Who waits for his KV will not grow in step with the others, and counts with all from the start.
+  void Add(const Job& job) {
+    if (job.remote) {
+      apart_ += job.declared - 1;
+    } else {
+      needs_.push_back(NeedOf(job));
+    }
+  }
+
   // The most tokens held at once: who has longest to go is last to leave.
   std::int64_t Peak() {
     std::stable_sort(needs_.begin(), needs_.end(),
@@ -60,15 +69,18 @@ class LightLlm final : public BatchFormer {
     const Job& job = s.job(s.Head());
     const bool full = !job.remote && members >= limits.batch_limit();
     if (s.admitted() >= limits.max_num_seqs || full) return BlockedBy::kSeats;
-    if (!job.remote && tokens + job.prompt > limits.max_num_batched_tokens) return BlockedBy::kTokenBudget;
-    needs_.push_back(NeedOf(job));
-    return Peak() < limits.blocks - s.withheld() ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
+    if (!job.remote && tokens + job.prompt > limits.max_num_batched_tokens)
+      return BlockedBy::kTokenBudget;
+    Add(job);
+    return Peak() + apart_ < limits.blocks - s.withheld() ? BlockedBy::kNothing
+                                                          : BlockedBy::kKvBlocks;
   }
 
   void Prefills(FormerState& s, Batch& batch) {
     needs_.clear();
+    apart_ = 0;
     for (const std::vector<JobIndex>* held : {&s.parked, &s.under_way}) {
-      for (const JobIndex index : *held) needs_.push_back(NeedOf(s.job(index)));
+      for (const JobIndex index : *held) Add(s.job(index));
     }
     std::int64_t tokens = 0;
     while (s.HasHead()) {
@@ -94,6 +106,7 @@ class LightLlm final : public BatchFormer {
 
   std::int64_t iterations_ = 0;
   std::vector<Need> needs_;
+  std::int64_t apart_ = 0;
 };
 
 }  // namespace

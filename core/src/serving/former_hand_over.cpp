@@ -1,5 +1,5 @@
-// Prefill on one replica, decode on another, where a BatchFormer makes the batches of this one; with
-// a replica by vLLM's rules on the other side as well (replica_hand_over.cpp).
+// Prefill on one replica, decode on another, where a BatchFormer makes the batches of this one;
+// with a replica by vLLM's rules on the other side as well (replica_hand_over.cpp).
 //
 // A prefill replica ends a request with its first token: its seat is free then, its blocks when its
 // KV has gone. On the decode side the request joins the queue as any other, and is admitted by the
@@ -17,9 +17,8 @@ namespace servecast {
 bool FormerReplica::HandsOver(RequestId request) const {
   if (in_.role != PoolRole::kPrefill) return false;
   const auto r = static_cast<std::size_t>(request);
-  return in_.first_token_from_decode ||
-         (in_.requests.output_tokens[r] > 1 &&
-          in_.max_model_len - in_.requests.prompt_tokens[r] > 1);
+  return in_.first_token_from_decode || (in_.requests.output_tokens[r] > 1 &&
+                                         in_.max_model_len - in_.requests.prompt_tokens[r] > 1);
 }
 
 void FormerReplica::HandOn(JobIndex index, TimeNs end) {
@@ -67,9 +66,8 @@ void FormerReplica::SendForKv(std::size_t first) {
 
 void FormerReplica::Arrive(RequestId request, TimeNs time) {
   in_.results.hand_overs[static_cast<std::size_t>(request)].arrived = time;
-  const auto at =
-      std::find_if(state_.under_way.begin(), state_.under_way.end(),
-                   [&](JobIndex index) { return SeatOf(index).request == request; });
+  const auto at = std::find_if(state_.under_way.begin(), state_.under_way.end(),
+                               [&](JobIndex index) { return SeatOf(index).request == request; });
   if (at == state_.under_way.end()) return FreeHandedOver(request, time);  // its client gave up
   Job& job = state_.job(*at);
   job.remote = false;

@@ -244,7 +244,7 @@ void FormerReplica::CountPrefills(Step& step, const BatchShape& shape, TimeNs in
 // The oldest batch is done: its tokens reach their clients, the finished leave.
 void FormerReplica::Apply() {
   Step& step = Oldest();
-  const bool hidden = in_.role == PoolRole::kPrefill && in_.first_token_from_decode;
+  const bool hidden = HidesTokens();
   if (hidden) step.sampled = 0;
   // With stages batches overlap: each is recorded from the end of the one before.
   in_.recorder.Step(std::max(step.start, recorded_until_), step.end, step.levels, step.sampled,
@@ -459,6 +459,7 @@ SchedulerCounts FormerReplica::counts() const {
 // ---- For others ----------------------------------------------------------------------------
 
 std::int32_t FormerReplica::Generated(JobIndex index) const {
+  if (HidesTokens()) return 0;
   const Job& job = state_.job(index);
   const RequestId request = seats_[static_cast<std::size_t>(index)].request;
   const std::int64_t known = job.prefilled() ? job.processed : job.prompt;

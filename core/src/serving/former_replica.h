@@ -117,6 +117,7 @@ class FormerReplica final : public AnyReplica {
   void Finish(JobIndex index, TimeNs end);
 
   // Prefill here, decode there (former_hand_over.cpp).
+  bool HidesTokens() const { return in_.role == PoolRole::kPrefill && in_.first_token_from_decode; }
   bool HandsOver(RequestId request) const;
   void HandOn(JobIndex index, TimeNs end);
   void AddRemote(RequestId request, Job& job, Seat& seat) const;

@@ -20,7 +20,7 @@ struct PoolPart {
   ModelCost cost;
   std::unique_ptr<LatencyModel> latency;
   std::int64_t max_model_len = 0;
-  std::vector<PipelineStage> stages = {};       // empty: one
+  std::vector<PipelineStage> stages = {};    // empty: one
   std::unique_ptr<FormerSetup> former = {};  // nullptr: vLLM's, or not made yet
 
   bool HasFormer() const { return scenario.scheduler.policy != "vllm"; }
