@@ -351,8 +351,8 @@ plant_in(replica 408 "prefills before it came count against a decode from elsewh
   [==[      if (!Planted(408)) slot.interference_before = interference_total_;]==])
 
 plant_in(replica_schedule 409 "a token that is lost with its KV counts as made"
-  [==[    if (HandsOver(slot.request)) --Newest().sampled;]==]
-  [==[    if (HandsOver(slot.request) && !Planted(409)) --Newest().sampled;]==])
+  [==[    if (HandsOver(slot.request)) TakeLostToken(slot);]==]
+  [==[    if (HandsOver(slot.request) && !Planted(409)) TakeLostToken(slot);]==])
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]
   [==[(Planted(107) ? usage < options_.host.threshold : usage <= options_.host.threshold) ||]==])

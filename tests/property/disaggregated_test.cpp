@@ -34,7 +34,9 @@ TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
           &PdCoverage::local_blocks, &PdCoverage::waited_for_blocks, &PdCoverage::waited_for_a_seat,
           &PdCoverage::slept, &PdCoverage::lost_tokens, &PdCoverage::decode_preemptions,
           &PdCoverage::served_whole, &PdCoverage::gave_up_queued, &PdCoverage::gave_up_under_way,
-          &PdCoverage::gave_up_arrived, &PdCoverage::prefill_waited_for_transfers}) {
+          &PdCoverage::gave_up_arrived, &PdCoverage::prefill_waited_for_transfers,
+          &PdCoverage::victims_in_flight, &PdCoverage::lost_fresh, &PdCoverage::left_in_flight,
+          &PdCoverage::batches_in_flight, &PdCoverage::kept_waiting}) {
       all.*member += c.*member;
     }
   }
@@ -54,6 +56,11 @@ TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
   EXPECT_GT(all.gave_up_under_way, 5);
   EXPECT_GT(all.gave_up_arrived, 0);
   EXPECT_GT(all.prefill_waited_for_transfers, 50);
+  EXPECT_GT(all.victims_in_flight, 0);
+  EXPECT_GT(all.lost_fresh, 0);
+  EXPECT_GT(all.left_in_flight, 0);
+  EXPECT_GT(all.batches_in_flight, 1000);
+  EXPECT_GT(all.kept_waiting, 50);
 }
 
 // Equal transfers that set out together arrive together, after the time of all their bytes; one

@@ -158,6 +158,20 @@ struct EngineSpec {
   friend bool operator==(const EngineSpec&, const EngineSpec&) = default;
 };
 
+// Parameters of policies, by name; absent: as registered (policy.h).
+using ParamMap = std::map<std::string, double, std::less<>>;
+
+// How a replica forms its batches and orders its queue. Policies by their registered names.
+struct SchedulerSpec {
+  std::string policy = "vllm";
+  std::string order = "fcfs";
+  std::string priority = "class";   // what a request's priority number is; lower is more urgent
+  std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
+  ParamMap params;                  // of the chosen order and priority
+
+  friend bool operator==(const SchedulerSpec&, const SchedulerSpec&) = default;
+};
+
 // Of a replica: whole requests, or their prefill, or what comes after it.
 enum class PoolRole { kMixed, kPrefill, kDecode };
 
@@ -172,6 +186,7 @@ struct PoolSpec {
   // Where they are other than the scenario's.
   std::optional<HardwareSpec> hardware;
   std::optional<EngineSpec> engine;
+  std::optional<SchedulerSpec> scheduler;
 };
 
 // Prefill and decode on different replicas, between which KV blocks travel over one shared link.
@@ -185,9 +200,6 @@ struct DisaggregationSpec {
 
   friend bool operator==(const DisaggregationSpec&, const DisaggregationSpec&) = default;
 };
-
-// Parameters of policies, by name; absent: as registered (policy.h).
-using ParamMap = std::map<std::string, double, std::less<>>;
 
 struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
@@ -208,15 +220,6 @@ struct ClusterSpec {
     for (const PoolSpec& pool : pools) sum += pool.replicas;
     return sum;
   }
-};
-
-// How a replica forms its batches and orders its queue. Policies by their registered names.
-struct SchedulerSpec {
-  std::string policy = "vllm";
-  std::string order = "fcfs";
-  std::string priority = "class";   // what a request's priority number is; lower is more urgent
-  std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
-  ParamMap params;                  // of the chosen order and priority
 };
 
 // Published with BLIS for every model and GPU (defaults.yaml of inference-sim/inference-sim,

@@ -299,8 +299,10 @@ void Scenario::UsePool(std::size_t i) {
   PoolSpec pool = std::move(cluster.pools[i]);
   if (pool.hardware) hardware = *pool.hardware;
   if (pool.engine) engine = *pool.engine;
+  if (pool.scheduler) scheduler = *pool.scheduler;
   pool.hardware.reset();
   pool.engine.reset();
+  pool.scheduler.reset();
   cluster.pools.assign(1, std::move(pool));
 }
 

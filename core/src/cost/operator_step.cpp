@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "cost/all_reduce.h"
+#include "cost/expert_load.h"
 
 namespace servecast {
 namespace {
