@@ -175,8 +175,9 @@ test('Fidelity_ConfigsOfModelsWithoutGates_GiveThePresetsTimes', () => {
   const [, , , all] = stepTimes('somebody-s-own', { ...bigcode, multi_query: false }, {}, 1);
   assert.ok(all > 1.5 * one, `${all} and ${one}`);
   // The gate is a third of the MLP.
-  const [gated] = stepTimes('somebody-s-own', { ...opt, hidden_size: 16384 }, { mlp_matrices: 3, intermediate_size: 65536 });
-  const [plain] = stepTimes('somebody-s-own', { ...opt, hidden_size: 16384 }, { intermediate_size: 65536 });
+  const wide = { ...opt, hidden_size: 16384, word_embed_proj_dim: 16384 };
+  const [gated] = stepTimes('somebody-s-own', wide, { mlp_matrices: 3, intermediate_size: 65536 });
+  const [plain] = stepTimes('somebody-s-own', wide, { intermediate_size: 65536 });
   assert.ok(gated > 1.1 * plain && gated < 1.4 * plain, `${gated} and ${plain}`);
 });
 
