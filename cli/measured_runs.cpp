@@ -282,6 +282,16 @@ void ReadRecorded(const Reading& r, const Recorded& recorded, const RunStages& r
   if (!m.serving) m.values.erase("throughput");
 }
 
+// What a run had that its row names and does not describe; "" when nothing.
+std::string Unstated(MeasuredRow& row, std::string_view name) {
+  const std::string offload = LowerCase(row.Text({"offload"}));
+  if (offload == "on" || offload == "true" || offload == "1") {
+    return "KV offload to memory whose size is not stated";
+  }
+  const bool apart = LowerCase(name).find("disagg") != std::string::npos;
+  return apart ? "prefill and decode on servers of their own that the row does not describe" : "";
+}
+
 // A run, or a stage of one: replayed where its requests are recorded, else drawn by what the row
 // says of rate and lengths.
 void ReadRun(const Reading& r, const RunStages& run) {
@@ -297,10 +307,9 @@ void ReadRun(const Reading& r, const RunStages& run) {
   // Clients that wait for their answers.
   if (conversations) m.serving = false;
   const bool pool = r.file.table.HasAny({"input_tokens_nominal", "n_system_prompts"});
-  if (whole && !run.requests.empty()) {
-    m.skipped = kWholeRun;
-    return r.Add(std::move(m));
-  }
+  if (whole && !run.requests.empty()) m.skipped = kWholeRun;
+  if (m.skipped.empty()) m.skipped = Unstated(r.row, name);
+  if (!m.skipped.empty()) return r.Add(std::move(m));
   if (const auto path = r.file.requests.Find(r.file.Directory(), name)) {
     const Result<Recorded>& recorded = r.file.requests.Read(*path);
     if (recorded.ok()) {

@@ -1,4 +1,5 @@
-// servecast fidelity on closed loops of fixed lengths: which servers they are run on, and what checkpoints bring.
+// servecast fidelity on closed loops of fixed lengths: which servers they are run on, and what checkpoints bring;
+// and the rates that replayed runs are served at.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { fidelity, rowsOf, withFiles } from './measured_folders.mjs';
@@ -68,4 +69,31 @@ test('Fidelity_CheckpointsOfNvidia_BringAnEightBitCache', () => {
   ]) {
     assert.equal(cache(row), dtype, JSON.stringify(row));
   }
+});
+
+test('Fidelity_ReplayedRuns_HaveARateServedAndAKnee', () => {
+  const header = 'run,model,gpu,engine,engine_version,target_rate_rps,input_tokens_mean,output_tokens_mean,achieved_rps,preemptions';
+  const rates = [5, 10, 100];
+  const files = { 's/summary.csv': [header, ...rates.map((rate) => `at${rate},Llama-3.1-8B,H100,vllm,0.15.1,${rate},500,50,1,0`)] };
+  for (const rate of rates) {
+    files[`s/requests/at${rate}.csv`] = ['arrival_s,input_tokens,output_tokens,ttft_ms,e2e_ms', ...Array.from({ length: 200 }, (_, i) => `${i / rate},500,50,20,40`)];
+  }
+  withFiles(files, (folder) => {
+    const { throughput, knees } = fidelity(folder).set('s/summary');
+    assert.equal(throughput.n, 3);
+    assert.deepEqual(knees.map(({ measured, predicted }) => [measured, predicted]), [[[100, null], [10, 100]]]);
+    const rows = rowsOf(folder).filter(({ metric }) => metric === 'throughput');
+    // Of the requests: 198 behind the cold start, from the first arrival to the last answer.
+    assert.deepEqual(rows.map(({ measured }) => Number(measured)), rates.map((rate) => Number((198 / (197 / rate + 0.04)).toPrecision(6))));
+    assert.ok(Math.abs(Number(rows[0].predicted) / 5 - 1) < 0.02 && Number(rows[2].predicted) < 95, JSON.stringify(rows));
+  });
+});
+
+test('Fidelity_RunsWithMoreThanTheirRowsDescribe_AreLeftOut', () => {
+  const header = 'run,model,gpu,engine,engine_version,target_rate_rps,n_requests,input_tokens_mean,output_tokens_mean,tpot_mean_ms,offload';
+  const row = (name, offload) => `${name},Llama-3.1-8B,H100,vllm,0.15.1,5,40,500,50,10,${offload}`;
+  withFiles({ 's/summary.csv': [header, row('agg_5rps', 'off'), row('agg_5rps', 'on'), row('disagg_5rps', '')] }, (folder) => {
+    assert.deepEqual(fidelity(folder).set('s/summary').skipped.map(({ reason }) => reason),
+      ['KV offload to memory whose size is not stated', 'prefill and decode on servers of their own that the row does not describe']);
+  });
 });

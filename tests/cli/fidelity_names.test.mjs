@@ -1,5 +1,6 @@
 // What servecast fidelity takes the names of GPUs, models and engines for, and config files of models.
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fidelity, rowsOf, servecast, step, stepHeader, steps, withFiles } from './measured_folders.mjs';
@@ -42,6 +43,17 @@ test('Fidelity_NamesOfModels_MeanAPresetAndItsWeights', () => {
     assert.equal(reasons.length, none.length + weights.length + 3);
     const found = Object.fromEntries(rowsOf(folder).map((row) => [row.model, row.simulated_as.split(', ')[0]]));
     assert.deepEqual(found, presets);
+  });
+});
+
+test('Fidelity_PresetsOfMeasuredServers_AreFoundByTheirNamesAndRun', () => {
+  const ids = (kind) => readdirSync(new URL(`../../presets/measured_${kind}`, import.meta.url)).map((name) => name.replace('.json', ''));
+  const models = ids('models'), gpus = ids('hardware');
+  withFiles({ 's/models.csv': steps(...models.map((model) => ({ model, gpu: 'B200' }))), 's/gpus.csv': steps(...gpus.map((gpu) => ({ model: 'Qwen3-0.6B', gpu }))) }, (folder) => {
+    const rows = rowsOf(folder, '--set', 'hardware.memory_gib=4000');
+    const found = (set, at) => rows.filter((row) => row.set === set).map((row) => row.simulated_as.split(', ')[at].split(' in ')[0]);
+    assert.deepEqual(found('s/models', 0), models);
+    assert.deepEqual(found('s/gpus', 1), gpus);
   });
 });
 
@@ -175,8 +187,9 @@ test('Fidelity_ConfigsOfModelsWithoutGates_GiveThePresetsTimes', () => {
   const [, , , all] = stepTimes('somebody-s-own', { ...bigcode, multi_query: false }, {}, 1);
   assert.ok(all > 1.5 * one, `${all} and ${one}`);
   // The gate is a third of the MLP.
-  const [gated] = stepTimes('somebody-s-own', { ...opt, hidden_size: 16384 }, { mlp_matrices: 3, intermediate_size: 65536 });
-  const [plain] = stepTimes('somebody-s-own', { ...opt, hidden_size: 16384 }, { intermediate_size: 65536 });
+  const wide = { ...opt, hidden_size: 16384, word_embed_proj_dim: 16384 };
+  const [gated] = stepTimes('somebody-s-own', wide, { mlp_matrices: 3, intermediate_size: 65536 });
+  const [plain] = stepTimes('somebody-s-own', wide, { intermediate_size: 65536 });
   assert.ok(gated > 1.1 * plain && gated < 1.4 * plain, `${gated} and ${plain}`);
 });
 
