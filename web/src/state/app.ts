@@ -8,11 +8,10 @@ import type { Engine, RunListener } from '../engine/client';
 import type { Outcome, Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { Comparison } from './compare';
-import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
+import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, readDocument, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
 import { assign, fieldAt, isRelevant, type FormSource } from './fields';
 import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
-import { nearestDocument, nearestFragment, readDocument } from './salvage';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
 
 export interface Surroundings {
@@ -90,15 +89,20 @@ export class App {
         this.#reject('link', link.reason, [], null);
         return;
       case 'packed':
-        await this.#openText('link', await this.#ask('canonical', link.text), link.trace_name, (issues) => nearestDocument(this.#asking, link.text, issues, link.trace_name));
+        await this.#openText('link', await this.#ask('canonical', link.text), link.trace_name, (issues) => this.#nearest('document', link.text, issues, link.trace_name));
         return;
       case 'readable':
-        await this.#openText('link', await this.#ask('parse', link.text), null, (issues) => nearestFragment(this.#asking, link.text, issues));
+        await this.#openText('link', await this.#ask('parse', link.text), null, (issues) => this.#nearest('fragment', link.text, issues, null));
         return;
     }
   }
 
-  readonly #asking = (question: Question, text: string): Promise<Canonical> => this.#ask(question, text);
+  /** Its code comes with the first link or file that is refused; without a connection there is no nearest one. */
+  async #nearest(form: 'document' | 'fragment', text: string, issues: readonly Issue[], traceName: string | null): Promise<LinkProblem['nearest']> {
+    const ask = (question: Question, asked: string) => this.#ask(question, asked);
+    const salvage = await import('./salvage').catch(() => null);
+    return salvage && (form === 'document' ? salvage.nearestDocument(ask, text, issues, traceName) : salvage.nearestFragment(ask, text, issues));
+  }
 
   async #ask(question: Question, text: string): Promise<Canonical> {
     try {
@@ -114,7 +118,7 @@ export class App {
     const document = readDocument(text);
     if (!document || document['schema'] === undefined || document['workload'] === undefined) return this.loadTrace(file);
     this.#stop();
-    await this.#openText('file', await this.#ask('canonical', text), null, (issues) => nearestDocument(this.#asking, text, issues, null));
+    await this.#openText('file', await this.#ask('canonical', text), null, (issues) => this.#nearest('document', text, issues, null));
   }
 
   async #openText(from: LinkProblem['from'], canonical: Canonical, traceName: string | null, salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>): Promise<void> {

@@ -120,3 +120,13 @@ export function needsTrace(document: Document): boolean {
     return isObject(found) && Object.entries(value).every(([key, word]) => found[key] === word);
   });
 }
+
+/** null: no JSON object. */
+export function readDocument(text: string): Document | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,7 +1,7 @@
 // What remains of a scenario when the members that are refused are left out.
 import type { Canonical, Issue } from 'servecast';
 import type { Question } from '../engine/protocol';
-import { getAt, isObject, parentOf, removeAt, type Document } from './document';
+import { getAt, parentOf, readDocument, removeAt, type Document } from './document';
 import type { LinkProblem } from './store';
 
 const salvageRounds = 5;
@@ -56,13 +56,4 @@ function membersAt(document: Document, issues: readonly Issue[]): string[] {
 
 function touches(pointer: string, path: string): boolean {
   return path !== '' && (pointer === path || pointer.startsWith(`${path}/`) || path.startsWith(`${pointer}/`));
-}
-
-export function readDocument(text: string): Document | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }

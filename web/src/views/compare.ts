@@ -1,11 +1,14 @@
-// The comparison panel: one choice, a row for each of its values, all on the same requests.
-import { html, nothing, type TemplateResult } from 'lit';
+// The comparison panel: one choice, a row for each of its values, all on the same requests. Loaded when it
+// is opened.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { formatCount, formatNumber, formatTime, sentence } from '../lib/format';
 import { segmentsOf } from '../state/document';
 import { comparablePointers, type Variant } from '../state/compare';
 import { labelOf } from '../state/fields';
 import { poolList } from '../state/pools';
+import { addStyles } from '../lib/part';
+import styles from '../styles/compare.css?inline';
 import type { ViewContext } from './context';
 import { wordOf } from './verdict';
 
@@ -37,9 +40,20 @@ const labels: Readonly<Record<string, string>> = {
   '/latency/backend': 'Step-time model',
 };
 
-export const firstCompared = '/hardware/preset';
+export class CompareElement extends LitElement {
+  static override properties = { view: { attribute: false } };
+  declare view: ViewContext;
 
-export function renderCompare(view: ViewContext): TemplateResult {
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  protected override render(): TemplateResult {
+    return renderCompare(this.view);
+  }
+}
+
+function renderCompare(view: ViewContext): TemplateResult {
   const { app, state } = view;
   const { compared } = state;
   const source = app.source;
@@ -103,3 +117,6 @@ function departures(name: string, rules: readonly string[]): TemplateResult {
   return html`<h3>Where ${name} differs from the engine’s own rules</h3>
     <ul class="plain-list">${rules.map((rule) => html`<li>${sentence(rule)}</li>`)}</ul>`;
 }
+
+addStyles(styles);
+customElements.define('sc-compare', CompareElement);

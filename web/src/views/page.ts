@@ -10,7 +10,6 @@ import type { App } from '../state/app';
 import { equalJson } from '../state/document';
 import { transfersUnderWay } from '../lib/requests';
 import type { ThemeChoice } from '../state/store';
-import { firstCompared, renderCompare } from './compare';
 import type { ViewContext } from './context';
 import { renderAllNumbers, renderCluster, renderFooter, renderNotModelled, renderPrefixCache, renderScenario } from './details';
 import type { FieldElement } from './field';
@@ -40,6 +39,7 @@ const transferPane: Pane = { unit: 'requests', series: [{ column: 'series_kv_tra
 
 const sections = ['verdict', 'latency', 'load', 'steps', 'compare', 'numbers', 'scenario', 'not-modelled', 'cluster'] as const;
 const longLink = 2000;
+const firstCompared = '/hardware/preset';
 
 const keys: readonly (readonly [string, string])[] = [
   ['Space', 'Run, or cancel the run'],
@@ -207,7 +207,10 @@ export class PageElement extends LitElement {
       ${renderFit(view)}
       ${this.#panel('steps', `Timeline: requests, steps, output, preemptions${report?.kv_transfer ? ', KV transfers' : ''}`, () => this.#timeline(view, report, stem, waitingFor))}
       ${report?.replicas ? this.#panel('cluster', 'Pools and replicas: who did how much', () => renderCluster(report, stem)) : nothing}
-      ${this.#panel('compare', 'Compare: the same requests under other settings', () => renderCompare(view))}
+      ${this.#panel('compare', 'Compare: the same requests under other settings', () => {
+        needPart('sc-compare', () => import('./compare'));
+        return html`<sc-compare .view=${view}></sc-compare>`;
+      })}
       ${this.#panel('numbers', 'All numbers', () => renderAllNumbers(report, waitingFor))}
       ${this.#panel('scenario', 'Scenario', () => renderScenario(view, {
         text: this.scenarioText,
@@ -288,6 +291,8 @@ export class PageElement extends LitElement {
     this.#toggle('compare', true);
     this.app.compareBy(pointer);
     await this.updateComplete;
+    await Promise.race([customElements.whenDefined('sc-compare'), new Promise((resolve) => setTimeout(resolve, 2000))]);
+    await new Promise((resolve) => requestAnimationFrame(resolve));
     this.querySelector('#compare')?.scrollIntoView({ block: 'start' });
     this.querySelector<HTMLElement>('#compare-by')?.focus({ preventScroll: true });
   }
@@ -300,7 +305,7 @@ export class PageElement extends LitElement {
       return shown.find((field) => field.dataset['pointer'] === pointer) ?? shown.find((field) => field.dataset['pointer']?.startsWith(`${pointer}/`));
     };
     await this.updateComplete;
-    if (pointer.startsWith('/cluster/pools/') && this.querySelector('sc-pools')) await customElements.whenDefined('sc-pools');
+    if (pointer.startsWith('/cluster/pools/') && this.querySelector('sc-pools:not(:defined)')) await Promise.race([customElements.whenDefined('sc-pools'), new Promise((resolve) => setTimeout(resolve, 2000))]);
     if (!find()) {
       this.#toggle(groupOf(pointer), true);
       await this.updateComplete;
