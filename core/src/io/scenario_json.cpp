@@ -385,6 +385,8 @@ void AddTogether(const Scenario& scenario, Issues& issues) {
     Issues of_pool;
     CheckTogether(alone, of_pool);
     for (Issue& issue : of_pool) {
+      // A compat of its own is refused already.
+      if (alone.engine.compat != scenario.engine.compat && pools.size() > 1) break;
       if (!all) issue.path = PathIn(pools[i], i, issue.path);
       AddOnce(std::move(issue), together);
     }
