@@ -95,6 +95,11 @@ class Collector final : public StepObserver {
 
 }  // namespace
 
+bool PdCase::Apart() const {
+  return std::any_of(pools.begin(), pools.end(),
+                     [](const PdPool& pool) { return pool.role != PoolRole::kMixed; });
+}
+
 bool PdCase::HasFormers() const {
   return std::any_of(pools.begin(), pools.end(),
                      [](const PdPool& pool) { return pool.scheduler != "vllm"; });
@@ -134,6 +139,15 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
   c.disaggregation.base_latency_us = dice.Pick({0.0, 0.5, 3.0, 250.0});
   // So that a block takes a small part of a step, or many steps.
   c.disaggregation.bandwidth_gb_s = dice.Pick({0.001, 0.02, 0.75, 33.0, 900.0});
+  c.router = dice.Pick({"round_robin", "least_outstanding"});
+  c.decode_router = dice.Pick({"round_robin", "least_outstanding"});
+  if (seed % 8 == 4) {  // pools of whole requests
+    c.disaggregation = {};
+    c.disaggregation.above_tokens = INT64_MAX;
+    AddPools(dice, rules, PoolRole::kMixed, c);
+    AddPools(dice, rules, PoolRole::kMixed, c);
+    return c;
+  }
   AddPools(dice, rules, PoolRole::kPrefill, c);
   if (dice.Percent(40)) {
     c.disaggregation.above_tokens = dice.Pick<std::int64_t>({5, 20, 60});
@@ -141,8 +155,6 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
   }
   AddPools(dice, rules, PoolRole::kDecode, c);
   if (dice.Percent(30)) std::reverse(c.pools.begin(), c.pools.end());
-  c.router = dice.Pick({"round_robin", "least_outstanding"});
-  c.decode_router = dice.Pick({"round_robin", "least_outstanding"});
   return c;
 }
 
@@ -195,12 +207,12 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
                     c.base.horizon.value_or(kNever), observe ? &collector : nullptr},
                    0,
                    &FindRouter(c.router),
-                   {0},
+                   ParamValues(FindRouter(c.router).params, c.router_params),
                    7,
                    clients,
                    pools,
                    &FindRouter(c.decode_router),
-                   {0},
+                   ParamValues(FindRouter(c.decode_router).params, c.decode_router_params),
                    c.disaggregation});
   while (!cluster->Advance(slice)) {
   }
@@ -261,7 +273,7 @@ static std::optional<std::string> ResultMismatch(const PdCase& c, const PdOutput
   for (std::size_t r = 0; r < a.state.size(); ++r) {
     const bool over =
         b.state[r] == RequestState::kCompleted || b.state[r] == RequestState::kTimedOut;
-    const HandOver &h = a.hand_overs[r], &g = b.hand_overs[r];
+    const HandOver h = c.Apart() ? a.hand_overs[r] : HandOver{}, g = b.hand_overs[r];
     const std::pair<const char*, std::pair<std::int64_t, std::int64_t>> figures[] = {
         {"arrival", {run.requests.arrival[r], reference.requests.arrival[r]}},
         {"replica", {a.replica[r], b.replica[r]}},

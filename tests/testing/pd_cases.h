@@ -1,5 +1,6 @@
-// Small random clusters where some replicas prefill and others decode, and their runs: by the
-// engine, and compared with the reference's. A case is a function of its seed, on every platform.
+// Small random clusters of pools that differ in scheduler, pipeline stages and engine, where in
+// most cases some replicas prefill and others decode, and their runs: by the engine, and compared
+// with the reference's. A case is a function of its seed, on every platform.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,9 @@ struct PdCase {
   std::vector<std::unique_ptr<std::vector<PipelineStage>>> stages;
   DisaggregationSpec disaggregation;
   std::string router, decode_router;
+  ParamMap router_params, decode_router_params;
 
+  bool Apart() const;  // prefill and decode
   bool HasFormers() const;
   std::int64_t MaxLen() const;
   PdInput Input() const;

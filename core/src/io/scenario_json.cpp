@@ -409,8 +409,14 @@ void AddTogether(const Scenario& scenario, Issues& issues) {
     Issues of_pool;
     CheckTogether(alone, of_pool);
     for (Issue& issue : of_pool) {
+      // A compat of its own is refused already.
+      if (alone.engine.compat != scenario.engine.compat && pools.size() > 1) break;
       if (!all) issue.path = PathIn(pools[i], i, issue.path);
-      AddOnce(std::move(issue), together);
+      if (pools.size() > 1) {
+        AddOnce(std::move(issue), together);
+      } else {
+        together.push_back(std::move(issue));
+      }
     }
   }
   const std::size_t own = issues.size();
