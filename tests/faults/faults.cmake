@@ -18,10 +18,11 @@ set(faulty_files replica replica_ahead replica_schedule replica_stages replica_t
                  pipeline
                  blis_replica blis_kv cluster gateway prefix_index router_kv_aware
                  router_prefix_affinity router_central_queue former_replica batch_former
-                 replica_hand_over kv_link disaggregated)
+                 replica_hand_over kv_link disaggregated former_hand_over scheduler_lightllm
+                 scheduler_orca scheduler_vllm_v0)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
-  if(name MATCHES "^router_")
+  if(name MATCHES "^(router|scheduler)_")
     set(source ${PROJECT_SOURCE_DIR}/core/src/policies/${name}.cpp)
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
@@ -352,49 +353,105 @@ plant_in(replica 408 "prefills before it came count against a decode from elsewh
   [==[      if (!Planted(408)) slot.interference_before = interference_total_;]==])
 
 plant_in(replica_schedule 409 "a token that is lost with its KV counts as made"
-  [==[    if (HandsOver(slot.request)) --Newest().sampled;]==]
-  [==[    if (HandsOver(slot.request) && !Planted(409)) --Newest().sampled;]==])
+  [==[    if (HandsOver(slot.request)) TakeLostToken(slot);]==]
+  [==[    if (HandsOver(slot.request) && !Planted(409)) TakeLostToken(slot);]==])
 
-plant_in(router_central_queue 410 "every replica has room as the first one has"
+plant_in(former_hand_over 410 "another scheduler's blocks are free when the prefill ends"
+  [==[  SeatOf(index).request = kNoRequest;
+  in_.results.state[r] = RequestState::kQueued;]==]
+  [==[  if (Planted(410)) {
+    state_.GiveBack(withheld_.back().blocks);
+    withheld_.back().blocks = 0;
+  }
+  SeatOf(index).request = kNoRequest;
+  in_.results.state[r] = RequestState::kQueued;]==])
+
+plant_in(former_hand_over 411 "the token that the prefill made travels, too"
+  [==[CeilDiv(in_.requests.prompt_tokens[r], setup_.limits.block_size)]==]
+  [==[CeilDiv(in_.requests.prompt_tokens[r] + (Planted(411) ? in_.results.generated[r] : 0),
+                           setup_.limits.block_size)]==])
+
+plant_in(former_hand_over 412 "who is preempted before his first batch here has no hand-over"
+  [==[.resumed = now_;
+  --expected_;]==]
+  [==[.resumed = Planted(412) ? -1 : now_;
+  --expected_;]==])
+
+plant_in(former_hand_over 413 "blocks that KV is on its way to are free when the client gives up"
+  [==[    withheld_.push_back({request, state_.Withhold(index)});
+    return;]==]
+  [==[    withheld_.push_back({request, state_.Withhold(index)});
+    if (Planted(413)) {
+      state_.GiveBack(withheld_.back().blocks);
+      withheld_.back().blocks = 0;
+    }
+    return;]==])
+
+plant_in(former_hand_over 414 "the decode side computes no known token again"
+  [==[  job.processed = job.prompt--;]==]
+  [==[  job.processed = Planted(414) ? job.prompt + 1 : job.prompt--;]==])
+
+plant_in(former_replica 415 "prompts make those wait who were in no batch here"
+  [==[      if (!SeatOf(index).fresh) waits(index);]==]
+  [==[      if (!SeatOf(index).fresh || Planted(415)) waits(index);]==])
+
+plant_in(former_replica 416 "the prefill's token counts although the decode side sends the first"
+  [==[  if (hidden) step.sampled = 0;]==]
+  [==[  if (hidden && !Planted(416)) step.sampled = 0;]==])
+
+plant_in(scheduler_lightllm 417 "KV under way grows in step with the others"
+  [==[    if (job.remote) {]==]
+  [==[    if (job.remote && !Planted(417)) {]==])
+
+plant_in(scheduler_orca 418 "a fixed batch takes in who arrives"
+  [==[    if (s.parked.empty()) {]==]
+  [==[    if (Planted(418)) s.JoinArrived();
+    if (s.parked.empty()) {]==])
+
+plant_in(scheduler_vllm_v0 419 "prompts that were computed elsewhere are padded"
+  [==[    if (job.remote) return RemoteBlockedBy(s, s.FitsPrompt(job));]==]
+  [==[    if (job.remote && !Planted(419)) return RemoteBlockedBy(s, s.FitsPrompt(job));]==])
+
+plant_in(router_central_queue 420 "every replica has room as the first one has"
   [==[most : replica.seats);]==]
-  [==[most : (Planted(410) ? input.replicas[0] : replica).seats);]==])
+  [==[most : (Planted(420) ? input.replicas[0] : replica).seats);]==])
 
-plant_in(router_central_queue 411 "a full replica with few requests keeps others from room"
+plant_in(router_central_queue 421 "a full replica with few requests keeps others from room"
   [==[differ_ && i <]==]
-  [==[differ_ && !Planted(411) && i <]==])
+  [==[differ_ && !Planted(421) && i <]==])
 
-plant_in(disaggregated 412 "a replica goes on while somebody is held who could come"
+plant_in(disaggregated 422 "a replica goes on while somebody is held who could come"
   [==[to_departure |= entrance.gateway->held() > 0;]==]
-  [==[to_departure |= entrance.gateway->held() > 0 && !Planted(412);]==])
+  [==[to_departure |= entrance.gateway->held() > 0 && !Planted(422);]==])
 
-plant_in(disaggregated 413 "whoever gives up before he is handed over leaves his blocks"
+plant_in(disaggregated 423 "whoever gives up before he is handed over leaves his blocks"
   [==[if (side == kDecode) Free(]==]
-  [==[if (side == kDecode && !Planted(413)) Free(]==])
+  [==[if (side == kDecode && !Planted(423)) Free(]==])
 
-plant_in(disaggregated 414 "a gateway does not count what another placed on its replicas"
+plant_in(disaggregated 424 "a gateway does not count what another placed on its replicas"
   [==[entrance.role == to.role) entrance.gateway->Placed]==]
-  [==[entrance.role == to.role && (!Planted(414) || &entrance == &to)) entrance.gateway->Placed]==])
+  [==[entrance.role == to.role && (!Planted(424) || &entrance == &to)) entrance.gateway->Placed]==])
 
-plant_in(disaggregated 415 "room is for who is served whole before who waits to decode"
+plant_in(disaggregated 425 "room is for who is served whole before who waits to decode"
   [==[  for (const Side side : {kDecode, kWhole, kPrefill}) {]==]
   [==[  for (Side side : {kDecode, kWhole, kPrefill}) {
-    if (Planted(415) && side != kPrefill) side = side == kDecode ? kWhole : kDecode;]==])
+    if (Planted(425) && side != kPrefill) side = side == kDecode ? kWhole : kDecode;]==])
 
-plant_in(prefix_index 416 "every replica caches as much as the first"
+plant_in(prefix_index 426 "every replica caches as much as the first"
   [==[memories_[i].capacity = replicas[i].cached_blocks;]==]
-  [==[memories_[i].capacity = replicas[Planted(416) ? 0 : i].cached_blocks;]==])
+  [==[memories_[i].capacity = replicas[Planted(426) ? 0 : i].cached_blocks;]==])
 
-plant_in(disaggregated 417 "replicas run past a look at their engines"
+plant_in(disaggregated 427 "replicas run past a look at their engines"
   [==[const TimeNs by = active_.empty() ?]==]
-  [==[const TimeNs by = active_.empty() || Planted(417) ?]==])
+  [==[const TimeNs by = active_.empty() || Planted(427) ?]==])
 
-plant_in(disaggregated 418 "both replicas of a request are drawn alike"
+plant_in(disaggregated 428 "both replicas of a request are drawn alike"
   [==[decode ? own : in_.seed]==]
-  [==[decode && !Planted(418) ? own : in_.seed]==])
+  [==[decode && !Planted(428) ? own : in_.seed]==])
 
-plant_in(gateway 419 "prompts are counted in blocks of the first replica"
+plant_in(gateway 429 "prompts are counted in blocks of the first replica"
   [==[least = std::min(least, member.block_size);]==]
-  [==[if (!Planted(419)) least = std::min(least, member.block_size);]==])
+  [==[if (!Planted(429)) least = std::min(least, member.block_size);]==])
 
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]

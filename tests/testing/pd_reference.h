@@ -1,8 +1,10 @@
 // The slow, obvious reference of a cluster of pools that differ, and of one where some prefill and
-// others decode, behind any routers, under vLLM's rules: every block, request and transfer an
-// object, one event after the other. It shares nothing with the engine but types, the request table
-// and the latency model's interface, and nothing with reference_sim, which knows one replica; of
-// that one's rules it leaves out priorities, tiers of memory, garbage collection and closed loops.
+// others decode, behind any routers, each by vLLM's rules or another scheduler's, with pipeline
+// stages or without: every block, request and transfer an object, one event after the other. It
+// shares nothing with the engine but types, the request table and the latency model's interface,
+// and nothing with reference_sim, which knows one replica; of that one's rules it leaves out
+// priorities, tiers of memory, garbage collection and closed loops. A replica's scheduler is in
+// pd_reference_vllm.cpp or pd_reference_former.cpp, how a gateway chooses in reference_rules.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,8 @@ struct PdPool {
   std::int64_t pool_blocks = 0;
   std::int64_t block_bytes = 0;
   const LatencyModel* latency = nullptr;
+  std::string scheduler = "vllm";
+  const std::vector<PipelineStage>* stages = nullptr;  // nullptr: one
 };
 
 struct PdInput {
@@ -48,6 +52,8 @@ struct PdCoverage {
   // At gateways: placed with old signals; held, before prefills and before decodes.
   std::int64_t stale = 0, held = 0, held_to_decode = 0, gave_up_held = 0, gave_up_to_decode = 0;
   std::int64_t looks = 0;
+  std::int64_t victims_in_flight = 0, lost_fresh = 0, left_in_flight = 0;
+  std::int64_t batches_in_flight = 0, kept_waiting = 0;  // beside others; decodes by prompts
 };
 
 struct PdOutput {
