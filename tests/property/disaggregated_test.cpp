@@ -67,7 +67,7 @@ TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
   // Not hollow.
   EXPECT_GT(all.transfers, 2000);
   EXPECT_GT(all.shared_transfers, 500);
-  EXPECT_GT(all.empty_transfers, 5);
+  EXPECT_GT(all.empty_transfers, 0);
   EXPECT_GT(all.local_blocks, 200);
   EXPECT_GT(all.waited_for_blocks, 200);
   EXPECT_GT(all.waited_for_a_seat, 50);

@@ -76,7 +76,9 @@ void AddPools(Dice& dice, Dice& rules, PoolRole role, PdCase& c) {
     if (dice.Percent(30)) pool.engine.max_num_seqs = std::max<std::int64_t>(1, dice.UpTo(3));
     if (dice.Percent(20)) pool.engine.enable_prefix_caching = !pool.engine.enable_prefix_caching;
     // KV of mixed pools does not travel.
-    if (role == PoolRole::kMixed && dice.Percent(30)) pool.engine.block_size *= 2;
+    if (role == PoolRole::kMixed && c.seed % 2 == 1 && rules.Percent(30)) {
+      pool.engine.block_size *= 2;
+    }
     pool.pool_blocks = c.base.PoolBlocks() + (dice.Percent(30) ? dice.UpTo(6) : 0);
     pool.block_bytes = dice.Pick<std::int64_t>({1, 997, 65536});
     pool.latency = c.latencies.back().get();
@@ -147,7 +149,14 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
   c.disaggregation.base_latency_us = dice.Pick({0.0, 0.5, 3.0, 250.0});
   // So that a block takes a small part of a step, or many steps.
   c.disaggregation.bandwidth_gb_s = dice.Pick({0.001, 0.02, 0.75, 33.0, 900.0});
-  if (seed % 8 == 4 || dice.Percent(25)) {  // pools of whole requests
+  // Most of the cases with schedulers of their own have plain routers.
+  const bool other_rules = seed % 2 == 0, plain = other_rules && seed % 3 != 0;
+  RouterChoice first, second;
+  if (other_rules) {
+    first.name = dice.Pick({"round_robin", "least_outstanding"});
+    second.name = dice.Pick({"round_robin", "least_outstanding"});
+  }
+  if (seed % 8 == 4 || (!other_rules && dice.Percent(25))) {  // pools of whole requests
     c.disaggregation = {};
     c.disaggregation.above_tokens = INT64_MAX;
     AddPools(dice, rules, PoolRole::kMixed, c);
@@ -159,13 +168,22 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
       if (dice.Percent(50)) AddPools(dice, rules, PoolRole::kMixed, c);
     }
     AddPools(dice, rules, PoolRole::kDecode, c);
+    if (dice.Percent(30)) std::reverse(c.pools.begin(), c.pools.end());
   }
-  if (dice.Percent(30)) std::reverse(c.pools.begin(), c.pools.end());
-  c.router = MakeRouterChoice(seed * 2, c.base.latency.base);
-  c.decode_router = MakeRouterChoice(seed * 2 + 1, c.base.latency.base);
+  c.router = plain ? first : MakeRouterChoice(seed * 2, c.base.latency.base);
+  c.decode_router = plain ? second : MakeRouterChoice(seed * 2 + 1, c.base.latency.base);
+  // More often than by chance: queues at both gateways, and both with old news of engines.
+  if (seed % 16 == 1) {
+    c.router = {"central_queue", {{"max_outstanding", static_cast<double>(dice.UpTo(3))}}};
+    c.decode_router = {"central_queue", {{"max_outstanding", static_cast<double>(dice.UpTo(2))}}};
+  } else if (seed % 16 == 3) {
+    const double step_ms = static_cast<double>(c.base.latency.base) / 1e6;
+    c.router = {"weighted", {{"staleness_ms", step_ms * dice.Pick({0.5, 1.5, 7.0})}}};
+    c.decode_router = {"weighted", {{"staleness_ms", step_ms * dice.Pick({0.7, 2.3, 9.0})}}};
+  }
   // Of engines in a pipeline, or by other schedulers, the reference does not know what they say.
   for (RouterChoice* router : {&c.router, &c.decode_router}) {
-    if (router->name == "weighted" && c.seed % 2 == 0) *router = {"least_outstanding", {}};
+    if (router->name == "weighted" && other_rules) *router = {"least_outstanding", {}};
   }
   c.router.seed = static_cast<std::int64_t>(seed % 1000);
   c.decode_router.seed = DrawsOfDecodes(c.router.seed);

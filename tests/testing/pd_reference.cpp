@@ -53,7 +53,10 @@ struct Transfer {
 struct Gate {
   Gate(const RouterChoice& choice, const RequestTable& requests, PoolRole of,
        std::deque<Replica>& replicas)
-      : role(of), router(choice), side(Of(replicas, of)), rules(choice, requests, Kinds(side)) {
+      : role(of),
+        period(choice.Period()),
+        side(Of(replicas, of)),
+        rules(choice, requests, Kinds(side)) {
     told.resize(side.size());
   }
 
@@ -75,7 +78,7 @@ struct Gate {
   }
 
   PoolRole role;
-  const RouterChoice& router;
+  TimeNs period;  // of its signals
   std::vector<Replica*> side;
   ReferenceRules rules;
   std::deque<PdSequence*> held;
@@ -262,7 +265,7 @@ class Driver {
     const std::optional<std::size_t> place = gate.rules.Choose(Row(*s), See(gate));
     if (!place) return false;
     gate.placed[s->id] = *place;
-    if (gate.router.Period() > 0) ++output_.coverage.stale;
+    if (gate.period > 0) ++output_.coverage.stale;
     Replica& replica = *gate.side[*place];
     output_.results.replica[Row(*s)] = static_cast<std::int32_t>(replica.number);
     ++replica.sent;
@@ -281,7 +284,7 @@ class Driver {
   }
 
   std::vector<ReplicaSight> See(const Gate& gate) const {
-    const TimeNs period = gate.router.Period();
+    const TimeNs period = gate.period;
     const TimeNs known = period > 0 ? now_ / period * period : now_;
     std::vector<ReplicaSight> sights = period > 0 ? gate.told : Told(gate);
     for (std::size_t i = 0; i < gate.side.size(); ++i) {
@@ -316,7 +319,7 @@ class Driver {
 
   // The latest look of a gateway with old signals that is due by then.
   static TimeNs LookBefore(const Gate& gate, TimeNs time) {
-    const TimeNs period = gate.router.Period();
+    const TimeNs period = gate.period;
     return period > 0 ? time / period * period : 0;
   }
   bool LookIsDue(const Gate& gate) const {
