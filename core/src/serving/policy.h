@@ -69,12 +69,16 @@ struct LatencyEntry {
   // nullptr where the model is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
+  // Whether "auto" is this one before the first; nullptr: never.
+  bool (*best)(const Scenario&) = nullptr;
 };
 
 // The registered models, in the order of menus; see registry.cpp.
 std::span<const LatencyEntry> LatencyModels();
-// "auto" is the best that there is for the scenario. Requires: a registered name or "auto".
+// Requires: a registered name.
 const LatencyEntry& FindLatencyModel(std::string_view name);
+// By `latency.backend`; "auto" is the one that came out best on servers with such GPUs.
+const LatencyEntry& ChosenLatencyModel(const Scenario& scenario);
 
 // What the order of a queue may know of a request: never its true output length.
 struct QueuedRequest {

@@ -326,7 +326,7 @@ void Replica::AdvancePrefills(Batch& batch) {
 void Replica::Apply() {
   Batch& batch = Oldest();
   now_ = std::max(now_, batch.end);
-  const bool hidden = in_.role == PoolRole::kPrefill && in_.first_token_from_decode;
+  const bool hidden = hides_tokens();
   if (staged()) {
     RecordStaged(batch);
   } else {
