@@ -83,6 +83,7 @@ void SetVariants(Dice& dice, Scenario& s) {
     m.num_sliding_layers = dice.Integer(1, m.num_hidden_layers);
   }
   if (m.num_local_experts == 0) return;
+  s.engine.enable_expert_parallel = dice.Next() < 0.5;
   m.shared_expert_intermediate_size = 64 * dice.Integer(0, 64);
   m.num_dense_layers = dice.Integer(0, m.num_hidden_layers);
   m.dense_intermediate_size = 64 * dice.Integer(1, 512);
@@ -348,6 +349,27 @@ TEST(Analytic, TwoGpusWithAFreeLink_AreNeverSlower) {
     // Nor can they do better than half, but for the nanosecond of rounding.
     EXPECT_GE(2 * t2 + 1, t1) << i;
   }
+}
+
+// As many bytes and operations in all, but a step waits for the busiest GPU; where every expert is
+// read anyway and rows are many, that is hardly more.
+TEST(Analytic, WholeExperts_AreNeverFasterThanSlicesOfAll) {
+  std::int64_t slower = 0;
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(9000 + i);
+    Scenario slices = RandomScenario(dice, true);
+    slices.cluster.pools[0].tensor_parallel = slices.model.num_key_value_heads;
+    Scenario whole = slices;
+    whole.engine.enable_expert_parallel = true;
+    const Batch batch = RandomBatch(dice);
+    const TimeNs of_slices = StepTime(slices, batch), of_whole = StepTime(whole, batch);
+    EXPECT_GE(of_whole, of_slices) << i;
+    slower += of_whole > of_slices ? 1 : 0;
+    if (slices.model.num_key_value_heads == 1) {
+      EXPECT_EQ(of_whole, of_slices) << i;
+    }
+  }
+  EXPECT_GT(slower, kCases / 4);
 }
 
 // All-reduces cost their latency and 0.4 of it more with every doubling, on a link that is free.

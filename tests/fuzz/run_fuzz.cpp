@@ -20,27 +20,46 @@ constexpr std::int64_t kMostGroups = 1000;
 constexpr std::int64_t kMostSteps = 2000;
 constexpr std::int64_t kMostSnapshots = 8;
 
+// What holds for the steps of every replica, by its own pool's options.
 class Watcher final : public StepObserver {
  public:
-  explicit Watcher(const EngineSpec& engine) : engine_(engine) {}
-
   void OnStep(const StepRecord& step) override {
+    const OfReplica& own = replicas_[static_cast<std::size_t>(step.replica)];
     SERVECAST_CHECK(step.start >= step.scheduled && step.end > step.start, "I3: a step takes time");
     std::int64_t tokens = 0;
     for (const StepMember& member : step.members) tokens += member.tokens;
-    SERVECAST_CHECK(tokens > 0 && tokens <= engine_.max_num_batched_tokens, "I7: the token budget");
-    SERVECAST_CHECK(step.running_after_schedule <= engine_.max_num_seqs, "I7: seats");
+    SERVECAST_CHECK(tokens > 0 && tokens <= own.token_budget, "I7: the token budget");
+    SERVECAST_CHECK(step.running_after_schedule <= own.seats, "I7: seats");
     for (const std::int64_t free : {step.free_after_schedule, step.free_after_step}) {
-      SERVECAST_CHECK(free >= 0 && free <= blocks, "I4: free KV blocks are of the pool");
+      SERVECAST_CHECK(free >= 0 && free <= own.blocks, "I4: free KV blocks are of the pool");
     }
-    SERVECAST_CHECK(step.running_after_step > 0 || step.free_after_step == blocks,
+    // With prefill and decode apart, what is on its way holds blocks at both ends.
+    SERVECAST_CHECK(apart_ || step.running_after_step > 0 || step.free_after_step == own.blocks,
                     "I4: no KV block is used when nobody runs");
   }
 
-  std::int64_t blocks = 0;
+  void Expect(const Scenario& scenario, const Report& report) {
+    const std::vector<PoolSpec>& pools = scenario.cluster.pools;
+    apart_ = scenario.cluster.Has(PoolRole::kDecode);
+    const std::string& policy = scenario.scheduler.policy;
+    const bool unlimited = policy == "orca" || policy == "faster_transformer";  // whole prompts
+    for (std::size_t p = 0; p < pools.size(); ++p) {
+      const EngineSpec& engine = pools[p].engine ? *pools[p].engine : scenario.engine;
+      const std::int64_t tokens =
+          report.pools.empty() ? report.kv_tokens : report.pools[p].kv_tokens;
+      const std::int64_t unit = policy == "lightllm" ? 1 : engine.block_size;
+      replicas_.insert(
+          replicas_.end(), static_cast<std::size_t>(pools[p].replicas),
+          {unlimited ? kNever : engine.max_num_batched_tokens, engine.max_num_seqs, tokens / unit});
+    }
+  }
 
  private:
-  EngineSpec engine_;
+  struct OfReplica {
+    std::int64_t token_budget = 0, seats = 0, blocks = 0;
+  };
+  std::vector<OfReplica> replicas_;
+  bool apart_ = false;
 };
 
 void CheckReport(const Report& r) {
@@ -60,7 +79,7 @@ void Compare(const Scenario& scenario, const Trace& trace, std::int64_t slice) {
     CheckIssues(whole.issues());
     return;
   }
-  Watcher watcher(scenario.engine);
+  Watcher watcher;
   SimulationHooks hooks;
   hooks.observer = &watcher;
   Result<Simulation> sliced = Simulation::Create(scenario, trace, std::move(hooks));
@@ -68,7 +87,7 @@ void Compare(const Scenario& scenario, const Trace& trace, std::int64_t slice) {
 
   Report report = sliced.value().Snapshot();
   CheckReport(report);
-  watcher.blocks = report.kv_blocks;
+  watcher.Expect(scenario, report);
   double progress = sliced.value().Progress();
   std::int64_t arrived = report.arrived, completed = report.completed;
   bool finished = false;
@@ -88,7 +107,12 @@ void Compare(const Scenario& scenario, const Trace& trace, std::int64_t slice) {
     arrived = report.arrived;
     completed = report.completed;
   }
-  SERVECAST_CHECK(whole.value().Advance(kMostSteps) == finished, "I10: slices change no end");
+  const bool alike = whole.value().Advance(kMostSteps) == finished;
+  // Where an unfinished run stands differs: each replica is elsewhere, and other schedulers, when
+  // watched, have a batch in flight.
+  const bool comparable = scenario.cluster.Replicas() == 1 && scenario.scheduler.policy == "vllm";
+  if (!comparable && !(alike && finished)) return;
+  SERVECAST_CHECK(alike, "I10: slices change no end");
   const Report other = whole.value().Snapshot();
   SERVECAST_CHECK(other.fingerprint == report.fingerprint, "I10: slices change no fingerprint");
   const std::string json = ReportJson(report, ReportParts::kWithSeries);

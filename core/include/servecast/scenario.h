@@ -127,6 +127,7 @@ struct EngineSpec {
   KvCacheDType kv_cache_dtype = KvCacheDType::kAuto;
   // As in vLLM: the whole pool, with the one block that is reserved and never used.
   std::optional<std::int64_t> num_gpu_blocks_override;
+  bool enable_expert_parallel = false;  // whole experts on the GPUs of a group, not slices of all
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
   std::int64_t long_prefill_token_threshold = 0;  // 0: off

@@ -25,7 +25,9 @@ class Simulation {
   Simulation& operator=(Simulation&&) noexcept;
   ~Simulation();
 
-  // Runs at most `max_steps` engine steps; true when finished. O(1) per step of unchanged batch.
+  // Runs at most `max_steps` engine steps, or one more a replica; true when finished. O(1) per step
+  // of unchanged batch. Replicas run apart: how far each has come in an unfinished run of several
+  // depends on the slices, what the run ends with does not.
   bool Advance(std::int64_t max_steps);
 
   // 0..1, never falls; 1 only when finished.

@@ -23,9 +23,9 @@ constexpr float kEngines[][kHostFigures] = {
 
 // In the order of the bits of Features.
 constexpr const char* kNames[] = {
-    "16-bit weights", "FP8 weights",     "INT4 weights",    "NVFP4 weights",    "MXFP4 weights",
-    "8-bit KV cache", "experts",         "sliding windows", "latent attention", "launch options",
-    "other rules",    "pipeline stages", "so many GPUs"};
+    "16-bit weights", "FP8 weights",     "INT4 weights",       "NVFP4 weights",    "MXFP4 weights",
+    "8-bit KV cache", "experts",         "sliding windows",    "latent attention", "launch options",
+    "other rules",    "pipeline stages", "expert parallelism", "so many GPUs"};
 
 unsigned Features(const Scenario& s) {
   const ModelSpec& m = s.model;
@@ -36,7 +36,8 @@ unsigned Features(const Scenario& s) {
                          m.kv_lora_rank > 0,
                          e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling,
                          e.compat != Compat::kNone || s.scheduler.policy != "vllm",
-                         s.cluster.pools[0].pipeline_parallel > 1};
+                         s.cluster.pools[0].pipeline_parallel > 1,
+                         e.enable_expert_parallel};
   unsigned features = 1U << static_cast<unsigned>(m.quantization), bit = kWithKv8;
   for (const bool other : others) {
     features |= other ? bit : 0;

@@ -125,19 +125,29 @@ double OverheadGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
          GraphsGib(s.engine);
 }
 
+// Of all experts, what one GPU holds: a slice of each, or the most whole ones.
+double ExpertShare(const ModelSpec& m, const EngineSpec& e, std::int64_t tp) {
+  if (!e.enable_expert_parallel) return 1 / D(tp);
+  return D(CeilDiv(m.num_local_experts, tp)) / D(m.num_local_experts);
+}
+
 // Weights of one GPU. `tables`: of the size of the vocabulary.
-double WeightBytes(const ModelSpec& m, std::int64_t tp, int tables) {
+double WeightBytes(const ModelSpec& m, std::int64_t tp, int tables, double expert_share) {
   const double plain = D(BytesPerValue(m.torch_dtype));
   const LayerParameters p = ParametersOf(m, D(std::max(m.num_key_value_heads, tp)));
   const double table = D(m.vocab_size * m.hidden_size) / D(tp);
-  return (p.split / D(tp) + p.whole) * DenseBytes(m) + p.experts / D(tp) * ExpertBytes(m) +
+  return (p.split / D(tp) + p.whole) * DenseBytes(m) + p.experts * expert_share * ExpertBytes(m) +
          (p.router + p.norms + table * tables + D(m.hidden_size)) * plain;
 }
 
 // One stage's embedding and LM head are one table where they are tied; two stages need two.
-double WeightBytes(const Stage& stage, std::int64_t tp) {
+double WeightBytes(const Stage& stage, const EngineSpec& engine, std::int64_t tp) {
   const bool both = stage.first && stage.last && !stage.layers.tie_word_embeddings;
-  return WeightBytes(stage.layers, tp, both ? 2 : stage.first || stage.last ? 1 : 0);
+  return WeightBytes(stage.layers, tp,
+                     both                        ? 2
+                     : stage.first || stage.last ? 1
+                                                 : 0,
+                     ExpertShare(stage.layers, engine, tp));
 }
 
 // Of `layers` layers.
@@ -196,8 +206,8 @@ std::vector<Stage> StagesOf(const Scenario& s) {
 }
 
 double KvGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  return s.hardware.memory_gib * s.engine.gpu_memory_utilization - WeightBytes(stage, tp) / kGib -
-         OverheadGib(s, stage, tp);
+  return s.hardware.memory_gib * s.engine.gpu_memory_utilization -
+         WeightBytes(stage, s.engine, tp) / kGib - OverheadGib(s, stage, tp);
 }
 
 double BlockBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
@@ -230,7 +240,8 @@ Issue DoesNotFit(const Scenario& s, const std::vector<Stage>& stages, const Stag
                  "GPU, but {} GiB usable ({} GiB x gpu_memory_utilization {}){}",
                  s.model.name.empty() ? "the model" : s.model.name, tp,
                  s.hardware.name.empty() ? "the GPU" : s.hardware.name, where,
-                 ShortNumber(WeightBytes(stage, tp) / kGib), ShortNumber(OverheadGib(s, stage, tp)),
+                 ShortNumber(WeightBytes(stage, s.engine, tp) / kGib),
+                 ShortNumber(OverheadGib(s, stage, tp)),
                  ShortNumber(s.hardware.memory_gib * s.engine.gpu_memory_utilization),
                  NumberText(s.hardware.memory_gib), NumberText(s.engine.gpu_memory_utilization),
                  enough),
@@ -245,7 +256,7 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
   bool planned = false;
   for (const Stage& stage : stages) {
     const double block_bytes = BlockBytes(s, stage, tp);
-    const double weights = WeightBytes(stage, tp) / kGib;
+    const double weights = WeightBytes(stage, s.engine, tp) / kGib;
     const auto& given = s.engine.num_gpu_blocks_override;
     // The override replaces the profile run's answer, not the memory that is there.
     if (given ? weights > c.usable_gib : !Fits(s, stage, tp)) {
@@ -259,7 +270,7 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
     if (given) kv_gib = static_cast<double>(blocks) * block_bytes / kGib;
     if (planned && (given ? weights <= c.weights_gib : blocks >= c.pool_blocks)) continue;
     planned = true;
-    c.weight_bytes = WeightBytes(stage, tp);
+    c.weight_bytes = WeightBytes(stage, s.engine, tp);
     c.pool_blocks = blocks;
     c.kv_gib = kv_gib;
     c.weights_gib = weights;
@@ -292,7 +303,7 @@ void Scenario::UsePool(std::size_t i) {
 double ParameterCount(const ModelSpec& m) {
   ModelSpec plain = m;
   plain.quantization = Quantization::kNone;
-  return WeightBytes(Stage{plain}, 1) / D(BytesPerValue(m.torch_dtype));
+  return WeightBytes(Stage{plain}, {}, 1) / D(BytesPerValue(m.torch_dtype));
 }
 
 std::vector<std::int64_t> StageLayers(const ModelSpec& model, std::int64_t stages) {
@@ -327,9 +338,11 @@ ModelCost WorkOf(const Scenario& s) {
   const double dense = p.split / group + p.whole;
   c.dense_bytes = dense * DenseBytes(m) + p.router * bytes;
   c.dense_flops_per_token = 2 * (dense + p.router);
-  c.expert_bytes = p.experts / group * ExpertBytes(m);
+  const double share = ExpertShare(m, s.engine, tp);
+  if (s.engine.enable_expert_parallel) c.expert_parallel = tp;
+  c.expert_bytes = p.experts * share * ExpertBytes(m);
   if (c.experts > 0) {
-    c.expert_flops_per_token = 2 * p.experts / group * D(c.experts_per_token) / D(c.experts);
+    c.expert_flops_per_token = 2 * p.experts * share * D(c.experts_per_token) / D(c.experts);
   }
   c.expert_type = ComputedIn(m.quantization, s.hardware);
   c.dense_type = m.quantization == Quantization::kMxfp4 ? MatrixType::k16 : c.expert_type;

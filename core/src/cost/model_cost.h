@@ -27,7 +27,7 @@ struct ModelCost {
   // the experts those that its tokens touch.
   double dense_bytes = 0;  // attention, dense MLP, shared experts, router
   double dense_flops_per_token = 0;
-  double expert_bytes = 0;            // all experts; 0 when dense
+  double expert_bytes = 0;            // all experts, or those it holds; 0 when dense
   double expert_flops_per_token = 0;  // of the active ones
   MatrixType dense_type = MatrixType::k16, expert_type = MatrixType::k16;
   double lm_head_bytes = 0;
@@ -42,6 +42,7 @@ struct ModelCost {
   double collective_bytes_per_token = 0;  // one all-reduce of a hidden state; 2 per layer
 
   std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t expert_parallel = 1;  // GPUs over which whole experts are spread
 
   // Memory, GiB per GPU.
   double total_gib = 0, usable_gib = 0, weights_gib = 0, overhead_gib = 0, kv_gib = 0;

@@ -164,6 +164,10 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   f.Add({.name = "enable_prefix_caching",
          .help = "keep the KV blocks of computed prompts and reuse them for equal beginnings"},
         &EngineSpec::enable_prefix_caching);
+  f.Add({.name = "enable_expert_parallel",
+         .help = "each GPU of a tensor-parallel group holds whole experts, not slices of all; a "
+                 "step waits for the GPU whose experts are chosen most (analytic, operators)"},
+        &EngineSpec::enable_expert_parallel);
   f.Add({.name = "enable_chunked_prefill",
          .help = "split a prompt that exceeds what is left of the token budget"},
         &EngineSpec::enable_chunked_prefill);

@@ -402,6 +402,16 @@ void CheckTogether(const Scenario& s, Issues& issues) {
          "found true, allowed with async_scheduling only: host work for a step can run "
          "beside the step before it only if that step is formed so early"});
   }
+  if (e.enable_expert_parallel && s.model.num_local_experts == 0) {
+    issues.push_back({"/engine/enable_expert_parallel",
+                      "found true, allowed with a mixture of experts only: the model has none"});
+  } else if (e.enable_expert_parallel && s.latency.backend != "analytic" &&
+             s.latency.backend != "operators" && s.latency.backend != "auto") {
+    issues.push_back({"/engine/enable_expert_parallel",
+                      Format("found true, allowed with latency.backend auto, analytic or operators "
+                             "only: {} cannot tell",
+                             s.latency.backend)});
+  }
   if ((s.model.num_local_experts == 0) != (s.model.num_experts_per_tok == 0) ||
       s.model.num_experts_per_tok > s.model.num_local_experts) {
     issues.push_back({"/model/num_experts_per_tok",

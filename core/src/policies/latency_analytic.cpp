@@ -3,7 +3,8 @@
 //
 //   matrices   the longer of FLOPs / (peak eff) and bytes / (bandwidth eff), and up to kBlend more
 //              where they are near each other. A mixture of experts reads the experts that M tokens
-//              touch, E (1 - (1 - k/E)^M) expected. Between them activations are read and written.
+//              touch, E (1 - (1 - k/E)^M) expected; where whole ones are spread over GPUs, the
+//              busiest of them counts. Between products activations are read and written.
 //   LM head    the same for the sampled tokens only
 //   attention  prefill chunk [c0, c0+n): 4 h d (n c0 + n(n+1)/2) FLOPs a layer, or its KV reads;
 //              decode: the same over all contexts, nearly always their KV reads; beside prefill
@@ -23,6 +24,7 @@
 #include "base/text.h"
 #include "cost/all_reduce.h"
 #include "cost/compared.h"
+#include "cost/expert_load.h"
 #include "cost/model_cost.h"
 #include "serving/policy.h"
 
@@ -93,6 +95,9 @@ class Analytic final : public LatencyModel {
     if (cost.experts > 1 && cost.expert_bytes > 0) {
       expert_ns_ /= kExpertShare;
       kernels_ns_ *= kExpertKernels;
+      busiest_ =
+          BusiestGpu(static_cast<double>(cost.experts), static_cast<double>(cost.experts_per_token),
+                     static_cast<double>(cost.expert_parallel));
     }
     const EngineSpec& e = s.engine;
     if (e.cuda_graphs != CudaGraphs::kImplied)
@@ -212,11 +217,18 @@ class Analytic final : public LatencyModel {
     const double exponent = std::max(log_untouched_ * RoutedTokens(tokens), -700.0);
     const double touched =
         cost_.experts > cost_.experts_per_token ? experts * (1 - Exp(exponent)) : experts;
-    parts.Blend(ProductOf(expert_ns_, cost_.expert_bytes * touched / experts), tokens);
+    double rows = tokens, read = cost_.expert_bytes * touched / experts;
+    if (cost_.expert_parallel > 1 && tokens > 0) {
+      const ExpertLoad busiest = busiest_.Of(tokens, touched);
+      rows *= busiest.rows;
+      read *= busiest.read;
+    }
+    parts.Blend(ProductOf(expert_ns_, read), rows);
   }
 
   ModelCost cost_;
   Product dense_, lm_head_;
+  BusiestGpu busiest_;  // whole experts spread over a group
   double attention_flop_ns_, expert_ns_ = 0, byte_ns_, kv_byte_ns_, step_ns_, kernels_ns_,
                              sequence_ns_, sample_ns_;
   double collective_token_ns_ = 0, log_untouched_ = 0;
