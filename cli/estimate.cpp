@@ -47,7 +47,9 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
 
 }  // namespace
 
-Result<Estimate> EstimateOf(const Scenario& scenario, const Trace& trace) {
+Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
+  Scenario scenario = asked;
+  if (scenario.cluster.pools.size() == 1) scenario.UsePool(0);
   const std::int64_t stages = scenario.cluster.pools[0].pipeline_parallel;
   if (stages > 1) {
     return Issue{"/cluster/pools/0/pipeline_parallel",
@@ -76,7 +78,7 @@ Result<Estimate> EstimateOf(const Scenario& scenario, const Trace& trace) {
   if (demand.requests_per_s == 0) {
     return Issue{"/workload/arrivals", "an estimate needs requests that come over time, at a rate"};
   }
-  const auto model = FindLatencyModel(scenario.latency.backend).make(scenario, cost.value());
+  const auto model = ChosenLatencyModel(scenario).make(scenario, cost.value());
   return EstimateSteadyState(scenario, cost.value(), *model, demand);
 }
 
