@@ -409,11 +409,12 @@ void OperatorStep::MakePrefill(const Scenario& s, const ModelCost& cost) {
 }
 
 void OperatorStep::Add(std::int64_t tokens, std::int64_t context, AttentionWork& work) const {
-  const std::int64_t rows = CeilDiv(tokens, tile_) * tile_;
+  const std::int64_t rows = (tokens + tile_ - 1) & -tile_;  // tiles are powers of two
+  const std::int64_t filled = std::max(tokens, tile_);
   const double n = D(tokens), before = D(context);
   const double causal = n * (n + 1) / 2, pairs = D(rows) * before + causal;
-  const std::int64_t filled = std::max(tokens, tile_);
-  const double key = key_.At(rows), slowest = before * key + causal * key_.At(filled) / D(filled);
+  const double key = key_.At(rows), of_filled = filled == rows ? key : key_.At(filled);
+  const double slowest = before * key + causal * of_filled / D(filled);
   work.tokens += n;
   work.rows += D(rows);
   work.pairs += pairs;
@@ -426,8 +427,7 @@ void OperatorStep::Add(std::int64_t tokens, std::int64_t context, AttentionWork&
   work.windowed_slowest = std::max(work.windowed_slowest, std::min(slowest, window * key));
 }
 
-double OperatorStep::OfLayer(const AttentionWork& w, std::int64_t contexts,
-                             const Chunks& c) const {
+double OperatorStep::OfLayer(const AttentionWork& w, std::int64_t contexts, const Chunks& c) const {
   const double decode = w.decodes > 0 ? decode_.At(w.decodes, contexts) : 0;
   if (w.tokens == 0) return decode;
   const double prompts = rows_.At(static_cast<std::int64_t>(w.rows)) +
