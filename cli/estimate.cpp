@@ -47,7 +47,9 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
 
 }  // namespace
 
-Result<Estimate> EstimateOf(const Scenario& scenario, const Trace& trace) {
+Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
+  Scenario scenario = asked;
+  if (scenario.cluster.pools.size() == 1) scenario.UsePool(0);
   const std::int64_t stages = scenario.cluster.pools[0].pipeline_parallel;
   if (stages > 1) {
     return Issue{"/cluster/pools/0/pipeline_parallel",

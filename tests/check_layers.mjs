@@ -75,8 +75,8 @@ const forbiddenCalls =
 
 // The oracles share no engine code: public types, the request table, the latency interface and the
 // vocabulary that these speak.
-const oracle = /^testing\/((blis_|pd_)?reference(_sim|_kv)?|former_reference|pd_reference)\.(h|cpp)$/;
-const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/base\.h|workload\/request_table\.h|serving\/(batch|policy|hooks)\.h|testing\/(reference_sim|pd_reference|blis_reference(_kv)?|former_reference)\.h)$/;
+const oracle = /^testing\/((blis_)?reference(_sim|_kv)?|(former|pd)_reference(_\w+)?)\.(h|cpp)$/;
+const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/base\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|hooks)\.h|testing\/(reference_sim|blis_reference(_kv)?|(former|pd)_reference(_\w+)?)\.h)$/;
 
 function layerOf(name) {
   if (name === "servecast/simulation.h") return "simulation";

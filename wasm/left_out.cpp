@@ -21,12 +21,15 @@ namespace servecast {
 
 std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput&) { return nullptr; }
 void CheckPools(const Scenario&, Issues&) {}
+void YieldToStages(nlohmann::json&) {}
 Result<std::vector<PoolPart>> MakePoolParts(const Scenario&) { return std::vector<PoolPart>{}; }
 std::int64_t ShortestMaxModelLen(const std::vector<PoolPart>&) { return 0; }
 LatencyLabel LabelOf(const std::vector<PoolPart>&, const Scenario& s, const LatencyEntry& entry) {
   return entry.label(s);
 }
-std::vector<ClusterPool> PoolsOf(const std::vector<PoolPart>&) { return {}; }
+std::vector<ClusterPool> PoolsOf(std::vector<PoolPart>&, std::int64_t, const RequestTable&) {
+  return {};
+}
 void ReportPools(const RunView&, Report&) {}
 double PoolsScarcestUse(const RunView&, std::size_t, std::size_t) { return 0; }
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input&) { return nullptr; }

@@ -200,6 +200,7 @@ export interface PoolReport {
   readonly gpu: string;
   readonly replicas: number;
   readonly tensor_parallel: number;
+  readonly pipeline_parallel: number;
   readonly gpus: number;
   /** That it served, wholly or in part. */
   readonly requests: number;

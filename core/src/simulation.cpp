@@ -47,18 +47,18 @@ struct Simulation::State {
         recorder(SecondsToNs(scenario.measure.warmup_s), ExpertsRead(cost, MostTokens(scenario))),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
-  bool HasFormer() const { return scenario.scheduler.policy != "vllm"; }
+  // Of the only pool, or of any.
+  bool HasFormer() const {
+    return std::any_of(
+        scenario.cluster.pools.begin(), scenario.cluster.pools.end(), [this](const PoolSpec& pool) {
+          return (pool.scheduler ? *pool.scheduler : scenario.scheduler).policy != "vllm";
+        });
+  }
 
   void StartReplica(StepObserver* observer) {
-    EngineSpec limits = scenario.engine;
-    if (HasFormer()) {
-      limits.enable_chunked_prefill = !FindFormer(scenario.scheduler.policy).whole_prompts;
-    }
     const std::int64_t max_model_len =
-        pools.empty() ? EffectiveMaxModelLen(limits, scenario.model.max_position_embeddings,
-                                             cost.usable_blocks)
-                      : ShortestMaxModelLen(pools);
-    if (HasFormer()) {
+        pools.empty() ? MaxModelLenOf(scenario, cost) : ShortestMaxModelLen(pools);
+    if (pools.empty() && HasFormer()) {
       former = MakeFormerSetup(scenario, cost, max_model_len, requests);
       if (former == nullptr) return;
     }
@@ -99,7 +99,7 @@ struct Simulation::State {
     const RouterEntry& decode_router = FindRouter(cluster.decode_router);
     replica = MakeCluster(
         {input, cluster.Replicas(), &router, ParamValues(router.params, cluster.router_params),
-         scenario.seed, *clients, PoolsOf(pools), &decode_router,
+         scenario.seed, *clients, PoolsOf(pools, max_model_len, requests), &decode_router,
          ParamValues(decode_router.params, cluster.decode_router_params), cluster.disaggregation});
   }
 
@@ -175,7 +175,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const LatencyEntry& entry = ChosenLatencyModel(s.scenario);
   s.label = LabelOf(s.pools, s.scenario, entry);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
-  if (s.scenario.cluster.pools[0].pipeline_parallel > 1) {
+  if (s.pools.empty() && s.scenario.cluster.pools[0].pipeline_parallel > 1) {
     s.stages = hooks.stages.empty() ? MakeStages(s.scenario, entry) : std::move(hooks.stages);
     if (s.stages.empty()) {
       return Issue{"/cluster/pools/0/pipeline_parallel",

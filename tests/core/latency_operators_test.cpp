@@ -149,15 +149,23 @@ TEST(Octaves, FindAndKnot_AreInverse) {
 TEST(Operators, AnyStep_TakesWhatTheFilesSay) {
   struct Case {
     const char *model, *gpu;
-    std::int64_t tp;
+    std::int64_t tp, shared = 1;
   };
-  const Case cases[] = {{"llama-3.1-8b", "h100-sxm", 1},      {"llama-2-7b", "a100-80gb", 1},
-                        {"llama-3.3-70b", "b200-sxm", 4},     {"qwen3-32b", "l40s", 2},
-                        {"mixtral-8x7b", "h200-sxm", 2},      {"gpt-oss-20b", "h100-sxm", 1},
-                        {"qwen3-30b-a3b", "rtx-pro-6000", 1}, {"llama-3.1-8b", "rtx-4090", 1}};
+  const Case cases[] = {{"llama-3.1-8b", "h100-sxm", 1},
+                        {"llama-2-7b", "a100-80gb", 1},
+                        {"llama-3.3-70b", "b200-sxm", 4},
+                        {"qwen3-32b", "l40s", 2},
+                        {"mixtral-8x7b", "h200-sxm", 2},
+                        {"gpt-oss-20b", "h100-sxm", 1},
+                        {"qwen3-30b-a3b", "rtx-pro-6000", 1},
+                        {"llama-3.1-8b", "rtx-4090", 1},
+                        {"mixtral-8x7b", "h200-sxm", 2, 4},
+                        {"mixtral-8x7b", "h200-sxm", 1, 4},
+                        {"gpt2-xl", "h100-sxm", 1}};
   int number = 0;
   for (const Case& c : cases) {
-    const Scenario s = ScenarioOf(c.model, c.gpu, c.tp);
+    Scenario s = ScenarioOf(c.model, c.gpu, c.tp);
+    s.cluster.pools[0].replicas = s.cluster.pools[0].attention_data_parallel = c.shared;
     const testing::OperatorReference reference(c.gpu, s);
     const std::unique_ptr<LatencyModel> model = ModelOf(s);
     for (int i = 0; i < 100; ++i) {

@@ -41,16 +41,20 @@ class Watcher final : public StepObserver {
   void Expect(const Scenario& scenario, const Report& report) {
     const std::vector<PoolSpec>& pools = scenario.cluster.pools;
     apart_ = scenario.cluster.Has(PoolRole::kDecode);
-    const std::string& policy = scenario.scheduler.policy;
-    const bool unlimited = policy == "orca" || policy == "faster_transformer";  // whole prompts
     for (std::size_t p = 0; p < pools.size(); ++p) {
+      const SchedulerSpec& own = pools[p].scheduler ? *pools[p].scheduler : scenario.scheduler;
+      const std::string& policy = own.policy;
+      const bool unlimited = policy == "orca" || policy == "faster_transformer";  // whole prompts
       const EngineSpec& engine = pools[p].engine ? *pools[p].engine : scenario.engine;
       const std::int64_t tokens =
           report.pools.empty() ? report.kv_tokens : report.pools[p].kv_tokens;
       const std::int64_t unit = policy == "lightllm" ? 1 : engine.block_size;
-      replicas_.insert(
-          replicas_.end(), static_cast<std::size_t>(pools[p].replicas),
-          {unlimited ? kNever : engine.max_num_batched_tokens, engine.max_num_seqs, tokens / unit});
+      replicas_.insert(replicas_.end(), static_cast<std::size_t>(pools[p].replicas),
+                       {unlimited          ? kNever
+                        : policy == "vllm" ? engine.max_num_batched_tokens
+                                           : std::max(engine.max_num_batched_tokens,
+                                                      engine.max_num_seqs),  // decodes
+                        engine.max_num_seqs, tokens / unit});
     }
   }
 
@@ -110,7 +114,9 @@ void Compare(const Scenario& scenario, const Trace& trace, std::int64_t slice) {
   const bool alike = whole.value().Advance(kMostSteps) == finished;
   // Where an unfinished run stands differs: each replica is elsewhere, and other schedulers, when
   // watched, have a batch in flight.
-  const bool comparable = scenario.cluster.Replicas() == 1 && scenario.scheduler.policy == "vllm";
+  const PoolSpec& pool = scenario.cluster.pools[0];
+  const SchedulerSpec& scheduler = pool.scheduler ? *pool.scheduler : scenario.scheduler;
+  const bool comparable = scenario.cluster.Replicas() == 1 && scheduler.policy == "vllm";
   if (!comparable && !(alike && finished)) return;
   SERVECAST_CHECK(alike, "I10: slices change no end");
   const Report other = whole.value().Snapshot();

@@ -8,7 +8,9 @@
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
+#include "metrics/time_split.h"
 #include "serving/kv_link.h"
+#include "testing/cluster_run.h"
 #include "testing/pd_cases.h"
 
 namespace servecast::testing {
@@ -34,10 +36,13 @@ TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
           &PdCoverage::local_blocks, &PdCoverage::waited_for_blocks, &PdCoverage::waited_for_a_seat,
           &PdCoverage::slept, &PdCoverage::lost_tokens, &PdCoverage::decode_preemptions,
           &PdCoverage::served_whole, &PdCoverage::gave_up_queued, &PdCoverage::gave_up_under_way,
-          &PdCoverage::gave_up_arrived, &PdCoverage::prefill_waited_for_transfers}) {
+          &PdCoverage::gave_up_arrived, &PdCoverage::prefill_waited_for_transfers,
+          &PdCoverage::victims_in_flight, &PdCoverage::lost_fresh, &PdCoverage::left_in_flight,
+          &PdCoverage::batches_in_flight, &PdCoverage::kept_waiting}) {
       all.*member += c.*member;
     }
   }
+  if (Cases(1000) < 1000) return;
   // Not hollow.
   EXPECT_GT(all.transfers, 2000);
   EXPECT_GT(all.shared_transfers, 500);
@@ -53,6 +58,98 @@ TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
   EXPECT_GT(all.gave_up_under_way, 5);
   EXPECT_GT(all.gave_up_arrived, 0);
   EXPECT_GT(all.prefill_waited_for_transfers, 50);
+  EXPECT_GT(all.victims_in_flight, 0);
+  EXPECT_GT(all.lost_fresh, 0);
+  EXPECT_GT(all.left_in_flight, 0);
+  EXPECT_GT(all.batches_in_flight, 1000);
+  EXPECT_GT(all.kept_waiting, 50);
+}
+
+// Behind any router, for which the reference has no rules: nothing depends on slices or on who
+// looks, everybody is accounted for, nobody decodes before his KV is there, and the parts of the
+// time of each add up.
+TEST(PoolsInvariants, EveryRouterSchedulerAndRole_KeepsThem) {
+  std::map<std::string, std::int64_t> completed;  // by router, and by scheduler and role
+  std::int64_t resumed = 0;
+  for (std::int64_t seed = 1; seed <= Cases(700); ++seed) {
+    std::optional<PdCase> c = MakePdCase(static_cast<std::uint64_t>(2 * seed));
+    if (!c) continue;
+    // Gateways that hold requests, and old news, are those of whole requests.
+    RouterChoice first = MakeRouterChoice(static_cast<std::uint64_t>(3 * seed), 0);
+    RouterChoice second = MakeRouterChoice(static_cast<std::uint64_t>(5 * seed), 0);
+    for (RouterChoice* router : {&first, &second}) {
+      if (FindRouter(router->name).holds) *router = {};
+    }
+    c->router = first.name;
+    c->router_params = first.params;
+    c->decode_router = second.name;
+    c->decode_router_params = second.params;
+    SCOPED_TRACE("seed " + std::to_string(seed) + " " + c->router + " " + c->decode_router);
+    const PdRun run = RunPdCase(*c), sliced = RunPdCase(*c, 1), unseen = RunPdCase(*c, 7, false);
+    for (const PdRun* other : {&sliced, &unseen}) {
+      ASSERT_EQ(run.results.replica, other->results.replica);
+      ASSERT_EQ(run.results.first_token, other->results.first_token);
+      ASSERT_EQ(run.results.completion, other->results.completion);
+      ASSERT_EQ(run.results.generated, other->results.generated);
+      ASSERT_EQ(run.results.preemptions, other->results.preemptions);
+      ASSERT_EQ(run.results.interference, other->results.interference);
+      ASSERT_EQ(run.output_tokens, other->output_tokens);
+    }
+    std::vector<const PdPool*> pool_of;  // by replica
+    for (const PdPool& pool : c->pools) {
+      pool_of.insert(pool_of.end(), static_cast<std::size_t>(pool.replicas), &pool);
+    }
+    std::int64_t done = 0, gone = 0;
+    for (std::size_t r = 0; r < run.results.state.size(); ++r) {
+      const RequestState state = run.results.state[r];
+      done += state == RequestState::kCompleted ? 1 : 0;
+      gone += state == RequestState::kTimedOut ? 1 : 0;
+      const bool came = run.results.replica[r] >= 0;
+      if (!c->base.horizon && came) {
+        ASSERT_TRUE(state == RequestState::kCompleted || state == RequestState::kTimedOut) << r;
+      }
+      if (run.results.HandedOver(r)) {
+        const HandOver& h = run.results.hand_overs[r];
+        const TimeNs times[] = {h.prefilled, h.reserved, h.arrived, h.resumed};
+        for (int i = 1; i < 4; ++i) {
+          ASSERT_TRUE(times[i] < 0 || (times[i - 1] >= 0 && times[i] >= times[i - 1])) << r;
+        }
+        ++resumed;
+      }
+      if (state != RequestState::kCompleted) continue;
+      const auto replica = static_cast<std::size_t>(run.results.replica[r]);
+      const PdPool& pool = *pool_of[replica];
+      static constexpr const char* kRoles[] = {" mixed", " prefill", " decode"};
+      ++completed[c->router];
+      ++completed[pool.scheduler + kRoles[static_cast<std::size_t>(pool.role)]];
+      if (pool.stages != nullptr)
+        ++completed["stages" + std::string(kRoles[static_cast<std::size_t>(pool.role)])];
+      if (run.results.HandedOver(r)) {
+        const auto before = static_cast<std::size_t>(run.results.hand_overs[r].prefill_replica);
+        ++completed[pool_of[before]->scheduler + " prefill"];
+        if (pool_of[before]->stages != nullptr) ++completed["stages prefill"];
+      }
+      const RequestTimes times =
+          TimesOf(run.requests, run.results, c->pools[0].latency->OutputTokenDelay(), r);
+      ASSERT_EQ(times.e2e.Sum(), run.results.completion[r] - run.requests.arrival[r]) << r;
+      ASSERT_EQ(times.ttft.Sum(), run.results.first_token[r] - run.requests.arrival[r]) << r;
+      for (const TimeSplit& split : {times.e2e, times.ttft}) {
+        for (const TimeNs TimeSplit::*part : kTimeParts) ASSERT_GE(split.*part, 0) << r;
+      }
+    }
+    ASSERT_EQ(done, run.completed);
+    ASSERT_EQ(gone, run.timed_out);
+  }
+  EXPECT_GT(resumed, 3000);
+  for (const RouterEntry& router : Routers()) {
+    if (!router.holds) EXPECT_GT(completed[std::string(router.name)], 300) << router.name;
+  }
+  for (const char* scheduler :
+       {"vllm", "vllm_v0", "sarathi", "orca", "lightllm", "faster_transformer", "stages"}) {
+    for (const char* role : {" mixed", " prefill", " decode"}) {
+      EXPECT_GT(completed[scheduler + std::string(role)], 50) << scheduler << role;
+    }
+  }
 }
 
 // Equal transfers that set out together arrive together, after the time of all their bytes; one
@@ -177,6 +274,79 @@ TEST(Pools, TwoEqualOnes_AreOneOfBoth) {
   EXPECT_NEAR(one.saturation.utilization, two.saturation.utilization, 0.2);
 }
 
+// Each pool has its own scheduler and stages; the report counts the GPUs of all stages.
+TEST(Pools, SchedulersAndStages_AreOfEachPool) {
+  const Report report = RunToEnd(Document(R"({"pools": [
+      {"name": "in", "role": "prefill", "replicas": 2, "scheduler": "vllm_v0",
+       "engine": {"max_num_batched_tokens": 8192}},
+      {"name": "out", "role": "decode", "scheduler": {"policy": "sarathi"}, "pipeline_parallel": 2},
+      {"name": "short", "pipeline_parallel": 4}], "disaggregation": {"above_tokens": 100}})"));
+  EXPECT_EQ(report.completed, 200);
+  EXPECT_EQ(report.gpus, 8);
+  EXPECT_EQ(report.stages, 4);
+  EXPECT_GT(report.bubble_share, 0);
+  EXPECT_LT(report.bubble_share, 1);
+  ASSERT_EQ(report.pools.size(), 3u);
+  EXPECT_EQ(report.pools[1].gpus, 2);
+  EXPECT_EQ(report.pools[1].requests, 200);
+  EXPECT_EQ(report.pools[2].requests, 0);
+  EXPECT_GT(report.pools[1].mfu, 0);
+  bool prompts = false, chunks = false;
+  for (const std::string_view departure : report.departures) {
+    prompts |= departure.find("never both") != std::string_view::npos;
+    chunks |= departure.find("decodes each get their token") != std::string_view::npos;
+  }
+  EXPECT_TRUE(prompts && chunks);
+}
+
+// Of one GPU a stage more is a GPU more; a transfer carries the layers of all stages.
+TEST(Pools, KvOfAllStages_Travels) {
+  const auto bytes = [](const char* decode) {
+    return RunToEnd(Document(std::string(R"({"pools": [{"role": "prefill"}, {"role": "decode")") +
+                             decode + "}]}"))
+        .kv_transfer.bytes;
+  };
+  const std::int64_t all = std::int64_t{200} * 188 * 16 * 131072;
+  EXPECT_EQ(bytes(""), all);
+  EXPECT_EQ(bytes(R"(, "pipeline_parallel": 2)"), all);
+  EXPECT_EQ(bytes(R"(, "scheduler": "orca")"), all);
+  // Tokens rather than blocks.
+  EXPECT_EQ(bytes(R"(, "scheduler": "lightllm", "engine": {"max_num_batched_tokens": 8192})"),
+            std::int64_t{200} * 3000 * 131072);
+}
+
+// An engine's async scheduling is a default: with stages it is off, where nobody asked for it.
+TEST(Pools, AsyncScheduling_YieldsToStages) {
+  const auto engines = [](const std::string& cluster, const char* more) {
+    const Result<Scenario> scenario = ParseScenario(Document(cluster, more));
+    EXPECT_TRUE(scenario.ok()) << Listed(scenario.issues());
+    std::vector<bool> async;
+    for (std::size_t i = 0; i < scenario.value().cluster.pools.size(); ++i) {
+      Scenario alone = scenario.value();
+      alone.UsePool(i);
+      async.push_back(alone.engine.async_scheduling);
+    }
+    const Result<Scenario> again = ParseScenario(scenario.value().canonical_text);
+    EXPECT_TRUE(again.ok() && again.value().content_hash == scenario.value().content_hash);
+    return async;
+  };
+  using Asyncs = std::vector<bool>;
+  const std::string two = R"({"pools": [{"pipeline_parallel": 2)";
+  EXPECT_EQ(engines(R"({"pools": [{}]})", ""), Asyncs{true});
+  EXPECT_EQ(engines(two + "}]}", ""), Asyncs{false});
+  EXPECT_EQ(engines(two + R"(}]})", R"(, "engine": {"max_num_seqs": 8})"), Asyncs{false});
+  EXPECT_EQ(engines(two + R"(, "engine": "vllm-0.19"}, {}]})", ""), (Asyncs{false, true}));
+  EXPECT_EQ(engines(two + R"(}, {}]})", ""), (Asyncs{false, true}));
+  EXPECT_EQ(engines(two + R"(, "scheduler": "orca"}, {}]})", ""), (Asyncs{true, true}));
+  const Issues asked =
+      IssuesOf(Document(two + "}, {}]}", R"(, "engine": {"async_scheduling": true})"));
+  ASSERT_EQ(asked.size(), 1u) << Listed(asked);
+  EXPECT_EQ(asked[0].path, "/engine/async_scheduling");
+  const Issues own = IssuesOf(Document(two + R"(, "engine": {"async_scheduling": true}}]})"));
+  ASSERT_EQ(own.size(), 1u) << Listed(own);
+  EXPECT_EQ(own[0].path, "/cluster/pools/0/engine/async_scheduling");
+}
+
 struct Refused {
   const char* cluster;
   const char* path;
@@ -205,6 +375,14 @@ TEST(Pools, WhatCannotBe_IsSaidAtItsPlace) {
       {R"({"pools": [{}, {"engine": {"request_overhead_ms": 500}}]})",
        "/cluster/pools/1/engine/request_overhead_ms"},
       {R"({"pools": [{}, {"engine": {"gc_pass_us": 100}}]})", "/cluster/pools/1/engine/gc_pass_us"},
+      {R"({"pools": [{}, {"scheduler": "lightllm", "pipeline_parallel": 2}]})",
+       "/cluster/pools/1/pipeline_parallel"},
+      {R"({"pools": [{}, {"scheduler": {"policy": "orca", "order": "sjf"}}]})",
+       "/cluster/pools/1/scheduler/order"},
+      {R"({"pools": [{}, {"scheduler": "orcas"}]})", "/cluster/pools/1/scheduler/policy"},
+      {R"({"pools": [{}, {"scheduler": {"polcy": "orca"}}]})", "/cluster/pools/1/scheduler/polcy"},
+      {R"({"pools": [{"scheduler": "sarathi", "engine": {"enable_chunked_prefill": false}}, {}]})",
+       "/cluster/pools/0/engine/enable_chunked_prefill"},
       {R"({"pools": [{"role": "prefill"}, {"role": "decode"}],
            "router": {"policy": "central_queue"}})",
        "/cluster/router/policy"},
@@ -232,10 +410,23 @@ TEST(Pools, APoolThatTheModelDoesNotFit_IsNamed) {
   EXPECT_NE(simulation.issues()[0].message.find("small"), std::string::npos);
 }
 
+// A GPU that a pool names has its own peaks, not those of the scenario's GPU.
+TEST(Pools, PresetOfAPool_HasItsOwnDefaults) {
+  const Result<Scenario> scenario = ParseScenario(
+      Document(R"({"pools": [{}, {"hardware": "a100-80gb"}, {"hardware": {"memory_gib": 40}}]})"));
+  ASSERT_TRUE(scenario.ok()) << Listed(scenario.issues());
+  const double peak = scenario.value().hardware.peak_fp8_tflops;
+  EXPECT_GT(peak, 0);
+  EXPECT_EQ(scenario.value().cluster.pools[1].hardware->peak_fp8_tflops, 0);
+  EXPECT_EQ(scenario.value().cluster.pools[2].hardware->peak_fp8_tflops, peak);
+}
+
 // What a pool has of its own survives the texts that a scenario is written as.
 TEST(Pools, CanonicalAndResolvedTexts_AreTheSameScenario) {
   const Result<Scenario> scenario = ParseScenario(Document(
-      R"({"pools": [{"name": "a", "engine": {"max_model_len": 5000}}, {"hardware": "a100-40gb"}]})"));
+      R"({"pools": [{"name": "a", "engine": {"max_model_len": 5000}, "scheduler": {
+            "order": "priority_fcfs", "priority": "slo_based", "age_weight_per_s": 2}},
+          {"hardware": "a100-40gb", "scheduler": "orca", "pipeline_parallel": 2}]})"));
   ASSERT_TRUE(scenario.ok()) << Listed(scenario.issues());
   for (const std::string& text :
        {scenario.value().canonical_text, scenario.value().resolved_text}) {
@@ -243,6 +434,9 @@ TEST(Pools, CanonicalAndResolvedTexts_AreTheSameScenario) {
     ASSERT_TRUE(again.ok()) << text << "\n" << Listed(again.issues());
     EXPECT_EQ(again.value().content_hash, scenario.value().content_hash) << text;
     EXPECT_TRUE(again.value().cluster.pools[0].engine.has_value());
+    EXPECT_TRUE(again.value().cluster.pools[0].scheduler ==
+                scenario.value().cluster.pools[0].scheduler);
+    EXPECT_EQ(again.value().cluster.pools[1].scheduler->policy, "orca");
     EXPECT_FALSE(again.value().cluster.pools[0].hardware.has_value());
     EXPECT_EQ(again.value().cluster.pools[1].hardware->memory_gib,
               scenario.value().cluster.pools[1].hardware->memory_gib);

@@ -3,20 +3,17 @@
 #include <algorithm>
 #include <deque>
 
+#include "testing/former_reference_rules.h"
+
 namespace servecast::testing {
 namespace {
 
-struct Request {
-  std::int64_t target = 0;    // tokens to compute before the next one is made
-  std::int64_t computed = 0;  // tokens whose KV is there
-  std::int64_t made = 0;      // output tokens
-  std::int64_t limit = 0;     // of them
-  std::int64_t blocks = 0;
+struct Request : FormerJob {
+  std::int64_t limit = 0;  // of output tokens
   TimeNs last_token = -1, admitted = 0;
   TimeNs waits_since = 0;
+  TimeNs late = 0;  // by how much its client sees its tokens later
   bool flying = false, gave_up = false, enqueued = false;
-
-  bool in_prefill() const { return computed < target; }
 };
 
 struct Member {
@@ -39,8 +36,25 @@ class Reference {
     out_.results.Resize(in.requests.size());
     all_.resize(in.requests.arrival.size());
     free_at_.assign(in.stages.size(), 0);
+    rules_.policy = in.policy;
+    rules_.max_num_seqs = in.max_num_seqs;
+    rules_.max_num_batched_tokens = in.max_num_batched_tokens;
+    rules_.max_model_len = in.max_model_len;
+    rules_.stages = static_cast<std::int64_t>(in.stages.size());
+    rules_.block_size = in.block_size;
+    rules_.blocks = in.blocks;
+    rules_.watermark_blocks = in.watermark_blocks;
+    std::int64_t declared = 0;
     for (const std::int32_t output : in.requests.output_tokens) {
-      declared_ = std::max<std::int64_t>(declared_, output);
+      declared = std::max<std::int64_t>(declared, output);
+    }
+    for (std::size_t r = 0; r < all_.size(); ++r) {
+      Request& q = all_[r];
+      q.row = r;
+      q.prompt = q.target = in.requests.prompt_tokens[r];
+      q.most = std::min(declared, in.max_model_len - q.prompt);
+      q.limit = std::min<std::int64_t>(in.requests.output_tokens[r], in.max_model_len - q.prompt);
+      rules_.all.push_back(&q);
     }
     for (std::size_t r = 0; r < all_.size(); ++r) {
       const bool follows = !Table().think.empty() && Table().think[r] >= 0;
@@ -72,6 +86,8 @@ class Reference {
       }
     }
     out_.now = now_;
+    out_.self_restarts = rules_.self_restarts;
+    out_.chunked = rules_.chunked;
     return out_;
   }
 
@@ -128,10 +144,9 @@ class Reference {
       Request& q = all_[first];
       q.enqueued = true;
       q.waits_since = out_.results.enqueue[first];
-      q.target = Table().prompt_tokens[first];
-      q.limit = std::min<std::int64_t>(Table().output_tokens[first], in_.max_model_len - q.target);
+      q.arrival = Table().arrival[first];
       State(first) = RequestState::kQueued;
-      queue_.push_back(first);
+      rules_.queue.push_back(&q);
     }
   }
 
@@ -156,9 +171,9 @@ class Reference {
   void Leave(std::size_t r) {
     if (State(r) == RequestState::kQueued) {
       StopWaiting(r);
-      queue_.erase(std::find(queue_.begin(), queue_.end(), r));
+      rules_.queue.erase(std::find(rules_.queue.begin(), rules_.queue.end(), &all_[r]));
     } else {
-      parked_.erase(std::find(parked_.begin(), parked_.end(), r));
+      rules_.parked.erase(std::find(rules_.parked.begin(), rules_.parked.end(), &all_[r]));
     }
     all_[r].blocks = 0;
     out_.results.generated[r] = static_cast<std::int32_t>(all_[r].made);
@@ -183,219 +198,22 @@ class Reference {
     return flights_.size() < in_.stages.size() && std::max(now_, free_at_[0]) < in_.horizon;
   }
 
-  std::int64_t Used() const {
-    std::int64_t used = 0;
-    for (const Request& q : all_) used += q.blocks;
-    return used;
-  }
-  std::int64_t Admitted() const {
-    return std::count_if(all_.begin(), all_.end(), [](const Request& q) { return q.blocks > 0; });
-  }
-  std::int64_t FreeBlocks() const { return in_.blocks - Used(); }
-  std::int64_t BlocksFor(std::int64_t tokens) const {
-    return (tokens + in_.block_size - 1) / in_.block_size;
-  }
-  std::int64_t MembersAllowed() const {
-    return in_.max_num_seqs / static_cast<std::int64_t>(in_.stages.size());
-  }
-  static std::int64_t TokensIn(const std::vector<Member>& batch) {
-    std::int64_t tokens = 0;
-    for (const Member& member : batch) tokens += member.tokens;
-    return tokens;
-  }
-  bool NoSeat(const std::vector<Member>& batch) const {
-    return Admitted() >= in_.max_num_seqs ||
-           static_cast<std::int64_t>(batch.size()) >= MembersAllowed();
-  }
-  bool PromptFits(std::size_t r) const {
-    const std::int64_t watermark = Admitted() > 0 ? in_.watermark_blocks : 0;
-    return FreeBlocks() >= BlocksFor(all_[r].target) + watermark;
-  }
-
-  void Restart(std::size_t r) {
-    Request& q = all_[r];
-    if (q.in_prefill()) ++out_.partial_restarts;
-    if (q.in_prefill() && q.last_token >= 0) {
-      out_.results.SetbacksOf(r).recompute += now_ - q.admitted;
-    }
-    q.target = Table().prompt_tokens[r] + q.made;
-    q.computed = 0;
-    q.blocks = 0;
-    q.waits_since = now_;
-    out_.results.generated[r] = static_cast<std::int32_t>(q.made);
-    ++out_.results.preemptions[r];
-    ++out_.preemptions;
-    out_.results.SetbacksOf(r).preempted_at = now_;
-    State(r) = RequestState::kQueued;
-    queue_.push_front(r);
-    restarted_.push_back(static_cast<RequestId>(r));
-  }
-
-  // A block for the next token of a decode, from the last of `others` if need be.
-  bool BlockForDecode(std::size_t r, std::deque<std::size_t>& others) {
-    const std::int64_t wanted = BlocksFor(all_[r].computed + 1);
-    while (wanted > all_[r].blocks && FreeBlocks() < 1) {
-      if (others.empty()) {
-        ++out_.self_restarts;
-        Restart(r);
-        return false;
+  // They are out of the batch as it is formed, and may be in it again.
+  void CountRestarts() {
+    for (const auto& [job, in_prefill] : rules_.restarted) {
+      const std::size_t r = job->row;
+      Request& q = all_[r];
+      if (in_prefill) ++out_.partial_restarts;
+      if (in_prefill && q.last_token >= 0) {
+        out_.results.SetbacksOf(r).recompute += now_ - q.admitted;
       }
-      const std::size_t victim = others.back();
-      others.pop_back();
-      Restart(victim);
+      q.waits_since = now_;
+      out_.results.generated[r] = static_cast<std::int32_t>(q.made);
+      ++out_.results.preemptions[r];
+      ++out_.preemptions;
+      out_.results.SetbacksOf(r).preempted_at = now_;
+      State(r) = RequestState::kQueued;
     }
-    all_[r].blocks = std::max(all_[r].blocks, wanted);
-    return true;
-  }
-
-  void AdmitHead(std::vector<Member>& batch, std::int64_t blocks, std::int64_t tokens) {
-    const std::size_t r = queue_.front();
-    queue_.pop_front();
-    StopWaiting(r);
-    all_[r].blocks = blocks;
-    State(r) = RequestState::kRunning;
-    batch.push_back({r, tokens});
-  }
-
-  void ByArrival(std::deque<std::size_t>& list) {
-    std::stable_sort(list.begin(), list.end(), [&](std::size_t a, std::size_t b) {
-      return Table().arrival[a] < Table().arrival[b];
-    });
-  }
-
-  void FormVllmV0(std::vector<Member>& batch) {
-    std::int64_t longest = 0;
-    while (!queue_.empty()) {
-      const std::size_t r = queue_.front();
-      const std::int64_t padded = std::max(longest, all_[r].target);
-      const auto members = static_cast<std::int64_t>(batch.size()) + 1;
-      blocked_ = NoSeat(batch)                                   ? BlockedBy::kSeats
-                 : members * padded > in_.max_num_batched_tokens ? BlockedBy::kTokenBudget
-                 : !PromptFits(r)                                ? BlockedBy::kKvBlocks
-                                                                 : BlockedBy::kNothing;
-      if (blocked_ != BlockedBy::kNothing) break;
-      longest = padded;
-      AdmitHead(batch, BlocksFor(all_[r].target), all_[r].target);
-    }
-    if (!batch.empty()) return;
-    ByArrival(parked_);
-    while (!parked_.empty() && static_cast<std::int64_t>(batch.size()) < MembersAllowed()) {
-      const std::size_t r = parked_.front();
-      parked_.pop_front();
-      if (BlockForDecode(r, parked_)) batch.push_back({r, 1});
-    }
-  }
-
-  void FormSarathi(std::vector<Member>& batch) {
-    std::deque<std::size_t> begun, kept;
-    while (!parked_.empty() && static_cast<std::int64_t>(batch.size()) < MembersAllowed()) {
-      const std::size_t r = parked_.front();
-      parked_.pop_front();
-      if (all_[r].in_prefill()) {
-        begun.push_back(r);
-      } else if (BlockForDecode(r, parked_)) {
-        batch.push_back({r, 1});
-      }
-    }
-    for (const std::size_t r : begun) {
-      const std::int64_t room = in_.max_num_batched_tokens - TokensIn(batch);
-      const std::int64_t chunk = std::min(room, all_[r].target - all_[r].computed);
-      if (chunk > 0) {
-        batch.push_back({r, chunk});
-      } else {
-        kept.push_back(r);
-      }
-    }
-    parked_.insert(parked_.begin(), kept.begin(), kept.end());
-    ByArrival(parked_);
-    while (!queue_.empty()) {
-      const std::size_t r = queue_.front();
-      const std::int64_t room = in_.max_num_batched_tokens - TokensIn(batch);
-      blocked_ = NoSeat(batch)    ? BlockedBy::kSeats
-                 : room <= 0      ? BlockedBy::kTokenBudget
-                 : !PromptFits(r) ? BlockedBy::kKvBlocks
-                                  : BlockedBy::kNothing;
-      if (blocked_ != BlockedBy::kNothing) return;
-      if (room < all_[r].target) ++out_.chunked;
-      AdmitHead(batch, BlocksFor(all_[r].target), std::min(room, all_[r].target));
-    }
-  }
-
-  // orca, faster_transformer
-  void FormReserving(std::vector<Member>& batch, bool fixed) {
-    const bool joins = !fixed || parked_.empty();
-    while (!parked_.empty() && static_cast<std::int64_t>(batch.size()) < MembersAllowed()) {
-      batch.push_back({parked_.front(), 1});
-      parked_.pop_front();
-    }
-    while (!queue_.empty()) {
-      const std::int64_t blocks = BlocksFor(in_.max_model_len);
-      blocked_ = !joins || NoSeat(batch) ? BlockedBy::kSeats
-                 : FreeBlocks() < blocks ? BlockedBy::kKvBlocks
-                                         : BlockedBy::kNothing;
-      if (blocked_ != BlockedBy::kNothing) return;
-      AdmitHead(batch, blocks, all_[queue_.front()].target);
-    }
-  }
-
-  // The most tokens that these will hold at once, if each makes all that is declared: at the moment
-  // when the one with the n-th most to go ends, all before it have grown as much.
-  std::int64_t FuturePeak(std::vector<std::size_t> requests) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> needs;  // (to go, now)
-    for (const std::size_t r : requests) {
-      const Request& q = all_[r];
-      const std::int64_t prompt = Table().prompt_tokens[r];
-      const std::int64_t most = std::min(declared_, in_.max_model_len - prompt);
-      if (q.blocks == 0) {
-        needs.emplace_back(most - 2, prompt + 1);
-      } else {
-        needs.emplace_back(std::max<std::int64_t>(0, most - q.made - 1), prompt + q.made);
-      }
-    }
-    std::stable_sort(needs.begin(), needs.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::int64_t peak = 0;
-    for (std::size_t n = 1; n <= needs.size(); ++n) {
-      std::int64_t then = 0;
-      for (std::size_t i = 0; i < n; ++i) then += needs[i].second + needs[n - 1].first;
-      peak = std::max(peak, then);
-    }
-    return peak;
-  }
-
-  void FormLightLlm(std::vector<Member>& batch) {
-    const bool looks = parked_.empty() || decodes_since_look_ >= 10;
-    if (looks && !parked_.empty()) decodes_since_look_ = 0;
-    while (looks && !queue_.empty()) {
-      std::vector<std::size_t> together(parked_.begin(), parked_.end());
-      for (const Member& member : batch) together.push_back(member.request);
-      std::vector<std::size_t> fresh;
-      for (const Member& member : batch) fresh.push_back(member.request);
-      const std::size_t r = queue_.front();
-      together.push_back(r);
-      // Those of this batch count as they did when they were admitted: with nothing held.
-      std::vector<std::int64_t> held;
-      for (const std::size_t f : fresh) {
-        held.push_back(all_[f].blocks);
-        all_[f].blocks = 0;
-      }
-      const std::int64_t peak = FuturePeak(together);
-      for (std::size_t i = 0; i < fresh.size(); ++i) all_[fresh[i]].blocks = held[i];
-      const std::int64_t tokens = TokensIn(batch) + all_[r].target;
-      blocked_ = NoSeat(batch)                         ? BlockedBy::kSeats
-                 : tokens > in_.max_num_batched_tokens ? BlockedBy::kTokenBudget
-                 : peak >= in_.blocks                  ? BlockedBy::kKvBlocks
-                                                       : BlockedBy::kNothing;
-      if (blocked_ != BlockedBy::kNothing) break;
-      AdmitHead(batch, all_[r].target, all_[r].target);
-    }
-    if (!batch.empty() || parked_.empty()) return;
-    ++decodes_since_look_;
-    for (const std::size_t r : parked_) {
-      all_[r].blocks = std::max(all_[r].blocks, all_[r].computed + 1);
-      batch.push_back({r, 1});
-    }
-    parked_.clear();
   }
 
   TimeNs PriceOf(const BatchShape& shape, std::int64_t tokens, std::size_t stage) {
@@ -404,16 +222,18 @@ class Reference {
   }
 
   bool Form() {
+    rules_.Form();
+    CountRestarts();
+    if (rules_.batch.empty()) return false;
     Flight flight;
-    blocked_ = BlockedBy::kNothing;
-    restarted_.clear();
-    if (in_.policy == "vllm_v0") FormVllmV0(flight.members);
-    if (in_.policy == "sarathi") FormSarathi(flight.members);
-    if (in_.policy == "orca") FormReserving(flight.members, false);
-    if (in_.policy == "faster_transformer") FormReserving(flight.members, true);
-    if (in_.policy == "lightllm") FormLightLlm(flight.members);
-    if (flight.members.empty()) return false;
-    flight.blocked = restarted_.empty() ? blocked_ : BlockedBy::kKvBlocks;
+    for (const FormerMember& member : rules_.batch) {
+      const std::size_t r = member.job->row;
+      flight.members.push_back({r, member.tokens});
+      if (State(r) != RequestState::kQueued) continue;
+      StopWaiting(r);
+      State(r) = RequestState::kRunning;
+    }
+    flight.blocked = rules_.restarted.empty() ? rules_.blocked : BlockedBy::kKvBlocks;
     Launch(flight);
     flights_.push_back(flight);
     return true;
@@ -423,7 +243,9 @@ class Reference {
     StepRecord& record = flight.record;
     record.scheduled = now_;
     record.start = std::max(now_, free_at_[0]);
-    record.preempted = restarted_;
+    for (const auto& [job, in_prefill] : rules_.restarted) {
+      record.preempted.push_back(static_cast<RequestId>(job->row));
+    }
     if (record.start > now_ || !flights_.empty()) ++out_.overlapping;
     BatchShape shape;
     std::vector<PrefillChunk> chunks;
@@ -488,15 +310,15 @@ class Reference {
         if (flight.decodes[i]) out_.results.interference[flight.members[i].request] += interference;
       }
     } else if (!chunks.empty() && in_.stages.size() == 1) {
-      for (const std::size_t r : parked_) {
-        if (!all_[r].in_prefill()) out_.results.interference[r] += interference;
+      for (const FormerJob* job : rules_.parked) {
+        if (!job->in_prefill()) out_.results.interference[job->row] += interference;
       }
     }
-    flight.running = Admitted();
-    flight.used = Used();
-    record.free_after_schedule = FreeBlocks();
-    record.running_after_schedule = Admitted();
-    record.waiting_after_schedule = static_cast<std::int64_t>(queue_.size());
+    flight.running = rules_.Admitted();
+    flight.used = rules_.Used();
+    record.free_after_schedule = rules_.Free();
+    record.running_after_schedule = rules_.Admitted();
+    record.waiting_after_schedule = static_cast<std::int64_t>(rules_.queue.size());
   }
 
   void End() {
@@ -518,7 +340,8 @@ class Reference {
       if (!q.in_prefill()) {
         ++q.made;
         if (q.made == 1) {
-          out_.results.first_token[r] = record.end + delay;
+          q.late = flight.sampled * in_.latency->DeliveryDelay();
+          out_.results.first_token[r] = record.end + delay + q.late;
         } else {
           ++out_.itl[record.end - q.last_token + delay];
         }
@@ -530,7 +353,7 @@ class Reference {
       if (q.made == q.limit) {
         Finish(r, record);
       } else {
-        parked_.push_back(r);
+        rules_.parked.push_back(&q);
         if (q.gave_up) {
           ++out_.aborted_in_flight;
           Leave(r);
@@ -538,9 +361,9 @@ class Reference {
       }
     }
     record.index = static_cast<std::int64_t>(out_.steps.size());
-    record.free_after_step = FreeBlocks();
-    record.running_after_step = Admitted();
-    record.waiting_after_step = static_cast<std::int64_t>(queue_.size());
+    record.free_after_step = rules_.Free();
+    record.running_after_step = rules_.Admitted();
+    record.waiting_after_step = static_cast<std::int64_t>(rules_.queue.size());
     out_.steps.push_back(record);
     flights_.pop_front();
   }
@@ -550,7 +373,7 @@ class Reference {
     q.blocks = 0;
     record.finished.push_back(static_cast<RequestId>(r));
     out_.results.generated[r] = static_cast<std::int32_t>(q.made);
-    const TimeNs seen = record.end + q.made * in_.latency->OutputTokenDelay();
+    const TimeNs seen = record.end + q.made * in_.latency->OutputTokenDelay() + q.late;
     if (Patience(r) < seen - Table().arrival[r]) return TimedOut(r, record.end);
     out_.results.completion[r] = seen;
     State(r) = RequestState::kCompleted;
@@ -561,12 +384,9 @@ class Reference {
   FormerReferenceInput in_;
   FormerReferenceOutput out_;
   std::vector<Request> all_;
-  std::deque<std::size_t> queue_, parked_;
+  FormerRules rules_;
   std::deque<Flight> flights_;
   std::vector<TimeNs> free_at_;  // when each stage is
-  std::vector<RequestId> restarted_;
-  BlockedBy blocked_ = BlockedBy::kNothing;
-  std::int64_t declared_ = 0, decodes_since_look_ = 0;
   TimeNs now_ = 0, recorded_ = 0;
 };
 

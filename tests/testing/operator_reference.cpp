@@ -139,6 +139,7 @@ OperatorReference::OperatorReference(const std::string& gpu, const Scenario& s)
   tables_->document = Json::parse(ReadFile(path).value())["document"];
   const ModelSpec& m = s_.model;
   tp_ = double(s.cluster.pools[0].tensor_parallel);
+  shared_ = double(s.cluster.pools[0].attention_data_parallel);
   heads_ = double(m.num_attention_heads) / tp_;
   kv_heads_ = std::max(1.0, double(m.num_key_value_heads) / tp_);
   layers_ = double(m.num_hidden_layers);
@@ -204,16 +205,18 @@ double OperatorReference::ExpertNs(double tokens) const {
       return std::max(6 * p[0] * active * hidden * p[1] / peak,
                       3 * touched * hidden * p[1] * bytes / bandwidth);
     };
-    return tables_->Get("experts", table, bound).Ns({tokens, double(m.intermediate_size) / tp_, 1});
+    // All replicas' tokens, and on this GPU a slice of each expert.
+    return tables_->Get("experts", table, bound)
+        .Ns({tokens * shared_, double(m.intermediate_size) / (tp_ * shared_), 1});
   }
   std::fprintf(stderr, "no table of these experts\n");
   std::abort();
 }
 
-double OperatorReference::AllReduceNs(double elements) const {
-  const double wire = 2 * (tp_ - 1) / tp_ * bytes_ / s_.hardware.interconnect_gb_s;
+double OperatorReference::AllReduceNs(double group, double elements) const {
+  const double wire = 2 * (group - 1) / group * bytes_ / s_.hardware.interconnect_gb_s;
   for (const Json& table : tables_->document["tables"]) {
-    if (table["op"] != "all_reduce" || table["shape"][0] != tp_) continue;
+    if (table["op"] != "all_reduce" || table["shape"][0] != group) continue;
     return tables_->Get("all_reduce", table, [=](const Point& p) { return p[0] * wire; })
         .Ns({elements, 1, 1});
   }
@@ -231,16 +234,18 @@ double OperatorReference::TokensNs(double tokens) const {
   const double mlp = double(m.intermediate_size) / tp_;
   const double active = std::max(1.0, double(m.num_experts_per_tok));
   if (m.num_local_experts == 0) {
-    layer += product(2 * mlp, hidden) + product(hidden, mlp);
+    layer += product((double(m.mlp_matrices) - 1) * mlp, hidden) + product(hidden, mlp);
   } else {
     layer += product(double(m.num_local_experts), hidden) + ExpertNs(tokens);
   }
-  if (tp_ > 1) layer += 2 * AllReduceNs(tokens * hidden);
+  if (tp_ > 1) layer += (shared_ > 1 ? 1 : 2) * AllReduceNs(tp_, tokens * hidden);
+  if (shared_ > 1) layer += AllReduceNs(tp_ * shared_, tokens * shared_ * hidden);
   // Norms with the residual, rotary embedding, KV write and activation: values read and written.
   const double kv = std::max(double(m.num_key_value_heads), tp_);
-  const double values = 8 * hidden + (2 * (double(m.num_attention_heads) + 2 * kv) * width +
-                                      3 * active * double(m.intermediate_size)) /
-                                         tp_;
+  const double values =
+      8 * hidden + (2 * (double(m.num_attention_heads) + 2 * kv) * width +
+                    double(m.mlp_matrices) * active * double(m.intermediate_size)) /
+                       tp_;
   const Json& d = tables_->document;
   const double reached = s_.hardware.memory_bandwidth_gb_s * s_.hardware.bandwidth_efficiency;
   const double value_ns = 1e-3 * double(d["small_kernel_value_ps"]);

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "cost/model_cost.h"
 #include "metrics/time_split.h"
 #include "serving/cluster.h"
 
@@ -29,7 +30,37 @@ class Dice {
   std::uint64_t state_;
 };
 
-void AddPools(Dice& dice, PoolRole role, PdCase& c) {
+// A scheduler or pipeline stages of its own, in half of the cases.
+void AddRules(Dice& dice, PdCase& c) {
+  if (!dice.Percent(60)) return;
+  PdPool& pool = c.pools.back();
+  EngineSpec& engine = pool.engine;
+  pool.scheduler =
+      dice.Pick({"vllm", "vllm", "vllm_v0", "sarathi", "orca", "lightllm", "faster_transformer"});
+  const bool vllm = pool.scheduler == "vllm";
+  std::int64_t stages = dice.Pick<std::int64_t>({1, 2, 2, 3, 4});
+  if (pool.scheduler == "lightllm") stages = 1;
+  if (!vllm || stages > 1) engine.async_scheduling = false;
+  if (!vllm) {
+    engine.max_num_seqs = std::max(stages, dice.Pick<std::int64_t>({1, 2, 3, 5, 8, 16, 64}));
+    engine.max_num_batched_tokens = dice.Pick<std::int64_t>({60, 100, 300, 1000});
+    engine.watermark = dice.Pick({0.0, 0.0, 0.01, 0.1, 0.3});
+  }
+  if (stages == 1) return;
+  std::vector<RandomStage> random;
+  for (std::int64_t i = 0; i < stages; ++i) {
+    RandomStage stage;
+    stage.weight = dice.Pick<TimeNs>({1, 1, 1, 2, 5});
+    stage.send = i + 1 < stages ? dice.Pick<TimeNs>({0, 1, 100, 5000}) : 0;
+    stage.send_per_token = i + 1 < stages ? dice.Pick<TimeNs>({0, 1, 13}) : 0;
+    random.push_back(stage);
+  }
+  c.stages.push_back(
+      std::make_unique<std::vector<PipelineStage>>(MakeStages(random, *pool.latency)));
+  pool.stages = c.stages.back().get();
+}
+
+void AddPools(Dice& dice, Dice& rules, PoolRole role, PdCase& c) {
   const std::int64_t pools = dice.Percent(25) ? 2 : 1;
   for (std::int64_t i = 0; i < pools; ++i) {
     RandomCase own;
@@ -47,6 +78,7 @@ void AddPools(Dice& dice, PoolRole role, PdCase& c) {
     pool.block_bytes = dice.Pick<std::int64_t>({1, 997, 65536});
     pool.latency = c.latencies.back().get();
     c.pools.push_back(pool);
+    if (c.seed % 2 == 0) AddRules(rules, c);
   }
 }
 
@@ -63,11 +95,24 @@ class Collector final : public StepObserver {
 
 }  // namespace
 
+bool PdCase::Apart() const {
+  return std::any_of(pools.begin(), pools.end(),
+                     [](const PdPool& pool) { return pool.role != PoolRole::kMixed; });
+}
+
+bool PdCase::HasFormers() const {
+  return std::any_of(pools.begin(), pools.end(),
+                     [](const PdPool& pool) { return pool.scheduler != "vllm"; });
+}
+
 std::int64_t PdCase::MaxLen() const {
   std::int64_t shortest = INT64_MAX;
   for (const PdPool& pool : pools) {
-    const std::int64_t own =
-        EffectiveMaxModelLen(pool.engine, base.model_max_len, pool.pool_blocks - 1);
+    EngineSpec limits = pool.engine;
+    if (pool.scheduler != "vllm") {
+      limits.enable_chunked_prefill = !FindFormer(pool.scheduler).whole_prompts;
+    }
+    const std::int64_t own = EffectiveMaxModelLen(limits, base.model_max_len, pool.pool_blocks - 1);
     shortest = std::min(shortest, own);
   }
   return shortest;
@@ -83,7 +128,7 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
   c.seed = seed;
   c.base = MakeRandomCase(seed);
   if (!c.base.requests.pause.empty()) return std::nullopt;
-  Dice dice(seed);
+  Dice dice(seed), rules(seed + 77'000'000);
   c.base.latency.physics.reset();
   c.base.scheduler = {};
   c.base.scheduler.order = dice.Pick({"fcfs", "fcfs", "sjf"});
@@ -94,29 +139,61 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
   c.disaggregation.base_latency_us = dice.Pick({0.0, 0.5, 3.0, 250.0});
   // So that a block takes a small part of a step, or many steps.
   c.disaggregation.bandwidth_gb_s = dice.Pick({0.001, 0.02, 0.75, 33.0, 900.0});
-  AddPools(dice, PoolRole::kPrefill, c);
-  if (dice.Percent(40)) {
-    c.disaggregation.above_tokens = dice.Pick<std::int64_t>({5, 20, 60});
-    if (dice.Percent(50)) AddPools(dice, PoolRole::kMixed, c);
-  }
-  AddPools(dice, PoolRole::kDecode, c);
-  if (dice.Percent(30)) std::reverse(c.pools.begin(), c.pools.end());
   c.router = dice.Pick({"round_robin", "least_outstanding"});
   c.decode_router = dice.Pick({"round_robin", "least_outstanding"});
+  if (seed % 8 == 4) {  // pools of whole requests
+    c.disaggregation = {};
+    c.disaggregation.above_tokens = INT64_MAX;
+    AddPools(dice, rules, PoolRole::kMixed, c);
+    AddPools(dice, rules, PoolRole::kMixed, c);
+    return c;
+  }
+  AddPools(dice, rules, PoolRole::kPrefill, c);
+  if (dice.Percent(40)) {
+    c.disaggregation.above_tokens = dice.Pick<std::int64_t>({5, 20, 60});
+    if (dice.Percent(50)) AddPools(dice, rules, PoolRole::kMixed, c);
+  }
+  AddPools(dice, rules, PoolRole::kDecode, c);
+  if (dice.Percent(30)) std::reverse(c.pools.begin(), c.pools.end());
   return c;
 }
 
-PdRun RunPdCase(const PdCase& c, std::int64_t slice) {
+// As a scenario says it.
+std::unique_ptr<FormerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
+  if (pool.scheduler == "vllm") return nullptr;
+  Scenario scenario;
+  scenario.engine = pool.engine;
+  scenario.scheduler.policy = pool.scheduler;
+  scenario.cluster.pools[0].pipeline_parallel =
+      pool.stages == nullptr ? 1 : static_cast<std::int64_t>(pool.stages->size());
+  ModelCost cost;
+  cost.pool_blocks = pool.pool_blocks;
+  cost.usable_blocks = pool.pool_blocks - 1;
+  std::unique_ptr<FormerSetup> setup = MakeFormerSetup(scenario, cost, c.MaxLen(), c.base.requests);
+  setup->limits.decodes = pool.role == PoolRole::kDecode;
+  return setup;
+}
+
+PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   PdRun run;
   run.requests = c.base.requests;
   run.results.Resize(run.requests.size());
   run.results.replica.assign(run.requests.arrival.size(), -1);
   std::int64_t replicas = 0;
   std::vector<ClusterPool> pools;
+  std::vector<std::unique_ptr<FormerSetup>> setups;
   for (const PdPool& pool : c.pools) {
     replicas += pool.replicas;
-    pools.push_back(
-        {pool.role, pool.replicas, pool.engine, *pool.latency, pool.pool_blocks, pool.block_bytes});
+    setups.push_back(SetupOf(pool, c));
+    pools.push_back({pool.role,
+                     pool.replicas,
+                     pool.engine,
+                     *pool.latency,
+                     pool.pool_blocks,
+                     pool.block_bytes,
+                     {},
+                     pool.stages,
+                     setups.back().get()});
   }
   run.steps.resize(static_cast<std::size_t>(replicas));
   Collector collector(run.steps);
@@ -124,18 +201,19 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice) {
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);
-  const std::unique_ptr<AnyReplica> cluster = MakeCluster(
-      {{c.base.engine, c.base.scheduler, 0, c.MaxLen(), run.requests, unused, *c.pools[0].latency,
-        run.results, recorder, scratch, c.base.horizon.value_or(kNever), &collector},
-       0,
-       &FindRouter(c.router),
-       {0},
-       7,
-       clients,
-       pools,
-       &FindRouter(c.decode_router),
-       {0},
-       c.disaggregation});
+  const std::unique_ptr<AnyReplica> cluster =
+      MakeCluster({{c.base.engine, c.base.scheduler, 0, c.MaxLen(), run.requests, unused,
+                    *c.pools[0].latency, run.results, recorder, scratch,
+                    c.base.horizon.value_or(kNever), observe ? &collector : nullptr},
+                   0,
+                   &FindRouter(c.router),
+                   ParamValues(FindRouter(c.router).params, c.router_params),
+                   7,
+                   clients,
+                   pools,
+                   &FindRouter(c.decode_router),
+                   ParamValues(FindRouter(c.decode_router).params, c.decode_router_params),
+                   c.disaggregation});
   while (!cluster->Advance(slice)) {
   }
   cluster->WriteProgress(run.results.generated);
@@ -147,30 +225,46 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice) {
   return run;
 }
 
-std::optional<std::string> FirstPdMismatch(const PdCase& c, const PdOutput& reference,
-                                           std::int64_t slice) {
-  const PdRun run = RunPdCase(c, slice);
+static std::string Text(const StepRecord& s) {
+  std::string text = fmt::format(
+      "scheduled {} start {} end {} free {}/{} running {}/{} waiting {}/{} interference {}:",
+      s.scheduled, s.start, s.end, s.free_after_schedule, s.free_after_step,
+      s.running_after_schedule, s.running_after_step, s.waiting_after_schedule,
+      s.waiting_after_step, s.interference);
+  for (const StepMember& m : s.members) {
+    text += fmt::format(" {}:{}+{}{}{}", m.id, m.computed_before, m.tokens,
+                        static_cast<char>(m.kind), m.sampled ? "!" : "");
+  }
+  return text;
+}
+
+static std::string SchedulerOf(const PdCase& c, std::size_t replica) {
+  for (const PdPool& pool : c.pools) {
+    if (replica < static_cast<std::size_t>(pool.replicas)) return pool.scheduler;
+    replica -= static_cast<std::size_t>(pool.replicas);
+  }
+  return "";
+}
+
+static std::optional<std::string> StepMismatch(const PdCase& c, const PdOutput& reference,
+                                               const PdRun& run) {
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     for (std::size_t k = 0; k < std::min(run.steps[i].size(), reference.steps[i].size()); ++k) {
       const StepRecord &found = run.steps[i][k], &expected = reference.steps[i][k];
       if (found == expected) continue;
-      return fmt::format(
-          "case {}, replica {}, step {}: scheduled {} start {} end {} members {} free {}/{} "
-          "running "
-          "{}/{} waiting {}/{} interference {}, reference {} {} {} {} {}/{} {}/{} {}/{} {}",
-          c.seed, i, k, found.scheduled, found.start, found.end, found.members.size(),
-          found.free_after_schedule, found.free_after_step, found.running_after_schedule,
-          found.running_after_step, found.waiting_after_schedule, found.waiting_after_step,
-          found.interference, expected.scheduled, expected.start, expected.end,
-          expected.members.size(), expected.free_after_schedule, expected.free_after_step,
-          expected.running_after_schedule, expected.running_after_step,
-          expected.waiting_after_schedule, expected.waiting_after_step, expected.interference);
+      return fmt::format("case {}, replica {} ({}), step {}: {}\nreference {}", c.seed, i,
+                         SchedulerOf(c, i), k, Text(found), Text(expected));
     }
     if (run.steps[i].size() != reference.steps[i].size()) {
       return fmt::format("case {}, replica {}: {} steps, reference {}", c.seed, i,
                          run.steps[i].size(), reference.steps[i].size());
     }
   }
+  return std::nullopt;
+}
+
+static std::optional<std::string> ResultMismatch(const PdCase& c, const PdOutput& reference,
+                                                 const PdRun& run) {
   if (run.output_tokens != reference.output_tokens) {
     return fmt::format("case {}: {} output tokens, reference {}", c.seed, run.output_tokens,
                        reference.output_tokens);
@@ -179,7 +273,7 @@ std::optional<std::string> FirstPdMismatch(const PdCase& c, const PdOutput& refe
   for (std::size_t r = 0; r < a.state.size(); ++r) {
     const bool over =
         b.state[r] == RequestState::kCompleted || b.state[r] == RequestState::kTimedOut;
-    const HandOver &h = a.hand_overs[r], &g = b.hand_overs[r];
+    const HandOver h = c.Apart() ? a.hand_overs[r] : HandOver{}, g = b.hand_overs[r];
     const std::pair<const char*, std::pair<std::int64_t, std::int64_t>> figures[] = {
         {"arrival", {run.requests.arrival[r], reference.requests.arrival[r]}},
         {"replica", {a.replica[r], b.replica[r]}},
@@ -220,6 +314,32 @@ std::optional<std::string> FirstPdMismatch(const PdCase& c, const PdOutput& refe
     }
   }
   return std::nullopt;
+}
+
+static std::string PoolsOf(const PdCase& c) {
+  static constexpr const char* kRoles[] = {"mixed", "prefill", "decode"};
+  std::string text = "\n" + Describe(c.base);
+  for (const PdPool& pool : c.pools) {
+    text += fmt::format("\n{} {} x {}, {} stages, {} seats, {} tokens, {} blocks, async {}",
+                        pool.replicas, kRoles[static_cast<std::size_t>(pool.role)], pool.scheduler,
+                        pool.stages == nullptr ? 1 : pool.stages->size(), pool.engine.max_num_seqs,
+                        pool.engine.max_num_batched_tokens, pool.pool_blocks,
+                        pool.engine.async_scheduling);
+  }
+  return text;
+}
+
+std::optional<std::string> FirstPdMismatch(const PdCase& c, const PdOutput& reference,
+                                           std::int64_t slice) {
+  const PdRun run = RunPdCase(c, slice);
+  std::optional<std::string> mismatch = StepMismatch(c, reference, run);
+  if (!mismatch) mismatch = ResultMismatch(c, reference, run);
+  if (!mismatch && c.HasFormers()) {
+    mismatch = ResultMismatch(c, reference, RunPdCase(c, slice, false));
+    if (mismatch) *mismatch += ", not observed";
+  }
+  if (mismatch) *mismatch += PoolsOf(c);
+  return mismatch;
 }
 
 }  // namespace servecast::testing

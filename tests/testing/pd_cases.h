@@ -1,5 +1,6 @@
-// Small random clusters where some replicas prefill and others decode, and their runs: by the
-// engine, and compared with the reference's. A case is a function of its seed, on every platform.
+// Small random clusters of pools that differ in scheduler, pipeline stages and engine, where in
+// most cases some replicas prefill and others decode, and their runs: by the engine, and compared
+// with the reference's. A case is a function of its seed, on every platform.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "serving/former_replica.h"
 #include "testing/pd_reference.h"
 #include "testing/random_cases.h"
 
@@ -18,9 +20,13 @@ struct PdCase {
   RandomCase base;  // requests, order, horizon
   std::vector<PdPool> pools;
   std::vector<std::unique_ptr<LatencyModel>> latencies;  // of the pools
+  std::vector<std::unique_ptr<std::vector<PipelineStage>>> stages;
   DisaggregationSpec disaggregation;
   std::string router, decode_router;
+  ParamMap router_params, decode_router_params;
 
+  bool Apart() const;  // prefill and decode
+  bool HasFormers() const;
   std::int64_t MaxLen() const;
   PdInput Input() const;
 };
@@ -35,9 +41,11 @@ struct PdRun {
   std::int64_t completed = 0, timed_out = 0, output_tokens = 0, preemptions = 0;
 };
 
-PdRun RunPdCase(const PdCase& pd_case, std::int64_t slice = INT64_MAX);
+// Without an observer other schedulers make many batches of decodes at once.
+PdRun RunPdCase(const PdCase& pd_case, std::int64_t slice = INT64_MAX, bool observe = true);
 
-// The first difference between the engine and the reference, in words.
+// The first difference between the engine and the reference, in words; with other schedulers than
+// vLLM's of the engine observed and not.
 std::optional<std::string> FirstPdMismatch(const PdCase& pd_case, const PdOutput& reference,
                                            std::int64_t slice = INT64_MAX);
 

@@ -1,6 +1,4 @@
-// In three parts: a replica's block pool, its scheduler (one call: who computes how many tokens
-// now, and whose blocks are taken for KV that is to come), and the driver: all replicas, the link
-// and the clients, moment by moment.
+// The driver: all replicas, the link and the clients, moment by moment.
 #include "testing/pd_reference.h"
 
 #include <algorithm>
@@ -12,387 +10,33 @@
 #include <tuple>
 #include <utility>
 
+#include "testing/pd_reference_scheduler.h"
+
 namespace servecast::testing {
 namespace {
 
-using ContentKey = std::pair<std::int64_t, std::int64_t>;  // segment, block of it
-using BlockId = std::size_t;
-
-// ---- Blocks --------------------------------------------------------------------------------
-
-class Pool {
- public:
-  Pool(const EngineSpec& engine, std::int64_t blocks)
-      : contentless_first_(engine.enable_prefix_caching && engine.free_contentless_first),
-        blocks_(static_cast<std::size_t>(blocks)) {
-    for (BlockId id = 1; id < blocks_.size(); ++id) free_.push_back(id);  // one is reserved
-  }
-
-  std::int64_t Free() const { return static_cast<std::int64_t>(free_.size()); }
-  std::int64_t Used() const { return static_cast<std::int64_t>(blocks_.size()) - 1 - Free(); }
-  bool Held(BlockId id) const { return blocks_[id].holders > 0; }
-
-  void Take(std::int64_t count, std::vector<BlockId>& holder) {
-    for (; count > 0; --count) {
-      SERVECAST_CHECK(!free_.empty(), "pd reference: a block is taken that is not free");
-      const BlockId id = free_.front();
-      free_.pop_front();
-      Block& block = blocks_[id];
-      if (block.content) {
-        std::vector<BlockId>& copies = cached_[*block.content];
-        copies.erase(std::find(copies.begin(), copies.end(), id));
-        block.content.reset();
-      }
-      block.holders = 1;
-      holder.push_back(id);
-    }
-  }
-  void Share(BlockId id, std::vector<BlockId>& holder) {
-    if (!Held(id)) free_.erase(std::find(free_.begin(), free_.end(), id));
-    ++blocks_[id].holders;
-    holder.push_back(id);
-  }
-  void Release(std::vector<BlockId>& holder) {
-    for (; !holder.empty(); holder.pop_back()) {
-      Block& block = blocks_[holder.back()];
-      if (--block.holders > 0) continue;
-      if (contentless_first_ && !block.content) {
-        free_.push_front(holder.back());
-      } else {
-        free_.push_back(holder.back());
-      }
-    }
-  }
-  std::optional<BlockId> Find(const ContentKey& key) const {
-    const auto at = cached_.find(key);
-    if (at == cached_.end() || at->second.empty()) return std::nullopt;
-    return at->second.front();
-  }
-  void Register(BlockId id, const ContentKey& key) {
-    blocks_[id].content = key;
-    cached_[key].push_back(id);
-  }
-
- private:
-  struct Block {
-    int holders = 0;
-    std::optional<ContentKey> content;
-  };
-  bool contentless_first_;
-  std::vector<Block> blocks_;
-  std::deque<BlockId> free_;
-  std::map<ContentKey, std::vector<BlockId>> cached_;  // copies in order of registration
-};
-
-// ---- A replica's scheduler -----------------------------------------------------------------
-
-// A request on one replica: one that is prefilled here and decoded there is two of them.
-struct Sequence {
-  RequestId id = kNoRequest;
-  TimeNs arrival = 0, gives_up = kNever;
-  std::int64_t prompt = 0, asked = 0, wanted = 0;
-  std::int64_t generated = 0, computed = 0;
-  std::int64_t placeholders = 0, in_flight = 0;  // async scheduling
-  std::vector<BlockId> blocks;
-  std::int64_t registered = 0;
-  bool hands_over = false;  // prefilled here
-  bool remote = false;      // its KV has yet to be sent for
-  bool incoming = false;    // ... is on its way, or there
-  bool arrived = false;
-  bool running = false, prefilling = true, preempted = false, timed_out = false;
-  TimeNs preempted_at = -1;
-
-  std::int64_t Known() const { return prompt + generated; }
-};
-
-struct Member {
-  Sequence* sequence = nullptr;
-  StepMember record;
-  bool decode = false;
-};
-
-struct Call {
-  std::vector<Member> members;
-  std::vector<RequestId> preempted;
-  std::vector<std::pair<Sequence*, std::int64_t>> reserved;  // and blocks that have to come
-};
-
-class Scheduler {
- public:
-  Scheduler(const PdInput& input, const PdPool& pool, const RequestTable& requests,
-            PdCoverage& coverage)
-      : input_(input),
-        engine_(pool.engine),
-        requests_(requests),
-        coverage_(coverage),
-        watermark_(static_cast<std::int64_t>(pool.engine.watermark *
-                                             static_cast<double>(pool.pool_blocks))),
-        blocks(pool.engine, pool.pool_blocks) {}
-
-  void Enqueue(Sequence* sequence, bool in_front = false) {
-    auto place = in_front ? waiting.begin() : waiting.end();
-    if (input_.order == "sjf") {
-      const auto key = [](const Sequence* s) { return std::tie(s->prompt, s->arrival, s->id); };
-      place = std::find_if(waiting.begin(), waiting.end(),
-                           [&](const Sequence* other) { return key(sequence) < key(other); });
-    }
-    waiting.insert(place, sequence);
-  }
-
-  Call Schedule() {
-    Call call;
-    std::int64_t budget = engine_.max_num_batched_tokens;
-    std::size_t at = 0;
-    while (at < running.size() && budget > 0) {
-      if (!ScheduleRunning(at, call, budget)) break;
-    }
-    if (call.preempted.empty()) {
-      AdmitArrived(call, budget);
-      Admit(call, budget);
-    }
-    for (Member& member : call.members) {
-      Sequence& s = *member.sequence;
-      s.computed += member.record.tokens;
-      ++s.in_flight;
-      member.record.sampled = s.computed >= s.Known() + s.placeholders;
-      if (!member.record.sampled) continue;
-      s.prefilling = false;
-      ++s.placeholders;
-    }
-    return call;
-  }
-
-  // The output of a member's step is there. True when a token of the request is known by it.
-  bool Apply(const Member& member) {
-    Sequence& s = *member.sequence;
-    --s.in_flight;
-    if (!member.record.sampled || s.timed_out) return false;
-    if (s.hands_over && !s.running) {  // the blocks that it would hand over are gone
-      ++coverage_.lost_tokens;
-      return false;
-    }
-    ++s.generated;
-    if (s.running) {
-      --s.placeholders;
-      Register(s, s.computed - s.placeholders);
-    }
-    if (s.generated < s.wanted) return true;
-    if (s.running) {
-      running.erase(std::find(running.begin(), running.end(), &s));
-      s.running = false;
-    } else {
-      waiting.erase(std::find(waiting.begin(), waiting.end(), &s));
-    }
-    if (!s.hands_over) blocks.Release(s.blocks);
-    return true;
-  }
-
-  // Its client gave up. False where its KV is on the way: then it is held until that has come.
-  void Remove(Sequence& s) {
-    s.timed_out = true;
-    if (s.running) {
-      running.erase(std::find(running.begin(), running.end(), &s));
-    } else if (s.arrived) {
-      ++coverage_.gave_up_arrived;
-      arrived.erase(std::find(arrived.begin(), arrived.end(), &s));
-    } else if (s.incoming) {
-      ++coverage_.gave_up_under_way;
-      return;
-    } else {
-      if (s.remote) ++coverage_.gave_up_queued;
-      waiting.erase(std::find(waiting.begin(), waiting.end(), &s));
-    }
-    s.running = s.arrived = s.incoming = false;
-    blocks.Release(s.blocks);
-  }
-
-  std::int64_t Waiting() const {
-    std::int64_t count = static_cast<std::int64_t>(waiting.size() + arrived.size());
-    for (const Sequence* s : under_way) count += s->timed_out ? 0 : 1;
-    return count;
-  }
-
- private:
-  std::int64_t Blocks(std::int64_t tokens) const { return CeilDiv(tokens, engine_.block_size); }
-  std::int64_t Cut(std::int64_t tokens) const {
-    const std::int64_t threshold = engine_.long_prefill_token_threshold;
-    return threshold > 0 ? std::min(tokens, threshold) : tokens;
-  }
-
-  // False when nobody behind it gets anything: it was preempted itself.
-  bool ScheduleRunning(std::size_t& at, Call& call, std::int64_t& budget) {
-    Sequence* s = running[at];
-    const bool last_in_flight =
-        s->placeholders > 0 && s->computed + 2 - s->placeholders >= s->prompt + s->asked;
-    std::int64_t tokens = std::min(Cut(s->Known() + s->placeholders - s->computed), budget);
-    tokens = std::min(tokens, input_.max_len - s->computed - 1);
-    if (last_in_flight || tokens <= 0) {
-      ++at;
-      return true;
-    }
-    const std::int64_t needed =
-        Blocks(s->computed + tokens) - static_cast<std::int64_t>(s->blocks.size());
-    while (needed > blocks.Free()) {
-      Sequence* victim = running.back();
-      running.pop_back();
-      const auto member = std::find_if(call.members.begin(), call.members.end(),
-                                       [&](const Member& m) { return m.sequence == victim; });
-      if (member != call.members.end()) {
-        budget += member->record.tokens;
-        call.members.erase(member);
-      }
-      Preempt(victim);
-      call.preempted.push_back(victim->id);
-      if (victim == s) return false;
-    }
-    blocks.Take(needed, s->blocks);
-    Register(*s, s->computed + tokens);
-    Give(s, tokens, MemberKind::kContinued, call, budget);
-    ++at;
-    return true;
-  }
-
-  void Preempt(Sequence* victim) {
-    blocks.Release(victim->blocks);
-    victim->registered = victim->computed = victim->placeholders = 0;
-    victim->running = false;
-    victim->preempted = victim->prefilling = true;
-    Enqueue(victim, true);
-  }
-
-  void Give(Sequence* s, std::int64_t tokens, MemberKind kind, Call& call, std::int64_t& budget) {
-    Member member;
-    member.sequence = s;
-    member.decode = !s->prefilling;
-    member.record.id = s->id;
-    member.record.tokens = tokens;
-    member.record.computed_before = s->computed;
-    member.record.kind = kind;
-    call.members.push_back(member);
-    budget -= tokens;
-  }
-
-  bool Seats() const { return static_cast<std::int64_t>(running.size()) < engine_.max_num_seqs; }
-
-  void AdmitArrived(Call& call, std::int64_t& budget) {
-    while (!arrived.empty() && Seats() && budget > 0) {
-      Sequence* s = arrived.front();
-      arrived.erase(arrived.begin());
-      s->incoming = s->arrived = false;
-      s->running = true;
-      s->prefilling = false;
-      s->computed = s->Known() - 1;
-      running.push_back(s);
-      Register(*s, s->Known());
-      Give(s, 1, MemberKind::kNew, call, budget);
-    }
-    if (!arrived.empty()) ++coverage_.waited_for_a_seat;
-  }
-
-  void Admit(Call& call, std::int64_t& budget) {
-    while (!waiting.empty() && Seats() && budget > 0) {
-      Sequence* s = waiting.front();
-      if (s->in_flight > 0) return;
-      std::vector<BlockId> hits;
-      const std::int64_t most =
-          engine_.enable_prefix_caching ? (s->Known() - 1) / engine_.block_size : 0;
-      for (std::int64_t i = 0; i < most; ++i) {
-        const std::optional<BlockId> block = blocks.Find(Key(*s, i));
-        if (!block) break;
-        hits.push_back(*block);
-      }
-      const auto hit = static_cast<std::int64_t>(hits.size());
-      std::int64_t tokens = Cut(s->Known() - hit * engine_.block_size);
-      if (!s->remote && !engine_.enable_chunked_prefill && tokens > budget) return;
-      tokens = std::min(tokens, budget);
-      const std::int64_t all = Blocks(s->Known()) - hit;
-      const std::int64_t first = Blocks(hit * engine_.block_size + tokens) - hit;
-      const bool whole = s->remote || engine_.scheduler_reserve_full_isl;
-      const auto unused = std::count_if(hits.begin(), hits.end(),
-                                        [&](BlockId block) { return !blocks.Held(block); });
-      const std::int64_t spare = running.empty() ? 0 : watermark_;
-      if ((whole ? all : first) + unused + spare > blocks.Free()) {
-        if (s->remote) ++coverage_.waited_for_blocks;
-        return;
-      }
-      for (const BlockId block : hits) blocks.Share(block, s->blocks);
-      s->registered = hit;
-      waiting.pop_front();
-      if (s->remote) {
-        blocks.Take(all, s->blocks);
-        s->remote = false;
-        s->incoming = true;
-        under_way.push_back(s);
-        call.reserved.emplace_back(s, Blocks(s->prompt) - hit);
-        coverage_.local_blocks += hit;
-        continue;
-      }
-      blocks.Take(first, s->blocks);
-      s->computed = hit * engine_.block_size;
-      Register(*s, s->computed + tokens);
-      running.push_back(s);
-      s->running = true;
-      cached_[s->id] = s->computed;
-      Give(s, tokens, s->preempted ? MemberKind::kResumed : MemberKind::kNew, call, budget);
-      s->preempted = false;
-    }
-  }
-
-  void Register(Sequence& s, std::int64_t tokens) {
-    if (!engine_.enable_prefix_caching) return;
-    const std::int64_t full = std::min(tokens, s.Known()) / engine_.block_size;
-    for (; s.registered < full; ++s.registered) {
-      blocks.Register(s.blocks[static_cast<std::size_t>(s.registered)], Key(s, s.registered));
-    }
-  }
-
-  ContentKey Key(const Sequence& s, std::int64_t index) const {
-    if (requests_.content.empty()) return {s.id, index};
-    std::int32_t segment = requests_.content[static_cast<std::size_t>(s.id)];
-    for (;;) {
-      const ContentSegment& at = requests_.segments[static_cast<std::size_t>(segment)];
-      if ((index + 1) * engine_.block_size > at.shared_tokens) return {segment, index};
-      segment = at.parent;
-    }
-  }
-
-  const PdInput& input_;
-  const EngineSpec& engine_;
-  const RequestTable& requests_;
-  PdCoverage& coverage_;
-  std::int64_t watermark_;
-  std::map<RequestId, std::int64_t> cached_;
-
- public:
-  Pool blocks;
-  std::vector<Sequence*> running;
-  std::deque<Sequence*> waiting;
-  std::vector<Sequence*> under_way, arrived;  // KV; arrived ones in that order
-};
-
-// ---- The driver ----------------------------------------------------------------------------
-
 struct Batch {
-  Call call;
+  PdCall call;
   StepRecord record;
 };
 
 struct Replica {
   const PdPool* pool = nullptr;
   std::int64_t number = 0;
-  std::unique_ptr<Scheduler> scheduler;
+  std::unique_ptr<PdScheduler> scheduler;
   std::deque<Batch> in_flight;
-  TimeNs due = kNever;  // of the next schedule call
-  bool sleeps = false;  // it has requests, and nothing to do
+  std::vector<TimeNs> stage_free;  // when each stage is
+  TimeNs due = kNever;             // of the next schedule call
+  bool sleeps = false;             // it has requests, and nothing to do
   std::int64_t launched = 0, sent = 0;
-  std::vector<TimeNs> left;        // when the router knows that requests have
-  std::vector<Sequence*> joining;  // sent since the last call
+  std::vector<TimeNs> left;          // when the router knows that requests have
+  std::vector<PdSequence*> joining;  // sent since the last call
   // Of transfers that ended while a step runs: a replica hears of them after it.
   std::vector<std::function<void()>> news;
 };
 
 struct Transfer {
-  Sequence* sequence = nullptr;
+  PdSequence* sequence = nullptr;
   TimeNs begins = 0;
   __int128 left = 0;  // in billionths of a byte
 };
@@ -413,7 +57,9 @@ class Driver {
         replicas_.back().pool = &pool;
         replicas_.back().number = static_cast<std::int64_t>(replicas_.size()) - 1;
         replicas_.back().scheduler =
-            std::make_unique<Scheduler>(input_, pool, output_.requests, output_.coverage);
+            pool.scheduler == "vllm" ? MakePdVllm(input_, pool, output_.requests, output_.coverage)
+                                     : MakePdFormer(input_, pool, output_.coverage);
+        replicas_.back().stage_free.resize(pool.stages == nullptr ? 1 : pool.stages->size());
       }
     }
     output_.steps.resize(replicas_.size());
@@ -450,15 +96,15 @@ class Driver {
   }
 
  private:
-  std::size_t Row(const Sequence& s) const { return static_cast<std::size_t>(s.id); }
-  HandOver& HandOverOf(const Sequence& s) { return output_.results.hand_overs[Row(s)]; }
+  std::size_t Row(const PdSequence& s) const { return static_cast<std::size_t>(s.id); }
+  HandOver& HandOverOf(const PdSequence& s) { return output_.results.hand_overs[Row(s)]; }
   TimeNs BeforeHorizon(TimeNs time) const {
     return input_.horizon && time >= *input_.horizon ? kNever : time;
   }
 
   // Of a client's request: as its prefill side, decode side or only replica sees it.
-  Sequence* MakeSequence(std::size_t r) {
-    auto s = std::make_unique<Sequence>();
+  PdSequence* MakeSequence(std::size_t r) {
+    auto s = std::make_unique<PdSequence>();
     s->id = static_cast<RequestId>(r);
     s->arrival = output_.requests.arrival[r];
     s->prompt = output_.requests.prompt_tokens[r];
@@ -482,19 +128,23 @@ class Driver {
 
   static TimeNs FirstToGiveUp(const Replica& replica) {
     TimeNs first = kNever;
-    for (const Sequence* s : Clients(replica)) first = std::min(first, s->gives_up);
+    for (const PdSequence* s : replica.scheduler->Clients()) first = std::min(first, s->gives_up);
     return first;
   }
-  // Whose clients wait for something from it.
-  static std::vector<Sequence*> Clients(const Replica& replica) {
-    const Scheduler& scheduler = *replica.scheduler;
-    std::vector<Sequence*> all = scheduler.running;
-    all.insert(all.end(), scheduler.waiting.begin(), scheduler.waiting.end());
-    all.insert(all.end(), scheduler.arrived.begin(), scheduler.arrived.end());
-    for (Sequence* s : scheduler.under_way) {
-      if (!s->timed_out) all.push_back(s);
-    }
-    return all;
+  static bool ByFormer(const Replica& replica) { return replica.pool->scheduler != "vllm"; }
+  static std::size_t MostInFlight(const Replica& replica) {
+    if (replica.pool->stages != nullptr) return replica.pool->stages->size();
+    return !ByFormer(replica) && replica.pool->engine.async_scheduling ? 2 : 1;
+  }
+  TimeNs StartTime(const Replica& replica) const { return std::max(now_, replica.stage_free[0]); }
+  bool MayLaunch(const Replica& replica) const {
+    return replica.in_flight.size() < MostInFlight(replica) &&
+           (!input_.horizon || StartTime(replica) < *input_.horizon);
+  }
+  // vLLM waits for its oldest step once it found nothing to do; others look again at whatever comes
+  // while a stage is free.
+  bool Listens(const Replica& replica) const {
+    return replica.in_flight.empty() || (ByFormer(replica) && MayLaunch(replica));
   }
 
   // ---- Events: transfers, arrivals, hand-overs.
@@ -513,7 +163,7 @@ class Driver {
       const std::size_t r = coming_.begin()->second;
       coming_.erase(coming_.begin());
       output_.results.state[r] = RequestState::kQueued;
-      Sequence* s = MakeSequence(r);
+      PdSequence* s = MakeSequence(r);
       s->hands_over = s->prompt > input_.disaggregation.above_tokens;
       if (!s->hands_over) ++output_.coverage.served_whole;
       const bool mixed = std::any_of(replicas_.begin(), replicas_.end(), [](const Replica& one) {
@@ -533,7 +183,7 @@ class Driver {
     } else {
       const std::size_t r = handed_over_.begin()->second;
       handed_over_.erase(handed_over_.begin());
-      Sequence* s = MakeSequence(r);
+      PdSequence* s = MakeSequence(r);
       s->remote = true;
       s->generated = input_.disaggregation.first_token_from_decode ? 0 : 1;
       Send(s, Choose(PoolRole::kDecode, input_.decode_router, turn_decode_));
@@ -559,7 +209,7 @@ class Driver {
     return *least;
   }
 
-  void Send(Sequence* s, Replica& replica) {
+  void Send(PdSequence* s, Replica& replica) {
     output_.results.replica[Row(*s)] = static_cast<std::int32_t>(replica.number);
     ++replica.sent;
     replica.joining.push_back(s);
@@ -568,8 +218,9 @@ class Driver {
 
   // Something came: a replica that had nothing to do looks at it now.
   void Wake(Replica& replica) {
+    if (input_.horizon && now_ >= *input_.horizon) return;
     replica.sleeps = false;
-    if (replica.in_flight.empty() && replica.due == kNever) replica.due = now_;
+    if (Listens(replica) && replica.due == kNever) replica.due = now_;
   }
 
   // ---- The link.
@@ -603,7 +254,7 @@ class Driver {
         t.left -= static_cast<__int128>(Rate()) * (time - link_at_) / flowing;
     }
     link_at_ = time;
-    std::vector<Sequence*> done;
+    std::vector<PdSequence*> done;
     for (std::size_t i = transfers_.size(); i > 0; --i) {
       const Transfer& t = transfers_[i - 1];
       if (t.begins > time || t.left > 0) continue;
@@ -612,42 +263,32 @@ class Driver {
     }
     if (flowing > 1) output_.coverage.shared_transfers += static_cast<std::int64_t>(done.size());
     std::sort(done.begin(), done.end(),
-              [](const Sequence* a, const Sequence* b) { return a->id < b->id; });
-    for (Sequence* s : done) HasArrived(s);
+              [](const PdSequence* a, const PdSequence* b) { return a->id < b->id; });
+    for (PdSequence* s : done) HasArrived(s);
   }
-  void HasArrived(Sequence* s) {
+  void HasArrived(PdSequence* s) {
     ++output_.coverage.transfers;
     HandOverOf(*s).arrived = now_;
     Replica& replica = replicas_[static_cast<std::size_t>(output_.results.replica[Row(*s)])];
-    Tell(replica, [s, &replica] { HearOfArrival(s, replica); });
+    Tell(replica, [s, &replica] { replica.scheduler->Arrive(*s); });
     FreePrefillSide(s->id);
   }
   void Tell(Replica& replica, std::function<void()> news) {
-    const bool in_a_step = !replica.in_flight.empty() && replica.due == kNever;
+    const bool in_a_step = !Listens(replica) && replica.due == kNever;
     if (in_a_step) {
       replica.news.push_back(std::move(news));
     } else {
       news();
-      if (replica.sleeps) Wake(replica);
-    }
-  }
-  static void HearOfArrival(Sequence* s, Replica& replica) {
-    Scheduler& scheduler = *replica.scheduler;
-    scheduler.under_way.erase(std::find(scheduler.under_way.begin(), scheduler.under_way.end(), s));
-    if (s->timed_out) {
-      scheduler.blocks.Release(s->blocks);
-    } else {
-      s->arrived = true;
-      scheduler.arrived.push_back(s);
+      if (replica.sleeps || ByFormer(replica)) Wake(replica);
     }
   }
   void FreePrefillSide(RequestId id) {
     const HandOver& h = output_.results.hand_overs[static_cast<std::size_t>(id)];
     Replica& replica = replicas_[static_cast<std::size_t>(h.prefill_replica)];
-    Sequence* s = prefilled_[id];
+    PdSequence* s = prefilled_[id];
     prefilled_.erase(id);
     if (replica.sleeps) ++output_.coverage.prefill_waited_for_transfers;
-    Tell(replica, [s, &replica] { replica.scheduler->blocks.Release(s->blocks); });
+    Tell(replica, [s, &replica] { replica.scheduler->Free(*s); });
   }
 
   // ---- A replica between two steps.
@@ -663,17 +304,13 @@ class Driver {
   }
 
   void Act(Replica& replica) {
-    Scheduler& scheduler = *replica.scheduler;
-    for (Sequence* s : replica.joining) scheduler.Enqueue(s);
+    PdScheduler& scheduler = *replica.scheduler;
+    for (PdSequence* s : replica.joining) scheduler.Enqueue(s);
     replica.joining.clear();
     GiveUp(replica);
-    const bool work =
-        !scheduler.running.empty() || !scheduler.waiting.empty() || !scheduler.arrived.empty();
-    const std::size_t most = replica.pool->engine.async_scheduling ? 2 : 1;
-    const TimeNs start =
-        replica.in_flight.empty() ? now_ : std::max(now_, replica.in_flight.back().record.end);
-    if (work && replica.in_flight.size() < most && (!input_.horizon || start < *input_.horizon)) {
-      const bool preempted = Launch(replica, start);
+    const bool work = scheduler.HasWork();
+    if (work && MayLaunch(replica)) {
+      const bool preempted = Launch(replica, StartTime(replica));
       if (replica.in_flight.empty()) {
         if (preempted) return;  // it is called again at once
         ++output_.coverage.slept;
@@ -681,33 +318,40 @@ class Driver {
         replica.due = kNever;
         return;
       }
-      if (launched_ && replica.in_flight.size() < most) return;
+      if (launched_ && replica.in_flight.size() < MostInFlight(replica)) return;
     }
     replica.due = kNever;  // until its oldest step is done
     if (!replica.in_flight.empty() || work) return;
-    replica.sleeps = !scheduler.under_way.empty();
+    replica.sleeps = scheduler.AwaitsKv();
   }
 
   void GiveUp(Replica& replica) {
-    std::vector<Sequence*> gone;
-    for (Sequence* s : Clients(replica)) {
-      if (s->gives_up <= now_) gone.push_back(s);
+    std::vector<PdSequence*> gone;
+    for (PdSequence* s : replica.scheduler->Clients()) {
+      if (s->gives_up > now_) continue;
+      if (ByFormer(replica) && s->in_flight > 0) {  // after its batch
+        s->gave_up = true;
+      } else {
+        gone.push_back(s);
+      }
     }
-    std::sort(gone.begin(), gone.end(), [](const Sequence* a, const Sequence* b) {
+    std::sort(gone.begin(), gone.end(), [](const PdSequence* a, const PdSequence* b) {
       return std::tie(a->gives_up, a->id) < std::tie(b->gives_up, b->id);
     });
-    for (Sequence* s : gone) {
-      const bool abandoned = s->remote;
-      replica.scheduler->Remove(*s);
-      replica.left.push_back(now_ + 1);
-      output_.results.state[Row(*s)] = RequestState::kTimedOut;
-      if (abandoned) FreePrefillSide(s->id);
-    }
+    for (PdSequence* s : gone) Leave(replica, *s);
+  }
+
+  void Leave(Replica& replica, PdSequence& s) {
+    const bool abandoned = s.remote;
+    replica.scheduler->Remove(s);
+    replica.left.push_back(now_ + 1);
+    output_.results.state[Row(s)] = RequestState::kTimedOut;
+    if (abandoned) FreePrefillSide(s.id);
   }
 
   // True when it preempted somebody.
   bool Launch(Replica& replica, TimeNs start) {
-    Scheduler& scheduler = *replica.scheduler;
+    PdScheduler& scheduler = *replica.scheduler;
     Batch batch;
     batch.call = scheduler.Schedule();
     launched_ = false;
@@ -720,11 +364,12 @@ class Driver {
       transfers_.push_back(
           {s, now_ + std::max<TimeNs>(latency, 1), static_cast<__int128>(h.bytes) * 1'000'000'000});
     }
-    for (const RequestId id : batch.call.preempted) {
-      ++output_.results.preemptions[static_cast<std::size_t>(id)];
-      output_.results.state[static_cast<std::size_t>(id)] = RequestState::kQueued;
-      spent_[static_cast<std::size_t>(id)].preempted_at = start;
+    for (PdSequence* s : batch.call.preempted) {
+      ++output_.results.preemptions[Row(*s)];
+      output_.results.state[Row(*s)] = RequestState::kQueued;
       if (replica.pool->role == PoolRole::kDecode) ++output_.coverage.decode_preemptions;
+      CountPreemption(replica, *s, start);
+      batch.record.preempted.push_back(s->id);
     }
     if (batch.call.members.empty()) return !batch.call.preempted.empty();
     launched_ = true;
@@ -735,10 +380,10 @@ class Driver {
     record.start = start;
     const StepPrice price = Price(replica, batch.call, true);
     record.bound = price.bound;
-    record.end = start + price.duration;
-    record.preempted = batch.call.preempted;
+    if (!replica.in_flight.empty()) ++output_.coverage.batches_in_flight;
+    PassStages(replica, batch.call, record);
     std::int64_t decodes = 0;
-    for (const Member& member : batch.call.members) {
+    for (const PdMember& member : batch.call.members) {
       record.members.push_back(member.record);
       (member.decode ? decodes : record.prefill_tokens) += member.decode ? 1 : member.record.tokens;
     }
@@ -746,16 +391,16 @@ class Driver {
       record.interference =
           std::max<TimeNs>(price.duration - Price(replica, batch.call, false).duration, 0);
     }
-    record.free_after_schedule = scheduler.blocks.Free();
-    record.running_after_schedule = static_cast<std::int64_t>(scheduler.running.size());
+    record.free_after_schedule = scheduler.FreeBlocks();
+    record.running_after_schedule = static_cast<std::int64_t>(scheduler.Running().size());
     record.waiting_after_schedule = scheduler.Waiting();
-    for (const Member& member : batch.call.members) Start(member, record);
-    SplitTime(scheduler, batch.call, record);
+    for (const PdMember& member : batch.call.members) Start(member, record);
+    SplitTime(replica, batch.call, record);
     replica.in_flight.push_back(std::move(batch));
     return !replica.in_flight.back().call.preempted.empty();
   }
 
-  void Start(const Member& member, const StepRecord& record) {
+  void Start(const PdMember& member, const StepRecord& record) {
     RequestResults& results = output_.results;
     const std::size_t r = Row(*member.sequence);
     results.state[r] = RequestState::kRunning;
@@ -769,14 +414,43 @@ class Driver {
     results.cached_tokens[r] = static_cast<std::int32_t>(member.record.computed_before);
   }
 
-  StepPrice Price(const Replica& replica, const Call& call, bool with_prefills) const {
+  // Each stage takes the batch when the one before is done with it and it with the batch before.
+  static void PassStages(Replica& replica, const PdCall& call, StepRecord& record) {
+    TimeNs ready = record.start;
+    for (std::size_t stage = 0; stage < replica.stage_free.size(); ++stage) {
+      const TimeNs from = std::max(ready, replica.stage_free[stage]);
+      ready = replica.stage_free[stage] = from + PriceOfStage(replica, call, stage, true).duration;
+      if (replica.stage_free.size() > 1) record.stages.push_back({from, ready});
+    }
+    record.end = ready;
+  }
+
+  // Of all stages, the bound being that of the longest.
+  static StepPrice Price(const Replica& replica, const PdCall& call, bool with_prefills) {
+    StepPrice whole;
+    whole.duration = 0;
+    TimeNs longest = -1;
+    for (std::size_t stage = 0; stage < replica.stage_free.size(); ++stage) {
+      const StepPrice price = PriceOfStage(replica, call, stage, with_prefills);
+      if (price.duration > longest) whole.bound = price.bound;
+      longest = std::max(longest, price.duration);
+      whole.duration += price.duration;
+    }
+    return whole;
+  }
+
+  // Computing, then sending to the next stage.
+  static StepPrice PriceOfStage(const Replica& replica, const PdCall& call, std::size_t stage,
+                                bool with_prefills) {
+    std::int64_t tokens = 0;
     BatchShape shape;
     std::vector<PrefillChunk> chunks;
-    for (const Member& member : call.members) {
+    for (const PdMember& member : call.members) {
+      if (member.decode || with_prefills) tokens += member.record.tokens;
       if (member.decode) {
         ++shape.decode_seqs;
         shape.decode_context_tokens += member.record.computed_before;
-        shape.decode_kv_blocks += static_cast<std::int64_t>(member.sequence->blocks.size());
+        if (!ByFormer(replica)) shape.decode_kv_blocks += member.blocks;
       } else if (with_prefills) {
         chunks.push_back({.tokens = member.record.tokens,
                           .context = member.record.computed_before,
@@ -785,19 +459,31 @@ class Driver {
       }
     }
     shape.prefill = chunks;
-    return replica.pool->latency->Price(shape);
+    if (replica.pool->stages == nullptr) return replica.pool->latency->Price(shape);
+    const PipelineStage& at = (*replica.pool->stages)[stage];
+    StepPrice price = at.latency->Price(shape);
+    price.duration += static_cast<TimeNs>(at.send_ns + 0.5) +
+                      static_cast<TimeNs>(at.send_ns_per_token + 0.5) * tokens;
+    return price;
   }
 
   void Apply(Replica& replica) {
     Batch batch = std::move(replica.in_flight.front());
     replica.in_flight.pop_front();
-    Scheduler& scheduler = *replica.scheduler;
+    PdScheduler& scheduler = *replica.scheduler;
     StepRecord& record = batch.record;
-    for (const Member& member : batch.call.members) {
-      if (scheduler.Apply(member)) Deliver(replica, *member.sequence, record);
+    std::int64_t tokens = 0;
+    for (const PdMember& member : batch.call.members) tokens += member.record.sampled ? 1 : 0;
+    for (const PdMember& member : batch.call.members) {
+      PdSequence& s = *member.sequence;
+      if (scheduler.Apply(member)) Deliver(replica, s, record, tokens);
+      const bool over = s.generated == s.wanted && !s.hands_over;
+      if (!s.gave_up || over || s.timed_out) continue;
+      ++output_.coverage.left_in_flight;
+      Leave(replica, s);
     }
-    record.free_after_step = scheduler.blocks.Free();
-    record.running_after_step = static_cast<std::int64_t>(scheduler.running.size());
+    record.free_after_step = scheduler.FreeBlocks();
+    record.running_after_step = static_cast<std::int64_t>(scheduler.Running().size());
     record.waiting_after_step = scheduler.Waiting();
     output_.steps[static_cast<std::size_t>(replica.number)].push_back(std::move(record));
     for (const std::function<void()>& news : replica.news) news();
@@ -806,11 +492,13 @@ class Driver {
   }
 
   // A token of it is out.
-  void Deliver(Replica& replica, Sequence& s, StepRecord& record) {
+  void Deliver(Replica& replica, PdSequence& s, StepRecord& record, std::int64_t tokens_of_step) {
     RequestResults& results = output_.results;
     const std::size_t r = Row(s);
     const bool hidden = s.hands_over && input_.disaggregation.first_token_from_decode;
-    const TimeNs seen = now_ + s.generated * replica.pool->latency->OutputTokenDelay();
+    const LatencyModel& latency = *replica.pool->latency;
+    if (s.generated == 1 && !hidden) late_[r] = tokens_of_step * latency.DeliveryDelay();
+    const TimeNs seen = now_ + s.generated * latency.OutputTokenDelay() + late_[r];
     if (!hidden) {
       ++output_.output_tokens;
       results.generated[r] = static_cast<std::int32_t>(s.generated);
@@ -818,7 +506,7 @@ class Driver {
         results.first_token[r] = seen;
       }
     }
-    if (s.generated < s.wanted) return;
+    if (s.generated < s.wanted || (s.hands_over && s.gave_up)) return;
     const bool in_vain = !s.hands_over && seen > s.gives_up;
     replica.left.push_back(now_ + (in_vain ? 1 : 0));
     if (s.hands_over) {
@@ -849,28 +537,64 @@ class Driver {
   struct Spent {
     TimeSplit all, to_first;
     TimeNs preempted_at = -1;
+    TimeNs until = 0;  // when its last batch ends, where each counts its own
   };
 
-  void SplitTime(const Scheduler& scheduler, const Call& call, const StepRecord& record) {
-    std::set<const Sequence*> in_step;
-    for (const Member& member : call.members) {
-      const Sequence& s = *member.sequence;
+  // Where steps overlap, or decodes are kept waiting between them, each counts its own: from the
+  // end of its last step up to the end of the next it prefilled or decoded, or waited for its turn.
+  static bool CountsItsOwn(const Replica& replica) {
+    return ByFormer(replica) || replica.pool->stages != nullptr;
+  }
+
+  void CountPreemption(const Replica& replica, PdSequence& s, TimeNs start) {
+    Spent& spent = spent_[Row(s)];
+    if (s.was_fresh) {  // it waited for a batch
+      s.was_fresh = false;
+      ++output_.coverage.lost_fresh;
+      HandOverOf(s).resumed = spent.preempted_at = now_;
+      return;
+    }
+    spent.preempted_at = ByFormer(replica) ? now_ : start;
+    if (!CountsItsOwn(replica)) return;
+    spent.preempted_at = std::max(spent.preempted_at, spent.until);
+    if (!ByFormer(replica) && s.made_or_in_flight >= s.wanted) return;  // it just ends
+    (s.was_prefilling ? spent.all.prefill : spent.all.decode) += spent.preempted_at - spent.until;
+  }
+
+  void SplitTime(const Replica& replica, const PdCall& call, const StepRecord& record) {
+    std::set<const PdSequence*> in_step;
+    bool decodes = false;
+    for (const PdMember& member : call.members) {
+      const PdSequence& s = *member.sequence;
       in_step.insert(&s);
+      decodes = decodes || member.decode;
       Spent& spent = spent_[Row(s)];
       if (spent.preempted_at >= 0) spent.all.preempted += record.start - spent.preempted_at;
       spent.preempted_at = -1;
+      const bool first = member.record.kind != MemberKind::kContinued;
+      if (first || !CountsItsOwn(replica)) spent.until = record.start;
       // The step that makes the first token on the decode side is part of the prefill.
-      Spend(spent, member.decode && s.generated + s.placeholders > 1, record);
-      const bool first = member.record.sampled && s.generated == 0 && s.placeholders == 1;
-      if (first) spent.to_first = spent.all;
+      Spend(spent, member.after_first, record);
+      if (member.first_token) spent.to_first = spent.all;
     }
-    for (const Sequence* s : scheduler.running) {
-      if (in_step.count(s) > 0 || s->generated + s->placeholders >= s->wanted) continue;
-      Spend(spent_[Row(*s)], !s->prefilling, record);
+    for (const PdSequence* s : replica.scheduler->Running()) {
+      if (in_step.count(s) > 0) continue;
+      Spent& spent = spent_[Row(*s)];
+      if (!CountsItsOwn(replica)) {
+        if (s->generated + s->placeholders >= s->wanted) continue;
+        spent.until = record.start;
+        Spend(spent, !s->prefilling, record);
+      } else if (replica.pool->stages == nullptr && !decodes && !s->prefilling &&
+                 s->generated > 0) {  // prompts alone keep it parked
+        ++output_.coverage.kept_waiting;
+        spent.all.interference += record.end - record.start;
+        spent.all.decode -= record.end - record.start;
+      }
     }
   }
   static void Spend(Spent& spent, bool decodes, const StepRecord& record) {
-    const TimeNs duration = record.end - record.start;
+    const TimeNs duration = record.end - spent.until;
+    spent.until = record.end;
     if (decodes) {
       spent.all.interference += record.interference;
       spent.all.decode += duration - record.interference;
@@ -896,11 +620,12 @@ class Driver {
 
   const PdInput& input_;
   PdOutput output_;
+  std::map<std::size_t, TimeNs> late_;  // by how much a client sees its tokens later
   std::deque<Replica> replicas_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::vector<std::unique_ptr<PdSequence>> sequences_;
   std::vector<Spent> spent_;  // by row
   std::set<std::pair<TimeNs, std::size_t>> coming_, handed_over_;
-  std::map<RequestId, Sequence*> prefilled_;  // that hold blocks on their prefill side
+  std::map<RequestId, PdSequence*> prefilled_;  // that hold blocks on their prefill side
   std::vector<Transfer> transfers_;
   TimeNs link_at_ = 0, now_ = 0;
   std::int64_t turn_prefill_ = 0, turn_whole_ = 0, turn_decode_ = 0;

@@ -1,8 +1,9 @@
-// The slow, obvious reference of a cluster where some replicas prefill and others decode, under
-// vLLM's rules: every block, request and transfer an object, one event after the other. It shares
-// nothing with the engine but types, the request table and the latency model's interface, and
-// nothing with reference_sim, which knows one replica; of that one's rules it leaves out
-// priorities, tiers of memory, garbage collection and closed loops.
+// The slow, obvious reference of a cluster where some replicas prefill and others decode, each by
+// vLLM's rules or another scheduler's, with pipeline stages or without: every block, request and
+// transfer an object, one event after the other. It shares nothing with the engine but types, the
+// request table and the latency model's interface, and nothing with reference_sim, which knows one
+// replica; of that one's rules it leaves out priorities, tiers of memory, garbage collection and
+// closed loops. A replica's scheduler is in pd_reference_vllm.cpp or pd_reference_former.cpp.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,8 @@ struct PdPool {
   std::int64_t pool_blocks = 0;
   std::int64_t block_bytes = 0;
   const LatencyModel* latency = nullptr;
+  std::string scheduler = "vllm";
+  const std::vector<PipelineStage>* stages = nullptr;  // nullptr: one
 };
 
 struct PdInput {
@@ -44,6 +47,8 @@ struct PdCoverage {
   std::int64_t slept = 0, lost_tokens = 0, decode_preemptions = 0, served_whole = 0;
   std::int64_t gave_up_queued = 0, gave_up_under_way = 0, gave_up_arrived = 0;
   std::int64_t prefill_waited_for_transfers = 0;
+  std::int64_t victims_in_flight = 0, lost_fresh = 0, left_in_flight = 0;
+  std::int64_t batches_in_flight = 0, kept_waiting = 0;  // beside others; decodes by prompts
 };
 
 struct PdOutput {

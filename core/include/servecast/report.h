@@ -128,7 +128,7 @@ struct ClassReport {
 struct PoolReport {
   std::string name, gpu;
   PoolRole role = PoolRole::kMixed;
-  std::int64_t replicas = 0, tensor_parallel = 0, gpus = 0;
+  std::int64_t replicas = 0, tensor_parallel = 0, stages = 1, gpus = 0;
   std::int64_t requests = 0;  // that it served, wholly or in part
   std::int64_t steps = 0, output_tokens = 0, preemptions = 0;
   std::int64_t kv_tokens = 0;  // that the KV blocks of a replica hold
@@ -192,7 +192,8 @@ struct Report {
   std::optional<double> mfu, bandwidth_use;  // of the peaks; by vLLM's rules only
   std::optional<double> cost_per_million_output_tokens;
   std::int64_t gpus = 1;
-  // Pipeline stages, and the share of the time with batches in flight that they were idle.
+  // Pipeline stages, of the pool that has most of them, and the share of the time with batches in
+  // flight that they were idle.
   std::int64_t stages = 1;
   double bubble_share = 0;
   double simulated_s = 0;

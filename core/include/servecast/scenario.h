@@ -37,6 +37,7 @@ struct ModelSpec {
   std::int64_t num_key_value_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t intermediate_size = 0;  // of one expert when there are experts
+  std::int64_t mlp_matrices = 3;       // gate, up and down; 2: without a gate
   std::int64_t vocab_size = 0;
   std::int64_t max_position_embeddings = 0;
   bool tie_word_embeddings = false;
@@ -142,6 +143,7 @@ struct EngineSpec {
   double sampler_ns_per_logit = 0;      // of each sampled token, if top-p or top-k sort its logits
   double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
   double prompt_token_overhead_us = 0;  // the same per prompt token: tokenizer, hashes, copies
+  double delivery_overhead_us = 0;      // behind the engine, per token of a first token's step
 
   // Options after SFLLM; none is vLLM's, and all are off (docs/model.md, "Options after SFLLM").
   CudaGraphs cuda_graphs = CudaGraphs::kImplied;
@@ -156,6 +158,20 @@ struct EngineSpec {
   friend bool operator==(const EngineSpec&, const EngineSpec&) = default;
 };
 
+// Parameters of policies, by name; absent: as registered (policy.h).
+using ParamMap = std::map<std::string, double, std::less<>>;
+
+// How a replica forms its batches and orders its queue. Policies by their registered names.
+struct SchedulerSpec {
+  std::string policy = "vllm";
+  std::string order = "fcfs";
+  std::string priority = "class";   // what a request's priority number is; lower is more urgent
+  std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
+  ParamMap params;                  // of the chosen order and priority
+
+  friend bool operator==(const SchedulerSpec&, const SchedulerSpec&) = default;
+};
+
 // Of a replica: whole requests, or their prefill, or what comes after it.
 enum class PoolRole { kMixed, kPrefill, kDecode };
 
@@ -165,9 +181,12 @@ struct PoolSpec {
   std::int64_t replicas = 1;
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
+  // So many replicas share one set of experts, spread over the GPUs of all of them.
+  std::int64_t attention_data_parallel = 1;
   // Where they are other than the scenario's.
   std::optional<HardwareSpec> hardware;
   std::optional<EngineSpec> engine;
+  std::optional<SchedulerSpec> scheduler;
 };
 
 // Prefill and decode on different replicas, between which KV blocks travel over one shared link.
@@ -181,9 +200,6 @@ struct DisaggregationSpec {
 
   friend bool operator==(const DisaggregationSpec&, const DisaggregationSpec&) = default;
 };
-
-// Parameters of policies, by name; absent: as registered (policy.h).
-using ParamMap = std::map<std::string, double, std::less<>>;
 
 struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
@@ -204,15 +220,6 @@ struct ClusterSpec {
     for (const PoolSpec& pool : pools) sum += pool.replicas;
     return sum;
   }
-};
-
-// How a replica forms its batches and orders its queue. Policies by their registered names.
-struct SchedulerSpec {
-  std::string policy = "vllm";
-  std::string order = "fcfs";
-  std::string priority = "class";   // what a request's priority number is; lower is more urgent
-  std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
-  ParamMap params;                  // of the chosen order and priority
 };
 
 // Published with BLIS for every model and GPU (defaults.yaml of inference-sim/inference-sim,

@@ -30,14 +30,15 @@ constexpr const char* kNames[] = {
 unsigned Features(const Scenario& s) {
   const ModelSpec& m = s.model;
   const EngineSpec& e = s.engine;
-  const bool others[] = {e.kv_cache_dtype == KvCacheDType::kFp8,
-                         m.num_local_experts > 0,
-                         m.num_sliding_layers > 0,
-                         m.kv_lora_rank > 0,
-                         e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling,
-                         e.compat != Compat::kNone || s.scheduler.policy != "vllm",
-                         s.cluster.pools[0].pipeline_parallel > 1,
-                         e.enable_expert_parallel};
+  const bool others[] = {
+      e.kv_cache_dtype == KvCacheDType::kFp8,
+      m.num_local_experts > 0,
+      m.num_sliding_layers > 0,
+      m.kv_lora_rank > 0,
+      e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling,
+      e.compat != Compat::kNone || s.scheduler.policy != "vllm",
+      s.cluster.pools[0].pipeline_parallel > 1,
+      e.enable_expert_parallel || s.cluster.pools[0].attention_data_parallel > 1};
   unsigned features = 1U << static_cast<unsigned>(m.quantization), bit = kWithKv8;
   for (const bool other : others) {
     features |= other ? bit : 0;

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "cost/all_reduce.h"
+#include "cost/expert_load.h"
 
 namespace servecast {
 namespace {
@@ -71,15 +72,38 @@ double DenseWeightBytes(const ModelSpec& m, const ModelCost& c) {
 }
 
 double ExpertWeightBytes(const ModelSpec& m, const ModelCost& c) {
-  return c.expert_bytes * D(c.tensor_parallel) /
-         (ExpertLayers(m) * 3 * D(m.hidden_size * m.intermediate_size * m.num_local_experts));
+  const std::int64_t gpus = c.tensor_parallel * c.expert_replicas;
+  const double held = c.expert_parallel > 1 ? D(CeilDiv(m.num_local_experts, gpus))
+                                            : D(m.num_local_experts) / D(gpus);
+  return c.expert_bytes /
+         (ExpertLayers(m) * D(m.mlp_matrices) * D(m.hidden_size * m.intermediate_size) * held);
 }
 
-// Experts that so many tokens touch.
-double Touched(double experts, double active, double tokens) {
-  if (active >= experts) return experts;
-  return experts * (1 - Exp(std::max(Log(1 - active / experts) * tokens, -700.0)));
-}
+// What whole experts take longer than slices of all, whose kernels were measured: by as much as the
+// larger of the busiest GPU's reads and arithmetic exceeds that of the mean.
+class Spread {
+ public:
+  Spread(const ModelSpec& m, const ModelCost& c, double row_ns, double expert_ns)
+      : busiest_(D(c.experts), D(c.experts_per_token), D(c.expert_parallel)),
+        experts_(D(c.experts)),
+        active_(D(c.experts_per_token)),
+        row_ns_(row_ns),
+        expert_ns_(expert_ns),
+        on_(c.expert_parallel > 1 && m.num_local_experts > 0) {}
+
+  double At(double tokens) const {
+    if (!on_ || tokens == 0) return 1;
+    const double touched = ExpertsTouched(experts_, active_, tokens);
+    const double rows = tokens * active_ * row_ns_, read = touched * expert_ns_;
+    const ExpertLoad load = busiest_.Of(tokens, touched);
+    return std::max(rows * load.rows, read * load.read) / std::max(rows, read);
+  }
+
+ private:
+  BusiestGpu busiest_;
+  double experts_, active_, row_ns_, expert_ns_;
+  bool on_;
+};
 
 // Monotone from here on, whatever was added up or scaled.
 void MakeMonotone(std::vector<double>& values) {
@@ -118,7 +142,8 @@ std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCos
   AddAttention(m, tp, {"", 0, 0, layers, bytes, c.dense_type}, out);
   const auto mlp = [&](std::int64_t width, double of_layers) {
     if (width == 0 || of_layers == 0) return;
-    out.push_back({"gate_up_proj", CeilDiv(2 * width, tp), hidden, of_layers, bytes, c.dense_type});
+    out.push_back({"gate_up_proj", CeilDiv((m.mlp_matrices - 1) * width, tp), hidden, of_layers,
+                   bytes, c.dense_type});
     out.push_back({"down_proj", hidden, CeilDiv(width, tp), of_layers, bytes, c.dense_type});
   };
   mlp(m.num_local_experts > 0 ? m.dense_intermediate_size : m.intermediate_size,
@@ -216,6 +241,7 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     std::size_t grid;
     double layers;
     double scale;  // a token's coordinate on the first axis
+    bool experts = false;
   };
   std::vector<OperatorGrid> grids;
   std::vector<Term> terms;
@@ -226,7 +252,7 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     OperatorPoint at = point;
     at[0] = tokens * scale;
     Account(name, layers * grid.Ns(at), measured && grid.Covers(at));
-    terms.push_back({point, grids.size(), layers, scale});
+    terms.push_back({point, grids.size(), layers, scale, std::string_view(name) == "experts"});
     grids.push_back(std::move(grid));
   };
   for (const MatrixOperator& op : matrices) {
@@ -238,26 +264,28 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     OperatorGrid grid = GridOf(op, measured);
     add(op.name, std::move(grid), {1, D(op.n), D(op.k)}, op.layers, 1, measured);
   }
+  const double replicas = D(cost.expert_replicas);
   if (cost.expert_bytes > 0) {
     const double bytes = ExpertWeightBytes(m, cost);
     const NearestExperts found = FindExperts(*set_, m, TypeName(cost.expert_type, bytes));
     const double flop_ns = FlopNs(hardware_, cost.expert_type),
                  weight_ns = bytes * ByteNs(hardware_);
     const double hidden = D(m.hidden_size), experts = D(cost.experts),
-                 active = D(cost.experts_per_token);
+                 active = D(cost.experts_per_token), of_mlp = D(m.mlp_matrices);
     const auto bound = [=](const OperatorPoint& p) {
-      return std::max(6 * p[0] * active * hidden * p[1] * flop_ns,
-                      3 * Touched(experts, active, p[0]) * hidden * p[1] * weight_ns);
+      return std::max(2 * of_mlp * p[0] * active * hidden * p[1] * flop_ns,
+                      of_mlp * ExpertsTouched(experts, active, p[0]) * hidden * p[1] * weight_ns);
     };
-    const double width = D(m.intermediate_size) / D(cost.tensor_parallel);
+    // Whole experts or slices of all: the tokens of all replicas, and a share of the arithmetic.
+    const double width = D(m.intermediate_size) / D(cost.tensor_parallel * cost.expert_replicas);
     if (found.table != nullptr) {
-      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, ExpertLayers(m), 1,
+      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, ExpertLayers(m), replicas,
           found.exact);
     } else {  // no GPU's experts are nearer than its plain products
       static constexpr std::int64_t kOne[] = {1};
       static constexpr std::int8_t kCode[] = {25};
       const OperatorTable none{"experts", "bf16", 10, {}, {kOne, kOne, kOne}, kCode};
-      add("experts", OperatorGrid(none, bound), {1, width, 1}, ExpertLayers(m), 1, false);
+      add("experts", OperatorGrid(none, bound), {1, width, 1}, ExpertLayers(m), replicas, false);
     }
   }
   const double values = cost.activation_bytes_per_token / D(BytesPerValue(m.torch_dtype));
@@ -271,24 +299,38 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     return D(cost.layers) * small->Ns({n * values / D(cost.layers), 1, 1});
   };
   Account("small kernels", small_ns(tokens), small.has_value());
-  std::optional<GroupAllReduce> all_reduce;
-  const double calls = 2 * D(cost.layers), width = D(m.hidden_size);
-  if (cost.tensor_parallel > 1) {
-    all_reduce.emplace(*set_, s.hardware, cost.tensor_parallel, D(BytesPerValue(m.torch_dtype)));
-    Account("all_reduce", calls * all_reduce->Ns(tokens * width),
-            all_reduce->Measured(tokens * width));
-  }
+  struct Reduces {
+    GroupAllReduce group;
+    double calls, message;  // of a token
+  };
+  std::vector<Reduces> all_reduces;
+  const auto reduce = [&](std::int64_t group, double calls, double message) {
+    all_reduces.push_back(
+        {{*set_, s.hardware, group, D(BytesPerValue(m.torch_dtype))}, calls, message});
+    const GroupAllReduce& added = all_reduces.back().group;
+    Account("all_reduce", calls * added.Ns(tokens * message), added.Measured(tokens * message));
+  };
+  const double width = D(m.hidden_size), shared = replicas > 1 ? D(cost.expert_layers) : 0;
+  if (cost.tensor_parallel > 1) reduce(cost.tensor_parallel, 2 * D(cost.layers) - shared, width);
+  // An all-gather and a reduce-scatter of all replicas' tokens.
+  if (shared > 0) reduce(cost.tensor_parallel * cost.expert_replicas, shared, replicas * width);
   const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
   const double expert_flop_ns = cost.expert_flops_per_token * FlopNs(hardware_, cost.expert_type);
   const auto bound = [&](double t) {
-    const double read = cost.expert_bytes > 0
-                            ? cost.expert_bytes *
-                                  Touched(D(cost.experts), D(cost.experts_per_token), t) /
-                                  D(cost.experts)
-                            : 0;
+    const double read =
+        cost.expert_bytes > 0
+            ? cost.expert_bytes *
+                  ExpertsTouched(D(cost.experts), D(cost.experts_per_token), t * replicas) /
+                  D(cost.experts)
+            : 0;
     return std::max(t * (dense_flop_ns + expert_flop_ns),
                     (cost.dense_bytes + read) * ByteNs(hardware_));
   };
+  const double matrices_of_expert = D(m.mlp_matrices * m.hidden_size);
+  const Spread spread(m, cost, 2 * matrices_of_expert * FlopNs(hardware_, cost.expert_type),
+                      cost.expert_bytes > 0
+                          ? matrices_of_expert * ExpertWeightBytes(m, cost) * ByteNs(hardware_)
+                          : 0);
   tokens_ = OctaveCurve(5, std::max<std::int64_t>(16384, 2 * s.engine.max_num_batched_tokens),
                         [&](std::int64_t n) {
                           if (n == 0) return 0.0;
@@ -296,9 +338,12 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
                           for (const Term& term : terms) {
                             OperatorPoint point = term.point;
                             point[0] = D(n) * term.scale;
-                            ns += term.layers * grids[term.grid].Ns(point);
+                            const double slower = term.experts ? spread.At(point[0]) : 1;
+                            ns += term.layers * grids[term.grid].Ns(point) * slower;
                           }
-                          if (all_reduce) ns += calls * all_reduce->Ns(D(n) * width);
+                          for (const Reduces& r : all_reduces) {
+                            ns += r.calls * r.group.Ns(D(n) * r.message);
+                          }
                           return std::max(ns, bound(D(n)));
                         });
   MakeMonotone(tokens_.Values());

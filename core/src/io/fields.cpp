@@ -228,72 +228,15 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 1e6,
          .help = "the same, per prompt token (analytic, operators)"},
         &EngineSpec::prompt_token_overhead_us);
+  f.Add(
+      {.name = "delivery_overhead_us",
+       .unit = "us",
+       .min = 0,
+       .max = 1e6,
+       .help = "the server hands out the tokens of a step one by one, a first one last: the delay "
+               "of each (analytic, operators)"},
+      &EngineSpec::delivery_overhead_us);
   DescribeOptions(v, e, base);
-}
-
-// A section of a pool's own, where it is other than the scenario's.
-template <class Spec>
-void DescribeOwn(FieldVisitor& v, const char* name, std::optional<Spec>& own,
-                 const Spec& scenarios) {
-  Spec value = own ? *own : scenarios;
-  v.Object({.name = name, .nullable = true, .idle = !own, .repeats = true},
-           [&](FieldVisitor& inner) { Describe(inner, value, scenarios); });
-  if (value == scenarios) {
-    own.reset();
-  } else {
-    own = std::move(value);
-  }
-}
-
-void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario& s) {
-  Fields<PoolSpec> f(v, p, base);
-  f.Add({.name = "name", .help = "what to call the pool", .label = true}, &PoolSpec::name);
-  f.Enum({.name = "role",
-          .help = "what its replicas do of a request: all (mixed), or its prefill, or its decode; "
-                  "hardware and engine of a pool: as the scenario's, but for what they say"},
-         &PoolSpec::role, {"mixed", "prefill", "decode"});
-  f.Add({.name = "replicas",
-         .min = 1,
-         .max = 1024,
-         .help = "equal engines, each with GPUs of its own, behind the router"},
-        &PoolSpec::replicas);
-  f.Add({.name = "tensor_parallel",
-         .unit = "GPUs",
-         .min = 1,
-         .max = 1024,
-         .help = "GPUs that share every matrix product"},
-        &PoolSpec::tensor_parallel);
-  f.Add({.name = "pipeline_parallel",
-         .min = 1,
-         .max = 64,
-         .help = "stages of layers, each on GPUs of its own"},
-        &PoolSpec::pipeline_parallel);
-  DescribeOwn(v, "hardware", p.hardware, s.hardware);
-  DescribeOwn(v, "engine", p.engine, s.engine);
-}
-
-void Describe(FieldVisitor& v, DisaggregationSpec& d, const DisaggregationSpec& base) {
-  Fields<DisaggregationSpec> f(v, d, base);
-  f.Enum({.name = "first_token_from", .help = "who sends the first token, with pools for prefill"},
-         &DisaggregationSpec::first_token_from_decode, {"prefill", "decode"});
-  f.Add({.name = "above_tokens",
-         .unit = "tokens",
-         .min = 0,
-         .max = kMaxTokens,
-         .help = "prompts up to it are served whole, by mixed pools or else by decode pools"},
-        &DisaggregationSpec::above_tokens);
-  f.Add({.name = "base_latency_us",
-         .unit = "us",
-         .min = 0,
-         .max = 1e9,
-         .help = "before a request's KV blocks flow from prefill to decode"},
-        &DisaggregationSpec::base_latency_us);
-  f.Add({.name = "bandwidth_gb_s",
-         .unit = "GB/s",
-         .min = 0.001,
-         .max = 1e6,
-         .help = "from prefill to decode, shared by all transfers under way"},
-        &DisaggregationSpec::bandwidth_gb_s);
 }
 
 // The parameters of the policies that one may choose for `field`, each name once.
@@ -340,6 +283,80 @@ void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
            &SchedulerSpec::preemption, {"auto", "tail", "priority"});
   DescribeParams("order", Orders(), s.order, v, s.params, base.params);
   DescribeParams("priority", Priorities(), s.priority, v, s.params, base.params);
+}
+
+// A section of a pool's own, where it is other than the scenario's.
+template <class Spec>
+void DescribeOwn(FieldVisitor& v, const char* name, std::optional<Spec>& own,
+                 const Spec& scenarios) {
+  Spec value = own ? *own : scenarios;
+  v.Object({.name = name, .nullable = true, .idle = !own, .repeats = true},
+           [&](FieldVisitor& inner) { Describe(inner, value, scenarios); });
+  if (value == scenarios) {
+    own.reset();
+  } else {
+    own = std::move(value);
+  }
+}
+
+void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario& s) {
+  Fields<PoolSpec> f(v, p, base);
+  f.Add({.name = "name", .help = "what to call the pool", .label = true}, &PoolSpec::name);
+  f.Enum({.name = "role",
+          .help = "what its replicas do of a request: all (mixed), or its prefill, or its decode; "
+                  "hardware, engine and scheduler of a pool: as the scenario's, but for what they "
+                  "say"},
+         &PoolSpec::role, {"mixed", "prefill", "decode"});
+  f.Add({.name = "replicas",
+         .min = 1,
+         .max = 1024,
+         .help = "equal engines, each with GPUs of its own, behind the router"},
+        &PoolSpec::replicas);
+  f.Add({.name = "tensor_parallel",
+         .unit = "GPUs",
+         .min = 1,
+         .max = 1024,
+         .help = "GPUs that share every matrix product"},
+        &PoolSpec::tensor_parallel);
+  f.Add({.name = "pipeline_parallel",
+         .min = 1,
+         .max = 64,
+         .help = "stages of layers, each on GPUs of its own"},
+        &PoolSpec::pipeline_parallel);
+  f.Add({.name = "attention_data_parallel",
+         .unit = "replicas",
+         .min = 1,
+         .max = 1024,
+         .help = "of a mixture of experts: replicas that share one set of experts, over the GPUs "
+                 "of all of them; each has attention and KV cache of its own"},
+        &PoolSpec::attention_data_parallel);
+  DescribeOwn(v, "hardware", p.hardware, s.hardware);
+  DescribeOwn(v, "engine", p.engine, s.engine);
+  DescribeOwn(v, "scheduler", p.scheduler, s.scheduler);
+}
+
+void Describe(FieldVisitor& v, DisaggregationSpec& d, const DisaggregationSpec& base) {
+  Fields<DisaggregationSpec> f(v, d, base);
+  f.Enum({.name = "first_token_from", .help = "who sends the first token, with pools for prefill"},
+         &DisaggregationSpec::first_token_from_decode, {"prefill", "decode"});
+  f.Add({.name = "above_tokens",
+         .unit = "tokens",
+         .min = 0,
+         .max = kMaxTokens,
+         .help = "prompts up to it are served whole, by mixed pools or else by decode pools"},
+        &DisaggregationSpec::above_tokens);
+  f.Add({.name = "base_latency_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e9,
+         .help = "before a request's KV blocks flow from prefill to decode"},
+        &DisaggregationSpec::base_latency_us);
+  f.Add({.name = "bandwidth_gb_s",
+         .unit = "GB/s",
+         .min = 0.001,
+         .max = 1e6,
+         .help = "from prefill to decode, shared by all transfers under way"},
+        &DisaggregationSpec::bandwidth_gb_s);
 }
 
 void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
@@ -489,6 +506,8 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
            [&](FieldVisitor& inner) { Describe(inner, s.hardware, base.hardware); });
   v.Object({.name = "engine"},
            [&](FieldVisitor& inner) { Describe(inner, s.engine, base.engine); });
+  v.Object({.name = "scheduler"},
+           [&](FieldVisitor& inner) { Describe(inner, s.scheduler, base.scheduler); });
   v.Object({.name = "cluster"}, [&](FieldVisitor& inner) {
     ListField pools =
         ListOf(s.cluster.pools, base.cluster.pools,
@@ -515,8 +534,6 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
       Describe(d, s.cluster.disaggregation, base.cluster.disaggregation);
     });
   });
-  v.Object({.name = "scheduler"},
-           [&](FieldVisitor& inner) { Describe(inner, s.scheduler, base.scheduler); });
   v.Object({.name = "latency"},
            [&](FieldVisitor& inner) { Describe(inner, s.latency, base.latency); });
   v.Object({.name = "workload"},

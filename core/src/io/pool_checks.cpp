@@ -1,12 +1,97 @@
 #include "io/pool_checks.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "base/text.h"
 #include "serving/router.h"
 
 namespace servecast {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr std::int64_t kMostReplicas = 1024;
+
+bool HasTimeouts(const WorkloadSpec& w) {
+  return std::any_of(w.classes.begin(), w.classes.end(),
+                     [](const ClassSpec& c) { return c.timeout_s.has_value(); });
+}
+
+// Schedulers after Vidur, with its faults or without: what they do not know.
+void CheckScheduler(const Scenario& s, Issues& issues) {
+  const EngineSpec& e = s.engine;
+  const std::string& policy = s.scheduler.policy;
+  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  const bool vllm = policy == "vllm", vidur = e.compat == Compat::kVidur;
+  struct Rule {
+    bool broken;
+    const char *path, *message;
+  };
+  const char* const pipeline = "/cluster/pools/0/pipeline_parallel";
+  const Rule rules[] = {
+      {!vllm && IsBlis(e.compat), "/scheduler/policy",
+       "found another than \"vllm\", allowed that with BLIS's rules in engine.compat"},
+      {vidur && policy == "faster_transformer", "/scheduler/policy",
+       "found \"faster_transformer\", allowed any other with compat \"vidur\": Vidur's never frees "
+       "who ends early, and stops"},
+      {vidur && s.cluster.router != "round_robin" && s.cluster.router != "random" &&
+           s.cluster.router != "least_outstanding",
+       "/cluster/router/policy",
+       "found a router that Vidur has not, allowed round_robin, random and least_outstanding"},
+      {vidur && HasTimeouts(s.workload), "/workload/classes",
+       "found a class with timeout_s, allowed none with compat \"vidur\": it has no time-outs"},
+      {!vllm && stages > e.max_num_seqs, pipeline,
+       "found more stages than max_num_seqs, allowed as many: each works on a batch of its own"},
+      {policy == "lightllm" && stages > 1, pipeline,
+       "found several, allowed 1 with scheduler.policy \"lightllm\": it looks at all requests "
+       "between two batches"},
+      {!vllm && e.kv_offload.On(), "/engine/kv_offload",
+       "found tiers of memory, allowed none with this scheduler.policy: it keeps nothing of ended "
+       "requests"},
+      {!vllm && e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
+       "found a threshold, allowed 0 with this scheduler.policy"},
+      {policy == "sarathi" && !e.enable_chunked_prefill, "/engine/enable_chunked_prefill",
+       "found false, allowed true with scheduler.policy \"sarathi\": it always splits prompts"},
+      {!vllm && e.admission_reserve > 0, "/engine/admission_reserve",
+       "found a reserve, allowed 0 with this scheduler.policy"},
+      {!vllm && e.gc_pass_us > 0, "/engine/gc_pass_us",
+       "found collections, allowed 0 with this scheduler.policy"},
+      {!vllm && e.overlap_scheduling, "/engine/overlap_scheduling",
+       "found true, allowed false with this scheduler.policy: it is synchronous"},
+      {!vllm && s.scheduler.order != "fcfs", "/scheduler/order",
+       "found another order, allowed \"fcfs\" with this scheduler.policy"},
+      {!vllm && s.scheduler.priority != "class", "/scheduler/priority",
+       "found a priority, allowed \"class\", which it ignores, with this scheduler.policy"},
+      {!vllm && s.scheduler.preemption != "auto", "/scheduler/preemption",
+       "found a choice, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
+      {!vllm && s.latency.backend == "physics", "/latency/backend",
+       "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
+       "of preemptions"},
+  };
+  for (const Rule& rule : rules) {
+    if (rule.broken) issues.push_back({rule.path, rule.message});
+  }
+}
+
+// What several pipeline stages do not go with.
+void CheckStages(const Scenario& s, Issues& issues) {
+  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  if (stages == 1) return;
+  if (IsBlis(s.engine.compat)) {
+    issues.push_back({"/cluster/pools/0/pipeline_parallel",
+                      Format("found {}, allowed 1 with BLIS's rules in engine.compat", stages)});
+  } else if (s.engine.async_scheduling && s.scheduler.policy == "vllm") {
+    issues.push_back({"/engine/async_scheduling",
+                      "found true, allowed false with pipeline_parallel above 1: its rules for "
+                      "several stages are not modelled, and as many batches as stages are in "
+                      "flight without it"});
+  }
+  if (!IsBlis(s.engine.compat) && s.engine.kv_offload.On()) {
+    issues.push_back({"/engine/kv_offload",
+                      "found tiers of memory, allowed none with pipeline_parallel above 1"});
+  }
+}
 
 class PoolChecks {
  public:
@@ -18,15 +103,17 @@ class PoolChecks {
       Add(0, "replicas",
           Format("found {} in all pools, allowed up to {}", replicas, kMostReplicas));
     }
-    for (std::size_t i = 0; i < Pools().size() && Pools().size() > 1; ++i) {
-      if (Pools()[i].pipeline_parallel == 1) continue;
-      Add(i, "pipeline_parallel",
-          Format("found {}, allowed 1 with several pools", Pools()[i].pipeline_parallel));
-    }
-    if (Pools().size() > 1 && s_.scheduler.policy != "vllm") {
-      issues_.push_back(
-          {"/scheduler/policy",
-           Format("found \"{}\", allowed \"vllm\" with several pools", s_.scheduler.policy)});
+    for (std::size_t i = 0; i < Pools().size(); ++i) {
+      CheckExperts(i);
+      Scenario alone = s_;
+      alone.UsePool(i);
+      Issues of_pool;
+      CheckScheduler(alone, of_pool);
+      CheckStages(alone, of_pool);
+      for (Issue& issue : of_pool) {
+        issue.path = PathIn(Pools()[i], i, issue.path);
+        AddOnce(std::move(issue), issues_);
+      }
     }
     CheckWhatIsOfAll();
     const bool prefill = s_.cluster.Has(PoolRole::kPrefill);
@@ -55,6 +142,23 @@ class PoolChecks {
   }
 
  private:
+  void CheckExperts(std::size_t i) {
+    const std::int64_t shared = Pools()[i].attention_data_parallel;
+    if (shared == 1) return;
+    const auto refuse = [&](bool found, std::string allowed) {
+      if (!found) return;
+      Add(i, "attention_data_parallel", Format("found {}, allowed {}", shared, std::move(allowed)));
+    };
+    refuse(s_.model.num_local_experts == 0, "1 of a model without experts");
+    refuse(Pools()[i].replicas % shared != 0,
+           Format("a divisor of replicas {}", Pools()[i].replicas));
+    refuse(Pools()[i].pipeline_parallel > 1, "1 with pipeline_parallel above 1");
+    refuse(EngineOf(i).compat != Compat::kNone, "1 with a compat");
+    const std::string& model = s_.latency.backend;
+    refuse(model != "auto" && model != "analytic" && model != "operators" && model != "blackbox",
+           Format("1 with latency.backend \"{}\"", model));
+  }
+
   // Rules of the whole run, and what a request meets before a router knows where it goes.
   void CheckWhatIsOfAll() {
     for (std::size_t i = 0; i < Pools().size(); ++i) {
@@ -151,11 +255,7 @@ class PoolChecks {
     if (Pools()[pool].engine) {
       return Add(pool, (std::string("engine/") + name).c_str(), std::move(message));
     }
-    const std::string path = std::string("/engine/") + name;
-    for (const Issue& issue : issues_) {
-      if (issue.path == path) return;
-    }
-    issues_.push_back({path, std::move(message)});
+    AddOnce({std::string("/engine/") + name, std::move(message)}, issues_);
   }
 
   const Scenario& s_;
@@ -165,5 +265,37 @@ class PoolChecks {
 }  // namespace
 
 void CheckPools(const Scenario& scenario, Issues& issues) { PoolChecks(scenario, issues).Check(); }
+
+void YieldToStages(Json& document) {
+  const auto member = [](Json& of, const char* name) -> Json* {
+    if (!of.is_object()) return nullptr;
+    const auto at = of.find(name);
+    return at == of.end() ? nullptr : &*at;
+  };
+  const auto policy = [&member](Json& of) -> Json* {
+    Json* scheduler = member(of, "scheduler");
+    if (scheduler == nullptr || scheduler->is_string()) return scheduler;
+    return member(*scheduler, "policy");
+  };
+  const auto says = [&member](Json* engine) {
+    return engine != nullptr && engine->contains("async_scheduling");
+  };
+  Json* cluster = member(document, "cluster");
+  Json* pools = cluster != nullptr ? member(*cluster, "pools") : nullptr;
+  if (pools == nullptr || !pools->is_array()) return;
+  for (Json& pool : *pools) {
+    const Json* stages = member(pool, "pipeline_parallel");
+    if (stages == nullptr || !stages->is_number() || *stages <= 1) continue;
+    const Json* scheduler = policy(pool);
+    if (scheduler == nullptr) scheduler = policy(document);
+    if (scheduler != nullptr && *scheduler != "vllm") continue;
+    Json* own = member(pool, "engine");
+    if (own != nullptr && own->is_string()) *own = Json{{"preset", *own}};
+    const bool of_all = own == nullptr || (own->is_object() && !own->contains("preset"));
+    if (says(own) || (of_all && says(member(document, "engine")))) continue;
+    Json& engine = own == nullptr && pools->size() == 1 ? document["engine"] : pool["engine"];
+    if (engine.is_null() || engine.is_object()) engine["async_scheduling"] = false;
+  }
+}
 
 }  // namespace servecast

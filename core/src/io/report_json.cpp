@@ -207,6 +207,7 @@ void WritePools(const Report& r, JsonWriter& out, Members& put) {
     put("gpu", p.gpu);
     put("replicas", p.replicas);
     put("tensor_parallel", p.tensor_parallel);
+    put("pipeline_parallel", p.stages);
     put("gpus", p.gpus);
     put("requests", p.requests);
     put("steps", p.steps);

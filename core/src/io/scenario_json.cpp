@@ -71,8 +71,19 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
   return id;
 }
 
-// What a pool says of its hardware and its engine: over the preset that it names, or that is all it
-// says, else over the scenario's.
+// A pool's section starts from the scenario's, but one that names a preset is a thing of its own: a
+// member that the preset leaves to its default has that, not what another GPU has. The scenario's
+// optional members (a price, memory behind the GPU) stay.
+void TakeNothingFrom(const Json& scenarios, const std::string& section, Json& own) {
+  Scenario none;
+  const Json written = WriteScenario(none, none, FieldsWritten::kAll);
+  for (const auto& [key, value] : written[section].items()) {
+    if (scenarios.contains(key) && !own.contains(key) && !value.is_object()) own[key] = value;
+  }
+}
+
+// What a pool says of its hardware, its engine and its scheduler: over the preset that it names, or
+// that is all it says, else over the scenario's.
 void MergePools(Json& document, Issues& issues) {
   const auto cluster = document.find("cluster");
   if (cluster == document.end() || !cluster->is_object()) return;
@@ -87,9 +98,18 @@ void MergePools(Json& document, Issues& issues) {
       if (own->is_string()) *own = Json{{"preset", *own}};
       if (own->is_object() && own->contains("preset")) {
         MergePreset(section, pool, issues, Format("/cluster/pools/{}", i));
+        const auto scenarios = document.find(section.name);
+        if (scenarios == document.end() || !scenarios->is_object()) continue;
+        TakeNothingFrom(*scenarios, std::string(section.name), pool[section.name]);
       } else if (own->is_object() && document.contains(section.name)) {
         *own = Merged(document[section.name], *own);
       }
+    }
+    const auto scheduler = pool.is_object() ? pool.find("scheduler") : pool.end();
+    if (scheduler == pool.end()) continue;
+    if (scheduler->is_string()) *scheduler = Json{{"policy", *scheduler}};
+    if (scheduler->is_object() && document.contains("scheduler")) {
+      *scheduler = Merged(document["scheduler"], *scheduler);
     }
   }
 }
@@ -248,71 +268,13 @@ void CheckSlo(const Scenario& s, Issues& issues) {
   }
 }
 
-bool HasTimeouts(const WorkloadSpec& w) {
-  return std::any_of(w.classes.begin(), w.classes.end(),
-                     [](const ClassSpec& c) { return c.timeout_s.has_value(); });
-}
-
-// Schedulers after Vidur, with its faults or without: what they do not know.
-void CheckScheduler(const Scenario& s, Issues& issues) {
-  const EngineSpec& e = s.engine;
-  const std::string& policy = s.scheduler.policy;
-  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
-  const bool vllm = policy == "vllm", vidur = e.compat == Compat::kVidur;
-  struct Rule {
-    bool broken;
-    const char *path, *message;
-  };
-  const char* const pipeline = "/cluster/pools/0/pipeline_parallel";
-  const Rule rules[] = {
-      {vllm && vidur, "/scheduler/policy",
-       "found \"vllm\", allowed one of Vidur's with compat \"vidur\": its vLLM is \"vllm_v0\""},
-      {!vllm && IsBlis(e.compat), "/scheduler/policy",
-       "found another than \"vllm\", allowed that with BLIS's rules in engine.compat"},
-      {vidur && policy == "faster_transformer", "/scheduler/policy",
-       "found \"faster_transformer\", allowed any other with compat \"vidur\": Vidur's never frees "
-       "who ends early, and stops"},
-      {vidur && s.cluster.router != "round_robin" && s.cluster.router != "random" &&
-           s.cluster.router != "least_outstanding",
-       "/cluster/router/policy",
-       "found a router that Vidur has not, allowed round_robin, random and least_outstanding"},
-      {vidur && HasTimeouts(s.workload), "/workload/classes",
-       "found a class with timeout_s, allowed none with compat \"vidur\": it has no time-outs"},
-      {!vllm && stages > e.max_num_seqs, pipeline,
-       "found more stages than max_num_seqs, allowed as many: each works on a batch of its own"},
-      {policy == "lightllm" && stages > 1, pipeline,
-       "found several, allowed 1 with scheduler.policy \"lightllm\": it looks at all requests "
-       "between two batches"},
-      {!vllm && e.kv_offload.On(), "/engine/kv_offload",
-       "found tiers of memory, allowed none with this scheduler.policy: it keeps nothing of ended "
-       "requests"},
-      {!vllm && e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
-       "found a threshold, allowed 0 with this scheduler.policy"},
-      {policy == "sarathi" && !e.enable_chunked_prefill, "/engine/enable_chunked_prefill",
-       "found false, allowed true with scheduler.policy \"sarathi\": it always splits prompts"},
-      {!vllm && e.admission_reserve > 0, "/engine/admission_reserve",
-       "found a reserve, allowed 0 with this scheduler.policy"},
-      {!vllm && e.gc_pass_us > 0, "/engine/gc_pass_us",
-       "found collections, allowed 0 with this scheduler.policy"},
-      {!vllm && e.overlap_scheduling, "/engine/overlap_scheduling",
-       "found true, allowed false with this scheduler.policy: it is synchronous"},
-      {!vllm && s.scheduler.order != "fcfs", "/scheduler/order",
-       "found another order, allowed \"fcfs\" with this scheduler.policy"},
-      {!vllm && s.scheduler.priority != "class", "/scheduler/priority",
-       "found a priority, allowed \"class\", which it ignores, with this scheduler.policy"},
-      {!vllm && s.scheduler.preemption != "auto", "/scheduler/preemption",
-       "found a choice, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
-      {!vllm && s.latency.backend == "physics", "/latency/backend",
-       "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
-       "of preemptions"},
-  };
-  for (const Rule& rule : rules) {
-    if (rule.broken) issues.push_back({rule.path, rule.message});
-  }
-}
-
 // What only some engines' rules know.
 void CheckCompat(const Scenario& s, Issues& issues) {
+  if (s.engine.compat == Compat::kVidur && s.scheduler.policy == "vllm") {
+    issues.push_back({"/scheduler/policy",
+                      "found \"vllm\", allowed one of Vidur's with compat \"vidur\": its vLLM is "
+                      "\"vllm_v0\""});
+  }
   if (s.engine.compat != Compat::kNone && s.engine.kv_offload.disk_gib > 0) {
     issues.push_back({"/engine/kv_offload/disk_gib",
                       Format("found {}, allowed 0 with BLIS's rules in engine.compat: behind "
@@ -358,25 +320,6 @@ void CheckRouter(const ClusterSpec& c, Issues& issues) {
   }
   issues.push_back({"/cluster/router/prefix_weight",
                     "found 0, and no other weight above 0; allowed one at least"});
-}
-
-// What several pipeline stages do not go with.
-void CheckStages(const Scenario& s, Issues& issues) {
-  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
-  if (stages == 1) return;
-  if (IsBlis(s.engine.compat)) {
-    issues.push_back({"/cluster/pools/0/pipeline_parallel",
-                      Format("found {}, allowed 1 with BLIS's rules in engine.compat", stages)});
-  } else if (s.engine.async_scheduling && s.scheduler.policy == "vllm") {
-    issues.push_back({"/engine/async_scheduling",
-                      "found true, allowed false with pipeline_parallel above 1: its rules for "
-                      "several stages are not modelled, and as many batches as stages are in "
-                      "flight without it"});
-  }
-  if (!IsBlis(s.engine.compat) && s.engine.kv_offload.On()) {
-    issues.push_back({"/engine/kv_offload",
-                      "found tiers of memory, allowed none with pipeline_parallel above 1"});
-  }
 }
 
 // What no single field can say.
@@ -435,9 +378,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       "not know them"});
   }
   CheckCompat(s, issues);
-  CheckScheduler(s, issues);
   CheckRouter(s.cluster, issues);
-  CheckStages(s, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
   if (s.workload.classes.empty()) {
@@ -453,18 +394,29 @@ void CheckTogether(const Scenario& s, Issues& issues) {
 // compared with is not what the document meant.
 void AddTogether(const Scenario& scenario, Issues& issues) {
   Issues together;
-  CheckTogether(scenario, together);
+  const std::vector<PoolSpec>& pools = scenario.cluster.pools;
   CheckPools(scenario, together);
-  for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
-    if (!scenario.cluster.pools[i].engine) continue;
+  for (std::size_t i = 0; i <= pools.size(); ++i) {  // then all as the scenario has it
+    const bool all = i == pools.size();
+    if (all ? pools.size() == 1 : pools.size() > 1 && !pools[i].engine && !pools[i].scheduler) {
+      continue;
+    }
     Scenario alone = scenario;
-    alone.UsePool(i);
-    alone.cluster.pools[0].replicas = scenario.cluster.Replicas();
+    if (!all) {
+      alone.UsePool(i);
+      alone.cluster.pools[0].replicas = scenario.cluster.Replicas();
+    }
     Issues of_pool;
     CheckTogether(alone, of_pool);
     for (Issue& issue : of_pool) {
-      if (issue.path.rfind("/engine/", 0) != 0) continue;
-      together.push_back({Format("/cluster/pools/{}{}", i, issue.path), issue.message});
+      // A compat of its own is refused already.
+      if (alone.engine.compat != scenario.engine.compat && pools.size() > 1) break;
+      if (!all) issue.path = PathIn(pools[i], i, issue.path);
+      if (pools.size() > 1) {
+        AddOnce(std::move(issue), together);
+      } else {
+        together.push_back(std::move(issue));
+      }
     }
   }
   const std::size_t own = issues.size();
@@ -516,6 +468,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
     return Issue{"/schema", Format("found {}, allowed {}", ShortJson(*schema), kScenarioSchema)};
   }
   std::map<std::string_view, std::string> presets;
+  YieldToStages(document);
   for (const PresetSection& section : PresetSections()) {
     const std::string id = MergePreset(section, document, issues);
     if (!id.empty()) presets[section.name] = id;

@@ -41,7 +41,8 @@ PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
   r.role = spec.role;
   r.replicas = spec.replicas;
   r.tensor_parallel = spec.tensor_parallel;
-  r.gpus = spec.replicas * spec.tensor_parallel;
+  r.stages = spec.pipeline_parallel;
+  r.gpus = spec.replicas * spec.tensor_parallel * spec.pipeline_parallel;
   r.steps = recorder.steps();
   r.output_tokens = recorder.output_tokens();
   r.preemptions = recorder.preemptions();
@@ -64,7 +65,8 @@ PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
     work.Add(bin.work);
   }
   r.kv_mean_usage = static_cast<double>(kv) / all / Number(pool.cost.usable_blocks);
-  const PeakUse use = UseOf(work, r.output_tokens, all / 1e9, pool.cost, hardware);
+  const double gpu_seconds = all / 1e9 * Number(r.stages);
+  const PeakUse use = UseOf(work, r.output_tokens, gpu_seconds, pool.cost, hardware);
   r.mfu = use.mfu;
   r.bandwidth_use = use.bandwidth;
   return r;

@@ -248,13 +248,16 @@ class Summary {
 
   void Rates() {
     Report& r = report_;
-    r.stages = run_.scenario.cluster.pools[0].pipeline_parallel;
     std::int64_t gpus = 0;
-    for (const PoolSpec& pool : run_.scenario.cluster.pools) {
+    TimeNs stage_time = 0;
+    for (std::size_t p = 0; p < run_.scenario.cluster.pools.size(); ++p) {
+      const PoolSpec& pool = run_.scenario.cluster.pools[p];
       gpus += pool.tensor_parallel * pool.replicas * pool.pipeline_parallel;
+      r.stages = std::max(r.stages, pool.pipeline_parallel);
+      const Recorder& recorder = run_.pools.empty() ? run_.recorder : run_.pools[p].recorder;
+      if (pool.pipeline_parallel > 1) stage_time += recorder.busy_ns() * pool.pipeline_parallel;
     }
     r.gpus = gpus;
-    const TimeNs stage_time = run_.recorder.busy_ns() * r.stages;
     if (r.stages > 1 && stage_time > 0) {
       r.bubble_share =
           1 - static_cast<double>(run_.counts.stage_busy_ns) / static_cast<double>(stage_time);
@@ -374,9 +377,9 @@ class Summary {
       PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end));
       if (!of_pools.empty()) {
         use = PoolsUse([&](std::size_t p) {
-          const double replicas = static_cast<double>(report_.pools[p].replicas);
-          return PeakUse{report_.pools[p].mfu * replicas,
-                         report_.pools[p].bandwidth_use * replicas};
+          const PoolReport& pool = report_.pools[p];
+          const auto groups = static_cast<double>(pool.replicas * pool.stages);
+          return PeakUse{pool.mfu * groups, pool.bandwidth_use * groups};
         });
       }
       report_.mfu = use.mfu;
@@ -421,9 +424,9 @@ class Summary {
       const PeakUse use = use_of(p);
       sum.mfu += use.mfu * peak;
       sum.bandwidth += use.bandwidth * group * hardware.memory_bandwidth_gb_s;
-      flops += peak * static_cast<double>(report_.pools[p].replicas);
-      bandwidth +=
-          group * hardware.memory_bandwidth_gb_s * static_cast<double>(report_.pools[p].replicas);
+      const auto groups = static_cast<double>(report_.pools[p].replicas * report_.pools[p].stages);
+      flops += peak * groups;
+      bandwidth += group * hardware.memory_bandwidth_gb_s * groups;
     }
     return {sum.mfu / flops, sum.bandwidth / bandwidth};
   }

@@ -12,6 +12,7 @@ namespace {
 class LightLlm final : public BatchFormer {
  public:
   void Form(FormerState& s, Batch& batch) override {
+    s.JoinArrived();
     if (s.parked.empty()) {
       Prefills(s, batch);
       return;
@@ -38,8 +39,17 @@ class LightLlm final : public BatchFormer {
   using Need = std::pair<std::int64_t, std::int64_t>;
 
   static Need NeedOf(const Job& job) {
-    if (job.blocks == 0) return {job.prompt + 1, job.declared - job.prompt - 2};
+    if (job.processed == 0) return {job.prompt + 1, job.declared - job.prompt - 2};
     return {job.processed, std::max<std::int64_t>(0, job.declared - job.processed - 1)};
+  }
+
+  // Who waits for his KV will not grow in step with the others, and counts with all from the start.
+  void Add(const Job& job) {
+    if (job.remote) {
+      apart_ += job.declared - 1;
+    } else {
+      needs_.push_back(NeedOf(job));
+    }
   }
 
   // The most tokens held at once: who has longest to go is last to leave.
@@ -56,18 +66,22 @@ class LightLlm final : public BatchFormer {
 
   BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members, std::int64_t tokens) {
     const FormerLimits& limits = s.limits();
-    if (s.admitted() >= limits.max_num_seqs || members >= limits.batch_limit()) {
-      return BlockedBy::kSeats;
-    }
     const Job& job = s.job(s.Head());
-    if (tokens + job.prompt > limits.max_num_batched_tokens) return BlockedBy::kTokenBudget;
-    needs_.push_back(NeedOf(job));
-    return Peak() < limits.blocks ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
+    const bool full = !job.remote && members >= limits.batch_limit();
+    if (s.admitted() >= limits.max_num_seqs || full) return BlockedBy::kSeats;
+    if (!job.remote && tokens + job.prompt > limits.max_num_batched_tokens)
+      return BlockedBy::kTokenBudget;
+    Add(job);
+    return Peak() + apart_ < limits.blocks - s.withheld() ? BlockedBy::kNothing
+                                                          : BlockedBy::kKvBlocks;
   }
 
   void Prefills(FormerState& s, Batch& batch) {
     needs_.clear();
-    for (const JobIndex index : s.parked) needs_.push_back(NeedOf(s.job(index)));
+    apart_ = 0;
+    for (const std::vector<JobIndex>* held : {&s.parked, &s.under_way}) {
+      for (const JobIndex index : *held) Add(s.job(index));
+    }
     std::int64_t tokens = 0;
     while (s.HasHead()) {
       s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()), tokens);
@@ -76,6 +90,7 @@ class LightLlm final : public BatchFormer {
       const Job& job = s.job(head);
       s.PopHead();
       s.Admit(head, s.PromptBlocks(job));
+      if (job.remote) continue;
       batch.push_back({head, job.prompt});
       tokens += job.prompt;
     }
@@ -91,6 +106,7 @@ class LightLlm final : public BatchFormer {
 
   std::int64_t iterations_ = 0;
   std::vector<Need> needs_;
+  std::int64_t apart_ = 0;
 };
 
 }  // namespace

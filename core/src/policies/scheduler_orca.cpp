@@ -29,6 +29,7 @@ void Continue(FormerState& s, Batch& batch) {
 
 BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members) {
   const FormerLimits& limits = s.limits();
+  if (s.job(s.Head()).remote) return RemoteBlockedBy(s, s.Fits(Reservation(limits)));
   const bool seats = limits.as_vidur || s.admitted() < limits.max_num_seqs;
   if (!seats || members >= MostMembers(limits)) return BlockedBy::kSeats;
   return s.Fits(Reservation(limits)) ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
@@ -41,6 +42,7 @@ void Admit(FormerState& s, Batch& batch) {
     const JobIndex head = s.Head();
     s.PopHead();
     s.Admit(head, Reservation(s.limits()));
+    if (s.job(head).remote) continue;
     batch.push_back({head, s.job(head).prompt});
   }
 }
@@ -48,6 +50,7 @@ void Admit(FormerState& s, Batch& batch) {
 class Orca final : public BatchFormer {
  public:
   void Form(FormerState& s, Batch& batch) override {
+    s.JoinArrived();
     Continue(s, batch);
     Admit(s, batch);
   }
@@ -60,20 +63,37 @@ class Orca final : public BatchFormer {
   }
 };
 
-// A batch runs until all that it began with are done; only then is there another one.
+// A batch runs until all that it began with are done; only then is there another one. KV that is to
+// come for the next one travels meanwhile, while there are blocks for it.
 class FasterTransformer final : public BatchFormer {
  public:
   void Form(FormerState& s, Batch& batch) override {
     if (s.parked.empty()) {
+      s.JoinArrived(MostMembers(s.limits()));
+      Continue(s, batch);
       Admit(s, batch);
       return;
     }
     Continue(s, batch);
-    if (s.HasHead()) s.blocked = BlockedBy::kSeats;
+    while (s.HasHead()) {
+      s.blocked = HeadBlocked(s);
+      if (s.blocked != BlockedBy::kNothing) return;
+      const JobIndex head = s.Head();
+      s.PopHead();
+      s.Admit(head, Reservation(s.limits()));
+    }
   }
   DecodeForecast Forecast(FormerState& s) override {
-    return {INT64_MAX, false, true, s.HasHead() ? BlockedBy::kSeats : BlockedBy::kNothing,
-            BlockedBy::kSeats};
+    const bool closed = s.HasHead() || !s.limits().decodes;
+    const BlockedBy blocked = s.HasHead() ? HeadBlocked(s) : BlockedBy::kNothing;
+    const bool admits = s.HasHead() && blocked == BlockedBy::kNothing;
+    return {admits ? 0 : INT64_MAX, false, closed, blocked, BlockedBy::kSeats};
+  }
+
+ private:
+  // While a batch runs.
+  static BlockedBy HeadBlocked(const FormerState& s) {
+    return s.job(s.Head()).remote ? HeadBlockedBy(s, 0) : BlockedBy::kSeats;
   }
 };
 

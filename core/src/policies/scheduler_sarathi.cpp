@@ -11,6 +11,7 @@ class Sarathi final : public BatchFormer {
  public:
   void Form(FormerState& s, Batch& batch) override {
     tokens_ = 0;
+    s.JoinArrived();
     Running(s, batch);
     SortParked(s);
     Admissions(s, batch);
@@ -33,6 +34,7 @@ class Sarathi final : public BatchFormer {
   }
   BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members) const {
     const Job& job = s.job(s.Head());
+    if (job.remote) return RemoteBlockedBy(s, s.FitsPrompt(job));
     if (s.admitted() >= s.limits().max_num_seqs || members >= s.limits().batch_limit()) {
       return BlockedBy::kSeats;
     }
@@ -84,6 +86,7 @@ class Sarathi final : public BatchFormer {
       const JobIndex head = s.Head();
       s.PopHead();
       s.Admit(head, s.PromptBlocks(s.job(head)));
+      if (s.job(head).remote) continue;
       Add(batch, head, ChunkOf(s, s.job(head)));
     }
   }

@@ -10,6 +10,7 @@ namespace {
 class VllmV0 final : public BatchFormer {
  public:
   void Form(FormerState& s, Batch& batch) override {
+    s.JoinArrived();
     Prefills(s, batch);
     if (batch.empty()) Decodes(s, batch);
   }
@@ -24,6 +25,7 @@ class VllmV0 final : public BatchFormer {
   static BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members, std::int64_t longest) {
     const FormerLimits& limits = s.limits();
     const Job& job = s.job(s.Head());
+    if (job.remote) return RemoteBlockedBy(s, s.FitsPrompt(job));
     if (s.admitted() >= limits.max_num_seqs || members >= limits.batch_limit()) {
       return BlockedBy::kSeats;
     }
@@ -41,6 +43,7 @@ class VllmV0 final : public BatchFormer {
       const JobIndex head = s.Head();
       s.PopHead();
       s.Admit(head, s.PromptBlocks(s.job(head)));
+      if (s.job(head).remote) continue;
       batch.push_back({head, s.job(head).prompt});
       longest = std::max(longest, s.job(head).prompt);
     }

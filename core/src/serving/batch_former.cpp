@@ -42,6 +42,26 @@ void FormerState::End(JobIndex index) {
   free_.push_back(index);
 }
 
+std::int64_t FormerState::Withhold(JobIndex index) {
+  const std::int64_t blocks = job(index).blocks;
+  --admitted_;
+  withheld_ += blocks;
+  free_.push_back(index);
+  return blocks;
+}
+
+void FormerState::GiveBack(std::int64_t blocks) {
+  used_ -= blocks;
+  withheld_ -= blocks;
+}
+
+void FormerState::JoinArrived(std::int64_t most) {
+  const auto count = std::min<std::size_t>(arrived.size(), static_cast<std::size_t>(most));
+  const auto end = arrived.begin() + static_cast<std::ptrdiff_t>(count);
+  parked.insert(parked.end(), arrived.begin(), end);
+  arrived.erase(arrived.begin(), end);
+}
+
 void FormerState::Restart(JobIndex index) {
   Job& j = job(index);
   restarted.push_back({index, j.prefilled()});

@@ -24,6 +24,8 @@ struct Job {
   std::int64_t declared = 0;  // prompt and output at most, as its client says
   std::int64_t blocks = 0;    // of KV cache; > 0 from admission on
   bool gone = false;          // its client gave up while it waited
+  // Prefilled on another replica: once admitted it is in no batch, but waits for its KV.
+  bool remote = false;
 
   bool prefilled() const { return processed > prompt; }
 };
@@ -53,6 +55,7 @@ struct FormerLimits {
   // batch to `max_reserved`, and reserve whole blocks of the greatest length only.
   bool as_vidur = false;
   std::int64_t max_reserved = 0;
+  bool decodes = false;  // on a replica that others prefill for: remote jobs may come
 
   std::int64_t batch_limit() const { return max_num_seqs / stages; }
 };
@@ -67,6 +70,7 @@ class FormerState {
   const FormerLimits& limits() const { return limits_; }
   std::int64_t used() const { return used_; }
   std::int64_t admitted() const { return admitted_; }  // requests that hold blocks
+  std::int64_t withheld() const { return withheld_; }  // blocks of jobs that have ended
 
   bool Fits(std::int64_t blocks) const { return limits_.blocks - used_ >= blocks; }
   // A new request's whole prompt, above the watermark, which the only request need not heed.
@@ -91,6 +95,7 @@ class FormerState {
     SERVECAST_CHECK(job(index).blocks == 0 && blocks > 0, "a request is admitted once");
     Take(index, blocks);
     ++admitted_;
+    if (job(index).remote) under_way.push_back(index);
   }
   void Take(JobIndex index, std::int64_t blocks) {
     job(index).blocks += blocks;
@@ -104,10 +109,18 @@ class FormerState {
   }
   // An admitted job ends.
   void End(JobIndex index);
+  // The same, but for its blocks, which stay taken until they are given back: so many.
+  std::int64_t Withhold(JobIndex index);
+  void GiveBack(std::int64_t blocks);
   // Recompute preemption: to the front of the queue, with what was made as part of the prompt.
   void Restart(JobIndex index);
+  // Those whose KV is there, or the first of them, are parked with the others.
+  void JoinArrived(std::int64_t most = INT64_MAX);
 
   std::vector<JobIndex> parked;  // admitted, in no batch
+  // Admitted, and remote: their KV is to come; it is there, in that order, and none of them is
+  // remote any more.
+  std::vector<JobIndex> under_way, arrived;
   // Of the batch that is formed: why the head of the queue is not in it, and who was preempted.
   struct Restarted {
     JobIndex job = -1;
@@ -121,7 +134,7 @@ class FormerState {
   std::vector<Job> jobs_;
   std::vector<JobIndex> free_;
   std::deque<JobIndex> queue_;
-  std::int64_t used_ = 0, admitted_ = 0, waiting_ = 0;
+  std::int64_t used_ = 0, admitted_ = 0, waiting_ = 0, withheld_ = 0;
 };
 
 // Batches of all parked decodes and nothing else, one after another, as long as nobody ends and,
@@ -138,10 +151,11 @@ class BatchFormer {
  public:
   virtual ~BatchFormer() = default;
   // Appends the next batch's members and takes their blocks; leaves `batch` empty when there is
-  // nothing to run. Says in `state` why the head of the queue had to wait.
+  // nothing to run. Says in `state` why the head of the queue had to wait. Admits remote jobs in
+  // their turn, and takes in those that have arrived.
   virtual void Form(FormerState& state, Batch& batch) = 0;
-  // What Form would do next. Requires: one stage, all parked are decodes, there is one. May sort
-  // them as Form would.
+  // What Form would do next. Requires: one stage, all parked are decodes, there is one, nobody has
+  // arrived. May sort them as Form would.
   virtual DecodeForecast Forecast(FormerState& state) = 0;
   // So many of these batches were formed.
   virtual void Decoded(std::int64_t) {}
@@ -162,6 +176,11 @@ const FormerEntry& FindFormer(std::string_view name);  // requires: a registered
 
 // What several of them do.
 
+// Of a remote head of the queue, by whether the blocks that it would take are free.
+inline BlockedBy RemoteBlockedBy(const FormerState& state, bool fits) {
+  if (state.admitted() >= state.limits().max_num_seqs) return BlockedBy::kSeats;
+  return fits ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
+}
 // A decode's block, preempting from the tail of the parked until there is one. False: the request
 // itself had to go.
 bool TakeDecodeBlock(FormerState& state, JobIndex index);

@@ -174,7 +174,7 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   node.inbox.AllowUntil(until, !held_.empty());
   const bool idle = node.replica->Advance(max_steps);
   if (!idle) {
-    active_.Push(index, in_.replica.former != nullptr ? node.replica->ready() : node.replica->now(),
+    active_.Push(index, node.by_former != nullptr ? node.replica->ready() : node.replica->now(),
                  index);
   }
   for (const Inbox::Timed& left : node.inbox.departures()) {
@@ -230,7 +230,7 @@ void Cluster::Place(RequestId request, std::int32_t replica, TimeNs time) {
   node.inbox.Send(request, time);
   if (idle) {
     active_.Push(replica, std::max(time, node.replica->ready()), replica);
-  } else if (in_.replica.former != nullptr) {  // it may be ready earlier now
+  } else if (node.by_former != nullptr) {  // it may be ready earlier now
     active_.Remove(replica);
     active_.Push(replica, node.replica->ready(), replica);
   }

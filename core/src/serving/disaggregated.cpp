@@ -90,7 +90,12 @@ void Disaggregated::Happen(TimeNs time) {
   if (link_.Next() == time) {
     for (const RequestId request : link_.Pass()) {
       const std::int32_t index = in_.replica.results.replica[static_cast<std::size_t>(request)];
-      NodeAt(index).by_vllm->Arrive(request, time);
+      Node& node = NodeAt(index);
+      if (node.by_former != nullptr) {
+        node.by_former->Arrive(request, time);
+      } else {
+        node.by_vllm->Arrive(request, time);
+      }
       Activate(index, time);
       Free(request, time);
     }
@@ -143,7 +148,7 @@ void Disaggregated::Route(Gate& gate, RequestId request, TimeNs time) {
   const std::int32_t index = side.nodes[static_cast<std::size_t>(place)];
   in_.replica.results.replica[r] = index;
   NodeAt(index).inbox.Send(request, time);
-  if (!active_.Has(index) || NodeAt(index).by_vllm->sleeps()) Activate(index, time);
+  Activate(index, time);
 }
 
 // Steps that it took.
@@ -153,9 +158,10 @@ std::int64_t Disaggregated::Run(std::int32_t index, TimeNs until, std::int64_t m
   node.inbox.AllowUntil(until);
   const bool idle = node.replica->Advance(max_steps);
   if (!idle) {
-    active_.Push(index, node.replica->now(), index);
-  } else if (node.by_vllm->sleeps() && node.by_vllm->NextTimeout() < horizon_) {
-    Activate(index, node.by_vllm->NextTimeout());
+    active_.Push(index, node.by_former != nullptr ? node.replica->ready() : node.replica->now(),
+                 index);
+  } else if (Wakes(node) < horizon_) {
+    active_.Push(index, std::max(Wakes(node), node.replica->now()), index);
   }
   Side& side = sides_[static_cast<std::size_t>(pools_[node.pool].role)];
   for (const Inbox::Timed& left : node.inbox.departures()) {
@@ -189,17 +195,30 @@ void Disaggregated::Hear(Node& node) {
 void Disaggregated::Free(RequestId request, TimeNs time) {
   const std::int32_t index =
       in_.replica.results.hand_overs[static_cast<std::size_t>(request)].prefill_replica;
-  NodeAt(index).by_vllm->FreeHandedOver(request, time);
+  Node& node = NodeAt(index);
+  if (node.by_former != nullptr) {
+    node.by_former->FreeHandedOver(request, time);
+  } else {
+    node.by_vllm->FreeHandedOver(request, time);
+  }
   Activate(index, time);
 }
 
-// Something comes to a replica that may sleep.
+// Something comes to a replica that may sleep, or wait for a batch while another could be formed.
 void Disaggregated::Activate(std::int32_t index, TimeNs time) {
-  const Replica& replica = *NodeAt(index).by_vllm;
-  const bool active = active_.Has(index);
-  if (active && !replica.sleeps()) return;
+  const Node& node = NodeAt(index);
+  const bool active = active_.Has(index), by_former = node.by_former != nullptr;
+  if (active && !by_former && !node.by_vllm->sleeps()) return;
+  TimeNs at = by_former ? node.replica->ready() : node.replica->now();
   if (active) active_.Remove(index);
-  active_.Push(index, std::max(time, replica.now()), index);
+  if (!active || !by_former) at = std::max(time, at);
+  active_.Push(index, at, index);
+}
+
+// When one that has nothing to do will have, if nothing comes; kNever.
+TimeNs Disaggregated::Wakes(const Node& node) {
+  if (node.by_former != nullptr) return node.by_former->Wakes();
+  return node.by_vllm->sleeps() ? node.by_vllm->NextTimeout() : kNever;
 }
 
 }  // namespace servecast

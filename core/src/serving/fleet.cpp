@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "serving/former_replica.h"
-
 namespace servecast {
 
 Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<ClusterPool> pools,
@@ -12,7 +10,7 @@ Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<Cluster
     : pools_(std::move(pools)), requests_(all.requests), results_(all.results) {
   if (pools_.empty()) {
     pools_.push_back({all.role, replicas, all.engine, all.latency, all.pool_blocks, 0, all.kv_tiers,
-                      all.stages});
+                      all.stages, all.former});
   }
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     const ClusterPool& pool = pools_[p];
@@ -23,7 +21,7 @@ Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<Cluster
           Node{Inbox(clients, all.requests, all.results, true, prefills), all.recorder, {}, p}));
       Node& node = *nodes_.back();
       const ReplicaInput one{pool.engine,
-                             all.scheduler,
+                             pool.scheduler != nullptr ? *pool.scheduler : all.scheduler,
                              pool.pool_blocks,
                              all.max_model_len,
                              all.requests,
@@ -38,11 +36,13 @@ Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<Cluster
                              number,
                              true,
                              pool.stages,
-                             all.former,
+                             pool.former,
                              pool.role,
                              all.first_token_from_decode};
       if (one.former != nullptr) {
-        node.replica = MakeFormerReplica(one);
+        auto replica = std::make_unique<FormerReplica>(one);
+        node.by_former = replica.get();
+        node.replica = std::move(replica);
         continue;
       }
       auto replica = std::make_unique<Replica>(one);
@@ -70,6 +70,16 @@ std::int64_t Fleet::Sum(std::int64_t (AnyReplica::*figure)() const) const {
   std::int64_t sum = 0;
   for (const auto& node : nodes_) sum += ((*node->replica).*figure)();
   return sum;
+}
+
+std::vector<std::string_view> Fleet::departures() const {
+  std::vector<std::string_view> all;
+  for (const auto& node : nodes_) {
+    for (const std::string_view one : node->replica->departures()) {
+      if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+    }
+  }
+  return all;
 }
 
 const PrefixCacheReport& Fleet::prefix_cache() {

@@ -8,6 +8,7 @@
 
 #include "metrics/recorder.h"
 #include "serving/any_replica.h"
+#include "serving/former_replica.h"
 #include "serving/inbox.h"
 #include "serving/replica.h"
 
@@ -20,9 +21,12 @@ struct ClusterPool {
   const EngineSpec& engine;
   const LatencyModel& latency;
   std::int64_t pool_blocks = 0;
-  std::int64_t block_bytes = 0;  // of a KV block, on all GPUs of a replica together
+  // Of a KV block as its scheduler counts them, on all GPUs of a replica together.
+  std::int64_t block_bytes = 0;
   std::vector<KvTier> kv_tiers = {};
   const std::vector<PipelineStage>* stages = nullptr;  // nullptr: one
+  const FormerSetup* former = nullptr;                 // nullptr: vLLM's scheduler
+  const SchedulerSpec* scheduler = nullptr;            // nullptr: that of all
 };
 
 class Fleet : public AnyReplica {
@@ -34,9 +38,7 @@ class Fleet : public AnyReplica {
   std::int64_t timed_out() const override { return Sum(&AnyReplica::timed_out); }
   std::int64_t length_capped() const override { return Sum(&AnyReplica::length_capped); }
   std::int64_t kv_blocks_used() const override { return Sum(&AnyReplica::kv_blocks_used); }
-  std::vector<std::string_view> departures() const override {
-    return nodes_[0]->replica->departures();
-  }
+  std::vector<std::string_view> departures() const override;  // each once
   const PrefixCacheReport& prefix_cache() override;
   SchedulerCounts counts() const override;
   KvOffloadReport kv_offload() const override;
@@ -53,7 +55,9 @@ class Fleet : public AnyReplica {
     Recorder recorder;
     std::unique_ptr<AnyReplica> replica;
     std::size_t pool = 0;
-    Replica* by_vllm = nullptr;  // the same, if it is one by vLLM's rules
+    // The same, by whose rules it is: one of the two.
+    Replica* by_vllm = nullptr;
+    FormerReplica* by_former = nullptr;
   };
 
   // `all`: what all replicas have in common; its inbox and recorder are not looked at, nor what the

@@ -25,6 +25,7 @@ FormerReplica::FormerReplica(const ReplicaInput& input)
       job_of_(input.scratch.slot),
       steps_(static_cast<std::size_t>(setup_.limits.stages)),
       token_delay_(input.latency.OutputTokenDelay()),
+      delivery_delay_(input.latency.DeliveryDelay()),
       phase_(static_cast<std::size_t>(setup_.limits.block_size), 0) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
@@ -41,6 +42,7 @@ bool FormerReplica::Advance(std::int64_t max_steps) {
     }
     if (!settled_) {
       if (now_ >= until) return false;
+      woken_ = kNever;
       Deliver();
       if (GiveUp()) {
         if (now_ >= in_.inbox.until()) return false;
@@ -56,7 +58,8 @@ bool FormerReplica::Advance(std::int64_t max_steps) {
           continue;
         }
         const bool stuck = in_flight_ == 0 && !setup_.limits.as_vidur;
-        SERVECAST_CHECK(!stuck, "I8: with work and nothing in flight there is a batch");
+        SERVECAST_CHECK(!stuck || expected_ > 0 || !withheld_.empty(),
+                        "I8: with work and nothing in flight there is a batch");
       }
       settled_ = true;
     }
@@ -72,7 +75,7 @@ bool FormerReplica::Advance(std::int64_t max_steps) {
 }
 
 bool FormerReplica::Idle() const {
-  return in_flight_ == 0 && state_.parked.empty() && state_.waiting() == 0;
+  return in_flight_ == 0 && state_.parked.empty() && queued() == 0;
 }
 
 // The run is over. Who is enqueued before the clock stops waits until then, though for nothing.
@@ -84,10 +87,14 @@ bool FormerReplica::Close() {
   return true;
 }
 
-// When a batch ends or, while another may be formed, a request comes.
+// When a batch ends or, while another may be formed, a request or its KV comes, or blocks are given
+// back; without a batch also when a client gives up.
 TimeNs FormerReplica::NextEvent() const {
-  const TimeNs end = in_flight_ > 0 ? Oldest().end : kNever;
-  return CanForm() || in_flight_ == 0 ? std::min(end, in_.inbox.NextEnqueue()) : end;
+  if (in_flight_ == 0) {
+    return std::min({in_.inbox.NextEnqueue(), woken_, in_.inbox.NextTimeout()});
+  }
+  const TimeNs end = Oldest().end;
+  return CanForm() ? std::min({end, in_.inbox.NextEnqueue(), woken_}) : end;
 }
 
 void FormerReplica::Deliver() {
@@ -106,13 +113,16 @@ void FormerReplica::Enqueue(RequestId request, TimeNs time) {
   job.prompt = prompt;
   job.declared =
       prompt + (setup_.limits.as_vidur ? output : std::min(setup_.declared_output, room));
+  Seat seat{request, prompt + output};
+  if (in_.role == PoolRole::kPrefill) seat.total = job.declared = prompt + 1;
+  if (in_.role == PoolRole::kDecode) AddRemote(request, job, seat);
   const JobIndex index = state_.Add(job);
   seats_.resize(std::max(seats_.size(), static_cast<std::size_t>(index) + 1));
-  SeatOf(index) = Seat{request, prompt + output};
+  SeatOf(index) = seat;
   if (!job_of_.empty()) job_of_[r] = index;
   in_.results.state[r] = RequestState::kQueued;
   in_.inbox.Enqueued(request);
-  in_.recorder.Waiting(time, state_.waiting());
+  in_.recorder.Waiting(time, queued());
 }
 
 // ---- A batch -------------------------------------------------------------------------------
@@ -122,9 +132,14 @@ bool FormerReplica::Form() {
   step.members.clear();
   state_.restarted.clear();
   state_.blocked = BlockedBy::kNothing;
+  const std::size_t under_way = state_.under_way.size();
   former_->Form(state_, step.members);
   CountRestarts();
-  in_.recorder.Waiting(now_, state_.waiting());
+  if (in_.role == PoolRole::kDecode) {
+    SendForKv(under_way);
+    ResumeFresh(step.members);
+  }
+  in_.recorder.Waiting(now_, queued());
   if (step.members.empty()) return false;
   Launch(step);
   ++in_flight_;
@@ -133,7 +148,8 @@ bool FormerReplica::Form() {
 
 void FormerReplica::CountRestarts() {
   for (const FormerState::Restarted& restarted : state_.restarted) {
-    const Seat& seat = SeatOf(restarted.job);
+    Seat& seat = SeatOf(restarted.job);
+    if (seat.fresh) LoseFresh(seat);
     const auto r = static_cast<std::size_t>(seat.request);
     ++in_.results.preemptions[r];
     in_.results.state[r] = RequestState::kQueued;
@@ -189,15 +205,15 @@ void FormerReplica::Launch(Step& step) {
   step.end = pipeline_ ? pipeline_->end() : step.start + price.duration;
   step.bound = price.bound;
   if (pipeline_ && in_.observer != nullptr) step.record.stages = pipeline_->spans();
-  step.levels = {state_.admitted(), kv_blocks_used(), shape.decode_seqs,
+  step.levels = {running(), kv_blocks_used(), shape.decode_seqs,
                  shape.decode_context_tokens + shape.decode_seqs};
-  load_ = {state_.admitted(), kv_blocks_used()};
+  load_ = {running(), kv_blocks_used()};
   step.prefill = {};
   if (!chunks_.empty()) CountPrefills(step, shape, std::max<TimeNs>(0, price.duration - alone));
 }
 
 // A batch with prefills: their work, and by how much they made decodes wait: those beside them, and
-// those that a batch of prompts alone keeps parked.
+// those that a batch of prompts alone keeps parked. What delays the first token is not counted.
 void FormerReplica::CountPrefills(Step& step, const BatchShape& shape, TimeNs interference) {
   std::int64_t tokens = 0, longest = 0;
   for (const PrefillChunk& chunk : chunks_) {
@@ -213,20 +229,24 @@ void FormerReplica::CountPrefills(Step& step, const BatchShape& shape, TimeNs in
   step.prefill.without_head = step.sampled > 0 ? 0 : kStepUnit;
   step.record.prefill_tokens = tokens;
   const auto waits = [&](JobIndex index) {
-    if (!state_.job(index).prefilled()) return;
+    if (!state_.job(index).prefilled() || SeatOf(index).last_token < 0) return;
     in_.results.interference[static_cast<std::size_t>(SeatOf(index).request)] += interference;
   };
   if (shape.decode_seqs > 0) {
     step.record.interference = interference;
     for (const BatchMember& member : step.members) waits(member.job);
   } else if (!pipeline_) {
-    for (const JobIndex index : state_.parked) waits(index);
+    for (const JobIndex index : state_.parked) {
+      if (!SeatOf(index).fresh) waits(index);
+    }
   }
 }
 
 // The oldest batch is done: its tokens reach their clients, the finished leave.
 void FormerReplica::Apply() {
   Step& step = Oldest();
+  const bool hidden = HidesTokens();
+  if (hidden) step.sampled = 0;
   // With stages batches overlap: each is recorded from the end of the one before.
   in_.recorder.Step(std::max(step.start, recorded_until_), step.end, step.levels, step.sampled,
                     step.bound, step.blocked, step.prefill);
@@ -235,21 +255,27 @@ void FormerReplica::Apply() {
     Job& job = state_.job(member.job);
     Seat& seat = SeatOf(member.job);
     const auto r = static_cast<std::size_t>(seat.request);
-    seat.in_flight = false;
+    seat.in_flight = seat.fresh = false;
     const bool decodes = job.prefilled();
     job.processed += member.tokens;
     if (decodes || job.processed == job.prompt) {  // makes a token
       job.processed += decodes ? 0 : 1;
       if (seat.last_token < 0) {
-        in_.results.first_token[r] = step.end + token_delay_;
+        if (!hidden) {
+          if (delivery_delay_ > 0) in_.results.SetLate(r, step.sampled * delivery_delay_);
+          in_.results.first_token[r] = step.end + token_delay_ + in_.results.Late(r);
+        }
       } else {
         CountGap(step.end, step.end - seat.last_token + token_delay_, 1);
         if (!decodes) in_.results.SetbacksOf(r).recompute += step.end - seat.admitted;
       }
       seat.last_token = step.end;
     }
-    if (job.processed == seat.total) {
+    const bool over = job.processed == seat.total;
+    if (over && !HandsOver(seat.request)) {
       Finish(member.job, step.end);
+    } else if (over && !seat.gave_up) {
+      HandOn(member.job, step.end);
     } else {
       state_.parked.push_back(member.job);
       if (seat.gave_up) Abort(seat.request, member.job);
@@ -263,8 +289,8 @@ void FormerReplica::Apply() {
     record.end = step.end;
     record.bound = step.bound;
     record.free_after_step = setup_.limits.blocks - state_.used();
-    record.running_after_step = state_.admitted();
-    record.waiting_after_step = state_.waiting();
+    record.running_after_step = running();
+    record.waiting_after_step = queued();
     in_.observer->OnStep(record);
   }
   first_step_ = (first_step_ + 1) % steps_.size();
@@ -280,8 +306,8 @@ void FormerReplica::Finish(JobIndex index, TimeNs end) {
   SeatOf(index).request = kNoRequest;
   if (in_.observer != nullptr) Oldest().record.finished.push_back(seat.request);
   // Absurd delays end with the clock.
-  const auto seen = static_cast<TimeNs>(
-      std::min(WideInt{end} + WideInt{generated} * token_delay_, WideInt{kNever}));
+  const auto seen = static_cast<TimeNs>(std::min(
+      WideInt{end} + WideInt{generated} * token_delay_ + in_.results.Late(r), WideInt{kNever}));
   if (in_.inbox.GaveUpBefore(seat.request, seen)) {
     in_.results.state[r] = RequestState::kTimedOut;
     ++timed_out_;
@@ -300,6 +326,7 @@ void FormerReplica::Finish(JobIndex index, TimeNs end) {
 // Batches of all parked decodes, up to the last before somebody ends.
 std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
   if (pipeline_ || in_.observer != nullptr || state_.parked.empty()) return 0;
+  if (!state_.arrived.empty()) return 0;
   DecodeForecast forecast;
   if (!PrepareRun(forecast)) return 0;
   const auto decodes = static_cast<std::int64_t>(state_.parked.size());
@@ -331,7 +358,7 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
     context_ += decodes;
     in_.recorder.Step(
         now_, end,
-        {state_.admitted(), CeilDiv(state_.used() + taken, setup_.report_block), decodes, context_},
+        {running(), CeilDiv(state_.used() + taken, setup_.report_block), decodes, context_},
         decodes, price.bound, blocked);
     if (ran == 0) {
       for (const JobIndex index : state_.parked) {
@@ -354,7 +381,7 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
   }
   former_->Decoded(ran);
   recorded_until_ = now_;
-  load_ = {state_.admitted(), kv_blocks_used()};
+  load_ = {running(), kv_blocks_used()};
   return ran;
 }
 
@@ -365,7 +392,7 @@ bool FormerReplica::PrepareRun(DecodeForecast& forecast) {
   for (const JobIndex index : state_.parked) {
     const Job& job = state_.job(index);
     const Seat& seat = SeatOf(index);
-    if (!job.prefilled() || seat.total - job.processed <= 1) return false;
+    if (!job.prefilled() || seat.fresh || seat.total - job.processed <= 1) return false;
     least_left = std::min(least_left, seat.total - job.processed);
     context_ += job.processed - 1;
   }
@@ -412,14 +439,16 @@ bool FormerReplica::GiveUp() {
 void FormerReplica::Abort(RequestId request, JobIndex index) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.generated[r] = Generated(index);
-  SeatOf(index).request = kNoRequest;
-  if (in_.results.state[r] == RequestState::kQueued) {
-    state_.LeaveQueue(index);
-    in_.recorder.Waiting(now_, state_.waiting());
+  if (state_.job(index).blocks > 0) {
+    AbortAdmitted(request, index);
   } else {
-    state_.parked.erase(std::find(state_.parked.begin(), state_.parked.end(), index));
-    state_.End(index);
+    state_.LeaveQueue(index);
+    in_.recorder.Waiting(now_, queued());
+    if (state_.job(index).remote) {
+      in_.inbox.Say({Inbox::Word::Kind::kAbandoned, request, now_});
+    }
   }
+  SeatOf(index).request = kNoRequest;
   in_.results.state[r] = RequestState::kTimedOut;
   ++timed_out_;
   in_.inbox.GaveUp(request, now_);
@@ -434,6 +463,7 @@ SchedulerCounts FormerReplica::counts() const {
 // ---- For others ----------------------------------------------------------------------------
 
 std::int32_t FormerReplica::Generated(JobIndex index) const {
+  if (HidesTokens()) return 0;
   const Job& job = state_.job(index);
   const RequestId request = seats_[static_cast<std::size_t>(index)].request;
   const std::int64_t known = job.prefilled() ? job.processed : job.prompt;
@@ -465,15 +495,16 @@ void FormerReplica::Observe(Step& step) {
     const RequestId request = SeatOf(member.job).request;
     const std::int64_t computed = job.prefilled() ? job.processed - 1 : job.processed;
     const bool again = in_.results.preemptions[static_cast<std::size_t>(request)] > 0;
-    const MemberKind kind = job.processed > 0 ? MemberKind::kContinued
-                            : again           ? MemberKind::kResumed
-                                              : MemberKind::kNew;
+    const MemberKind kind = SeatOf(member.job).fresh ? MemberKind::kNew
+                            : job.processed > 0      ? MemberKind::kContinued
+                            : again                  ? MemberKind::kResumed
+                                                     : MemberKind::kNew;
     record.members.push_back({request, member.tokens, computed, kind,
                               job.prefilled() || computed + member.tokens == job.prompt});
   }
   record.free_after_schedule = setup_.limits.blocks - state_.used();
-  record.running_after_schedule = state_.admitted();
-  record.waiting_after_schedule = state_.waiting();
+  record.running_after_schedule = running();
+  record.waiting_after_schedule = queued();
 }
 
 }  // namespace servecast

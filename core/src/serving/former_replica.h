@@ -5,6 +5,9 @@
 // At one instant batches end, then requests come, then clients give up, then batches are formed.
 // All times of a batch are known when it is formed: a stage begins it when the stage before has
 // sent it and the batch before it is gone.
+//
+// By its role it may end requests with their first token, or take in such requests: see
+// former_hand_over.cpp.
 #pragma once
 
 #include <algorithm>
@@ -42,6 +45,12 @@ class FormerReplica final : public AnyReplica {
   // As Replica::Advance.
   bool Advance(std::int64_t max_steps) override;
 
+  // As Replica's.
+  void Arrive(RequestId request, TimeNs time);
+  void FreeHandedOver(RequestId request, TimeNs time);
+  // Of one that has nothing to do: when it will have, if nothing is sent and no transfer ends.
+  TimeNs Wakes() const { return Idle() ? kNever : NextEvent(); }
+
   TimeNs now() const override { return now_; }
   TimeNs ready() const override {
     const TimeNs next = in_.inbox.NextEnqueue();
@@ -51,8 +60,8 @@ class FormerReplica final : public AnyReplica {
   EngineLoad LoadAt(TimeNs time) const override {
     return now_ <= time ? EngineLoad{running(), kv_blocks_used()} : load_;
   }
-  std::int64_t running() const override { return state_.admitted(); }
-  std::int64_t queued() const override { return state_.waiting(); }
+  std::int64_t running() const override { return state_.admitted() - expected_; }
+  std::int64_t queued() const override { return state_.waiting() + expected_; }
   std::int64_t completed() const override { return completed_; }
   std::int64_t timed_out() const override { return timed_out_; }
   std::int64_t length_capped() const override { return length_capped_; }
@@ -72,6 +81,12 @@ class FormerReplica final : public AnyReplica {
     TimeNs last_token = -1;          // its end; -1: none yet
     TimeNs admitted = 0;             // start of its first batch since it last waited
     bool in_flight = false, gave_up = false;
+    bool fresh = false;  // its KV has arrived here, and no batch with it has ended since
+  };
+  // Blocks of a request that is not served here any more, until its KV has gone or come.
+  struct Withheld {
+    RequestId request = kNoRequest;
+    std::int64_t blocks = 0;
   };
   struct Step {
     Batch members;
@@ -100,6 +115,17 @@ class FormerReplica final : public AnyReplica {
   void CountPrefills(Step& step, const BatchShape& shape, TimeNs alone);
   void Apply();
   void Finish(JobIndex index, TimeNs end);
+
+  // Prefill here, decode there (former_hand_over.cpp).
+  bool HidesTokens() const { return in_.role == PoolRole::kPrefill && in_.first_token_from_decode; }
+  bool HandsOver(RequestId request) const;
+  void HandOn(JobIndex index, TimeNs end);
+  void AddRemote(RequestId request, Job& job, Seat& seat) const;
+  void SendForKv(std::size_t first);
+  void ResumeFresh(const Batch& members);
+  void LoseFresh(Seat& seat);
+  void AbortAdmitted(RequestId request, JobIndex index);
+
   std::int64_t DecodeRun(std::int64_t max_steps);
   bool PrepareRun(DecodeForecast& forecast);
   void CountGap(TimeNs end, TimeNs gap, std::int64_t tokens);
@@ -124,13 +150,16 @@ class FormerReplica final : public AnyReplica {
   std::vector<Step> steps_;           // ring: at most one per stage is in flight
   std::size_t first_step_ = 0, in_flight_ = 0;
   std::vector<PrefillChunk> chunks_;
-  TimeNs token_delay_;
+  TimeNs token_delay_, delivery_delay_;
   PrefixCacheReport no_cache_;
   SchedulerCounts counts_;
   EngineLoad load_;  // as the latest batch was formed
   TimeNs now_ = 0;
   TimeNs recorded_until_ = 0;  // the end of the last step that ended
   bool settled_ = false;       // nothing has happened since no batch could be formed
+  TimeNs woken_ = kNever;      // a transfer has ended since then, at that time
+  std::int64_t expected_ = 0;  // whose KV is under way or there, and has not been in a batch yet
+  std::vector<Withheld> withheld_;
   std::int64_t completed_ = 0, timed_out_ = 0, length_capped_ = 0;
 
   struct Gap {

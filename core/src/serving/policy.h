@@ -51,6 +51,9 @@ class LatencyModel {
   virtual bool PricesTransfers() const { return false; }
   // Added to the client's view of each output token, without holding the GPU; accumulates.
   virtual TimeNs OutputTokenDelay() const { return 0; }
+  // By how much each request with a token in the step of a request's first one makes its client see
+  // that one, and all that follow, later. Not by BLIS's rules.
+  virtual TimeNs DeliveryDelay() const { return 0; }
   // Added once to the client's view of a finished request. BLIS's rules only.
   virtual TimeNs PostDecodeDelay() const { return 0; }
 };

@@ -35,10 +35,11 @@ Result<std::vector<PoolPart>> MakePoolParts(const Scenario& scenario) {
       for (const Issue& issue : cost.issues()) issues.push_back(OfPool(issue, i, pool));
       continue;
     }
-    std::unique_ptr<LatencyModel> latency = ChosenLatencyModel(alone).make(alone, cost.value());
-    const std::int64_t max_model_len = EffectiveMaxModelLen(
-        alone.engine, alone.model.max_position_embeddings, cost.value().usable_blocks);
-    parts.push_back({std::move(alone), cost.value(), std::move(latency), max_model_len});
+    const LatencyEntry& entry = ChosenLatencyModel(alone);
+    PoolPart part{alone, cost.value(), entry.make(alone, cost.value()),
+                  MaxModelLenOf(alone, cost.value())};
+    if (pool.pipeline_parallel > 1) part.stages = MakeStages(alone, entry);
+    parts.push_back(std::move(part));
   }
   if (!issues.empty()) return issues;
   return parts;
@@ -64,15 +65,24 @@ LatencyLabel LabelOf(const std::vector<PoolPart>& pools, const Scenario& scenari
   return all;
 }
 
-std::vector<ClusterPool> PoolsOf(const std::vector<PoolPart>& parts) {
+std::vector<ClusterPool> PoolsOf(std::vector<PoolPart>& parts, std::int64_t max_model_len,
+                                 const RequestTable& requests) {
   std::vector<ClusterPool> pools;
-  for (const PoolPart& part : parts) {
+  for (PoolPart& part : parts) {
     const PoolSpec& spec = part.scenario.cluster.pools[0];
     const EngineSpec& engine = part.scenario.engine;
-    const double of_gpu = part.cost.kv_bytes_per_token * static_cast<double>(engine.block_size);
+    std::int64_t block_size = engine.block_size;
+    if (part.HasFormer()) {
+      part.former = MakeFormerSetup(part.scenario, part.cost, max_model_len, requests);
+      part.former->limits.decodes = spec.role == PoolRole::kDecode;
+      block_size = part.former->limits.block_size;
+    }
+    const double of_gpu = part.cost.kv_bytes_per_token * static_cast<double>(block_size);
     const auto block_bytes = static_cast<std::int64_t>(of_gpu) * part.cost.tensor_parallel;
     pools.push_back({spec.role, spec.replicas, engine, *part.latency, part.cost.pool_blocks,
-                     block_bytes, KvTiersOf(engine.kv_offload, of_gpu, part.cost.tensor_parallel)});
+                     block_bytes, KvTiersOf(engine.kv_offload, of_gpu, part.cost.tensor_parallel),
+                     part.stages.empty() ? nullptr : &part.stages, part.former.get(),
+                     &part.scenario.scheduler});
   }
   return pools;
 }

@@ -154,7 +154,8 @@ class Replica final : public AnyReplica {
     TimeNs end = 0, interference = 0;
   };
 
-  // A victim with a step in flight: it stays in the queue until that ends.
+  // A victim with a step in flight: it stays in the queue until that ends. A token that would be
+  // handed on is lost.
   struct Held {
     RequestId request = kNoRequest;
     TimeNs until = 0;
@@ -188,6 +189,7 @@ class Replica final : public AnyReplica {
     StepBound bound = StepBound::kOverhead;
     BlockedBy blocked = BlockedBy::kNothing;
     std::int64_t decodes = 0, sampled = 0;  // tokens to deliver: of decodes, of all
+    std::int64_t made = 0;  // tokens, with those of requests that are given up meanwhile
     std::int64_t decode_step = 0;
     PrefillWork prefill;
     std::vector<Output> first;  // of prefills that ended, in running order
@@ -275,6 +277,9 @@ class Replica final : public AnyReplica {
     return in_.role == PoolRole::kPrefill &&
            (in_.first_token_from_decode || AnswerLimit(request) > 1);
   }
+  bool hides_tokens() const {
+    return in_.role == PoolRole::kPrefill && in_.first_token_from_decode;
+  }
   void HandOn(const Output& output, TimeNs end);
   // Preempted with its first token in flight: the blocks that it would hand over are gone.
   bool LosesToken(RequestId request) const {
@@ -285,6 +290,13 @@ class Replica final : public AnyReplica {
     const auto r = static_cast<std::size_t>(request);
     return in_.role == PoolRole::kDecode && in_.results.HandedOver(r) &&
            in_.results.hand_overs[r].reserved < 0;
+  }
+  void TakeLostToken(const Slot& slot) {
+    if (staged()) {
+      TakeFromBatch(slot.busy_until, false);
+    } else {
+      --Newest().sampled;
+    }
   }
   void Reserve(RequestId request);
   void AdmitArrived(Plan& plan);
@@ -363,7 +375,7 @@ class Replica final : public AnyReplica {
   std::int64_t seats_;
   std::int64_t watermark_blocks_;
   TimeNs gc_pass_;  // duration; 0: blocks of ended requests are free at once
-  TimeNs token_delay_;
+  TimeNs token_delay_, delivery_delay_;
   double preemption_weight_;
   bool prices_transfers_;
   bool victim_by_priority_;

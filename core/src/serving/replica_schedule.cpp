@@ -254,7 +254,7 @@ void Replica::Preempt(SlotId id) {
     LeavePrefills(id);
   } else {
     --endings_;
-    if (HandsOver(slot.request)) --Newest().sampled;
+    if (HandsOver(slot.request)) TakeLostToken(slot);
   }
   ReleaseBlocks(slot, slot.granted_call == calls_ ? slot.chunk : 0, true);
   ++in_.results.preemptions[r];

@@ -81,7 +81,7 @@ void Replica::Hold(const Slot& slot) {
   held_.erase(std::remove_if(held_.begin(), held_.end(), over), held_.end());
   if (BusyUntil(slot) <= now_) return;
   const std::int64_t computed = ComputedNow(slot);
-  const bool token = slot.phase != Phase::kPrefill;
+  const bool token = slot.phase != Phase::kPrefill && !HandsOver(slot.request);
   const std::int64_t delivered =
       computed - in_.requests.prompt_tokens[static_cast<std::size_t>(slot.request)];
   held_.push_back({slot.request, BusyUntil(slot), token ? delivered : -1,
@@ -133,7 +133,7 @@ void Replica::RecordStaged(const Batch& batch) {
     until = std::min(until, batches_[(first_batch_ + 1) % batches_.size()].start);
   }
   in_.recorder.Step(batch.start, until, batch.levels, 0, batch.bound, batch.blocked, batch.prefill);
-  in_.recorder.Tokens(batch.end, batch.sampled);
+  in_.recorder.Tokens(batch.end, hides_tokens() ? 0 : batch.sampled);
 }
 
 }  // namespace servecast
