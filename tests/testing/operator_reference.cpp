@@ -273,11 +273,13 @@ double OperatorReference::DecodeNs(double sequences, double contexts) const {
   const Bound bound = [=](const Point& p) {
     return std::max(p[1] * p[2] * 2 * 128 * 2 / bandwidth, p[0] * p[1] * p[2] * 4 * 128 / flops);
   };
-  return tables_->Get("decode", table, bound)
-      .Ns({heads_ / kv_heads_, streams, std::min(context, longest)});
+  const double ns = tables_->Get("decode", table, bound)
+                        .Ns({heads_ / kv_heads_, streams, std::min(context, longest)});
+  // Contexts that the model cannot have are not longer, but their bytes are still read.
+  const double all = std::max(contexts, sequences) * kv_heads_ * double(s_.model.head_dim) / 128;
+  return std::max(ns, bound({heads_ / kv_heads_, all, 1}));
 }
 
-// Of a query token and a KV head of 128: rows that are started, or one key for all of them.
 double OperatorReference::PrefillNs(const char* of, double rows) const {
   const bool keys = of == std::string("keys");
   const double flops = s_.hardware.peak_bf16_tflops * 1e3;
