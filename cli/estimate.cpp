@@ -78,7 +78,7 @@ Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
   if (demand.requests_per_s == 0) {
     return Issue{"/workload/arrivals", "an estimate needs requests that come over time, at a rate"};
   }
-  const auto model = FindLatencyModel(scenario.latency.backend).make(scenario, cost.value());
+  const auto model = ChosenLatencyModel(scenario).make(scenario, cost.value());
   return EstimateSteadyState(scenario, cost.value(), *model, demand);
 }
 

@@ -80,9 +80,11 @@ Knee KneeOf(const std::vector<std::pair<double, double>>& served) {  // rate, th
 std::vector<ScoredSweep> SweepsOf(const std::vector<const ScoredRow*>& rows) {
   std::map<std::string, std::vector<const ScoredRow*>> sweeps;
   for (const ScoredRow* row : rows) {
-    const bool rated = row->measured->load.form == MeasuredForm::kPoisson &&
+    const MeasuredForm form = row->measured->load.form;
+    const bool open = form == MeasuredForm::kPoisson || form == MeasuredForm::kReplay;
+    const bool rated = open && row->measured->serving && row->measured->load.rate > 0 &&
                        row->measured->values.contains("throughput");
-    if (!rated || !row->skipped.empty()) continue;
+    if (!rated || !row->skipped.empty() || !row->predicted.contains("throughput")) continue;
     sweeps[row->measured->sweep + "\n" + row->simulated_as].push_back(row);
   }
   std::vector<ScoredSweep> scored;

@@ -1,10 +1,12 @@
 // See measured_names.h.
 #include "measured_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -86,9 +88,10 @@ const WeightWord* FindWeightWord(std::string_view word) {
 
 // What a name says beside architecture and size: tuning, date, weights.
 bool IsVariant(const std::string& word) {
-  static constexpr std::array<std::string_view, 15> kVariants = {
-      "instruct", "hf",      "chat", "it",        "base",   "dynamic", "block", "thinking",
-      "kv",       "preview", "meta", "quantized", "marlin", "sym",     "g128"};
+  static constexpr std::array<std::string_view, 19> kVariants = {
+      "instruct", "hf", "chat",    "it",       "base",      "dynamic", "block",
+      "thinking", "kv", "preview", "meta",     "quantized", "marlin",  "sym",
+      "g128",     "pt", "128k",    "terminus", "unsloth"};
   const bool date = word.size() == 4 && IsNumber(word);
   return date || OneOf(word, kVariants) || FindWeightWord(word) != nullptr;
 }
@@ -104,6 +107,9 @@ std::string_view WithoutOwner(std::string_view name) {
 // "llama3.18b" of "meta-llama/Llama-3.1-8B-Instruct".
 std::string ModelWord(std::string_view name) {
   Words words = WordsOf(WithoutOwner(name));
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "v2" && FindWeightWord(words[i - 1]) != nullptr) words[i] = words[i - 1];
+  }
   words.erase(std::remove_if(words.begin(), words.end(), IsVariant), words.end());
   // "Qwen_Qwen3-32B": an owner before the family.
   if (words.size() > 1 && words[1].size() > words[0].size() && words[1].find(words[0]) == 0) {
@@ -118,9 +124,27 @@ std::string ModelWord(std::string_view name) {
 struct ModelAlias {
   std::string_view word, preset;
 };
-constexpr std::array<ModelAlias, 3> kModelAliases = {{{"mistralnemo", "mistral-nemo-12b"},
-                                                      {"llama4scout", "llama-4-scout-17b-16e"},
-                                                      {"deepseekr1", "deepseek-v3"}}};
+constexpr std::array<ModelAlias, 19> kModelAliases = {{
+    {"mistralnemo", "mistral-nemo-12b"},
+    {"mistrallarge", "mistral-large"},
+    {"llama4scout", "llama-4-scout-17b-16e"},
+    {"llama4maverick", "llama-4-maverick-17b-128e"},
+    {"deepseekr1", "deepseek-v3"},
+    {"deepseekv3.1", "deepseek-v3"},
+    {"deepseekr1distillllama8b", "llama-3.1-8b"},
+    {"deepseekr1distillllama70b", "llama-3.3-70b"},
+    {"deepseekr1distillqwen14b", "qwen2.5-14b"},
+    {"deepseekr1distillqwen32b", "qwen2.5-32b"},
+    {"qwq32b", "qwen2.5-32b"},
+    {"qwen27b", "qwen2.5-7b"},
+    {"qwen272b", "qwen2.5-72b"},
+    {"qwen2.5coder7b", "qwen2.5-7b"},
+    {"qwen2.5coder14b", "qwen2.5-14b"},
+    {"qwen2.5coder32b", "qwen2.5-32b"},
+    {"qwen3coder30ba3b", "qwen3-30b-a3b"},
+    {"yi1.534b", "yi-34b"},
+    {"yi1.56b", "yi-6b"},
+}};
 
 // --- GPUs
 
@@ -195,9 +219,9 @@ std::string FamilyOf(const Gpu& gpu) {
 
 // Words behind a card's name that make it another card, or a part of one.
 bool IsOtherCard(const std::string& word) {
-  static constexpr std::array<std::string_view, 14> kOthers = {
-      "laptop", "mobile", "max",   "maxq",  "ti",    "super", "d",
-      "mig",    "grace",  "gh200", "gb200", "gb300", "cnx",   "vgpu"};
+  static constexpr std::array<std::string_view, 13> kOthers = {
+      "laptop", "mobile", "max",   "maxq", "ti",   "super", "d",
+      "mig",    "grace",  "gh200", "cnx",  "vgpu", "3e"};
   const bool slice = word.size() == 2 && IsDigit(word[0]) && word[1] == 'g';
   return slice || OneOf(word, kOthers);
 }
@@ -207,18 +231,21 @@ struct Card {
   std::string_view id;
   std::string family;
   Gpu gpu;
+  bool stated;  // scenarios may name it
 };
 
 std::vector<Card> Cards() {
   std::vector<Card> cards;
-  for (const std::string_view id : PresetIds("hardware")) {
-    Gpu gpu = GpuOf(FindPresetDocument("hardware", id)->value("name", std::string(id)));
+  for (const std::string_view id : MeasuredPresetIds("hardware")) {
+    Gpu gpu = GpuOf(MeasuredPreset("hardware", id).value("name", std::string(id)));
     std::string family = FamilyOf(gpu);
-    cards.push_back({id, std::move(family), std::move(gpu)});
+    const bool stated = FindPreset("hardware", id) != nullptr;
+    cards.push_back({id, std::move(family), std::move(gpu), stated});
   }
   // What is meant when nothing is said comes last.
   std::sort(cards.begin(), cards.end(), [](const Card& a, const Card& b) {
-    return std::pair(a.gpu.form == "sxm", a.gpu.gib) < std::pair(b.gpu.form == "sxm", b.gpu.gib);
+    return std::tuple(a.stated, a.gpu.form == "sxm", a.gpu.gib) <
+           std::tuple(b.stated, b.gpu.form == "sxm", b.gpu.gib);
   });
   return cards;
 }
@@ -246,10 +273,15 @@ double VersionNumber(std::string_view text) {
   return 1000 * major[0] + (minor.empty() ? 0 : std::floor(minor[0]));
 }
 
-// "TensorRT-LLM" is trtllm; "" for an engine that no preset is of.
+// "TensorRT-LLM" is trtllm, "dynamo-trt" too: what spreads requests over servers is no engine. ""
+// for an engine that no preset is of.
 std::string EngineWord(std::string_view engine) {
-  const std::string word = Joined(WordsOf(engine));
-  if (word.find("tensorrt") != std::string::npos || word.find("trtllm") != std::string::npos) {
+  std::string word = Joined(WordsOf(engine));
+  for (const std::string_view before : {"dynamo", "mori"}) {
+    if (word.find(before) == 0) word.erase(0, before.size());
+  }
+  if (word.find("tensorrt") != std::string::npos || word.find("trtllm") != std::string::npos ||
+      word == "trt") {
     return "trtllm";
   }
   for (const std::string_view known : {"vllm", "sglang"}) {
@@ -260,10 +292,28 @@ std::string EngineWord(std::string_view engine) {
 
 }  // namespace
 
+std::vector<std::string_view> MeasuredPresetIds(std::string_view kind) {
+  std::vector<std::string_view> ids = PresetIds(kind);
+  const std::vector<std::string_view> more = PresetIds(fmt::format("measured_{}", kind));
+  ids.insert(ids.end(), more.begin(), more.end());
+  return ids;
+}
+
+nlohmann::json MeasuredPreset(std::string_view kind, std::string_view id) {
+  if (const nlohmann::json* document = FindPresetDocument(kind, id)) return *document;
+  const nlohmann::json& file = *FindPreset(fmt::format("measured_{}", kind), id);
+  nlohmann::json document = file["document"];
+  const auto like = file.find("like");
+  if (like == file.end()) return document;
+  nlohmann::json whole = *FindPresetDocument(kind, like->get<std::string>());
+  whole.update(document);
+  return whole;
+}
+
 std::string ModelPresetOf(std::string_view name) {
   const std::string wanted = ModelWord(name);
   if (wanted.empty()) return "";
-  for (const std::string_view id : PresetIds("models")) {
+  for (const std::string_view id : MeasuredPresetIds("models")) {
     if (Joined(WordsOf(id)) == wanted) return std::string(id);
   }
   for (const ModelAlias& alias : kModelAliases) {
@@ -315,6 +365,10 @@ EngineName EnginePresetOf(std::string_view engine, std::string_view version) {
   return {any.empty() ? nearest : any, false};
 }
 
+bool IsFrom(std::string_view version, int major, int minor) {
+  return VersionNumber(version) >= 1000.0 * major + minor;
+}
+
 std::optional<std::string> WeightsOf(std::string_view precision) {
   const std::string word = Joined(WordsOf(precision));
   for (const char* plain : {"", "bf16", "fp16", "bfloat16", "float16", "torchbfloat16",
@@ -344,7 +398,7 @@ std::optional<std::string> WeightsInName(std::string_view model) {
 std::string ModelIn(std::string_view folder) {
   const Words words = WordsOf(folder);
   std::string found;
-  for (const std::string_view id : PresetIds("models")) {
+  for (const std::string_view id : MeasuredPresetIds("models")) {
     if (Contains(words, Joined(WordsOf(id))) && id.size() > found.size()) found = id;
   }
   return found;

@@ -2,11 +2,19 @@
 // not describe has none: rather no prediction than that of another card.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace servecast {
+
+// Of "models" or "hardware": presets that scenarios may name, and those that only stand for
+// measured servers. The document of one of them, whole: of a GPU that says which other it is like,
+// with what that one has.
+std::vector<std::string_view> MeasuredPresetIds(std::string_view kind);
+nlohmann::json MeasuredPreset(std::string_view kind, std::string_view id);
 
 // "meta-llama/Llama-3.1-8B-Instruct-FP8" is llama-3.1-8b; "" when none is meant.
 std::string ModelPresetOf(std::string_view name);
@@ -14,7 +22,8 @@ std::string ModelPresetOf(std::string_view name);
 bool SameModel(std::string_view a, std::string_view b);
 
 // "NVIDIA H100 80GB HBM3" is h100-sxm. What the name says of form factor and memory must be true of
-// the preset; where it says nothing, SXM and the larger memory are meant. "" when none is meant.
+// the preset; where it says nothing, a preset of scenarios, SXM and the larger memory are meant. ""
+// when none is meant.
 std::string HardwarePresetOf(std::string_view name);
 
 struct EngineName {
@@ -24,6 +33,9 @@ struct EngineName {
 // Of presets of several versions that with the nearest; of two as near, the earlier. An empty name
 // and version mean the default engine.
 EngineName EnginePresetOf(std::string_view engine, std::string_view version);
+
+// Whether "0.12.0" is of version `major`.`minor` or a later one; not when it has no number.
+bool IsFrom(std::string_view version, int major, int minor);
 
 // Weights in the words of a scenario; "" for 16 bits, nullopt for what is not modelled.
 // By a column: "FP8", "bfloat16".

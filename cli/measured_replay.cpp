@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -128,7 +129,7 @@ Result<Metrics> RunPrompt(const MeasuredLoad& load, const Scenario& s) {
 }
 
 Metrics RunDecodeStep(const MeasuredLoad& load, const Scenario& s, const ModelCost& cost) {
-  const auto model = FindLatencyModel(s.latency.backend).make(s, cost);
+  const auto model = ChosenLatencyModel(s).make(s, cost);
   BatchShape shape;
   shape.decode_seqs = load.batch;
   shape.decode_context_tokens = load.batch * load.context;
@@ -241,9 +242,11 @@ Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s) {
     ttft_ = report.value().ColumnOf("ttft_ms");
     tpot_ = report.value().ColumnOf("tpot_ms");
     e2e_ = report.value().ColumnOf("e2e_ms");
+    preemptions_ = static_cast<double>(report.value().preemptions);
     replayed_ = row.load.recorded;
   }
   std::vector<double> ttft, tpot, e2e;
+  RequestRate rate;
   const auto add = [](double measured, double predicted, std::vector<double>& out) {
     if (std::isfinite(measured) && std::isfinite(predicted)) out.push_back(predicted);
   };
@@ -251,8 +254,13 @@ Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s) {
     add(requests[i].ttft_ms, ttft_[i], ttft);
     add(requests[i].e2e_ms - requests[i].ttft_ms, tpot_[i], tpot);
     add(requests[i].e2e_ms, e2e_[i], e2e);
+    const bool both = std::isfinite(requests[i].e2e_ms) && std::isfinite(e2e_[i]);
+    if (both) rate.Add(requests[i].arrival_s, e2e_[i]);
   }
-  return RequestMetrics(std::move(ttft), tpot, e2e);
+  Metrics values = RequestMetrics(std::move(ttft), tpot, e2e);
+  if (const auto served = rate.PerSecond()) values["throughput"] = *served;
+  values["preemptions"] = preemptions_;
+  return values;
 }
 
 Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
@@ -261,16 +269,22 @@ Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
     return Issue{"", fmt::format("found {} clients of all replicas, allowed at most {}",
                                  row.load.batch, kMostClients)};
   }
-  const Result<ModelCost> cost = ComputeModelCost(scenario);
-  if (!cost.ok()) return Issues(cost.issues());
-  const std::string reason = TooLarge(row.load, scenario, cost.value());
-  if (!reason.empty()) return Issue{"", reason};
+  std::optional<ModelCost> cost;  // of the last pool
+  for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
+    Scenario pool = scenario;
+    pool.UsePool(i);
+    Result<ModelCost> of_pool = ComputeModelCost(pool);
+    if (!of_pool.ok()) return Issues(of_pool.issues());
+    const std::string reason = TooLarge(row.load, scenario, of_pool.value());
+    if (!reason.empty()) return Issue{"", reason};
+    cost = std::move(of_pool.value());
+  }
   switch (row.load.form) {
     case MeasuredForm::kPrompt:
     case MeasuredForm::kPrefix:
       return RunPrompt(row.load, scenario);
     case MeasuredForm::kDecodeStep:
-      return RunDecodeStep(row.load, scenario, cost.value());
+      return RunDecodeStep(row.load, scenario, *cost);
     case MeasuredForm::kSaturated:
     case MeasuredForm::kClosedLoop:
       return RunClosedLoop(row.load, std::move(scenario));

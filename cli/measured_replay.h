@@ -22,6 +22,7 @@ class MeasuredReplay {
   std::shared_ptr<const std::vector<MeasuredRequest>> replayed_;
   std::uint64_t scenario_ = 0;
   std::vector<double> ttft_, tpot_, e2e_;
+  double preemptions_ = 0;
 };
 
 }  // namespace servecast

@@ -47,6 +47,7 @@ Request RequestOf(MeasuredRow& row) {
   r.e2e_ms = TimeOf(row, {"latency_ms", "e2e_ms"}, {"e2e_s", "e2e"}, {"last_token_s"}, r.arrival_s);
   const std::string failed = LowerCase(row.Text({"has_error", "error"}));
   if (!failed.empty() && failed != "0" && failed != "false") r.ttft_ms = r.e2e_ms = kNotMeasured;
+  r.scheduled = row.Number({"scheduled_s"}).has_value();
   out.identity = row.Text({"prompt_pool_id", "conversation_id"});
   return out;
 }

@@ -205,15 +205,21 @@ std::size_t ColdRequests(const std::vector<MeasuredRequest>& all) {
 
 Metrics MeansOf(const std::vector<MeasuredRequest>& requests, std::size_t from, std::size_t to) {
   std::vector<double> ttft, tpot, e2e;
+  RequestRate rate;
   for (std::size_t i = from; i < to; ++i) {
     const MeasuredRequest& r = requests[i];
     if (std::isfinite(r.ttft_ms)) ttft.push_back(r.ttft_ms);
-    if (std::isfinite(r.e2e_ms)) e2e.push_back(r.e2e_ms);
+    if (std::isfinite(r.e2e_ms)) {
+      e2e.push_back(r.e2e_ms);
+      rate.Add(r.arrival_s, r.e2e_ms);
+    }
     if (r.output > 1 && std::isfinite(r.e2e_ms - r.ttft_ms)) {
       tpot.push_back((r.e2e_ms - r.ttft_ms) / (r.output - 1));
     }
   }
-  return RequestMetrics(std::move(ttft), tpot, e2e);
+  Metrics means = RequestMetrics(std::move(ttft), tpot, e2e);
+  if (const auto served = rate.PerSecond()) means["throughput"] = *served;
+  return means;
 }
 
 // Where the requests of a stage begin: behind those of the stages before it. When the file lacks
@@ -244,6 +250,7 @@ void ReadRecorded(const Reading& r, const Recorded& recorded, const RunStages& r
   const std::vector<MeasuredRequest>& requests = *recorded;
   m.load.form = MeasuredForm::kReplay;
   m.load.recorded = recorded;
+  m.setup.no_server = !requests.empty() && requests[0].scheduled;
   const auto stated = r.row.Whole({"n_requests", "num_requests", "n_ok"}, {1, 1e6});
   std::size_t begin = 0, end = requests.size();
   if (stage >= 0 && stated) {
@@ -271,6 +278,18 @@ void ReadRecorded(const Reading& r, const Recorded& recorded, const RunStages& r
   for (const auto& [name, value] : MeansOf(requests, m.load.from, m.load.to)) {
     m.values[name] = value;
   }
+  // Clients that wait for answers come when the server lets them: their arrivals say its rate.
+  if (!m.serving) m.values.erase("throughput");
+}
+
+// What a run had that its row names and does not describe; "" when nothing.
+std::string Unstated(MeasuredRow& row, std::string_view name) {
+  const std::string offload = LowerCase(row.Text({"offload"}));
+  if (offload == "on" || offload == "true" || offload == "1") {
+    return "KV offload to memory whose size is not stated";
+  }
+  const bool apart = LowerCase(name).find("disagg") != std::string::npos;
+  return apart ? "prefill and decode on servers of their own that the row does not describe" : "";
 }
 
 // A run, or a stage of one: replayed where its requests are recorded, else drawn by what the row
@@ -288,10 +307,9 @@ void ReadRun(const Reading& r, const RunStages& run) {
   // Clients that wait for their answers.
   if (conversations) m.serving = false;
   const bool pool = r.file.table.HasAny({"input_tokens_nominal", "n_system_prompts"});
-  if (whole && !run.requests.empty()) {
-    m.skipped = kWholeRun;
-    return r.Add(std::move(m));
-  }
+  if (whole && !run.requests.empty()) m.skipped = kWholeRun;
+  if (m.skipped.empty()) m.skipped = Unstated(r.row, name);
+  if (!m.skipped.empty()) return r.Add(std::move(m));
   if (const auto path = r.file.requests.Find(r.file.Directory(), name)) {
     const Result<Recorded>& recorded = r.file.requests.Read(*path);
     if (recorded.ok()) {

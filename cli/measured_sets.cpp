@@ -85,18 +85,62 @@ void ReadSaturated(const Reading& r) {
   r.Add(std::move(m));
 }
 
+constexpr NumberRange kWorkers = {1, 1e4};
+
+// Servers of their own for prefill and for decode, whose columns begin with these words.
+void ReadWorkers(MeasuredRow& row, MeasuredSetup& s) {
+  const auto read = [&row](ColumnNames workers, ColumnNames tp, ColumnNames dp, ColumnNames ep) {
+    const auto whole = [&row](ColumnNames columns) {  // some write 0 for what they do not use
+      return std::max<std::int64_t>(1, row.Whole(columns, {0, kWorkers.most}).value_or(1));
+    };
+    MeasuredWorkers of;
+    of.workers = whole(workers);
+    of.tensor_parallel = row.NeededWhole(tp, kWorkers);
+    of.data_parallel = whole(dp);
+    of.expert_parallel = whole(ep);
+    return of;
+  };
+  s.prefill = read({"prefill_workers"}, {"prefill_tp"}, {"prefill_dp"}, {"prefill_ep"});
+  s.decode = read({"decode_workers"}, {"decode_tp"}, {"decode_dp"}, {"decode_ep"});
+  s.tensor_parallel = s.decode->tensor_parallel;
+}
+
+// Where no clients are counted but a batch is stated, of all servers or of a replica that decodes:
+// its step, with no prefill beside it, at the mean context.
+void ReadBatch(const Reading& r, Measured& m) {
+  constexpr NumberRange kRange = {1, 1e5};
+  m.load.form = MeasuredForm::kDecodeStep;
+  m.load.context = std::llround(m.load.input.mean + m.load.output.mean / 2);
+  if (!m.setup.decode) {
+    m.load.batch = r.row.NeededWhole({"concurrency", "batch_size"}, kRange);
+    return;
+  }
+  m.setup.data_parallel = m.setup.decode->data_parallel;
+  m.setup.expert_parallel = m.setup.decode->expert_parallel;
+  m.setup.expert_tensor_parallel.reset();
+  m.load.batch = r.row.NeededWhole({"decode_batch"}, kRange) * m.setup.data_parallel;
+  m.setup.prefill.reset();
+  m.setup.decode.reset();
+}
+
 void ReadClosedLoop(const Reading& r) {
   Measured m = r.Begin(RowLabel(
       {r.row.Text({"id"}), r.row.Text({"model"}), r.row.Text({"gpu"}), r.row.Text({"engine"})}));
   m.load.form = MeasuredForm::kClosedLoop;
-  m.load.batch = r.row.NeededWhole({"concurrency"}, {1, 1e5});
-  m.load.input.mean = r.row.NeededNumber({"isl"}, kTokenRange);
-  m.load.output.mean = r.row.NeededNumber({"osl"}, {2, 1e7});
   const std::string mode = LowerCase(r.row.Text({"mode"}));
   if (mode.find("disagg") != std::string::npos) {
-    m.skipped = "prefill and decode on servers of their own";
+    ReadWorkers(r.row, m.setup);
   } else if (!mode.empty() && mode != "agg" && mode != "aggregated") {
-    r.row.Complain({"mode"}, "agg");
+    r.row.Complain({"mode"}, "agg or disagg");
+  }
+  m.load.input.mean = r.row.NeededNumber({"isl"}, kTokenRange);
+  m.load.output.mean = r.row.NeededNumber({"osl"}, {2, 1e7});
+  const bool clients = !r.row.Text({"concurrency"}).empty();
+  const bool batch = !r.row.Text({"batch_size", "decode_batch"}).empty();
+  if (clients || !batch) {
+    m.load.batch = r.row.NeededWhole({"concurrency"}, {1, 1e5});
+  } else {
+    ReadBatch(r, m);
   }
   m.values["tpot"] = r.row.NeededNumber({"tpot_ms"});
   r.Add(std::move(m));
@@ -192,6 +236,18 @@ Metrics RequestMetrics(std::vector<double> ttft, const std::vector<double>& tpot
   values["ttft"] = MeanOf(ttft);
   values["ttft_p99"] = PercentileOf(std::move(ttft), 0.99);
   return values;
+}
+
+void RequestRate::Add(double arrival_s, double e2e_ms) {
+  const double end_s = arrival_s + 1e-3 * e2e_ms;
+  first_s_ = requests_ == 0 ? arrival_s : std::min(first_s_, arrival_s);
+  last_s_ = requests_ == 0 ? end_s : std::max(last_s_, end_s);
+  ++requests_;
+}
+
+std::optional<double> RequestRate::PerSecond() const {
+  if (last_s_ <= first_s_) return std::nullopt;
+  return static_cast<double>(requests_) / (last_s_ - first_s_);
 }
 
 std::vector<Measured> ReadMeasuredSets(const std::string& folder) {

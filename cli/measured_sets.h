@@ -15,6 +15,12 @@
 
 namespace servecast {
 
+// Equal servers that do the same of a request. Of a mixture of experts `data_parallel` replicas of
+// attention share the experts.
+struct MeasuredWorkers {
+  std::int64_t workers = 1, tensor_parallel = 1, data_parallel = 1, expert_parallel = 1;
+};
+
 // What the server was, in the words of the file; names are understood later (measured_setup.h).
 struct MeasuredSetup {
   std::string model, gpu, engine, engine_version, precision, kv_dtype;
@@ -22,6 +28,10 @@ struct MeasuredSetup {
   std::optional<std::int64_t> max_num_seqs, max_num_batched_tokens, block_size;
   std::optional<std::int64_t> kv_blocks;  // the whole pool
   std::optional<double> gpu_memory_utilization;
+  std::optional<std::int64_t> expert_tensor_parallel;  // GPUs that share each expert, where said
+  // Where servers of their own do the prefill: those, and those that decode.
+  std::optional<MeasuredWorkers> prefill, decode;
+  bool no_server = false;  // requests went to the engine itself, which knows no generation_config
 };
 
 // How it was loaded and what was timed.
@@ -52,6 +62,7 @@ struct MeasuredRequest {
   // The whole prompt that it begins with, as an earlier request had it; -1: none.
   std::int32_t shares_with = -1;
   double ttft_ms = kNotMeasured, e2e_ms = kNotMeasured;
+  bool scheduled = false;  // the engine's own clock says when
 };
 
 struct MeasuredLoad {
@@ -71,6 +82,17 @@ using Metrics = std::map<std::string, double>;
 // Means over requests, and the 99th percentile of TTFT. Requires: ms, in any order.
 Metrics RequestMetrics(std::vector<double> ttft, const std::vector<double>& tpot,
                        const std::vector<double>& e2e);
+
+// Requests per second, from the first arrival to the last answer.
+class RequestRate {
+ public:
+  void Add(double arrival_s, double e2e_ms);
+  std::optional<double> PerSecond() const;
+
+ private:
+  std::int64_t requests_ = 0;
+  double first_s_ = 0, last_s_ = 0;
+};
 
 // Percentile by linear interpolation at rank share * (n - 1). Requires: not empty.
 double PercentileOf(std::vector<double> values, double share);

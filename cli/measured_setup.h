@@ -34,8 +34,10 @@ class SetupReader {
 
  private:
   struct ModelText {
-    std::string text;  // the scenario's "model"
-    std::string name;  // a preset, or a file
+    std::string text;        // the scenario's "model"
+    std::string name;        // a preset, or a file
+    bool experts = false;    // it has them
+    bool quantized = false;  // as it was published
   };
   Result<ModelText> FindModel(const std::string& name) const;
   Result<SimulatedSetup> ReadAnew(const MeasuredSetup& setup) const;

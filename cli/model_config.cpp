@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 // Which layers look back through a window only, when there is one and no list says.
 enum class Windows { kNone, kAll, kAsked, kAlternate, kPattern };
 
-// A family of decoders with pre-norm attention and a gated MLP, and what its files leave out.
+// A family of decoders with pre-norm attention and an MLP, and what its files leave out.
 struct Family {
   std::string_view type;
   Windows windows = Windows::kNone;
@@ -33,9 +33,11 @@ struct Family {
   std::int64_t head_dim = 0;  // 0: hidden size / heads
   std::int64_t pattern = 0;   // one layer of so many sees everything
   std::int64_t heads = 0, kv_heads = 0, vocabulary = 0, context = 0, window = 0;
+  bool gated = true;         // else two matrices, 4 hidden sizes wide unless they say more
+  bool multi_query = false;  // one KV head unless they say otherwise
 };
 
-constexpr std::array<Family, 31> kFamilies = {{
+constexpr std::array<Family, 39> kFamilies = {{
     {.type = "llama"},
     {.type = "llama4_text", .experts = true},
     {.type = "mistral", .windows = Windows::kAll},
@@ -75,7 +77,15 @@ constexpr std::array<Family, 31> kFamilies = {{
     {.type = "olmo2"},
     {.type = "olmoe", .experts = true},
     {.type = "cohere", .tied = true},
-    {.type = "gpt2", .tied = true, .bias = true},
+    {.type = "gpt2", .tied = true, .bias = true, .gated = false},
+    {.type = "gpt_bigcode", .tied = true, .bias = true, .gated = false, .multi_query = true},
+    {.type = "gptj", .gated = false},
+    {.type = "gpt_neox", .bias = true, .gated = false},
+    {.type = "opt", .tied = true, .bias = true, .gated = false},
+    {.type = "bloom", .tied = true, .bias = true, .context = 2048, .gated = false},
+    {.type = "falcon", .tied = true, .context = 2048, .gated = false, .multi_query = true},
+    {.type = "phi", .bias = true, .gated = false},
+    {.type = "starcoder2", .windows = Windows::kAll, .tied = true, .bias = true, .gated = false},
 }};
 
 std::string FamilyNames() {
@@ -115,12 +125,8 @@ class ConfigReader {
   Result<std::string> Read() {
     FindFamily();
     if (family_ == nullptr) return Issue{path_, problem_};
-    if (family_->type == "gpt2") {
-      Gpt2();
-    } else {
-      Attention();
-      Widths();
-    }
+    Attention();
+    Widths();
     Flags();
     Weights();
     if (!problem_.empty()) return Issue{path_, problem_};
@@ -208,16 +214,12 @@ class ConfigReader {
     return "";
   }
 
-  // Words of 2019, and two matrices of an MLP for three.
-  void Gpt2() {
-    Put("num_hidden_layers", {"n_layer"});
-    const std::int64_t hidden = Put("hidden_size", {"n_embd"});
-    const std::int64_t heads = Put("num_attention_heads", {"n_head"});
-    model_["num_key_value_heads"] = heads;
-    PutHeadDim(hidden, heads);
-    model_["intermediate_size"] = (2 * NumberOr("n_inner", 4 * hidden) + 1) / 3;
-    Put("vocab_size", {"vocab_size"});
-    Put("max_position_embeddings", {"n_positions", "n_ctx"});
+  // Falcon counts them only where it says that its decoders are new.
+  std::int64_t KvHeads(std::int64_t heads) {
+    if (family_->multi_query && !Flag("new_decoder_architecture", false)) {
+      return Flag("multi_query", true) ? 1 : heads;
+    }
+    return NumberOr("num_kv_heads", family_->kv_heads > 0 ? family_->kv_heads : heads);
   }
 
   void PutHeadDim(std::int64_t hidden, std::int64_t heads) {
@@ -232,11 +234,11 @@ class ConfigReader {
   }
 
   void Attention() {
-    Put("num_hidden_layers", {"num_hidden_layers"});
-    const std::int64_t hidden = Put("hidden_size", {"hidden_size"});
-    const std::int64_t heads = Put("num_attention_heads", {"num_attention_heads"}, family_->heads);
-    Put("num_key_value_heads", {"num_key_value_heads"},
-        family_->kv_heads > 0 ? family_->kv_heads : heads);
+    Put("num_hidden_layers", {"num_hidden_layers", "n_layer"});
+    const std::int64_t hidden = Put("hidden_size", {"hidden_size", "n_embd", "n_embed"});
+    const std::int64_t heads =
+        Put("num_attention_heads", {"num_attention_heads", "n_head"}, family_->heads);
+    Put("num_key_value_heads", {"num_key_value_heads"}, KvHeads(heads));
     if (Number("kv_lora_rank") > 0) {
       for (const char* key : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"})
         Put(key, {key});
@@ -250,7 +252,8 @@ class ConfigReader {
 
   void Widths() {
     Put("vocab_size", {"vocab_size"}, family_->vocabulary);
-    Put("max_position_embeddings", {"max_position_embeddings"}, family_->context);
+    Put("max_position_embeddings", {"max_position_embeddings", "n_positions", "n_ctx"},
+        family_->context);
     std::int64_t experts = 0;
     for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
       experts = experts > 0 ? experts : Number(key);
@@ -258,7 +261,15 @@ class ConfigReader {
     if (experts > 0 && !family_->experts) {
       Complain(fmt::format("experts in a model of the family {}", family_->type));
     }
-    if (experts == 0) {
+    if (!family_->gated) {
+      model_["mlp_matrices"] = 2;
+      const std::int64_t hidden = model_.value("hidden_size", std::int64_t{0});
+      Put("intermediate_size", {"intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner"},
+          4 * hidden);
+      if (NumberOr("word_embed_proj_dim", hidden) != hidden) {
+        Complain("/word_embed_proj_dim: found another than the hidden size, which is not modelled");
+      }
+    } else if (experts == 0) {
       Put("intermediate_size", {"intermediate_size"});
     } else {
       Experts(experts);

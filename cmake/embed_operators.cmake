@@ -18,7 +18,7 @@ foreach(file IN LISTS files)
   string(JSON document GET "${text}" document)
   string(JSON source GET "${document}" source)
   foreach(key peak_bf16_tflops peak_fp8_tflops peak_fp4_tflops memory_bandwidth_gb_s
-              prefill_token_ns small_kernels_us small_kernel_value_ps)
+              prefill_kv_token_ns prefill_tile small_kernel_value_ps)
     string(JSON ${key} GET "${document}" ${key})
   endforeach()
   string(JSON tables GET "${document}" tables)
@@ -46,7 +46,7 @@ foreach(file IN LISTS files)
   endforeach()
   string(APPEND arrays "constexpr OperatorTable kTables${number}[] = {\n${rows}};\n")
   string(APPEND sets "      {\"${name}\", \"${source}\", ${peak_bf16_tflops}, ${peak_fp8_tflops}, "
-         "${peak_fp4_tflops}, ${memory_bandwidth_gb_s}, ${prefill_token_ns}, ${small_kernels_us}, "
+         "${peak_fp4_tflops}, ${memory_bandwidth_gb_s}, ${prefill_kv_token_ns}, ${prefill_tile}, "
          "${small_kernel_value_ps}, kTables${number}},\n")
 endforeach()
 file(

@@ -5,7 +5,12 @@
 set(limit 8000)
 set(rows "")
 set(count 0)
-foreach(kind engines hardware models scenarios workloads)
+set(kinds engines hardware models scenarios workloads)
+if(SOURCES) # Nor does it compare with measured servers.
+  list(APPEND kinds measured_hardware measured_models)
+  list(SORT kinds)
+endif()
+foreach(kind IN LISTS kinds)
   file(GLOB files LIST_DIRECTORIES false ${PRESETS}/${kind}/*.json)
   list(SORT files)
   foreach(file IN LISTS files)

@@ -113,7 +113,7 @@ LatencyLabel NoLabel(const Scenario&) { return {}; }
 extern const LatencyEntry kLatencyOperators;
 const LatencyEntry kLatencyOperators = {
     "operators", "Measured latencies of each operator on the GPU, added up, plus host time",
-    LeftOut, NoLabel};
+    LeftOut, NoLabel, OperatorsWereNearer};
 
 extern const LatencyEntry kLatencyRoofline;
 const LatencyEntry kLatencyRoofline = {

@@ -52,9 +52,19 @@ function builtPage(): Plugin {
   };
 }
 
+/** Templates go into the bundle as they are written: without their indentation. */
+function flatTemplates(): Plugin {
+  return {
+    name: 'servecast-flat-templates',
+    apply: 'build',
+    enforce: 'pre',
+    transform: (code, id) => (/\/src\/(views|charts)\/[^/]+\.ts$/.test(id) ? { code: code.replaceAll(/\n[ \t]+/g, '\n'), map: null } : null),
+  };
+}
+
 export default defineConfig({
   base: './',
-  plugins: [builtPage()],
+  plugins: [flatTemplates(), builtPage()],
   resolve: {
     alias: [
       { find: /^(servecast|servecast-full)\.wasm/, replacement: `${wasmFolder}/$1.wasm` },

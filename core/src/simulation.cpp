@@ -172,7 +172,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
                                        std::move(requests.value()));
   State& s = *state;
   s.pools = std::move(pools.value());
-  const LatencyEntry& entry = FindLatencyModel(s.scenario.latency.backend);
+  const LatencyEntry& entry = ChosenLatencyModel(s.scenario);
   s.label = LabelOf(s.pools, s.scenario, entry);
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
   if (s.pools.empty() && s.scenario.cluster.pools[0].pipeline_parallel > 1) {

@@ -464,3 +464,21 @@ test('Fidelity_Json_HasItsMembersAndNoOthers', () => {
     areErrors(errors);
   }
 });
+
+test('Fidelity_RequestsThatTheEngineClocked_WentThroughNoServer', () => {
+  // Only a server takes top-p from the model's generation_config.json, and sorts its logits.
+  const header = 'arrival_s,input_tokens,output_tokens,ttft_ms,e2e_ms';
+  const requests = (more, cell) => [header + more, ...Array.from({ length: 40 }, (_, i) => `${i * 0.02},500,50,30,400${cell}`)];
+  const run = 'meta-llama/Llama-3.1-8B,H100,1,vllm,0.15.1,50,40,500,50,30,400';
+  const files = {
+    'served/summary.csv': ['run,model,gpu,tp,engine,engine_version,target_rate_rps,n_requests,input_tokens_mean,output_tokens_mean,ttft_mean_ms,e2e_mean_ms', `client,${run}`, `engine,${run}`],
+    'served/requests/client.csv': requests('', ''),
+    'served/requests/engine.csv': requests(',scheduled_s', ',0.001'),
+  };
+  withFiles(files, (folder) => {
+    const tpot = (...words) => Object.fromEntries(rowsOf(folder, ...words).filter(({ metric }) => metric === 'tpot').map(({ row, predicted }) => [row, Number(predicted)]));
+    const { client, engine } = tpot();
+    assert.ok(engine < 0.99 * client, `${engine} and ${client} ms`);
+    assert.equal(engine, tpot('--set', 'model.top_p_by_default=false').client);
+  });
+});

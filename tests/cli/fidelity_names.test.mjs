@@ -1,16 +1,19 @@
 // What servecast fidelity takes the names of GPUs, models and engines for, and config files of models.
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fidelity, rowsOf, servecast, step, stepHeader, steps, withFiles } from './measured_folders.mjs';
 
 test('Fidelity_NamesOfGpus_MeanExactlyThePresetThatDescribesThem', () => {
   const presets = {
-    'A100-PCIE-40GB (250W cap)': 'a100-40gb', 'NVIDIA A100-SXM4-80GB': 'a100-80gb', a100_sxm: 'a100-80gb', 'A100-80GB': 'a100-80gb', 'A100 40 GB': 'a100-40gb',
+    'A100-PCIE-40GB (250W cap)': 'a100-40gb', 'NVIDIA A100-SXM4-80GB': 'a100-80gb', a100_sxm: 'a100-80gb', 'A100-80GB': 'a100-80gb', 'A100 40 GB': 'a100-40gb', 'A100 PCIe': 'a100-40gb',
     'NVIDIA H100 80GB HBM3': 'h100-sxm', 'H100 (80GB SXM per repo datasheets/docs)': 'h100-sxm', '8xH100': 'h100-sxm', H100SXM5: 'h100-sxm', h200_sxm: 'h200-sxm', 'NVIDIA H200 143771MiB': 'h200-sxm',
     'B200 192GB': 'b200-sxm', 'NVIDIA L40S': 'l40s', 'NVIDIA GeForce RTX 4090': 'rtx-4090', RTXPRO6000: 'rtx-pro-6000', 'RTX PRO 6000 Blackwell Server Edition': 'rtx-pro-6000',
+    'A100 80GB PCIe': 'a100-pcie-80gb', 'A100-SXM4-40GB': 'a100-sxm-40gb', GB200: 'gb200', 'gb200_sxm': 'gb200', 'GB300 NVL72': 'gb300', b300_sxm: 'b300-sxm', 'NVIDIA H100 PCIe': 'h100-pcie', 'H100 NVL': 'h100-nvl', 'H100 94GB': 'h100-nvl', H20: 'h20',
+    L40: 'l40', L4: 'l4', A10: 'a10', 'NVIDIA A10G': 'a10g', 'RTX 6000 Ada': 'rtx-6000-ada', 'NVIDIA RTX A6000': 'rtx-a6000', 'RTX 5090': 'rtx-5090', 'AMD Instinct MI300X': 'mi300x',
   };
-  const none = ['A100 80GB PCIe', 'A100-SXM4-40GB', 'GH200', 'GH200 480GB (H200)', 'GB200', 'H100 PCIe', 'H100 NVL', 'H100 94GB', 'H200 NVL', 'H20', 'H800', 'L40', 'L4', 'A10', 'RTX 6000 Ada', 'RTX 4090 Laptop', 'RTX 4090 D', 'RTX PRO 6000 Max-Q', 'A100X', 'MI300X', 'H100 1g.10gb', 'A100/H100'];
+  const none = ['A100 20GB', 'GH200', 'GH200 480GB (H200)', 'H200 NVL', 'H20-3e', 'H800', 'V100', 'RTX 6000', 'RTX 4090 Laptop', 'RTX 4090 D', 'RTX 5090 D', 'RTX PRO 6000 Max-Q', 'A100X', 'MI325X', 'H100 1g.10gb', 'A100/H100'];
   const names = [...Object.keys(presets), ...none];
   withFiles({ 's/steps.csv': steps(...names.map((gpu) => ({ gpu, model: 'Qwen3-0.6B' }))) }, (folder) => {
     const { skipped } = fidelity(folder).set('s/steps');
@@ -26,11 +29,14 @@ test('Fidelity_NamesOfModels_MeanAPresetAndItsWeights', () => {
     'QWEN/qwen3-32b-awq': 'qwen3-32b in int4', 'Qwen3-32B-GPTQ-Int4': 'qwen3-32b in int4', 'nvidia/Llama-3.3-70B-Instruct-NVFP4': 'llama-3.3-70b in nvfp4', 'Qwen_Qwen3-14B': 'qwen3-14b',
     'Qwen/Qwen3-30B-A3B-Instruct-2507-FP8': 'qwen3-30b-a3b in fp8', 'mistralai/Mixtral-8x7B-Instruct-v0.1': 'mixtral-8x7b', 'mistralai/Mistral-Nemo-Instruct-2407': 'mistral-nemo-12b', 'openai/gpt-oss-20b': 'gpt-oss-20b in mxfp4',
     'codellama/CodeLlama-34b-Instruct-hf': 'codellama-34b', 'meta-llama/Llama-4-Scout-17B-16E-Instruct': 'llama-4-scout-17b-16e',
+    'nvidia/DeepSeek-R1-0528-FP4-v2': 'deepseek-v3 in nvfp4', 'DeepSeek-V3.1-Terminus': 'deepseek-v3 in fp8', 'Qwen/Qwen3-235B-A22B-Thinking-2507-FP8': 'qwen3-235b-a22b in fp8', 'meta-llama/Llama-3.1-405B-Instruct-FP8': 'llama-3.1-405b in fp8', 'meta-llama/Meta-Llama-3-8B': 'llama-3-8b',
+    'Qwen/Qwen2.5-72B-Instruct': 'qwen2.5-72b', 'google/gemma-3-27b-it': 'gemma-3-27b', 'mistralai/Mistral-7B-Instruct-v0.3': 'mistral-7b-v0.3', 'microsoft/Phi-3-mini-128k-instruct': 'phi-3-mini', 'facebook/opt-66b': 'opt-66b', 'deepseek-ai/DeepSeek-R1-Distill-Llama-8B': 'llama-3.1-8b',
+    'meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8': 'llama-4-maverick-17b-128e in fp8',
   };
-  const none = ['gpt-oss', 'Llama-2', 'Llama-3-8B', 'Qwen3', 'Llama-3.1-405B', 'DeepSeek-R1-Distill-Llama-8B', 'Yi-34B-200K'];
+  const none = ['gpt-oss', 'Llama-2', 'Qwen3', 'Qwen3-Next-80B-A3B', 'Yi-34B-200K', 'Qwen2.5-7B-Instruct-1M'];
   const weights = ['Llama-3.1-8B-Instruct-quantized.w8a8', 'Llama-3.1-8B-GPTQ-Int8', 'Llama-3.1-8B-bnb-4bit', 'Llama-3.1-8B-GGUF'];
   const names = [...Object.keys(presets), ...none, ...weights];
-  withFiles({ 's/steps.csv': steps(...names.map((model) => ({ model, gpu: 'H200', tp: 4 })), { dtype: 'int8' }, { dtype: 'fp32' }, { dtype: 'mxfp4' }) }, (folder) => {
+  withFiles({ 's/steps.csv': steps(...names.map((model) => ({ model, gpu: 'H200', tp: 8 })), { dtype: 'int8' }, { dtype: 'fp32' }, { dtype: 'mxfp4' }) }, (folder) => {
     const reasons = fidelity(folder).set('s/steps').skipped.map(({ reason }) => reason);
     for (const [i, name] of none.entries()) assert.equal(reasons[i], `no preset and no models/NAME.json for the model ${name}`);
     for (const reason of reasons.slice(none.length)) assert.match(reason, /weights in .* are (not modelled|modelled for experts only)/);
@@ -40,8 +46,19 @@ test('Fidelity_NamesOfModels_MeanAPresetAndItsWeights', () => {
   });
 });
 
+test('Fidelity_PresetsOfMeasuredServers_AreFoundByTheirNamesAndRun', () => {
+  const ids = (kind) => readdirSync(new URL(`../../presets/measured_${kind}`, import.meta.url)).map((name) => name.replace('.json', ''));
+  const models = ids('models'), gpus = ids('hardware');
+  withFiles({ 's/models.csv': steps(...models.map((model) => ({ model, gpu: 'B200' }))), 's/gpus.csv': steps(...gpus.map((gpu) => ({ model: 'Qwen3-0.6B', gpu }))) }, (folder) => {
+    const rows = rowsOf(folder, '--set', 'hardware.memory_gib=4000');
+    const found = (set, at) => rows.filter((row) => row.set === set).map((row) => row.simulated_as.split(', ')[at].split(' in ')[0]);
+    assert.deepEqual(found('s/models', 0), models);
+    assert.deepEqual(found('s/gpus', 1), gpus);
+  });
+});
+
 test('Fidelity_Engines_AreTheNearestPresetAndItIsSaid', () => {
-  const presets = [['vllm', '0.12.0', 'vllm-0.11'], ['vLLM', '0.14', 'vllm-0.15'], ['vllm', '0.8.5', 'vllm-0.11'], ['vllm', '0.23.0+patch', 'vllm-0.23'], ['sglang', '0.5.1.post1', 'sglang'], ['TensorRT-LLM', '1.0.0rc3', 'trtllm'], ['vllm', 'main', 'vllm']];
+  const presets = [['vllm', '0.12.0', 'vllm-0.11'], ['vLLM', '0.14', 'vllm-0.15'], ['vllm', '0.8.5', 'vllm-0.11'], ['vllm', '0.23.0+patch', 'vllm-0.23'], ['sglang', '0.5.1.post1', 'sglang'], ['TensorRT-LLM', '1.0.0rc3', 'trtllm'], ['vllm', 'main', 'vllm'], ['dynamo-trt', '1.1', 'trtllm'], ['dynamo-vllm', '0.19', 'vllm-0.19'], ['mori-sglang', '0.5.8', 'sglang']];
   withFiles({ 's/steps.csv': steps(...presets.map(([engine, version], i) => ({ engine, version, batch: i + 1 })), { engine: 'lmdeploy' }) }, (folder) => {
     assert.deepEqual(rowsOf(folder).map((row) => row.simulated_as.split(', ')[2]), presets.map(([, , preset]) => preset));
     assert.deepEqual(fidelity(folder).set('s/steps').skipped.map(({ reason }) => reason), ['no preset for the engine lmdeploy']);
@@ -65,15 +82,15 @@ test('Fidelity_WhatNoColumnSays_TheFoldersNameDoes', () => {
 test('Fidelity_ReplicasAndStages_AreSimulatedOrSaid', () => {
   const header = 'model,gpu,tp,pp,dp,ep,engine,engine_version,request_rate_rps,num_prompts,input_dist,output_dist,tpot_mean_ms,e2e_mean_ms';
   const run = (model, pp, dp, ep, rate, tp = 1) => `${model},H100,${tp},${pp},${dp},${ep},vllm,0.15.1,${rate},400,"lognormal(median=256,sigma=0.8,[16,4096])",fixed(100),10,1000`;
-  withFiles({ 'runs.csv': [header, run('Llama-3.1-8B', 1, 1, 1, 20), run('Llama-3.1-8B', '', 2, '', 40), run('Llama-3.1-8B', 1, 1, 1, 40), run('Llama-3.1-8B', 1, 1, 8, 20), run('Mixtral-8x7B', 1, 1, 4, 5, 2), run('Mixtral-8x7B', 1, 2, 1, 5, 2)] }, (folder) => {
+  withFiles({ 'runs.csv': [header, run('Llama-3.1-8B', 1, 1, 1, 20), run('Llama-3.1-8B', '', 2, '', 40), run('Llama-3.1-8B', 1, 1, 1, 40), run('Llama-3.1-8B', 1, 1, 8, 20), run('Mixtral-8x7B', 1, 1, 4, 10, 2), run('Mixtral-8x7B', 1, 2, 4, 10, 2), run('Mixtral-8x7B', 1, 2, 1, 10, 2), run('Mixtral-8x7B', 1, 2, 8, 10, 2), run('Mixtral-8x7B', 1, 1, 3, 10, 2)] }, (folder) => {
     const { skipped } = fidelity(folder).set('runs');
-    assert.match(skipped[0].reason, /expert parallelism/);
-    assert.match(skipped[1].reason, /data parallelism of a mixture of experts/);
-    assert.equal(skipped.length, 2);
-    const [one, half, double, dense] = rowsOf(folder).filter((row) => row.metric === 'tpot').map((row) => Number(row.predicted));
+    assert.deepEqual(skipped.map(({ reason }) => reason), ['experts over 8 GPUs, but attention on 2 groups of 2', 'experts over 3 GPUs, but attention on 1 groups of 2']);
+    const [one, half, double, dense, spread, ...shared] = rowsOf(folder).filter((row) => row.metric === 'tpot').map((row) => Number(row.predicted));
     assert.ok(Math.abs(half / one - 1) < 0.05, 'two replicas at twice the rate');
     assert.ok(double > 1.1 * one);
     assert.equal(dense, one, 'a dense model has no experts to spread');
+    assert.equal(shared[0], spread, 'attention of its own where experts are spread over more GPUs');
+    assert.ok(shared[1] < spread, 'slices of experts wait for no busiest GPU');
   });
   withFiles({ 's/steps.csv': [`${stepHeader},pp`, `${step()},2`, `${step()},x`] }, (folder) => {
     const [first, second] = fidelity(folder).set('s/steps').skipped;
@@ -155,6 +172,27 @@ test('Fidelity_WhatAConfigLeavesOut_IsAsItsFamilyHasIt', () => {
     { ...sampled, attention_bias: true, shared_expert_intermediate_size: 5632, num_dense_layers: 2, dense_intermediate_size: 5632 });
 });
 
+test('Fidelity_ConfigsOfModelsWithoutGates_GiveThePresetsTimes', () => {
+  const opt = { architectures: ['OPTForCausalLM'], model_type: 'opt', enable_bias: true, ffn_dim: 16384, hidden_size: 4096, max_position_embeddings: 2048, num_attention_heads: 32, num_hidden_layers: 32, vocab_size: 50272, word_embed_proj_dim: 4096 };
+  const falcon7 = { architectures: ['FalconForCausalLM'], model_type: 'falcon', alibi: false, bias: false, hidden_size: 4544, multi_query: true, new_decoder_architecture: false, num_attention_heads: 71, num_hidden_layers: 32, parallel_attn: true, vocab_size: 65024 };
+  const falcon40 = { ...falcon7, hidden_size: 8192, new_decoder_architecture: true, num_attention_heads: 128, num_hidden_layers: 60, num_kv_heads: 8 };
+  const starcoder2 = { architectures: ['Starcoder2ForCausalLM'], model_type: 'starcoder2', hidden_size: 6144, intermediate_size: 24576, max_position_embeddings: 16384, num_attention_heads: 48, num_hidden_layers: 40, num_key_value_heads: 4, sliding_window: 4096, tie_word_embeddings: false, use_bias: true, vocab_size: 49152 };
+  const neox = { architectures: ['GPTNeoXForCausalLM'], model_type: 'gpt_neox', hidden_size: 6144, intermediate_size: 24576, max_position_embeddings: 2048, num_attention_heads: 64, num_hidden_layers: 44, tie_word_embeddings: false, vocab_size: 50432 };
+  for (const [preset, config, tp] of [['opt-6.7b', opt], ['falcon-7b', falcon7, 1], ['falcon-40b', falcon40], ['starcoder2-15b', starcoder2], ['gpt-neox-20b', neox]]) {
+    assert.deepEqual(stepTimes('somebody-s-own', config, {}, tp), stepTimes(preset, null, {}, tp), preset);
+  }
+  // One KV head for all query heads, as in StarCoder; its parents had as many as query heads.
+  const bigcode = { model_type: 'gpt_bigcode', n_embd: 2048, n_head: 16, n_layer: 24, n_inner: 8192, n_positions: 8192, vocab_size: 49152 };
+  const [, , , one] = stepTimes('somebody-s-own', bigcode, {}, 1);
+  const [, , , all] = stepTimes('somebody-s-own', { ...bigcode, multi_query: false }, {}, 1);
+  assert.ok(all > 1.5 * one, `${all} and ${one}`);
+  // The gate is a third of the MLP.
+  const wide = { ...opt, hidden_size: 16384, word_embed_proj_dim: 16384 };
+  const [gated] = stepTimes('somebody-s-own', wide, { mlp_matrices: 3, intermediate_size: 65536 });
+  const [plain] = stepTimes('somebody-s-own', wide, { intermediate_size: 65536 });
+  assert.ok(gated > 1.1 * plain && gated < 1.4 * plain, `${gated} and ${plain}`);
+});
+
 test('Fidelity_WeightsOfAConfig_AreReadByTheirWriter', () => {
   const shape = { architectures: ['LlamaForCausalLM'], model_type: 'llama', ...attention, num_key_value_heads: 8, intermediate_size: 14336 };
   const groups = (num_bits, type) => ({ config_groups: { group_0: { targets: ['Linear'], weights: { num_bits, type, strategy: 'group' }, input_activations: { num_bits: 8, type: 'float' } } } });
@@ -178,7 +216,7 @@ test('Fidelity_ConfigsThatAreNotModelled_AreLeftOutWithTheReason', () => {
   const shape = { ...attention, num_key_value_heads: 8, intermediate_size: 14336 };
   const cases = {
     'qwen3-next': [{ ...shape, model_type: 'qwen3_next', architectures: ['Qwen3NextForCausalLM'] }, /model_type: found qwen3_next, whose layers are not modelled; allowed llama, /],
-    jamba: [{ ...shape, model_type: 'jamba' }, /found jamba/], mamba: [{ ...shape, model_type: 'mamba' }, /found mamba/], falcon: [{ ...shape, model_type: 'falcon' }, /found falcon/], neox: [{ ...shape, model_type: 'gpt_neox' }, /found gpt_neox/],
+    jamba: [{ ...shape, model_type: 'jamba' }, /found jamba/], mamba: [{ ...shape, model_type: 'mamba' }, /found mamba/], mpt: [{ ...shape, model_type: 'mpt' }, /found mpt/], codegen: [{ ...shape, model_type: 'codegen' }, /found codegen/], 'opt-350m': [{ ...shape, model_type: 'opt', word_embed_proj_dim: 512 }, /word_embed_proj_dim: found another/],
     bert: [{ ...shape, model_type: 'bert', architectures: ['BertForMaskedLM'] }, /architectures: found BertForMaskedLM/], t5: [{ ...shape, model_type: 't5', architectures: ['T5ForConditionalGeneration'] }, /found t5/],
     nameless: [{ ...shape, model_type: null }, /model_type: missing/], number: [{ ...shape, model_type: 7, architectures: 3 }, /model_type: missing/],
     negative: [{ ...shape, model_type: 'llama', num_hidden_layers: -32 }, /num_hidden_layers: found -32, allowed/], word: [{ ...shape, model_type: 'llama', hidden_size: 'wide' }, /hidden_size: found "wide"/],

@@ -2,11 +2,15 @@
 #include "cost/model_cost.h"
 
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
+#include "io/presets.h"
 
 namespace servecast::testing {
 namespace {
@@ -42,6 +46,9 @@ TEST(ParameterCount, Presets_AreThePublishedCounts) {
       {"qwen2.5-7b", 7'615'616'512},
       {"mistral-nemo-12b", 12'247'782'400},
       {"mixtral-8x7b", 46'702'792'704},
+      // 1,557,611,200 are published: with a table of 1,024 positions, biases of the output and of
+      // both matrices of the MLP, and those of the norms.
+      {"gpt2-xl", 1'557'611'200 - 1024 * 1600 - 48 * (1600 + 6400 + 1600 + 2 * 1600) - 1600},
       // 596,049,920 are published; as of Qwen3-14B.
       {"qwen3-0.6b", 596'049'920 - 28 * 2 * 128},
       // 14,768,307,200 are published. The missing 10,240 are Qwen3's RMS norms of queries and keys
@@ -70,6 +77,72 @@ TEST(ParameterCount, MixturesOfExperts_AreThePublishedCounts) {
   for (const auto& k : known) {
     const Scenario s = Deployment(Preset(k.preset), "b200-sxm", 1);
     EXPECT_NEAR(ParameterCount(s.model) / 1e9, k.billions, 0.005 * k.billions) << k.preset;
+  }
+}
+
+// The models of measured servers, by what their cards or safetensors say; OPT, StarCoder2 and
+// GPT-NeoX have positions and biases beside, to a thousandth or two.
+TEST(ParameterCount, MeasuredModels_AreThePublishedCounts) {
+  const std::map<std::string, double> billions = {
+      {"falcon-40b", 41.30},
+      {"falcon-7b", 6.922},
+      {"gemma-2-27b", 27.23},
+      {"gemma-2-9b", 9.242},
+      {"gemma-3-12b", 11.77},
+      {"gemma-3-27b", 27.01},
+      {"gemma-3-4b", 3.880},
+      {"glm-4.5", 352.8},
+      {"glm-4.5-air", 106.9},
+      {"gpt-neox-20b", 20.55},
+      {"granite-3.1-8b", 8.171},
+      {"kimi-k2", 1026.4},
+      {"llama-2-13b", 13.02},
+      {"llama-2-70b", 68.98},
+      {"llama-3-70b", 70.55},
+      {"llama-3-8b", 8.030},
+      {"llama-3.1-405b", 405.9},
+      {"llama-3.2-1b", 1.236},
+      {"llama-3.2-3b", 3.213},
+      {"llama-4-maverick-17b-128e", 400.7},
+      {"mistral-7b", 7.242},
+      {"mistral-7b-v0.2", 7.242},
+      {"mistral-7b-v0.3", 7.248},
+      {"mistral-large", 122.6},
+      {"mistral-small-24b", 23.57},
+      {"opt-13b", 12.85},
+      {"opt-30b", 29.97},
+      {"opt-6.7b", 6.658},
+      {"opt-66b", 65.72},
+      {"phi-3-medium", 13.96},
+      {"phi-3-mini", 3.821},
+      {"phi-4", 14.66},
+      {"qwen2.5-0.5b", 0.494},
+      {"qwen2.5-1.5b", 1.544},
+      {"qwen2.5-14b", 14.77},
+      {"qwen2.5-32b", 32.76},
+      {"qwen2.5-3b", 3.086},
+      {"qwen2.5-72b", 72.71},
+      {"qwen3-1.7b", 1.721},
+      {"qwen3-235b-a22b", 235.1},
+      {"qwen3-4b", 4.022},
+      {"qwen3-8b", 8.191},
+      {"qwen3-coder-480b-a35b", 480.2},
+      {"starcoder2-15b", 15.96},
+      {"yi-6b", 6.061},
+  };
+  const std::vector<std::string_view> ids = PresetIds("measured_models");
+  EXPECT_EQ(ids.size(), billions.size());
+  for (const std::string_view id : ids) {
+    const auto known = billions.find(std::string(id));
+    ASSERT_NE(known, billions.end()) << id;
+    Scenario s = Deployment(FindPresetDocument("measured_models", id)->dump(), "h200-sxm");
+    EXPECT_NEAR(ParameterCount(s.model) / 1e9, known->second, 0.002 * known->second) << id;
+    s.hardware.memory_gib = 4000;
+    const auto cost = ComputeModelCost(s);
+    ASSERT_TRUE(cost.ok()) << id << Listed(cost.issues());
+    const double bytes = s.model.quantization == Quantization::kFp8 ? 1 : 2;
+    EXPECT_NEAR(cost.value().weight_bytes / (bytes * 1e9), known->second, 0.005 * known->second)
+        << id;
   }
 }
 
@@ -125,6 +198,44 @@ TEST(ParameterCount, ArchitectureArithmetic_IsTheSum) {
   m.num_local_experts = 4;  // four MLPs instead of one, and a router of 8x4
   m.num_experts_per_tok = 2;
   EXPECT_EQ(ParameterCount(m), 2 * (layer + 12 + 3 * 120 + 32) + 80 + 8);
+  m.mlp_matrices = 2;  // each without its gate
+  EXPECT_EQ(ParameterCount(m), 2 * (layer + 12 + 3 * 120 + 32 - 4 * 40) + 80 + 8);
+}
+
+// A model without gates: what its MLP has to read, to do and to hold is two thirds.
+TEST(ModelCost, TwoMatrices_AreTwoThirdsOfThree) {
+  Scenario s = Deployment(Preset("llama-3.1-8b"), "h200-sxm");
+  const auto three = ComputeModelCost(s);
+  s.model.mlp_matrices = 2;
+  const auto two = ComputeModelCost(s);
+  ASSERT_TRUE(two.ok() && three.ok());
+  const double gates = 32.0 * 4096 * 14336;
+  EXPECT_EQ(three.value().dense_bytes - two.value().dense_bytes, 2 * gates);
+  EXPECT_EQ(three.value().weight_bytes - two.value().weight_bytes, 2 * gates);
+  EXPECT_EQ(three.value().dense_flops_per_token - two.value().dense_flops_per_token, 2 * gates);
+  EXPECT_EQ(three.value().activation_bytes_per_token - two.value().activation_bytes_per_token,
+            32.0 * 14336 * 2);
+}
+
+// Replicas of attention that share experts: each GPU holds and reads a share of these and all else.
+TEST(ModelCost, SharedExperts_AreSpreadOverAllReplicas) {
+  Scenario s = Deployment(Preset("deepseek-v3"), "b200-sxm", 2);
+  s.hardware.memory_gib = 1000;
+  const auto alone = ComputeModelCost(s);
+  s.cluster.pools[0].attention_data_parallel = 4;
+  const auto shared = ComputeModelCost(s);
+  ASSERT_TRUE(alone.ok() && shared.ok()) << Listed(shared.issues());
+  const ModelCost &a = alone.value(), &b = shared.value();
+  const double experts = 58.0 * 3 * 7168 * 2048 * 256;  // in 8 bits
+  EXPECT_EQ(a.expert_bytes, experts / 2);
+  EXPECT_EQ(b.expert_bytes, experts / 8);
+  EXPECT_DOUBLE_EQ(a.weight_bytes - b.weight_bytes, experts * 3 / 8);
+  EXPECT_EQ(a.dense_bytes, b.dense_bytes);
+  // As many tokens of others come to its experts as its own go to theirs.
+  EXPECT_EQ(a.expert_flops_per_token, b.expert_flops_per_token);
+  EXPECT_EQ(b.expert_replicas, 4);
+  EXPECT_EQ(b.expert_layers, 58);
+  EXPECT_GT(b.pool_blocks, a.pool_blocks);
 }
 
 TEST(ModelCost, KvBytesPerToken_AreKAndVOfAllLayers) {
@@ -256,6 +367,36 @@ TEST(ModelCost, BlocksOverride_IsThePool) {
   Scenario large = Deployment(Preset("llama-3.1-70b"), "h100-sxm");
   large.engine.num_gpu_blocks_override = 100;
   EXPECT_FALSE(ComputeModelCost(large).ok());
+}
+
+TEST(SharedExperts, WhatTheyDoNotGoWith_IsRefused) {
+  const std::vector<std::string> moe = {"model.preset=mixtral-8x7b",
+                                        "cluster.pools.0.tensor_parallel=2",
+                                        "cluster.pools.0.replicas=4"};
+  const auto issues = [&moe](std::vector<std::string> more) {
+    std::vector<std::string> all = moe;
+    all.insert(all.end(), more.begin(), more.end());
+    return Listed(IssuesOf(Changed(all)));
+  };
+  const std::string field = "cluster.pools.0.attention_data_parallel";
+  EXPECT_EQ(issues({field + "=4"}), "");
+  EXPECT_EQ(issues({field + "=2", "latency.backend=operators"}), "");
+  const struct {
+    std::vector<std::string> more;
+    const char* allowed;
+  } refused[] = {
+      {{field + "=3"}, "a divisor of replicas 4"},
+      {{field + "=8"}, "a divisor of replicas 4"},
+      {{field + "=2", "model.preset=llama-3.1-8b"}, "1 of a model without experts"},
+      {{field + "=2", "cluster.pools.0.pipeline_parallel=2", "engine.async_scheduling=false"},
+       "1 with pipeline_parallel above 1"},
+      {{field + "=2", "latency.backend=roofline"}, "1 with latency.backend \"roofline\""},
+  };
+  for (const auto& r : refused) {
+    const std::string found = issues(r.more);
+    EXPECT_NE(found.find("/cluster/pools/0/attention_data_parallel"), std::string::npos) << found;
+    EXPECT_NE(found.find(r.allowed), std::string::npos) << found;
+  }
 }
 
 }  // namespace

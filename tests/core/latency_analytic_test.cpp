@@ -574,6 +574,46 @@ TEST(Analytic, MoreActiveExperts_NeverTakeLess) {
   }
 }
 
+// Replicas with alike batches that share experts: each GPU reads its share of what all of them
+// touch, and all of their tokens cross its links, once to the experts and once back.
+TEST(Analytic, ReplicasThatShareExperts_ReadWhatAllTouchAndExchangeTokens) {
+  for (int i = 0; i < kCases; ++i) {
+    Dice dice(9000 + i);
+    Scenario s = RandomScenario(dice, true);
+    s.model.num_local_experts = dice.Integer(8, 256);
+    s.model.num_experts_per_tok = dice.Integer(1, 8);
+    s.hardware.peak_bf16_tflops = 1e9;  // arithmetic is free
+    s.hardware.interconnect_gb_s = 1e9;
+    s.hardware.interconnect_latency_us = 0;
+    const std::int64_t tokens = 8 * dice.Integer(1, 60);
+    const Batch batch{tokens, tokens, {}};
+    const double replicas = static_cast<double>(dice.Integer(2, 16));
+    const auto alone = static_cast<double>(StepTime(s, batch));
+    s.cluster.pools[0].attention_data_parallel = static_cast<std::int64_t>(replicas);
+    const auto together = static_cast<double>(StepTime(s, batch));
+    const auto d = [](std::int64_t x) { return static_cast<double>(x); };
+    const ModelSpec& m = s.model;
+    const HardwareSpec& h = s.hardware;
+    const double all = 2 * d(m.num_hidden_layers) * 3 * d(m.hidden_size * m.intermediate_size) *
+                       d(m.num_local_experts);
+    const double missed = 1 - d(m.num_experts_per_tok) / d(m.num_local_experts);
+    const double per_ns = h.memory_bandwidth_gb_s * h.bandwidth_efficiency;
+    const double touched = 1 - std::pow(missed, d(tokens));
+    const double touched_by_all = 1 - std::pow(missed, d(tokens) * replicas);
+    const double saved = all * (touched - touched_by_all / replicas) / per_ns;
+    EXPECT_NEAR(alone - together, saved, 1e-5 * (alone + together) + 2) << i;
+
+    s.hardware.interconnect_gb_s = 50 * dice.Log(6, 100);  // no PCIe
+    s.hardware.interconnect_latency_us = 10;
+    const double linked = static_cast<double>(StepTime(s, batch)) - together;
+    const double message = d(tokens) * replicas * d(m.hidden_size) * 2;
+    const double wire = 2 * (replicas - 1) / replicas * message / (0.5 * h.interconnect_gb_s);
+    const double wait = 2 * 10e3 * (1 + 0.4 * std::log2(replicas));
+    EXPECT_NEAR(linked, d(m.num_hidden_layers) * (wire + wait), 1e-5 * together + 1e-6 * linked + 2)
+        << i;
+  }
+}
+
 TEST(Analytic, HostTime_AddsUp) {
   Dice dice(1);
   Scenario s = RandomScenario(dice, false);

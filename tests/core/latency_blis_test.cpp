@@ -42,7 +42,7 @@ struct Batch {
 };
 
 std::int64_t Microseconds(const Scenario& s, const Batch& batch) {
-  const auto model = FindLatencyModel(s.latency.backend).make(s, ModelCost{});
+  const auto model = ChosenLatencyModel(s).make(s, ModelCost{});
   const TimeNs time =
       model->Price({batch.decodes, batch.decodes * batch.context_each, batch.prefill}).duration;
   EXPECT_EQ(time % 1000, 0);

@@ -83,13 +83,15 @@ class Bookkeeper : public StepObserver {
       if (complete) CheckOf(i, completed || state == RequestState::kDropped, "I2", "all end");
       if (book.generated == 0) continue;
       const TimeNs delay = case_.latency.output_token_delay;
-      CheckOf(i, results.first_token[i] == book.first_token + delay, "I5", "first token");
+      CheckOf(i, results.first_token[i] == book.first_token + delay + book.late, "I5",
+              "first token");
       CheckOf(i, case_.requests.arrival[i] <= book.enqueue, "I5", "arrival <= enqueue");
       CheckOf(i, book.enqueue <= results.first_scheduled[i], "I5", "enqueue <= scheduled");
       CheckOf(i, results.first_scheduled[i] < results.first_token[i], "I5", "scheduled < token");
       if (!completed) continue;
       CheckOf(i, results.first_token[i] <= results.completion[i], "I5", "token <= completion");
-      CheckOf(i, results.completion[i] == book.last_token + limit * delay, "I5", "completion");
+      CheckOf(i, results.completion[i] == book.last_token + limit * delay + book.late, "I5",
+              "completion");
     }
     if (running_.empty()) Check(Held() == 0, "I4", "no request, no block");
   }
@@ -102,6 +104,7 @@ class Bookkeeper : public StepObserver {
   struct Book {
     std::int64_t prompt = 0;
     TimeNs enqueue = 0, first_scheduled = -1, first_token = -1, last_token = -1;
+    TimeNs late = 0;
     std::int64_t computed = 0, generated = 0, preemptions = 0;
   };
 
@@ -223,7 +226,12 @@ class Bookkeeper : public StepObserver {
     if (!member.sampled) return;
     ++tokens_made_;
     ++book.generated;
-    if (book.generated == 1) book.first_token = step.end;
+    if (book.generated == 1) {
+      book.first_token = step.end;
+      for (const StepMember& other : step.members) {
+        book.late += other.sampled ? case_.latency.delivery_delay : 0;
+      }
+    }
     book.last_token = step.end;
     const auto i = static_cast<std::size_t>(member.id);
     const bool ended =

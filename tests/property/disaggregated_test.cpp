@@ -42,6 +42,7 @@ TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
       all.*member += c.*member;
     }
   }
+  if (Cases(1000) < 1000) return;
   // Not hollow.
   EXPECT_GT(all.transfers, 2000);
   EXPECT_GT(all.shared_transfers, 500);
@@ -407,6 +408,17 @@ TEST(Pools, APoolThatTheModelDoesNotFit_IsNamed) {
   EXPECT_EQ(simulation.issues()[0].path, "/cluster/pools/1");
   EXPECT_EQ(simulation.issues()[0].kind, "does_not_fit");
   EXPECT_NE(simulation.issues()[0].message.find("small"), std::string::npos);
+}
+
+// A GPU that a pool names has its own peaks, not those of the scenario's GPU.
+TEST(Pools, PresetOfAPool_HasItsOwnDefaults) {
+  const Result<Scenario> scenario = ParseScenario(
+      Document(R"({"pools": [{}, {"hardware": "a100-80gb"}, {"hardware": {"memory_gib": 40}}]})"));
+  ASSERT_TRUE(scenario.ok()) << Listed(scenario.issues());
+  const double peak = scenario.value().hardware.peak_fp8_tflops;
+  EXPECT_GT(peak, 0);
+  EXPECT_EQ(scenario.value().cluster.pools[1].hardware->peak_fp8_tflops, 0);
+  EXPECT_EQ(scenario.value().cluster.pools[2].hardware->peak_fp8_tflops, peak);
 }
 
 // What a pool has of its own survives the texts that a scenario is written as.

@@ -237,6 +237,7 @@ class ScaledLatency : public LatencyModel {
   double PreemptionWeight() const override { return model_->PreemptionWeight(); }
   bool PricesTransfers() const override { return model_->PricesTransfers(); }
   TimeNs OutputTokenDelay() const override { return factor_ * model_->OutputTokenDelay(); }
+  TimeNs DeliveryDelay() const override { return factor_ * model_->DeliveryDelay(); }
 
  private:
   std::unique_ptr<LatencyModel> model_;

@@ -167,8 +167,7 @@ std::optional<std::string> FirstDifferenceOfReference(const BlisCase& golden) {
   const Scenario& s = golden.scenario;
   const Result<ModelCost> cost = ComputeModelCost(s);
   if (!cost.ok()) return "the model does not fit: " + cost.issues().front().message;
-  const std::unique_ptr<LatencyModel> latency =
-      FindLatencyModel(s.latency.backend).make(s, cost.value());
+  const std::unique_ptr<LatencyModel> latency = ChosenLatencyModel(s).make(s, cost.value());
   return FirstDifference(
       golden, BlisFiguresOf(RunBlisReference({.requests = golden.requests,
                                               .engine = s.engine,

@@ -12,6 +12,7 @@ struct Request : FormerJob {
   std::int64_t limit = 0;  // of output tokens
   TimeNs last_token = -1, admitted = 0;
   TimeNs waits_since = 0;
+  TimeNs late = 0;  // by how much its client sees its tokens later
   bool flying = false, gave_up = false, enqueued = false;
 };
 
@@ -339,7 +340,8 @@ class Reference {
       if (!q.in_prefill()) {
         ++q.made;
         if (q.made == 1) {
-          out_.results.first_token[r] = record.end + delay;
+          q.late = flight.sampled * in_.latency->DeliveryDelay();
+          out_.results.first_token[r] = record.end + delay + q.late;
         } else {
           ++out_.itl[record.end - q.last_token + delay];
         }
@@ -371,7 +373,7 @@ class Reference {
     q.blocks = 0;
     record.finished.push_back(static_cast<RequestId>(r));
     out_.results.generated[r] = static_cast<std::int32_t>(q.made);
-    const TimeNs seen = record.end + q.made * in_.latency->OutputTokenDelay();
+    const TimeNs seen = record.end + q.made * in_.latency->OutputTokenDelay() + q.late;
     if (Patience(r) < seen - Table().arrival[r]) return TimedOut(r, record.end);
     out_.results.completion[r] = seen;
     State(r) = RequestState::kCompleted;

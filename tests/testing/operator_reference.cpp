@@ -18,7 +18,8 @@ using Json = nlohmann::json;
 using Point = std::array<double, 3>;
 using Bound = std::function<double(Point)>;
 
-// A table by the words of its file: codes above a bound, raised where a smaller point takes longer.
+// A table by the words of its file: codes above a bound, raised where a smaller point takes longer;
+// but points of other query heads a KV head say nothing of each other.
 class Table {
  public:
   Table(const Json& file, Bound bound)
@@ -40,6 +41,7 @@ class Table {
     for (std::size_t i = 0; i < raw.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         const Point &p = points_[i], &q = points_[j];
+        if (file["op"] == "decode" && q[0] != p[0]) continue;
         if (q[0] <= p[0] && q[1] <= p[1] && q[2] <= p[2]) times_[i] = std::max(times_[i], raw[j]);
       }
     }
@@ -119,11 +121,11 @@ struct OperatorReference::Tables {
   }
   // Made once each: monotone tables are slow to make.
   std::map<std::string, Table> made;
-  const Table& Get(const std::string& key, const Json& file, const Bound& bound) {
-    const auto found = made.find(key);
-    return found != made.end() ? found->second : made.try_emplace(key, file, bound).first->second;
+  const Table& Get(const std::string& name, const Json& file, const Bound& bound) {
+    const auto found = made.find(name);
+    return found != made.end() ? found->second : made.try_emplace(name, file, bound).first->second;
   }
-  std::vector<double> tokens, prefill;  // at their knots
+  std::vector<double> tokens, rows, key;  // at their knots
   std::vector<std::vector<double>> decode;
   std::vector<double> token_knots, prefill_knots, decode_rows, decode_columns;
 };
@@ -137,6 +139,7 @@ OperatorReference::OperatorReference(const std::string& gpu, const Scenario& s)
   tables_->document = Json::parse(ReadFile(path).value())["document"];
   const ModelSpec& m = s_.model;
   tp_ = double(s.cluster.pools[0].tensor_parallel);
+  shared_ = double(s.cluster.pools[0].attention_data_parallel);
   heads_ = double(m.num_attention_heads) / tp_;
   kv_heads_ = std::max(1.0, double(m.num_key_value_heads) / tp_);
   layers_ = double(m.num_hidden_layers);
@@ -147,13 +150,16 @@ OperatorReference::OperatorReference(const std::string& gpu, const Scenario& s)
   for (const double x : t.token_knots) {
     t.tokens.push_back(x == 0 ? 0 : std::max(TokensNs(x), t.tokens.back()));
   }
-  t.prefill_knots = Knots(3, std::exp2(40));
-  for (const double x : t.prefill_knots) {
-    t.prefill.push_back(x == 0 ? 0 : std::max(PrefillNs(x), t.prefill.back()));
-  }
-  for (std::size_t i = t.prefill.size() - 1; i-- > 1;) {
-    const double least = t.prefill[i + 1] * t.prefill_knots[i] / t.prefill_knots[i + 1];
-    t.prefill[i] = std::max(t.prefill[i], least);
+  t.prefill_knots = Knots(3, std::exp2(20));
+  for (const char* of : {"rows", "keys"}) {
+    std::vector<double>& values = of == std::string("rows") ? t.rows : t.key;
+    for (const double x : t.prefill_knots) {
+      values.push_back(x == 0 ? 0 : std::max(PrefillNs(of, x), values.back()));
+    }
+    for (std::size_t i = values.size() - 1; i-- > 1;) {
+      const double least = values[i + 1] * t.prefill_knots[i] / t.prefill_knots[i + 1];
+      values[i] = std::max(values[i], least);
+    }
   }
   const double seats = std::max(64.0, double(s.engine.max_num_seqs));
   const double length = double(s.engine.max_model_len.value_or(m.max_position_embeddings));
@@ -199,16 +205,18 @@ double OperatorReference::ExpertNs(double tokens) const {
       return std::max(6 * p[0] * active * hidden * p[1] / peak,
                       3 * touched * hidden * p[1] * bytes / bandwidth);
     };
-    return tables_->Get("experts", table, bound).Ns({tokens, double(m.intermediate_size) / tp_, 1});
+    // All replicas' tokens, and on this GPU a slice of each expert.
+    return tables_->Get("experts", table, bound)
+        .Ns({tokens * shared_, double(m.intermediate_size) / (tp_ * shared_), 1});
   }
   std::fprintf(stderr, "no table of these experts\n");
   std::abort();
 }
 
-double OperatorReference::AllReduceNs(double elements) const {
-  const double wire = 2 * (tp_ - 1) / tp_ * bytes_ / s_.hardware.interconnect_gb_s;
+double OperatorReference::AllReduceNs(double group, double elements) const {
+  const double wire = 2 * (group - 1) / group * bytes_ / s_.hardware.interconnect_gb_s;
   for (const Json& table : tables_->document["tables"]) {
-    if (table["op"] != "all_reduce" || table["shape"][0] != tp_) continue;
+    if (table["op"] != "all_reduce" || table["shape"][0] != group) continue;
     return tables_->Get("all_reduce", table, [=](const Point& p) { return p[0] * wire; })
         .Ns({elements, 1, 1});
   }
@@ -226,40 +234,60 @@ double OperatorReference::TokensNs(double tokens) const {
   const double mlp = double(m.intermediate_size) / tp_;
   const double active = std::max(1.0, double(m.num_experts_per_tok));
   if (m.num_local_experts == 0) {
-    layer += product(2 * mlp, hidden) + product(hidden, mlp);
+    layer += product((double(m.mlp_matrices) - 1) * mlp, hidden) + product(hidden, mlp);
   } else {
     layer += product(double(m.num_local_experts), hidden) + ExpertNs(tokens);
   }
-  if (tp_ > 1) layer += 2 * AllReduceNs(tokens * hidden);
+  if (tp_ > 1) layer += (shared_ > 1 ? 1 : 2) * AllReduceNs(tp_, tokens * hidden);
+  if (shared_ > 1) layer += AllReduceNs(tp_ * shared_, tokens * shared_ * hidden);
   // Norms with the residual, rotary embedding, KV write and activation: values read and written.
   const double kv = std::max(double(m.num_key_value_heads), tp_);
-  const double values = 8 * hidden + (2 * (double(m.num_attention_heads) + 2 * kv) * width +
-                                      3 * active * double(m.intermediate_size)) /
-                                         tp_;
+  const double values =
+      8 * hidden + (2 * (double(m.num_attention_heads) + 2 * kv) * width +
+                    double(m.mlp_matrices) * active * double(m.intermediate_size)) /
+                       tp_;
   const Json& d = tables_->document;
-  const double floor = 1e3 * double(d["small_kernels_us"]);
   const double reached = s_.hardware.memory_bandwidth_gb_s * s_.hardware.bandwidth_efficiency;
-  const double value_ns = floor > 0 ? 1e-3 * double(d["small_kernel_value_ps"]) : bytes_ / reached;
-  return layers_ * (layer + floor + value_ns * values * tokens);
+  const double value_ns = 1e-3 * double(d["small_kernel_value_ps"]);
+  double small = values * tokens * bytes_ / reached;
+  for (const Json& table : d["tables"]) {
+    if (table["op"] != "small") continue;
+    small = tables_->Get("small", table, [=](const Point& p) { return p[0] * value_ns; })
+                .Ns({values * tokens, 1, 1});
+  }
+  return layers_ * (layer + small);
 }
 
 double OperatorReference::DecodeNs(double sequences, double contexts) const {
   if (sequences == 0 || contexts == 0) return 0;
-  const double context = std::max(contexts, sequences) / sequences;
+  const Json& table = tables_->Find("decode", "bf16");
+  const EngineSpec& e = s_.engine;
+  const double length = double(e.max_model_len.value_or(s_.model.max_position_embeddings));
+  const double context =
+      std::min(length, std::max(contexts, sequences) / sequences) * double(s_.model.head_dim) / 128;
+  // Longer ones than were measured are as many keys of more streams.
+  const double longest = double(table["c"].back());
+  const double streams = sequences * kv_heads_ * std::max(1.0, context / longest);
   const double flops = s_.hardware.peak_bf16_tflops * 1e3;
   const double bandwidth = s_.hardware.memory_bandwidth_gb_s;
   const Bound bound = [=](const Point& p) {
     return std::max(p[1] * p[2] * 2 * 128 * 2 / bandwidth, p[0] * p[1] * p[2] * 4 * 128 / flops);
   };
-  return tables_->Get("decode", tables_->Find("decode", "bf16"), bound)
-      .Ns({heads_ / kv_heads_, sequences * kv_heads_, context * double(s_.model.head_dim) / 128});
+  return tables_->Get("decode", table, bound)
+      .Ns({heads_ / kv_heads_, streams, std::min(context, longest)});
 }
 
-double OperatorReference::PrefillNs(double pairs) const {
+// Of a query token and a KV head of 128: rows that are started, or one key for all of them.
+double OperatorReference::PrefillNs(const char* of, double rows) const {
+  const bool keys = of == std::string("keys");
   const double flops = s_.hardware.peak_bf16_tflops * 1e3;
-  const Bound bound = [=](const Point& p) { return 4 * 128 * p[0] / flops; };
-  return tables_->Get("prefill", tables_->Find("prefill", "bf16"), bound)
-      .Ns({pairs * heads_ * double(s_.model.head_dim) / 128, 1, 1});
+  const double bandwidth = s_.hardware.memory_bandwidth_gb_s;
+  const Bound bound = [=](const Point& p) {
+    return keys ? 1024 * 4 * 128 * p[0] / flops : 2 * 128 * 2 * p[0] / bandwidth / 4;
+  };
+  const double ns = tables_->Get(of, tables_->Find("prefill", of), bound)
+                        .Ns({rows * heads_ * double(s_.model.head_dim) / 128, 1, 1});
+  return keys ? ns / 1024 : ns;
 }
 
 double OperatorReference::DecodeTable(double sequences, double contexts) const {
@@ -271,37 +299,46 @@ double OperatorReference::DecodeTable(double sequences, double contexts) const {
   return row(x.low) + x.way * (row(x.high) - row(x.low));
 }
 
-double OperatorReference::PrefillTable(double pairs) const {
-  const Tables& t = *tables_;
-  const Around x = Find(t.prefill_knots, std::floor(pairs));
-  return t.prefill[x.low] + x.way * (t.prefill[x.high] - t.prefill[x.low]);
+double OperatorReference::PrefillTable(const std::vector<double>& values, double rows) const {
+  const Around x = Find(tables_->prefill_knots, rows);
+  return values[x.low] + x.way * (values[x.high] - values[x.low]);
 }
 
 double OperatorReference::AttentionOfLayer(const BatchShape& shape, bool windowed) const {
   const HardwareSpec& h = s_.hardware;
-  const double tile = h.mixed_attention_rows, window = double(s_.model.sliding_window);
+  const Tables& t = *tables_;
+  const double tile = double(t.document["prefill_tile"]), window = double(s_.model.sliding_window);
   const double decodes = double(shape.decode_seqs);
   double contexts = double(shape.decode_context_tokens) + decodes;
   if (windowed) contexts = std::min(contexts, decodes * window);
-  double pairs = 0, tokens = 0, keys = 0;
+  double pairs = 0, tokens = 0, keys = 0, rows = 0, slowest = 0;
   for (const PrefillChunk& c : shape.prefill) {
-    const double n = double(c.tokens), before = double(c.context), rows = std::max(n, tile);
-    const double all = rows * before + n * (n + 1) / 2;
-    pairs += windowed ? std::min(all, rows * window) : all;
+    const double n = double(c.tokens), before = double(c.context);
+    const double whole = std::ceil(n / tile) * tile, filled = std::max(n, tile);
+    const double all = whole * before + n * (n + 1) / 2;
+    const double key = PrefillTable(t.key, whole);
+    double alone = before * key + n * (n + 1) / 2 * PrefillTable(t.key, filled) / filled;
+    if (windowed) alone = std::min(alone, window * key);
+    pairs += windowed ? std::min(all, whole * window) : all;
     keys += windowed ? std::min(before + n, n + window) : before + n;
     tokens += n;
+    rows += whole;
+    slowest = std::max(slowest, alone);
   }
   const double width = double(s_.model.head_dim);
   const double key_ns = 2 * kv_heads_ * width * bytes_ / h.memory_bandwidth_gb_s;
   const double pair_ns = 4 * heads_ * width / (h.peak_bf16_tflops * 1e3);
-  const double token_ns = double(tables_->document["prefill_token_ns"]) * heads_ * width / 128;
+  const double token_ns = double(t.document["prefill_kv_token_ns"]) * kv_heads_ * width / 128;
   const double decode = decodes > 0 ? DecodeTable(decodes, contexts) : 0;
   if (shape.prefill.empty()) return decode;
+  const double most = std::exp2(20);  // rows whose pairs cost least
+  const double together = pairs * PrefillTable(t.key, most) / most;
   const double prefill =
-      std::max(PrefillTable(pairs) + token_ns * tokens, keys * key_ns / h.bandwidth_efficiency);
+      std::max(PrefillTable(t.rows, rows) + token_ns * tokens + std::max(together, slowest),
+               keys * key_ns / h.bandwidth_efficiency);
   if (decodes == 0) return prefill;
-  const double tiles = tile * contexts * pair_ns / h.attention_efficiency;
-  const double once = std::min(PrefillTable(1), DecodeTable(1, 1));
+  const double tiles = h.mixed_attention_rows * contexts * pair_ns / h.attention_efficiency;
+  const double once = std::min(PrefillTable(t.rows, 1), DecodeTable(1, 1));
   return std::max({std::max(decode, tiles) + prefill - once, (contexts + pairs) * pair_ns,
                    (contexts + keys) * key_ns});
 }

@@ -472,9 +472,11 @@ class Driver {
     replica.in_flight.pop_front();
     PdScheduler& scheduler = *replica.scheduler;
     StepRecord& record = batch.record;
+    std::int64_t tokens = 0;
+    for (const PdMember& member : batch.call.members) tokens += member.record.sampled ? 1 : 0;
     for (const PdMember& member : batch.call.members) {
       PdSequence& s = *member.sequence;
-      if (scheduler.Apply(member)) Deliver(replica, s, record);
+      if (scheduler.Apply(member)) Deliver(replica, s, record, tokens);
       const bool over = s.generated == s.wanted && !s.hands_over;
       if (!s.gave_up || over || s.timed_out) continue;
       ++output_.coverage.left_in_flight;
@@ -490,11 +492,13 @@ class Driver {
   }
 
   // A token of it is out.
-  void Deliver(Replica& replica, PdSequence& s, StepRecord& record) {
+  void Deliver(Replica& replica, PdSequence& s, StepRecord& record, std::int64_t tokens_of_step) {
     RequestResults& results = output_.results;
     const std::size_t r = Row(s);
     const bool hidden = s.hands_over && input_.disaggregation.first_token_from_decode;
-    const TimeNs seen = now_ + s.generated * replica.pool->latency->OutputTokenDelay();
+    const LatencyModel& latency = *replica.pool->latency;
+    if (s.generated == 1 && !hidden) late_[r] = tokens_of_step * latency.DeliveryDelay();
+    const TimeNs seen = now_ + s.generated * latency.OutputTokenDelay() + late_[r];
     if (!hidden) {
       ++output_.output_tokens;
       results.generated[r] = static_cast<std::int32_t>(s.generated);
@@ -616,6 +620,7 @@ class Driver {
 
   const PdInput& input_;
   PdOutput output_;
+  std::map<std::size_t, TimeNs> late_;  // by how much a client sees its tokens later
   std::deque<Replica> replicas_;
   std::vector<std::unique_ptr<PdSequence>> sequences_;
   std::vector<Spent> spent_;  // by row

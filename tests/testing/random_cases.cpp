@@ -65,6 +65,7 @@ class RandomLatency : public LatencyModel {
     return delay;
   }
   TimeNs OutputTokenDelay() const override { return spec_.output_token_delay; }
+  TimeNs DeliveryDelay() const override { return spec_.delivery_delay; }
   TimeNs PostDecodeDelay() const override { return spec_.post_decode_delay; }
 
  private:
@@ -136,6 +137,13 @@ void MakePhysics(std::uint64_t seed, RandomLatencySpec& latency) {
   spec.preemption_gamma = static_cast<double>(dice.Pick({0, 10, 30, 50, 100})) / 100;
   latency.physics = spec;
   latency.output_token_delay = 0;
+}
+
+// Of dice of its own, too.
+void MakeDelivery(std::uint64_t seed, RandomLatencySpec& latency) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 17);
+  if (latency.physics || !dice.Percent(30)) return;
+  latency.delivery_delay = dice.Pick({1, 13, 700, 9000});
 }
 
 // Rows of conversations and of single requests, and when the conversations start.
@@ -388,6 +396,7 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   Dice dice(seed);
   random_case.latency = MakeLatencySpec(dice);
   MakePhysics(seed, random_case.latency);
+  MakeDelivery(seed, random_case.latency);
   MakeRequests(dice, random_case);
   MakeEngine(dice, random_case);
   MakeContent(dice, random_case);
@@ -467,7 +476,8 @@ std::string Describe(const RandomCase& random_case) {
       "seed {}: {} requests, pool {} blocks of {}, max_num_seqs {}, max_num_batched_tokens {}, "
       "threshold {}, reserve_full_isl {}, watermark {}, chunked {}, max_model_len {} (model {}), "
       "horizon {}\n  step {} + {}*decodes + {}*context + place*({}*tokens + {}*context + "
-      "{}*prompt + {}*samples), enqueue {} + {}*prompt + scramble {}, output token delay {}\n",
+      "{}*prompt + {}*samples), enqueue {} + {}*prompt + scramble {}, output token delay {}, "
+      "delivery delay {}\n",
       random_case.seed, random_case.requests.size(), random_case.PoolBlocks(), engine.block_size,
       engine.max_num_seqs, engine.max_num_batched_tokens, engine.long_prefill_token_threshold,
       engine.scheduler_reserve_full_isl, engine.watermark, engine.enable_chunked_prefill,
@@ -475,7 +485,8 @@ std::string Describe(const RandomCase& random_case) {
       random_case.horizon.value_or(-1), latency.base, latency.per_decode,
       latency.per_decode_context, latency.per_chunk_token, latency.per_chunk_context,
       latency.per_chunk_prompt, latency.per_chunk_sample, latency.enqueue_base,
-      latency.enqueue_per_token, latency.enqueue_scramble, latency.output_token_delay);
+      latency.enqueue_per_token, latency.enqueue_scramble, latency.output_token_delay,
+      latency.delivery_delay);
   if (latency.physics) {
     const LatencySpec& physics = *latency.physics;
     text += fmt::format("  physics ({}): alpha {}; beta {}; gamma {}\n", physics.variant,

@@ -272,6 +272,7 @@ struct Sequence {
   bool preempted = false;  // since its last admission
   bool timed_out = false;
   TimeNs last_seen = -1;  // when the client saw its latest token
+  TimeNs late = 0;        // by how much it sees each later, as it came last in its first step
   TimeNs preempted_at = -1;
   TimeNs split_until = 0;       // stages: until when its time is split
   bool was_prefilling = false;  // as it was preempted
@@ -1010,12 +1011,15 @@ class Driver {
     executing_ = true;
     PassTime(record.end);
     executing_ = false;
+    std::int64_t tokens = 0;
+    for (const Member& member : batch.step.members) tokens += member.record.sampled ? 1 : 0;
     for (const Member& member : batch.step.members) {
       const std::size_t waiting = scheduler_.Waiting().size();
       const bool made = scheduler_.Apply(member);
       left_ += static_cast<std::int64_t>(waiting - scheduler_.Waiting().size());
       if (!made) continue;
-      if (Deliver(*member.sequence, record.end)) record.finished.push_back(member.record.id);
+      if (Deliver(*member.sequence, record.end, tokens))
+        record.finished.push_back(member.record.id);
     }
     record.free_after_step = scheduler_.Pool().Free();
     record.running_after_step = static_cast<std::int64_t>(scheduler_.Running().size());
@@ -1255,10 +1259,12 @@ class Driver {
   }
 
   // The next token of a sequence is out at `end`; true when it was the last one.
-  bool Deliver(Sequence& sequence, TimeNs end) {
+  bool Deliver(Sequence& sequence, TimeNs end, std::int64_t tokens_of_step) {
     RequestResults& results = output_.results;
     const auto at = static_cast<std::size_t>(sequence.id);
-    const TimeNs seen = end + sequence.generated * input_.latency.OutputTokenDelay();
+    if (sequence.generated == 1) sequence.late = tokens_of_step * input_.latency.DeliveryDelay();
+    const TimeNs delays = sequence.generated * input_.latency.OutputTokenDelay() + sequence.late;
+    const TimeNs seen = end + delays;
     results.generated[at] = static_cast<std::int32_t>(sequence.generated);
     if (sequence.generated == 1) {
       results.first_token[at] = seen;
@@ -1294,7 +1300,7 @@ class Driver {
     RequestTimes& times = output_.times[at];
     const TimeNs before = sequence.enqueue - sequence.arrival;
     times.ttft = sequence.to_first;
-    times.ttft.host = before + input_.latency.OutputTokenDelay();
+    times.ttft.host = before + input_.latency.OutputTokenDelay() + sequence.late;
     times.ttft.queue = results.first_scheduled[at] - sequence.enqueue;
     times.e2e = sequence.spent;
     times.e2e.host = before + (results.completion[at] - end);

@@ -39,5 +39,9 @@ class Bounds:
     def prefill(self, pairs):
         return 4 * HEAD * pairs / (self.hardware["peak_bf16_tflops"] * 1e6)
 
+    def prefill_rows(self, rows):
+        """A query is read and an output written for each."""
+        return 4 * HEAD * rows / self.bandwidth
+
     def all_reduce(self, gpus, elements):
         return 2 * (gpus - 1) / gpus * 2 * elements / (self.hardware["interconnect_gb_s"] * 1e3)

@@ -11,13 +11,19 @@ import statistics
 import sys
 
 from operator_bounds import Bounds
+from prefill import Prompts, fitted
 
 # A code is ln(time / (floor + bound)) in steps of a fiftieth: 1 % off at most.
 STEPS = 50
 LEAST, MOST = -127, 127
-ROWS = [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192, 16384]
+# A row more than a multiple of a kernel's tile takes longer, so some are there from both sides.
+ROWS = [1, 2, 4, 8, 16, 32, 64, 96, 128, 144, 192, 256, 257, 272, 384, 400, 512, 513, 528, 640, 656, 768, 784,
+        896, 912, 1024, 1025, 1040, 1280, 1296, 1536, 2048, 4096, 8192, 16384]
 COLUMNS = [256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 65536]
 INNER = [256, 512, 1024, 2048, 4096, 6144, 8192, 12288, 16384]
+NOISE = 1.05
+KEYS = 1024
+SLACK = 0.25  # of what values take by the bandwidth: caches hold those of small kernels
 STREAMS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192]
 CONTEXTS = [16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
 GROUPS = [1, 2, 4, 8, 16]
@@ -34,6 +40,8 @@ AICONFIGURATOR = {
     "b200_sxm": "b200-sxm",
     "l40s": "l40s",
 }
+# Experts of two matrices are measured, too, hidden size and width; the models here have three.
+TWO_MATRICES = {(2048, 5120), (2688, 1856), (2048, 2688), (1024, 2688), (4096, 2688)}
 SERVING_SIM = {"RTX4090": "rtx-4090", "RTXPRO6000": "rtx-pro-6000"}
 # Hugging Face's config.json: hidden size, heads, KV heads, head size, MLP or expert width, vocabulary,
 # experts, experts per token.
@@ -59,10 +67,12 @@ def geometric(values):
 
 
 class Table:
-    """Times in microseconds over one to three sorted axes, beside their bound."""
+    """Times in microseconds over one to three sorted axes, beside their bound; not decreasing along the axes
+    from `rising` on. Query heads of a KV head are a model's: one alone may be slower than two, as
+    FlashAttention 2 then does not split the keys."""
 
-    def __init__(self, op, kind, axes, bound, shape=()):
-        self.op, self.kind, self.bound, self.shape = op, kind, bound, list(shape)
+    def __init__(self, op, kind, axes, bound, shape=(), rising=0):
+        self.op, self.kind, self.bound, self.shape, self.rising = op, kind, bound, list(shape), rising
         self.axes = [list(a) for a in axes] + [[1]] * (3 - len(axes))
         self.times = {}
         self.filled = self.clamped = self.moved = self.cut = 0
@@ -86,6 +96,12 @@ class Table:
             base = self.floor + self.bound(*near)
             self.times[cell] = self.times[near] * (self.floor + self.bound(*cell)) / base
             self.filled += 1
+            less = [self.times[m] for m in measured if self.is_below(m, cell)]
+            more = [self.times[m] for m in measured if self.is_below(cell, m)]
+            self.times[cell] = min([max([self.times[cell]] + less)] + more)
+
+    def is_below(self, a, b):
+        return a[:self.rising] == b[:self.rising] and all(x <= y for x, y in zip(a, b))
 
     def finish(self):
         # What an operator takes beside its work: that of the smallest measured, or less.
@@ -111,7 +127,7 @@ class Table:
 
     def beside(self, index, step):
         for i, axis in enumerate(self.axes):
-            if 0 <= index[i] + step < len(axis):
+            if i >= self.rising and 0 <= index[i] + step < len(axis):
                 yield index[:i] + (index[i] + step,) + index[i + 1:]
 
     def document(self):
@@ -155,11 +171,25 @@ def gemm(rows, kind, bounds):
             keep_least(times, (int(row["m"]), int(row["n"]), int(row["k"])), row["latency"])
     if not times:
         return None, ""
+    undisturbed(times)
     axes = [within(w, {t[i] for t in times}) for i, w in enumerate((ROWS, COLUMNS, INNER))]
     table = Table("gemm", kind, axes, lambda m, n, k: bounds.gemm(kind, m, n, k))
     table.times = {cell: times[cell] for cell in table.cells() if cell in times}
     table.finish()
     return table, left_out(table, times, bounds, kind)
+
+
+def undisturbed(times):
+    """A product that takes clearly longer than those of up to twice its rows was disturbed, as every tenth of
+    the B200's in 8 bits: it takes no more than they."""
+    rows = {}
+    for m, n, k in times:
+        rows.setdefault((n, k), []).append(m)
+    for (n, k), found in rows.items():
+        found.sort()
+        for m in reversed(found):
+            more = [times[other, n, k] for other in found if m < other <= 2 * m]
+            times[m, n, k] = min([times[m, n, k]] + [NOISE * t for t in more])
 
 
 def left_out(table, times, bounds, kind):
@@ -191,7 +221,7 @@ def decode(points, kind, bounds):
     streams = within(STREAMS, {p[1] for p in points})
     contexts = within(CONTEXTS, {p[2] for p in points})
     table = Table("decode", kind, (groups, streams, contexts),
-                  lambda r, s, c: bounds.decode(kind, r, s, c))
+                  lambda r, s, c: bounds.decode(kind, r, s, c), rising=1)
     table.times = {cell: geometric(points[cell]) for cell in table.cells() if cell in points}
     table.finish()
     errors = [abs(math.log(interpolated(table, point) / time)) for point, times in points.items() for time in times
@@ -199,40 +229,50 @@ def decode(points, kind, bounds):
     return table, f"; all measured: median {100 * statistics.median(errors):.1f} % off"
 
 
-def prefill(points, bounds):
-    """points: (query-key pairs times heads, query tokens times heads, time). The time is one of the
-    pairs and one of the tokens, which batches of short prompts show."""
-    def split(token_us):
-        bins = {}
-        for pairs, tokens, time in points:
-            left = max(time - token_us * tokens, 0.1 * time)
-            bins.setdefault(round(math.log2(pairs)), []).append((pairs, left))
-        return {geometric([p for p, _ in b]): statistics.median([t for _, t in b]) for b in bins.values()}
+def prefill(prompts, bounds):
+    """Two tables over rows, query tokens times heads: what they take, and what KEYS keys take for them."""
+    fit = fitted(prompts, bounds.prefill(1))
+    start, key, kv_us = fit.curves()
+    for curve, most in ((start, 1 << 24), (key, 1 << 20)):  # beyond what was measured in proportion
+        while max(curve) < most:
+            curve[2 * max(curve)] = 2 * curve[max(curve)]
+    rows = Table("prefill", "rows", (sorted(start),), lambda q, _, __: SLACK * bounds.prefill_rows(q))
+    rows.times = {(q, 1, 1): t for q, t in start.items()}
+    keys = Table("prefill", "keys", (sorted(key),), lambda q, _, __: bounds.prefill(KEYS * q))
+    keys.times = {(q, 1, 1): KEYS * t for q, t in key.items()}
+    note = f"; tile {fit.tile}, all measured: median {100 * fit.median:.1f} % off, p90 {100 * fit.p90:.1f}"
+    return [rows.finish(), keys.finish()], {"prefill_kv_token_ns": 1e3 * kv_us, "prefill_tile": fit.tile}, note
 
-    def error(token_us):
-        axis = sorted(split(token_us).items())
-        errors = []
-        for pairs, tokens, time in points:
-            i = max(0, min(len(axis) - 2, sum(a <= pairs for a, _ in axis) - 1))
-            (x0, y0), (x1, y1) = axis[i], axis[i + 1]
-            f = math.log(pairs / x0) / math.log(x1 / x0)
-            guess = math.exp(math.log(y0) * (1 - f) + math.log(y1) * f) + token_us * tokens
-            errors.append(abs(math.log(guess / time)))
-        return statistics.median(errors)
 
-    unit = min(t / n for _, n, t in points)
-    token_us = min((unit * f / 20 for f in range(20)), key=error)
-    times = {(round(p), 1, 1): t for p, t in split(token_us).items()}
-    table = Table("prefill", "bf16", ([p for p, _, _ in sorted(times)],), lambda p, _, __: bounds.prefill(p))
-    table.times = times
-    table.finish()
-    axis = table.axes[0]
-    for i in range(len(axis) - 2, -1, -1):  # time per pair does not rise with their number
-        least = table.times[(axis[i + 1], 1, 1)] * axis[i] / axis[i + 1]
-        if table.times[(axis[i], 1, 1)] < least:
-            table.times[(axis[i], 1, 1)] = least
-            table.moved += 1
-    return table, token_us, error(token_us)
+def small_kernels(curves):
+    """curves: (values read and written, time), a model's each. Beyond the largest as its last doubling says."""
+    last = [(c[-1][1] - at_value(c, c[-1][0] / 2)) / (c[-1][0] / 2) for c in curves]
+    value_us = min(last)
+    axis = [1 << k for k in range(14, 34)]
+    table = Table("small", "bf16", (axis,), lambda v, _, __: SLACK * v * value_us)
+    for v in axis:
+        found = [at_value(c, v) for c in curves if v <= c[-1][0]]
+        table.times[v, 1, 1] = geometric(found) if found else table.times[v // 2, 1, 1] + v / 2 * value_us
+    return table.finish(), SLACK * value_us * 1e6
+
+
+def at_value(curve, x):
+    """Linear between points, the first before them."""
+    i = max(0, min(len(curve) - 2, sum(v <= x for v, _ in curve) - 1))
+    (x0, y0), (x1, y1) = curve[i], curve[i + 1]
+    return max(y0 + (x - x0) / (x1 - x0) * (y1 - y0), curve[0][1])
+
+
+def at_random(times, shape, bounds):
+    """Times of tokens that spread evenly over experts, as of tokens that choose at random: few of them touch as
+    many experts as fewer spread ones."""
+    _, experts, active = shape
+    found = {}
+    for tokens, width in times:
+        curve = sorted((m, t) for (m, w), t in times.items() if w == width)
+        touching = bounds.touched(shape, tokens) / active if tokens * active < 4 * experts else tokens
+        found[tokens, width] = at_value(curve, touching)
+    return found
 
 
 def experts(times, kind, shape, bounds):
@@ -283,26 +323,27 @@ def from_aiconfigurator(folder, gpu, bounds, say):
             table, note = decode(points, kind, bounds)
             tables.append(table)
             say(table.report() + note)
-    points = []
+    prompts = []
     for row in rows_of(path("attention__ctx")):
-        s, heads = int(row["isl"]), int(row["batch_size"]) * int(row["num_heads"])
-        if row["kv_cache_dtype"] == "bfloat16" and row["head_dim"] == "128" and s >= 16:
-            points.append((heads * s * (s + 1) / 2, heads * s, float(row["latency"]) * 1e3))
-    table, token_us, error = prefill(points, bounds)
-    tables.append(table)
-    say(table.report() + f"; median {100 * error:.1f} % off")
+        b, n, heads, kv = (int(row[c]) for c in ("batch_size", "isl", "num_heads", "num_key_value_heads"))
+        if row["kv_cache_dtype"] == "bfloat16" and row["head_dim"] == "128" and n >= 16:
+            prompts.append(Prompts(b, n, 0, heads, kv, float(row["latency"]) * 1e3))
+    found, constants, note = prefill(prompts, bounds)
+    tables += found
+    say(found[0].report())
+    say(found[1].report() + note)
     families = {}
     for row in rows_of(path("moe")):
-        # Experts of two matrices are measured, too (hidden 2,048 and width 5,120 or 2,688 and 1,856);
-        # the models here have three.
         width, hidden = int(row["inter_size"]), int(row["hidden_size"])
-        if row["moe_ep_size"] != "1" or row["distribution"] != "power_law_1.01" or (hidden, width) in ((2048, 5120), (2688, 1856), (2048, 2688), (1024, 2688), (4096, 2688)):
+        if row["moe_ep_size"] != "1" or (hidden, width) in TWO_MATRICES:
             continue
         shard = int(row["moe_tp_size"])
         if row["moe_dtype"] in TYPES and shard in SHARDS:
             key = TYPES[row["moe_dtype"]], (hidden, int(row["num_experts"]), int(row["topk"])), width
-            keep_least(families.setdefault(key, {}), (int(row["num_tokens"]), width // shard), row["latency"])
-    for (kind, shape, _), times in sorted(families.items()):
+            times = families.setdefault(key, {}).setdefault(row["distribution"], {})
+            keep_least(times, (int(row["num_tokens"]), width // shard), row["latency"])
+    for (kind, shape, _), found in sorted(families.items()):
+        times = at_random(found["balanced"], shape, bounds) if "balanced" in found else found["power_law_1.01"]
         tables.append(experts(times, kind, shape, bounds))
         say(tables[-1].report())
     for table in all_reduce(folder, gpu, bounds):
@@ -310,7 +351,7 @@ def from_aiconfigurator(folder, gpu, bounds, say):
         say(table.report())
     sources = sorted({source_of(p) for p in glob.glob(os.path.join(folder, gpu + "__*.csv.gz"))})
     short = f"{sources[0].split()[0][:32]}, systems/data/{gpu}"
-    return tables, token_us, (0, 0), short, sources, "Apache-2.0"
+    return tables, constants, short, sources, "Apache-2.0"
 
 
 def profiles_of(folder, gpu):
@@ -320,7 +361,6 @@ def profiles_of(folder, gpu):
 
 
 def from_serving_sim(folder, gpu, bounds, say):
-    tile = bounds.hardware["mixed_attention_rows"]  # a shorter chunk fills it all the same
     products, streams, prompts, small, moe = {}, {}, [], [], {}
     for model, tp, prefix in profiles_of(folder, gpu):
         hidden, heads, kv, size, width, vocabulary, n_experts, active = PROFILED[model]
@@ -331,18 +371,18 @@ def from_serving_sim(folder, gpu, bounds, say):
             "down_proj": (hidden, width // tp),
             "lm_head": (vocabulary // tp, hidden),
         }
-        first, last = 0.0, 0.0
+        beside = {}
         for file, column in (("dense", "tokens"), ("per_sequence", "sequences")):
             for row in rows_of(f"{prefix}__{file}.csv.gz"):
                 rows, time = int(row[column]), float(row["time_us"])
                 if row["layer"] in shapes:
                     products[(rows, *shapes[row["layer"]])] = time
                 calls = {"layernorm": 2, "rotary_emb": 1, "act_fn": 1, "qk_norm": 1}.get(row["layer"], 0)
-                first += calls * time * (rows == 1)
-                last += calls * time * (rows == 2048)
+                if calls:
+                    beside[rows] = beside.get(rows, 0.0) + calls * time
         if not n_experts:
             values = 8 * hidden + (2 * (heads + 2 * kv) * size + 3 * width) / tp
-            small.append((first, last, values))
+            small.append(sorted((rows * values, time) for rows, time in beside.items()))
         group, kv_heads = heads // kv, max(1, kv // tp)
         for row in rows_of(prefix + "__attention.csv.gz"):
             chunk, before, n, context = (int(row[c]) for c in ("prefill_chunk", "kv_prefill", "n_decode", "kv_decode"))
@@ -350,8 +390,7 @@ def from_serving_sim(folder, gpu, bounds, say):
             if chunk == 0:
                 streams.setdefault((group, n * kv_heads, context), []).append(time)
             elif n == 0:
-                h = heads // tp
-                prompts.append((h * (max(chunk, tile) * before + chunk * (chunk + 1) / 2), h * chunk, time))
+                prompts.append(Prompts(1, chunk, before, heads // tp, kv_heads, time))
         if os.path.exists(prefix + "__moe.csv.gz"):
             moe[(hidden, n_experts, active), width] = rows_of(prefix + "__moe.csv.gz")
     tables = []
@@ -362,8 +401,9 @@ def from_serving_sim(folder, gpu, bounds, say):
     tables.append(table.finish())
     table, note = decode(streams, "bf16", bounds)
     tables.append(table)
-    table, token_us, error = prefill(prompts, bounds)
-    tables.append(table)
+    found, constants, of_prefill = prefill(prompts, bounds)
+    table, constants["small_kernel_value_ps"] = small_kernels(small)
+    tables += found + [table]
     for (shape, width), rows in moe.items():
         times = {}
         for m in sorted({int(r["tokens"]) for r in rows}):
@@ -372,16 +412,14 @@ def from_serving_sim(folder, gpu, bounds, say):
             times[m, width] = min(found, key=lambda f: abs(math.log(f[0] / touched)))[1]
         tables.append(experts(times, "bf16", shape, bounds))
     for table in tables:
-        notes = {"decode": note, "prefill": f"; median {100 * error:.1f} % off"}
+        notes = {"decode": note, "prefill": of_prefill if table.kind == "keys" else ""}
         say(table.report() + notes.get(table.op, ""))
-    floor = statistics.mean(f for f, _, _ in small)
-    value_ps = statistics.mean((last - f) * 1e6 / (2047 * values) for f, last, values in small)
     short = f"casys-kaist/LLMServingSim@5daddb2, profiles on {gpu}"
     models = ", ".join(sorted({m for m, _, _ in profiles_of(folder, gpu)}))
-    return tables, token_us, (floor, value_ps), short, [f"{short}, {models}, vLLM 0.19.0"], "MIT"
+    return tables, constants, short, [f"{short}, {models}, vLLM 0.19.0"], "MIT"
 
 
-def write(path, hardware, tables, token_us, small, short, sources, licence):
+def write(path, hardware, tables, constants, short, sources, licence):
     h = hardware["document"]
     lines = [
         "{",
@@ -394,9 +432,8 @@ def write(path, hardware, tables, token_us, small, short, sources, licence):
     ]
     for key in ("peak_bf16_tflops", "peak_fp8_tflops", "peak_fp4_tflops", "memory_bandwidth_gb_s", "interconnect_gb_s"):
         lines.append(f'    "{key}": {h.get(key, 0)},')
-    lines.append(f'    "prefill_token_ns": {round(1e3 * token_us, 5)},')
-    lines.append(f'    "small_kernels_us": {round(small[0], 2)},')
-    lines.append(f'    "small_kernel_value_ps": {round(small[1], 3)},')
+    for key in ("prefill_kv_token_ns", "prefill_tile", "small_kernel_value_ps"):
+        lines.append(f'    "{key}": {round(constants.get(key, 0), 5)},')
     lines.append('    "tables": [')
     rows = []
     for table in tables:

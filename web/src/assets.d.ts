@@ -9,3 +9,8 @@ declare module 'servecast-full.wasm?url' {
 declare module 'servecast-full' {
   export { default } from 'servecast';
 }
+
+declare module '*.css?inline' {
+  const text: string;
+  export default text;
+}

@@ -11,7 +11,7 @@ for (const name of readdirSync(dist, { recursive: true }).map(String).sort()) {
   if (!/\.(html|js|css|wasm|svg|json)$/.test(name)) continue;
   const bytes = readFileSync(new URL(name, dist));
   const packed = gzipSync(bytes, { level: 9 }).length;
-  const later = /\b(servecast-full|fit-chart)\b/.test(name);
+  const later = /\b(servecast-full|fit-chart|cluster|compare|pools|request-chart|salvage)\b/.test(name);
   if (!later) total += packed;
   console.log(`${name.padEnd(44)} ${kb(bytes.length).toFixed(1).padStart(8)} KB ${kb(packed).toFixed(1).padStart(7)} KB gzip${later ? ', when needed' : ''}`);
 }

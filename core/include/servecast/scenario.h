@@ -37,6 +37,7 @@ struct ModelSpec {
   std::int64_t num_key_value_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t intermediate_size = 0;  // of one expert when there are experts
+  std::int64_t mlp_matrices = 3;       // gate, up and down; 2: without a gate
   std::int64_t vocab_size = 0;
   std::int64_t max_position_embeddings = 0;
   bool tie_word_embeddings = false;
@@ -142,6 +143,7 @@ struct EngineSpec {
   double sampler_ns_per_logit = 0;      // of each sampled token, if top-p or top-k sort its logits
   double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
   double prompt_token_overhead_us = 0;  // the same per prompt token: tokenizer, hashes, copies
+  double delivery_overhead_us = 0;      // behind the engine, per token of a first token's step
 
   // Options after SFLLM; none is vLLM's, and all are off (docs/model.md, "Options after SFLLM").
   CudaGraphs cuda_graphs = CudaGraphs::kImplied;
@@ -179,6 +181,8 @@ struct PoolSpec {
   std::int64_t replicas = 1;
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
+  // So many replicas share one set of experts, spread over the GPUs of all of them.
+  std::int64_t attention_data_parallel = 1;
   // Where they are other than the scenario's.
   std::optional<HardwareSpec> hardware;
   std::optional<EngineSpec> engine;

@@ -19,8 +19,8 @@ class FormatArg {
   FormatArg(const std::string& text) : text_(text) {}  // NOLINT
   FormatArg(const char* text) : text_(text) {}         // NOLINT
   template <class Truth>
-  requires std::is_same_v<Truth, bool> FormatArg(Truth value)
-      : text_(value ? "true" : "false") {}  // NOLINT
+  requires std::is_same_v<Truth, bool> FormatArg(Truth value)  // NOLINT
+      : text_(value ? "true" : "false") {}
   template <class Integer>
   requires(std::is_integral_v<Integer> && !std::is_same_v<Integer, bool> &&
            !std::is_same_v<Integer, char>) FormatArg(Integer value)  // NOLINT

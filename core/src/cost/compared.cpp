@@ -30,14 +30,15 @@ constexpr const char* kNames[] = {
 unsigned Features(const Scenario& s) {
   const ModelSpec& m = s.model;
   const EngineSpec& e = s.engine;
-  const bool others[] = {e.kv_cache_dtype == KvCacheDType::kFp8,
-                         m.num_local_experts > 0,
-                         m.num_sliding_layers > 0,
-                         m.kv_lora_rank > 0,
-                         e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling,
-                         e.compat != Compat::kNone || s.scheduler.policy != "vllm",
-                         s.cluster.pools[0].pipeline_parallel > 1,
-                         e.enable_expert_parallel};
+  const bool others[] = {
+      e.kv_cache_dtype == KvCacheDType::kFp8,
+      m.num_local_experts > 0,
+      m.num_sliding_layers > 0,
+      m.kv_lora_rank > 0,
+      e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling,
+      e.compat != Compat::kNone || s.scheduler.policy != "vllm",
+      s.cluster.pools[0].pipeline_parallel > 1,
+      e.enable_expert_parallel || s.cluster.pools[0].attention_data_parallel > 1};
   unsigned features = 1U << static_cast<unsigned>(m.quantization), bit = kWithKv8;
   for (const bool other : others) {
     features |= other ? bit : 0;
@@ -58,15 +59,25 @@ int Find(const float (&rows)[kRows][kColumns], const double (&figures)[kColumns]
   return -1;
 }
 
+// The row of kGpus, or -1.
+int GpuOf(const HardwareSpec& h) {
+  return Find(kGpus, {h.peak_bf16_tflops, h.peak_fp8_tflops, h.memory_bandwidth_gb_s,
+                      h.compute_efficiency, h.attention_efficiency, h.bandwidth_efficiency,
+                      h.kv_bandwidth_efficiency, h.layer_latency_us, h.mixed_attention_rows,
+                      h.interconnect_gb_s, h.interconnect_latency_us});
+}
+
 }  // namespace
 
+bool OperatorsWereNearer(const Scenario& s) {
+  const int gpu = GpuOf(s.hardware);
+  return s.engine.compat == Compat::kNone && !s.engine.enable_expert_parallel &&
+         (gpu == static_cast<int>(ComparedGpu::kA100Sxm) ||
+          gpu == static_cast<int>(ComparedGpu::kRtxPro6000));
+}
+
 std::string KnownError(const Scenario& s, std::span<const Compared> runs) {
-  const HardwareSpec& h = s.hardware;
-  const int gpu =
-      Find(kGpus, {h.peak_bf16_tflops, h.peak_fp8_tflops, h.memory_bandwidth_gb_s,
-                   h.compute_efficiency, h.attention_efficiency, h.bandwidth_efficiency,
-                   h.kv_bandwidth_efficiency, h.layer_latency_us, h.mixed_attention_rows,
-                   h.interconnect_gb_s, h.interconnect_latency_us});
+  const int gpu = GpuOf(s.hardware);
   const int engine = Find(kEngines, {s.engine.step_overhead_us, s.engine.sequence_overhead_us,
                                      s.engine.sampler_ns_per_logit});
   const unsigned features = Features(s);

@@ -32,6 +32,10 @@ struct Compared {
   const char* error;
 };
 
+// Whether servers with such a GPU prefer measured operators: docs/fidelity.md, "Which model auto
+// is".
+bool OperatorsWereNearer(const Scenario& scenario);
+
 // The error of the first of `runs` that is like the scenario; else what nobody has compared.
 std::string KnownError(const Scenario& scenario, std::span<const Compared> runs);
 

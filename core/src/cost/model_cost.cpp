@@ -1,6 +1,6 @@
-// See model_cost.h. Architecture: Llama-style decoder with gated MLP (three matrices),
-// grouped-query or latent attention, RMSNorm; a mixture of experts, perhaps beside shared ones, in
-// every layer but `num_dense_layers` when there are experts.
+// See model_cost.h. Architecture: Llama-style decoder with an MLP of three matrices, or two without
+// a gate, grouped-query or latent attention, RMSNorm; a mixture of experts, perhaps beside shared
+// ones, in every layer but `num_dense_layers` when there are experts.
 #include "cost/model_cost.h"
 
 #include <algorithm>
@@ -35,14 +35,17 @@ struct LayerParameters {
 
 double D(std::int64_t x) { return static_cast<double>(x); }
 
+std::int64_t ExpertLayers(const ModelSpec& m) {
+  return m.num_local_experts > 0
+             ? std::max<std::int64_t>(0, m.num_hidden_layers - m.num_dense_layers)
+             : 0;
+}
+
 bool Latent(const ModelSpec& m) { return m.kv_lora_rank > 0; }
 
 LayerParameters ParametersOf(const ModelSpec& m, double kv_heads) {
   const double hidden = D(m.hidden_size), layers = D(m.num_hidden_layers);
-  const double expert_layers =
-      m.num_local_experts > 0
-          ? D(std::max<std::int64_t>(0, m.num_hidden_layers - m.num_dense_layers))
-          : 0;
+  const double expert_layers = D(ExpertLayers(m)), matrices = D(m.mlp_matrices);
   LayerParameters p;
   if (Latent(m)) {
     const double query = D(m.num_attention_heads * (m.qk_nope_head_dim + m.qk_rope_head_dim));
@@ -60,11 +63,11 @@ LayerParameters ParametersOf(const ModelSpec& m, double kv_heads) {
   }
   const double dense_width =
       D(m.num_local_experts > 0 ? m.dense_intermediate_size : m.intermediate_size);
-  p.split += 3 * hidden *
+  p.split += matrices * hidden *
              ((layers - expert_layers) * dense_width +
               expert_layers * D(m.shared_expert_intermediate_size));
   p.router = expert_layers * hidden * D(m.num_local_experts);
-  p.experts = expert_layers * 3 * hidden * D(m.intermediate_size * m.num_local_experts);
+  p.experts = expert_layers * matrices * hidden * D(m.intermediate_size * m.num_local_experts);
   p.norms = layers * 2 * hidden;
   return p;
 }
@@ -114,6 +117,7 @@ double GraphsGib(const EngineSpec& e) {
 // The layers that GPUs of one stage hold, and what stands before and behind them.
 struct Stage {
   ModelSpec layers;
+  std::int64_t expert_replicas = 1;  // that share its experts
   bool first = true, last = true;
 };
 
@@ -125,10 +129,10 @@ double OverheadGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
          GraphsGib(s.engine);
 }
 
-// Of all experts, what one GPU holds: a slice of each, or the most whole ones.
-double ExpertShare(const ModelSpec& m, const EngineSpec& e, std::int64_t tp) {
-  if (!e.enable_expert_parallel) return 1 / D(tp);
-  return D(CeilDiv(m.num_local_experts, tp)) / D(m.num_local_experts);
+// Of all experts, what one of `gpus` holds: a slice of each, or the most whole ones.
+double ExpertShare(const ModelSpec& m, const EngineSpec& e, std::int64_t gpus) {
+  if (!e.enable_expert_parallel) return 1 / D(gpus);
+  return D(CeilDiv(m.num_local_experts, gpus)) / D(m.num_local_experts);
 }
 
 // Weights of one GPU. `tables`: of the size of the vocabulary.
@@ -147,7 +151,7 @@ double WeightBytes(const Stage& stage, const EngineSpec& engine, std::int64_t tp
                      both                        ? 2
                      : stage.first || stage.last ? 1
                                                  : 0,
-                     ExpertShare(stage.layers, engine, tp));
+                     ExpertShare(stage.layers, engine, tp * stage.expert_replicas));
 }
 
 // Of `layers` layers.
@@ -172,7 +176,7 @@ double ActivationsPerToken(const ModelSpec& m, std::int64_t tp) {
   const double active = D(std::max<std::int64_t>(1, m.num_experts_per_tok));
   const double norms = 8 * D(m.hidden_size);  // two, each with the residual
   const double mlp = active * D(m.intermediate_size) + D(m.shared_expert_intermediate_size);
-  return D(m.num_hidden_layers) * (norms + (2 * heads + 3 * mlp) / D(tp));
+  return D(m.num_hidden_layers) * (norms + (2 * heads + D(m.mlp_matrices) * mlp) / D(tp));
 }
 
 bool Divides(const ModelSpec& m, std::int64_t tp) {
@@ -198,8 +202,8 @@ std::vector<Stage> StagesOf(const Scenario& s) {
   std::int64_t first = 0;
   for (const std::int64_t count : StageLayers(s.model, s.cluster.pools[0].pipeline_parallel)) {
     const std::int64_t behind = first + count;
-    stages.push_back(
-        {LayersOf(s.model, first, count), first == 0, behind == s.model.num_hidden_layers});
+    stages.push_back({LayersOf(s.model, first, count), s.cluster.pools[0].attention_data_parallel,
+                      first == 0, behind == s.model.num_hidden_layers});
     first = behind;
   }
   return stages;
@@ -334,17 +338,22 @@ ModelCost WorkOf(const Scenario& s) {
   c.layers = m.num_hidden_layers;
   c.experts = m.num_local_experts;
   c.experts_per_token = m.num_experts_per_tok;
+  c.expert_replicas = s.cluster.pools[0].attention_data_parallel;
+  c.expert_layers = ExpertLayers(m);
   const double group = D(tp), layers = D(m.num_hidden_layers);
   const double bytes = D(BytesPerValue(m.torch_dtype));
   const LayerParameters p = ParametersOf(m, D(std::max(m.num_key_value_heads, tp)));
   const double dense = p.split / group + p.whole;
   c.dense_bytes = dense * DenseBytes(m) + p.router * bytes;
   c.dense_flops_per_token = 2 * (dense + p.router);
-  const double share = ExpertShare(m, s.engine, tp);
-  if (s.engine.enable_expert_parallel) c.expert_parallel = tp;
+  const std::int64_t gpus = tp * c.expert_replicas;
+  const double share = ExpertShare(m, s.engine, gpus);
+  if (s.engine.enable_expert_parallel) c.expert_parallel = gpus;
   c.expert_bytes = p.experts * share * ExpertBytes(m);
   if (c.experts > 0) {
-    c.expert_flops_per_token = 2 * p.experts * share * D(c.experts_per_token) / D(c.experts);
+    // As many tokens come from the other replicas as its own go to them.
+    c.expert_flops_per_token =
+        2 * p.experts * (share * D(c.expert_replicas)) * D(c.experts_per_token) / D(c.experts);
   }
   c.expert_type = ComputedIn(m.quantization, s.hardware);
   c.dense_type = m.quantization == Quantization::kMxfp4 ? MatrixType::k16 : c.expert_type;

@@ -43,6 +43,8 @@ struct ModelCost {
 
   std::int64_t experts = 0, experts_per_token = 0;
   std::int64_t expert_parallel = 1;  // GPUs over which whole experts are spread
+  // Replicas whose tokens meet at one set of experts, and layers that have experts.
+  std::int64_t expert_replicas = 1, expert_layers = 0;
 
   // Memory, GiB per GPU.
   double total_gib = 0, usable_gib = 0, weights_gib = 0, overhead_gib = 0, kv_gib = 0;

@@ -13,7 +13,7 @@ constexpr double kCodeStep = 1.0 / 50;
 
 }  // namespace
 
-OperatorGrid::OperatorGrid(const OperatorTable& table, Bound bound)
+OperatorGrid::OperatorGrid(const OperatorTable& table, Bound bound, std::size_t rising)
     : bound_(std::move(bound)), floor_(table.floor_us * 1e3) {
   for (std::size_t i = 0; i < 3; ++i) {
     for (const std::int64_t x : table.axes[i]) {
@@ -32,14 +32,14 @@ OperatorGrid::OperatorGrid(const OperatorTable& table, Bound bound)
       }
     }
   }
-  MakeMonotone();
+  MakeMonotone(rising);
 }
 
-void OperatorGrid::MakeMonotone() {
+void OperatorGrid::MakeMonotone(std::size_t rising) {
   const std::size_t c = axes_[2].size(), b = axes_[1].size();
   const std::array<std::size_t, 3> stride = {b * c, c, 1};
   for (std::size_t i = 0; i < log_ns_.size(); ++i) {
-    for (std::size_t axis = 0; axis < 3; ++axis) {
+    for (std::size_t axis = rising; axis < 3; ++axis) {
       if (i / stride[axis] % axes_[axis].size() == 0) continue;
       log_ns_[i] = std::max(log_ns_[i], log_ns_[i - stride[axis]]);
     }

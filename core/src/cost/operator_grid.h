@@ -25,7 +25,8 @@ class OperatorGrid {
  public:
   using Bound = std::function<double(const OperatorPoint&)>;  // ns; not decreasing
 
-  OperatorGrid(const OperatorTable& table, Bound bound);
+  // Times do not decrease along the axes from `rising` on.
+  OperatorGrid(const OperatorTable& table, Bound bound, std::size_t rising = 0);
 
   double Ns(const OperatorPoint& point) const;
   bool Covers(const OperatorPoint& point) const;  // within the table
@@ -37,7 +38,7 @@ class OperatorGrid {
     double fraction = 0;    // of the way to the next
   };
   Place Find(std::size_t axis, double coordinate) const;
-  void MakeMonotone();
+  void MakeMonotone(std::size_t rising);
 
   Bound bound_;
   double floor_;

@@ -8,13 +8,17 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "cost/all_reduce.h"
+#include "cost/expert_load.h"
 
 namespace servecast {
 namespace {
 
 constexpr double kHead = 128;  // width of the heads that were measured
-// Longest prefill attention that is a table of its own: 2^40 pairs of a query and a key.
-constexpr std::int64_t kMostPairs = std::int64_t{1} << 40;
+// Most tokens of prefill attention that are a table of their own.
+constexpr std::int64_t kMostRows = std::int64_t{1} << 20;
+constexpr double kKeys = 1024;  // that the table of prefill's keys is of
+// Of what values take by the bandwidth: caches hold those of small kernels.
+constexpr double kCached = 0.25;
 // The step whose time tells how much is extrapolated.
 constexpr std::int64_t kDecodes = 32, kChunk = 512, kContext = 1024;
 
@@ -68,15 +72,38 @@ double DenseWeightBytes(const ModelSpec& m, const ModelCost& c) {
 }
 
 double ExpertWeightBytes(const ModelSpec& m, const ModelCost& c) {
-  return c.expert_bytes * D(c.tensor_parallel) /
-         (ExpertLayers(m) * 3 * D(m.hidden_size * m.intermediate_size * m.num_local_experts));
+  const std::int64_t gpus = c.tensor_parallel * c.expert_replicas;
+  const double held = c.expert_parallel > 1 ? D(CeilDiv(m.num_local_experts, gpus))
+                                            : D(m.num_local_experts) / D(gpus);
+  return c.expert_bytes /
+         (ExpertLayers(m) * D(m.mlp_matrices) * D(m.hidden_size * m.intermediate_size) * held);
 }
 
-// Experts that so many tokens touch.
-double Touched(double experts, double active, double tokens) {
-  if (active >= experts) return experts;
-  return experts * (1 - Exp(std::max(Log(1 - active / experts) * tokens, -700.0)));
-}
+// What whole experts take longer than slices of all, whose kernels were measured: by as much as the
+// larger of the busiest GPU's reads and arithmetic exceeds that of the mean.
+class Spread {
+ public:
+  Spread(const ModelSpec& m, const ModelCost& c, double row_ns, double expert_ns)
+      : busiest_(D(c.experts), D(c.experts_per_token), D(c.expert_parallel)),
+        experts_(D(c.experts)),
+        active_(D(c.experts_per_token)),
+        row_ns_(row_ns),
+        expert_ns_(expert_ns),
+        on_(c.expert_parallel > 1 && m.num_local_experts > 0) {}
+
+  double At(double tokens) const {
+    if (!on_ || tokens == 0) return 1;
+    const double touched = ExpertsTouched(experts_, active_, tokens);
+    const double rows = tokens * active_ * row_ns_, read = touched * expert_ns_;
+    const ExpertLoad load = busiest_.Of(tokens, touched);
+    return std::max(rows * load.rows, read * load.read) / std::max(rows, read);
+  }
+
+ private:
+  BusiestGpu busiest_;
+  double experts_, active_, row_ns_, expert_ns_;
+  bool on_;
+};
 
 // Monotone from here on, whatever was added up or scaled.
 void MakeMonotone(std::vector<double>& values) {
@@ -115,7 +142,8 @@ std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCos
   AddAttention(m, tp, {"", 0, 0, layers, bytes, c.dense_type}, out);
   const auto mlp = [&](std::int64_t width, double of_layers) {
     if (width == 0 || of_layers == 0) return;
-    out.push_back({"gate_up_proj", CeilDiv(2 * width, tp), hidden, of_layers, bytes, c.dense_type});
+    out.push_back({"gate_up_proj", CeilDiv((m.mlp_matrices - 1) * width, tp), hidden, of_layers,
+                   bytes, c.dense_type});
     out.push_back({"down_proj", hidden, CeilDiv(width, tp), of_layers, bytes, c.dense_type});
   };
   mlp(m.num_local_experts > 0 ? m.dense_intermediate_size : m.intermediate_size,
@@ -213,6 +241,7 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     std::size_t grid;
     double layers;
     double scale;  // a token's coordinate on the first axis
+    bool experts = false;
   };
   std::vector<OperatorGrid> grids;
   std::vector<Term> terms;
@@ -223,7 +252,7 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     OperatorPoint at = point;
     at[0] = tokens * scale;
     Account(name, layers * grid.Ns(at), measured && grid.Covers(at));
-    terms.push_back({point, grids.size(), layers, scale});
+    terms.push_back({point, grids.size(), layers, scale, std::string_view(name) == "experts"});
     grids.push_back(std::move(grid));
   };
   for (const MatrixOperator& op : matrices) {
@@ -235,63 +264,86 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     OperatorGrid grid = GridOf(op, measured);
     add(op.name, std::move(grid), {1, D(op.n), D(op.k)}, op.layers, 1, measured);
   }
-  double kernel_ns = 0;
+  const double replicas = D(cost.expert_replicas);
   if (cost.expert_bytes > 0) {
     const double bytes = ExpertWeightBytes(m, cost);
     const NearestExperts found = FindExperts(*set_, m, TypeName(cost.expert_type, bytes));
     const double flop_ns = FlopNs(hardware_, cost.expert_type),
                  weight_ns = bytes * ByteNs(hardware_);
     const double hidden = D(m.hidden_size), experts = D(cost.experts),
-                 active = D(cost.experts_per_token);
+                 active = D(cost.experts_per_token), of_mlp = D(m.mlp_matrices);
     const auto bound = [=](const OperatorPoint& p) {
-      return std::max(6 * p[0] * active * hidden * p[1] * flop_ns,
-                      3 * Touched(experts, active, p[0]) * hidden * p[1] * weight_ns);
+      return std::max(2 * of_mlp * p[0] * active * hidden * p[1] * flop_ns,
+                      of_mlp * ExpertsTouched(experts, active, p[0]) * hidden * p[1] * weight_ns);
     };
-    const double width = D(m.intermediate_size) / D(cost.tensor_parallel);
+    // Whole experts or slices of all: the tokens of all replicas, and a share of the arithmetic.
+    const double width = D(m.intermediate_size) / D(cost.tensor_parallel * cost.expert_replicas);
     if (found.table != nullptr) {
-      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, ExpertLayers(m), 1,
+      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, ExpertLayers(m), replicas,
           found.exact);
     } else {  // no GPU's experts are nearer than its plain products
       static constexpr std::int64_t kOne[] = {1};
       static constexpr std::int8_t kCode[] = {25};
       const OperatorTable none{"experts", "bf16", 10, {}, {kOne, kOne, kOne}, kCode};
-      add("experts", OperatorGrid(none, bound), {1, width, 1}, ExpertLayers(m), 1, false);
+      add("experts", OperatorGrid(none, bound), {1, width, 1}, ExpertLayers(m), replicas, false);
     }
   }
   const double values = cost.activation_bytes_per_token / D(BytesPerValue(m.torch_dtype));
-  kernel_ns += D(cost.layers) * set_->small_kernels_us * 1e3;
-  const double token_ns = set_->small_kernels_us > 0
-                              ? std::max(values * set_->small_kernel_value_ps * 1e-3, 0.0)
-                              : cost.activation_bytes_per_token * byte_ns_;
-  Account("small kernels", kernel_ns + token_ns * tokens, set_->small_kernels_us > 0);
-  std::optional<GroupAllReduce> all_reduce;
-  const double calls = 2 * D(cost.layers), width = D(m.hidden_size);
-  if (cost.tensor_parallel > 1) {
-    all_reduce.emplace(*set_, s.hardware, cost.tensor_parallel, D(BytesPerValue(m.torch_dtype)));
-    Account("all_reduce", calls * all_reduce->Ns(tokens * width),
-            all_reduce->Measured(tokens * width));
+  std::optional<OperatorGrid> small;
+  if (const OperatorTable* table = FindTable(*set_, "small", "bf16")) {
+    const double value_ns = set_->small_kernel_value_ps * 1e-3;
+    small.emplace(*table, [=](const OperatorPoint& p) { return p[0] * value_ns; });
   }
+  const auto small_ns = [&](double n) {
+    if (!small) return n * cost.activation_bytes_per_token * byte_ns_;
+    return D(cost.layers) * small->Ns({n * values / D(cost.layers), 1, 1});
+  };
+  Account("small kernels", small_ns(tokens), small.has_value());
+  struct Reduces {
+    GroupAllReduce group;
+    double calls, message;  // of a token
+  };
+  std::vector<Reduces> all_reduces;
+  const auto reduce = [&](std::int64_t group, double calls, double message) {
+    all_reduces.push_back(
+        {{*set_, s.hardware, group, D(BytesPerValue(m.torch_dtype))}, calls, message});
+    const GroupAllReduce& added = all_reduces.back().group;
+    Account("all_reduce", calls * added.Ns(tokens * message), added.Measured(tokens * message));
+  };
+  const double width = D(m.hidden_size), shared = replicas > 1 ? D(cost.expert_layers) : 0;
+  if (cost.tensor_parallel > 1) reduce(cost.tensor_parallel, 2 * D(cost.layers) - shared, width);
+  // An all-gather and a reduce-scatter of all replicas' tokens.
+  if (shared > 0) reduce(cost.tensor_parallel * cost.expert_replicas, shared, replicas * width);
   const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
   const double expert_flop_ns = cost.expert_flops_per_token * FlopNs(hardware_, cost.expert_type);
   const auto bound = [&](double t) {
-    const double read = cost.expert_bytes > 0
-                            ? cost.expert_bytes *
-                                  Touched(D(cost.experts), D(cost.experts_per_token), t) /
-                                  D(cost.experts)
-                            : 0;
+    const double read =
+        cost.expert_bytes > 0
+            ? cost.expert_bytes *
+                  ExpertsTouched(D(cost.experts), D(cost.experts_per_token), t * replicas) /
+                  D(cost.experts)
+            : 0;
     return std::max(t * (dense_flop_ns + expert_flop_ns),
                     (cost.dense_bytes + read) * ByteNs(hardware_));
   };
+  const double matrices_of_expert = D(m.mlp_matrices * m.hidden_size);
+  const Spread spread(m, cost, 2 * matrices_of_expert * FlopNs(hardware_, cost.expert_type),
+                      cost.expert_bytes > 0
+                          ? matrices_of_expert * ExpertWeightBytes(m, cost) * ByteNs(hardware_)
+                          : 0);
   tokens_ = OctaveCurve(5, std::max<std::int64_t>(16384, 2 * s.engine.max_num_batched_tokens),
                         [&](std::int64_t n) {
                           if (n == 0) return 0.0;
-                          double ns = kernel_ns + token_ns * D(n);
+                          double ns = small_ns(D(n));
                           for (const Term& term : terms) {
                             OperatorPoint point = term.point;
                             point[0] = D(n) * term.scale;
-                            ns += term.layers * grids[term.grid].Ns(point);
+                            const double slower = term.experts ? spread.At(point[0]) : 1;
+                            ns += term.layers * grids[term.grid].Ns(point) * slower;
                           }
-                          if (all_reduce) ns += calls * all_reduce->Ns(D(n) * width);
+                          for (const Reduces& r : all_reduces) {
+                            ns += r.calls * r.group.Ns(D(n) * r.message);
+                          }
                           return std::max(ns, bound(D(n)));
                         });
   MakeMonotone(tokens_.Values());
@@ -334,9 +386,14 @@ void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
   const double read = 2 * kHead * (eight ? 1 : D(BytesPerValue(m.torch_dtype))) * ByteNs(hardware_);
   const double work = 4 * kHead * FlopNs(hardware_, MatrixType::k16);
   const OperatorGrid grid(
-      *table, [=](const OperatorPoint& p) { return p[1] * p[2] * std::max(read, p[0] * work); });
+      *table, [=](const OperatorPoint& p) { return p[1] * p[2] * std::max(read, p[0] * work); }, 1);
+  // Contexts beyond the table are the same work in more streams, as keys are split over the GPU.
+  const std::int64_t length = s.engine.max_model_len.value_or(m.max_position_embeddings);
+  const auto longest = D(table->axes[2].back());
   const auto point = [&](double n, double contexts) {
-    return OperatorPoint{heads / kv, n * kv, contexts / n * width};
+    const double context = std::min(contexts / n, D(length)) * width;
+    return OperatorPoint{heads / kv, n * kv * std::max(1.0, context / longest),
+                         std::min(context, longest)};
   };
   const auto price = [&](std::int64_t n, std::int64_t contexts) {
     if (n == 0 || contexts == 0) return 0.0;
@@ -347,7 +404,6 @@ void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
     return grid.FloorNs() + k * reached;
   };
   const std::int64_t seats = std::max<std::int64_t>(s.engine.max_num_seqs, 64);
-  const std::int64_t length = s.engine.max_model_len.value_or(m.max_position_embeddings);
   decode_ = OctavePlane(2, seats, std::min(seats * length, std::int64_t{1} << 40), price);
   // Beyond the table it grows in proportion, which the least does as well.
   const OperatorPoint at = point(D(kDecodes), D(kDecodes * kContext));
@@ -357,53 +413,82 @@ void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
 
 void OperatorStep::MakePrefill(const Scenario& s, const ModelCost& cost) {
   const ModelSpec& m = s.model;
-  const OperatorTable* table = FindTable(*set_, "prefill", "bf16");
   const double layers = D(cost.layers), flop_ns = FlopNs(hardware_, MatrixType::k16);
-  const OperatorGrid grid(*table,
-                          [=](const OperatorPoint& p) { return 4 * kHead * p[0] * flop_ns; });
-  // The table counts pairs of heads of its own width.
-  const double unit = cost.attention_flops_per_pair / layers / (4 * kHead);
-  prefill_ = OctaveCurve(3, kMostPairs, [&](std::int64_t pairs) {
-    return pairs == 0 ? 0.0 : grid.Ns({D(pairs) * unit, 1, 1});
+  const double row_ns = kCached * 4 * kHead * ByteNs(hardware_);
+  const OperatorGrid rows(*FindTable(*set_, "prefill", "rows"),
+                          [=](const OperatorPoint& p) { return p[0] * row_ns; });
+  const OperatorGrid keys(*FindTable(*set_, "prefill", "keys"), [=](const OperatorPoint& p) {
+    return kKeys * 4 * kHead * p[0] * flop_ns;
   });
-  MakeMonotone(prefill_.Values());
-  // Two chunks take no less than one of their pairs: the time of a pair never rises.
-  std::vector<double>& ns = prefill_.Values();
-  for (std::size_t i = ns.size() - 1; i > 1; --i) {
-    ns[i - 1] = std::max(ns[i - 1], ns[i] * D(prefill_.Knot(i - 1)) / D(prefill_.Knot(i)));
-  }
-  const double heads = D(m.num_attention_heads / cost.tensor_parallel);
-  prefill_token_ns_ = set_->prefill_token_ns * heads * D(m.head_dim) / kHead;
+  // The tables count rows of heads of their own width.
+  const double unit = cost.attention_flops_per_pair / layers / (4 * kHead);
+  const auto curve = [&](const OperatorGrid& grid, double part) {
+    OctaveCurve out(3, kMostRows, [&](std::int64_t n) {
+      return n == 0 ? 0.0 : part * grid.Ns({D(n) * unit, 1, 1});
+    });
+    MakeMonotone(out.Values());
+    // Two chunks take no less than one of their rows: the time of a row never rises.
+    std::vector<double>& ns = out.Values();
+    for (std::size_t i = ns.size() - 1; i > 1; --i) {
+      ns[i - 1] = std::max(ns[i - 1], ns[i] * D(out.Knot(i - 1)) / D(out.Knot(i)));
+    }
+    return out;
+  };
+  rows_ = curve(rows, 1);
+  key_ = curve(keys, 1 / kKeys);
+  tile_ = static_cast<std::int64_t>(set_->prefill_tile);
+  pair_ns_ = key_.At(kMostRows) / D(kMostRows);
   least_key_ns_ = cost.kv_read_bytes_per_token / layers * ByteNs(hardware_);
   key_ns_ = least_key_ns_ / s.hardware.bandwidth_efficiency;
+  prefill_token_ns_ =
+      set_->prefill_kv_token_ns * cost.kv_read_bytes_per_token / layers / (4 * kHead);
   least_pair_ns_ = cost.attention_flops_per_pair / layers * flop_ns;
   least_decode_pair_ns_ = cost.decode_flops_per_pair / layers * flop_ns;
   mixed_pair_ns_ =
       s.hardware.mixed_attention_rows * least_decode_pair_ns_ / s.hardware.attention_efficiency;
-  one_kernel_ns_ = std::min(prefill_.At(1), decode_.At(1, 1));
-  const double pairs = D(kChunk) * D(kContext) + D(kChunk * (kChunk + 1)) / 2;
-  Account("prefill attention", Attention({0, 0, D(kChunk), pairs, pairs, 0, 0}),
-          !Latent(m) && m.head_dim == 128 && grid.Covers({pairs * unit, 1, 1}));
+  one_kernel_ns_ = std::min(rows_.At(1), decode_.At(1, 1));
+  AttentionWork work;
+  Add(kChunk, kContext, work);
+  Account("prefill attention", Attention(work),
+          !Latent(m) && m.head_dim == 128 && keys.Covers({D(kChunk) * unit, 1, 1}));
 }
 
-double OperatorStep::OfLayer(const AttentionWork& w, std::int64_t contexts, double pairs,
-                             double keys) const {
+void OperatorStep::Add(std::int64_t tokens, std::int64_t context, AttentionWork& work) const {
+  const std::int64_t rows = CeilDiv(tokens, tile_) * tile_;
+  const double n = D(tokens), before = D(context);
+  const double causal = n * (n + 1) / 2, pairs = D(rows) * before + causal;
+  const std::int64_t filled = std::max(tokens, tile_);
+  const double key = key_.At(rows), slowest = before * key + causal * key_.At(filled) / D(filled);
+  work.tokens += n;
+  work.rows += D(rows);
+  work.pairs += pairs;
+  work.keys += before + n;
+  work.slowest = std::max(work.slowest, slowest);
+  if (window_ == 0) return;
+  const double window = D(window_);
+  work.windowed_pairs += std::min(pairs, D(rows) * window);
+  work.windowed_keys += std::min(before + n, n + window);
+  work.windowed_slowest = std::max(work.windowed_slowest, std::min(slowest, window * key));
+}
+
+double OperatorStep::OfLayer(const AttentionWork& w, std::int64_t contexts, const Chunks& c) const {
   const double decode = w.decodes > 0 ? decode_.At(w.decodes, contexts) : 0;
   if (w.tokens == 0) return decode;
-  const double chunks = std::max(
-      prefill_.At(static_cast<std::int64_t>(pairs)) + prefill_token_ns_ * w.tokens, keys * key_ns_);
+  const double prompts = rows_.At(static_cast<std::int64_t>(w.rows)) +
+                         prefill_token_ns_ * w.tokens + std::max(c.pairs * pair_ns_, c.slowest);
+  const double chunks = std::max(prompts, c.keys * key_ns_);
   if (w.decodes == 0) return chunks;
   // One kernel does both: it starts once, and each decode fills a tile of query rows.
   const double both = std::max(decode, D(contexts) * mixed_pair_ns_) + chunks - one_kernel_ns_;
-  return std::max({both, D(contexts) * least_decode_pair_ns_ + pairs * least_pair_ns_,
-                   (D(contexts) + keys) * least_key_ns_});
+  return std::max({both, D(contexts) * least_decode_pair_ns_ + c.pairs * least_pair_ns_,
+                   (D(contexts) + c.keys) * least_key_ns_});
 }
 
 double OperatorStep::Attention(const AttentionWork& w) const {
-  double ns = full_layers_ * OfLayer(w, w.contexts, w.pairs, w.keys);
+  double ns = full_layers_ * OfLayer(w, w.contexts, {w.pairs, w.keys, w.slowest});
   if (windowed_layers_ > 0) {
-    ns += windowed_layers_ *
-          OfLayer(w, std::min(w.contexts, w.decodes * window_), w.windowed_pairs, w.windowed_keys);
+    const Chunks chunks{w.windowed_pairs, w.windowed_keys, w.windowed_slowest};
+    ns += windowed_layers_ * OfLayer(w, std::min(w.contexts, w.decodes * window_), chunks);
   }
   return ns;
 }

@@ -30,10 +30,11 @@ std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& model, const Mode
 // The attention of a step. Of layers with a sliding window, what they see.
 struct AttentionWork {
   std::int64_t decodes = 0, contexts = 0;  // tokens, the decodes' own included
-  // Prefill chunks, added up.
-  double tokens = 0;
-  double pairs = 0, windowed_pairs = 0;  // of a query and a key
-  double keys = 0, windowed_keys = 0;    // tokens whose K and V are read
+  // Prefill chunks, added up; those of OperatorStep::Add.
+  double tokens = 0, rows = 0;               // with what its last tile has more
+  double pairs = 0, windowed_pairs = 0;      // of a query and a key
+  double keys = 0, windowed_keys = 0;        // tokens whose K and V are read
+  double slowest = 0, windowed_slowest = 0;  // ns of the pairs of the chunk that takes longest
 };
 
 // All-reduces of a group. One that was not measured lies between those around it; beyond the
@@ -62,6 +63,8 @@ class OperatorStep {
   // Matrix products, experts, the small kernels between them, all-reduces; >= 1 token.
   double Tokens(std::int64_t tokens) const { return tokens_.At(tokens); }
   double Head(std::int64_t sampled) const { return head_.At(sampled); }
+  // A chunk of so many tokens, with so many before it.
+  void Add(std::int64_t tokens, std::int64_t context, AttentionWork& work) const;
   double Attention(const AttentionWork& work) const;
 
   std::int64_t ComputeBoundFrom() const { return compute_bound_from_; }  // tokens
@@ -78,7 +81,10 @@ class OperatorStep {
   void MakeHead(const ModelCost& cost, const MatrixOperator& head);
   void MakeDecode(const Scenario& s, const ModelCost& cost);
   void MakePrefill(const Scenario& s, const ModelCost& cost);
-  double OfLayer(const AttentionWork& work, std::int64_t contexts, double pairs, double keys) const;
+  struct Chunks {
+    double pairs, keys, slowest;
+  };
+  double OfLayer(const AttentionWork& work, std::int64_t contexts, const Chunks& chunks) const;
   OperatorGrid GridOf(const MatrixOperator& m, bool& measured) const;
   void Account(const std::string& name, double ns, bool measured);
 
@@ -86,14 +92,15 @@ class OperatorStep {
   bool exact_;
   HardwareSpec hardware_;
   double byte_ns_;  // at the bandwidth reached, for what has no table
-  OctaveCurve tokens_, head_, prefill_;
+  OctaveCurve tokens_, head_;
+  OctaveCurve rows_, key_;  // of prefill attention: what rows take, and what a key takes for them
   OctavePlane decode_;
   double full_layers_ = 0, windowed_layers_ = 0;
-  std::int64_t window_ = 0;
-  // Of a layer's attention: a query token of prefill; a key that is read, as reached and at best; a
-  // pair of a query and a key in decode at best, in decode beside prefill, and in prefill at best.
+  std::int64_t window_ = 0, tile_ = 1;
+  // Of a layer's attention: a token of prefill; a key that is read, as reached and at best; a pair of a query and
+  // a key in decode at best, in decode beside prefill, in prefill as reached and at best.
   double prefill_token_ns_ = 0, key_ns_ = 0, least_key_ns_ = 0;
-  double least_decode_pair_ns_ = 0, mixed_pair_ns_ = 0, least_pair_ns_ = 0;
+  double least_decode_pair_ns_ = 0, mixed_pair_ns_ = 0, pair_ns_ = 0, least_pair_ns_ = 0;
   double one_kernel_ns_ = 0;  // what decodes and prefill take once, being one kernel's
   std::int64_t compute_bound_from_ = INT64_MAX;
   double total_ns_ = 0, extrapolated_ns_ = 0;

@@ -23,9 +23,9 @@ struct OperatorTable {
 struct OperatorSet {
   std::string_view name, source;
   double peak_bf16_tflops, peak_fp8_tflops, peak_fp4_tflops, memory_bandwidth_gb_s;
-  double prefill_token_ns;       // of prefill attention, a query token of a head
-  double small_kernels_us;       // norms, rotary embedding, activation: a layer; 0: not measured
-  double small_kernel_value_ps;  // the same, per value that they read or write
+  double prefill_kv_token_ns;    // of prefill attention: a token of a KV head
+  double prefill_tile;           // query rows that one of its blocks fills
+  double small_kernel_value_ps;  // least of norms, rotary embedding, activation: a value they touch
   std::span<const OperatorTable> tables;
 };
 

@@ -95,7 +95,7 @@ PhysicsConfig PhysicsConfigOf(const Scenario& s, double gpu_blocks) {
   k.heads = number(m.num_attention_heads);
   k.kv_heads = number(m.num_key_value_heads);
   k.head_dim = number(m.head_dim);
-  k.intermediate = number(m.intermediate_size);
+  k.intermediate = number(m.intermediate_size) * number(m.mlp_matrices) / 3;  // it counts three
   k.vocab = number(m.vocab_size);
   k.value_bytes = number(BytesPerValue(m.torch_dtype));
   k.experts = number(m.num_local_experts);

@@ -38,6 +38,7 @@ VidurPlan VidurPlanOf(const Scenario& s) {
   in.kv_heads = s.model.num_key_value_heads;
   in.hidden = s.model.hidden_size;
   in.intermediate = s.model.intermediate_size;
+  in.gated = s.model.mlp_matrices == 3;
   in.memory_gib = s.hardware.memory_gib;
   in.margin = 1 - s.engine.gpu_memory_utilization;
   in.tensor_parallel = s.cluster.pools[0].tensor_parallel;

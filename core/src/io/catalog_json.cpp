@@ -24,7 +24,7 @@ constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
     "speculative decoding, beam search, LoRA adapters, multimodal encoders",
-    "experts that are chosen more than others; data parallelism of attention",
+    "experts that are chosen more than others",
     "power and thermal limits of the GPU's clock",
     "network between client and server",
 };

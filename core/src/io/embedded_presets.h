@@ -4,7 +4,9 @@
 namespace servecast {
 
 struct EmbeddedPreset {
-  const char* kind;  // "models", "hardware", "engines", "workloads" or "scenarios"
+  // "models", "hardware", "engines", "workloads" or "scenarios"; in the command "measured_models"
+  // and "measured_hardware", too
+  const char* kind;
   const char* id;
   const char* text;  // JSON: name, description, sources, document
 };

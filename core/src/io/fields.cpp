@@ -228,6 +228,14 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 1e6,
          .help = "the same, per prompt token (analytic, operators)"},
         &EngineSpec::prompt_token_overhead_us);
+  f.Add(
+      {.name = "delivery_overhead_us",
+       .unit = "us",
+       .min = 0,
+       .max = 1e6,
+       .help = "the server hands out the tokens of a step one by one, a first one last: the delay "
+               "of each (analytic, operators)"},
+      &EngineSpec::delivery_overhead_us);
   DescribeOptions(v, e, base);
 }
 
@@ -315,6 +323,13 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario
          .max = 64,
          .help = "stages of layers, each on GPUs of its own"},
         &PoolSpec::pipeline_parallel);
+  f.Add({.name = "attention_data_parallel",
+         .unit = "replicas",
+         .min = 1,
+         .max = 1024,
+         .help = "of a mixture of experts: replicas that share one set of experts, over the GPUs "
+                 "of all of them; each has attention and KV cache of its own"},
+        &PoolSpec::attention_data_parallel);
   DescribeOwn(v, "hardware", p.hardware, s.hardware);
   DescribeOwn(v, "engine", p.engine, s.engine);
   DescribeOwn(v, "scheduler", p.scheduler, s.scheduler);

@@ -19,6 +19,11 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
   f.Add(required("head_dim", 1, 10000, "width of a head"), &ModelSpec::head_dim);
   f.Add(required("intermediate_size", 1, 1e7, "width of the MLP; with experts, of one expert"),
         &ModelSpec::intermediate_size);
+  f.Add({.name = "mlp_matrices",
+         .min = 2,
+         .max = 3,
+         .help = "matrices of an MLP: gate, up and down; 2: without a gate"},
+        &ModelSpec::mlp_matrices);
   f.Add(required("vocab_size", 1, 1e7, "tokens of the vocabulary"), &ModelSpec::vocab_size);
   f.Add({.name = "max_position_embeddings",
          .unit = "tokens",

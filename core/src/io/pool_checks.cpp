@@ -104,6 +104,7 @@ class PoolChecks {
           Format("found {} in all pools, allowed up to {}", replicas, kMostReplicas));
     }
     for (std::size_t i = 0; i < Pools().size(); ++i) {
+      CheckExperts(i);
       Scenario alone = s_;
       alone.UsePool(i);
       Issues of_pool;
@@ -141,6 +142,23 @@ class PoolChecks {
   }
 
  private:
+  void CheckExperts(std::size_t i) {
+    const std::int64_t shared = Pools()[i].attention_data_parallel;
+    if (shared == 1) return;
+    const auto refuse = [&](bool found, std::string allowed) {
+      if (!found) return;
+      Add(i, "attention_data_parallel", Format("found {}, allowed {}", shared, std::move(allowed)));
+    };
+    refuse(s_.model.num_local_experts == 0, "1 of a model without experts");
+    refuse(Pools()[i].replicas % shared != 0,
+           Format("a divisor of replicas {}", Pools()[i].replicas));
+    refuse(Pools()[i].pipeline_parallel > 1, "1 with pipeline_parallel above 1");
+    refuse(EngineOf(i).compat != Compat::kNone, "1 with a compat");
+    const std::string& model = s_.latency.backend;
+    refuse(model != "auto" && model != "analytic" && model != "operators" && model != "blackbox",
+           Format("1 with latency.backend \"{}\"", model));
+  }
+
   // Rules of the whole run, and what a request meets before a router knows where it goes.
   void CheckWhatIsOfAll() {
     for (std::size_t i = 0; i < Pools().size(); ++i) {

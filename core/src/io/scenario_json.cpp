@@ -71,6 +71,17 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
   return id;
 }
 
+// A pool's section starts from the scenario's, but one that names a preset is a thing of its own: a
+// member that the preset leaves to its default has that, not what another GPU has. The scenario's
+// optional members (a price, memory behind the GPU) stay.
+void TakeNothingFrom(const Json& scenarios, const std::string& section, Json& own) {
+  Scenario none;
+  const Json written = WriteScenario(none, none, FieldsWritten::kAll);
+  for (const auto& [key, value] : written[section].items()) {
+    if (scenarios.contains(key) && !own.contains(key) && !value.is_object()) own[key] = value;
+  }
+}
+
 // What a pool says of its hardware, its engine and its scheduler: over the preset that it names, or
 // that is all it says, else over the scenario's.
 void MergePools(Json& document, Issues& issues) {
@@ -87,6 +98,9 @@ void MergePools(Json& document, Issues& issues) {
       if (own->is_string()) *own = Json{{"preset", *own}};
       if (own->is_object() && own->contains("preset")) {
         MergePreset(section, pool, issues, Format("/cluster/pools/{}", i));
+        const auto scenarios = document.find(section.name);
+        if (scenarios == document.end() || !scenarios->is_object()) continue;
+        TakeNothingFrom(*scenarios, std::string(section.name), pool[section.name]);
       } else if (own->is_object() && document.contains(section.name)) {
         *own = Merged(document[section.name], *own);
       }

@@ -24,8 +24,9 @@ struct TimeAfterFirst {
 inline TimeSplit SplitOf(const RequestTable& requests, const RequestResults& results,
                          TimeNs token_delay, std::size_t i, TimeAfterFirst& after) {
   TimeSplit t;
-  const TimeNs first = results.first_token[i] - token_delay;  // the end of its step
-  t.host = results.enqueue[i] - requests.arrival[i] + token_delay;
+  const TimeNs late = results.Late(i) + token_delay;
+  const TimeNs first = results.first_token[i] - late;  // the end of its step
+  t.host = results.enqueue[i] - requests.arrival[i] + late;
   t.queue = results.first_scheduled[i] - results.enqueue[i];
   t.prefill = first - results.first_scheduled[i];
   t.interference = results.interference[i];
@@ -53,12 +54,12 @@ inline TimeSplit SplitOf(const RequestTable& requests, const RequestResults& res
       t.prefill -= t.transfer + t.handover;
     }
   }
-  if (token_delay > 0) {
+  if (late > 0) {
     // Delays that would outlast the clock are cut.
-    const WideInt delays = WideInt{results.generated[i]} * token_delay;
+    const WideInt delays = WideInt{results.generated[i]} * token_delay + results.Late(i);
     const TimeNs cut = delays < t.decode ? static_cast<TimeNs>(delays) : t.decode;
     t.decode -= cut;
-    after.host = cut - token_delay;
+    after.host = cut - late;
     t.host += after.host;
   }
   return t;

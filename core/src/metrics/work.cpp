@@ -8,7 +8,9 @@ std::vector<std::int64_t> ExpertsRead(const ModelCost& cost, std::int64_t most_t
   std::vector<std::int64_t> read;
   if (cost.experts == 0) return read;
   const auto experts = static_cast<double>(cost.experts);
-  const double kept = 1 - static_cast<double>(cost.experts_per_token) / experts;
+  const double missed = 1 - static_cast<double>(cost.experts_per_token) / experts;
+  double kept = 1;  // by one token of each replica that shares them
+  for (std::int64_t i = 0; i < cost.expert_replicas; ++i) kept *= missed;
   double untouched = 1;
   for (std::int64_t tokens = 0; tokens <= most_tokens; ++tokens, untouched *= kept) {
     const double units = experts * (1 - untouched) * static_cast<double>(kStepUnit);

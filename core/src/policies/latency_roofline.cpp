@@ -51,7 +51,7 @@ class Roofline final : public LatencyModel {
     const double heads = number(m.num_attention_heads), dim = hidden / heads;
     const double kv = number(m.num_key_value_heads) * dim;
     const double bytes = number(BytesPerValue(m.torch_dtype));
-    const double matrices = today_ ? 2 : 3;
+    const double matrices = (today_ ? 2 : 3) * number(m.mlp_matrices) / 3;  // of BLIS's three
     const bool experts = m.num_local_experts >= 2;
     const std::int64_t step = l.interleave_moe_layer_step;
     const double moe =

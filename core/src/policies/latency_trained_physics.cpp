@@ -40,9 +40,10 @@ class TrainedPhysics final : public LatencyModel {
                  : number(interleaved ? m.num_hidden_layers / (l.interleave_moe_layer_step + 1)
                                       : m.num_hidden_layers);
     const double dense = layers_ - moe;
-    const double width = number(m.intermediate_size);
+    const double share = number(m.mlp_matrices) / 3;  // of BLIS's three matrices
+    const double width = number(m.intermediate_size) * share;
     const double dense_width =
-        l.intermediate_size_mlp > 0 ? number(l.intermediate_size_mlp) : width;
+        l.intermediate_size_mlp > 0 ? number(l.intermediate_size_mlp) * share : width;
     const double attention = hidden * (2 * hidden + 2 * kv);
     token_flops_ = layers_ * 2 * attention / tp +
                    moe * (number(m.num_experts_per_tok) / tp) * 6 * hidden * width +

@@ -33,7 +33,7 @@ double LeastStepNs(const Scenario& s, const ModelCost& cost, const BatchShape& s
   if (cost.experts > 0) {
     touched = 1 - Power(1 - static_cast<double>(cost.experts_per_token) /
                                 static_cast<double>(cost.experts),
-                        tokens);
+                        tokens * static_cast<double>(cost.expert_replicas));
   }
   const double full = 1 - cost.window_share;  // the layers with a window may do next to nothing
   const double flops =

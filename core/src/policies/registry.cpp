@@ -96,8 +96,13 @@ std::span<const FormerEntry> Formers() {
   return kTable;
 }
 
-const LatencyEntry& FindLatencyModel(std::string_view name) {
-  return name == "auto" ? LatencyModels()[0] : Find(LatencyModels(), name);
+const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(LatencyModels(), name); }
+const LatencyEntry& ChosenLatencyModel(const Scenario& s) {
+  if (s.latency.backend != "auto") return FindLatencyModel(s.latency.backend);
+  for (const LatencyEntry& entry : LatencyModels()) {
+    if (entry.best != nullptr && entry.best(s)) return entry;
+  }
+  return LatencyModels()[0];
 }
 const OrderEntry& FindOrder(std::string_view name) { return Find(Orders(), name); }
 const PriorityEntry& FindPriority(std::string_view name) { return Find(Priorities(), name); }

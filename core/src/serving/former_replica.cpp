@@ -25,6 +25,7 @@ FormerReplica::FormerReplica(const ReplicaInput& input)
       job_of_(input.scratch.slot),
       steps_(static_cast<std::size_t>(setup_.limits.stages)),
       token_delay_(input.latency.OutputTokenDelay()),
+      delivery_delay_(input.latency.DeliveryDelay()),
       phase_(static_cast<std::size_t>(setup_.limits.block_size), 0) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
@@ -260,7 +261,10 @@ void FormerReplica::Apply() {
     if (decodes || job.processed == job.prompt) {  // makes a token
       job.processed += decodes ? 0 : 1;
       if (seat.last_token < 0) {
-        if (!hidden) in_.results.first_token[r] = step.end + token_delay_;
+        if (!hidden) {
+          if (delivery_delay_ > 0) in_.results.SetLate(r, step.sampled * delivery_delay_);
+          in_.results.first_token[r] = step.end + token_delay_ + in_.results.Late(r);
+        }
       } else {
         CountGap(step.end, step.end - seat.last_token + token_delay_, 1);
         if (!decodes) in_.results.SetbacksOf(r).recompute += step.end - seat.admitted;
@@ -302,8 +306,8 @@ void FormerReplica::Finish(JobIndex index, TimeNs end) {
   SeatOf(index).request = kNoRequest;
   if (in_.observer != nullptr) Oldest().record.finished.push_back(seat.request);
   // Absurd delays end with the clock.
-  const auto seen = static_cast<TimeNs>(
-      std::min(WideInt{end} + WideInt{generated} * token_delay_, WideInt{kNever}));
+  const auto seen = static_cast<TimeNs>(std::min(
+      WideInt{end} + WideInt{generated} * token_delay_ + in_.results.Late(r), WideInt{kNever}));
   if (in_.inbox.GaveUpBefore(seat.request, seen)) {
     in_.results.state[r] = RequestState::kTimedOut;
     ++timed_out_;

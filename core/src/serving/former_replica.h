@@ -150,7 +150,7 @@ class FormerReplica final : public AnyReplica {
   std::vector<Step> steps_;           // ring: at most one per stage is in flight
   std::size_t first_step_ = 0, in_flight_ = 0;
   std::vector<PrefillChunk> chunks_;
-  TimeNs token_delay_;
+  TimeNs token_delay_, delivery_delay_;
   PrefixCacheReport no_cache_;
   SchedulerCounts counts_;
   EngineLoad load_;  // as the latest batch was formed

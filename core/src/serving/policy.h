@@ -51,6 +51,9 @@ class LatencyModel {
   virtual bool PricesTransfers() const { return false; }
   // Added to the client's view of each output token, without holding the GPU; accumulates.
   virtual TimeNs OutputTokenDelay() const { return 0; }
+  // By how much each request with a token in the step of a request's first one makes its client see
+  // that one, and all that follow, later. Not by BLIS's rules.
+  virtual TimeNs DeliveryDelay() const { return 0; }
   // Added once to the client's view of a finished request. BLIS's rules only.
   virtual TimeNs PostDecodeDelay() const { return 0; }
 };
@@ -66,12 +69,16 @@ struct LatencyEntry {
   // nullptr where the model is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
+  // Whether "auto" is this one before the first; nullptr: never.
+  bool (*best)(const Scenario&) = nullptr;
 };
 
 // The registered models, in the order of menus; see registry.cpp.
 std::span<const LatencyEntry> LatencyModels();
-// "auto" is the best that there is for the scenario. Requires: a registered name or "auto".
+// Requires: a registered name.
 const LatencyEntry& FindLatencyModel(std::string_view name);
+// By `latency.backend`; "auto" is the one that came out best on servers with such GPUs.
+const LatencyEntry& ChosenLatencyModel(const Scenario& scenario);
 
 // What the order of a queue may know of a request: never its true output length.
 struct QueuedRequest {

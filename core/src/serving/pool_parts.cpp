@@ -35,7 +35,7 @@ Result<std::vector<PoolPart>> MakePoolParts(const Scenario& scenario) {
       for (const Issue& issue : cost.issues()) issues.push_back(OfPool(issue, i, pool));
       continue;
     }
-    const LatencyEntry& entry = FindLatencyModel(alone.latency.backend);
+    const LatencyEntry& entry = ChosenLatencyModel(alone);
     PoolPart part{alone, cost.value(), entry.make(alone, cost.value()),
                   MaxModelLenOf(alone, cost.value())};
     if (pool.pipeline_parallel > 1) part.stages = MakeStages(alone, entry);

@@ -49,6 +49,7 @@ Replica::Replica(const ReplicaInput& input)
                                                   static_cast<double>(input.pool_blocks))),
       gc_pass_(static_cast<TimeNs>(std::nearbyint(input.engine.gc_pass_us * 1e3))),
       token_delay_(input.latency.OutputTokenDelay()),
+      delivery_delay_(input.latency.DeliveryDelay()),
       preemption_weight_(input.latency.PreemptionWeight()),
       prices_transfers_(input.latency.PricesTransfers()),
       victim_by_priority_(input.scheduler.preemption == "priority" ||
@@ -226,7 +227,7 @@ void Replica::Launch(const Plan& plan) {
   batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget,
                   shape.decode_context_tokens + shape.decode_seqs};
   batch.decodes = decodes_;
-  batch.sampled = sampled;
+  batch.sampled = batch.made = sampled;
   if (!chunks_.empty()) CountPrefillWork(batch, price, shape);
   if (sampled > 0) CountFruit();
   EndDecodes(batch);
@@ -341,7 +342,8 @@ void Replica::Apply() {
     if (LosesToken(output.request)) continue;
     in_.results.generated[r] = output.generated;
     if (output.generated == 1) {
-      in_.results.first_token[r] = batch.end + token_delay_;
+      if (delivery_delay_ > 0) in_.results.SetLate(r, batch.made * delivery_delay_);
+      in_.results.first_token[r] = batch.end + token_delay_ + in_.results.Late(r);
     } else {
       in_.recorder.InterTokenGap(batch.end, batch.end - output.previous + token_delay_, 1);
     }
@@ -477,8 +479,8 @@ void Replica::Finish(const Output& output, TimeNs end) {
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
   if (in_.observer != nullptr) Oldest().record.finished.push_back(output.request);
   // Absurd delays end with the clock.
-  const auto seen = static_cast<TimeNs>(
-      std::min(WideInt{end} + WideInt{generated} * token_delay_, WideInt{kNever}));
+  const auto seen = static_cast<TimeNs>(std::min(
+      WideInt{end} + WideInt{generated} * token_delay_ + in_.results.Late(r), WideInt{kNever}));
   if (in_.inbox.GaveUpBefore(output.request, seen)) {
     state = RequestState::kTimedOut;
     ++timed_out_;

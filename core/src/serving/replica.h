@@ -189,6 +189,7 @@ class Replica final : public AnyReplica {
     StepBound bound = StepBound::kOverhead;
     BlockedBy blocked = BlockedBy::kNothing;
     std::int64_t decodes = 0, sampled = 0;  // tokens to deliver: of decodes, of all
+    std::int64_t made = 0;  // tokens, with those of requests that are given up meanwhile
     std::int64_t decode_step = 0;
     PrefillWork prefill;
     std::vector<Output> first;  // of prefills that ended, in running order
@@ -374,7 +375,7 @@ class Replica final : public AnyReplica {
   std::int64_t seats_;
   std::int64_t watermark_blocks_;
   TimeNs gc_pass_;  // duration; 0: blocks of ended requests are free at once
-  TimeNs token_delay_;
+  TimeNs token_delay_, delivery_delay_;
   double preemption_weight_;
   bool prices_transfers_;
   bool victim_by_priority_;

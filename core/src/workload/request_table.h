@@ -118,9 +118,16 @@ struct RequestResults {
   std::vector<TimeNs> interference;
   std::vector<Setbacks> setbacks;    // optional: empty while nobody had one
   std::vector<HandOver> hand_overs;  // optional: empty where no replica only prefills
+  std::vector<TimeNs> late;          // optional: by how much its client sees its tokens later
 
   bool HandedOver(std::size_t request) const {
     return !hand_overs.empty() && hand_overs[request].prefilled >= 0;
+  }
+
+  TimeNs Late(std::size_t request) const { return late.empty() ? 0 : late[request]; }
+  void SetLate(std::size_t request, TimeNs by) {
+    if (late.empty()) late.resize(state.size());
+    late[request] = by;
   }
 
   Setbacks& SetbacksOf(std::size_t request) {
@@ -140,6 +147,7 @@ struct RequestResults {
     state.assign(size, RequestState::kPending);
     interference.assign(size, 0);
     setbacks.clear();
+    late.clear();
   }
 };
 

@@ -2,7 +2,7 @@
 // marks at p50, p95 and p99, and the SLO limits: each a line in the colour and dash of its curve, named
 // above the plot, with a ring at its percentile that the curve must pass on the left. uPlot gives
 // scales, axes and cursor; the curves are drawn here, because each has its own abscissae.
-import { html, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
 import type { Report } from 'servecast';
 import { formatGivenTime, formatPercent, formatTime } from '../lib/format';
@@ -28,6 +28,8 @@ const axisLeft = 72;
 const axisRight = 40;
 const limitRow = 20;
 const tickSpace = 56;
+/** More would leave the curves no room: limits beyond have a line and no label. */
+const labelRows = 4;
 
 interface PlacedLimit {
   readonly slo: Report['slo'][number];
@@ -36,8 +38,8 @@ interface PlacedLimit {
   readonly line: number;
   readonly start: number;
   readonly width: number;
-  /** 0 is the one next to the plot. */
-  readonly row: number;
+  /** 0 is the one next to the plot; null: no room. */
+  readonly row: number | null;
 }
 
 /** A linear axis hides the shortest curve when the longest is this many times longer. */
@@ -285,8 +287,8 @@ export class CdfChart extends ChartElement {
         const line = (plotWidth * (scale(slo.limit_ms) - scale(low))) / (scale(high) - scale(low));
         const start = Math.max(0, Math.min(line - width / 2, plotWidth + axisRight - width));
         const free = ends.findIndex((end) => end + 6 <= start);
-        const row = free < 0 ? ends.length : free;
-        ends[row] = start + width;
+        const row = free >= 0 ? free : ends.length < labelRows ? ends.length : null;
+        if (row !== null) ends[row] = start + width;
         return { slo, label, line, start, width, row };
       });
   }
@@ -300,7 +302,7 @@ export class CdfChart extends ChartElement {
     plot.ctx.save();
     const placed = this.#placeLimits(plot.width - axisLeft - axisRight, this.#measured(plot.ctx));
     plot.ctx.restore();
-    return 12 + limitRow * Math.max(0, ...placed.map(({ row }) => row + 1));
+    return 12 + limitRow * Math.max(0, ...placed.map(({ row }) => (row ?? 0) + 1));
   }
 
   #drawLimits(plot: uPlot, palette: Palette): void {
@@ -314,10 +316,11 @@ export class CdfChart extends ChartElement {
       pen.strokeStyle = palette.of(slo.metric);
       pen.lineWidth = 1.5 * ratio;
       pen.setLineDash(dashOf(slo.metric).map((part) => part * ratio));
-      line(pen, left, topOf(row) + limitRow * ratio, left, bbox.top + bbox.height);
+      line(pen, left, topOf(row ?? 0) + limitRow * ratio, left, bbox.top + bbox.height);
       pen.setLineDash([]);
     }
     for (const { slo, label, start, width, row } of placed) {
+      if (row === null) continue;
       const left = bbox.left + start * ratio;
       pen.fillStyle = palette.surface;
       pen.fillRect(left, topOf(row), width * ratio, (limitRow - 2) * ratio);
@@ -350,7 +353,8 @@ export class CdfChart extends ChartElement {
   protected readout(plot: uPlot): TemplateResult | string {
     const left = plot.cursor.left ?? -1;
     if (left < 0) {
-      return html`${this.#curves.map((curve) => html`<span class="key"><i class="swatch ${curve.meaning}"></i>${curve.label} p50 ${formatTime(this.report ? curve.of(this.report).p50 : null)}</span>`)}`;
+      const unnamed = this.#placeLimits(plot.width - axisLeft - axisRight, this.#measured(plot.ctx)).filter(({ row }) => row === null).length;
+      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}${this.#curves.map((curve) => html`<span class="key"><i class="swatch ${curve.meaning}"></i>${curve.label} p50 ${formatTime(this.report ? curve.of(this.report).p50 : null)}</span>`)}`;
     }
     const at = plot.posToVal(left, 'x');
     return html`<b>${formatTime(at)} or less</b> ${this.#curves.map(

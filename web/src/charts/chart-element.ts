@@ -78,6 +78,10 @@ export abstract class ChartElement extends LitElement {
   }
   /** How far an arrow key moves the cursor, px. */
   protected abstract cursorStep(plot: uPlot): number;
+  /** The same up and down; 0: there is nothing to choose. */
+  protected rowStep(): number {
+    return 0;
+  }
 
   protected override createRenderRoot(): HTMLElement {
     return this;
@@ -196,13 +200,38 @@ export abstract class ChartElement extends LitElement {
     const width = plot.over.clientWidth;
     const step = this.cursorStep(plot) * (event.shiftKey ? 10 : 1);
     const from = plot.cursor.left !== undefined && plot.cursor.left >= 0 ? plot.cursor.left : width / 2;
-    const places: Record<string, number> = { ArrowLeft: from - step, ArrowRight: from + step, Home: 0, End: width - 1 };
-    const left = places[event.key];
-    if (left === undefined) return;
+    const row = this.rowStep();
+    const middle = plot.over.clientHeight / 2;
+    const height = row > 0 && (plot.cursor.top ?? -1) >= 0 ? (plot.cursor.top ?? middle) : row > 0 ? row / 2 : middle;
+    const places: Record<string, [number, number]> = {
+      ArrowLeft: [from - step, height],
+      ArrowRight: [from + step, height],
+      Home: [0, height],
+      End: [width - 1, height],
+      ...(row > 0 ? { ArrowUp: [from, height - row], ArrowDown: [from, height + row] } : {}),
+    };
+    const place = places[event.key];
+    if (place === undefined) return this.#zoom(event, plot, from / width);
     event.preventDefault();
     for (const each of this.plots) {
-      each.setCursor({ left: Math.min(width - 1, Math.max(0, left)), top: each.over.clientHeight / 2 });
+      const top = row > 0 ? Math.min(each.over.clientHeight - 1, Math.max(0, place[1])) : each.over.clientHeight / 2;
+      each.setCursor({ left: Math.min(width - 1, Math.max(0, place[0])), top });
     }
+  }
+
+  /** + and - about the cursor, 0 back to all, where dragging zooms too. */
+  #zoom(event: KeyboardEvent, plot: uPlot, share: number): void {
+    const factor = { '+': 0.5, '=': 0.5, '-': 2, '0': Infinity }[event.key];
+    if (factor === undefined || !plot.cursor.drag?.x) return;
+    event.preventDefault();
+    const { min = 0, max = 1 } = plot.scales['x'] ?? {};
+    const [low, high] = [min ?? 0, max ?? 1];
+    const data = plot.data[0];
+    const ends = [data[0] ?? low, data[data.length - 1] ?? high] as const;
+    const about = low + share * (high - low);
+    const next = { min: Math.max(ends[0], about - share * (high - low) * factor), max: Math.min(ends[1], about + (1 - share) * (high - low) * factor) };
+    if (factor === Infinity) Object.assign(next, { min: ends[0], max: ends[1] });
+    if (next.max > next.min) for (const each of this.plots) each.setScale('x', next);
   }
 
   #saveCsv(): void {

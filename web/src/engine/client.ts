@@ -2,7 +2,7 @@
 // worker that died (the compiled module and the trace file are kept, so nothing is fetched again
 // and nothing is asked of the user twice).
 import type { Canonical, Catalog, Issue, TraceFit, TraceRead } from 'servecast';
-import type { FromWorker, Lane, Outcome, Question, Refusal, ToWorker } from './protocol';
+import type { Columns, FromWorker, Lane, Outcome, Question, Refusal, ToWorker } from './protocol';
 
 export { compileModule } from './compile';
 
@@ -23,6 +23,8 @@ export interface Engine {
   run(scenario: string, withTrace: boolean, listener: RunListener, lane?: Lane): void;
   cancel(lane?: Lane): void;
   ask(question: Question, text: string): Promise<Canonical>;
+  /** Of the shown run that finished last; null when it is gone. */
+  requests(names: readonly string[]): Promise<Columns | null>;
   /** Never settles when another trace is loaded, or this one forgotten, before it is read. */
   loadTrace(file: Blob, name: string, progress: (share: number) => void): Promise<LoadedTrace>;
   fitTrace(): Promise<TraceFit>;
@@ -50,6 +52,7 @@ export class EngineClient implements Engine {
   #ids = 0;
   readonly #runs = new Map<Lane, { readonly id: number; readonly listener: RunListener }>();
   readonly #answers = new Map<number, Answer>();
+  readonly #columns = new Map<number, (columns: Columns | null) => void>();
   #trace: TraceAnswer | null = null;
   #fit: FitAnswer | null = null;
   #traceFile: { readonly file: Blob; readonly name: string } | null = null;
@@ -80,6 +83,14 @@ export class EngineClient implements Engine {
     return new Promise((resolve, reject) => {
       this.#answers.set(id, { resolve, reject });
       this.#send({ kind: 'ask', id, question, text });
+    });
+  }
+
+  requests(names: readonly string[]): Promise<Columns | null> {
+    const id = ++this.#ids;
+    return new Promise((resolve) => {
+      this.#columns.set(id, resolve);
+      this.#send({ kind: 'requests', id, names });
     });
   }
 
@@ -138,6 +149,8 @@ export class EngineClient implements Engine {
       this.#rejectReady(new Error(message));
     }
     for (const answer of answers) answer.reject(new Error(message));
+    for (const resolve of this.#columns.values()) resolve(null);
+    this.#columns.clear();
     this.#fit?.reject(new Error(message));
     for (const { listener } of runs) listener.broken(message);
   }
@@ -151,6 +164,10 @@ export class EngineClient implements Engine {
       case 'answer':
         this.#answers.get(message.id)?.resolve(message.canonical);
         this.#answers.delete(message.id);
+        return;
+      case 'requests':
+        this.#columns.get(message.id)?.(message.columns);
+        this.#columns.delete(message.id);
         return;
       case 'trace_read':
         if (this.#trace?.id === message.id) this.#trace.resolve({ bytes: message.bytes, read: message.read });

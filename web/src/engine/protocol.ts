@@ -9,6 +9,8 @@ export type ToWorker =
   | { readonly kind: 'ask'; readonly id: number; readonly question: Question; readonly text: string }
   | { readonly kind: 'run'; readonly id: number; readonly lane: Lane; readonly scenario: string; readonly with_trace: boolean }
   | { readonly kind: 'cancel'; readonly id: number }
+  /** Columns with a value a request, of the shown run that finished last. */
+  | { readonly kind: 'requests'; readonly id: number; readonly names: readonly string[] }
   | { readonly kind: 'load_trace'; readonly id: number; readonly file: Blob; readonly name: string }
   | { readonly kind: 'fit_trace'; readonly id: number }
   /** One that is being read is given up. */
@@ -34,6 +36,8 @@ export type FromWorker =
   | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly partial: Outcome | null }
   /** outcome is null when the last partial one stands: a report of a large run takes long to make. */
   | { readonly kind: 'finished'; readonly id: number; readonly cancelled: boolean; readonly progress: number; readonly outcome: Outcome | null }
+  /** null: that run is gone, or another one has begun. */
+  | { readonly kind: 'requests'; readonly id: number; readonly columns: Columns | null }
   /** Of the file's bytes, 0..1. */
   | { readonly kind: 'trace_progress'; readonly id: number; readonly progress: number }
   /** `read` may hold issues: a run with this trace is then refused with them. */

@@ -37,6 +37,8 @@ const fetchedLate = 'is fetched when it is first used, and could not be';
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
 let trace: { readonly rows: Trace; readonly read: TraceRead } | null = null;
+/** The shown run that finished last: what its requests did may yet be asked for. */
+let kept: Simulation | null = null;
 const currentRun: Record<Lane, number> = { shown: 0, beside: 0 };
 const cancelledRuns = new Set<number>();
 let currentTrace = 0;
@@ -57,11 +59,22 @@ function parseIssues(text: string): readonly Issue[] {
   return text === '' ? [] : (JSON.parse(text) as readonly Issue[]);
 }
 
-function copyColumns(simulation: Simulation): Columns {
+function copyColumns(simulation: Simulation, names = columnNames): Columns {
   const columns: Record<string, Float64Array> = {};
   // slice(): the view is on the heap and dies with the next call.
-  for (const name of columnNames) columns[name] = simulation.column(name).slice();
+  for (const name of names) columns[name] = simulation.column(name).slice();
   return columns;
+}
+
+function forgetRun(): void {
+  kept?.delete();
+  kept = null;
+}
+
+function sendRequests(id: number, names: readonly string[]): void {
+  const columns = kept && copyColumns(kept, names);
+  const buffers = Object.values(columns ?? {}).map((column) => column.buffer as ArrayBuffer);
+  scope.postMessage({ kind: 'requests', id, columns }, buffers);
 }
 
 function outcomeOf(simulation: Simulation, engineMs: number, lane: Lane): Outcome {
@@ -82,6 +95,7 @@ async function run(module: ServecastModule, request: RunRequest): Promise<void> 
   }
   scope.postMessage({ kind: 'accepted', id, canonical });
   let engineMs = 0;
+  if (lane === 'shown') forgetRun();
   const clock = performance.now();
   const simulation = new module.Simulation(scenario);
   try {
@@ -148,10 +162,11 @@ async function run(module: ServecastModule, request: RunRequest): Promise<void> 
       return;
     }
     const outcome = outcomeOf(simulation, engineMs, lane);
+    if (lane === 'shown') kept = simulation;
     scope.postMessage({ kind: 'finished', id, cancelled: false, progress: 1, outcome }, buffersOf(outcome));
   } finally {
     cancelledRuns.delete(id);
-    simulation.delete();
+    if (simulation !== kept) simulation.delete();
   }
 }
 
@@ -298,6 +313,13 @@ scope.onmessage = ({ data }) => {
     }
     case 'cancel':
       cancelledRuns.add(data.id);
+      return;
+    case 'requests':
+      try {
+        sendRequests(data.id, data.names);
+      } catch (error) {
+        broken(data.id, error);
+      }
       return;
     case 'load_trace': {
       currentTrace = data.id;

@@ -106,7 +106,7 @@ export function formatPercent(share: number | null | undefined): string {
 }
 
 export function formatBytes(bytes: number): string {
-  const units = ['B', 'kB', 'MB', 'GB'];
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
   let value = bytes;
   let index = 0;
   while (value >= 1000 && index < units.length - 1) {

@@ -64,6 +64,11 @@ class RecordingEngine implements Engine {
     return Promise.resolve({ workload, comparison: [], lengths: { probability: [], prompt_trace: [], prompt_fit: [], output_trace: [], output_fit: [] } });
   }
   forgetTrace(): void {}
+  asked = 0;
+  requests(): Promise<Record<string, Float64Array>> {
+    this.asked += 1;
+    return Promise.resolve({ e2e_ms: new Float64Array([this.asked]) });
+  }
 
   get last() {
     return this.runs.at(-1)!;
@@ -71,7 +76,7 @@ class RecordingEngine implements Engine {
   finish(engineMs = 1): void {
     const document = this.last.document;
     this.last.listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
-    const report = { scenario: document, fingerprint: 'f' } as unknown as Report;
+    const report = { scenario: document, fingerprint: 'f', arrived: 2 } as unknown as Report;
     this.last.listener.finished({ report, columns: {}, engine_ms: engineMs }, 1, false);
   }
 }
@@ -115,6 +120,31 @@ describe('the app', () => {
     engine.finish();
     expect(engine.runs).toHaveLength(3);
     expect(engine.last.document).toMatchObject({ workload: { arrivals: { rate_per_s: 6 } } });
+  });
+  it('Draft_GoesWithItsField_AndMovesWithItsItem', () => {
+    engine.finish();
+    app.setDraft('/workload/prompt_tokens/median', 'x');
+    app.setValue(distribution, 'fixed', 'dragging');
+    expect([...state().drafts]).toEqual([]);
+    app.addPool();
+    app.addPool();
+    app.setDraft('/cluster/pools/2/tensor_parallel', 'two');
+    app.removePool(0);
+    expect([...state().drafts]).toEqual([['/cluster/pools/1/tensor_parallel', 'two']]);
+    app.removePool(1);
+    expect([...state().drafts]).toEqual([]);
+  });
+  it('Requests_AreAskedForWhileSomebodyLooks_OfTheRunThatIsShown', async () => {
+    engine.finish();
+    expect(engine.asked).toBe(0);
+    app.watchRequests(true);
+    await vi.waitFor(() => expect(state().requests?.of).toBe(state().shown?.outcome));
+    app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
+    engine.finish();
+    await vi.waitFor(() => expect(state().requests?.of).toBe(state().shown?.outcome));
+    expect(engine.asked).toBe(2);
+    app.watchRequests(false);
+    expect(state().requests).toBeNull();
   });
   it('Draft_StopsTheRun_UntilAValueComes', () => {
     engine.finish();

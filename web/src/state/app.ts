@@ -5,11 +5,13 @@
 // may finish (so that dragging a slider shows answers), one that lasts is cancelled.
 import type { Canonical, Issue } from 'servecast';
 import type { Engine, RunListener } from '../engine/client';
-import type { Outcome } from '../engine/protocol';
+import type { Outcome, Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { Comparison } from './compare';
-import { equalJson, getAt, isObject, needsTrace, parentOf, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
-import { assign, type FormSource } from './fields';
+import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, readDocument, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
+import { assign, fieldAt, isRelevant, type FormSource } from './fields';
+import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
+import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
 
 export interface Surroundings {
@@ -23,7 +25,8 @@ const typingPauseMs = 150;
 const quickRunMs = 25;
 const slowRunMs = 300;
 const linkPauseMs = 250;
-const salvageRounds = 5;
+/** Bytes; the engine's own limit of a document. */
+const longestScenario = 4 * 1024 * 1024;
 
 export class App {
   readonly store: Store;
@@ -35,6 +38,7 @@ export class App {
   #slowTimer: ReturnType<typeof setTimeout> | undefined;
   #running: { readonly since: number } | null = null;
   #again = false;
+  #watching = false;
   #lastEngineMs = 0;
 
   constructor(engine: Engine, around: Surroundings, store = new Store()) {
@@ -53,7 +57,7 @@ export class App {
 
   async start(): Promise<void> {
     try {
-      this.store.update({ catalog: await this.#engine.ready });
+      this.store.update({ catalog: withPoolFields(await this.#engine.ready) });
     } catch (error) {
       this.store.update({ failure: error instanceof Error ? error.message : String(error) });
       return;
@@ -82,18 +86,25 @@ export class App {
         this.openDefault();
         return;
       case 'unreadable':
-        this.#rejectLink(link.reason, [], null);
+        this.#reject('link', link.reason, [], null);
         return;
       case 'packed':
-        await this.#openLinkText(await this.#ask('canonical', link.text), link.trace_name, (issues) => this.#nearestDocument(link.text, issues, link.trace_name));
+        await this.#openText('link', await this.#ask('canonical', link.text), link.trace_name, (issues) => this.#nearest('document', link.text, issues, link.trace_name));
         return;
       case 'readable':
-        await this.#openLinkText(await this.#ask('parse', link.text), null, (issues) => this.#nearestFragment(link.text, issues));
+        await this.#openText('link', await this.#ask('parse', link.text), null, (issues) => this.#nearest('fragment', link.text, issues, null));
         return;
     }
   }
 
-  async #ask(question: 'canonical' | 'parse', text: string): Promise<Canonical> {
+  /** Its code comes with the first link or file that is refused; without a connection there is no nearest one. */
+  async #nearest(form: 'document' | 'fragment', text: string, issues: readonly Issue[], traceName: string | null): Promise<LinkProblem['nearest']> {
+    const ask = (question: Question, asked: string) => this.#ask(question, asked);
+    const salvage = await import('./salvage').catch(() => null);
+    return salvage && (form === 'document' ? salvage.nearestDocument(ask, text, issues, traceName) : salvage.nearestFragment(ask, text, issues));
+  }
+
+  async #ask(question: Question, text: string): Promise<Canonical> {
     try {
       return await this.#engine.ask(question, text);
     } catch (error) {
@@ -101,49 +112,23 @@ export class App {
     }
   }
 
-  async #openLinkText(canonical: Canonical, traceName: string | null, salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>): Promise<void> {
+  /** A scenario as this page saves it, or else a trace. */
+  async openFile(file: File): Promise<void> {
+    const text = file.size <= longestScenario && /\.json$/i.test(file.name) ? await file.text() : '';
+    const document = readDocument(text);
+    if (!document || document['schema'] === undefined || document['workload'] === undefined) return this.loadTrace(file);
+    this.#stop();
+    await this.#openText('file', await this.#ask('canonical', text), null, (issues) => this.#nearest('document', text, issues, null));
+  }
+
+  async #openText(from: LinkProblem['from'], canonical: Canonical, traceName: string | null, salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>): Promise<void> {
     const document = readDocument(canonical.text);
     if (canonical.issues.length > 0 || !document) {
       const nearest = await salvage(canonical.issues);
-      this.#rejectLink('The link holds a scenario that cannot be run as it is.', canonical.issues, nearest);
+      this.#reject(from, `The ${from} holds a scenario that cannot be run as it is.`, canonical.issues, nearest);
       return;
     }
     this.#open(document, null, traceName);
-  }
-
-  /** Leaves out what is refused, as often as that uncovers something else. */
-  async #nearestDocument(text: string, issues: readonly Issue[], traceName: string | null): Promise<LinkProblem['nearest']> {
-    let document = readDocument(text);
-    let bad = issues;
-    const dropped: string[] = [];
-    for (let round = 0; document && round < salvageRounds; round += 1) {
-      const gone = membersAt(document, bad);
-      if (gone.length === 0) return null;
-      for (const pointer of gone) document = removeAt(document, pointer);
-      dropped.push(...gone);
-      if (Object.keys(document).length === 0) return null;
-      bad = (await this.#ask('canonical', JSON.stringify(document))).issues;
-      if (bad.length === 0) return { document, trace_name: traceName, dropped };
-    }
-    return null;
-  }
-
-  async #nearestFragment(fragment: string, issues: readonly Issue[]): Promise<LinkProblem['nearest']> {
-    let parts = fragment.split('&');
-    let bad = issues;
-    const dropped: string[] = [];
-    for (let round = 0; round < salvageRounds; round += 1) {
-      const isBad = (part: string) => !part.startsWith('p=') && bad.some((issue) => touches(`/${(part.split('=')[0] ?? '').replaceAll('.', '/')}`, issue.path));
-      const gone = parts.filter(isBad);
-      if (gone.length === 0) return null;
-      parts = parts.filter((part) => !isBad(part));
-      dropped.push(...gone.map((part) => part.split('=')[0] ?? ''));
-      const canonical = await this.#ask('parse', parts.join('&'));
-      const document = readDocument(canonical.text);
-      bad = canonical.issues;
-      if (bad.length === 0) return document ? { document, trace_name: null, dropped } : null;
-    }
-    return null;
   }
 
   openNearest(): void {
@@ -151,16 +136,18 @@ export class App {
     if (nearest) this.#open(nearest.document, null, nearest.trace_name);
   }
 
-  #rejectLink(message: string, issues: readonly Issue[], nearest: LinkProblem['nearest']): void {
+  #reject(from: LinkProblem['from'], message: string, issues: readonly Issue[], nearest: LinkProblem['nearest']): void {
     this.#stop();
     // The form then shows the default scenario, ready to be edited or opened.
     const { catalog, document } = this.store.state;
     const fallback = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario)?.document as Document | undefined;
     if (fallback && Object.keys(document).length === 0) this.store.update({ base: fallback, document: fallback });
-    this.store.update({ link_problem: { message, issues, nearest }, shown: null, canonical: null, run: { kind: 'idle' } });
+    this.store.update({ link_problem: { from, message, issues, nearest }, shown: null, canonical: null, run: { kind: 'idle' } });
   }
 
-  #open(document: Document, presetId: string | null, wantedTrace: string | null): void {
+  #open(opened: Document, presetId: string | null, wantedTrace: string | null): void {
+    const { catalog } = this.store.state;
+    const document = catalog ? withNamedPresets(catalog, opened) : opened;
     const keepsTrace = needsTrace(document);
     if (!keepsTrace && this.store.state.trace.kind !== 'none') this.#engine.forgetTrace();
     this.store.update({
@@ -230,12 +217,56 @@ export class App {
 
   removeItem(pointer: string): void {
     const source = this.source;
-    if (source) this.#edit(pointer, removeAt(source.document, pointer), 'dragging');
+    if (!source) return;
+    this.#forgetItem(pointer);
+    this.#edit(pointer, removeAt(source.document, pointer), 'dragging');
+  }
+
+  /** A pool's own value, or its own GPU or engine by the place of its preset: the scenario's is in force again. */
+  inheritValue(pointer: string): void {
+    const source = this.source;
+    if (source) this.#edit(pointer, removeAt(source.document, lastOf(pointer) === 'preset' ? parentOf(pointer) : pointer), 'dragging');
+  }
+
+  addPool(): void {
+    const source = this.source;
+    if (source) this.setPools(withAnotherPool(source));
+  }
+
+  removePool(index: number): void {
+    const source = this.source;
+    if (!source) return;
+    this.#forgetItem(`/cluster/pools/${index}`);
+    this.setPools(withoutPool(source, index));
+  }
+
+  /** The document with other pools, from state/pools. */
+  setPools(document: Document): void {
+    this.#edit('', document, 'dragging');
+  }
+
+  /** What is typed in an item of a list goes with it; in those after it, it moves along. */
+  #forgetItem(pointer: string): void {
+    const list = parentOf(pointer);
+    const gone = Number(lastOf(pointer));
+    const drafts = [...this.store.state.drafts].flatMap(([at, text]): [string, string][] => {
+      if (!at.startsWith(`${list}/`)) return [[at, text]];
+      const [index = '', ...rest] = at.slice(list.length + 1).split('/');
+      if (Number(index) === gone) return [];
+      return [[[list, Number(index) > gone ? Number(index) - 1 : index, ...rest].join('/'), text]];
+    });
+    this.store.update({ drafts: new Map(drafts) });
   }
 
   #edit(pointer: string, document: Document, pace: 'typing' | 'dragging'): void {
-    const drafts = new Map(this.store.state.drafts);
-    drafts.delete(pointer);
+    const source = this.source;
+    // A text in a field that the new document does not have would stop every run.
+    const isThere = (at: string) => {
+      const field = source && fieldAt({ ...source, document }, at);
+      const inItem = /^(.*\/\d+)\//.exec(at)?.[1];
+      return field && isRelevant({ ...source, document }, { field, pointer: at }) && (!inItem || !getAt(document, parentOf(inItem)) || getAt(document, inItem) !== undefined);
+    };
+    const drafts = new Map([...this.store.state.drafts].filter(([at]) => at !== pointer && isThere(at)));
     const known = this.store.state.catalog?.presets.scenarios.find((entry) => equalJson(entry.document as Document, document));
     this.store.update({ document, drafts, preset_id: known?.id ?? null, link_problem: null });
     this.#schedule(pace);
@@ -314,6 +345,23 @@ export class App {
   /** Runs the scenario under every value of a choice whenever it ran; "" ends that. */
   compareBy(pointer: string): void {
     this.#comparison.by(pointer, this.source);
+  }
+
+  // --- Requests one by one -----------------------------------------------------------------------
+
+  /** Whether somebody looks at what each request did: that is then asked for after every run. */
+  watchRequests(on: boolean): void {
+    this.#watching = on;
+    if (on) void this.#fetchRequests();
+    else this.store.update({ requests: null });
+  }
+
+  async #fetchRequests(): Promise<void> {
+    const { shown, requests } = this.store.state;
+    if (!this.#watching || shown?.completeness !== 'final' || requests?.of === shown.outcome || shown.outcome.report.arrived > mostRequestsDrawn) return;
+    const columns = await this.#engine.requests(requestColumns);
+    const now = this.store.state.shown;
+    if (columns && now?.outcome === shown.outcome) this.store.update({ requests: { of: shown.outcome, columns } });
   }
 
   // --- Runs --------------------------------------------------------------------------------------
@@ -402,8 +450,9 @@ export class App {
         this.#lastEngineMs = outcome.engine_ms;
         const completeness = cancelled ? 'cancelled' : 'final';
         this.store.update({ run: { kind: 'idle' }, shown: { outcome, completeness, progress } });
-        if (this.#again) this.#runNow();
-        else if (!cancelled) this.#comparison.refresh(this.source);
+        if (this.#again) return this.#runNow();
+        if (!cancelled) this.#comparison.refresh(this.source);
+        void this.#fetchRequests();
       },
       broken: (message) => {
         settle();
@@ -445,29 +494,5 @@ export class App {
 
   announce(announcement: string): void {
     this.store.update({ announcement });
-  }
-}
-
-/** The members that issues speak of, or what holds them where they are missing; last items first. */
-function membersAt(document: Document, issues: readonly Issue[]): string[] {
-  const found = new Set<string>();
-  for (const { path } of issues) {
-    let pointer = path.startsWith('/') ? path : '';
-    while (pointer !== '' && getAt(document, pointer) === undefined) pointer = parentOf(pointer);
-    if (pointer !== '') found.add(pointer);
-  }
-  return [...found].sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));
-}
-
-function touches(pointer: string, path: string): boolean {
-  return path !== '' && (pointer === path || pointer.startsWith(`${path}/`) || path.startsWith(`${pointer}/`));
-}
-
-function readDocument(text: string): Document | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
   }
 }

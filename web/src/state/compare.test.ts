@@ -2,7 +2,7 @@ import type { Catalog, Field, Report } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import type { Engine, RunListener } from '../engine/client';
 import type { Lane } from '../engine/protocol';
-import { Comparison, comparableFields, variantsOf } from './compare';
+import { Comparison, comparablePointers, variantsOf } from './compare';
 import type { Document } from './document';
 import type { FormSource } from './fields';
 import { Store } from './store';
@@ -42,12 +42,11 @@ const done = (report: Partial<Report>) => ({ report: report as Report, columns: 
 
 describe('comparing', () => {
   it('offers what changes how requests are served, with more than one value, hardware first', () => {
-    expect(comparableFields(source).map(({ pointer }) => pointer)).toEqual(['/hardware/preset', '/engine/compat', '/engine/async_scheduling', '/scheduler/order']);
+    expect(comparablePointers(source)).toEqual(['/hardware/preset', '/engine/compat', '/engine/async_scheduling', '/scheduler/order']);
   });
 
   it('leaves the value in force untouched, overrides included, and puts it first', () => {
-    const [placed] = comparableFields(source);
-    const variants = variantsOf(source, placed!);
+    const variants = variantsOf(source, '/hardware/preset');
     expect(variants.map(({ name, isCurrent }) => [name, isCurrent])).toEqual([['LARGE', true], ['SMALL', false]]);
     expect(variants[0]?.document).toBe(document);
     expect(variants[1]?.document).toEqual({ hardware: { preset: 'small' }, workload: { requests: 9 } });

@@ -2,7 +2,8 @@
 import type { Issue, Report } from 'servecast';
 import type { Engine } from '../engine/client';
 import { needsTrace, segmentsOf, type Document, type Json } from './document';
-import { assign, explainedChoices, placedFields, valueInForce, type FormSource, type PlacedField } from './fields';
+import { assign, explainedChoices, isPoolOwn, placedFields, valueInForce, type FormSource, type PlacedField } from './fields';
+import { poolList, poolsInWords, poolsOf, splitsOf } from './pools';
 import type { Store } from './store';
 
 export interface Variant {
@@ -19,19 +20,32 @@ export interface Variant {
 const sections = ['hardware', 'model', 'engine', 'scheduler', 'cluster', 'latency'];
 
 /** Choices and switches with more than one value, in the order of the catalogue, hardware first. */
-export function comparableFields(source: FormSource): readonly PlacedField[] {
+function comparableFields(source: FormSource): readonly PlacedField[] {
   const rank = (placed: PlacedField) => sections.indexOf(segmentsOf(placed.pointer)[0] ?? '');
+  const several = poolsOf(source).length > 1;
   return placedFields(source, (path) => sections.includes(segmentsOf(path)[0] ?? ''))
-    .filter((placed) => valuesOf(placed).length > 1)
+    .filter((placed) => valuesOf(placed).length > 1 && placed.field.path !== `${poolList}/-/role`)
+    // Of what a pool may have of its own, its GPU.
+    .filter(({ pointer }) => !isPoolOwn(pointer) || (several && pointer.endsWith('/hardware/preset')))
     .sort((a, b) => rank(a) - rank(b));
+}
+
+/** Where the choices stand, by which variants are made; the list of pools stands for how replicas are split. */
+export function comparablePointers(source: FormSource): readonly string[] {
+  const [gpu, ...rest] = comparableFields(source).map(({ pointer }) => pointer);
+  const pools = splitVariants(source).length > 0 ? [poolList] : [];
+  return gpu === undefined ? pools : [gpu, ...pools, ...rest];
 }
 
 function valuesOf({ field }: PlacedField): readonly Json[] {
   return field.type === 'boolean' ? [false, true] : field.type === 'choice' ? field.choices : [];
 }
 
-/** The value in force first. */
-export function variantsOf(source: FormSource, placed: PlacedField): readonly Variant[] {
+/** The value in force first; none when the scenario has no such choice. */
+export function variantsOf(source: FormSource, pointer: string): readonly Variant[] {
+  if (pointer === poolList) return splitVariants(source);
+  const placed = comparableFields(source).find((each) => each.pointer === pointer);
+  if (!placed) return [];
   const current = valueInForce(source, placed);
   const names = explainedChoices(source.catalog, placed);
   return valuesOf(placed)
@@ -42,6 +56,13 @@ export function variantsOf(source: FormSource, placed: PlacedField): readonly Va
       return { name, isCurrent, document, report: null, issues: [] };
     })
     .sort((a, b) => Number(b.isCurrent) - Number(a.isCurrent));
+}
+
+function splitVariants(source: FormSource): readonly Variant[] {
+  const name = poolsInWords(poolsOf(source));
+  const others = splitsOf(source).filter((split) => split.name !== name);
+  if (others.length === 0) return [];
+  return [{ name, document: source.document }, ...others].map((each, index) => ({ ...each, isCurrent: index === 0, report: null, issues: [] }));
 }
 
 /** Runs the variants one after the other, beside what the page shows. */
@@ -74,14 +95,14 @@ export class Comparison {
     if (this.#pointer === '' && !this.#store.state.compared) return;
     this.halt();
     const turn = this.#turn;
-    const placed = source && comparableFields(source).find(({ pointer }) => pointer === this.#pointer);
-    if (!source || !placed) {
+    const made = source ? variantsOf(source, this.#pointer) : [];
+    if (made.length === 0) {
       this.#store.update({ compared: this.#pointer === '' ? null : { pointer: this.#pointer, variants: [] } });
       return;
     }
     const { shown } = this.#store.state;
     const report = shown?.completeness === 'final' ? shown.outcome.report : null;
-    const variants = variantsOf(source, placed).map((variant) => (variant.isCurrent ? { ...variant, report } : variant));
+    const variants = made.map((variant) => (variant.isCurrent ? { ...variant, report } : variant));
     this.#store.update({ compared: { pointer: this.#pointer, variants } });
     if (this.#store.state.run.kind === 'idle') this.#runNext(turn);
   }

@@ -23,6 +23,7 @@ describe('documents', () => {
     expect(removeAt(document, '/model/preset')).toEqual({ slo: document.slo });
     expect(removeAt(document, '/slo/0')).toEqual({ ...document, slo: [{ limit_ms: 2 }] });
     expect(removeAt(document, '/nothing/here')).toBe(document);
+    expect(removeAt(document, '/slo/0/limit_ms'), 'an item stays: those after it keep their places').toEqual({ ...document, slo: [{}, { limit_ms: 2 }] });
   });
   it('Trace_SwitchesArrivalsAndLengths', () => {
     const traced = withTrace({ workload: { requests: 5, arrivals: { process: 'poisson', rate_per_s: 3 }, sessions: { turns: 4 } } });

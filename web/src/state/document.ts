@@ -59,7 +59,7 @@ function write(node: Json | undefined, segments: readonly string[], value: Json)
   return { ...object, [key]: write(childOf(object, key), rest, value) };
 }
 
-/** Removes the member and any parent object that becomes empty with it. */
+/** Removes the member and any parent object that becomes empty with it, but for items of lists: the others would move. */
 export function removeAt(document: Document, pointer: string): Document {
   const key = lastOf(pointer);
   const parentPointer = parentOf(pointer);
@@ -71,7 +71,8 @@ export function removeAt(document: Document, pointer: string): Document {
   if (!isObject(parent) || !Object.hasOwn(parent, key)) return document;
   const rest = Object.fromEntries(Object.entries(parent).filter(([name]) => name !== key));
   if (parentPointer === '') return rest;
-  return Object.keys(rest).length === 0 ? removeAt(document, parentPointer) : setAt(document, parentPointer, rest);
+  const isItem = isList(getAt(document, parentOf(parentPointer)));
+  return Object.keys(rest).length === 0 && !isItem ? removeAt(document, parentPointer) : setAt(document, parentPointer, rest);
 }
 
 export function equalJson(a: Json | undefined, b: Json | undefined): boolean {
@@ -118,4 +119,14 @@ export function needsTrace(document: Document): boolean {
     const found = getAt(document, pointer);
     return isObject(found) && Object.entries(value).every(([key, word]) => found[key] === word);
   });
+}
+
+/** null: no JSON object. */
+export function readDocument(text: string): Document | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
 }

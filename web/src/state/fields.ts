@@ -18,20 +18,53 @@ export interface FormSource {
 }
 
 const anyItem = '-';
+/** What a pool may have of its own, and where the scenario's stands that it inherits. */
+const poolOwn = /^(\/cluster\/pools\/\d+)(\/(?:hardware|engine)\/.+)$/;
 
-function matches(field: Field, wanted: readonly string[]): boolean {
-  const segments = segmentsOf(field.path);
-  return (
-    segments.length === wanted.length &&
-    segments.every((part, index) => part === wanted[index] || (part === anyItem && /^\d+$/.test(wanted[index] ?? '')))
-  );
+const fieldsByPath = new WeakMap<Catalog, Map<string, Field[]>>();
+
+function fieldsAt(catalog: Catalog, pointer: string): readonly Field[] {
+  let index = fieldsByPath.get(catalog);
+  if (!index) {
+    index = new Map();
+    for (const field of catalog.fields) index.set(field.path, [...(index.get(field.path) ?? []), field]);
+    fieldsByPath.set(catalog, index);
+  }
+  return index.get(pointer.replace(/\/\d+(?=\/|$)/g, `/${anyItem}`)) ?? [];
 }
 
 /** Of several fields at one place (one per choice beside it) the one that counts now. */
 export function fieldAt(source: FormSource, pointer: string): Field | undefined {
-  const wanted = segmentsOf(pointer);
-  const found = source.catalog.fields.filter((field) => matches(field, wanted));
+  const found = fieldsAt(source.catalog, pointer);
   return found.find((field) => isRelevant(source, { field, pointer })) ?? found[0];
+}
+
+export function isPoolOwn(pointer: string): boolean {
+  return poolOwn.test(pointer);
+}
+
+/** A pool's hardware and engine are the scenario's, but for what it says. */
+export function isInherited(source: FormSource, pointer: string): boolean {
+  return poolOwn.test(pointer) && ownAt(source, pointer) === undefined;
+}
+
+/** What a pool's own field has when it says nothing: of the preset that it names, or its default beside one, else the scenario's. */
+export function inheritedInPool(source: FormSource, pointer: string): Json | undefined {
+  const [, pool = '', place = ''] = poolOwn.exec(pointer) ?? [];
+  const section = `/${segmentsOf(place)[0] ?? ''}`;
+  const named = getAt(source.document, `${pool}${section}/preset`);
+  const preset = presetsFor(source.catalog, `${section}/preset`).find((entry) => entry.id === named);
+  const field = fieldAt(source, place);
+  if (!field) return undefined;
+  const scenarios = valueInForce(source, { field, pointer: place });
+  if (!preset || place === `${section}/preset`) return scenarios;
+  return getAt({ [segmentsOf(place)[0] ?? '']: preset.document as Document }, place) ?? ((field.default ?? scenarios) as Json | undefined);
+}
+
+/** What the document says; of a pool's GPU that is written out, its name. */
+function ownAt({ document }: FormSource, pointer: string): Json | undefined {
+  const own = getAt(document, pointer);
+  return own === undefined && poolOwn.test(pointer) && pointer.endsWith('/preset') ? getAt(document, `${parentOf(pointer)}/name`) : own;
 }
 
 /** As people write it. */
@@ -53,8 +86,9 @@ export function withRateOfSessions(source: FormSource, field: Field): Field {
 
 /** What the engine would use: the document's own value, else the preset's, else the default. */
 export function valueInForce(source: FormSource, placed: PlacedField): Json | undefined {
-  const own = getAt(source.document, placed.pointer);
+  const own = ownAt(source, placed.pointer);
   if (own !== undefined) return own;
+  if (poolOwn.test(placed.pointer)) return placed.pointer.endsWith('/preset') ? undefined : inheritedInPool(source, placed.pointer);
   const inherited = inheritedAt(source, placed.pointer);
   if (inherited !== undefined) return inherited;
   return (placed.field.default ?? undefined) as Json | undefined;
@@ -129,7 +163,7 @@ function place(source: FormSource, field: Field): PlacedField[] {
 }
 
 export function presetsFor(catalog: Catalog, pointer: string): readonly Preset[] {
-  switch (pointer) {
+  switch (poolOwn.exec(pointer)?.[2] ?? pointer) {
     case '/model/preset':
       return catalog.presets.models;
     case '/hardware/preset':
@@ -147,6 +181,11 @@ export interface Choice {
   readonly id: string;
   readonly name: string;
   readonly description: string;
+}
+
+/** A choice as people read it. */
+export function choiceText(catalog: Catalog, pointer: string, id: string): string {
+  return presetsFor(catalog, pointer).find((preset) => preset.id === id)?.name ?? id;
 }
 
 /** What the catalogue says of a field's choices: a policy's kind is the field's name or its section's. */

@@ -1,7 +1,7 @@
 // One immutable state, one way to change it, listeners told after each change. Everything the page
 // shows follows from it.
 import type { Catalog, Issue, TraceFit, TraceRead } from 'servecast';
-import type { Outcome, Refusal } from '../engine/protocol';
+import type { Columns, Outcome, Refusal } from '../engine/protocol';
 import type { Variant } from './compare';
 import type { Document } from './document';
 
@@ -33,7 +33,9 @@ export type FitState =
   | { readonly kind: 'fitted'; readonly fit: TraceFit }
   | { readonly kind: 'failed'; readonly message: string };
 
+/** Of a link, or of a file with a scenario. */
 export interface LinkProblem {
+  readonly from: 'link' | 'file';
   readonly message: string;
   readonly issues: readonly Issue[];
   /** What remains of it when the members that are refused are left out; null when that does not run either. */
@@ -54,6 +56,8 @@ export interface AppState {
   readonly beside_drafts: readonly Issue[];
   readonly run: RunState;
   readonly shown: Shown | null;
+  /** What each request of that outcome did; null: nobody looks, or there are too many. */
+  readonly requests: { readonly of: Outcome; readonly columns: Columns } | null;
   /** Of the document that was accepted last. */
   readonly canonical: { readonly text: string; readonly id: string } | null;
   readonly trace: TraceState;
@@ -83,6 +87,7 @@ export const initialState: AppState = {
   beside_drafts: [],
   run: { kind: 'idle' },
   shown: null,
+  requests: null,
   canonical: null,
   trace: { kind: 'none' },
   fit: { kind: 'none' },

@@ -1,10 +1,14 @@
-// The comparison panel: one choice, a row for each of its values, all on the same requests.
-import { html, nothing, type TemplateResult } from 'lit';
+// The comparison panel: one choice, a row for each of its values, all on the same requests. Loaded when it
+// is opened.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { formatCount, formatNumber, formatTime, sentence } from '../lib/format';
 import { segmentsOf } from '../state/document';
-import { comparableFields, type Variant } from '../state/compare';
+import { comparablePointers, type Variant } from '../state/compare';
 import { labelOf } from '../state/fields';
+import { poolList } from '../state/pools';
+import { addStyles } from '../lib/part';
+import styles from '../styles/compare.css?inline';
 import type { ViewContext } from './context';
 import { wordOf } from './verdict';
 
@@ -21,6 +25,7 @@ const figures: readonly Figure[] = [
   time('TPOT p50', (report) => report.tpot_ms.p50),
   time('TPOT p99', (report) => report.tpot_ms.p99),
   time('E2E p99', (report) => report.e2e_ms.p99),
+  { head: 'Goodput, requests/s', of: (report) => (report.slo.length > 0 ? report.goodput_per_s : null), format: (value) => formatNumber(value) },
   { head: 'Output tokens/s', of: (report) => report.output_tokens_per_s, format: (value) => formatNumber(value) },
   { head: 'Completed', of: (report) => report.completed, format: formatCount },
   { head: 'Preemptions', of: (report) => report.preemptions, format: formatCount },
@@ -28,21 +33,33 @@ const figures: readonly Figure[] = [
 
 const labels: Readonly<Record<string, string>> = {
   '/hardware/preset': 'GPU',
+  [poolList]: 'Whole requests, or prefill and decode apart',
   '/model/preset': 'Model',
   '/engine/preset': 'Engine version',
   '/engine/compat': 'Rules of another simulator',
   '/latency/backend': 'Step-time model',
 };
 
-export const firstCompared = '/hardware/preset';
+export class CompareElement extends LitElement {
+  static override properties = { view: { attribute: false } };
+  declare view: ViewContext;
 
-export function renderCompare(view: ViewContext): TemplateResult {
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  protected override render(): TemplateResult {
+    return renderCompare(this.view);
+  }
+}
+
+function renderCompare(view: ViewContext): TemplateResult {
   const { app, state } = view;
   const { compared } = state;
   const source = app.source;
   if (!source || !compared) return html`<p class="quiet-text">Empty: nothing was simulated.</p>`;
-  const fields = comparableFields(source);
-  const label = (pointer: string) => labels[pointer] ?? `${labelOf(`/${segmentsOf(pointer)[0] ?? ''}`)}: ${labelOf(pointer).toLowerCase()}`;
+  const pointers = comparablePointers(source);
+  const label = (pointer: string) => labels[pointer] ?? gpuOfPool(pointer) ?? `${labelOf(`/${segmentsOf(pointer)[0] ?? ''}`)}: ${labelOf(pointer).toLowerCase()}`;
   const current = compared.variants.find(({ isCurrent }) => isCurrent);
   const pending = state.run.kind === 'running' ? 'Waits for the scenario’s own run.' : state.shown?.completeness === 'final' ? 'Simulating…' : 'Not simulated.';
   const isOld = current !== undefined && current.document !== state.document;
@@ -50,20 +67,26 @@ export function renderCompare(view: ViewContext): TemplateResult {
     <p class="compare-by">
       <label>Compare every
         <select id="compare-by" @change=${(event: Event) => app.compareBy((event.target as HTMLSelectElement).value)}>
-          ${fields.map(({ pointer }) => html`<option value=${pointer} ?selected=${pointer === compared.pointer}>${label(pointer)}</option>`)}
+          ${pointers.includes(compared.pointer) ? nothing : html`<option value="" selected>choose</option>`}
+          ${pointers.map((pointer) => html`<option value=${pointer} ?selected=${pointer === compared.pointer}>${label(pointer)}</option>`)}
         </select>
       </label>
       <span class="quiet-text">on the same requests; all else as it is${isOld ? ' in the last scenario that ran' : ''}</span>
     </p>
-    <div class="table-scroll" tabindex="0" role="region" aria-label="Comparison">
+    ${compared.variants.length === 0 ? html`<p class="quiet-text">Empty: this scenario has no such choice.</p>` : html`<div class="table-scroll" tabindex="0" role="region" aria-label="Comparison">
       <table id="compared">
         <caption>${label(compared.pointer)}; under each figure, how far it is from the first row</caption>
         <thead><tr><th scope="col">Value</th><th scope="col">Verdict</th>${figures.map(({ head }) => html`<th scope="col">${head}</th>`)}</tr></thead>
         <tbody>${compared.variants.map((variant) => row(variant, current?.report ?? null, pending))}</tbody>
       </table>
-    </div>
+    </div>`}
     ${compared.variants.map(({ name, report }) => (report?.departures ? departures(name, report.departures) : nothing))}
   `;
+}
+
+function gpuOfPool(pointer: string): string | null {
+  const [, index] = /^\/cluster\/pools\/(\d+)\/hardware\/preset$/.exec(pointer) ?? [];
+  return index === undefined ? null : `GPU of pool ${Number(index) + 1}`;
 }
 
 function row(variant: Variant, base: Report | null, pending: string): TemplateResult {
@@ -94,3 +117,6 @@ function departures(name: string, rules: readonly string[]): TemplateResult {
   return html`<h3>Where ${name} differs from the engine’s own rules</h3>
     <ul class="plain-list">${rules.map((rule) => html`<li>${sentence(rule)}</li>`)}</ul>`;
 }
+
+addStyles(styles);
+customElements.define('sc-compare', CompareElement);

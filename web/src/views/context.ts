@@ -11,5 +11,7 @@ export interface ViewContext {
   chooseTrace(): void;
   /** Opens what hides the field and focuses it. */
   focusField(pointer: string): void;
+  /** Opens the comparison of a choice's values. */
+  compareBy(pointer: string): void;
   copyLink(): void;
 }

@@ -4,6 +4,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { ClassReport, Distribution, Issue, Report, TimeParts } from 'servecast';
 import { download } from '../lib/download';
 import { countOf, formatCount, formatGivenTime, formatNumber, formatPercent, formatTime, sentence, spokenDuration } from '../lib/format';
+import { needPart } from '../lib/part';
 import { getAt, isObject, type Document, type Json } from '../state/document';
 import type { ViewContext } from './context';
 import { isStale } from './verdict';
@@ -20,12 +21,11 @@ const statistics = ['mean', 'min', 'p50', 'p90', 'p95', 'p99', 'max'] as const;
 
 export function renderAllNumbers(report: Report | null, waitingFor: string): TemplateResult {
   if (!report) return html`<p class="quiet-text">${waitingFor}</p>`;
-  const { time_split: split, classes, replicas } = report;
+  const { time_split: split, classes } = report;
   return html`
     ${table('Latencies (n is the number of samples; behind p99 its 95 % confidence interval, were requests independent)', ['Metric', 'n', ...statistics], distributions.map(([key, label]) => distributionRow(label, report[key])))}
     ${split ? table('Where the mean time of completed requests goes', ['Metric', ...parts], [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)]) : nothing}
     ${classes.length > 0 ? table('By class', classColumns, classes.map(classRow)) : nothing}
-    ${replicas ? table('By replica', ['Replica', 'requests', 'busy', 'mean outstanding', 'KV peak', 'mean TTFT'], replicaRows(replicas)) : nothing}
     <dl class="all-numbers">${flatten(report).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
   `;
 }
@@ -59,21 +59,6 @@ function classRow(of: ClassReport): string[] {
   ];
 }
 
-/** Those who have the most to do, at most 32. */
-function replicaRows(of: NonNullable<Report['replicas']>): string[][] {
-  const busiest = of.requests.map((_, i) => i).sort((a, b) => (of.mean_outstanding[b] ?? 0) - (of.mean_outstanding[a] ?? 0));
-  return busiest
-    .slice(0, 32)
-    .map((i) => [
-      String(i),
-      formatCount(of.requests[i] ?? 0),
-      formatPercent(of.busy_share[i] ?? 0),
-      formatNumber(of.mean_outstanding[i] ?? 0, 4),
-      formatPercent(of.kv_peak_usage[i] ?? 0),
-      formatTime(of.ttft_mean_ms[i] ?? null),
-    ]);
-}
-
 /** With its 95 % confidence interval, if there are samples enough. */
 const p99Of = (d: Distribution): string => formatTime(d.p99) + (d.p99_low === null ? '' : ` (${formatTime(d.p99_low)} to ${formatTime(d.p99_high)})`);
 
@@ -99,7 +84,7 @@ function distributionRow(label: string, distribution: Distribution): string[] {
   ];
 }
 
-const shownElsewhere = new Set(['schema', 'verdict', 'scenario', 'latency_model', 'time_split', 'classes', 'replicas', ...distributions.map(([key]) => key)]);
+const shownElsewhere = new Set(['schema', 'verdict', 'scenario', 'latency_model', 'time_split', 'classes', 'replicas', 'pools', 'kv_transfer', ...distributions.map(([key]) => key)]);
 
 function flatten(report: Report): [string, string][] {
   const rows: [string, string][] = [];
@@ -155,6 +140,12 @@ function valueText(key: string, path: readonly string[], value: null | boolean |
   if (shares.test(key) || path.at(-2) === 'shares') return formatPercent(value);
   const unit = units[path.join('.')] ?? (path.length > 1 ? /(tokens|blocks)$/.exec(key)?.[0] : undefined);
   return `${Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4)}${unit === undefined ? '' : `\u202f${unit}`}`;
+}
+
+/** Its code is fetched with the first cluster that is looked at. */
+export function renderCluster(report: Report, fileStem: string): TemplateResult {
+  needPart('sc-cluster', () => import('./cluster'));
+  return html`<sc-cluster .report=${report} .fileStem=${fileStem}></sc-cluster>`;
 }
 
 export interface ScenarioEditor {
@@ -227,7 +218,6 @@ export function renderFooter(view: ViewContext): TemplateResult {
     </p>
     <p>
       Latency model ${report.latency_model.backend}: ${sentence(report.latency_model.description)}
-      ${report.latency_model.known_error === '' ? nothing : html`Known error: ${sentence(report.latency_model.known_error)}`}
     </p>
   `;
 }

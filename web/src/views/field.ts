@@ -18,6 +18,8 @@ export interface FieldModel {
   readonly base: Json | undefined;
   readonly isChanged: boolean;
   readonly isDefault: boolean;
+  /** Of a pool's own: what it has when it says nothing, in words; a reset returns to that. Null elsewhere. */
+  readonly inherited: string | null;
   readonly issues: readonly Issue[];
   readonly draft: string | undefined;
   /** Of those choices that the catalogue explains. */
@@ -74,7 +76,9 @@ export class FieldElement extends LitElement {
     const problems = this.#problems();
     const invalid = problems.length > 0;
     const layout = model.verbatim || model.field.type === 'list' ? 'stack' : model.slider ? 'slide' : 'row';
-    const tag = model.isDefault && !model.isChanged ? html`<span class="tag">default</span>` : nothing;
+    const { isChanged, inherited } = model;
+    const saysSo = model.value === undefined && inherited !== null;
+    const tag = !isChanged && (model.isDefault || inherited !== null) && !saysSo ? html`<span class="tag">${inherited === null ? 'default' : 'inherited'}</span>` : nothing;
     return html`
       <div class="field ${layout} ${model.isChanged ? 'changed' : ''} ${invalid ? 'invalid' : ''}">
         <div class="name">
@@ -83,7 +87,7 @@ export class FieldElement extends LitElement {
         </div>
         <div class="control">${this.#control(invalid)}</div>
         <div class="aside">
-          ${model.isChanged ? this.#resetButton() : layout === 'slide' ? nothing : tag}
+          ${isChanged ? this.#resetButton() : layout === 'slide' ? nothing : tag}
           ${model.field.help === '' ? nothing : this.#helpButton()}
         </div>
         ${model.slider ? this.#slider() : nothing}
@@ -104,8 +108,8 @@ export class FieldElement extends LitElement {
   }
 
   #resetButton(): TemplateResult {
-    const { base, label } = this.model;
-    const target = base === undefined ? 'the default' : this.#words(base);
+    const { base, label, inherited } = this.model;
+    const target = inherited !== null ? `the inherited ${inherited}` : base === undefined ? 'the default' : this.#words(base);
     return html`<button class="reset" type="button" title="Reset to ${target}" aria-label="Reset ${label} to ${target}" @click=${() => this.#reset()}>
       ↺
     </button>`;
@@ -113,7 +117,8 @@ export class FieldElement extends LitElement {
 
   #reset(): void {
     this.typed = null;
-    this.app.resetValue(this.model.pointer);
+    if (this.model.inherited === null) this.app.resetValue(this.model.pointer);
+    else this.app.inheritValue(this.model.pointer);
   }
 
   #words(value: Json): string {
@@ -163,20 +168,24 @@ export class FieldElement extends LitElement {
   }
 
   #choice(invalid: boolean): TemplateResult {
-    const { field, value, choices, pointer } = this.model;
+    const { field, value, choices, pointer, inherited } = this.model;
     const current = value === undefined || value === null ? '' : String(value);
-    const known = field.choices.length > 0 ? field.choices : choices.map((choice) => choice.id);
+    const listed = field.choices.length > 0 ? field.choices : choices.map((choice) => choice.id);
+    // A pool's GPU or engine: none of its own is a choice, too.
+    const known = inherited !== null && pointer.endsWith('/preset') ? ['', ...listed] : listed;
     const options = known.includes(current) ? known : [current, ...known];
+    const textOf = (option: string) => (option === '' && inherited !== null ? `${inherited}, as above` : optionText(option, choices));
+    const choose = (option: string) => (option === '' ? this.app.inheritValue(pointer) : this.app.setValue(pointer, option, 'dragging'));
     return html`<select
       id=${this.#id}
       aria-label=${this.model.label}
-      title=${[optionText(current, choices), explanation(current, choices)].filter(Boolean).join(': ')}
+      title=${[textOf(current), explanation(current, choices)].filter(Boolean).join(': ')}
       aria-invalid=${invalid}
       aria-describedby=${this.#describedBy(invalid)}
       .value=${live(current)}
-      @change=${(event: Event) => this.app.setValue(pointer, (event.target as HTMLSelectElement).value, 'dragging')}
+      @change=${(event: Event) => choose((event.target as HTMLSelectElement).value)}
     >
-      ${options.map((option) => html`<option value=${option} title=${explanation(option, choices)} ?selected=${option === current}>${optionText(option, choices)}</option>`)}
+      ${options.map((option) => html`<option value=${option} title=${explanation(option, choices)} ?selected=${option === current}>${textOf(option)}</option>`)}
     </select>`;
   }
 

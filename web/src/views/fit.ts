@@ -1,6 +1,7 @@
 // What stands in for a trace: the buttons beside the file, and the picture of fit against trace,
 // whose code is fetched with the first fit.
 import { html, nothing, type TemplateResult } from 'lit';
+import { needPart } from '../lib/part';
 import { needsTrace } from '../state/document';
 import type { ViewContext } from './context';
 
@@ -19,7 +20,7 @@ export function renderFitButtons(view: ViewContext): TemplateResult | typeof not
 export function renderFit(view: ViewContext): TemplateResult | typeof nothing {
   const { fit } = view.state;
   if (fit.kind !== 'fitted') return nothing;
-  void import('../charts/fit-chart');
+  needPart('sc-fit-chart', () => import('../charts/fit-chart'));
   return html`<section id="fit" tabindex="-1" aria-label="Fit and trace">
     <sc-fit-chart .fit=${fit.fit} .theme=${view.theme} .fileStem=${'servecast'}></sc-fit-chart>
   </section>`;

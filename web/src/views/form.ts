@@ -2,20 +2,16 @@
 // collapsed groups. Labels are the page's words; all that a field is comes from the catalogue.
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
-import type { Issue } from 'servecast';
 import { countOf, formatBytes, formatGiven, formatPercent, roundUp } from '../lib/format';
-import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Document, type Json } from '../state/document';
-import { explainedChoices, fieldAt, isDefaulted, isRelevant, labelOf, placedFields, presetsFor, turnsOf, unitOf, valueInForce, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
-import type { FieldModel } from './field';
+import { needPart } from '../lib/part';
+import { getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Document, type Json } from '../state/document';
+import { fieldAt, isRelevant, placedFields, presetsFor, unitOf, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
+import { hasRoles, poolList, poolsInWords, poolsOf, replicasInAll, roleOf, splitsOf, withSplit, withoutRoles } from '../state/pools';
 import type { ViewContext } from './context';
 import { renderFitButtons } from './fit';
-import './field';
+import { issuesAt, renderField, renderPlaced, valueOf } from './placed';
 
-interface Look {
-  readonly label?: string;
-  readonly slider?: boolean;
-  readonly verbatim?: boolean;
-}
+const mostPools = 16;
 
 export function renderForm(view: ViewContext): TemplateResult {
   const source = view.app.source;
@@ -23,12 +19,11 @@ export function renderForm(view: ViewContext): TemplateResult {
   return html`
     ${renderField(view, source, '/model/preset', { label: 'Model' })}
     ${renderField(view, source, '/hardware/preset', { label: 'GPU' })}
-    ${renderField(view, source, '/cluster/pools/0/tensor_parallel', { label: 'Tensor parallel' })}
-    ${renderField(view, source, '/cluster/pools/0/replicas', { label: 'Replicas' })}
+    ${renderPools(view, source)}
     ${renderTraffic(view, source)} ${renderLimits(view, source)} ${renderPrice(view, source)} ${renderWorkload(view, source)}
     ${renderGroup(view, source, 'engine', 'Engine and scheduler', (path) => /^\/(engine|scheduler)\//.test(path))}
     ${renderGroup(view, source, 'workload', 'Workload details', (path) => path.startsWith('/workload/'))}
-    ${renderGroup(view, source, 'everything', 'Everything', () => true)}
+    ${renderGroup(view, source, 'everything', 'Everything', (path) => !path.startsWith('/cluster/pools/-/hardware/') && !path.startsWith('/cluster/pools/-/engine/'))}
   `;
 }
 
@@ -44,7 +39,8 @@ export function formSummary(view: ViewContext): string {
   const rate = load && fieldAt(source, load);
   const value = load && valueOf(source, load);
   const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${typeof value === 'number' ? formatGiven(value) : String(value)}\u00a0${unitOf(withRateOfSessions(source, rate))}` : '';
-  return [nameOf('/model/preset'), nameOf('/hardware/preset'), traffic].filter(Boolean).join(' · ');
+  const pools = poolsOf(source);
+  return [nameOf('/model/preset'), nameOf('/hardware/preset'), replicasInAll(pools) > 1 ? poolsInWords(pools) : '', traffic].filter(Boolean).join(' · ');
 }
 
 /** What says how much is asked: a rate, or clients; neither when all comes at once. */
@@ -57,63 +53,28 @@ function loadOf(source: FormSource): string | undefined {
     });
 }
 
-function valueOf(source: FormSource, pointer: string): Json | undefined {
-  const field = fieldAt(source, pointer);
-  return field ? valueInForce(source, { field, pointer }) : undefined;
+function renderPools(view: ViewContext, source: FormSource): TemplateResult {
+  const pools = poolsOf(source);
+  const [first] = pools;
+  const isPlain = pools.length === 1 && first && roleOf(first) === 'mixed' && !first['hardware'] && !first['engine'];
+  if (!isPlain) needPart('sc-pools', () => import('./pools'));
+  const apart = hasRoles(pools);
+  const policy = String(valueOf(source, '/cluster/router/policy') ?? '').replaceAll('_', ' ');
+  return html`${isPlain
+      ? html`${renderField(view, source, `${poolList}/0/tensor_parallel`, { label: 'Tensor parallel' })} ${renderField(view, source, `${poolList}/0/replicas`, { label: 'Replicas' })}`
+      : html`<sc-pools .view=${view}></sc-pools>`}
+    ${renderPoolButtons(view, source, pools)}
+    ${replicasInAll(pools) > 1 ? renderGroup(view, source, 'routing', `${apart ? 'Routers and link' : 'Router'}: ${policy}`, (path) => path.startsWith('/cluster/router/') || (apart && /^\/cluster\/(decode_router|disaggregation)\//.test(path))) : nothing}`;
 }
 
-function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, look: Look): FieldModel {
-  const { state } = view;
-  const { pointer } = placed;
-  const field = withRateOfSessions(source, placed.field);
-  const own = getAt(source.document, pointer);
-  const base = getAt(state.base, pointer);
-  const value = valueInForce(source, placed);
-  return {
-    pointer,
-    field,
-    label: look.label ?? (look.verbatim ? (pointer.split('/').at(-1) ?? pointer) : labelOf(pointer)),
-    value,
-    base: valueInForce({ ...source, document: state.base }, placed),
-    isChanged: state.drafts.has(pointer) || !equalJson(own, base),
-    isDefault: isDefaulted(source, placed),
-    issues: issuesAt(view, pointer),
-    draft: state.drafts.get(pointer),
-    choices: explainedChoices(source.catalog, placed),
-    hint: field === placed.field || typeof value !== 'number' ? '' : `${formatGiven(value)} ${unitOf(field)} × ${turnsOf(source)} turns = ${formatGiven(value * turnsOf(source))} ${unitOf(placed.field)}`,
-    slider: (look.slider ?? false) && typeof value === 'number',
-    anchor: look.slider ? anchorOf(source, placed) : null,
-    verbatim: look.verbatim ?? false,
-  };
-}
-
-/** From the default scenario, because every reader of a link has the same one. */
-function anchorOf(source: FormSource, placed: PlacedField): number | null {
-  const { catalog } = source;
-  const document = catalog.presets.scenarios.find((preset) => preset.id === catalog.default_scenario)?.document as Document | undefined;
-  const value = valueInForce({ catalog, document: document ?? {}, resolved: null }, placed);
-  return typeof value === 'number' ? value : null;
-}
-
-export function issuesAt(view: ViewContext, pointer: string): readonly Issue[] {
-  const { run, drafts, beside_drafts: beside } = view.state;
-  if (drafts.size > 0) return beside.filter((issue) => issue.path === pointer);
-  if (run.kind !== 'refused' || run.reason === 'trace') return [];
-  return run.issues.filter((issue) => issue.path === pointer);
-}
-
-function renderField(view: ViewContext, source: FormSource, pointer: string, look: Look): TemplateResult | typeof nothing {
-  const field = fieldAt(source, pointer);
-  return field ? renderPlaced(view, source, { field, pointer }, look, 'f') : nothing;
-}
-
-function renderPlaced(view: ViewContext, source: FormSource, placed: PlacedField, look: Look, prefix: string): TemplateResult {
-  return html`<sc-field
-    .app=${view.app}
-    .model=${modelOf(view, source, placed, look)}
-    .idPrefix=${prefix}
-    data-pointer=${placed.pointer}
-  ></sc-field>`;
+function renderPoolButtons({ app, compareBy }: ViewContext, source: FormSource, pools: readonly Document[]): TemplateResult {
+  const half = hasRoles(pools) ? undefined : withSplit(source, Math.floor(replicasInAll(pools) / 2));
+  return html`<div class="button-row">
+    ${pools.length < mostPools ? html`<button type="button" @click=${() => app.addPool()}>Add a pool</button>` : nothing}
+    ${half ? html`<button type="button" title="Half of the replicas prefill, the others decode" @click=${() => app.setPools(half)}>Split prefill and decode</button>` : nothing}
+    ${hasRoles(pools) ? html`<button type="button" title="Every replica serves whole requests" @click=${() => app.setPools(withoutRoles(source))}>Join prefill and decode</button>` : nothing}
+    ${splitsOf(source).length > 0 ? html`<button type="button" title="Whole requests, and every split into prefill and decode, on the same requests" @click=${() => compareBy(poolList)}>Compare splits</button>` : nothing}
+  </div>`;
 }
 
 function renderTraffic(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {

@@ -1,16 +1,17 @@
 // The page: lays out the header, form, results and footer; keyboard, file drops and focus. Its own
 // state is only what is open or being typed; everything else is the store's.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import type { Issue } from 'servecast';
+import type { Issue, Report } from 'servecast';
 import '../charts/cdf-chart';
 import '../charts/series-chart';
 import type { Pane } from '../charts/series-chart';
+import { needPart } from '../lib/part';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
+import { transfersUnderWay } from '../lib/requests';
 import type { ThemeChoice } from '../state/store';
-import { firstCompared, renderCompare } from './compare';
 import type { ViewContext } from './context';
-import { renderAllNumbers, renderFooter, renderNotModelled, renderPrefixCache, renderScenario } from './details';
+import { renderAllNumbers, renderCluster, renderFooter, renderNotModelled, renderPrefixCache, renderScenario } from './details';
 import type { FieldElement } from './field';
 import { renderFit } from './fit';
 import { formSummary, renderForm } from './form';
@@ -34,15 +35,18 @@ const stepPanes: readonly Pane[] = [
   { unit: 'count', series: [{ column: 'series_preemptions', label: 'Preemptions', meaning: 'preempted', fill: 'solid' }] },
 ];
 
-const sections = ['verdict', 'latency', 'load', 'steps', 'compare', 'numbers', 'scenario', 'not-modelled'] as const;
+const transferPane: Pane = { unit: 'requests', series: [{ column: 'series_kv_transfers', label: 'KV transfers under way, prefill to decode', meaning: 'transfer', fill: 'solid' }] };
+
+const sections = ['verdict', 'latency', 'load', 'steps', 'compare', 'numbers', 'scenario', 'not-modelled', 'cluster'] as const;
 const longLink = 2000;
+const firstCompared = '/hardware/preset';
 
 const keys: readonly (readonly [string, string])[] = [
   ['Space', 'Run, or cancel the run'],
   ['/', 'Search the scenario presets'],
   ['s', 'Copy the link'],
-  [`1 – ${sections.length}`, 'Jump to a section'],
-  ['← →', 'Move the cursor in a chart (Shift: ten times as far)'],
+  [`1 – ${sections.length}`, 'Jump to a section, 9: pools and replicas'],
+  ['← →', 'Move the cursor in a chart (Shift: ten times as far); ↑ ↓ between requests'],
   ['?', 'This help'],
 ];
 
@@ -114,6 +118,7 @@ export class PageElement extends LitElement {
       toggleGroup: (id, open) => this.#toggle(id, open),
       chooseTrace: () => this.querySelector<HTMLInputElement>('#trace-file')?.click(),
       focusField: (pointer) => void this.#focusField(pointer),
+      compareBy: (pointer) => void this.#compareBy(pointer),
       copyLink: () => void this.#copyLink(),
     };
   }
@@ -136,7 +141,7 @@ export class PageElement extends LitElement {
       </main>
       <footer class="footer">${renderFooter(view)}</footer>
       <input id="trace-file" type="file" accept=".csv,.jsonl,.json,.gz,text/csv,application/json,application/jsonl,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
-      <div class="drop-overlay" ?hidden=${!this.dropping}><p>Drop the trace to simulate it.<br />It stays on this machine.</p></div>
+      <div class="drop-overlay" ?hidden=${!this.dropping}><p>Drop a trace, or a scenario.json, to simulate it.<br />It stays on this machine.</p></div>
       <div class="visually-hidden" role="status" id="announcement">${view.state.announcement}</div>
       ${this.#keysDialog()}
     `;
@@ -200,9 +205,12 @@ export class PageElement extends LitElement {
         </section>
       </div>
       ${renderFit(view)}
-      ${this.#panel('steps', 'Timeline: steps, output, preemptions', () => html`
-        <sc-series-chart .subject=${'Steps over time'} .panes=${stepPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`)}
-      ${this.#panel('compare', 'Compare: the same requests under other settings', () => renderCompare(view))}
+      ${this.#panel('steps', `Timeline: requests, steps, output, preemptions${report?.kv_transfer ? ', KV transfers' : ''}`, () => this.#timeline(view, report, stem, waitingFor))}
+      ${report?.replicas ? this.#panel('cluster', 'Pools and replicas: who did how much', () => renderCluster(report, stem)) : nothing}
+      ${this.#panel('compare', 'Compare: the same requests under other settings', () => {
+        needPart('sc-compare', () => import('./compare'));
+        return html`<sc-compare .view=${view}></sc-compare>`;
+      })}
       ${this.#panel('numbers', 'All numbers', () => renderAllNumbers(report, waitingFor))}
       ${this.#panel('scenario', 'Scenario', () => renderScenario(view, {
         text: this.scenarioText,
@@ -215,6 +223,17 @@ export class PageElement extends LitElement {
       }))}
       ${this.#panel('not-modelled', 'Not modelled, and notices', () => renderNotModelled(view))}
     `;
+  }
+
+  #timeline(view: ViewContext, report: Report | null, stem: string, waitingFor: string): TemplateResult {
+    const { shown, requests } = view.state;
+    const columns = report && shown ? shown.outcome.columns : null;
+    const ofRequests = requests && requests.of === shown?.outcome ? requests.columns : null;
+    const transfers = columns && ofRequests && transfersUnderWay(columns['series_time_s'] ?? new Float64Array(0), ofRequests);
+    needPart('sc-request-chart', () => import('../charts/request-chart'));
+    return html`
+      <sc-request-chart .report=${report} .columns=${ofRequests} .theme=${view.theme} .fileStem=${stem} .waitingFor=${columns ? 'Fetching what each request did…' : waitingFor}></sc-request-chart>
+      <sc-series-chart .subject=${'Steps over time'} .panes=${transfers ? [transferPane, ...stepPanes] : stepPanes} .columns=${transfers ? { ...columns, series_kv_transfers: transfers } : columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
   }
 
   #panel(id: string, title: string, body: () => TemplateResult): TemplateResult {
@@ -239,6 +258,7 @@ export class PageElement extends LitElement {
     if (open) groups.add(id);
     else groups.delete(id);
     this.openGroups = groups;
+    if (id === 'steps') this.app.watchRequests(open);
     if (id === 'compare') {
       this.#comparedBy = this.app.store.state.compared?.pointer ?? this.#comparedBy;
       this.app.compareBy(open ? this.#comparedBy : '');
@@ -266,14 +286,28 @@ export class PageElement extends LitElement {
     setTimeout(() => this.app.announce(''), 1500);
   }
 
-  async #focusField(pointer: string): Promise<void> {
-    const section = pointer.split('/')[1] ?? '';
-    this.#toggle('rail', true);
-    const find = () =>
-      [...this.querySelectorAll<FieldElement>('sc-field')].find((field) => field.dataset['pointer'] === pointer && field.offsetParent !== null);
+  async #compareBy(pointer: string): Promise<void> {
+    this.#comparedBy = pointer;
+    this.#toggle('compare', true);
+    this.app.compareBy(pointer);
     await this.updateComplete;
+    await Promise.race([customElements.whenDefined('sc-compare'), new Promise((resolve) => setTimeout(resolve, 2000))]);
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    this.querySelector('#compare')?.scrollIntoView({ block: 'start' });
+    this.querySelector<HTMLElement>('#compare-by')?.focus({ preventScroll: true });
+  }
+
+  async #focusField(pointer: string): Promise<void> {
+    this.#toggle('rail', true);
+    const find = () => {
+      const shown = [...this.querySelectorAll<FieldElement>('sc-field')].filter((field) => field.offsetParent !== null);
+      // Of a whole section, its first field.
+      return shown.find((field) => field.dataset['pointer'] === pointer) ?? shown.find((field) => field.dataset['pointer']?.startsWith(`${pointer}/`));
+    };
+    await this.updateComplete;
+    if (pointer.startsWith('/cluster/pools/') && this.querySelector('sc-pools:not(:defined)')) await Promise.race([customElements.whenDefined('sc-pools'), new Promise((resolve) => setTimeout(resolve, 2000))]);
     if (!find()) {
-      this.#toggle(section === 'scheduler' ? 'engine' : section === 'engine' || section === 'workload' ? section : 'everything', true);
+      this.#toggle(groupOf(pointer), true);
       await this.updateComplete;
       await new Promise((resolve) => requestAnimationFrame(resolve));
     }
@@ -344,7 +378,7 @@ export class PageElement extends LitElement {
     const file = event.dataTransfer?.files[0];
     if (!file) return;
     event.preventDefault();
-    void this.app.loadTrace(file);
+    void this.app.openFile(file);
   }
 
   #picked(event: Event): void {
@@ -352,8 +386,17 @@ export class PageElement extends LitElement {
     const file = input.files?.[0];
     // So that picking the same, corrected file again is a change.
     input.value = '';
-    if (file) void this.app.loadTrace(file);
+    if (file) void this.app.openFile(file);
   }
+}
+
+/** The collapsed part of the form that has the field. */
+function groupOf(pointer: string): string {
+  const [, pool, own] = /^\/cluster\/pools\/(\d+)\/(hardware|engine|name|pipeline_parallel)\b/.exec(pointer) ?? [];
+  if (pool !== undefined) return `pool-${pool}-${own === 'engine' ? own : 'hardware'}`;
+  const [, section = '', part = ''] = pointer.split('/');
+  if (section === 'cluster' && part !== 'pools') return 'routing';
+  return section === 'scheduler' ? 'engine' : section === 'engine' || section === 'workload' ? section : 'everything';
 }
 
 customElements.define('sc-page', PageElement);

@@ -88,13 +88,26 @@ function reported(view: ViewContext, report: Report): TemplateResult {
         <p class="sentence" role="status">${sentence(verdict.sentence)}</p>
         ${verdict.limit === '' ? nothing : html`<p>${sentence(verdict.limit)}</p>`}
         ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
-        ${otherTrace(view)}
+        ${knownError(report)} ${otherTrace(view)}
         ${partial && shown.completeness === 'cancelled'
           ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
               <button type="button" @click=${() => view.app.runOrCancel()}>Run again</button></p>`
           : nothing}
       </div>
     </div>`;
+}
+
+const sources: Readonly<Record<Report['latency_model']['provenance'], string>> = {
+  measured: 'measured',
+  interpolated: 'interpolated between measurements',
+  extrapolated: 'extrapolated from measurements',
+  datasheet: 'from the data sheet',
+  coefficients: 'from given coefficients',
+};
+
+/** What the sentence rests on: which model of step times, from what, and how far it was off where it was compared. */
+function knownError({ latency_model: model }: Report): TemplateResult {
+  return html`<p class="quiet-text" id="known-error">Step times: model ${model.backend}, ${sources[model.provenance]}. ${sentence(`Known error: ${model.known_error || 'not stated'}`)}</p>`;
 }
 
 /** A link names the file of its author; nothing but the name is known of that. */
@@ -152,7 +165,7 @@ function linkProblem(view: ViewContext): TemplateResult {
   const dropped = link?.nearest?.dropped ?? [];
   return problem(
     'problem',
-    'This link cannot be opened. Nothing was simulated.',
+    `This ${link?.from ?? 'link'} cannot be opened. Nothing was simulated.`,
     html`<p>${link?.message}</p>
       ${renderIssues(view, link?.issues ?? [])}
       <div class="button-row">
@@ -254,7 +267,7 @@ export function renderNumbers(view: ViewContext): TemplateResult | typeof nothin
     </section>
     ${open
       ? html`<p class="provenance-note"><b>${report.latency_model.backend}, ${report.latency_model.provenance}:</b> ${sentence(report.latency_model.description)}
-          Known error: ${sentence(report.latency_model.known_error || 'not stated')}</p>`
+</p>`
       : nothing}`;
 }
 
@@ -279,10 +292,16 @@ function throughputNote(report: Report): string {
   return `${formatQuantity(report.requests_per_s, 'requests/s')} on ${countOf(report.gpus, 'GPU')}${gpus}`;
 }
 
+/** Where the price that is missing goes: to the first pool with a GPU of its own that has none. */
+function unpriced(report: Report, price: string | null): string | null {
+  const pool = (report.pools ?? []).findIndex((each, index) => each.cost_per_hour === null && getAt(report.scenario as Document, `/cluster/pools/${index}/hardware`) !== undefined);
+  return price === null || pool < 0 ? price : `/cluster/pools/${pool}${price}`;
+}
+
 function costTile(view: ViewContext, report: Report, mark: TemplateResult): TemplateResult {
   const cost = report.cost_per_million_output_tokens;
   const source = view.app.source;
-  const pointer = source ? pricePointer(source) : null;
+  const pointer = source ? unpriced(report, pricePointer(source)) : null;
   if (cost === null) {
     return html`<div class="card tile">
       <h3>$ per million output tokens</h3>
@@ -291,6 +310,7 @@ function costTile(view: ViewContext, report: Report, mark: TemplateResult): Temp
     </div>`;
   }
   const price = pointer === null ? undefined : getAt(report.scenario as Document, pointer);
-  const note = typeof price === 'number' ? `at $${price} per GPU-hour` : 'from the price of the GPU';
+  const hourly = report.pools?.reduce((sum, pool) => sum + (pool.cost_per_hour ?? 0), 0);
+  const note = hourly !== undefined ? `all pools: $${formatNumber(hourly)} per hour` : typeof price === 'number' ? `at $${price} per GPU-hour` : 'from the price of the GPU';
   return tile('$ per million output tokens', { number: cost >= 0.01 ? cost.toFixed(cost < 100 ? 2 : 0) : formatNumber(cost, 2), unit: '' }, note, mark);
 }

@@ -1,0 +1,74 @@
+// Several pools in the form: a card for each with its role, GPU and number, and what it has of its own.
+// Loaded with the first cluster of several pools.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { repeat } from 'lit/directives/repeat.js';
+import { countOf, sentence } from '../lib/format';
+import { isObject, type Document } from '../state/document';
+import { placedFields, type FormSource } from '../state/fields';
+import { poolList, poolsOf, replicasInAll, roleOf } from '../state/pools';
+import type { ViewContext } from './context';
+import { issuesAt, renderField, renderPlaced } from './placed';
+
+export class PoolsElement extends LitElement {
+  static override properties = { view: { attribute: false } };
+  declare view: ViewContext;
+
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  protected override render(): TemplateResult | typeof nothing {
+    const { view } = this;
+    const { source } = view.app;
+    if (!source) return nothing;
+    const pools = poolsOf(source);
+    return html`<fieldset class="group">
+      <legend>Pools: ${countOf(replicasInAll(pools), 'replica')} in all</legend>
+      ${pools.map((pool, index) => renderPool(view, source, pool, index, pools.length))}
+    </fieldset>`;
+  }
+}
+
+function renderPool(view: ViewContext, source: FormSource, pool: Document, index: number, count: number): TemplateResult {
+  const at = `${poolList}/${index}`;
+  const name = typeof pool['name'] === 'string' && pool['name'] !== '' ? pool['name'] : `Pool ${index + 1}`;
+  // What is said of the pool as a whole, e.g. that the model does not fit its GPU.
+  const issues = ['', '/hardware', '/engine'].flatMap((part) => issuesAt(view, `${at}${part}`));
+  const field = (key: string, label: string) => renderField(view, source, `${at}/${key}`, { label });
+  return html`<div class="pool" role="group" aria-label=${`Pool ${index + 1}, ${roleOf(pool)}`}>
+    <div class="pool-head">
+      <h3 class="long-name">${name}</h3>
+      ${count > 1 ? html`<button class="quiet icon" type="button" title="Remove" aria-label="Remove pool ${index + 1}" @click=${() => view.app.removePool(index)}>×</button>` : nothing}
+    </div>
+    ${issues.map((issue) => html`<p class="field-error">${sentence(issue.message)}</p>`)}
+    ${field('role', 'Role')} ${field('hardware/preset', 'GPU')} ${field('tensor_parallel', 'Tensor parallel')} ${field('replicas', 'Replicas')}
+    ${renderOwn(view, source, pool, index, 'engine', 'Engine of this pool')} ${renderOwn(view, source, pool, index, 'hardware', 'GPU figures, price, name')}
+  </div>`;
+}
+
+/** Two of them have the same key. */
+const names: Readonly<Record<string, string>> = { [`${poolList}/-/name`]: 'Pool name', [`${poolList}/-/pipeline_parallel`]: 'Pipeline stages', [`${poolList}/-/hardware/name`]: 'GPU name' };
+
+/** What of the scenario's hardware or engine the pool changes; a reset of a field inherits it again. */
+function renderOwn(view: ViewContext, source: FormSource, pool: Document, index: number, section: 'hardware' | 'engine', title: string): TemplateResult {
+  const id = `pool-${index}-${section}`;
+  const open = view.openGroups.has(id);
+  const at = `${poolList}/${index}`;
+  const own = pool[section];
+  const count = isObject(own) ? Object.keys(own).length : 0;
+  const more = section === 'hardware' ? [`${at}/name`, `${at}/pipeline_parallel`] : [];
+  const fields = open ? placedFields(source, (path) => path.startsWith(`${poolList}/-/`)).filter(({ pointer }) => more.includes(pointer) || pointer.startsWith(`${at}/${section}/`)) : [];
+  return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup(id, (event.target as HTMLDetailsElement).open)}>
+    <summary>${title}${count > 0 ? html` <span class="quiet-text">${count} of its own</span>` : nothing}</summary>
+    ${repeat(
+      fields.filter(({ pointer }) => pointer !== `${at}/hardware/preset`),
+      (placed) => placed.pointer,
+      (placed) => {
+        const label = names[placed.field.path];
+        return renderPlaced(view, source, placed, label === undefined ? { verbatim: true } : { label }, 'f');
+      },
+    )}
+  </details>`;
+}
+
+customElements.define('sc-pools', PoolsElement);
