@@ -217,7 +217,8 @@ double OperatorReference::AllReduceNs(double group, double elements) const {
   const double wire = 2 * (group - 1) / group * bytes_ / s_.hardware.interconnect_gb_s;
   for (const Json& table : tables_->document["tables"]) {
     if (table["op"] != "all_reduce" || table["shape"][0] != group) continue;
-    return tables_->Get("all_reduce", table, [=](const Point& p) { return p[0] * wire; })
+    const std::string name = "all_reduce of " + std::to_string(static_cast<int>(group));
+    return tables_->Get(name, table, [=](const Point& p) { return p[0] * wire; })
         .Ns({elements, 1, 1});
   }
   std::fprintf(stderr, "no table of this all-reduce\n");
