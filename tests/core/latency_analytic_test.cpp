@@ -627,6 +627,41 @@ TEST(Analytic, HostTime_AddsUp) {
               1'300'000 + 20'000 * static_cast<double>(batch.decodes + 2), 1);
 }
 
+TEST(Analytic, Delivery_IsTheEngines) {
+  Dice dice(1);
+  Scenario s = RandomScenario(dice, false);
+  const Result<ModelCost> cost = ComputeModelCost(s);
+  const auto delay = [&] {
+    return FindLatencyModel("analytic").make(s, cost.value())->DeliveryDelay();
+  };
+  EXPECT_EQ(delay(), 0);
+  s.engine.delivery_overhead_us = 45.5;
+  EXPECT_EQ(delay(), 45'500);
+}
+
+TEST(Analytic, ExpertsOfFourBits_AreUnpackedWhereTheGpuHasNoProductsOfThem) {
+  Dice dice(2);
+  Scenario s = RandomScenario(dice, true);
+  ModelSpec& m = s.model;
+  m.num_hidden_layers = 24;
+  m.hidden_size = m.intermediate_size = 2880;
+  m.num_local_experts = 32;
+  m.num_experts_per_tok = 4;
+  m.quantization = Quantization::kMxfp4;
+  s.cluster.pools[0].tensor_parallel = 1;
+  s.hardware.layer_latency_us = 1;
+  s.hardware.peak_bf16_tflops = 1e6;
+  s.hardware.memory_bandwidth_gb_s = 1e6;
+  const Batch all_touched{1000, 1000, {}};
+  // 4,600 weights a nanosecond, however fast the memory is.
+  const auto least = static_cast<TimeNs>(24.0 * 3 * 2880 * 2880 * 32 / 4600);
+  const TimeNs unpacked = StepTime(s, all_touched);
+  EXPECT_GE(unpacked, least);
+  EXPECT_LE(unpacked, least * 3 / 2);
+  s.hardware.peak_fp4_tflops = 4e6;
+  EXPECT_LT(StepTime(s, all_touched) + least / 2, unpacked);
+}
+
 TEST(LatencyModels, PricingTwice_GivesTheSame) {
   for (int i = 0; i < 50; ++i) {
     Dice dice(7000 + i);

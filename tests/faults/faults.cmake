@@ -239,6 +239,14 @@ plant_in(replica_stages 44 "a victim that times out in flight has had its token"
   [==[static_cast<std::int32_t>(held->delivered);]==]
   [==[static_cast<std::int32_t>(held->delivered + (Planted(44) ? 1 : 0));]==])
 
+plant_in(replica 45 "a first token waits for itself only"
+  [==[SetLate(r, batch.made * delivery_delay_);]==]
+  [==[SetLate(r, (Planted(45) ? 1 : batch.made) * delivery_delay_);]==])
+
+plant_in(replica 46 "the last token does not wait"
+  [==[token_delay_ + in_.results.Late(r), WideInt{kNever}));]==]
+  [==[token_delay_ + (Planted(46) ? 0 : in_.results.Late(r)), WideInt{kNever}));]==])
+
 plant_in(blis_replica 101 "the tokens of a victim are lost to its step, today too"
   [==[if (era_.returns_budget) step.budget]==]
   [==[if (era_.returns_budget && !Planted(101)) step.budget]==])
@@ -296,6 +304,10 @@ plant_in(batch_former 308 "a decode run passes over an arrival when one seat is 
   [==[state.admitted() >= state.limits().max_num_seqs]==]
   [==[state.admitted() + (Planted(308) ? 1 : 0) >= state.limits().max_num_seqs]==])
 
+
+plant_in(former_replica 309 "a first token waits for those of all that run"
+  [==[SetLate(r, step.sampled * delivery_delay_);]==]
+  [==[SetLate(r, (Planted(309) ? state_.admitted() : step.sampled) * delivery_delay_);]==])
 
 plant_in(replica_hand_over 401 "a request decodes before its KV has arrived"
   [==[  in_.results.hand_overs[r].reserved = now_;]==]
