@@ -142,7 +142,8 @@ TEST(PoolsInvariants, EveryRouterSchedulerAndRole_KeepsThem) {
   }
   EXPECT_GT(resumed, 3000);
   for (const RouterEntry& router : Routers()) {
-    if (!router.holds) EXPECT_GT(completed[std::string(router.name)], 300) << router.name;
+    const std::int64_t by_it = completed[std::string(router.name)];
+    EXPECT_GT(by_it, router.holds ? 20 : 300) << router.name;
   }
   for (const char* scheduler :
        {"vllm", "vllm_v0", "sarathi", "orca", "lightllm", "faster_transformer", "stages"}) {
