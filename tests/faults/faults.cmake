@@ -17,8 +17,7 @@ set(faulty_sources)
 set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers pipeline
                  blis_replica blis_kv cluster gateway prefix_index router_kv_aware
                  router_prefix_affinity former_replica batch_former
-                 replica_hand_over kv_link former_hand_over scheduler_lightllm scheduler_orca
-                 scheduler_vllm_v0)
+                 replica_hand_over kv_link former_hand_over scheduler_lightllm scheduler_orca)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   if(name MATCHES "^(router|scheduler)_")
@@ -382,46 +381,32 @@ plant_in(former_hand_over 411 "the token that the prefill made travels, too"
   [==[CeilDiv(in_.requests.prompt_tokens[r] + (Planted(411) ? in_.results.generated[r] : 0),
                            setup_.limits.block_size)]==])
 
-plant_in(former_hand_over 412 "who is preempted before his first batch here has no hand-over"
-  [==[.resumed = now_;
-  --expected_;]==]
-  [==[.resumed = Planted(412) ? -1 : now_;
-  --expected_;]==])
-
-plant_in(former_hand_over 413 "blocks that KV is on its way to are free when the client gives up"
+plant_in(former_hand_over 412 "blocks that KV is on its way to are free when the client gives up"
   [==[    withheld_.push_back({request, state_.Withhold(index)});
     return;]==]
   [==[    withheld_.push_back({request, state_.Withhold(index)});
-    if (Planted(413)) {
+    if (Planted(412)) {
       state_.GiveBack(withheld_.back().blocks);
       withheld_.back().blocks = 0;
     }
     return;]==])
 
-plant_in(former_hand_over 414 "the decode side computes no known token again"
+plant_in(former_hand_over 413 "the decode side computes no known token again"
   [==[  job.processed = job.prompt--;]==]
-  [==[  job.processed = Planted(414) ? job.prompt + 1 : job.prompt--;]==])
+  [==[  job.processed = Planted(413) ? job.prompt + 1 : job.prompt--;]==])
 
-plant_in(former_replica 415 "prompts make those wait who were in no batch here"
-  [==[      if (!SeatOf(index).fresh) waits(index);]==]
-  [==[      if (!SeatOf(index).fresh || Planted(415)) waits(index);]==])
-
-plant_in(former_replica 416 "the prefill's token counts although the decode side sends the first"
+plant_in(former_replica 414 "the prefill's token counts although the decode side sends the first"
   [==[  if (hidden) step.sampled = 0;]==]
-  [==[  if (hidden && !Planted(416)) step.sampled = 0;]==])
+  [==[  if (hidden && !Planted(414)) step.sampled = 0;]==])
 
-plant_in(scheduler_lightllm 417 "KV under way grows in step with the others"
+plant_in(scheduler_lightllm 415 "KV under way grows in step with the others"
   [==[    if (job.remote) {]==]
-  [==[    if (job.remote && !Planted(417)) {]==])
+  [==[    if (job.remote && !Planted(415)) {]==])
 
-plant_in(scheduler_orca 418 "a fixed batch takes in who arrives"
+plant_in(scheduler_orca 416 "a fixed batch takes in who arrives"
   [==[    if (s.parked.empty()) {]==]
-  [==[    if (Planted(418)) s.JoinArrived();
+  [==[    if (Planted(416)) s.JoinArrived();
     if (s.parked.empty()) {]==])
-
-plant_in(scheduler_vllm_v0 419 "prompts that were computed elsewhere are padded"
-  [==[    if (job.remote) return RemoteBlockedBy(s, s.FitsPrompt(job));]==]
-  [==[    if (job.remote && !Planted(419)) return RemoteBlockedBy(s, s.FitsPrompt(job));]==])
 
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]

@@ -139,9 +139,9 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
   c.disaggregation.base_latency_us = dice.Pick({0.0, 0.5, 3.0, 250.0});
   // So that a block takes a small part of a step, or many steps.
   c.disaggregation.bandwidth_gb_s = dice.Pick({0.001, 0.02, 0.75, 33.0, 900.0});
-  c.router = dice.Pick({"round_robin", "least_outstanding"});
-  c.decode_router = dice.Pick({"round_robin", "least_outstanding"});
   if (seed % 8 == 4) {  // pools of whole requests
+    c.router = rules.Pick({"round_robin", "least_outstanding"});
+    c.decode_router = "round_robin";
     c.disaggregation = {};
     c.disaggregation.above_tokens = INT64_MAX;
     AddPools(dice, rules, PoolRole::kMixed, c);
@@ -155,6 +155,8 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
   }
   AddPools(dice, rules, PoolRole::kDecode, c);
   if (dice.Percent(30)) std::reverse(c.pools.begin(), c.pools.end());
+  c.router = dice.Pick({"round_robin", "least_outstanding"});
+  c.decode_router = dice.Pick({"round_robin", "least_outstanding"});
   return c;
 }
 
