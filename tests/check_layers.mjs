@@ -74,9 +74,9 @@ const forbiddenCalls =
   /\bstd::(log|log2|log10|log1p|exp|exp2|expm1|pow|sin|cos|tan|sinh|cosh|tanh|atan2?|asin|acos|cbrt|hypot|erfc?|t?gamma|lgamma|random_shuffle|shuffle)\s*\(|\b(getenv|rand|srand|time|clock)\s*\(|\b(try|catch|throw)\b/;
 
 // The oracles share no engine code: public types, the request table, the latency interface and the
-// vocabulary that these speak.
-const oracle = /^testing\/((blis_)?reference(_sim|_kv)?|(former|pd)_reference(_\w+)?)\.(h|cpp)$/;
-const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/base\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|hooks)\.h|testing\/(reference_sim|blis_reference(_kv)?|(former|pd)_reference(_\w+)?)\.h)$/;
+// vocabulary that these speak; draws are keyed alike.
+const oracle = /^testing\/((blis_)?reference(_sim|_kv|_rules)?|(former|pd)_reference(_\w+)?)\.(h|cpp)$/;
+const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/(base|random)\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|hooks)\.h|testing\/(reference_(sim|rules)|router_choice|blis_reference(_kv)?|(former|pd)_reference(_\w+)?)\.h)$/;
 
 function layerOf(name) {
   if (name === "servecast/simulation.h") return "simulation";

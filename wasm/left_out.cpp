@@ -73,6 +73,7 @@ std::vector<PipelineStage> MakeStages(const Scenario&, const LatencyEntry&) { re
 Pipeline::Pipeline(const std::vector<PipelineStage>& stages) : stages_(stages) {}
 StepPrice Pipeline::Price(const BatchShape&, TimeNs*) const { return {}; }
 StepPrice Pipeline::Enter(const BatchShape&, TimeNs, TimeNs) { return {}; }
+TimeNs Replica::QuietUntil() { return now_; }
 void Replica::StartStages() {}
 void Replica::Exchange(std::int32_t) {}
 void Replica::OpenFreeGroup() {}

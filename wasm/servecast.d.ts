@@ -296,7 +296,7 @@ export interface Report {
   readonly classes: readonly ClassReport[];
   /** Absent where there is one; memory and kv.blocks are then the first one's. */
   readonly pools?: readonly PoolReport[];
-  /** KV from prefill to decode replicas; absent without them. Times are those on the link. */
+  /** KV that has arrived at decode replicas by the end; absent without them. Times are those on the link. */
   readonly kv_transfer?: {
     readonly first_token_from: "prefill" | "decode";
     readonly transfers: number;

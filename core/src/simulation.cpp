@@ -179,7 +179,9 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     s.stages = hooks.stages.empty() ? MakeStages(s.scenario, entry) : std::move(hooks.stages);
     if (s.stages.empty()) {
       return Issue{"/cluster/pools/0/pipeline_parallel",
-                   "found several stages, allowed 1 in this part of the engine", "left_out"};
+                   Format("found {}, allowed 1 in this part of the engine",
+                          s.scenario.cluster.pools[0].pipeline_parallel),
+                   "left_out"};
     }
   }
   if (s.scenario.engine.kv_offload.On() && !KvTiers::Present()) {
@@ -192,8 +194,9 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   }
   if (s.HasFormer() && s.latency->DelayByLoad()) {
     return Issue{"/scheduler/policy",
-                 "found another than \"vllm\", allowed that with a delay before the queue that "
-                 "depends on load"};
+                 Format("found \"{}\", allowed \"vllm\" with a delay before the queue that "
+                        "depends on load",
+                        s.scenario.scheduler.policy)};
   }
   if (s.HasCluster() && s.latency->DelayByLoad()) {
     return Issue{"/cluster/pools/0/replicas",

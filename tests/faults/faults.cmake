@@ -14,11 +14,12 @@ set(last_cluster_fault 200)
 set(last_pd_fault 400)
 set(last_former_fault 300)
 set(faulty_sources)
-set(faulty_files replica replica_schedule replica_stages replica_times kv_cache kv_tiers pipeline
+set(faulty_files replica replica_ahead replica_schedule replica_stages replica_times kv_cache kv_tiers
+                 pipeline
                  blis_replica blis_kv cluster gateway prefix_index router_kv_aware
-                 router_prefix_affinity former_replica batch_former
-                 replica_hand_over kv_link former_hand_over scheduler_lightllm scheduler_orca
-                 scheduler_vllm_v0)
+                 router_prefix_affinity router_central_queue former_replica batch_former
+                 replica_hand_over kv_link disaggregated former_hand_over scheduler_lightllm
+                 scheduler_orca scheduler_vllm_v0)
 foreach(name ${faulty_files})
   set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
   if(name MATCHES "^(router|scheduler)_")
@@ -382,46 +383,77 @@ plant_in(former_hand_over 411 "the token that the prefill made travels, too"
   [==[CeilDiv(in_.requests.prompt_tokens[r] + (Planted(411) ? in_.results.generated[r] : 0),
                            setup_.limits.block_size)]==])
 
-plant_in(former_hand_over 412 "who is preempted before his first batch here has no hand-over"
-  [==[.resumed = now_;
-  --expected_;]==]
-  [==[.resumed = Planted(412) ? -1 : now_;
-  --expected_;]==])
-
-plant_in(former_hand_over 413 "blocks that KV is on its way to are free when the client gives up"
+plant_in(former_hand_over 412 "blocks that KV is on its way to are free when the client gives up"
   [==[    withheld_.push_back({request, state_.Withhold(index)});
     return;]==]
   [==[    withheld_.push_back({request, state_.Withhold(index)});
-    if (Planted(413)) {
+    if (Planted(412)) {
       state_.GiveBack(withheld_.back().blocks);
       withheld_.back().blocks = 0;
     }
     return;]==])
 
-plant_in(former_hand_over 414 "the decode side computes no known token again"
+plant_in(former_hand_over 413 "the decode side computes no known token again"
   [==[  job.processed = job.prompt--;]==]
-  [==[  job.processed = Planted(414) ? job.prompt + 1 : job.prompt--;]==])
+  [==[  job.processed = Planted(413) ? job.prompt + 1 : job.prompt--;]==])
 
-plant_in(former_replica 415 "prompts make those wait who were in no batch here"
-  [==[      if (!SeatOf(index).fresh) waits(index);]==]
-  [==[      if (!SeatOf(index).fresh || Planted(415)) waits(index);]==])
-
-plant_in(former_replica 416 "the prefill's token counts although the decode side sends the first"
+plant_in(former_replica 414 "the prefill's token counts although the decode side sends the first"
   [==[  if (hidden) step.sampled = 0;]==]
-  [==[  if (hidden && !Planted(416)) step.sampled = 0;]==])
+  [==[  if (hidden && !Planted(414)) step.sampled = 0;]==])
 
-plant_in(scheduler_lightllm 417 "KV under way grows in step with the others"
+plant_in(scheduler_lightllm 415 "KV under way grows in step with the others"
   [==[    if (job.remote) {]==]
-  [==[    if (job.remote && !Planted(417)) {]==])
+  [==[    if (job.remote && !Planted(415)) {]==])
 
-plant_in(scheduler_orca 418 "a fixed batch takes in who arrives"
+plant_in(scheduler_orca 416 "a fixed batch takes in who arrives"
   [==[    if (s.parked.empty()) {]==]
-  [==[    if (Planted(418)) s.JoinArrived();
+  [==[    if (Planted(416)) s.JoinArrived();
     if (s.parked.empty()) {]==])
 
-plant_in(scheduler_vllm_v0 419 "prompts that were computed elsewhere are padded"
+plant_in(scheduler_vllm_v0 417 "prompts that were computed elsewhere are padded"
   [==[    if (job.remote) return RemoteBlockedBy(s, s.FitsPrompt(job));]==]
-  [==[    if (job.remote && !Planted(419)) return RemoteBlockedBy(s, s.FitsPrompt(job));]==])
+  [==[    if (job.remote && !Planted(417)) return RemoteBlockedBy(s, s.FitsPrompt(job));]==])
+
+plant_in(router_central_queue 418 "every replica has room as the first one has"
+  [==[most : replica.seats);]==]
+  [==[most : (Planted(418) ? input.replicas[0] : replica).seats);]==])
+
+plant_in(router_central_queue 419 "a full replica with few requests keeps others from room"
+  [==[differ_ && i <]==]
+  [==[differ_ && !Planted(419) && i <]==])
+
+plant_in(disaggregated 420 "a replica goes on while somebody is held who could come"
+  [==[to_departure |= entrance.gateway->held() > 0;]==]
+  [==[to_departure |= entrance.gateway->held() > 0 && !Planted(420);]==])
+
+plant_in(disaggregated 421 "whoever gives up before he is handed over leaves his blocks"
+  [==[if (side == kDecode) Free(]==]
+  [==[if (side == kDecode && !Planted(421)) Free(]==])
+
+plant_in(disaggregated 422 "a gateway does not count what another placed on its replicas"
+  [==[entrance.role == to.role) entrance.gateway->Placed]==]
+  [==[entrance.role == to.role && (!Planted(422) || &entrance == &to)) entrance.gateway->Placed]==])
+
+plant_in(disaggregated 423 "room is for who is served whole before who waits to decode"
+  [==[  for (const Side side : {kDecode, kWhole, kPrefill}) {]==]
+  [==[  for (Side side : {kDecode, kWhole, kPrefill}) {
+    if (Planted(423) && side != kPrefill) side = side == kDecode ? kWhole : kDecode;]==])
+
+plant_in(prefix_index 424 "every replica caches as much as the first"
+  [==[memories_[i].capacity = replicas[i].cached_blocks;]==]
+  [==[memories_[i].capacity = replicas[Planted(424) ? 0 : i].cached_blocks;]==])
+
+plant_in(disaggregated 425 "replicas run past a look at their engines"
+  [==[const TimeNs by = active_.empty() ?]==]
+  [==[const TimeNs by = active_.empty() || Planted(425) ?]==])
+
+plant_in(disaggregated 426 "both replicas of a request are drawn alike"
+  [==[decode ? own : in_.seed]==]
+  [==[decode && !Planted(426) ? own : in_.seed]==])
+
+plant_in(gateway 427 "prompts are counted in blocks of the first replica"
+  [==[least = std::min(least, member.block_size);]==]
+  [==[if (!Planted(427)) least = std::min(least, member.block_size);]==])
 
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]
@@ -452,27 +484,25 @@ plant_in(blis_replica 112 "what comes back makes no step longer"
   [==[price.duration / 1000 + transfer;]==]
   [==[price.duration / 1000 + (Planted(112) ? 0 : transfer);]==])
 
-plant_in(cluster 201 "a router hears at once of what ended, whatever the period"
-  [==[CountDepartures(period_ > 0 ? time]==]
-  [==[CountDepartures(period_ > 0 && !Planted(201) ? time]==])
+plant_in(gateway 201 "a router hears at once of what ended, whatever the period"
+  [==[known = period_ > 0 ? time]==]
+  [==[known = period_ > 0 && !Planted(201) ? time]==])
 
 plant_in(cluster 202 "who is held misses the room that appears as another comes"
-  [==[  PlaceHeld(time);
-  if]==]
-  [==[  if (!Planted(202) || time != arrival) PlaceHeld(time);
-  if]==])
+  [==[  for (auto next = gateway_]==]
+  [==[  if (!Planted(202) || time != arrival) for (auto next = gateway_]==])
 
-plant_in(cluster 203 "engines are looked at when a request comes, whatever the period"
+plant_in(gateway 203 "engines are looked at when a request comes, whatever the period"
   [==[reads_engines && period_ == 0)]==]
   [==[reads_engines && (period_ == 0 || Planted(203)))]==])
 
 plant_in(cluster 204 "a replica goes on while somebody is held who could come"
-  [==[AllowUntil(until, !held_.empty());]==]
-  [==[AllowUntil(until, !held_.empty() && !Planted(204));]==])
+  [==[AllowUntil(until, gateway_.held() > 0);]==]
+  [==[AllowUntil(until, gateway_.held() > 0 && !Planted(204));]==])
 
 plant_in(gateway 205 "who is held never gives up"
-  [==[requests_.timeout[r] == kNever) return;]==]
-  [==[requests_.timeout[r] == kNever || Planted(205)) return;]==])
+  [==[requests.timeout[r] == kNever) return;]==]
+  [==[requests.timeout[r] == kNever || Planted(205)) return;]==])
 
 plant_in(prefix_index 206 "a gateway forgets a beginning before what follows it"
   [==[content[i - 1];]==]
@@ -489,6 +519,14 @@ plant_in(router_kv_aware 208 "what a replica has leaves out the request itself"
 plant_in(router_prefix_affinity 209 "the bound is of the requests without the new one"
   [==[loads.total() + 1)]==]
   [==[loads.total() + (Planted(209) ? 0 : 1))]==])
+
+plant_in(replica_ahead 210 "a replica stays behind when somebody leaves it at that very moment"
+  [==[std::min(time - 1, in_]==]
+  [==[std::min(time - (Planted(210) ? 0 : 1), in_]==])
+
+plant_in(replica_ahead 211 "a replica stays behind for a step after somebody has left it"
+  [==[finishes_.TopKey() - decode_step_ + 1, kMost]==]
+  [==[finishes_.TopKey() - decode_step_ + (Planted(211) ? 2 : 1), kMost]==])
 
 foreach(name ${faulty_files})
   set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)

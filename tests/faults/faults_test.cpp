@@ -25,7 +25,7 @@ int planted_fault = 0;
 namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
-constexpr int kCases = 1000;
+constexpr int kCases = 1000, kPdCases = 6000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstFormerFault = 301,
               kFirstPdFault = 401;
 
@@ -56,13 +56,13 @@ bool PdDiffers(std::uint64_t seed) {
 // tests, else of that which the fault is for.
 int FirstCaught(int fault) {
   planted_fault = fault;
-  const auto first = [](bool (*differs)(std::uint64_t)) {
-    for (int i = 0; i < kCases; ++i) {
+  const auto first = [](bool (*differs)(std::uint64_t), int cases = kCases) {
+    for (int i = 0; i < cases; ++i) {
       if (differs(kFirstSeed + static_cast<std::uint64_t>(i))) return i + 1;
     }
     return 0;
   };
-  if (fault >= kFirstPdFault) return first(PdDiffers);
+  if (fault >= kFirstPdFault) return first(PdDiffers, kPdCases);
   if (fault >= kFirstFormerFault) return first(FormerDiffers);
   if (fault >= kFirstClusterFault) return first(ClusterDiffers);
   if (fault >= kFirstBlisFault) return first(BlisDiffers);

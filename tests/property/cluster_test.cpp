@@ -210,8 +210,9 @@ TEST(Cluster, EveryRequest_IsAccountedFor) {
 
 TEST(Routers, Shares_AreAsExpected) {
   ReplicaLoads loads(4);
+  const RoutedReplica four[4] = {};
   for (const char* name : {"round_robin", "random", "session_affinity"}) {
-    const std::unique_ptr<Router> router = FindRouter(name).make({.seed = 3, .replicas = 4});
+    const std::unique_ptr<Router> router = FindRouter(name).make({.seed = 3, .replicas = four});
     std::vector<int> got(4, 0);
     for (std::int32_t i = 0; i < 4000; ++i) {
       RoutedRequest request;
@@ -233,8 +234,9 @@ TEST(Routers, Shares_AreAsExpected) {
 // replica.
 TEST(Routers, PrefixAffinity_KeepsConversationsAndBoundsLoad) {
   const double params[] = {1.25, 0};
+  const RoutedReplica three[3] = {};
   const std::unique_ptr<Router> router =
-      FindRouter("prefix_affinity").make({.replicas = 3, .params = params});
+      FindRouter("prefix_affinity").make({.replicas = three, .params = params});
   ReplicaLoads loads(3);
   std::vector<std::int32_t> home;
   for (std::int32_t conversation = 0; conversation < 9; ++conversation) {
@@ -258,9 +260,9 @@ TEST(Routers, PrefixAffinity_KeepsConversationsAndBoundsLoad) {
 // By hand: a prompt of 10 blocks goes to the replica that had it until that one has 20 blocks more.
 TEST(Routers, KvAware_WeighsOverlapAgainstLoad) {
   const double params[] = {1, 0};
+  const RoutedReplica two[2] = {{1, 1000}, {1, 1000}};
   const std::unique_ptr<Router> router =
-      FindRouter("kv_aware")
-          .make({.replicas = 2, .params = params, .block_size = 16, .cached_blocks = 1000});
+      FindRouter("kv_aware").make({.replicas = two, .params = params, .block_size = 16});
   const ReplicaLoads loads(2);
   const ContentRange shared[] = {{0, 0, 10}};
   auto choose = [&, number = 0](std::int64_t tokens,
@@ -276,6 +278,23 @@ TEST(Routers, KvAware_WeighsOverlapAgainstLoad) {
   EXPECT_EQ(choose(161, shared), 0);        // 1 + 13 against 11 + 21
   router->Left(3, 1);                       // 1 has none, but knows `other`
   EXPECT_EQ(choose(16 * 9 + 1, other), 1);  // 10 + 23 against 1 + 1
+}
+
+// Whoever has room by his own limit; of several the one with the fewest.
+TEST(Routers, CentralQueue_GoesByEachOnesLimit) {
+  const double params[] = {0};
+  const RoutedReplica two[2] = {{1, 0}, {3, 0}};
+  const std::unique_ptr<Router> router =
+      FindRouter("central_queue").make({.replicas = two, .params = params});
+  ReplicaLoads loads(2);
+  std::vector<std::int32_t> places;
+  for (int i = 0; i < 5; ++i) {
+    places.push_back(router->Choose({}, loads));
+    if (places.back() != Router::kHold) loads.Change(places.back(), 1);
+  }
+  EXPECT_EQ(places, (std::vector<std::int32_t>{0, 1, 1, 1, Router::kHold}));
+  loads.Change(1, -2);
+  EXPECT_EQ(router->Choose({}, loads), 1);
 }
 
 TEST(Routers, JumpHash_MovesFewKeys) {

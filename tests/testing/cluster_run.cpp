@@ -8,41 +8,6 @@
 
 namespace servecast::testing {
 
-double RouterChoice::Param(std::string_view param) const {
-  for (const ParamSpec& spec : FindRouter(name).params) {
-    if (spec.name == param) return ParamValues({&spec, 1}, params)[0];
-  }
-  return 0;
-}
-
-TimeNs RouterChoice::Period() const { return static_cast<TimeNs>(Param("staleness_ms") * 1e6); }
-
-RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step) {
-  std::uint64_t state = seed;
-  const auto draw = [&state](std::uint64_t among) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<std::size_t>((state >> 33) % among);
-  };
-  draw(1);
-  const std::span<const RouterEntry> routers = Routers();
-  RouterChoice choice;
-  choice.name = routers[draw(routers.size())].name;
-  choice.seed = static_cast<std::int64_t>(draw(1000));
-  for (const ParamSpec& param : FindRouter(choice.name).params) {
-    const std::string name = param.name;
-    if (name == "staleness_ms") {
-      const double steps[] = {0, 0, 0.4, 3, 17.5, 200};
-      choice.params[name] = steps[draw(6)] * static_cast<double>(step) / 1e6;
-    } else if (name == "max_outstanding") {
-      choice.params[name] = static_cast<double>(draw(5));
-    } else {
-      const double values[] = {param.min, param.min, param.fallback, 1, 2.5, param.max};
-      choice.params[name] = values[draw(6)];
-    }
-  }
-  return choice;
-}
-
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                       const RouterChoice& router, std::int64_t slice) {
   const EngineCase engine_case = EngineCaseOf(random_case);

@@ -6,23 +6,11 @@
 #include <vector>
 
 #include "serving/hooks.h"
-#include "serving/router.h"
 #include "testing/random_cases.h"
+#include "testing/router_choice.h"
 #include "workload/request_table.h"
 
 namespace servecast::testing {
-
-struct RouterChoice {
-  std::string name = "round_robin";
-  ParamMap params;
-  std::int64_t seed = 7;
-
-  double Param(std::string_view param) const;
-  TimeNs Period() const;  // of its signals; 0: live
-};
-
-// Any router, with parameters at random: a function of the seed. Periods are of the case's steps.
-RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step);
 
 struct ClusterRun {
   RequestTable requests;  // with the arrivals of later turns

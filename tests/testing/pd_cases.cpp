@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/random.h"
 #include "cost/model_cost.h"
 #include "metrics/time_split.h"
 #include "serving/cluster.h"
@@ -74,12 +75,19 @@ void AddPools(Dice& dice, Dice& rules, PoolRole role, PdCase& c) {
     pool.engine.async_scheduling = dice.Percent(40);
     if (dice.Percent(30)) pool.engine.max_num_seqs = std::max<std::int64_t>(1, dice.UpTo(3));
     if (dice.Percent(20)) pool.engine.enable_prefix_caching = !pool.engine.enable_prefix_caching;
+    // KV of mixed pools does not travel.
+    if (role == PoolRole::kMixed && dice.Percent(30)) pool.engine.block_size *= 2;
     pool.pool_blocks = c.base.PoolBlocks() + (dice.Percent(30) ? dice.UpTo(6) : 0);
     pool.block_bytes = dice.Pick<std::int64_t>({1, 997, 65536});
     pool.latency = c.latencies.back().get();
     c.pools.push_back(pool);
     if (c.seed % 2 == 0) AddRules(rules, c);
   }
+}
+
+// The other gateway draws apart.
+std::int64_t DrawsOfDecodes(std::int64_t seed) {
+  return static_cast<std::int64_t>(Mix64(static_cast<std::uint64_t>(seed)));
 }
 
 class Collector final : public StepObserver {
@@ -139,22 +147,28 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
   c.disaggregation.base_latency_us = dice.Pick({0.0, 0.5, 3.0, 250.0});
   // So that a block takes a small part of a step, or many steps.
   c.disaggregation.bandwidth_gb_s = dice.Pick({0.001, 0.02, 0.75, 33.0, 900.0});
-  c.router = dice.Pick({"round_robin", "least_outstanding"});
-  c.decode_router = dice.Pick({"round_robin", "least_outstanding"});
-  if (seed % 8 == 4) {  // pools of whole requests
+  if (seed % 8 == 4 || dice.Percent(25)) {  // pools of whole requests
     c.disaggregation = {};
     c.disaggregation.above_tokens = INT64_MAX;
     AddPools(dice, rules, PoolRole::kMixed, c);
     AddPools(dice, rules, PoolRole::kMixed, c);
-    return c;
+  } else {
+    AddPools(dice, rules, PoolRole::kPrefill, c);
+    if (dice.Percent(40)) {
+      c.disaggregation.above_tokens = dice.Pick<std::int64_t>({5, 20, 60});
+      if (dice.Percent(50)) AddPools(dice, rules, PoolRole::kMixed, c);
+    }
+    AddPools(dice, rules, PoolRole::kDecode, c);
   }
-  AddPools(dice, rules, PoolRole::kPrefill, c);
-  if (dice.Percent(40)) {
-    c.disaggregation.above_tokens = dice.Pick<std::int64_t>({5, 20, 60});
-    if (dice.Percent(50)) AddPools(dice, rules, PoolRole::kMixed, c);
-  }
-  AddPools(dice, rules, PoolRole::kDecode, c);
   if (dice.Percent(30)) std::reverse(c.pools.begin(), c.pools.end());
+  c.router = MakeRouterChoice(seed * 2, c.base.latency.base);
+  c.decode_router = MakeRouterChoice(seed * 2 + 1, c.base.latency.base);
+  // Of engines in a pipeline, or by other schedulers, the reference does not know what they say.
+  for (RouterChoice* router : {&c.router, &c.decode_router}) {
+    if (router->name == "weighted" && c.seed % 2 == 0) *router = {"least_outstanding", {}};
+  }
+  c.router.seed = static_cast<std::int64_t>(seed % 1000);
+  c.decode_router.seed = DrawsOfDecodes(c.router.seed);
   return c;
 }
 
@@ -201,23 +215,26 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);
+  const RouterEntry &router = FindRouter(c.router.name),
+                    &decode_router = FindRouter(c.decode_router.name);
   const std::unique_ptr<AnyReplica> cluster =
       MakeCluster({{c.base.engine, c.base.scheduler, 0, c.MaxLen(), run.requests, unused,
                     *c.pools[0].latency, run.results, recorder, scratch,
                     c.base.horizon.value_or(kNever), observe ? &collector : nullptr},
                    0,
-                   &FindRouter(c.router),
-                   ParamValues(FindRouter(c.router).params, c.router_params),
-                   7,
+                   &router,
+                   ParamValues(router.params, c.router.params),
+                   c.router.seed,
                    clients,
                    pools,
-                   &FindRouter(c.decode_router),
-                   ParamValues(FindRouter(c.decode_router).params, c.decode_router_params),
+                   &decode_router,
+                   ParamValues(decode_router.params, c.decode_router.params),
                    c.disaggregation});
   while (!cluster->Advance(slice)) {
   }
   cluster->WriteProgress(run.results.generated);
   cluster->WriteRecords(cluster->now(), recorder);
+  run.results.hand_overs.resize(run.requests.arrival.size());  // without roles there are none
   run.completed = cluster->completed();
   run.timed_out = cluster->timed_out();
   run.output_tokens = recorder.output_tokens();

@@ -1,6 +1,6 @@
 // Small random clusters of pools that differ in scheduler, pipeline stages and engine, where in
-// most cases some replicas prefill and others decode, and their runs: by the engine, and compared
-// with the reference's. A case is a function of its seed, on every platform.
+// most cases some replicas prefill and others decode, behind any routers, and their runs: by the
+// engine, and compared with the reference's. A case is a function of its seed, on every platform.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,7 @@ struct PdCase {
   std::vector<std::unique_ptr<LatencyModel>> latencies;  // of the pools
   std::vector<std::unique_ptr<std::vector<PipelineStage>>> stages;
   DisaggregationSpec disaggregation;
-  std::string router, decode_router;
-  ParamMap router_params, decode_router_params;
+  RouterChoice router, decode_router;
 
   bool Apart() const;  // prefill and decode
   bool HasFormers() const;

@@ -1,5 +1,7 @@
-// The driver: all replicas, the link and the clients, moment by moment.
+// The driver: all replicas, the link, the gateways and the clients, moment by moment.
 #include "testing/pd_reference.h"
+
+#include "testing/reference_rules.h"
 
 #include <algorithm>
 #include <deque>
@@ -20,6 +22,11 @@ struct Batch {
   StepRecord record;
 };
 
+struct Left {
+  TimeNs time = 0;  // when a router may know
+  RequestId id = kNoRequest;
+};
+
 struct Replica {
   const PdPool* pool = nullptr;
   std::int64_t number = 0;
@@ -29,8 +36,9 @@ struct Replica {
   TimeNs due = kNever;             // of the next schedule call
   bool sleeps = false;             // it has requests, and nothing to do
   std::int64_t launched = 0, sent = 0;
-  std::vector<TimeNs> left;          // when the router knows that requests have
-  std::vector<PdSequence*> joining;  // sent since the last call
+  std::vector<Left> left;
+  std::int64_t formed_running = 0, formed_used = 0;  // as the latest step was formed
+  std::vector<PdSequence*> joining;                  // sent since the last call
   // Of transfers that ended while a step runs: a replica hears of them after it.
   std::vector<std::function<void()>> news;
 };
@@ -39,6 +47,41 @@ struct Transfer {
   PdSequence* sequence = nullptr;
   TimeNs begins = 0;
   __int128 left = 0;  // in billionths of a byte
+};
+
+// Before the replicas of one role: who chooses among them, and who waits for room.
+struct Gate {
+  Gate(const RouterChoice& choice, const RequestTable& requests, PoolRole of,
+       std::deque<Replica>& replicas)
+      : role(of), router(choice), side(Of(replicas, of)), rules(choice, requests, Kinds(side)) {
+    told.resize(side.size());
+  }
+
+  static std::vector<Replica*> Of(std::deque<Replica>& replicas, PoolRole role) {
+    std::vector<Replica*> side;
+    for (Replica& replica : replicas) {
+      if (replica.pool->role == role) side.push_back(&replica);
+    }
+    return side;
+  }
+  static std::vector<ServedBy> Kinds(const std::vector<Replica*>& side) {
+    std::vector<ServedBy> kinds;
+    for (const Replica* replica : side) {
+      const EngineSpec& engine = replica->pool->engine;
+      kinds.push_back({engine.max_num_seqs, engine.block_size, replica->pool->pool_blocks - 1,
+                       engine.enable_prefix_caching});
+    }
+    return kinds;
+  }
+
+  PoolRole role;
+  const RouterChoice& router;
+  std::vector<Replica*> side;
+  ReferenceRules rules;
+  std::deque<PdSequence*> held;
+  TimeNs tried = 0, looked = 0;
+  std::vector<ReplicaSight> told;           // by the engines, when it last looked
+  std::map<RequestId, std::size_t> placed;  // by it, on one of its side
 };
 
 class Driver {
@@ -63,6 +106,11 @@ class Driver {
       }
     }
     output_.steps.resize(replicas_.size());
+    const auto has = [&](PoolRole role) { return !Gate::Of(replicas_, role).empty(); };
+    const PoolRole whole = has(PoolRole::kMixed) ? PoolRole::kMixed : PoolRole::kDecode;
+    decode_.emplace(input.decode_router, output_.requests, PoolRole::kDecode, replicas_);
+    whole_.emplace(input.router, output_.requests, whole, replicas_);
+    prefill_.emplace(input.router, output_.requests, PoolRole::kPrefill, replicas_);
     for (std::size_t r = 0; r < size; ++r) {
       if (input.requests.think.empty() || input.requests.think[r] < 0) Arrive(r);
     }
@@ -80,6 +128,11 @@ class Driver {
       }
       next = std::min(next, NextEvent());
       if (next == kNever) break;
+      for (const Gate* gate : Gates()) {
+        const TimeNs look = BeforeHorizon(LookBefore(*gate, next));
+        if (look == kNever) continue;
+        if (look > gate->looked) next = std::min(next, look);
+      }
       now_ = std::max(now_, next);
       for (Replica& replica : replicas_) {
         if (replica.due == kNever && !replica.in_flight.empty() &&
@@ -149,71 +202,163 @@ class Driver {
 
   // ---- Events: transfers, arrivals, hand-overs.
 
-  TimeNs NextEvent() const {
+  TimeNs NextEvent() {
     TimeNs next = NextOfLink();
     if (!coming_.empty()) next = std::min(next, coming_.begin()->first);
     if (!handed_over_.empty()) next = std::min(next, handed_over_.begin()->first);
+    for (const Gate* gate : Gates()) {
+      next = std::min({next, NextToGiveUp(*gate), NextRoom(*gate)});
+      if (LookIsDue(*gate)) next = std::min(next, now_);
+    }
     return BeforeHorizon(next);
   }
 
   void Happen() {
-    const TimeNs time = NextEvent();
-    if (NextOfLink() == time) return PassLink(time);
-    if (!coming_.empty() && coming_.begin()->first == time) {
+    if (NextOfLink() <= now_) return PassLink(now_);
+    for (Gate* gate : Gates()) {
+      if (LookIsDue(*gate)) return Look(*gate);
+      if (NextToGiveUp(*gate) <= now_) return GiveUpAt(*gate);
+      if (NextRoom(*gate) <= now_) return FindRoom(*gate);
+    }
+    if (!coming_.empty() && coming_.begin()->first <= now_) {
       const std::size_t r = coming_.begin()->second;
       coming_.erase(coming_.begin());
       output_.results.state[r] = RequestState::kQueued;
       PdSequence* s = MakeSequence(r);
-      s->hands_over = s->prompt > input_.disaggregation.above_tokens;
+      s->hands_over = !prefill_->side.empty() && s->prompt > input_.disaggregation.above_tokens;
       if (!s->hands_over) ++output_.coverage.served_whole;
-      const bool mixed = std::any_of(replicas_.begin(), replicas_.end(), [](const Replica& one) {
-        return one.pool->role == PoolRole::kMixed;
-      });
-      const PoolRole role = s->hands_over ? PoolRole::kPrefill
-                            : mixed       ? PoolRole::kMixed
-                                          : PoolRole::kDecode;
+      Gate& gate = s->hands_over ? *prefill_ : *whole_;
       // Whoever is done with its first token needs no other replica.
       const bool one_token = s->wanted == 1 && !input_.disaggregation.first_token_from_decode;
       if (s->hands_over) {
         s->asked = s->wanted = 1;
         s->hands_over = !one_token;
       }
-      Send(s,
-           Choose(role, input_.router, role == PoolRole::kPrefill ? turn_prefill_ : turn_whole_));
+      ComeTo(gate, s);
     } else {
       const std::size_t r = handed_over_.begin()->second;
       handed_over_.erase(handed_over_.begin());
       PdSequence* s = MakeSequence(r);
       s->remote = true;
       s->generated = input_.disaggregation.first_token_from_decode ? 0 : 1;
-      Send(s, Choose(PoolRole::kDecode, input_.decode_router, turn_decode_));
+      ComeTo(*decode_, s);
     }
   }
 
-  Replica& Choose(PoolRole role, const std::string& router, std::int64_t& turn) {
-    std::vector<Replica*> side;
-    for (Replica& replica : replicas_) {
-      if (replica.pool->role == role) side.push_back(&replica);
+  // ---- Gateways, in the order of their turns.
+
+  std::vector<Gate*> Gates() { return {&*decode_, &*whole_, &*prefill_}; }
+
+  void ComeTo(Gate& gate, PdSequence* s) {
+    if (!gate.held.empty() || !Choose(gate, s)) {
+      if (gate.held.empty()) gate.tried = now_;
+      gate.held.push_back(s);
+      ++(&gate == &*decode_ ? output_.coverage.held_to_decode : output_.coverage.held);
     }
-    if (router == "round_robin") {
-      return *side[static_cast<std::size_t>(turn++) % side.size()];
-    }
-    const auto outstanding = [this](const Replica& replica) {
-      return replica.sent - std::count_if(replica.left.begin(), replica.left.end(),
-                                          [this](TimeNs time) { return time <= now_; });
-    };
-    Replica* least = side[0];
-    for (Replica* replica : side) {
-      if (outstanding(*replica) < outstanding(*least)) least = replica;
-    }
-    return *least;
   }
 
-  void Send(PdSequence* s, Replica& replica) {
+  // False: nobody has room.
+  bool Choose(Gate& gate, PdSequence* s) {
+    const std::optional<std::size_t> place = gate.rules.Choose(Row(*s), See(gate));
+    if (!place) return false;
+    gate.placed[s->id] = *place;
+    if (gate.router.Period() > 0) ++output_.coverage.stale;
+    Replica& replica = *gate.side[*place];
     output_.results.replica[Row(*s)] = static_cast<std::int32_t>(replica.number);
     ++replica.sent;
     replica.joining.push_back(s);
     Wake(replica);
+    return true;
+  }
+
+  static bool HasLeft(const Replica& replica, RequestId id, TimeNs by) {
+    return std::any_of(replica.left.begin(), replica.left.end(),
+                       [=](const Left& left) { return left.id == id && left.time <= by; });
+  }
+  static std::int64_t Outstanding(const Replica& replica, TimeNs by) {
+    return replica.sent - std::count_if(replica.left.begin(), replica.left.end(),
+                                        [=](const Left& left) { return left.time <= by; });
+  }
+
+  std::vector<ReplicaSight> See(const Gate& gate) const {
+    const TimeNs period = gate.router.Period();
+    const TimeNs known = period > 0 ? now_ / period * period : now_;
+    std::vector<ReplicaSight> sights = period > 0 ? gate.told : Told(gate);
+    for (std::size_t i = 0; i < gate.side.size(); ++i) {
+      sights[i].outstanding = Outstanding(*gate.side[i], known);
+    }
+    for (const auto& [id, place] : gate.placed) {
+      if (HasLeft(*gate.side[place], id, known)) continue;
+      sights[place].own.push_back(static_cast<std::size_t>(id));
+    }
+    return sights;
+  }
+
+  static std::int64_t Used(const Replica& replica) {
+    return replica.pool->pool_blocks - 1 - replica.scheduler->FreeBlocks();
+  }
+
+  // What engines say now: with a step under way, as that was formed.
+  std::vector<ReplicaSight> Told(const Gate& gate) const {
+    std::vector<ReplicaSight> told;
+    for (const Replica* replica : gate.side) {
+      const bool in_a_step = !Listens(*replica) && replica->due == kNever;
+      const std::int64_t running =
+          in_a_step ? replica->formed_running
+                    : static_cast<std::int64_t>(replica->scheduler->Running().size());
+      ReplicaSight sight;
+      sight.waiting = std::max<std::int64_t>(Outstanding(*replica, now_) - running, 0);
+      sight.blocks_used = in_a_step ? replica->formed_used : Used(*replica);
+      told.push_back(sight);
+    }
+    return told;
+  }
+
+  // The latest look of a gateway with old signals that is due by then.
+  static TimeNs LookBefore(const Gate& gate, TimeNs time) {
+    const TimeNs period = gate.router.Period();
+    return period > 0 ? time / period * period : 0;
+  }
+  bool LookIsDue(const Gate& gate) const {
+    return LookBefore(gate, now_) == now_ && now_ > gate.looked;
+  }
+  void Look(Gate& gate) {
+    gate.told = Told(gate);
+    gate.looked = now_;
+    ++output_.coverage.looks;
+  }
+
+  static TimeNs NextToGiveUp(const Gate& gate) {
+    TimeNs next = kNever;
+    for (const PdSequence* s : gate.held) next = std::min(next, s->gives_up);
+    return next;
+  }
+  void GiveUpAt(Gate& gate) {
+    const auto first = std::find_if(gate.held.begin(), gate.held.end(),
+                                    [this](const PdSequence* s) { return s->gives_up <= now_; });
+    PdSequence* s = *first;
+    gate.held.erase(first);
+    s->timed_out = true;
+    output_.results.state[Row(*s)] = RequestState::kTimedOut;
+    ++output_.coverage.gave_up_held;
+    if (!s->remote) return;
+    ++output_.coverage.gave_up_to_decode;
+    FreePrefillSide(s->id);
+  }
+
+  // When the next request leaves one of its replicas, if somebody is held.
+  static TimeNs NextRoom(const Gate& gate) {
+    TimeNs next = kNever;
+    for (const Replica* replica : gate.side) {
+      for (const Left& left : replica->left) {
+        if (!gate.held.empty() && left.time > gate.tried) next = std::min(next, left.time);
+      }
+    }
+    return next;
+  }
+  void FindRoom(Gate& gate) {
+    gate.tried = now_;
+    while (!gate.held.empty() && Choose(gate, gate.held.front())) gate.held.pop_front();
   }
 
   // Something came: a replica that had nothing to do looks at it now.
@@ -344,7 +489,7 @@ class Driver {
   void Leave(Replica& replica, PdSequence& s) {
     const bool abandoned = s.remote;
     replica.scheduler->Remove(s);
-    replica.left.push_back(now_ + 1);
+    replica.left.push_back({now_ + 1, s.id});
     output_.results.state[Row(s)] = RequestState::kTimedOut;
     if (abandoned) FreePrefillSide(s.id);
   }
@@ -394,6 +539,8 @@ class Driver {
     record.free_after_schedule = scheduler.FreeBlocks();
     record.running_after_schedule = static_cast<std::int64_t>(scheduler.Running().size());
     record.waiting_after_schedule = scheduler.Waiting();
+    replica.formed_running = record.running_after_schedule;
+    replica.formed_used = Used(replica);
     for (const PdMember& member : batch.call.members) Start(member, record);
     SplitTime(replica, batch.call, record);
     replica.in_flight.push_back(std::move(batch));
@@ -508,7 +655,7 @@ class Driver {
     }
     if (s.generated < s.wanted || (s.hands_over && s.gave_up)) return;
     const bool in_vain = !s.hands_over && seen > s.gives_up;
-    replica.left.push_back(now_ + (in_vain ? 1 : 0));
+    replica.left.push_back({now_ + (in_vain ? 1 : 0), s.id});
     if (s.hands_over) {
       HandOver& h = results.hand_overs[r];
       h.prefilled = now_;
@@ -628,7 +775,7 @@ class Driver {
   std::map<RequestId, PdSequence*> prefilled_;  // that hold blocks on their prefill side
   std::vector<Transfer> transfers_;
   TimeNs link_at_ = 0, now_ = 0;
-  std::int64_t turn_prefill_ = 0, turn_whole_ = 0, turn_decode_ = 0;
+  std::optional<Gate> decode_, whole_, prefill_;  // of no replicas where there are none
   bool launched_ = false;
 };
 

@@ -1,9 +1,10 @@
-// The slow, obvious reference of a cluster where some replicas prefill and others decode, each by
-// vLLM's rules or another scheduler's, with pipeline stages or without: every block, request and
-// transfer an object, one event after the other. It shares nothing with the engine but types, the
-// request table and the latency model's interface, and nothing with reference_sim, which knows one
-// replica; of that one's rules it leaves out priorities, tiers of memory, garbage collection and
-// closed loops. A replica's scheduler is in pd_reference_vllm.cpp or pd_reference_former.cpp.
+// The slow, obvious reference of a cluster of pools that differ, and of one where some prefill and
+// others decode, behind any routers, each by vLLM's rules or another scheduler's, with pipeline
+// stages or without: every block, request and transfer an object, one event after the other. It
+// shares nothing with the engine but types, the request table and the latency model's interface,
+// and nothing with reference_sim, which knows one replica; of that one's rules it leaves out
+// priorities, tiers of memory, garbage collection and closed loops. A replica's scheduler is in
+// pd_reference_vllm.cpp or pd_reference_former.cpp, how a gateway chooses in reference_rules.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "servecast/scenario.h"
 #include "serving/hooks.h"
 #include "serving/policy.h"
+#include "testing/router_choice.h"
 #include "workload/request_table.h"
 
 namespace servecast::testing {
@@ -35,7 +37,7 @@ struct PdInput {
   std::string order = "fcfs";  // or sjf
   std::vector<PdPool> pools;   // in the order of their replicas' numbers
   std::int64_t max_len = 0;
-  std::string router, decode_router;  // round_robin, least_outstanding
+  RouterChoice router, decode_router;
   DisaggregationSpec disaggregation;
   std::optional<TimeNs> horizon;
 };
@@ -47,6 +49,9 @@ struct PdCoverage {
   std::int64_t slept = 0, lost_tokens = 0, decode_preemptions = 0, served_whole = 0;
   std::int64_t gave_up_queued = 0, gave_up_under_way = 0, gave_up_arrived = 0;
   std::int64_t prefill_waited_for_transfers = 0;
+  // At gateways: placed with old signals; held, before prefills and before decodes.
+  std::int64_t stale = 0, held = 0, held_to_decode = 0, gave_up_held = 0, gave_up_to_decode = 0;
+  std::int64_t looks = 0;
   std::int64_t victims_in_flight = 0, lost_fresh = 0, left_in_flight = 0;
   std::int64_t batches_in_flight = 0, kept_waiting = 0;  // beside others; decodes by prompts
 };

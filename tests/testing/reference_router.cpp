@@ -1,57 +1,19 @@
 #include "testing/reference_router.h"
 
 #include <algorithm>
-#include <cmath>
 #include <list>
-#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
-#include "base/random.h"
 #include "fmt/format.h"
+#include "serving/router.h"
 #include "testing/engine_run.h"
+#include "testing/reference_rules.h"
 
 namespace servecast::testing {
 namespace {
-
-using Block = std::pair<std::int32_t, std::int64_t>;  // segment, number
-
-// What a replica was sent, as a gateway remembers it: segments, the latest used last.
-struct SentPrompts {
-  std::list<std::pair<std::int32_t, std::set<std::int64_t>>> segments;
-
-  bool Has(const Block& block) const {
-    for (const auto& [segment, blocks] : segments) {
-      if (segment == block.first) return blocks.count(block.second) > 0;
-    }
-    return false;
-  }
-  void Add(const std::vector<Block>& prompt, std::int64_t capacity) {
-    std::vector<std::int32_t> order;  // of the segments, deepest first
-    for (auto block = prompt.rbegin(); block != prompt.rend(); ++block) {
-      if (order.empty() || order.back() != block->first) order.push_back(block->first);
-    }
-    for (const std::int32_t segment : order) {
-      std::set<std::int64_t> blocks;
-      segments.remove_if([&](const auto& known) {
-        if (known.first != segment) return false;
-        blocks = known.second;
-        return true;
-      });
-      for (const Block& block : prompt) {
-        if (block.first == segment) blocks.insert(block.second);
-      }
-      segments.emplace_back(segment, blocks);
-    }
-    std::size_t all = 0;
-    for (const auto& known : segments) all += known.second.size();
-    while (all > static_cast<std::size_t>(capacity)) {
-      all -= segments.front().second.size();
-      segments.pop_front();
-    }
-  }
-};
 
 class ReferenceGateway {
  public:
@@ -62,8 +24,11 @@ class ReferenceGateway {
         router_(router),
         run_(run),
         size_(run.requests.arrival.size()),
-        added_(size_, 0),
-        sent_(replicas_) {
+        rules_(router, run.requests,
+               std::vector<ServedBy>(
+                   replicas_,
+                   {random_case.engine.max_num_seqs, random_case.engine.block_size,
+                    random_case.PoolBlocks() - 1, random_case.engine.enable_prefix_caching})) {
     out_.replica.assign(size_, -1);
     out_.placed.assign(size_, -1);
     ends_.assign(size_, kNever);
@@ -124,35 +89,13 @@ class ReferenceGateway {
   }
 
   // Of those placed so far, before `since`: without end at `time`.
-  std::vector<std::int64_t> Outstanding(TimeNs time, TimeNs since) const {
-    std::vector<std::int64_t> outstanding(replicas_, 0);
+  std::vector<std::vector<std::size_t>> Outstanding(TimeNs time, TimeNs since) const {
+    std::vector<std::vector<std::size_t>> outstanding(replicas_);
     for (std::size_t r = 0; r < size_; ++r) {
       if (out_.replica[r] < 0 || out_.placed[r] >= since || ends_[r] <= time) continue;
-      ++outstanding[static_cast<std::size_t>(out_.replica[r])];
+      outstanding[static_cast<std::size_t>(out_.replica[r])].push_back(r);
     }
     return outstanding;
-  }
-
-  std::vector<Block> BlocksOf(std::size_t r) const {
-    std::vector<Block> blocks;
-    if (run_.requests.content.empty()) return blocks;
-    const std::int64_t size = case_.engine.block_size;
-    for (std::int64_t k = 0; (k + 1) * size < run_.requests.prompt_tokens[r]; ++k) {
-      std::int32_t segment = run_.requests.content[r];
-      const auto at = [&] { return run_.requests.segments[static_cast<std::size_t>(segment)]; };
-      while (at().parent >= 0 && (k + 1) * size <= at().shared_tokens) segment = at().parent;
-      blocks.push_back({segment, k});
-    }
-    return blocks;
-  }
-
-  std::int64_t Matched(const std::vector<Block>& blocks, std::size_t replica) const {
-    std::int64_t matched = 0;
-    for (const Block& block : blocks) {
-      if (!sent_[replica].Has(block)) break;
-      ++matched;
-    }
-    return matched;
   }
 
   // The running list and the used blocks of a replica at `time`: of the step under way as it was
@@ -178,137 +121,31 @@ class ReferenceGateway {
   bool Choose(std::size_t r, TimeNs time) {
     const TimeNs period = router_.Period();
     const TimeNs seen = period > 0 ? time / period * period : time;
-    const std::vector<std::int64_t> outstanding = Outstanding(seen, kNever);
-    const std::vector<Block> blocks = BlocksOf(r);
-    std::vector<double> costs(replicas_, 0);  // the first of the lowest is chosen
-    const std::string& name = router_.name;
-    if (name == "least_outstanding" || name == "central_queue") {
-      for (std::size_t i = 0; i < replicas_; ++i) costs[i] = static_cast<double>(outstanding[i]);
-    } else if (name == "power_of_two") {
-      costs = PowerOfTwo(r, outstanding);
-    } else if (name == "prefix_affinity") {
-      costs = PrefixAffinity(blocks, outstanding);
-    } else if (name == "kv_aware") {
-      costs = KvAware(r, blocks, seen);
-    } else if (name == "weighted") {
-      costs = Weighted(blocks, outstanding, period, time);
-    } else if (name == "round_robin") {
-      costs[routed_ % replicas_] = -1;
-    } else {  // by a hash or a draw: as it went
-      if (run_.results.replica[r] >= 0) {
-        costs[static_cast<std::size_t>(run_.results.replica[r])] = -1;
-      }
-    }
-    const auto chosen =
-        static_cast<std::size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
-    if (name == "central_queue") {
-      const double most = router_.Param("max_outstanding");
-      const double room =
-          most > 0 ? std::ceil(most) : static_cast<double>(case_.engine.max_num_seqs);
-      if (costs[chosen] >= room) return false;
-    }
-    Put(r, chosen, time, blocks);
-    return true;
-  }
-
-  void Put(std::size_t r, std::size_t replica, TimeNs time, const std::vector<Block>& blocks) {
-    out_.replica[r] = static_cast<std::int32_t>(replica);
-    out_.placed[r] = time;
-    ++routed_;
-    const std::int64_t prompt = CeilDiv(run_.requests.prompt_tokens[r], case_.engine.block_size);
-    added_[r] = prompt - Matched(blocks, replica);
-    sent_[replica].Add(blocks, case_.engine.enable_prefix_caching ? case_.PoolBlocks() - 1 : 0);
-    for (const Block& block : blocks) homes_.emplace(block.first, replica);
-    if (!blocks.empty()) homes_[blocks.back().first] = replica;
-  }
-
-  std::vector<double> PowerOfTwo(std::size_t r,
-                                 const std::vector<std::int64_t>& outstanding) const {
-    std::vector<double> costs(replicas_, 1e18);
-    const auto n = static_cast<double>(replicas_);
-    const auto number = static_cast<std::int64_t>(r);
-    const auto first =
-        static_cast<std::size_t>(Uniform(router_.seed, Stream::kRouter, number, 0) * n);
-    costs[first] = static_cast<double>(outstanding[first]);
-    if (replicas_ == 1) return costs;
-    auto second =
-        static_cast<std::size_t>(Uniform(router_.seed, Stream::kRouter, number, 1) * (n - 1));
-    if (second >= first) ++second;
-    costs[second] = static_cast<double>(outstanding[second]);
-    return costs;
-  }
-
-  std::vector<double> PrefixAffinity(const std::vector<Block>& blocks,
-                                     const std::vector<std::int64_t>& outstanding) const {
-    std::int64_t all = 1;
-    for (const std::int64_t one : outstanding) all += one;
-    const double most = std::ceil(router_.Param("load_factor") *
-                                  (static_cast<double>(all) / static_cast<double>(replicas_)));
-    std::vector<double> costs;
-    for (const std::int64_t one : outstanding) costs.push_back(static_cast<double>(one));
-    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
-      const auto home = homes_.find(block->first);
-      if (home == homes_.end() || costs[home->second] >= most) continue;
-      costs[home->second] = -1;
-      break;
-    }
-    return costs;
-  }
-
-  std::vector<double> KvAware(std::size_t r, const std::vector<Block>& blocks, TimeNs seen) const {
-    std::vector<double> costs;
+    const auto outstanding = Outstanding(seen, kNever);
+    const auto told = Outstanding(seen, period > 0 ? seen : kNever);
+    std::vector<ReplicaSight> sights(replicas_);
     for (std::size_t i = 0; i < replicas_; ++i) {
-      const std::int64_t missing =
-          CeilDiv(run_.requests.prompt_tokens[r], case_.engine.block_size) - Matched(blocks, i);
-      std::int64_t there = missing;
-      for (std::size_t q = 0; q < size_; ++q) {
-        if (out_.replica[q] == static_cast<std::int32_t>(i) && ends_[q] > seen) there += added_[q];
-      }
-      costs.push_back(router_.Param("overlap_weight") * static_cast<double>(missing) +
-                      static_cast<double>(there));
-    }
-    return costs;
-  }
-
-  std::vector<double> Weighted(const std::vector<Block>& blocks,
-                               const std::vector<std::int64_t>& outstanding, TimeNs period,
-                               TimeNs time) const {
-    const TimeNs at = period > 0 ? time / period * period : time;
-    const std::vector<std::int64_t> sent = Outstanding(at, period > 0 ? at : kNever);
-    std::vector<std::int64_t> waiting;
-    for (std::size_t i = 0; i < replicas_; ++i) {
+      const auto [running, used] = EngineAt(i, seen);
       // A step formed while another ran knows of requests that have ended with that one.
-      waiting.push_back(std::max<std::int64_t>(sent[i] - EngineAt(i, at).first, 0));
+      const std::int64_t waiting = static_cast<std::int64_t>(told[i].size()) - running;
+      sights[i] = {static_cast<std::int64_t>(outstanding[i].size()), outstanding[i],
+                   std::max<std::int64_t>(waiting, 0), used};
     }
-    const auto [low, high] = std::minmax_element(waiting.begin(), waiting.end());
-    std::vector<double> costs;
-    for (std::size_t i = 0; i < replicas_; ++i) {
-      const double prefix = blocks.empty() ? 0
-                                           : static_cast<double>(Matched(blocks, i)) /
-                                                 static_cast<double>(blocks.size());
-      const double queue = *high == *low ? 1
-                                         : static_cast<double>(*high - waiting[i]) /
-                                               static_cast<double>(*high - *low);
-      const double used =
-          static_cast<double>(EngineAt(i, at).second) / static_cast<double>(case_.PoolBlocks() - 1);
-      costs.push_back(-(router_.Param("prefix_weight") * prefix +
-                        router_.Param("queue_depth_weight") * queue +
-                        router_.Param("kv_utilization_weight") * (1 - used) +
-                        router_.Param("load_weight") / static_cast<double>(1 + outstanding[i])));
-    }
-    return costs;
+    const std::optional<std::size_t> chosen = rules_.Choose(r, sights);
+    if (!chosen) return false;
+    out_.replica[r] = static_cast<std::int32_t>(*chosen);
+    out_.placed[r] = time;
+    return true;
   }
 
   const RandomCase& case_;
   std::size_t replicas_;
   const RouterChoice& router_;
   const ClusterRun& run_;
-  std::size_t size_, routed_ = 0;
+  std::size_t size_;
   std::vector<TimeNs> ends_;  // as the router hears of them
   ReferencePlacements out_;
-  std::vector<std::int64_t> added_;
-  std::vector<SentPrompts> sent_;
-  std::map<std::int32_t, std::size_t> homes_;  // by segment
+  ReferenceRules rules_;
 };
 
 }  // namespace

@@ -20,6 +20,9 @@ class IndexedHeap {
   std::int32_t TopId() const { return heap_[0].id; }
   std::int64_t TopKey() const { return heap_[0].key; }
 
+  // Requires: id is in the heap.
+  std::int64_t KeyOf(std::int32_t id) const { return heap_[Position(id)].key; }
+
   // Requires: id is not in the heap. O(log n).
   void Push(std::int32_t id, std::int64_t key, std::int64_t tie) {
     heap_.push_back({key, tie, id});

@@ -32,6 +32,8 @@ class ObjectReader final : public FieldVisitor {
   ObjectReader(const Json& object, std::string path, Issues& issues)
       : object_(object), path_(std::move(path)), issues_(issues) {}
 
+  bool reads() const override { return true; }
+
   void Integer(const FieldSpec& spec, std::optional<std::int64_t>& value,
                const std::optional<std::int64_t>& base) override {
     const Json* found = Member(spec);
@@ -147,7 +149,9 @@ class ObjectReader final : public FieldVisitor {
   void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
     static const Json kEmpty = Json::object();
     const Json* found = Member(spec);
-    if (found != nullptr && found->is_null() && spec.nullable) found = nullptr;
+    // What a pool inherits it switches off by its members.
+    const bool inherits = path_.rfind("/cluster/pools/", 0) == 0 && !spec.repeats;
+    if (found != nullptr && found->is_null() && spec.nullable && !inherits) found = nullptr;
     if (found == nullptr && spec.repeats) return;
     if (found != nullptr && !found->is_object()) {
       Add(spec, Format("found {}, allowed an object", ShortJson(*found)));

@@ -195,8 +195,9 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   f.Add({.name = "async_scheduling",
          .help = "form the next batch while this one runs, before its tokens are known"},
         &EngineSpec::async_scheduling);
-  v.Object({.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On()},
-           [&](FieldVisitor& inner) { Describe(inner, e.kv_offload, base.kv_offload); });
+  v.Object(
+      {.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On() && !base.kv_offload.On()},
+      [&](FieldVisitor& inner) { Describe(inner, e.kv_offload, base.kv_offload); });
   f.Add({.name = "step_overhead_us",
          .unit = "us",
          .min = 0,
@@ -256,9 +257,17 @@ void DescribeParams(const char* field, std::span<const Entry> entries, const std
     const Choices& policies = param.second;
     const bool active = std::find(policies.begin(), policies.end(), chosen) != policies.end();
     v.When(field, policies, active, [&](FieldVisitor& inner) {
+      const FieldSpec spec{
+          .name = p.name, .unit = p.unit, .min = p.min, .max = p.max, .help = p.help};
       std::optional<double> value = ParamValues({&p, 1}, params)[0];
-      inner.Number({.name = p.name, .unit = p.unit, .min = p.min, .max = p.max, .help = p.help},
-                   value, ParamValues({&p, 1}, base)[0]);
+      const double otherwise = ParamValues({&p, 1}, base)[0];
+      if (p.whole) {
+        std::optional<std::int64_t> number = static_cast<std::int64_t>(*value);
+        inner.Integer(spec, number, static_cast<std::int64_t>(otherwise));
+        value = static_cast<double>(*number);
+      } else {
+        inner.Number(spec, value, otherwise);
+      }
       params[p.name] = value.value_or(p.fallback);
     });
   }
@@ -285,13 +294,15 @@ void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
   DescribeParams("priority", Priorities(), s.priority, v, s.params, base.params);
 }
 
-// A section of a pool's own, where it is other than the scenario's.
+// A section of a pool's own, where it is other than the scenario's. Read, null takes away what has
+// no value by default.
 template <class Spec>
 void DescribeOwn(FieldVisitor& v, const char* name, std::optional<Spec>& own,
                  const Spec& scenarios) {
   Spec value = own ? *own : scenarios;
-  v.Object({.name = name, .nullable = true, .idle = !own, .repeats = true},
-           [&](FieldVisitor& inner) { Describe(inner, value, scenarios); });
+  v.Object(
+      {.name = name, .nullable = true, .idle = !own, .repeats = true},
+      [&](FieldVisitor& inner) { Describe(inner, value, inner.reads() ? Spec{} : scenarios); });
   if (value == scenarios) {
     own.reset();
   } else {

@@ -44,6 +44,7 @@ struct ListField {
 class FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
+  virtual bool reads() const { return false; }  // it sets the values, from a document
   virtual void Integer(const FieldSpec&, std::optional<std::int64_t>& value,
                        const std::optional<std::int64_t>& base) = 0;
   virtual void Number(const FieldSpec&, std::optional<double>& value,

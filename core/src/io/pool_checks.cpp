@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -31,40 +30,40 @@ void CheckScheduler(const Scenario& s, Issues& issues) {
   const char* const pipeline = "/cluster/pools/0/pipeline_parallel";
   const Rule rules[] = {
       {!vllm && IsBlis(e.compat), "/scheduler/policy",
-       "found another than \"vllm\", allowed that with BLIS's rules in engine.compat"},
+       "found %, allowed \"vllm\" with BLIS's rules in engine.compat"},
       {vidur && policy == "faster_transformer", "/scheduler/policy",
        "found \"faster_transformer\", allowed any other with compat \"vidur\": Vidur's never frees "
        "who ends early, and stops"},
       {vidur && s.cluster.router != "round_robin" && s.cluster.router != "random" &&
            s.cluster.router != "least_outstanding",
        "/cluster/router/policy",
-       "found a router that Vidur has not, allowed round_robin, random and least_outstanding"},
+       "found %, allowed round_robin, random and least_outstanding, which Vidur has"},
       {vidur && HasTimeouts(s.workload), "/workload/classes",
        "found a class with timeout_s, allowed none with compat \"vidur\": it has no time-outs"},
       {!vllm && stages > e.max_num_seqs, pipeline,
-       "found more stages than max_num_seqs, allowed as many: each works on a batch of its own"},
+       "found %, allowed up to max_num_seqs: each works on a batch of its own"},
       {policy == "lightllm" && stages > 1, pipeline,
-       "found several, allowed 1 with scheduler.policy \"lightllm\": it looks at all requests "
+       "found %, allowed 1 with scheduler.policy \"lightllm\": it looks at all requests "
        "between two batches"},
       {!vllm && e.kv_offload.On(), "/engine/kv_offload",
-       "found tiers of memory, allowed none with this scheduler.policy: it keeps nothing of ended "
+       "found %, allowed none with this scheduler.policy: it keeps nothing of ended "
        "requests"},
       {!vllm && e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
-       "found a threshold, allowed 0 with this scheduler.policy"},
+       "found %, allowed 0 with this scheduler.policy"},
       {policy == "sarathi" && !e.enable_chunked_prefill, "/engine/enable_chunked_prefill",
        "found false, allowed true with scheduler.policy \"sarathi\": it always splits prompts"},
       {!vllm && e.admission_reserve > 0, "/engine/admission_reserve",
-       "found a reserve, allowed 0 with this scheduler.policy"},
+       "found %, allowed 0 with this scheduler.policy"},
       {!vllm && e.gc_pass_us > 0, "/engine/gc_pass_us",
-       "found collections, allowed 0 with this scheduler.policy"},
+       "found %, allowed 0 with this scheduler.policy"},
       {!vllm && e.overlap_scheduling, "/engine/overlap_scheduling",
        "found true, allowed false with this scheduler.policy: it is synchronous"},
       {!vllm && s.scheduler.order != "fcfs", "/scheduler/order",
-       "found another order, allowed \"fcfs\" with this scheduler.policy"},
+       "found %, allowed \"fcfs\" with this scheduler.policy"},
       {!vllm && s.scheduler.priority != "class", "/scheduler/priority",
-       "found a priority, allowed \"class\", which it ignores, with this scheduler.policy"},
+       "found %, allowed \"class\", which it ignores, with this scheduler.policy"},
       {!vllm && s.scheduler.preemption != "auto", "/scheduler/preemption",
-       "found a choice, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
+       "found %, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
       {!vllm && s.latency.backend == "physics", "/latency/backend",
        "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
        "of preemptions"},
@@ -88,8 +87,8 @@ void CheckStages(const Scenario& s, Issues& issues) {
                       "flight without it"});
   }
   if (!IsBlis(s.engine.compat) && s.engine.kv_offload.On()) {
-    issues.push_back({"/engine/kv_offload",
-                      "found tiers of memory, allowed none with pipeline_parallel above 1"});
+    issues.push_back(
+        {"/engine/kv_offload", "found %, allowed none with pipeline_parallel above 1"});
   }
 }
 
@@ -130,7 +129,7 @@ class PoolChecks {
     }
     if (!(s_.cluster.disaggregation == DisaggregationSpec{})) {
       issues_.push_back({"/cluster/disaggregation",
-                         "found settings, allowed with pools of role \"prefill\" and \"decode\" "
+                         "found %, allowed with pools of role \"prefill\" and \"decode\" "
                          "only"});
     }
     if (s_.cluster.decode_router != ClusterSpec{}.decode_router) {
@@ -165,10 +164,9 @@ class PoolChecks {
       const EngineSpec &pool = EngineOf(i), &all = s_.engine;
       const auto same = [&](bool differs, const char* name) {
         if (!differs) return;
-        AddOfEngine(i, name,
-                    Format("found another than in /engine/{}, allowed the same: it holds for "
-                           "all pools",
-                           name));
+        AddOfEngine(
+            i, name,
+            Format("found %, allowed the same as in /engine/{}: it holds for all pools", name));
       };
       same(pool.compat != all.compat, "compat");
       if (Pools().size() == 1) continue;
@@ -178,8 +176,8 @@ class PoolChecks {
       same(pool.gc_pass_us != all.gc_pass_us, "gc_pass_us");
     }
     if (Pools().size() > 1 && s_.engine.compat != Compat::kNone) {
-      issues_.push_back({"/engine/compat",
-                         Format("found a compat, allowed \"none\" with {} pools", Pools().size())});
+      issues_.push_back(
+          {"/engine/compat", Format("found %, allowed \"none\" with {} pools", Pools().size())});
     }
   }
 
@@ -190,8 +188,6 @@ class PoolChecks {
 
   // A mixed pool without conditional disaggregation would never be sent a request.
   void CheckDisaggregated() {
-    CheckRouter("router", s_.cluster.router, s_.cluster.router_params);
-    CheckRouter("decode_router", s_.cluster.decode_router, s_.cluster.decode_router_params);
     const EngineSpec* first = nullptr;
     for (std::size_t i = 0; i < Pools().size(); ++i) {
       const EngineSpec& engine = EngineOf(i);
@@ -212,24 +208,9 @@ class PoolChecks {
       }
       if (engine.kv_cache_dtype != first->kv_cache_dtype) {
         AddOfEngine(i, "kv_cache_dtype",
-                    "found another than in the first pool for prefill or decode, allowed the "
-                    "same: KV blocks travel as they are");
+                    "found %, allowed the same as in the first pool for prefill or decode: KV "
+                    "blocks travel as they are");
       }
-    }
-  }
-
-  void CheckRouter(const char* field, const std::string& name, const ParamMap& params) {
-    const std::string path = std::string("/cluster/") + field;
-    if (FindRouter(name).holds) {
-      issues_.push_back(
-          {path + "/policy", Format("found \"{}\", allowed one that places at once, with pools for "
-                                    "prefill and decode",
-                                    name)});
-    }
-    const auto staleness = params.find(kStaleness.name);
-    if (staleness != params.end() && staleness->second > 0) {
-      issues_.push_back(
-          {path + "/staleness_ms", "found a time, allowed 0 with pools for prefill and decode"});
     }
   }
 
@@ -238,12 +219,12 @@ class PoolChecks {
       if (found) AddOfEngine(i, name, message);
     };
     refuse(engine.compat != Compat::kNone, "compat",
-           "found a compat, allowed \"none\" in a pool for prefill or decode");
+           "found %, allowed \"none\" in a pool for prefill or decode");
     refuse(engine.kv_offload.On(), "kv_offload",
-           "found tiers of memory, allowed none in a pool for prefill or decode: loads from them "
+           "found %, allowed none in a pool for prefill or decode: loads from them "
            "beside transfers between replicas are not modelled");
     refuse(engine.gc_pass_us > 0, "gc_pass_us",
-           "found a time, allowed 0 in a pool for prefill or decode: blocks that a transfer frees "
+           "found %, allowed 0 in a pool for prefill or decode: blocks that a transfer frees "
            "are free at once");
   }
 

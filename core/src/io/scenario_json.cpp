@@ -312,13 +312,14 @@ void CheckCompat(const Scenario& s, Issues& issues) {
 }
 
 // Scores that all weigh nothing choose nothing.
-void CheckRouter(const ClusterSpec& c, Issues& issues) {
-  if (c.router != "weighted") return;
-  for (const ParamSpec& param : FindRouter(c.router).params) {
+void CheckRouter(const char* field, const std::string& policy, const ParamMap& params,
+                 Issues& issues) {
+  if (policy != "weighted") return;
+  for (const ParamSpec& param : FindRouter(policy).params) {
     const bool weight = param.name != std::string_view(kStaleness.name);
-    if (weight && ParamValues({&param, 1}, c.router_params)[0] > 0) return;
+    if (weight && ParamValues({&param, 1}, params)[0] > 0) return;
   }
-  issues.push_back({"/cluster/router/prefix_weight",
+  issues.push_back({Format("/cluster/{}/prefix_weight", field),
                     "found 0, and no other weight above 0; allowed one at least"});
 }
 
@@ -333,7 +334,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   if (e.kv_offload.On() && !e.enable_prefix_caching) {
     issues.push_back({"/engine/kv_offload",
-                      "found tiers of memory, allowed with enable_prefix_caching only: they keep "
+                      "found %, allowed with enable_prefix_caching only: they keep "
                       "what the prefix cache overwrites"});
   }
   if (e.overlap_scheduling && IsBlis(e.compat)) {
@@ -364,9 +365,10 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   const std::vector<double>& beta = s.latency.beta;
   if (s.latency.backend == "blackbox" && !beta.empty() &&
       *std::max_element(beta.begin(), beta.end()) <= 0) {
-    issues.push_back({"/latency/beta",
-                      "found no coefficient above 0: blackbox needs the times of a step in us, "
-                      "[constant, per prefill token, per decode token]"});
+    issues.push_back(
+        {"/latency/beta",
+         "found %, allowed one above 0 at least: blackbox needs the times of a step in us, "
+         "[constant, per prefill token, per decode token]"});
   }
   const ModelSpec& m = s.model;
   if (s.latency.backend == "physics" &&
@@ -378,7 +380,8 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       "not know them"});
   }
   CheckCompat(s, issues);
-  CheckRouter(s.cluster, issues);
+  CheckRouter("router", s.cluster.router, s.cluster.router_params, issues);
+  CheckRouter("decode_router", s.cluster.decode_router, s.cluster.decode_router_params, issues);
   CheckLengths(s.workload.prompt_tokens, "/workload/prompt_tokens", issues);
   CheckLengths(s.workload.output_tokens, "/workload/output_tokens", issues);
   if (s.workload.classes.empty()) {
@@ -390,9 +393,35 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckSlo(s, issues);
 }
 
+// The value at a path of it; nullptr: none.
+const Json* ValueAt(const Json& document, const std::string& path) {
+  const Json* at = &document;
+  for (std::size_t start = 1; start <= path.size() && at != nullptr;) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    const std::string key = path.substr(start, end - start);
+    if (at->is_array()) {
+      at = &(*at)[static_cast<std::size_t>(*ParseCount(key))];
+    } else {
+      const auto member = at->find(key);
+      at = member == at->end() ? nullptr : &*member;
+    }
+    start = end + 1;
+  }
+  return at;
+}
+
+// "found %" of an issue names the value at its path, which one of the documents has.
+void NameFound(const Json& resolved, const Json& changed, Issue& issue) {
+  const std::size_t mark = issue.message.find("found %");
+  if (mark == std::string::npos) return;
+  const Json* value = ValueAt(resolved, issue.path);
+  if (value == nullptr) value = ValueAt(changed, issue.path);
+  issue.message.replace(mark + 6, 1, value == nullptr ? "a value" : ShortJson(*value));
+}
+
 // Adds what fields say together, but where a field beside them is wrong already: what it would be
 // compared with is not what the document meant.
-void AddTogether(const Scenario& scenario, Issues& issues) {
+void AddTogether(Scenario& scenario, Issues& issues) {
   Issues together;
   const std::vector<PoolSpec>& pools = scenario.cluster.pools;
   CheckPools(scenario, together);
@@ -419,8 +448,12 @@ void AddTogether(const Scenario& scenario, Issues& issues) {
       }
     }
   }
+  if (together.empty()) return;
+  const Json resolved = WriteScenario(scenario, Scenario{}, FieldsWritten::kAll);
+  const Json changed = WriteScenario(scenario, Scenario{}, FieldsWritten::kChanged);
   const std::size_t own = issues.size();
   for (Issue& issue : together) {
+    NameFound(resolved, changed, issue);
     const std::string section = issue.path.substr(0, issue.path.rfind('/'));
     const bool doubtful = std::any_of(
         issues.begin(), issues.begin() + static_cast<std::ptrdiff_t>(own), [&](const Issue& other) {

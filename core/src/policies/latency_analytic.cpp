@@ -104,7 +104,7 @@ class Analytic final : public LatencyModel {
     if (cost.experts > 1 && cost.expert_bytes > 0) {
       expert_ns_ /= kExpertShare;
       const double weights = cost.expert_flops_per_token / 2 * static_cast<double>(cost.experts) /
-                             static_cast<double>(cost.experts_per_token);
+                             static_cast<double>(cost.experts_per_token * cost.expert_replicas);
       const bool unpacked = cost.expert_type == MatrixType::k16 && cost.expert_bytes < weights;
       kernels_ns_ *= unpacked ? kUnpackingKernels : kExpertKernels;
       if (unpacked) {

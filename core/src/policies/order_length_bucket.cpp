@@ -8,7 +8,7 @@ namespace servecast {
 namespace {
 
 constexpr ParamSpec kParams[] = {
-    {"bucket_tokens", "tokens", 1, 1e6, 64, "width of a length bucket of the queue"}};
+    {"bucket_tokens", "tokens", 1, 1e6, 64, "width of a length bucket of the queue", true}};
 
 double Key(const QueuedRequest& r, Params params) {
   return std::floor(static_cast<double>(r.prompt_tokens) / params[0]);

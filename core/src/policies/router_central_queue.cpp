@@ -1,7 +1,7 @@
 // One queue for all replicas: a replica is sent as many requests as it may have at a time, and the
-// next in line when it has ended one. With as many as its seats, nobody waits behind a request on
-// one replica while another has a seat free.
-#include <cmath>
+// next in line when it has ended one. With as many as its own seats, nobody waits behind a request
+// on one replica while another has a seat free. Of those that have room the one with the fewest.
+#include <vector>
 
 #include "serving/router_entries.h"
 
@@ -10,17 +10,32 @@ namespace {
 
 class CentralQueue final : public Router {
  public:
-  explicit CentralQueue(const RouterInput& input)
-      : most_(input.params[0] > 0 ? static_cast<std::int64_t>(std::ceil(input.params[0]))
-                                  : input.seats) {}
+  explicit CentralQueue(const RouterInput& input) {
+    const auto most = static_cast<std::int64_t>(input.params[0]);
+    for (const RoutedReplica& replica : input.replicas) {
+      most_.push_back(most > 0 ? most : replica.seats);
+      differ_ = differ_ || most_.back() != most_.front();
+    }
+  }
 
   std::int32_t Choose(const RoutedRequest&, const ReplicaLoads& loads) override {
-    const std::int32_t least = loads.Least();
-    return loads.Outstanding(least) < most_ ? least : kHold;
+    std::int32_t chosen = loads.Least();
+    if (HasRoom(chosen, loads)) return chosen;
+    chosen = kHold;
+    for (std::int32_t i = 0; differ_ && i < static_cast<std::int32_t>(most_.size()); ++i) {
+      if (!HasRoom(i, loads)) continue;
+      if (chosen == kHold || loads.Outstanding(i) < loads.Outstanding(chosen)) chosen = i;
+    }
+    return chosen;
   }
 
  private:
-  std::int64_t most_;
+  bool HasRoom(std::int32_t replica, const ReplicaLoads& loads) const {
+    return loads.Outstanding(replica) < most_[static_cast<std::size_t>(replica)];
+  }
+
+  std::vector<std::int64_t> most_;  // by replica
+  bool differ_ = false;             // else all are full when the least loaded is
 };
 
 }  // namespace

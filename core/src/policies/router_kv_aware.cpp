@@ -21,8 +21,8 @@ class KvAware final : public Router {
   explicit KvAware(const RouterInput& input)
       : overlap_weight_(input.params[0]),
         block_size_(input.block_size),
-        index_(input.replicas, input.cached_blocks),
-        blocks_(static_cast<std::size_t>(input.replicas), 0) {}
+        index_(input.replicas),
+        blocks_(input.replicas.size(), 0) {}
 
   std::int32_t Choose(const RoutedRequest& request, const ReplicaLoads&) override {
     const std::int64_t prompt = CeilDiv(request.prompt_tokens, block_size_);

@@ -13,7 +13,7 @@ namespace {
 
 class Weighted final : public Router {
  public:
-  explicit Weighted(const RouterInput& input) : index_(input.replicas, input.cached_blocks) {
+  explicit Weighted(const RouterInput& input) : index_(input.replicas) {
     std::copy_n(input.params.begin(), weights_.size(), weights_.begin());
   }
 

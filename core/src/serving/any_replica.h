@@ -24,6 +24,8 @@ class AnyReplica {
   // Of a replica that has something to do: all that it answers up to then is answered, and unless
   // more is sent, it does nothing before.
   virtual TimeNs ready() const { return now(); }
+  // Likewise: nobody leaves it before, unless more is sent, though it may have much to do.
+  virtual TimeNs QuietUntil() { return ready(); }
   // Its running list and KV blocks as they are at `time`, for whoever asks from outside: with a
   // step under way as the latest one was formed. Requires: it has run up to `time`, or has nothing
   // to do. Of what waits it knows less than who sends.

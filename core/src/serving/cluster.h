@@ -45,53 +45,28 @@ class Cluster final : public Fleet {
 
   bool Advance(std::int64_t max_steps) override;
 
-  std::int64_t queued() const override { return Fleet::queued() + held_.size(); }
-  std::int64_t timed_out() const override { return Fleet::timed_out() + held_.timed_out(); }
+  std::int64_t queued() const override { return Fleet::queued() + gateway_.held(); }
+  std::int64_t timed_out() const override { return Fleet::timed_out() + gateway_.timed_out(); }
   // Of all replicas and of the gateway, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
 
  private:
-  struct Departure {
-    TimeNs time = 0;
-    std::int32_t replica = 0;
-    RequestId request = kNoRequest;
-  };
-  static bool Later(const Departure& a, const Departure& b) {
-    if (a.time != b.time) return a.time > b.time;
-    return a.replica != b.replica ? a.replica > b.replica : a.request > b.request;
-  }
-
   TimeNs NextEvent(TimeNs arrival);
-  TimeNs NextSignals(TimeNs arrival) const;
   void Happen(TimeNs time, TimeNs arrival);
-  void CountDepartures(TimeNs time);
-  void ReadEngines(TimeNs time);
-  std::int32_t Choose(RequestId request);
-  void PlaceHeld(TimeNs time);
   std::int32_t LeastWaiting() const;
-  void Route(RequestId request, TimeNs time);
   void Place(RequestId request, std::int32_t replica, TimeNs time);
-  RoutedRequest Describe(RequestId request);
   std::int64_t Run(std::int32_t node, TimeNs until, std::int64_t max_steps);
 
   Input in_;
-  std::unique_ptr<Router> router_;
-  ReplicaLoads loads_;
-  TimeNs period_;       // of signals; 0: live
-  TimeNs read_at_ = 0;  // when engines were looked at, with a period
-  Gateway held_;
-  std::vector<Departure> departures_;  // heap, of those not yet counted in loads_
-  IndexedHeap active_;                 // by the replica's clock; who has nothing to do is not in it
-  bool answers_bring_requests_;
   std::vector<std::int32_t> session_of_;  // by request; empty: each its own
-  std::vector<ContentRange> content_;     // of the request that is routed
+  Gateway gateway_;
+  bool by_vidur_;       // LeastWaiting chooses
+  IndexedHeap active_;  // by when it may matter next; who has nothing to do is not in it
+  bool answers_bring_requests_;
+  // All that is asked of replicas is who left: then one that only decodes stays behind until
+  // somebody does.
+  bool lags_;
 };
-
-// The first request of each one's conversation; empty: each is its own.
-std::vector<std::int32_t> SessionsOf(const RequestTable& requests);
-// RoutedRequest::content.
-std::vector<ContentRange> ContentFor(const RequestTable& requests, RequestId request,
-                                     std::int64_t block_size);
 
 // nullptr where clusters are left out: in the page's first module (wasm/left_out.cpp).
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input);

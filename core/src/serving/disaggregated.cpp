@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/random.h"
+
 namespace servecast {
 namespace {
 
@@ -23,39 +25,36 @@ Disaggregated::Disaggregated(const Cluster::Input& input)
     : Fleet(ForAll(input), 0, input.pools, input.clients),
       in_(input),
       horizon_(std::min(input.replica.horizon, kClockEnd)),
-      sides_(3),
-      link_(LinkOf(input.disaggregation)),
-      active_(static_cast<std::int32_t>(nodes_.size())),
       session_of_(SessionsOf(input.replica.requests)),
-      gate_of_(input.replica.requests.arrival.size(), nullptr) {
-  for (const auto& node : nodes_) {
-    Side& side = sides_[static_cast<std::size_t>(pools_[node->pool].role)];
-    side.nodes.push_back(static_cast<std::int32_t>(place_.size()));
-    place_.push_back(static_cast<std::int32_t>(side.nodes.size()) - 1);
+      entered_by_(input.replica.requests.arrival.size(), kSides),
+      link_(LinkOf(input.disaggregation)),
+      active_(static_cast<std::int32_t>(nodes_.size())) {
+  bool mixed = false;
+  for (const ClusterPool& pool : pools_) mixed = mixed || pool.role == PoolRole::kMixed;
+  Open(kDecode, PoolRole::kDecode);
+  if (in_.disaggregation.above_tokens > 0) {
+    Open(kWhole, mixed ? PoolRole::kMixed : PoolRole::kDecode);
   }
-  for (Side& side : sides_) side.loads = ReplicaLoads(static_cast<std::int64_t>(side.nodes.size()));
-  const bool mixed = !sides_[static_cast<std::size_t>(PoolRole::kMixed)].nodes.empty();
-  Open(whole_, *in_.router, in_.router_params, mixed ? PoolRole::kMixed : PoolRole::kDecode);
-  Open(prefill_, *in_.router, in_.router_params, PoolRole::kPrefill);
-  Open(decode_, *in_.decode_router, in_.decode_router_params, PoolRole::kDecode);
+  Open(kPrefill, PoolRole::kPrefill);
   in_.replica.results.hand_overs.resize(in_.replica.requests.arrival.size());
 }
 
-// What it asks of replicas that differ is the least that any has.
-void Disaggregated::Open(Gate& gate, const RouterEntry& entry, const std::vector<double>& params,
-                         PoolRole role) {
-  gate.entry = &entry;
-  gate.side = &sides_[static_cast<std::size_t>(role)];
-  RouterInput input{in_.seed, static_cast<std::int64_t>(gate.side->nodes.size()), params};
-  input.seats = input.cached_blocks = INT64_MAX;
-  for (const ClusterPool& pool : pools_) {
-    if (pool.role != role) continue;
-    input.block_size = pool.engine.block_size;
-    input.seats = std::min(input.seats, pool.engine.max_num_seqs);
-    input.cached_blocks =
-        std::min(input.cached_blocks, pool.engine.enable_prefix_caching ? pool.pool_blocks - 1 : 0);
+// Draws for both replicas of a request are independent of each other.
+void Disaggregated::Open(Side side, PoolRole role) {
+  Entrance& entrance = entrances_[side];
+  entrance.role = role;
+  place_.resize(nodes_.size());
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(nodes_.size()); ++i) {
+    if (RoleOf(i) != role) continue;
+    place_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(entrance.nodes.size());
+    entrance.nodes.push_back(i);
   }
-  gate.router = entry.make(input);
+  const bool decode = side == kDecode;
+  const std::int64_t own = static_cast<std::int64_t>(Mix64(static_cast<std::uint64_t>(in_.seed)));
+  entrance.gateway.emplace(Gateway::Input{decode ? *in_.decode_router : *in_.router,
+                                          decode ? in_.decode_router_params : in_.router_params,
+                                          decode ? own : in_.seed, Members(role),
+                                          in_.replica.requests, in_.replica.results, session_of_});
 }
 
 bool Disaggregated::Advance(std::int64_t max_steps) {
@@ -80,72 +79,84 @@ bool Disaggregated::Advance(std::int64_t max_steps) {
   return false;
 }
 
-TimeNs Disaggregated::NextEvent() const {
-  const TimeNs next = std::min(in_.clients.NextEnqueue(), link_.Next());
-  return prefilled_.empty() ? next : std::min(next, prefilled_.front().time);
+TimeNs Disaggregated::NextEvent() {
+  TimeNs next = std::min(in_.clients.NextEnqueue(), link_.Next());
+  if (!prefilled_.empty()) next = std::min(next, prefilled_.front().time);
+  const TimeNs by = active_.empty() ? next : std::min(next, active_.TopKey());
+  for (Entrance& entrance : entrances_) {
+    if (!entrance.gateway) continue;
+    next = std::min({next, entrance.gateway->NextLook(by), entrance.gateway->NextOfHeld()});
+  }
+  return next;
 }
 
 // One thing that does at `time`, that of the next event.
 void Disaggregated::Happen(TimeNs time) {
-  if (link_.Next() == time) {
-    for (const RequestId request : link_.Pass()) {
-      const std::int32_t index = in_.replica.results.replica[static_cast<std::size_t>(request)];
-      Node& node = NodeAt(index);
-      if (node.by_former != nullptr) {
-        node.by_former->Arrive(request, time);
-      } else {
-        node.by_vllm->Arrive(request, time);
-      }
-      Activate(index, time);
-      Free(request, time);
-    }
-  } else if (in_.clients.NextEnqueue() == time) {
+  if (link_.Next() == time) return PassLink(time);
+  for (const Side side : {kDecode, kWhole, kPrefill}) {
+    if (entrances_[side].gateway && HappensAtGateway(side, time)) return;
+  }
+  if (in_.clients.NextEnqueue() == time) {
     const RequestId request = in_.clients.TakeNext();
     const std::int64_t prompt =
         in_.replica.requests.prompt_tokens[static_cast<std::size_t>(request)];
-    Route(prompt > in_.disaggregation.above_tokens ? prefill_ : whole_, request, time);
+    Route(prompt > in_.disaggregation.above_tokens ? kPrefill : kWhole, request, time);
   } else {
     const RequestId request = prefilled_.front().request;
     std::pop_heap(prefilled_.begin(), prefilled_.end(), LaterPrefill);
     prefilled_.pop_back();
-    Route(decode_, request, time);
+    Route(kDecode, request, time);
   }
 }
 
-void Disaggregated::Route(Gate& gate, RequestId request, TimeNs time) {
-  Side& side = *gate.side;
-  while (!side.departures.empty() && side.departures.front().time <= time) {
-    const Departure departure = side.departures.front();
-    std::pop_heap(side.departures.begin(), side.departures.end(), Later);
-    side.departures.pop_back();
-    side.loads.Change(departure.place, -1);
-    if (!departure.gate->entry->ignores_load) {
-      departure.gate->router->Left(departure.request, departure.place);
-    }
+// False: nothing of its own does.
+bool Disaggregated::HappensAtGateway(Side side, TimeNs time) {
+  Gateway& gateway = *entrances_[side].gateway;
+  if (gateway.LooksAt(time)) {
+    gateway.Look(time);
+    return true;
   }
-  if (gate.entry->reads_engines) {
-    for (std::size_t i = 0; i < side.nodes.size(); ++i) {
-      const Node& node = NodeAt(side.nodes[i]);
-      const EngineLoad load = node.replica->LoadAt(time);
-      const auto at = static_cast<std::int32_t>(i);
-      side.loads.SetEngine(at,
-                           {std::max<std::int64_t>(side.loads.Outstanding(at) - load.running, 0),
-                            load.kv_blocks_used, pools_[node.pool].pool_blocks - 1});
-    }
+  if (gateway.NextOfHeld() > time) return false;
+  if (gateway.NextTimeout() <= time) {
+    const RequestId request = gateway.GiveUp();
+    in_.clients.GaveUp(request, time);
+    if (side == kDecode) Free(request, time);
+    return true;
   }
-  const RequestTable& requests = in_.replica.requests;
+  for (auto next = gateway.ChooseForHeld(time); next.place != Router::kHold;
+       next = gateway.ChooseForHeld(time)) {
+    Place(side, next.request, next.place, time);
+  }
+  return true;
+}
+
+void Disaggregated::PassLink(TimeNs time) {
+  for (const RequestId request : link_.Pass()) {
+    const std::int32_t index = in_.replica.results.replica[static_cast<std::size_t>(request)];
+    Node& node = NodeAt(index);
+    if (node.by_former != nullptr) {
+      node.by_former->Arrive(request, time);
+    } else {
+      node.by_vllm->Arrive(request, time);
+    }
+    Activate(index, time);
+    Free(request, time);
+  }
+}
+
+void Disaggregated::Route(Side side, RequestId request, TimeNs time) {
+  const std::int32_t place = entrances_[side].gateway->Choose(request, time);
+  if (place != Router::kHold) Place(side, request, place, time);
+}
+
+void Disaggregated::Place(Side side, RequestId request, std::int32_t place, TimeNs time) {
   const auto r = static_cast<std::size_t>(request);
-  std::vector<ContentRange> content;
-  if (gate.entry->reads_content) {
-    const std::int64_t block_size = pools_[NodeAt(side.nodes[0]).pool].engine.block_size;
-    content = ContentFor(requests, request, block_size);
+  const Entrance& to = entrances_[side];
+  for (Entrance& entrance : entrances_) {
+    if (entrance.gateway && entrance.role == to.role) entrance.gateway->Placed(place);
   }
-  const std::int32_t place = gate.router->Choose(
-      {request, session_of_.empty() ? request : session_of_[r], requests.prompt_tokens[r], content},
-      side.loads);
-  gate_of_[r] = &gate;
-  side.loads.Change(place, 1);
-  const std::int32_t index = side.nodes[static_cast<std::size_t>(place)];
+  entered_by_[r] = side;
+  const std::int32_t index = to.nodes[static_cast<std::size_t>(place)];
   in_.replica.results.replica[r] = index;
   NodeAt(index).inbox.Send(request, time);
   Activate(index, time);
@@ -155,7 +166,12 @@ void Disaggregated::Route(Gate& gate, RequestId request, TimeNs time) {
 std::int64_t Disaggregated::Run(std::int32_t index, TimeNs until, std::int64_t max_steps) {
   Node& node = NodeAt(index);
   const std::int64_t before = node.recorder.steps();
-  node.inbox.AllowUntil(until);
+  const PoolRole role = RoleOf(index);
+  bool to_departure = false;
+  for (const Entrance& entrance : entrances_) {
+    if (entrance.gateway && entrance.role == role) to_departure |= entrance.gateway->held() > 0;
+  }
+  node.inbox.AllowUntil(until, to_departure);
   const bool idle = node.replica->Advance(max_steps);
   if (!idle) {
     active_.Push(index, node.by_former != nullptr ? node.replica->ready() : node.replica->now(),
@@ -163,11 +179,14 @@ std::int64_t Disaggregated::Run(std::int32_t index, TimeNs until, std::int64_t m
   } else if (Wakes(node) < horizon_) {
     active_.Push(index, std::max(Wakes(node), node.replica->now()), index);
   }
-  Side& side = sides_[static_cast<std::size_t>(pools_[node.pool].role)];
   for (const Inbox::Timed& left : node.inbox.departures()) {
-    side.departures.push_back({left.time, place_[static_cast<std::size_t>(index)], left.request,
-                               gate_of_[static_cast<std::size_t>(left.request)]});
-    std::push_heap(side.departures.begin(), side.departures.end(), Later);
+    const std::size_t own = entered_by_[static_cast<std::size_t>(left.request)];
+    for (std::size_t side = 0; side < kSides; ++side) {
+      Entrance& entrance = entrances_[side];
+      if (!entrance.gateway || entrance.role != role) continue;
+      entrance.gateway->Left(
+          {left.time, place_[static_cast<std::size_t>(index)], left.request, side == own});
+    }
   }
   node.inbox.departures().clear();
   Hear(node);
@@ -219,6 +238,29 @@ void Disaggregated::Activate(std::int32_t index, TimeNs time) {
 TimeNs Disaggregated::Wakes(const Node& node) {
   if (node.by_former != nullptr) return node.by_former->Wakes();
   return node.by_vllm->sleeps() ? node.by_vllm->NextTimeout() : kNever;
+}
+
+std::int64_t Disaggregated::queued() const {
+  std::int64_t sum = Fleet::queued();
+  for (const Entrance& entrance : entrances_) {
+    if (entrance.gateway) sum += entrance.gateway->held();
+  }
+  return sum;
+}
+
+std::int64_t Disaggregated::timed_out() const {
+  std::int64_t sum = Fleet::timed_out();
+  for (const Entrance& entrance : entrances_) {
+    if (entrance.gateway) sum += entrance.gateway->timed_out();
+  }
+  return sum;
+}
+
+void Disaggregated::WriteRecords(TimeNs end, Recorder& recorder) const {
+  Fleet::WriteRecords(end, recorder);
+  for (const Entrance& entrance : entrances_) {
+    if (entrance.gateway) recorder.Add(entrance.gateway->recorder(), end);
+  }
 }
 
 }  // namespace servecast

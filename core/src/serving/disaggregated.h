@@ -2,20 +2,22 @@
 // does may matter to another at once: a prefill that ends sends its request on, blocks that are
 // taken start a transfer and slow down others, a transfer that ends frees blocks on one side and
 // lets a request decode on the other. So whoever is furthest behind runs next, and nobody beyond
-// the others' clocks, nor beyond the next event on the link or at the routers. At one moment
-// transfers end first, then requests arrive, then they are handed over, by id, then steps are
-// formed, by replica.
+// the others' clocks, nor beyond the next event on the link or at the gateways: one before each
+// side, and one of those that are served whole. At one moment transfers end first, then gateways
+// look at engines, clients give up there, and who is held finds room (for decoding before others),
+// then requests arrive, then they are handed over, by id, then steps are formed, by replica.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/indexed_heap.h"
 #include "serving/cluster.h"
 #include "serving/fleet.h"
+#include "serving/gateway.h"
 #include "serving/kv_link.h"
-#include "serving/router.h"
 
 namespace servecast {
 
@@ -26,30 +28,18 @@ class Disaggregated final : public Fleet {
 
   bool Advance(std::int64_t max_steps) override;
 
+  std::int64_t queued() const override;
+  std::int64_t timed_out() const override;
+  // Of all replicas and of the gateways, up to `end`.
+  void WriteRecords(TimeNs end, Recorder& recorder) const override;
+
  private:
-  struct Gate;
-  struct Departure {
-    TimeNs time = 0;
-    std::int32_t place = 0;
-    RequestId request = kNoRequest;
-    Gate* gate = nullptr;  // that had placed it
-  };
-  static bool Later(const Departure& a, const Departure& b) {
-    if (a.time != b.time) return a.time > b.time;
-    return a.place != b.place ? a.place > b.place : a.request > b.request;
-  }
-  // Replicas of one role.
-  struct Side {
-    std::vector<std::int32_t> nodes;
-    ReplicaLoads loads{0};
-    std::vector<Departure> departures;  // heap, of those not yet counted in loads
-  };
-  // Who chooses among them.
-  struct Gate {
-    const RouterEntry* entry = nullptr;
-    std::unique_ptr<Router> router;
-    Side* side = nullptr;
-  };
+  enum Side : std::size_t {
+    kDecode,
+    kWhole,
+    kPrefill,
+    kSides
+  };  // gateways, in order of their turns
   struct Prefilled {
     TimeNs time = 0;
     RequestId request = kNoRequest;
@@ -58,10 +48,14 @@ class Disaggregated final : public Fleet {
     return a.time != b.time ? a.time > b.time : a.request > b.request;
   }
 
-  void Open(Gate& gate, const RouterEntry& entry, const std::vector<double>& params, PoolRole role);
-  TimeNs NextEvent() const;
+  void Open(Side side, PoolRole role);
+  PoolRole RoleOf(std::int32_t node) const { return pools_[NodeAt(node).pool].role; }
+  TimeNs NextEvent();
   void Happen(TimeNs time);
-  void Route(Gate& gate, RequestId request, TimeNs time);
+  bool HappensAtGateway(Side side, TimeNs time);
+  void PassLink(TimeNs time);
+  void Route(Side side, RequestId request, TimeNs time);
+  void Place(Side side, RequestId request, std::int32_t place, TimeNs time);
   std::int64_t Run(std::int32_t index, TimeNs until, std::int64_t max_steps);
   void Hear(Node& node);
   void Free(RequestId request, TimeNs time);
@@ -70,14 +64,19 @@ class Disaggregated final : public Fleet {
 
   Cluster::Input in_;
   TimeNs horizon_;
-  std::vector<Side> sides_;          // by role
-  std::vector<std::int32_t> place_;  // of a node on its side
-  Gate whole_, prefill_, decode_;
-  std::vector<Prefilled> prefilled_;  // heap, to be sent to a decode replica
+  std::vector<std::int32_t> session_of_;
+  // One that would never be asked is left out.
+  struct Entrance {
+    PoolRole role = PoolRole::kDecode;
+    std::vector<std::int32_t> nodes;  // by place
+    std::optional<Gateway> gateway;
+  };
+  std::array<Entrance, kSides> entrances_;
+  std::vector<std::int32_t> place_;       // of a node among those of its role
+  std::vector<std::uint8_t> entered_by_;  // Side, by request: that placed it last
+  std::vector<Prefilled> prefilled_;      // heap, to be sent to a decode replica
   KvLink link_;
   IndexedHeap active_;  // by the replica's clock, or when a sleeping one wakes
-  std::vector<std::int32_t> session_of_;
-  std::vector<Gate*> gate_of_;  // by request: that placed it last
 };
 
 }  // namespace servecast

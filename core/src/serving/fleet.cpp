@@ -52,6 +52,17 @@ Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<Cluster
   }
 }
 
+std::vector<Gateway::Member> Fleet::Members(std::optional<PoolRole> role) const {
+  std::vector<Gateway::Member> members;
+  for (const auto& node : nodes_) {
+    const ClusterPool& pool = pools_[node->pool];
+    if (role && pool.role != *role) continue;
+    members.push_back({node->replica.get(), pool.engine.block_size, pool.pool_blocks - 1,
+                       pool.engine.enable_prefix_caching, pool.engine.max_num_seqs});
+  }
+  return members;
+}
+
 bool Fleet::Close() {
   for (const auto& node : nodes_) {
     node->inbox.AllowUntil(kNever);

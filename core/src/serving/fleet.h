@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "metrics/recorder.h"
 #include "serving/any_replica.h"
 #include "serving/former_replica.h"
+#include "serving/gateway.h"
 #include "serving/inbox.h"
 #include "serving/replica.h"
 
@@ -66,6 +68,8 @@ class Fleet : public AnyReplica {
         Clients& clients);
 
   Node& NodeAt(std::int32_t index) const { return *nodes_[static_cast<std::size_t>(index)]; }
+  // For a gateway before them: all, or those of a role.
+  std::vector<Gateway::Member> Members(std::optional<PoolRole> role = std::nullopt) const;
   // Nobody comes any more, and nobody has anything to do before the horizon.
   bool Close();
 

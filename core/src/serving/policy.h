@@ -95,6 +95,7 @@ struct ParamSpec {
   const char* unit;
   double min, max, fallback;
   const char* help;
+  bool whole = false;  // a whole number
 };
 using Params = std::span<const double>;  // values, in the order of the policy's ParamSpecs
 

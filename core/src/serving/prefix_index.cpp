@@ -4,10 +4,12 @@
 
 namespace servecast {
 
-PrefixIndex::PrefixIndex(std::int64_t replicas, std::int64_t capacity)
-    : capacity_(capacity),
-      memories_(static_cast<std::size_t>(replicas)),
-      matched_(static_cast<std::size_t>(replicas), 0) {}
+PrefixIndex::PrefixIndex(std::span<const RoutedReplica> replicas)
+    : memories_(replicas.size()), matched_(replicas.size(), 0) {
+  for (std::size_t i = 0; i < replicas.size(); ++i) {
+    memories_[i].capacity = replicas[i].cached_blocks;
+  }
+}
 
 const std::vector<std::int64_t>& PrefixIndex::Match(std::span<const ContentRange> content) {
   std::fill(matched_.begin(), matched_.end(), 0);
@@ -24,8 +26,8 @@ const std::vector<std::int64_t>& PrefixIndex::Match(std::span<const ContentRange
 
 // From the last segment to the first, so that a beginning is forgotten after what follows it.
 void PrefixIndex::Sent(std::span<const ContentRange> content, std::int32_t replica) {
-  if (capacity_ == 0) return;
   Memory& memory = memories_[static_cast<std::size_t>(replica)];
+  if (memory.capacity == 0) return;
   for (std::size_t i = content.size(); i > 0; --i) {
     const ContentRange& range = content[i - 1];
     const auto segment = static_cast<std::size_t>(range.segment);
@@ -43,7 +45,7 @@ void PrefixIndex::Sent(std::span<const ContentRange> content, std::int32_t repli
     entry->used = ++memory.uses;
     memory.by_use.emplace_hint(memory.by_use.end(), entry->used, range.segment);
   }
-  while (memory.blocks > capacity_) Forget(replica, memory);
+  while (memory.blocks > memory.capacity) Forget(replica, memory);
 }
 
 // The segment that was used the longest ago.

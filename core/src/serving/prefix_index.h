@@ -15,8 +15,8 @@ namespace servecast {
 
 class PrefixIndex {
  public:
-  // `capacity`: blocks that it remembers of a replica.
-  PrefixIndex(std::int64_t replicas, std::int64_t capacity);
+  // It remembers as many blocks of a replica as that one caches.
+  explicit PrefixIndex(std::span<const RoutedReplica> replicas);
 
   // By replica: so many blocks of the prompt, from the first on, were sent to it. Good until the
   // next call. O(replicas + those that have something of it).
@@ -32,6 +32,7 @@ class PrefixIndex {
     std::int64_t used = 0;  // by `uses`, the last time
   };
   struct Memory {  // of one replica
+    std::int64_t capacity = 0;
     std::int64_t blocks = 0, uses = 0;
     std::map<std::int64_t, std::int32_t> by_use;  // segments
   };
@@ -39,7 +40,6 @@ class PrefixIndex {
 
   void Forget(std::int32_t replica, Memory& memory);
 
-  std::int64_t capacity_;
   std::vector<Memory> memories_;       // by replica
   std::vector<Entries> by_segment_;    // grows with the segments seen
   std::vector<std::int64_t> matched_;  // by replica

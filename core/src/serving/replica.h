@@ -93,6 +93,7 @@ class Replica final : public AnyReplica {
   TimeNs NextTimeout() { return in_.inbox.NextTimeout(); }
 
   TimeNs now() const override { return now_; }
+  TimeNs QuietUntil() override;
   std::int64_t running() const override { return running_; }
   std::int64_t queued() const override { return Waiting(); }
   std::int64_t completed() const override { return completed_; }

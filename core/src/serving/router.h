@@ -83,14 +83,16 @@ class Router {
   virtual void Left(RequestId, std::int32_t /*replica*/) {}
 };
 
-// What a router is made for: replicas that are alike, of one pool or several.
+// What a router is made for. Of each replica: seats (max_num_seqs), and how many KV blocks of
+// RouterInput::block_size can be found again; 0: none.
+struct RoutedReplica {
+  std::int64_t seats = 1, cached_blocks = 0;
+};
 struct RouterInput {
   std::int64_t seed = 0;
-  std::int64_t replicas = 1;
-  Params params = {};              // of its entry, in their order; to be copied
-  std::int64_t block_size = 16;    // tokens of a KV block
-  std::int64_t cached_blocks = 0;  // KV blocks of a replica that can be found again; 0: none
-  std::int64_t seats = 1;          // of a replica: max_num_seqs
+  std::span<const RoutedReplica> replicas;  // to be copied
+  Params params = {};                       // of its entry, in their order; to be copied
+  std::int64_t block_size = 16;             // tokens of a KV block, as content is counted in
 };
 
 struct RouterEntry {
@@ -101,7 +103,7 @@ struct RouterEntry {
   std::span<const ParamSpec> params = {};
   bool reads_content = false;
   bool reads_engines = false;
-  bool holds = false;  // may keep requests at the gateway
+  bool holds = false;  // may keep requests at the gateway; then without kStaleness
 };
 
 // The registered ones, in the order of menus; see registry.cpp.

@@ -52,7 +52,8 @@ constexpr RouterEntry WeightedEntry(MakeRouter make) {
 
 inline constexpr ParamSpec kCentralQueueParams[] = {
     {"max_outstanding", "requests", 0, 65536, 0,
-     "most on a replica at a time; the others wait at the gateway; 0: engine.max_num_seqs"}};
+     "most on a replica at a time; the others wait at the gateway; 0: its engine.max_num_seqs",
+     true}};
 constexpr RouterEntry CentralQueueEntry(MakeRouter make) {
   return {"central_queue",
           "first come, first served, by the replica that first has room; until then at the gateway",

@@ -1,0 +1,227 @@
+#include "testing/reference_rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+
+namespace servecast::testing {
+namespace {
+
+constexpr double kNotThere = 1e300;  // cost of a replica that must not be chosen
+
+}  // namespace
+
+bool ReferenceRules::SentPrompts::Has(const Block& block) const {
+  for (const auto& [segment, blocks] : segments) {
+    if (segment == block.first) return blocks.count(block.second) > 0;
+  }
+  return false;
+}
+
+void ReferenceRules::SentPrompts::Add(const std::vector<Block>& prompt, std::int64_t capacity) {
+  std::vector<std::int32_t> order;  // of the segments, deepest first
+  for (auto block = prompt.rbegin(); block != prompt.rend(); ++block) {
+    if (order.empty() || order.back() != block->first) order.push_back(block->first);
+  }
+  for (const std::int32_t segment : order) {
+    std::set<std::int64_t> blocks;
+    segments.remove_if([&](const auto& known) {
+      if (known.first != segment) return false;
+      blocks = known.second;
+      return true;
+    });
+    for (const Block& block : prompt) {
+      if (block.first == segment) blocks.insert(block.second);
+    }
+    segments.emplace_back(segment, blocks);
+  }
+  std::size_t all = 0;
+  for (const auto& known : segments) all += known.second.size();
+  while (all > static_cast<std::size_t>(capacity)) {
+    all -= segments.front().second.size();
+    segments.pop_front();
+  }
+}
+
+ReferenceRules::ReferenceRules(const RouterChoice& router, const RequestTable& requests,
+                               std::vector<ServedBy> replicas)
+    : router_(router),
+      requests_(requests),
+      replicas_(std::move(replicas)),
+      block_size_(INT64_MAX),
+      sent_(replicas_.size()) {
+  for (const ServedBy& replica : replicas_) {
+    block_size_ = std::min(block_size_, replica.block_size);
+  }
+}
+
+std::optional<std::size_t> ReferenceRules::Choose(std::size_t request,
+                                                  const std::vector<ReplicaSight>& sights) {
+  const std::vector<Block> blocks = BlocksOf(request);
+  const std::vector<double> costs = CostsOf(request, blocks, sights);
+  // The first of the lowest.
+  const auto chosen =
+      static_cast<std::size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
+  if (costs[chosen] >= kNotThere) return std::nullopt;
+  ++routed_;
+  added_[request] =
+      CeilDiv(requests_.prompt_tokens[request], block_size_) - Matched(blocks, chosen);
+  const ServedBy& replica = replicas_[chosen];
+  const std::int64_t tokens = replica.caches_prefixes ? replica.blocks * replica.block_size : 0;
+  sent_[chosen].Add(blocks, tokens / block_size_);
+  for (const Block& block : blocks) homes_.emplace(block.first, chosen);
+  if (!blocks.empty()) homes_[blocks.back().first] = chosen;
+  return chosen;
+}
+
+std::vector<double> ReferenceRules::CostsOf(std::size_t request, const std::vector<Block>& blocks,
+                                            const std::vector<ReplicaSight>& sights) const {
+  const std::string& name = router_.name;
+  if (name == "power_of_two") return PowerOfTwo(request, sights);
+  if (name == "prefix_affinity") return PrefixAffinity(blocks, sights);
+  if (name == "kv_aware") return KvAware(request, blocks, sights);
+  if (name == "weighted") return Weighted(blocks, sights);
+  if (name == "central_queue") return CentralQueue(sights);
+  if (name == "round_robin") return Only(routed_ % replicas_.size());
+  if (name == "session_affinity") return Only(SessionHash(request));
+  if (name == "random") {
+    const double u = Uniform(router_.seed, Stream::kRouter, static_cast<std::int64_t>(request), 0);
+    return Only(static_cast<std::size_t>(u * static_cast<double>(replicas_.size())));
+  }
+  SERVECAST_CHECK(name == "least_outstanding", "reference rules: a router that they do not know");
+  std::vector<double> costs;
+  for (const ReplicaSight& sight : sights) costs.push_back(static_cast<double>(sight.outstanding));
+  return costs;
+}
+
+std::vector<double> ReferenceRules::Only(std::size_t replica) const {
+  std::vector<double> costs(replicas_.size(), kNotThere);
+  costs[replica] = 0;
+  return costs;
+}
+
+// With n replicas the key is on the last one that it ever moved to as they grew to n; moving from
+// `at` it next moves when there are more than (at + 1) / u, u in (0, 1] drawn from the key.
+std::size_t ReferenceRules::SessionHash(std::size_t request) const {
+  std::size_t first = request;
+  while (!requests_.think.empty() && requests_.think[first] >= 0) --first;
+  std::uint64_t key = Mix64(static_cast<std::uint64_t>(first) + 1);
+  std::size_t at = 0;
+  for (;;) {
+    key = key * 2862933555777941757u + 1;  // the paper's generator
+    const double u = static_cast<double>((key >> 33) + 1) / 2147483648.0;
+    const auto next = static_cast<std::size_t>(static_cast<double>(at + 1) / u);
+    if (next >= replicas_.size()) return at;
+    at = next;
+  }
+}
+
+std::vector<ReferenceRules::Block> ReferenceRules::BlocksOf(std::size_t request) const {
+  std::vector<Block> blocks;
+  if (requests_.content.empty()) return blocks;
+  for (std::int64_t k = 0; (k + 1) * block_size_ < requests_.prompt_tokens[request]; ++k) {
+    std::int32_t segment = requests_.content[request];
+    const auto at = [&] { return requests_.segments[static_cast<std::size_t>(segment)]; };
+    while (at().parent >= 0 && (k + 1) * block_size_ <= at().shared_tokens) segment = at().parent;
+    blocks.push_back({segment, k});
+  }
+  return blocks;
+}
+
+std::int64_t ReferenceRules::Matched(const std::vector<Block>& blocks, std::size_t replica) const {
+  std::int64_t matched = 0;
+  for (const Block& block : blocks) {
+    if (!sent_[replica].Has(block)) break;
+    ++matched;
+  }
+  return matched;
+}
+
+std::vector<double> ReferenceRules::PowerOfTwo(std::size_t request,
+                                               const std::vector<ReplicaSight>& sights) const {
+  std::vector<double> costs(replicas_.size(), kNotThere);
+  const auto n = static_cast<double>(replicas_.size());
+  const auto number = static_cast<std::int64_t>(request);
+  const auto first =
+      static_cast<std::size_t>(Uniform(router_.seed, Stream::kRouter, number, 0) * n);
+  costs[first] = static_cast<double>(sights[first].outstanding);
+  if (replicas_.size() == 1) return costs;
+  auto second =
+      static_cast<std::size_t>(Uniform(router_.seed, Stream::kRouter, number, 1) * (n - 1));
+  if (second >= first) ++second;
+  costs[second] = static_cast<double>(sights[second].outstanding);
+  return costs;
+}
+
+std::vector<double> ReferenceRules::PrefixAffinity(const std::vector<Block>& blocks,
+                                                   const std::vector<ReplicaSight>& sights) const {
+  std::int64_t all = 1;
+  std::vector<double> costs;
+  for (const ReplicaSight& sight : sights) {
+    all += sight.outstanding;
+    costs.push_back(static_cast<double>(sight.outstanding));
+  }
+  const double most = std::ceil(router_.Param("load_factor") *
+                                (static_cast<double>(all) / static_cast<double>(sights.size())));
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+    const auto home = homes_.find(block->first);
+    if (home == homes_.end() || costs[home->second] >= most) continue;
+    costs[home->second] = -1;
+    break;
+  }
+  return costs;
+}
+
+std::vector<double> ReferenceRules::KvAware(std::size_t request, const std::vector<Block>& blocks,
+                                            const std::vector<ReplicaSight>& sights) const {
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < sights.size(); ++i) {
+    const std::int64_t missing =
+        CeilDiv(requests_.prompt_tokens[request], block_size_) - Matched(blocks, i);
+    std::int64_t there = missing;
+    for (const std::size_t other : sights[i].own) there += added_.at(other);
+    costs.push_back(router_.Param("overlap_weight") * static_cast<double>(missing) +
+                    static_cast<double>(there));
+  }
+  return costs;
+}
+
+std::vector<double> ReferenceRules::Weighted(const std::vector<Block>& blocks,
+                                             const std::vector<ReplicaSight>& sights) const {
+  std::int64_t low = INT64_MAX, high = 0;
+  for (const ReplicaSight& sight : sights) {
+    low = std::min(low, sight.waiting);
+    high = std::max(high, sight.waiting);
+  }
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < sights.size(); ++i) {
+    const double prefix = blocks.empty() ? 0
+                                         : static_cast<double>(Matched(blocks, i)) /
+                                               static_cast<double>(blocks.size());
+    const double queue = high == low ? 1
+                                     : static_cast<double>(high - sights[i].waiting) /
+                                           static_cast<double>(high - low);
+    const double used =
+        static_cast<double>(sights[i].blocks_used) / static_cast<double>(replicas_[i].blocks);
+    costs.push_back(
+        -(router_.Param("prefix_weight") * prefix + router_.Param("queue_depth_weight") * queue +
+          router_.Param("kv_utilization_weight") * (1 - used) +
+          router_.Param("load_weight") / static_cast<double>(1 + sights[i].outstanding)));
+  }
+  return costs;
+}
+
+// Whoever has room by his own limit; of several the one with the fewest.
+std::vector<double> ReferenceRules::CentralQueue(const std::vector<ReplicaSight>& sights) const {
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < sights.size(); ++i) {
+    const auto set = static_cast<std::int64_t>(router_.Param("max_outstanding"));
+    const std::int64_t most = set > 0 ? set : replicas_[i].seats;
+    const bool room = sights[i].outstanding < most;
+    costs.push_back(room ? static_cast<double>(sights[i].outstanding) : kNotThere);
+  }
+  return costs;
+}
+
+}  // namespace servecast::testing

@@ -1,0 +1,79 @@
+// How a gateway places requests, the slow and obvious way: by the rules as docs/model.md has them,
+// from what it can see at that moment, which others count anew for each request (reference_router
+// from a finished run, pd_reference as it goes). No code of the routers, of their index of prompts
+// or of the cluster is in it.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "testing/router_choice.h"
+#include "workload/request_table.h"
+
+namespace servecast::testing {
+
+// One of the replicas that a gateway chooses among: as it was set up.
+struct ServedBy {
+  std::int64_t seats = 1;
+  std::int64_t block_size = 16, blocks = 1;  // of its KV cache
+  bool caches_prefixes = false;
+};
+
+// What the gateway sees of a replica when it chooses.
+struct ReplicaSight {
+  std::int64_t outstanding = 0;
+  std::vector<std::size_t> own;               // of them, requests that this gateway placed
+  std::int64_t waiting = 0, blocks_used = 0;  // as its engine says
+};
+
+class ReferenceRules {
+ public:
+  ReferenceRules(const RouterChoice& router, const RequestTable& requests,
+                 std::vector<ServedBy> replicas);
+
+  // Where the request goes, which it notes; nullopt: nowhere for now.
+  std::optional<std::size_t> Choose(std::size_t request, const std::vector<ReplicaSight>& sights);
+
+ private:
+  using Block = std::pair<std::int32_t, std::int64_t>;  // segment, number
+
+  // What a replica was sent, as a gateway remembers it: segments, the latest used last.
+  struct SentPrompts {
+    std::list<std::pair<std::int32_t, std::set<std::int64_t>>> segments;
+
+    bool Has(const Block& block) const;
+    void Add(const std::vector<Block>& prompt, std::int64_t capacity);
+  };
+
+  std::vector<Block> BlocksOf(std::size_t request) const;
+  std::int64_t Matched(const std::vector<Block>& blocks, std::size_t replica) const;
+  std::vector<double> CostsOf(std::size_t request, const std::vector<Block>& blocks,
+                              const std::vector<ReplicaSight>& sights) const;
+  std::vector<double> PowerOfTwo(std::size_t request,
+                                 const std::vector<ReplicaSight>& sights) const;
+  std::vector<double> PrefixAffinity(const std::vector<Block>& blocks,
+                                     const std::vector<ReplicaSight>& sights) const;
+  std::vector<double> KvAware(std::size_t request, const std::vector<Block>& blocks,
+                              const std::vector<ReplicaSight>& sights) const;
+  std::vector<double> Weighted(const std::vector<Block>& blocks,
+                               const std::vector<ReplicaSight>& sights) const;
+  std::vector<double> CentralQueue(const std::vector<ReplicaSight>& sights) const;
+  std::vector<double> Only(std::size_t replica) const;
+  std::size_t SessionHash(std::size_t request) const;
+
+  const RouterChoice& router_;
+  const RequestTable& requests_;
+  std::vector<ServedBy> replicas_;
+  std::int64_t block_size_;  // that the gateway counts prompts in: the least of any
+  std::size_t routed_ = 0;
+  std::map<std::size_t, std::int64_t> added_;  // blocks to compute of a request where it went
+  std::vector<SentPrompts> sent_;
+  std::map<std::int32_t, std::size_t> homes_;  // by segment
+};
+
+}  // namespace servecast::testing
