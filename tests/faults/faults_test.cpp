@@ -24,7 +24,7 @@ int planted_fault = 0;
 
 namespace {
 
-constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
+constexpr std::uint64_t kFirstSeed = 1;        // the cases of the differential tests themselves
 constexpr int kCases = 1000, kPdCases = 6000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstFormerFault = 301,
               kFirstPdFault = 401;
