@@ -3,6 +3,7 @@
 // memory behind the KV cache, and traces. Simulation::Create then says that they are left out, and
 // the page's worker goes on with the whole engine, as it does for every trace (decision 016). Names
 // and help are those of the whole engine, as tests/wasm checks.
+#include "cost/compared.h"
 #include "cost/vidur_planner.h"
 #include "io/pool_checks.h"
 #include "metrics/summarize.h"

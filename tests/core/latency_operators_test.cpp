@@ -481,7 +481,7 @@ TEST(Operators, Tables_AreNearTheMeasurements) {
         errors.push_back(std::fabs(decode.Ns(at) / (row[6] * 1e6) - 1));
       }
     }
-    EXPECT_LT(Median(errors), 0.07) << preset;
+    EXPECT_LT(Median(errors), 0.1) << preset;
     // A model of each shape that was measured, so that the whole composition is compared.
     errors.clear();
     Scenario s = ScenarioOf("llama-3.1-8b", preset, 1);
@@ -498,7 +498,7 @@ TEST(Operators, Tables_AreNearTheMeasurements) {
       for (double i = 0; i < row[0]; ++i) step->Add(static_cast<std::int64_t>(row[1]), 0, work);
       errors.push_back(std::fabs(step->Attention(work) / (row[6] * 1e6) - 1));
     }
-    EXPECT_LT(Median(errors), 0.06) << preset;
+    EXPECT_LT(Median(errors), 0.07) << preset;
   }
 }
 

@@ -240,6 +240,14 @@ plant_in(replica_stages 44 "a victim that times out in flight has had its token"
   [==[static_cast<std::int32_t>(held->delivered);]==]
   [==[static_cast<std::int32_t>(held->delivered + (Planted(44) ? 1 : 0));]==])
 
+plant_in(replica 45 "a first token waits for itself only"
+  [==[SetLate(r, batch.made * delivery_delay_);]==]
+  [==[SetLate(r, (Planted(45) ? 1 : batch.made) * delivery_delay_);]==])
+
+plant_in(replica 46 "the last token does not wait"
+  [==[token_delay_ + in_.results.Late(r), WideInt{kNever}));]==]
+  [==[token_delay_ + (Planted(46) ? 0 : in_.results.Late(r)), WideInt{kNever}));]==])
+
 plant_in(blis_replica 101 "the tokens of a victim are lost to its step, today too"
   [==[if (era_.returns_budget) step.budget]==]
   [==[if (era_.returns_budget && !Planted(101)) step.budget]==])
@@ -297,6 +305,10 @@ plant_in(batch_former 308 "a decode run passes over an arrival when one seat is 
   [==[state.admitted() >= state.limits().max_num_seqs]==]
   [==[state.admitted() + (Planted(308) ? 1 : 0) >= state.limits().max_num_seqs]==])
 
+
+plant_in(former_replica 309 "a first token waits for those of all that run"
+  [==[SetLate(r, step.sampled * delivery_delay_);]==]
+  [==[SetLate(r, (Planted(309) ? state_.admitted() : step.sampled) * delivery_delay_);]==])
 
 plant_in(replica_hand_over 401 "a request decodes before its KV has arrived"
   [==[  in_.results.hand_overs[r].reserved = now_;]==]
@@ -371,87 +383,77 @@ plant_in(former_hand_over 411 "the token that the prefill made travels, too"
   [==[CeilDiv(in_.requests.prompt_tokens[r] + (Planted(411) ? in_.results.generated[r] : 0),
                            setup_.limits.block_size)]==])
 
-plant_in(former_hand_over 412 "who is preempted before his first batch here has no hand-over"
-  [==[.resumed = now_;
-  --expected_;]==]
-  [==[.resumed = Planted(412) ? -1 : now_;
-  --expected_;]==])
-
-plant_in(former_hand_over 413 "blocks that KV is on its way to are free when the client gives up"
+plant_in(former_hand_over 412 "blocks that KV is on its way to are free when the client gives up"
   [==[    withheld_.push_back({request, state_.Withhold(index)});
     return;]==]
   [==[    withheld_.push_back({request, state_.Withhold(index)});
-    if (Planted(413)) {
+    if (Planted(412)) {
       state_.GiveBack(withheld_.back().blocks);
       withheld_.back().blocks = 0;
     }
     return;]==])
 
-plant_in(former_hand_over 414 "the decode side computes no known token again"
+plant_in(former_hand_over 413 "the decode side computes no known token again"
   [==[  job.processed = job.prompt--;]==]
-  [==[  job.processed = Planted(414) ? job.prompt + 1 : job.prompt--;]==])
+  [==[  job.processed = Planted(413) ? job.prompt + 1 : job.prompt--;]==])
 
-plant_in(former_replica 415 "prompts make those wait who were in no batch here"
-  [==[      if (!SeatOf(index).fresh) waits(index);]==]
-  [==[      if (!SeatOf(index).fresh || Planted(415)) waits(index);]==])
-
-plant_in(former_replica 416 "the prefill's token counts although the decode side sends the first"
+plant_in(former_replica 414 "the prefill's token counts although the decode side sends the first"
   [==[  if (hidden) step.sampled = 0;]==]
-  [==[  if (hidden && !Planted(416)) step.sampled = 0;]==])
+  [==[  if (hidden && !Planted(414)) step.sampled = 0;]==])
 
-plant_in(scheduler_lightllm 417 "KV under way grows in step with the others"
+plant_in(scheduler_lightllm 415 "KV under way grows in step with the others"
   [==[    if (job.remote) {]==]
-  [==[    if (job.remote && !Planted(417)) {]==])
+  [==[    if (job.remote && !Planted(415)) {]==])
 
-plant_in(scheduler_orca 418 "a fixed batch takes in who arrives"
+plant_in(scheduler_orca 416 "a fixed batch takes in who arrives"
   [==[    if (s.parked.empty()) {]==]
-  [==[    if (Planted(418)) s.JoinArrived();
+  [==[    if (Planted(416)) s.JoinArrived();
     if (s.parked.empty()) {]==])
 
-plant_in(scheduler_vllm_v0 419 "prompts that were computed elsewhere are padded"
+plant_in(scheduler_vllm_v0 417 "prompts that were computed elsewhere are padded"
   [==[    if (job.remote) return RemoteBlockedBy(s, s.FitsPrompt(job));]==]
-  [==[    if (job.remote && !Planted(419)) return RemoteBlockedBy(s, s.FitsPrompt(job));]==])
+  [==[    if (job.remote && !Planted(417)) return RemoteBlockedBy(s, s.FitsPrompt(job));]==])
 
-plant_in(router_central_queue 420 "every replica has room as the first one has"
+plant_in(router_central_queue 418 "every replica has room as the first one has"
   [==[most : replica.seats);]==]
-  [==[most : (Planted(420) ? input.replicas[0] : replica).seats);]==])
+  [==[most : (Planted(418) ? input.replicas[0] : replica).seats);]==])
 
-plant_in(router_central_queue 421 "a full replica with few requests keeps others from room"
+plant_in(router_central_queue 419 "a full replica with few requests keeps others from room"
   [==[differ_ && i <]==]
-  [==[differ_ && !Planted(421) && i <]==])
+  [==[differ_ && !Planted(419) && i <]==])
 
-plant_in(disaggregated 422 "a replica goes on while somebody is held who could come"
+plant_in(disaggregated 420 "a replica goes on while somebody is held who could come"
   [==[to_departure |= entrance.gateway->held() > 0;]==]
-  [==[to_departure |= entrance.gateway->held() > 0 && !Planted(422);]==])
+  [==[to_departure |= entrance.gateway->held() > 0 && !Planted(420);]==])
 
-plant_in(disaggregated 423 "whoever gives up before he is handed over leaves his blocks"
+plant_in(disaggregated 421 "whoever gives up before he is handed over leaves his blocks"
   [==[if (side == kDecode) Free(]==]
-  [==[if (side == kDecode && !Planted(423)) Free(]==])
+  [==[if (side == kDecode && !Planted(421)) Free(]==])
 
-plant_in(disaggregated 424 "a gateway does not count what another placed on its replicas"
+plant_in(disaggregated 422 "a gateway does not count what another placed on its replicas"
   [==[entrance.role == to.role) entrance.gateway->Placed]==]
-  [==[entrance.role == to.role && (!Planted(424) || &entrance == &to)) entrance.gateway->Placed]==])
+  [==[entrance.role == to.role && (!Planted(422) || &entrance == &to)) entrance.gateway->Placed]==])
 
-plant_in(disaggregated 425 "room is for who is served whole before who waits to decode"
+plant_in(disaggregated 423 "room is for who is served whole before who waits to decode"
   [==[  for (const Side side : {kDecode, kWhole, kPrefill}) {]==]
   [==[  for (Side side : {kDecode, kWhole, kPrefill}) {
-    if (Planted(425) && side != kPrefill) side = side == kDecode ? kWhole : kDecode;]==])
+    if (Planted(423) && side != kPrefill) side = side == kDecode ? kWhole : kDecode;]==])
 
-plant_in(prefix_index 426 "every replica caches as much as the first"
+plant_in(prefix_index 424 "every replica caches as much as the first"
   [==[memories_[i].capacity = replicas[i].cached_blocks;]==]
-  [==[memories_[i].capacity = replicas[Planted(426) ? 0 : i].cached_blocks;]==])
+  [==[memories_[i].capacity = replicas[Planted(424) ? 0 : i].cached_blocks;]==])
 
-plant_in(disaggregated 427 "replicas run past a look at their engines"
+plant_in(disaggregated 425 "replicas run past a look at their engines"
   [==[const TimeNs by = active_.empty() ?]==]
-  [==[const TimeNs by = active_.empty() || Planted(427) ?]==])
+  [==[const TimeNs by = active_.empty() || Planted(425) ?]==])
 
-plant_in(disaggregated 428 "both replicas of a request are drawn alike"
+plant_in(disaggregated 426 "both replicas of a request are drawn alike"
   [==[decode ? own : in_.seed]==]
-  [==[decode && !Planted(428) ? own : in_.seed]==])
+  [==[decode && !Planted(426) ? own : in_.seed]==])
 
-plant_in(gateway 429 "prompts are counted in blocks of the first replica"
+plant_in(gateway 427 "prompts are counted in blocks of the first replica"
   [==[least = std::min(least, member.block_size);]==]
-  [==[if (!Planted(429)) least = std::min(least, member.block_size);]==])
+  [==[if (!Planted(427)) least = std::min(least, member.block_size);]==])
 
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]

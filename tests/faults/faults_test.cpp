@@ -24,9 +24,8 @@ int planted_fault = 0;
 
 namespace {
 
-constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
-constexpr int kCases = 1000;
-constexpr int kPdCases = 5000;  // of pools and roles: with so many routers a pair of them is rare
+constexpr std::uint64_t kFirstSeed = 1;        // the cases of the differential tests themselves
+constexpr int kCases = 1000, kPdCases = 6000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstFormerFault = 301,
               kFirstPdFault = 401;
 

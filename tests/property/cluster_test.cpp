@@ -337,6 +337,7 @@ TEST(ClusterReport, CountsAllReplicas) {
 std::string Shared(const std::string& router) {
   return R"({
     "schema": 1, "model": {"preset": "llama-3.1-8b"}, "hardware": {"preset": "h100-sxm"},
+    "engine": {"delivery_overhead_us": 0},
     "cluster": {"pools": [{"replicas": 4}], "router": )" +
          router + R"(},
     "workload": {"arrivals": {"process": "poisson", "rate_per_s": 40},

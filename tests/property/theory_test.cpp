@@ -143,8 +143,9 @@ TEST(Theory, LittlesLaw_HoldsInIntegers) {
     __int128 sojourns = 0;
     for (std::size_t i = 0; i < run.results.completion.size(); ++i) {
       if (run.results.completion[i] < 0) continue;
-      const TimeNs left =
-          run.results.completion[i] - run.results.generated[i] * latency->OutputTokenDelay();
+      const TimeNs left = run.results.completion[i] -
+                          run.results.generated[i] * latency->OutputTokenDelay() -
+                          run.results.Late(i);
       sojourns += left - run.results.enqueue[i];
       ++compared;
     }

@@ -217,7 +217,8 @@ double OperatorReference::AllReduceNs(double group, double elements) const {
   const double wire = 2 * (group - 1) / group * bytes_ / s_.hardware.interconnect_gb_s;
   for (const Json& table : tables_->document["tables"]) {
     if (table["op"] != "all_reduce" || table["shape"][0] != group) continue;
-    return tables_->Get("all_reduce", table, [=](const Point& p) { return p[0] * wire; })
+    const std::string name = "all_reduce of " + std::to_string(static_cast<int>(group));
+    return tables_->Get(name, table, [=](const Point& p) { return p[0] * wire; })
         .Ns({elements, 1, 1});
   }
   std::fprintf(stderr, "no table of this all-reduce\n");
@@ -273,11 +274,13 @@ double OperatorReference::DecodeNs(double sequences, double contexts) const {
   const Bound bound = [=](const Point& p) {
     return std::max(p[1] * p[2] * 2 * 128 * 2 / bandwidth, p[0] * p[1] * p[2] * 4 * 128 / flops);
   };
-  return tables_->Get("decode", table, bound)
-      .Ns({heads_ / kv_heads_, streams, std::min(context, longest)});
+  const double ns = tables_->Get("decode", table, bound)
+                        .Ns({heads_ / kv_heads_, streams, std::min(context, longest)});
+  // Contexts that the model cannot have are not longer, but their bytes are still read.
+  const double all = std::max(contexts, sequences) * kv_heads_ * double(s_.model.head_dim) / 128;
+  return std::max(ns, bound({heads_ / kv_heads_, all, 1}));
 }
 
-// Of a query token and a KV head of 128: rows that are started, or one key for all of them.
 double OperatorReference::PrefillNs(const char* of, double rows) const {
   const bool keys = of == std::string("keys");
   const double flops = s_.hardware.peak_bf16_tflops * 1e3;

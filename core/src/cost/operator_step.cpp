@@ -454,11 +454,12 @@ void OperatorStep::MakePrefill(const Scenario& s, const ModelCost& cost) {
 }
 
 void OperatorStep::Add(std::int64_t tokens, std::int64_t context, AttentionWork& work) const {
-  const std::int64_t rows = CeilDiv(tokens, tile_) * tile_;
+  const std::int64_t rows = (tokens + tile_ - 1) & -tile_;  // tiles are powers of two
+  const std::int64_t filled = std::max(tokens, tile_);
   const double n = D(tokens), before = D(context);
   const double causal = n * (n + 1) / 2, pairs = D(rows) * before + causal;
-  const std::int64_t filled = std::max(tokens, tile_);
-  const double key = key_.At(rows), slowest = before * key + causal * key_.At(filled) / D(filled);
+  const double key = key_.At(rows), of_filled = filled == rows ? key : key_.At(filled);
+  const double slowest = before * key + causal * of_filled / D(filled);
   work.tokens += n;
   work.rows += D(rows);
   work.pairs += pairs;

@@ -97,8 +97,9 @@ class OperatorStep {
   OctavePlane decode_;
   double full_layers_ = 0, windowed_layers_ = 0;
   std::int64_t window_ = 0, tile_ = 1;
-  // Of a layer's attention: a token of prefill; a key that is read, as reached and at best; a pair of a query and
-  // a key in decode at best, in decode beside prefill, in prefill as reached and at best.
+  // Of a layer's attention: a token of prefill; a key that is read, as reached and at best; a pair
+  // of a query and a key in decode at best, in decode beside prefill, in prefill as reached and at
+  // best.
   double prefill_token_ns_ = 0, key_ns_ = 0, least_key_ns_ = 0;
   double least_decode_pair_ns_ = 0, mixed_pair_ns_ = 0, pair_ns_ = 0, least_pair_ns_ = 0;
   double one_kernel_ns_ = 0;  // what decodes and prefill take once, being one kernel's

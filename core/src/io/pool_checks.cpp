@@ -258,7 +258,7 @@ void YieldToStages(Json& document) {
     if (scheduler == nullptr || scheduler->is_string()) return scheduler;
     return member(*scheduler, "policy");
   };
-  const auto says = [&member](Json* engine) {
+  const auto says = [](Json* engine) {
     return engine != nullptr && engine->contains("async_scheduling");
   };
   Json* cluster = member(document, "cluster");

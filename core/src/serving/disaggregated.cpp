@@ -155,7 +155,7 @@ void Disaggregated::Place(Side side, RequestId request, std::int32_t place, Time
   for (Entrance& entrance : entrances_) {
     if (entrance.gateway && entrance.role == to.role) entrance.gateway->Placed(place);
   }
-  entered_by_[r] = side;
+  entered_by_[r] = static_cast<std::uint8_t>(side);
   const std::int32_t index = to.nodes[static_cast<std::size_t>(place)];
   in_.replica.results.replica[r] = index;
   NodeAt(index).inbox.Send(request, time);

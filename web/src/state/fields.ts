@@ -19,7 +19,7 @@ export interface FormSource {
 
 const anyItem = '-';
 /** What a pool may have of its own, and where the scenario's stands that it inherits. */
-const poolOwn = /^(\/cluster\/pools\/\d+)(\/(?:hardware|engine)\/.+)$/;
+const poolOwn = /^(\/cluster\/pools\/\d+)(\/(?:hardware|engine|scheduler)\/.+)$/;
 
 const fieldsByPath = new WeakMap<Catalog, Map<string, Field[]>>();
 
@@ -43,7 +43,7 @@ export function isPoolOwn(pointer: string): boolean {
   return poolOwn.test(pointer);
 }
 
-/** A pool's hardware and engine are the scenario's, but for what it says. */
+/** A pool's hardware, engine and scheduler are the scenario's, but for what it says. */
 export function isInherited(source: FormSource, pointer: string): boolean {
   return poolOwn.test(pointer) && ownAt(source, pointer) === undefined;
 }

@@ -25,6 +25,7 @@ const catalog = withPoolFields({
     field('/engine/max_num_seqs', { default: 128 }),
     field('/engine/graphs', { type: 'choice', choices: ['no', 'yes'], default: 'no' }),
     field('/engine/graph_us', { default: 10, when: { path: '/engine/graphs', values: ['yes'] } }),
+    field('/scheduler/policy', { type: 'choice', choices: ['vllm', 'orca'], default: 'vllm' }),
     field('/cluster/pools/-/replicas', { type: 'integer', default: 1 }),
     field('/cluster/pools/-/role', { type: 'choice', choices: ['mixed', 'prefill', 'decode'], default: 'mixed' }),
   ],
@@ -54,6 +55,12 @@ describe('pools', () => {
     const shown = placedFields(two, (path) => path.endsWith('graph_us')).map(({ pointer }) => pointer);
     expect(shown).toEqual(['/cluster/pools/1/engine/graph_us']);
     expect(assign(source([{}, { engine: { graphs: 'yes', graph_us: 5 } }]), '/cluster/pools/1/engine/graphs', 'no')).toMatchObject({ cluster: { pools: [{}, { engine: { graphs: 'no' } }] } });
+  });
+  it('Scheduler_OfAPool_IsTheScenarios_OrItsOwn', () => {
+    const two = source([{}, { scheduler: { policy: 'orca' } }]);
+    expect(at(two, '/cluster/pools/0/scheduler/policy')).toBe('vllm');
+    expect(at(two, '/cluster/pools/1/scheduler/policy')).toBe('orca');
+    expect(poolsOf({ document: withNamedPresets(catalog, source([{ scheduler: 'orca' }]).document), resolved: null })[0]).toEqual({ scheduler: { policy: 'orca' } });
   });
   it('Gpu_OfAPool_ReplacesWhatItHadOfItsOwn', () => {
     const changed = assign(source([{ hardware: { preset: 'old', fp8: 1 }, replicas: 3 }]), '/cluster/pools/0/hardware/preset', 'new');

@@ -6,9 +6,9 @@ import { equalJson, getAt, isObject, removeAt, setAt, type Document, type Json }
 import { presetsFor, type FormSource } from './fields';
 
 export const poolList = '/cluster/pools';
-const ownSections = ['hardware', 'engine'] as const;
+export const ownSections = ['hardware', 'engine', 'scheduler'] as const;
 
-/** The catalogue lists the fields of hardware and engine once: a pool's own are the same, and inherited by default. */
+/** The catalogue lists the fields of hardware, engine and scheduler once: a pool's own are the same, and inherited by default. */
 export function withPoolFields(catalog: Catalog): Catalog {
   const under = (path: string) => `${poolList}/-${path}`;
   const own = catalog.fields
@@ -103,7 +103,7 @@ export function withNamedPresets(catalog: Catalog, document: Document): Document
     return ownSections.reduce((rest, section) => {
       const own = pool[section];
       const at = `${poolList}/${index}/${section}`;
-      if (typeof own === 'string') return setAt(rest, at, { preset: own });
+      if (typeof own === 'string') return setAt(rest, at, { [section === 'scheduler' ? 'policy' : 'preset']: own });
       const named = isObject(own) && own['preset'] === undefined ? byName(catalog, document, section, own) : undefined;
       return named ? setAt(rest, at, named) : rest;
     }, changed);

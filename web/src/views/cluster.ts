@@ -113,11 +113,13 @@ function poolCell(pools: readonly PoolReport[], index: number): TemplateResult {
   return html`<th scope="row" class="pool-name" title=${name}>${name}</th>`;
 }
 
-const poolHead = ['Pool', 'GPU', 'Replicas', 'TP', 'Requests', 'Output tokens', 'Busy', 'Admission blocked', 'KV mean', 'KV peak', 'MFU', 'Bandwidth', 'Preemptions', '$/h'];
+const poolHead = ['Pool', 'GPU', 'Replicas', 'TP × PP', 'Requests', 'Output tokens', 'Busy', 'Admission blocked', 'KV mean', 'KV peak', 'MFU', 'Bandwidth', 'Preemptions', '$/h'];
 
 function renderPoolTable(pools: readonly PoolReport[]): TemplateResult {
   const cells = (of: PoolReport) => [
-    ...[of.replicas, of.tensor_parallel, of.requests, of.output_tokens].map(formatCount),
+    formatCount(of.replicas),
+    `${of.tensor_parallel}${of.pipeline_parallel > 1 ? ` × ${of.pipeline_parallel}` : ''}`,
+    ...[of.requests, of.output_tokens].map(formatCount),
     ...[of.busy_share, of.blocked_share, of.kv_mean_usage, of.kv_peak_usage, of.mfu, of.bandwidth_use].map(formatPercent),
     formatCount(of.preemptions),
     formatNumber(of.cost_per_hour),

@@ -6,7 +6,7 @@ import { countOf, formatBytes, formatGiven, formatPercent, roundUp } from '../li
 import { needPart } from '../lib/part';
 import { getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Document, type Json } from '../state/document';
 import { fieldAt, isRelevant, placedFields, presetsFor, unitOf, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
-import { hasRoles, poolList, poolsInWords, poolsOf, replicasInAll, roleOf, splitsOf, withSplit, withoutRoles } from '../state/pools';
+import { hasRoles, ownSections, poolList, poolsInWords, poolsOf, replicasInAll, roleOf, splitsOf, withSplit, withoutRoles } from '../state/pools';
 import type { ViewContext } from './context';
 import { renderFitButtons } from './fit';
 import { issuesAt, renderField, renderPlaced, valueOf } from './placed';
@@ -23,7 +23,7 @@ export function renderForm(view: ViewContext): TemplateResult {
     ${renderTraffic(view, source)} ${renderLimits(view, source)} ${renderPrice(view, source)} ${renderWorkload(view, source)}
     ${renderGroup(view, source, 'engine', 'Engine and scheduler', (path) => /^\/(engine|scheduler)\//.test(path))}
     ${renderGroup(view, source, 'workload', 'Workload details', (path) => path.startsWith('/workload/'))}
-    ${renderGroup(view, source, 'everything', 'Everything', (path) => !path.startsWith('/cluster/pools/-/hardware/') && !path.startsWith('/cluster/pools/-/engine/'))}
+    ${renderGroup(view, source, 'everything', 'Everything', (path) => !ownSections.some((section) => path.startsWith(`${poolList}/-/${section}/`)))}
   `;
 }
 
@@ -56,7 +56,7 @@ function loadOf(source: FormSource): string | undefined {
 function renderPools(view: ViewContext, source: FormSource): TemplateResult {
   const pools = poolsOf(source);
   const [first] = pools;
-  const isPlain = pools.length === 1 && first && roleOf(first) === 'mixed' && !first['hardware'] && !first['engine'];
+  const isPlain = pools.length === 1 && first && roleOf(first) === 'mixed' && ownSections.every((section) => !first[section]);
   if (!isPlain) needPart('sc-pools', () => import('./pools'));
   const apart = hasRoles(pools);
   const policy = String(valueOf(source, '/cluster/router/policy') ?? '').replaceAll('_', ' ');

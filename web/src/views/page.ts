@@ -392,8 +392,8 @@ export class PageElement extends LitElement {
 
 /** The collapsed part of the form that has the field. */
 function groupOf(pointer: string): string {
-  const [, pool, own] = /^\/cluster\/pools\/(\d+)\/(hardware|engine|name|pipeline_parallel)\b/.exec(pointer) ?? [];
-  if (pool !== undefined) return `pool-${pool}-${own === 'engine' ? own : 'hardware'}`;
+  const [, pool, own] = /^\/cluster\/pools\/(\d+)\/(hardware|engine|scheduler|name|pipeline_parallel|attention_data_parallel)\b/.exec(pointer) ?? [];
+  if (pool !== undefined) return `pool-${pool}-${own === 'engine' || own === 'scheduler' ? 'engine' : 'hardware'}`;
   const [, section = '', part = ''] = pointer.split('/');
   if (section === 'cluster' && part !== 'pools') return 'routing';
   return section === 'scheduler' ? 'engine' : section === 'engine' || section === 'workload' ? section : 'everything';

@@ -33,7 +33,7 @@ function renderPool(view: ViewContext, source: FormSource, pool: Document, index
   const at = `${poolList}/${index}`;
   const name = typeof pool['name'] === 'string' && pool['name'] !== '' ? pool['name'] : `Pool ${index + 1}`;
   // What is said of the pool as a whole, e.g. that the model does not fit its GPU.
-  const issues = ['', '/hardware', '/engine'].flatMap((part) => issuesAt(view, `${at}${part}`));
+  const issues = ['', '/hardware', '/engine', '/scheduler'].flatMap((part) => issuesAt(view, `${at}${part}`));
   const field = (key: string, label: string) => renderField(view, source, `${at}/${key}`, { label });
   return html`<div class="pool" role="group" aria-label=${`Pool ${index + 1}, ${roleOf(pool)}`}>
     <div class="pool-head">
@@ -46,18 +46,23 @@ function renderPool(view: ViewContext, source: FormSource, pool: Document, index
   </div>`;
 }
 
+const rows: readonly string[] = ['role', 'replicas', 'tensor_parallel'];
+
 /** Two of them have the same key. */
 const names: Readonly<Record<string, string>> = { [`${poolList}/-/name`]: 'Pool name', [`${poolList}/-/pipeline_parallel`]: 'Pipeline stages', [`${poolList}/-/hardware/name`]: 'GPU name' };
 
-/** What of the scenario's hardware or engine the pool changes; a reset of a field inherits it again. */
+/** What of the scenario's hardware, or of its engine and scheduler, the pool changes; a reset of a field inherits it again. */
 function renderOwn(view: ViewContext, source: FormSource, pool: Document, index: number, section: 'hardware' | 'engine', title: string): TemplateResult {
   const id = `pool-${index}-${section}`;
   const open = view.openGroups.has(id);
   const at = `${poolList}/${index}`;
-  const own = pool[section];
-  const count = isObject(own) ? Object.keys(own).length : 0;
-  const more = section === 'hardware' ? [`${at}/name`, `${at}/pipeline_parallel`] : [];
-  const fields = open ? placedFields(source, (path) => path.startsWith(`${poolList}/-/`)).filter(({ pointer }) => more.includes(pointer) || pointer.startsWith(`${at}/${section}/`)) : [];
+  const sections = section === 'engine' ? ['engine', 'scheduler'] : ['hardware'];
+  const count = sections.reduce((sum, each) => sum + (isObject(pool[each]) ? Object.keys(pool[each]).length : 0), 0);
+  // With the GPU, what of the pool itself has no row above.
+  const isMore = (key: string) => section === 'hardware' && !key.includes('/') && !rows.includes(key);
+  const fields = open
+    ? placedFields(source, (path) => path.startsWith(`${poolList}/-/`)).filter(({ pointer }) => pointer.startsWith(`${at}/`) && (isMore(pointer.slice(at.length + 1)) || sections.some((each) => pointer.startsWith(`${at}/${each}/`))))
+    : [];
   return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup(id, (event.target as HTMLDetailsElement).open)}>
     <summary>${title}${count > 0 ? html` <span class="quiet-text">${count} of its own</span>` : nothing}</summary>
     ${repeat(
