@@ -168,6 +168,7 @@ TEST(PoolsInvariants, EveryRouterSchedulerAndRole_KeepsThem) {
     ASSERT_EQ(done, run.completed);
     ASSERT_EQ(gone, run.timed_out);
   }
+  if (Cases(700) < 700) return;  // what follows is of how many there were
   EXPECT_GT(resumed, 3000);
   for (const RouterEntry& router : Routers()) {
     const std::int64_t by_it = completed[std::string(router.name)];
