@@ -1,6 +1,5 @@
 // The whole boundary between the engine (C++ as WebAssembly) and the page. Features add fields and
-// columns to the JSON that crosses here, not names. tests/wasm compares these names with the modules:
-// servecast, and servecast-full, for runs that the first refuses with an issue of kind left_out.
+// columns to the JSON that crosses here, not names. tests/wasm compares these names with the module.
 // All text is JSON unless said otherwise; nothing here throws: errors are values (Issue lists).
 
 export interface Issue {
@@ -9,7 +8,7 @@ export interface Issue {
   /** One sentence: what was found and what is allowed. */
   readonly message: string;
   /** What a program may tell apart; absent otherwise. */
-  readonly kind?: "does_not_fit" | "trace_missing" | "left_out";
+  readonly kind?: "does_not_fit" | "trace_missing";
 }
 
 export interface ServecastModule {

@@ -20,15 +20,12 @@ const contentSecurityPolicy = [
   "form-action 'none'",
 ].join('; ');
 
-// The whole engine, which few visits need (decision 016).
-const onDemand = /\bservecast-full\b/;
-
 function builtPage(): Plugin {
   return {
     name: 'servecast-built-page',
     apply: 'build',
     buildStart() {
-      for (const file of ['servecast.mjs', 'servecast.wasm', 'servecast-full.mjs', 'servecast-full.wasm']) {
+      for (const file of ['servecast.mjs', 'servecast.wasm']) {
         if (!existsSync(`${wasmFolder}/${file}`)) {
           this.error(`${wasmFolder}/${file} is missing: build the engine first (./dev build)`);
         }
@@ -41,7 +38,7 @@ function builtPage(): Plugin {
         const policy = `<meta http-equiv="Content-Security-Policy" content="${contentSecurityPolicy}">`;
         const tags: HtmlTagDescriptor[] = [];
         for (const name of Object.keys(context.bundle ?? {})) {
-          if (name.endsWith('.wasm') && !onDemand.test(name)) {
+          if (name.endsWith('.wasm')) {
             const attrs = { rel: 'preload', as: 'fetch', type: 'application/wasm', crossorigin: true };
             tags.push({ tag: 'link', attrs: { ...attrs, href: `./${name}` }, injectTo: 'head' });
           }
@@ -67,8 +64,8 @@ export default defineConfig({
   plugins: [flatTemplates(), builtPage()],
   resolve: {
     alias: [
-      { find: /^(servecast|servecast-full)\.wasm/, replacement: `${wasmFolder}/$1.wasm` },
-      { find: /^(servecast|servecast-full)$/, replacement: `${wasmFolder}/$1.mjs` },
+      { find: /^servecast\.wasm/, replacement: `${wasmFolder}/servecast.wasm` },
+      { find: /^servecast$/, replacement: `${wasmFolder}/servecast.mjs` },
     ],
   },
   server: { fs: { allow: ['.', wasmFolder] } },

@@ -60,7 +60,6 @@ struct Simulation::State {
         pools.empty() ? MaxModelLenOf(scenario, cost) : ShortestMaxModelLen(pools);
     if (pools.empty() && HasFormer()) {
       former = MakeFormerSetup(scenario, cost, max_model_len, requests);
-      if (former == nullptr) return;
     }
     clients = std::make_unique<Clients>(requests, *latency, max_model_len, results);
     inbox = std::make_unique<Inbox>(*clients, requests, results, false);
@@ -86,7 +85,7 @@ struct Simulation::State {
         stages.empty() ? nullptr : &stages,
         former.get()};
     if (!HasCluster() && former != nullptr) {
-      replica = MakeFormerReplica(input);
+      replica = std::make_unique<FormerReplica>(input);
       return;
     }
     if (!HasCluster()) {
@@ -111,9 +110,10 @@ struct Simulation::State {
   // It sees to arrivals, drops and time-outs itself.
   void StartBlisReplica(const KvTier& host) {
     clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results);
-    replica = MakeBlisReplica({scenario.engine, scenario.scheduler, cost.usable_blocks,
-                               scenario.model.max_position_embeddings, requests, *latency, results,
-                               recorder, horizon, host});
+    replica = std::make_unique<BlisReplica>(
+        BlisInput{scenario.engine, scenario.scheduler, cost.usable_blocks,
+                  scenario.model.max_position_embeddings, requests, *latency, results, recorder,
+                  horizon, host});
   }
 
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.
@@ -177,20 +177,6 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
   if (s.pools.empty() && s.scenario.cluster.pools[0].pipeline_parallel > 1) {
     s.stages = hooks.stages.empty() ? MakeStages(s.scenario, entry) : std::move(hooks.stages);
-    if (s.stages.empty()) {
-      return Issue{"/cluster/pools/0/pipeline_parallel",
-                   Format("found {}, allowed 1 in this part of the engine",
-                          s.scenario.cluster.pools[0].pipeline_parallel),
-                   "left_out"};
-    }
-  }
-  if (s.scenario.engine.kv_offload.On() && !KvTiers::Present()) {
-    return Issue{"/engine/kv_offload",
-                 "found tiers of memory, which this part of the engine has not", "left_out"};
-  }
-  if (s.latency == nullptr) {
-    return Issue{"/latency/backend",
-                 "found a model of step times that this part of the engine has not", "left_out"};
   }
   if (s.HasFormer() && s.latency->DelayByLoad()) {
     return Issue{"/scheduler/policy",
@@ -208,15 +194,6 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   if (s.scenario.cluster.Replicas() == 1) s.recorder.ReserveGaps(8 * s.requests.size());
   if (!IsBlis(s.scenario.engine.compat)) {
     s.StartReplica(hooks.observer);
-    if (s.replica == nullptr && s.HasFormer()) {
-      return Issue{"/scheduler/policy",
-                   "found a scheduler that this part of the engine has not, allowed \"vllm\"",
-                   "left_out"};
-    }
-    if (s.replica == nullptr) {
-      return Issue{"/cluster/pools/0/replicas",
-                   "found a router, which this part of the engine has not", "left_out"};
-    }
   } else {
     const std::vector<KvTier> tiers =
         KvTiersOf(s.scenario.engine.kv_offload,
@@ -226,9 +203,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     const std::int64_t most = std::max(s.cost.usable_blocks, host.blocks);
     if (most <= kMostBlisBlocks) {
       s.StartBlisReplica(host);
-      if (s.replica != nullptr) return Simulation(std::move(state));
-      return Issue{"/engine/compat", "found a compat, allowed \"none\" in this part of the engine",
-                   "left_out"};
+      return Simulation(std::move(state));
     }
     return Issue{
         most == host.blocks ? "/engine/kv_offload/cpu_gib" : "/engine/num_gpu_blocks_override",

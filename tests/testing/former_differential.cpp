@@ -200,7 +200,7 @@ FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOption
     replica =
         MakeCluster({input, options.replicas, &router, ParamValues(router.params, {}), 7, clients});
   } else {
-    replica = MakeFormerReplica(input);
+    replica = std::make_unique<FormerReplica>(input);
   }
   while (!replica->Advance(options.slice)) {
   }

@@ -3,24 +3,18 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { Declarations } from './declarations.mjs';
+import { load, root } from './module.mjs';
 
-const root = new URL('../../', import.meta.url);
 const declared = new Declarations(readFileSync(new URL('wasm/servecast.d.ts', root), 'utf8'));
-const { default: createServecast } = await import(new URL('build/wasm/servecast.mjs', root));
-const wasmBinary = readFileSync(fileURLToPath(new URL('build/wasm/servecast.wasm', root)));
-const module = await createServecast({ wasmBinary });
-const { default: createWhole } = await import(new URL('build/wasm/servecast-full.mjs', root));
-// Traces are its business.
-const whole = await createWhole({ wasmBinary: readFileSync(new URL('build/wasm/servecast-full.wasm', root)) });
+const module = await load();
 
 const fits = (type, value) => assert.deepEqual(declared.problems(type, value), []);
 const catalog = JSON.parse(module.catalog());
 
 /** Reads a file in two pieces, hands it to `use`, and deletes it in any case. */
 function withTrace(bytes, name, use) {
-  const trace = new whole.Trace(name);
+  const trace = new module.Trace(name);
   try {
     trace.add(bytes.subarray(0, 20));
     trace.add(bytes.subarray(20));
@@ -32,8 +26,8 @@ function withTrace(bytes, name, use) {
   }
 }
 
-function finished(text, trace, engine = trace ? whole : module) {
-  const simulation = new engine.Simulation(text);
+function finished(text, trace) {
+  const simulation = new module.Simulation(text);
   try {
     if (trace) assert.equal(simulation.setTrace(trace), '');
     assert.equal(simulation.error(), '');
@@ -64,14 +58,12 @@ const small = JSON.stringify({
   slo: [{ metric: 'ttft', percentile: 99, limit_ms: 500 }],
 });
 
-test('Modules_Names_AreTheDeclaredOnes', () => {
+test('Module_Names_AreTheDeclaredOnes', () => {
   // Emscripten's own: what it exports by itself (an empty module's names, and its internals).
   const own =
     /^(_.*|\$.*|HEAP.*|dynCall_.*|asm|wasm[A-Z].*|ready|run|calledRun|then|preloaded.*|preRun|postRun|preInit|on[A-Z].*|print|printErr|locateFile|instantiateWasm|setDelayFunction|flushPendingDeletes|getInheritedInstanceCount|getLiveInheritedInstances|count_emval_handles|get_first_emval|\w+Error|noExitRuntime|arguments|thisProgram|quit|inspect|INITIAL_MEMORY)$/;
-  for (const each of [module, whole]) {
-    const names = Object.keys(each).filter((name) => !own.test(name));
-    assert.deepEqual(names.sort(), declared.names('ServecastModule').sort());
-  }
+  const names = Object.keys(module).filter((name) => !own.test(name));
+  assert.deepEqual(names.sort(), declared.names('ServecastModule').sort());
 });
 
 test('Simulation_Names_AreTheDeclaredOnes', () => {
@@ -102,7 +94,7 @@ test('ScenarioPresets_RunAsTheyAre', () => {
   for (const { id, document } of catalog.presets.scenarios) {
     const text = JSON.stringify(document);
     assert.equal(module.validate(text), '[]', id);
-    fits('Report', finished(text, undefined, whole).report);
+    fits('Report', finished(text).report);
   }
 });
 
@@ -215,7 +207,7 @@ test('Trace_RunsAndAMalformedLineIsNamed', () => {
   });
   withTrace(bytes([...good, '1,x,20']), 'small.csv', (trace, read) => {
     assert.match(read.issues[0].path, /^line 4/);
-    const waiting = new whole.Simulation(text);
+    const waiting = new module.Simulation(text);
     const refused = JSON.parse(waiting.setTrace(trace));
     fits('readonly Issue[]', refused);
     assert.deepEqual(refused, read.issues);

@@ -1,19 +1,15 @@
-// The page's modules on the goldens: the native fingerprints, in slices, with the declared shape;
+// The page's module on the goldens: the native fingerprints, in slices, with the declared shape;
 // and what a page that lives long needs: hostile links answered, malformed traces named, no memory
 // lost. contract.test.mjs has the names and shapes themselves.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { Declarations } from './declarations.mjs';
+import { load, root } from './module.mjs';
 
-const root = new URL('../../', import.meta.url);
 const declared = new Declarations(readFileSync(new URL('wasm/servecast.d.ts', root), 'utf8'));
 const goldens = JSON.parse(readFileSync(new URL('tests/golden/goldens.json', root), 'utf8'));
-const load = async (name) => {
-  const { default: create } = await import(new URL(`build/wasm/${name}.mjs`, root));
-  return create({ wasmBinary: readFileSync(new URL(`build/wasm/${name}.wasm`, root)) });
-};
-const [module, whole] = [await load('servecast'), await load('servecast-full')];
+const module = await load();
 const catalog = JSON.parse(module.catalog());
 
 const fits = (type, value, what) => assert.deepEqual(declared.problems(type, value), [], what);
@@ -23,7 +19,7 @@ const documentOf = ({ document, preset }) =>
 
 /** A trace file as the module has read it; the caller deletes it. */
 function read(bytes, name) {
-  const trace = new whole.Trace(name);
+  const trace = new module.Trace(name);
   trace.add(bytes);
   trace.finish();
   return trace;
@@ -40,8 +36,8 @@ function setTrace(simulation, bytes, name) {
 }
 
 /** Runs to the end, hands the simulation to `use`, and deletes it in any case. */
-function withRun(document, { trace, slice = 1000, engine = trace === undefined ? module : whole }, use) {
-  const simulation = new engine.Simulation(document);
+function withRun(document, { trace, slice = 1000 }, use) {
+  const simulation = new module.Simulation(document);
   try {
     if (trace !== undefined) assert.equal(setTrace(simulation, bytesOf(trace), 'golden.csv'), '');
     assert.equal(simulation.error(), '');
@@ -54,20 +50,11 @@ function withRun(document, { trace, slice = 1000, engine = trace === undefined ?
 
 const counts = ['arrived', 'completed', 'queued', 'running', 'dropped', 'timed_out', 'length_capped', 'preemptions', 'steps', 'output_tokens'];
 
-/** Refused by the first module, as the page's worker sees it. */
-function leftOut(document) {
-  const simulation = new module.Simulation(document);
-  const issues = JSON.parse(simulation.error() || '[]');
-  simulation.delete();
-  return issues.some(({ kind }) => kind === 'left_out');
-}
-
 for (const golden of goldens) {
   test(`Golden_${golden.name.replace(/\W+/g, '_')}_HasTheNativeFingerprint`, () => {
-    const runs = leftOut(documentOf(golden)) || golden.trace ? [[whole, 97], [whole, 1e9]] : [[module, 97], [whole, 1e9]];
-    for (const [engine, slice] of runs) {
+    for (const slice of [97, 1e9]) {
       const trace = golden.trace?.join('\n');
-      const report = withRun(documentOf(golden), { trace, slice, engine }, (simulation) => JSON.parse(simulation.summary()));
+      const report = withRun(documentOf(golden), { trace, slice }, (simulation) => JSON.parse(simulation.summary()));
       assert.equal(report.fingerprint, golden.expected.fingerprint);
       for (const key of counts) assert.equal(report[key], golden.expected[key], key);
       assert.equal(report.verdict.state, golden.expected.verdict);
@@ -94,23 +81,6 @@ test('Numbers_InCanonicalText_AreWrittenAsJavaScriptDoes', () => {
     assert.equal(JSON.stringify(JSON.parse(text)), text);
     assert.equal(JSON.parse(text).workload.arrivals.rate_per_s, number);
   }
-});
-
-test('WhatTheFirstModuleLeavesOut_IsRareAndSaid', () => {
-  const left = goldens.filter((golden) => leftOut(documentOf(golden))).map(({ name }) => name);
-  const rare = (golden) => {
-    const { engine, cluster, hardware, latency } = JSON.parse(documentOf(golden));
-    // "auto" is measured operators there (docs/fidelity.md).
-    if (['a100-80gb', 'rtx-pro-6000'].includes(hardware.preset)) return true;
-    return engine?.compat || engine?.kv_offload || cluster?.pools?.[0].replicas > 1 || cluster?.pools?.[0].pipeline_parallel > 1 || !['auto', 'analytic', undefined].includes(latency?.backend);
-  };
-  assert.deepEqual(left, goldens.filter(rare).map(({ name }) => name));
-  assert.ok(left.length >= 2);
-  const trace = new module.Trace('t.csv');
-  assert.equal(trace.add(bytesOf(csv)), false);
-  assert.equal(JSON.parse(trace.finish()).issues[0].kind, 'left_out');
-  trace.delete();
-  assert.equal(whole.catalog(), module.catalog(), 'one catalogue, whichever module answers');
 });
 
 test('HostileLinks_GetIssues', () => {
@@ -141,7 +111,7 @@ test('ModelThatDoesNotFit_SaysTheNumbers', () => {
 });
 
 test('MalformedTrace_IsNamedAndNothingRuns_AGoodOneMayFollow', () => {
-  const simulation = new whole.Simulation(traced);
+  const simulation = new module.Simulation(traced);
   const issues = JSON.parse(setTrace(simulation, bytesOf(`${csv}0.7,abc,1\n0.8,5\n`), 'bad.csv'));
   fits('readonly Issue[]', issues);
   assert.deepEqual(issues.map(({ path }) => path), ['line 5, column 5', 'line 6, column 6']);

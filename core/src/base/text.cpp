@@ -18,7 +18,7 @@ struct Decimal {
 };
 
 // The shortest digits that read back to `value`, by Dragonbox. fmt's formatting of doubles would
-// bring all widths and precisions with it, 6 KB of the page's first module.
+// bring all widths and precisions with it, 6 KB of the page's module.
 Decimal ShortestDigits(double value) {
   if (value == 0) return {};
   const auto shortest = fmt::detail::dragonbox::to_decimal(std::fabs(value));

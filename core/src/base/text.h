@@ -38,7 +38,7 @@ class FormatArg {
 std::string FormatText(std::string_view format, std::initializer_list<FormatArg> args);
 
 // fmt::format for {} alone, checked by fmt when compiled. What fmt can do beyond it would be 10 KB
-// of the page's first module; doubles are to be written by the functions below.
+// of the page's module; doubles are to be written by the functions below.
 template <class... Args>
 std::string Format(fmt::format_string<const Args&...> format, const Args&... args) {
   const fmt::string_view text = format;

@@ -13,8 +13,6 @@
 
 namespace servecast {
 
-// In the page's first module none, which runs no clusters, no pipelines and no schedulers but
-// vLLM's (wasm/left_out.cpp).
 void CheckPools(const Scenario& scenario, Issues& issues);
 
 // Where a pool has pipeline stages, an engine's async scheduling yields, unless the document, which

@@ -3,7 +3,7 @@
 // on one replica while another has a seat free. Of those that have room the one with the fewest.
 #include <vector>
 
-#include "serving/router_entries.h"
+#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -38,11 +38,24 @@ class CentralQueue final : public Router {
   bool differ_ = false;             // else all are full when the least loaded is
 };
 
+std::unique_ptr<Router> Make(const RouterInput& input) {
+  return std::make_unique<CentralQueue>(input);
+}
+
+constexpr ParamSpec kParams[] = {
+    {"max_outstanding", "requests", 0, 65536, 0,
+     "most on a replica at a time; the others wait at the gateway; 0: its engine.max_num_seqs",
+     true}};
+
 }  // namespace
 
 extern const RouterEntry kRouterCentralQueue;
-const RouterEntry kRouterCentralQueue = CentralQueueEntry([](const RouterInput& input) {
-  return std::unique_ptr<Router>(std::make_unique<CentralQueue>(input));
-});
+const RouterEntry kRouterCentralQueue = {
+    .name = "central_queue",
+    .help =
+        "first come, first served, by the replica that first has room; until then at the gateway",
+    .make = Make,
+    .params = kParams,
+    .holds = true};
 
 }  // namespace servecast

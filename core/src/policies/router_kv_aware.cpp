@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "serving/prefix_index.h"
-#include "serving/router_entries.h"
+#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -57,11 +57,21 @@ class KvAware final : public Router {
   std::vector<std::int32_t> added_;   // to it, by request
 };
 
+std::unique_ptr<Router> Make(const RouterInput& input) { return std::make_unique<KvAware>(input); }
+
+constexpr ParamSpec kParams[] = {
+    {"overlap_weight", "1", 0, 1000, 1,
+     "weight of a KV block to compute, beside one of the requests on a replica"},
+    kStaleness};
+
 }  // namespace
 
 extern const RouterEntry kRouterKvAware;
-const RouterEntry kRouterKvAware = KvAwareEntry([](const RouterInput& input) {
-  return std::unique_ptr<Router>(std::make_unique<KvAware>(input));
-});
+const RouterEntry kRouterKvAware = {
+    .name = "kv_aware",
+    .help = "the least overlap_weight x KV blocks to compute + KV blocks of what it has with these",
+    .make = Make,
+    .params = kParams,
+    .reads_content = true};
 
 }  // namespace servecast

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "serving/router_entries.h"
+#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -49,11 +49,24 @@ class PrefixAffinity final : public Router {
   std::vector<std::int32_t> homes_;  // by segment
 };
 
+std::unique_ptr<Router> Make(const RouterInput& input) {
+  return std::make_unique<PrefixAffinity>(input);
+}
+
+constexpr ParamSpec kParams[] = {
+    {"load_factor", "1", 1, 1000, 1.25,
+     "most requests on a replica, relative to the mean with the new one, rounded up"},
+    kStaleness};
+
 }  // namespace
 
 extern const RouterEntry kRouterPrefixAffinity;
-const RouterEntry kRouterPrefixAffinity = PrefixAffinityEntry([](const RouterInput& input) {
-  return std::unique_ptr<Router>(std::make_unique<PrefixAffinity>(input));
-});
+const RouterEntry kRouterPrefixAffinity = {
+    .name = "prefix_affinity",
+    .help =
+        "where the longest known beginning of its prompt was sent, unless that one has too many",
+    .make = Make,
+    .params = kParams,
+    .reads_content = true};
 
 }  // namespace servecast

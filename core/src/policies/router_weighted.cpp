@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "serving/prefix_index.h"
-#include "serving/router_entries.h"
+#include "serving/router.h"
 
 namespace servecast {
 namespace {
@@ -51,11 +51,24 @@ class Weighted final : public Router {
   PrefixIndex index_;
 };
 
+std::unique_ptr<Router> Make(const RouterInput& input) { return std::make_unique<Weighted>(input); }
+
+constexpr ParamSpec kParams[] = {
+    {"prefix_weight", "1", 0, 1000, 3, "weight of the share of its prompt that was sent there"},
+    {"queue_depth_weight", "1", 0, 1000, 2, "weight of a short queue, among the replicas"},
+    {"kv_utilization_weight", "1", 0, 1000, 2, "weight of the share of free KV blocks"},
+    {"load_weight", "1", 0, 1000, 0, "weight of 1 / (1 + requests waiting or running)"},
+    kStaleness};
+
 }  // namespace
 
 extern const RouterEntry kRouterWeighted;
-const RouterEntry kRouterWeighted = WeightedEntry([](const RouterInput& input) {
-  return std::unique_ptr<Router>(std::make_unique<Weighted>(input));
-});
+const RouterEntry kRouterWeighted = {
+    .name = "weighted",
+    .help = "the highest sum of weighted scores: prefix, queue depth, free KV, load",
+    .make = Make,
+    .params = kParams,
+    .reads_content = true,
+    .reads_engines = true};
 
 }  // namespace servecast

@@ -163,7 +163,6 @@ class BatchFormer {
 
 struct FormerEntry {
   std::string_view name, help;
-  // nullptr where it is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<BatchFormer> (*make)();
   bool whole_prompts = false;       // each must fit max_num_batched_tokens
   bool counts_tokens = false;       // of KV cache, instead of blocks; one stage only

@@ -558,8 +558,4 @@ void BlisReplica::WriteProgress(std::vector<std::int32_t>& generated) const {
   }
 }
 
-std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput& input) {
-  return std::make_unique<BlisReplica>(input);
-}
-
 }  // namespace servecast

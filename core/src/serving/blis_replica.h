@@ -184,7 +184,4 @@ class BlisReplica final : public AnyReplica {
   Us recorded_until_ = 0;
 };
 
-// nullptr where BLIS's rules are left out: in the page's first module (wasm/left_out.cpp).
-std::unique_ptr<AnyReplica> MakeBlisReplica(const BlisInput& input);
-
 }  // namespace servecast

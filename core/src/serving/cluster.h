@@ -68,7 +68,7 @@ class Cluster final : public Fleet {
   bool lags_;
 };
 
-// nullptr where clusters are left out: in the page's first module (wasm/left_out.cpp).
+// With pools that only prefill or only decode, a Disaggregated.
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input);
 
 }  // namespace servecast

@@ -13,10 +13,6 @@
 
 namespace servecast {
 
-std::unique_ptr<AnyReplica> MakeFormerReplica(const ReplicaInput& input) {
-  return std::make_unique<FormerReplica>(input);
-}
-
 FormerReplica::FormerReplica(const ReplicaInput& input)
     : in_(input),
       setup_(*input.former),

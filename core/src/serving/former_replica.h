@@ -32,7 +32,6 @@ struct FormerSetup {
 };
 
 // Of a scenario whose scheduler.policy is not vllm.
-// nullptr where these schedulers are left out: in the page's first module (wasm/left_out.cpp).
 std::unique_ptr<FormerSetup> MakeFormerSetup(const Scenario& scenario, const ModelCost& cost,
                                              std::int64_t max_model_len,
                                              const RequestTable& requests);
@@ -171,8 +170,5 @@ class FormerReplica final : public AnyReplica {
   std::vector<std::int64_t> phase_;  // [s mod block_size]: who need a block in its s-th batch
   std::int64_t context_ = 0;
 };
-
-// nullptr where it is left out: in the page's first module (wasm/left_out.cpp).
-std::unique_ptr<AnyReplica> MakeFormerReplica(const ReplicaInput& input);
 
 }  // namespace servecast

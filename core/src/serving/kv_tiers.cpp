@@ -27,8 +27,6 @@ std::vector<KvTier> KvTiersOf(const KvOffloadSpec& spec, double block_bytes, std
   return tiers;
 }
 
-bool KvTiers::Present() { return true; }
-
 KvTiers::KvTiers(std::vector<KvTier> tiers) : tiers_(std::move(tiers)), lists_(tiers_.size()) {
   report_.on = true;
   for (std::size_t i = 0; i < tiers_.size(); ++i) report_.tiers[i].blocks = tiers_[i].blocks;

@@ -32,9 +32,6 @@ std::vector<KvTier> KvTiersOf(const KvOffloadSpec& spec, double block_bytes, std
 
 class KvTiers {
  public:
-  // False where they are left out: in the page's first module (wasm/left_out.cpp).
-  static bool Present();
-
   explicit KvTiers(std::vector<KvTier> tiers);
 
   // The GPU overwrote blocks [first, last) of a segment, from the last to the first.

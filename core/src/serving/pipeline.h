@@ -13,9 +13,8 @@
 
 namespace servecast {
 
-// The stages of the scenario, with the latency model of that name for each; empty where they are
-// left out: in the page's first module (wasm/left_out.cpp). Requires: ComputeModelCost has no
-// issue.
+// The stages of the scenario, with the latency model of that name for each. Requires:
+// ComputeModelCost has no issue.
 std::vector<PipelineStage> MakeStages(const Scenario& scenario, const LatencyEntry& entry);
 
 class Pipeline {

@@ -66,7 +66,6 @@ struct PipelineStage {
 
 struct LatencyEntry {
   std::string_view name, help;
-  // nullptr where the model is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
   // Whether "auto" is this one before the first; nullptr: never.

@@ -35,8 +35,7 @@ inline std::int64_t MaxModelLenOf(const Scenario& scenario, const ModelCost& cos
   return EffectiveMaxModelLen(limits, scenario.model.max_position_embeddings, cost.usable_blocks);
 }
 
-// None for a single pool, and where clusters are left out (wasm/left_out.cpp). Issues name the
-// pool.
+// None for a single pool. Issues name the pool.
 Result<std::vector<PoolPart>> MakePoolParts(const Scenario& scenario);
 
 // Of each pool by its own GPU and engine, each text once; of a single one that of the scenario.

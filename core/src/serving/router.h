@@ -97,7 +97,6 @@ struct RouterInput {
 
 struct RouterEntry {
   std::string_view name, help;
-  // nullptr where the router is left out: in the page's first module (wasm/left_out.cpp).
   std::unique_ptr<Router> (*make)(const RouterInput&);
   bool ignores_load = false;  // then replicas run on without waiting for each other
   std::span<const ParamSpec> params = {};

@@ -4,7 +4,6 @@
 import type { Canonical, Catalog, Issue, TraceFit, TraceRead } from 'servecast';
 import type { Columns, FromWorker, Lane, Outcome, Question, Refusal, ToWorker } from './protocol';
 
-export { compileModule } from './compile';
 
 export interface RunListener {
   accepted(canonical: Canonical): void;
@@ -35,6 +34,16 @@ export interface LoadedTrace {
   /** Unpacked. */
   readonly bytes: number;
   readonly read: TraceRead;
+}
+
+/** Streams and compiles while it downloads; servers without the wasm MIME type still work. */
+export async function compileModule(url: string): Promise<WebAssembly.Module> {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`the engine could not be loaded (${response.status})`);
+  if (response.headers.get('content-type')?.startsWith('application/wasm')) {
+    return WebAssembly.compileStreaming(response);
+  }
+  return WebAssembly.compile(await response.arrayBuffer());
 }
 
 type Answer = { resolve(canonical: Canonical): void; reject(error: Error): void };

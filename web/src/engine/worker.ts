@@ -1,12 +1,9 @@
-// The engine's thread. Holds the first module and, once a run needed it, the whole engine; at most one
-// simulation a lane and at most one trace. Advances in
+// The engine's thread. Holds at most one simulation a lane and at most one trace. Advances in
 // slices of about 12 ms and gives the thread back between them, so that a cancel or a newer run is
 // seen within a slice. Traces are decompressed and read here, piece by piece, so that a large file
 // never blocks the page; their rows stay in the module, their bytes do not.
 import createServecast from 'servecast';
-import wholeUrl from 'servecast-full.wasm?url';
 import type { Canonical, Catalog, Issue, Report, ServecastModule, Simulation, Trace, TraceFit, TraceRead } from 'servecast';
-import { compileModule } from './compile';
 import type { Columns, FromWorker, Lane, Outcome, ToWorker } from './protocol';
 
 interface WorkerScope {
@@ -28,11 +25,9 @@ const traceLimitBytes = 2 ** 30;
 const pieceBytes = 2 ** 18;
 
 let engineLoaded: (module: ServecastModule) => void = () => undefined;
-let engine = new Promise<ServecastModule>((resolve) => {
+const engine = new Promise<ServecastModule>((resolve) => {
   engineLoaded = resolve;
 });
-let whole: Promise<ServecastModule> | null = null;
-const fetchedLate = 'is fetched when it is first used, and could not be';
 /** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
@@ -102,17 +97,6 @@ async function run(module: ServecastModule, request: RunRequest): Promise<void> 
     if (withTrace && trace && trace.read.issues.length === 0) simulation.setTrace(trace.rows);
     const traceIssues = withTrace && trace ? trace.read.issues : [];
     const engineIssues = traceIssues.length > 0 ? [] : parseIssues(simulation.error());
-    if (engineIssues.some((issue) => issue.kind === 'left_out')) {
-      scope.postMessage({ kind: 'loading', id });
-      try {
-        const whole = await wholeEngine();
-        if (currentRun[lane] === id) await run(whole, request);
-      } catch (error) {
-        const message = `This scenario needs a part of the engine that ${fetchedLate}: ${String(error)}`;
-        scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: [{ path: '', message }] });
-      }
-      return;
-    }
     if (traceIssues.length + engineIssues.length > 0) {
       const reason = traceIssues.length > 0 ? 'trace' : 'engine';
       scope.postMessage({ kind: 'refused', id, reason, issues: [...traceIssues, ...engineIssues] });
@@ -182,12 +166,7 @@ function forgetTrace(): void {
 
 async function readTrace(id: number, file: Blob, name: string): Promise<void> {
   const unreadable = (message: string) => scope.postMessage({ kind: 'trace_unreadable', id, message });
-  let module: ServecastModule;
-  try {
-    module = await wholeEngine();
-  } catch (error) {
-    return unreadable(`${name} was not read: that takes a part of the engine that ${fetchedLate}: ${String(error)}`);
-  }
+  const module = await engine;
   const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
   const gzip = head[0] === 0x1f && head[1] === 0x8b;
   let taken = 0;
@@ -253,9 +232,9 @@ function fitTrace(id: number): void {
   scope.postMessage({ kind: 'trace_fitted', id, fit: failed ? null : (fit as TraceFit), message });
 }
 
-function instantiate(create: typeof createServecast, compiled: WebAssembly.Module): Promise<ServecastModule> {
+function instantiate(compiled: WebAssembly.Module): Promise<ServecastModule> {
   // instantiateWasm is Emscripten's own hook: the page compiles once, every worker shares that.
-  return create({
+  return createServecast({
     instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void) {
       void WebAssembly.instantiate(compiled, imports).then(done);
       return {};
@@ -263,18 +242,8 @@ function instantiate(create: typeof createServecast, compiled: WebAssembly.Modul
   });
 }
 
-/** The module that leaves nothing out; from now on everything runs in it. Rejects without a connection; may be tried again. */
-function wholeEngine(): Promise<ServecastModule> {
-  whole ??= Promise.all([import('servecast-full'), compileModule(wholeUrl)]).then(([{ default: create }, compiled]) => instantiate(create, compiled));
-  whole.then(
-    () => (engine = whole ?? engine),
-    () => (whole = null),
-  );
-  return whole;
-}
-
 async function start(compiled: WebAssembly.Module): Promise<void> {
-  const module = await instantiate(createServecast, compiled);
+  const module = await instantiate(compiled);
   const catalog = JSON.parse(module.catalog()) as Catalog;
   columnNames = catalog.columns.filter((column) => column.kind !== 'request').map((column) => column.name);
   engineLoaded(module);
@@ -304,7 +273,6 @@ scope.onmessage = ({ data }) => {
     case 'run': {
       const { id, lane } = data;
       currentRun[lane] = id;
-      // A trace brings the whole engine.
       reading
         .then(() => engine)
         .then((module) => (currentRun[lane] === id ? run(module, data) : undefined))
