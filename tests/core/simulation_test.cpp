@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/documents.h"
@@ -106,6 +107,32 @@ TEST(Timeouts, WhoWaitsTooLong_GivesUpAndFreesTheQueue) {
   EXPECT_GT(r.ColumnOf("output_tokens")[1], 0);
   EXPECT_LT(r.ColumnOf("output_tokens")[1], 80);
   EXPECT_EQ(BrokenConservation(r), "");
+}
+
+// A prompt of 50 tokens takes 1.5 ms. Its token counts if the client is there to read it, whoever
+// makes the batches, and wherever; behind the engine it may come late, too.
+TEST(Timeouts, FirstTokenAfterTheClientGaveUp_IsNotDelivered) {
+  const std::string pools = R"(cluster={"pools":[{"role":"prefill"},{"role":"decode"}]})";
+  const std::string vidur = "engine.enable_prefix_caching=false";
+  const std::vector<std::string> engines[] = {{},
+                                              {"engine.async_scheduling=true"},
+                                              {"scheduler.policy=sarathi", vidur},
+                                              {pools},
+                                              {pools, "scheduler.policy=orca", vidur}};
+  for (const std::vector<std::string>& engine : engines) {
+    for (const auto& [patience, client, in_time] : {std::tuple{"0.0015", "0", true},
+                                                    {"0.0014", "0", false},
+                                                    {"0.0019", "500", false},
+                                                    {"0.002", "500", true}}) {
+      std::vector<std::string> changes = engine;
+      changes.push_back(std::string(R"(workload.classes=[{"name":"a","timeout_s":)") + patience +
+                        "}]");
+      changes.push_back(std::string("latency.alpha=[0,0,") + client + "]");
+      const Report r = RunToEnd(Changed(changes, kBlackbox), TraceOf("0,50,40\n"));
+      EXPECT_EQ(r.timed_out, 1);
+      EXPECT_EQ(r.ttft_ms.n, in_time ? 1 : 0) << Parsed(Changed(changes, kBlackbox)).canonical_text;
+    }
+  }
 }
 
 // All wait for one seat: the order of service is that of the queue's key.

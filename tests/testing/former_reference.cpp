@@ -341,7 +341,8 @@ class Reference {
         ++q.made;
         if (q.made == 1) {
           q.late = flight.sampled * in_.latency->DeliveryDelay();
-          out_.results.first_token[r] = record.end + delay + q.late;
+          const TimeNs seen = record.end + delay + q.late;
+          if (seen - Table().arrival[r] <= Patience(r)) out_.results.first_token[r] = seen;
         } else {
           ++out_.itl[record.end - q.last_token + delay];
         }

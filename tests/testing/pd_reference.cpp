@@ -652,9 +652,7 @@ class Driver {
     if (!hidden) {
       ++output_.output_tokens;
       results.generated[r] = static_cast<std::int32_t>(s.generated);
-      if (s.generated == 1) {
-        results.first_token[r] = seen;
-      }
+      if (s.generated == 1 && seen <= s.gives_up) results.first_token[r] = seen;
     }
     if (s.generated < s.wanted || (s.hands_over && s.gave_up)) return;
     const bool in_vain = !s.hands_over && seen > s.gives_up;

@@ -1267,7 +1267,7 @@ class Driver {
     const TimeNs seen = end + delays;
     results.generated[at] = static_cast<std::int32_t>(sequence.generated);
     if (sequence.generated == 1) {
-      results.first_token[at] = seen;
+      if (seen <= sequence.gives_up) results.first_token[at] = seen;
     } else {
       ++output_.itl[seen - sequence.last_seen];
     }

@@ -259,7 +259,8 @@ void FormerReplica::Apply() {
       if (seat.last_token < 0) {
         if (!hidden) {
           if (delivery_delay_ > 0) in_.results.SetLate(r, step.sampled * delivery_delay_);
-          in_.results.first_token[r] = step.end + token_delay_ + in_.results.Late(r);
+          const TimeNs seen = step.end + token_delay_ + in_.results.Late(r);
+          if (!in_.inbox.GaveUpBefore(seat.request, seen)) in_.results.first_token[r] = seen;
         }
       } else {
         CountGap(step.end, step.end - seat.last_token + token_delay_, 1);

@@ -343,7 +343,8 @@ void Replica::Apply() {
     in_.results.generated[r] = output.generated;
     if (output.generated == 1) {
       if (delivery_delay_ > 0) in_.results.SetLate(r, batch.made * delivery_delay_);
-      in_.results.first_token[r] = batch.end + token_delay_ + in_.results.Late(r);
+      const TimeNs seen = batch.end + token_delay_ + in_.results.Late(r);
+      if (!in_.inbox.GaveUpBefore(output.request, seen)) in_.results.first_token[r] = seen;
     } else {
       in_.recorder.InterTokenGap(batch.end, batch.end - output.previous + token_delay_, 1);
     }
