@@ -317,9 +317,6 @@ int RunCommand(const std::vector<std::string>& arguments) {
       Simulation::Create(std::move(scenario.value()), std::move(trace.value()), std::move(hooks));
   if (!created.ok()) return PrintIssues(created.issues());
   Simulation& simulation = created.value();
-  if (outputs.steps() != nullptr) {
-    outputs.steps()->SetKvBlocks(simulation.Snapshot(ReportDetail::kSummary).kv_blocks);
-  }
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [start] {

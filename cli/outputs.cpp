@@ -112,7 +112,7 @@ void StepWriter::WriteBatch(const StepRecord& step) {
       "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", step.replica, step.index, Seconds(step.start),
       Ms(step.end - step.start), Seconds(step.end), step.prefill_tokens,
       tokens - step.prefill_tokens, step.members.size(), step.running_after_schedule,
-      step.waiting_after_schedule, kv_blocks_ - step.free_after_schedule,
+      step.waiting_after_schedule, step.used_after_schedule,
       kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference), Ms(step.transfer)));
 }
 
@@ -124,7 +124,7 @@ void StepWriter::Event(const std::string& event) {
 }
 
 void StepWriter::TraceStep(const StepRecord& step) {
-  const std::int64_t tokens = TokensOf(step), used = kv_blocks_ - step.free_after_schedule;
+  const std::int64_t tokens = TokensOf(step);
   const std::string at = Us(step.start);
   std::vector<StageSpan> stages = step.stages;
   if (stages.empty()) stages.push_back({step.start, step.end});
@@ -141,7 +141,7 @@ void StepWriter::TraceStep(const StepRecord& step) {
       R"({{"ph":"C","pid":{},"name":"requests","ts":{},"args":{{"running":{},"waiting":{}}}}})",
       step.replica, at, step.running_after_schedule, step.waiting_after_schedule));
   Event(fmt::format(R"({{"ph":"C","pid":{},"name":"kv_blocks","ts":{},"args":{{"used":{}}}}})",
-                    step.replica, at, used));
+                    step.replica, at, step.used_after_schedule));
   Event(fmt::format(R"({{"ph":"C","pid":{},"name":"batch_tokens","ts":{},"args":{{"tokens":{}}}}})",
                     step.replica, at, tokens));
   for (const RequestId request : step.preempted) {

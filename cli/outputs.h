@@ -40,7 +40,6 @@ class OutputFile {
 class StepWriter final : public StepObserver {
  public:
   StepWriter(OutputFile* batches, OutputFile* trace, Names names);
-  void SetKvBlocks(std::int64_t blocks) { kv_blocks_ = blocks; }
   void OnStep(const StepRecord& step) override;
   // The time line's requests, and its end.
   void Finish(const Report& report);
@@ -55,7 +54,6 @@ class StepWriter final : public StepObserver {
   OutputFile* batches_;
   OutputFile* trace_;
   Names names_;
-  std::int64_t kv_blocks_ = 0;
   bool first_event_ = true;
   std::int64_t rows_ = 0;    // of batches, by Vidur's names
   std::vector<bool> named_;  // by replica

@@ -210,6 +210,21 @@ test('Run_VidurNames_NumberTheBatchesOfAllReplicas', () => {
   assert.equal(report.replicas.requests.reduce((a, b) => a + b), 50);
 });
 
+test('Run_BlocksOfAStep_AreThoseOfItsOwnReplica', () => {
+  const of = (blocks) => ({ replicas: 1, engine: { num_gpu_blocks_override: blocks } });
+  const cluster = JSON.stringify({ pools: [of(1000), of(100), of(5000)] });
+  const lengths = ['prompt', 'output'].flatMap((side) => ['--set', `workload.${side}_tokens=${JSON.stringify({ distribution: 'fixed', value: side === 'prompt' ? 160 : 2 })}`]);
+  const { batches, 'chrome-trace': trace } = runWithFiles(['batches', 'chrome-trace'], '--set', 'workload.requests=3', '--set', `cluster=${cluster}`, ...lengths);
+  const rows = table(batches);
+  assert.deepEqual([...new Set(rows.map((row) => row.replica))], ['0', '1', '2']);
+  for (const row of rows) assert.equal(Number(row.kv_blocks), Number(row.prefill_tokens) > 0 ? 10 : 11, JSON.stringify(row));
+  const counters = JSON.parse(trace).traceEvents.filter(({ name, ph }) => name === 'kv_blocks' && ph === 'C');
+  assert.deepEqual(counters.map(({ args }) => args.used).sort(), rows.map((row) => Number(row.kv_blocks)).sort());
+  // lightllm counts tokens; a report's blocks are those of all others.
+  const tokens = table(runWithFiles(['batches'], '--set', 'workload.requests=3', '--set', 'scheduler.policy=lightllm', '--set', 'engine.enable_prefix_caching=false', ...lengths).batches);
+  for (const row of tokens) assert.ok(Number(row.kv_blocks) >= 10 && Number(row.kv_blocks) <= 3 * 11, JSON.stringify(row));
+});
+
 test('Run_FilesThatCannotBe_ExitBeforeTheRun', () => {
   const nowhere = servecast('run', chat, '--batches', join(tmpdir(), 'no such folder', 'batches.csv'));
   assert.equal(nowhere.status, 2);

@@ -127,6 +127,12 @@ TEST(PoolsInvariants, EveryRouterSchedulerAndRole_KeepsThem) {
     for (const PdPool& pool : c->pools) {
       pool_of.insert(pool_of.end(), static_cast<std::size_t>(pool.replicas), &pool);
     }
+    for (std::size_t i = 0; i < run.steps.size(); ++i) {
+      for (const StepRecord& step : run.steps[i]) {
+        ASSERT_GE(step.used_after_schedule, 0) << i;
+        ASSERT_LT(step.used_after_schedule, pool_of[i]->pool_blocks) << i;
+      }
+    }
     std::int64_t done = 0, gone = 0;
     for (std::size_t r = 0; r < run.results.state.size(); ++r) {
       const RequestState state = run.results.state[r];

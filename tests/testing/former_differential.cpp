@@ -260,10 +260,10 @@ std::optional<std::string> FirstFormerMismatch(const FormerCase& c,
     const std::int64_t unit = c.base.engine.block_size;
     wanted.block_ns = 0;
     TimeNs before = 0;
-    for (const StepRecord& step : wanted.steps) {
-      const std::int64_t used = (c.base.PoolBlocks() - 1) * unit - step.free_after_schedule;
-      wanted.block_ns +=
-          static_cast<__int128>(CeilDiv(used, unit)) * (step.end - std::max(step.start, before));
+    for (StepRecord& step : wanted.steps) {
+      step.used_after_schedule = CeilDiv(step.used_after_schedule, unit);
+      wanted.block_ns += static_cast<__int128>(step.used_after_schedule) *
+                         (step.end - std::max(step.start, before));
       before = step.end;
     }
   }

@@ -317,6 +317,7 @@ class Reference {
     flight.running = rules_.Admitted();
     flight.used = rules_.Used();
     record.free_after_schedule = rules_.Free();
+    record.used_after_schedule = rules_.Used();
     record.running_after_schedule = rules_.Admitted();
     record.waiting_after_schedule = static_cast<std::int64_t>(rules_.queue.size());
   }

@@ -262,8 +262,9 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
 
 static std::string Text(const StepRecord& s) {
   std::string text = fmt::format(
-      "scheduled {} start {} end {} free {}/{} running {}/{} waiting {}/{} interference {}:",
-      s.scheduled, s.start, s.end, s.free_after_schedule, s.free_after_step,
+      "scheduled {} start {} end {} free {}/{} used {} running {}/{} waiting {}/{} interference "
+      "{}:",
+      s.scheduled, s.start, s.end, s.free_after_schedule, s.free_after_step, s.used_after_schedule,
       s.running_after_schedule, s.running_after_step, s.waiting_after_schedule,
       s.waiting_after_step, s.interference);
   for (const StepMember& m : s.members) {

@@ -298,7 +298,9 @@ class Driver {
   }
 
   static std::int64_t Used(const Replica& replica) {
-    return replica.pool->pool_blocks - 1 - replica.scheduler->FreeBlocks();
+    const PdPool& pool = *replica.pool;
+    const std::int64_t unit = pool.scheduler == "lightllm" ? pool.engine.block_size : 1;
+    return CeilDiv((pool.pool_blocks - 1) * unit - replica.scheduler->FreeBlocks(), unit);
   }
 
   // What engines say now: with a step under way, as that was formed.
@@ -543,7 +545,7 @@ class Driver {
     record.running_after_schedule = static_cast<std::int64_t>(scheduler.Running().size());
     record.waiting_after_schedule = scheduler.Waiting();
     replica.formed_running = record.running_after_schedule;
-    replica.formed_used = Used(replica);
+    replica.formed_used = record.used_after_schedule = Used(replica);
     for (const PdMember& member : batch.call.members) Start(member, record);
     SplitTime(replica, batch.call, record);
     replica.in_flight.push_back(std::move(batch));

@@ -987,6 +987,7 @@ class Driver {
     record.preempted = batch.step.preempted;
     for (const Member& member : batch.step.members) record.members.push_back(member.record);
     record.free_after_schedule = scheduler_.Pool().Free();
+    record.used_after_schedule = scheduler_.Pool().Used();
     record.running_after_schedule = static_cast<std::int64_t>(scheduler_.Running().size());
     record.waiting_after_schedule = static_cast<std::int64_t>(scheduler_.Waiting().size());
     WriteScheduled(batch.step, record);

@@ -500,6 +500,7 @@ void FormerReplica::Observe(Step& step) {
                               job.prefilled() || computed + member.tokens == job.prompt});
   }
   record.free_after_schedule = setup_.limits.blocks - state_.used();
+  record.used_after_schedule = kv_blocks_used();
   record.running_after_schedule = running();
   record.waiting_after_schedule = queued();
 }

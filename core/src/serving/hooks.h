@@ -47,6 +47,7 @@ struct StepRecord {
   std::vector<RequestId> preempted;  // by this schedule call, in order
   std::vector<RequestId> finished;   // by this step's output, in scheduled order
   std::int64_t free_after_schedule = 0, free_after_step = 0;  // KV blocks; tokens, by lightllm
+  std::int64_t used_after_schedule = 0;  // KV blocks of the replica, as its report counts them
   std::int64_t running_after_schedule = 0, waiting_after_schedule = 0;
   std::int64_t running_after_step = 0, waiting_after_step = 0;  // before later arrivals are added
 

@@ -649,6 +649,7 @@ void Replica::ObserveSchedule(StepRecord& record) {
     }
   }
   record.free_after_schedule = kv_.free();
+  record.used_after_schedule = kv_.used();
   record.running_after_schedule = running_;
   record.waiting_after_schedule = Waiting();
 }
