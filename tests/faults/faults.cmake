@@ -1,55 +1,32 @@
-# Plants faults in a copy of the engine's hot loop and its KV cache, in one of BLIS's rules, and in
-# one of the schedulers after Vidur, so that a test can show that their differential tests would
-# notice them. Each fault is an exact piece of a source file and what stands
-# there instead while `Planted(number)`; a piece that does not occur exactly once fails the
-# configuration: the engine changed there, and the fault has to be planted anew.
+# cmake -DNAME=replica -DSOURCE=replica.cpp -DOUTPUT=copy.cpp -P faults.cmake
+# Plants the faults of one source of the engine in a copy of it, so that a test can show that the
+# differential tests would notice them. Each fault is an exact piece of the source and what stands
+# there instead while `Planted(number)`. A piece that does not occur exactly once ends the build of
+# the fault tests, and of nothing else: the engine changed there, and the fault has to be planted
+# anew. faults_targets.cmake reads which sources and numbers there are from the calls below.
 #
-# Sets faulty_sources (the copies), planted_faults (how many), last_blis_fault, last_cluster_fault,
-# last_former_fault and last_pd_fault: those in BLIS's rules are numbered from 101 on, in clusters
-# from 201 on, in other schedulers from 301 on, where prefill and decode are apart from 401 on.
+# Numbers say which differential test has to notice: from 1 on that of one replica, from 101 on of
+# BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
+# decode apart.
 
-set(planted_faults 0)
-set(last_blis_fault 100)
-set(last_cluster_fault 200)
-set(last_pd_fault 400)
-set(last_former_fault 300)
-set(faulty_sources)
-set(faulty_files replica replica_ahead replica_schedule replica_stages replica_times kv_cache kv_tiers
-                 pipeline
-                 blis_replica blis_kv cluster gateway prefix_index router_kv_aware
-                 router_prefix_affinity router_central_queue former_replica batch_former
-                 replica_hand_over kv_link disaggregated former_hand_over scheduler_lightllm
-                 scheduler_orca scheduler_vllm_v0)
-foreach(name ${faulty_files})
-  set(source ${PROJECT_SOURCE_DIR}/core/src/serving/${name}.cpp)
-  if(name MATCHES "^(router|scheduler)_")
-    set(source ${PROJECT_SOURCE_DIR}/core/src/policies/${name}.cpp)
-  endif()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-  file(READ ${source} faulty_${name})
-endforeach()
+set(text "")
+if(EXISTS "${SOURCE}")
+  file(READ "${SOURCE}" text)
+endif()
+set(problems "")
 
 # A fault may need several pieces: they share its number.
 function(plant_in file number name find replace)
-  string(FIND "${faulty_${file}}" "${find}" first)
-  string(FIND "${faulty_${file}}" "${find}" last REVERSE)
+  if(NOT file STREQUAL NAME)
+    return()
+  endif()
+  string(FIND "${text}" "${find}" first)
+  string(FIND "${text}" "${find}" last REVERSE)
   if(first EQUAL -1 OR NOT first EQUAL last)
-    message(FATAL_ERROR "tests/faults: fault ${number} (${name}) looks for text that does not "
-                        "occur exactly once in core/src/serving/${file}.cpp:\n${find}")
+    set(problems "${problems}\n  fault ${number} (${name}) looks for\n${find}" PARENT_SCOPE)
   endif()
-  string(REPLACE "${find}" "${replace}" text "${faulty_${file}}")
-  set(faulty_${file} "${text}" PARENT_SCOPE)
-  if(file MATCHES "^blis_")
-    set(last_blis_fault ${number} PARENT_SCOPE)
-  elseif(number GREATER 400)
-    set(last_pd_fault ${number} PARENT_SCOPE)
-  elseif(number GREATER 300)
-    set(last_former_fault ${number} PARENT_SCOPE)
-  elseif(number GREATER 200)
-    set(last_cluster_fault ${number} PARENT_SCOPE)
-  else()
-    set(planted_faults ${number} PARENT_SCOPE)
-  endif()
+  string(REPLACE "${find}" "${replace}" text "${text}")
+  set(text "${text}" PARENT_SCOPE)
 endfunction()
 
 plant_in(replica 1 "blocks are due one step late"
@@ -528,13 +505,11 @@ plant_in(replica_ahead 211 "a replica stays behind for a step after somebody has
   [==[finishes_.TopKey() - decode_step_ + 1, kMost]==]
   [==[finishes_.TopKey() - decode_step_ + (Planted(211) ? 2 : 1), kMost]==])
 
-foreach(name ${faulty_files})
-  set(copy ${PROJECT_BINARY_DIR}/generated/faulty/${name}.cpp)
-  set(faulty_text "${faulty_${name}}")
-  file(CONFIGURE OUTPUT ${copy} CONTENT
-    [==[// Made by tests/faults/faults.cmake from @name@.cpp.
-#include "faults/planted.h"
+if(problems)
+  message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "
+                      "in ${NAME}.cpp (\"${SOURCE}\"):${problems}")
+endif()
+file(WRITE "${OUTPUT}" "// Made by tests/faults/faults.cmake from ${NAME}.cpp.
+#include \"faults/planted.h\"
 using servecast::testing::Planted;
-@faulty_text@]==] @ONLY)
-  list(APPEND faulty_sources ${copy})
-endforeach()
+${text}")

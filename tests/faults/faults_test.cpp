@@ -108,15 +108,8 @@ TEST_P(PlantedFault, SwitchedOn_DifferentialTestNotices) {
   std::printf("fault %d is noticed %s\n", GetParam(), noticed.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, PlantedFault, ::testing::Range(1, SERVECAST_PLANTED_FAULTS + 1));
-INSTANTIATE_TEST_SUITE_P(EachInBlis, PlantedFault,
-                         ::testing::Range(kFirstBlisFault, SERVECAST_LAST_BLIS_FAULT + 1));
-INSTANTIATE_TEST_SUITE_P(EachInClusters, PlantedFault,
-                         ::testing::Range(kFirstClusterFault, SERVECAST_LAST_CLUSTER_FAULT + 1));
-INSTANTIATE_TEST_SUITE_P(EachOfHandOvers, PlantedFault,
-                         ::testing::Range(kFirstPdFault, SERVECAST_LAST_PD_FAULT + 1));
-INSTANTIATE_TEST_SUITE_P(EachInFormers, PlantedFault,
-                         ::testing::Range(kFirstFormerFault, SERVECAST_LAST_FORMER_FAULT + 1));
+INSTANTIATE_TEST_SUITE_P(Each, PlantedFault, ::testing::Values(SERVECAST_FAULTS),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace servecast::testing
