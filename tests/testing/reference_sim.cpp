@@ -381,6 +381,9 @@ class Scheduler {
   }
 
   const KvPool& Pool() const { return pool_; }
+  std::int64_t CachedTokens(const Sequence& sequence) const {
+    return static_cast<std::int64_t>(LookUp(sequence).size()) * engine_.block_size;
+  }
   const std::vector<Sequence*>& Running() const { return running_; }
   const std::deque<Sequence*>& Waiting() const { return waiting_; }
   ReferenceCoverage& Coverage() { return coverage_; }
@@ -830,12 +833,21 @@ class Driver {
     EngineLoad load = load_;
     load.waiting = static_cast<std::int64_t>(scheduler_.Waiting().size() + joining_.size()) + left_;
     load.preemption_ema = preemption_ema_;
+    load.cached_tokens = scheduler_.CachedTokens(sequence);
     const TimeNs delay = input_.latency.DelayUnder(sequence.prompt, load);
     sequence.enqueue = std::min(arrival + delay, sequence.gives_up);
     coming_.insert({sequence.enqueue, row});
     ReferenceCoverage& coverage = scheduler_.Coverage();
     if (load.running > 0) ++coverage.arrivals_under_load;
+    if (delay != input_.latency.DelayUnder(sequence.prompt, WithoutCache(load))) {
+      ++coverage.arrivals_at_a_cache;
+    }
     if (sequence.enqueue < arrival + delay) ++coverage.timed_out_on_the_way;
+  }
+
+  static EngineLoad WithoutCache(EngineLoad load) {
+    load.cached_tokens = 0;
+    return load;
   }
 
   TimeNs NextEvent() const {
