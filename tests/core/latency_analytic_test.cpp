@@ -487,6 +487,13 @@ TEST(Analytic, KnownError_IsThatOfRunsOfTheSameModelGpuAndEngine) {
   s = base;
   s.engine.step_overhead_us = 600;
   EXPECT_EQ(ErrorOf(s), not_compared + " on this GPU: this engine");
+  for (double EngineSpec::*const time :
+       {&EngineSpec::request_overhead_ms, &EngineSpec::prompt_token_overhead_us,
+        &EngineSpec::delivery_overhead_us}) {
+    s = base;
+    s.engine.*time += 1;
+    EXPECT_EQ(ErrorOf(s), not_compared + ": a host of these times");
+  }
 }
 
 // A KV cache is read at its own share of the bandwidth, if one is known.
