@@ -56,7 +56,7 @@ layers.tests = [...engine, "testing"];
 
 // Of serving, what a policy may see: the interfaces and what these speak of, none of who calls them.
 const policiesMay =
-  /^serving\/(policy|batch|router|router_entries|batch_former|prefix_index|microseconds)\.h$/;
+  /^serving\/(policy|batch|router|batch_former|prefix_index|microseconds)\.h$/;
 
 // Standard headers that would let the world, or another platform's bits, into the engine.
 const forbiddenInEngine = new Map(

@@ -1,7 +1,7 @@
-// The page's modules in a thread of their own, so that a hang can be seen from outside. Is sent
+// The page's module in a thread of their own, so that a hang can be seen from outside. Is sent
 // {text, trace, repair}; answers {text, answers: [{module, canonical, issues, validated, run}]}, the text
 // repaired if it was to be, with run
-//   {kind: 'refused', issues} | {kind: 'left_out'} | {kind: 'report', summary, columns}
+//   {kind: 'refused', issues} | {kind: 'report', summary, columns}
 //   | {kind: 'long'} (more work than a test has time for) | {kind: 'thrown', what}
 import { readFileSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -31,14 +31,11 @@ function simulate(module, text, trace) {
       rows = new module.Trace(trace.name);
       rows.add(new TextEncoder().encode(trace.text));
       const { issues } = JSON.parse(rows.finish());
-      if (issues.length > 0) return issues.some(({ kind }) => kind === 'left_out') ? { kind: 'left_out' } : { kind: 'refused', issues };
+      if (issues.length > 0) return { kind: 'refused', issues };
       simulation.setTrace(rows);
     }
     const error = simulation.error();
-    if (error !== '') {
-      const issues = JSON.parse(error);
-      return issues.some(({ kind }) => kind === 'left_out') ? { kind: 'left_out' } : { kind: 'refused', issues };
-    }
+    if (error !== '') return { kind: 'refused', issues: JSON.parse(error) };
     let steps = 0;
     while (!simulation.advance(5000)) {
       if ((steps += 5000) > most.steps) return { kind: 'long' };
@@ -68,7 +65,7 @@ async function answerOf(index, { text, trace }) {
   }
 }
 
-/** Why the whole engine does not take it. */
+/** Why the engine does not take it. */
 function issuesOf(text) {
   const simulation = new (modules.at(-1).Simulation)(text);
   const issues = JSON.parse(simulation.error() || '[]');

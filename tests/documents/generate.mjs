@@ -73,7 +73,7 @@ function allowed(dice, field) {
   if (ends < 5) return usual;
   // Of about the size of the usual value.
   const scale = 10 ** (2 * dice.unit() - 1);
-  const low = minimum > 0 ? minimum : 0;
+  const low = Math.max(minimum, 0);
   return whole(clamp(usual === 0 ? dice.pick([0.5, 1, 3, 20, 100]) * scale : usual * scale, low, maximum));
 }
 
