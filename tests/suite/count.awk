@@ -1,6 +1,8 @@
 # awk -f count.awk LastTest.log: "N passed, N failed, N skipped" over ctest's log, in the words of the
 # runners: GoogleTest, node (TAP), vitest, and "N passed, N failed[, N skipped]" of our own. A check
-# without any of these is one test, a build none. A runner that ran no test has failed.
+# without any of these is one test, a build none. A runner that ran no test has failed; so has what was
+# not run, as something that it needs could not be built, of which ctest's log says that it passed.
+/^(Failed test dependencies|Unable to find executable):/ { not_run = 1 }
 /^[0-9]+\/[0-9]+ Testing: / { name = $3; passed = failed = skipped = counts = 0 }
 /^\[  PASSED  \] [0-9]+ test/ { passed += $4; counts = 1 }
 /^\[  FAILED  \] .*\([0-9]+ ms\)$/ { ++failed; counts = 1 }
@@ -17,8 +19,9 @@ $1 == "Tests" && / \([0-9]+\)$/ {
   }
 }
 /^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$/ { passed += $1; failed += $3; skipped += $5; counts = 1 }
-/^Test (Passed|Failed|Timeout|time|Not Run)/ && !/^Test time/ {
-  good = /^Test Passed/
+/^Test (Passed|Failed|Timeout)/ {
+  good = /^Test Passed/ && !not_run
+  not_run = 0
   if (good && !counts && name !~ /^build\./) passed = 1
   if (good && counts && passed + failed + skipped == 0) {
     print "ran no test: " name > "/dev/stderr"
