@@ -3,12 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 
+#include "base/printable.h"
+#include "base/text.h"
 #include "fidelity.h"
 #include "files.h"
+#include "output_file.h"
 
 namespace servecast {
 namespace {
@@ -49,6 +53,7 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
     const bool valued =
         arg == "--data" || arg == "--record" || arg == "--against" || arg == "--set";
     if (valued && i + 1 == args.size()) return arg + " needs a value";
+    if (valued && args[i + 1].empty()) return arg + " needs a value, found none";
     if (arg == "--data") {
       out.folder = args[++i];
     } else if (arg == "--record") {
@@ -91,7 +96,7 @@ int CompareWith(const FidelityTable& table, const std::string& path) {
 int FidelityCommand(const std::vector<std::string>& arguments) {
   Options options;
   if (const auto problem = ReadOptions(arguments, options)) {
-    fmt::print(stderr, "servecast: {}; see servecast fidelity --help\n", *problem);
+    fmt::print(stderr, "servecast: {}; see servecast fidelity --help\n", Printable(*problem));
     return kBadInput;
   }
   if (options.help) {
@@ -104,7 +109,19 @@ int FidelityCommand(const std::vector<std::string>& arguments) {
     if (!options.against.empty()) fmt::print("0 passed, 0 failed, 1 skipped\n");
     return options.against.empty() ? kBadInput : 0;
   }
+  std::vector<std::string> inputs = {options.against};
+  for (const std::string& file : FilesBelow(options.folder)) {
+    inputs.push_back(options.folder + "/" + file);
+  }
+  if (const auto problem = Collision(inputs, {options.record})) {
+    return PrintIssues({{"--record", *problem}});
+  }
   const std::vector<Measured> rows = ReadMeasuredSets(options.folder);
+  if (rows.empty()) {
+    return PrintIssues({{options.folder,
+                         "holds no measurements, so there is nothing to compare "
+                         "with; docs/fidelity.md lists the forms of files"}});
+  }
   const Result<std::vector<ScoredRow>> scored = ScoreRows(rows, options.folder, options.overrides);
   if (!scored.ok()) return PrintIssues(scored.issues());
   const FidelityTable table = TableOf(scored.value());
@@ -119,7 +136,13 @@ int FidelityCommand(const std::vector<std::string>& arguments) {
       !WriteFile(options.record, FidelityJson(table, FidelityParts::kErrors) + "\n")) {
     return kBadInput;
   }
-  return options.against.empty() ? 0 : CompareWith(table, options.against);
+  if (!options.against.empty()) return CompareWith(table, options.against);
+  const bool any = std::any_of(scored.value().begin(), scored.value().end(),
+                               [](const ScoredRow& row) { return row.skipped.empty(); });
+  if (any) return 0;
+  return PrintIssues({{options.folder, Format("none of its {} rows could be compared with a "
+                                              "prediction; --json says why",
+                                              rows.size())}});
 }
 
 }  // namespace servecast

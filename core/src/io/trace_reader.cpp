@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "io/trace_columns.h"
 #include "io/trace_lines.h"
+#include "servecast/scenario.h"
 #include "servecast/trace.h"
 
 namespace servecast {
@@ -15,6 +16,8 @@ namespace {
 // Published lines end below 10 KiB.
 constexpr std::size_t kMostLineBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostJsonBytes = std::size_t{256} << 20;
+// Empty lines and comments: two a request. More are no trace, and would take long to pass over.
+constexpr std::int64_t kMostIdleLines = 2 * kMaxRequests;
 
 // Whether a line is JSON that ends on another one: the error, if any, is at its end.
 class EndsLater final : public nlohmann::json_sax<nlohmann::json> {
@@ -121,7 +124,13 @@ class TraceReader::Impl {
   }
 
   void Line(std::string_view line, bool more) {
-    if (!lines_.SetLine(line)) return;
+    if (!lines_.SetLine(line)) {
+      if (++idle_lines_ <= kMostIdleLines) return;
+      stopped_ = true;
+      lines_.Add(
+          1, Format("found more than {} empty lines and comments, allowed fewer", kMostIdleLines));
+      return;
+    }
     if (!format_) {
       Recognise(more);
       if (whole_) {
@@ -147,6 +156,7 @@ class TraceReader::Impl {
   TraceLines lines_;
   std::unique_ptr<TraceFormat> format_;  // once there is a line
   bool whole_ = false, stopped_ = false;
+  std::int64_t idle_lines_ = 0;
   std::string pending_;  // a line that goes on, or the whole document
 };
 
