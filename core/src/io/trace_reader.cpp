@@ -68,7 +68,9 @@ class TraceReader::Impl {
     while (!stopped_ && !bytes.empty()) {
       const std::size_t end = whole_ ? std::string_view::npos : bytes.find('\n');
       const std::size_t size = std::min(end, bytes.size());
-      if (pending_.size() + size > Limit(bytes)) return Stop(Limit(bytes));
+      // How a file begins is looked for only when it matters: that may be far behind.
+      const std::size_t length = pending_.size() + size;
+      if (length > kMostLineBytes && length > Limit(bytes)) return Stop(Limit(bytes));
       if (end == std::string_view::npos) {
         pending_ += bytes;
         return true;
