@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "base/printable.h"
-#include "base/text.h"
 #include "fidelity.h"
 #include "files.h"
 #include "output_file.h"
@@ -36,7 +35,9 @@ constexpr const char* kFidelityHelp =
     "  --set           change the scenarios of all rows, e.g. hardware.compute_efficiency=0.7\n"
     "  --against FILE  what --json printed earlier: name the errors that have grown by more than "
     "a\n"
-    "                  tenth since, and exit with 1 when there are any\n";
+    "                  tenth since, and exit with 1 when there are any\n"
+    "\n"
+    "When nothing can be compared it exits with 2.\n";
 
 struct Options {
   std::string folder, record, against;
@@ -117,11 +118,6 @@ int FidelityCommand(const std::vector<std::string>& arguments) {
     return PrintIssues({{"--record", *problem}});
   }
   const std::vector<Measured> rows = ReadMeasuredSets(options.folder);
-  if (rows.empty()) {
-    return PrintIssues({{options.folder,
-                         "holds no measurements, so there is nothing to compare "
-                         "with; docs/fidelity.md lists the forms of files"}});
-  }
   const Result<std::vector<ScoredRow>> scored = ScoreRows(rows, options.folder, options.overrides);
   if (!scored.ok()) return PrintIssues(scored.issues());
   const FidelityTable table = TableOf(scored.value());
@@ -132,17 +128,20 @@ int FidelityCommand(const std::vector<std::string>& arguments) {
   } else {
     fmt::print("{}", FidelityText(table));
   }
+  const bool any = std::any_of(scored.value().begin(), scored.value().end(),
+                               [](const ScoredRow& row) { return row.skipped.empty(); });
+  if (!any && options.against.empty()) {
+    return PrintIssues(
+        {{options.folder, rows.empty() ? "holds no measurements (docs/fidelity.md lists the "
+                                         "forms of files), so nothing was compared"
+                                       : "none of its rows could be predicted, so nothing "
+                                         "was compared; --json says why"}});
+  }
   if (!options.record.empty() &&
       !WriteFile(options.record, FidelityJson(table, FidelityParts::kErrors) + "\n")) {
     return kBadInput;
   }
-  if (!options.against.empty()) return CompareWith(table, options.against);
-  const bool any = std::any_of(scored.value().begin(), scored.value().end(),
-                               [](const ScoredRow& row) { return row.skipped.empty(); });
-  if (any) return 0;
-  return PrintIssues({{options.folder, Format("none of its {} rows could be compared with a "
-                                              "prediction; --json says why",
-                                              rows.size())}});
+  return options.against.empty() ? 0 : CompareWith(table, options.against);
 }
 
 }  // namespace servecast
