@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "base/printable.h"
 #include "io/physics_coefficients.h"
 
 namespace servecast {
@@ -91,8 +92,9 @@ std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& ru
     text += '\n';
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    text += fmt::format("\n{}: {} {}\n", i == 0 ? "as given" : fmt::format("({})", i),
-                        i == 0 ? "" : runs[i].first + ".", runs[i].second.verdict.sentence);
+    text +=
+        fmt::format("\n{}: {} {}\n", i == 0 ? "as given" : fmt::format("({})", i),
+                    i == 0 ? "" : runs[i].first + ".", Printable(runs[i].second.verdict.sentence));
   }
   return text;
 }

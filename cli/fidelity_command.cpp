@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 
+#include "base/printable.h"
 #include "fidelity.h"
 #include "files.h"
+#include "output_file.h"
 
 namespace servecast {
 namespace {
@@ -32,7 +35,9 @@ constexpr const char* kFidelityHelp =
     "  --set           change the scenarios of all rows, e.g. hardware.compute_efficiency=0.7\n"
     "  --against FILE  what --json printed earlier: name the errors that have grown by more than "
     "a\n"
-    "                  tenth since, and exit with 1 when there are any\n";
+    "                  tenth since, and exit with 1 when there are any\n"
+    "\n"
+    "When nothing can be compared it exits with 2.\n";
 
 struct Options {
   std::string folder, record, against;
@@ -49,6 +54,7 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
     const bool valued =
         arg == "--data" || arg == "--record" || arg == "--against" || arg == "--set";
     if (valued && i + 1 == args.size()) return arg + " needs a value";
+    if (valued && args[i + 1].empty()) return arg + " needs a value, found none";
     if (arg == "--data") {
       out.folder = args[++i];
     } else if (arg == "--record") {
@@ -91,7 +97,7 @@ int CompareWith(const FidelityTable& table, const std::string& path) {
 int FidelityCommand(const std::vector<std::string>& arguments) {
   Options options;
   if (const auto problem = ReadOptions(arguments, options)) {
-    fmt::print(stderr, "servecast: {}; see servecast fidelity --help\n", *problem);
+    fmt::print(stderr, "servecast: {}; see servecast fidelity --help\n", Printable(*problem));
     return kBadInput;
   }
   if (options.help) {
@@ -104,6 +110,13 @@ int FidelityCommand(const std::vector<std::string>& arguments) {
     if (!options.against.empty()) fmt::print("0 passed, 0 failed, 1 skipped\n");
     return options.against.empty() ? kBadInput : 0;
   }
+  std::vector<std::string> inputs = {options.against};
+  for (const std::string& file : FilesBelow(options.folder)) {
+    inputs.push_back(options.folder + "/" + file);
+  }
+  if (const auto problem = Collision(inputs, {options.record})) {
+    return PrintIssues({{"--record", *problem}});
+  }
   const std::vector<Measured> rows = ReadMeasuredSets(options.folder);
   const Result<std::vector<ScoredRow>> scored = ScoreRows(rows, options.folder, options.overrides);
   if (!scored.ok()) return PrintIssues(scored.issues());
@@ -114,6 +127,15 @@ int FidelityCommand(const std::vector<std::string>& arguments) {
     fmt::print("{}\n", FidelityJson(table, FidelityParts::kAll));
   } else {
     fmt::print("{}", FidelityText(table));
+  }
+  const bool any = std::any_of(scored.value().begin(), scored.value().end(),
+                               [](const ScoredRow& row) { return row.skipped.empty(); });
+  if (!any && options.against.empty()) {
+    return PrintIssues(
+        {{options.folder, rows.empty() ? "holds no measurements (docs/fidelity.md lists the "
+                                         "forms of files), so nothing was compared"
+                                       : "none of its rows could be predicted, so nothing "
+                                         "was compared; --json says why"}});
   }
   if (!options.record.empty() &&
       !WriteFile(options.record, FidelityJson(table, FidelityParts::kErrors) + "\n")) {

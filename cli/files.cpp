@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -57,9 +57,17 @@ std::optional<Issue> ReadPieces(const std::string& path, std::size_t most_bytes,
 
 int PrintIssues(const Issues& issues) {
   for (const Issue& issue : issues) {
-    fmt::print(stderr, "{}{}{}\n", issue.path, issue.path.empty() ? "" : ": ", issue.message);
+    fmt::print(stderr, "{}{}{}\n", Printable(issue.path), issue.path.empty() ? "" : ": ",
+               Printable(issue.message));
   }
   return kBadInput;
+}
+
+Issues Labelled(const std::string& label, Issues issues) {
+  for (Issue& issue : issues) {
+    issue.path = label + (label.empty() || issue.path.empty() ? "" : ", ") + issue.path;
+  }
+  return issues;
 }
 
 Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
@@ -91,21 +99,11 @@ Result<Trace> LoadTrace(const std::string& path) {
   if (issue) return *issue;
   Result<Trace> trace = reader.Finish();
   if (trace.ok()) {
-    fmt::print(stderr, "{}: read as {}; {} requests\n", path, trace.value().reading,
-               trace.value().rows.size());
+    fmt::print(stderr, "{}: read as {}; {} requests\n", Printable(path),
+               Printable(trace.value().reading), trace.value().rows.size());
     return trace;
   }
-  Issues issues = trace.issues();
-  for (Issue& found : issues) found.path = path + (found.path.empty() ? "" : ", ") + found.path;
-  return issues;
-}
-
-bool WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (file.good()) return true;
-  fmt::print(stderr, "{}: cannot be written\n", path);
-  return false;
+  return Labelled(path, trace.issues());
 }
 
 namespace {

@@ -11,8 +11,11 @@ namespace servecast {
 
 inline constexpr int kBadInput = 2;
 
-// On stderr, one a line. Returns kBadInput.
+// On stderr, one a line, safe for a terminal. Returns kBadInput.
 int PrintIssues(const Issues& issues);
+
+// "label, path", so that an issue says what it is of; "" says nothing.
+Issues Labelled(const std::string& label, Issues issues);
 
 // The issue of a file that is not there, or may not be read.
 inline constexpr const char* kCannotOpen = "cannot be opened";
@@ -26,9 +29,6 @@ Result<std::string> ScenarioText(const std::string& name);
 // Decompressed when it is gzip; read in pieces. Says on stderr what it was read as. No trace of the
 // path "".
 Result<Trace> LoadTrace(const std::string& path);
-
-// False, with the reason on stderr, when it cannot be written.
-bool WriteFile(const std::string& path, const std::string& text);
 
 // Paths below `folder`, at any depth, relative to it, ascending; none when it is no folder. Links
 // to folders are followed, and no folder is read twice.

@@ -5,9 +5,11 @@
 
 #include <cmath>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "files.h"
 #include "io/fit_json.h"
+#include "output_file.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -31,7 +33,7 @@ constexpr const char* kHelp =
 constexpr double kNothing = 1e-3;
 
 int Usage(const std::string& problem) {
-  fmt::print(stderr, "servecast: {}; see servecast fit-trace --help\n", problem);
+  fmt::print(stderr, "servecast: {}; see servecast fit-trace --help\n", Printable(problem));
   return kBadInput;
 }
 
@@ -55,15 +57,16 @@ Result<std::string> ScenarioWith(const std::string& scenario, const Trace& trace
                                  WorkloadSpec workload) {
   const Result<std::string> text = ScenarioText(scenario);
   if (!text.ok()) return text;
+  const std::string label = ScenarioPreset(scenario) ? "" : scenario;
   const Result<Scenario> given = ParseScenario(text.value());
-  if (!given.ok()) return Issues(given.issues());
+  if (!given.ok()) return Labelled(label, given.issues());
   if (!trace.has_arrivals) workload.arrivals = given.value().workload.arrivals;
   const Result<std::string> changed = ApplyOverrides(
       text.value(),
       {"workload=" + WorkloadJson(workload, true), "name=Fitted to a trace", "description="});
   if (!changed.ok()) return changed;
   const Result<Scenario> scenario_read = ParseScenario(changed.value());
-  if (!scenario_read.ok()) return Issues(scenario_read.issues());
+  if (!scenario_read.ok()) return Labelled(label, scenario_read.issues());
   return scenario_read.value().canonical_text;
 }
 
@@ -79,7 +82,8 @@ int FitTraceCommand(const std::vector<std::string>& arguments) {
     }
     if (arg == "--json" || arg == "--scenario") {
       if (i + 1 == arguments.size()) return Usage(arg + " needs a value");
-      (arg == "--json" ? json : scenario) = arguments[++i];
+      if (arguments[++i].empty()) return Usage(arg + " needs a name, found none");
+      (arg == "--json" ? json : scenario) = arguments[i];
     } else if (arg.size() > 1 && arg[0] == '-') {
       return Usage("unknown option " + arg);
     } else if (file.empty()) {
@@ -89,6 +93,7 @@ int FitTraceCommand(const std::vector<std::string>& arguments) {
     }
   }
   if (file.empty()) return Usage("no trace given");
+  if (const auto problem = Collision({file, scenario}, {json})) return Usage(*problem);
   const Result<Trace> trace = LoadTrace(file);
   if (!trace.ok()) return PrintIssues(trace.issues());
   const Result<FittedTrace> fitted = FitTrace(trace.value());

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.h"
 #include "compare.h"
 #include "estimate.h"
 #include "fidelity_command.h"
@@ -19,7 +20,10 @@
 #include "fit_trace.h"
 #include "io/coefficients.h"
 #include "io/physics_coefficients.h"
+#include "io/replaying.h"
+#include "output_file.h"
 #include "outputs.h"
+#include "room.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -63,7 +67,9 @@ constexpr const char* kRunHelp =
     "                       names for these; BLIS TraceV2; lists of requests as JSON\n"
     "                       Mooncake's JSON lines, with the prefixes that requests share\n"
     "                       a result of vllm bench serve --save-detailed\n"
-    "                     Of a file of lengths alone the arrivals are the scenario's.\n"
+    "                     Of a file of lengths alone the arrivals are the scenario's. A scenario "
+    "that\n"
+    "                     replays a trace already says itself how.\n"
     "  --json FILE        the whole report: summary, resolved scenario, time series, CDFs\n"
     "  --requests FILE    one CSV row per request; servecast catalog explains the columns of all\n"
     "  --batches FILE     one CSV row per step\n"
@@ -119,7 +125,7 @@ constexpr const char* kCoefficientsHelp =
     "at the GPU's peak. Below 1 no GPU can be so fast: such sets are marked.\n";
 
 int Usage(const std::string& problem) {
-  fmt::print(stderr, "servecast: {}; see servecast --help\n", problem);
+  fmt::print(stderr, "servecast: {}; see servecast --help\n", Printable(problem));
   return kBadInput;
 }
 
@@ -128,6 +134,7 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::vector<std::vector<std::string>> variants;  // of compare: changes of each --with
   std::string coefficients, trace, json, requests, batches, series, chrome_trace, names;
+  std::string label;      // of a run among several, for its issues
   bool backends = false;  // of compare
   bool help = false;
 };
@@ -158,6 +165,7 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
                (compare && (arg == "--with" || arg == "--and"))) {
       if (i + 1 == args.size()) return Usage(arg + " needs a value");
       ++i;
+      if (args[i].empty()) return Usage(arg + " needs a value, found none");
       if (value != nullptr) {
         *value = args[i];
       } else if (arg == "--with") {
@@ -205,9 +213,14 @@ Result<std::string> LoadCoefficients(const std::string& name,
     trained_on = read.value().trained_on;
     return read.value().latency;
   }
-  Issues issues = read.issues();
-  for (Issue& issue : issues) issue.path = name + (issue.path.empty() ? "" : ", ") + issue.path;
-  return issues;
+  return Labelled(name, read.issues());
+}
+
+// What issues of a scenario are of: its file, and the run among several.
+std::string LabelOf(const Arguments& args) {
+  const std::string file = ScenarioPreset(args.scenario) ? "" : args.scenario;
+  const bool both = !file.empty() && !args.label.empty();
+  return (file == "-" ? "stdin" : file) + (both ? ", " : "") + args.label;
 }
 
 // `lengths_only`: what the trace has; nothing without one.
@@ -216,12 +229,7 @@ Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only = false) 
   if (!text.ok()) return Issues(text.issues());
   std::vector<std::string> overrides;
   std::optional<PhysicsProvenance> trained_on;
-  if (!args.trace.empty()) {
-    overrides = {R"(workload.prompt_tokens={"distribution":"trace"})",
-                 R"(workload.output_tokens={"distribution":"trace"})", "workload.sessions=null",
-                 "workload.prefix=null"};
-    if (!lengths_only) overrides.push_back(R"(workload.arrivals={"process":"trace"})");
-  }
+  if (!args.trace.empty()) text = ReplayingDocument(text.value(), !lengths_only);
   if (!args.coefficients.empty()) {
     const Result<std::string> latency = LoadCoefficients(args.coefficients, trained_on);
     if (!latency.ok()) return Issues(latency.issues());
@@ -230,9 +238,10 @@ Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only = false) 
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
   if (!overrides.empty()) {
     text = ApplyOverrides(text.value(), overrides);
-    if (!text.ok()) return Issues(text.issues());
+    if (!text.ok()) return Labelled(LabelOf(args), text.issues());
   }
   Result<Scenario> scenario = ParseScenario(text.value());
+  if (!scenario.ok()) return Labelled(LabelOf(args), scenario.issues());
   if (scenario.ok() && trained_on) {
     for (const std::string& line : Mismatches(*trained_on, scenario.value())) {
       fmt::print(stderr, "warning: coefficients {}\n", line);
@@ -270,6 +279,7 @@ class Outputs {
   bool ok() const { return ok_; }
   StepWriter* steps() { return steps_ ? &*steps_ : nullptr; }
 
+  // All files into their places, or none.
   bool Write(const Report& report) {
     if (json_) json_->Write(ReportJson(report, ReportParts::kWithSeries) + "\n");
     const bool vidur = names_ == Names::kVidur;
@@ -279,6 +289,9 @@ class Outputs {
     bool written = true;
     for (auto* file : {&json_, &requests_, &batches_, &series_, &trace_}) {
       if (*file) written &= (*file)->Close();
+    }
+    for (auto* file : {&json_, &requests_, &batches_, &series_, &trace_}) {
+      if (*file) written = written && (*file)->Place();
     }
     return written;
   }
@@ -295,12 +308,41 @@ class Outputs {
   std::optional<StepWriter> steps_;
 };
 
+// A simulation that fits into what memory there is.
+Result<Simulation> MakeSimulation(const Arguments& args, Scenario scenario, Trace trace,
+                                  SimulationHooks hooks = {}) {
+  if (auto beyond = BeyondRoom(MemoryOfRun(scenario, trace), MemoryRoom())) {
+    return Labelled(LabelOf(args), {*std::move(beyond)});
+  }
+  Result<Simulation> made =
+      Simulation::Create(std::move(scenario), std::move(trace), std::move(hooks));
+  if (!made.ok()) return Labelled(LabelOf(args), made.issues());
+  return made;
+}
+
+// What of the trace is not replayed, as the scenario has its own.
+std::string OwnParts(const WorkloadSpec& w, const Trace& trace) {
+  std::string own;
+  const auto add = [&own](bool is, const char* name) {
+    if (is) own += (own.empty() ? "" : " and ") + std::string(name);
+  };
+  add(trace.has_arrivals && w.arrivals.process != ArrivalProcess::kTrace, "arrivals");
+  add(w.prompt_tokens.distribution != LengthDistribution::kTrace, "prompt lengths");
+  add(w.output_tokens.distribution != LengthDistribution::kTrace, "output lengths");
+  return own;
+}
+
 int RunCommand(const std::vector<std::string>& arguments) {
   Arguments args;
   if (const auto bad = ReadArguments(arguments, Command::kRun, args)) return *bad;
   if (args.help) {
     fmt::print("{}", kRunHelp);
     return 0;
+  }
+  if (const auto problem =
+          Collision({args.scenario, args.trace, args.coefficients},
+                    {args.json, args.requests, args.batches, args.series, args.chrome_trace})) {
+    return Usage(*problem);
   }
   Result<Trace> trace = LoadTrace(args.trace);
   Result<Scenario> scenario = LoadScenario(args, trace.ok() && !trace.value().has_arrivals);
@@ -313,12 +355,16 @@ int RunCommand(const std::vector<std::string>& arguments) {
       !(args.batches.empty() && args.chrome_trace.empty() && args.names != "vidur")) {
     return Usage("--batches, --chrome-trace and --names vidur do not go with engine.compat");
   }
+  const std::string own = OwnParts(scenario.value().workload, trace.value());
+  if (!args.trace.empty() && !own.empty()) {
+    fmt::print(stderr, "{}: {} are the scenario's own\n", Printable(args.trace), own);
+  }
   Outputs outputs(args);
   if (!outputs.ok()) return kBadInput;
   SimulationHooks hooks;
   hooks.observer = outputs.steps();
   Result<Simulation> created =
-      Simulation::Create(std::move(scenario.value()), std::move(trace.value()), std::move(hooks));
+      MakeSimulation(args, std::move(scenario.value()), std::move(trace.value()), std::move(hooks));
   if (!created.ok()) return PrintIssues(created.issues());
   Simulation& simulation = created.value();
   const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -338,21 +384,21 @@ int RunCommand(const std::vector<std::string>& arguments) {
                report.arrived, report.simulated_s, elapsed());
     fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
   }
+  // What is printed says that all is done.
+  if (!outputs.Write(report)) return kBadInput;
   fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
-  return outputs.Write(report) ? 0 : kBadInput;
+  return 0;
 }
 
-// Issues of a variant are printed with its number.
-std::optional<Report> RunVariant(const Arguments& args, const Trace& trace,
-                                 const std::string& name) {
-  const auto refuse = [&name](Issues issues) {
-    for (Issue& issue : issues) issue.path = name + (issue.path.empty() ? "" : ", ") + issue.path;
+// nullopt: its issues have been printed.
+std::optional<Report> RunVariant(const Arguments& args, const Trace& trace) {
+  const auto refuse = [](const Issues& issues) {
     PrintIssues(issues);
     return std::nullopt;
   };
   Result<Scenario> scenario = LoadScenario(args, !trace.has_arrivals);
   if (!scenario.ok()) return refuse(scenario.issues());
-  Result<Simulation> simulation = Simulation::Create(std::move(scenario.value()), trace);
+  Result<Simulation> simulation = MakeSimulation(args, std::move(scenario.value()), trace);
   if (!simulation.ok()) return refuse(simulation.issues());
   while (!simulation.value().Advance(INT64_MAX)) {
   }
@@ -380,7 +426,8 @@ int CompareCommand(const std::vector<std::string>& arguments) {
     Arguments variant = args;
     variant.overrides.insert(variant.overrides.end(), changes.begin(), changes.end());
     const std::string name = fmt::format("{}", fmt::join(changes, " "));
-    std::optional<Report> report = RunVariant(variant, trace.value(), name);
+    variant.label = runs.empty() ? "as given" : name;
+    std::optional<Report> report = RunVariant(variant, trace.value());
     if (!report) return kBadInput;
     runs.emplace_back(name, std::move(*report));
   }
@@ -403,13 +450,13 @@ int EstimateCommand(const std::vector<std::string>& arguments) {
     fmt::print("{}", kEstimateHelp);
     return 0;
   }
-  const Result<Scenario> loaded = LoadScenario(args);
-  if (!loaded.ok()) return PrintIssues(loaded.issues());
   const Result<Trace> trace = LoadTrace(args.trace);
   if (!trace.ok()) return PrintIssues(trace.issues());
+  const Result<Scenario> loaded = LoadScenario(args, !trace.value().has_arrivals);
+  if (!loaded.ok()) return PrintIssues(loaded.issues());
   const Result<Estimate> estimate = EstimateOf(loaded.value(), trace.value());
-  if (!estimate.ok()) return PrintIssues(estimate.issues());
-  const std::optional<Report> report = RunVariant(args, trace.value(), "");
+  if (!estimate.ok()) return PrintIssues(Labelled(LabelOf(args), estimate.issues()));
+  const std::optional<Report> report = RunVariant(args, trace.value());
   if (!report) return kBadInput;
   fmt::print("{}", EstimateText(estimate.value(), *report));
   return 0;
@@ -427,7 +474,7 @@ int ValidateCommand(const std::vector<std::string>& arguments) {
   const std::string id = HashText(scenario.value().id);
   const bool traced = scenario.value().workload.arrivals.process == ArrivalProcess::kTrace;
   if (!traced) {
-    const Result<Simulation> simulation = Simulation::Create(scenario.value());
+    const Result<Simulation> simulation = MakeSimulation(args, scenario.value(), {});
     if (!simulation.ok()) return PrintIssues(simulation.issues());
   }
   fmt::print("ok {}{}\n", id, traced ? " (needs a trace)" : "");
@@ -498,8 +545,21 @@ int Main(std::vector<std::string> args) {
 int main(int argc, char** argv) {
   // A broken invariant aborts with its rule on stderr; the shell sees our exit code for a bug.
   for (const int bug : {SIGABRT, SIGSEGV, SIGFPE, SIGILL}) {
-    std::signal(bug, [](int) { std::_Exit(70); });
+    std::signal(bug, [](int) {
+      servecast::RemoveUnfinishedFiles();
+      std::_Exit(70);
+    });
   }
+  for (const int end : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    const auto before = std::signal(end, [](int signal) {
+      servecast::RemoveUnfinishedFiles();
+      std::signal(signal, SIG_DFL);
+      std::raise(signal);
+    });
+    if (before == SIG_IGN) std::signal(end, SIG_IGN);  // as with nohup
+  }
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large cannot be written, and says so
+  servecast::AnswerOutOfMemory();
   const int code = servecast::Main(std::vector<std::string>(argv + 1, argv + argc));
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   fmt::print(stderr, "standard output cannot be written\n");

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/text.h"
@@ -37,27 +35,6 @@ const char* PhaseOf(const StepRecord& step) {
 }
 
 }  // namespace
-
-// ---- Files ---------------------------------------------------------------------------------
-
-OutputFile::OutputFile(const std::string& path)
-    : path_(path), file_(std::fopen(path.c_str(), "wb")) {
-  if (!file_) Fail();
-}
-
-void OutputFile::Fail() {
-  if (ok_) fmt::print(stderr, "{}: cannot be written: {}\n", path_, std::strerror(errno));
-  ok_ = false;
-}
-
-void OutputFile::Write(std::string_view text) {
-  if (ok_ && std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) Fail();
-}
-
-bool OutputFile::Close() {
-  if (ok_ && std::fclose(file_.release()) != 0) Fail();
-  return ok_;
-}
 
 // ---- Steps ---------------------------------------------------------------------------------
 

@@ -3,39 +3,19 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/base.h"
 #include "io/vidur_names.h"
+#include "output_file.h"
 #include "servecast/report.h"
 #include "serving/hooks.h"
 
 namespace servecast {
 
 enum class Names { kServecast, kVidur };
-
-// A file to write to; says on stderr what went wrong, once.
-class OutputFile {
- public:
-  explicit OutputFile(const std::string& path);
-  bool ok() const { return ok_; }
-  void Write(std::string_view text);
-  bool Close();  // false: something could not be written
-
- private:
-  struct CloseFile {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  void Fail();
-
-  std::string path_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
-  bool ok_ = true;
-};
 
 // Writes each step of a run; either file may be null.
 class StepWriter final : public StepObserver {

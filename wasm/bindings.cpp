@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "base/printable.h"
 #include "io/json_writer.h"
+#include "io/replaying.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -21,8 +23,8 @@ void WriteIssues(const Issues& issues, JsonWriter& out) {
   out.BeginArray();
   for (const Issue& issue : issues) {
     out.BeginObject();
-    out.Key("path"), out.Text(issue.path);
-    out.Key("message"), out.Text(issue.message);
+    out.Key("path"), out.Text(Printable(issue.path));
+    out.Key("message"), out.Text(Printable(issue.message));
     if (!issue.kind.empty()) out.Key("kind"), out.Text(issue.kind);
     out.EndObject();
   }
@@ -89,6 +91,11 @@ class BoundTrace {
     WriteIssues(good ? Issues{} : trace_.issues(), out);
     out.EndObject();
     return out.Take();
+  }
+
+  // Of a bad one, as if it had arrivals: a run is then refused for the trace.
+  std::string Replaying(const std::string& document) const {
+    return ReplayingDocument(document, !trace_.ok() || trace_.value().has_arrivals);
   }
 
   std::string Fit() const {
@@ -187,6 +194,7 @@ EMSCRIPTEN_BINDINGS(servecast) {
       .constructor<std::string>()
       .function("add", &BoundTrace::Add)
       .function("finish", &BoundTrace::Finish)
+      .function("replaying", &BoundTrace::Replaying)
       .function("fit", &BoundTrace::Fit);
   emscripten::class_<BoundSimulation>("Simulation")
       .constructor<std::string>()

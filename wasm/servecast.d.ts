@@ -7,8 +7,8 @@ export interface Issue {
   readonly path: string;
   /** One sentence: what was found and what is allowed. */
   readonly message: string;
-  /** What a program may tell apart; absent otherwise. */
-  readonly kind?: "does_not_fit" | "trace_missing";
+  /** What a program may tell apart; absent otherwise. "more": the last of a list that is cut, which counts the rest. */
+  readonly kind?: "does_not_fit" | "trace_missing" | "more";
 }
 
 export interface ServecastModule {
@@ -34,6 +34,8 @@ export interface Trace {
   finish(): string;
   /** After finish(): JSON TraceFit; JSON Issue[] when there is none. */
   fit(): string;
+  /** After finish(): the scenario document that replays it; the same one when it replays a trace already. */
+  replaying(scenario: string): string;
   delete(): void;
 }
 

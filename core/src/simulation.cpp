@@ -10,6 +10,7 @@
 #include "metrics/recorder.h"
 #include "metrics/summarize.h"
 #include "metrics/work.h"
+#include "run_memory.h"
 #include "serving/blis_replica.h"
 #include "serving/clients.h"
 #include "serving/cluster.h"
@@ -164,6 +165,12 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const Result<ModelCost> cost =
       pools.value().empty() ? ComputeModelCost(scenario) : pools.value()[0].cost;
   if (!cost.ok()) return Issues(cost.issues());
+  const RunMemory memory = MemoryOfRun(scenario, trace);
+  if (sizeof(void*) == 4 && memory.bytes > std::int64_t{UINT32_MAX}) {
+    return Issue{"/workload", Format("found {} requests, whose run takes about {} MB; allowed what "
+                                     "fits 4,295 MB, all that WebAssembly has",
+                                     memory.requests, memory.bytes / 1'000'000)};
+  }
   Result<RequestTable> requests =
       hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);
   if (!requests.ok()) return Issues(requests.issues());

@@ -77,7 +77,7 @@ test('Fidelity_RowsThatCannotBe_AreLeftOutEachWithAReason', () => {
   write('prompts', 'model,gpu,engine,engine_version,prompt_tokens,ttft_p50_ms', `${llama},200000,20`);
   const { status, stdout } = servecast('fidelity', '--data', folder, '--json');
   const { sets } = JSON.parse(stdout);
-  assert.equal(status, 0);
+  assert.equal(status, 2);
   assert.deepEqual(sets.map(({ name, rows, skipped }) => [name, rows, skipped.length]), [['bad/loops', 1, 1], ['bad/prompts', 1, 1], ['bad/sweep', 5, 5]]);
   for (const { reason } of sets.flatMap(({ skipped }) => skipped)) assert.notEqual(reason, '');
   rmSync(folder, { recursive: true });
@@ -397,7 +397,7 @@ test('Fidelity_AFolderWithNothing_HasATableOfNothing', () => {
   withFiles({}, (folder) => {
     const { overall, sets } = fidelity(folder);
     assert.deepEqual({ overall, sets }, { overall: {}, sets: [] });
-    assert.equal(servecast('fidelity', '--data', folder).status, 0);
+    assert.equal(servecast('fidelity', '--data', folder).status, 2);
     assert.equal(servecast('fidelity', '--data', folder, '--rows').stdout.split('\n').length, 2);
   });
 });

@@ -50,6 +50,7 @@ TEST(ParseScenario, OtherJson_IsNoScenario) {
     EXPECT_EQ(ParseIssues(text).size(), 1u) << text;
   }
   EXPECT_EQ(ParseIssues("{}").size(), 4u);  // schema, model, hardware, workload
+  EXPECT_EQ(Parsed(Changed({"schema=1.0"})).id, Parsed(SmallDocument()).id);
   for (const char* schema :
        {R"({"schema": 2})", R"({"schema": "1"})", R"({"schema": 1.5})", R"({"schema": null})"}) {
     const Issues issues = ParseIssues(schema);
@@ -146,6 +147,57 @@ TEST(ParseScenario, HostileKeysAndValues_AreQuotedSafely) {
   std::string text = SmallDocument();
   text.insert(1, "\"a/b~c\": 1, ");
   EXPECT_EQ(ParseIssues(text)[0].path, "/a~1b~0c");
+}
+
+TEST(ParseScenario, ManyIssues_AreListedUpToAHundredAndCounted) {
+  std::string text = SmallDocument();
+  std::string members;
+  for (int i = 0; i < 10'000; ++i) members += "\"x" + std::to_string(i) + "\": 1, ";
+  text.insert(1, members);
+  text.insert(text.find("\"arrivals\""), members);
+  const Issues issues = ParseIssues(text);
+  ASSERT_EQ(issues.size(), 101u);
+  EXPECT_EQ(issues[100].message, "and 19900 more issues");
+  EXPECT_EQ(issues[100].kind, "more");
+
+  std::string twice = "{";
+  for (int i = 0; i < 1000; ++i) twice += "\"a\": 1, ";
+  const Issues duplicates = ParseIssues(twice + "\"schema\": 1}");
+  ASSERT_EQ(duplicates.size(), 101u);
+  EXPECT_EQ(duplicates[100].message, "and 899 more issues");
+
+  std::vector<std::string> overrides(500, "nothing");
+  const Result<std::string> changed = ApplyOverrides(SmallDocument(), overrides);
+  ASSERT_EQ(changed.issues().size(), 101u);
+  EXPECT_EQ(changed.issues()[100].message, "and 400 more issues");
+}
+
+TEST(ParseScenario, LongAndUnprintableKeys_AreShortenedAndEscaped) {
+  const std::string keys[] = {std::string(4'000'000, 'k'), "\\u001b[31mred", "\\u202Eright to left",
+                              "\xC2\x9B"
+                              "31m",
+                              "\\u2066isolate"};
+  for (const std::string& key : keys) {
+    // Unknown, standing twice, and on the way to another.
+    const std::string quoted = "\"" + key + "\": ";
+    const std::string texts[] = {"{" + quoted + "1, " + SmallDocument().substr(1),
+                                 "{" + quoted + "1, " + quoted + "2}",
+                                 "{" + quoted + "{\"a\": 1, \"a\": 2}}"};
+    for (const std::string& text : texts) {
+      const Issues issues = ParseIssues(text.size() < 4'100'000 ? text : text.substr(0, 100));
+      ASSERT_FALSE(issues.empty());
+      const std::string shown = issues[0].path + issues[0].message;
+      EXPECT_LT(shown.size(), 500u);
+      for (const char* raw : {"\x1b", "\xE2\x80\xAE", "\xC2\x9B", "\xE2\x81\xA6"}) {
+        EXPECT_FALSE(Contains(shown, raw)) << shown;
+      }
+    }
+  }
+  const std::string link =
+      "p=llama-3.1-8b-h100-chat&a%1Bb%E2%80%AE." + std::string(9000, 'k') + "=1";
+  const Result<std::string> text = ParseReadableLink(link);
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(ParseIssues(text.value())[0].path, "/a\\u001bb\\u202e");
 }
 
 std::vector<std::string> Documents() {

@@ -205,9 +205,57 @@ TEST(TraceReader, HostileFiles_EndInAnIssue) {
   EXPECT_EQ(Refusal(deep), "");  // what is not asked for does not matter
   EXPECT_NE(Refusal("[1, 2, 3]"), "");
   EXPECT_NE(Refusal("{}"), "");
-  EXPECT_NE(Refusal("[]"), "");
   EXPECT_NE(Refusal("[{\"isl\": 1e400, \"osl\": 1}]"), "");
   EXPECT_NE(Refusal("{\"isl\": [1], \"osl\": {\"isl\": 1}}"), "");
+}
+
+TEST(TraceReader, JsonOfNoRequests_SaysWhatItIs) {
+  EXPECT_TRUE(Contains(Refusal("[]"), "found an empty list")) << Refusal("[]");
+  EXPECT_TRUE(Contains(Refusal("[ \n ]\n"), "found an empty list"));
+  const std::string lists = Refusal("[[1,2,3]]");
+  EXPECT_TRUE(Contains(lists, "found a list in a list, allowed one JSON document: a list of obj"))
+      << lists;
+  EXPECT_FALSE(Contains(lists, "header"));
+}
+
+TEST(TraceReader, SemicolonsOrTabsBetweenFields_AreTheSameTrace) {
+  const std::string with_commas =
+      "arrival_s,input_tokens,output_tokens,note\n0,10,20,\n1.5,30,40,\"a;b\tc,\"\n";
+  const std::uint64_t hash = Read(with_commas).hash;
+  for (const char separator : {';', '\t'}) {
+    std::string text = with_commas;
+    std::replace(text.begin(), text.end(), ',', separator);
+    ASSERT_EQ(Refusal(text), "") << text;
+    EXPECT_EQ(Read(text).hash, hash) << text;
+    EXPECT_TRUE(Contains(Read(text).reading, separator == ';' ? "; semicolons" : "; tabs"));
+  }
+  EXPECT_FALSE(Contains(Read(with_commas).reading, "between fields"));
+  // What commas make a trace of is one with commas.
+  EXPECT_EQ(Read("input_tokens,output_tokens,\"a;prompt;output\"\n10,20,x\n").rows.size(), 1u);
+}
+
+TEST(TraceReader, OtherSeparatorsAndDecimals_AreNamed) {
+  const std::string pipes = Refusal("arrival_s|input_tokens|output_tokens\n0|10|20\n");
+  EXPECT_TRUE(Contains(pipes, "no comma: fields are separated by commas, by semicolons or by tabs"))
+      << pipes;
+  EXPECT_FALSE(Contains(Refusal("time,x,y\n0,1,2\n"), "separated"));
+  const std::string decimals = Refusal("arrival_s;input_tokens;output_tokens\n0,5;10;20\n");
+  EXPECT_TRUE(Contains(decimals, "found \"0,5\" as arrival_s")) << decimals;
+  EXPECT_TRUE(Contains(decimals, "with a point before decimals")) << decimals;
+}
+
+TEST(TraceReader, EmptyLinesWithoutEnd_AreGivenUp) {
+  for (const std::string& line : {std::string("\n"), std::string(" \r\n"), std::string("#\n")}) {
+    TraceReader reader("t");
+    std::string piece;
+    while (piece.size() < (1 << 20)) piece += line;
+    std::size_t lines = 0;
+    while (lines < 100'000'000 && reader.Add(piece)) lines += piece.size() / line.size();
+    EXPECT_LT(lines, 11'000'000u);
+    const Result<Trace> trace = reader.Finish();
+    ASSERT_FALSE(trace.ok());
+    EXPECT_TRUE(Contains(Listed(trace.issues()), "10000000 empty lines")) << Listed(trace.issues());
+  }
 }
 
 TEST(TraceReader, EndlessLine_IsNotKept) {

@@ -204,6 +204,9 @@ test('Trace_RunsAndAMalformedLineIsNamed', () => {
       assert.equal(report.arrived, 2);
     }
     fits('TraceFit', JSON.parse(trace.fit()));
+    // The command's rule: what replays a trace stays, all else is made to.
+    assert.equal(trace.replaying(text), text);
+    assert.equal(JSON.parse(trace.replaying(small)).workload.arrivals.process, 'trace');
   });
   withTrace(bytes([...good, '1,x,20']), 'small.csv', (trace, read) => {
     assert.match(read.issues[0].path, /^line 4/);

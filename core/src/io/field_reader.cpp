@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "io/issues.h"
 #include "io/json_document.h"
 #include "io/presets.h"
 
@@ -202,20 +203,21 @@ class ObjectReader final : public FieldVisitor {
   void Accept(const char* name) { known_.insert(name); }
 
   void ReportUnknown() {
+    std::string keys;
+    for (const std::string& k : known_) keys += (keys.empty() ? "" : ", ") + k;
+    std::size_t stray = 0;
     for (const auto& [key, value] : object_.items()) {
-      if (known_.count(key) > 0) continue;
-      const std::string path = path_ + "/" + PointerToken(key);
+      if (known_.count(key) > 0 || ++stray > kMostIssues) continue;
       const auto other = inactive_.find(key);
       if (other != inactive_.end()) {
-        issues_.push_back({path, Format("\"{}\" {}", key, other->second)});
+        issues_.push_back({path_ + "/" + key, Format("\"{}\" {}", key, other->second)});
         continue;
       }
-      std::string keys;
-      for (const std::string& k : known_) keys += (keys.empty() ? "" : ", ") + k;
-      issues_.push_back(
-          {path, Format("unknown key{}; known here: {}",
-                        DidYouMean(key, Choices(known_.begin(), known_.end())), keys)});
+      issues_.push_back({path_ + "/" + ShownPointerToken(key),
+                         Format("unknown key{}; known here: {}",
+                                DidYouMean(key, Choices(known_.begin(), known_.end())), keys)});
     }
+    if (stray > kMostIssues) issues_.push_back(Unlisted(stray - kMostIssues));
   }
 
  private:
@@ -274,6 +276,8 @@ std::string QuotedList(const Choices& choices) {
 }
 
 std::string DidYouMean(std::string_view word, const Choices& choices) {
+  constexpr std::size_t kLongest = 100;  // no name is near to that, and looking takes its length
+  if (word.size() > kLongest) return "";
   const std::string near = NearestWord(word, choices);
   return near.empty() ? "" : Format("; did you mean \"{}\"?", near);
 }

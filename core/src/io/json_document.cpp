@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/text.h"
+#include "io/issues.h"
 #include "io/json_writer.h"
 
 namespace servecast {
@@ -34,8 +36,9 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool end_array() override { return Leave(); }
   bool key(string_t& value) override {
     Level& level = levels_.back();
-    if (level.value->contains(value)) {
-      issues.push_back({Path() + "/" + value, "this key stands twice in its object"});
+    if (level.value->contains(value) && ++twice_ <= kMostIssues) {
+      issues.push_back(
+          {Path() + "/" + ShownPointerToken(value), "this key stands twice in its object"});
     }
     level.key = std::move(value);
     return true;
@@ -47,15 +50,19 @@ class Builder final : public nlohmann::json_sax<Json> {
       column = text_[i] == '\n' ? 1 : column + 1;
       line += text_[i] == '\n' ? 1 : 0;
     }
-    std::string shown = token.substr(0, 40);
-    for (char& c : shown) c = static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     const bool range =
         std::string_view(error.what()).find("out of range") != std::string_view::npos ||
         std::string_view(error.what()).find("number overflow") != std::string_view::npos;
-    issues.push_back(
-        {"", Format("not JSON at line {}, column {}: {} \"{}\"", line, column,
-                    range ? "a number beyond the range of a double," : "unexpected", shown)});
+    issues.push_back({"", Format("not JSON at line {}, column {}: {} \"{}\"", line, column,
+                                 range ? "a number beyond the range of a double," : "unexpected",
+                                 ShownText(token, 40))});
     return false;
+  }
+
+  // Everything that was wrong. Requires: the text has been read.
+  Issues Found() {
+    if (twice_ > kMostIssues) issues.push_back(Unlisted(twice_ - kMostIssues));
+    return Bounded(std::move(issues));
   }
 
   Json root;
@@ -106,14 +113,15 @@ class Builder final : public nlohmann::json_sax<Json> {
   std::string Path() const {
     std::string path;
     for (std::size_t i = 0; i + 1 < levels_.size(); ++i) {
-      path += "/" + (levels_[i].value->is_array() ? std::to_string(levels_[i].value->size() - 1)
-                                                  : levels_[i].key);
+      path += levels_[i].value->is_array() ? "/" + std::to_string(levels_[i].value->size() - 1)
+                                           : "/" + ShownPointerToken(levels_[i].key);
     }
     return path;
   }
 
   std::string_view text_;
   std::vector<Level> levels_;
+  std::size_t twice_ = 0;  // keys
 };
 
 void Write(const Json& value, JsonWriter& out) {
@@ -159,7 +167,7 @@ Result<Json> ParseJson(std::string_view text) {
   }
   Builder builder(text);
   const bool ok = Json::sax_parse(text.begin(), text.end(), &builder);
-  if (!builder.issues.empty()) return std::move(builder.issues);
+  if (!builder.issues.empty()) return builder.Found();
   if (!ok) return Issue{"", "not JSON"};
   return std::move(builder.root);
 }
@@ -170,14 +178,7 @@ std::string CompactJson(const Json& value) {
   return out.Take();
 }
 
-std::string ShortJson(const Json& value) {
-  constexpr std::size_t kMost = 60;
-  std::string text = CompactJson(value);
-  if (text.size() <= kMost) return text;
-  std::size_t cut = kMost - 3;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
-  return text.substr(0, cut) + "...";
-}
+std::string ShortJson(const Json& value) { return ShownText(CompactJson(value)); }
 
 std::string PointerToken(std::string_view key) {
   std::string out;
@@ -191,6 +192,11 @@ std::string PointerToken(std::string_view key) {
     }
   }
   return out;
+}
+
+std::string ShownPointerToken(std::string_view key) {
+  constexpr std::size_t kEnough = 200;  // more is cut off in any case
+  return ShownText(PointerToken(key.substr(0, kEnough)));
 }
 
 }  // namespace servecast

@@ -20,10 +20,12 @@ Result<nlohmann::json> ParseJson(std::string_view text);
 // Keys sorted, no white space, numbers as JavaScript writes them.
 std::string CompactJson(const nlohmann::json& value);
 
-// The same, cut to at most 60 bytes of whole characters: what an issue says was found.
+// The same as ShownText has it, in at most 60 bytes: what an issue says was found.
 std::string ShortJson(const nlohmann::json& value);
 
 // A key as a token of a JSON pointer (RFC 6901).
 std::string PointerToken(std::string_view key);
+// The same as ShownText has it: a pointer in an issue is safe to print, and short.
+std::string ShownPointerToken(std::string_view key);
 
 }  // namespace servecast

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "io/field_reader.h"
+#include "io/issues.h"
 #include "io/json_document.h"
 #include "io/presets.h"
 #include "io/variants.h"
@@ -31,7 +32,7 @@ Json* Holder(Json& document, const std::vector<std::string>& keys, Issues& issue
   std::string pointer;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::string& key = keys[i];
-    pointer += "/" + PointerToken(key);
+    pointer += "/" + ShownPointerToken(key);
     const bool last = i + 1 == keys.size();
     if (at->is_array()) {
       const auto index = ParseCount(key);
@@ -112,7 +113,7 @@ Result<std::string> ApplyOverrides(std::string_view text,
   if (!document.ok()) return Issues(document.issues());
   Issues issues;
   for (const std::string& change : overrides) Apply(document.value(), change, issues);
-  if (!issues.empty()) return issues;
+  if (!issues.empty()) return Bounded(std::move(issues));
   return CompactJson(document.value());
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "io/field_reader.h"
 #include "io/field_writer.h"
+#include "io/issues.h"
 #include "io/json_document.h"
 #include "io/pool_checks.h"
 #include "io/presets.h"
@@ -499,7 +500,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
   Issues issues;
   if (schema == document.end()) {
     issues.push_back({"/schema", Format("missing, allowed {}", kScenarioSchema)});
-  } else if (!schema->is_number_integer() || *schema != kScenarioSchema) {
+  } else if (!schema->is_number() || schema->get<double>() != kScenarioSchema) {
     // What its members mean is not known here.
     return Issue{"/schema", Format("found {}, allowed {}", ShortJson(*schema), kScenarioSchema)};
   }
@@ -522,7 +523,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
   MergePools(document, issues);
   ReadScenario(document, scenario, issues);
   AddTogether(scenario, issues);
-  if (!issues.empty()) return issues;
+  if (!issues.empty()) return Bounded(std::move(issues));
   WriteTexts(scenario, presets);
   return scenario;
 }

@@ -217,8 +217,9 @@ std::optional<TimeNs> TraceColumns::Arrival(const TraceField& field, TraceLines&
   if (!time) {
     lines.Add(
         field.column,
-        Format("found {} as {}, allowed {}", Shown(field.text), names_[kArrival],
-               *calendar_ ? "a time such as 2023-11-16 18:15:46.6805900" : AllowedTimes(unit_ns_)));
+        Format("found {} as {}, allowed {}{}", Shown(field.text), names_[kArrival],
+               *calendar_ ? "a time such as 2023-11-16 18:15:46.6805900" : AllowedTimes(unit_ns_),
+               field.text.find(',') < field.text.size() ? ", with a point before decimals" : ""));
   }
   return time;
 }

@@ -1,4 +1,5 @@
-// Traces as CSV, told by their header (trace_columns.h), also behind the YAML header of a BLIS
+// Traces as CSV, told by their header (trace_columns.h), with commas, or else semicolons or tabs,
+// between fields as the header has them; also behind the YAML header of a BLIS
 // TraceV2 when the two stand in one file. A column hash_ids_512 may name the prompt's blocks of 512
 // tokens: numbers with spaces between. Further columns are ignored.
 #include <algorithm>
@@ -26,26 +27,27 @@ std::size_t ClosingQuote(std::string_view line, std::size_t at) {
   return std::string_view::npos;
 }
 
-// Fields of a line. Quotes around a whole field are taken off, and commas within them are its own;
-// doubled quotes stay doubled.
-void Split(std::string_view line, std::vector<TraceField>& fields) {
+// Fields of a line. Quotes around a whole field are taken off, and separators within them are its
+// own; doubled quotes stay doubled.
+void Split(std::string_view line, char separator, std::vector<TraceField>& fields) {
   fields.clear();
+  const char* const spaces = separator == '\t' ? " " : " \t";
   std::size_t start = 0;
   while (true) {
     std::size_t from = start;
-    const std::size_t content = line.find_first_not_of(" \t", start);
+    const std::size_t content = line.find_first_not_of(spaces, start);
     if (content != std::string_view::npos && line[content] == '"') {
       const std::size_t quote = ClosingQuote(line, content + 1);
       if (quote != std::string_view::npos) from = quote;
     }
-    const std::size_t comma = std::min(line.find(',', from), line.size());
-    std::string_view text = Trimmed(line.substr(start, comma - start));
+    const std::size_t end = std::min(line.find(separator, from), line.size());
+    std::string_view text = Trimmed(line.substr(start, end - start));
     if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
       text = text.substr(1, text.size() - 2);
     }
     fields.push_back({text, start + 1});
-    if (comma == line.size() || fields.size() == kMostFields) return;
-    start = comma + 1;
+    if (end == line.size() || fields.size() == kMostFields) return;
+    start = end + 1;
   }
 }
 
@@ -88,7 +90,10 @@ class Csv final : public TraceFormat {
                  "the header of a BLIS TraceV2 without its requests: they are in the CSV file "
                  "beside it, which is read without the header, too");
     }
-    return lines_.Finish(columns_.format(), columns_.Reading(), columns_.has_arrivals());
+    const char* apart = separator_ == ','   ? ""
+                        : separator_ == ';' ? "; semicolons between fields"
+                                            : "; tabs between fields";
+    return lines_.Finish(columns_.format(), columns_.Reading() + apart, columns_.has_arrivals());
   }
 
  private:
@@ -121,17 +126,35 @@ class Csv final : public TraceFormat {
     return false;
   }
 
-  bool ReadHeader(std::string_view line) {
-    Split(line, fields_);
-    width_ = fields_.size();
-    std::vector<std::string_view> names;
-    names.reserve(width_);
+  // The line's fields, as its separator tells; tabs at its ends are between empty ones.
+  void SplitLine() {
+    Split(separator_ == '\t' ? lines_.untrimmed() : lines_.line(), separator_, fields_);
+  }
+
+  bool ChooseColumns(char separator, std::vector<std::string_view>& names) {
+    separator_ = separator;
+    SplitLine();
+    names.clear();
     for (const TraceField& field : fields_) names.push_back(field.text);
-    if (!columns_.Choose(names)) {
-      lines_.Add(1, Format("found the header {}, which has no column for {}; allowed: {}",
-                           Shown(line), columns_.missing(), KnownHeaders()));
+    columns_ = {};
+    return columns_.Choose(names);
+  }
+
+  bool ReadHeader(std::string_view line) {
+    std::vector<std::string_view> names;
+    // By the first separator that makes columns of a trace out of it; else commas are meant.
+    if (!ChooseColumns(',', names) && !ChooseColumns(';', names) && !ChooseColumns('\t', names) &&
+        !ChooseColumns(',', names)) {
+      const bool other = fields_.size() == 1 && line.find_first_of(";\t|: ") < line.size();
+      lines_.Add(1, Format("found the header {}, which has no column for {}{}; allowed: {}",
+                           Shown(line), columns_.missing(),
+                           other ? " and no comma: fields are separated by commas, by semicolons "
+                                   "or by tabs"
+                                 : "",
+                           KnownHeaders()));
       return false;
     }
+    width_ = fields_.size();
     for (std::size_t f = 0; f < width_; ++f) {
       const bool used = f == columns_.at(TraceColumns::kArrival) ||
                         f == columns_.at(TraceColumns::kPrompt) ||
@@ -151,7 +174,7 @@ class Csv final : public TraceFormat {
   }
 
   bool ReadRow() {
-    Split(lines_.line(), fields_);
+    SplitLine();
     if (fields_.size() != width_) {
       lines_.Add(lines_.line().size() + 1,
                  Format("found {} fields, but the header names {}", fields_.size(), width_));
@@ -182,6 +205,7 @@ class Csv final : public TraceFormat {
 
   TraceLines& lines_;
   bool yaml_ = false, header_read_ = false;
+  char separator_ = ',';
   std::size_t width_ = 0;
   std::vector<TraceField> fields_;
   TraceColumns columns_;

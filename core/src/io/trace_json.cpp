@@ -90,6 +90,11 @@ class Gatherer : public nlohmann::json_sax<Json> {
   }
   bool start_array(std::size_t) override {
     ++depth_;
+    if (depth_ == 2 && record_depth_ == 2) {  // in a list of what should be objects
+      bad_at = 1;
+      bad = "a list in a list";
+      return false;
+    }
     if (depth_ == 1) record_depth_ = 2;
     if (depth_ == 2 && record_depth_ == 1) bench.any |= IsOneOf(member_, kBenchMembers);
     return true;
@@ -201,6 +206,9 @@ class JsonTrace final : public TraceFormat {
                            std::string("vLLM bench serve result: ") +
                                (timed ? "start_times (s), " : "") + "input_lens, output_lens",
                            timed);
+    }
+    if (whole_ && entries_ == 0 && lines_.good()) {
+      lines_.AddAt("", "found an empty list, allowed a list of objects, one a request");
     }
     return lines_.Finish(
         "json", columns_.Reading(whole_ ? "JSON list of requests: members" : "JSON lines: members"),

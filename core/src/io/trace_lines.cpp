@@ -6,13 +6,12 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "io/issues.h"
 #include "servecast/scenario.h"
 #include "workload/workload.h"
 
 namespace servecast {
 namespace {
-
-constexpr std::size_t kMostIssues = 100;
 
 // Times from the first arrival, and the hash of what is then there.
 void Normalise(Trace& trace) {
@@ -55,6 +54,7 @@ TraceLines::TraceLines(std::string name) { trace_.name = std::move(name); }
 bool TraceLines::SetLine(std::string_view line) {
   if (number_ == 0 && line.substr(0, 3) == "\xEF\xBB\xBF") line.remove_prefix(3);
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  untrimmed_ = line;
   line_ = Trimmed(line);
   ++number_;
   return !line_.empty() && line_[0] != '#';

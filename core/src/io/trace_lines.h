@@ -30,7 +30,8 @@ class TraceLines {
   // Goes on to the next line; true when it is neither empty nor a comment (#).
   bool SetLine(std::string_view line);
   std::string_view line() const { return line_; }  // trimmed
-  std::size_t number() const { return number_; }   // from 1; 0 before the first
+  std::string_view untrimmed() const { return untrimmed_; }
+  std::size_t number() const { return number_; }  // from 1; 0 before the first
   bool good() const { return issues_.empty(); }
 
   // Issues are of this entry of a list, from 1, and no longer of a line.
@@ -53,7 +54,7 @@ class TraceLines {
   Result<Trace> Finish(const char* format, std::string reading, bool has_arrivals = true);
 
  private:
-  std::string_view line_;
+  std::string_view line_, untrimmed_;
   std::size_t number_ = 0, entry_ = 0, found_ = 0;
   Issues issues_;
   Trace trace_;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "io/trace_columns.h"
 #include "io/trace_lines.h"
+#include "servecast/scenario.h"
 #include "servecast/trace.h"
 
 namespace servecast {
@@ -15,6 +16,8 @@ namespace {
 // Published lines end below 10 KiB.
 constexpr std::size_t kMostLineBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostJsonBytes = std::size_t{256} << 20;
+// Empty lines and comments: two a request. More are no trace, and would take long to pass over.
+constexpr std::int64_t kMostIdleLines = 2 * kMaxRequests;
 
 // Whether a line is JSON that ends on another one: the error, if any, is at its end.
 class EndsLater final : public nlohmann::json_sax<nlohmann::json> {
@@ -65,7 +68,9 @@ class TraceReader::Impl {
     while (!stopped_ && !bytes.empty()) {
       const std::size_t end = whole_ ? std::string_view::npos : bytes.find('\n');
       const std::size_t size = std::min(end, bytes.size());
-      if (pending_.size() + size > Limit(bytes)) return Stop(Limit(bytes));
+      // How a file begins is looked for only when it matters: that may be far behind.
+      const std::size_t length = pending_.size() + size;
+      if (length > kMostLineBytes && length > Limit(bytes)) return Stop(Limit(bytes));
       if (end == std::string_view::npos) {
         pending_ += bytes;
         return true;
@@ -121,7 +126,13 @@ class TraceReader::Impl {
   }
 
   void Line(std::string_view line, bool more) {
-    if (!lines_.SetLine(line)) return;
+    if (!lines_.SetLine(line)) {
+      if (++idle_lines_ <= kMostIdleLines) return;
+      stopped_ = true;
+      lines_.Add(
+          1, Format("found more than {} empty lines and comments, allowed fewer", kMostIdleLines));
+      return;
+    }
     if (!format_) {
       Recognise(more);
       if (whole_) {
@@ -147,6 +158,7 @@ class TraceReader::Impl {
   TraceLines lines_;
   std::unique_ptr<TraceFormat> format_;  // once there is a line
   bool whole_ = false, stopped_ = false;
+  std::int64_t idle_lines_ = 0;
   std::string pending_;  // a line that goes on, or the whole document
 };
 

@@ -20,8 +20,9 @@ export type ToWorker =
     Beside, there are no partial results and no columns. */
 export type Lane = 'shown' | 'beside';
 
-/** Both answer a Canonical: `canonical` takes a document, `parse` the readable link grammar. */
-export type Question = 'canonical' | 'parse';
+/** All answer a Canonical: `canonical` takes a document, `parse` the readable link grammar. `replaying` takes a
+    document and answers with the one that replays the trace that was read last, as it is. */
+export type Question = 'canonical' | 'parse' | 'replaying';
 
 /** Why a run did not start: a bad document, a bad trace, or a scenario that cannot run as it is. */
 export type Refusal = 'scenario' | 'trace' | 'engine';

@@ -225,6 +225,10 @@ async function readTrace(id: number, file: Blob, name: string): Promise<void> {
   }
 }
 
+function replaying(text: string): Canonical {
+  return { text: trace ? trace.rows.replaying(text) : text, id: '', issues: [] };
+}
+
 function fitTrace(id: number): void {
   const fit = trace ? (JSON.parse(trace.rows.fit()) as TraceFit | readonly Issue[]) : [];
   const failed = Array.isArray(fit);
@@ -264,7 +268,7 @@ scope.onmessage = ({ data }) => {
       const { id, question, text } = data;
       engine
         .then((module) => {
-          const canonical = JSON.parse(module[question](text)) as Canonical;
+          const canonical = question === 'replaying' ? replaying(text) : (JSON.parse(module[question](text)) as Canonical);
           scope.postMessage({ kind: 'answer', id, canonical });
         })
         .catch((error: unknown) => broken(id, error));

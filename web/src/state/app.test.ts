@@ -4,7 +4,7 @@ import type { Engine, LoadedTrace, RunListener } from '../engine/client';
 import type { Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { App } from './app';
-import type { Document } from './document';
+import { needsTrace, setAt, type Document } from './document';
 
 function field(path: string, more: Partial<Field> = {}): Field {
   return { path, type: 'number', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices: [], ...more };
@@ -51,9 +51,16 @@ class RecordingEngine implements Engine {
   cancel(): void {
     this.cancels += 1;
   }
-  ask(_question: Question, text: string): Promise<Canonical> {
+  ask(question: Question, text: string): Promise<Canonical> {
+    if (question === 'replaying') return Promise.resolve({ text: this.replaying(JSON.parse(text) as Document), id: '', issues: [] });
     const bad = /bad|: ?-1[,}]|-1\b/.test(text);
     return Promise.resolve({ text: bad ? '' : text, id: 'id', issues: bad ? [{ path: '/workload/arrivals/rate_per_s', message: 'bad' }] : [] });
+  }
+  /** The rule is the engine's; here its plainest case. */
+  replaying(document: Document): string {
+    if (needsTrace(document)) return JSON.stringify(document);
+    const arrivals = this.has_arrivals ? setAt(document, '/workload/arrivals', { process: 'trace' }) : document;
+    return JSON.stringify(setAt(arrivals, '/workload/prompt_tokens', { distribution: 'trace' }));
   }
   has_arrivals = true;
   loadTrace(): Promise<LoadedTrace> {
@@ -222,6 +229,16 @@ describe('the app', () => {
     expect(state().run).toMatchObject({ kind: 'refused', reason: 'trace_missing' });
     expect(state().wanted_trace).toBe('day.csv');
     expect(engine.runs).toHaveLength(1);
+  });
+  it('Link_OfATraceScenario_KeepsWhatItSaysOfTheReplay', async () => {
+    const traced = { workload: { arrivals: { process: 'trace', rate_scale: 10, keep: 0.5 }, output_tokens: { distribution: 'fixed', value: 7 } } };
+    fragment = await encodeLink(JSON.stringify(traced), 'day.csv');
+    await app.openLink();
+    await app.loadTrace(new File(['x'], 'day.csv'));
+    expect(engine.last.document).toEqual(traced);
+    await app.fitTrace();
+    app.replayTrace();
+    expect(engine.last.document, 'and after a fit').toEqual(traced);
   });
   it('Link_OfATraceScenario_RemembersItsFile_UntilTheTraceIsRemoved', async () => {
     fragment = await encodeLink(JSON.stringify({ workload: { arrivals: { process: 'trace' } } }), 'day.csv');

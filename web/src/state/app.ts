@@ -8,7 +8,7 @@ import type { Engine, RunListener } from '../engine/client';
 import type { Outcome, Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { Comparison } from './compare';
-import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, readDocument, removeAt, setAt, withFit, withTrace, type Document, type Json } from './document';
+import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, readDocument, removeAt, setAt, withFit, withFormerArrivals, type Document, type Json } from './document';
 import { assign, fieldAt, isRelevant, type FormSource } from './fields';
 import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
@@ -275,7 +275,7 @@ export class App {
   // --- Traces ------------------------------------------------------------------------------------
 
   async loadTrace(file: File): Promise<void> {
-    const { former_workload: former, document, link_problem: problem } = this.store.state;
+    const { former_workload: former, link_problem: problem } = this.store.state;
     if (problem) this.openDefault();
     this.#stop();
     const { name } = file;
@@ -284,14 +284,18 @@ export class App {
       const { bytes, read } = await this.#engine.loadTrace(file, name, (progress) => {
         this.store.update({ trace: { kind: 'reading', name, progress } });
       });
-      const current = problem ? this.store.state.document : document;
+      const { trace: reading, document: current } = this.store.state;
+      const { text } = await this.#ask('replaying', JSON.stringify(current));
+      // Given up, or another file was chosen, while that was asked.
+      if (this.store.state.trace !== reading) return;
       const workload = getAt(current, '/workload');
       const before = needsTrace(current) ? former : isObject(workload) ? workload : {};
+      const replaying = readDocument(text) ?? current;
       this.store.update({
         trace: { kind: 'loaded', name, bytes, read },
         wanted_trace: name,
         former_workload: before,
-        document: withTrace(current, read.has_arrivals || read.issues.length > 0, before),
+        document: read.has_arrivals || read.issues.length > 0 ? replaying : withFormerArrivals(replaying, before),
       });
       this.#runNow();
     } catch (error) {
@@ -316,7 +320,8 @@ export class App {
       const fit = await this.#engine.fitTrace();
       const { state } = this.store;
       if (state.trace !== trace) return;
-      this.store.update({ fit: { kind: 'fitted', fit } });
+      const replayed = getAt(state.document, '/workload');
+      this.store.update({ fit: { kind: 'fitted', fit, replayed: isObject(replayed) ? replayed : {} } });
       this.#edit('/workload', withFit(state.document, fit.workload as Document, state.former_workload), 'dragging');
     } catch (error) {
       this.store.update({ fit: { kind: 'failed', message: error instanceof Error ? error.message : String(error) } });
@@ -325,8 +330,8 @@ export class App {
 
   /** The open trace again, after its fit. */
   replayTrace(): void {
-    const { trace, document, former_workload: former } = this.store.state;
-    if (trace.kind === 'loaded') this.#edit('/workload', withTrace(setAt(document, '/workload', former ?? {}), trace.read.has_arrivals, former), 'dragging');
+    const { trace, document, fit } = this.store.state;
+    if (trace.kind === 'loaded' && fit.kind === 'fitted') this.#edit('/workload', setAt(document, '/workload', fit.replayed), 'dragging');
   }
 
   removeTrace(): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { equalJson, getAt, needsTrace, removeAt, setAt, withTrace } from './document';
+import { equalJson, getAt, needsTrace, removeAt, setAt, withFormerArrivals } from './document';
 
 describe('documents', () => {
   const document = { model: { preset: 'a' }, slo: [{ limit_ms: 1 }, { limit_ms: 2 }] };
@@ -25,18 +25,15 @@ describe('documents', () => {
     expect(removeAt(document, '/nothing/here')).toBe(document);
     expect(removeAt(document, '/slo/0/limit_ms'), 'an item stays: those after it keep their places').toEqual({ ...document, slo: [{}, { limit_ms: 2 }] });
   });
-  it('Trace_SwitchesArrivalsAndLengths', () => {
-    const traced = withTrace({ workload: { requests: 5, arrivals: { process: 'poisson', rate_per_s: 3 }, sessions: { turns: 4 } } });
-    expect(traced).toEqual({
-      workload: {
-        requests: 5,
-        arrivals: { process: 'trace' },
-        prompt_tokens: { distribution: 'trace' },
-        output_tokens: { distribution: 'trace' },
-      },
-    });
-    expect(needsTrace(traced)).toBe(true);
+  it('Trace_OfLengthsAlone_TakesTheFormerArrivals', () => {
+    const replaying = { workload: { arrivals: { process: 'trace' }, prompt_tokens: { distribution: 'trace' } } };
+    expect(needsTrace(replaying)).toBe(true);
     expect(needsTrace(document)).toBe(false);
+    const former = { arrivals: { process: 'poisson', rate_per_s: 3 } };
+    expect(withFormerArrivals(replaying, former)).toEqual({ workload: { ...replaying.workload, ...former } });
+    expect(withFormerArrivals(replaying, null), 'the engine says what is wrong').toBe(replaying);
+    const own = { workload: { arrivals: { process: 'gamma' }, prompt_tokens: { distribution: 'trace' } } };
+    expect(withFormerArrivals(own, former)).toBe(own);
   });
   it('Equal_IgnoresKeyOrder', () => {
     expect(equalJson({ a: 1, b: [1, { c: 2 }] }, { b: [1, { c: 2 }], a: 1 })).toBe(true);

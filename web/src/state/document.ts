@@ -90,20 +90,10 @@ const tracePointers: readonly (readonly [string, Document])[] = [
   ['/workload/output_tokens', { distribution: 'trace' }],
 ];
 
-/**
- * Rows say when each request arrives and how long it is: no turns of sessions, no prefix before them.
- * Rows without arrivals leave the arrivals, or bring back those before another trace (`former`).
- */
-export function withTrace(document: Document, hasArrivals = true, former: Document | null = null): Document {
-  const preset = getAt(document, '/workload/preset') !== undefined;
-  const start = ['/workload/sessions', '/workload/prefix'].reduce(
-    (changed, pointer) => (preset ? setAt(changed, pointer, null) : removeAt(changed, pointer)),
-    document,
-  );
-  const traced = tracePointers.reduce((changed, [pointer, value]) => (hasArrivals || pointer !== arrivals ? setAt(changed, pointer, value) : changed), start);
-  if (hasArrivals || getAt(traced, `${arrivals}/process`) !== 'trace') return traced;
+/** Rows without arrivals leave those of before another trace (`former`), which the page remembers. */
+export function withFormerArrivals(document: Document, former: Document | null): Document {
   const before = former?.['arrivals'];
-  return before === undefined ? removeAt(traced, arrivals) : setAt(traced, arrivals, before);
+  return before === undefined || getAt(document, `${arrivals}/process`) !== 'trace' ? document : setAt(document, arrivals, before);
 }
 
 /** The fitted workload in place of the document's; without arrivals of its own it takes those of `former`. */

@@ -1,21 +1,25 @@
-// What remains of a scenario when the members that are refused are left out.
+// What remains of a scenario when the members that are refused are left out. Work is proportional to
+// the text and its issues; of more issues than the engine lists nothing near remains.
 import type { Canonical, Issue } from 'servecast';
 import type { Question } from '../engine/protocol';
-import { getAt, parentOf, readDocument, removeAt, type Document } from './document';
+import { getAt, isObject, parentOf, readDocument, segmentsOf, type Document, type Json } from './document';
 import type { LinkProblem } from './store';
 
 const salvageRounds = 5;
 type Ask = (question: Question, text: string) => Promise<Canonical>;
 
+const isCut = (issues: readonly Issue[]) => issues.some((issue) => issue.kind === 'more');
+
 /** Leaves out what is refused, as often as that uncovers something else. */
 export async function nearestDocument(ask: Ask, text: string, issues: readonly Issue[], traceName: string | null): Promise<LinkProblem['nearest']> {
+  if (isCut(issues)) return null;
   let document = readDocument(text);
   let bad = issues;
   const dropped: string[] = [];
-  for (let round = 0; document && round < salvageRounds; round += 1) {
+  for (let round = 0; document && round < salvageRounds && !isCut(bad); round += 1) {
     const gone = membersAt(document, bad);
     if (gone.length === 0) return null;
-    for (const pointer of gone) document = removeAt(document, pointer);
+    document = without(document, gone);
     dropped.push(...gone);
     if (Object.keys(document).length === 0) return null;
     bad = (await ask('canonical', JSON.stringify(document))).issues;
@@ -26,11 +30,13 @@ export async function nearestDocument(ask: Ask, text: string, issues: readonly I
 
 /** The same of a readable link, by its parts. */
 export async function nearestFragment(ask: Ask, fragment: string, issues: readonly Issue[]): Promise<LinkProblem['nearest']> {
+  if (isCut(issues)) return null;
   let parts = fragment.split('&');
   let bad = issues;
   const dropped: string[] = [];
-  for (let round = 0; round < salvageRounds; round += 1) {
-    const isBad = (part: string) => !part.startsWith('p=') && bad.some((issue) => touches(`/${(part.split('=')[0] ?? '').replaceAll('.', '/')}`, issue.path));
+  for (let round = 0; round < salvageRounds && !isCut(bad); round += 1) {
+    const refused = new Refused(bad);
+    const isBad = (part: string) => !part.startsWith('p=') && refused.touches(`/${(part.split('=')[0] ?? '').replaceAll('.', '/')}`);
     const gone = parts.filter(isBad);
     if (gone.length === 0) return null;
     parts = parts.filter((part) => !isBad(part));
@@ -54,6 +60,74 @@ function membersAt(document: Document, issues: readonly Issue[]): string[] {
   return [...found].sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));
 }
 
-function touches(pointer: string, path: string): boolean {
-  return path !== '' && (pointer === path || pointer.startsWith(`${path}/`) || path.startsWith(`${pointer}/`));
+/** Pointers as a tree. `gone`: one ends here. */
+interface Tree {
+  gone: boolean;
+  readonly inner: Map<string, Tree>;
+}
+
+function treeOf(pointers: readonly string[]): Tree {
+  const root: Tree = { gone: false, inner: new Map() };
+  for (const pointer of pointers) {
+    let at = root;
+    for (const key of segmentsOf(pointer)) {
+      const next = at.inner.get(key) ?? { gone: false, inner: new Map<string, Tree>() };
+      at.inner.set(key, next);
+      at = next;
+    }
+    at.gone = true;
+  }
+  return root;
+}
+
+/** All of them removed in one go, with objects that become empty, but for items of lists: theirs are places. */
+export function without(document: Document, pointers: readonly string[]): Document {
+  const rest = pruned(document, treeOf(pointers));
+  return isObject(rest) ? rest : {};
+}
+
+function pruned(node: Json, tree: Tree): Json | undefined {
+  if (Array.isArray(node)) {
+    return (node as readonly Json[]).flatMap((item, index) => {
+      const inner = tree.inner.get(String(index));
+      if (!inner) return [item];
+      return inner.gone ? [] : [pruned(item, inner) ?? {}];
+    });
+  }
+  if (!isObject(node)) return node;
+  // Built at once: an object that members are taken from one by one would be copied for each.
+  const kept: [string, Json][] = [];
+  for (const [key, value] of Object.entries(node)) {
+    const inner = tree.inner.get(key);
+    const rest = inner ? (inner.gone ? undefined : pruned(value, inner)) : value;
+    if (rest !== undefined) kept.push([key, rest]);
+  }
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+/** Places that issues name, to be looked up by any number of pointers. */
+class Refused {
+  readonly #paths = new Set<string>();
+  readonly #above = new Set<string>();
+  #deepest = 0;
+
+  constructor(issues: readonly Issue[]) {
+    for (const { path } of issues) {
+      if (path === '') continue;
+      this.#paths.add(path);
+      let depth = 1;
+      for (let above = parentOf(path); above !== ''; above = parentOf(above), depth += 1) this.#above.add(above);
+      this.#deepest = Math.max(this.#deepest, depth);
+    }
+  }
+
+  /** Whether an issue is of that place, of something in it, or of what it is in. */
+  touches(pointer: string): boolean {
+    if (this.#above.has(pointer) || this.#paths.has(pointer)) return true;
+    let end = pointer.indexOf('/', 1);
+    for (let depth = 1; end > 0 && depth <= this.#deepest; depth += 1, end = pointer.indexOf('/', end + 1)) {
+      if (this.#paths.has(pointer.slice(0, end))) return true;
+    }
+    return false;
+  }
 }

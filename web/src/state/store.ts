@@ -30,7 +30,8 @@ export type TraceState =
 export type FitState =
   | { readonly kind: 'none' }
   | { readonly kind: 'fitting' }
-  | { readonly kind: 'fitted'; readonly fit: TraceFit }
+  /** `replayed`: the workload that it took the place of. */
+  | { readonly kind: 'fitted'; readonly fit: TraceFit; readonly replayed: Document }
   | { readonly kind: 'failed'; readonly message: string };
 
 /** Of a link, or of a file with a scenario. */

@@ -10,6 +10,7 @@ export function renderFitButtons(view: ViewContext): TemplateResult | typeof not
   if (trace.kind !== 'loaded' || trace.read.issues.length > 0) return nothing;
   const failed = fit.kind === 'failed' ? html`<p class="field-error" role="alert">No fitted summary: ${fit.message}</p>` : nothing;
   if (!needsTrace(document)) {
+    if (fit.kind !== 'fitted') return nothing;
     return html`<p class="quiet-text">The workload resembles the trace; the link holds it.</p>
       <button type="button" @click=${() => view.app.replayTrace()}>Replay the trace itself</button>`;
   }

@@ -1,0 +1,75 @@
+// See run_memory.h.
+#include "run_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost/model_cost.h"
+#include "servecast/report.h"
+#include "serving/blis_replica.h"
+#include "workload/request_table.h"
+
+namespace servecast {
+namespace {
+
+constexpr std::int64_t kProgram = std::int64_t{16} << 20;
+constexpr std::int64_t kMostGaps = std::int64_t{32} << 20;  // of a replica (metrics/samples.h)
+constexpr std::int64_t kGapsOfRequest = 8 * 16;             // reserved (simulation.cpp)
+constexpr std::int64_t kBytesOfBlisBlock = 32;
+
+std::int64_t RequestsOf(const WorkloadSpec& w, const Trace& trace) {
+  const ArrivalSpec& a = w.arrivals;
+  if (a.process != ArrivalProcess::kTrace || a.repeat == 0) return w.requests;
+  const double played = static_cast<double>(trace.rows.size()) * static_cast<double>(a.repeat);
+  return static_cast<std::int64_t>(
+      std::min(std::ceil(played * a.keep), static_cast<double>(kMaxRequests)));
+}
+
+// Of a row in the table of requests.
+std::int64_t RowBytes(const Scenario& s, const Trace& trace) {
+  const WorkloadSpec& w = s.workload;
+  std::int64_t bytes = 8 + 4 + 4;  // arrival, prompt, output
+  bool turns = w.sessions.turns > 1, prefix = w.prefix.groups > 0, timeouts = false;
+  for (const ClassSpec& c : w.classes) {
+    turns |= c.turns.value_or(1) > 1;
+    prefix |= c.prefix_groups.value_or(0) > 0;
+    timeouts |= c.timeout_s.has_value();
+  }
+  if (turns) bytes += 8;
+  if (w.arrivals.process == ArrivalProcess::kClosedLoop) bytes += 8;
+  if (!w.classes.empty()) bytes += 1 + 4 + 8;                      // class, priority, deadline
+  if (timeouts) bytes += 8 + 4;                                    // and where it runs
+  if (turns || prefix || !trace.prefixes.empty()) bytes += 4 + 8;  // content and its segment
+  return bytes;
+}
+
+// Of what is written about a request while it is served, and then in the report.
+std::int64_t ResultBytes(const Scenario& s) {
+  std::int64_t bytes = 5 * 8 + 3 * 4 + 1;        // times, counts, state
+  bytes += 4 + 8;                                // order of arrival, last token
+  if (s.cluster.Replicas() > 1) bytes += 4 + 4;  // its replica, its session
+  if (s.cluster.Has(PoolRole::kPrefill)) bytes += static_cast<std::int64_t>(sizeof(HandOver));
+  bytes += 5 * 8;  // samples of four latencies, and a copy that is sorted
+  for (const Column& column : Columns()) bytes += column.kind == "request" ? 8 : 0;
+  return bytes;
+}
+
+}  // namespace
+
+RunMemory MemoryOfRun(const Scenario& asked, const Trace& trace) {
+  Scenario s = asked;
+  if (s.cluster.pools.size() == 1) s.UsePool(0);
+  const std::int64_t requests = RequestsOf(s.workload, trace);
+  const std::int64_t replicas = s.cluster.Replicas();
+  const std::int64_t gaps = std::min(replicas * kMostGaps, requests * kGapsOfRequest);
+  std::int64_t bytes =
+      kProgram + requests * (RowBytes(s, trace) + ResultBytes(s)) + (replicas > 1 ? 2 : 1) * gaps;
+  if (IsBlis(s.engine.compat)) {
+    const Result<ModelCost> cost = ComputeModelCost(s);
+    const std::int64_t blocks = cost.ok() ? cost.value().usable_blocks : 0;
+    bytes += std::min(blocks, kMostBlisBlocks) * kBytesOfBlisBlock;
+  }
+  return {requests, bytes};
+}
+
+}  // namespace servecast
