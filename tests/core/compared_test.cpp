@@ -249,7 +249,8 @@ TEST(KnownError, OfEveryRowOfTheRecord_IsWhatItsLabelSays) {
     const std::string said = KnownError(s, text("model"));
     EXPECT_TRUE(said.ends_with(".") && said.rfind("In ", 0) == 0) << said;
     // Of several rows that are like it the first one counts.
-    const std::string runs = "In " + row["runs"].dump() + " " + text("what") + " on this GPU ";
+    const std::string number = row["runs"] == 1 ? "one" : row["runs"].dump();
+    const std::string runs = "In " + number + " " + text("what") + " on this GPU ";
     if (said.rfind(runs, 0) != 0) continue;
     seen.insert(text("model") + text("gpu"));
     for (const auto& [figure, name] : {std::pair{"tpot", " of TPOT "},
@@ -259,8 +260,8 @@ TEST(KnownError, OfEveryRowOfTheRecord_IsWhatItsLabelSays) {
       ASSERT_EQ(row.contains(figure), Contains(said, name)) << said;
       if (!row.contains(figure)) continue;
       const std::string after = said.substr(said.find(name) + std::string(name).size());
-      const std::string number = after.rfind("was ", 0) == 0 ? after.substr(4) : after;
-      EXPECT_EQ(number.rfind(Percent(row[figure]["median"]), 0), 0u)
+      const std::string share = after.rfind("was ", 0) == 0 ? after.substr(4) : after;
+      EXPECT_EQ(share.rfind(Percent(row[figure]["median"]), 0), 0u)
           << figure << " " << row[figure].dump() << ": " << said;
     }
   }

@@ -1,6 +1,7 @@
 // See compared.h.
 #include "cost/compared.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -136,12 +137,12 @@ std::string KnownError(const Scenario& s, std::string_view model) {
                ? "No server with this engine was measured on this GPU, so the error is not known."
                : "No server with this GPU was measured, so the error is not known.";
   }
-  const std::string unlike =
-      missing.empty()
-          ? ""
-          : Format("No server with this GPU and engine was measured with {}. ", Listed(missing));
-  return Format("{}{}{} {} on this GPU {}{}.", unlike, missing.empty() ? "In " : "In the nearest, ",
-                nearest->runs, nearest->what, ErrorsText(*nearest), ChangedText(s));
+  const std::string runs = nearest->runs == 1 ? Format("one {}", nearest->what)
+                                              : Format("{} {}", nearest->runs, nearest->what);
+  const std::string errors = ErrorsText(*nearest) + ChangedText(s);
+  if (missing.empty()) return Format("In {} on this GPU {}.", runs, errors);
+  return Format("No server with this GPU and engine was measured with {}. In the nearest, {}, {}.",
+                Listed(missing), runs, errors);
 }
 
 }  // namespace servecast

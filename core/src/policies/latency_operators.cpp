@@ -13,7 +13,8 @@
 namespace servecast {
 namespace {
 
-constexpr double kMostly = 0.1;  // extrapolated share of a step from which it is not covered
+constexpr double kReached = 0.9;  // share of the bandwidth, about the best of the presets
+constexpr double kMostly = 0.1;   // extrapolated share of a step from which it is not covered
 
 class Operators final : public LatencyModel {
  public:
@@ -106,7 +107,8 @@ bool Covered(const Scenario& s) {
   h.peak_fp4_tflops = set.peak_fp4_tflops;
   h.memory_bandwidth_gb_s = set.memory_bandwidth_gb_s;
   h.interconnect_gb_s = set.interconnect_gb_s;
-  h.compute_efficiency = h.attention_efficiency = h.bandwidth_efficiency = 1;
+  h.compute_efficiency = h.attention_efficiency = 1;
+  h.bandwidth_efficiency = kReached;
   h.mixed_attention_rows = 1;
   const Result<ModelCost> cost = ComputeModelCost(s);
   if (!cost.ok()) return false;
@@ -135,8 +137,12 @@ LatencyLabel Label(const Scenario& s) {
                   : "No table covers all of a step, so the error is not known."};
 }
 
-// By `auto_backend`; where tables do not cover the model, nobody has seen this one do better.
-bool Best(const Scenario& s) { return AutoIsOperators(s) && Covered(s); }
+// Where servers were nearer by it (docs/fidelity.md, "Which model `auto` is") and tables cover the
+// model; none is of expert parallelism, and BLIS's rules have models of their own.
+bool Best(const Scenario& s) {
+  return s.hardware.auto_backend == "operators" && s.engine.compat == Compat::kNone &&
+         !s.engine.enable_expert_parallel && Covered(s);
+}
 
 }  // namespace
 

@@ -72,13 +72,6 @@ struct LatencyEntry {
   bool (*best)(const Scenario&) = nullptr;
 };
 
-// Whether servers with this GPU were nearer by measured operators (docs/fidelity.md, "Which model
-// `auto` is"). No table is of expert parallelism, and BLIS's rules have models of their own.
-inline bool AutoIsOperators(const Scenario& s) {
-  return s.hardware.auto_backend == "operators" && s.engine.compat == Compat::kNone &&
-         !s.engine.enable_expert_parallel;
-}
-
 // The registered models, in the order of menus; see registry.cpp.
 std::span<const LatencyEntry> LatencyModels();
 // Requires: a registered name.
