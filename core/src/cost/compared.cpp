@@ -33,8 +33,8 @@ std::string Listed(const std::vector<std::string>& items) {
   return text;
 }
 
-std::string Percent(double share) {
-  const double percent = 100 * share;
+std::string Percent(float share) {
+  const double percent = 100 * static_cast<double>(share);
   return ShortNumber(percent < 10 ? std::nearbyint(percent * 10) / 10 : std::nearbyint(percent)) +
          " %";
 }
