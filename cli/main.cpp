@@ -261,7 +261,10 @@ class Outputs {
     Open(args.batches, batches_);
     Open(args.series, series_);
     Open(args.chrome_trace, trace_);
-    if (ok_ && (batches_ || trace_)) steps_.emplace(Of(batches_), Of(trace_), names_);
+    const bool requests_by_steps = requests_ && names_ == Names::kVidur;
+    if (ok_ && (batches_ || trace_ || requests_by_steps)) {
+      steps_.emplace(Of(batches_), Of(trace_), names_);
+    }
   }
 
   bool ok() const { return ok_; }
@@ -269,7 +272,8 @@ class Outputs {
 
   bool Write(const Report& report) {
     if (json_) json_->Write(ReportJson(report, ReportParts::kWithSeries) + "\n");
-    if (requests_) WriteRequests(report, names_, *requests_);
+    const bool vidur = names_ == Names::kVidur;
+    if (requests_) WriteRequests(report, vidur ? &steps_->vidur_times() : nullptr, *requests_);
     if (series_) WriteSeries(report, *series_);
     if (steps_) steps_->Finish(report);
     bool written = true;

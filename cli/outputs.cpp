@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "vidur_names.h"
 
 namespace servecast {
 namespace {
@@ -98,6 +97,7 @@ void StepWriter::NameReplica(std::int64_t replica, std::size_t stages) {
 }
 
 void StepWriter::OnStep(const StepRecord& step) {
+  if (names_ == Names::kVidur) vidur_times_.OnStep(step);
   if (batches_ != nullptr) WriteBatch(step);
   if (trace_ != nullptr) TraceStep(step);
 }
@@ -195,11 +195,11 @@ void StepWriter::Finish(const Report& report) {
 
 // ---- Tables --------------------------------------------------------------------------------
 
-void WriteRequests(const Report& report, Names names, OutputFile& file) {
-  if (names == Names::kVidur) {
+void WriteRequests(const Report& report, const VidurTimes* times, OutputFile& file) {
+  if (times != nullptr) {
     file.Write(VidurRequestHeader());
     for (std::size_t i = 0; i < report.ColumnOf("arrival_s").size(); ++i) {
-      file.Write(VidurRequestRow(report, i));
+      file.Write(VidurRequestRow(report, *times, i));
     }
     return;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "io/vidur_names.h"
 #include "servecast/report.h"
 #include "serving/hooks.h"
 
@@ -41,6 +42,7 @@ class StepWriter final : public StepObserver {
  public:
   StepWriter(OutputFile* batches, OutputFile* trace, Names names);
   void OnStep(const StepRecord& step) override;
+  const VidurTimes& vidur_times() const { return vidur_times_; }
   // The time line's requests, and its end.
   void Finish(const Report& report);
 
@@ -54,12 +56,14 @@ class StepWriter final : public StepObserver {
   OutputFile* batches_;
   OutputFile* trace_;
   Names names_;
+  VidurTimes vidur_times_;
   bool first_event_ = true;
   std::int64_t rows_ = 0;    // of batches, by Vidur's names
   std::vector<bool> named_;  // by replica
 };
 
-void WriteRequests(const Report& report, Names names, OutputFile& file);
+// `times`, by Vidur's names only.
+void WriteRequests(const Report& report, const VidurTimes* times, OutputFile& file);
 void WriteSeries(const Report& report, OutputFile& file);
 
 }  // namespace servecast

@@ -204,6 +204,20 @@ test('Run_VidurNames_AreVidursAndInSeconds', () => {
   assert.equal(servecast('run', chat, '--names', 'orca').status, 2);
 });
 
+test('Run_VidurNames_ExecutionAndPreemptionAddUpToTheTime', () => {
+  const options = ['--names', 'vidur', '--set', 'workload.requests=200', '--set', 'engine.enable_prefix_caching=false', '--set', 'engine.request_overhead_ms=0', '--set', 'engine.prompt_token_overhead_us=0', '--set', 'engine.delivery_overhead_us=0'];
+  for (const policy of ['vllm_v0', 'lightllm', 'sarathi']) {
+    const rows = table(runWithFiles(['requests'], ...options, '--set', `scheduler.policy=${policy}`).requests);
+    for (const row of rows) {
+      const time = (name) => Number(row[`request_${name}`]);
+      const parts = time('scheduling_delay') + time('execution_time') + time('preemption_time');
+      assert.ok(Math.abs(parts - time('e2e_time')) < 1e-9, JSON.stringify(row));
+    }
+    // Of these three only sarathi has decodes in every batch.
+    assert.equal(sum(rows, 'request_preemption_time') > 0, policy !== 'sarathi', policy);
+  }
+});
+
 test('Run_VidurNames_NumberTheBatchesOfAllReplicas', () => {
   const { report, batches } = runWithFiles(['batches'], '--names', 'vidur', '--set', 'workload.requests=50', '--set', 'cluster={"pools":[{"replicas":3}],"router":{"policy":"kv_aware"}}');
   assert.deepEqual(table(batches).map((batch) => Number(batch['Batch Id'])), [...Array(report.steps).keys()]);

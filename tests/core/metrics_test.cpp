@@ -100,6 +100,36 @@ TEST(TimeSplit, ByBlissRules_IsAbsent) {
   EXPECT_EQ(ReportJson(report, ReportParts::kSummary).find("time_split"), std::string::npos);
 }
 
+// Whole experts on many GPUs are the same work as slices of each: what the busiest GPU has to do
+// more is no use. 16 and 32 GPUs for 8 experts, so that half and more of them have none.
+TEST(PeakUse, WholeExperts_CountTheirWorkOnce) {
+  for (const int replicas : {1, 8, 16}) {
+    const std::vector<std::string> pool = {
+        "model.preset=mixtral-8x7b", "workload.arrivals.rate_per_s=400", "workload.requests=600",
+        R"(cluster={"pools":[{"tensor_parallel":2,"replicas":)" + std::to_string(replicas) +
+            R"(,"attention_data_parallel":)" + std::to_string(replicas) + "}]}"};
+    std::vector<std::string> whole = pool;
+    whole.push_back("engine.enable_expert_parallel=true");
+    const Report a = RunToEnd(Changed(pool)), b = RunToEnd(Changed(whole));
+    // Of one replica with slices: 2 FLOPs a parameter that a token meets, and attention.
+    const Scenario alone = Parsed(
+        Changed({"model.preset=mixtral-8x7b", R"(cluster={"pools":[{"tensor_parallel":2}]})"}));
+    const ModelCost cost = ComputeModelCost(alone).value();
+    double pairs = 100.0 * 101 / 2;
+    for (int i = 1; i <= 19; ++i) pairs += 100 + i;
+    const double flops =
+        600 * (119 * (cost.dense_flops_per_token + cost.expert_flops_per_token) +
+               20 * cost.lm_head_flops_per_token + pairs * cost.attention_flops_per_pair);
+    for (const Report* report : {&a, &b}) {
+      ASSERT_EQ(report->preemptions, 0);
+      const double peak = alone.hardware.peak_bf16_tflops * 1e12 * report->simulated_s * replicas;
+      EXPECT_NEAR(*report->mfu, flops / peak, 1e-9 * flops / peak) << replicas;
+      EXPECT_LE(*report->mfu, 1);
+      EXPECT_LE(*report->bandwidth_use, 1);
+    }
+  }
+}
+
 TEST(PeakUse, OneRequest_IsItsFlopsAndBytesOverThePeaks) {
   const Scenario scenario = Parsed(Changed({"workload.requests=1"}));
   const ModelCost cost = ComputeModelCost(scenario).value();

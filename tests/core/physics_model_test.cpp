@@ -98,6 +98,40 @@ TEST(PhysicsModel, DelayUnderLoad_HoldsRequestsUp) {
   EXPECT_EQ(BrokenConservation(held), "");
 }
 
+TEST(PhysicsModel, PrefixBenefit_IsTheCachedShareOfThePrompt) {
+  const auto model = ModelOf(With(
+      {"latency.alpha_coefficients=" + List(11, 7, "1000"), "engine.max_num_batched_tokens=1000"}));
+  EngineLoad half{128, 0, 0, 0};  // of 256 seats
+  EXPECT_TRUE(model->DelayByCache());
+  EXPECT_EQ(model->DelayUnder(800, half), 0);
+  half.cached_tokens = 640;
+  EXPECT_EQ(model->DelayUnder(800, half), 320'000);
+  EXPECT_FALSE(ModelOf(With({"latency.alpha_coefficients=" + List(11, 6, "1")}))->DelayByCache());
+}
+
+// All prompts begin alike; who arrives while others run finds that beginning, if it is kept at all.
+TEST(PhysicsModel, PrefixBenefit_AsksTheSimulatedCache) {
+  const auto host_ms = [](const char* caching, const std::string& weight) {
+    return RunToEnd(Changed({R"(latency={"backend":"physics"})", "workload.requests=100",
+                             "workload.arrivals.rate_per_s=500", "engine.request_overhead_ms=0",
+                             R"(workload.prefix={"groups":1,"tokens":640})",
+                             "engine.num_gpu_blocks_override=200",
+                             std::string("engine.enable_prefix_caching=") + caching,
+                             "latency.alpha_coefficients=" + List(11, 7, weight)}));
+  };
+  const Report off = host_ms("false", "1e5"), on = host_ms("true", "1e5");
+  EXPECT_DOUBLE_EQ(off.time_split.e2e_ms[0], 0);
+  EXPECT_GT(on.time_split.e2e_ms[0], 0.1);
+  EXPECT_EQ(on.ColumnOf("host_ms")[0], 0);
+  EXPECT_GT(on.prefix_cache.evicted_blocks, 0);
+  // To look is not to use: a weight too small to be felt leaves all as it was.
+  const Report plain = host_ms("true", "0"), looked = host_ms("true", "1e-9");
+  for (const char* column : {"e2e_ms", "cached_tokens", "ttft_ms"}) {
+    EXPECT_EQ(looked.ColumnOf(column), plain.ColumnOf(column)) << column;
+  }
+  EXPECT_EQ(looked.prefix_cache.evicted_blocks, plain.prefix_cache.evicted_blocks);
+}
+
 TEST(PhysicsModel, WithBlissRules_IsRefused) {
   EXPECT_NE(Listed(IssuesOf(Changed({R"(latency={"backend":"physics"})", "engine.compat=blis"}))),
             "");

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { dropFile, field, fingerprint, nextResult, problem, root, verdict } from './browser.mjs';
+import { dropFile, field, fingerprint, nextResult, root, verdict } from './browser.mjs';
 import { preset, site, skip, smallTrace, task } from './harness.mjs';
 
 const command = join(root, 'build/release/servecast');

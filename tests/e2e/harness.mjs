@@ -7,12 +7,21 @@ import { serve } from './server.mjs';
 
 export const preset = 'llama-3.1-8b-h100-chat';
 export const site = await serve(join(root, 'web/dist'));
-const only = process.argv[2];
+// run.mjs [--main | --others] [part of a task's name]
+const words = process.argv.slice(2);
+const [want] = words.filter((word) => word.startsWith('--'));
+const [only] = words.filter((word) => !word.startsWith('--'));
+if (want && !['--main', '--others'].includes(want)) throw new Error(`found ${want}, allowed --main or --others`);
+let main = true;
+/** The tasks that follow are not among the main ones. */
+export const beginOthers = () => (main = false);
+/** Whether the tasks that come now were asked for. */
+export const wanted = () => !want || main === (want === '--main');
 const { browser, close } = await launch();
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
 export async function task(name, body, options = {}) {
-  if (only && !name.includes(only)) return;
+  if (!wanted() || (only && !name.includes(only))) return;
   const { fragment = '', before, expectsProblems = false, ...context } = options;
   const opened = await openPage(browser, context);
   await before?.(opened.page);
@@ -34,6 +43,7 @@ export async function task(name, body, options = {}) {
 }
 
 export function skip(name, why) {
+  if (!wanted()) return;
   counts.skipped += 1;
   console.log(`skipped ${name}: ${why}`);
 }

@@ -1,10 +1,10 @@
 // A person's tasks on the built site: under a sub-path, with the production policy, in Chromium.
 // Prints a line a task and, last, the counts; exits 1 when one failed. One task after the other, for
-// some measure times.
+// some measure times. Those before beginOthers() are the main ones.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { dropFile, field, fingerprint, nextResult, problem, verdict } from './browser.mjs';
-import { audit, finish, openEverything, preset, site, smallTrace, task } from './harness.mjs';
+import { audit, beginOthers, finish, openEverything, preset, site, smallTrace, task } from './harness.mjs';
 
 // --- Loading -----------------------------------------------------------------------------------
 
@@ -329,6 +329,7 @@ await task('charts: table, CSV and PNG', async (page) => {
   await page.locator('sc-cdf-chart').getByRole('rowheader', { name: 'p99' }).waitFor();
 }, { acceptDownloads: true });
 
+beginOthers();
 await import('./files-and-links.mjs');
 await import('./comparing.mjs');
 await import('./clusters.mjs');

@@ -75,6 +75,7 @@ TEST(Differential, RandomScenarios_EqualsTheReference) {
       {"loads behind a hit of the GPU", seen.rules.behind_gpu_hits},
       {"blocks loaded soon after", seen.thrashed_blocks},
       {"arrivals whose delay depends on the load", seen.rules.arrivals_under_load},
+      {"arrivals whose delay depends on the cache", seen.rules.arrivals_at_a_cache},
       {"started by a client that was free", seen.rules.loop_starts},
       {"of them dropped", seen.rules.loop_drops},
       {"time-outs that freed a client", seen.rules.loop_timeouts},

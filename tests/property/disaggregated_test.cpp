@@ -259,6 +259,26 @@ TEST(DisaggregatedReport, CountsEachPool) {
   EXPECT_NEAR(sum, report.e2e_ms.mean, 1e-6);
 }
 
+// The price of one GPU says nothing of another.
+TEST(PoolsReport, GpuOfItsOwn_HasNoPriceButItsOwn) {
+  const auto report_of = [](const std::string& hardware) {
+    const std::string document =
+        Document(R"({"pools": [{"replicas": 1}, {"replicas": 1, "hardware": )" + hardware + "}]}");
+    const Report report = RunToEnd(document);
+    // A link says all of it.
+    EXPECT_EQ(RunToEnd(Parsed(document).canonical_text).fingerprint, report.fingerprint);
+    return report;
+  };
+  const Report other = report_of(R"({"preset": "a100-80gb"})");
+  EXPECT_EQ(other.pools[0].cost_per_hour, 2);
+  EXPECT_FALSE(other.pools[1].cost_per_hour.has_value());
+  EXPECT_FALSE(other.cost_per_million_output_tokens.has_value());
+  EXPECT_EQ(report_of(R"({"preset": "a100-80gb", "price_per_gpu_hour": 1})").pools[1].cost_per_hour,
+            1);
+  EXPECT_EQ(report_of(R"({"preset": "h100-sxm"})").pools[1].cost_per_hour, 2);
+  EXPECT_EQ(report_of(R"({"memory_gib": 90})").pools[1].cost_per_hour, 2);
+}
+
 TEST(DisaggregatedReport, LinkThatHoldsAllUp_IsTheLimit) {
   EXPECT_EQ(RunToEnd(Document(kDisaggregated)).verdict.limit.find("link between"),
             std::string::npos);

@@ -73,6 +73,28 @@ TEST(DifferentialFormers, RandomScenarios_EqualTheReference) {
   for (const auto& [what, count] : contents) EXPECT_GT(count, 0) << what;
 }
 
+// Many at once, whose tokens to come are as many or not, up to the limit of the memory.
+TEST(DifferentialFormers, LightLlmWithManySeats_EqualsTheReference) {
+  for (std::int64_t blocks : {40, 300, 2000}) {
+    FormerCase c;
+    c.policy = "lightllm";
+    for (std::int32_t i = 0; i < 250; ++i) {
+      c.base.requests.arrival.push_back(i / 50 * 30'000);
+      c.base.requests.prompt_tokens.push_back(1 + i * 37 % 60);
+      c.base.requests.output_tokens.push_back(1 + i * 53 % 90);
+    }
+    c.base.engine.name = "many seats";
+    c.base.engine.block_size = 4;
+    c.base.engine.num_gpu_blocks_override = blocks + 1;
+    c.base.engine.max_num_seqs = 1000;
+    c.base.engine.max_num_batched_tokens = 400;
+    c.base.model_max_len = 120;  // of some it cuts what they may make
+    const FormerReferenceOutput reference = RunFormerReference(c);
+    EXPECT_EQ(FirstFormerMismatch(c, reference).value_or(""), "") << blocks;
+    EXPECT_GT(reference.steps.size(), 100u);
+  }
+}
+
 // The invariants that a request's record must keep, I5 and I14.
 TEST(Formers, PartsOfTheTime_AddUp) {
   std::int64_t completed = 0;

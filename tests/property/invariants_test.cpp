@@ -237,6 +237,7 @@ class ScaledLatency : public LatencyModel {
     return factor_ * model_->EnqueueDelay(prompt_tokens);
   }
   bool DelayByLoad() const override { return model_->DelayByLoad(); }
+  bool DelayByCache() const override { return model_->DelayByCache(); }
   TimeNs DelayUnder(std::int64_t prompt_tokens, const EngineLoad& load) const override {
     return factor_ * model_->DelayUnder(prompt_tokens, load);
   }

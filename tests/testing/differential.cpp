@@ -352,6 +352,7 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.disk_loads += more.disk_loads;
   rules.behind_gpu_hits += more.behind_gpu_hits;
   rules.arrivals_under_load += more.arrivals_under_load;
+  rules.arrivals_at_a_cache += more.arrivals_at_a_cache;
   rules.loop_starts += more.loop_starts;
   rules.loop_drops += more.loop_drops;
   rules.loop_timeouts += more.loop_timeouts;

@@ -229,7 +229,7 @@ const Entry& OneOf(Dice& dice, std::span<const Entry> entries) {
 // Who is more urgent than whom, and who gives up when.
 void MakeScheduling(Dice& dice, RandomCase& random_case) {
   SchedulerSpec& scheduler = random_case.scheduler;
-  // Whatever is registered; the reference refuses what it does not know.
+  // Whatever is registered.
   const OrderEntry& order = OneOf(dice, Orders());
   const PriorityEntry& priority = OneOf(dice, Priorities());
   scheduler.order = dice.Percent(30) ? "fcfs" : std::string(order.name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/random.h"
 
@@ -9,6 +10,11 @@ namespace servecast::testing {
 namespace {
 
 constexpr double kNotThere = 1e300;  // cost of a replica that must not be chosen
+
+// Blocks that a cache may hold, in those that the gateway counts in.
+std::int64_t CachedBlocks(const ServedBy& replica, std::int64_t block_size) {
+  return (replica.caches_prefixes ? replica.blocks * replica.block_size : 0) / block_size;
+}
 
 }  // namespace
 
@@ -50,7 +56,8 @@ ReferenceRules::ReferenceRules(const RouterChoice& router, const RequestTable& r
       requests_(requests),
       replicas_(std::move(replicas)),
       block_size_(INT64_MAX),
-      sent_(replicas_.size()) {
+      sent_(replicas_.size()),
+      placed_(replicas_.size()) {
   for (const ServedBy& replica : replicas_) {
     block_size_ = std::min(block_size_, replica.block_size);
   }
@@ -65,18 +72,18 @@ std::optional<std::size_t> ReferenceRules::Choose(std::size_t request,
       static_cast<std::size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
   if (costs[chosen] >= kNotThere) return std::nullopt;
   ++routed_;
+  placed_[chosen].insert(request);
   added_[request] =
       CeilDiv(requests_.prompt_tokens[request], block_size_) - Matched(blocks, chosen);
   const ServedBy& replica = replicas_[chosen];
-  const std::int64_t tokens = replica.caches_prefixes ? replica.blocks * replica.block_size : 0;
-  sent_[chosen].Add(blocks, tokens / block_size_);
+  sent_[chosen].Add(blocks, CachedBlocks(replica, block_size_));
   for (const Block& block : blocks) homes_.emplace(block.first, chosen);
   if (!blocks.empty()) homes_[blocks.back().first] = chosen;
   return chosen;
 }
 
 std::vector<double> ReferenceRules::CostsOf(std::size_t request, const std::vector<Block>& blocks,
-                                            const std::vector<ReplicaSight>& sights) const {
+                                            const std::vector<ReplicaSight>& sights) {
   const std::string& name = router_.name;
   if (name == "power_of_two") return PowerOfTwo(request, sights);
   if (name == "prefix_affinity") return PrefixAffinity(blocks, sights);
@@ -89,10 +96,49 @@ std::vector<double> ReferenceRules::CostsOf(std::size_t request, const std::vect
     const double u = Uniform(router_.seed, Stream::kRouter, static_cast<std::int64_t>(request), 0);
     return Only(static_cast<std::size_t>(u * static_cast<double>(replicas_.size())));
   }
-  SERVECAST_CHECK(name == "least_outstanding", "reference rules: a router that they do not know");
+  if (name != "least_outstanding") return AskRouter(request, blocks, sights);
   std::vector<double> costs;
   for (const ReplicaSight& sight : sights) costs.push_back(static_cast<double>(sight.outstanding));
   return costs;
+}
+
+std::vector<double> ReferenceRules::AskRouter(std::size_t request, const std::vector<Block>& blocks,
+                                              const std::vector<ReplicaSight>& sights) {
+  const RouterEntry& entry = FindRouter(router_.name);
+  if (asked_ == nullptr) {
+    std::vector<RoutedReplica> replicas;
+    for (const ServedBy& replica : replicas_) {
+      replicas.push_back({replica.seats, CachedBlocks(replica, block_size_)});
+    }
+    asked_ = entry.make(
+        {router_.seed, replicas, ParamValues(entry.params, router_.params), block_size_});
+  }
+  ReplicaLoads loads(static_cast<std::int64_t>(sights.size()));
+  for (std::size_t i = 0; i < sights.size(); ++i) {
+    const auto replica = static_cast<std::int32_t>(i);
+    loads.Change(replica, sights[i].outstanding);
+    loads.SetEngine(replica, {sights[i].waiting, sights[i].blocks_used, replicas_[i].blocks});
+    const std::set<std::size_t> there(sights[i].own.begin(), sights[i].own.end());
+    for (auto placed = placed_[i].begin(); placed != placed_[i].end();) {
+      const bool left = there.count(*placed) == 0;
+      if (left && !entry.ignores_load) asked_->Left(static_cast<RequestId>(*placed), replica);
+      placed = left ? placed_[i].erase(placed) : std::next(placed);
+    }
+  }
+  std::vector<ContentRange> content;
+  for (const Block& block : blocks) {
+    if (content.empty() || content.back().segment != block.first) {
+      content.push_back({block.first, block.second, block.second});
+    }
+    content.back().last = block.second + 1;
+  }
+  if (!entry.reads_content) content.clear();
+  const std::int32_t chosen = asked_->Choose(
+      {static_cast<RequestId>(request), static_cast<std::int64_t>(FirstTurn(request)),
+       requests_.prompt_tokens[request], content},
+      loads);
+  if (chosen == Router::kHold) return std::vector<double>(replicas_.size(), kNotThere);
+  return Only(static_cast<std::size_t>(chosen));
 }
 
 std::vector<double> ReferenceRules::Only(std::size_t replica) const {
@@ -101,12 +147,15 @@ std::vector<double> ReferenceRules::Only(std::size_t replica) const {
   return costs;
 }
 
+std::size_t ReferenceRules::FirstTurn(std::size_t request) const {
+  while (!requests_.think.empty() && requests_.think[request] >= 0) --request;
+  return request;
+}
+
 // With n replicas the key is on the last one that it ever moved to as they grew to n; moving from
 // `at` it next moves when there are more than (at + 1) / u, u in (0, 1] drawn from the key.
 std::size_t ReferenceRules::SessionHash(std::size_t request) const {
-  std::size_t first = request;
-  while (!requests_.think.empty() && requests_.think[first] >= 0) --first;
-  std::uint64_t key = Mix64(static_cast<std::uint64_t>(first) + 1);
+  std::uint64_t key = Mix64(static_cast<std::uint64_t>(FirstTurn(request)) + 1);
   std::size_t at = 0;
   for (;;) {
     key = key * 2862933555777941757u + 1;  // the paper's generator

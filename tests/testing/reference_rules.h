@@ -1,17 +1,20 @@
 // How a gateway places requests, the slow and obvious way: by the rules as docs/model.md has them,
 // from what it can see at that moment, which others count anew for each request (reference_router
 // from a finished run, pd_reference as it goes). No code of the routers, of their index of prompts
-// or of the cluster is in it.
+// or of the cluster is in it, but for a router whose rule is not written here: that one is asked
+// itself, with loads and contents as this gateway counts them.
 #pragma once
 
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "serving/router.h"
 #include "testing/router_choice.h"
 #include "workload/request_table.h"
 
@@ -53,7 +56,7 @@ class ReferenceRules {
   std::vector<Block> BlocksOf(std::size_t request) const;
   std::int64_t Matched(const std::vector<Block>& blocks, std::size_t replica) const;
   std::vector<double> CostsOf(std::size_t request, const std::vector<Block>& blocks,
-                              const std::vector<ReplicaSight>& sights) const;
+                              const std::vector<ReplicaSight>& sights);
   std::vector<double> PowerOfTwo(std::size_t request,
                                  const std::vector<ReplicaSight>& sights) const;
   std::vector<double> PrefixAffinity(const std::vector<Block>& blocks,
@@ -62,8 +65,11 @@ class ReferenceRules {
                               const std::vector<ReplicaSight>& sights) const;
   std::vector<double> Weighted(const std::vector<Block>& blocks,
                                const std::vector<ReplicaSight>& sights) const;
+  std::vector<double> AskRouter(std::size_t request, const std::vector<Block>& blocks,
+                                const std::vector<ReplicaSight>& sights);
   std::vector<double> CentralQueue(const std::vector<ReplicaSight>& sights) const;
   std::vector<double> Only(std::size_t replica) const;
+  std::size_t FirstTurn(std::size_t request) const;  // of its session
   std::size_t SessionHash(std::size_t request) const;
 
   const RouterChoice& router_;
@@ -74,6 +80,8 @@ class ReferenceRules {
   std::map<std::size_t, std::int64_t> added_;  // blocks to compute of a request where it went
   std::vector<SentPrompts> sent_;
   std::map<std::int32_t, std::size_t> homes_;  // by segment
+  std::unique_ptr<Router> asked_;              // AskRouter's
+  std::vector<std::set<std::size_t>> placed_;  // by replica, what asked_ has not heard the end of
 };
 
 }  // namespace servecast::testing

@@ -302,6 +302,25 @@ struct ScheduledStep {
   }
 };
 
+// Orders whose rules are written here again. Of another one only the key is taken from its entry,
+// which is pure: what follows from it is still done the slow way.
+bool IsWrittenHere(std::string_view order) {
+  for (const char* known :
+       {"fcfs", "priority_fcfs", "reverse_priority", "sjf", "length_bucket", "edf"}) {
+    if (order == known) return true;
+  }
+  return false;
+}
+
+bool InOrderOfEnqueue(const std::string& order) {
+  return order == "fcfs" || (!IsWrittenHere(order) && FindOrder(order).key == nullptr);
+}
+
+bool PreemptsByPriority(const std::string& order) {
+  return order == "priority_fcfs" ||
+         (!IsWrittenHere(order) && FindOrder(order).preempts_by_priority);
+}
+
 class Scheduler {
  public:
   Scheduler(const ReferenceInput& input, const RequestTable& requests, std::int64_t max_len)
@@ -311,10 +330,10 @@ class Scheduler {
         staged_(input.stages != nullptr),
         watermark_blocks_(static_cast<std::int64_t>(
             std::floor(engine_.watermark * static_cast<double>(input.pool_blocks)))),
-        fcfs_(input.scheduler.order == "fcfs"),
+        fcfs_(InOrderOfEnqueue(input.scheduler.order)),
         victim_by_priority_(
             input.scheduler.preemption == "priority" ||
-            (input.scheduler.preemption == "auto" && input.scheduler.order == "priority_fcfs")),
+            (input.scheduler.preemption == "auto" && PreemptsByPriority(input.scheduler.order))),
         tiers_(input, coverage_),
         pool_(engine_, input.pool_blocks, tiers_, coverage_) {}
 
@@ -381,6 +400,9 @@ class Scheduler {
   }
 
   const KvPool& Pool() const { return pool_; }
+  std::int64_t CachedTokens(const Sequence& sequence) const {
+    return static_cast<std::int64_t>(LookUp(sequence).size()) * engine_.block_size;
+  }
   const std::vector<Sequence*>& Running() const { return running_; }
   const std::deque<Sequence*>& Waiting() const { return waiting_; }
   ReferenceCoverage& Coverage() { return coverage_; }
@@ -830,12 +852,21 @@ class Driver {
     EngineLoad load = load_;
     load.waiting = static_cast<std::int64_t>(scheduler_.Waiting().size() + joining_.size()) + left_;
     load.preemption_ema = preemption_ema_;
+    load.cached_tokens = scheduler_.CachedTokens(sequence);
     const TimeNs delay = input_.latency.DelayUnder(sequence.prompt, load);
     sequence.enqueue = std::min(arrival + delay, sequence.gives_up);
     coming_.insert({sequence.enqueue, row});
     ReferenceCoverage& coverage = scheduler_.Coverage();
     if (load.running > 0) ++coverage.arrivals_under_load;
+    if (delay != input_.latency.DelayUnder(sequence.prompt, WithoutCache(load))) {
+      ++coverage.arrivals_at_a_cache;
+    }
     if (sequence.enqueue < arrival + delay) ++coverage.timed_out_on_the_way;
+  }
+
+  static EngineLoad WithoutCache(EngineLoad load) {
+    load.cached_tokens = 0;
+    return load;
   }
 
   TimeNs NextEvent() const {
@@ -850,15 +881,18 @@ class Driver {
     const auto at = static_cast<std::size_t>(row);
     const std::string& by = input_.scheduler.priority;
     if (by == "constant") return 0;
-    const double number =
-        requests_.priority.empty() ? 0 : static_cast<double>(requests_.priority[at]);
+    const std::int64_t own = requests_.priority.empty() ? 0 : requests_.priority[at];
+    const auto number = static_cast<double>(own);
     const auto weight = input_.scheduler.params.find("age_weight_per_s");
     const double age = (weight == input_.scheduler.params.end() ? 1 : weight->second) *
                        (static_cast<double>(requests_.arrival[at]) * 1e-9);
     if (by == "slo_based") return number + age;
     if (by == "inverted_slo") return number - age;
-    SERVECAST_CHECK(by == "class", "reference: a priority of this name is not known");
-    return number;
+    if (by == "class") return number;
+    // Not written here: its entry's own function, which is pure.
+    const PriorityEntry& entry = FindPriority(by);
+    return entry.priority(own, requests_.arrival[at],
+                          ParamValues(entry.params, input_.scheduler.params));
   }
 
   QueueKey KeyInQueue(const Sequence& sequence) const {
@@ -875,10 +909,18 @@ class Driver {
       number = static_cast<double>(BucketOf(sequence.prompt));
     } else if (order == "edf") {
       deadline = AfterArrival(requests_.ttft_deadline, static_cast<std::int64_t>(sequence.id));
-    } else {
-      SERVECAST_CHECK(order == "fcfs", "reference: an order of this name is not known");
+    } else if (!InOrderOfEnqueue(order)) {
+      number = KeyOfEntry(sequence);
     }
     return {number, deadline, sequence.arrival, sequence.id};
+  }
+
+  double KeyOfEntry(const Sequence& sequence) const {
+    const OrderEntry& entry = FindOrder(input_.scheduler.order);
+    const auto at = static_cast<std::size_t>(sequence.id);
+    QueuedRequest request{sequence.arrival, sequence.prompt, sequence.priority};
+    if (!requests_.ttft_deadline.empty()) request.ttft_deadline = requests_.ttft_deadline[at];
+    return entry.key(request, ParamValues(entry.params, input_.scheduler.params));
   }
 
   // To `to`; who is enqueued on the way waits from that instant.
@@ -1191,11 +1233,17 @@ class Driver {
 
   // Each prefill as long as the longest of the step in its length bucket.
   void CountPadding(const ScheduledStep& step) {
-    std::map<std::int64_t, std::vector<std::int64_t>> buckets;
+    const std::string& order = input_.scheduler.order;
+    const bool by_key = !IsWrittenHere(order) && FindOrder(order).keys_are_buckets;
+    std::map<double, std::vector<std::int64_t>> buckets;
     for (const Member& member : step.members) {
       if (member.decode) continue;
-      std::int64_t bucket = 0;
-      if (input_.scheduler.order == "length_bucket") bucket = BucketOf(member.sequence->prompt);
+      double bucket = 0;
+      if (order == "length_bucket") {
+        bucket = static_cast<double>(BucketOf(member.sequence->prompt));
+      } else if (by_key) {
+        bucket = KeyOfEntry(*member.sequence);
+      }
       buckets[bucket].push_back(member.record.tokens);
     }
     for (const auto& [bucket, tokens] : buckets) {

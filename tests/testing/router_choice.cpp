@@ -1,5 +1,7 @@
 #include "testing/router_choice.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -36,7 +38,8 @@ RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step) {
       choice.params[name] = static_cast<double>(draw(5));
     } else {
       const double values[] = {param.min, param.min, param.fallback, 1, 2.5, param.max};
-      choice.params[name] = values[draw(6)];
+      const double value = std::clamp(values[draw(6)], param.min, param.max);
+      choice.params[name] = param.whole ? std::floor(value) : value;
     }
   }
   return choice;

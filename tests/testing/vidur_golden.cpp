@@ -11,6 +11,8 @@
 
 #include "cost/vidur_planner.h"
 #include "fmt/format.h"
+#include "io/vidur_names.h"
+#include "metrics/summarize.h"
 #include "nlohmann/json.hpp"
 #include "serving/cluster.h"
 #include "serving/former_replica.h"
@@ -385,71 +387,72 @@ std::optional<std::string> BatchDifference(const VidurCase& golden, const VidurR
   return std::nullopt;
 }
 
-// Of a request: when it was first scheduled, its time in stages, and between them.
-struct StagesOfRequest {
-  TimeNs scheduled = -1, stage_end = 0, preempted = 0, execution = 0;
-  bool prefilled = false;
-};
-
-// From the batches alone: a stage begins one when it has it and is done with the one before.
-std::vector<StagesOfRequest> FollowStages(const VidurCase& golden, const VidurRun& run) {
-  std::vector<StagesOfRequest> all(golden.jobs.size());
-  const std::vector<PipelineStage> priced = GoldenStages(golden.limits.stages);
+// What the command writes of the requests (--requests --names vidur), by column; in s.
+std::vector<std::map<std::string, double>> CommandsRows(const VidurRun& run) {
+  const Scenario scenario;
+  const ModelCost cost;
+  const std::string no_trace;
+  const Recorder recorder(0);
+  const RunView view{scenario, cost, no_trace, 0, run.requests, run.results, recorder,
+                     0,        0,    {},       0, true,         {}};
+  Report report;
+  report.columns.resize(Columns().size());
+  FillRequestColumns(view, report);
+  VidurTimes times;
   for (const std::vector<StepRecord>& batches : run.batches) {
-    std::vector<TimeNs> free(static_cast<std::size_t>(golden.limits.stages), 0);
-    for (const StepRecord& batch : batches) {
-      BatchShape shape;
-      std::vector<PrefillChunk> chunks;
-      for (const StepMember& member : batch.members) {
-        StagesOfRequest& r = all[static_cast<std::size_t>(member.id)];
-        if (member.kind != MemberKind::kContinued) r.prefilled = false;
-        if (r.scheduled < 0) r.scheduled = batch.scheduled;
-        if (r.prefilled) {
-          ++shape.decode_seqs;
-          shape.decode_context_tokens += member.computed_before;
-        } else {
-          chunks.push_back({member.tokens, member.computed_before, 0, member.sampled});
-        }
-        r.prefilled = r.prefilled || member.sampled;
-      }
-      shape.prefill = chunks;
-      TimeNs at = batch.scheduled;
-      for (std::size_t stage = 0; stage < free.size(); ++stage) {
-        const TimeNs start = std::max(at, free[stage]);
-        const TimeNs time = priced[stage].latency->Price(shape).duration;
-        at = free[stage] = start + time;
-        for (const StepMember& member : batch.members) {
-          StagesOfRequest& r = all[static_cast<std::size_t>(member.id)];
-          if (r.stage_end > 0) r.preempted += start - r.stage_end;
-          r.stage_end = at;
-          r.execution += time;
-        }
-      }
+    for (const StepRecord& batch : batches) times.OnStep(batch);
+  }
+  std::string header = VidurRequestHeader();
+  header.pop_back();  // the end of the line
+  const std::vector<std::string> names = Split(header, ',');
+  std::vector<std::map<std::string, double>> rows;
+  for (std::size_t i = 0; i < run.requests.arrival.size(); ++i) {
+    std::string row = VidurRequestRow(report, times, i);
+    if (!row.empty()) row.pop_back();
+    const std::vector<std::string> cells = Split(row, ',');
+    rows.emplace_back();
+    for (std::size_t c = 0; c < names.size() && cells.size() == names.size(); ++c) {
+      const bool is_time =
+          names[c].find("time") != std::string::npos || names[c].find("delay") != std::string::npos;
+      // It takes a tick for a nanosecond.
+      const double value = ParseDouble(cells[c]).value_or(std::nan(""));
+      rows.back()[names[c]] = is_time ? value * 1e9 / kTicks : value;
     }
   }
-  return all;
+  return rows;
 }
 
 std::optional<std::string> RequestDifference(const VidurCase& golden, const VidurRun& run) {
-  const std::vector<StagesOfRequest> stages = FollowStages(golden, run);
-  const RequestResults& results = run.results;
+  std::vector<std::map<std::string, double>> rows = CommandsRows(run);
   for (std::size_t i = 0; i < golden.requests.size(); ++i) {
     const VidurRequest& wanted = golden.requests[i];
-    const std::pair<const char*, std::pair<double, double>> figures[] = {
-        {"replica", {results.replica[i], wanted.replica}},
-        {"restarts", {results.preemptions[i], wanted.restarts}},
-        {"prompt tokens", {golden.jobs[i].prompt, wanted.prompt}},
-        {"output tokens", {golden.jobs[i].output, wanted.output}},
-        {"arrival", {golden.jobs[i].arrival, wanted.arrival}},
-        {"first schedule", {SecondsOf(stages[i].scheduled), wanted.scheduled}},
-        {"end of prefill", {SecondsOf(results.first_token[i]), wanted.prefill_end}},
-        {"completion", {SecondsOf(results.completion[i]), wanted.completed}},
-        {"preempted time", {SecondsOf(stages[i].preempted), wanted.preempted}},
-        {"execution time", {SecondsOf(stages[i].execution), wanted.execution}},
+    const double output = static_cast<double>(wanted.output);
+    const std::pair<const char*, double> figures[] = {
+        {"request_num_restarts", wanted.restarts},
+        {"request_num_prefill_tokens", wanted.prompt},
+        {"request_num_decode_tokens", wanted.output},
+        {"request_scheduling_delay", wanted.scheduled - wanted.arrival},
+        {"request_e2e_time", wanted.completed - wanted.arrival},
+        {"request_e2e_time_normalized", (wanted.completed - wanted.arrival) / output},
+        {"request_preemption_time", wanted.preempted},
+        {"request_execution_time", wanted.execution},
+        {"request_execution_time_normalized", wanted.execution / output},
+        {"request_execution_plus_preemption_time", wanted.execution + wanted.preempted},
+        {"prefill_e2e_time", wanted.prefill_end - wanted.arrival},
+        {"prefill_time_execution_plus_preemption", wanted.prefill_end - wanted.scheduled},
+        {"decode_time_execution_plus_preemption_normalized",
+         (wanted.completed - wanted.prefill_end) / output},
     };
-    for (const auto& [name, values] : figures) {
-      if (Near(values.first, values.second)) continue;
-      return fmt::format("request {}: {} {}, Vidur's {}", i, name, values.first, values.second);
+    if (run.results.replica[i] != wanted.replica) {
+      return fmt::format("request {}: on replica {}, Vidur's {}", i, run.results.replica[i],
+                         wanted.replica);
+    }
+    for (const auto& [name, value] : figures) {
+      const auto cell = rows[i].find(name);
+      if (cell != rows[i].end() && Near(cell->second, value)) continue;
+      return fmt::format("request {}: {} {}, Vidur's {}", i, name,
+                         cell == rows[i].end() ? "missing" : fmt::format("{}", cell->second),
+                         value);
     }
   }
   return std::nullopt;

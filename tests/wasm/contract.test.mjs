@@ -191,7 +191,7 @@ test('Trace_RunsAndAMalformedLineIsNamed', () => {
     output_tokens: { distribution: 'trace' },
   };
   const text = JSON.stringify(document);
-  const bytes = (lines) => new TextEncoder().encode(lines.join('\n') + '\n');
+  const bytes = (lines) => new TextEncoder().encode(`${lines.join('\n')}\n`);
   const issues = JSON.parse(module.validate(text));
   assert.deepEqual(issues, []);
   const good = ['arrival_s,input_tokens,output_tokens', '0,100,10', '0.5,200,20'];

@@ -73,8 +73,11 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
 
 // A pool's section starts from the scenario's, but one that names a preset is a thing of its own: a
 // member that the preset leaves to its default has that, not what another GPU has. The scenario's
-// optional members (a price, memory behind the GPU) stay.
+// optional members (memory behind the GPU) stay, but for another GPU's price.
 void TakeNothingFrom(const Json& scenarios, const std::string& section, Json& own) {
+  constexpr const char* kPrice = "price_per_gpu_hour";
+  const bool another = scenarios.value("name", Json()) != own.value("name", Json());
+  if (section == "hardware" && another && !own.contains(kPrice)) own[kPrice] = nullptr;
   Scenario none;
   const Json written = WriteScenario(none, none, FieldsWritten::kAll);
   for (const auto& [key, value] : written[section].items()) {

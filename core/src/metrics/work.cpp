@@ -22,23 +22,26 @@ std::vector<std::int64_t> ExpertsRead(const ModelCost& cost, std::int64_t most_t
 
 PeakUse UseOf(const Work& work, std::int64_t output_tokens, double seconds, const ModelCost& cost,
               const HardwareSpec& hardware) {
+  const auto number = [](WideInt n) { return static_cast<double>(n); };
   const double full = 1 - cost.window_share;  // layers with a window count as doing nothing
-  const auto flops =
-      static_cast<double>(work.tokens) *
-          (cost.dense_flops_per_token + cost.expert_flops_per_token) +
-      static_cast<double>(output_tokens) * cost.lm_head_flops_per_token +
-      full * (static_cast<double>(work.decode_keys) * cost.decode_flops_per_pair +
-              static_cast<double>(work.prefill_pairs) * cost.attention_flops_per_pair);
-  const auto unit = static_cast<double>(kStepUnit);
-  const double experts =
-      cost.experts > 0 ? cost.expert_bytes / static_cast<double>(cost.experts) : 0;
+  // Of what falls to the GPU with the most whole experts, what falls to each GPU by share.
+  const std::int64_t most = CeilDiv(cost.experts, cost.expert_parallel) * cost.expert_parallel;
+  const double share = most > 0 ? number(cost.experts) / number(most) : 1;
+  const double expert_flops = number(work.tokens) * cost.expert_flops_per_token * share;
+  const double flops = number(work.tokens) * cost.dense_flops_per_token +
+                       number(output_tokens) * cost.lm_head_flops_per_token +
+                       full * (number(work.decode_keys) * cost.decode_flops_per_pair +
+                               number(work.prefill_pairs) * cost.attention_flops_per_pair);
+  const double peak = 1e12 * seconds;
+  const double unit = number(kStepUnit);
+  const double expert = cost.experts > 0 ? cost.expert_bytes * share / number(cost.experts) : 0;
   const double bytes =
-      static_cast<double>(work.steps) / unit * cost.dense_bytes +
-      static_cast<double>(work.steps - work.without_head) / unit * cost.lm_head_bytes +
-      static_cast<double>(work.experts) / unit * experts +
-      static_cast<double>(work.decode_keys + work.prefill_keys) * full *
-          cost.kv_read_bytes_per_token;
-  return {flops / (PeakTflops(hardware, cost.dense_type) * 1e12 * seconds),
+      number(work.steps) / unit * cost.dense_bytes +
+      number(work.steps - work.without_head) / unit * cost.lm_head_bytes +
+      number(work.experts) / unit * expert +
+      number(work.decode_keys + work.prefill_keys) * full * cost.kv_read_bytes_per_token;
+  return {flops / (PeakTflops(hardware, cost.dense_type) * peak) +
+              expert_flops / (PeakTflops(hardware, cost.expert_type) * peak),
           bytes / (hardware.memory_bandwidth_gb_s * 1e9 * seconds)};
 }
 

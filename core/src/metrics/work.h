@@ -4,7 +4,10 @@
 //           + (query, key) pairs x attention
 //   bytes   per step all weights but experts, and the LM head if it makes a token; the experts that
 //           its tokens touch, E (1 - (1 - k/E)^tokens) expected; K and V of all tokens attended to
-// Tokens that are computed again after a preemption count again.
+// Each at the peak of the type that its products are computed in, attention and LM head at that of
+// the dense matrices. Of whole experts on many GPUs each GPU counts its share, not that of the
+// busiest: the same work as with slices. Tokens that are computed again after a preemption count
+// again.
 #pragma once
 
 #include <cstdint>

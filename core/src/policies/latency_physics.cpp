@@ -2,9 +2,8 @@
 // cost/physics_features.h. The coefficients that a scenario has unless it brings its own are units,
 // not a fit: a step then takes its features that are seconds, added up, as they are.
 //
-// Two features say nothing here. What a prompt will hit is not known as it arrives, so no prefix is
-// taken for cached; and nothing is read from host memory in place, as what is loaded is loaded
-// first (kv_tiers.h).
+// One feature says nothing here: nothing is read from host memory in place, as what is loaded is
+// loaded first (kv_tiers.h).
 #include <algorithm>
 
 #include "cost/model_cost.h"
@@ -79,11 +78,13 @@ class Physics final : public LatencyModel {
     in.prompt_tokens = static_cast<double>(prompt_tokens);
     in.kv_free_bytes = (blocks - used) * constants_.BlockBytes();
     in.preemption_ema = load.preemption_ema;
+    in.prefix_hit_ratio = static_cast<double>(load.cached_tokens) / std::max(1.0, in.prompt_tokens);
     const std::array<double, kAlphaFeatures> f = AlphaFeatures(constants_, in);
     double us = 0;
     for (std::size_t i = 0; i < f.size(); ++i) us += alpha_[i] * f[i];
     return TimeOf(std::max(0.0, us), Compat::kNone);
   }
+  bool DelayByCache() const override { return alpha_[6] != 0; }
   double PreemptionWeight() const override { return gamma_; }
   bool PricesTransfers() const override { return true; }
 

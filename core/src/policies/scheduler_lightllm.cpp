@@ -1,8 +1,9 @@
 // LightLLM's router, after Vidur: tokens rather than blocks, and a request is admitted only if the
 // most that all will ever hold fits. Requires: one token per block, one pipeline stage.
 #include <algorithm>
+#include <cstdint>
 #include <memory>
-#include <utility>
+#include <vector>
 
 #include "serving/batch_former.h"
 
@@ -35,33 +36,59 @@ class LightLlm final : public BatchFormer {
   void Decoded(std::int64_t batches) override { iterations_ += batches; }
 
  private:
-  // (tokens held now, tokens to come): the limit that its client set is taken to be what it makes.
-  using Need = std::pair<std::int64_t, std::int64_t>;
+  // Requests with as many tokens to come: how many, and the tokens that they hold now.
+  struct Needs {
+    std::int64_t left = 0, count = 0, held = 0;
+  };
 
-  static Need NeedOf(const Job& job) {
-    if (job.processed == 0) return {job.prompt + 1, job.declared - job.prompt - 2};
-    return {job.processed, std::max<std::int64_t>(0, job.declared - job.processed - 1)};
+  // The limit that its client set is taken to be what it makes.
+  static Needs NeedOf(const Job& job) {
+    if (job.processed == 0) return {job.declared - job.prompt - 2, 1, job.prompt + 1};
+    return {std::max<std::int64_t>(0, job.declared - job.processed - 1), 1, job.processed};
   }
 
   // Who waits for his KV will not grow in step with the others, and counts with all from the start.
   void Add(const Job& job) {
     if (job.remote) {
       apart_ += job.declared - 1;
+      return;
+    }
+    const Needs need = NeedOf(job);
+    most_ += std::max<std::int64_t>(0, need.left) + need.held;
+    if (!needs_.empty() && needs_.back().left == need.left) {
+      needs_.back().count += need.count;
+      needs_.back().held += need.held;
     } else {
-      needs_.push_back(NeedOf(job));
+      needs_.push_back(need);
     }
   }
 
-  // The most tokens held at once: who has longest to go is last to leave.
-  std::int64_t Peak() {
-    std::stable_sort(needs_.begin(), needs_.end(),
-                     [](const Need& a, const Need& b) { return a.second > b.second; });
-    std::int64_t held = 0, peak = 0, count = 0;
-    for (const auto& [now, left] : needs_) {
-      held += now;
-      peak = std::max(peak, left * ++count + held);
+  // Whether the most tokens held at once are fewer: who has longest to go is last to leave, so
+  // needs_ is sorted by that, but for what came since. At first it has those that were admitted
+  // together side by side.
+  bool PeaksBelow(std::int64_t tokens) {
+    if (most_ < tokens) return true;  // though nobody left before the last
+    const auto longer = [](const Needs& a, const Needs& b) { return a.left > b.left; };
+    const auto added = needs_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    std::sort(added, needs_.end(), longer);
+    std::inplace_merge(needs_.begin(), added, needs_.end(), longer);
+    std::int64_t held = 0, count = 0;
+    std::size_t kept = 0;
+    bool below = tokens > 0;
+    for (std::size_t i = 0; i < needs_.size(); ++i) {
+      held += needs_[i].held;
+      count += needs_[i].count;
+      below = below && needs_[i].left * count + held < tokens;
+      if (kept > 0 && needs_[kept - 1].left == needs_[i].left) {
+        needs_[kept - 1].count += needs_[i].count;
+        needs_[kept - 1].held += needs_[i].held;
+      } else {
+        needs_[kept++] = needs_[i];
+      }
     }
-    return peak;
+    needs_.resize(kept);
+    sorted_ = kept;
+    return below;
   }
 
   BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members, std::int64_t tokens) {
@@ -72,13 +99,14 @@ class LightLlm final : public BatchFormer {
     if (!job.remote && tokens + job.prompt > limits.max_num_batched_tokens)
       return BlockedBy::kTokenBudget;
     Add(job);
-    return Peak() + apart_ < limits.blocks - s.withheld() ? BlockedBy::kNothing
-                                                          : BlockedBy::kKvBlocks;
+    return PeaksBelow(limits.blocks - s.withheld() - apart_) ? BlockedBy::kNothing
+                                                             : BlockedBy::kKvBlocks;
   }
 
   void Prefills(FormerState& s, Batch& batch) {
     needs_.clear();
-    apart_ = 0;
+    sorted_ = 0;
+    most_ = apart_ = 0;
     for (const std::vector<JobIndex>* held : {&s.parked, &s.under_way}) {
       for (const JobIndex index : *held) Add(s.job(index));
     }
@@ -105,7 +133,9 @@ class LightLlm final : public BatchFormer {
   }
 
   std::int64_t iterations_ = 0;
-  std::vector<Need> needs_;
+  std::vector<Needs> needs_;
+  std::size_t sorted_ = 0;  // of them, with no two alike
+  std::int64_t most_ = 0;   // tokens, if all are held to the end
   std::int64_t apart_ = 0;
 };
 

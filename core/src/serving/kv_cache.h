@@ -79,7 +79,7 @@ class KvCache {
   };
 
   // Longest cached beginning of `known_tokens` tokens of a request, at most all but one token.
-  // O(parts on its path).
+  // Nothing is used by it: what is overwritten next stays the same. O(parts on its path).
   Hit LookUp(RequestId request, std::int64_t known_tokens);
   // Holds what the last LookUp found. Requires: nothing happened in between.
   void HoldHit(Holding& holding);

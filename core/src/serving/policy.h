@@ -29,6 +29,7 @@ struct EngineLoad {
   std::int64_t running = 0, kv_blocks_used = 0;
   std::int64_t waiting = 0;  // now, with who ended in the queue since the engine looked at it
   double preemption_ema = 0;
+  std::int64_t cached_tokens = 0;  // of its prompt, in the GPU's prefix cache; see DelayByCache
 };
 
 // The time of a step from its batch.
@@ -44,6 +45,8 @@ class LatencyModel {
   virtual TimeNs DelayUnder(std::int64_t prompt_tokens, const EngineLoad&) const {
     return EnqueueDelay(prompt_tokens);
   }
+  // Whether it depends on what the cache has of the prompt, so that it is worth a look.
+  virtual bool DelayByCache() const { return false; }
   // Weight w of a schedule call in the moving average w preempted / max(1, running) + (1 - w) of
   // what was; 0: none is kept.
   virtual double PreemptionWeight() const { return 0; }

@@ -52,6 +52,7 @@ Replica::Replica(const ReplicaInput& input)
       delivery_delay_(input.latency.DeliveryDelay()),
       preemption_weight_(input.latency.PreemptionWeight()),
       prices_transfers_(input.latency.PricesTransfers()),
+      delay_by_cache_(input.latency.DelayByCache()),
       victim_by_priority_(input.scheduler.preemption == "priority" ||
                           (input.scheduler.preemption == "auto" && policy_.preempts_by_priority())),
       kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
@@ -145,6 +146,10 @@ void Replica::Deliver() {
   for (TimeNs time = in_.inbox.NextEnqueue(); time <= now_; time = in_.inbox.NextEnqueue()) {
     const RequestId request = in_.inbox.TakeNext();
     load_.waiting = Waiting() + left_queue_;
+    if (delay_by_cache_) {
+      const auto prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(request)];
+      load_.cached_tokens = kv_.LookUp(request, prompt).blocks * kv_.block_size();
+    }
     if (!in_.inbox.SetsOut(request, load_)) Enqueue(request, time);
   }
   if (left_queue_ == 0) return;

@@ -378,7 +378,7 @@ class Replica final : public AnyReplica {
   TimeNs gc_pass_;  // duration; 0: blocks of ended requests are free at once
   TimeNs token_delay_, delivery_delay_;
   double preemption_weight_;
-  bool prices_transfers_;
+  bool prices_transfers_, delay_by_cache_;
   bool victim_by_priority_;
   KvCache kv_;
   KvCache::Hit hit_;  // of the head of the queue, by HeadBlockedBy

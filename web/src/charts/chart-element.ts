@@ -211,7 +211,10 @@ export abstract class ChartElement extends LitElement {
       ...(row > 0 ? { ArrowUp: [from, height - row], ArrowDown: [from, height + row] } : {}),
     };
     const place = places[event.key];
-    if (place === undefined) return this.#zoom(event, plot, from / width);
+    if (place === undefined) {
+      this.#zoom(event, plot, from / width);
+      return;
+    }
     event.preventDefault();
     for (const each of this.plots) {
       const top = row > 0 ? Math.min(each.over.clientHeight - 1, Math.max(0, place[1])) : each.over.clientHeight / 2;

@@ -25,7 +25,7 @@ describe('requests', () => {
     expect(spans.map(({ part }) => part)).toEqual(['host', 'queue', 'prefill', 'handover', 'transfer', 'handover', 'decode', 'interference']);
     expect(spans.find(({ part }) => part === 'transfer')?.from).toBeCloseTo(19);
     expect(spans.at(-1)?.to).toBeCloseTo(47);
-    spans.slice(1).forEach((span, index) => expect(span.from).toBe(spans[index]?.to));
+    for (const [index, span] of spans.slice(1).entries()) expect(span.from).toBe(spans[index]?.to);
   });
   it('Spans_OfWhoeverIsNotComplete_AreNone', () => {
     expect(spansOf({ ...handedOver, decode_ms: column(NaN) }, 0)).toEqual([]);

@@ -58,7 +58,14 @@ export function inheritedInPool(source: FormSource, pointer: string): Json | und
   if (!field) return undefined;
   const scenarios = valueInForce(source, { field, pointer: place });
   if (!preset || place === `${section}/preset`) return scenarios;
-  return getAt({ [segmentsOf(place)[0] ?? '']: preset.document as Document }, place) ?? ((field.default ?? scenarios) as Json | undefined);
+  const rest = isAnotherGpu(source, section, preset) ? undefined : scenarios;
+  return getAt({ [segmentsOf(place)[0] ?? '']: preset.document as Document }, place) ?? ((field.default ?? rest) as Json | undefined);
+}
+
+/** The scenario's GPU has a price, another has not. */
+function isAnotherGpu(source: FormSource, section: string, preset: Preset): boolean {
+  const name = fieldAt(source, '/hardware/name');
+  return section === '/hardware' && name !== undefined && valueInForce(source, { field: name, pointer: '/hardware/name' }) !== preset.document['name'];
 }
 
 /** What the document says; of a pool's GPU that is written out, its name. */

@@ -43,7 +43,9 @@ describe('pools', () => {
     expect(at(two, '/cluster/pools/0/hardware/memory_gib')).toBe(80);
     expect(at(two, '/cluster/pools/1/hardware/memory_gib')).toBe(40);
     expect(at(two, '/cluster/pools/1/hardware/fp8'), 'a preset has its own defaults').toBe(0);
-    expect(at(two, '/cluster/pools/1/hardware/price'), 'what has no default is the scenario’s').toBe(2);
+    expect(at(two, '/cluster/pools/0/hardware/price'), 'what has no default is the scenario’s').toBe(2);
+    expect(at(source([{ hardware: { preset: 'new' } }]), '/cluster/pools/0/hardware/price'), 'of the same GPU').toBe(2);
+    expect(at(two, '/cluster/pools/1/hardware/price'), 'another GPU is not known to cost as much').toBeUndefined();
     expect(at(two, '/cluster/pools/0/engine/max_num_seqs')).toBe(256);
     expect(isInherited(two, '/cluster/pools/0/engine/max_num_seqs')).toBe(true);
     expect(isInherited(two, '/cluster/pools/1/engine/max_num_seqs')).toBe(false);
@@ -99,5 +101,8 @@ describe('pools', () => {
     // Of the scenario's GPU all but these: its fp8 stays, which the preset has not.
     expect(named({ name: 'New GPU', memory_gib: 40 })).toEqual({ preset: 'new', memory_gib: 40 });
     expect(named({ name: 'My own', memory_gib: 40 })).toEqual({ name: 'My own', memory_gib: 40 });
+    // Written out without a price it is at the scenario's; null is none, as the preset's.
+    expect(named({ name: 'Old GPU', memory_gib: 40, fp8: 0 })).toEqual({ preset: 'old', price: 2 });
+    expect(named({ name: 'Old GPU', memory_gib: 40, fp8: 0, price: null })).toEqual({ preset: 'old' });
   });
 });

@@ -125,8 +125,9 @@ function byName(catalog: Catalog, document: Document, section: string, own: Docu
   const differing = keys.flatMap((key): (readonly [string, Json])[] => {
     const standard = standards.get(key) ?? null;
     const value = Object.hasOwn(own, key) ? own[key] : all[key];
-    // What has no default is the scenario's beside a preset, too.
-    const named = (preset.document[key] ?? standard ?? all[key] ?? null) as Json;
+    // What has no default is the scenario's beside a preset, too, but for the price of another GPU.
+    const inherited = section === 'hardware' && all['name'] !== preset.document['name'] ? null : all[key];
+    const named = (preset.document[key] ?? standard ?? inherited ?? null) as Json;
     return equalJson(value ?? standard, named) ? [] : [[key, value ?? standard]];
   });
   return { preset: preset.id, ...Object.fromEntries(differing) };

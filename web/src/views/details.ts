@@ -90,7 +90,7 @@ function flatten(report: Report): [string, string][] {
   const rows: [string, string][] = [];
   const walk = (value: Json, path: readonly string[]): void => {
     if (Array.isArray(value)) {
-      value.forEach((item: Json, index) => walk(item, [...path, String(index + 1)]));
+      for (const [index, item] of value.entries()) walk(item, [...path, String(index + 1)]);
     } else if (isObject(value)) {
       for (const [key, item] of Object.entries(value)) walk(item, [...path, key]);
     } else {

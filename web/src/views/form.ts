@@ -9,7 +9,7 @@ import { fieldAt, isRelevant, placedFields, presetsFor, unitOf, withRateOfSessio
 import { hasRoles, ownSections, poolList, poolsInWords, poolsOf, replicasInAll, roleOf, splitsOf, withSplit, withoutRoles } from '../state/pools';
 import type { ViewContext } from './context';
 import { renderFitButtons } from './fit';
-import { issuesAt, renderField, renderPlaced, valueOf } from './placed';
+import { issuesAt, renderField, renderPlaced, valueAt } from './placed';
 
 const mostPools = 16;
 
@@ -32,12 +32,12 @@ export function formSummary(view: ViewContext): string {
   const source = view.app.source;
   if (!source) return '';
   const nameOf = (pointer: string) => {
-    const id = valueOf(source, pointer);
+    const id = valueAt(source, pointer);
     return presetsFor(source.catalog, pointer).find((preset) => preset.id === id)?.name ?? 'custom';
   };
   const load = loadOf(source);
   const rate = load && fieldAt(source, load);
-  const value = load && valueOf(source, load);
+  const value = load && valueAt(source, load);
   const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${typeof value === 'number' ? formatGiven(value) : String(value)}\u00a0${unitOf(withRateOfSessions(source, rate))}` : '';
   const pools = poolsOf(source);
   return [nameOf('/model/preset'), nameOf('/hardware/preset'), replicasInAll(pools) > 1 ? poolsInWords(pools) : '', traffic].filter(Boolean).join(' · ');
@@ -59,7 +59,7 @@ function renderPools(view: ViewContext, source: FormSource): TemplateResult {
   const isPlain = pools.length === 1 && first && roleOf(first) === 'mixed' && ownSections.every((section) => !first[section]);
   if (!isPlain) needPart('sc-pools', () => import('./pools'));
   const apart = hasRoles(pools);
-  const policy = String(valueOf(source, '/cluster/router/policy') ?? '').replaceAll('_', ' ');
+  const policy = String(valueAt(source, '/cluster/router/policy') ?? '').replaceAll('_', ' ');
   return html`${isPlain
       ? html`${renderField(view, source, `${poolList}/0/tensor_parallel`, { label: 'Tensor parallel' })} ${renderField(view, source, `${poolList}/0/replicas`, { label: 'Replicas' })}`
       : html`<sc-pools .view=${view}></sc-pools>`}
@@ -103,7 +103,7 @@ function renderWorkload(view: ViewContext, source: FormSource): TemplateResult {
 function renderLengths(view: ViewContext, source: FormSource, key: string, title: string): TemplateResult {
   const prefix = `/workload/${key}/`;
   // Clips are details, except where they are the distribution itself.
-  const isClip = (pointer: string) => /\/(min|max)$/.test(pointer) && valueOf(source, `${prefix}distribution`) !== 'uniform';
+  const isClip = (pointer: string) => /\/(min|max)$/.test(pointer) && valueAt(source, `${prefix}distribution`) !== 'uniform';
   const fields = placedFields(source, (path) => path.startsWith(prefix)).filter(
     ({ pointer }) => !isClip(pointer),
   );

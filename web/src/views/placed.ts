@@ -15,7 +15,7 @@ export interface Look {
   readonly verbatim?: boolean;
 }
 
-export function valueOf(source: FormSource, pointer: string): Json | undefined {
+export function valueAt(source: FormSource, pointer: string): Json | undefined {
   const field = fieldAt(source, pointer);
   return field ? valueInForce(source, { field, pointer }) : undefined;
 }

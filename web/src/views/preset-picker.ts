@@ -124,7 +124,10 @@ export class PresetPicker extends LitElement {
       case 'ArrowDown':
       case 'ArrowUp': {
         event.preventDefault();
-        if (!this.open) return this.#show();
+        if (!this.open) {
+          this.#show();
+          return;
+        }
         const step = event.key === 'ArrowDown' ? 1 : -1;
         this.active = count === 0 ? 0 : (this.active + step + count) % count;
         return;

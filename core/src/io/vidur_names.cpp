@@ -1,7 +1,6 @@
-#include "vidur_names.h"
+#include "io/vidur_names.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -45,7 +44,27 @@ constexpr Maker kRequest[] = {
     {"request_num_restarts", [](const Request& r) { return r.restarts; }},
 };
 
+void Count(const StageSpan& span, VidurTimes::Of& of) {
+  if (of.until >= 0) of.between += std::max<TimeNs>(0, span.start - of.until);
+  of.executed += std::max<TimeNs>(0, span.end - std::max(span.start, of.until));
+  of.until = std::max(of.until, span.end);
+}
+
 }  // namespace
+
+void VidurTimes::OnStep(const StepRecord& step) {
+  for (const StepMember& member : step.members) {
+    const auto r = static_cast<std::size_t>(member.id);
+    if (r >= all_.size()) all_.resize(std::max(r + 1, 2 * all_.size()));
+    Of& of = all_[r];
+    if (step.stages.empty()) {
+      Count({step.start, step.end}, of);
+      continue;
+    }
+    if (of.until < 0) of.for_stage = step.start - step.scheduled;
+    for (const StageSpan& span : step.stages) Count(span, of);
+  }
+}
 
 std::string VidurRequestHeader() {
   std::string header = "Request Id";
@@ -53,16 +72,16 @@ std::string VidurRequestHeader() {
   return header + "\n";
 }
 
-std::string VidurRequestRow(const Report& report, std::size_t i) {
+std::string VidurRequestRow(const Report& report, const VidurTimes& times, std::size_t i) {
   const auto of = [&](std::string_view name) { return report.ColumnOf(name)[i]; };
   if (std::isnan(of("e2e_ms"))) return "";
+  const VidurTimes::Of& of_steps = times.OfRequest(i);
   Request r{};
   r.e2e = of("e2e_ms") / 1e3;
-  r.delay = of("scheduling_delay_ms") / 1e3;
+  r.delay = of("scheduling_delay_ms") / 1e3 - static_cast<double>(of_steps.for_stage) / 1e9;
   r.ttft = of("ttft_ms") / 1e3;
-  r.executed =
-      (of("prefill_ms") + of("decode_ms") + of("interference_ms") + of("transfer_ms")) / 1e3;
-  r.preempted = of("preempted_ms") / 1e3;
+  r.executed = static_cast<double>(of_steps.executed) / 1e9;
+  r.preempted = static_cast<double>(of_steps.between) / 1e9;
   r.prompt = of("prompt_tokens");
   r.output = of("output_tokens");
   r.restarts = of("preemptions");
@@ -81,9 +100,9 @@ std::string VidurBatchHeader() {
 }
 
 std::string VidurBatchRow(std::int64_t batch, const StepRecord& step, std::int64_t tokens) {
-  return fmt::format("{},{},{},{},{},{}\n", batch, tokens, step.prefill_tokens,
-                     tokens - step.prefill_tokens, step.members.size(),
-                     NumberText(static_cast<double>(step.end - step.start) / 1e9));
+  return Format("{},{},{},{},{},{}\n", batch, tokens, step.prefill_tokens,
+                tokens - step.prefill_tokens, step.members.size(),
+                NumberText(static_cast<double>(step.end - step.start) / 1e9));
 }
 
 }  // namespace servecast

@@ -1,0 +1,81 @@
+// Checks that CONTRIBUTING.md and the decisions name what exists. Run: node tests/check_docs.mjs.
+// Prints each offence; exit 1 if any.
+//
+// - Every word of `code` of CONTRIBUTING.md is a path (<name>, NAME and * stand for anything), a ./dev
+//   command that `./dev help` lists, an option (-x), or a text that a tracked file has. Not in the
+//   section about C++ that is to be avoided.
+// - Every decision has its status in line 3, at most 60 lines, and is not superseded by nothing.
+// - Every relative link of these, of README.md, ARCHITECTURE.md and docs/ leads somewhere.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+const read = (file) => readFileSync(join(root, file), 'utf8');
+const tracked = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' })
+  .split('\n')
+  .filter((file) => file !== '' && existsSync(join(root, file)));
+const offences = [];
+const offend = (file, line, text) => offences.push(`${file}:${line}: ${text}`);
+
+// --- CONTRIBUTING.md -----------------------------------------------------------------------------
+
+const help = read('dev');
+const sources = tracked
+  .filter((file) => /\.(h|cpp|mjs|ts|json|cmake|txt|py|yml|sh|css)$|^dev$/.test(file) && !/package-lock|corpus/.test(file))
+  .map(read)
+  .join('\n');
+
+function exists(code) {
+  if (/^\.\/dev /.test(code)) {
+    const [, command, word] = /^\.\/dev (\w+)(?: ([a-z]+))?/.exec(code) ?? [];
+    return new RegExp(`^  ${command}\\b`, 'm').test(help) && (!word || help.includes(`${command} ${word}`));
+  }
+  if (code.includes(' ') && !sources.includes(code)) return code.split(' ').every(exists);
+  if (code.startsWith('-') || /^[A-Z]+$/.test(code)) return true;
+  const [variable] = /^[A-Z]+_[A-Z_]+(?=$|=)/.exec(code) ?? [];
+  if (variable) return sources.includes(variable);
+  const path = code.replace(/\/$/, '').replaceAll(/<\w+>|[A-Z]{4,}/g, '*');
+  if (path.includes('*')) {
+    const pattern = new RegExp(`(^|/)${path.replaceAll('.', '\\.').replaceAll('*', '[^/]*')}(/|$)`);
+    if (tracked.some((file) => pattern.test(file))) return true;
+  }
+  if (tracked.some((file) => file === path || file.endsWith(`/${path}`) || file.startsWith(`${path}/`) || file.includes(`/${path}/`))) return true;
+  // What a build makes is in no folder of ours; its name is in CMake's files.
+  const name = path.replace(/^(\.\.|build)\/(.*\/)?/, '').replace(/_?\*$/, '');
+  return sources.includes(code) || sources.includes(name);
+}
+
+let avoided = false;
+for (const [index, line] of read('CONTRIBUTING.md').split('\n').entries()) {
+  if (line.startsWith('## ')) avoided = line.includes('C++');
+  if (avoided) continue;
+  for (const [, code] of line.matchAll(/`([^`]+)`/g)) {
+    if (!exists(code)) offend('CONTRIBUTING.md', index + 1, `\`${code}\` is nowhere`);
+  }
+}
+
+// --- Decisions -----------------------------------------------------------------------------------
+
+for (const name of readdirSync(join(root, 'docs/decisions'))) {
+  const file = `docs/decisions/${name}`;
+  const lines = read(file).split('\n');
+  if (!/^Status: (accepted|superseded by \[\d{3}\]\()/.test(lines[2] ?? '')) {
+    offend(file, 3, 'a decision says "Status: accepted" or "Status: superseded by [number](file)" here');
+  }
+  if (lines.length > 61) offend(file, lines.length, 'a decision has at most 60 lines');
+}
+
+// --- Links ---------------------------------------------------------------------------------------
+
+for (const file of tracked.filter((each) => /^(\w+\.md|docs\/.*\.md|presets\/.*\.md)$/.test(each))) {
+  for (const [index, line] of read(file).split('\n').entries()) {
+    for (const [, target] of line.matchAll(/\]\((?!\w+:|#)([^)#\s]+)[^)]*\)/g)) {
+      if (!existsSync(join(root, normalize(join(dirname(file), target))))) offend(file, index + 1, `${target} is not there`);
+    }
+  }
+}
+
+for (const offence of offences) console.log(offence);
+process.exit(offences.length > 0 ? 1 : 0);
