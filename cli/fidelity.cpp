@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "cost/compared.h"
 #include "measured_replay.h"
 #include "measured_setup.h"
 #include "measured_table.h"
@@ -19,13 +20,8 @@ namespace {
 constexpr double kServedShare = 0.95;
 
 std::optional<double> ErrorOf(const ScoredRow& row, const char* metric) {
-  const auto measured = row.measured->values.find(metric);
-  const auto predicted = row.predicted.find(metric);
-  if (measured == row.measured->values.end() || predicted == row.predicted.end()) {
-    return std::nullopt;
-  }
-  if (!(measured->second > 0) || !std::isfinite(predicted->second)) return std::nullopt;
-  return std::fabs(predicted->second - measured->second) / measured->second;
+  const std::optional<double> error = SignedError(row, metric);
+  return error ? std::optional(std::fabs(*error)) : std::nullopt;
 }
 
 ErrorSummary Summary(const std::vector<double>& errors) {
@@ -145,6 +141,16 @@ void ShareLoad(Measured& row, Scenario& scenario) {
   }
 }
 
+ComparedSetup ComparedAs(const Scenario& s) {
+  ComparedSetup as{s.hardware.compared_as, s.engine.compared_as, "",
+                   s.cluster.pools[0].tensor_parallel};
+  for (const std::string_view feature : ComparedFeatures(s)) {
+    as.with += (as.with.empty() ? "" : ", ") + std::string(feature);
+  }
+  if (s.cluster.pools.size() > 1) as.gpu = "none";  // a label is a pool's
+  return as;
+}
+
 // Runs rows, each that asks something new.
 class Scorer {
  public:
@@ -168,6 +174,7 @@ class Scorer {
         fmt::format("{}{}, {}, {}", as.model, as.weights == "16 bits" ? "" : " in " + as.weights,
                     as.gpu, as.engine);
     out.same_engine = as.same_engine;
+    out.as = ComparedAs(as.scenario);
     if (measured.serving) {
       out.run = fmt::format("{}\n{}\n{}", as.scenario.id, measured.workload, measured.load.rate);
     }
@@ -291,6 +298,16 @@ void CountUnderstood(const ScoredRow& row, std::map<std::string, UnderstoodSetup
 }
 
 }  // namespace
+
+std::optional<double> SignedError(const ScoredRow& row, const char* metric) {
+  const auto measured = row.measured->values.find(metric);
+  const auto predicted = row.predicted.find(metric);
+  if (measured == row.measured->values.end() || predicted == row.predicted.end()) {
+    return std::nullopt;
+  }
+  if (!(measured->second > 0) || !std::isfinite(predicted->second)) return std::nullopt;
+  return (predicted->second - measured->second) / measured->second;
+}
 
 Result<std::vector<ScoredRow>> ScoreRows(const std::vector<Measured>& rows,
                                          const std::string& folder,

@@ -25,12 +25,19 @@ struct ErrorSummary {
 };
 using Errors = std::map<std::string, ErrorSummary>;
 
+// What of a set-up a label of known error asks for (core/src/cost/compared.h).
+struct ComparedSetup {
+  std::string gpu, engine, with;
+  std::int64_t gpus = 1;
+};
+
 struct ScoredRow {
   const Measured* measured = nullptr;
   Metrics predicted;
   std::string skipped;       // why there is no prediction
   std::string simulated_as;  // presets: "qwen3-32b, h100-sxm, vllm-0.11"
   bool same_engine = true;   // a preset of the measured version
+  ComparedSetup as;
   // Set-up, workload and load of a serving run, as they were understood; else "".
   std::string run;
   // The same run, measured once, in a set before this one: counts there.
@@ -79,6 +86,9 @@ Result<std::vector<ScoredRow>> ScoreRows(const std::vector<Measured>& rows,
                                          const std::string& folder,
                                          const std::vector<std::string>& overrides);
 
+// |predicted - measured| / measured of a figure, with its sign; nullopt where it is not known.
+std::optional<double> SignedError(const ScoredRow& row, const char* metric);
+
 FidelityTable TableOf(const std::vector<ScoredRow>& rows);
 
 std::string FidelityText(const FidelityTable& table);
@@ -87,6 +97,11 @@ enum class FidelityParts { kAll, kErrors };
 std::string FidelityJson(const FidelityTable& table, FidelityParts parts);
 // A line a metric of a row: what was measured, what is predicted.
 std::string FidelityRowsCsv(const std::vector<ScoredRow>& rows);
+
+// presets/compared.json: how far each of these latency models was off, by GPU, engine, kind of run
+// and features. Issues: of the overrides.
+Result<std::string> ComparedJson(const std::vector<Measured>& rows, const std::string& folder,
+                                 const std::vector<std::string>& overrides);
 
 // Errors that have grown by more than a tenth over a table of FidelityJson, and sets of which fewer
 // rows are scored; a line each. `checked` counts the errors compared.

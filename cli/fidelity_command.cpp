@@ -22,7 +22,7 @@ constexpr const char* kDefaultFolder = "../shared/groundtruth";
 
 constexpr const char* kFidelityHelp =
     "servecast fidelity [--data DIR] [--json | --rows] [--set path=value]...\n"
-    "                   [--record FILE] [--against FILE]\n"
+    "                   [--record FILE] [--against FILE] [--compared FILE]\n"
     "\n"
     "Runs what was measured on real servers, and prints how far off the predictions are: median\n"
     "and p90 of |predicted - measured| / measured, per set and over all serving runs.\n"
@@ -33,6 +33,11 @@ constexpr const char* kFidelityHelp =
     "  --json          the table as JSON, with every row that is left out and why\n"
     "  --rows          a line for each figure of each row: measured, predicted, error\n"
     "  --set           change the scenarios of all rows, e.g. hardware.compute_efficiency=0.7\n"
+    "  --record FILE   keep the errors in FILE\n"
+    "  --compared FILE write how far each model of step times was off, by GPU, engine, kind of "
+    "run\n"
+    "                  and features: presets/compared.json, which labels of known error are made "
+    "of\n"
     "  --against FILE  what --json printed earlier: name the errors that have grown by more than "
     "a\n"
     "                  tenth since, and exit with 1 when there are any\n"
@@ -40,7 +45,7 @@ constexpr const char* kFidelityHelp =
     "When nothing can be compared it exits with 2.\n";
 
 struct Options {
-  std::string folder, record, against;
+  std::string folder, record, against, compared;
   std::vector<std::string> overrides;
   bool json = false, rows = false, help = false;
 };
@@ -51,8 +56,8 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
   if (out.folder.empty()) out.folder = kDefaultFolder;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    const bool valued =
-        arg == "--data" || arg == "--record" || arg == "--against" || arg == "--set";
+    const bool valued = arg == "--data" || arg == "--record" || arg == "--against" ||
+                        arg == "--compared" || arg == "--set";
     if (valued && i + 1 == args.size()) return arg + " needs a value";
     if (valued && args[i + 1].empty()) return arg + " needs a value, found none";
     if (arg == "--data") {
@@ -61,6 +66,8 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
       out.record = args[++i];
     } else if (arg == "--against") {
       out.against = args[++i];
+    } else if (arg == "--compared") {
+      out.compared = args[++i];
     } else if (arg == "--set") {
       out.overrides.push_back(args[++i]);
     } else if (arg == "--json") {
@@ -140,6 +147,11 @@ int FidelityCommand(const std::vector<std::string>& arguments) {
   if (!options.record.empty() &&
       !WriteFile(options.record, FidelityJson(table, FidelityParts::kErrors) + "\n")) {
     return kBadInput;
+  }
+  if (!options.compared.empty()) {
+    const Result<std::string> compared = ComparedJson(rows, options.folder, options.overrides);
+    if (!compared.ok()) return PrintIssues(compared.issues());
+    if (!WriteFile(options.compared, compared.value())) return kBadInput;
   }
   return options.against.empty() ? 0 : CompareWith(table, options.against);
 }

@@ -306,6 +306,8 @@ nlohmann::json MeasuredPreset(std::string_view kind, std::string_view id) {
   const auto like = file.find("like");
   if (like == file.end()) return document;
   nlohmann::json whole = *FindPresetDocument(kind, like->get<std::string>());
+  // What was measured was the other one.
+  for (const char* measured : {"auto_backend", "operators", "compared_as"}) whole.erase(measured);
   whole.update(document);
   return whole;
 }

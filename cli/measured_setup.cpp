@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "cost/nodes.h"
 #include "files.h"
 #include "io/json_document.h"
 #include "io/presets.h"
@@ -113,7 +114,6 @@ Result<std::string> PoolText(const char* role, MeasuredWorkers w, std::int64_t s
 
 Result<std::string> ClusterText(const MeasuredSetup& s, bool experts) {
   // A link of each GPU of the smaller side carries KV between them.
-  constexpr double kLinkGbS = DisaggregationSpec{}.bandwidth_gb_s;
   if (!s.prefill || !s.decode) {
     const std::int64_t sliced = s.expert_tensor_parallel.value_or(1);
     const Result<std::string> pool =
@@ -129,9 +129,10 @@ Result<std::string> ClusterText(const MeasuredSetup& s, bool experts) {
   const auto gpus = [](const MeasuredWorkers& w) {
     return w.workers * w.tensor_parallel * w.data_parallel;
   };
-  return fmt::format(R"({{"pools": [{}, {}], "disaggregation": {{"bandwidth_gb_s": {}}}}})",
-                     prefill.value(), decode.value(),
-                     kLinkGbS * static_cast<double>(std::min(gpus(*s.prefill), gpus(*s.decode))));
+  return fmt::format(
+      R"({{"pools": [{}, {}], "disaggregation": {{"bandwidth_gb_s": {}}}}})", prefill.value(),
+      decode.value(),
+      kTransferGbS * static_cast<double>(std::min(gpus(*s.prefill), gpus(*s.decode))));
 }
 
 }  // namespace

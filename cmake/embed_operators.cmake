@@ -14,11 +14,12 @@ set(sets "")
 set(number 0)
 foreach(file IN LISTS files)
   file(READ ${file} text)
+  get_filename_component(id ${file} NAME_WLE)
   string(JSON name GET "${text}" name)
   string(JSON document GET "${text}" document)
   string(JSON source GET "${document}" source)
   foreach(key peak_bf16_tflops peak_fp8_tflops peak_fp4_tflops memory_bandwidth_gb_s
-              prefill_kv_token_ns prefill_tile small_kernel_value_ps)
+              interconnect_gb_s prefill_kv_token_ns prefill_tile small_kernel_value_ps)
     string(JSON ${key} GET "${document}" ${key})
   endforeach()
   string(JSON tables GET "${document}" tables)
@@ -45,8 +46,8 @@ foreach(file IN LISTS files)
     math(EXPR number "${number} + 1")
   endforeach()
   string(APPEND arrays "constexpr OperatorTable kTables${number}[] = {\n${rows}};\n")
-  string(APPEND sets "      {\"${name}\", \"${source}\", ${peak_bf16_tflops}, ${peak_fp8_tflops}, "
-         "${peak_fp4_tflops}, ${memory_bandwidth_gb_s}, ${prefill_kv_token_ns}, ${prefill_tile}, "
+  string(APPEND sets "      {\"${id}\", \"${name}\", \"${source}\", ${peak_bf16_tflops}, ${peak_fp8_tflops}, "
+         "${peak_fp4_tflops}, ${memory_bandwidth_gb_s}, ${interconnect_gb_s}, ${prefill_kv_token_ns}, ${prefill_tile}, "
          "${small_kernel_value_ps}, kTables${number}},\n")
 endforeach()
 file(

@@ -419,6 +419,7 @@ export interface Report {
     /** Where its numbers come from. */
     readonly provenance: "measured" | "interpolated" | "extrapolated" | "datasheet" | "coefficients";
     readonly description: string;
+    /** Whole sentences: how far it was off on servers, or that nobody knows. */
     readonly known_error: string;
   };
   readonly workload: {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cost/model_cost.h"
+#include "cost/nodes.h"
 #include "metrics/recorder.h"
 #include "metrics/summarize.h"
 #include "metrics/work.h"
@@ -97,10 +98,12 @@ struct Simulation::State {
     results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
     const ClusterSpec& cluster = scenario.cluster;
     const RouterEntry& decode_router = FindRouter(cluster.decode_router);
+    DisaggregationSpec disaggregation = cluster.disaggregation;
+    disaggregation.bandwidth_gb_s = TransferGbS(scenario);
     replica = MakeCluster(
         {input, cluster.Replicas(), &router, ParamValues(router.params, cluster.router_params),
          scenario.seed, *clients, PoolsOf(pools, max_model_len, requests), &decode_router,
-         ParamValues(decode_router.params, cluster.decode_router_params), cluster.disaggregation});
+         ParamValues(decode_router.params, cluster.decode_router_params), disaggregation});
   }
 
   // A router that places at once has nothing to decide about one replica.

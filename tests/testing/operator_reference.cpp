@@ -214,6 +214,14 @@ double OperatorReference::ExpertNs(double tokens) const {
 }
 
 double OperatorReference::AllReduceNs(double group, double elements) const {
+  const HardwareSpec& h = s_.hardware;
+  const double node = double(h.gpus_per_node);
+  if (node > 0 && group > node) {  // a node's, then a ring of nodes and two ways through a tree
+    const double nodes = std::ceil(group / node);
+    const double ring = elements * bytes_ / node * 2 * (nodes - 1) / nodes;
+    return AllReduceNs(node, elements) + ring / (0.68 * h.inter_node_gb_s) +
+           2 * std::log2(nodes) * 1e3 * h.inter_node_latency_us;
+  }
   const double wire = 2 * (group - 1) / group * bytes_ / s_.hardware.interconnect_gb_s;
   for (const Json& table : tables_->document["tables"]) {
     if (table["op"] != "all_reduce" || table["shape"][0] != group) continue;

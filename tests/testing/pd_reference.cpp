@@ -376,7 +376,7 @@ class Driver {
   // ---- The link.
 
   std::int64_t Rate() const {
-    return static_cast<std::int64_t>(input_.disaggregation.bandwidth_gb_s * 1e9 + 0.5);
+    return static_cast<std::int64_t>(*input_.disaggregation.bandwidth_gb_s * 1e9 + 0.5);
   }
   std::vector<const Transfer*> Flowing() const {
     std::vector<const Transfer*> flowing;

@@ -82,6 +82,20 @@ struct HardwareSpec {
   double bandwidth_efficiency = 0;           // share of the bandwidth that reads of weights reach
   double kv_bandwidth_efficiency = 0;        // the same of the KV cache; 0: as the weights
   std::optional<double> price_per_gpu_hour;  // $
+  // Of the node that it is in; 0: not known, so a group is priced as if in one. Links between nodes
+  // are per GPU and direction.
+  std::int64_t gpus_per_node = 0;
+  double inter_node_gb_s = 0;
+  double inter_node_latency_us = 0;
+  bool nodes_assumed = false;  // these three are no vendor's figures
+  // What was found by measuring it, whatever a scenario changes of its figures: the model of step
+  // times that "auto" is, and presets of GPUs: whose measured operators count, and whose runs on
+  // servers say how wrong the model is.
+  std::string auto_backend = "analytic";
+  std::string operators = "nearest";
+  std::string compared_as = "none";
+  // Written by the parser: the figures that are not those of `compared_as`, by name.
+  std::vector<std::string> changed = {};
 
   friend bool operator==(const HardwareSpec&, const HardwareSpec&) = default;
 };
@@ -144,6 +158,10 @@ struct EngineSpec {
   double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
   double prompt_token_overhead_us = 0;  // the same per prompt token: tokenizer, hashes, copies
   double delivery_overhead_us = 0;      // behind the engine, per token of a first token's step
+  // A preset of an engine: whose runs on servers say how wrong a model of step times is. Written by
+  // the parser: the costs above that are not that one's, by name.
+  std::string compared_as = "none";
+  std::vector<std::string> changed = {};
 
   // Options after SFLLM; none is vLLM's, and all are off (docs/model.md, "Options after SFLLM").
   CudaGraphs cuda_graphs = CudaGraphs::kImplied;
@@ -190,13 +208,13 @@ struct PoolSpec {
 };
 
 // Prefill and decode on different replicas, between which KV blocks travel over one shared link.
-// The defaults of the link are what Vidur's profiles measured for send and receive between two
-// DGX H100: 34 GB/s, and up to 50 us beside.
+// The link is as Vidur's profiles measured send and receive between two DGX H100: 34 GB/s, and up
+// to 50 us beside; other GPUs' bandwidth by their own links between nodes (cost/nodes.h).
 struct DisaggregationSpec {
   bool first_token_from_decode = false;
   std::int64_t above_tokens = 0;  // shorter prompts, and those of so many, are served whole
   double base_latency_us = 50;
-  double bandwidth_gb_s = 34;
+  std::optional<double> bandwidth_gb_s;
 
   friend bool operator==(const DisaggregationSpec&, const DisaggregationSpec&) = default;
 };

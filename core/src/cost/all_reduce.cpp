@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/math.h"
+#include "cost/nodes.h"
 
 namespace servecast {
 namespace {
@@ -25,10 +26,18 @@ constexpr double kPcieGbS = 32, kNvlinkGbS = 300;
 }  // namespace
 
 double AllReduceWaitNs(const HardwareSpec& hardware, double group, double calls) {
+  if (SpansNodes(hardware, group)) {
+    return AllReduceWaitNs(hardware, static_cast<double>(hardware.gpus_per_node), calls) +
+           AcrossNodesWaitNs(hardware, group, calls);
+  }
   return calls * hardware.interconnect_latency_us * 1e3 * (1 + kRankWait * Log(group) / Log(2.0));
 }
 
 double AllReduceNs(const HardwareSpec& hardware, double group, double bytes) {
+  if (SpansNodes(hardware, group)) {
+    return AllReduceNs(hardware, static_cast<double>(hardware.gpus_per_node), bytes) +
+           AcrossNodesNs(hardware, group, bytes);
+  }
   const double link = hardware.interconnect_gb_s;
   const double ns = bytes * 2 * (group - 1) / group / (link * kLinkShare);
   if (link >= kNvlinkGbS || group <= 2) return ns;

@@ -1,116 +1,148 @@
 // See compared.h.
 #include "cost/compared.h"
 
-#include <bit>
+#include <algorithm>
+#include <cmath>
 #include <iterator>
+
+#include "base/text.h"
 
 namespace servecast {
 namespace {
 
-constexpr int kFigures = 11, kHostFigures = 3;
+constexpr std::string_view kFigures[] = {"TPOT", "E2E", "TTFT", "p99 TTFT"};
+// From this error on it is said whether predictions are too fast or too slow.
+constexpr float kFar = 0.15F;
 
-// Of the presets, in the order of ComparedGpu and ComparedEngine.
-constexpr float kGpus[][kFigures] = {
-    {989.5F, 1979, 3350, 0.75F, 0.62F, 0.89F, 0.93F, 26, 1, 450, 5},
-    {989.5F, 1979, 4800, 0.75F, 0.62F, 0.846F, 0.92F, 26, 1, 450, 5},
-    {2250, 4500, 8000, 0.68F, 0.54F, 0.815F, 0.9F, 26, 1, 900, 5},
-    {312, 0, 1555, 0.55F, 0.48F, 0.86F, 0, 40, 120, 32, 13},
-    {312, 0, 2039, 0.8F, 0.56F, 0.775F, 0.8F, 40, 120, 300, 5},
-    {503.8F, 1007.6F, 1792, 0.81F, 0.41F, 0.85F, 0.84F, 26, 69, 63, 13},
-};
-constexpr float kEngines[][kHostFigures] = {
-    {650, 4, 0.18F}, {1700, 44, 0.04F}, {450, 12, 0.05F}, {800, 6, 0.15F}};
-
-// Their times before and behind the steps, which each had on its host: of request_overhead_ms,
-// prompt_token_overhead_us and delivery_overhead_us.
-constexpr double kHosts[][3] = {{3.6, 5, 45}, {17, 6, 140}};
-
-bool HostIsKnown(const EngineSpec& e) {
-  for (const auto& [request, token, delivery] : kHosts) {
-    if (e.request_overhead_ms == request && e.prompt_token_overhead_us == token &&
-        e.delivery_overhead_us == delivery) {
-      return true;
-    }
+bool Has(std::string_view list, std::string_view word) {
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(", ", at), list.size());
+    if (list.substr(at, end - at) == word) return true;
+    at = end + 2;
   }
   return false;
 }
 
-// In the order of the bits of Features.
-constexpr const char* kNames[] = {
-    "16-bit weights", "FP8 weights",     "INT4 weights",       "NVFP4 weights",    "MXFP4 weights",
-    "8-bit KV cache", "experts",         "sliding windows",    "latent attention", "launch options",
-    "other rules",    "pipeline stages", "expert parallelism", "so many GPUs"};
-
-unsigned Features(const Scenario& s) {
-  const ModelSpec& m = s.model;
-  const EngineSpec& e = s.engine;
-  const bool others[] = {
-      e.kv_cache_dtype == KvCacheDType::kFp8,
-      m.num_local_experts > 0,
-      m.num_sliding_layers > 0,
-      m.kv_lora_rank > 0,
-      e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling,
-      e.compat != Compat::kNone || s.scheduler.policy != "vllm",
-      s.cluster.pools[0].pipeline_parallel > 1,
-      e.enable_expert_parallel || s.cluster.pools[0].attention_data_parallel > 1};
-  unsigned features = 1U << static_cast<unsigned>(m.quantization), bit = kWithKv8;
-  for (const bool other : others) {
-    features |= other ? bit : 0;
-    bit *= 2;
+// "a, b and c"
+std::string Listed(const std::vector<std::string>& items) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == items.size() ? " and " : ", ";
+    text += items[i];
   }
-  return features;
-}
-constexpr unsigned kGroup = 1U << (std::size(kNames) - 1);
-
-// The row that is `figures`, or -1.
-template <std::size_t kRows, std::size_t kColumns>
-int Find(const float (&rows)[kRows][kColumns], const double (&figures)[kColumns]) {
-  for (std::size_t i = 0; i < kRows; ++i) {
-    std::size_t equal = 0;
-    while (equal < kColumns && rows[i][equal] == static_cast<float>(figures[equal])) ++equal;
-    if (equal == kColumns) return static_cast<int>(i);
-  }
-  return -1;
+  return text;
 }
 
-// The row of kGpus, or -1.
-int GpuOf(const HardwareSpec& h) {
-  return Find(kGpus, {h.peak_bf16_tflops, h.peak_fp8_tflops, h.memory_bandwidth_gb_s,
-                      h.compute_efficiency, h.attention_efficiency, h.bandwidth_efficiency,
-                      h.kv_bandwidth_efficiency, h.layer_latency_us, h.mixed_attention_rows,
-                      h.interconnect_gb_s, h.interconnect_latency_us});
+std::string Percent(float share) {
+  const double percent = 100 * static_cast<double>(share);
+  return ShortNumber(percent < 10 ? std::nearbyint(percent * 10) / 10 : std::nearbyint(percent)) +
+         " %";
+}
+
+// "the median error of TPOT was 1.2 % and of TTFT 1.7 %"
+std::string ErrorsText(const Compared& run) {
+  std::vector<std::string> errors;
+  for (std::size_t i = 0; i < run.errors.size(); ++i) {
+    if ((run.measured >> i & 1) == 0) continue;
+    const ComparedError& e = run.errors[i];
+    std::string text = errors.empty() ? std::string(run.runs > 1 ? "the median error" : "the error")
+                                      : std::string();
+    text += Format("{}of {} {}{}", text.empty() ? "" : " ", kFigures[i],
+                   errors.empty() ? "was " : "", Percent(e.median));
+    if (e.median > kFar) text += e.bias < 0 ? " (too fast)" : " (too slow)";
+    errors.push_back(std::move(text));
+  }
+  std::string text = Listed(errors);
+  if (errors.size() == 1 && run.runs >= 10) {
+    for (std::size_t i = 0; i < run.errors.size(); ++i) {
+      if ((run.measured >> i & 1) == 0) continue;
+      text += Format(", and nine of ten were within {}", Percent(run.errors[i].p90));
+    }
+  }
+  return text;
+}
+
+// "; hardware.compute_efficiency was changed since, so ...", or "".
+std::string ChangedText(const Scenario& s) {
+  constexpr std::size_t kMostNamed = 3;
+  const PoolSpec& pool = s.cluster.pools[0];
+  const bool alone =
+      pool.tensor_parallel * pool.attention_data_parallel * pool.pipeline_parallel == 1;
+  std::vector<std::string> names;
+  for (const std::string& name : s.hardware.changed) {
+    if (alone && name.rfind("interconnect", 0) == 0) continue;  // no link is used
+    names.push_back("hardware." + name);
+  }
+  for (const std::string& name : s.engine.changed) names.push_back("engine." + name);
+  if (names.empty()) return "";
+  const bool one = names.size() == 1;
+  if (names.size() > kMostNamed) {
+    const std::size_t more = names.size() - kMostNamed + 1;
+    names.resize(kMostNamed - 1);
+    names.push_back(Format("{} more", more));
+  }
+  return Format("; {} {} changed since, so this does not apply as it stands", Listed(names),
+                one ? "was" : "were");
+}
+
+// What the scenario has and `run` has not.
+std::vector<std::string> Missing(const Scenario& s, const Compared& run) {
+  std::vector<std::string> missing;
+  for (const std::string_view feature : ComparedFeatures(s)) {
+    if (!Has(run.with, feature)) missing.emplace_back(feature);
+  }
+  const std::int64_t gpus = s.cluster.pools[0].tensor_parallel;
+  if (gpus > run.most_gpus) missing.push_back(Format("{} GPUs in a group", gpus));
+  return missing;
 }
 
 }  // namespace
 
-bool OperatorsWereNearer(const Scenario& s) {
-  const int gpu = GpuOf(s.hardware);
-  return s.engine.compat == Compat::kNone && !s.engine.enable_expert_parallel &&
-         (gpu == static_cast<int>(ComparedGpu::kA100Sxm) ||
-          gpu == static_cast<int>(ComparedGpu::kRtxPro6000));
+std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
+  constexpr std::string_view kWeights[] = {"16-bit weights", "FP8 weights", "INT4 weights",
+                                           "NVFP4 weights", "MXFP4 weights"};
+  const ModelSpec& m = s.model;
+  const EngineSpec& e = s.engine;
+  const PoolSpec& pool = s.cluster.pools[0];
+  std::vector<std::string_view> features = {kWeights[static_cast<std::size_t>(m.quantization)]};
+  const auto add = [&features](bool has, std::string_view name) {
+    if (has) features.push_back(name);
+  };
+  add(e.kv_cache_dtype == KvCacheDType::kFp8, "an 8-bit KV cache");
+  add(m.num_local_experts > 0, "experts");
+  add(m.num_sliding_layers > 0, "sliding windows");
+  add(m.kv_lora_rank > 0, "latent attention");
+  add(e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling, "launch options");
+  add(e.compat != Compat::kNone || s.scheduler.policy != "vllm", "rules other than vLLM's");
+  add(pool.pipeline_parallel > 1, "pipeline stages");
+  add(e.enable_expert_parallel || pool.attention_data_parallel > 1, "expert parallelism");
+  return features;
 }
 
-std::string KnownError(const Scenario& s, std::span<const Compared> runs) {
-  const int gpu = GpuOf(s.hardware);
-  const int engine = Find(kEngines, {s.engine.step_overhead_us, s.engine.sequence_overhead_us,
-                                     s.engine.sampler_ns_per_logit});
-  const unsigned features = Features(s);
-  unsigned missing = 0;  // of the run that has most of them
-  for (const Compared& run : runs) {
-    if (!HostIsKnown(s.engine)) break;
-    if (static_cast<int>(run.gpu) != gpu || static_cast<int>(run.engine) != engine) continue;
-    const bool larger = s.cluster.pools[0].tensor_parallel > run.most_gpus;
-    const unsigned lacks = (features & ~unsigned{run.with}) | (larger ? kGroup : 0);
-    if (lacks == 0) return run.error;
-    if (missing == 0 || std::popcount(lacks) < std::popcount(missing)) missing = lacks;
+std::string KnownError(const Scenario& s, std::string_view model) {
+  const Compared* nearest = nullptr;
+  std::vector<std::string> missing;  // of the nearest
+  bool of_gpu = false;
+  for (const Compared& run : ComparedRuns()) {
+    if (run.model != model || run.gpu != s.hardware.compared_as) continue;
+    of_gpu = true;
+    if (run.engine != s.engine.compared_as) continue;
+    std::vector<std::string> lacks = Missing(s, run);
+    if (nearest != nullptr && lacks.size() >= missing.size()) continue;
+    nearest = &run;
+    missing = std::move(lacks);
   }
-  if (gpu < 0) return "not compared with a server: GPUs of these figures";
-  if (!HostIsKnown(s.engine)) return "not compared with a server: a host of these times";
-  std::string what;
-  for (std::size_t i = 0; i < std::size(kNames); ++i) {
-    if ((missing >> i & 1) != 0) what += (what.empty() ? "" : ", ") + std::string(kNames[i]);
+  if (nearest == nullptr) {
+    return of_gpu
+               ? "No server with this engine was measured on this GPU, so the error is not known."
+               : "No server with this GPU was measured, so the error is not known.";
   }
-  return "not compared with a server on this GPU: " + (what.empty() ? "this engine" : what);
+  const std::string runs = nearest->runs == 1 ? Format("one {}", nearest->what)
+                                              : Format("{} {}", nearest->runs, nearest->what);
+  const std::string errors = ErrorsText(*nearest) + ChangedText(s);
+  if (missing.empty()) return Format("In {} on this GPU {}.", runs, errors);
+  return Format("No server with this GPU and engine was measured with {}. In the nearest, {}, {}.",
+                Listed(missing), runs, errors);
 }
 
 }  // namespace servecast

@@ -1,42 +1,44 @@
-// What a latency model was compared with: runs of servers, docs/fidelity.md. A scenario is known by
-// its figures, not by its names: they change no result.
+// How far step times were off where servers were measured: presets/compared.json, which `servecast
+// fidelity --compared` writes and the build embeds. A scenario says by `compared_as` of its GPU and
+// engine whose runs are like it, and the parser what was changed since.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "servecast/scenario.h"
 
 namespace servecast {
 
-enum class ComparedGpu : std::uint8_t { kH100, kH200, kB200, kA100Pcie, kA100Sxm, kRtxPro6000 };
-enum class ComparedEngine : std::uint8_t { kVllm, kVllm011, kSglang, kTrtllm };
-
-// What a scenario may have: types of weights in the order of Quantization, then others.
-enum ComparedWith : std::uint16_t {
-  kWith16Bits = 1,
-  kWithFp8 = 2,
-  kWithNvfp4 = 8,
-  kWithMxfp4 = 16,
-  kWithKv8 = 32,
-  kWithExperts = 64,
-  kWithWindows = 128,
+// Of |predicted - measured| / measured; `bias` is the median of predicted / measured - 1.
+struct ComparedError {
+  float median = 0, p90 = 0, bias = 0;
 };
+inline constexpr std::array<const char*, 4> kComparedFigures = {"tpot", "e2e", "ttft", "ttft_p99"};
 
+// Runs of one kind on one GPU and engine, all with the same features.
 struct Compared {
-  ComparedGpu gpu;
-  ComparedEngine engine;
-  std::uint8_t most_gpus;  // of a tensor-parallel group
-  std::uint16_t with;      // ComparedWith
-  const char* error;
+  std::string_view model, gpu, engine;  // latency model; presets
+  std::string_view what;                // "serving runs"
+  std::string_view with;                // features, commas between
+  std::int64_t runs, most_gpus;         // most of a tensor-parallel group
+  unsigned measured;                    // bits of kComparedFigures
+  std::array<ComparedError, kComparedFigures.size()> errors;
 };
 
-// Whether servers with such a GPU prefer measured operators: docs/fidelity.md, "Which model auto
-// is".
-bool OperatorsWereNearer(const Scenario& scenario);
+// In the order in which they count.
+std::span<const Compared> ComparedRuns();
 
-// The error of the first of `runs` that is like the scenario; else what nobody has compared.
-std::string KnownError(const Scenario& scenario, std::span<const Compared> runs);
+// What a scenario with one pool has that may change how far step times are off: "FP8 weights",
+// "experts".
+std::vector<std::string_view> ComparedFeatures(const Scenario& scenario);
+
+// In whole sentences: the error of the first runs of `model` that are like the scenario, what was
+// changed since, or what nobody has measured.
+std::string KnownError(const Scenario& scenario, std::string_view model);
 
 }  // namespace servecast

@@ -9,6 +9,7 @@
 #include "base/math.h"
 #include "cost/all_reduce.h"
 #include "cost/expert_load.h"
+#include "cost/nodes.h"
 
 namespace servecast {
 namespace {
@@ -158,14 +159,17 @@ std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCos
 
 GroupAllReduce::GroupAllReduce(const OperatorSet& set, const HardwareSpec& h, std::int64_t group,
                                double value_bytes)
-    : hardware_(h), group_(D(group)), value_bytes_(value_bytes) {
+    : hardware_(h),
+      whole_(D(group)),
+      group_(SpansNodes(h, D(group)) ? D(h.gpus_per_node) : D(group)),
+      value_bytes_(value_bytes) {
   const OperatorTable* below = nullptr;
   const OperatorTable* above = nullptr;
   for (const OperatorTable& t : set.tables) {
     if (t.op != "all_reduce") continue;
     const std::int64_t size = t.shape[0];
-    if (size <= group && (below == nullptr || size > below->shape[0])) below = &t;
-    if (size > group && (above == nullptr || size < above->shape[0])) above = &t;
+    if (D(size) <= group_ && (below == nullptr || size > below->shape[0])) below = &t;
+    if (D(size) > group_ && (above == nullptr || size < above->shape[0])) above = &t;
   }
   if (below == nullptr) return;
   const auto grid_of = [&](const OperatorTable& t) {
@@ -182,10 +186,17 @@ GroupAllReduce::GroupAllReduce(const OperatorSet& set, const HardwareSpec& h, st
 }
 
 bool GroupAllReduce::Measured(double values) const {
-  return below_ && of_below_ == group_ && below_->Covers({values, 1, 1});
+  return whole_ == group_ && below_ && of_below_ == group_ && below_->Covers({values, 1, 1});
 }
 
 double GroupAllReduce::Ns(double values) const {
+  const double ns = NsInNode(values);
+  if (whole_ == group_) return ns;
+  return ns + AcrossNodesWaitNs(hardware_, whole_, 1) +
+         AcrossNodesNs(hardware_, whole_, values * value_bytes_);
+}
+
+double GroupAllReduce::NsInNode(double values) const {
   const double bytes = values * value_bytes_;
   if (!below_) return AllReduceWaitNs(hardware_, group_, 1) + AllReduceNs(hardware_, group_, bytes);
   const double ns = below_->Ns({values, 1, 1});
@@ -218,7 +229,7 @@ OperatorStep::OperatorStep(const Scenario& s, const ModelCost& cost)
 
 void OperatorStep::Account(const std::string& name, double ns, bool measured) {
   total_ns_ += ns;
-  if (measured && exact_) return;
+  if (measured) return;
   extrapolated_ns_ += ns;
   extrapolated_.push_back(name);
 }

@@ -39,7 +39,8 @@ struct AttentionWork {
 
 // All-reduces of a group. One that was not measured lies between those around it; beyond the
 // largest it grows from that by a ring's share of traffic and by its hops: continuous, and never
-// shorter for a larger group. Where none was measured they are those of the analytic model.
+// shorter for a larger group. Where none was measured they are those of the analytic model, and so
+// is what a group on several nodes adds to that of a node.
 class GroupAllReduce {
  public:
   GroupAllReduce(const OperatorSet& set, const HardwareSpec& hardware, std::int64_t group,
@@ -49,8 +50,11 @@ class GroupAllReduce {
   bool Measured(double values) const;
 
  private:
+  double NsInNode(double values) const;
+
   HardwareSpec hardware_;
-  double group_, value_bytes_;
+  double whole_;                               // all GPUs
+  double group_, value_bytes_;                 // those of a node
   std::optional<OperatorGrid> below_, above_;  // the group itself, or the next measured ones
   double of_below_ = 0, of_above_ = 0;         // their GPUs
   double least_values_ = 0;                    // of the shortest message measured
@@ -69,8 +73,8 @@ class OperatorStep {
 
   std::int64_t ComputeBoundFrom() const { return compute_bound_from_; }  // tokens
   // The table at hand, whether it is of this very GPU, and of a step of 32 decodes and a chunk of
-  // 512 tokens, contexts of 1,024, the share of time that is extrapolated and the operators that
-  // are.
+  // 512 tokens, contexts of 1,024, the share of time that no table covers and the operators that
+  // are extrapolated there.
   const OperatorSet& Set() const { return *set_; }
   bool Exact() const { return exact_; }
   double ExtrapolatedShare() const { return total_ns_ > 0 ? extrapolated_ns_ / total_ns_ : 0; }

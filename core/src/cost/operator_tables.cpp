@@ -18,9 +18,11 @@ NearestOperators FindOperators(const HardwareSpec& hardware) {
   for (const OperatorSet& set : OperatorSets()) {
     const double peak = Distance(hardware.peak_bf16_tflops, set.peak_bf16_tflops);
     const double bandwidth = Distance(hardware.memory_bandwidth_gb_s, set.memory_bandwidth_gb_s);
-    if (nearest.set != nullptr && peak + bandwidth >= least) continue;
+    const bool named = set.id == hardware.operators;
+    if (!named && nearest.set != nullptr && peak + bandwidth >= least) continue;
     least = peak + bandwidth;
     nearest = {&set, peak < 0.01 && bandwidth < 0.01};
+    if (named) break;
   }
   return nearest;
 }

@@ -21,8 +21,9 @@ struct OperatorTable {
 
 // Of one GPU, with the data-sheet figures that its codes are relative to.
 struct OperatorSet {
-  std::string_view name, source;
-  double peak_bf16_tflops, peak_fp8_tflops, peak_fp4_tflops, memory_bandwidth_gb_s;
+  std::string_view id, name, source;
+  double peak_bf16_tflops, peak_fp8_tflops, peak_fp4_tflops, memory_bandwidth_gb_s,
+      interconnect_gb_s;
   double prefill_kv_token_ns;    // of prefill attention: a token of a KV head
   double prefill_tile;           // query rows that one of its blocks fills
   double small_kernel_value_ps;  // least of norms, rotary embedding, activation: a value they touch
@@ -32,8 +33,8 @@ struct OperatorSet {
 // By preset id, ascending.
 std::span<const OperatorSet> OperatorSets();
 
-// The set of the GPU whose peak and bandwidth are nearest, by their ratios; names do not count, as
-// they change no result. `exact`: both are within 1 %.
+// The set that `operators` of the hardware names; without one that of the GPU whose peak and
+// bandwidth are nearest, by their ratios. `exact`: both are within 1 %.
 struct NearestOperators {
   const OperatorSet* set = nullptr;
   bool exact = false;

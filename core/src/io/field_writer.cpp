@@ -72,7 +72,8 @@ class ObjectWriter final : public FieldVisitor {
   template <class T>
   void PutValue(const FieldSpec& spec, const T& value, bool changed) {
     if (ChangedOnly() && !changed) return;
-    if (what_ == FieldsWritten::kChangedButLabels && spec.label) return;
+    if (what_ == FieldsWritten::kHashed && (spec.label || spec.in_times)) return;
+    if (what_ == FieldsWritten::kCompared && !spec.compared) return;
     json[spec.name] = value;
   }
   Json Items(std::size_t size,

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "io/presets.h"
 #include "serving/batch_former.h"
 #include "serving/policy.h"
 #include "serving/router.h"
@@ -202,32 +203,37 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .unit = "us",
          .min = 0,
          .max = 1e7,
-         .help = "host time in every step (analytic, operators)"},
+         .help = "host time in every step (analytic, operators)",
+         .compared = true},
         &EngineSpec::step_overhead_us);
   f.Add({.name = "sequence_overhead_us",
          .unit = "us",
          .min = 0,
          .max = 1e6,
-         .help = "host and sampling time per sequence in a step (analytic, operators)"},
+         .help = "host and sampling time per sequence in a step (analytic, operators)",
+         .compared = true},
         &EngineSpec::sequence_overhead_us);
   f.Add({.name = "sampler_ns_per_logit",
          .unit = "ns",
          .min = 0,
          .max = 1e6,
          .help = "sampling time per sequence in a step and entry of the vocabulary, of models with "
-                 "top_p_by_default (analytic, operators)"},
+                 "top_p_by_default (analytic, operators)",
+         .compared = true},
         &EngineSpec::sampler_ns_per_logit);
   f.Add({.name = "request_overhead_ms",
          .unit = "ms",
          .min = 0,
          .max = 1e6,
-         .help = "from a request's arrival to the scheduler's queue (analytic, operators)"},
+         .help = "from a request's arrival to the scheduler's queue (analytic, operators)",
+         .compared = true},
         &EngineSpec::request_overhead_ms);
   f.Add({.name = "prompt_token_overhead_us",
          .unit = "us",
          .min = 0,
          .max = 1e6,
-         .help = "the same, per prompt token (analytic, operators)"},
+         .help = "the same, per prompt token (analytic, operators)",
+         .compared = true},
         &EngineSpec::prompt_token_overhead_us);
   f.Add(
       {.name = "delivery_overhead_us",
@@ -235,8 +241,15 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
        .min = 0,
        .max = 1e6,
        .help = "the server hands out the tokens of a step one by one, a first one last: the delay "
-               "of each (analytic, operators)"},
+               "of each (analytic, operators)",
+       .compared = true},
       &EngineSpec::delivery_overhead_us);
+  Choices engines = PresetIds("engines");
+  engines.insert(engines.begin(), "none");
+  f.Policy({.name = "compared_as",
+            .help = "engine preset whose runs on servers say how far step times are off",
+            .label = true},
+           &EngineSpec::compared_as, engines);
   DescribeOptions(v, e, base);
 }
 
@@ -366,7 +379,8 @@ void Describe(FieldVisitor& v, DisaggregationSpec& d, const DisaggregationSpec& 
          .unit = "GB/s",
          .min = 0.001,
          .max = 1e6,
-         .help = "from prefill to decode, shared by all transfers under way"},
+         .help = "from prefill to decode, shared by all transfers under way; default: 0.68 of the "
+                 "pools' least inter_node_gb_s, else 34"},
         &DisaggregationSpec::bandwidth_gb_s);
 }
 

@@ -22,6 +22,8 @@ struct FieldSpec {
   bool required = false;
   bool nullable = false;  // an object or list: null takes away what a preset sets
   bool label = false;     // names a thing, does not change what is simulated
+  bool in_times = false;  // all that it changes are times, which a fingerprint has: not hashed
+  bool compared = false;  // a figure at whose value a comparison with servers holds
   bool idle = false;      // an object that is switched off: resolved texts leave it out
   bool repeats = false;   // an object with the fields of a section: the catalogue leaves it out
   // Of a table of numbers: their names, with commas between. nullptr: quantiles.

@@ -1,5 +1,6 @@
 // The fields of a scenario's model and GPU; see fields.cpp.
 #include "io/fields_of.h"
+#include "io/presets.h"
 
 namespace servecast {
 
@@ -79,6 +80,65 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
          {"bfloat16", "float16"});
 }
 
+namespace {
+
+// Where many GPUs stand.
+void DescribeNodes(Fields<HardwareSpec>& f) {
+  f.Add({.name = "gpus_per_node",
+         .unit = "GPUs",
+         .min = 0,
+         .max = 1e6,
+         .help = "GPUs that the interconnect reaches; larger groups are priced with links between "
+                 "nodes (analytic, operators); 0: not known, all are in one",
+         .in_times = true},
+        &HardwareSpec::gpus_per_node);
+  f.Add(
+      {.name = "inter_node_gb_s",
+       .unit = "GB/s",
+       .min = 0,
+       .max = 1e5,
+       .help = "bandwidth per direction and GPU to other nodes, by the data sheet: InfiniBand NDR "
+               "400 Gb/s is 50, HDR 25; 0: not known",
+       .in_times = true},
+      &HardwareSpec::inter_node_gb_s);
+  f.Add({.name = "inter_node_latency_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "fixed time of a message to another node",
+         .in_times = true},
+        &HardwareSpec::inter_node_latency_us);
+  f.Add({.name = "nodes_assumed",
+         .help = "these are assumed, no vendor's figures: verdicts that hang on them say so",
+         .label = true},
+        &HardwareSpec::nodes_assumed);
+}
+
+// What measurements say of the GPU; a document that starts from a preset keeps it.
+void DescribeMeasured(Fields<HardwareSpec>& f) {
+  f.Policy(
+      {.name = "auto_backend",
+       .help = "what latency.backend \"auto\" is on this GPU, if it covers the model: whichever "
+               "was nearer to servers",
+       .in_times = true},
+      &HardwareSpec::auto_backend, {"analytic", "operators"});
+  Choices gpus = PresetIds("hardware");
+  gpus.insert(gpus.begin(), "nearest");
+  f.Policy(
+      {.name = "operators",
+       .help = "GPU preset whose measured operators count (operators); nearest: by its peak and "
+               "its bandwidth",
+       .in_times = true},
+      &HardwareSpec::operators, gpus);
+  gpus[0] = "none";
+  f.Policy({.name = "compared_as",
+            .help = "GPU preset whose runs on servers say how far step times are off",
+            .label = true},
+           &HardwareSpec::compared_as, gpus);
+}
+
+}  // namespace
+
 void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
   Fields<HardwareSpec> f(v, h, base);
   f.Add({.name = "name", .help = "what to call the GPU", .label = true}, &HardwareSpec::name);
@@ -94,78 +154,90 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .min = 0.1,
          .max = 1e6,
          .help = "memory bandwidth by the data sheet",
-         .required = true},
+         .required = true,
+         .compared = true},
         &HardwareSpec::memory_bandwidth_gb_s);
   f.Add({.name = "peak_bf16_tflops",
          .unit = "TFLOP/s",
          .min = 0.01,
          .max = 1e6,
          .help = "peak of dense 16-bit matrix products by the data sheet",
-         .required = true},
+         .required = true,
+         .compared = true},
         &HardwareSpec::peak_bf16_tflops);
   f.Add({.name = "peak_fp8_tflops",
          .unit = "TFLOP/s",
          .min = 0,
          .max = 1e6,
-         .help = "the same of 8-bit floats; 0: the GPU has none"},
+         .help = "the same of 8-bit floats; 0: the GPU has none",
+         .compared = true},
         &HardwareSpec::peak_fp8_tflops);
   f.Add({.name = "peak_fp4_tflops",
          .unit = "TFLOP/s",
          .min = 0,
          .max = 1e6,
-         .help = "the same of 4-bit floats; 0: the GPU has none"},
+         .help = "the same of 4-bit floats; 0: the GPU has none",
+         .compared = true},
         &HardwareSpec::peak_fp4_tflops);
   f.Add({.name = "interconnect_gb_s",
          .unit = "GB/s",
          .min = 0.1,
          .max = 1e5,
          .help = "bandwidth per direction to the other GPUs of a tensor-parallel group",
-         .required = true},
+         .required = true,
+         .compared = true},
         &HardwareSpec::interconnect_gb_s);
   f.Add({.name = "interconnect_latency_us",
          .unit = "us",
          .min = 0,
          .max = 1e6,
-         .help = "fixed time of one all-reduce"},
+         .help = "fixed time of one all-reduce",
+         .compared = true},
         &HardwareSpec::interconnect_latency_us);
   f.Add({.name = "layer_latency_us",
          .unit = "us",
          .min = 0,
          .max = 1e6,
-         .help = "what a layer takes beside its work: latencies of its kernels (analytic model)"},
+         .help = "what a layer takes beside its work: latencies of its kernels (analytic model)",
+         .compared = true},
         &HardwareSpec::layer_latency_us);
   f.Add({.name = "mixed_attention_rows",
          .unit = "1",
          .min = 1,
          .max = 1024,
          .help = "query rows that the attention of a decode costs in a step with prefill: kernels "
-                 "for both fill tiles (analytic, operators)"},
+                 "for both fill tiles (analytic, operators)",
+         .compared = true},
         &HardwareSpec::mixed_attention_rows);
   f.Add({.name = "compute_efficiency",
          .unit = "1",
          .min = 0.01,
          .max = 1,
          .help = "share of the peak that large matrix products reach",
-         .required = true},
+         .required = true,
+         .compared = true},
         &HardwareSpec::compute_efficiency);
   f.Add({.name = "attention_efficiency",
          .unit = "1",
          .min = 0.01,
          .max = 1,
-         .help = "share of the peak that attention over long prompts reaches (analytic model)"},
+         .help = "share of the peak that attention over long prompts reaches (analytic model)",
+         .compared = true},
         &HardwareSpec::attention_efficiency);
   f.Add({.name = "bandwidth_efficiency",
          .unit = "1",
          .min = 0.01,
          .max = 1,
          .help = "share of the bandwidth that reads of weights reach",
-         .required = true},
+         .required = true,
+         .compared = true},
         &HardwareSpec::bandwidth_efficiency);
   f.Add({.name = "kv_bandwidth_efficiency",
          .unit = "1",
          .min = 0,
          .max = 1,
-         .help = "the same of the KV cache; 0: as the weights (analytic model)"},
+         .help = "the same of the KV cache; 0: as the weights (analytic model)",
+         .compared = true},
         &HardwareSpec::kv_bandwidth_efficiency);
   f.Add({.name = "price_per_gpu_hour",
          .unit = "$/h",
@@ -173,6 +245,8 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .max = 1e6,
          .help = "your price of one GPU for an hour; without one no cost is shown"},
         &HardwareSpec::price_per_gpu_hour);
+  DescribeNodes(f);
+  DescribeMeasured(f);
 }
 
 }  // namespace servecast

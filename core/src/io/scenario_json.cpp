@@ -467,6 +467,35 @@ void AddTogether(Scenario& scenario, Issues& issues) {
   }
 }
 
+// Which figures of `s` are not those of the presets that it was compared as.
+void FindChanged(Scenario& s) {
+  std::map<std::string_view, std::string> presets;
+  if (s.hardware.compared_as != "none") presets["hardware"] = s.hardware.compared_as;
+  if (s.engine.compared_as != "none") presets["engine"] = s.engine.compared_as;
+  if (presets.empty()) return;
+  const Json changed = WriteScenario(s, BaseOf(presets), FieldsWritten::kCompared);
+  const auto names = [&](const char* section, std::vector<std::string>& out) {
+    out.clear();
+    if (!presets.contains(section) || !changed.contains(section)) return;
+    for (const auto& [name, value] : changed[section].items()) out.push_back(name);
+  };
+  names("hardware", s.hardware.changed);
+  names("engine", s.engine.changed);
+}
+
+// The same of each pool.
+void FindChangedOfPools(Scenario& s) {
+  for (std::size_t i = 0; i < s.cluster.pools.size(); ++i) {
+    PoolSpec& pool = s.cluster.pools[i];
+    if (!pool.hardware && !pool.engine) continue;
+    Scenario alone = s;
+    alone.UsePool(i);
+    FindChanged(alone);
+    if (pool.hardware) pool.hardware->changed = alone.hardware.changed;
+    if (pool.engine) pool.engine->changed = alone.engine.changed;
+  }
+}
+
 void WriteTexts(Scenario& s, const std::map<std::string_view, std::string>& presets) {
   Json canonical = WriteScenario(s, BaseOf(presets), FieldsWritten::kChanged);
   for (const auto& [section, id] : presets) {
@@ -481,8 +510,7 @@ void WriteTexts(Scenario& s, const std::map<std::string_view, std::string>& pres
   // Presets inlined; of the fields those that differ from the defaults of scenario.h, so that a new
   // field moves no fingerprint of a scenario that does not use it.
   Hasher content;
-  content.Add(std::string_view(
-      CompactJson(WriteScenario(s, Scenario{}, FieldsWritten::kChangedButLabels))));
+  content.Add(std::string_view(CompactJson(WriteScenario(s, Scenario{}, FieldsWritten::kHashed))));
   s.content_hash = content.Finish();
 }
 
@@ -524,6 +552,8 @@ Result<Scenario> ParseScenario(std::string_view text) {
   ReadScenario(document, scenario, issues);
   AddTogether(scenario, issues);
   if (!issues.empty()) return Bounded(std::move(issues));
+  FindChanged(scenario);
+  FindChangedOfPools(scenario);
   WriteTexts(scenario, presets);
   return scenario;
 }

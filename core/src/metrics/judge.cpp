@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "cost/nodes.h"
 #include "metrics/summarize.h"
 
 namespace servecast {
@@ -116,7 +117,7 @@ constexpr double kBusyLink = 0.8;
 std::string LimitSentence(const Scenario& scenario, const Report& r) {
   if (r.kv_transfer.on && r.simulated_s > 0) {
     const double gb_s = static_cast<double>(r.kv_transfer.bytes) / (r.simulated_s * 1e9);
-    const double use = gb_s / scenario.cluster.disaggregation.bandwidth_gb_s;
+    const double use = gb_s / TransferGbS(scenario);
     if (use > kBusyLink) {
       return Format(
           "The limit is the link between prefill and decode: {} of its bandwidth is used.",
@@ -245,6 +246,9 @@ std::string Notes(const Scenario& scenario, const Report& r) {
                             : "about " + ShortNumber(std::nearbyint(beyond)) +
                                   (beyond < 1.5 ? " lies" : " lie")));
   }
+  const std::string& backend = r.latency_model.backend;
+  const std::string nodes = NodesNote(scenario, backend == "analytic" || backend == "operators");
+  if (!nodes.empty()) add(nodes);
   return notes;
 }
 

@@ -10,7 +10,8 @@
 //              decode: the same over all contexts, nearly always their KV reads; beside prefill
 //              each fills `mixed_attention_rows` rows of a tile (FlashAttention 2)
 //   kernels    a fixed time per layer: what its kernels take beside their work
-//   collective two all-reduces a layer in a tensor-parallel group (ring: 2 (tp-1)/tp of the bytes);
+//   collective two all-reduces a layer in a tensor-parallel group (ring: 2 (tp-1)/tp of the bytes;
+//              on several nodes the rest between these);
 //              where replicas share experts, an all-gather of their tokens and a reduce-scatter of
 //              the results, together the bytes of an all-reduce of all of them
 //   sampler    per sampled token and entry of the vocabulary
@@ -273,43 +274,12 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
   return std::make_unique<Analytic<false>>(s, cost);
 }
 
-// Serving runs and closed loops of docs/fidelity.md.
-constexpr Compared kRuns[] = {
-    {ComparedGpu::kH100, ComparedEngine::kVllm, 2, kWith16Bits | kWithFp8 | kWithExperts,
-     "median over serving runs of seven models on H100: TPOT and E2E 1 %, TTFT 2 %, p99 TTFT 7 %"},
-    {ComparedGpu::kH100, ComparedEngine::kVllm, 8, kWithFp8,
-     "closed loops of Llama-3.1-70B: TPOT 3 % in the median, 10 % for nine of ten"},
-    {ComparedGpu::kH100, ComparedEngine::kVllm011, 2,
-     kWith16Bits | kWithMxfp4 | kWithExperts | kWithWindows,
-     "decode batches at saturation: 4 % in the median, 12 % for nine of ten"},
-    {ComparedGpu::kH100, ComparedEngine::kVllm011, 8, kWith16Bits,
-     "closed loops of Qwen3-32B: TPOT 4 %"},
-    {ComparedGpu::kH100, ComparedEngine::kSglang, 8, kWith16Bits,
-     "closed loops of Qwen3-32B: TPOT 10 % in the median, 36 % for nine of ten"},
-    {ComparedGpu::kH100, ComparedEngine::kTrtllm, 8, kWith16Bits | kWithFp8 | kWithKv8,
-     "closed loops of two models: TPOT 10 % in the median, 23 % for nine of ten"},
-    {ComparedGpu::kH200, ComparedEngine::kVllm, 8, kWithFp8,
-     "closed loops of Llama-3.1-70B: TPOT 3 % in the median, 11 % for nine of ten"},
-    {ComparedGpu::kH200, ComparedEngine::kSglang, 8, kWithFp8,
-     "closed loops of Llama-3.1-8B: TPOT 5 % in the median, 17 % for nine of ten"},
-    {ComparedGpu::kH200, ComparedEngine::kTrtllm, 8, kWithFp8 | kWithKv8,
-     "closed loops of Llama-3.1-70B: TPOT 16 % in the median, 25 % for nine of ten"},
-    {ComparedGpu::kB200, ComparedEngine::kVllm, 4, kWithNvfp4 | kWithKv8,
-     "multi-turn runs of Llama-3.3-70B come out three times too fast"},
-    {ComparedGpu::kA100Pcie, ComparedEngine::kVllm, 1, kWith16Bits,
-     "Llama-3.1-8B at a 250 W cap: TPOT and TTFT within 10 % from 2 to 18 requests/s"},
-    {ComparedGpu::kA100Sxm, ComparedEngine::kVllm, 1, kWith16Bits,
-     "two serving runs of Llama-3.1-8B: TPOT and TTFT within 8 %"},
-    {ComparedGpu::kRtxPro6000, ComparedEngine::kVllm, 1, kWith16Bits,
-     "one serving run of Llama-3.1-8B: TPOT 7 %, TTFT 17 % too fast"},
-};
-
 LatencyLabel Label(const Scenario& s) {
   return {"analytic", "datasheet",
           "Physics bound from the data sheet of " + s.hardware.name + ", scaled to " +
               ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
               ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
-          KnownError(s, kRuns)};
+          KnownError(s, "analytic")};
 }
 
 }  // namespace

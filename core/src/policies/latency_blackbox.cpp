@@ -46,7 +46,7 @@ LatencyLabel Label(const Scenario&) {
       "blackbox", "coefficients",
       "Linear in prefill and decode tokens, by the scenario's coefficients; per-token host time "
       "accumulates at the client",
-      "that of the coefficients; not known here"};
+      "The error is that of the coefficients, which is not known here."};
 }
 
 }  // namespace

@@ -107,8 +107,8 @@ LatencyLabel Label(const Scenario& s) {
           std::string("Physics-normalized features (") + s.latency.variant + ") " +
               (units ? "at the peaks of the data sheet, added up; nothing fitted"
                      : "weighed by the scenario's coefficients"),
-          units ? "the sum of ideal times, host time left out; analytic is the calibrated one"
-                : "that of the coefficients; not known here"};
+          units ? "It adds up ideal times and leaves out the host; analytic is the calibrated one."
+                : "The error is that of the coefficients, which is not known here."};
 }
 
 }  // namespace

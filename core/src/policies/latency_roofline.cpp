@@ -163,7 +163,7 @@ LatencyLabel Label(const Scenario& s) {
   return {"roofline", "datasheet",
           "BLIS's roofline from the data sheet of " + s.hardware.name +
               ": fixed shares of its peaks, without LM head",
-          "not measured here; analytic is the calibrated one"};
+          "It was not compared with servers; analytic is the calibrated one."};
 }
 
 }  // namespace

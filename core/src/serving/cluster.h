@@ -33,7 +33,7 @@ class Cluster final : public Fleet {
     std::vector<ClusterPool> pools = {};
     const RouterEntry* decode_router = nullptr;
     std::vector<double> decode_router_params = {};
-    DisaggregationSpec disaggregation = {};
+    DisaggregationSpec disaggregation = {};  // with roles: its bandwidth is said
 
     std::int64_t Replicas() const {
       std::int64_t sum = pools.empty() ? replicas : 0;

@@ -16,7 +16,7 @@ ReplicaInput ForAll(const Cluster::Input& input) {
 
 KvLink LinkOf(const DisaggregationSpec& spec) {
   return {static_cast<TimeNs>(std::nearbyint(spec.base_latency_us * 1e3)),
-          static_cast<std::int64_t>(std::nearbyint(spec.bandwidth_gb_s * 1e9))};
+          static_cast<std::int64_t>(std::nearbyint(*spec.bandwidth_gb_s * 1e9))};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cost/model_cost.h"
+#include "cost/nodes.h"
 
 namespace servecast {
 
@@ -19,8 +20,9 @@ std::vector<PipelineStage> MakeStages(const Scenario& s, const LatencyEntry& ent
     stage.latency = entry.make(part, cost);
     if (stage.latency == nullptr) return {};
     if (i + 1 < count) {
-      stage.send_ns = s.hardware.interconnect_latency_us * 1e3;
-      stage.send_ns_per_token = cost.collective_bytes_per_token / s.hardware.interconnect_gb_s;
+      const SendTime send = StageSend(s, i);
+      stage.send_ns = send.wait_ns;
+      stage.send_ns_per_token = cost.collective_bytes_per_token / send.gb_s;
     }
     stages.push_back(std::move(stage));
   }

@@ -53,14 +53,16 @@ std::int64_t ShortestMaxModelLen(const std::vector<PoolPart>& pools) {
 
 LatencyLabel LabelOf(const std::vector<PoolPart>& pools, const Scenario& scenario,
                      const LatencyEntry& entry) {
-  LatencyLabel all = entry.label(pools.empty() ? scenario : pools[0].scenario);
-  const auto add = [](std::string& text, const std::string& more) {
-    if (text.find(more) == std::string::npos) text += "; " + more;
+  if (pools.empty()) return entry.label(scenario);
+  LatencyLabel all;
+  const auto add = [](std::string& text, const char* between, const std::string& more) {
+    if (text.find(more) == std::string::npos) text += (text.empty() ? "" : between) + more;
   };
   for (const PoolPart& pool : pools) {
-    const LatencyLabel label = entry.label(pool.scenario);
-    add(all.description, label.description);
-    if (!label.known_error.empty()) add(all.known_error, label.known_error);
+    const LatencyLabel label = ChosenLatencyModel(pool.scenario).label(pool.scenario);
+    if (all.backend.empty()) all = label;
+    add(all.description, "; ", label.description);
+    if (!label.known_error.empty()) add(all.known_error, " ", label.known_error);
   }
   return all;
 }

@@ -38,7 +38,8 @@ inline std::int64_t MaxModelLenOf(const Scenario& scenario, const ModelCost& cos
 // None for a single pool. Issues name the pool.
 Result<std::vector<PoolPart>> MakePoolParts(const Scenario& scenario);
 
-// Of each pool by its own GPU and engine, each text once; of a single one that of the scenario.
+// Of each pool by its own GPU, engine and model of step times, each text once; of a single one that
+// of the scenario.
 LatencyLabel LabelOf(const std::vector<PoolPart>& pools, const Scenario& scenario,
                      const LatencyEntry& entry);
 

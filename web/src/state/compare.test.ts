@@ -20,6 +20,7 @@ const catalog = {
     field('/scheduler/order', ['fcfs', 'sjf'], { default: 'fcfs' }),
     field('/engine/async_scheduling', [], { type: 'boolean', default: true }),
     field('/hardware/preset', ['small', 'large']),
+    field('/hardware/compared_as', ['none', 'small']),
     field('/workload/arrivals/process', ['poisson', 'static'], { default: 'poisson' }),
   ],
   policies: [],

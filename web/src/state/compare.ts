@@ -19,12 +19,15 @@ export interface Variant {
 /** What changes how requests are served, not which ones there are. */
 const sections = ['hardware', 'model', 'engine', 'scheduler', 'cluster', 'latency'];
 
+/** What was measured, or assumed, of a GPU or an engine: nobody chooses among these. */
+const findings = /\/(auto_backend|operators|compared_as|nodes_assumed)$/;
+
 /** Choices and switches with more than one value, in the order of the catalogue, hardware first. */
 function comparableFields(source: FormSource): readonly PlacedField[] {
   const rank = (placed: PlacedField) => sections.indexOf(segmentsOf(placed.pointer)[0] ?? '');
   const several = poolsOf(source).length > 1;
   return placedFields(source, (path) => sections.includes(segmentsOf(path)[0] ?? ''))
-    .filter((placed) => valuesOf(placed).length > 1 && placed.field.path !== `${poolList}/-/role`)
+    .filter((placed) => valuesOf(placed).length > 1 && placed.field.path !== `${poolList}/-/role` && !findings.test(placed.pointer))
     // Of what a pool may have of its own, its GPU.
     .filter(({ pointer }) => !isPoolOwn(pointer) || (several && pointer.endsWith('/hardware/preset')))
     .sort((a, b) => rank(a) - rank(b));

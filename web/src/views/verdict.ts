@@ -107,7 +107,7 @@ const sources: Readonly<Record<Report['latency_model']['provenance'], string>> =
 
 /** What the sentence rests on: which model of step times, from what, and how far it was off where it was compared. */
 function knownError({ latency_model: model }: Report): TemplateResult {
-  return html`<p class="quiet-text" id="known-error">Step times: model ${model.backend}, ${sources[model.provenance]}. ${sentence(`Known error: ${model.known_error || 'not stated'}`)}</p>`;
+  return html`<p class="quiet-text" id="known-error">Step times: model ${model.backend}, ${sources[model.provenance]}. ${model.known_error === '' ? 'Its error is not known.' : model.known_error}</p>`;
 }
 
 /** A link names the file of its author; nothing but the name is known of that. */
