@@ -164,6 +164,9 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   const Result<ModelCost> cost =
       pools.value().empty() ? ComputeModelCost(scenario) : pools.value()[0].cost;
   if (!cost.ok()) return Issues(cost.issues());
+  if (pools.value().empty()) {
+    if (Issues missing = MissingFiles(scenario); !missing.empty()) return missing;
+  }
   Result<RequestTable> requests =
       hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);
   if (!requests.ok()) return Issues(requests.issues());

@@ -128,8 +128,8 @@ LatencyLabel Label(const Scenario& s) {
   if (!cost.ok()) return {};
   const OperatorStep step(s, cost.value());
   const std::string share = ShortNumber(std::round(100 * step.ExtrapolatedShare()));
-  std::string text = "Latencies of operators measured on " + std::string(step.Set().name) + " (" +
-                     std::string(step.Set().source) + ")";
+  std::string text =
+      "Latencies of operators measured on " + step.Set().name + " (" + step.Set().source + ")";
   std::string names;
   for (const std::string& name : step.Extrapolated()) names += (names.empty() ? "" : ", ") + name;
   if (!step.Exact()) {
@@ -151,11 +151,20 @@ bool Best(const Scenario& s) {
   return cost.ok() && OperatorStep(s, cost.value()).ExtrapolatedShare() < kMostly;
 }
 
+// Where auto may be this model, which one it is hangs on the tables, too.
+std::string Missing(const Scenario& s) {
+  const std::string& backend = s.latency.backend;
+  if (backend != "operators" && (backend != "auto" || !OperatorsWereNearer(s))) return "";
+  const NearestOperators nearest = FindOperators(s.hardware);
+  return nearest.set != nullptr ? "" : Format("presets/operators/{}.json", nearest.id);
+}
+
 }  // namespace
 
 extern const LatencyEntry kLatencyOperators;
 const LatencyEntry kLatencyOperators = {
-    "operators", "Measured latencies of each operator on the GPU, added up, plus host time", Make,
-    Label, Best};
+    "operators", "Measured latencies of each operator on the GPU, added up, plus host time",
+    Make,        Label,
+    Best,        Missing};
 
 }  // namespace servecast
