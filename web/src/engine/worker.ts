@@ -4,7 +4,7 @@
 // never blocks the page; their rows stay in the module, their bytes do not.
 import createServecast from 'servecast';
 import type { Canonical, Catalog, Coefficients, Issue, Report, ServecastModule, Simulation, Trace, TraceFit, TraceRead } from 'servecast';
-import type { Columns, FromWorker, Lane, Outcome, ToWorker } from './protocol';
+import type { Columns, FromWorker, Lane, Outcome, Question, ToWorker } from './protocol';
 
 interface WorkerScope {
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
@@ -87,31 +87,37 @@ async function fetchFile(module: ServecastModule, file: string): Promise<void> {
 
 const unavailable = (error: unknown): readonly Issue[] => [{ path: '', message: error instanceof Error ? error.message : String(error) }];
 
-function canonicalOf(module: ServecastModule, question: 'canonical' | 'parse', text: string, waits?: () => void): Promise<Canonical> {
+function canonicalOf(module: ServecastModule, question: Question, text: string, waits?: () => void): Promise<Canonical> {
   const ask = () => JSON.parse(module[question](text)) as Canonical;
-  return withFiles(module, ask, ({ issues }) => issues, waits).catch((error: unknown) => {
+  return withFiles(module, ask, ({ issues }) => issues, waits);
+}
+
+/** The answer to a question, or what cannot be had; a trap is neither. */
+function orIssues<Answer>(answer: Promise<Answer>, otherwise: (issues: readonly Issue[]) => Answer): Promise<Answer> {
+  return answer.catch((error: unknown) => {
     if (error instanceof WebAssembly.RuntimeError) throw error;
-    return { text: '', id: '', issues: unavailable(error) };
+    return otherwise(unavailable(error));
   });
 }
 
 async function coefficientsOf(scenario: string, file: string): Promise<Coefficients> {
   const module = await engine;
-  await canonicalOf(module, 'canonical', scenario);
   const ask = () => JSON.parse(module.coefficients(scenario, file)) as Coefficients;
-  return withFiles(module, ask, ({ issues }) => issues).catch((error: unknown) => ({ sets: [], issues: unavailable(error) }));
+  return orIssues(withFiles(module, ask, ({ issues }) => issues), (issues) => ({ sets: [], issues }));
 }
 
 /** Why a new one cannot run is asked with its trace; its files are here then, or the reason why not. */
-async function newSimulation(module: ServecastModule, scenario: string, waits: () => void): Promise<Simulation> {
+async function newSimulation(module: ServecastModule, scenario: string, waits: () => void): Promise<{ readonly simulation: Simulation; readonly begun: number }> {
   let last: Simulation | null = null;
+  let begun = 0;
   const ask = () => {
     last?.delete();
+    begun = performance.now();
     last = new module.Simulation(scenario);
     return last;
   };
   try {
-    return await withFiles(module, ask, (simulation) => parseIssues(simulation.error()), waits);
+    return { simulation: await withFiles(module, ask, (simulation) => parseIssues(simulation.error()), waits), begun };
   } catch (error) {
     (last as Simulation | null)?.delete();
     throw error;
@@ -148,24 +154,24 @@ function buffersOf(outcome: Outcome): Transferable[] {
 async function run(module: ServecastModule, request: RunRequest): Promise<void> {
   const { id, lane, scenario, with_trace: withTrace } = request;
   const waits = () => scope.postMessage({ kind: 'loading', id });
-  const canonical = await canonicalOf(module, 'canonical', scenario, waits);
-  if (currentRun[lane] !== id) return;
-  if (canonical.issues.length > 0) {
-    scope.postMessage({ kind: 'refused', id, reason: 'scenario', issues: canonical.issues });
-    return;
-  }
-  scope.postMessage({ kind: 'accepted', id, canonical });
-  let engineMs = 0;
-  if (lane === 'shown') forgetRun();
-  let simulation: Simulation;
-  const clock = performance.now();
+  let made: { readonly simulation: Simulation; readonly begun: number };
   try {
-    simulation = await newSimulation(module, scenario, waits);
+    const canonical = await canonicalOf(module, 'canonical', scenario, waits);
+    if (currentRun[lane] !== id) return;
+    if (canonical.issues.length > 0) {
+      scope.postMessage({ kind: 'refused', id, reason: 'scenario', issues: canonical.issues });
+      return;
+    }
+    scope.postMessage({ kind: 'accepted', id, canonical });
+    if (lane === 'shown') forgetRun();
+    made = await newSimulation(module, scenario, waits);
   } catch (error) {
     if (error instanceof WebAssembly.RuntimeError) throw error;
     if (currentRun[lane] === id) scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: unavailable(error) });
     return;
   }
+  const { simulation, begun } = made;
+  let engineMs = 0;
   try {
     if (currentRun[lane] !== id) return;
     if (withTrace && trace && trace.read.issues.length === 0) simulation.setTrace(trace.rows);
@@ -176,7 +182,7 @@ async function run(module: ServecastModule, request: RunRequest): Promise<void> 
       scope.postMessage({ kind: 'refused', id, reason, issues: [...traceIssues, ...engineIssues] });
       return;
     }
-    engineMs += performance.now() - clock;
+    engineMs += performance.now() - begun;
     let steps = 2000;
     let lastProgress = performance.now();
     let nextReport = lastProgress + progressMs;
@@ -338,7 +344,7 @@ scope.onmessage = ({ data }) => {
     case 'ask': {
       const { id, question, text } = data;
       engine
-        .then((module) => canonicalOf(module, question, text))
+        .then((module) => orIssues(canonicalOf(module, question, text), (issues) => ({ text: '', id: '', issues })))
         .then((canonical) => scope.postMessage({ kind: 'answer', id, canonical }))
         .catch((error: unknown) => broken(id, error));
       return;
