@@ -1,5 +1,5 @@
 // The page's module as tests load it, and what its worker does when a file is missing.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 export const root = new URL('../../', import.meta.url);
 
@@ -18,6 +18,19 @@ export function provide(module, issues) {
     if (refused !== '[]') throw new Error(refused);
   }
   return files.length > 0;
+}
+
+/** The kinds of presets that the module does not begin with, and their files. */
+export const fetchedKinds = ['coefficients', 'measured_hardware', 'measured_models', 'operators'];
+export const filesOf = (kind) =>
+  readdirSync(new URL(`presets/${kind}`, root))
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => `presets/${kind}/${name}`);
+
+/** All of them: then no question leads to another. */
+export function provideAll(module) {
+  for (const file of fetchedKinds.flatMap(filesOf)) module.provide(file, fileText(file));
+  return module;
 }
 
 /** With all its files; the caller deletes it. */

@@ -1,9 +1,9 @@
 // Presets that the module does not begin with: it names the file that it needs, takes that file and
 // no other, and then answers as the command does.
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { fileText, load, provide, root, simulationOf } from './module.mjs';
+import { fetchedKinds, filesOf, fileText, load, provide, root, simulationOf } from './module.mjs';
 
 const { base } = JSON.parse(readFileSync(new URL('tests/golden/refusals.json', root), 'utf8'));
 const documentOf = (changes) => JSON.stringify({ ...base, ...changes });
@@ -58,11 +58,9 @@ test('OperatorTables_OfTheNearestGpu_AreAskedForOnlyWhenARunNeedsThem', async ()
 
 test('EveryFileOfPresets_IsHereOrIsTaken', async () => {
   const module = await load();
-  for (const kind of ['coefficients', 'measured_hardware', 'measured_models', 'operators']) {
-    for (const name of readdirSync(new URL(`presets/${kind}`, root)).filter((each) => each.endsWith('.json'))) {
-      assert.equal(module.provide(`presets/${kind}/${name}`, fileText(`presets/${kind}/${name}`)), '[]', name);
-    }
-  }
+  const files = fetchedKinds.flatMap(filesOf);
+  assert.ok(files.length > 60);
+  for (const file of files) assert.equal(module.provide(file, fileText(file)), '[]', file);
   const { models, hardware } = JSON.parse(module.catalog()).presets;
   for (const preset of [...models, ...hardware]) {
     const section = models.includes(preset) ? 'model' : 'hardware';
