@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "base/printable.h"
-#include "io/physics_coefficients.h"
+#include "io/coefficients.h"
 
 namespace servecast {
 namespace {
@@ -99,8 +99,7 @@ std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& ru
   return text;
 }
 
-std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario,
-                                                      std::string_view published) {
+std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario) {
   std::vector<std::vector<std::string>> variants;
   for (const std::string_view name : {"analytic", "operators", "roofline", "physics"}) {
     // BLIS's rules refuse it.
@@ -108,7 +107,7 @@ std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario,
     variants.push_back({fmt::format(R"(latency={{"backend":"{}"}})", name)});
   }
   std::string blackbox;
-  const Result<std::vector<CoefficientSet>> sets = ReadCoefficientSets(published);
+  const Result<std::vector<CoefficientSet>> sets = PublishedCoefficientSets();
   for (const CoefficientSet& set : sets.ok() ? sets.value() : std::vector<CoefficientSet>()) {
     if (IsSetOf(set, scenario)) blackbox = set.latency;
   }

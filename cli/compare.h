@@ -16,8 +16,7 @@ namespace servecast {
 std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& runs);
 
 // The changes that run a scenario under each latency model: analytic, roofline, physics, and
-// blackbox with its own coefficients or the set of `published` for its model and GPU, if any.
-std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario,
-                                                      std::string_view published);
+// blackbox with its own coefficients or the published set for its model and GPU, if any.
+std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario);
 
 }  // namespace servecast

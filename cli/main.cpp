@@ -31,8 +31,6 @@
 
 namespace servecast {
 
-extern const char kBlackboxCoefficients[];  // presets/coefficients, embedded by the build
-
 namespace {
 
 constexpr const char* kHelp =
@@ -194,15 +192,10 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
 // The section "latency" that --coefficients stands for: a published set, or a file's.
 Result<std::string> LoadCoefficients(const std::string& name,
                                      std::optional<PhysicsProvenance>& trained_on) {
-  const Result<CoefficientSet> set = FindCoefficientSet(kBlackboxCoefficients, name);
+  const Result<CoefficientSet> set = FindCoefficientSet(name);
   if (set.ok()) {
-    const double multiple = set.value().prefill_time_over_peak;
-    if (multiple > 0 && multiple < 1) {
-      fmt::print(stderr,
-                 "warning: coefficients {} bill prefill at {:.3g} of the least time that the "
-                 "GPU's arithmetic allows\n",
-                 name, multiple);
-    }
+    const std::string warning = WarningOf(set.value());
+    if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
     return set.value().latency;
   }
   const Result<std::string> text = ReadFile(name, std::size_t{1} << 20);
@@ -415,7 +408,7 @@ int CompareCommand(const std::vector<std::string>& arguments) {
   if (args.backends) {
     const Result<Scenario> scenario = LoadScenario(args);
     if (!scenario.ok()) return PrintIssues(scenario.issues());
-    args.variants = BackendVariants(scenario.value(), kBlackboxCoefficients);
+    args.variants = BackendVariants(scenario.value());
   }
   if (args.variants.empty()) return Usage("compare needs --with path=value");
   const Result<Trace> trace = LoadTrace(args.trace);
@@ -503,7 +496,7 @@ int CoefficientsCommand(const std::vector<std::string>& arguments) {
     fmt::print("{}", kCoefficientsHelp);
     return 0;
   }
-  const Result<std::vector<CoefficientSet>> sets = ReadCoefficientSets(kBlackboxCoefficients);
+  const Result<std::vector<CoefficientSet>> sets = PublishedCoefficientSets();
   if (!sets.ok()) return PrintIssues(sets.issues());
   bool found = false;
   for (const CoefficientSet& set : sets.value()) {
@@ -511,7 +504,7 @@ int CoefficientsCommand(const std::vector<std::string>& arguments) {
     found = true;
     const double multiple = set.prefill_time_over_peak;
     fmt::print("{:<70} {:>7}{}\n", set.id, multiple > 0 ? fmt::format("{:.3g}", multiple) : "",
-               multiple > 0 && multiple < 1 ? "  faster than light" : "");
+               set.FasterThanLight() ? "  faster than light" : "");
   }
   if (!found) return PrintIssues({{word, "is in the name of no set"}});
   return 0;

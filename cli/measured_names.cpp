@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -236,8 +237,8 @@ struct Card {
 
 std::vector<Card> Cards() {
   std::vector<Card> cards;
-  for (const std::string_view id : MeasuredPresetIds("hardware")) {
-    Gpu gpu = GpuOf(MeasuredPreset("hardware", id).value("name", std::string(id)));
+  for (const std::string_view id : AllPresetIds("hardware")) {
+    Gpu gpu = GpuOf(FindPresetDocument("hardware", id)->value("name", std::string(id)));
     std::string family = FamilyOf(gpu);
     const bool stated = FindPreset("hardware", id) != nullptr;
     cards.push_back({id, std::move(family), std::move(gpu), stated});
@@ -292,30 +293,10 @@ std::string EngineWord(std::string_view engine) {
 
 }  // namespace
 
-std::vector<std::string_view> MeasuredPresetIds(std::string_view kind) {
-  std::vector<std::string_view> ids = PresetIds(kind);
-  const std::vector<std::string_view> more = PresetIds(fmt::format("measured_{}", kind));
-  ids.insert(ids.end(), more.begin(), more.end());
-  return ids;
-}
-
-nlohmann::json MeasuredPreset(std::string_view kind, std::string_view id) {
-  if (const nlohmann::json* document = FindPresetDocument(kind, id)) return *document;
-  const nlohmann::json& file = *FindPreset(fmt::format("measured_{}", kind), id);
-  nlohmann::json document = file["document"];
-  const auto like = file.find("like");
-  if (like == file.end()) return document;
-  nlohmann::json whole = *FindPresetDocument(kind, like->get<std::string>());
-  // What was measured was the other one.
-  for (const char* measured : {"auto_backend", "operators", "compared_as"}) whole.erase(measured);
-  whole.update(document);
-  return whole;
-}
-
 std::string ModelPresetOf(std::string_view name) {
   const std::string wanted = ModelWord(name);
   if (wanted.empty()) return "";
-  for (const std::string_view id : MeasuredPresetIds("models")) {
+  for (const std::string_view id : AllPresetIds("models")) {
     if (Joined(WordsOf(id)) == wanted) return std::string(id);
   }
   for (const ModelAlias& alias : kModelAliases) {
@@ -400,7 +381,7 @@ std::optional<std::string> WeightsInName(std::string_view model) {
 std::string ModelIn(std::string_view folder) {
   const Words words = WordsOf(folder);
   std::string found;
-  for (const std::string_view id : MeasuredPresetIds("models")) {
+  for (const std::string_view id : AllPresetIds("models")) {
     if (Contains(words, Joined(WordsOf(id))) && id.size() > found.size()) found = id;
   }
   return found;

@@ -2,19 +2,12 @@
 // not describe has none: rather no prediction than that of another card.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace servecast {
-
-// Of "models" or "hardware": presets that scenarios may name, and those that only stand for
-// measured servers. The document of one of them, whole: of a GPU that says which other it is like,
-// with what that one has.
-std::vector<std::string_view> MeasuredPresetIds(std::string_view kind);
-nlohmann::json MeasuredPreset(std::string_view kind, std::string_view id);
 
 // "meta-llama/Llama-3.1-8B-Instruct-FP8" is llama-3.1-8b; "" when none is meant.
 std::string ModelPresetOf(std::string_view name);

@@ -176,7 +176,7 @@ Issues SetupReader::OverrideIssues() const {
 Result<SetupReader::ModelText> SetupReader::FindModel(const std::string& name) const {
   const std::string preset = ModelPresetOf(name);
   if (!preset.empty()) {
-    const nlohmann::json model = MeasuredPreset("models", preset);
+    const nlohmann::json model = *FindPresetDocument("models", preset);
     return ModelText{CompactJson(model), preset, model.contains("num_local_experts"),
                      model.contains("quantization")};
   }
@@ -239,7 +239,7 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   }
   const Result<ModelText> model = FindModel(setup.model);
   if (!model.ok()) return Issue{"", TextOf(model.issues())};
-  const nlohmann::json card = MeasuredPreset("hardware", gpu);
+  const nlohmann::json card = *FindPresetDocument("hardware", gpu);
   std::vector<std::string> settings =
       EngineSettings(setup, card.value("memory_gib", 0.0),
                      HasCacheOfCheckpoint(setup, engine, *weights, model.value().quantized));

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "io/coefficients.h"
 #include "io/json_writer.h"
+#include "io/presets.h"
 #include "io/replaying.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
@@ -67,6 +69,14 @@ std::string Canonical(const std::string& text) { return CanonicalJson(ParseScena
 std::string Parse(const std::string& fragment) {
   const Result<std::string> text = ParseReadableLink(fragment);
   return CanonicalJson(text.ok() ? ParseScenario(text.value()) : Result<Scenario>(text.issues()));
+}
+
+std::string Provide(const std::string& file, const std::string& text) {
+  return IssuesJson(ProvidePreset(file, text));
+}
+
+std::string Coefficients(const std::string& document, const std::string& file) {
+  return CoefficientsJson(document, file);
 }
 
 // A trace file as it comes in, then its rows, which any number of runs replay.
@@ -190,6 +200,8 @@ EMSCRIPTEN_BINDINGS(servecast) {
   emscripten::function("validate", &Validate);
   emscripten::function("canonical", &Canonical);
   emscripten::function("parse", &Parse);
+  emscripten::function("provide", &Provide);
+  emscripten::function("coefficients", &Coefficients);
   emscripten::class_<BoundTrace>("Trace")
       .constructor<std::string>()
       .function("add", &BoundTrace::Add)

@@ -3,12 +3,13 @@
 // All text is JSON unless said otherwise; nothing here throws: errors are values (Issue lists).
 
 export interface Issue {
-  /** JSON pointer into the scenario document, "" for the whole; for a trace "line 12, column 3". */
+  /** JSON pointer into the scenario document, "" for the whole; for a trace "line 12, column 3"; with kind missing_file
+      the file, "presets/operators/h100-sxm.json". */
   readonly path: string;
   /** One sentence: what was found and what is allowed. */
   readonly message: string;
   /** What a program may tell apart; absent otherwise. "more": the last of a list that is cut, which counts the rest. */
-  readonly kind?: "does_not_fit" | "trace_missing" | "more";
+  readonly kind?: "does_not_fit" | "trace_missing" | "missing_file" | "more";
 }
 
 export interface ServecastModule {
@@ -22,6 +23,10 @@ export interface ServecastModule {
   canonical(scenario: string): string;
   /** Readable link grammar "p=PRESET&path.to.field=value..." -> JSON Canonical. */
   parse(fragment: string): string;
+  /** A file that an issue of kind missing_file asked for, as it is: then ask again. JSON Issue[]: it is not this version's. */
+  provide(file: string, text: string): string;
+  /** JSON Coefficients: of a file of latency-model coefficients; of "" those that were published. */
+  coefficients(scenario: string, file: string): string;
   readonly Simulation: new (scenario: string) => Simulation;
   readonly Trace: new (name: string) => Trace;
 }
@@ -66,6 +71,24 @@ export interface TraceFit {
   };
 }
 
+/** What `latency` of a document may be, those that are of the scenario's model and GPU first. */
+export interface Coefficients {
+  readonly sets: readonly CoefficientSet[];
+  readonly issues: readonly Issue[];
+}
+
+export interface CoefficientSet {
+  /** Model, GPU, tensor parallelism and engine. */
+  readonly id: string;
+  /** The section of a document. */
+  readonly latency: Record<string, unknown>;
+  /** Of the scenario's model, GPU and tensor parallelism. */
+  readonly fits: boolean;
+  /** Bills less time than the arithmetic takes at the GPU's peak. */
+  readonly faster_than_light: boolean;
+  readonly warnings: readonly string[];
+}
+
 /** Owned by the worker, which must call delete(). A new one has issues or is ready to advance. */
 export interface Simulation {
   /** "" or JSON Issue[]: why this simulation cannot run (bad document, model does not fit, trace missing). */
@@ -95,8 +118,11 @@ export interface Preset {
   readonly name: string;
   /** One sentence. */
   readonly description: string;
-  /** The preset's own document (for scenarios: a whole scenario document that runs as it is). */
-  readonly document: Record<string, unknown>;
+  /** The preset's own document (for scenarios: a whole scenario document that runs as it is); absent while its file is
+      not here. */
+  readonly document?: Record<string, unknown>;
+  /** Those that menus list apart. */
+  readonly group?: string;
   /** Where its numbers come from, by the member's path; "*": all others. */
   readonly sources?: Readonly<Record<string, string>>;
 }

@@ -1,7 +1,8 @@
 // Builds the page. Hides three things from the sources: where the engine's WebAssembly comes from
 // (../build/wasm, or SERVECAST_WASM_DIR), the Content-Security-Policy of the built page, and the
 // hints that let a browser fetch everything at once. Works from any sub-path (base './').
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { HtmlTagDescriptor, Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
@@ -19,6 +20,33 @@ const contentSecurityPolicy = [
   "base-uri 'none'",
   "form-action 'none'",
 ].join('; ');
+
+/** Presets that the engine asks for when they are first needed (decision 029). */
+const presetsFolder = fileURLToPath(new URL('../presets', import.meta.url));
+const fetchedPresets = ['coefficients', 'measured_hardware', 'measured_models', 'operators'].flatMap((kind) =>
+  readdirSync(`${presetsFolder}/${kind}`)
+    .filter((name) => name.endsWith('.json'))
+    .sort()
+    .map((name) => `${kind}/${name}`),
+);
+const presetsVersion = fetchedPresets.reduce((hash, file) => hash.update(readFileSync(`${presetsFolder}/${file}`)), createHash('sha256')).digest('hex').slice(0, 8);
+
+function presetFiles(): Plugin {
+  return {
+    name: 'servecast-presets',
+    configureServer(server) {
+      server.middlewares.use('/presets', (request, response, next) => {
+        const file = (request.url ?? '').slice(1).replace(/\?.*/, '');
+        if (!fetchedPresets.includes(file)) return next();
+        response.setHeader('content-type', 'application/json');
+        response.end(readFileSync(`${presetsFolder}/${file}`));
+      });
+    },
+    generateBundle() {
+      for (const file of fetchedPresets) this.emitFile({ type: 'asset', fileName: `presets/${file}`, source: readFileSync(`${presetsFolder}/${file}`) });
+    },
+  };
+}
 
 function builtPage(): Plugin {
   return {
@@ -61,7 +89,8 @@ function flatTemplates(): Plugin {
 
 export default defineConfig({
   base: './',
-  plugins: [flatTemplates(), builtPage()],
+  plugins: [flatTemplates(), presetFiles(), builtPage()],
+  define: { presetsVersion: JSON.stringify(presetsVersion) },
   resolve: {
     alias: [
       { find: /^servecast\.wasm/, replacement: `${wasmFolder}/servecast.wasm` },

@@ -174,6 +174,9 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
                                      "fits 4,295 MB, all that WebAssembly has",
                                      memory.requests, memory.bytes / 1'000'000)};
   }
+  if (pools.value().empty()) {
+    if (Issues missing = MissingFiles(scenario); !missing.empty()) return missing;
+  }
   Result<RequestTable> requests =
       hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);
   if (!requests.ok()) return Issues(requests.issues());

@@ -80,7 +80,6 @@ TEST(ParameterCount, MixturesOfExperts_AreThePublishedCounts) {
   }
 }
 
-#ifndef __EMSCRIPTEN__  // the page does without them
 // The models of measured servers, by what their cards or safetensors say; OPT, StarCoder2 and
 // GPT-NeoX have positions and biases beside, to a thousandth or two.
 TEST(ParameterCount, MeasuredModels_AreThePublishedCounts) {
@@ -146,7 +145,6 @@ TEST(ParameterCount, MeasuredModels_AreThePublishedCounts) {
         << id;
   }
 }
-#endif
 
 TEST(ModelCost, LatentAttention_CachesTheLatent) {
   const auto cost = ComputeModelCost(Deployment(Preset("deepseek-v3"), "b200-sxm", 8));

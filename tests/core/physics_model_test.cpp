@@ -8,6 +8,7 @@
 #include "cost/model_cost.h"
 #include "cost/physics_features.h"
 #include "gtest/gtest.h"
+#include "io/coefficients.h"
 #include "io/physics_coefficients.h"
 #include "policies/estimate.h"
 #include "policies/plausibility.h"

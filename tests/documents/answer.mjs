@@ -5,12 +5,13 @@
 //   | {kind: 'long'} (more work than a test has time for) | {kind: 'thrown', what}
 import { readFileSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
+import { provideAll } from '../wasm/module.mjs';
 import { repaired } from './generate.mjs';
 
 const { folder, names, most } = workerData;
 const load = async (name) => {
   const { default: create } = await import(`${folder}/${name}.mjs`);
-  return create({ wasmBinary: readFileSync(`${folder}/${name}.wasm`) });
+  return provideAll(await create({ wasmBinary: readFileSync(`${folder}/${name}.wasm`) }));
 };
 const modules = await Promise.all(names.map(load));
 

@@ -27,7 +27,7 @@ async function compared(page) {
 await task('compare: every GPU, the one in force first and as shown', async (page) => {
   await openComparison(page);
   const rows = await compared(page);
-  const gpus = await page.locator('sc-field[data-pointer="/hardware/preset"] option').count();
+  const gpus = await page.locator('sc-field[data-pointer="/hardware/preset"] select > option').count();
   assert.equal(rows.length, gpus);
   assert.match(rows[0][0], /H100.*as it is/);
   assert.equal(rows.filter(([name]) => name.includes('as it is')).length, 1);

@@ -36,10 +36,11 @@ await task('load: nothing is requested afterwards', async (page) => {
   await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('9');
   await nextResult(page, first);
   await openEverything(page);
-  // But the timeline of requests and the comparison, which come with their panels, from where the page came.
+  // But the timeline of requests, the comparison and coefficients, which come with their panels, and the tables of
+  // operators for the GPUs compared whose step times are these, from where the page came.
   const parts = other.splice(0);
   assert.equal(site.requests.length, before + parts.length);
-  assert.ok(parts.length <= 2 && parts.every((url) => url.startsWith(site.url) && /\/(request-chart|compare)-/.test(url)), parts.join(' '));
+  assert.ok(parts.length <= 5 && parts.every((url) => url.startsWith(site.url) && /\/((request-chart|compare|coefficients)-|presets\/operators\/)/.test(url)), parts.join(' '));
   const synthetic = await fingerprint(page);
   await dropFile(page, 'small.csv', Buffer.from(smallTrace(40)));
   await nextResult(page, synthetic);
@@ -332,6 +333,7 @@ await task('charts: table, CSV and PNG', async (page) => {
 beginOthers();
 await import('./files-and-links.mjs');
 await import('./comparing.mjs');
+await import('./presets.mjs');
 await import('./clusters.mjs');
 await import('./mishaps.mjs');
 

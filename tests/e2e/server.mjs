@@ -7,6 +7,7 @@ const types = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json',
   '.wasm': 'application/wasm',
   '.txt': 'text/plain; charset=utf-8',
 };

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { Declarations } from './declarations.mjs';
-import { load, root } from './module.mjs';
+import { load, root, simulationOf } from './module.mjs';
 
 const declared = new Declarations(readFileSync(new URL('wasm/servecast.d.ts', root), 'utf8'));
 const module = await load();
@@ -27,7 +27,7 @@ function withTrace(bytes, name, use) {
 }
 
 function finished(text, trace) {
-  const simulation = new module.Simulation(text);
+  const simulation = simulationOf(module, text);
   try {
     if (trace) assert.equal(simulation.setTrace(trace), '');
     assert.equal(simulation.error(), '');

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { Declarations } from './declarations.mjs';
-import { load, root } from './module.mjs';
+import { load, root, simulationOf } from './module.mjs';
 
 const declared = new Declarations(readFileSync(new URL('wasm/servecast.d.ts', root), 'utf8'));
 const goldens = JSON.parse(readFileSync(new URL('tests/golden/goldens.json', root), 'utf8'));
@@ -37,7 +37,7 @@ function setTrace(simulation, bytes, name) {
 
 /** Runs to the end, hands the simulation to `use`, and deletes it in any case. */
 function withRun(document, { trace, slice = 1000 }, use) {
-  const simulation = new module.Simulation(document);
+  const simulation = simulationOf(module, document);
   try {
     if (trace !== undefined) assert.equal(setTrace(simulation, bytesOf(trace), 'golden.csv'), '');
     assert.equal(simulation.error(), '');

@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { load, root } from './module.mjs';
+import { load, root, simulationOf } from './module.mjs';
 
 const module = await load();
 const { base, cases } = JSON.parse(readFileSync(new URL('tests/golden/refusals.json', root), 'utf8'));
 
 for (const { name, with: changes, issues } of cases) {
   test(`Refusal_${name.replace(/\W+/g, '_')}_IsThatOfTheCommand`, () => {
-    const simulation = new module.Simulation(JSON.stringify({ ...base, ...changes }));
+    const simulation = simulationOf(module, JSON.stringify({ ...base, ...changes }));
     const found = JSON.parse(simulation.error() || '[]');
     simulation.delete();
     assert.deepEqual(found, issues);

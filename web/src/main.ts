@@ -10,6 +10,7 @@ import type { PageElement } from './views/page';
 const engine = new EngineClient(
   compileModule(wasmUrl),
   () => new Worker(new URL('./engine/worker.ts', import.meta.url), { type: 'module' }),
+  new URL('.', location.href).href,
 );
 
 const themeKey = 'servecast-theme';

@@ -215,6 +215,7 @@ OperatorStep::OperatorStep(const Scenario& s, const ModelCost& cost)
     : hardware_(s.hardware),
       byte_ns_(1 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)) {
   const NearestOperators nearest = FindOperators(s.hardware);
+  SERVECAST_CHECK(nearest.set != nullptr, "who asks for operators has their file");
   set_ = nearest.set;
   exact_ = nearest.exact;
   if (cost.window_share > 0) {
@@ -293,9 +294,8 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
       add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, ExpertLayers(m), replicas,
           found.exact);
     } else {  // no GPU's experts are nearer than its plain products
-      static constexpr std::int64_t kOne[] = {1};
-      static constexpr std::int8_t kCode[] = {25};
-      const OperatorTable none{"experts", "bf16", 10, {}, {kOne, kOne, kOne}, kCode};
+      const std::vector<std::int64_t> one = {1};
+      const OperatorTable none{"experts", "bf16", 10, {}, {one, one, one}, {25}};
       add("experts", OperatorGrid(none, bound), {1, width, 1}, ExpertLayers(m), replicas, false);
     }
   }

@@ -15,15 +15,16 @@ double Distance(double a, double b) { return std::fabs(Log(a / b)); }
 NearestOperators FindOperators(const HardwareSpec& hardware) {
   NearestOperators nearest;
   double least = 0;
-  for (const OperatorSet& set : OperatorSets()) {
-    const double peak = Distance(hardware.peak_bf16_tflops, set.peak_bf16_tflops);
-    const double bandwidth = Distance(hardware.memory_bandwidth_gb_s, set.memory_bandwidth_gb_s);
-    const bool named = set.id == hardware.operators;
-    if (!named && nearest.set != nullptr && peak + bandwidth >= least) continue;
+  for (const MeasuredGpu& gpu : MeasuredGpus()) {
+    const double peak = Distance(hardware.peak_bf16_tflops, gpu.peak_bf16_tflops);
+    const double bandwidth = Distance(hardware.memory_bandwidth_gb_s, gpu.memory_bandwidth_gb_s);
+    const bool named = gpu.id == hardware.operators;
+    if (!named && !nearest.id.empty() && peak + bandwidth >= least) continue;
     least = peak + bandwidth;
-    nearest = {&set, peak < 0.01 && bandwidth < 0.01};
+    nearest = {gpu.id, peak < 0.01 && bandwidth < 0.01};
     if (named) break;
   }
+  nearest.set = OperatorsOf(nearest.id);
   return nearest;
 }
 

@@ -21,6 +21,9 @@ using Json = nlohmann::json;
 
 constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 
+// Of presets that stand behind the others in menus.
+constexpr const char* kMeasuredGroup = "of measured servers";
+
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
     "speculative decoding, beam search, LoRA adapters, multimodal encoders",
@@ -121,10 +124,17 @@ class Cataloguer final : public FieldVisitor {
   Json when_ = nullptr;
 };
 
+// Of one whose file is not here, the name.
 Json PresetList(const char* kind) {
   Json list = Json::array();
-  for (const std::string_view id : PresetIds(kind)) {
-    Json entry = *FindPreset(kind, id);
+  for (const std::string_view id : AllPresetIds(kind)) {
+    const PresetName of = NameOfPreset(kind, id);
+    const Json* file = FindPreset(of.kind, id);
+    Json entry =
+        file != nullptr ? *file : Json{{"name", std::string(of.name)}, {"description", ""}};
+    entry.erase("like");
+    if (file != nullptr) entry["document"] = *FindPresetDocument(kind, id);
+    if (of.kind != kind) entry["group"] = kMeasuredGroup;
     entry["id"] = std::string(id);
     list.push_back(std::move(entry));
   }
@@ -189,7 +199,12 @@ std::string CatalogText() {
   std::string out;
   for (const char* kind : {"scenarios", "models", "hardware", "engines", "workloads"}) {
     out += Format("{}\n", kind);
+    bool grouped = false;
     for (const Json& preset : catalog["presets"][kind]) {
+      if (preset.contains("group") && !grouped) {
+        out += Format("{} {}\n", kind, TextOf(preset["group"]));
+        grouped = true;
+      }
       out += fmt::format("  {:<28} {}\n", TextOf(preset["id"]), TextOf(preset["description"]));
     }
   }

@@ -4,11 +4,11 @@
 namespace servecast {
 
 struct EmbeddedPreset {
-  // "models", "hardware", "engines", "workloads" or "scenarios"; in the command "measured_models"
-  // and "measured_hardware", too
-  const char* kind;
-  const char* id;
-  const char* text;  // JSON: name, description, sources, document
+  const char* kind;  // the folder: "models", "operators" ...
+  const char* id;    // the file's name without .json
+  const char* name;
+  int size;          // of the file, in bytes
+  const char* text;  // JSON: name, description, sources, document; nullptr: not embedded
 };
 
 // Sorted by kind, then id.

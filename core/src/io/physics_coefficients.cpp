@@ -103,22 +103,6 @@ bool SameName(std::string_view a, std::string_view b) {
          (x.find(y) != std::string::npos || y.find(x) != std::string::npos);
 }
 
-// Its id: model/gpu or gpu-memory/tpN/engine.
-bool IsSetOf(const CoefficientSet& set, const Scenario& s) {
-  const std::size_t gpu = set.id.find('/') + 1, tp = set.id.find('/', gpu) + 1;
-  const std::string_view id = set.id;
-  const std::string_view hardware = id.substr(gpu, tp - 1 - gpu);
-  const std::string group = Format("tp{}/", s.cluster.pools[0].tensor_parallel);
-  bool same = gpu > 0 && tp > 0 && id.compare(tp, group.size(), group) == 0 &&
-              SameName(id.substr(0, gpu - 1), s.model.name);
-  for (std::string_view rest = hardware; same && !rest.empty();) {
-    const std::size_t dash = rest.find('-');
-    same = SameName(rest.substr(0, dash), s.hardware.name);
-    rest.remove_prefix(dash == std::string_view::npos ? rest.size() : dash + 1);
-  }
-  return same;
-}
-
 Result<PhysicsCoefficients> ReadPhysicsCoefficients(std::string_view file) {
   Result<Json> parsed = ParseJson(file);
   if (!parsed.ok()) return Issues(parsed.issues());

@@ -1,6 +1,5 @@
 // Coefficient files of the latency model "physics": what a training wrote, with where it comes
-// from. docs/physics-model.md states the form. For the command; the page takes the numbers
-// themselves.
+// from. docs/physics-model.md states the form.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "io/coefficients.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
 
@@ -36,9 +34,6 @@ Result<PhysicsCoefficients> ReadPhysicsCoefficients(std::string_view file);
 
 // A line for each thing of the scenario that the coefficients were not trained on.
 std::vector<std::string> Mismatches(const PhysicsProvenance& trained_on, const Scenario& scenario);
-
-// Whether a published set is of the scenario's model, GPU and tensor parallelism.
-bool IsSetOf(const CoefficientSet& set, const Scenario& scenario);
 
 // Whether one of two names of a thing is part of the other, but for case, signs and an owner.
 bool SameName(std::string_view a, std::string_view b);

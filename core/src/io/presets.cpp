@@ -17,27 +17,71 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::string_view kMeasured = "measured_";
+
 struct Parsed {
-  Json file;
+  Json file, document;
   std::string document_text;
 };
 
-// Files are parsed when first asked for: a page opens with one scenario, not with all.
-const Parsed* Find(std::string_view kind, std::string_view id) {
-  static std::map<int, Parsed> cache;
+const EmbeddedPreset* Find(std::string_view kind, std::string_view id) {
   for (int i = 0; i < kEmbeddedPresetCount; ++i) {
     const EmbeddedPreset& preset = kEmbeddedPresets[i];
-    if (kind != preset.kind || id != preset.id) continue;
-    const auto cached = cache.find(i);
-    if (cached != cache.end()) return &cached->second;
-    Result<Json> file = ParseJson(preset.text);
-    SERVECAST_CHECK(file.ok() && file.value().contains("document"), "an embedded preset is JSON");
-    Parsed& parsed = cache[i];
-    parsed.file = std::move(file.value());
-    parsed.document_text = CompactJson(parsed.file["document"]);
-    return &parsed;
+    if (kind == preset.kind && id == preset.id) return &preset;
   }
   return nullptr;
+}
+
+// Of that kind, or of measured servers.
+const EmbeddedPreset* FindAny(std::string_view kind, std::string_view id) {
+  const EmbeddedPreset* preset = Find(kind, id);
+  return preset != nullptr ? preset : Find(std::string(kMeasured) + std::string(kind), id);
+}
+
+std::string FileOf(const EmbeddedPreset& preset) {
+  return Format("presets/{}/{}.json", std::string_view(preset.kind), std::string_view(preset.id));
+}
+
+// Texts that were not embedded and have been handed in.
+std::map<const EmbeddedPreset*, std::string>& Provided() {
+  static std::map<const EmbeddedPreset*, std::string> provided;
+  return provided;
+}
+
+// "": it is not here.
+std::string_view TextOf(const EmbeddedPreset& preset) {
+  if (preset.text != nullptr) return preset.text;
+  const auto provided = Provided().find(&preset);
+  return provided == Provided().end() ? std::string_view() : provided->second;
+}
+
+// Files are parsed when first asked for: a page opens with one scenario, not with all.
+const Parsed* Parse(const EmbeddedPreset* preset) {
+  static std::map<const EmbeddedPreset*, Parsed> cache;
+  if (preset == nullptr) return nullptr;
+  const auto cached = cache.find(preset);
+  if (cached != cache.end()) return &cached->second;
+  const std::string_view text = TextOf(*preset);
+  if (text.empty()) return nullptr;
+  Result<Json> file = ParseJson(text);
+  SERVECAST_CHECK(file.ok(), "a preset is JSON");
+  Parsed parsed;
+  parsed.file = std::move(file.value());
+  if (const auto document = parsed.file.find("document"); document != parsed.file.end()) {
+    parsed.document = *document;
+  }
+  if (const auto like = parsed.file.find("like"); like != parsed.file.end()) {
+    const std::string_view kind = std::string_view(preset->kind).substr(kMeasured.size());
+    const Json* other = FindPresetDocument(kind, like->get<std::string>());
+    SERVECAST_CHECK(other != nullptr, "what a measured preset is like is always here");
+    Json whole = *other;
+    // What was measured was the other one.
+    for (const char* measured : {"auto_backend", "operators", "compared_as"}) whole.erase(measured);
+    whole.update(parsed.document);
+    parsed.document = std::move(whole);
+  }
+  parsed.document_text = CompactJson(parsed.document);
+  return &(cache[preset] = std::move(parsed));
 }
 
 }  // namespace
@@ -65,14 +109,52 @@ std::vector<std::string_view> PresetIds(std::string_view kind) {
   return ids;
 }
 
+std::vector<std::string_view> AllPresetIds(std::string_view kind) {
+  std::vector<std::string_view> ids = PresetIds(kind);
+  const auto more = PresetIds(std::string(kMeasured) + std::string(kind));
+  ids.insert(ids.end(), more.begin(), more.end());
+  return ids;
+}
+
+PresetName NameOfPreset(std::string_view kind, std::string_view id) {
+  const EmbeddedPreset* preset = FindAny(kind, id);
+  return preset == nullptr ? PresetName{} : PresetName{preset->kind, preset->id, preset->name};
+}
+
 const Json* FindPreset(std::string_view kind, std::string_view id) {
-  const Parsed* parsed = Find(kind, id);
+  const Parsed* parsed = Parse(Find(kind, id));
   return parsed == nullptr ? nullptr : &parsed->file;
 }
 
 const Json* FindPresetDocument(std::string_view kind, std::string_view id) {
-  const Parsed* parsed = Find(kind, id);
-  return parsed == nullptr ? nullptr : &parsed->file["document"];
+  const Parsed* parsed = Parse(FindAny(kind, id));
+  return parsed == nullptr ? nullptr : &parsed->document;
+}
+
+std::string_view PresetText(std::string_view kind, std::string_view id) {
+  const EmbeddedPreset* preset = Find(kind, id);
+  return preset == nullptr ? std::string_view() : TextOf(*preset);
+}
+
+Issues MissingPreset(std::string_view kind, std::string_view id) {
+  const EmbeddedPreset* preset = FindAny(kind, id);
+  if (preset == nullptr || !TextOf(*preset).empty()) return {};
+  return {{FileOf(*preset), "is needed, and not here", "missing_file"}};
+}
+
+Issues ProvidePreset(std::string_view file, std::string_view text) {
+  for (int i = 0; i < kEmbeddedPresetCount; ++i) {
+    const EmbeddedPreset& preset = kEmbeddedPresets[i];
+    if (file != FileOf(preset)) continue;
+    if (!TextOf(preset).empty()) return {};
+    if (text.size() != static_cast<std::size_t>(preset.size) || !ParseJson(text).ok()) {
+      return {{std::string(file), Format("found {} bytes, allowed the {} of this version's file",
+                                         text.size(), preset.size)}};
+    }
+    Provided()[&preset] = text;
+    return {};
+  }
+  return {{std::string(file), "is no file of presets/"}};
 }
 
 std::string NearestScenarioPreset(std::string_view id) {
@@ -80,7 +162,7 @@ std::string NearestScenarioPreset(std::string_view id) {
 }
 
 std::optional<std::string_view> ScenarioPreset(std::string_view id) {
-  const Parsed* parsed = Find("scenarios", id);
+  const Parsed* parsed = Parse(Find("scenarios", id));
   if (parsed == nullptr) return std::nullopt;
   return parsed->document_text;
 }

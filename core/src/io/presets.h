@@ -1,10 +1,15 @@
-// Embedded presets by kind and id.
+// The files of presets/ by kind and id. Natively all are here. The page begins with those of its
+// menus; it knows the names of the others and hands their files in when they are asked for. What a
+// file says does not depend on when it came: it is the file that the build knew.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "servecast/result.h"
 
 namespace servecast {
 
@@ -22,9 +27,29 @@ inline constexpr std::string_view kDefaultEngine = "vllm";
 
 // Of a kind ("models", "hardware", "engines", "workloads", "scenarios"), ascending. Never empty.
 std::vector<std::string_view> PresetIds(std::string_view kind);
+// Those of measured servers ("measured_models", "measured_hardware") behind the others.
+std::vector<std::string_view> AllPresetIds(std::string_view kind);
 
-// The whole file, and its "document"; nullptr when there is none. Parsed once per program.
+// What is known of a file that may not be here; an empty id: there is none.
+struct PresetName {
+  std::string_view kind, id, name;
+};
+// Of that kind, or of measured servers.
+PresetName NameOfPreset(std::string_view kind, std::string_view id);
+
+// The whole file; nullptr when there is none, or it is not here. Parsed once per program.
 const nlohmann::json* FindPreset(std::string_view kind, std::string_view id);
+// Its "document", of that kind or of measured servers: of a GPU that says which other it is "like",
+// with what that one has.
 const nlohmann::json* FindPresetDocument(std::string_view kind, std::string_view id);
+// The file as it is; "" when there is none, or it is not here.
+std::string_view PresetText(std::string_view kind, std::string_view id);
+
+// An issue of kind "missing_file", whose path is the file, when it is known but not here; else
+// none. Of that kind or of measured servers.
+Issues MissingPreset(std::string_view kind, std::string_view id);
+// Takes in "presets/KIND/ID.json". Issues: no such file, or a text that is not the one that the
+// build knew. One that is here already stays as it is.
+Issues ProvidePreset(std::string_view file, std::string_view text);
 
 }  // namespace servecast

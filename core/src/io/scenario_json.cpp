@@ -1,6 +1,7 @@
 // Scenario documents: text -> presets merged -> fields read, every issue collected -> Scenario with
 // its canonical and resolved text. The fields themselves are described in fields.cpp.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -61,8 +62,12 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
   const Json* preset = FindPresetDocument(section.kind, id);
   if (preset == nullptr) {
     const Choices ids = PresetIds(section.kind);
-    issues.push_back({path, Format("found {}, allowed {}{}", ShortJson(id), QuotedList(ids),
-                                   DidYouMean(id, ids))});
+    const Issues missing = MissingPreset(section.kind, id);
+    if (missing.empty()) {
+      issues.push_back({path, Format("found {}, allowed {}{}", ShortJson(id), QuotedList(ids),
+                                     DidYouMean(id, AllPresetIds(section.kind)))});
+    }
+    issues.insert(issues.end(), missing.begin(), missing.end());
     // What the section's members mean hangs on the preset: go on with some preset as it is, so
     // that the rest of the document is checked.
     *found = *FindPresetDocument(section.kind, ids[0]);
@@ -549,6 +554,11 @@ Result<Scenario> ParseScenario(std::string_view text) {
     }
   }
   MergePools(document, issues);
+  // What else is wrong is known when they are here.
+  Issues missing;
+  std::copy_if(issues.begin(), issues.end(), std::back_inserter(missing),
+               [](const Issue& issue) { return issue.kind == "missing_file"; });
+  if (!missing.empty()) return missing;
   ReadScenario(document, scenario, issues);
   AddTogether(scenario, issues);
   if (!issues.empty()) return Bounded(std::move(issues));

@@ -123,8 +123,8 @@ LatencyLabel Label(const Scenario& s) {
   if (!cost.ok()) return {};
   const OperatorStep step(s, cost.value());
   const std::string share = ShortNumber(std::round(100 * step.ExtrapolatedShare()));
-  std::string text = "Latencies of operators measured on " + std::string(step.Set().name) + " (" +
-                     std::string(step.Set().source) + ")";
+  std::string text =
+      "Latencies of operators measured on " + step.Set().name + " (" + step.Set().source + ")";
   std::string names;
   for (const std::string& name : step.Extrapolated()) names += (names.empty() ? "" : ", ") + name;
   if (!step.Exact()) text += ", scaled to the data sheet of " + s.hardware.name;
@@ -137,18 +137,29 @@ LatencyLabel Label(const Scenario& s) {
                   : "No table covers all of a step, so the error is not known."};
 }
 
-// Where servers were nearer by it (docs/fidelity.md, "Which model `auto` is") and tables cover the
-// model; none is of expert parallelism, and BLIS's rules have models of their own.
-bool Best(const Scenario& s) {
+// Where servers were nearer by it (docs/fidelity.md, "Which model `auto` is"); none is of expert
+// parallelism, and BLIS's rules have models of their own.
+bool WasNearer(const Scenario& s) {
   return s.hardware.auto_backend == "operators" && s.engine.compat == Compat::kNone &&
-         !s.engine.enable_expert_parallel && Covered(s);
+         !s.engine.enable_expert_parallel;
+}
+
+bool Best(const Scenario& s) { return WasNearer(s) && Covered(s); }
+
+// Where auto may be this model, which one it is hangs on the tables, too.
+std::string Missing(const Scenario& s) {
+  const std::string& backend = s.latency.backend;
+  if (backend != "operators" && (backend != "auto" || !WasNearer(s))) return "";
+  const NearestOperators nearest = FindOperators(s.hardware);
+  return nearest.set != nullptr ? "" : Format("presets/operators/{}.json", nearest.id);
 }
 
 }  // namespace
 
 extern const LatencyEntry kLatencyOperators;
 const LatencyEntry kLatencyOperators = {
-    "operators", "Measured latencies of each operator on the GPU, added up, plus host time", Make,
-    Label, Best};
+    "operators", "Measured latencies of each operator on the GPU, added up, plus host time",
+    Make,        Label,
+    Best,        Missing};
 
 }  // namespace servecast

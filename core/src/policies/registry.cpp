@@ -97,6 +97,13 @@ std::span<const FormerEntry> Formers() {
 }
 
 const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(LatencyModels(), name); }
+Issues MissingFiles(const Scenario& s) {
+  for (const LatencyEntry& entry : LatencyModels()) {
+    std::string file = entry.missing == nullptr ? "" : entry.missing(s);
+    if (!file.empty()) return {{std::move(file), "is needed, and not here", "missing_file"}};
+  }
+  return {};
+}
 const LatencyEntry& ChosenLatencyModel(const Scenario& s) {
   if (s.latency.backend != "auto") return FindLatencyModel(s.latency.backend);
   for (const LatencyEntry& entry : LatencyModels()) {

@@ -73,12 +73,18 @@ struct LatencyEntry {
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
   // Whether "auto" is this one before the first; nullptr: never.
   bool (*best)(const Scenario&) = nullptr;
+  // The file of presets/ without which it can neither be chosen nor made, when that is not here;
+  // else "". nullptr: never.
+  std::string (*missing)(const Scenario&) = nullptr;
 };
 
 // The registered models, in the order of menus; see registry.cpp.
 std::span<const LatencyEntry> LatencyModels();
 // Requires: a registered name.
 const LatencyEntry& FindLatencyModel(std::string_view name);
+// An issue of kind "missing_file" when a file that the scenario's model needs is not here, as on the
+// page until it was fetched (io/presets.h); else none. To be asked first.
+Issues MissingFiles(const Scenario& scenario);
 // By `latency.backend`; "auto" is the one that came out best on servers with such GPUs.
 const LatencyEntry& ChosenLatencyModel(const Scenario& scenario);
 

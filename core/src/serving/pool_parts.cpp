@@ -35,6 +35,7 @@ Result<std::vector<PoolPart>> MakePoolParts(const Scenario& scenario) {
       for (const Issue& issue : cost.issues()) issues.push_back(OfPool(issue, i, pool));
       continue;
     }
+    if (Issues missing = MissingFiles(alone); !missing.empty()) return missing;
     const LatencyEntry& entry = ChosenLatencyModel(alone);
     PoolPart part{alone, cost.value(), entry.make(alone, cost.value()),
                   MaxModelLenOf(alone, cost.value())};

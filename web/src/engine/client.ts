@@ -1,7 +1,7 @@
 // The page's only door to the engine. Compiles the module once, owns the worker, and replaces a
 // worker that died (the compiled module and the trace file are kept, so nothing is fetched again
 // and nothing is asked of the user twice).
-import type { Canonical, Catalog, Issue, TraceFit, TraceRead } from 'servecast';
+import type { Canonical, Catalog, Coefficients, Issue, TraceFit, TraceRead } from 'servecast';
 import type { Columns, FromWorker, Lane, Outcome, Question, Refusal, ToWorker } from './protocol';
 
 
@@ -19,9 +19,13 @@ export interface RunListener {
 
 export interface Engine {
   readonly ready: Promise<Catalog>;
+  /** Hears of a catalogue that knows more: a preset was fetched. */
+  onCatalog?: (catalog: Catalog) => void;
   run(scenario: string, withTrace: boolean, listener: RunListener, lane?: Lane): void;
   cancel(lane?: Lane): void;
   ask(question: Question, text: string): Promise<Canonical>;
+  /** Of a file's text; of "" those that were published. */
+  coefficients(scenario: string, file: string): Promise<Coefficients>;
   /** Of the shown run that finished last; null when it is gone. */
   requests(names: readonly string[]): Promise<Columns | null>;
   /** Never settles when another trace is loaded, or this one forgotten, before it is read. */
@@ -46,27 +50,31 @@ export async function compileModule(url: string): Promise<WebAssembly.Module> {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-type Answer = { resolve(canonical: Canonical): void; reject(error: Error): void };
+type Answer<T> = { resolve(answer: T): void; reject(error: Error): void };
 type TraceAnswer = { readonly id: number; progress(share: number): void; resolve(loaded: LoadedTrace): void; reject(error: Error): void };
 type FitAnswer = { readonly id: number; resolve(fit: TraceFit): void; reject(error: Error): void };
 
 export class EngineClient implements Engine {
   readonly ready: Promise<Catalog>;
+  onCatalog?: (catalog: Catalog) => void;
   #resolveReady!: (catalog: Catalog) => void;
   #rejectReady!: (error: Error) => void;
   readonly #compiled: Promise<WebAssembly.Module>;
   readonly #createWorker: () => Worker;
+  readonly #site: string;
   #worker: Worker;
   #alive = false;
   #ids = 0;
   readonly #runs = new Map<Lane, { readonly id: number; readonly listener: RunListener }>();
-  readonly #answers = new Map<number, Answer>();
+  readonly #answers = new Map<number, Answer<Canonical>>();
+  readonly #coefficients = new Map<number, Answer<Coefficients>>();
   readonly #columns = new Map<number, (columns: Columns | null) => void>();
   #trace: TraceAnswer | null = null;
   #fit: FitAnswer | null = null;
   #traceFile: { readonly file: Blob; readonly name: string } | null = null;
 
-  constructor(compiled: Promise<WebAssembly.Module>, createWorker: () => Worker) {
+  constructor(compiled: Promise<WebAssembly.Module>, createWorker: () => Worker, site = '') {
+    this.#site = site;
     this.#compiled = compiled;
     this.#createWorker = createWorker;
     this.ready = new Promise((resolve, reject) => {
@@ -92,6 +100,14 @@ export class EngineClient implements Engine {
     return new Promise((resolve, reject) => {
       this.#answers.set(id, { resolve, reject });
       this.#send({ kind: 'ask', id, question, text });
+    });
+  }
+
+  coefficients(scenario: string, file: string): Promise<Coefficients> {
+    const id = ++this.#ids;
+    return new Promise((resolve, reject) => {
+      this.#coefficients.set(id, { resolve, reject });
+      this.#send({ kind: 'coefficients', id, scenario, file });
     });
   }
 
@@ -136,7 +152,7 @@ export class EngineClient implements Engine {
     worker.onmessage = (event: MessageEvent<FromWorker>) => this.#receive(event.data);
     worker.onerror = (event) => this.#replace(event.message || 'the worker could not start');
     void this.#compiled.then(
-      (module) => worker.postMessage({ kind: 'init', module } satisfies ToWorker),
+      (module) => worker.postMessage({ kind: 'init', module, site: this.#site } satisfies ToWorker),
       (error: unknown) => this.#rejectReady(error instanceof Error ? error : new Error(String(error))),
     );
     return worker;
@@ -145,9 +161,10 @@ export class EngineClient implements Engine {
   #replace(message: string): void {
     this.#worker.terminate();
     const runs = [...this.#runs.values()];
-    const answers = [...this.#answers.values()];
+    const answers = [...this.#answers.values(), ...this.#coefficients.values()];
     this.#runs.clear();
     this.#answers.clear();
+    this.#coefficients.clear();
     // One that never came up would not come up again.
     if (this.#alive) {
       this.#worker = this.#start();
@@ -173,6 +190,13 @@ export class EngineClient implements Engine {
       case 'answer':
         this.#answers.get(message.id)?.resolve(message.canonical);
         this.#answers.delete(message.id);
+        return;
+      case 'catalog':
+        this.onCatalog?.(message.catalog);
+        return;
+      case 'coefficients':
+        this.#coefficients.get(message.id)?.resolve(message.coefficients);
+        this.#coefficients.delete(message.id);
         return;
       case 'requests':
         this.#columns.get(message.id)?.(message.columns);

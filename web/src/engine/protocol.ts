@@ -1,13 +1,15 @@
 // What the page and the worker say to each other: two closed unions and nothing else. Text that
 // crosses to the engine stays text here; reports arrive parsed, columns as transferred arrays.
-import type { Canonical, Catalog, Issue, Report, TraceFit, TraceRead } from 'servecast';
+import type { Canonical, Catalog, Coefficients, Issue, Report, TraceFit, TraceRead } from 'servecast';
 
 export type Columns = Readonly<Record<string, Float64Array>>;
 
 export type ToWorker =
-  | { readonly kind: 'init'; readonly module: WebAssembly.Module }
+  /** `site`: the address that presets/ is at. */
+  | { readonly kind: 'init'; readonly module: WebAssembly.Module; readonly site: string }
   | { readonly kind: 'ask'; readonly id: number; readonly question: Question; readonly text: string }
   | { readonly kind: 'run'; readonly id: number; readonly lane: Lane; readonly scenario: string; readonly with_trace: boolean }
+  | { readonly kind: 'coefficients'; readonly id: number; readonly scenario: string; readonly file: string }
   | { readonly kind: 'cancel'; readonly id: number }
   /** Columns with a value a request, of the shown run that finished last. */
   | { readonly kind: 'requests'; readonly id: number; readonly names: readonly string[] }
@@ -31,7 +33,10 @@ export type FromWorker =
   | { readonly kind: 'ready'; readonly catalog: Catalog }
   | { readonly kind: 'answer'; readonly id: number; readonly canonical: Canonical }
   | { readonly kind: 'accepted'; readonly id: number; readonly canonical: Canonical }
-  /** The run waits for a part of the engine that few need. */
+  /** With what was fetched since. */
+  | { readonly kind: 'catalog'; readonly catalog: Catalog }
+  | { readonly kind: 'coefficients'; readonly id: number; readonly coefficients: Coefficients }
+  /** The run waits for a file that few need. */
   | { readonly kind: 'loading'; readonly id: number }
   | { readonly kind: 'refused'; readonly id: number; readonly reason: Refusal; readonly issues: readonly Issue[] }
   | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly partial: Outcome | null }

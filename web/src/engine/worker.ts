@@ -3,8 +3,8 @@
 // seen within a slice. Traces are decompressed and read here, piece by piece, so that a large file
 // never blocks the page; their rows stay in the module, their bytes do not.
 import createServecast from 'servecast';
-import type { Canonical, Catalog, Issue, Report, ServecastModule, Simulation, Trace, TraceFit, TraceRead } from 'servecast';
-import type { Columns, FromWorker, Lane, Outcome, ToWorker } from './protocol';
+import type { Canonical, Catalog, Coefficients, Issue, Report, ServecastModule, Simulation, Trace, TraceFit, TraceRead } from 'servecast';
+import type { Columns, FromWorker, Lane, Outcome, Question, ToWorker } from './protocol';
 
 interface WorkerScope {
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
@@ -28,6 +28,8 @@ let engineLoaded: (module: ServecastModule) => void = () => undefined;
 const engine = new Promise<ServecastModule>((resolve) => {
   engineLoaded = resolve;
 });
+/** The address that presets/ is at. */
+let site = '';
 /** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
@@ -52,6 +54,74 @@ function nextTask(): Promise<void> {
 
 function parseIssues(text: string): readonly Issue[] {
   return text === '' ? [] : (JSON.parse(text) as readonly Issue[]);
+}
+
+/**
+ * Asks the module until no file is missing: those that it names are fetched, from where the page came, and handed in.
+ * Throws, in words, when one cannot be had.
+ */
+async function withFiles<Answer>(module: ServecastModule, ask: () => Answer, issuesOf: (answer: Answer) => readonly Issue[], waits?: () => void): Promise<Answer> {
+  for (;;) {
+    const answer = ask();
+    const files = issuesOf(answer).flatMap(({ kind, path }) => (kind === 'missing_file' ? [path] : []));
+    if (files.length === 0) return answer;
+    waits?.();
+    await Promise.all(files.map((file) => fetchFile(module, file)));
+  }
+}
+
+async function fetchFile(module: ServecastModule, file: string): Promise<void> {
+  const failed = (why: string) => new Error(`${file} is fetched when it is first needed, and could not be: ${why}`);
+  let text: string;
+  try {
+    const response = await fetch(new URL(`${file}?${presetsVersion}`, site));
+    if (!response.ok) throw new Error(`the server answered ${response.status}`);
+    text = await response.text();
+  } catch (error) {
+    throw failed(error instanceof TypeError ? 'there is no connection' : error instanceof Error ? error.message : String(error));
+  }
+  const [issue] = JSON.parse(module.provide(file, text)) as readonly Issue[];
+  if (issue) throw failed(issue.message);
+  if (!/^presets\/(operators|coefficients)\//.test(file)) scope.postMessage({ kind: 'catalog', catalog: JSON.parse(module.catalog()) as Catalog });
+}
+
+const unavailable = (error: unknown): readonly Issue[] => [{ path: '', message: error instanceof Error ? error.message : String(error) }];
+
+function canonicalOf(module: ServecastModule, question: Question, text: string, waits?: () => void): Promise<Canonical> {
+  const ask = () => JSON.parse(module[question](text)) as Canonical;
+  return withFiles(module, ask, ({ issues }) => issues, waits);
+}
+
+/** The answer to a question, or what cannot be had; a trap is neither. */
+function orIssues<Answer>(answer: Promise<Answer>, otherwise: (issues: readonly Issue[]) => Answer): Promise<Answer> {
+  return answer.catch((error: unknown) => {
+    if (error instanceof WebAssembly.RuntimeError) throw error;
+    return otherwise(unavailable(error));
+  });
+}
+
+async function coefficientsOf(scenario: string, file: string): Promise<Coefficients> {
+  const module = await engine;
+  const ask = () => JSON.parse(module.coefficients(scenario, file)) as Coefficients;
+  return orIssues(withFiles(module, ask, ({ issues }) => issues), (issues) => ({ sets: [], issues }));
+}
+
+/** Why a new one cannot run is asked with its trace; its files are here then, or the reason why not. */
+async function newSimulation(module: ServecastModule, scenario: string, waits: () => void): Promise<{ readonly simulation: Simulation; readonly begun: number }> {
+  let last: Simulation | null = null;
+  let begun = 0;
+  const ask = () => {
+    last?.delete();
+    begun = performance.now();
+    last = new module.Simulation(scenario);
+    return last;
+  };
+  try {
+    return { simulation: await withFiles(module, ask, (simulation) => parseIssues(simulation.error()), waits), begun };
+  } catch (error) {
+    (last as Simulation | null)?.delete();
+    throw error;
+  }
 }
 
 function copyColumns(simulation: Simulation, names = columnNames): Columns {
@@ -83,17 +153,27 @@ function buffersOf(outcome: Outcome): Transferable[] {
 
 async function run(module: ServecastModule, request: RunRequest): Promise<void> {
   const { id, lane, scenario, with_trace: withTrace } = request;
-  const canonical = JSON.parse(module.canonical(scenario)) as Canonical;
-  if (canonical.issues.length > 0) {
-    scope.postMessage({ kind: 'refused', id, reason: 'scenario', issues: canonical.issues });
+  const waits = () => scope.postMessage({ kind: 'loading', id });
+  let made: { readonly simulation: Simulation; readonly begun: number };
+  try {
+    const canonical = await canonicalOf(module, 'canonical', scenario, waits);
+    if (currentRun[lane] !== id) return;
+    if (canonical.issues.length > 0) {
+      scope.postMessage({ kind: 'refused', id, reason: 'scenario', issues: canonical.issues });
+      return;
+    }
+    scope.postMessage({ kind: 'accepted', id, canonical });
+    if (lane === 'shown') forgetRun();
+    made = await newSimulation(module, scenario, waits);
+  } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError) throw error;
+    if (currentRun[lane] === id) scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: unavailable(error) });
     return;
   }
-  scope.postMessage({ kind: 'accepted', id, canonical });
+  const { simulation, begun } = made;
   let engineMs = 0;
-  if (lane === 'shown') forgetRun();
-  const clock = performance.now();
-  const simulation = new module.Simulation(scenario);
   try {
+    if (currentRun[lane] !== id) return;
     if (withTrace && trace && trace.read.issues.length === 0) simulation.setTrace(trace.rows);
     const traceIssues = withTrace && trace ? trace.read.issues : [];
     const engineIssues = traceIssues.length > 0 ? [] : parseIssues(simulation.error());
@@ -102,7 +182,7 @@ async function run(module: ServecastModule, request: RunRequest): Promise<void> 
       scope.postMessage({ kind: 'refused', id, reason, issues: [...traceIssues, ...engineIssues] });
       return;
     }
-    engineMs += performance.now() - clock;
+    engineMs += performance.now() - begun;
     let steps = 2000;
     let lastProgress = performance.now();
     let nextReport = lastProgress + progressMs;
@@ -246,7 +326,8 @@ function instantiate(compiled: WebAssembly.Module): Promise<ServecastModule> {
   });
 }
 
-async function start(compiled: WebAssembly.Module): Promise<void> {
+async function start(compiled: WebAssembly.Module, address: string): Promise<void> {
+  site = address;
   const module = await instantiate(compiled);
   const catalog = JSON.parse(module.catalog()) as Catalog;
   columnNames = catalog.columns.filter((column) => column.kind !== 'request').map((column) => column.name);
@@ -262,15 +343,20 @@ function broken(id: number | null, error: unknown): void {
 scope.onmessage = ({ data }) => {
   switch (data.kind) {
     case 'init':
-      start(data.module).catch((error: unknown) => broken(null, error));
+      start(data.module, data.site).catch((error: unknown) => broken(null, error));
       return;
     case 'ask': {
       const { id, question, text } = data;
       engine
-        .then((module) => {
-          const canonical = question === 'replaying' ? replaying(text) : (JSON.parse(module[question](text)) as Canonical);
-          scope.postMessage({ kind: 'answer', id, canonical });
-        })
+        .then((module) => orIssues(question === 'replaying' ? Promise.resolve(replaying(text)) : canonicalOf(module, question, text), (issues) => ({ text: '', id: '', issues })))
+        .then((canonical) => scope.postMessage({ kind: 'answer', id, canonical }))
+        .catch((error: unknown) => broken(id, error));
+      return;
+    }
+    case 'coefficients': {
+      const { id } = data;
+      coefficientsOf(data.scenario, data.file)
+        .then((coefficients) => scope.postMessage({ kind: 'coefficients', id, coefficients }))
         .catch((error: unknown) => broken(id, error));
       return;
     }

@@ -1,10 +1,10 @@
-import type { Canonical, Catalog, Field, Report, TraceFit } from 'servecast';
+import type { Canonical, Catalog, Coefficients, Field, Report, TraceFit } from 'servecast';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Engine, LoadedTrace, RunListener } from '../engine/client';
 import type { Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { App } from './app';
-import { needsTrace, setAt, type Document } from './document';
+import { getAt, needsTrace, setAt, type Document } from './document';
 
 function field(path: string, more: Partial<Field> = {}): Field {
   return { path, type: 'number', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices: [], ...more };
@@ -71,6 +71,12 @@ class RecordingEngine implements Engine {
     return Promise.resolve({ workload, comparison: [], lengths: { probability: [], prompt_trace: [], prompt_fit: [], output_trace: [], output_fit: [] } });
   }
   forgetTrace(): void {}
+  onCatalog?: (catalog: Catalog) => void;
+  coefficients(_scenario: string, file: string): Promise<Coefficients> {
+    const set = (id: string) => ({ id, latency: { backend: 'blackbox', beta: [1, 2, 3] }, fits: false, faster_than_light: false, warnings: [] });
+    const sets = file === '' ? [set('a'), set('b')] : file.includes('good') ? [set('of a file')] : [];
+    return Promise.resolve({ sets, issues: sets.length > 0 ? [] : [{ path: '/sets', message: 'missing' }] });
+  }
   asked = 0;
   requests(): Promise<Record<string, Float64Array>> {
     this.asked += 1;
@@ -293,5 +299,24 @@ describe('the app', () => {
     app.runOrCancel();
     engine.finish();
     expect(state().run).toEqual({ kind: 'idle' });
+  });
+  it('Coefficients_OfAFile_OneIsTaken_OfSeveralOneIsChosen_BadOnesAreSaid', async () => {
+    engine.finish();
+    await app.listCoefficients();
+    const { coefficients } = state();
+    if (coefficients.kind !== 'listed') throw new Error(coefficients.kind);
+    expect(coefficients.chosen).toBeNull();
+    expect(getAt(state().document, '/latency')).toBeUndefined();
+    app.takeCoefficients(coefficients.sets[1]!);
+    expect(state().coefficients).toMatchObject({ chosen: { id: 'b' } });
+    expect(getAt(state().document, '/latency/beta')).toEqual([1, 2, 3]);
+    await app.openFile(new File(['{"physics_coefficients":"good"}'], 'mine.json'));
+    expect(state().coefficients).toMatchObject({ name: 'mine.json', chosen: { id: 'of a file' } });
+    await app.openFile(new File(['{"sets":[]}'], 'mine.json'));
+    expect(state().coefficients).toEqual({ kind: 'failed', message: '/sets: missing' });
+  });
+  it('Catalog_ThatKnowsMore_IsTheFormsOwn', () => {
+    engine.onCatalog?.({ ...catalog, engine_version: 'with a preset that was fetched' });
+    expect(state().catalog?.engine_version).toBe('with a preset that was fetched');
   });
 });

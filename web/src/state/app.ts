@@ -3,7 +3,7 @@
 //
 // Runs: an edit reruns at once while runs are quick, else after a pause. A run that has just begun
 // may finish (so that dragging a slider shows answers), one that lasts is cancelled.
-import type { Canonical, Issue } from 'servecast';
+import type { Canonical, CoefficientSet, Issue } from 'servecast';
 import type { Engine, RunListener } from '../engine/client';
 import type { Outcome, Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
@@ -57,6 +57,7 @@ export class App {
 
   async start(): Promise<void> {
     try {
+      this.#engine.onCatalog = (catalog) => this.store.update({ catalog: withPoolFields(catalog) });
       this.store.update({ catalog: withPoolFields(await this.#engine.ready) });
     } catch (error) {
       this.store.update({ failure: error instanceof Error ? error.message : String(error) });
@@ -112,10 +113,11 @@ export class App {
     }
   }
 
-  /** A scenario as this page saves it, or else a trace. */
+  /** A scenario as this page saves it, coefficients of a latency model, or else a trace. */
   async openFile(file: File): Promise<void> {
     const text = file.size <= longestScenario && /\.json$/i.test(file.name) ? await file.text() : '';
     const document = readDocument(text);
+    if (document && document['schema'] === undefined && (document['physics_coefficients'] !== undefined || Array.isArray(document['sets']))) return this.openCoefficients(file);
     if (!document || document['schema'] === undefined || document['workload'] === undefined) return this.loadTrace(file);
     this.#stop();
     await this.#openText('file', await this.#ask('canonical', text), null, (issues) => this.#nearest('document', text, issues, null));
@@ -343,6 +345,37 @@ export class App {
     const restored = workload === undefined ? removeAt(document, '/workload') : setAt(document, '/workload', workload);
     this.store.update({ trace: { kind: 'none' }, fit: { kind: 'none' }, wanted_trace: null, link_trace: null, former_workload: null });
     this.#edit('/workload', needsTrace(document) ? restored : document, 'dragging');
+  }
+
+  // --- Coefficients ------------------------------------------------------------------------------
+
+  /** The published ones; their file is fetched with the first look. */
+  listCoefficients(): Promise<void> {
+    return this.#readCoefficients('Published by BLIS', Promise.resolve(''));
+  }
+
+  /** One set is taken at once, of several one is chosen. */
+  openCoefficients(file: File): Promise<void> {
+    return this.#readCoefficients(file.name, file.size <= longestScenario ? file.text().then((text) => text || ' ') : Promise.reject(new Error(`${file.name} is larger than 4 MiB`)));
+  }
+
+  async #readCoefficients(name: string, file: Promise<string>): Promise<void> {
+    this.store.update({ coefficients: { kind: 'reading' } });
+    try {
+      const { sets, issues } = await this.#engine.coefficients(JSON.stringify(this.store.state.document), await file);
+      if (issues.length > 0) throw new Error(issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; '));
+      this.store.update({ coefficients: { kind: 'listed', name, sets, chosen: null } });
+      const [only] = sets;
+      if (only && sets.length === 1) this.takeCoefficients(only);
+    } catch (error) {
+      this.store.update({ coefficients: { kind: 'failed', message: error instanceof Error ? error.message : String(error) } });
+    }
+  }
+
+  takeCoefficients(chosen: CoefficientSet): void {
+    const { coefficients } = this.store.state;
+    if (coefficients.kind === 'listed') this.store.update({ coefficients: { ...coefficients, chosen } });
+    this.setValue('/latency', chosen.latency as Document, 'dragging');
   }
 
   // --- Comparing ---------------------------------------------------------------------------------

@@ -57,7 +57,8 @@ export function inheritedInPool(source: FormSource, pointer: string): Json | und
   const field = fieldAt(source, place);
   if (!field) return undefined;
   const scenarios = valueInForce(source, { field, pointer: place });
-  if (!preset || place === `${section}/preset`) return scenarios;
+  // One whose file is not here has nothing to say yet.
+  if (!preset?.document || place === `${section}/preset`) return scenarios;
   const rest = isAnotherGpu(source, section, preset) ? undefined : scenarios;
   return getAt({ [segmentsOf(place)[0] ?? '']: preset.document as Document }, place) ?? ((field.default ?? rest) as Json | undefined);
 }
@@ -65,7 +66,7 @@ export function inheritedInPool(source: FormSource, pointer: string): Json | und
 /** The scenario's GPU has a price, another has not. */
 function isAnotherGpu(source: FormSource, section: string, preset: Preset): boolean {
   const name = fieldAt(source, '/hardware/name');
-  return section === '/hardware' && name !== undefined && valueInForce(source, { field: name, pointer: '/hardware/name' }) !== preset.document['name'];
+  return section === '/hardware' && name !== undefined && valueInForce(source, { field: name, pointer: '/hardware/name' }) !== preset.document?.['name'];
 }
 
 /** What the document says; of a pool's GPU that is written out, its name. */
@@ -122,11 +123,11 @@ function presetBehind(source: FormSource, pointer: string): Document | undefined
   const chosen = getAt(source.document, `/${section}/preset`);
   const presets = presetsFor(source.catalog, `/${section}/preset`);
   const preset = presets.find((entry) => entry.id === chosen);
-  if (preset) return { [section]: preset.document as Document };
+  if (preset) return preset.document && { [section]: preset.document as Document };
   const { resolved } = source;
   if (!resolved || presets.length === 0) return resolved ?? undefined;
   // No preset is named: one that is in force by default is known by its name.
-  const inForce = presets.find((entry) => entry.document['name'] === getAt(resolved, `/${section}/name`));
+  const inForce = presets.find((entry) => entry.document?.['name'] === getAt(resolved, `/${section}/name`));
   const own = getAt(resolved, `/${section}`);
   const isDefault = inForce && getAt(source.document, `/${section}/name`) === undefined && isObject(own);
   return isDefault ? { ...resolved, [section]: { ...own, preset: inForce.id } } : resolved;
@@ -188,6 +189,8 @@ export interface Choice {
   readonly id: string;
   readonly name: string;
   readonly description: string;
+  /** Those that menus list apart. */
+  readonly group?: string;
 }
 
 /** A choice as people read it. */
@@ -263,7 +266,7 @@ function followChoice(source: FormSource, pointer: string): Document {
 function tableOfAPreset(catalog: Catalog, pointer: string): Json | null {
   const [section = '', ...rest] = segmentsOf(pointer);
   const presets = presetsFor(catalog, `/${section}/preset`);
-  const tables = presets.map((preset) => getAt(preset.document as Document, `/${rest.join('/')}`));
+  const tables = presets.map((preset) => getAt(preset.document as Document | undefined, `/${rest.join('/')}`));
   return tables.find((table) => Array.isArray(table)) ?? null;
 }
 

@@ -113,7 +113,7 @@ export function withNamedPresets(catalog: Catalog, document: Document): Document
 /** The same values said as a preset and what differs from it; undefined when no preset has that name. */
 function byName(catalog: Catalog, document: Document, section: string, own: Document): Document | undefined {
   const presets = presetsFor(catalog, `/${section}/preset`);
-  const preset = presets.find((entry) => entry.document['name'] === own['name']);
+  const preset = presets.find((entry) => entry.document?.['name'] === own['name']);
   const fields = catalog.fields.filter(({ path }) => path.startsWith(`/${section}/`));
   const chosen = getAt(document, `/${section}/preset`) ?? fields.find(({ path }) => path.endsWith('/preset'))?.default;
   const scenarios = getAt(document, `/${section}`);
@@ -121,13 +121,13 @@ function byName(catalog: Catalog, document: Document, section: string, own: Docu
   const standards = new Map(fields.filter((field) => !field.when).map((field) => [field.path.slice(section.length + 2), (field.default ?? null) as Json]));
   // What hangs on a choice, or is an object, stays written out.
   const keys = [...new Set([...Object.keys(own), ...Object.keys(all), ...Object.keys(preset?.document ?? {})])].filter((key) => key !== 'preset');
-  if (!preset || keys.some((key) => !standards.has(key))) return undefined;
+  if (!preset?.document || keys.some((key) => !standards.has(key))) return undefined;
   const differing = keys.flatMap((key): (readonly [string, Json])[] => {
     const standard = standards.get(key) ?? null;
     const value = Object.hasOwn(own, key) ? own[key] : all[key];
     // What has no default is the scenario's beside a preset, too, but for the price of another GPU.
-    const inherited = section === 'hardware' && all['name'] !== preset.document['name'] ? null : all[key];
-    const named = (preset.document[key] ?? standard ?? inherited ?? null) as Json;
+    const inherited = section === 'hardware' && all['name'] !== preset.document?.['name'] ? null : all[key];
+    const named = (preset.document?.[key] ?? standard ?? inherited ?? null) as Json;
     return equalJson(value ?? standard, named) ? [] : [[key, value ?? standard]];
   });
   return { preset: preset.id, ...Object.fromEntries(differing) };

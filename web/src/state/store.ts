@@ -1,6 +1,6 @@
 // One immutable state, one way to change it, listeners told after each change. Everything the page
 // shows follows from it.
-import type { Catalog, Issue, TraceFit, TraceRead } from 'servecast';
+import type { Catalog, CoefficientSet, Issue, TraceFit, TraceRead } from 'servecast';
 import type { Columns, Outcome, Refusal } from '../engine/protocol';
 import type { Variant } from './compare';
 import type { Document } from './document';
@@ -34,6 +34,12 @@ export type FitState =
   | { readonly kind: 'fitted'; readonly fit: TraceFit; readonly replayed: Document }
   | { readonly kind: 'failed'; readonly message: string };
 
+/** Sets of step-time coefficients to choose from: the published ones, or those of a file. */
+export type CoefficientsState =
+  | { readonly kind: 'none' | 'reading' }
+  | { readonly kind: 'listed'; readonly name: string; readonly sets: readonly CoefficientSet[]; readonly chosen: CoefficientSet | null }
+  | { readonly kind: 'failed'; readonly message: string };
+
 /** Of a link, or of a file with a scenario. */
 export interface LinkProblem {
   readonly from: 'link' | 'file';
@@ -63,6 +69,7 @@ export interface AppState {
   readonly canonical: { readonly text: string; readonly id: string } | null;
   readonly trace: TraceState;
   readonly fit: FitState;
+  readonly coefficients: CoefficientsState;
   /** File name that an opened link asks for, then of the file that was loaded. */
   readonly wanted_trace: string | null;
   /** File name in the link that was opened. */
@@ -92,6 +99,7 @@ export const initialState: AppState = {
   canonical: null,
   trace: { kind: 'none' },
   fit: { kind: 'none' },
+  coefficients: { kind: 'none' },
   wanted_trace: null,
   link_trace: null,
   former_workload: null,

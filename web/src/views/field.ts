@@ -141,7 +141,8 @@ export class FieldElement extends LitElement {
   }
 
   #help(): TemplateResult {
-    const { field, pointer, choices } = this.model;
+    const { field, pointer } = this.model;
+    const choices = this.model.choices.filter((choice) => choice.group === undefined);
     const standard = field.default === null ? '' : `Default: ${this.#words(field.default as Json)}.`;
     return html`<p class="help">${[sentence(field.help), rangeText(field), standard].filter(Boolean).join(' ')} <code>${pointer}</code></p>
       ${choices.length === 0 ? nothing : html`<ul class="help">${choices.map((choice) => html`<li><b>${choice.name}</b>: ${sentence(choice.description)}</li>`)}</ul>`}`;
@@ -173,7 +174,9 @@ export class FieldElement extends LitElement {
     const listed = field.choices.length > 0 ? field.choices : choices.map((choice) => choice.id);
     // A pool's GPU or engine: none of its own is a choice, too.
     const known = inherited !== null && pointer.endsWith('/preset') ? ['', ...listed] : listed;
-    const options = known.includes(current) ? known : [current, ...known];
+    const apart = choices.filter((choice) => choice.group !== undefined && !known.includes(choice.id));
+    const options = known.includes(current) || apart.some((choice) => choice.id === current) ? known : [current, ...known];
+    const item = (option: string) => html`<option value=${option} title=${explanation(option, choices)} ?selected=${option === current}>${textOf(option)}</option>`;
     const textOf = (option: string) => (option === '' && inherited !== null ? `${inherited}, as above` : optionText(option, choices));
     const choose = (option: string) => (option === '' ? this.app.inheritValue(pointer) : this.app.setValue(pointer, option, 'dragging'));
     return html`<select
@@ -185,7 +188,8 @@ export class FieldElement extends LitElement {
       .value=${live(current)}
       @change=${(event: Event) => choose((event.target as HTMLSelectElement).value)}
     >
-      ${options.map((option) => html`<option value=${option} title=${explanation(option, choices)} ?selected=${option === current}>${textOf(option)}</option>`)}
+      ${options.map(item)}
+      ${apart.length === 0 ? nothing : html`<optgroup label=${sentence(apart[0]?.group ?? '')}>${apart.map(({ id }) => item(id))}</optgroup>`}
     </select>`;
   }
 

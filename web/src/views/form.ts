@@ -97,7 +97,13 @@ function renderWorkload(view: ViewContext, source: FormSource): TemplateResult {
           ${renderLengths(view, source, 'output_tokens', 'Output length')}
         `}
     ${renderTrace(view, traced)}
+    ${view.state.coefficients.kind === 'none' || view.openGroups.has('everything') ? nothing : renderCoefficients(view)}
   `;
+}
+
+function renderCoefficients(view: ViewContext): TemplateResult {
+  needPart('sc-coefficients', () => import('./coefficients'));
+  return html`<sc-coefficients .view=${view}></sc-coefficients>`;
 }
 
 function renderLengths(view: ViewContext, source: FormSource, key: string, title: string): TemplateResult {
@@ -212,6 +218,7 @@ function renderGroup(view: ViewContext, source: FormSource, id: string, title: s
           (placed) => placed.pointer,
           (placed) => renderPlaced(view, source, placed, { verbatim: true }, id),
         )}
+        ${section === '/latency' ? renderCoefficients(view) : nothing}
         ${classesList === parentOf(section)
           ? html`<div class="button-row"><button type="button" @click=${() => view.app.removeItem(section)}>Remove class ${Number(lastOf(section)) + 1}</button></div>`
           : nothing}

@@ -126,7 +126,7 @@ function renderProgress(view: ViewContext): TemplateResult | typeof nothing {
   if (run.kind !== 'running' || !run.slow) return nothing;
   return html`<div class="progress-line">
     <progress max="1" .value=${run.progress} aria-label="Simulated so far"></progress>
-    <span>${run.loading ? 'Fetching the rest of the engine' : run.progress === 0 ? 'Preparing the requests' : `${percent(run.progress)} simulated`}${shown?.completeness === 'partial' ? ', partial results below' : ''}</span>
+    <span>${run.loading ? 'Fetching what this scenario needs' : run.progress === 0 ? 'Preparing the requests' : `${percent(run.progress)} simulated`}${shown?.completeness === 'partial' ? ', partial results below' : ''}</span>
     <button type="button" @click=${() => view.app.cancel()}>Cancel</button>
   </div>`;
 }

@@ -1,0 +1,83 @@
+// Presets that the module does not begin with: it names the file that it needs, takes that file and
+// no other, and then answers as the command does.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+import { fetchedKinds, filesOf, fileText, load, provide, root, simulationOf } from './module.mjs';
+
+const { base } = JSON.parse(readFileSync(new URL('tests/golden/refusals.json', root), 'utf8'));
+const documentOf = (changes) => JSON.stringify({ ...base, ...changes });
+const issuesOf = (module, text) => JSON.parse(module.canonical(text)).issues;
+
+test('Preset_ThatIsNotHere_IsAskedForByItsFile', async () => {
+  const module = await load();
+  const text = documentOf({ model: { preset: 'falcon-7b' }, hardware: { preset: 'a10' } });
+  const issues = issuesOf(module, text);
+  assert.deepEqual(issues.map(({ path, kind }) => [path, kind]), [
+    ['presets/measured_models/falcon-7b.json', 'missing_file'],
+    ['presets/measured_hardware/a10.json', 'missing_file'],
+  ]);
+  const before = JSON.parse(module.catalog()).presets.models.find(({ id }) => id === 'falcon-7b');
+  assert.deepEqual(before, { id: 'falcon-7b', name: 'Falcon-7B', description: '', group: 'of measured servers' });
+  assert.ok(provide(module, issues));
+  assert.deepEqual(issuesOf(module, text), []);
+  const after = JSON.parse(module.catalog()).presets.hardware.find(({ id }) => id === 'a10');
+  assert.equal(after.document.memory_bandwidth_gb_s, 600);
+  assert.equal(typeof after.document.compute_efficiency, 'number', 'of the GPU that it is like');
+});
+
+test('Preset_WhoseTextIsOfAnotherVersion_IsRefused', async () => {
+  const module = await load();
+  const file = 'presets/operators/h100-sxm.json';
+  for (const text of ['', '<!doctype html>', fileText(file).slice(1), `${fileText(file)} `, fileText('presets/operators/l40s.json')]) {
+    const [issue] = JSON.parse(module.provide(file, text));
+    assert.match(issue.message, /this version's file/);
+  }
+  assert.notEqual(module.provide('presets/operators/none.json', '{}'), '[]');
+  assert.notEqual(module.provide('presets/operators/../models/x.json', '{}'), '[]');
+  const [issue] = JSON.parse(new module.Simulation(documentOf({ latency: { backend: 'operators' } })).error());
+  assert.equal(issue.path, file);
+});
+
+test('OperatorTables_OfTheNearestGpu_AreAskedForOnlyWhenARunNeedsThem', async () => {
+  const module = await load();
+  const missing = (changes) => {
+    const simulation = new module.Simulation(documentOf(changes));
+    const issues = JSON.parse(simulation.error() || '[]');
+    simulation.delete();
+    return issues.map(({ path }) => path);
+  };
+  const operators = { backend: 'operators' };
+  assert.deepEqual(missing({}), []);
+  assert.deepEqual(missing({ latency: { backend: 'analytic' }, hardware: { preset: 'a100-80gb' } }), []);
+  assert.deepEqual(missing({ latency: operators }), ['presets/operators/h100-sxm.json']);
+  assert.deepEqual(missing({ hardware: { preset: 'a100-80gb' } }), ['presets/operators/a100-80gb.json']);
+  simulationOf(module, documentOf({ latency: operators })).delete();
+  assert.deepEqual(missing({ latency: operators }), [], 'once is enough');
+});
+
+test('EveryFileOfPresets_IsHereOrIsTaken', async () => {
+  const module = await load();
+  const files = fetchedKinds.flatMap(filesOf);
+  assert.ok(files.length > 60);
+  for (const file of files) assert.equal(module.provide(file, fileText(file)), '[]', file);
+  const { models, hardware } = JSON.parse(module.catalog()).presets;
+  for (const preset of [...models, ...hardware]) {
+    const section = models.includes(preset) ? 'model' : 'hardware';
+    assert.deepEqual(issuesOf(module, documentOf({ [section]: { preset: preset.id } })), [], preset.id);
+  }
+});
+
+test('Coefficients_ThatWerePublished_AreSectionsOfADocument', async () => {
+  const module = await load();
+  const text = documentOf({});
+  assert.ok(provide(module, JSON.parse(module.coefficients(text, '')).issues));
+  const { sets, issues } = JSON.parse(module.coefficients(text, ''));
+  assert.deepEqual(issues, []);
+  assert.equal(sets.length, 111);
+  assert.match(sets[0].id, /^qwen3-14b\/h100\/tp1\//);
+  assert.equal(sets[0].fits, true);
+  for (const { id, latency } of sets.filter(({ faster_than_light: fast }) => fast)) assert.deepEqual(issuesOf(module, documentOf({ latency })), [], id);
+  assert.deepEqual(JSON.parse(module.coefficients('{', fileText('presets/coefficients/blis-blackbox.json'))).sets.length, 111);
+  assert.ok(JSON.parse(module.coefficients(text, '{"physics_coefficients":{}}')).issues.length > 0);
+});
