@@ -259,6 +259,14 @@ export interface Report {
   readonly rejected: number;
   readonly length_capped: number;
   readonly preemptions: number;
+  /** Of the arrived, to whom they add up; length: cut at the longest sequence that the engine serves. */
+  readonly finish_reasons: {
+    readonly stop: number;
+    readonly length: number;
+    readonly dropped: number;
+    readonly timed_out: number;
+    readonly unfinished: number;
+  };
   readonly ttft_ms: Distribution;
   readonly itl_ms: Distribution;
   readonly tpot_ms: Distribution;

@@ -69,6 +69,14 @@ struct MemoryReport {
   double mean_usage = 0;  // weights, overhead and used KV blocks, of the total, over time
 };
 
+// Why a request ended: by itself, cut at the longest sequence that the engine serves, refused,
+// given up by its client; or not at all so far. Of those that arrived; they add up to them.
+struct FinishReasons {
+  static constexpr std::array<std::string_view, 5> kNames = {"stop", "length", "dropped",
+                                                             "timed_out", "unfinished"};
+  std::array<std::int64_t, 5> requests{};
+};
+
 // Look-ups of prompts in the prefix cache, by first admissions; a resumed request is counted apart.
 struct PrefixCacheReport {
   std::int64_t query_tokens = 0, hit_tokens = 0;  // prompt tokens looked up, and found
@@ -167,7 +175,7 @@ const std::vector<Column>& Columns();
 // Those of a file with a row per step, which only the command writes; kind "batch".
 const std::vector<Column>& BatchColumns();
 
-// Whether a report has the columns with a value per request (180 bytes each) too.
+// Whether a report has the columns with a value per request (190 bytes each) too.
 enum class ReportDetail { kSummary, kRequests };
 
 struct Report {
@@ -180,6 +188,7 @@ struct Report {
   std::int64_t arrived = 0, completed = 0, queued = 0, running = 0, dropped = 0, timed_out = 0,
                rejected = 0;
   std::int64_t length_capped = 0;  // of the completed
+  FinishReasons finish_reasons;
   std::int64_t preemptions = 0;
   std::int64_t prompt_tokens = 0;  // of the completed
   std::int64_t output_tokens = 0;  // made by the engine so far

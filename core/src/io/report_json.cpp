@@ -112,6 +112,11 @@ void WriteCounts(const Report& r, Members& put) {
   put("rejected", r.rejected);
   put("length_capped", r.length_capped);
   put("preemptions", r.preemptions);
+  put.Object("finish_reasons", [&] {
+    for (std::size_t i = 0; i < FinishReasons::kNames.size(); ++i) {
+      put(FinishReasons::kNames[i], r.finish_reasons.requests[i]);
+    }
+  });
 }
 
 void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
@@ -417,12 +422,14 @@ void WriteRequestsCsv(const Report& r, const std::function<void(std::string_view
   std::vector<const std::vector<double>*> columns;
   const std::vector<double>* state = nullptr;
   const std::vector<double>* of_class = nullptr;
+  const std::vector<double>* reason = nullptr;
   for (std::size_t i = 0; i < Columns().size(); ++i) {
     if (Columns()[i].kind != "request") continue;
     csv += "," + std::string(Columns()[i].name);
     columns.push_back(&r.columns[i]);
     if (Columns()[i].name == "state") state = columns.back();
     if (Columns()[i].name == "class") of_class = columns.back();
+    if (Columns()[i].name == "finish_reason") reason = columns.back();
   }
   csv += '\n';
   for (std::size_t row = 0; !columns.empty() && row < columns[0]->size(); ++row) {
@@ -433,6 +440,8 @@ void WriteRequestsCsv(const Report& r, const std::function<void(std::string_view
       if (std::isnan(value)) continue;
       if (column == state) {
         csv += kStateNames[static_cast<std::size_t>(value)];
+      } else if (column == reason) {
+        csv += FinishReasons::kNames[static_cast<std::size_t>(value)];
       } else if (column == of_class) {
         csv += CsvCell(r.classes[static_cast<std::size_t>(value)].name);
       } else {

@@ -74,6 +74,7 @@ class Summary {
     for (std::size_t i = 0; i < Size(); ++i) {
       if (!Arrived(i)) continue;
       ++r.arrived;
+      ++r.finish_reasons.requests[run_.FinishReasonOf(i)];
       r.completed += run_.results.state[i] == RequestState::kCompleted ? 1 : 0;
       r.dropped += run_.results.state[i] == RequestState::kDropped ? 1 : 0;
       r.timed_out += run_.results.state[i] == RequestState::kTimedOut ? 1 : 0;
