@@ -142,6 +142,8 @@ struct PoolReport {
   std::int64_t kv_tokens = 0;  // that the KV blocks of a replica hold
   double busy_share = 0, blocked_share = 0, compute_share = 0;
   double kv_mean_usage = 0, kv_peak_usage = 0, mfu = 0, bandwidth_use = 0;
+  double kv_mean_fragmentation = 0, kv_peak_fragmentation = 0;
+  std::int64_t allocation_failures = 0;
   std::optional<double> cost_per_hour;  // none: its GPU has no price
 };
 
@@ -194,6 +196,7 @@ struct Report {
   std::int64_t output_tokens = 0;  // made by the engine so far
 
   Distribution ttft_ms, itl_ms, tpot_ms, e2e_ms, scheduling_delay_ms;
+  Distribution step_delay_ms;  // between two steps of a request, over all such pairs
   double requests_per_s = 0, output_tokens_per_s = 0, output_tokens_per_s_per_gpu = 0;
   double goodput_per_s = 0;
   std::optional<double> attainment;
@@ -225,6 +228,9 @@ struct Report {
   KvOffloadReport kv_offload;
   std::int64_t kv_blocks = 0, kv_block_size = 0, kv_tokens = 0;
   double kv_mean_usage = 0, kv_peak_usage = 0;
+  // Room in used blocks that holds no token, of the whole KV cache.
+  double kv_mean_fragmentation = 0, kv_peak_fragmentation = 0;
+  std::int64_t allocation_failures = 0;  // KV blocks asked for that were not there
   LatencyLabel latency_model;
   // By which rules of a compat the results differ from those of the default engine; else empty.
   std::vector<std::string_view> departures;

@@ -221,6 +221,9 @@ void WritePools(const Report& r, JsonWriter& out, Members& put) {
     put("kv_tokens", p.kv_tokens);
     put("kv_mean_usage", p.kv_mean_usage);
     put("kv_peak_usage", p.kv_peak_usage);
+    put("kv_mean_fragmentation", p.kv_mean_fragmentation);
+    put("kv_peak_fragmentation", p.kv_peak_fragmentation);
+    put("allocation_failures", p.allocation_failures);
     put("busy_share", p.busy_share);
     put("blocked_share", p.blocked_share);
     put("mfu", p.mfu);
@@ -294,6 +297,9 @@ void WriteSetting(const Report& r, Members& put) {
     put("tokens", r.kv_tokens);
     put("mean_usage", r.kv_mean_usage);
     put("peak_usage", r.kv_peak_usage);
+    put("mean_fragmentation", r.kv_mean_fragmentation);
+    put("peak_fragmentation", r.kv_peak_fragmentation);
+    put("allocation_failures", r.allocation_failures);
     put("gc_passes", r.counts.gc_passes);
     put("gc_ms", r.gc_ms);
   });
@@ -371,6 +377,7 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("tpot_ms", r.tpot_ms);
   put("e2e_ms", r.e2e_ms);
   put("scheduling_delay_ms", r.scheduling_delay_ms);
+  put("step_delay_ms", r.step_delay_ms);
   put("output_tokens_per_s", r.output_tokens_per_s);
   put("output_tokens_per_s_per_gpu", r.output_tokens_per_s_per_gpu);
   put("requests_per_s", r.requests_per_s);

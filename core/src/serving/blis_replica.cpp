@@ -263,6 +263,7 @@ bool BlisReplica::MakeRoom(SeatId id, std::int64_t tokens, Step& step) {
     if (kv_.Allocate(seat.holding, seat.request, seat.progress, seat.progress + tokens, prefill)) {
       return true;
     }
+    in_.recorder.BlocksRefused(1);
     if (batch_.empty()) return false;
     const std::size_t victim = VictimOf();
     const bool itself = batch_[victim] == id;
@@ -327,7 +328,10 @@ void BlisReplica::Admit(Step& step) {
     tokens = std::min(tokens, step.budget);
     if (max_model_len_ > 0) tokens = std::min(tokens, max_model_len_ - 1 - cached);
     const SeatId id = SeatFor(request);
-    if (!kv_.Admit(At(id).holding, request, cached + tokens)) return;
+    if (!kv_.Admit(At(id).holding, request, cached + tokens)) {
+      in_.recorder.BlocksRefused(1);
+      return;
+    }
     queue_.Pop();
     places_[Index(request)] = Place::kInBatch;
     in_.results.state[Index(request)] = RequestState::kRunning;
@@ -390,9 +394,19 @@ BlisReplica::Us BlisReplica::Price(const Step& step) {
   record_.transfer = std::min(transfer, kLastUs) * 1000;
   const Us took = price.duration / 1000 + transfer;
   RecordPending(horizon_);
-  pending_ = {now_, Sum(now_, took), {running(), kv_.used(), tokens}, price.bound, step.blocked,
-              0,    !batch_.empty()};
+  pending_ = {now_,           Sum(now_, took), {running(), kv_.used(), tokens, 0, Unused()},
+              price.bound,    step.blocked,    0,
+              !batch_.empty()};
   return took;
+}
+
+// Tokens for which the blocks in use have room, and that they do not hold.
+std::int64_t BlisReplica::Unused() const {
+  std::int64_t unused = 0;
+  for (const Seat& seat : seats_) {
+    if (!seat.holding.blocks.empty()) unused += kv_.block_size() - seat.holding.last_fill;
+  }
+  return unused;
 }
 
 void BlisReplica::MoveOn(Us took) {
@@ -400,12 +414,18 @@ void BlisReplica::MoveOn(Us took) {
     Seat& seat = At(id);
     const std::int64_t prompt = PromptOf(seat.request);
     seat.fresh = false;
+    const std::int64_t before = seat.progress;
     if (seat.progress < prompt) {
       seat.progress = seat.computed;
     } else if (seat.granted > 0 || !era_.only_granted_advance) {
       ++seat.progress;
       AddGap(seat, Sum(took, token_delay_));
       if (!era_.counts_first_token) ++pending_.tokens;
+    }
+    if (seat.progress != before) {
+      const Us wait = std::max<Us>(0, now_ - seat.last_step);
+      if (seat.last_step >= 0) in_.recorder.StepDelay(now(), wait * 1000, 1);
+      seat.last_step = Sum(now_, took);
     }
     if (seat.progress == prompt && !seat.has_first) {
       seat.has_first = true;
@@ -462,7 +482,8 @@ void BlisReplica::Finish(SeatId id, Us took) {
   if (era_.phantom_gap) seat.gaps.push_back({Sum(took, token_delay_), 1});
   if (seat.progress < PromptOf(request) + OutputOf(request)) {
     // Room for the last token, if there is any; it may evict a cached block.
-    kv_.Allocate(seat.holding, request, seat.progress, seat.progress + 1, false);
+    const std::int64_t at = seat.progress;
+    if (!kv_.Allocate(seat.holding, request, at, at + 1, false)) in_.recorder.BlocksRefused(1);
   }
   events_.Push(Sum(now_, took), Kind::kLeft, request);
   if (in_.observer != nullptr) record_.finished.push_back(request);

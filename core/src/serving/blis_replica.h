@@ -94,6 +94,7 @@ class BlisReplica final : public AnyReplica {
     std::int64_t computed = 0;  // progress after the present step, while in prefill
     std::int64_t granted = 0;   // tokens of the present step
     bool fresh = false;         // admitted to the present step
+    Us last_step = -1;          // its end; -1: it was in none
     bool has_first = false;
     Us first_token = 0;                             // after arrival
     std::vector<std::pair<Us, std::int64_t>> gaps;  // between tokens: (gap, how often)
@@ -125,6 +126,7 @@ class BlisReplica final : public AnyReplica {
   SeatId SeatFor(RequestId request);
   Us Price(const Step& step);
   void MoveOn(Us took);
+  std::int64_t Unused() const;
   static void AddGap(Seat& seat, Us gap);
   void Complete(Us took);
   void Finish(SeatId seat, Us took);
