@@ -85,12 +85,14 @@ int GpuOf(const HardwareSpec& h) {
 
 bool OperatorsWereNearer(const Scenario& s) {
   const int gpu = GpuOf(s.hardware);
-  return s.engine.compat == Compat::kNone && !s.engine.enable_expert_parallel &&
+  return s.model.torch_dtype != DType::kFloat32 && s.engine.compat == Compat::kNone &&
+         !s.engine.enable_expert_parallel &&
          (gpu == static_cast<int>(ComparedGpu::kA100Sxm) ||
           gpu == static_cast<int>(ComparedGpu::kRtxPro6000));
 }
 
 std::string KnownError(const Scenario& s, std::span<const Compared> runs) {
+  if (s.model.torch_dtype == DType::kFloat32) return "not compared with a server: 32-bit weights";
   const int gpu = GpuOf(s.hardware);
   const int engine = Find(kEngines, {s.engine.step_overhead_us, s.engine.sequence_overhead_us,
                                      s.engine.sampler_ns_per_logit});
