@@ -344,9 +344,10 @@ int RunCommand(const std::vector<std::string>& arguments) {
     if (!trace.ok()) PrintIssues(trace.issues());
     return kBadInput;
   }
-  if (IsBlis(scenario.value().engine.compat) &&
-      !(args.batches.empty() && args.chrome_trace.empty() && args.names != "vidur")) {
-    return Usage("--batches, --chrome-trace and --names vidur do not go with engine.compat");
+  if (IsBlis(scenario.value().engine.compat) && args.names == "vidur") {
+    return Usage(
+        "--names vidur does not go with BLIS's rules (engine.compat), which do not tell where the "
+        "time of a request went");
   }
   const std::string own = OwnParts(scenario.value().workload, trace.value());
   if (!args.trace.empty() && !own.empty()) {

@@ -67,10 +67,13 @@ void StepWriter::NameReplica(std::int64_t replica, std::size_t stages) {
   Event(fmt::format(
       R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"replica {0}"}}}})", replica));
   for (std::size_t stage = 0; stage < stages; ++stage) {
-    Event(fmt::format(
-        R"({{"ph":"M","name":"thread_name","pid":{0},"tid":{1},"args":{{"name":"stage {1}"}}}})",
-        replica, stage));
+    NameThread(replica, stage, fmt::format("stage {}", stage));
   }
+}
+
+void StepWriter::NameThread(std::int64_t replica, std::size_t thread, const std::string& name) {
+  Event(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
+                    replica, thread, name));
 }
 
 void StepWriter::OnStep(const StepRecord& step) {
@@ -85,12 +88,13 @@ void StepWriter::WriteBatch(const StepRecord& step) {
     batches_->Write(VidurBatchRow(rows_++, step, tokens));
     return;
   }
-  batches_->Write(fmt::format(
-      "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", step.replica, step.index, Seconds(step.start),
-      Ms(step.end - step.start), Seconds(step.end), step.prefill_tokens,
-      tokens - step.prefill_tokens, step.members.size(), step.running_after_schedule,
-      step.waiting_after_schedule, step.used_after_schedule,
-      kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference), Ms(step.transfer)));
+  batches_->Write(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", step.replica,
+                              step.index, Seconds(step.start), Ms(step.end - step.start),
+                              Seconds(step.end), step.prefill_tokens, tokens - step.prefill_tokens,
+                              step.members.size(), step.running_after_schedule,
+                              step.waiting_after_schedule, step.used_after_schedule,
+                              kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference),
+                              Ms(step.transfer), step.finished.size(), step.preempted.size()));
 }
 
 // ---- Time line -----------------------------------------------------------------------------
@@ -106,12 +110,13 @@ void StepWriter::TraceStep(const StepRecord& step) {
   std::vector<StageSpan> stages = step.stages;
   if (stages.empty()) stages.push_back({step.start, step.end});
   NameReplica(step.replica, stages.size());
+  const std::size_t first = step.stages.empty() ? LaneOf(step) : 0;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     const StageSpan& span = stages[stage];
     Event(fmt::format(
         R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"step","ts":{},"dur":{},"args":{{"batch":{},"batch_size":{},"prefill_tokens":{},"decode_tokens":{},"bound":"{}","interference_ms":{}}}}})",
-        step.replica, stage, PhaseOf(step), Us(span.start), Us(span.end - span.start), step.index,
-        step.members.size(), step.prefill_tokens, tokens - step.prefill_tokens,
+        step.replica, first + stage, PhaseOf(step), Us(span.start), Us(span.end - span.start),
+        step.index, step.members.size(), step.prefill_tokens, tokens - step.prefill_tokens,
         kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference)));
   }
   Event(fmt::format(
@@ -121,10 +126,33 @@ void StepWriter::TraceStep(const StepRecord& step) {
                     step.replica, at, step.used_after_schedule));
   Event(fmt::format(R"({{"ph":"C","pid":{},"name":"batch_tokens","ts":{},"args":{{"tokens":{}}}}})",
                     step.replica, at, tokens));
-  for (const RequestId request : step.preempted) {
-    Event(fmt::format(R"({{"ph":"n","pid":{},"cat":"request","id":{},"name":"preempted","ts":{}}})",
-                      kRequestsProcess, request, at));
+  for (const RequestId request : step.preempted) Mark("preempted", request, step.start);
+  for (const StepMember& member : step.members) {
+    if (member.kind != MemberKind::kContinued) Mark("scheduled", member.id, step.start);
   }
+  for (const RequestId request : step.finished) Mark("left", request, step.end);
+}
+
+// An instant on a request's track.
+void StepWriter::Mark(const char* name, RequestId request, TimeNs time) {
+  Event(fmt::format(R"({{"ph":"n","pid":{},"cat":"request","id":{},"name":"{}","ts":{}}})",
+                    kRequestsProcess, request, name, Us(time)));
+}
+
+// The thread of a step without stages. Steps of BLIS's rules may overlap: then the second one has a
+// thread of its own.
+std::size_t StepWriter::LaneOf(const StepRecord& step) {
+  const auto number = static_cast<std::size_t>(step.replica);
+  if (number >= lanes_.size()) lanes_.resize(number + 1);
+  std::vector<TimeNs>& ends = lanes_[number];
+  std::size_t lane = 0;
+  while (lane < ends.size() && ends[lane] > step.start) ++lane;
+  if (lane == ends.size()) {
+    ends.push_back(0);
+    if (lane > 0) NameThread(step.replica, lane, fmt::format("overlapping steps {}", lane));
+  }
+  ends[lane] = step.end;
+  return lane;
 }
 
 // Each on a track of its own: its phases, one after the other.

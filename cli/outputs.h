@@ -32,14 +32,18 @@ class StepWriter final : public StepObserver {
   void TraceRequests(const Report& report);
   void Event(const std::string& event);
   void NameReplica(std::int64_t replica, std::size_t stages);
+  void NameThread(std::int64_t replica, std::size_t thread, const std::string& name);
+  void Mark(const char* name, RequestId request, TimeNs time);
+  std::size_t LaneOf(const StepRecord& step);
 
   OutputFile* batches_;
   OutputFile* trace_;
   Names names_;
   VidurTimes vidur_times_;
   bool first_event_ = true;
-  std::int64_t rows_ = 0;    // of batches, by Vidur's names
-  std::vector<bool> named_;  // by replica
+  std::int64_t rows_ = 0;                   // of batches, by Vidur's names
+  std::vector<bool> named_;                 // by replica
+  std::vector<std::vector<TimeNs>> lanes_;  // by replica: when the last step of each thread ends
 };
 
 // `times`, by Vidur's names only.

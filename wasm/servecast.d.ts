@@ -238,6 +238,9 @@ export interface PoolReport {
   readonly kv_tokens: number;
   readonly kv_mean_usage: number;
   readonly kv_peak_usage: number;
+  readonly kv_mean_fragmentation: number;
+  readonly kv_peak_fragmentation: number;
+  readonly allocation_failures: number;
   readonly busy_share: number;
   /** Of the time in which admission waited for blocks, seats or tokens. */
   readonly blocked_share: number;
@@ -287,11 +290,21 @@ export interface Report {
   readonly rejected: number;
   readonly length_capped: number;
   readonly preemptions: number;
+  /** Of the arrived, to whom they add up; length: cut at the longest sequence that the engine serves. */
+  readonly finish_reasons: {
+    readonly stop: number;
+    readonly length: number;
+    readonly dropped: number;
+    readonly timed_out: number;
+    readonly unfinished: number;
+  };
   readonly ttft_ms: Distribution;
   readonly itl_ms: Distribution;
   readonly tpot_ms: Distribution;
   readonly e2e_ms: Distribution;
   readonly scheduling_delay_ms: Distribution;
+  /** From the end of a request's step to the start of its next, over all such pairs. */
+  readonly step_delay_ms: Distribution;
   readonly requests_per_s: number;
   readonly output_tokens_per_s: number;
   readonly output_tokens_per_s_per_gpu: number;
@@ -387,6 +400,11 @@ export interface Report {
     readonly tokens: number;
     readonly mean_usage: number;
     readonly peak_usage: number;
+    /** Room in used blocks that holds no token, of the whole KV cache: over time, and at most. */
+    readonly mean_fragmentation: number;
+    readonly peak_fragmentation: number;
+    /** Times that KV blocks were asked for and there were not enough. */
+    readonly allocation_failures: number;
     /** Garbage collections (an option), and their time in all. */
     readonly gc_passes: number;
     readonly gc_ms: number;

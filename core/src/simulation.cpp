@@ -112,12 +112,12 @@ struct Simulation::State {
   }
 
   // It sees to arrivals, drops and time-outs itself.
-  void StartBlisReplica(const KvTier& host) {
+  void StartBlisReplica(const KvTier& host, StepObserver* observer) {
     clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results);
     replica = std::make_unique<BlisReplica>(
         BlisInput{scenario.engine, scenario.scheduler, cost.usable_blocks,
                   scenario.model.max_position_embeddings, requests, *latency, results, recorder,
-                  horizon, host});
+                  horizon, host, observer});
   }
 
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.
@@ -215,7 +215,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
     const KvTier host = tiers.empty() ? KvTier{} : tiers[0];
     const std::int64_t most = std::max(s.cost.usable_blocks, host.blocks);
     if (most <= kMostBlisBlocks) {
-      s.StartBlisReplica(host);
+      s.StartBlisReplica(host, hooks.observer);
       return Simulation(std::move(state));
     }
     return Issue{

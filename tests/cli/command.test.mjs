@@ -194,6 +194,50 @@ test('Run_ChromeTrace_HasAThreadForEachPipelineStage', () => {
   }
 });
 
+const tight = ['--set', 'engine.num_gpu_blocks_override=600', '--set', 'workload.requests=300', '--set', 'engine.enable_prefix_caching=false'];
+
+test('Run_BlisRules_WriteStepsAndTheirMarks', () => {
+  for (const compat of ['blis', 'blis-2026-02']) {
+    const { report, batches, requests, ...files } = runWithFiles(['batches', 'requests', 'chrome-trace'], '--set', `engine.compat=${compat}`, ...tight);
+    assert.ok(report.preemptions > 0);
+    const rows = table(batches);
+    assert.equal(rows.length, report.steps);
+    assert.equal(sum(rows, 'finished'), report.completed);
+    assert.equal(sum(rows, 'preempted'), report.preemptions);
+    assert.ok(Math.abs(Math.max(...rows.map((of) => Number(of.kv_blocks))) - report.kv.peak_usage * report.kv.blocks) < 1e-6);
+    const events = JSON.parse(files['chrome-trace']).traceEvents;
+    const marks = (name) => events.filter((event) => event.ph === 'n' && event.name === name);
+    assert.equal(marks('preempted').length, report.preemptions);
+    assert.equal(marks('left').length, report.completed);
+    assert.equal(marks('scheduled').length, report.completed + report.preemptions);
+    for (const tid of new Set(events.filter((event) => event.ph === 'X').map((event) => event.tid))) {
+      const spans = events.filter((event) => event.ph === 'X' && event.tid === tid);
+      assert.ok(spans.every((span, i) => i === 0 || span.ts >= spans[i - 1].ts + spans[i - 1].dur - 0.001), 'steps of a thread do not overlap');
+    }
+  }
+});
+
+test('Run_Steps_CountWhoFinishedAndWhoWasPreempted', () => {
+  const { report, batches } = runWithFiles(['batches'], ...tight);
+  assert.ok(report.preemptions > 0);
+  assert.equal(sum(table(batches), 'finished'), report.completed);
+  assert.equal(sum(table(batches), 'preempted'), report.preemptions);
+});
+
+test('Run_Requests_SayWhyEachEnded', () => {
+  const { report, requests } = runWithFiles(['requests'], '--set', 'engine.max_model_len=400', '--set', 'measure.horizon_s=20',
+    '--set', 'workload.classes=[{"name":"patient"},{"name":"hasty","timeout_s":0.5}]');
+  const rows = table(requests);
+  for (const [reason, count] of Object.entries(report.finish_reasons)) {
+    assert.equal(rows.filter((row) => row.finish_reason === reason).length, count, reason);
+  }
+  const { stop, length, dropped, timed_out: timedOut, unfinished } = report.finish_reasons;
+  assert.ok(stop > 0 && length > 0 && dropped > 0 && timedOut > 0 && unfinished > 0);
+  assert.deepEqual([stop + length, length, dropped, timedOut], [report.completed, report.length_capped, report.dropped, report.timed_out]);
+  assert.equal(stop + length + dropped + timedOut + unfinished, report.arrived);
+  assert.ok(rows.filter((row) => row.finish_reason === 'length').every((row) => Number(row.prompt_tokens) + Number(row.output_tokens) === 400));
+});
+
 test('Run_VidurNames_AreVidursAndInSeconds', () => {
   const { report, requests, batches } = runWithFiles(['requests', 'batches'], '--names', 'vidur', '--set', 'workload.requests=200');
   const rows = table(requests);
@@ -244,7 +288,9 @@ test('Run_FilesThatCannotBe_ExitBeforeTheRun', () => {
   assert.equal(nowhere.status, 2);
   assert.equal(nowhere.stdout, '');
   assert.match(nowhere.stderr, /cannot be written/);
-  assert.equal(servecast('run', chat, '--set', 'engine.compat=blis', '--batches', join(tmpdir(), 'none.csv')).status, 2);
+  const vidur = servecast('run', chat, '--set', 'engine.compat=blis', '--names', 'vidur', '--requests', join(tmpdir(), 'none.csv'));
+  assert.equal(vidur.status, 2);
+  assert.match(vidur.stderr, /BLIS's rules/);
 });
 
 test('Catalog_NamesEveryColumnOfEveryFile', () => {

@@ -37,6 +37,42 @@ TEST(BlisReplica, TwoRequests_InFebruaryAGapTooManyAndTheFirstTokenUncounted) {
   EXPECT_EQ(r.itl_ms.n, 5);
 }
 
+// The steps of case A: prefill of the first, a decode of it beside the prefill of the second, two
+// decodes together, and the last.
+TEST(BlisReplica, Observer_IsShownEachStepAndItsMembers) {
+  class Steps final : public StepObserver {
+   public:
+    void OnStep(const StepRecord& step) override { steps.push_back(step); }
+    std::vector<StepRecord> steps;
+  };
+  Steps seen;
+  const Case c(kToday, kTwo);
+  SimulationHooks hooks;
+  hooks.requests = c.table;
+  hooks.observer = &seen;
+  Simulation simulation = Good(Simulation::Create(c.scenario, {}, std::move(hooks)));
+  while (!simulation.Advance(1)) {
+  }
+  using Members = std::vector<StepMember>;
+  ASSERT_EQ(seen.steps.size(), 3U);
+  const TimeNs ends[] = {1200, 2605, 3615};
+  const Members members[] = {
+      {{0, 20, 0, MemberKind::kNew, true}},
+      {{0, 1, 20, MemberKind::kContinued, true}, {1, 40, 0, MemberKind::kNew, true}},
+      {{0, 1, 21, MemberKind::kContinued, true}, {1, 1, 40, MemberKind::kContinued, true}}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const StepRecord& step = seen.steps[i];
+    EXPECT_EQ(step.index, static_cast<std::int64_t>(i));
+    EXPECT_EQ(step.start, i == 0 ? 0 : ends[i - 1] * 1000);
+    EXPECT_EQ(step.end, ends[i] * 1000);
+    EXPECT_EQ(step.members, members[i]) << i;
+    EXPECT_EQ(step.prefill_tokens, (std::vector<std::int64_t>{20, 40, 0})[i]);
+  }
+  EXPECT_EQ(seen.steps[2].finished, (std::vector<RequestId>{0, 1}));
+  EXPECT_EQ(seen.steps[2].free_after_schedule, 1000 - 2 - 3);
+  EXPECT_EQ(seen.steps[2].free_after_step, 1000);
+}
+
 // Case B: an arrival before the drained batch's end starts at once, beside its tail.
 TEST(BlisReplica, BatchThatDrained_DoesNotKeepTheDeviceBusy) {
   for (const Compat compat : {kFebruary, kToday}) {

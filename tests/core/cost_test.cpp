@@ -399,5 +399,28 @@ TEST(SharedExperts, WhatTheyDoNotGoWith_IsRefused) {
   }
 }
 
+TEST(Types, Float32_TakesTwiceTheBytesAndPlainUnits) {
+  const std::vector<std::string> wide = {"model.torch_dtype=float32"};
+  const Issues issues = IssuesOf(Changed(wide));
+  ASSERT_EQ(issues.size(), 1U) << Listed(issues);
+  EXPECT_EQ(issues[0].path, "/hardware/peak_fp32_tflops");
+  std::vector<std::string> peak = wide;
+  peak.emplace_back("hardware.peak_fp32_tflops=67");
+  const Report narrow = RunToEnd(SmallDocument()), report = RunToEnd(Changed(peak));
+  EXPECT_NEAR(report.memory.weights_gib, 2 * narrow.memory.weights_gib, 0.01);
+  EXPECT_GT(report.itl_ms.mean, 1.5 * narrow.itl_ms.mean);
+  // The prompt's arithmetic at 67 instead of 989.5.
+  EXPECT_GT(report.ttft_ms.mean, 3 * narrow.ttft_ms.mean);
+  EXPECT_EQ(report.latency_model.backend, "analytic");
+  EXPECT_NE(report.latency_model.known_error.find("32-bit"), std::string::npos);
+  for (const char* other : {"latency.backend=operators", "latency.backend=roofline",
+                            "engine.compat=blis", "model.quantization=fp8"}) {
+    std::vector<std::string> refused = peak;
+    refused.emplace_back(other);
+    EXPECT_NE(Listed(IssuesOf(Changed(refused))).find("/model/torch_dtype"), std::string::npos)
+        << other;
+  }
+}
+
 }  // namespace
 }  // namespace servecast::testing

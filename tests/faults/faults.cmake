@@ -349,8 +349,8 @@ plant_in(former_hand_over 410 "another scheduler's blocks are free when the pref
   [==[  SeatOf(index).request = kNoRequest;
   in_.results.state[r] = RequestState::kQueued;]==]
   [==[  if (Planted(410)) {
-    state_.GiveBack(withheld_.back().blocks);
-    withheld_.back().blocks = 0;
+    state_.GiveBack(withheld_.back().blocks, withheld_.back().tokens);
+    withheld_.back().blocks = withheld_.back().tokens = 0;
   }
   SeatOf(index).request = kNoRequest;
   in_.results.state[r] = RequestState::kQueued;]==])
@@ -361,12 +361,12 @@ plant_in(former_hand_over 411 "the token that the prefill made travels, too"
                            setup_.limits.block_size)]==])
 
 plant_in(former_hand_over 412 "blocks that KV is on its way to are free when the client gives up"
-  [==[    withheld_.push_back({request, state_.Withhold(index)});
+  [==[    withheld_.push_back({request, blocks, tokens});
     return;]==]
-  [==[    withheld_.push_back({request, state_.Withhold(index)});
+  [==[    withheld_.push_back({request, blocks, tokens});
     if (Planted(412)) {
-      state_.GiveBack(withheld_.back().blocks);
-      withheld_.back().blocks = 0;
+      state_.GiveBack(withheld_.back().blocks, withheld_.back().tokens);
+      withheld_.back().blocks = withheld_.back().tokens = 0;
     }
     return;]==])
 

@@ -173,6 +173,8 @@ struct BlisRun {
   KvOffloadReport host;
   std::int64_t steps = 0, preemptions = 0, length_capped = 0, timed_out = 0, completed = 0;
   std::int64_t output_tokens = 0, used_blocks = 0;
+  std::int64_t allocation_failures = 0, peak_unused = 0;
+  std::map<TimeNs, std::int64_t> step_delays;
   TimeNs end = 0;
 };
 
@@ -194,6 +196,9 @@ BlisRun RunBlisEngine(const RandomCase& c, std::int64_t slice) {
   }
   run.prefix_cache = replica->prefix_cache();
   run.host = replica->kv_offload();
+  run.allocation_failures = recorder.blocks_refused();
+  run.peak_unused = recorder.peak_kv_unused();
+  run.step_delays = StepDelaysOf(recorder);
   run.steps = recorder.steps();
   run.preemptions = recorder.preemptions();
   run.output_tokens = recorder.output_tokens();
@@ -218,6 +223,14 @@ class Comparer {
     for (std::size_t i = 0; i < expected.size() && !mismatch_; ++i) {
       Equal(fmt::format("request {}: {}", i, what), static_cast<std::int64_t>(expected[i]),
             static_cast<std::int64_t>(found[i]));
+    }
+  }
+  void Delays(const std::map<TimeNs, std::int64_t>& expected,
+              const std::map<TimeNs, std::int64_t>& found) {
+    std::map<TimeNs, std::int64_t> difference = expected;
+    for (const auto& [delay, count] : found) difference[delay] -= count;
+    for (const auto& [delay, count] : difference) {
+      Equal(fmt::format("step delays of {} ns, more in the reference", delay), count, 0);
     }
   }
   void Gaps(const std::map<TimeNs, std::int64_t>& expected,
@@ -339,6 +352,9 @@ std::optional<std::string> FirstBlisMismatch(const RandomCase& c,
   comparer.Equal("host, hit tokens", kv.host_hits * c.engine.block_size, host.hit_tokens);
   comparer.Equal("host, transfer", kv.transfer * kUs, run.host.transfer_ns);
   comparer.Equal("used blocks", reference.used_blocks, run.used_blocks);
+  comparer.Equal("allocation failures", reference.allocation_failures, run.allocation_failures);
+  comparer.Equal("most unused room", reference.peak_unused, run.peak_unused);
+  comparer.Delays(reference.step_delays, run.step_delays);
   comparer.Column("arrival", reference.requests.arrival, run.requests.arrival);
   for (std::size_t i = 0; i < run.results.state.size(); ++i) {
     // On its way to the queue: whether it came that far, the replica leaves to others to say.

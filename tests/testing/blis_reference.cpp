@@ -78,6 +78,7 @@ struct Request {
   std::int64_t progress = 0;  // tokens processed
   std::int64_t computed = 0;  // tokens for which there is room
   std::int64_t new_tokens = 0;
+  Us last_step = -1;  // its end
   bool has_first = false;
   Us first_token = 0;  // since its arrival
   std::vector<Us> itl;
@@ -214,6 +215,7 @@ class Instance {
     out_.steps_with_members += running_.empty() ? 0 : 1;
     const Us advance = Price() + kv_.ConsumeTransfer();
     last_end_ = clock_ + advance;
+    if (!running_.empty()) out_.peak_unused = std::max(out_.peak_unused, kv_.Unused());
     for (const RequestId id : running_) Execute(id, advance);
     kv_.Mirror(running_);
     std::vector<RequestId> remaining;
@@ -303,6 +305,7 @@ class Instance {
       return kv_.Allocate(id, r.progress, r.progress + tokens, r.progress < r.in, false);
     };
     while (!allocated()) {
+      ++out_.allocation_failures;
       if (running_.empty()) return false;
       preempted_ = true;
       const std::size_t place = VictimsPlace();
@@ -353,7 +356,10 @@ class Instance {
     const std::int64_t hit = kv_.Find(id, request.in) * input_.engine.block_size;
     std::int64_t tokens = std::min(Cut(request.in - hit), budget_);
     if (!february_) tokens = std::min(tokens, max_model_len_ - 1 - hit);
-    if (!kv_.Allocate(id, hit, hit + tokens, true, true)) return false;
+    if (!kv_.Allocate(id, hit, hit + tokens, true, true)) {
+      ++out_.allocation_failures;
+      return false;
+    }
     waiting_.pop_front();
     running_.push_back(id);
     request.new_tokens = tokens;
@@ -391,12 +397,18 @@ class Instance {
   void Execute(RequestId id, Us advance) {
     Request& request = At(id);
     const Us gap = advance + input_.latency.OutputTokenDelay() / kUs;
+    const std::int64_t before = request.progress;
     if (request.progress < request.in) {
       request.progress = request.computed;
     } else if (february_ || request.new_tokens > 0) {
       ++request.progress;
       request.itl.push_back(gap);
       if (february_) ++out_.output_tokens;
+    }
+    if (request.progress != before) {
+      const Us wait = std::max<Us>(clock_ - request.last_step, 0);
+      if (request.last_step >= 0) ++out_.step_delays[wait * kUs];
+      request.last_step = clock_ + advance;
     }
     if (request.progress != request.in || request.has_first) return;
     request.has_first = true;
@@ -413,7 +425,10 @@ class Instance {
     if (february_) request.itl.push_back(advance + input_.latency.OutputTokenDelay() / kUs);
     if (request.out > 0 && request.progress < request.in + request.out) {
       const std::int64_t at = request.progress;  // of the last token; best effort
-      if (!kv_.Allocate(id, at, at + 1, false, false)) ++out_.coverage.final_slot_refused;
+      if (!kv_.Allocate(id, at, at + 1, false, false)) {
+        ++out_.coverage.final_slot_refused;
+        ++out_.allocation_failures;
+      }
     }
     kv_.Release(id);
     events_.Push(clock_ + advance, EventType::kLeft, id);

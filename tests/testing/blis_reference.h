@@ -60,6 +60,9 @@ struct BlisReferenceOutput {
   BlisReferenceKv::Counts kv;
   std::int64_t input_tokens = 0, output_tokens = 0;  // as BLIS counts them
   std::int64_t used_blocks = 0;                      // in the end
+  std::int64_t allocation_failures = 0;
+  std::int64_t peak_unused = 0;  // tokens for which used blocks have room, in a step at most
+  std::map<TimeNs, std::int64_t> step_delays;  // between two steps of a request -> how often
   TimeNs end = 0;
   BlisCoverage coverage;
 };

@@ -160,6 +160,12 @@ void BlisReferenceKv::RollBack(RequestId request, std::int64_t claimed,
   held_.erase(request);
 }
 
+std::int64_t BlisReferenceKv::Unused() const {
+  std::int64_t unused = 0;
+  for (const Block& block : blocks_) unused += block.holders > 0 ? size_ - block.tokens : 0;
+  return unused;
+}
+
 void BlisReferenceKv::Release(RequestId request) {
   const std::vector<BlockId> held = held_[request];
   for (auto id = held.rbegin(); id != held.rend(); ++id) {

@@ -50,6 +50,8 @@ class BlisReferenceKv {
                   const BlisHost& host);
 
   std::int64_t Used() const { return static_cast<std::int64_t>(blocks_.size() - free_.size()); }
+  // Tokens for which held blocks have room, and that they do not hold.
+  std::int64_t Unused() const;
   const Counts& counts() const { return counts_; }
 
   // How many full blocks of the prompt, from its first on, are there.

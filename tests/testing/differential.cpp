@@ -168,6 +168,10 @@ Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found
   comparer.Equal("preemptions", expected.preemptions, found.preemptions);
   comparer.Equal("length_capped", expected.length_capped, found.length_capped);
   comparer.Equal("peak_kv_blocks", expected.peak_kv_blocks, found.peak_kv_blocks);
+  comparer.Equal("peak_kv_unused", expected.peak_kv_unused, found.peak_kv_unused);
+  comparer.Equal("kv_unused_ns", expected.kv_unused_ns, found.kv_unused_ns);
+  comparer.Equal("allocation failures", expected.allocation_failures, found.allocation_failures);
+  if (expected.step_delays != found.step_delays) comparer.Fail("delays of steps");
   comparer.Equal("busy_ns", expected.busy_ns, found.busy_ns);
   comparer.Equal("running_ns", expected.running_ns, found.running_ns);
   comparer.Equal("kv_block_ns", expected.kv_block_ns, found.kv_block_ns);
@@ -271,6 +275,10 @@ Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
   std::int64_t gaps = 0;
   for (const auto& [gap, weight] : expected.itl) gaps += weight;
   comparer.Equal("itl_ms.n", gaps, report.itl_ms.n);
+  comparer.Equal("allocation_failures", expected.allocation_failures, report.allocation_failures);
+  std::int64_t steps = 0;
+  for (const auto& [delay, weight] : expected.step_delays) steps += weight;
+  comparer.Equal("step_delay_ms.n", steps, report.step_delay_ms.n);
   CompareClasses(comparer, expected, report);
   if (!report.finished) comparer.Fail("a run that ended says it is not finished");
   return comparer.mismatch();

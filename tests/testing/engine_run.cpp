@@ -140,6 +140,15 @@ RequestResults ResultsOf(const Report& report, const RequestTable& requests) {
   return results;
 }
 
+std::map<TimeNs, std::int64_t> StepDelaysOf(const Recorder& recorder) {
+  std::map<TimeNs, std::int64_t> delays;
+  if (recorder.in_turn() > 0) delays[0] = recorder.in_turn();
+  for (const WeightedSample& sample : recorder.step_delays().Sorted()) {
+    delays[sample.value] += sample.weight;
+  }
+  return delays;
+}
+
 ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency, TimeNs end) {
   ReplicaRun run;
   run.requests = engine_case.requests;
@@ -174,6 +183,10 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
     run.itl[sample.value] += sample.weight;
   }
   run.peak_kv_blocks = recorder.peak_kv_blocks();
+  run.peak_kv_unused = recorder.peak_kv_unused();
+  run.kv_unused_ns = recorder.kv_unused();
+  run.allocation_failures = recorder.blocks_refused();
+  run.step_delays = StepDelaysOf(recorder);
   TimeNs width = 0;
   for (const SeriesBin& bin : recorder.BinsUpTo(end, &width)) {
     run.running_ns += bin.running;

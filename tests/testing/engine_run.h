@@ -77,13 +77,18 @@ struct ReplicaRun {
   Work work;  // in all
   std::int64_t preemptions = 0, length_capped = 0, timed_out = 0;
   std::map<TimeNs, std::int64_t> itl;
-  std::int64_t peak_kv_blocks = 0;
+  std::int64_t peak_kv_blocks = 0, peak_kv_unused = 0, allocation_failures = 0;
+  std::map<TimeNs, std::int64_t> step_delays;
+  __int128 kv_unused_ns = 0;
   __int128 running_ns = 0, waiting_ns = 0, kv_block_ns = 0, batch_token_ns = 0;
   TimeNs busy_ns = 0;
   TimeNs now = 0;
   std::int64_t kv_blocks_used = 0, running = 0;
   std::int64_t output_tokens = 0, step_count = 0;
 };
+
+// From the end of a request's step to the start of its next -> how often.
+std::map<TimeNs, std::int64_t> StepDelaysOf(const Recorder& recorder);
 
 // `end`: until when the integrals go.
 ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency, TimeNs end);

@@ -110,6 +110,9 @@ std::optional<std::string> SumDifference(const FormerReferenceOutput& a,
       {"waiting", {a.waiting_ns, b.waiting_ns}},
       {"blocks", {a.block_ns, b.block_ns}},
       {"batch tokens", {a.token_ns, b.token_ns}},
+      {"unused room", {a.unused_ns, b.unused_ns}},
+      {"most unused room", {a.peak_unused, b.peak_unused}},
+      {"allocation failures", {a.allocation_failures, b.allocation_failures}},
       {"output tokens", {a.output_tokens, b.output_tokens}},
       {"preemptions", {a.preemptions, b.preemptions}},
       {"length capped", {a.length_capped, b.length_capped}},
@@ -127,6 +130,7 @@ std::optional<std::string> SumDifference(const FormerReferenceOutput& a,
     return fmt::format("{} {}, reference {}", name, static_cast<double>(values.first),
                        static_cast<double>(values.second));
   }
+  if (a.step_delays != b.step_delays) return "delays of steps differ";
   if (a.itl != b.itl) return "gaps between tokens differ";
   return std::nullopt;
 }
@@ -221,6 +225,10 @@ FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOption
     run.block_ns += bin.kv_blocks;
     run.token_ns += bin.batch_tokens;
   }
+  run.unused_ns = recorder.kv_unused();
+  run.peak_unused = recorder.peak_kv_unused();
+  run.allocation_failures = recorder.blocks_refused();
+  run.step_delays = StepDelaysOf(recorder);
   run.output_tokens = recorder.output_tokens();
   run.preemptions = recorder.preemptions();
   run.length_capped = replica->length_capped();

@@ -12,7 +12,9 @@ struct Request : FormerJob {
   std::int64_t limit = 0;  // of output tokens
   TimeNs last_token = -1, admitted = 0;
   TimeNs waits_since = 0;
-  TimeNs late = 0;  // by how much its client sees its tokens later
+  TimeNs late = 0;                 // by how much its client sees its tokens later
+  TimeNs last_step = -1;           // its end
+  std::int64_t flying_tokens = 0;  // of the batch that it is in
   bool flying = false, gave_up = false, enqueued = false;
 };
 
@@ -25,7 +27,7 @@ struct Flight {
   std::vector<Member> members;
   std::vector<bool> decodes;
   StepRecord record;
-  std::int64_t running = 0, used = 0, tokens = 0, sampled = 0;
+  std::int64_t running = 0, used = 0, unused = 0, tokens = 0, sampled = 0;
   BlockedBy blocked = BlockedBy::kNothing;
 };
 
@@ -223,6 +225,8 @@ class Reference {
 
   bool Form() {
     rules_.Form();
+    out_.allocation_failures += rules_.blocked == BlockedBy::kKvBlocks ? 1 : 0;
+    out_.allocation_failures += static_cast<std::int64_t>(rules_.restarted.size());
     CountRestarts();
     if (rules_.batch.empty()) return false;
     Flight flight;
@@ -254,6 +258,8 @@ class Reference {
       const std::size_t r = member.request;
       Request& q = all_[r];
       q.flying = true;
+      q.flying_tokens = member.tokens;
+      if (q.last_step >= 0) ++out_.step_delays[record.start - q.last_step];
       const bool again = out_.results.preemptions[r] > 0;
       const bool decodes = !q.in_prefill();
       flight.decodes.push_back(decodes);
@@ -316,6 +322,11 @@ class Reference {
     }
     flight.running = rules_.Admitted();
     flight.used = rules_.Used();
+    flight.unused = rules_.Used() * rules_.block_size;
+    for (const Request& q : all_) {
+      if (q.blocks > 0) flight.unused -= q.computed + q.flying_tokens;
+    }
+    out_.peak_unused = std::max(out_.peak_unused, flight.unused);
     record.free_after_schedule = rules_.Free();
     record.used_after_schedule = rules_.Used();
     record.running_after_schedule = rules_.Admitted();
@@ -330,6 +341,7 @@ class Reference {
     recorded_ = record.end;
     out_.running_ns += static_cast<__int128>(flight.running) * time;
     out_.block_ns += static_cast<__int128>(flight.used) * time;
+    out_.unused_ns += static_cast<__int128>(flight.unused) * time;
     out_.token_ns += static_cast<__int128>(flight.tokens) * time;
     out_.blocked_ns[static_cast<std::size_t>(flight.blocked)] += time;
     out_.output_tokens += flight.sampled;
@@ -337,6 +349,8 @@ class Reference {
       const std::size_t r = flight.members[i].request;
       Request& q = all_[r];
       q.flying = false;
+      q.flying_tokens = 0;
+      q.last_step = record.end;
       q.computed += flight.members[i].tokens;
       if (!q.in_prefill()) {
         ++q.made;

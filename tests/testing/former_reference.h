@@ -39,6 +39,9 @@ struct FormerReferenceOutput {
   __int128 running_ns = 0, waiting_ns = 0, block_ns = 0, token_ns = 0;
   std::int64_t output_tokens = 0, preemptions = 0, length_capped = 0, timed_out = 0;
   std::int64_t prefill_tokens = 0, padding_tokens = 0;
+  std::int64_t allocation_failures = 0, peak_unused = 0;
+  __int128 unused_ns = 0;                      // tokens that KV blocks have room for
+  std::map<TimeNs, std::int64_t> step_delays;  // between two batches of a request -> how often
   TimeNs now = 0;
   // What the cases contain.
   std::int64_t self_restarts = 0, partial_restarts = 0, overlapping = 0, chunked = 0;

@@ -274,6 +274,7 @@ struct Sequence {
   TimeNs last_seen = -1;  // when the client saw its latest token
   TimeNs late = 0;        // by how much it sees each later, as it came last in its first step
   TimeNs preempted_at = -1;
+  TimeNs last_step = 0;         // its end
   TimeNs split_until = 0;       // stages: until when its time is split
   bool was_prefilling = false;  // as it was preempted
   std::int64_t sampling = 0;    // tokens that steps in flight make for it, of a victim too
@@ -408,6 +409,16 @@ class Scheduler {
   ReferenceCoverage& Coverage() { return coverage_; }
   const PrefixCacheReport& PrefixCache() const { return prefix_cache_; }
   std::int64_t Collections() const { return collections_; }
+  std::int64_t Failures() const { return failures_; }
+  // Tokens for which blocks have room, and that they do not hold.
+  std::int64_t Unused() const {
+    std::int64_t unused = 0;
+    for (const Sequence* sequence : running_) {
+      unused += static_cast<std::int64_t>(sequence->blocks.size()) * engine_.block_size -
+                sequence->computed;
+    }
+    return unused;
+  }
   const KvOffloadReport& Offload() const { return tiers_.Report(); }
 
  private:
@@ -461,6 +472,7 @@ class Scheduler {
     for (;;) {
       const std::int64_t needed =
           Blocks(sequence->computed + tokens) - static_cast<std::int64_t>(sequence->blocks.size());
+      if (needed > Available()) ++failures_;
       if (needed > Available() && Collect()) {
         ++coverage_.gc_for_running;
         collected = true;
@@ -560,6 +572,7 @@ class Scheduler {
       const std::int64_t first_chunk = Blocks(hit_tokens + tokens) - hit_blocks;
       const std::int64_t all_known = Blocks(sequence->Known());
       if (!Admissible(first_chunk, all_known, hits)) {
+        ++failures_;
         if (!Collect()) return;
         ++coverage_.gc_for_admission;
         continue;  // it tries again
@@ -711,6 +724,7 @@ class Scheduler {
   std::int64_t fruitless_calls_ = 0;  // that preempted, since a step yielded a token
   std::int64_t garbage_ = 0;          // blocks among the free ones
   std::int64_t collections_ = 0;
+  std::int64_t failures_ = 0;
 };
 
 class Driver {
@@ -768,6 +782,7 @@ class Driver {
     ScheduledStep step;
     StepRecord record;
     std::int64_t kv_blocks = 0;  // in use, after the schedule call
+    std::int64_t kv_unused = 0;  // likewise
   };
 
   static std::int64_t MaxLen(const ReferenceInput& input) {
@@ -1041,6 +1056,15 @@ class Driver {
     } else {
       SplitStagedTime(batch.step, record);
     }
+    for (const Member& member : batch.step.members) {
+      TimeNs& last = member.sequence->last_step;
+      if (member.record.kind != MemberKind::kNew) {
+        ++output_.step_delays[std::max<TimeNs>(start - last, 0)];
+      }
+      last = record.end;
+    }
+    batch.kv_unused = scheduler_.Unused();
+    output_.peak_kv_unused = std::max(output_.peak_kv_unused, batch.kv_unused);
     batch.kv_blocks = scheduler_.Pool().Used();
     in_flight_.push_back(std::move(batch));
     return true;
@@ -1303,6 +1327,7 @@ class Driver {
     const TimeNs duration = until - batch.record.start;
     output_.running_ns += static_cast<__int128>(batch.record.running_after_schedule) * duration;
     output_.kv_block_ns += static_cast<__int128>(batch.kv_blocks) * duration;
+    output_.kv_unused_ns += static_cast<__int128>(batch.kv_unused) * duration;
     output_.batch_token_ns += static_cast<__int128>(batch.step.Tokens()) * duration;
     output_.busy_ns += duration;
   }
@@ -1387,6 +1412,7 @@ class Driver {
     output_.prefix_cache = scheduler_.PrefixCache();
     output_.prefix_cache.evicted_blocks = scheduler_.Pool().Evicted();
     output_.counts.gc_passes = scheduler_.Collections();
+    output_.allocation_failures = scheduler_.Failures();
     const TimeNs transfer = output_.kv_offload.transfer_ns;
     output_.kv_offload = scheduler_.Offload();
     output_.kv_offload.transfer_ns = transfer;

@@ -101,6 +101,11 @@ struct ReferenceOutput {
   std::int64_t length_capped = 0;
   std::map<TimeNs, std::int64_t> itl;  // gap between two tokens of a request -> how often
   std::int64_t peak_kv_blocks = 0;     // after a schedule call
+  std::int64_t allocation_failures = 0;
+  std::int64_t peak_kv_unused = 0;  // tokens, of the blocks' room, likewise
+  __int128 kv_unused_ns = 0;
+  // From the end of a request's step to the start of its next -> how often.
+  std::map<TimeNs, std::int64_t> step_delays;
 
   // Integrals over time until `end`, in units times nanoseconds. Of the batches: the level right
   // after the schedule call, while the batch is on the device. Of the queue: as it changes.

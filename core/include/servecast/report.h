@@ -69,6 +69,14 @@ struct MemoryReport {
   double mean_usage = 0;  // weights, overhead and used KV blocks, of the total, over time
 };
 
+// Why a request ended: by itself, cut at the longest sequence that the engine serves, refused,
+// given up by its client; or not at all so far. Of those that arrived; they add up to them.
+struct FinishReasons {
+  static constexpr std::array<std::string_view, 5> kNames = {"stop", "length", "dropped",
+                                                             "timed_out", "unfinished"};
+  std::array<std::int64_t, 5> requests{};
+};
+
 // Look-ups of prompts in the prefix cache, by first admissions; a resumed request is counted apart.
 struct PrefixCacheReport {
   std::int64_t query_tokens = 0, hit_tokens = 0;  // prompt tokens looked up, and found
@@ -134,6 +142,8 @@ struct PoolReport {
   std::int64_t kv_tokens = 0;  // that the KV blocks of a replica hold
   double busy_share = 0, blocked_share = 0, compute_share = 0;
   double kv_mean_usage = 0, kv_peak_usage = 0, mfu = 0, bandwidth_use = 0;
+  double kv_mean_fragmentation = 0, kv_peak_fragmentation = 0;
+  std::int64_t allocation_failures = 0;
   std::optional<double> cost_per_hour;  // none: its GPU has no price
 };
 
@@ -167,7 +177,7 @@ const std::vector<Column>& Columns();
 // Those of a file with a row per step, which only the command writes; kind "batch".
 const std::vector<Column>& BatchColumns();
 
-// Whether a report has the columns with a value per request (180 bytes each) too.
+// Whether a report has the columns with a value per request (190 bytes each) too.
 enum class ReportDetail { kSummary, kRequests };
 
 struct Report {
@@ -180,11 +190,13 @@ struct Report {
   std::int64_t arrived = 0, completed = 0, queued = 0, running = 0, dropped = 0, timed_out = 0,
                rejected = 0;
   std::int64_t length_capped = 0;  // of the completed
+  FinishReasons finish_reasons;
   std::int64_t preemptions = 0;
   std::int64_t prompt_tokens = 0;  // of the completed
   std::int64_t output_tokens = 0;  // made by the engine so far
 
   Distribution ttft_ms, itl_ms, tpot_ms, e2e_ms, scheduling_delay_ms;
+  Distribution step_delay_ms;  // between two steps of a request, over all such pairs
   double requests_per_s = 0, output_tokens_per_s = 0, output_tokens_per_s_per_gpu = 0;
   double goodput_per_s = 0;
   std::optional<double> attainment;
@@ -216,6 +228,9 @@ struct Report {
   KvOffloadReport kv_offload;
   std::int64_t kv_blocks = 0, kv_block_size = 0, kv_tokens = 0;
   double kv_mean_usage = 0, kv_peak_usage = 0;
+  // Room in used blocks that holds no token, of the whole KV cache.
+  double kv_mean_fragmentation = 0, kv_peak_fragmentation = 0;
+  std::int64_t allocation_failures = 0;  // KV blocks asked for that were not there
   LatencyLabel latency_model;
   // By which rules of a compat the results differ from those of the default engine; else empty.
   std::vector<std::string_view> departures;

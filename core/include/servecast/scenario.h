@@ -21,7 +21,7 @@ inline constexpr int kScenarioSchema = 1;
 // Fixed by memory: a request costs about 100 bytes in a run.
 inline constexpr std::int64_t kMaxRequests = 5'000'000;
 
-enum class DType { kBfloat16, kFloat16 };
+enum class DType { kBfloat16, kFloat16, kFloat32 };
 std::int64_t BytesPerValue(DType dtype);
 
 // What the weights of the matrices are stored as; embedding, LM head, router and norms keep
@@ -69,6 +69,7 @@ struct HardwareSpec {
   std::string name;
   double memory_gib = 0;  // as CUDA reports it
   double memory_bandwidth_gb_s = 0;
+  double peak_fp32_tflops = 0;  // of plain 32-bit units, not of tensor cores; 0: not said
   double peak_bf16_tflops = 0;
   double peak_fp8_tflops = 0;    // 0: 8-bit weights are multiplied in 16 bits
   double peak_fp4_tflops = 0;    // 0: likewise

@@ -104,7 +104,9 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
   const ModelSpec& m = s.model;
   const EngineSpec& e = s.engine;
   const PoolSpec& pool = s.cluster.pools[0];
-  std::vector<std::string_view> features = {kWeights[static_cast<std::size_t>(m.quantization)]};
+  std::vector<std::string_view> features = {
+      m.torch_dtype == DType::kFloat32 ? "32-bit weights"
+                                       : kWeights[static_cast<std::size_t>(m.quantization)]};
   const auto add = [&features](bool has, std::string_view name) {
     if (has) features.push_back(name);
   };

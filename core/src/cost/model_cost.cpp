@@ -291,6 +291,8 @@ std::int64_t BytesPerValue(DType dtype) {
     case DType::kBfloat16:
     case DType::kFloat16:
       return 2;
+    case DType::kFloat32:
+      return 4;
   }
   return 2;
 }
@@ -356,6 +358,7 @@ ModelCost WorkOf(const Scenario& s) {
         2 * p.experts * (share * D(c.expert_replicas)) * D(c.experts_per_token) / D(c.experts);
   }
   c.expert_type = ComputedIn(m.quantization, s.hardware);
+  if (m.quantization == Quantization::kNone) c.expert_type = PlainType(m);
   c.dense_type = m.quantization == Quantization::kMxfp4 ? MatrixType::k16 : c.expert_type;
   const double lm_head = D(m.vocab_size * m.hidden_size) / group;
   c.lm_head_bytes = lm_head * bytes;
@@ -392,6 +395,11 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
     return Issue{
         "/cluster/pools/0/pipeline_parallel",
         Format("found {}, allowed up to the model's {} layers", stages, m.num_hidden_layers)};
+  }
+  if (m.torch_dtype == DType::kFloat32 && s.hardware.peak_fp32_tflops <= 0) {
+    return Issue{"/hardware/peak_fp32_tflops",
+                 "found 0, allowed above 0 with the model's torch_dtype float32: the GPU's data "
+                 "sheet has the figure, without tensor cores"};
   }
   ModelCost c = WorkOf(s);
   if (std::optional<Issue> issue = PlanMemory(s, tp, c)) return *issue;

@@ -11,7 +11,7 @@
 namespace servecast {
 
 // What a matrix product is computed in.
-enum class MatrixType { k16, k8, k4 };
+enum class MatrixType { k16, k8, k4, k32 };
 
 // All figures are per GPU of the tensor-parallel group. FLOPs count a multiply-add as two. With
 // pipeline stages work is that of all of them, memory that of the stage with the least room.
@@ -54,9 +54,15 @@ struct ModelCost {
 
 // By the data sheet.
 inline double PeakTflops(const HardwareSpec& hardware, MatrixType type) {
-  return type == MatrixType::k4   ? hardware.peak_fp4_tflops
-         : type == MatrixType::k8 ? hardware.peak_fp8_tflops
-                                  : hardware.peak_bf16_tflops;
+  return type == MatrixType::k4    ? hardware.peak_fp4_tflops
+         : type == MatrixType::k8  ? hardware.peak_fp8_tflops
+         : type == MatrixType::k32 ? hardware.peak_fp32_tflops
+                                   : hardware.peak_bf16_tflops;
+}
+
+// What is not quantized: PyTorch multiplies float32 in full unless it is told to use TF32.
+inline MatrixType PlainType(const ModelSpec& model) {
+  return model.torch_dtype == DType::kFloat32 ? MatrixType::k32 : MatrixType::k16;
 }
 
 // CUDA graphs: the captured size that a decode batch of `sequences` is padded to. SFLLM's list: 1,

@@ -76,8 +76,10 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
   f.Add({.name = "top_p_by_default",
          .help = "generation_config.json asks for top-p or top-k, which sort the logits"},
         &ModelSpec::top_p_by_default);
-  f.Enum({.name = "torch_dtype", .help = "type of weights and KV cache"}, &ModelSpec::torch_dtype,
-         {"bfloat16", "float16"});
+  f.Enum({.name = "torch_dtype",
+          .help = "type of weights and KV cache as the engine runs them; vLLM's auto runs a "
+                  "checkpoint in float32 as bfloat16 or float16"},
+         &ModelSpec::torch_dtype, {"bfloat16", "float16", "float32"});
 }
 
 namespace {
@@ -165,6 +167,13 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .required = true,
          .compared = true},
         &HardwareSpec::peak_bf16_tflops);
+  f.Add(
+      {.name = "peak_fp32_tflops",
+       .unit = "TFLOP/s",
+       .min = 0,
+       .max = 1e6,
+       .help = "peak of 32-bit floats without tensor cores, for torch_dtype float32; 0: not said"},
+      &HardwareSpec::peak_fp32_tflops);
   f.Add({.name = "peak_fp8_tflops",
          .unit = "TFLOP/s",
          .min = 0,

@@ -112,6 +112,11 @@ void WriteCounts(const Report& r, Members& put) {
   put("rejected", r.rejected);
   put("length_capped", r.length_capped);
   put("preemptions", r.preemptions);
+  put.Object("finish_reasons", [&] {
+    for (std::size_t i = 0; i < FinishReasons::kNames.size(); ++i) {
+      put(FinishReasons::kNames[i], r.finish_reasons.requests[i]);
+    }
+  });
 }
 
 void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
@@ -216,6 +221,9 @@ void WritePools(const Report& r, JsonWriter& out, Members& put) {
     put("kv_tokens", p.kv_tokens);
     put("kv_mean_usage", p.kv_mean_usage);
     put("kv_peak_usage", p.kv_peak_usage);
+    put("kv_mean_fragmentation", p.kv_mean_fragmentation);
+    put("kv_peak_fragmentation", p.kv_peak_fragmentation);
+    put("allocation_failures", p.allocation_failures);
     put("busy_share", p.busy_share);
     put("blocked_share", p.blocked_share);
     put("mfu", p.mfu);
@@ -289,6 +297,9 @@ void WriteSetting(const Report& r, Members& put) {
     put("tokens", r.kv_tokens);
     put("mean_usage", r.kv_mean_usage);
     put("peak_usage", r.kv_peak_usage);
+    put("mean_fragmentation", r.kv_mean_fragmentation);
+    put("peak_fragmentation", r.kv_peak_fragmentation);
+    put("allocation_failures", r.allocation_failures);
     put("gc_passes", r.counts.gc_passes);
     put("gc_ms", r.gc_ms);
   });
@@ -366,6 +377,7 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("tpot_ms", r.tpot_ms);
   put("e2e_ms", r.e2e_ms);
   put("scheduling_delay_ms", r.scheduling_delay_ms);
+  put("step_delay_ms", r.step_delay_ms);
   put("output_tokens_per_s", r.output_tokens_per_s);
   put("output_tokens_per_s_per_gpu", r.output_tokens_per_s_per_gpu);
   put("requests_per_s", r.requests_per_s);
@@ -417,12 +429,14 @@ void WriteRequestsCsv(const Report& r, const std::function<void(std::string_view
   std::vector<const std::vector<double>*> columns;
   const std::vector<double>* state = nullptr;
   const std::vector<double>* of_class = nullptr;
+  const std::vector<double>* reason = nullptr;
   for (std::size_t i = 0; i < Columns().size(); ++i) {
     if (Columns()[i].kind != "request") continue;
     csv += "," + std::string(Columns()[i].name);
     columns.push_back(&r.columns[i]);
     if (Columns()[i].name == "state") state = columns.back();
     if (Columns()[i].name == "class") of_class = columns.back();
+    if (Columns()[i].name == "finish_reason") reason = columns.back();
   }
   csv += '\n';
   for (std::size_t row = 0; !columns.empty() && row < columns[0]->size(); ++row) {
@@ -433,6 +447,8 @@ void WriteRequestsCsv(const Report& r, const std::function<void(std::string_view
       if (std::isnan(value)) continue;
       if (column == state) {
         csv += kStateNames[static_cast<std::size_t>(value)];
+      } else if (column == reason) {
+        csv += FinishReasons::kNames[static_cast<std::size_t>(value)];
       } else if (column == of_class) {
         csv += CsvCell(r.classes[static_cast<std::size_t>(value)].name);
       } else {

@@ -388,6 +388,14 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       "attention, shared experts and dense layers among experts: its features do "
                       "not know them"});
   }
+  const std::string& backend = s.latency.backend;
+  if (m.torch_dtype == DType::kFloat32 &&
+      (m.quantization != Quantization::kNone || IsBlis(e.compat) ||
+       (backend != "auto" && backend != "analytic" && backend != "blackbox"))) {
+    issues.push_back({"/model/torch_dtype",
+                      "found \"float32\", allowed without quantization and BLIS's rules, with "
+                      "latency.backend auto, analytic or blackbox: the others know 16 bits only"});
+  }
   CheckCompat(s, issues);
   CheckRouter("router", s.cluster.router, s.cluster.router_params, issues);
   CheckRouter("decode_router", s.cluster.decode_router, s.cluster.decode_router_params, issues);

@@ -42,6 +42,9 @@ const std::vector<Column>& Columns() {
       {"state", "", "request",
        "0 pending (not arrived), 1 queued, 2 running, 3 completed, 4 dropped, 5 timed out; words "
        "in files"},
+      {"finish_reason", "", "request",
+       "why it ended: 0 stop, 1 length (cut by the longest sequence), 2 dropped, 3 timed_out, 4 "
+       "unfinished; words in files"},
       {"series_time_s", "s", "series", "start of the interval"},
       {"series_running", "requests", "series", "mean of requests in the running batch"},
       {"series_waiting", "requests", "series", "mean of requests in the queue"},
@@ -77,6 +80,8 @@ const std::vector<Column>& BatchColumns() {
       {"bound", "", "batch", "what it spent most of its time on: overhead, compute or bandwidth"},
       {"interference_ms", "ms", "batch", "by which its prefills made its decodes wait"},
       {"transfer_ms", "ms", "batch", "by which it was longer for loads from KV tiers"},
+      {"finished", "requests", "batch", "that made their last token in it"},
+      {"preempted", "requests", "batch", "that lost their KV blocks when it was formed"},
   };
   return kColumns;
 }

@@ -48,6 +48,9 @@ PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
   r.preemptions = recorder.preemptions();
   r.kv_tokens = pool.cost.usable_blocks * pool.scenario.engine.block_size;
   r.kv_peak_usage = Number(recorder.peak_kv_blocks()) / Number(pool.cost.usable_blocks);
+  const double kv_tokens = Number(r.kv_tokens);
+  r.kv_peak_fragmentation = Number(recorder.peak_kv_unused()) / kv_tokens;
+  r.allocation_failures = recorder.blocks_refused();
   if (hardware.price_per_gpu_hour) r.cost_per_hour = *hardware.price_per_gpu_hour * Number(r.gpus);
   if (end <= 0) return r;
   const double all = Number(end) * Number(r.replicas);
@@ -65,6 +68,7 @@ PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
     work.Add(bin.work);
   }
   r.kv_mean_usage = static_cast<double>(kv) / all / Number(pool.cost.usable_blocks);
+  r.kv_mean_fragmentation = static_cast<double>(recorder.kv_unused()) / all / kv_tokens;
   const double gpu_seconds = all / 1e9 * Number(r.stages);
   const PeakUse use = UseOf(work, r.output_tokens, gpu_seconds, pool.cost, hardware);
   r.mfu = use.mfu;

@@ -68,6 +68,11 @@ void Recorder::Add(const Recorder& other, TimeNs end) {
   output_tokens_ += one.output_tokens_;
   measured_tokens_ += one.measured_tokens_;
   peak_kv_blocks_ = std::max(peak_kv_blocks_, one.peak_kv_blocks_);
+  peak_kv_unused_ = std::max(peak_kv_unused_, one.peak_kv_unused_);
+  blocks_refused_ += one.blocks_refused_;
+  in_turn_ += one.in_turn_;
+  kv_unused_ += one.kv_unused_;
+  step_delays_.Add(one.step_delays_);
 }
 
 void Recorder::AddLevel(TimeNs from, TimeNs to, std::int64_t level, WideInt SeriesBin::*member) {

@@ -42,6 +42,8 @@ struct SeriesBin {
 struct StepLevels {
   std::int64_t running = 0, kv_blocks = 0, batch_tokens = 0;
   std::int64_t decode_keys = 0;  // tokens that the step's decodes attend to
+  std::int64_t kv_unused = 0;    // tokens that the KV blocks have room for and do not hold
+  std::int64_t in_turn = 0;      // requests whose step before ended as this one starts
 };
 
 // The prefills of a step.
@@ -68,6 +70,9 @@ class Recorder {
     bound_ns_[static_cast<std::size_t>(bound)] += duration;
     blocked_ns_[static_cast<std::size_t>(blocked)] += duration;
     peak_kv_blocks_ = levels.kv_blocks > peak_kv_blocks_ ? levels.kv_blocks : peak_kv_blocks_;
+    peak_kv_unused_ = levels.kv_unused > peak_kv_unused_ ? levels.kv_unused : peak_kv_unused_;
+    kv_unused_ += WideInt{levels.kv_unused} * duration;
+    if (start >= warmup_) in_turn_ += levels.in_turn;
     ++steps_;
     output_tokens_ += sampled;
     if (end > warmup_) measured_tokens_ += sampled;
@@ -103,6 +108,20 @@ class Recorder {
     if (time >= warmup_) itl_.Add(gap, tokens);
   }
 
+  // `requests` began a step at `time`, `wait` after the end of their step before; those of no wait
+  // may be in StepLevels instead.
+  void StepDelay(TimeNs time, TimeNs wait, std::int64_t requests) {
+    if (time < warmup_ || requests == 0) return;
+    if (wait > 0) {
+      step_delays_.Add(wait, requests);
+    } else {
+      in_turn_ += requests;
+    }
+  }
+
+  // So many times KV blocks were asked for and there were not enough.
+  void BlocksRefused(std::int64_t times) { blocks_refused_ += times; }
+
   // The queue's length changed. Requires: times in order.
   void Waiting(TimeNs time, std::int64_t length) {
     if (time > waiting_since_ && waiting_ > 0) {
@@ -136,6 +155,11 @@ class Recorder {
   TimeNs bound_ns(StepBound bound) const { return bound_ns_[static_cast<std::size_t>(bound)]; }
   TimeNs blocked_ns(BlockedBy by) const { return blocked_ns_[static_cast<std::size_t>(by)]; }
   std::int64_t peak_kv_blocks() const { return peak_kv_blocks_; }
+  std::int64_t peak_kv_unused() const { return peak_kv_unused_; }
+  WideInt kv_unused() const { return kv_unused_; }  // tokens times ns
+  std::int64_t blocks_refused() const { return blocks_refused_; }
+  std::int64_t in_turn() const { return in_turn_; }
+  const WeightedSamples& step_delays() const { return step_delays_; }  // above 0
   std::int64_t waiting() const { return waiting_; }
   const WeightedSamples& itl() const { return itl_; }
   // The bins with the queue's level integrated up to `now`; bin i covers [i, i+1) * *width.
@@ -165,6 +189,9 @@ class Recorder {
   TimeNs busy_ns_ = 0, waiting_since_ = 0;
   std::int64_t waiting_ = 0, steps_ = 0, preemptions_ = 0, output_tokens_ = 0, peak_kv_blocks_ = 0;
   std::int64_t measured_tokens_ = 0;
+  std::int64_t peak_kv_unused_ = 0, blocks_refused_ = 0, in_turn_ = 0;
+  WideInt kv_unused_ = 0;
+  WeightedSamples step_delays_;
 };
 
 }  // namespace servecast

@@ -48,6 +48,19 @@ std::optional<bool> RunView::DeadlineMissed(std::size_t r) const {
   return lost || end - requests.arrival[r] > deadline[r];
 }
 
+std::size_t RunView::FinishReasonOf(std::size_t r) const {
+  switch (results.state[r]) {
+    case RequestState::kCompleted:
+      return results.generated[r] < requests.output_tokens[r] ? 1 : 0;
+    case RequestState::kDropped:
+      return 2;
+    case RequestState::kTimedOut:
+      return 3;
+    default:
+      return 4;
+  }
+}
+
 void FillRequestColumns(const RunView& run, Report& report) {
   const std::size_t size = run.requests.arrival.size();
   const RequestResults& results = run.results;
@@ -106,6 +119,9 @@ void FillRequestColumns(const RunView& run, Report& report) {
   });
   fill("preemptions", [&](std::size_t i) { return results.preemptions[i]; });
   fill("state", [&](std::size_t i) { return static_cast<double>(results.state[i]); });
+  fill("finish_reason", [&](std::size_t i) {
+    return run.Arrived(i) ? static_cast<double>(run.FinishReasonOf(i)) : kNan;
+  });
 }
 
 // Everything that the run decided, as integers: model.md's list, in id order.

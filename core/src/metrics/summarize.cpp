@@ -42,6 +42,7 @@ class Summary {
     FindClasses();
     CollectLatencies();
     GapsBetweenTokens();
+    DelaysOfSteps();
     SplitTimes(run, report_);
     if (!run.pools.empty()) ReportPools(run, report_);
     Rates();
@@ -74,6 +75,7 @@ class Summary {
     for (std::size_t i = 0; i < Size(); ++i) {
       if (!Arrived(i)) continue;
       ++r.arrived;
+      ++r.finish_reasons.requests[run_.FinishReasonOf(i)];
       r.completed += run_.results.state[i] == RequestState::kCompleted ? 1 : 0;
       r.dropped += run_.results.state[i] == RequestState::kDropped ? 1 : 0;
       r.timed_out += run_.results.state[i] == RequestState::kTimedOut ? 1 : 0;
@@ -192,12 +194,8 @@ class Summary {
     return set.measured > 0 ? static_cast<double>(unserved) / static_cast<double>(set.measured) : 0;
   }
 
-  void GapsBetweenTokens() {
-    const WeightedSamples& itl = run_.recorder.itl();
-    Distribution& d = report_.itl_ms;
-    d.n = itl.total_weight();
-    if (d.n == 0) return;
-    const std::vector<WeightedSample> sorted = itl.Sorted(&d.exact);
+  // Requires: samples ascending, `d.n` their sum of weights, above 0.
+  static void Distribute(const std::vector<WeightedSample>& sorted, Distribution& d) {
     WideInt sum = 0;
     for (const WeightedSample& s : sorted) sum += WideInt{s.value} * s.weight;
     const auto named = WeightedPercentiles(sorted, d.n, {50, 90, 95, 99});
@@ -208,6 +206,24 @@ class Summary {
     d.p90 = named[1] / kMs;
     d.p95 = named[2] / kMs;
     d.p99 = named[3] / kMs;
+  }
+
+  void DelaysOfSteps() {
+    const Recorder& r = run_.recorder;
+    Distribution& d = report_.step_delay_ms;
+    std::vector<WeightedSample> sorted = r.step_delays().Sorted(&d.exact);
+    if (r.in_turn() > 0) sorted.insert(sorted.begin(), {0, r.in_turn()});
+    d.n = r.in_turn() + r.step_delays().total_weight();
+    if (d.n > 0) Distribute(sorted, d);
+  }
+
+  void GapsBetweenTokens() {
+    const WeightedSamples& itl = run_.recorder.itl();
+    Distribution& d = report_.itl_ms;
+    d.n = itl.total_weight();
+    if (d.n == 0) return;
+    const std::vector<WeightedSample> sorted = itl.Sorted(&d.exact);
+    Distribute(sorted, d);
     std::vector<double>& cdf = ColumnAt("cdf_itl_ms");
     cdf = WeightedPercentiles(sorted, d.n, CdfPercents());
     for (double& v : cdf) v /= kMs;
@@ -389,15 +405,25 @@ class Summary {
       report_.kv_mean_usage =
           static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
     }
+    if (run_.end > 0) {
+      report_.kv_mean_fragmentation = static_cast<double>(run_.recorder.kv_unused()) /
+                                      static_cast<double>(run_.end) / KvTokens();
+    }
+    report_.allocation_failures = run_.recorder.blocks_refused();
     if (run_.recorder.busy_ns() > 0) {
       report_.mean_batch_size =
           static_cast<double>(running) / static_cast<double>(run_.recorder.busy_ns());
     }
     report_.kv_peak_usage = static_cast<double>(run_.recorder.peak_kv_blocks()) /
                             static_cast<double>(run_.cost.usable_blocks);
+    report_.kv_peak_fragmentation =
+        static_cast<double>(run_.recorder.peak_kv_unused()) /
+        static_cast<double>(run_.cost.usable_blocks * run_.scenario.engine.block_size);
     for (std::size_t p = 0; p < report_.pools.size(); ++p) {
-      const double own = report_.pools[p].kv_peak_usage;
-      report_.kv_peak_usage = p == 0 ? own : std::max(report_.kv_peak_usage, own);
+      const PoolReport& own = report_.pools[p];
+      double &usage = report_.kv_peak_usage, &unused = report_.kv_peak_fragmentation;
+      usage = p == 0 ? own.kv_peak_usage : std::max(usage, own.kv_peak_usage);
+      unused = p == 0 ? own.kv_peak_fragmentation : std::max(unused, own.kv_peak_fragmentation);
     }
   }
 
@@ -440,6 +466,15 @@ class Summary {
                 static_cast<double>(pool.scenario.cluster.pools[0].replicas);
     }
     return blocks;
+  }
+  double KvTokens() const {
+    double tokens = 0;
+    for (const PoolRun& pool : run_.pools) {
+      tokens += static_cast<double>(pool.cost.usable_blocks * pool.scenario.engine.block_size) *
+                static_cast<double>(pool.scenario.cluster.pools[0].replicas);
+    }
+    const auto block = static_cast<double>(run_.scenario.engine.block_size);
+    return run_.pools.empty() ? KvBlocks() * block : tokens;
   }
   // Of all replicas' GPUs.
   PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds) const {

@@ -57,6 +57,8 @@ struct RunView {
     return static_cast<double>(results.completion[r] - results.first_token[r]) /
            static_cast<double>(results.generated[r] - 1);
   }
+  // In FinishReasons::kNames. Requires: it arrived.
+  std::size_t FinishReasonOf(std::size_t r) const;
   // Its first token came after its class's deadline, or can only come after it; none without one.
   std::optional<bool> DeadlineMissed(std::size_t r) const;
   // The end of the time in which load is offered; in a closed loop that is all of it. O(requests).

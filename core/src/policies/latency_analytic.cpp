@@ -72,8 +72,8 @@ class Analytic final : public LatencyModel {
  public:
   Analytic(const Scenario& s, const ModelCost& cost)
       : cost_(cost),
-        attention_flop_ns_(1e9 /
-                           (s.hardware.peak_bf16_tflops * 1e12 * s.hardware.attention_efficiency)),
+        attention_flop_ns_(1e9 / (PeakTflops(s.hardware, PlainType(s.model)) * 1e12 *
+                                  s.hardware.attention_efficiency)),
         byte_ns_(1.0 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)),
         kv_byte_ns_(1.0 /
                     (s.hardware.memory_bandwidth_gb_s * (s.hardware.kv_bandwidth_efficiency > 0
@@ -90,15 +90,15 @@ class Analytic final : public LatencyModel {
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
         delivery_(static_cast<TimeNs>(std::nearbyint(s.engine.delivery_overhead_us * 1e3))),
         overlap_(s.engine.overlap_scheduling) {
-    const auto flop_ns = [&h = s.hardware](MatrixType type) {
-      const double share = type == MatrixType::k16 ? 1 : kLowPrecisionShare;
+    const MatrixType plain = PlainType(s.model);
+    const auto flop_ns = [&h = s.hardware, plain](MatrixType type) {
+      const double share = type == plain ? 1 : kLowPrecisionShare;
       return 1 / (PeakTflops(h, type) * 1e3 * h.compute_efficiency * share);
     };
-    if (cost.dense_type != MatrixType::k16) kernels_ns_ *= kQuantizedKernels;
+    if (cost.dense_type != plain) kernels_ns_ *= kQuantizedKernels;
     dense_ = ProductOf(cost.dense_flops_per_token * flop_ns(cost.dense_type), cost.dense_bytes);
     if (cost.lm_head_bytes > 0) {  // not in a stage before the last one
-      lm_head_ =
-          ProductOf(cost.lm_head_flops_per_token * flop_ns(MatrixType::k16), cost.lm_head_bytes);
+      lm_head_ = ProductOf(cost.lm_head_flops_per_token * flop_ns(plain), cost.lm_head_bytes);
     }
     expert_ns_ = cost.expert_flops_per_token * flop_ns(cost.expert_type);
     expert_bytes_ = cost.expert_bytes;

@@ -38,20 +38,22 @@ void FormerState::LeaveQueue(JobIndex index) {
 
 void FormerState::End(JobIndex index) {
   used_ -= job(index).blocks;
+  stored_ -= job(index).stored;
   --admitted_;
   free_.push_back(index);
 }
 
-std::int64_t FormerState::Withhold(JobIndex index) {
-  const std::int64_t blocks = job(index).blocks;
+std::pair<std::int64_t, std::int64_t> FormerState::Withhold(JobIndex index) {
+  const Job& held = job(index);
   --admitted_;
-  withheld_ += blocks;
+  withheld_ += held.blocks;
   free_.push_back(index);
-  return blocks;
+  return {held.blocks, held.stored};
 }
 
-void FormerState::GiveBack(std::int64_t blocks) {
+void FormerState::GiveBack(std::int64_t blocks, std::int64_t tokens) {
   used_ -= blocks;
+  stored_ -= tokens;
   withheld_ -= blocks;
 }
 
@@ -68,7 +70,8 @@ void FormerState::Restart(JobIndex index) {
   j.prompt = limits_.as_vidur ? j.processed : std::max(j.prompt, j.processed);
   j.processed = 0;
   used_ -= j.blocks;
-  j.blocks = 0;
+  stored_ -= j.stored;
+  j.blocks = j.stored = 0;
   --admitted_;
   queue_.push_front(index);
   ++waiting_;

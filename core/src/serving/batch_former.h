@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -23,6 +24,7 @@ struct Job {
   std::int64_t prompt = 0, processed = 0;
   std::int64_t declared = 0;  // prompt and output at most, as its client says
   std::int64_t blocks = 0;    // of KV cache; > 0 from admission on
+  std::int64_t stored = 0;    // tokens whose KV is there, or on its way
   bool gone = false;          // its client gave up while it waited
   // Prefilled on another replica: once admitted it is in no batch, but waits for its KV.
   bool remote = false;
@@ -71,6 +73,7 @@ class FormerState {
   std::int64_t used() const { return used_; }
   std::int64_t admitted() const { return admitted_; }  // requests that hold blocks
   std::int64_t withheld() const { return withheld_; }  // blocks of jobs that have ended
+  std::int64_t stored() const { return stored_; }      // tokens, of all that hold blocks
 
   bool Fits(std::int64_t blocks) const { return limits_.blocks - used_ >= blocks; }
   // A new request's whole prompt, above the watermark, which the only request need not heed.
@@ -102,6 +105,10 @@ class FormerState {
     used_ += blocks;
     SERVECAST_CHECK(used_ <= limits_.blocks, "I4: no more KV blocks than there are");
   }
+  void Store(JobIndex index, std::int64_t tokens) {
+    job(index).stored += tokens;
+    stored_ += tokens;
+  }
   // Whether the token that a decode computes has no room in its blocks.
   bool Grows(const Job& job) const { return job.processed > job.blocks * limits_.block_size; }
   void Grow(JobIndex index) {
@@ -109,9 +116,10 @@ class FormerState {
   }
   // An admitted job ends.
   void End(JobIndex index);
-  // The same, but for its blocks, which stay taken until they are given back: so many.
-  std::int64_t Withhold(JobIndex index);
-  void GiveBack(std::int64_t blocks);
+  // The same, but for its blocks, which stay taken until they are given back: so many, and so many
+  // tokens in them.
+  std::pair<std::int64_t, std::int64_t> Withhold(JobIndex index);
+  void GiveBack(std::int64_t blocks, std::int64_t tokens);
   // Recompute preemption: to the front of the queue, with what was made as part of the prompt.
   void Restart(JobIndex index);
   // Those whose KV is there, or the first of them, are parked with the others.
@@ -134,7 +142,7 @@ class FormerState {
   std::vector<Job> jobs_;
   std::vector<JobIndex> free_;
   std::deque<JobIndex> queue_;
-  std::int64_t used_ = 0, admitted_ = 0, waiting_ = 0, withheld_ = 0;
+  std::int64_t used_ = 0, admitted_ = 0, waiting_ = 0, withheld_ = 0, stored_ = 0;
 };
 
 // Batches of all parked decodes and nothing else, one after another, as long as nobody ends and,

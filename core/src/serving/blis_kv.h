@@ -51,6 +51,7 @@ class BlisKv {
   // `requests` outlives the blocks; of it only prompts, content and segments are read.
   BlisKv(const Options& options, const RequestTable& requests);
 
+  std::int64_t free() const { return free_; }
   std::int64_t used() const { return options_.blocks - free_; }
   std::int64_t block_size() const { return options_.block_size; }
   std::int64_t hits() const { return hits_; }      // cached blocks claimed

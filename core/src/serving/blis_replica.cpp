@@ -199,9 +199,12 @@ void BlisReplica::RunStep() {
   GrantToBatch(step);
   Admit(step);
   const Us took = Price(step);
+  const bool observed = in_.observer != nullptr && !batch_.empty();
+  if (observed) ObserveSchedule();
   MoveOn(took);
   for (const SeatId seat : batch_) kv_.Mirror(At(seat).holding);
   Complete(took);
+  if (observed) ObserveStep(took);
   stuck_steps_ = step.granted || queue_.size() == 0 ? 0 : stuck_steps_ + 1;
   // While the tail makes way, the head of the batch has its last token after at most twice as many
   // steps as it has tokens. Victims by priority can take the blocks from each other for ever, as
@@ -260,6 +263,7 @@ bool BlisReplica::MakeRoom(SeatId id, std::int64_t tokens, Step& step) {
     if (kv_.Allocate(seat.holding, seat.request, seat.progress, seat.progress + tokens, prefill)) {
       return true;
     }
+    in_.recorder.BlocksRefused(1);
     if (batch_.empty()) return false;
     const std::size_t victim = VictimOf();
     const bool itself = batch_[victim] == id;
@@ -299,6 +303,7 @@ void BlisReplica::Preempt(std::size_t victim, Step& step) {
   in_.results.generated[Index(request)] = 0;
   ++in_.results.preemptions[Index(request)];
   in_.recorder.Preempted(now());
+  if (in_.observer != nullptr) record_.preempted.push_back(request);
   if (!era_.orders_events) events_.Push(now_, Kind::kPreempted, request);
   if (alone && ++lone_evictions_ >= most_lone_evictions_) return Drop(request);
   in_.results.state[Index(request)] = RequestState::kQueued;
@@ -323,7 +328,10 @@ void BlisReplica::Admit(Step& step) {
     tokens = std::min(tokens, step.budget);
     if (max_model_len_ > 0) tokens = std::min(tokens, max_model_len_ - 1 - cached);
     const SeatId id = SeatFor(request);
-    if (!kv_.Admit(At(id).holding, request, cached + tokens)) return;
+    if (!kv_.Admit(At(id).holding, request, cached + tokens)) {
+      in_.recorder.BlocksRefused(1);
+      return;
+    }
     queue_.Pop();
     places_[Index(request)] = Place::kInBatch;
     in_.results.state[Index(request)] = RequestState::kRunning;
@@ -333,6 +341,7 @@ void BlisReplica::Admit(Step& step) {
     step.granted = true;
     At(id).granted = tokens;
     At(id).computed = cached + tokens;
+    At(id).fresh = true;
     if (in_.results.first_scheduled[Index(request)] < 0) {
       in_.results.cached_tokens[Index(request)] = static_cast<std::int32_t>(cached);
       prefix_cache_.query_tokens += prompt;
@@ -382,23 +391,41 @@ BlisReplica::Us BlisReplica::Price(const Step& step) {
   const StepPrice price = in_.latency.Price(shape);
   const Us transfer = kv_.TakeTransfer();
   transfer_ += transfer;
+  record_.transfer = std::min(transfer, kLastUs) * 1000;
   const Us took = price.duration / 1000 + transfer;
   RecordPending(horizon_);
-  pending_ = {now_, Sum(now_, took), {running(), kv_.used(), tokens}, price.bound, step.blocked,
-              0,    !batch_.empty()};
+  pending_ = {now_,           Sum(now_, took), {running(), kv_.used(), tokens, 0, Unused()},
+              price.bound,    step.blocked,    0,
+              !batch_.empty()};
   return took;
+}
+
+// Tokens for which the blocks in use have room, and that they do not hold.
+std::int64_t BlisReplica::Unused() const {
+  std::int64_t unused = 0;
+  for (const Seat& seat : seats_) {
+    if (!seat.holding.blocks.empty()) unused += kv_.block_size() - seat.holding.last_fill;
+  }
+  return unused;
 }
 
 void BlisReplica::MoveOn(Us took) {
   for (const SeatId id : batch_) {
     Seat& seat = At(id);
     const std::int64_t prompt = PromptOf(seat.request);
+    seat.fresh = false;
+    const std::int64_t before = seat.progress;
     if (seat.progress < prompt) {
       seat.progress = seat.computed;
     } else if (seat.granted > 0 || !era_.only_granted_advance) {
       ++seat.progress;
       AddGap(seat, Sum(took, token_delay_));
       if (!era_.counts_first_token) ++pending_.tokens;
+    }
+    if (seat.progress != before) {
+      const Us wait = std::max<Us>(0, now_ - seat.last_step);
+      if (seat.last_step >= 0) in_.recorder.StepDelay(now(), wait * 1000, 1);
+      seat.last_step = Sum(now_, took);
     }
     if (seat.progress == prompt && !seat.has_first) {
       seat.has_first = true;
@@ -455,9 +482,11 @@ void BlisReplica::Finish(SeatId id, Us took) {
   if (era_.phantom_gap) seat.gaps.push_back({Sum(took, token_delay_), 1});
   if (seat.progress < PromptOf(request) + OutputOf(request)) {
     // Room for the last token, if there is any; it may evict a cached block.
-    kv_.Allocate(seat.holding, request, seat.progress, seat.progress + 1, false);
+    const std::int64_t at = seat.progress;
+    if (!kv_.Allocate(seat.holding, request, at, at + 1, false)) in_.recorder.BlocksRefused(1);
   }
   events_.Push(Sum(now_, took), Kind::kLeft, request);
+  if (in_.observer != nullptr) record_.finished.push_back(request);
   Us latency = Sum(seat.first_token, end_delay_);
   for (const auto& [gap, times] : seat.gaps) {
     const bool fits = gap == 0 || times <= (kLastUs - latency) / gap;
@@ -556,6 +585,43 @@ void BlisReplica::WriteProgress(std::vector<std::int32_t>& generated) const {
     const std::int64_t decoded = At(id).progress - PromptOf(At(id).request);
     generated[Index(At(id).request)] = decoded < 0 ? 0 : static_cast<std::int32_t>(decoded + 1);
   }
+}
+
+// A step as it was formed and priced; whoever is all cached is in its first one without tokens. Who
+// was preempted when nobody was left to run is told with the next step.
+void BlisReplica::ObserveSchedule() {
+  record_.index = observed_++;
+  record_.scheduled = record_.start = now();
+  record_.members.clear();
+  record_.finished.clear();
+  record_.prefill_tokens = 0;
+  for (const SeatId id : batch_) {
+    const Seat& seat = At(id);
+    if (seat.granted == 0 && !seat.fresh) continue;
+    const std::int64_t prompt = PromptOf(seat.request);
+    const bool prefill = seat.progress < prompt;
+    const bool again = in_.results.preemptions[Index(seat.request)] > 0;
+    const MemberKind kind = !seat.fresh ? MemberKind::kContinued
+                            : again     ? MemberKind::kResumed
+                                        : MemberKind::kNew;
+    if (prefill) record_.prefill_tokens += seat.granted;
+    record_.members.push_back(
+        {seat.request, seat.granted, seat.progress, kind, !prefill || seat.computed == prompt});
+  }
+  record_.bound = pending_.bound;
+  record_.free_after_schedule = kv_.free();
+  record_.used_after_schedule = kv_.used();
+  record_.running_after_schedule = running();
+  record_.waiting_after_schedule = queue_.size();
+}
+
+void BlisReplica::ObserveStep(Us took) {
+  record_.end = Sum(now_, took) * 1000;
+  record_.free_after_step = kv_.free();
+  record_.running_after_step = running();
+  record_.waiting_after_step = queue_.size();
+  in_.observer->OnStep(record_);
+  record_.preempted.clear();
 }
 
 }  // namespace servecast

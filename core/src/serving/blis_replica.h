@@ -58,6 +58,7 @@ struct BlisInput {
   Recorder& recorder;
   TimeNs horizon = kNever;  // no event after it
   KvTier host = {};         // the host's memory; its base_ns are per block
+  StepObserver* observer = nullptr;
 };
 
 class BlisReplica final : public AnyReplica {
@@ -92,6 +93,8 @@ class BlisReplica final : public AnyReplica {
     std::int64_t progress = 0;  // tokens processed: of the prompt, then one per decode
     std::int64_t computed = 0;  // progress after the present step, while in prefill
     std::int64_t granted = 0;   // tokens of the present step
+    bool fresh = false;         // admitted to the present step
+    Us last_step = -1;          // its end; -1: it was in none
     bool has_first = false;
     Us first_token = 0;                             // after arrival
     std::vector<std::pair<Us, std::int64_t>> gaps;  // between tokens: (gap, how often)
@@ -123,11 +126,14 @@ class BlisReplica final : public AnyReplica {
   SeatId SeatFor(RequestId request);
   Us Price(const Step& step);
   void MoveOn(Us took);
+  std::int64_t Unused() const;
   static void AddGap(Seat& seat, Us gap);
   void Complete(Us took);
   void Finish(SeatId seat, Us took);
   void CountTokens(SeatId seat);
   void GiveUpOnHead();
+  void ObserveSchedule();
+  void ObserveStep(Us took);
 
   void Drop(RequestId request);
   void Leave(SeatId seat);
@@ -182,6 +188,10 @@ class BlisReplica final : public AnyReplica {
   };
   Pending pending_;
   Us recorded_until_ = 0;
+
+  // For an observer only.
+  StepRecord record_;
+  std::int64_t observed_ = 0;
 };
 
 }  // namespace servecast

@@ -24,7 +24,8 @@ bool FormerReplica::HandsOver(RequestId request) const {
 void FormerReplica::HandOn(JobIndex index, TimeNs end) {
   const RequestId request = SeatOf(index).request;
   const auto r = static_cast<std::size_t>(request);
-  withheld_.push_back({request, state_.Withhold(index)});
+  const auto [blocks, tokens] = state_.Withhold(index);
+  withheld_.push_back({request, blocks, tokens});
   SeatOf(index).request = kNoRequest;
   in_.results.state[r] = RequestState::kQueued;
   in_.results.generated[r] = in_.first_token_from_decode ? 0 : 1;
@@ -38,7 +39,7 @@ void FormerReplica::HandOn(JobIndex index, TimeNs end) {
 void FormerReplica::FreeHandedOver(RequestId request, TimeNs time) {
   const auto at = std::find_if(withheld_.begin(), withheld_.end(),
                                [request](const Withheld& w) { return w.request == request; });
-  state_.GiveBack(at->blocks);
+  state_.GiveBack(at->blocks, at->tokens);
   withheld_.erase(at);
   woken_ = std::min(woken_, time);
 }
@@ -59,6 +60,7 @@ void FormerReplica::SendForKv(std::size_t first) {
     const auto r = static_cast<std::size_t>(request);
     ++expected_;
     in_.results.hand_overs[r].reserved = now_;
+    state_.Store(state_.under_way[i], state_.job(state_.under_way[i]).prompt - 1);
     in_.inbox.Say({Inbox::Word::Kind::kReserved, request, now_,
                    CeilDiv(in_.requests.prompt_tokens[r], setup_.limits.block_size)});
   }
@@ -73,6 +75,7 @@ void FormerReplica::Arrive(RequestId request, TimeNs time) {
   job.remote = false;
   job.processed = job.prompt--;
   SeatOf(*at).fresh = true;
+  SeatOf(*at).last_step = time;
   state_.arrived.push_back(*at);
   state_.under_way.erase(at);
   woken_ = std::min(woken_, time);
@@ -107,7 +110,8 @@ void FormerReplica::AbortAdmitted(RequestId request, JobIndex index) {
   }
   if (state_.job(index).remote) {
     state_.under_way.erase(std::find(state_.under_way.begin(), state_.under_way.end(), index));
-    withheld_.push_back({request, state_.Withhold(index)});
+    const auto [blocks, tokens] = state_.Withhold(index);
+    withheld_.push_back({request, blocks, tokens});
     return;
   }
   std::vector<JobIndex>& parked =

@@ -130,6 +130,8 @@ bool FormerReplica::Form() {
   state_.blocked = BlockedBy::kNothing;
   const std::size_t under_way = state_.under_way.size();
   former_->Form(state_, step.members);
+  if (state_.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
+  in_.recorder.BlocksRefused(static_cast<std::int64_t>(state_.restarted.size()));
   CountRestarts();
   if (in_.role == PoolRole::kDecode) {
     SendForKv(under_way);
@@ -167,6 +169,8 @@ void FormerReplica::Launch(Step& step) {
     const Job& job = state_.job(member.job);
     Seat& seat = SeatOf(member.job);
     seat.in_flight = true;
+    state_.Store(member.job, member.tokens);
+    if (seat.last_step >= 0) in_.recorder.StepDelay(step.start, step.start - seat.last_step, 1);
     if (job.prefilled()) {
       ++shape.decode_seqs;
       shape.decode_context_tokens += job.processed - 1;
@@ -202,7 +206,8 @@ void FormerReplica::Launch(Step& step) {
   step.bound = price.bound;
   if (pipeline_ && in_.observer != nullptr) step.record.stages = pipeline_->spans();
   step.levels = {running(), kv_blocks_used(), shape.decode_seqs,
-                 shape.decode_context_tokens + shape.decode_seqs};
+                 shape.decode_context_tokens + shape.decode_seqs,
+                 Unused(state_.used(), state_.stored())};
   load_ = {running(), kv_blocks_used()};
   step.prefill = {};
   if (!chunks_.empty()) CountPrefills(step, shape, std::max<TimeNs>(0, price.duration - alone));
@@ -252,6 +257,7 @@ void FormerReplica::Apply() {
     Seat& seat = SeatOf(member.job);
     const auto r = static_cast<std::size_t>(seat.request);
     seat.in_flight = seat.fresh = false;
+    seat.last_step = step.end;
     const bool decodes = job.prefilled();
     job.processed += member.tokens;
     if (decodes || job.processed == job.prompt) {  // makes a token
@@ -353,12 +359,15 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
     const StepPrice price = in_.latency.Price(shape);
     const TimeNs end = now_ + price.duration;
     context_ += decodes;
-    in_.recorder.Step(
-        now_, end,
-        {running(), CeilDiv(state_.used() + taken, setup_.report_block), decodes, context_},
-        decodes, price.bound, blocked);
+    const std::int64_t used = state_.used() + taken;
+    in_.recorder.Step(now_, end,
+                      {running(), CeilDiv(used, setup_.report_block), decodes, context_,
+                       Unused(used, state_.stored() + (ran + 1) * decodes), ran == 0 ? 0 : decodes},
+                      decodes, price.bound, blocked);
+    if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
     if (ran == 0) {
       for (const JobIndex index : state_.parked) {
+        in_.recorder.StepDelay(now_, now_ - SeatOf(index).last_step, 1);
         CountGap(end, end - SeatOf(index).last_token + token_delay_, 1);
       }
       CountGap(0, 0, 0);
@@ -372,7 +381,8 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
   for (const JobIndex index : state_.parked) {
     Job& job = state_.job(index);
     job.processed += ran;
-    SeatOf(index).last_token = now_;
+    SeatOf(index).last_token = SeatOf(index).last_step = now_;
+    state_.Store(index, ran);
     if (!forecast.grows) continue;
     state_.Take(index, CeilDiv(job.processed - 1, setup_.limits.block_size) - job.blocks);
   }

@@ -78,6 +78,7 @@ class FormerReplica final : public AnyReplica {
     RequestId request = kNoRequest;  // kNoRequest: the job has ended
     std::int64_t total = 0;          // prompt and output
     TimeNs last_token = -1;          // its end; -1: none yet
+    TimeNs last_step = -1;           // the end of its last one, or when its KV came; -1: none yet
     TimeNs admitted = 0;             // start of its first batch since it last waited
     bool in_flight = false, gave_up = false;
     bool fresh = false;  // its KV has arrived here, and no batch with it has ended since
@@ -85,7 +86,7 @@ class FormerReplica final : public AnyReplica {
   // Blocks of a request that is not served here any more, until its KV has gone or come.
   struct Withheld {
     RequestId request = kNoRequest;
-    std::int64_t blocks = 0;
+    std::int64_t blocks = 0, tokens = 0;
   };
   struct Step {
     Batch members;
@@ -107,6 +108,10 @@ class FormerReplica final : public AnyReplica {
   void Abort(RequestId request, JobIndex index);
   bool Form();
   void CountRestarts();
+  // Room in used KV blocks that holds no token; Vidur's faults may store more than they take.
+  std::int64_t Unused(std::int64_t used, std::int64_t stored) const {
+    return std::max<std::int64_t>(0, used * setup_.limits.block_size - stored);
+  }
   void Launch(Step& step);
   StepPrice PriceOf(const BatchShape& shape) const {
     return pipeline_ ? pipeline_->Price(shape) : in_.latency.Price(shape);

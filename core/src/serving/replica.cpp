@@ -229,8 +229,13 @@ void Replica::Launch(const Plan& plan) {
     if (transfer_ > price.duration) batch.bound = StepBound::kOverhead;
   }
   batch.blocked = plan.blocked;
-  batch.levels = {running_, kv_.used(), in_.engine.max_num_batched_tokens - plan.budget,
-                  shape.decode_context_tokens + shape.decode_seqs};
+  batch.levels = {running_,
+                  kv_.used(),
+                  in_.engine.max_num_batched_tokens - plan.budget,
+                  shape.decode_context_tokens + shape.decode_seqs,
+                  UnusedBeside() + (decode_blocks_ + phase_[phase_index_]) * kv_.block_size() -
+                      decode_context_ - decodes_,
+                  CountStepDelays(start)};
   batch.decodes = decodes_;
   batch.sampled = batch.made = sampled;
   if (!chunks_.empty()) CountPrefillWork(batch, price, shape);
@@ -392,6 +397,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
   TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
   std::int64_t ran = 0;
   bool finishing = false;
+  const std::int64_t unused_beside = UnusedBeside();
   while (ran < max_steps && !finishing && now_ < stop && StartTime() < in_.horizon) {
     if (next_enqueue <= now_) {
       if (!closed) break;
@@ -416,7 +422,14 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     batch.end = device_free_ = batch.start + price.duration;
     batch.bound = price.bound;
     batch.blocked = blocked;
-    batch.levels = {running_, kv_.used(), decodes_, decode_context_ + decodes_};
+    batch.levels = {
+        running_,
+        kv_.used(),
+        decodes_,
+        decode_context_ + decodes_,
+        unused_beside + (decode_blocks_ + blocks) * kv_.block_size() - decode_context_ - decodes_,
+        decodes_};
+    if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
     batch.decodes = batch.sampled = decodes_;
     finishing = decode_step_ == last_step;
     EndDecodes(batch);

@@ -271,6 +271,13 @@ class Replica final : public AnyReplica {
   }
   void CountTransfer(const Slot& slot);
   void CountPreemption(const Slot& slot);
+  TimeNs LastStepOf(const Slot& slot);
+  std::int64_t CountStepDelays(TimeNs start);
+  // Room in the blocks of requests that are no decodes of the open group (replica_times.cpp).
+  std::int64_t UnusedBeside() const;
+  std::int64_t UnusedBy(std::int64_t tokens) const {
+    return kv_.BlocksFor(tokens) * kv_.block_size() - tokens;
+  }
   void Abort(RequestId request);
 
   // Prefill here, decode there (replica_hand_over.cpp).

@@ -73,6 +73,7 @@ void Replica::GrantByPreempting(Plan& plan) {
           slot.phase == Phase::kDecode ? 1 : ChunkOf(slot.known - slot.computed, plan.budget);
       const std::int64_t blocks = kv_.BlocksFor(computed + tokens) - kv_.BlocksFor(computed);
       while (blocks > Free() && !ended) {
+        in_.recorder.BlocksRefused(1);
         if (CollectGarbage()) continue;
         const SlotId victim = Victim();
         if (SlotAt(victim).granted_call == calls_) plan.budget += SlotAt(victim).chunk;
@@ -153,6 +154,7 @@ void Replica::Admit(Plan& plan) {
       continue;
     }
     plan.blocked = HeadBlockedBy(Free(), plan.budget);
+    if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
     if (plan.blocked == BlockedBy::kKvBlocks && CollectGarbage()) continue;
     if (plan.blocked != BlockedBy::kNothing) return;
     const RequestId request = queue_.Head();

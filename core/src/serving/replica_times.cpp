@@ -2,6 +2,7 @@
 // sums over its steps (time that steps took longer for prefills beside decodes, and for loads from
 // KV tiers), a request notes what they were when its prefill or its decode began, and the
 // difference at its end is its own. metrics/time_split.h says what the parts mean and adds them up.
+// And what else of a step is only counted: who waited between two, and room in its KV blocks.
 #include "serving/replica.h"
 
 namespace servecast {
@@ -64,7 +65,76 @@ void Replica::CountPreemption(const Slot& slot) {
   } else if (slot.phase == Phase::kDecode || (slot.catches_up && !staged())) {
     CountDecode(slot);
   }
-  in_.results.SetbacksOf(static_cast<std::size_t>(slot.request)).preempted_at = end;
+  Setbacks& s = in_.results.SetbacksOf(static_cast<std::size_t>(slot.request));
+  s.preempted_at = end;
+  s.last_step = LastStepOf(slot);
+}
+
+// ---- Between steps -------------------------------------------------------------------------
+
+// The end of the latest step that it is in, which may be in flight.
+TimeNs Replica::LastStepOf(const Slot& slot) {
+  if (slot.phase != Phase::kPrefill) return staged() ? BusyUntil(slot) : LastTokenTime();
+  return slot.catches_up ? last_token_[static_cast<std::size_t>(slot.request)] : slot.busy_until;
+}
+
+// Of a step that is launched: by how much it comes later for its members than their step before, or
+// than their KV from a prefill replica. Returns how many it does not make wait at all.
+std::int64_t Replica::CountStepDelays(TimeNs start) {
+  std::int64_t in_turn = 0;
+  const auto count = [&](TimeNs ready, std::int64_t requests) {
+    if (ready >= start) {
+      in_turn += requests;
+    } else {
+      in_.recorder.StepDelay(start, start - ready, requests);
+    }
+  };
+  count(staged() && decodes_ > 0 ? decode_end_ : start, decodes_);
+  for (const SlotId id : prefills_) {
+    const Slot& slot = SlotAt(id);
+    if (slot.chunk == 0) continue;
+    const auto r = static_cast<std::size_t>(slot.request);
+    if (slot.kind == MemberKind::kContinued) {
+      count(LastStepOf(slot), 1);
+    } else if (slot.kind == MemberKind::kResumed) {
+      count(in_.results.SetbacksOf(r).last_step, 1);
+    } else if (slot.catches_up) {
+      count(in_.results.hand_overs[r].arrived, 1);
+    }
+  }
+  return in_turn;
+}
+
+// ---- KV blocks -----------------------------------------------------------------------------
+
+// As the step that is being formed has them. What is on its way into blocks counts as there.
+std::int64_t Replica::UnusedBeside() const {
+  std::int64_t unused = 0;
+  for (const SlotId id : prefills_) {
+    const Slot& slot = SlotAt(id);
+    unused += UnusedBy(slot.computed + slot.chunk);
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (static_cast<std::int32_t>(i) == open_) continue;
+    unused += groups_[i].blocks * kv_.block_size() - groups_[i].context;
+  }
+  for (std::size_t i = 0; i < in_flight_ && endings_ > 0; ++i) {
+    for (const Output& last : batches_[(first_batch_ + i) % batches_.size()].last) {
+      const Slot& slot = SlotAt(last.slot);
+      const bool ending = slot.admission == last.admission && slot.phase == Phase::kEnding;
+      const auto r = static_cast<std::size_t>(last.request);
+      if (!ending || in_.results.state[r] != RequestState::kRunning) continue;
+      unused += UnusedBy(slot.computed);
+    }
+  }
+  for (const Parked& parked : handed_over_) {
+    unused += UnusedBy(in_.requests.prompt_tokens[static_cast<std::size_t>(parked.request)]);
+  }
+  for (const Parked& parked : incoming_) {
+    const std::int64_t known = Known(parked.request);
+    unused += kv_.BlocksFor(known) * kv_.block_size() - (known - 1);
+  }
+  return unused;
 }
 
 }  // namespace servecast

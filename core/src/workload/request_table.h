@@ -88,6 +88,7 @@ struct RequestTimes {
 // Of a request that was preempted, or ran while steps loaded KV content from slower tiers; ns.
 struct Setbacks {
   TimeNs preempted_at = 0;                       // the last time
+  TimeNs last_step = 0;                          // end of the last one that it was in before
   TimeNs preempted = 0, preempted_to_first = 0;  // waited for its next step: in all, and of it
   TimeNs transfer = 0, transfer_to_first = 0;    // before the first token; in such steps
   TimeNs recompute = 0;                          // in prefill again after the first token

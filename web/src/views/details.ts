@@ -15,6 +15,7 @@ const distributions = [
   ['tpot_ms', 'Per output token (TPOT)'],
   ['e2e_ms', 'End to end (E2E)'],
   ['scheduling_delay_ms', 'Scheduling delay'],
+  ['step_delay_ms', 'Between steps'],
 ] as const;
 
 const statistics = ['mean', 'min', 'p50', 'p90', 'p95', 'p99', 'max'] as const;
@@ -126,7 +127,7 @@ const units: Readonly<Record<string, string>> = {
   'cost_per_million_output_tokens': '$',
 };
 
-const shares = /usage|utilization|attainment|mfu|bandwidth_use|share$|margin|hit_rate$/;
+const shares = /usage|fragmentation|utilization|attainment|mfu|bandwidth_use|share$|margin|hit_rate$/;
 
 /** By the unit in the key's name. */
 function valueText(key: string, path: readonly string[], value: null | boolean | number | string): string {
