@@ -1,0 +1,19 @@
+// presets/compared.json, of which labels of known error are made, is what measurements give today.
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'node:test';
+import { servecast } from './measured_folders.mjs';
+
+const root = join(import.meta.dirname, '../..');
+const data = process.env.SERVECAST_GROUNDTRUTH ?? join(root, '../shared/groundtruth');
+
+test('Compared_RecordOfLabels_IsWhatServersSay', { skip: existsSync(data) ? false : 'no measurements' }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
+  const written = join(folder, 'compared.json');
+  assert.equal(servecast('fidelity', '--data', data, '--compared', written).status, 0);
+  const recorded = readFileSync(join(root, 'presets/compared.json'), 'utf8');
+  assert.equal(readFileSync(written, 'utf8'), recorded, 'servecast fidelity --compared presets/compared.json writes it');
+  rmSync(folder, { recursive: true });
+});
