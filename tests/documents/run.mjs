@@ -152,11 +152,13 @@ async function check(catalog, modules, seed, seen) {
   const report = native.status === 0 && !long ? JSON.parse(readFileSync(json, 'utf8')) : undefined;
   let wrong = judge(answers, native, file ? null : report, seen);
   if (wrong === '' && file && report) {
-    // The command puts its trace into the document: the modules are given what that has come to.
-    const { scenario_id: id, ...rest } = report;
-    const { answers: again } = await modules.ask({ ...document, text: JSON.stringify(report.scenario) });
+    // The command puts its trace into the document: the modules are given what that has come to. How
+    // they write it themselves is another matter.
+    const { scenario_id: id, scenario, ...rest } = report;
+    const { answers: again } = await modules.ask({ ...document, text: JSON.stringify(scenario) });
     for (const { run: answer } of again) {
-      if (answer.summary) answer.summary = JSON.stringify({ ...JSON.parse(answer.summary), scenario_id: undefined });
+      if (!answer.summary) continue;
+      answer.summary = JSON.stringify({ ...JSON.parse(answer.summary), scenario_id: undefined, scenario: undefined });
     }
     wrong = judge(again, native, rest, seen);
   }
