@@ -88,7 +88,7 @@ async function fetchFile(module: ServecastModule, file: string): Promise<void> {
 const unavailable = (error: unknown): readonly Issue[] => [{ path: '', message: error instanceof Error ? error.message : String(error) }];
 
 function canonicalOf(module: ServecastModule, question: Question, text: string, waits?: () => void): Promise<Canonical> {
-  const ask = () => JSON.parse(module[question](text)) as Canonical;
+  const ask = () => (question === 'replaying' ? replaying(text) : (JSON.parse(module[question](text)) as Canonical));
   return withFiles(module, ask, ({ issues }) => issues, waits);
 }
 
@@ -348,7 +348,7 @@ scope.onmessage = ({ data }) => {
     case 'ask': {
       const { id, question, text } = data;
       engine
-        .then((module) => orIssues(question === 'replaying' ? Promise.resolve(replaying(text)) : canonicalOf(module, question, text), (issues) => ({ text: '', id: '', issues })))
+        .then((module) => orIssues(canonicalOf(module, question, text), (issues) => ({ text: '', id: '', issues })))
         .then((canonical) => scope.postMessage({ kind: 'answer', id, canonical }))
         .catch((error: unknown) => broken(id, error));
       return;
