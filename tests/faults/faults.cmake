@@ -29,13 +29,13 @@ function(plant_in file number name find replace)
   set(text "${text}" PARENT_SCOPE)
 endfunction()
 
-plant_in(replica 1 "blocks are due one step late"
-  [==[(slot.join_step - slot.computed) % size]==]
-  [==[(slot.join_step - slot.computed + (Planted(1) ? 1 : 0)) % size]==])
+plant_in(decode_group 1 "blocks are due one step late"
+  [==[size - computed);]==]
+  [==[size - computed) + (Planted(1) ? 1 : 0);]==])
 
 plant_in(replica 2 "a request ends one decode step late"
-  [==[decode_step_ + OutputLimit(slot.request) - generated - 1,]==]
-  [==[decode_step_ + OutputLimit(slot.request) - generated - (Planted(2) ? 0 : 1),]==])
+  [==[OutputLimit(slot.request) - generated, slot.admission]==]
+  [==[OutputLimit(slot.request) - generated + (Planted(2) ? 1 : 0), slot.admission]==])
 
 plant_in(replica_schedule 3 "the victim is the last but one"
   [==[if (!victim_by_priority_) return last_;]==]
@@ -72,9 +72,9 @@ plant_in(replica_schedule 9 "a preempted request goes to the back of the queue"
     queue_.PushPreempted(policy_.KeyOf(slot.request), in_.requests.arrival[r], slot.request);
   }]==])
 
-plant_in(replica 10 "a decode that leaves leaves the tokens it made in the context"
-  [==[decode_context_ -= ComputedNow(slot);]==]
-  [==[decode_context_ -= Planted(10) ? slot.computed : ComputedNow(slot);]==])
+plant_in(decode_group 10 "a decode that leaves leaves its latest token in the context"
+  [==[members * computed;]==]
+  [==[members * (computed - (Planted(10) && members < 0 ? 1 : 0));]==])
 
 plant_in(replica 11 "who comes on a step's end joins one step late"
   [==[time <= now_; time = in_.inbox.NextEnqueue()]==]
@@ -165,9 +165,9 @@ plant_in(replica 31 "a decode run keeps the average of preemptions as it was"
   [==[    SmoothPreemptions(0);]==]
   [==[    if (!Planted(31)) SmoothPreemptions(0);]==])
 
-plant_in(replica 32 "a decode that leaves leaves the blocks that it took"
-  [==[decode_blocks_ -= kv_.BlocksFor(ComputedNow(slot));]==]
-  [==[decode_blocks_ -= kv_.BlocksFor(Planted(32) ? slot.computed : ComputedNow(slot));]==])
+plant_in(decode_group 32 "a decode that leaves leaves the block of its latest token"
+  [==[members * blocks;]==]
+  [==[members * (Planted(32) && members < 0 ? CeilDiv(computed - 1, size) : blocks);]==])
 
 plant_in(replica 33 "an arrival at an engine at rest finds its last step"
   [==[if (next > now_) load_.running]==]
@@ -198,8 +198,8 @@ plant_in(replica_stages 39 "a victim is admitted while a step of it is in flight
   [==[if (held.request == request && held.until > now_ && !Planted(39)) return &held;]==])
 
 plant_in(replica 40 "the gap between tokens is the step's time, though another group had its turn"
-  [==[batch.before = decode_end_;]==]
-  [==[if (!Planted(40)) batch.before = decode_end_;]==])
+  [==[if (staged()) batch.before]==]
+  [==[if (staged() && !Planted(40)) batch.before]==])
 
 plant_in(replica_schedule 41 "a prefill leaves room for the decodes of the batch before"
   [==[if (staged() && !prefills_.empty()) PlacePrefills();]==]
@@ -338,8 +338,8 @@ plant_in(replica_hand_over 407 "whoever gave up under way takes his place all th
   [==[  if (Planted(407) || in_.results.state[r] != RequestState::kTimedOut) {]==])
 
 plant_in(replica 408 "prefills before it came count against a decode from elsewhere"
-  [==[      slot.interference_before = interference_total_;]==]
-  [==[      if (!Planted(408)) slot.interference_before = interference_total_;]==])
+  [==[      slot.interference_before = group_->interference;]==]
+  [==[      if (!Planted(408)) slot.interference_before = group_->interference;]==])
 
 plant_in(replica_schedule 409 "a token that is lost with its KV counts as made"
   [==[    if (HandsOver(slot.request)) TakeLostToken(slot);]==]
@@ -501,9 +501,9 @@ plant_in(replica_ahead 210 "a replica stays behind when somebody leaves it at th
   [==[std::min(time - 1, in_]==]
   [==[std::min(time - (Planted(210) ? 0 : 1), in_]==])
 
-plant_in(replica_ahead 211 "a replica stays behind for a step after somebody has left it"
-  [==[finishes_.TopKey() - decode_step_ + 1, kMost]==]
-  [==[finishes_.TopKey() - decode_step_ + (Planted(211) ? 2 : 1), kMost]==])
+plant_in(decode_group 211 "a replica stays behind for a step after somebody has left it"
+  [==[last_step() - point.step + 1, kMost]==]
+  [==[last_step() - point.step + (Planted(211) ? 2 : 1), kMost]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

@@ -1,9 +1,8 @@
 // Batches are formed one at a time by the scheduler, at a cost proportional to their members, but
 // for runs of decodes: while all that are admitted decode, nobody ends, and the scheduler foresees
-// that nobody can be admitted, a batch differs from the one before by the length of its contexts
-// and, as phase_ says beforehand, by the KV blocks that it takes. So a run looks at its members as
-// it begins and as it ends (DecodeRun). An observer is shown every batch, so with one there are no
-// runs; the result is the same.
+// that nobody can be admitted, batches are steps of one group (decode_group.h). So a run looks at
+// its members as it begins and as it ends (DecodeRun). An observer is shown every batch, so with
+// one there are no runs; the result is the same.
 //
 // tests/testing/former_reference says the same the naive way; the differential test says they
 // agree.
@@ -22,7 +21,7 @@ FormerReplica::FormerReplica(const ReplicaInput& input)
       steps_(static_cast<std::size_t>(setup_.limits.stages)),
       token_delay_(input.latency.OutputTokenDelay()),
       delivery_delay_(input.latency.DeliveryDelay()),
-      phase_(static_cast<std::size_t>(setup_.limits.block_size), 0) {
+      run_(setup_.limits.block_size) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
 }
@@ -338,10 +337,7 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
   TimeNs next_enqueue = in_.inbox.NextEnqueue();
   TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
   std::int64_t ran = 0, taken = 0;
-  std::size_t phase = 0;
   BlockedBy blocked = forecast.blocked;
-  BatchShape shape;
-  shape.decode_seqs = decodes;
   while (ran < most && now_ < stop && now_ < in_.horizon) {
     if (next_enqueue <= now_) {
       if (!forecast.closed) break;
@@ -351,17 +347,17 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
       if (stop <= now_) break;
       if (state_.waiting() > 0 && blocked == BlockedBy::kNothing) blocked = forecast.comers_blocked;
     }
-    const std::int64_t grow = forecast.grows ? phase_[phase] : 0;
+    const std::int64_t grow = forecast.grows ? run_.due() : 0;
     if (!state_.Fits(taken + grow + (forecast.grows ? spare : 0))) break;
     taken += grow;
-    if (++phase == phase_.size()) phase = 0;
-    shape.decode_context_tokens = context_;
+    BatchShape shape = run_.shape();
+    shape.decode_kv_blocks = 0;  // as in Launch
     const StepPrice price = in_.latency.Price(shape);
     const TimeNs end = now_ + price.duration;
-    context_ += decodes;
+    run_.Step();
     const std::int64_t used = state_.used() + taken;
     in_.recorder.Step(now_, end,
-                      {running(), CeilDiv(used, setup_.report_block), decodes, context_,
+                      {running(), CeilDiv(used, setup_.report_block), decodes, run_.context(),
                        Unused(used, state_.stored() + (ran + 1) * decodes), ran == 0 ? 0 : decodes},
                       decodes, price.bound, blocked);
     if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
@@ -395,23 +391,17 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
 // False: the next batch is to be formed as any other. Sets what a run goes by.
 bool FormerReplica::PrepareRun(DecodeForecast& forecast) {
   std::int64_t least_left = INT64_MAX;
-  context_ = 0;
   for (const JobIndex index : state_.parked) {
     const Job& job = state_.job(index);
     const Seat& seat = SeatOf(index);
     if (!job.prefilled() || seat.fresh || seat.total - job.processed <= 1) return false;
     least_left = std::min(least_left, seat.total - job.processed);
-    context_ += job.processed - 1;
   }
   forecast = former_->Forecast(state_);
   forecast.most = std::min(forecast.most, least_left - 1);
   if (forecast.most <= 0) return false;
-  if (!forecast.grows) return true;
-  std::fill(phase_.begin(), phase_.end(), 0);
-  for (const JobIndex index : state_.parked) {
-    const Job& job = state_.job(index);
-    ++phase_[static_cast<std::size_t>(job.blocks * setup_.limits.block_size + 1 - job.processed)];
-  }
+  run_.Clear();
+  for (const JobIndex index : state_.parked) run_.Join(state_.job(index).processed - 1);
   return true;
 }
 

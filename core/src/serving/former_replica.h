@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "serving/batch_former.h"
+#include "serving/decode_group.h"
 #include "serving/pipeline.h"
 #include "serving/replica.h"
 
@@ -170,10 +171,8 @@ class FormerReplica final : public AnyReplica {
     TimeNs end = 0, gap = 0;
     std::int64_t tokens = 0;
   };
-  Gap gap_;  // of the members so far that had the same
-  // A decode run: sums over the parked.
-  std::vector<std::int64_t> phase_;  // [s mod block_size]: who need a block in its s-th batch
-  std::int64_t context_ = 0;
+  Gap gap_;         // of the members so far that had the same
+  DecodeSums run_;  // of a decode run: the parked
 };
 
 }  // namespace servecast

@@ -1,18 +1,10 @@
 // The vLLM V1 scheduler and its step loop, at a cost proportional to changes of the batch.
 //
-// Between two changes of the batch every decoding request advances by one token per step. So the
-// replica keeps no progress per decode but, for all of them together: their number n, the sum K of
-// their contexts, a counter D of decode steps, a heap of finishes keyed by the decode step of the
-// last token (known on joining), and phase[block_size], where phase[D mod block_size] of them need
-// a new KV block at step D. A step of an unchanged batch is then
-//
-//     take phase[D mod block_size] blocks;  dt = Price(n, K);  now += dt;  K += n;  ++D
-//
-// and touches no request and allocates nothing. The latency model is asked at every step, so this
-// is exact for any model. DecodeRun does such steps while nothing can change the batch: nobody is
-// in prefill; blocks suffice; the head of the queue, if there is one, cannot be admitted (blocks
-// only shrink in a run and seats and budget stay, so once blocked it stays blocked); and nobody
-// arrives who could be. Under fcfs an arrival behind a blocked head changes nothing.
+// Requests that decode are a group, of which no step touches a member (decode_group.h). DecodeRun
+// does such steps while nothing can change the batch: no request is in prefill; blocks suffice; the
+// head of the queue, if there is one, cannot be admitted (blocks only shrink in a run and seats and
+// budget stay, so once blocked it stays blocked); and none arrives that could be. Under fcfs an
+// arrival behind a blocked head changes nothing.
 //
 // Any other step is formed by a schedule call: replica_schedule.cpp.
 //
@@ -22,8 +14,7 @@
 // counts a token from the moment it is scheduled, and Apply is left with what a client or the block
 // pool sees: times, and seats and blocks of finished requests, one call later.
 //
-// With pipeline stages there are several such sets of decodes, which take turns:
-// replica_stages.cpp.
+// With pipeline stages there are several groups, which take turns: replica_stages.cpp.
 //
 // tests/testing/reference_sim says the same the naive way; the differential test says they agree.
 #include "serving/replica.h"
@@ -60,14 +51,16 @@ Replica::Replica(const ReplicaInput& input)
            input.one_of_many},
           input.requests, input.kv_tiers),
       queue_(input.results.state, policy_.by_key()),
-      phase_(static_cast<std::size_t>(input.engine.block_size), 0),
-      finishes_(static_cast<std::int32_t>(std::min(seats_, input.requests.size()))),
       last_token_(input.scratch.last_token),
       slot_of_(input.scratch.slot),
       batches_(input.engine.async_scheduling ? 2 : 1) {
+  const auto slots = static_cast<std::size_t>(std::min(seats_, input.requests.size()));
+  const std::size_t groups = in_.stages == nullptr ? 1 : in_.stages->size() + 1;
+  groups_.reserve(groups);  // addresses hold
+  while (groups_.size() < groups) groups_.emplace_back(in_.engine.block_size, slots);
+  group_ = groups_.data();
   if (in_.stages != nullptr) StartStages();
   in_.horizon = std::min(in_.horizon, kClockEnd);
-  const auto slots = static_cast<std::size_t>(std::min(seats_, input.requests.size()));
   slots_.resize(slots);
   for (std::size_t i = slots; i > 0; --i) free_slots_.push_back(static_cast<SlotId>(i - 1));
   prefills_.reserve(slots);
@@ -102,7 +95,7 @@ bool Replica::Advance(std::int64_t max_steps) {
       continue;
     }
     if (work && CanSchedule()) {
-      if (prefills_.empty() && endings_ == 0 && decodes_ > 0 && !staged()) {
+      if (prefills_.empty() && endings_ == 0 && group_->size() > 0 && !staged()) {
         const std::int64_t ran = DecodeRun(max_steps - steps);
         steps += ran;
         if (ran > 0) continue;
@@ -182,9 +175,10 @@ Replica::Batch& Replica::NewBatch() {
 // Sends the step to the device: prices it, and counts its tokens as computed.
 void Replica::Launch(const Plan& plan) {
   chunks_.clear();
-  BatchShape shape{decodes_,         decode_context_,     {}, decode_blocks_ + phase_[phase_index_],
-                   transfer_blocks_, load_.preemption_ema};
-  std::int64_t sampled = decodes_;
+  BatchShape shape = group_->shape();
+  shape.transfer_blocks = transfer_blocks_;
+  shape.preemption_ema = load_.preemption_ema;
+  std::int64_t sampled = shape.decode_seqs;
   const TimeNs start = StartTime();
   for (const SlotId id : prefills_) {
     Slot& slot = SlotAt(id);
@@ -196,11 +190,11 @@ void Replica::Launch(const Plan& plan) {
     if (slot.kind != MemberKind::kContinued) {
       slot.admitted = start;
       slot.transfer_before = transfer_total_;
-      slot.interference_before = interference_total_;
+      slot.interference_before = group_->interference;
       if (slot.kind == MemberKind::kResumed) CountWait(slot);
     }
     if (slot.catches_up) {
-      if (staged()) slot.interference_before = interference_total_;
+      if (staged()) slot.interference_before = group_->interference;
       ++shape.decode_seqs;
       shape.decode_context_tokens += slot.computed;
       shape.decode_kv_blocks += kv_.BlocksFor(slot.computed + 1);
@@ -233,10 +227,9 @@ void Replica::Launch(const Plan& plan) {
                   kv_.used(),
                   in_.engine.max_num_batched_tokens - plan.budget,
                   shape.decode_context_tokens + shape.decode_seqs,
-                  UnusedBeside() + (decode_blocks_ + phase_[phase_index_]) * kv_.block_size() -
-                      decode_context_ - decodes_,
+                  UnusedBeside() + group_->unused(),
                   CountStepDelays(start)};
-  batch.decodes = decodes_;
+  batch.decodes = group_->size();
   batch.sampled = batch.made = sampled;
   if (!chunks_.empty()) CountPrefillWork(batch, price, shape);
   if (sampled > 0) CountFruit();
@@ -244,7 +237,7 @@ void Replica::Launch(const Plan& plan) {
   AdvancePrefills(batch);
   if (!staged()) return;
   if (in_.observer != nullptr) batch.record.stages = pipeline_->spans();
-  OpenFreeGroup();
+  ChooseFreeGroup();
 }
 
 // What the step's prefills would compute in vain if each were padded to the longest of its bucket.
@@ -266,20 +259,15 @@ void Replica::CountPadding() {
 
 // Every decode makes a token; those whose last it is leave the decodes.
 void Replica::EndDecodes(Batch& batch) {
-  batch.decode_step = decode_step_;
-  if (staged()) {
-    batch.before = decode_end_;
-    batch.group = open_;
-    decode_end_ = batch.end;
-  }
-  decode_context_ += decodes_;
-  decode_blocks_ += phase_[phase_index_];
-  ++decode_step_;
-  if (++phase_index_ == phase_.size()) phase_index_ = 0;
-  while (!finishes_.empty() && finishes_.TopKey() < decode_step_) {
-    const SlotId id = finishes_.TopId();
+  DecodeGroup& group = *group_;
+  batch.group = &group;
+  if (staged()) batch.before = group.end;
+  group.end = batch.end;
+  group.Step();
+  while (group.HasEnded()) {
+    const SlotId id = group.Ended();
     Slot& slot = SlotAt(id);
-    CountDecode(slot);
+    CountDecode(slot, group);
     LeaveDecodes(id);
     slot.phase = Phase::kEnding;
     ++endings_;
@@ -313,7 +301,7 @@ void Replica::AdvancePrefills(Batch& batch) {
     slot.joined_with = slot.computed;
     slot.catches_up = false;
     if (output.generated == OutputLimit(slot.request)) {
-      CountDecode(slot);  // if it caught up
+      CountDecode(slot, *group_);  // if it caught up
       slot.phase = Phase::kEnding;
       ++endings_;
       batch.last.push_back(output);
@@ -363,7 +351,7 @@ void Replica::Apply() {
   if (in_.observer != nullptr) ObserveStep(batch);
   first_batch_ = (first_batch_ + 1) % batches_.size();
   --in_flight_;
-  if (batch.group != open_) OpenAppliedGroup(batch.group);
+  if (batch.group != group_) ChooseAppliedGroup(batch.group);
 }
 
 // ---- Many steps at once --------------------------------------------------------------------
@@ -371,14 +359,14 @@ void Replica::Apply() {
 // Steps of the present batch of decodes, up to the first that finishes one; 0 when a schedule call
 // could change the batch now. Requires: decodes only, and CanSchedule().
 std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
+  DecodeGroup& group = *group_;
   BlockedBy blocked = BlockedBy::kNothing;
   if (!arrived_.empty()) {
     if (running_ < seats_) return 0;
     blocked = BlockedBy::kSeats;
   }
   if (queue_.size() > 0) {
-    blocked =
-        HeadBlockedBy(Free() - phase_[phase_index_], in_.engine.max_num_batched_tokens - decodes_);
+    blocked = HeadBlockedBy(Free() - group.due(), in_.engine.max_num_batched_tokens - group.size());
     if (blocked == BlockedBy::kNothing) return 0;
     if (blocked == BlockedBy::kKvBlocks && garbage_ > 0) return 0;
     // A cached block that nobody holds costs a first chunk more than a lost one, and a whole prompt
@@ -392,7 +380,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     if (whole && blocked != BlockedBy::kSeats) return 0;
   }
   const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
-  const std::int64_t last_step = finishes_.TopKey(), garbage = garbage_;
+  const std::int64_t last_step = group.last_step(), garbage = garbage_;
   TimeNs next_enqueue = in_.inbox.NextEnqueue();
   TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
   std::int64_t ran = 0;
@@ -407,12 +395,13 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
       if (stop <= now_) break;
       if (blocked == BlockedBy::kNothing && queue_.size() > 0) blocked = BlockedBy::kSeats;
     }
-    const std::int64_t blocks = phase_[phase_index_];
+    const std::int64_t blocks = group.due();
     if (blocks + garbage > kv_.free()) break;
     kv_.Take(blocks, now_);
     SmoothPreemptions(0);
-    const StepPrice price = in_.latency.Price(
-        {decodes_, decode_context_, {}, decode_blocks_ + blocks, 0, load_.preemption_ema});
+    BatchShape shape = group.shape();
+    shape.preemption_ema = load_.preemption_ema;
+    const StepPrice price = in_.latency.Price(shape);
     Batch& batch = NewBatch();
     if (in_.observer != nullptr) {
       preempted_.clear();
@@ -422,16 +411,15 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     batch.end = device_free_ = batch.start + price.duration;
     batch.bound = price.bound;
     batch.blocked = blocked;
-    batch.levels = {
-        running_,
-        kv_.used(),
-        decodes_,
-        decode_context_ + decodes_,
-        unused_beside + (decode_blocks_ + blocks) * kv_.block_size() - decode_context_ - decodes_,
-        decodes_};
+    batch.levels = {running_,
+                    kv_.used(),
+                    group.size(),
+                    group.context() + group.size(),
+                    unused_beside + group.unused(),
+                    group.size()};
     if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
-    batch.decodes = batch.sampled = decodes_;
-    finishing = decode_step_ == last_step;
+    batch.decodes = batch.sampled = group.size();
+    finishing = group.step() == last_step;
     EndDecodes(batch);
     CountFruit();
     ++ran;
@@ -447,29 +435,18 @@ void Replica::JoinDecodes(SlotId id) {
   const auto r = static_cast<std::size_t>(slot.request);
   const std::int64_t generated = slot.computed + 1 - in_.requests.prompt_tokens[r];
   slot.phase = Phase::kDecode;
-  slot.group = open_;
-  slot.join_step = decode_step_;
-  ++decodes_;
-  decode_context_ += slot.computed;
-  decode_blocks_ += kv_.BlocksFor(slot.computed);
-  ++BlockPhaseOf(slot);
-  finishes_.Push(id, decode_step_ + OutputLimit(slot.request) - generated - 1, slot.admission);
+  slot.group = group_;
+  slot.ahead =
+      group_->Join(id, slot.computed, OutputLimit(slot.request) - generated, slot.admission);
 }
 
 // The caller says what it is now.
 void Replica::LeaveDecodes(SlotId id) {
   Slot& slot = SlotAt(id);
-  const std::int32_t open = open_;
-  Open(slot.group);
-  --decodes_;
-  decode_context_ -= ComputedNow(slot);
-  decode_blocks_ -= kv_.BlocksFor(ComputedNow(slot));
-  --BlockPhaseOf(slot);
-  finishes_.Remove(id);
-  CountDecodesBefore(slot.admission, -1);
   slot.computed = ComputedNow(slot);
-  slot.busy_until = decode_end_;
-  Open(open);
+  slot.busy_until = slot.group->end;
+  slot.group->Leave(id, slot.ahead);
+  CountDecodesBefore(slot.admission, -1);
 }
 
 void Replica::LeavePrefills(SlotId id) {
@@ -610,12 +587,6 @@ std::int64_t Replica::AnswerLimit(RequestId request) const {
                                 in_.max_model_len - in_.requests.prompt_tokens[r]);
 }
 
-std::int64_t& Replica::BlockPhaseOf(const Slot& slot) {
-  const auto size = static_cast<std::int64_t>(phase_.size());
-  const std::int64_t phase = (slot.join_step - slot.computed) % size;
-  return phase_[static_cast<std::size_t>(phase < 0 ? phase + size : phase)];
-}
-
 SchedulerCounts Replica::counts() const {
   SchedulerCounts counts = counts_;
   if (staged()) counts.stage_busy_ns = pipeline_->busy_ns();
@@ -659,7 +630,7 @@ void Replica::ObserveSchedule(StepRecord& record) {
   record.interference = record.prefill_tokens = 0;
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
-    if (slot.phase == Phase::kDecode && slot.group == open_) {
+    if (slot.phase == Phase::kDecode && slot.group == group_) {
       record.members.push_back({slot.request, 1, ComputedNow(slot), MemberKind::kContinued, true});
     } else if (slot.phase == Phase::kPrefill && slot.chunk > 0) {
       record.members.push_back({slot.request, slot.chunk, slot.computed, slot.kind,

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/base.h"
-#include "base/indexed_heap.h"
 #include "metrics/recorder.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/any_replica.h"
+#include "serving/decode_group.h"
 #include "serving/hooks.h"
 #include "serving/inbox.h"
 #include "serving/kv_cache.h"
@@ -120,13 +120,13 @@ class Replica final : public AnyReplica {
   };
 
   // A seat of the running list. While a request decodes, its progress is not stored but follows
-  // from the replica's decode-step counter: computed + (decode_step_ - join_step).
+  // from its group's: see ComputedNow.
   struct Slot {
     RequestId request = kNoRequest;
     SlotId previous = kNoSlot, next = kNoSlot;  // running list, in order of admission
     std::int64_t admission = 0;                 // grows along the running list
-    std::int64_t computed = 0;  // tokens whose KV is there or in flight (decoding: at join_step)
-    std::int64_t join_step = 0;
+    std::int64_t computed = 0;        // tokens whose KV is there or in flight; not of a decode
+    std::int64_t ahead = 0;           // decode: of its group's steps
     std::int64_t joined_with = 0;     // computed tokens when it last joined the decodes
     std::int64_t known = 0;           // prefill: tokens to compute: prompt + generated
     std::int64_t decodes_before = 0;  // prefill: decodes ahead of it in the running list
@@ -134,25 +134,13 @@ class Replica final : public AnyReplica {
     std::int64_t granted_call = -1;   // the last call of GrantByPreempting that gave it tokens
     double priority = 0;
     Phase phase = Phase::kPrefill;
-    std::int32_t group = 0;  // that it decodes in; see Decodes
-    TimeNs busy_until = 0;   // stages only; not decoding: the end of the latest step it is in
+    DecodeGroup* group = nullptr;  // that it decodes in
+    TimeNs busy_until = 0;         // stages only; not decoding: the end of the latest step it is in
     // Since its last admission; the sums as they stood then, or when its prefill ended.
     TimeNs admitted = 0, interference_before = 0, transfer_before = 0;
     bool catches_up = false;  // a decode that missed a step: for a latency model still a decode
     MemberKind kind = MemberKind::kNew;  // how it came into its current step
     KvCache::Holding holding;
-  };
-
-  // With pipeline stages a request waits for its token before it can have the next, so those that
-  // decode are in as many groups as batches, each scheduled when its own batch is done. Members of
-  // the replica are what is said of the open group, the one that may be scheduled; the others' are
-  // kept aside. With one stage there is one group.
-  struct Decodes {
-    std::int64_t decodes = 0, context = 0, blocks = 0, step = 0;
-    std::size_t phase_index = 0;
-    std::vector<std::int64_t> phase;
-    IndexedHeap finishes{0};
-    TimeNs end = 0, interference = 0;
   };
 
   // A victim with a step in flight: it stays in the queue until that ends. A token that would be
@@ -184,14 +172,13 @@ class Replica final : public AnyReplica {
   // A step between its schedule call and the moment when its outputs are applied.
   struct Batch {
     TimeNs start = 0, end = 0;
-    TimeNs before = 0;       // when its decodes had the token before
-    std::int32_t group = 0;  // of its decodes
+    TimeNs before = 0;             // when its decodes had the token before
+    DecodeGroup* group = nullptr;  // of its decodes
     StepLevels levels;
     StepBound bound = StepBound::kOverhead;
     BlockedBy blocked = BlockedBy::kNothing;
     std::int64_t decodes = 0, sampled = 0;  // tokens to deliver: of decodes, of all
     std::int64_t made = 0;  // tokens, with those of requests that are given up meanwhile
-    std::int64_t decode_step = 0;
     PrefillWork prefill;
     std::vector<Output> first;  // of prefills that ended, in running order
     std::vector<Output> last;   // in running order
@@ -260,13 +247,14 @@ class Replica final : public AnyReplica {
     const bool again =
         slot.known > in_.requests.prompt_tokens[static_cast<std::size_t>(slot.request)];
     if (again || transfer_total_ != slot.transfer_before) CountSlowPrefill(slot, end);
-    slot.interference_before = interference_total_;
+    slot.interference_before = group_->interference;
     slot.transfer_before = transfer_total_;
   }
   void CountSlowPrefill(const Slot& slot, TimeNs end);
-  void CountDecode(const Slot& slot) {
+  // Of its group; of one that caught up, the group that it was scheduled with.
+  void CountDecode(const Slot& slot, const DecodeGroup& group) {
     in_.results.interference[static_cast<std::size_t>(slot.request)] +=
-        interference_total_ - slot.interference_before;
+        group.interference - slot.interference_before;
     if (transfer_total_ != slot.transfer_before) CountTransfer(slot);
   }
   void CountTransfer(const Slot& slot);
@@ -313,20 +301,15 @@ class Replica final : public AnyReplica {
   // Pipeline stages (replica_stages.cpp).
   bool staged() const { return pipeline_.has_value(); }
   void StartStages();
-  void Open(std::int32_t group) {
-    if (group != open_) Exchange(group);
-  }
-  void Exchange(std::int32_t group);
-  void OpenFreeGroup();
-  void OpenAppliedGroup(std::int32_t group);
+  void ChooseFreeGroup();
+  void ChooseAppliedGroup(DecodeGroup* group);
   void PlacePrefills();
   bool MayRun(const Slot& slot) const {
-    return slot.phase == Phase::kDecode ? slot.group == open_ : slot.phase == Phase::kPrefill;
+    return slot.phase == Phase::kDecode ? slot.group == group_ : slot.phase == Phase::kPrefill;
   }
   // The end of the latest step that it is in; stages only.
   TimeNs BusyUntil(const Slot& slot) const {
-    if (slot.phase != Phase::kDecode) return slot.busy_until;
-    return slot.group == open_ ? decode_end_ : groups_[static_cast<std::size_t>(slot.group)].end;
+    return slot.phase == Phase::kDecode ? slot.group->end : slot.busy_until;
   }
   // Whether a token of it, no longer in prefill, is in flight.
   bool InFlight(const Slot& slot) const {
@@ -353,12 +336,8 @@ class Replica final : public AnyReplica {
     return in_.role == PoolRole::kPrefill ? 1 : AnswerLimit(request);
   }
   std::int64_t ComputedNow(const Slot& slot) const {
-    if (slot.phase != Phase::kDecode) return slot.computed;
-    const std::int64_t step =
-        slot.group == open_ ? decode_step_ : groups_[static_cast<std::size_t>(slot.group)].step;
-    return slot.computed + step - slot.join_step;
+    return slot.phase == Phase::kDecode ? slot.group->step() + slot.ahead : slot.computed;
   }
-  std::int64_t& BlockPhaseOf(const Slot& slot);
   Slot& SlotAt(SlotId id) { return slots_[static_cast<std::size_t>(id)]; }
   const Slot& SlotAt(SlotId id) const { return slots_[static_cast<std::size_t>(id)]; }
 
@@ -368,9 +347,9 @@ class Replica final : public AnyReplica {
   Batch& Newest() { return batches_[(first_batch_ + in_flight_ - 1) % batches_.size()]; }
   bool CanSchedule() const { return in_flight_ < batches_.size() && StartTime() < in_.horizon; }
   TimeNs StartTime() const { return device_free_ > now_ ? device_free_ : now_; }
-  // When the latest token of a request that decodes in the open group is, or will be, delivered.
-  TimeNs LastTokenTime() {
-    if (staged()) return decode_end_;
+  // When the latest token of a request that decodes in the group is, or will be, delivered.
+  TimeNs LastTokenTime(const DecodeGroup& group) {
+    if (staged()) return group.end;
     return in_flight_ > 0 ? Newest().end : now_;
   }
 
@@ -397,8 +376,7 @@ class Replica final : public AnyReplica {
   EngineLoad load_;                                 // what an arrival finds, but for who waits
   TimeNs transfer_ = 0;  // of this schedule call's admissions from the KV tiers
   std::int64_t transfer_blocks_ = 0;
-  TimeNs transfer_total_ = 0;      // of the steps launched so far, as is
-  TimeNs interference_total_ = 0;  // by which prefills made decodes wait
+  TimeNs transfer_total_ = 0;  // of the steps launched so far
 
   TimeNs now_ = 0;
   TimeNs device_free_ = 0;  // end of the newest batch; with stages, on the first of them
@@ -427,15 +405,12 @@ class Replica final : public AnyReplica {
   std::vector<std::pair<double, std::int64_t>> padded_;  // scratch: bucket, tokens
   std::vector<RequestId> preempted_;                     // by this call
 
-  // All decodes together.
-  std::int64_t decodes_ = 0, decode_context_ = 0;
-  std::int64_t decode_blocks_ = 0;  // that they hold, before this step takes its own
-  std::int64_t decode_step_ = 0;
-  std::vector<std::int64_t>
-      phase_;                    // [s mod block_size]: decodes that need a block at decode step s
-  std::size_t phase_index_ = 0;  // decode_step_ mod block_size
-  IndexedHeap finishes_;         // slot by (decode step of its last token, admission)
-  TimeNs decode_end_ = 0;        // stages only: of their latest step
+  // With pipeline stages a request waits for its token before it can have the next, so there are as
+  // many groups as batches, each scheduled when its own batch is done, and one for who comes; else
+  // there is one.
+  std::vector<DecodeGroup> groups_;  // members by slot, in order of admission
+  DecodeGroup* group_ = nullptr;     // the one that may be scheduled
+  std::vector<DecodeGroup*> free_groups_;
   std::vector<TimeNs>& last_token_;  // ReplicaScratch
   std::vector<SlotId>& slot_of_;
 
@@ -444,9 +419,6 @@ class Replica final : public AnyReplica {
   std::size_t first_batch_ = 0, in_flight_ = 0;
 
   std::optional<Pipeline> pipeline_;
-  std::vector<Decodes> groups_;  // the open one's place is unused
-  std::int32_t open_ = 0;
-  std::vector<std::int32_t> free_groups_;
   std::vector<Held> held_;
   std::vector<RequestId> passed_;  // scratch
 };

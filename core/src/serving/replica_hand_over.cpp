@@ -90,7 +90,7 @@ void Replica::AdmitArrived(Plan& plan) {
     slot.computed = slot.known - 1;
     slot.chunk = 1;
     slot.catches_up = true;
-    slot.decodes_before = decodes_;
+    slot.decodes_before = group_->size();
     kv_.Register(slot.holding, request, slot.known);
     --plan.budget;
     prefills_.push_back(id);

@@ -36,7 +36,7 @@ bool Replica::Schedule(Plan& plan) {
 // two groups of decodes that a preemption brought together.
 bool Replica::GrantAll(Plan& plan) {
   std::int64_t budget = plan.budget;
-  std::int64_t blocks = phase_[phase_index_];
+  std::int64_t blocks = group_->due();
   for (const SlotId id : prefills_) {
     Slot& slot = SlotAt(id);
     const std::int64_t left = budget - slot.decodes_before;
@@ -46,7 +46,7 @@ bool Replica::GrantAll(Plan& plan) {
     budget -= slot.chunk;
     blocks += kv_.BlocksFor(slot.computed + slot.chunk) - kv_.BlocksFor(slot.computed);
   }
-  budget -= decodes_;
+  budget -= group_->size();
   if (budget < 0 && staged()) return false;
   SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
   if (blocks > Free()) return false;
@@ -121,14 +121,14 @@ void Replica::PauseUngranted() {
     if (slot.granted_call == calls_ || !MayRun(slot)) continue;
     if (slot.phase == Phase::kDecode) {
       const auto r = static_cast<std::size_t>(slot.request);
-      if (staged()) CountDecode(slot);  // its next group has sums of its own
+      if (staged()) CountDecode(slot, *group_);  // its next group has sums of its own
       LeaveDecodes(id);
       slot.phase = Phase::kPrefill;
       slot.catches_up = true;
       slot.known = slot.computed + 1;
       in_.results.generated[r] =
           static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r]);
-      last_token_[r] = LastTokenTime();
+      last_token_[r] = LastTokenTime(*group_);
       paused = true;
     }
     slot.chunk = 0;
@@ -169,7 +169,7 @@ void Replica::Admit(Plan& plan) {
     slot.known = Known(request);
     slot.computed = (hit_.blocks + hit_.stored) * kv_.block_size();
     slot.chunk = ChunkOf(slot.known - slot.computed, plan.budget);
-    slot.decodes_before = decodes_;
+    slot.decodes_before = group_->size();
     kv_.HoldHit(slot.holding);
     KvTiers::Loaded loaded{};
     if (hit_.stored > 0) {
@@ -242,12 +242,10 @@ std::int64_t Replica::ChunkOf(std::int64_t tokens, std::int64_t budget) const {
 void Replica::Preempt(SlotId id) {
   Slot& slot = SlotAt(id);
   const auto r = static_cast<std::size_t>(slot.request);
-  const std::int32_t open = open_;
-  if (slot.phase == Phase::kDecode) Open(slot.group);
   if (staged()) Hold(slot);
   CountPreemption(slot);
   if (slot.phase == Phase::kDecode) {
-    last_token_[r] = LastTokenTime();
+    last_token_[r] = LastTokenTime(*slot.group);
     const std::int64_t computed = ComputedNow(slot);
     in_.results.generated[r] =
         static_cast<std::int32_t>(computed + 1 - in_.requests.prompt_tokens[r]);
@@ -265,7 +263,6 @@ void Replica::Preempt(SlotId id) {
   preempted_.push_back(slot.request);
   queue_.PushPreempted(policy_.KeyOf(slot.request), in_.requests.arrival[r], slot.request);
   RemoveFromRunning(id);
-  Open(open);
 }
 
 // Of a request that stops before its end. Content counts as there from the moment its tokens are

@@ -3,13 +3,10 @@
 // may run, else the oldest is waited for. Nobody may run whose token is in flight, so the requests
 // that decode fall into groups that take turns; a prefill goes on in the next batch at once.
 //
-// Each group is what decodes are in replica.cpp, sums of no member's own. The members of the
-// replica are those of the open group: it is the one whose batch has just been applied, and after a
-// launch an empty one. A schedule call takes everybody of the open group or makes him catch up, so
-// two groups never meet. Who leaves a group that is not open (a victim, or one that timed out) has
-// it opened for a moment.
+// The group that may be scheduled is the one whose batch has just been applied, and after a launch
+// an empty one. A schedule call takes all of its members or makes them catch up, so two groups
+// never meet. A request may leave any group: a victim, or one that timed out.
 #include <algorithm>
-#include <utility>
 
 #include "serving/replica.h"
 
@@ -18,50 +15,28 @@ namespace servecast {
 void Replica::StartStages() {
   pipeline_.emplace(*in_.stages);
   batches_.resize(in_.stages->size());
-  groups_.resize(batches_.size() + 1);
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    groups_[i].phase = phase_;
-    groups_[i].finishes = finishes_;
-    if (i > 0) free_groups_.push_back(static_cast<std::int32_t>(i));
-  }
+  for (std::size_t i = 1; i < groups_.size(); ++i) free_groups_.push_back(&groups_[i]);
 }
 
 // ---- Groups of decodes ---------------------------------------------------------------------
 
-void Replica::Exchange(std::int32_t group) {
-  for (const std::int32_t at : {open_, group}) {
-    Decodes& d = groups_[static_cast<std::size_t>(at)];
-    std::swap(d.decodes, decodes_);
-    std::swap(d.context, decode_context_);
-    std::swap(d.blocks, decode_blocks_);
-    std::swap(d.step, decode_step_);
-    std::swap(d.phase_index, phase_index_);
-    std::swap(d.phase, phase_);
-    std::swap(d.finishes, finishes_);
-    std::swap(d.end, decode_end_);
-    std::swap(d.interference, interference_total_);
-  }
-  open_ = group;
-}
-
-// The open group is in flight.
-void Replica::OpenFreeGroup() {
-  const std::int32_t group = free_groups_.back();
+// The one that was chosen is in flight.
+void Replica::ChooseFreeGroup() {
+  group_ = free_groups_.back();
   free_groups_.pop_back();
-  Open(group);
 }
 
-// Its batch was applied. No group is opened behind a horizon, where nobody is scheduled again.
-void Replica::OpenAppliedGroup(std::int32_t group) {
-  if (decodes_ > 0) return;
-  free_groups_.push_back(open_);
-  Open(group);
+// Its batch was applied. None is chosen behind a horizon, where nothing is scheduled again.
+void Replica::ChooseAppliedGroup(DecodeGroup* group) {
+  if (group_->size() > 0) return;
+  free_groups_.push_back(group_);
+  group_ = group;
 }
 
-// Counts anew how many decodes of the open group stand before each prefill; from the end of the
+// Counts anew how many decodes of the group stand before each prefill; from the end of the
 // running list, where prefills mostly are.
 void Replica::PlacePrefills() {
-  std::int64_t before = decodes_;
+  std::int64_t before = group_->size();
   std::size_t left = prefills_.size();
   for (SlotId id = last_; left > 0; id = SlotAt(id).previous) {
     Slot& slot = SlotAt(id);

@@ -25,7 +25,7 @@ void Replica::CountPrefillWork(Batch& batch, const StepPrice& price, const Batch
   without.prefill = {};
   const TimeNs alone = PriceOf(without).duration;
   if (alone >= price.duration) return;
-  interference_total_ += price.duration - alone;
+  group_->interference += price.duration - alone;
   batch.record.interference = price.duration - alone;
 }
 
@@ -63,7 +63,7 @@ void Replica::CountPreemption(const Slot& slot) {
   if (slot.phase == Phase::kPrefill && !slot.catches_up) {
     CountSlowPrefill(slot, end);
   } else if (slot.phase == Phase::kDecode || (slot.catches_up && !staged())) {
-    CountDecode(slot);
+    CountDecode(slot, slot.catches_up ? *group_ : *slot.group);
   }
   Setbacks& s = in_.results.SetbacksOf(static_cast<std::size_t>(slot.request));
   s.preempted_at = end;
@@ -74,7 +74,7 @@ void Replica::CountPreemption(const Slot& slot) {
 
 // The end of the latest step that it is in, which may be in flight.
 TimeNs Replica::LastStepOf(const Slot& slot) {
-  if (slot.phase != Phase::kPrefill) return staged() ? BusyUntil(slot) : LastTokenTime();
+  if (slot.phase != Phase::kPrefill) return staged() ? BusyUntil(slot) : LastTokenTime(*group_);
   return slot.catches_up ? last_token_[static_cast<std::size_t>(slot.request)] : slot.busy_until;
 }
 
@@ -89,7 +89,7 @@ std::int64_t Replica::CountStepDelays(TimeNs start) {
       in_.recorder.StepDelay(start, start - ready, requests);
     }
   };
-  count(staged() && decodes_ > 0 ? decode_end_ : start, decodes_);
+  count(staged() && group_->size() > 0 ? group_->end : start, group_->size());
   for (const SlotId id : prefills_) {
     const Slot& slot = SlotAt(id);
     if (slot.chunk == 0) continue;
@@ -114,9 +114,8 @@ std::int64_t Replica::UnusedBeside() const {
     const Slot& slot = SlotAt(id);
     unused += UnusedBy(slot.computed + slot.chunk);
   }
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    if (static_cast<std::int32_t>(i) == open_) continue;
-    unused += groups_[i].blocks * kv_.block_size() - groups_[i].context;
+  for (const DecodeGroup& group : groups_) {
+    if (&group != group_) unused += group.next().blocks * kv_.block_size() - group.context();
   }
   for (std::size_t i = 0; i < in_flight_ && endings_ > 0; ++i) {
     for (const Output& last : batches_[(first_batch_ + i) % batches_.size()].last) {
