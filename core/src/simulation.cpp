@@ -86,12 +86,8 @@ struct Simulation::State {
         false,
         stages.empty() ? nullptr : &stages,
         former.get()};
-    if (!HasCluster() && former != nullptr) {
-      replica = std::make_unique<FormerReplica>(input);
-      return;
-    }
     if (!HasCluster()) {
-      replica = std::make_unique<Replica>(input);
+      replica = MakeReplica(input);
       return;
     }
     const RouterEntry& router = FindRouter(scenario.cluster.router);

@@ -26,6 +26,16 @@ class AnyReplica {
   virtual TimeNs ready() const { return now(); }
   // Likewise: nobody leaves it before, unless more is sent, though it may have much to do.
   virtual TimeNs QuietUntil() { return ready(); }
+  // Of one that has nothing to do until it is sent more, or a transfer ends: when it will all the
+  // same.
+  virtual TimeNs Wakes() { return kNever; }
+
+  // A transfer of KV ended that it takes part in, as the one that decodes; as the one that
+  // prefilled, or its request needs none any more. It acts on that between steps. Requires: times
+  // in order, and no step formed at or after this one.
+  virtual void Arrive(RequestId, TimeNs) {}
+  virtual void FreeHandedOver(RequestId, TimeNs) {}
+
   // Its running list and KV blocks as they are at `time`, for whoever asks from outside: with a
   // step under way as the latest one was formed. Requires: it has run up to `time`, or has nothing
   // to do. Of what waits it knows less than who sends.

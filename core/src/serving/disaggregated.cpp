@@ -133,12 +133,7 @@ bool Disaggregated::HappensAtGateway(Side side, TimeNs time) {
 void Disaggregated::PassLink(TimeNs time) {
   for (const RequestId request : link_.Pass()) {
     const std::int32_t index = in_.replica.results.replica[static_cast<std::size_t>(request)];
-    Node& node = NodeAt(index);
-    if (node.by_former != nullptr) {
-      node.by_former->Arrive(request, time);
-    } else {
-      node.by_vllm->Arrive(request, time);
-    }
+    NodeAt(index).replica->Arrive(request, time);
     Activate(index, time);
     Free(request, time);
   }
@@ -174,10 +169,9 @@ std::int64_t Disaggregated::Run(std::int32_t index, TimeNs until, std::int64_t m
   node.inbox.AllowUntil(until, to_departure);
   const bool idle = node.replica->Advance(max_steps);
   if (!idle) {
-    active_.Push(index, node.by_former != nullptr ? node.replica->ready() : node.replica->now(),
-                 index);
-  } else if (Wakes(node) < horizon_) {
-    active_.Push(index, std::max(Wakes(node), node.replica->now()), index);
+    active_.Push(index, node.replica->ready(), index);
+  } else if (const TimeNs wakes = node.replica->Wakes(); wakes < horizon_) {
+    active_.Push(index, std::max(wakes, node.replica->now()), index);
   }
   for (const Inbox::Timed& left : node.inbox.departures()) {
     const std::size_t own = entered_by_[static_cast<std::size_t>(left.request)];
@@ -214,30 +208,18 @@ void Disaggregated::Hear(Node& node) {
 void Disaggregated::Free(RequestId request, TimeNs time) {
   const std::int32_t index =
       in_.replica.results.hand_overs[static_cast<std::size_t>(request)].prefill_replica;
-  Node& node = NodeAt(index);
-  if (node.by_former != nullptr) {
-    node.by_former->FreeHandedOver(request, time);
-  } else {
-    node.by_vllm->FreeHandedOver(request, time);
-  }
+  NodeAt(index).replica->FreeHandedOver(request, time);
   Activate(index, time);
 }
 
 // Something comes to a replica that may sleep, or wait for a batch while another could be formed.
 void Disaggregated::Activate(std::int32_t index, TimeNs time) {
-  const Node& node = NodeAt(index);
-  const bool active = active_.Has(index), by_former = node.by_former != nullptr;
-  if (active && !by_former && !node.by_vllm->sleeps()) return;
-  TimeNs at = by_former ? node.replica->ready() : node.replica->now();
-  if (active) active_.Remove(index);
-  if (!active || !by_former) at = std::max(time, at);
-  active_.Push(index, at, index);
-}
-
-// When one that has nothing to do will have, if nothing comes; kNever.
-TimeNs Disaggregated::Wakes(const Node& node) {
-  if (node.by_former != nullptr) return node.by_former->Wakes();
-  return node.by_vllm->sleeps() ? node.by_vllm->NextTimeout() : kNever;
+  const TimeNs matters = std::max(time, NodeAt(index).replica->ready());
+  if (active_.Has(index)) {
+    if (active_.KeyOf(index) <= matters) return;
+    active_.Remove(index);
+  }
+  active_.Push(index, matters, index);
 }
 
 std::int64_t Disaggregated::queued() const {

@@ -60,7 +60,6 @@ class Disaggregated final : public Fleet {
   void Hear(Node& node);
   void Free(RequestId request, TimeNs time);
   void Activate(std::int32_t index, TimeNs time);
-  static TimeNs Wakes(const Node& node);
 
   Cluster::Input in_;
   TimeNs horizon_;

@@ -39,15 +39,7 @@ Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<Cluster
                              pool.former,
                              pool.role,
                              all.first_token_from_decode};
-      if (one.former != nullptr) {
-        auto replica = std::make_unique<FormerReplica>(one);
-        node.by_former = replica.get();
-        node.replica = std::move(replica);
-        continue;
-      }
-      auto replica = std::make_unique<Replica>(one);
-      node.by_vllm = replica.get();
-      node.replica = std::move(replica);
+      node.replica = MakeReplica(one);
     }
   }
 }

@@ -57,9 +57,6 @@ class Fleet : public AnyReplica {
     Recorder recorder;
     std::unique_ptr<AnyReplica> replica;
     std::size_t pool = 0;
-    // The same, by whose rules it is: one of the two.
-    Replica* by_vllm = nullptr;
-    FormerReplica* by_former = nullptr;
   };
 
   // `all`: what all replicas have in common; its inbox and recorder are not looked at, nor what the

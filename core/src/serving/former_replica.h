@@ -45,11 +45,9 @@ class FormerReplica final : public AnyReplica {
   // As Replica::Advance.
   bool Advance(std::int64_t max_steps) override;
 
-  // As Replica's.
-  void Arrive(RequestId request, TimeNs time);
-  void FreeHandedOver(RequestId request, TimeNs time);
-  // Of one that has nothing to do: when it will have, if nothing is sent and no transfer ends.
-  TimeNs Wakes() const { return Idle() ? kNever : NextEvent(); }
+  void Arrive(RequestId request, TimeNs time) override;
+  void FreeHandedOver(RequestId request, TimeNs time) override;
+  TimeNs Wakes() override { return Idle() ? kNever : NextEvent(); }
 
   TimeNs now() const override { return now_; }
   TimeNs ready() const override {

@@ -22,7 +22,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "serving/former_replica.h"
+
 namespace servecast {
+
+std::unique_ptr<AnyReplica> MakeReplica(const ReplicaInput& input) {
+  if (input.former != nullptr) return std::make_unique<FormerReplica>(input);
+  return std::make_unique<Replica>(input);
+}
 
 std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_max_len,
                                   std::int64_t usable_blocks) {

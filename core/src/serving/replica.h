@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -84,13 +85,9 @@ class Replica final : public AnyReplica {
   // True of a routed replica that has nothing to do until it is sent more, or a transfer ends.
   bool Advance(std::int64_t max_steps) override;
 
-  // A transfer ended that the replica takes part in; it hears of that between steps. Requires:
-  // times in order, and no step formed at or after this one.
-  void Arrive(RequestId request, TimeNs time);
-  void FreeHandedOver(RequestId request, TimeNs time);
-  // It has requests, but nothing to do until told so, or until a client gives up.
-  bool sleeps() const { return sleeps_; }
-  TimeNs NextTimeout() { return in_.inbox.NextTimeout(); }
+  void Arrive(RequestId request, TimeNs time) override;
+  void FreeHandedOver(RequestId request, TimeNs time) override;
+  TimeNs Wakes() override { return sleeps_ ? in_.inbox.NextTimeout() : kNever; }
 
   TimeNs now() const override { return now_; }
   TimeNs QuietUntil() override;
@@ -397,7 +394,7 @@ class Replica final : public AnyReplica {
   std::vector<Parked> incoming_;     // to decode here
   std::vector<RequestId> arrived_;   // of them, in order
   std::int64_t expected_ = 0;        // of them, whose client has not given up
-  bool sleeps_ = false;
+  bool sleeps_ = false;  // it has requests, but nothing to do until told so, or one times out
   TimeNs woken_ = kNever;
 
   std::vector<SlotId> prefills_;  // in running order
@@ -422,5 +419,8 @@ class Replica final : public AnyReplica {
   std::vector<Held> held_;
   std::vector<RequestId> passed_;  // scratch
 };
+
+// By the scheduler that the input names.
+std::unique_ptr<AnyReplica> MakeReplica(const ReplicaInput& input);
 
 }  // namespace servecast
