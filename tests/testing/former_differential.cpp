@@ -183,28 +183,31 @@ FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOption
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);
   StepCollector collector;
-  ReplicaInput input{scenario.engine,
-                     scenario.scheduler,
-                     cost.pool_blocks,
-                     max_model_len,
-                     run.requests,
-                     inbox,
-                     *latency,
-                     run.results,
-                     recorder,
-                     scratch,
-                     c.base.horizon.value_or(kNever),
-                     options.observe ? &collector : nullptr};
-  input.former = setup.get();
-  input.stages = stages.empty() ? nullptr : &stages;
+  const ReplicaInput input{.engine = scenario.engine,
+                           .scheduler = scenario.scheduler,
+                           .pool_blocks = cost.pool_blocks,
+                           .max_model_len = max_model_len,
+                           .requests = run.requests,
+                           .inbox = inbox,
+                           .latency = *latency,
+                           .results = run.results,
+                           .recorder = recorder,
+                           .scratch = scratch,
+                           .horizon = c.base.horizon.value_or(kNever),
+                           .observer = options.observe ? &collector : nullptr,
+                           .stages = stages.empty() ? nullptr : &stages,
+                           .former = setup.get()};
   std::unique_ptr<AnyReplica> replica;
   if (options.replicas > 0) {
     run.results.replica.assign(run.requests.arrival.size(), -1);
     const RouterEntry& router = FindRouter(options.router);
-    replica =
-        MakeCluster({input, options.replicas, &router, ParamValues(router.params, {}), 7, clients});
+    replica = MakeCluster({.pools = {{.each = input, .replicas = options.replicas}},
+                           .router = &router,
+                           .router_params = ParamValues(router.params, {}),
+                           .seed = 7,
+                           .clients = clients});
   } else {
-    replica = std::make_unique<FormerReplica>(input);
+    replica = MakeReplica(input);
   }
   while (!replica->Advance(options.slice)) {
   }

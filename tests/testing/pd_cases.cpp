@@ -212,42 +212,47 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   run.results.Resize(run.requests.size());
   run.results.replica.assign(run.requests.arrival.size(), -1);
   std::int64_t replicas = 0;
-  std::vector<ClusterPool> pools;
-  std::vector<std::unique_ptr<FormerSetup>> setups;
-  for (const PdPool& pool : c.pools) {
-    replicas += pool.replicas;
-    setups.push_back(SetupOf(pool, c));
-    pools.push_back({pool.role,
-                     pool.replicas,
-                     pool.engine,
-                     *pool.latency,
-                     pool.pool_blocks,
-                     pool.block_bytes,
-                     {},
-                     pool.stages,
-                     setups.back().get()});
-  }
+  for (const PdPool& pool : c.pools) replicas += pool.replicas;
   run.steps.resize(static_cast<std::size_t>(replicas));
   Collector collector(run.steps);
   Clients clients(run.requests, *c.pools[0].latency, c.MaxLen(), run.results);
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);
+  std::vector<std::unique_ptr<FormerSetup>> setups;
+  std::vector<FleetPool> pools;
+  for (const PdPool& pool : c.pools) {
+    setups.push_back(SetupOf(pool, c));
+    pools.push_back({.each = {.engine = pool.engine,
+                              .scheduler = c.base.scheduler,
+                              .pool_blocks = pool.pool_blocks,
+                              .max_model_len = c.MaxLen(),
+                              .requests = run.requests,
+                              .inbox = unused,
+                              .latency = *pool.latency,
+                              .results = run.results,
+                              .recorder = recorder,
+                              .scratch = scratch,
+                              .horizon = c.base.horizon.value_or(kNever),
+                              .observer = observe ? &collector : nullptr,
+                              .stages = pool.stages,
+                              .former = setups.back().get(),
+                              .role = pool.role,
+                              .first_token_from_decode = c.disaggregation.first_token_from_decode},
+                     .replicas = pool.replicas,
+                     .block_bytes = pool.block_bytes});
+  }
   const RouterEntry &router = FindRouter(c.router.name),
                     &decode_router = FindRouter(c.decode_router.name);
-  const std::unique_ptr<AnyReplica> cluster =
-      MakeCluster({{c.base.engine, c.base.scheduler, 0, c.MaxLen(), run.requests, unused,
-                    *c.pools[0].latency, run.results, recorder, scratch,
-                    c.base.horizon.value_or(kNever), observe ? &collector : nullptr},
-                   0,
-                   &router,
-                   ParamValues(router.params, c.router.params),
-                   c.router.seed,
-                   clients,
-                   pools,
-                   &decode_router,
-                   ParamValues(decode_router.params, c.decode_router.params),
-                   c.disaggregation});
+  const std::unique_ptr<AnyReplica> cluster = MakeCluster(
+      {.pools = std::move(pools),
+       .router = &router,
+       .router_params = ParamValues(router.params, c.router.params),
+       .seed = c.router.seed,
+       .clients = clients,
+       .decode_router = &decode_router,
+       .decode_router_params = ParamValues(decode_router.params, c.decode_router.params),
+       .disaggregation = c.disaggregation});
   while (!cluster->Advance(slice)) {
   }
   cluster->WriteProgress(run.results.generated);

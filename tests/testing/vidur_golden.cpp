@@ -337,13 +337,24 @@ VidurRun RunCase(const VidurCase& golden) {
   setup.entry = golden.scheduler;
   setup.limits = golden.limits;
   const SchedulerSpec scheduler;
-  ReplicaInput input{engine, scheduler, golden.limits.blocks, kNoLimit, run.requests,
-                     unused, latency,   run.results,          recorder, scratch,
-                     kNever, &collector};
-  input.former = &setup;
-  if (stages.size() > 1) input.stages = &stages;
+  const ReplicaInput each{.engine = engine,
+                          .scheduler = scheduler,
+                          .pool_blocks = golden.limits.blocks,
+                          .max_model_len = kNoLimit,
+                          .requests = run.requests,
+                          .inbox = unused,
+                          .latency = latency,
+                          .results = run.results,
+                          .recorder = recorder,
+                          .scratch = scratch,
+                          .observer = &collector,
+                          .stages = stages.size() > 1 ? &stages : nullptr,
+                          .former = &setup};
   const RouterEntry& router = FindRouter(golden.router);
-  Cluster cluster({input, golden.replicas, &router, ParamValues(router.params, {}), 0, clients});
+  Cluster cluster({.pools = {{.each = each, .replicas = golden.replicas}},
+                   .router = &router,
+                   .router_params = ParamValues(router.params, {}),
+                   .clients = clients});
   run.finished = cluster.Advance(4 * static_cast<std::int64_t>(golden.batches.size()) + 1000);
   return run;
 }

@@ -7,22 +7,25 @@
 namespace servecast {
 
 Cluster::Cluster(const Input& input)
-    : Fleet(input.replica, input.replicas, input.pools, input.clients),
-      in_(input),
-      session_of_(SessionsOf(input.replica.requests)),
-      gateway_({*input.router, input.router_params, input.seed, Members(), input.replica.requests,
-                input.replica.results, session_of_}),
-      by_vidur_(input.replica.engine.compat == Compat::kVidur && !gateway_.ignores_load()),
-      active_(static_cast<std::int32_t>(input.Replicas())),
-      answers_bring_requests_(!input.replica.requests.think.empty() ||
-                              !input.replica.requests.pause.empty()),
-      lags_(!answers_bring_requests_ && !input.router->reads_engines && !by_vidur_) {
-  in_.replica.horizon = std::min(in_.replica.horizon, kClockEnd);
-}
+    : Fleet(input.pools, input.clients),
+      clients_(input.clients),
+      horizon_(std::min(any().horizon, kClockEnd)),
+      session_of_(SessionsOf(any().requests)),
+      gateway_({.router = *input.router,
+                .params = input.router_params,
+                .seed = input.seed,
+                .members = Members(),
+                .requests = any().requests,
+                .results = any().results,
+                .sessions = session_of_}),
+      by_vidur_(any().engine.compat == Compat::kVidur && !gateway_.ignores_load()),
+      active_(static_cast<std::int32_t>(nodes_.size())),
+      answers_bring_requests_(!any().requests.think.empty() || !any().requests.pause.empty()),
+      lags_(!answers_bring_requests_ && !input.router->reads_engines && !by_vidur_) {}
 
 std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input) {
-  for (const ClusterPool& pool : input.pools) {
-    if (pool.role != PoolRole::kMixed) return std::make_unique<Disaggregated>(input);
+  for (const FleetPool& pool : input.pools) {
+    if (pool.each.role != PoolRole::kMixed) return std::make_unique<Disaggregated>(input);
   }
   return std::make_unique<Cluster>(input);
 }
@@ -30,9 +33,9 @@ std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input) {
 bool Cluster::Advance(std::int64_t max_steps) {
   const bool independent = gateway_.ignores_load() && !answers_bring_requests_;
   for (std::int64_t steps = 0; steps < max_steps;) {
-    const TimeNs arrival = in_.clients.NextEnqueue();
+    const TimeNs arrival = clients_.NextEnqueue();
     const TimeNs event = NextEvent(arrival);
-    const bool comes = event < in_.replica.horizon;
+    const bool comes = event < horizon_;
     if (comes && (independent || active_.empty() || active_.TopKey() >= event)) {
       Happen(event, arrival);
     } else if (!active_.empty()) {
@@ -66,14 +69,14 @@ TimeNs Cluster::NextEvent(TimeNs arrival) {
 void Cluster::Happen(TimeNs time, TimeNs arrival) {
   if (gateway_.LooksAt(time)) return gateway_.Look(time);
   if (gateway_.held() > 0 && gateway_.NextTimeout() <= time) {
-    return in_.clients.GaveUp(gateway_.GiveUp(), time);
+    return clients_.GaveUp(gateway_.GiveUp(), time);
   }
   for (auto next = gateway_.ChooseForHeld(time); next.place != Router::kHold;
        next = gateway_.ChooseForHeld(time)) {
     Place(next.request, next.place, time);
   }
   if (time != arrival) return;
-  const RequestId request = in_.clients.TakeNext();
+  const RequestId request = clients_.TakeNext();
   const std::int32_t place = by_vidur_ ? LeastWaiting() : gateway_.Choose(request, time);
   if (place != Router::kHold) Place(request, place, time);
 }
@@ -108,7 +111,7 @@ std::int32_t Cluster::LeastWaiting() const {
 
 void Cluster::Place(RequestId request, std::int32_t replica, TimeNs time) {
   gateway_.Placed(replica);
-  in_.replica.results.replica[static_cast<std::size_t>(request)] = replica;
+  any().results.replica[static_cast<std::size_t>(request)] = replica;
   Node& node = *nodes_[static_cast<std::size_t>(replica)];
   node.inbox.Send(request, time);
   const TimeNs matters = std::max(time, node.replica->ready());

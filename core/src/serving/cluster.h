@@ -19,27 +19,18 @@ namespace servecast {
 
 class Cluster final : public Fleet {
  public:
-  // `replica`: what all have in common; its inbox and recorder are not looked at. All outlive it.
-  // Requires: delays before the queue do not depend on load.
+  // All that is referred to outlives it. Requires: all replicas serve sequences of the same length,
+  // and delays before the queue do not depend on load.
   struct Input {
-    ReplicaInput replica;
-    std::int64_t replicas = 1;
+    std::vector<FleetPool> pools;  // one at least
     const RouterEntry* router = nullptr;
     std::vector<double> router_params;  // of the router's, in their order
     std::int64_t seed = 0;
     Clients& clients;
-    // Of several kinds: instead of `replicas` and what `replica` says of these. All serve sequences
-    // of the same length.
-    std::vector<ClusterPool> pools = {};
+    // With roles only.
     const RouterEntry* decode_router = nullptr;
     std::vector<double> decode_router_params = {};
-    DisaggregationSpec disaggregation = {};  // with roles: its bandwidth is said
-
-    std::int64_t Replicas() const {
-      std::int64_t sum = pools.empty() ? replicas : 0;
-      for (const ClusterPool& pool : pools) sum += pool.replicas;
-      return sum;
-    }
+    DisaggregationSpec disaggregation = {};  // its bandwidth is said
   };
   explicit Cluster(const Input& input);
 
@@ -57,7 +48,8 @@ class Cluster final : public Fleet {
   void Place(RequestId request, std::int32_t replica, TimeNs time);
   std::int64_t Run(std::int32_t node, TimeNs until, std::int64_t max_steps);
 
-  Input in_;
+  Clients& clients_;
+  TimeNs horizon_;
   std::vector<std::int32_t> session_of_;  // by request; empty: each its own
   Gateway gateway_;
   bool by_vidur_;       // LeastWaiting chooses

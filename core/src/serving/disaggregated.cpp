@@ -8,12 +8,6 @@
 namespace servecast {
 namespace {
 
-ReplicaInput ForAll(const Cluster::Input& input) {
-  ReplicaInput all = input.replica;
-  all.first_token_from_decode = input.disaggregation.first_token_from_decode;
-  return all;
-}
-
 KvLink LinkOf(const DisaggregationSpec& spec) {
   return {static_cast<TimeNs>(std::nearbyint(spec.base_latency_us * 1e3)),
           static_cast<std::int64_t>(std::nearbyint(*spec.bandwidth_gb_s * 1e9))};
@@ -22,21 +16,21 @@ KvLink LinkOf(const DisaggregationSpec& spec) {
 }  // namespace
 
 Disaggregated::Disaggregated(const Cluster::Input& input)
-    : Fleet(ForAll(input), 0, input.pools, input.clients),
+    : Fleet(input.pools, input.clients),
       in_(input),
-      horizon_(std::min(input.replica.horizon, kClockEnd)),
-      session_of_(SessionsOf(input.replica.requests)),
-      entered_by_(input.replica.requests.arrival.size(), kSides),
+      horizon_(std::min(any().horizon, kClockEnd)),
+      session_of_(SessionsOf(any().requests)),
+      entered_by_(any().requests.arrival.size(), kSides),
       link_(LinkOf(input.disaggregation)),
       active_(static_cast<std::int32_t>(nodes_.size())) {
   bool mixed = false;
-  for (const ClusterPool& pool : pools_) mixed = mixed || pool.role == PoolRole::kMixed;
+  for (const FleetPool& pool : pools_) mixed = mixed || pool.each.role == PoolRole::kMixed;
   Open(kDecode, PoolRole::kDecode);
   if (in_.disaggregation.above_tokens > 0) {
     Open(kWhole, mixed ? PoolRole::kMixed : PoolRole::kDecode);
   }
   Open(kPrefill, PoolRole::kPrefill);
-  in_.replica.results.hand_overs.resize(in_.replica.requests.arrival.size());
+  any().results.hand_overs.resize(any().requests.arrival.size());
 }
 
 // Draws for both replicas of a request are independent of each other.
@@ -51,10 +45,14 @@ void Disaggregated::Open(Side side, PoolRole role) {
   }
   const bool decode = side == kDecode;
   const std::int64_t own = static_cast<std::int64_t>(Mix64(static_cast<std::uint64_t>(in_.seed)));
-  entrance.gateway.emplace(Gateway::Input{decode ? *in_.decode_router : *in_.router,
-                                          decode ? in_.decode_router_params : in_.router_params,
-                                          decode ? own : in_.seed, Members(role),
-                                          in_.replica.requests, in_.replica.results, session_of_});
+  entrance.gateway.emplace(
+      Gateway::Input{.router = decode ? *in_.decode_router : *in_.router,
+                     .params = decode ? in_.decode_router_params : in_.router_params,
+                     .seed = decode ? own : in_.seed,
+                     .members = Members(role),
+                     .requests = any().requests,
+                     .results = any().results,
+                     .sessions = session_of_});
 }
 
 bool Disaggregated::Advance(std::int64_t max_steps) {
@@ -98,8 +96,7 @@ void Disaggregated::Happen(TimeNs time) {
   }
   if (in_.clients.NextEnqueue() == time) {
     const RequestId request = in_.clients.TakeNext();
-    const std::int64_t prompt =
-        in_.replica.requests.prompt_tokens[static_cast<std::size_t>(request)];
+    const std::int64_t prompt = any().requests.prompt_tokens[static_cast<std::size_t>(request)];
     Route(prompt > in_.disaggregation.above_tokens ? kPrefill : kWhole, request, time);
   } else {
     const RequestId request = prefilled_.front().request;
@@ -132,7 +129,7 @@ bool Disaggregated::HappensAtGateway(Side side, TimeNs time) {
 
 void Disaggregated::PassLink(TimeNs time) {
   for (const RequestId request : link_.Pass()) {
-    const std::int32_t index = in_.replica.results.replica[static_cast<std::size_t>(request)];
+    const std::int32_t index = any().results.replica[static_cast<std::size_t>(request)];
     NodeAt(index).replica->Arrive(request, time);
     Activate(index, time);
     Free(request, time);
@@ -152,7 +149,7 @@ void Disaggregated::Place(Side side, RequestId request, std::int32_t place, Time
   }
   entered_by_[r] = static_cast<std::uint8_t>(side);
   const std::int32_t index = to.nodes[static_cast<std::size_t>(place)];
-  in_.replica.results.replica[r] = index;
+  any().results.replica[r] = index;
   NodeAt(index).inbox.Send(request, time);
   Activate(index, time);
 }
@@ -194,7 +191,7 @@ void Disaggregated::Hear(Node& node) {
       prefilled_.push_back({word.time, word.request});
       std::push_heap(prefilled_.begin(), prefilled_.end(), LaterPrefill);
     } else if (word.kind == Inbox::Word::Kind::kReserved) {
-      HandOver& hand_over = in_.replica.results.hand_overs[static_cast<std::size_t>(word.request)];
+      HandOver& hand_over = any().results.hand_overs[static_cast<std::size_t>(word.request)];
       hand_over.bytes = word.blocks * pools_[node.pool].block_bytes;
       link_.Start(word.request, hand_over.bytes, word.time);
     } else {
@@ -207,7 +204,7 @@ void Disaggregated::Hear(Node& node) {
 // The prefill side needs the request's blocks no more.
 void Disaggregated::Free(RequestId request, TimeNs time) {
   const std::int32_t index =
-      in_.replica.results.hand_overs[static_cast<std::size_t>(request)].prefill_replica;
+      any().results.hand_overs[static_cast<std::size_t>(request)].prefill_replica;
   NodeAt(index).replica->FreeHandedOver(request, time);
   Activate(index, time);
 }

@@ -49,7 +49,7 @@ class Disaggregated final : public Fleet {
   }
 
   void Open(Side side, PoolRole role);
-  PoolRole RoleOf(std::int32_t node) const { return pools_[NodeAt(node).pool].role; }
+  PoolRole RoleOf(std::int32_t node) const { return pools_[NodeAt(node).pool].each.role; }
   TimeNs NextEvent();
   void Happen(TimeNs time);
   bool HappensAtGateway(Side side, TimeNs time);

@@ -5,41 +5,37 @@
 
 namespace servecast {
 
-Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<ClusterPool> pools,
-             Clients& clients)
-    : pools_(std::move(pools)), requests_(all.requests), results_(all.results) {
-  if (pools_.empty()) {
-    pools_.push_back({all.role, replicas, all.engine, all.latency, all.pool_blocks, 0, all.kv_tiers,
-                      all.stages, all.former});
-  }
+Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(pools)) {
   for (std::size_t p = 0; p < pools_.size(); ++p) {
-    const ClusterPool& pool = pools_[p];
-    const bool prefills = pool.role == PoolRole::kPrefill;
-    for (std::int64_t i = 0; i < pool.replicas; ++i) {
+    const ReplicaInput& each = pools_[p].each;
+    const bool prefills = each.role == PoolRole::kPrefill;
+    for (std::int64_t i = 0; i < pools_[p].replicas; ++i) {
       const auto number = static_cast<std::int64_t>(nodes_.size());
       nodes_.push_back(std::make_unique<Node>(
-          Node{Inbox(clients, all.requests, all.results, true, prefills), all.recorder, {}, p}));
+          Node{.inbox = Inbox(clients, each.requests, each.results, true, prefills),
+               .recorder = each.recorder,
+               .replica = nullptr,
+               .pool = p}));
       Node& node = *nodes_.back();
-      const ReplicaInput one{pool.engine,
-                             pool.scheduler != nullptr ? *pool.scheduler : all.scheduler,
-                             pool.pool_blocks,
-                             all.max_model_len,
-                             all.requests,
-                             node.inbox,
-                             pool.latency,
-                             all.results,
-                             node.recorder,
-                             all.scratch,
-                             all.horizon,
-                             all.observer,
-                             pool.kv_tiers,
-                             number,
-                             true,
-                             pool.stages,
-                             pool.former,
-                             pool.role,
-                             all.first_token_from_decode};
-      node.replica = MakeReplica(one);
+      node.replica = MakeReplica({.engine = each.engine,
+                                  .scheduler = each.scheduler,
+                                  .pool_blocks = each.pool_blocks,
+                                  .max_model_len = each.max_model_len,
+                                  .requests = each.requests,
+                                  .inbox = node.inbox,
+                                  .latency = each.latency,
+                                  .results = each.results,
+                                  .recorder = node.recorder,
+                                  .scratch = each.scratch,
+                                  .horizon = each.horizon,
+                                  .observer = each.observer,
+                                  .kv_tiers = each.kv_tiers,
+                                  .number = number,
+                                  .one_of_many = true,
+                                  .stages = each.stages,
+                                  .former = each.former,
+                                  .role = each.role,
+                                  .first_token_from_decode = each.first_token_from_decode});
     }
   }
 }
@@ -47,10 +43,13 @@ Fleet::Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<Cluster
 std::vector<Gateway::Member> Fleet::Members(std::optional<PoolRole> role) const {
   std::vector<Gateway::Member> members;
   for (const auto& node : nodes_) {
-    const ClusterPool& pool = pools_[node->pool];
-    if (role && pool.role != *role) continue;
-    members.push_back({node->replica.get(), pool.engine.block_size, pool.pool_blocks - 1,
-                       pool.engine.enable_prefix_caching, pool.engine.max_num_seqs});
+    const ReplicaInput& each = pools_[node->pool].each;
+    if (role && each.role != *role) continue;
+    members.push_back({.replica = node->replica.get(),
+                       .block_size = each.engine.block_size,
+                       .blocks = each.pool_blocks - 1,
+                       .caches_prefixes = each.engine.enable_prefix_caching,
+                       .seats = each.engine.max_num_seqs});
   }
   return members;
 }
@@ -130,8 +129,8 @@ KvOffloadReport Fleet::kv_offload() const {
 }
 
 std::vector<ReplicaReport> Fleet::PerReplica(TimeNs end) const {
-  const RequestTable& requests = requests_;
-  const RequestResults& results = results_;
+  const RequestTable& requests = any().requests;
+  const RequestResults& results = any().results;
   std::vector<ReplicaReport> reports(nodes_.size());
   std::vector<std::int64_t> first_tokens(nodes_.size(), 0);
   std::vector<double> ttft_ns(nodes_.size(), 0), outstanding_ns(nodes_.size(), 0);
@@ -162,7 +161,7 @@ std::vector<ReplicaReport> Fleet::PerReplica(TimeNs end) const {
     reports[i].busy_share = static_cast<double>(recorder.busy_ns()) / all;
     reports[i].mean_outstanding = outstanding_ns[i] / all;
     reports[i].kv_peak_usage = static_cast<double>(recorder.peak_kv_blocks()) /
-                               static_cast<double>(pools_[nodes_[i]->pool].pool_blocks - 1);
+                               static_cast<double>(pools_[nodes_[i]->pool].each.pool_blocks - 1);
     if (first_tokens[i] > 0) {
       reports[i].ttft_mean_ms = ttft_ns[i] / static_cast<double>(first_tokens[i]) / 1e6;
     }

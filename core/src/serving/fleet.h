@@ -9,26 +9,17 @@
 
 #include "metrics/recorder.h"
 #include "serving/any_replica.h"
-#include "serving/former_replica.h"
 #include "serving/gateway.h"
 #include "serving/inbox.h"
 #include "serving/replica.h"
 
 namespace servecast {
 
-// What the replicas of a pool have of their own.
-struct ClusterPool {
-  PoolRole role = PoolRole::kMixed;
+// Equal replicas.
+struct FleetPool {
+  ReplicaInput each;  // but for the inbox, the recorder and the number, which are not looked at
   std::int64_t replicas = 1;
-  const EngineSpec& engine;
-  const LatencyModel& latency;
-  std::int64_t pool_blocks = 0;
-  // Of a KV block as its scheduler counts them, on all GPUs of a replica together.
-  std::int64_t block_bytes = 0;
-  std::vector<KvTier> kv_tiers = {};
-  const std::vector<PipelineStage>* stages = nullptr;  // nullptr: one
-  const FormerSetup* former = nullptr;                 // nullptr: vLLM's scheduler
-  const SchedulerSpec* scheduler = nullptr;            // nullptr: that of all
+  std::int64_t block_bytes = 0;  // of a KV block as its scheduler counts them, on all its GPUs
 };
 
 class Fleet : public AnyReplica {
@@ -59,10 +50,11 @@ class Fleet : public AnyReplica {
     std::size_t pool = 0;
   };
 
-  // `all`: what all replicas have in common; its inbox and recorder are not looked at, nor what the
-  // pools say. No pools: `replicas` as `all` has them.
-  Fleet(const ReplicaInput& all, std::int64_t replicas, std::vector<ClusterPool> pools,
-        Clients& clients);
+  // One pool at least; all have the same requests and results.
+  Fleet(std::vector<FleetPool> pools, Clients& clients);
+
+  // What all pools have in common is that of any.
+  const ReplicaInput& any() const { return pools_.front().each; }
 
   Node& NodeAt(std::int32_t index) const { return *nodes_[static_cast<std::size_t>(index)]; }
   // For a gateway before them: all, or those of a role.
@@ -70,13 +62,10 @@ class Fleet : public AnyReplica {
   // Nobody comes any more, and nobody has anything to do before the horizon.
   bool Close();
 
-  std::vector<ClusterPool> pools_;
+  std::vector<FleetPool> pools_;
   std::vector<std::unique_ptr<Node>> nodes_;
 
  private:
-  const RequestTable& requests_;
-  const RequestResults& results_;
-
   std::int64_t Sum(std::int64_t (AnyReplica::*figure)() const) const;
 
   PrefixCacheReport prefix_cache_;
