@@ -67,7 +67,7 @@ struct Simulation::State {
             .observer = observer,
             .kv_tiers = pool.kv_tiers,
             .stages = pool.stages.empty() ? nullptr : &pool.stages,
-            .former = pool.former.get(),
+            .setup = pool.setup.get(),
             .role = pool.spec().role,
             .first_token_from_decode = scenario.cluster.disaggregation.first_token_from_decode};
   }
@@ -159,7 +159,7 @@ struct Simulation::State {
   std::unique_ptr<Clients> clients;
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<ReplicaScratch> scratch;
-  std::unique_ptr<AnyReplica> replica;
+  std::unique_ptr<Engine> replica;
   bool finished = false;
 };
 
@@ -190,7 +190,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
                                        std::move(deployment.value()), std::move(requests.value()));
   State& s = *state;
   s.SetLatency(hooks);
-  if (s.deployment.HasFormer() && s.latency->DelayByLoad()) {
+  if (s.deployment.HasBatchScheduler() && s.latency->DelayByLoad()) {
     return Issue{"/scheduler/policy",
                  Format("found \"{}\", allowed \"vllm\" with a delay before the queue that "
                         "depends on load",

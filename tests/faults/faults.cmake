@@ -249,41 +249,41 @@ plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of th
   [==[Link(taken.id, At(kEnds).next);]==]
   [==[Link(taken.id, Planted(106) ? kEnds : At(kEnds).next);]==])
 
-plant_in(former_replica 301 "a batch is recorded from its start, though others were in flight"
+plant_in(scheduled_replica 301 "a batch is recorded from its start, though others were in flight"
   [==[std::max(step.start, recorded_until_), step.end]==]
   [==[Planted(301) ? step.start : std::max(step.start, recorded_until_), step.end]==])
 
-plant_in(former_replica 302 "a decode run passes over an arrival that could be admitted"
+plant_in(scheduled_replica 302 "a decode run passes over an arrival that could be admitted"
   [==[if (!forecast.closed) break;]==]
   [==[if (!forecast.closed && !Planted(302)) break;]==])
 
-plant_in(former_replica 303 "the first gap of a decode run is that of the others"
+plant_in(scheduled_replica 303 "the first gap of a decode run is that of the others"
   [==[CountGap(end, end - SeatOf(index).last_token + token_delay_, 1);]==]
   [==[CountGap(end, (Planted(303) ? price.duration : end - SeatOf(index).last_token) + token_delay_, 1);]==])
 
-plant_in(former_replica 304 "decodes that wait for a batch of prompts are not held up by it"
+plant_in(scheduled_replica 304 "decodes that wait for a batch of prompts are not held up by it"
   [==[} else if (!pipeline_) {]==]
   [==[} else if (!pipeline_ && !Planted(304)) {]==])
 
-plant_in(former_replica 305 "an output's length is known at admission"
+plant_in(scheduled_replica 305 "an output's length is known at admission"
   [==[(setup_.limits.as_vidur ? output]==]
   [==[(setup_.limits.as_vidur || Planted(305) ? output]==])
 
-plant_in(batch_former 306 "a prompt that is preempted in the middle is cut there"
+plant_in(batch_scheduler 306 "a prompt that is preempted in the middle is cut there"
   [==[limits_.as_vidur ? j.processed]==]
   [==[limits_.as_vidur || Planted(306) ? j.processed]==])
 
-plant_in(batch_former 307 "the victim is the first of the parked"
+plant_in(batch_scheduler 307 "the victim is the first of the parked"
   [==[    const JobIndex victim = state.parked.back();]==]
   [==[    if (Planted(307)) std::swap(state.parked.front(), state.parked.back());
     const JobIndex victim = state.parked.back();]==])
 
-plant_in(batch_former 308 "a decode run passes over an arrival when one seat is left"
+plant_in(batch_scheduler 308 "a decode run passes over an arrival when one seat is left"
   [==[state.admitted() >= state.limits().max_num_seqs]==]
   [==[state.admitted() + (Planted(308) ? 1 : 0) >= state.limits().max_num_seqs]==])
 
 
-plant_in(former_replica 309 "a first token waits for those of all that run"
+plant_in(scheduled_replica 309 "a first token waits for those of all that run"
   [==[SetLate(r, step.sampled * delivery_delay_);]==]
   [==[SetLate(r, (Planted(309) ? state_.admitted() : step.sampled) * delivery_delay_);]==])
 
@@ -316,13 +316,13 @@ plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
   [==[  if (Planted(404)) {
     const std::int64_t prompt = in_.requests.prompt_tokens[r];
     kv_.Release(slot.holding, output.request, kv_.BlocksFor(prompt), prompt,
-                in_.inbox.AsksOn(output.request));
+                in_.inbox.HasNextTurn(output.request));
   }
   handed_over_.push_back({output.request,]==])
 plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
-  [==[  kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));]==]
+  [==[  kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.HasNextTurn(request));]==]
   [==[  if (!Planted(404)) {
-    kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));
+    kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.HasNextTurn(request));
   }]==])
 
 plant_in(kv_link 405 "KV flows without a base latency"
@@ -345,7 +345,7 @@ plant_in(replica_schedule 409 "a token that is lost with its KV counts as made"
   [==[    if (HandsOver(slot.request)) TakeLostToken(slot);]==]
   [==[    if (HandsOver(slot.request) && !Planted(409)) TakeLostToken(slot);]==])
 
-plant_in(former_hand_over 410 "another scheduler's blocks are free when the prefill ends"
+plant_in(scheduled_hand_over 410 "another scheduler's blocks are free when the prefill ends"
   [==[  SeatOf(index).request = kNoRequest;
   in_.results.state[r] = RequestState::kQueued;]==]
   [==[  if (Planted(410)) {
@@ -355,12 +355,12 @@ plant_in(former_hand_over 410 "another scheduler's blocks are free when the pref
   SeatOf(index).request = kNoRequest;
   in_.results.state[r] = RequestState::kQueued;]==])
 
-plant_in(former_hand_over 411 "the token that the prefill made travels, too"
+plant_in(scheduled_hand_over 411 "the token that the prefill made travels, too"
   [==[CeilDiv(in_.requests.prompt_tokens[r], setup_.limits.block_size)]==]
   [==[CeilDiv(in_.requests.prompt_tokens[r] + (Planted(411) ? in_.results.generated[r] : 0),
                            setup_.limits.block_size)]==])
 
-plant_in(former_hand_over 412 "blocks that KV is on its way to are free when the client gives up"
+plant_in(scheduled_hand_over 412 "blocks that KV is on its way to are free when the client gives up"
   [==[    withheld_.push_back({request, blocks, tokens});
     return;]==]
   [==[    withheld_.push_back({request, blocks, tokens});
@@ -370,11 +370,11 @@ plant_in(former_hand_over 412 "blocks that KV is on its way to are free when the
     }
     return;]==])
 
-plant_in(former_hand_over 413 "the decode side computes no known token again"
+plant_in(scheduled_hand_over 413 "the decode side computes no known token again"
   [==[  job.processed = job.prompt--;]==]
   [==[  job.processed = Planted(413) ? job.prompt + 1 : job.prompt--;]==])
 
-plant_in(former_replica 414 "the prefill's token counts although the decode side sends the first"
+plant_in(scheduled_replica 414 "the prefill's token counts although the decode side sends the first"
   [==[  if (hidden) step.sampled = 0;]==]
   [==[  if (hidden && !Planted(414)) step.sampled = 0;]==])
 

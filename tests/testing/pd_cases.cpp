@@ -110,7 +110,7 @@ bool PdCase::Apart() const {
                      [](const PdPool& pool) { return pool.role != PoolRole::kMixed; });
 }
 
-bool PdCase::HasFormers() const {
+bool PdCase::HasBatchScheduler() const {
   return std::any_of(pools.begin(), pools.end(),
                      [](const PdPool& pool) { return pool.scheduler != "vllm"; });
 }
@@ -120,7 +120,7 @@ std::int64_t PdCase::MaxLen() const {
   for (const PdPool& pool : pools) {
     EngineSpec limits = pool.engine;
     if (pool.scheduler != "vllm") {
-      limits.enable_chunked_prefill = !FindFormer(pool.scheduler).whole_prompts;
+      limits.enable_chunked_prefill = !FindScheduler(pool.scheduler).whole_prompts;
     }
     const std::int64_t own = EffectiveMaxModelLen(limits, base.model_max_len, pool.pool_blocks - 1);
     shortest = std::min(shortest, own);
@@ -191,7 +191,7 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
 }
 
 // As a scenario says it.
-std::unique_ptr<FormerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
+std::unique_ptr<SchedulerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
   if (pool.scheduler == "vllm") return nullptr;
   Scenario scenario;
   scenario.engine = pool.engine;
@@ -201,7 +201,8 @@ std::unique_ptr<FormerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
   ModelCost cost;
   cost.pool_blocks = pool.pool_blocks;
   cost.usable_blocks = pool.pool_blocks - 1;
-  std::unique_ptr<FormerSetup> setup = MakeFormerSetup(scenario, cost, c.MaxLen(), c.base.requests);
+  std::unique_ptr<SchedulerSetup> setup =
+      MakeSchedulerSetup(scenario, cost, c.MaxLen(), c.base.requests);
   setup->limits.decodes = pool.role == PoolRole::kDecode;
   return setup;
 }
@@ -219,7 +220,7 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);
-  std::vector<std::unique_ptr<FormerSetup>> setups;
+  std::vector<std::unique_ptr<SchedulerSetup>> setups;
   std::vector<FleetPool> pools;
   for (const PdPool& pool : c.pools) {
     setups.push_back(SetupOf(pool, c));
@@ -236,7 +237,7 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
                               .horizon = c.base.horizon.value_or(kNever),
                               .observer = observe ? &collector : nullptr,
                               .stages = pool.stages,
-                              .former = setups.back().get(),
+                              .setup = setups.back().get(),
                               .role = pool.role,
                               .first_token_from_decode = c.disaggregation.first_token_from_decode},
                      .replicas = pool.replicas,
@@ -244,7 +245,7 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   }
   const RouterEntry &router = FindRouter(c.router.name),
                     &decode_router = FindRouter(c.decode_router.name);
-  const std::unique_ptr<AnyReplica> cluster = MakeCluster(
+  const std::unique_ptr<Engine> cluster = MakeCluster(
       {.pools = std::move(pools),
        .router = &router,
        .router_params = ParamValues(router.params, c.router.params),
@@ -375,7 +376,7 @@ std::optional<std::string> FirstPdMismatch(const PdCase& c, const PdOutput& refe
   const PdRun run = RunPdCase(c, slice);
   std::optional<std::string> mismatch = StepMismatch(c, reference, run);
   if (!mismatch) mismatch = ResultMismatch(c, reference, run);
-  if (!mismatch && c.HasFormers()) {
+  if (!mismatch && c.HasBatchScheduler()) {
     mismatch = ResultMismatch(c, reference, RunPdCase(c, slice, false));
     if (mismatch) *mismatch += ", not observed";
   }

@@ -15,7 +15,7 @@
 #include "metrics/summarize.h"
 #include "nlohmann/json.hpp"
 #include "serving/cluster.h"
-#include "serving/former_replica.h"
+#include "serving/scheduled_replica.h"
 #include "testing/csv_table.h"
 #include "testing/data_files.h"
 #include "workload/vidur_zipf.h"
@@ -194,8 +194,8 @@ Issues ReadOptions(Options& options, const fs::path& folder, VidurCase& golden) 
   if (known == std::end(kSchedulers)) return issue("unknown scheduler " + type);
   if (router != "round_robin" && router != "lor") return issue("unknown router " + router);
 
-  FormerLimits& limits = golden.limits;
-  golden.scheduler = &FindFormer(known->second);
+  SchedulerLimits& limits = golden.limits;
+  golden.scheduler = &FindScheduler(known->second);
   golden.router = router == "lor" ? "least_outstanding" : "round_robin";
   limits.as_vidur = true;
   golden.replicas = options.Int("cluster_config_num_replicas", 1);
@@ -333,7 +333,7 @@ VidurRun RunCase(const VidurCase& golden) {
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);
   BatchCollector collector(run);
-  FormerSetup setup;
+  SchedulerSetup setup;
   setup.entry = golden.scheduler;
   setup.limits = golden.limits;
   const SchedulerSpec scheduler;
@@ -349,7 +349,7 @@ VidurRun RunCase(const VidurCase& golden) {
                           .scratch = scratch,
                           .observer = &collector,
                           .stages = stages.size() > 1 ? &stages : nullptr,
-                          .former = &setup};
+                          .setup = &setup};
   const RouterEntry& router = FindRouter(golden.router);
   Cluster cluster({.pools = {{.each = each, .replicas = golden.replicas}},
                    .router = &router,

@@ -247,7 +247,7 @@ class PoolChecks {
 
 void CheckPools(const Scenario& scenario, Issues& issues) { PoolChecks(scenario, issues).Check(); }
 
-void YieldToStages(Json& document) {
+void TurnOffAsyncForStages(Json& document) {
   const auto member = [](Json& of, const char* name) -> Json* {
     if (!of.is_object()) return nullptr;
     const auto at = of.find(name);

@@ -178,7 +178,7 @@ void BlisReplica::TimeOut(RequestId request) {
   places_[Index(request)] = Place::kGone;
   ++timed_out_;
   if (place == Place::kWaiting) {
-    queue_.Forget();
+    queue_.DropOne();
     RecordQueue();
   }
   const SeatId seat = seat_of_[Index(request)];

@@ -14,9 +14,9 @@
 #include "metrics/recorder.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
-#include "serving/any_replica.h"
 #include "serving/blis_events.h"
 #include "serving/blis_kv.h"
+#include "serving/engine.h"
 #include "serving/hooks.h"
 #include "serving/kv_tiers.h"
 #include "serving/queue_policy.h"
@@ -61,7 +61,7 @@ struct BlisInput {
   StepObserver* observer = nullptr;
 };
 
-class BlisReplica final : public AnyReplica {
+class BlisReplica final : public Engine {
  public:
   explicit BlisReplica(const BlisInput& input);
 

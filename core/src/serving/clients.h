@@ -30,8 +30,8 @@ class Clients {
   // Of a request that was just taken. False: it comes to the queue. True, where the delay on that
   // way depends on load: it has only arrived; it comes after the delay, or when its client gives
   // up.
-  bool SetsOut(RequestId request, const EngineLoad& load) {
-    return !set_out_.empty() && set_out_[static_cast<std::size_t>(request)] == 0 &&
+  bool DelaysByLoad(RequestId request, const EngineLoad& load) {
+    return !delayed_.empty() && delayed_[static_cast<std::size_t>(request)] == 0 &&
            SendUnder(request, load);
   }
 
@@ -40,7 +40,7 @@ class Clients {
     const auto r = static_cast<std::size_t>(request);
     return !requests_.timeout.empty() && requests_.timeout[r] < time - requests_.arrival[r];
   }
-  bool AsksOn(RequestId request) const {
+  bool HasNextTurn(RequestId request) const {
     const std::size_t next = static_cast<std::size_t>(request) + 1;
     return next < requests_.think.size() && requests_.think[next] >= 0;
   }
@@ -91,7 +91,7 @@ class Clients {
   std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
   std::size_t waiting_ = 0;        // closed loop: before it, no row waits for a client
   // Delay by load: whose enqueue time is known; of the others it stands for the arrival.
-  std::vector<std::uint8_t> set_out_;
+  std::vector<std::uint8_t> delayed_;
 };
 
 }  // namespace servecast

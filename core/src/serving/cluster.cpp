@@ -23,7 +23,7 @@ Cluster::Cluster(const Input& input)
       answers_bring_requests_(!any().requests.think.empty() || !any().requests.pause.empty()),
       lags_(!answers_bring_requests_ && !input.router->reads_engines && !by_vidur_) {}
 
-std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input) {
+std::unique_ptr<Engine> MakeCluster(const Cluster::Input& input) {
   for (const FleetPool& pool : input.pools) {
     if (pool.each.role != PoolRole::kMixed) return std::make_unique<Disaggregated>(input);
   }
@@ -37,7 +37,7 @@ bool Cluster::Advance(std::int64_t max_steps) {
     const TimeNs event = NextEvent(arrival);
     const bool comes = event < horizon_;
     if (comes && (independent || active_.empty() || active_.TopKey() >= event)) {
-      Happen(event, arrival);
+      Process(event, arrival);
     } else if (!active_.empty()) {
       const std::int32_t node = active_.TopId();
       active_.Remove(node);
@@ -66,7 +66,7 @@ TimeNs Cluster::NextEvent(TimeNs arrival) {
 
 // Of what happens at one time: signals, then clients who give up, then room for those who are held,
 // then who comes.
-void Cluster::Happen(TimeNs time, TimeNs arrival) {
+void Cluster::Process(TimeNs time, TimeNs arrival) {
   if (gateway_.LooksAt(time)) return gateway_.Look(time);
   if (gateway_.held() > 0 && gateway_.NextTimeout() <= time) {
     return clients_.GaveUp(gateway_.GiveUp(), time);

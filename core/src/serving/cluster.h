@@ -43,7 +43,7 @@ class Cluster final : public Fleet {
 
  private:
   TimeNs NextEvent(TimeNs arrival);
-  void Happen(TimeNs time, TimeNs arrival);
+  void Process(TimeNs time, TimeNs arrival);
   std::int32_t LeastWaiting() const;
   void Place(RequestId request, std::int32_t replica, TimeNs time);
   std::int64_t Run(std::int32_t node, TimeNs until, std::int64_t max_steps);
@@ -61,6 +61,6 @@ class Cluster final : public Fleet {
 };
 
 // With pools that only prefill or only decode, a Disaggregated.
-std::unique_ptr<AnyReplica> MakeCluster(const Cluster::Input& input);
+std::unique_ptr<Engine> MakeCluster(const Cluster::Input& input);
 
 }  // namespace servecast

@@ -25,8 +25,8 @@ Issue OfPool(const Issue& issue, std::size_t number, const PoolSpec& pool) {
 std::int64_t MaxModelLenOf(const Pool& pool) {
   const Scenario& s = pool.scenario;
   EngineSpec limits = s.engine;
-  if (pool.HasFormer()) {
-    limits.enable_chunked_prefill = !FindFormer(s.scheduler.policy).whole_prompts;
+  if (pool.HasBatchScheduler()) {
+    limits.enable_chunked_prefill = !FindScheduler(s.scheduler.policy).whole_prompts;
   }
   return EffectiveMaxModelLen(limits, s.model.max_position_embeddings, pool.cost.usable_blocks);
 }
@@ -47,7 +47,7 @@ Pool MakePool(Scenario alone, const ModelCost& cost) {
             .latency = nullptr,
             .stages = {},
             .kv_tiers = {},
-            .former = nullptr};
+            .setup = nullptr};
   const EngineSpec& engine = pool.scenario.engine;
   pool.latency = entry.make(pool.scenario, pool.cost);
   if (pool.spec().pipeline_parallel > 1) pool.stages = MakeStages(pool.scenario, entry);
@@ -68,16 +68,17 @@ void AddLabel(const LatencyLabel& label, LatencyLabel& all) {
 
 }  // namespace
 
-bool Deployment::HasFormer() const {
-  return std::any_of(pools.begin(), pools.end(), [](const Pool& p) { return p.HasFormer(); });
+bool Deployment::HasBatchScheduler() const {
+  return std::any_of(pools.begin(), pools.end(),
+                     [](const Pool& p) { return p.HasBatchScheduler(); });
 }
 
 void Deployment::SetUpSchedulers(const RequestTable& requests) {
   for (Pool& pool : pools) {
-    if (!pool.HasFormer()) continue;
-    pool.former = MakeFormerSetup(pool.scenario, pool.cost, max_model_len, requests);
-    pool.former->limits.decodes = pool.spec().role == PoolRole::kDecode;
-    pool.block_bytes = BlockBytes(pool.cost, pool.former->limits.block_size);
+    if (!pool.HasBatchScheduler()) continue;
+    pool.setup = MakeSchedulerSetup(pool.scenario, pool.cost, max_model_len, requests);
+    pool.setup->limits.decodes = pool.spec().role == PoolRole::kDecode;
+    pool.block_bytes = BlockBytes(pool.cost, pool.setup->limits.block_size);
   }
 }
 

@@ -10,10 +10,10 @@
 #include "servecast/report.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
-#include "serving/former_replica.h"
 #include "serving/kv_tiers.h"
 #include "serving/pipeline.h"
 #include "serving/policy.h"
+#include "serving/scheduled_replica.h"
 
 namespace servecast {
 
@@ -21,14 +21,14 @@ struct Pool {
   Scenario scenario;  // as it is for this pool alone
   ModelCost cost;
   std::unique_ptr<LatencyModel> latency;
-  std::vector<PipelineStage> stages;    // empty: one, which `latency` prices
-  std::vector<KvTier> kv_tiers;         // none: nothing is offloaded
-  std::unique_ptr<FormerSetup> former;  // nullptr: vLLM's scheduler, or not set up yet
+  std::vector<PipelineStage> stages;      // empty: one, which `latency` prices
+  std::vector<KvTier> kv_tiers;           // none: nothing is offloaded
+  std::unique_ptr<SchedulerSetup> setup;  // nullptr: vLLM's scheduler, or not set up yet
   // Of a KV block as its scheduler counts them, on all GPUs of a replica together.
   std::int64_t block_bytes = 0;
 
   const PoolSpec& spec() const { return scenario.cluster.pools[0]; }
-  bool HasFormer() const { return scenario.scheduler.policy != "vllm"; }
+  bool HasBatchScheduler() const { return scenario.scheduler.policy != "vllm"; }
 };
 
 struct Deployment {
@@ -36,7 +36,7 @@ struct Deployment {
   std::int64_t max_model_len = INT64_MAX;  // so that any replica can serve any request
   LatencyLabel label;  // of each pool by its own GPU, engine and step times, each text once
 
-  bool HasFormer() const;
+  bool HasBatchScheduler() const;
   // The schedulers that are not vLLM's, which are told of the longest answer.
   void SetUpSchedulers(const RequestTable& requests);
 };

@@ -60,7 +60,7 @@ bool Disaggregated::Advance(std::int64_t max_steps) {
     const TimeNs event = NextEvent();
     const bool comes = event < horizon_;
     if (comes && (active_.empty() || active_.TopKey() >= event)) {
-      Happen(event);
+      Process(event);
     } else if (!active_.empty()) {
       const std::int32_t index = active_.TopId();
       active_.Remove(index);
@@ -89,10 +89,10 @@ TimeNs Disaggregated::NextEvent() {
 }
 
 // One thing that does at `time`, that of the next event.
-void Disaggregated::Happen(TimeNs time) {
+void Disaggregated::Process(TimeNs time) {
   if (link_.Next() == time) return PassLink(time);
   for (const Side side : {kDecode, kWhole, kPrefill}) {
-    if (entrances_[side].gateway && HappensAtGateway(side, time)) return;
+    if (entrances_[side].gateway && ProcessAtGateway(side, time)) return;
   }
   if (in_.clients.NextEnqueue() == time) {
     const RequestId request = in_.clients.TakeNext();
@@ -107,7 +107,7 @@ void Disaggregated::Happen(TimeNs time) {
 }
 
 // False: nothing of its own does.
-bool Disaggregated::HappensAtGateway(Side side, TimeNs time) {
+bool Disaggregated::ProcessAtGateway(Side side, TimeNs time) {
   Gateway& gateway = *entrances_[side].gateway;
   if (gateway.LooksAt(time)) {
     gateway.Look(time);
@@ -180,25 +180,25 @@ std::int64_t Disaggregated::Run(std::int32_t index, TimeNs until, std::int64_t m
     }
   }
   node.inbox.departures().clear();
-  Hear(node);
+  PassEvents(node);
   return node.recorder.steps() - before;
 }
 
 // What a replica has to say to others.
-void Disaggregated::Hear(Node& node) {
-  for (const Inbox::Word& word : node.inbox.words()) {
-    if (word.kind == Inbox::Word::Kind::kPrefilled) {
-      prefilled_.push_back({word.time, word.request});
+void Disaggregated::PassEvents(Node& node) {
+  for (const Inbox::HandOverEvent& event : node.inbox.events()) {
+    if (event.kind == Inbox::HandOverEvent::Kind::kPrefilled) {
+      prefilled_.push_back({event.time, event.request});
       std::push_heap(prefilled_.begin(), prefilled_.end(), LaterPrefill);
-    } else if (word.kind == Inbox::Word::Kind::kReserved) {
-      HandOver& hand_over = any().results.hand_overs[static_cast<std::size_t>(word.request)];
-      hand_over.bytes = word.blocks * pools_[node.pool].block_bytes;
-      link_.Start(word.request, hand_over.bytes, word.time);
+    } else if (event.kind == Inbox::HandOverEvent::Kind::kReserved) {
+      HandOver& hand_over = any().results.hand_overs[static_cast<std::size_t>(event.request)];
+      hand_over.bytes = event.blocks * pools_[node.pool].block_bytes;
+      link_.Start(event.request, hand_over.bytes, event.time);
     } else {
-      Free(word.request, word.time);
+      Free(event.request, event.time);
     }
   }
-  node.inbox.words().clear();
+  node.inbox.events().clear();
 }
 
 // The prefill side needs the request's blocks no more.

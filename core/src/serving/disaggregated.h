@@ -51,13 +51,13 @@ class Disaggregated final : public Fleet {
   void Open(Side side, PoolRole role);
   PoolRole RoleOf(std::int32_t node) const { return pools_[NodeAt(node).pool].each.role; }
   TimeNs NextEvent();
-  void Happen(TimeNs time);
-  bool HappensAtGateway(Side side, TimeNs time);
+  void Process(TimeNs time);
+  bool ProcessAtGateway(Side side, TimeNs time);
   void PassLink(TimeNs time);
   void Route(Side side, RequestId request, TimeNs time);
   void Place(Side side, RequestId request, std::int32_t place, TimeNs time);
   std::int64_t Run(std::int32_t index, TimeNs until, std::int64_t max_steps);
-  void Hear(Node& node);
+  void PassEvents(Node& node);
   void Free(RequestId request, TimeNs time);
   void Activate(std::int32_t index, TimeNs time);
 

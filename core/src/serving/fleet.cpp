@@ -33,7 +33,7 @@ Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(
                                   .number = number,
                                   .one_of_many = true,
                                   .stages = each.stages,
-                                  .former = each.former,
+                                  .setup = each.setup,
                                   .role = each.role,
                                   .first_token_from_decode = each.first_token_from_decode});
     }
@@ -68,7 +68,7 @@ TimeNs Fleet::now() const {
   return latest;
 }
 
-std::int64_t Fleet::Sum(std::int64_t (AnyReplica::*figure)() const) const {
+std::int64_t Fleet::Sum(std::int64_t (Engine::*figure)() const) const {
   std::int64_t sum = 0;
   for (const auto& node : nodes_) sum += ((*node->replica).*figure)();
   return sum;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "metrics/recorder.h"
-#include "serving/any_replica.h"
+#include "serving/engine.h"
 #include "serving/gateway.h"
 #include "serving/inbox.h"
 #include "serving/replica.h"
@@ -22,15 +22,15 @@ struct FleetPool {
   std::int64_t block_bytes = 0;  // of a KV block as its scheduler counts them, on all its GPUs
 };
 
-class Fleet : public AnyReplica {
+class Fleet : public Engine {
  public:
   TimeNs now() const override;
-  std::int64_t running() const override { return Sum(&AnyReplica::running); }
-  std::int64_t queued() const override { return Sum(&AnyReplica::queued); }
-  std::int64_t completed() const override { return Sum(&AnyReplica::completed); }
-  std::int64_t timed_out() const override { return Sum(&AnyReplica::timed_out); }
-  std::int64_t length_capped() const override { return Sum(&AnyReplica::length_capped); }
-  std::int64_t kv_blocks_used() const override { return Sum(&AnyReplica::kv_blocks_used); }
+  std::int64_t running() const override { return Sum(&Engine::running); }
+  std::int64_t queued() const override { return Sum(&Engine::queued); }
+  std::int64_t completed() const override { return Sum(&Engine::completed); }
+  std::int64_t timed_out() const override { return Sum(&Engine::timed_out); }
+  std::int64_t length_capped() const override { return Sum(&Engine::length_capped); }
+  std::int64_t kv_blocks_used() const override { return Sum(&Engine::kv_blocks_used); }
   std::vector<std::string_view> departures() const override;  // each once
   const PrefixCacheReport& prefix_cache() override;
   SchedulerCounts counts() const override;
@@ -46,7 +46,7 @@ class Fleet : public AnyReplica {
   struct Node {
     Inbox inbox;
     Recorder recorder;
-    std::unique_ptr<AnyReplica> replica;
+    std::unique_ptr<Engine> replica;
     std::size_t pool = 0;
   };
 
@@ -66,7 +66,7 @@ class Fleet : public AnyReplica {
   std::vector<std::unique_ptr<Node>> nodes_;
 
  private:
-  std::int64_t Sum(std::int64_t (AnyReplica::*figure)() const) const;
+  std::int64_t Sum(std::int64_t (Engine::*figure)() const) const;
 
   PrefixCacheReport prefix_cache_;
 };

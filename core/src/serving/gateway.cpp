@@ -70,7 +70,7 @@ Gateway::Gateway(Input input)
 }
 
 // What ended, as far as the router knows at `time`.
-void Gateway::Hear(TimeNs time) {
+void Gateway::CountDepartures(TimeNs time) {
   const TimeNs known = period_ > 0 ? time / period_ * period_ : time;
   while (!departures_.empty() && departures_.front().time <= known) {
     const Departure departure = departures_.front();
@@ -82,7 +82,7 @@ void Gateway::Hear(TimeNs time) {
 }
 
 void Gateway::Look(TimeNs time) {
-  Hear(time);
+  CountDepartures(time);
   ReadEngines(time);
   looked_at_ = time;
 }
@@ -105,7 +105,7 @@ RoutedRequest Gateway::Describe(RequestId request) {
 
 Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
   if (held_ == 0) return {};
-  Hear(time);
+  CountDepartures(time);
   while (!IsHeld(queue_.front())) queue_.pop_front();
   const RequestId request = queue_.front().request;
   const std::int32_t place = router_->Choose(Describe(request), loads_);
@@ -116,7 +116,7 @@ Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
 }
 
 std::int32_t Gateway::Choose(RequestId request, TimeNs time) {
-  Hear(time);
+  CountDepartures(time);
   if (in_.router.reads_engines && period_ == 0) ReadEngines(time);
   const std::int32_t place = held_ > 0 ? Router::kHold : router_->Choose(Describe(request), loads_);
   if (place == Router::kHold) Hold(request, time);

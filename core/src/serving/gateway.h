@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 #include "metrics/recorder.h"
-#include "serving/any_replica.h"
+#include "serving/engine.h"
 #include "serving/router.h"
 #include "workload/request_table.h"
 
@@ -23,7 +23,7 @@ std::vector<std::int32_t> SessionsOf(const RequestTable& requests);
 class Gateway {
  public:
   struct Member {
-    const AnyReplica* replica = nullptr;
+    const Engine* replica = nullptr;
     std::int64_t block_size = 16, blocks = 1;  // of its KV cache
     bool caches_prefixes = false;
     std::int64_t seats = 1;
@@ -115,7 +115,7 @@ class Gateway {
            in_.results.state[r] != RequestState::kTimedOut;
   }
 
-  void Hear(TimeNs time);
+  void CountDepartures(TimeNs time);
   void ReadEngines(TimeNs time);
   RoutedRequest Describe(RequestId request);
   void Hold(RequestId request, TimeNs time);

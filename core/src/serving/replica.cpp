@@ -22,12 +22,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "serving/former_replica.h"
+#include "serving/scheduled_replica.h"
 
 namespace servecast {
 
-std::unique_ptr<AnyReplica> MakeReplica(const ReplicaInput& input) {
-  if (input.former != nullptr) return std::make_unique<FormerReplica>(input);
+std::unique_ptr<Engine> MakeReplica(const ReplicaInput& input) {
+  if (input.setup != nullptr) return std::make_unique<ScheduledReplica>(input);
   return std::make_unique<Replica>(input);
 }
 
@@ -150,7 +150,7 @@ void Replica::Deliver() {
       const auto prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(request)];
       load_.cached_tokens = kv_.LookUp(request, prompt).blocks * kv_.block_size();
     }
-    if (!in_.inbox.SetsOut(request, load_)) Enqueue(request, time);
+    if (!in_.inbox.DelaysByLoad(request, load_)) Enqueue(request, time);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
@@ -239,7 +239,7 @@ void Replica::Launch(const Plan& plan) {
   batch.decodes = group_->size();
   batch.sampled = batch.made = sampled;
   if (!chunks_.empty()) CountPrefillWork(batch, price, shape);
-  if (sampled > 0) CountFruit();
+  if (sampled > 0) NoteToken();
   EndDecodes(batch);
   AdvancePrefills(batch);
   if (!staged()) return;
@@ -428,7 +428,7 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     batch.decodes = batch.sampled = group.size();
     finishing = group.step() == last_step;
     EndDecodes(batch);
-    CountFruit();
+    NoteToken();
     ++ran;
     if (in_flight_ == batches_.size()) Apply();
   }
@@ -467,14 +467,14 @@ void Replica::Finish(const Output& output, TimeNs end) {
   if (state == RequestState::kTimedOut) return;
   if (HandsOver(output.request)) return HandOn(output, end);
   if (state == RequestState::kQueued) {  // preempted with its last token in flight
-    queue_.Forget();
+    queue_.DropOne();
     ++left_queue_;
   } else {
     Slot& slot = SlotAt(output.slot);
     --endings_;
     const std::int64_t free = kv_.free();
     kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
-                in_.inbox.AsksOn(output.request));
+                in_.inbox.HasNextTurn(output.request));
     LeaveGarbage(free);
     RemoveFromRunning(output.slot);
   }
@@ -510,7 +510,7 @@ bool Replica::GiveUp() {
 void Replica::Abort(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
   if (in_.results.state[r] == RequestState::kQueued) {
-    if (!GiveUpTransfer(request)) queue_.Forget();
+    if (!GiveUpTransfer(request)) queue_.DropOne();
     in_.recorder.Waiting(now_, Waiting());
     if (!held_.empty()) AbortHeld(request);
   } else if (in_.results.state[r] == RequestState::kRunning) {

@@ -14,8 +14,8 @@
 #include "metrics/recorder.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
-#include "serving/any_replica.h"
 #include "serving/decode_group.h"
+#include "serving/engine.h"
 #include "serving/hooks.h"
 #include "serving/inbox.h"
 #include "serving/kv_cache.h"
@@ -35,7 +35,7 @@ struct ReplicaScratch {
   std::vector<std::int32_t> slot;  // where it runs; empty without time-outs
 };
 
-struct FormerSetup;
+struct SchedulerSetup;
 
 // What a replica is given; all of it outlives the replica.
 struct ReplicaInput {
@@ -57,7 +57,7 @@ struct ReplicaInput {
   // Those of a pipeline, which then price the steps; nullptr: one stage, which `latency` prices.
   // Not together with async scheduling or KV tiers.
   const std::vector<PipelineStage>* stages = nullptr;
-  const FormerSetup* former = nullptr;  // batches by another scheduler (former_replica.h)
+  const SchedulerSetup* setup = nullptr;  // batches by another scheduler (scheduled_replica.h)
   // Prefill: requests end here with their first token, which nobody gets if the decode side sends
   // it. Decode: who comes after a prefill has its KV sent. By requests' HandOver; see the inbox's
   // words. With them: no KV tiers, no garbage collection.
@@ -72,12 +72,12 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
 
 // After so many schedule calls that preempted, and none that yielded a token, equally urgent
 // requests give way from the last of the running list, for the rest of the run (see Victim).
-inline constexpr std::int64_t kFruitlessCalls = 1000;
+inline constexpr std::int64_t kMostTokenlessCalls = 1000;
 
 // Averages of preemptions below it are 0.
-inline constexpr double kFaintest = 1e-12;
+inline constexpr double kNegligible = 1e-12;
 
-class Replica final : public AnyReplica {
+class Replica final : public Engine {
  public:
   explicit Replica(const ReplicaInput& input);
 
@@ -221,8 +221,8 @@ class Replica final : public AnyReplica {
   void Preempt(SlotId slot);
   void PauseUngranted();
   // A token was made. Whoever was seen to fight in vain would go on doing so after it.
-  void CountFruit() {
-    if (fruitless_calls_ < kFruitlessCalls) fruitless_calls_ = 0;
+  void NoteToken() {
+    if (tokenless_calls_ < kMostTokenlessCalls) tokenless_calls_ = 0;
   }
   // A schedule call preempted so many. A memory too faint to be seen is none: the average ends.
   void SmoothPreemptions(std::size_t preempted) {
@@ -231,7 +231,7 @@ class Replica final : public AnyReplica {
         static_cast<double>(preempted) / static_cast<double>(std::max<std::int64_t>(running_, 1));
     load_.preemption_ema =
         preemption_weight_ * rate + (1 - preemption_weight_) * load_.preemption_ema;
-    if (load_.preemption_ema < kFaintest) load_.preemption_ema = 0;
+    if (load_.preemption_ema < kNegligible) load_.preemption_ema = 0;
   }
   void JoinDecodes(SlotId slot);
   void LeaveDecodes(SlotId slot);
@@ -383,8 +383,7 @@ class Replica final : public AnyReplica {
   std::vector<SlotId> free_slots_;
   SlotId first_ = kNoSlot, last_ = kNoSlot;
   std::int64_t admissions_ = 0, calls_ = 0;
-  std::int64_t fruitless_calls_ =
-      0;  // that preempted, since a step yielded a token; see CountFruit
+  std::int64_t tokenless_calls_ = 0;  // that preempted, since a step yielded a token; see NoteToken
 
   WaitQueue queue_;
   // Left the queue by finishing in it, at now_: recorded once those who came before now_ are.
@@ -421,6 +420,6 @@ class Replica final : public AnyReplica {
 };
 
 // By the scheduler that the input names.
-std::unique_ptr<AnyReplica> MakeReplica(const ReplicaInput& input);
+std::unique_ptr<Engine> MakeReplica(const ReplicaInput& input);
 
 }  // namespace servecast

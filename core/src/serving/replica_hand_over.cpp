@@ -26,7 +26,7 @@ void Replica::HandOn(const Output& output, TimeNs end) {
   HandOver& hand_over = in_.results.hand_overs[r];
   hand_over.prefilled = end;
   hand_over.prefill_replica = static_cast<std::int32_t>(in_.number);
-  in_.inbox.Say({Inbox::Word::Kind::kPrefilled, output.request, end});
+  in_.inbox.Report({Inbox::HandOverEvent::Kind::kPrefilled, output.request, end});
 }
 
 // Its KV has arrived on the decode side, or is not wanted there any more.
@@ -34,7 +34,7 @@ void Replica::FreeHandedOver(RequestId request, TimeNs time) {
   const auto at = std::find_if(handed_over_.begin(), handed_over_.end(),
                                [request](const Parked& held) { return held.request == request; });
   const std::int64_t prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(request)];
-  kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));
+  kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.HasNextTurn(request));
   handed_over_.erase(at);
   woken_ = std::min(woken_, time);
 }
@@ -49,7 +49,7 @@ void Replica::Reserve(RequestId request) {
   ++expected_;
   in_.results.hand_overs[r].reserved = now_;
   const std::int64_t of_prompt = kv_.BlocksFor(in_.requests.prompt_tokens[r]);
-  in_.inbox.Say({Inbox::Word::Kind::kReserved, request, now_, of_prompt - hit_.blocks});
+  in_.inbox.Report({Inbox::HandOverEvent::Kind::kReserved, request, now_, of_prompt - hit_.blocks});
 }
 
 void Replica::Arrive(RequestId request, TimeNs time) {
@@ -105,7 +105,7 @@ bool Replica::GiveUpTransfer(RequestId request) {
     return false;
   }
   if (ComesByTransfer(request)) {
-    in_.inbox.Say({Inbox::Word::Kind::kAbandoned, request, now_});
+    in_.inbox.Report({Inbox::HandOverEvent::Kind::kAbandoned, request, now_});
     return false;
   }
   const auto held = std::find_if(incoming_.begin(), incoming_.end(),

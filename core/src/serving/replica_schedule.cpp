@@ -21,7 +21,7 @@ bool Replica::Schedule(Plan& plan) {
   if (!GrantAll(plan)) GrantByPreempting(plan);
   if (plan.preempted) {
     plan.blocked = BlockedBy::kKvBlocks;
-    ++fruitless_calls_;
+    ++tokenless_calls_;
   } else {
     Admit(plan);
     if (!passed_.empty()) PutBackPassed();
@@ -108,7 +108,8 @@ Replica::SlotId Replica::Victim() const {
   for (SlotId id = SlotAt(first_).next; id != kNoSlot; id = SlotAt(id).next) {
     const double a = SlotAt(id).priority, b = SlotAt(worst).priority;
     if (a != b ? a > b : arrival(id) > arrival(worst)) worst = id;
-    if (a == b && arrival(id) == arrival(worst) && fruitless_calls_ >= kFruitlessCalls) worst = id;
+    if (a == b && arrival(id) == arrival(worst) && tokenless_calls_ >= kMostTokenlessCalls)
+      worst = id;
   }
   return worst;
 }

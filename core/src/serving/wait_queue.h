@@ -70,7 +70,7 @@ class WaitQueue {
   }
 
   // A request that waits does so no longer; its state is about to say so.
-  void Forget() { --size_; }
+  void DropOne() { --size_; }
 
  private:
   struct Entry {

@@ -1,4 +1,4 @@
-#include "testing/former_differential.h"
+#include "testing/scheduled_differential.h"
 
 #include <algorithm>
 #include <utility>
@@ -31,15 +31,15 @@ class Picks {
   std::uint64_t state_;
 };
 
-Scenario ScenarioOf(const FormerCase& c) {
+Scenario ScenarioOf(const ScheduledCase& c) {
   Scenario scenario = MakeScenario(EngineCaseOf(c.base));
   scenario.scheduler.policy = c.policy;
   return scenario;
 }
 
-bool CountsTokens(const FormerCase& c) { return c.policy == "lightllm"; }
+bool CountsTokens(const ScheduledCase& c) { return c.policy == "lightllm"; }
 
-std::int64_t MaxModelLen(const FormerCase& c) {
+std::int64_t MaxModelLen(const ScheduledCase& c) {
   EngineSpec engine = c.base.engine;
   engine.enable_chunked_prefill = c.policy != "vllm_v0" && c.policy != "lightllm";
   return EffectiveMaxModelLen(engine, c.base.model_max_len, c.base.PoolBlocks() - 1);
@@ -74,8 +74,8 @@ std::optional<std::string> StepDifference(const std::vector<StepRecord>& a,
   return fmt::format("{} steps, reference {}", a.size(), b.size());
 }
 
-std::optional<std::string> ResultDifference(const FormerReferenceOutput& a,
-                                            const FormerReferenceOutput& b) {
+std::optional<std::string> ResultDifference(const ScheduledReferenceOutput& a,
+                                            const ScheduledReferenceOutput& b) {
   for (std::size_t r = 0; r < a.requests.arrival.size(); ++r) {
     const auto setbacks = [r](const RequestResults& results) {
       return results.setbacks.empty() ? Setbacks{} : results.setbacks[r];
@@ -103,8 +103,8 @@ std::optional<std::string> ResultDifference(const FormerReferenceOutput& a,
   return std::nullopt;
 }
 
-std::optional<std::string> SumDifference(const FormerReferenceOutput& a,
-                                         const FormerReferenceOutput& b) {
+std::optional<std::string> SumDifference(const ScheduledReferenceOutput& a,
+                                         const ScheduledReferenceOutput& b) {
   const std::pair<const char*, std::pair<__int128, __int128>> figures[] = {
       {"running", {a.running_ns, b.running_ns}},
       {"waiting", {a.waiting_ns, b.waiting_ns}},
@@ -137,8 +137,8 @@ std::optional<std::string> SumDifference(const FormerReferenceOutput& a,
 
 }  // namespace
 
-std::optional<FormerCase> MakeFormerCase(std::uint64_t seed) {
-  FormerCase c;
+std::optional<ScheduledCase> MakeScheduledCase(std::uint64_t seed) {
+  ScheduledCase c;
   c.base = MakeRandomCase(seed);
   if (c.base.latency.physics) return std::nullopt;
   Picks picks(seed);
@@ -163,16 +163,17 @@ std::optional<FormerCase> MakeFormerCase(std::uint64_t seed) {
   return c;
 }
 
-FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOptions& options) {
-  FormerReferenceOutput run;
+ScheduledReferenceOutput RunScheduledEngine(const ScheduledCase& c,
+                                            const ScheduledRunOptions& options) {
+  ScheduledReferenceOutput run;
   run.requests = options.requests != nullptr ? *options.requests : c.base.requests;
   run.results.Resize(run.requests.size());
   const std::unique_ptr<LatencyModel> latency = MakeLatency(c.base);
   const std::int64_t max_model_len = MaxModelLen(c);
   Scenario scenario = ScenarioOf(c);
   const ModelCost cost = ComputeModelCost(scenario).value();
-  const std::unique_ptr<FormerSetup> setup =
-      MakeFormerSetup(scenario, cost, max_model_len, c.base.requests);
+  const std::unique_ptr<SchedulerSetup> setup =
+      MakeSchedulerSetup(scenario, cost, max_model_len, c.base.requests);
   const std::vector<PipelineStage> stages = MakeStages(c.base.stages, *latency);
   if (options.as_vidur) {
     setup->limits.as_vidur = true;
@@ -196,8 +197,8 @@ FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOption
                            .horizon = c.base.horizon.value_or(kNever),
                            .observer = options.observe ? &collector : nullptr,
                            .stages = stages.empty() ? nullptr : &stages,
-                           .former = setup.get()};
-  std::unique_ptr<AnyReplica> replica;
+                           .setup = setup.get()};
+  std::unique_ptr<Engine> replica;
   if (options.replicas > 0) {
     run.results.replica.assign(run.requests.arrival.size(), -1);
     const RouterEntry& router = FindRouter(options.router);
@@ -241,11 +242,11 @@ FormerReferenceOutput RunFormerEngine(const FormerCase& c, const FormerRunOption
   return run;
 }
 
-FormerReferenceOutput RunFormerReference(const FormerCase& c) {
+ScheduledReferenceOutput RunScheduledReference(const ScheduledCase& c) {
   const std::unique_ptr<LatencyModel> latency = MakeLatency(c.base);
   const EngineSpec& e = c.base.engine;
   const std::int64_t unit = CountsTokens(c) ? e.block_size : 1;
-  FormerReferenceInput in;
+  ScheduledReferenceInput in;
   in.requests = c.base.requests;
   in.latency = latency.get();
   in.policy = c.policy;
@@ -261,12 +262,12 @@ FormerReferenceOutput RunFormerReference(const FormerCase& c) {
   in.watermark_blocks =
       static_cast<std::int64_t>(e.watermark * static_cast<double>(c.base.PoolBlocks() * unit));
   in.horizon = c.base.horizon.value_or(kNever);
-  return RunFormerReference(in);
+  return RunScheduledReference(in);
 }
 
-std::optional<std::string> FirstFormerMismatch(const FormerCase& c,
-                                               const FormerReferenceOutput& reference) {
-  FormerReferenceOutput wanted = reference;
+std::optional<std::string> FirstScheduledMismatch(const ScheduledCase& c,
+                                                  const ScheduledReferenceOutput& reference) {
+  ScheduledReferenceOutput wanted = reference;
   if (CountsTokens(c)) {  // reports count blocks
     const std::int64_t unit = c.base.engine.block_size;
     wanted.block_ns = 0;
@@ -278,9 +279,10 @@ std::optional<std::string> FirstFormerMismatch(const FormerCase& c,
       before = step.end;
     }
   }
-  const FormerRunOptions ways[] = {{true, INT64_MAX}, {false, INT64_MAX}, {false, 1}, {false, 7}};
-  for (const FormerRunOptions& way : ways) {
-    FormerReferenceOutput run = RunFormerEngine(c, way);
+  const ScheduledRunOptions ways[] = {
+      {true, INT64_MAX}, {false, INT64_MAX}, {false, 1}, {false, 7}};
+  for (const ScheduledRunOptions& way : ways) {
+    ScheduledReferenceOutput run = RunScheduledEngine(c, way);
     // Who was dropped or never came is the simulation's business.
     for (std::size_t r = 0; r < run.results.state.size(); ++r) {
       RequestState& state = run.results.state[r];

@@ -16,7 +16,7 @@
 
 namespace servecast::testing {
 
-struct FormerReferenceInput {
+struct ScheduledReferenceInput {
   RequestTable requests;
   const LatencyModel* latency = nullptr;
   std::string policy;
@@ -30,7 +30,7 @@ struct FormerReferenceInput {
   TimeNs horizon = kNever;
 };
 
-struct FormerReferenceOutput {
+struct ScheduledReferenceOutput {
   RequestTable requests;  // with the arrivals of later turns
   RequestResults results;
   std::vector<StepRecord> steps;
@@ -48,6 +48,6 @@ struct FormerReferenceOutput {
   std::int64_t aborted_in_flight = 0;
 };
 
-FormerReferenceOutput RunFormerReference(const FormerReferenceInput& input);
+ScheduledReferenceOutput RunScheduledReference(const ScheduledReferenceInput& input);
 
 }  // namespace servecast::testing

@@ -1,4 +1,4 @@
-// One engine instance whose batches a BatchFormer makes: Vidur's schedulers, by rules without
+// One engine instance whose batches a BatchScheduler makes: Vidur's schedulers, by rules without
 // Vidur's faults or, for compat vidur, with them. Batches go through pipeline stages, each first
 // come, first served and one at a time; as many are in flight as there are stages.
 //
@@ -7,7 +7,7 @@
 // sent it and the batch before it is gone.
 //
 // By its role it may end requests with their first token, or take in such requests: see
-// former_hand_over.cpp.
+// scheduled_hand_over.cpp.
 #pragma once
 
 #include <algorithm>
@@ -17,30 +17,30 @@
 #include <string_view>
 #include <vector>
 
-#include "serving/batch_former.h"
+#include "serving/batch_scheduler.h"
 #include "serving/decode_group.h"
 #include "serving/pipeline.h"
 #include "serving/replica.h"
 
 namespace servecast {
 
-struct FormerSetup {
-  const FormerEntry* entry = nullptr;
-  FormerLimits limits;
+struct SchedulerSetup {
+  const SchedulerEntry* entry = nullptr;
+  SchedulerLimits limits;
   std::int64_t report_block = 1;     // KV blocks here to one of the report's
   std::int64_t declared_output = 0;  // by each client; in compat vidur its true one
   std::vector<std::string_view> departures;
 };
 
 // Of a scenario whose scheduler.policy is not vllm.
-std::unique_ptr<FormerSetup> MakeFormerSetup(const Scenario& scenario, const ModelCost& cost,
-                                             std::int64_t max_model_len,
-                                             const RequestTable& requests);
+std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, const ModelCost& cost,
+                                                   std::int64_t max_model_len,
+                                                   const RequestTable& requests);
 
-class FormerReplica final : public AnyReplica {
+class ScheduledReplica final : public Engine {
  public:
-  // Requires: input.former; its latency model's delays do not depend on load.
-  explicit FormerReplica(const ReplicaInput& input);
+  // Requires: input.setup; its latency model's delays do not depend on load.
+  explicit ScheduledReplica(const ReplicaInput& input);
 
   // As Replica::Advance.
   bool Advance(std::int64_t max_steps) override;
@@ -119,7 +119,7 @@ class FormerReplica final : public AnyReplica {
   void Apply();
   void Finish(JobIndex index, TimeNs end);
 
-  // Prefill here, decode there (former_hand_over.cpp).
+  // Prefill here, decode there (scheduled_hand_over.cpp).
   bool HidesTokens() const { return in_.role == PoolRole::kPrefill && in_.first_token_from_decode; }
   bool HandsOver(RequestId request) const;
   void HandOn(JobIndex index, TimeNs end);
@@ -144,9 +144,9 @@ class FormerReplica final : public AnyReplica {
   std::int32_t Generated(JobIndex index) const;
 
   ReplicaInput in_;
-  const FormerSetup& setup_;
-  std::unique_ptr<BatchFormer> former_;
-  FormerState state_;
+  const SchedulerSetup& setup_;
+  std::unique_ptr<BatchScheduler> scheduler_;
+  SchedulerState state_;
   std::vector<Seat> seats_;           // by job
   std::vector<JobIndex>& job_of_;     // by request, for time-outs (ReplicaScratch)
   std::optional<Pipeline> pipeline_;  // none: one stage

@@ -42,7 +42,7 @@ using Batch = std::vector<BatchMember>;
 
 // What a scheduler may decide by. `stages` batches are in flight at most, so a batch has at most
 // max_num_seqs / stages members.
-struct FormerLimits {
+struct SchedulerLimits {
   std::int64_t max_num_seqs = 128;  // admitted, and in a batch of one stage
   std::int64_t stages = 1;
   std::int64_t max_num_batched_tokens = 512;  // sarathi: the chunk; vllm_v0, lightllm: of a prefill
@@ -63,13 +63,13 @@ struct FormerLimits {
 };
 
 // The state of a replica between two batches: its jobs, its queue, its KV blocks.
-class FormerState {
+class SchedulerState {
  public:
-  explicit FormerState(const FormerLimits& limits) : limits_(limits) {}
+  explicit SchedulerState(const SchedulerLimits& limits) : limits_(limits) {}
 
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
-  const FormerLimits& limits() const { return limits_; }
+  const SchedulerLimits& limits() const { return limits_; }
   std::int64_t used() const { return used_; }
   std::int64_t admitted() const { return admitted_; }  // requests that hold blocks
   std::int64_t withheld() const { return withheld_; }  // blocks of jobs that have ended
@@ -138,7 +138,7 @@ class FormerState {
   std::vector<Restarted> restarted;
 
  private:
-  FormerLimits limits_;
+  SchedulerLimits limits_;
   std::vector<Job> jobs_;
   std::vector<JobIndex> free_;
   std::deque<JobIndex> queue_;
@@ -155,46 +155,46 @@ struct DecodeForecast {
   BlockedBy blocked = BlockedBy::kNothing, comers_blocked = BlockedBy::kNothing;
 };
 
-class BatchFormer {
+class BatchScheduler {
  public:
-  virtual ~BatchFormer() = default;
+  virtual ~BatchScheduler() = default;
   // Appends the next batch's members and takes their blocks; leaves `batch` empty when there is
   // nothing to run. Says in `state` why the head of the queue had to wait. Admits remote jobs in
   // their turn, and takes in those that have arrived.
-  virtual void Form(FormerState& state, Batch& batch) = 0;
+  virtual void Form(SchedulerState& state, Batch& batch) = 0;
   // What Form would do next. Requires: one stage, all parked are decodes, there is one, nobody has
   // arrived. May sort them as Form would.
-  virtual DecodeForecast Forecast(FormerState& state) = 0;
+  virtual DecodeForecast Forecast(SchedulerState& state) = 0;
   // So many of these batches were formed.
   virtual void Decoded(std::int64_t) {}
 };
 
-struct FormerEntry {
+struct SchedulerEntry {
   std::string_view name, help;
-  std::unique_ptr<BatchFormer> (*make)();
+  std::unique_ptr<BatchScheduler> (*make)();
   bool whole_prompts = false;       // each must fit max_num_batched_tokens
   bool counts_tokens = false;       // of KV cache, instead of blocks; one stage only
   std::string_view departure = "";  // how its batches differ from those of vLLM
 };
 
 // The registered ones, in the order of menus; see registry.cpp.
-std::span<const FormerEntry> Formers();
-const FormerEntry& FindFormer(std::string_view name);  // requires: a registered name
+std::span<const SchedulerEntry> Schedulers();
+const SchedulerEntry& FindScheduler(std::string_view name);  // requires: a registered name
 
 // What several of them do.
 
 // Of a remote head of the queue, by whether the blocks that it would take are free.
-inline BlockedBy RemoteBlockedBy(const FormerState& state, bool fits) {
+inline BlockedBy RemoteBlockedBy(const SchedulerState& state, bool fits) {
   if (state.admitted() >= state.limits().max_num_seqs) return BlockedBy::kSeats;
   return fits ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
 }
 // A decode's block, preempting from the tail of the parked until there is one. False: the request
 // itself had to go.
-bool TakeDecodeBlock(FormerState& state, JobIndex index);
+bool TakeDecodeBlock(SchedulerState& state, JobIndex index);
 // By arrival; equals keep their order.
-void SortParked(FormerState& state);
+void SortParked(SchedulerState& state);
 // With the queue's head refused for `blocked`: nobody behind it can be admitted. Without a head:
 // nobody who comes, if all seats are taken.
-DecodeForecast ForecastBehind(FormerState& state, BlockedBy blocked);
+DecodeForecast ForecastBehind(SchedulerState& state, BlockedBy blocked);
 
 }  // namespace servecast

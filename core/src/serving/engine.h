@@ -13,9 +13,9 @@
 
 namespace servecast {
 
-class AnyReplica {
+class Engine {
  public:
-  virtual ~AnyReplica() = default;
+  virtual ~Engine() = default;
 
   // Runs at most `max_steps` steps; true when there is nothing left to do.
   virtual bool Advance(std::int64_t max_steps) = 0;

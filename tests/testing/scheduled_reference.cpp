@@ -1,14 +1,14 @@
-#include "testing/former_reference.h"
+#include "testing/scheduled_reference.h"
 
 #include <algorithm>
 #include <deque>
 
-#include "testing/former_reference_rules.h"
+#include "testing/scheduled_reference_rules.h"
 
 namespace servecast::testing {
 namespace {
 
-struct Request : FormerJob {
+struct Request : ScheduledJob {
   std::int64_t limit = 0;  // of output tokens
   TimeNs last_token = -1, admitted = 0;
   TimeNs waits_since = 0;
@@ -33,7 +33,7 @@ struct Flight {
 
 class Reference {
  public:
-  explicit Reference(const FormerReferenceInput& in) : in_(in) {
+  explicit Reference(const ScheduledReferenceInput& in) : in_(in) {
     out_.requests = in.requests;
     out_.results.Resize(in.requests.size());
     all_.resize(in.requests.arrival.size());
@@ -65,7 +65,7 @@ class Reference {
     }
   }
 
-  FormerReferenceOutput Run() {
+  ScheduledReferenceOutput Run() {
     for (bool formed = true;;) {
       Enqueue();
       GiveUps();
@@ -219,7 +219,7 @@ class Reference {
   }
 
   TimeNs PriceOf(const BatchShape& shape, std::int64_t tokens, std::size_t stage) {
-    const FormerReferenceInput::Stage& at = in_.stages[stage];
+    const ScheduledReferenceInput::Stage& at = in_.stages[stage];
     return at.weight * in_.latency->Price(shape).duration + at.send + at.send_per_token * tokens;
   }
 
@@ -230,7 +230,7 @@ class Reference {
     CountRestarts();
     if (rules_.batch.empty()) return false;
     Flight flight;
-    for (const FormerMember& member : rules_.batch) {
+    for (const ScheduledMember& member : rules_.batch) {
       const std::size_t r = member.job->row;
       flight.members.push_back({r, member.tokens});
       if (State(r) != RequestState::kQueued) continue;
@@ -316,7 +316,7 @@ class Reference {
         if (flight.decodes[i]) out_.results.interference[flight.members[i].request] += interference;
       }
     } else if (!chunks.empty() && in_.stages.size() == 1) {
-      for (const FormerJob* job : rules_.parked) {
+      for (const ScheduledJob* job : rules_.parked) {
         if (!job->in_prefill()) out_.results.interference[job->row] += interference;
       }
     }
@@ -397,10 +397,10 @@ class Reference {
     Answered(r);
   }
 
-  FormerReferenceInput in_;
-  FormerReferenceOutput out_;
+  ScheduledReferenceInput in_;
+  ScheduledReferenceOutput out_;
   std::vector<Request> all_;
-  FormerRules rules_;
+  ScheduledRules rules_;
   std::deque<Flight> flights_;
   std::vector<TimeNs> free_at_;  // when each stage is
   TimeNs now_ = 0, recorded_ = 0;
@@ -408,7 +408,7 @@ class Reference {
 
 }  // namespace
 
-FormerReferenceOutput RunFormerReference(const FormerReferenceInput& input) {
+ScheduledReferenceOutput RunScheduledReference(const ScheduledReferenceInput& input) {
   return Reference(input).Run();
 }
 

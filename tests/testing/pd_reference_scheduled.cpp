@@ -1,17 +1,17 @@
-// A scheduler after Vidur in the reference of prefill and decode apart: what FormerRules decides,
-// in terms of sequences whose KV comes and goes.
+// A scheduler after Vidur in the reference of prefill and decode apart: what ScheduledRules
+// decides, in terms of sequences whose KV comes and goes.
 #include <algorithm>
 #include <map>
 
-#include "testing/former_reference_rules.h"
 #include "testing/pd_reference_scheduler.h"
+#include "testing/scheduled_reference_rules.h"
 
 namespace servecast::testing {
 namespace {
 
-class Former final : public PdScheduler {
+class Scheduled final : public PdScheduler {
  public:
-  Former(const PdInput& input, const PdPool& pool, PdCoverage& coverage)
+  Scheduled(const PdInput& input, const PdPool& pool, PdCoverage& coverage)
       : role_(pool.role), coverage_(coverage) {
     const std::int64_t unit = pool.scheduler == "lightllm" ? pool.engine.block_size : 1;
     rules_.policy = pool.scheduler;
@@ -29,7 +29,7 @@ class Former final : public PdScheduler {
   }
 
   void Enqueue(PdSequence* s) override {
-    FormerJob& job = jobs_[s];
+    ScheduledJob& job = jobs_[s];
     job.arrival = s->arrival;
     job.prompt = s->prompt;
     job.made = s->generated;
@@ -55,13 +55,13 @@ class Former final : public PdScheduler {
       s->running = s->incoming = s->arrived = false;
       call.preempted.push_back(s);
     }
-    for (FormerJob* job : rules_.sent_for) {
+    for (ScheduledJob* job : rules_.sent_for) {
       PdSequence* s = sequences_[job];
       s->remote = false;
       s->incoming = true;
       call.reserved.emplace_back(s, rules_.BlocksFor(s->prompt));
     }
-    for (const FormerMember& of : rules_.batch) {
+    for (const ScheduledMember& of : rules_.batch) {
       PdSequence* s = sequences_[of.job];
       PdMember member;
       member.sequence = s;
@@ -87,7 +87,7 @@ class Former final : public PdScheduler {
 
   bool Apply(const PdMember& member) override {
     PdSequence& s = *member.sequence;
-    FormerJob& job = jobs_.at(&s);
+    ScheduledJob& job = jobs_.at(&s);
     s.in_flight = 0;
     job.computed += member.record.tokens;
     s.prefilling = job.in_prefill();
@@ -110,7 +110,7 @@ class Former final : public PdScheduler {
   }
 
   void Remove(PdSequence& s) override {
-    FormerJob& job = jobs_.at(&s);
+    ScheduledJob& job = jobs_.at(&s);
     s.timed_out = true;
     if (s.incoming && !s.arrived) {  // its KV is on the way
       ++coverage_.gave_up_under_way;
@@ -119,7 +119,7 @@ class Former final : public PdScheduler {
     }
     if (s.arrived) ++coverage_.gave_up_arrived;
     if (s.remote) ++coverage_.gave_up_queued;
-    for (std::deque<FormerJob*>* list : {&rules_.queue, &rules_.parked, &rules_.come}) {
+    for (std::deque<ScheduledJob*>* list : {&rules_.queue, &rules_.parked, &rules_.come}) {
       list->erase(std::remove(list->begin(), list->end(), &job), list->end());
     }
     s.running = s.arrived = s.incoming = s.fresh = false;
@@ -127,7 +127,7 @@ class Former final : public PdScheduler {
   }
 
   void Arrive(PdSequence& s) override {
-    FormerJob& job = jobs_.at(&s);
+    ScheduledJob& job = jobs_.at(&s);
     if (s.timed_out) {
       job.blocks = 0;
       return;
@@ -154,7 +154,7 @@ class Former final : public PdScheduler {
   }
   std::vector<PdSequence*> Clients() const override {
     std::vector<PdSequence*> all;
-    for (const FormerJob* job : rules_.queue) all.push_back(sequences_.at(job));
+    for (const ScheduledJob* job : rules_.queue) all.push_back(sequences_.at(job));
     const auto here = Those([](const PdSequence& s) { return s.running || s.incoming; });
     all.insert(all.end(), here.begin(), here.end());
     return all;
@@ -165,7 +165,7 @@ class Former final : public PdScheduler {
   template <class Is>
   std::vector<PdSequence*> Those(Is is) const {
     std::vector<PdSequence*> found;
-    for (const FormerJob* job : rules_.all) {
+    for (const ScheduledJob* job : rules_.all) {
       PdSequence* s = sequences_.at(job);
       if (!s->timed_out && is(*s)) found.push_back(s);
     }
@@ -174,17 +174,17 @@ class Former final : public PdScheduler {
 
   PoolRole role_;
   PdCoverage& coverage_;
-  FormerRules rules_;
+  ScheduledRules rules_;
   std::int64_t declared_ = 0;
-  std::map<const PdSequence*, FormerJob> jobs_;
-  std::map<const FormerJob*, PdSequence*> sequences_;
+  std::map<const PdSequence*, ScheduledJob> jobs_;
+  std::map<const ScheduledJob*, PdSequence*> sequences_;
 };
 
 }  // namespace
 
-std::unique_ptr<PdScheduler> MakePdFormer(const PdInput& input, const PdPool& pool,
-                                          PdCoverage& coverage) {
-  return std::make_unique<Former>(input, pool, coverage);
+std::unique_ptr<PdScheduler> MakePdScheduled(const PdInput& input, const PdPool& pool,
+                                             PdCoverage& coverage) {
+  return std::make_unique<Scheduled>(input, pool, coverage);
 }
 
 }  // namespace servecast::testing

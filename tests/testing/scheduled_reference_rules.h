@@ -14,7 +14,7 @@
 
 namespace servecast::testing {
 
-struct FormerJob {
+struct ScheduledJob {
   std::size_t row = 0;
   TimeNs arrival = 0;
   std::int64_t prompt = 0;    // its client's
@@ -29,26 +29,26 @@ struct FormerJob {
   bool in_prefill() const { return computed < target; }
 };
 
-struct FormerMember {
-  FormerJob* job = nullptr;
+struct ScheduledMember {
+  ScheduledJob* job = nullptr;
   std::int64_t tokens = 0;
 };
 
-class FormerRules {
+class ScheduledRules {
  public:
   std::string policy;
   std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0, max_model_len = 0, stages = 1;
   std::int64_t block_size = 0, blocks = 0, watermark_blocks = 0;  // lightllm: of one token
 
-  std::vector<FormerJob*> all;           // whose blocks count
-  std::deque<FormerJob*> queue, parked;  // parked: admitted, in no batch
-  std::deque<FormerJob*> come;           // whose KV has come, and that are not parked yet
+  std::vector<ScheduledJob*> all;           // whose blocks count
+  std::deque<ScheduledJob*> queue, parked;  // parked: admitted, in no batch
+  std::deque<ScheduledJob*> come;           // whose KV has come, and that are not parked yet
 
   // Makes the next batch, whose members leave the queue or are parked no more.
   void Form();
-  std::vector<FormerMember> batch;
-  std::vector<FormerJob*> sent_for;                    // admitted, and their KV is elsewhere
-  std::vector<std::pair<FormerJob*, bool>> restarted;  // and whether in prefill
+  std::vector<ScheduledMember> batch;
+  std::vector<ScheduledJob*> sent_for;                    // admitted, and their KV is elsewhere
+  std::vector<std::pair<ScheduledJob*, bool>> restarted;  // and whether in prefill
   BlockedBy blocked = BlockedBy::kNothing;
   std::int64_t self_restarts = 0, chunked = 0;  // in all
 
@@ -62,10 +62,10 @@ class FormerRules {
  private:
   std::int64_t MembersAllowed() const { return max_num_seqs / stages; }
   std::int64_t TokensInBatch() const;
-  bool NoSeat(const FormerJob& job) const;
-  bool PromptFits(const FormerJob& job) const;
-  void Restart(FormerJob* job);
-  bool BlockForDecode(FormerJob* job);
+  bool NoSeat(const ScheduledJob& job) const;
+  bool PromptFits(const ScheduledJob& job) const;
+  void Restart(ScheduledJob* job);
+  bool BlockForDecode(ScheduledJob* job);
   void AdmitHead(std::int64_t of_blocks, std::int64_t tokens);
   void ParkArrived(std::size_t most);
   void ParkedByArrival();
@@ -73,7 +73,7 @@ class FormerRules {
   void FormSarathi();
   void FormReserving(bool fixed);
   void FormLightLlm();
-  std::int64_t FuturePeak(const std::vector<const FormerJob*>& jobs) const;
+  std::int64_t FuturePeak(const std::vector<const ScheduledJob*>& jobs) const;
 
   std::int64_t decodes_since_look_ = 0;
 };

@@ -4,18 +4,18 @@
 // its members as it begins and as it ends (DecodeRun). An observer is shown every batch, so with
 // one there are no runs; the result is the same.
 //
-// tests/testing/former_reference says the same the naive way; the differential test says they
+// tests/testing/scheduled_reference says the same the naive way; the differential test says they
 // agree.
-#include "serving/former_replica.h"
+#include "serving/scheduled_replica.h"
 
 #include <algorithm>
 
 namespace servecast {
 
-FormerReplica::FormerReplica(const ReplicaInput& input)
+ScheduledReplica::ScheduledReplica(const ReplicaInput& input)
     : in_(input),
-      setup_(*input.former),
-      former_(setup_.entry->make()),
+      setup_(*input.setup),
+      scheduler_(setup_.entry->make()),
       state_(setup_.limits),
       job_of_(input.scratch.slot),
       steps_(static_cast<std::size_t>(setup_.limits.stages)),
@@ -26,7 +26,7 @@ FormerReplica::FormerReplica(const ReplicaInput& input)
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
 }
 
-bool FormerReplica::Advance(std::int64_t max_steps) {
+bool ScheduledReplica::Advance(std::int64_t max_steps) {
   for (std::int64_t steps = 0; steps < max_steps;) {
     const TimeNs until = in_.inbox.until();
     if (Idle()) {
@@ -69,12 +69,12 @@ bool FormerReplica::Advance(std::int64_t max_steps) {
   return false;
 }
 
-bool FormerReplica::Idle() const {
+bool ScheduledReplica::Idle() const {
   return in_flight_ == 0 && state_.parked.empty() && queued() == 0;
 }
 
 // The run is over. Who is enqueued before the clock stops waits until then, though for nothing.
-bool FormerReplica::Close() {
+bool ScheduledReplica::Close() {
   if (in_.horizon != kClockEnd) {
     now_ = std::max(now_, in_.horizon);
     Deliver();
@@ -84,7 +84,7 @@ bool FormerReplica::Close() {
 
 // When a batch ends or, while another may be formed, a request or its KV comes, or blocks are given
 // back; without a batch also when a client gives up.
-TimeNs FormerReplica::NextEvent() const {
+TimeNs ScheduledReplica::NextEvent() const {
   if (in_flight_ == 0) {
     return std::min({in_.inbox.NextEnqueue(), woken_, in_.inbox.NextTimeout()});
   }
@@ -92,13 +92,13 @@ TimeNs FormerReplica::NextEvent() const {
   return CanForm() ? std::min({end, in_.inbox.NextEnqueue(), woken_}) : end;
 }
 
-void FormerReplica::Deliver() {
+void ScheduledReplica::Deliver() {
   for (TimeNs time = in_.inbox.NextEnqueue(); time <= now_; time = in_.inbox.NextEnqueue()) {
     Enqueue(in_.inbox.TakeNext(), time);
   }
 }
 
-void FormerReplica::Enqueue(RequestId request, TimeNs time) {
+void ScheduledReplica::Enqueue(RequestId request, TimeNs time) {
   const auto r = static_cast<std::size_t>(request);
   const std::int64_t prompt = in_.requests.prompt_tokens[r];
   const std::int64_t room = in_.max_model_len - prompt;
@@ -122,13 +122,13 @@ void FormerReplica::Enqueue(RequestId request, TimeNs time) {
 
 // ---- A batch -------------------------------------------------------------------------------
 
-bool FormerReplica::Form() {
+bool ScheduledReplica::Form() {
   Step& step = Free();
   step.members.clear();
   state_.restarted.clear();
   state_.blocked = BlockedBy::kNothing;
   const std::size_t under_way = state_.under_way.size();
-  former_->Form(state_, step.members);
+  scheduler_->Form(state_, step.members);
   if (state_.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
   in_.recorder.BlocksRefused(static_cast<std::int64_t>(state_.restarted.size()));
   CountRestarts();
@@ -143,8 +143,8 @@ bool FormerReplica::Form() {
   return true;
 }
 
-void FormerReplica::CountRestarts() {
-  for (const FormerState::Restarted& restarted : state_.restarted) {
+void ScheduledReplica::CountRestarts() {
+  for (const SchedulerState::Restarted& restarted : state_.restarted) {
     Seat& seat = SeatOf(restarted.job);
     if (seat.fresh) LoseFresh(seat);
     const auto r = static_cast<std::size_t>(seat.request);
@@ -160,7 +160,7 @@ void FormerReplica::CountRestarts() {
 }
 
 // Sends a batch through the stages.
-void FormerReplica::Launch(Step& step) {
+void ScheduledReplica::Launch(Step& step) {
   BatchShape shape;
   chunks_.clear();
   step.start = StartTime();
@@ -214,7 +214,7 @@ void FormerReplica::Launch(Step& step) {
 
 // A batch with prefills: their work, and by how much they made decodes wait: those beside them, and
 // those that a batch of prompts alone keeps parked. What delays the first token is not counted.
-void FormerReplica::CountPrefills(Step& step, const BatchShape& shape, TimeNs interference) {
+void ScheduledReplica::CountPrefills(Step& step, const BatchShape& shape, TimeNs interference) {
   std::int64_t tokens = 0, longest = 0;
   for (const PrefillChunk& chunk : chunks_) {
     step.prefill.pairs += chunk.tokens * chunk.context + chunk.tokens * (chunk.tokens + 1) / 2;
@@ -243,7 +243,7 @@ void FormerReplica::CountPrefills(Step& step, const BatchShape& shape, TimeNs in
 }
 
 // The oldest batch is done: its tokens reach their clients, the finished leave.
-void FormerReplica::Apply() {
+void ScheduledReplica::Apply() {
   Step& step = Oldest();
   const bool hidden = HidesTokens();
   if (hidden) step.sampled = 0;
@@ -299,7 +299,7 @@ void FormerReplica::Apply() {
   --in_flight_;
 }
 
-void FormerReplica::Finish(JobIndex index, TimeNs end) {
+void ScheduledReplica::Finish(JobIndex index, TimeNs end) {
   const Seat seat = SeatOf(index);
   const auto r = static_cast<std::size_t>(seat.request);
   const std::int64_t generated = seat.total - in_.requests.prompt_tokens[r];
@@ -326,7 +326,7 @@ void FormerReplica::Finish(JobIndex index, TimeNs end) {
 // ---- Many batches at once ------------------------------------------------------------------
 
 // Batches of all parked decodes, up to the last before somebody ends.
-std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
+std::int64_t ScheduledReplica::DecodeRun(std::int64_t max_steps) {
   if (pipeline_ || in_.observer != nullptr || state_.parked.empty()) return 0;
   if (!state_.arrived.empty()) return 0;
   DecodeForecast forecast;
@@ -382,14 +382,14 @@ std::int64_t FormerReplica::DecodeRun(std::int64_t max_steps) {
     if (!forecast.grows) continue;
     state_.Take(index, CeilDiv(job.processed - 1, setup_.limits.block_size) - job.blocks);
   }
-  former_->Decoded(ran);
+  scheduler_->Decoded(ran);
   recorded_until_ = now_;
   load_ = {running(), kv_blocks_used()};
   return ran;
 }
 
 // False: the next batch is to be formed as any other. Sets what a run goes by.
-bool FormerReplica::PrepareRun(DecodeForecast& forecast) {
+bool ScheduledReplica::PrepareRun(DecodeForecast& forecast) {
   std::int64_t least_left = INT64_MAX;
   for (const JobIndex index : state_.parked) {
     const Job& job = state_.job(index);
@@ -397,7 +397,7 @@ bool FormerReplica::PrepareRun(DecodeForecast& forecast) {
     if (!job.prefilled() || seat.fresh || seat.total - job.processed <= 1) return false;
     least_left = std::min(least_left, seat.total - job.processed);
   }
-  forecast = former_->Forecast(state_);
+  forecast = scheduler_->Forecast(state_);
   forecast.most = std::min(forecast.most, least_left - 1);
   if (forecast.most <= 0) return false;
   run_.Clear();
@@ -406,7 +406,7 @@ bool FormerReplica::PrepareRun(DecodeForecast& forecast) {
 }
 
 // Gaps of one length become one sample. Without tokens: there are no more of this batch.
-void FormerReplica::CountGap(TimeNs end, TimeNs gap, std::int64_t tokens) {
+void ScheduledReplica::CountGap(TimeNs end, TimeNs gap, std::int64_t tokens) {
   if (gap_.tokens > 0 && (tokens == 0 || gap != gap_.gap)) {
     in_.recorder.InterTokenGap(gap_.end, gap_.gap, gap_.tokens);
     gap_.tokens = 0;
@@ -418,7 +418,7 @@ void FormerReplica::CountGap(TimeNs end, TimeNs gap, std::int64_t tokens) {
 
 // Clients that gave up by now; an engine hears of it between two batches of theirs. True when one
 // may have sent another request at once.
-bool FormerReplica::GiveUp() {
+bool ScheduledReplica::GiveUp() {
   const std::int64_t before = timed_out_;
   while (in_.inbox.NextTimeout() <= now_) {
     const RequestId request = in_.inbox.TakeTimeout();
@@ -433,7 +433,7 @@ bool FormerReplica::GiveUp() {
 }
 
 // Of a request that waits or is parked.
-void FormerReplica::Abort(RequestId request, JobIndex index) {
+void ScheduledReplica::Abort(RequestId request, JobIndex index) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.generated[r] = Generated(index);
   if (state_.job(index).blocks > 0) {
@@ -442,7 +442,7 @@ void FormerReplica::Abort(RequestId request, JobIndex index) {
     state_.LeaveQueue(index);
     in_.recorder.Waiting(now_, queued());
     if (state_.job(index).remote) {
-      in_.inbox.Say({Inbox::Word::Kind::kAbandoned, request, now_});
+      in_.inbox.Report({Inbox::HandOverEvent::Kind::kAbandoned, request, now_});
     }
   }
   SeatOf(index).request = kNoRequest;
@@ -451,7 +451,7 @@ void FormerReplica::Abort(RequestId request, JobIndex index) {
   in_.inbox.GaveUp(request, now_);
 }
 
-SchedulerCounts FormerReplica::counts() const {
+SchedulerCounts ScheduledReplica::counts() const {
   SchedulerCounts counts = counts_;
   if (pipeline_) counts.stage_busy_ns = pipeline_->busy_ns();
   return counts;
@@ -459,7 +459,7 @@ SchedulerCounts FormerReplica::counts() const {
 
 // ---- For others ----------------------------------------------------------------------------
 
-std::int32_t FormerReplica::Generated(JobIndex index) const {
+std::int32_t ScheduledReplica::Generated(JobIndex index) const {
   if (HidesTokens()) return 0;
   const Job& job = state_.job(index);
   const RequestId request = seats_[static_cast<std::size_t>(index)].request;
@@ -468,7 +468,7 @@ std::int32_t FormerReplica::Generated(JobIndex index) const {
   return static_cast<std::int32_t>(std::max<std::int64_t>(0, known - prompt));
 }
 
-void FormerReplica::WriteProgress(std::vector<std::int32_t>& generated) const {
+void ScheduledReplica::WriteProgress(std::vector<std::int32_t>& generated) const {
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     if (seats_[i].request == kNoRequest) continue;
     generated[static_cast<std::size_t>(seats_[i].request)] = Generated(static_cast<JobIndex>(i));
@@ -476,7 +476,7 @@ void FormerReplica::WriteProgress(std::vector<std::int32_t>& generated) const {
 }
 
 // A batch as it is formed.
-void FormerReplica::Observe(Step& step) {
+void ScheduledReplica::Observe(Step& step) {
   StepRecord& record = step.record;
   record.replica = in_.number;
   record.scheduled = now_;
@@ -484,7 +484,7 @@ void FormerReplica::Observe(Step& step) {
   record.preempted.clear();
   record.finished.clear();
   record.transfer = record.interference = record.prefill_tokens = 0;
-  for (const FormerState::Restarted& restarted : state_.restarted) {
+  for (const SchedulerState::Restarted& restarted : state_.restarted) {
     record.preempted.push_back(SeatOf(restarted.job).request);
   }
   for (const BatchMember& member : step.members) {

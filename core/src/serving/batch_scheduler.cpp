@@ -1,10 +1,10 @@
-#include "serving/batch_former.h"
+#include "serving/batch_scheduler.h"
 
 #include <algorithm>
 
 namespace servecast {
 
-JobIndex FormerState::Add(const Job& job) {
+JobIndex SchedulerState::Add(const Job& job) {
   JobIndex index = static_cast<JobIndex>(jobs_.size());
   if (free_.empty()) {
     jobs_.push_back(job);
@@ -18,7 +18,7 @@ JobIndex FormerState::Add(const Job& job) {
   return index;
 }
 
-bool FormerState::HasHead() {
+bool SchedulerState::HasHead() {
   while (!queue_.empty() && job(queue_.front()).gone) {
     free_.push_back(queue_.front());
     queue_.pop_front();
@@ -26,24 +26,24 @@ bool FormerState::HasHead() {
   return !queue_.empty();
 }
 
-void FormerState::PopHead() {
+void SchedulerState::PopHead() {
   queue_.pop_front();
   --waiting_;
 }
 
-void FormerState::LeaveQueue(JobIndex index) {
+void SchedulerState::LeaveQueue(JobIndex index) {
   job(index).gone = true;
   --waiting_;
 }
 
-void FormerState::End(JobIndex index) {
+void SchedulerState::End(JobIndex index) {
   used_ -= job(index).blocks;
   stored_ -= job(index).stored;
   --admitted_;
   free_.push_back(index);
 }
 
-std::pair<std::int64_t, std::int64_t> FormerState::Withhold(JobIndex index) {
+std::pair<std::int64_t, std::int64_t> SchedulerState::Withhold(JobIndex index) {
   const Job& held = job(index);
   --admitted_;
   withheld_ += held.blocks;
@@ -51,20 +51,20 @@ std::pair<std::int64_t, std::int64_t> FormerState::Withhold(JobIndex index) {
   return {held.blocks, held.stored};
 }
 
-void FormerState::GiveBack(std::int64_t blocks, std::int64_t tokens) {
+void SchedulerState::GiveBack(std::int64_t blocks, std::int64_t tokens) {
   used_ -= blocks;
   stored_ -= tokens;
   withheld_ -= blocks;
 }
 
-void FormerState::JoinArrived(std::int64_t most) {
+void SchedulerState::JoinArrived(std::int64_t most) {
   const auto count = std::min<std::size_t>(arrived.size(), static_cast<std::size_t>(most));
   const auto end = arrived.begin() + static_cast<std::ptrdiff_t>(count);
   parked.insert(parked.end(), arrived.begin(), end);
   arrived.erase(arrived.begin(), end);
 }
 
-void FormerState::Restart(JobIndex index) {
+void SchedulerState::Restart(JobIndex index) {
   Job& j = job(index);
   restarted.push_back({index, j.prefilled()});
   j.prompt = limits_.as_vidur ? j.processed : std::max(j.prompt, j.processed);
@@ -77,7 +77,7 @@ void FormerState::Restart(JobIndex index) {
   ++waiting_;
 }
 
-bool TakeDecodeBlock(FormerState& state, JobIndex index) {
+bool TakeDecodeBlock(SchedulerState& state, JobIndex index) {
   const bool needs = state.limits().as_vidur || state.Grows(state.job(index));
   while (needs && !state.Fits(1)) {
     if (state.parked.empty()) {
@@ -92,7 +92,7 @@ bool TakeDecodeBlock(FormerState& state, JobIndex index) {
   return true;
 }
 
-void SortParked(FormerState& state) {
+void SortParked(SchedulerState& state) {
   const auto earlier = [&](JobIndex a, JobIndex b) {
     return state.job(a).arrival < state.job(b).arrival;
   };
@@ -101,7 +101,7 @@ void SortParked(FormerState& state) {
   std::stable_sort(parked.begin(), parked.end(), earlier);
 }
 
-DecodeForecast ForecastBehind(FormerState& state, BlockedBy blocked) {
+DecodeForecast ForecastBehind(SchedulerState& state, BlockedBy blocked) {
   DecodeForecast forecast;
   if (state.HasHead()) {
     if (blocked == BlockedBy::kNothing) return forecast;

@@ -1,10 +1,10 @@
-#include "testing/former_reference_rules.h"
+#include "testing/scheduled_reference_rules.h"
 
 #include <algorithm>
 
 namespace servecast::testing {
 
-void FormerRules::Form() {
+void ScheduledRules::Form() {
   batch.clear();
   sent_for.clear();
   restarted.clear();
@@ -17,35 +17,35 @@ void FormerRules::Form() {
   if (policy == "lightllm") FormLightLlm();
 }
 
-std::int64_t FormerRules::Used() const {
+std::int64_t ScheduledRules::Used() const {
   std::int64_t used = 0;
-  for (const FormerJob* job : all) used += job->blocks;
+  for (const ScheduledJob* job : all) used += job->blocks;
   return used;
 }
 
-std::int64_t FormerRules::Admitted() const {
+std::int64_t ScheduledRules::Admitted() const {
   return std::count_if(all.begin(), all.end(),
-                       [](const FormerJob* job) { return job->blocks > 0 && !job->over; });
+                       [](const ScheduledJob* job) { return job->blocks > 0 && !job->over; });
 }
 
-std::int64_t FormerRules::TokensInBatch() const {
+std::int64_t ScheduledRules::TokensInBatch() const {
   std::int64_t tokens = 0;
-  for (const FormerMember& member : batch) tokens += member.tokens;
+  for (const ScheduledMember& member : batch) tokens += member.tokens;
   return tokens;
 }
 
 // Whose prefill is elsewhere needs none in the batch.
-bool FormerRules::NoSeat(const FormerJob& job) const {
+bool ScheduledRules::NoSeat(const ScheduledJob& job) const {
   if (Admitted() >= max_num_seqs) return true;
   return !job.remote && static_cast<std::int64_t>(batch.size()) >= MembersAllowed();
 }
 
-bool FormerRules::PromptFits(const FormerJob& job) const {
+bool ScheduledRules::PromptFits(const ScheduledJob& job) const {
   const std::int64_t watermark = Admitted() > 0 ? watermark_blocks : 0;
   return Free() >= BlocksFor(job.target) + watermark;
 }
 
-void FormerRules::Restart(FormerJob* job) {
+void ScheduledRules::Restart(ScheduledJob* job) {
   restarted.emplace_back(job, job->in_prefill());
   job->target = job->prompt + job->made;
   job->computed = 0;
@@ -54,7 +54,7 @@ void FormerRules::Restart(FormerJob* job) {
 }
 
 // A block for the next token of a decode, from the last of the parked if need be.
-bool FormerRules::BlockForDecode(FormerJob* job) {
+bool ScheduledRules::BlockForDecode(ScheduledJob* job) {
   const std::int64_t wanted = BlocksFor(job->computed + 1);
   while (wanted > job->blocks && Free() < 1) {
     if (parked.empty()) {
@@ -62,7 +62,7 @@ bool FormerRules::BlockForDecode(FormerJob* job) {
       Restart(job);
       return false;
     }
-    FormerJob* victim = parked.back();
+    ScheduledJob* victim = parked.back();
     parked.pop_back();
     Restart(victim);
   }
@@ -70,8 +70,8 @@ bool FormerRules::BlockForDecode(FormerJob* job) {
   return true;
 }
 
-void FormerRules::AdmitHead(std::int64_t of_blocks, std::int64_t tokens) {
-  FormerJob* job = queue.front();
+void ScheduledRules::AdmitHead(std::int64_t of_blocks, std::int64_t tokens) {
+  ScheduledJob* job = queue.front();
   queue.pop_front();
   job->blocks = of_blocks;
   if (job->remote) {
@@ -81,22 +81,23 @@ void FormerRules::AdmitHead(std::int64_t of_blocks, std::int64_t tokens) {
   }
 }
 
-void FormerRules::ParkArrived(std::size_t most) {
+void ScheduledRules::ParkArrived(std::size_t most) {
   for (; most > 0 && !come.empty(); --most) {
     parked.push_back(come.front());
     come.pop_front();
   }
 }
 
-void FormerRules::ParkedByArrival() {
-  std::stable_sort(parked.begin(), parked.end(),
-                   [](const FormerJob* a, const FormerJob* b) { return a->arrival < b->arrival; });
+void ScheduledRules::ParkedByArrival() {
+  std::stable_sort(parked.begin(), parked.end(), [](const ScheduledJob* a, const ScheduledJob* b) {
+    return a->arrival < b->arrival;
+  });
 }
 
-void FormerRules::FormVllmV0() {
+void ScheduledRules::FormVllmV0() {
   std::int64_t longest = 0;
   while (!queue.empty()) {
-    const FormerJob& head = *queue.front();
+    const ScheduledJob& head = *queue.front();
     const std::int64_t padded = std::max(longest, head.target);
     const auto members = static_cast<std::int64_t>(batch.size()) + 1;
     const bool too_many = !head.remote && members * padded > max_num_batched_tokens;
@@ -111,16 +112,16 @@ void FormerRules::FormVllmV0() {
   if (!batch.empty()) return;
   ParkedByArrival();
   while (!parked.empty() && static_cast<std::int64_t>(batch.size()) < MembersAllowed()) {
-    FormerJob* job = parked.front();
+    ScheduledJob* job = parked.front();
     parked.pop_front();
     if (BlockForDecode(job)) batch.push_back({job, 1});
   }
 }
 
-void FormerRules::FormSarathi() {
-  std::deque<FormerJob*> begun, kept;
+void ScheduledRules::FormSarathi() {
+  std::deque<ScheduledJob*> begun, kept;
   while (!parked.empty() && static_cast<std::int64_t>(batch.size()) < MembersAllowed()) {
-    FormerJob* job = parked.front();
+    ScheduledJob* job = parked.front();
     parked.pop_front();
     if (job->in_prefill()) {
       begun.push_back(job);
@@ -128,7 +129,7 @@ void FormerRules::FormSarathi() {
       batch.push_back({job, 1});
     }
   }
-  for (FormerJob* job : begun) {
+  for (ScheduledJob* job : begun) {
     const std::int64_t room = max_num_batched_tokens - TokensInBatch();
     const std::int64_t chunk = std::min(room, job->target - job->computed);
     if (chunk > 0) {
@@ -140,7 +141,7 @@ void FormerRules::FormSarathi() {
   parked.insert(parked.begin(), kept.begin(), kept.end());
   ParkedByArrival();
   while (!queue.empty()) {
-    const FormerJob& head = *queue.front();
+    const ScheduledJob& head = *queue.front();
     const std::int64_t room = max_num_batched_tokens - TokensInBatch();
     blocked = NoSeat(head)                ? BlockedBy::kSeats
               : !head.remote && room <= 0 ? BlockedBy::kTokenBudget
@@ -153,7 +154,7 @@ void FormerRules::FormSarathi() {
 }
 
 // orca, faster_transformer. KV travels for the next fixed batch while one runs.
-void FormerRules::FormReserving(bool fixed) {
+void ScheduledRules::FormReserving(bool fixed) {
   const bool joins = !fixed || parked.empty();
   if (fixed && joins) ParkArrived(static_cast<std::size_t>(MembersAllowed()));
   while (!parked.empty() && static_cast<std::int64_t>(batch.size()) < MembersAllowed()) {
@@ -161,7 +162,7 @@ void FormerRules::FormReserving(bool fixed) {
     parked.pop_front();
   }
   while (!queue.empty()) {
-    const FormerJob& head = *queue.front();
+    const ScheduledJob& head = *queue.front();
     const std::int64_t reserved = BlocksFor(max_model_len);
     blocked = NoSeat(head) || (!joins && !head.remote) ? BlockedBy::kSeats
               : Free() < reserved                      ? BlockedBy::kKvBlocks
@@ -173,10 +174,10 @@ void FormerRules::FormReserving(bool fixed) {
 
 // The most tokens that these will hold at once, if each makes all that is declared: at the moment
 // when the one with the n-th most to go ends, all before it have grown as much.
-std::int64_t FormerRules::FuturePeak(const std::vector<const FormerJob*>& jobs) const {
+std::int64_t ScheduledRules::FuturePeak(const std::vector<const ScheduledJob*>& jobs) const {
   std::vector<std::pair<std::int64_t, std::int64_t>> needs;  // (to go, now)
   std::int64_t unknown = 0;  // of those that begin to grow when their KV comes: at any time
-  for (const FormerJob* job : jobs) {
+  for (const ScheduledJob* job : jobs) {
     if (job->remote) {
       unknown += job->prompt + job->most - 1;
     } else if (job->computed == 0) {
@@ -197,15 +198,15 @@ std::int64_t FormerRules::FuturePeak(const std::vector<const FormerJob*>& jobs) 
   return peak + unknown;
 }
 
-void FormerRules::FormLightLlm() {
+void ScheduledRules::FormLightLlm() {
   const bool looks = parked.empty() || decodes_since_look_ >= 10;
   if (looks && !parked.empty()) decodes_since_look_ = 0;
   std::int64_t elsewhere = 0;  // tokens of those that are not served here any more
-  for (const FormerJob* job : all) elsewhere += job->over ? job->blocks : 0;
+  for (const ScheduledJob* job : all) elsewhere += job->over ? job->blocks : 0;
   while (looks && !queue.empty()) {
-    const FormerJob& head = *queue.front();
-    std::vector<const FormerJob*> together = {&head};
-    for (const FormerJob* job : all) {
+    const ScheduledJob& head = *queue.front();
+    std::vector<const ScheduledJob*> together = {&head};
+    for (const ScheduledJob* job : all) {
       if (job->blocks > 0 && !job->over) together.push_back(job);
     }
     const std::int64_t tokens = TokensInBatch() + head.target;
@@ -218,7 +219,7 @@ void FormerRules::FormLightLlm() {
   }
   if (!batch.empty() || parked.empty()) return;
   ++decodes_since_look_;
-  for (FormerJob* job : parked) {
+  for (ScheduledJob* job : parked) {
     job->blocks = std::max(job->blocks, job->computed + 1);
     batch.push_back({job, 1});
   }

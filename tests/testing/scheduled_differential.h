@@ -6,21 +6,21 @@
 #include <optional>
 #include <string>
 
-#include "serving/former_replica.h"
-#include "testing/former_reference.h"
+#include "serving/scheduled_replica.h"
 #include "testing/random_cases.h"
+#include "testing/scheduled_reference.h"
 
 namespace servecast::testing {
 
-struct FormerCase {
+struct ScheduledCase {
   RandomCase base;  // requests, latency, stages, horizon; the engine with its limits
   std::string policy;
 };
 
 // One of the schedulers in turn. Nothing where the case's delays depend on load.
-std::optional<FormerCase> MakeFormerCase(std::uint64_t seed);
+std::optional<ScheduledCase> MakeScheduledCase(std::uint64_t seed);
 
-struct FormerRunOptions {
+struct ScheduledRunOptions {
   bool observe = true;
   std::int64_t slice = INT64_MAX;
   bool as_vidur = false;
@@ -29,13 +29,13 @@ struct FormerRunOptions {
   std::string router = "round_robin";
   const RequestTable* requests = nullptr;  // instead of the case's
 };
-FormerReferenceOutput RunFormerEngine(const FormerCase& former_case,
-                                      const FormerRunOptions& options);
+ScheduledReferenceOutput RunScheduledEngine(const ScheduledCase& scheduled_case,
+                                            const ScheduledRunOptions& options);
 
-FormerReferenceOutput RunFormerReference(const FormerCase& former_case);
+ScheduledReferenceOutput RunScheduledReference(const ScheduledCase& scheduled_case);
 
 // The first thing that differs; nothing when all is equal, with and without an observer and slices.
-std::optional<std::string> FirstFormerMismatch(const FormerCase& former_case,
-                                               const FormerReferenceOutput& reference);
+std::optional<std::string> FirstScheduledMismatch(const ScheduledCase& scheduled_case,
+                                                  const ScheduledReferenceOutput& reference);
 
 }  // namespace servecast::testing

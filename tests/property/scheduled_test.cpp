@@ -12,7 +12,7 @@
 #include "metrics/time_split.h"
 #include "servecast/simulation.h"
 #include "serving/router.h"
-#include "testing/former_differential.h"
+#include "testing/scheduled_differential.h"
 
 namespace servecast::testing {
 namespace {
@@ -22,18 +22,18 @@ std::int64_t Cases() {
   return text == nullptr || *text == '\0' ? 1500 : std::strtoll(text, nullptr, 10);
 }
 
-std::string Name(std::uint64_t seed, const FormerCase& c) {
+std::string Name(std::uint64_t seed, const ScheduledCase& c) {
   return "seed " + std::to_string(seed) + "\n" + Describe(c.base);
 }
 
-TEST(DifferentialFormers, RandomScenarios_EqualTheReference) {
+TEST(DifferentialSchedulers, RandomScenarios_EqualTheReference) {
   std::int64_t steps = 0, preempted = 0, self = 0, partial = 0, overlapping = 0, chunked = 0;
   std::int64_t timed_out = 0, in_flight = 0, capped = 0, interfered = 0, recomputed = 0, turns = 0;
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(Cases()); ++seed) {
-    const std::optional<FormerCase> c = MakeFormerCase(seed);
+    const std::optional<ScheduledCase> c = MakeScheduledCase(seed);
     if (!c) continue;
-    const FormerReferenceOutput reference = RunFormerReference(*c);
-    const std::optional<std::string> mismatch = FirstFormerMismatch(*c, reference);
+    const ScheduledReferenceOutput reference = RunScheduledReference(*c);
+    const std::optional<std::string> mismatch = FirstScheduledMismatch(*c, reference);
     ASSERT_FALSE(mismatch) << *mismatch << "\n" << Name(seed, *c);
     steps += static_cast<std::int64_t>(reference.steps.size());
     preempted += reference.preemptions;
@@ -74,9 +74,9 @@ TEST(DifferentialFormers, RandomScenarios_EqualTheReference) {
 }
 
 // Many at once, whose tokens to come are as many or not, up to the limit of the memory.
-TEST(DifferentialFormers, LightLlmWithManySeats_EqualsTheReference) {
+TEST(DifferentialSchedulers, LightLlmWithManySeats_EqualsTheReference) {
   for (std::int64_t blocks : {40, 300, 2000}) {
-    FormerCase c;
+    ScheduledCase c;
     c.policy = "lightllm";
     for (std::int32_t i = 0; i < 250; ++i) {
       c.base.requests.arrival.push_back(i / 50 * 30'000);
@@ -89,21 +89,21 @@ TEST(DifferentialFormers, LightLlmWithManySeats_EqualsTheReference) {
     c.base.engine.max_num_seqs = 1000;
     c.base.engine.max_num_batched_tokens = 400;
     c.base.model_max_len = 120;  // of some it cuts what they may make
-    const FormerReferenceOutput reference = RunFormerReference(c);
-    EXPECT_EQ(FirstFormerMismatch(c, reference).value_or(""), "") << blocks;
+    const ScheduledReferenceOutput reference = RunScheduledReference(c);
+    EXPECT_EQ(FirstScheduledMismatch(c, reference).value_or(""), "") << blocks;
     EXPECT_GT(reference.steps.size(), 100u);
   }
 }
 
 // The invariants that a request's record must keep, I5 and I14.
-TEST(Formers, PartsOfTheTime_AddUp) {
+TEST(Scheduleds, PartsOfTheTime_AddUp) {
   std::int64_t completed = 0;
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
-    const std::optional<FormerCase> c = MakeFormerCase(seed);
+    const std::optional<ScheduledCase> c = MakeScheduledCase(seed);
     if (!c) continue;
-    FormerRunOptions options;
+    ScheduledRunOptions options;
     options.observe = false;
-    const FormerReferenceOutput run = RunFormerEngine(*c, options);
+    const ScheduledReferenceOutput run = RunScheduledEngine(*c, options);
     const TimeNs delay = MakeLatency(c->base)->OutputTokenDelay();
     for (std::size_t r = 0; r < run.results.state.size(); ++r) {
       if (run.results.state[r] != RequestState::kCompleted) continue;
@@ -126,15 +126,15 @@ TEST(Formers, PartsOfTheTime_AddUp) {
 }
 
 // With Vidur's faults the recorded runs are observed ones, so these have no decode runs.
-TEST(Formers, AsVidur_ObserverChangesNothing) {
+TEST(Scheduleds, AsVidur_ObserverChangesNothing) {
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
-    const std::optional<FormerCase> c = MakeFormerCase(seed);
+    const std::optional<ScheduledCase> c = MakeScheduledCase(seed);
     if (!c || !c->base.requests.timeout.empty()) continue;
-    FormerRunOptions options;
+    ScheduledRunOptions options;
     options.as_vidur = true;
-    const FormerReferenceOutput observed = RunFormerEngine(*c, options);
+    const ScheduledReferenceOutput observed = RunScheduledEngine(*c, options);
     options.observe = false;
-    const FormerReferenceOutput run = RunFormerEngine(*c, options);
+    const ScheduledReferenceOutput run = RunScheduledEngine(*c, options);
     SCOPED_TRACE(Name(seed, *c));
     ASSERT_EQ(observed.results.first_token, run.results.first_token);
     ASSERT_EQ(observed.results.completion, run.results.completion);
@@ -158,19 +158,19 @@ RequestTable PartOf(const RequestTable& all, const std::vector<std::size_t>& row
   return part;
 }
 
-TEST(Formers, BehindARouter_EachDoesWhatOneAloneDoes) {
+TEST(Scheduleds, BehindARouter_EachDoesWhatOneAloneDoes) {
   std::int64_t compared = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
-    const std::optional<FormerCase> c = MakeFormerCase(seed);
+    const std::optional<ScheduledCase> c = MakeScheduledCase(seed);
     if (!c || !c->base.requests.think.empty() || !c->base.requests.pause.empty()) continue;
     for (const char* router : {"round_robin", "least_outstanding"}) {
-      FormerRunOptions options;
+      ScheduledRunOptions options;
       options.observe = false;
       options.router = router;
       options.replicas = 1 + static_cast<std::int64_t>(seed % 3);
-      const FormerReferenceOutput whole = RunFormerEngine(*c, options);
+      const ScheduledReferenceOutput whole = RunScheduledEngine(*c, options);
       options.slice = 3;
-      const FormerReferenceOutput sliced = RunFormerEngine(*c, options);
+      const ScheduledReferenceOutput sliced = RunScheduledEngine(*c, options);
       SCOPED_TRACE(Name(seed, *c));
       ASSERT_EQ(whole.results.completion, sliced.results.completion);
       ASSERT_EQ(whole.now, sliced.now);
@@ -181,10 +181,10 @@ TEST(Formers, BehindARouter_EachDoesWhatOneAloneDoes) {
         }
         if (rows.empty()) continue;
         const RequestTable part = PartOf(whole.requests, rows);
-        FormerRunOptions one;
+        ScheduledRunOptions one;
         one.observe = false;
         one.requests = &part;
-        const FormerReferenceOutput alone = RunFormerEngine(*c, one);
+        const ScheduledReferenceOutput alone = RunScheduledEngine(*c, one);
         for (std::size_t i = 0; i < rows.size(); ++i) {
           const std::size_t r = rows[i];
           ASSERT_EQ(whole.results.first_scheduled[r], alone.results.first_scheduled[i]);
@@ -200,18 +200,18 @@ TEST(Formers, BehindARouter_EachDoesWhatOneAloneDoes) {
 }
 
 // Conversations and closed loops across replicas end, whatever the slices.
-TEST(Formers, Conversations_GoOnAcrossReplicas) {
+TEST(Scheduleds, Conversations_GoOnAcrossReplicas) {
   std::int64_t turns = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
-    const std::optional<FormerCase> c = MakeFormerCase(seed);
+    const std::optional<ScheduledCase> c = MakeScheduledCase(seed);
     if (!c || (c->base.requests.think.empty() && c->base.requests.pause.empty())) continue;
-    FormerRunOptions options;
+    ScheduledRunOptions options;
     options.observe = false;
     options.router = "least_outstanding";
     options.replicas = 3;
-    const FormerReferenceOutput run = RunFormerEngine(*c, options);
+    const ScheduledReferenceOutput run = RunScheduledEngine(*c, options);
     options.slice = 1;
-    const FormerReferenceOutput sliced = RunFormerEngine(*c, options);
+    const ScheduledReferenceOutput sliced = RunScheduledEngine(*c, options);
     SCOPED_TRACE(Name(seed, *c));
     ASSERT_EQ(run.results.completion, sliced.results.completion);
     ASSERT_EQ(run.results.replica, sliced.results.replica);
@@ -237,7 +237,7 @@ std::vector<std::string> One(const char* policy, int prompt, int output) {
 }
 
 // A prefill and a decode for each token but the first; sarathi's prefill in ceil(P/C) chunks.
-TEST(Formers, IterationCounts_AreTheOnesOfTheory) {
+TEST(Scheduleds, IterationCounts_AreTheOnesOfTheory) {
   for (const char* policy : {"vllm_v0", "orca", "lightllm", "faster_transformer"}) {
     for (const int output : {1, 2, 100}) {
       EXPECT_EQ(RunWith(One(policy, 300, output)).steps, output) << policy;
@@ -248,7 +248,7 @@ TEST(Formers, IterationCounts_AreTheOnesOfTheory) {
   }
 }
 
-TEST(Formers, PipelineStages_EachHasItsShare) {
+TEST(Scheduleds, PipelineStages_EachHasItsShare) {
   const auto run = [](const char* stages) {
     std::vector<std::string> set = One("sarathi", 512, 100);
     set.push_back(std::string("cluster.pools.0.pipeline_parallel=") + stages);
@@ -265,7 +265,7 @@ TEST(Formers, PipelineStages_EachHasItsShare) {
   EXPECT_FALSE(four.departures.empty());
 }
 
-TEST(Formers, WhatTheyDoNotKnow_IsNamed) {
+TEST(Scheduleds, WhatTheyDoNotKnow_IsNamed) {
   const std::pair<const char*, std::vector<std::string>> wrong[] = {
       {"/scheduler/order", {"scheduler.policy=orca", "scheduler.order=sjf"}},
       {"/scheduler/preemption", {"scheduler.policy=orca", "scheduler.preemption=tail"}},
@@ -293,7 +293,7 @@ TEST(Formers, WhatTheyDoNotKnow_IsNamed) {
 }
 
 // Memory in whole requests: 4,096 tokens of Llama-2-7B on an A100 of 80 GiB, 29 of them.
-TEST(Formers, CompatVidur_PlansMemoryAsVidur) {
+TEST(Scheduleds, CompatVidur_PlansMemoryAsVidur) {
   const Report report = RunWith({"engine.compat=vidur", "scheduler.policy=sarathi",
                                  R"(model={"preset":"llama-2-7b"})",
                                  R"(hardware={"preset":"a100-80gb","memory_gib":80})",

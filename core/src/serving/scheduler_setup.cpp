@@ -1,18 +1,18 @@
-// What the schedulers of batch_former.h are told of a scenario, and what they do not know of it.
+// What the schedulers of batch_scheduler.h are told of a scenario, and what they do not know of it.
 #include <algorithm>
 
 #include "cost/model_cost.h"
 #include "cost/vidur_planner.h"
-#include "serving/former_replica.h"
+#include "serving/scheduled_replica.h"
 
 namespace servecast {
 namespace {
 
-FormerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const FormerEntry& entry,
-                      std::int64_t max_model_len) {
+SchedulerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const SchedulerEntry& entry,
+                         std::int64_t max_model_len) {
   const EngineSpec& e = s.engine;
   const std::int64_t unit = entry.counts_tokens ? e.block_size : 1;
-  FormerLimits limits;
+  SchedulerLimits limits;
   limits.max_num_seqs = e.max_num_seqs;
   limits.stages = s.cluster.pools[0].pipeline_parallel;
   limits.max_num_batched_tokens = e.max_num_batched_tokens;
@@ -29,7 +29,7 @@ FormerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const FormerEntr
   return limits;
 }
 
-std::vector<std::string_view> DeparturesOf(const Scenario& s, const FormerEntry& entry) {
+std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEntry& entry) {
   const EngineSpec& e = s.engine;
   const bool vidur = e.compat == Compat::kVidur;
   const std::pair<bool, std::string_view> all[] = {
@@ -57,12 +57,12 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const FormerEntry&
 
 }  // namespace
 
-std::unique_ptr<FormerSetup> MakeFormerSetup(const Scenario& scenario, const ModelCost& cost,
-                                             std::int64_t max_model_len,
-                                             const RequestTable& requests) {
-  auto made = std::make_unique<FormerSetup>();
-  FormerSetup& setup = *made;
-  setup.entry = &FindFormer(scenario.scheduler.policy);
+std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, const ModelCost& cost,
+                                                   std::int64_t max_model_len,
+                                                   const RequestTable& requests) {
+  auto made = std::make_unique<SchedulerSetup>();
+  SchedulerSetup& setup = *made;
+  setup.entry = &FindScheduler(scenario.scheduler.policy);
   setup.limits = LimitsOf(scenario, cost, *setup.entry, max_model_len);
   setup.report_block = setup.entry->counts_tokens ? scenario.engine.block_size : 1;
   for (const std::int32_t output : requests.output_tokens) {

@@ -1,4 +1,4 @@
-// Prefill on one replica, decode on another, where a BatchFormer makes the batches of this one;
+// Prefill on one replica, decode on another, where a BatchScheduler makes the batches of this one;
 // with a replica by vLLM's rules on the other side as well (replica_hand_over.cpp).
 //
 // A prefill replica ends a request with its first token: its seat is free then, its blocks when its
@@ -10,18 +10,18 @@
 // its way to are free when it has come. Who is preempted is computed again here.
 #include <algorithm>
 
-#include "serving/former_replica.h"
+#include "serving/scheduled_replica.h"
 
 namespace servecast {
 
-bool FormerReplica::HandsOver(RequestId request) const {
+bool ScheduledReplica::HandsOver(RequestId request) const {
   if (in_.role != PoolRole::kPrefill) return false;
   const auto r = static_cast<std::size_t>(request);
   return in_.first_token_from_decode || (in_.requests.output_tokens[r] > 1 &&
                                          in_.max_model_len - in_.requests.prompt_tokens[r] > 1);
 }
 
-void FormerReplica::HandOn(JobIndex index, TimeNs end) {
+void ScheduledReplica::HandOn(JobIndex index, TimeNs end) {
   const RequestId request = SeatOf(index).request;
   const auto r = static_cast<std::size_t>(request);
   const auto [blocks, tokens] = state_.Withhold(index);
@@ -33,10 +33,10 @@ void FormerReplica::HandOn(JobIndex index, TimeNs end) {
   HandOver& hand_over = in_.results.hand_overs[r];
   hand_over.prefilled = end;
   hand_over.prefill_replica = static_cast<std::int32_t>(in_.number);
-  in_.inbox.Say({Inbox::Word::Kind::kPrefilled, request, end});
+  in_.inbox.Report({Inbox::HandOverEvent::Kind::kPrefilled, request, end});
 }
 
-void FormerReplica::FreeHandedOver(RequestId request, TimeNs time) {
+void ScheduledReplica::FreeHandedOver(RequestId request, TimeNs time) {
   const auto at = std::find_if(withheld_.begin(), withheld_.end(),
                                [request](const Withheld& w) { return w.request == request; });
   state_.GiveBack(at->blocks, at->tokens);
@@ -45,7 +45,7 @@ void FormerReplica::FreeHandedOver(RequestId request, TimeNs time) {
 }
 
 // To this replica, that decodes: as one who restarts, but that its tokens are computed elsewhere.
-void FormerReplica::AddRemote(RequestId request, Job& job, Seat& seat) const {
+void ScheduledReplica::AddRemote(RequestId request, Job& job, Seat& seat) const {
   const auto r = static_cast<std::size_t>(request);
   if (!in_.results.HandedOver(r)) return;
   job.remote = true;
@@ -54,19 +54,19 @@ void FormerReplica::AddRemote(RequestId request, Job& job, Seat& seat) const {
 }
 
 // For those that were admitted behind the first ones.
-void FormerReplica::SendForKv(std::size_t first) {
+void ScheduledReplica::SendForKv(std::size_t first) {
   for (std::size_t i = first; i < state_.under_way.size(); ++i) {
     const RequestId request = SeatOf(state_.under_way[i]).request;
     const auto r = static_cast<std::size_t>(request);
     ++expected_;
     in_.results.hand_overs[r].reserved = now_;
     state_.Store(state_.under_way[i], state_.job(state_.under_way[i]).prompt - 1);
-    in_.inbox.Say({Inbox::Word::Kind::kReserved, request, now_,
-                   CeilDiv(in_.requests.prompt_tokens[r], setup_.limits.block_size)});
+    in_.inbox.Report({Inbox::HandOverEvent::Kind::kReserved, request, now_,
+                      CeilDiv(in_.requests.prompt_tokens[r], setup_.limits.block_size)});
   }
 }
 
-void FormerReplica::Arrive(RequestId request, TimeNs time) {
+void ScheduledReplica::Arrive(RequestId request, TimeNs time) {
   in_.results.hand_overs[static_cast<std::size_t>(request)].arrived = time;
   const auto at = std::find_if(state_.under_way.begin(), state_.under_way.end(),
                                [&](JobIndex index) { return SeatOf(index).request == request; });
@@ -81,7 +81,7 @@ void FormerReplica::Arrive(RequestId request, TimeNs time) {
   woken_ = std::min(woken_, time);
 }
 
-void FormerReplica::ResumeFresh(const Batch& members) {
+void ScheduledReplica::ResumeFresh(const Batch& members) {
   for (const BatchMember& member : members) {
     const Seat& seat = SeatOf(member.job);
     if (!seat.fresh) continue;
@@ -96,14 +96,14 @@ void FormerReplica::ResumeFresh(const Batch& members) {
 }
 
 // It is preempted before it was in a batch: from now on it waits as any other that is.
-void FormerReplica::LoseFresh(Seat& seat) {
+void ScheduledReplica::LoseFresh(Seat& seat) {
   seat.fresh = false;
   in_.results.hand_overs[static_cast<std::size_t>(seat.request)].resumed = now_;
   --expected_;
 }
 
 // Its client gave up.
-void FormerReplica::AbortAdmitted(RequestId request, JobIndex index) {
+void ScheduledReplica::AbortAdmitted(RequestId request, JobIndex index) {
   if (state_.job(index).remote || SeatOf(index).fresh) {
     --expected_;
     in_.recorder.Waiting(now_, queued());
