@@ -181,7 +181,7 @@ class Summary {
   // A dropped request has no first token and no end, one that timed out no end and perhaps no first
   // token, one still queued at a horizon no first token in time: they count among the worst.
   // Of unfinished answers, of which there always are some, those do that are older than a limit on
-  // E2E. Who never gets his answer has no TPOT either.
+  // E2E. A request without an answer has no TPOT either.
   double UnservedShare(const SloSpec& slo, const LatencySet& set) const {
     std::int64_t unserved = set.without_e2e;
     if (slo.metric == SloMetric::kTtft) {

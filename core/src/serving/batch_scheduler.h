@@ -49,7 +49,7 @@ struct SchedulerLimits {
   std::int64_t block_size = 16;
   std::int64_t blocks = 0;
   std::int64_t watermark_blocks = 0;    // kept free by admissions
-  std::int64_t max_model_len = 0;       // reserved by who reserves the longest request
+  std::int64_t max_model_len = 0;       // reserved where the longest request is
   std::int64_t max_waiting_iters = 10;  // lightllm: decodes between two looks at the queue
   // Vidur's faults, for compat vidur. A decode asks for a spare block though it needs none; the
   // watermark holds for the only request, too; a prompt that is preempted in the middle is cut
@@ -85,7 +85,7 @@ class SchedulerState {
     return CeilDiv(job.prompt, limits_.block_size);
   }
 
-  // The queue, first come, first served; who restarts is its head.
+  // The queue, first come, first served; one that restarts is its head.
   JobIndex Add(const Job& job);  // at its end; the index is valid until the job ends or leaves
   std::int64_t waiting() const { return waiting_; }
   bool HasHead();
@@ -129,7 +129,7 @@ class SchedulerState {
   // Admitted, and remote: their KV is to come; it is there, in that order, and none of them is
   // remote any more.
   std::vector<JobIndex> under_way, arrived;
-  // Of the batch that is formed: why the head of the queue is not in it, and who was preempted.
+  // Of the batch that is formed: why the head of the queue is not in it, and what was preempted.
   struct Restarted {
     JobIndex job = -1;
     bool prefilled = false;  // before it
@@ -145,13 +145,13 @@ class SchedulerState {
   std::int64_t used_ = 0, admitted_ = 0, waiting_ = 0, withheld_ = 0, stored_ = 0;
 };
 
-// Batches of all parked decodes and nothing else, one after another, as long as nobody ends and,
-// but for a `closed` queue, nobody comes.
+// Batches of all parked decodes and nothing else, one after another, as long as none ends and,
+// but for a `closed` queue, no request comes.
 struct DecodeForecast {
   std::int64_t most = 0;  // batches; 0: the next one may be another
   bool grows = true;      // decodes take blocks as they need them
-  bool closed = false;    // nobody can be admitted, whoever comes
-  // Why the head of the queue waits, and why one who comes to an empty queue would.
+  bool closed = false;    // no request can be admitted, whatever comes
+  // Why the head of the queue waits, and why one that comes to an empty queue would.
   BlockedBy blocked = BlockedBy::kNothing, comers_blocked = BlockedBy::kNothing;
 };
 
@@ -162,7 +162,7 @@ class BatchScheduler {
   // nothing to run. Says in `state` why the head of the queue had to wait. Admits remote jobs in
   // their turn, and takes in those that have arrived.
   virtual void Form(SchedulerState& state, Batch& batch) = 0;
-  // What Form would do next. Requires: one stage, all parked are decodes, there is one, nobody has
+  // What Form would do next. Requires: one stage, all parked are decodes, there is one, none has
   // arrived. May sort them as Form would.
   virtual DecodeForecast Forecast(SchedulerState& state) = 0;
   // So many of these batches were formed.
@@ -193,8 +193,8 @@ inline BlockedBy RemoteBlockedBy(const SchedulerState& state, bool fits) {
 bool TakeDecodeBlock(SchedulerState& state, JobIndex index);
 // By arrival; equals keep their order.
 void SortParked(SchedulerState& state);
-// With the queue's head refused for `blocked`: nobody behind it can be admitted. Without a head:
-// nobody who comes, if all seats are taken.
+// With the queue's head refused for `blocked`: none behind it can be admitted. Without a head:
+// none that comes, if all seats are taken.
 DecodeForecast ForecastBehind(SchedulerState& state, BlockedBy blocked);
 
 }  // namespace servecast

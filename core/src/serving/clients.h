@@ -1,4 +1,4 @@
-// Those who send the requests: who comes to the queue when, who asks on when answered, who gives
+// Those who send the requests: which comes to the queue when, which has a next turn, which gives
 // up. Hides that a session's later turns have no arrival until the turn before is complete, and
 // that in a closed loop a session has none until a client is free.
 #pragma once
@@ -55,9 +55,9 @@ class Clients {
   // The last arrival so far, dropped ones included; 0 without any.
   TimeNs LastArrival() const;
 
-  // The states that follow from the clock alone, at `end`: who is still to come, is on its way to
+  // The states that follow from the clock alone, at `end`: what is still to come, is on its way to
   // the queue, gave up on that way, or was dropped as it arrived. `over`: the clock has stopped for
-  // want of events, so who is on a way that leads nowhere has gone it.
+  // want of events, so a request whose way leads nowhere has gone it.
   void MarkArrivals(TimeNs end, bool over);
 
  private:
@@ -86,7 +86,7 @@ class Clients {
   const LatencyModel& latency_;
   std::int64_t max_model_len_;
   RequestResults& results_;
-  std::vector<RequestId> order_;   // who comes by itself, by (enqueue time, id)
+  std::vector<RequestId> order_;   // those that come by themselves, by (enqueue time, id)
   std::size_t arrived_ = 0;        // of order_
   std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
   std::size_t waiting_ = 0;        // closed loop: before it, no row waits for a client

@@ -64,8 +64,8 @@ TimeNs Cluster::NextEvent(TimeNs arrival) {
   return std::min({arrival, gateway_.NextLook(by), gateway_.NextOfHeld()});
 }
 
-// Of what happens at one time: signals, then clients who give up, then room for those who are held,
-// then who comes.
+// Of what happens at one time: signals, then clients that give up, then room for requests that are
+// held, then the request that comes.
 void Cluster::Process(TimeNs time, TimeNs arrival) {
   if (gateway_.LooksAt(time)) return gateway_.Look(time);
   if (gateway_.held() > 0 && gateway_.NextTimeout() <= time) {
@@ -98,7 +98,7 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   return node.recorder.steps() - before;
 }
 
-// Vidur's: who runs does not count.
+// Vidur's: what runs does not count.
 std::int32_t Cluster::LeastWaiting() const {
   const auto waiting = [](const std::unique_ptr<Node>& node) {
     return node->replica->queued() + node->inbox.unread();

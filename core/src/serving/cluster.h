@@ -1,5 +1,5 @@
 // Several replicas behind a router, by vLLM's rules or another scheduler's, in pools that may
-// differ. Each has a clock of its own; whoever is furthest behind runs next, never beyond the next
+// differ. Each has a clock of its own; the one furthest behind runs next, never beyond the next
 // event that all must have come to - a request for the router to place, room for one that it holds,
 // a look at the engines - nor, where answers bring requests (sessions, closed loops), beyond what
 // another replica may still answer.
@@ -53,10 +53,10 @@ class Cluster final : public Fleet {
   std::vector<std::int32_t> session_of_;  // by request; empty: each its own
   Gateway gateway_;
   bool by_vidur_;       // LeastWaiting chooses
-  IndexedHeap active_;  // by when it may matter next; who has nothing to do is not in it
+  IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
   bool answers_bring_requests_;
-  // All that is asked of replicas is who left: then one that only decodes stays behind until
-  // somebody does.
+  // All that is asked of replicas is what left: then one that only decodes stays behind until
+  // a request does.
   bool lags_;
 };
 

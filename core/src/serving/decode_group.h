@@ -8,7 +8,7 @@
 //     take phase[D mod block_size] blocks;  dt = Price(n, K);  now += dt;  K += n;  ++D
 //
 // and touches no member and allocates nothing. The latency model is asked at every step, so this is
-// exact for any model. Of a member one number is kept, by whoever runs it: by how much its context
+// exact for any model. Of a member one number is kept, by its replica: by how much its context
 // is ahead of D. It holds from its joining to its leaving.
 //
 // When a member ends is known as it joins, so a heap of the steps of last tokens (DecodeGroup) says
@@ -48,7 +48,7 @@ class DecodeSums {
   // KV blocks that the step takes.
   std::int64_t Due(const Point& point) const { return phase_[point.phase]; }
   std::int64_t due() const { return Due(next_); }
-  // The step without anybody else in it.
+  // The step with nothing else in it.
   BatchShape Shape(const Point& point) const {
     return {point.size, point.context, {}, point.blocks + Due(point), 0, 0};
   }
@@ -71,7 +71,7 @@ class DecodeSums {
   // One of so many computed tokens joins; returns by how much it is ahead of step().
   std::int64_t Join(std::int64_t computed);
   void Leave(std::int64_t ahead);
-  void Clear();  // nobody is left, and steps count from 0 on
+  void Clear();  // none is left, and steps count from 0 on
 
  private:
   void Change(std::int64_t computed, std::int64_t members);
@@ -103,7 +103,7 @@ class DecodeGroup : public DecodeSums {
   // The first step that ends a member. Requires: there is one.
   std::int64_t last_step() const { return finishes_.TopKey(); }
 
-  // When the first member ends, were the next step to start at `start` and nobody to come; earlier
+  // When the first member ends, were the next step to start at `start` and none to come; earlier
   // where blocks run out, and where that is too far to look.
   TimeNs QuietUntil(const LatencyModel& latency, TimeNs start, std::int64_t free_blocks) const;
 

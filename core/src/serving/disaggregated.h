@@ -1,10 +1,10 @@
 // A cluster where some replicas only prefill, and others decode what these have prefilled. What one
 // does may matter to another at once: a prefill that ends sends its request on, blocks that are
 // taken start a transfer and slow down others, a transfer that ends frees blocks on one side and
-// lets a request decode on the other. So whoever is furthest behind runs next, and nobody beyond
+// lets a request decode on the other. So the one furthest behind runs next, and none beyond
 // the others' clocks, nor beyond the next event on the link or at the gateways: one before each
 // side, and one of those that are served whole. At one moment transfers end first, then gateways
-// look at engines, clients give up there, and who is held finds room (for decoding before others),
+// look at engines, clients give up there, and held requests find room (for decoding before others),
 // then requests arrive, then they are handed over, by id, then steps are formed, by replica.
 #pragma once
 

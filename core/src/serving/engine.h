@@ -24,7 +24,7 @@ class Engine {
   // Of a replica that has something to do: all that it answers up to then is answered, and unless
   // more is sent, it does nothing before.
   virtual TimeNs ready() const { return now(); }
-  // Likewise: nobody leaves it before, unless more is sent, though it may have much to do.
+  // Likewise: no request leaves it before, unless more is sent, though it may have much to do.
   virtual TimeNs QuietUntil() { return ready(); }
   // Of one that has nothing to do until it is sent more, or a transfer ends: when it will all the
   // same.
@@ -36,9 +36,9 @@ class Engine {
   virtual void Arrive(RequestId, TimeNs) {}
   virtual void FreeHandedOver(RequestId, TimeNs) {}
 
-  // Its running list and KV blocks as they are at `time`, for whoever asks from outside: with a
+  // Its running list and KV blocks as they are at `time`, for a look from outside: with a
   // step under way as the latest one was formed. Requires: it has run up to `time`, or has nothing
-  // to do. Of what waits it knows less than who sends.
+  // to do. Of what waits it knows less than its sender.
   virtual EngineLoad LoadAt(TimeNs) const { return {running(), kv_blocks_used()}; }
   virtual std::int64_t running() const = 0;
   virtual std::int64_t queued() const = 0;

@@ -1,5 +1,5 @@
-// The replicas of a cluster, in pools that may differ, and their figures taken together. Who runs
-// when, and who is sent what, is for cluster.h and disaggregated.h to say.
+// The replicas of a cluster, in pools that may differ, and their figures taken together. Which runs
+// when, and what each is sent, is for cluster.h and disaggregated.h to say.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class Fleet : public Engine {
   Node& NodeAt(std::int32_t index) const { return *nodes_[static_cast<std::size_t>(index)]; }
   // For a gateway before them: all, or those of a role.
   std::vector<Gateway::Member> Members(std::optional<PoolRole> role = std::nullopt) const;
-  // Nobody comes any more, and nobody has anything to do before the horizon.
+  // No request comes any more, and no replica has anything to do before the horizon.
   bool Close();
 
   std::vector<FleetPool> pools_;

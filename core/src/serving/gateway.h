@@ -55,7 +55,7 @@ class Gateway {
   // Requires, as LoadAt does: all have come to that moment.
   void Look(TimeNs time);
 
-  // When somebody who is held may go on, or gives up; kNever.
+  // When a held request may go on, or its client gives up; kNever.
   TimeNs NextOfHeld() {
     if (held_ == 0) return kNever;
     const TimeNs left = departures_.empty() ? kNever : departures_.front().time;
@@ -69,7 +69,7 @@ class Gateway {
     RequestId request = kNoRequest;
     std::int32_t place = Router::kHold;
   };
-  // The first that is held, where there is room for it at that moment; else nobody. Times of this
+  // The first that is held, where there is room for it at that moment; else none. Times of this
   // and of Choose do not go back.
   Placement ChooseForHeld(TimeNs time);
   // The place of a request that comes; kHold: it is held, behind those that are.

@@ -100,7 +100,7 @@ class Inbox {
     TimeNs time = 0;
     RequestId request = kNoRequest;
   };
-  // Who left when, in order of time; for the router, which takes them away.
+  // What left when, in order of time; for the router, which takes them away.
   std::vector<Timed>& departures() { return departures_; }
 
  private:

@@ -1,7 +1,7 @@
 // The link over which KV blocks travel from prefill to decode replicas. A transfer waits for the
 // base latency, then shares the bandwidth evenly with all others under way: processor sharing, in
 // virtual time. Integers only, and rates change only when transfers come and go, so nothing depends
-// on how often somebody looks.
+// on how often it is looked at.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class KvLink {
   void Start(RequestId request, std::int64_t bytes, TimeNs time);
   // When a transfer next begins to flow or arrives; kNever.
   TimeNs Next() const;
-  // Goes on to Next(): who arrives then, in order of their ids. Requires: there is a next.
+  // Goes on to Next(): what arrives then, in order of their ids. Requires: there is a next.
   const std::vector<RequestId>& Pass();
 
  private:

@@ -60,7 +60,7 @@ class KvTiers {
     std::int64_t first = 0, count = 0;
     std::size_t tier = 0;
     TimeNs since = 0;                     // offloaded
-    RunId ahead = kNone, behind = kNone;  // in its tier; who is ahead leaves earlier
+    RunId ahead = kNone, behind = kNone;  // in its tier; what is ahead leaves earlier
   };
   struct List {
     std::int64_t used = 0;

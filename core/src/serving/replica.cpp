@@ -113,7 +113,7 @@ bool Replica::Advance(std::int64_t max_steps) {
         ++steps;
         if (in_flight_ < batches_.size()) continue;
       } else if (in_flight_ == 0) {
-        // Preemption may leave nobody to compute; the blocks are there at the next call. Or they
+        // Preemption may leave nothing to compute; the blocks are there at the next call. Or they
         // are held for transfers.
         sleeps_ = !plan.preempted;
         woken_ = kNever;
@@ -133,7 +133,7 @@ bool Replica::Done() const {
   return running_ == 0 && queue_.size() == 0 && in_flight_ == 0 && incoming_.empty();
 }
 
-// The run is over. Who is enqueued before the clock stops waits until then, though for nothing.
+// The run is over. What is enqueued before the clock stops waits until then, though for nothing.
 bool Replica::Close() {
   if (in_.horizon != kClockEnd) {
     now_ = std::max(now_, in_.horizon);
@@ -376,8 +376,8 @@ std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
     blocked = HeadBlockedBy(Free() - group.due(), in_.engine.max_num_batched_tokens - group.size());
     if (blocked == BlockedBy::kNothing) return 0;
     if (blocked == BlockedBy::kKvBlocks && garbage_ > 0) return 0;
-    // A cached block that nobody holds costs a first chunk more than a lost one, and a whole prompt
-    // more than its copy that somebody holds: the decodes may take it and so let the head in.
+    // A cached block that no request holds costs a first chunk more than a lost one, and a whole
+    // prompt more than its copy that one holds: the decodes may take it and so let the head in.
     // What it finds in the tiers may be lost or become more by what the decodes overwrite.
     const bool may_gain = !in_.engine.scheduler_reserve_full_isl || hit_.copied;
     const bool may_lose = hit_.idle > 0 || hit_.stored > 0;
@@ -522,7 +522,7 @@ void Replica::Abort(RequestId request) {
       in_.results.generated[r] = static_cast<std::int32_t>(
           computed + 1 - in_.requests.prompt_tokens[r] - (in_flight ? 1 : 0));
     }
-    if (in_flight) {  // its token is made, but nobody reads it
+    if (in_flight) {  // its token is made, but no client reads it
       const bool decoded = computed > slot.joined_with;
       if (staged()) {
         TakeFromBatch(BusyUntil(slot), decoded);

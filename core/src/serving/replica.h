@@ -58,9 +58,9 @@ struct ReplicaInput {
   // Not together with async scheduling or KV tiers.
   const std::vector<PipelineStage>* stages = nullptr;
   const SchedulerSetup* setup = nullptr;  // batches by another scheduler (scheduled_replica.h)
-  // Prefill: requests end here with their first token, which nobody gets if the decode side sends
-  // it. Decode: who comes after a prefill has its KV sent. By requests' HandOver; see the inbox's
-  // words. With them: no KV tiers, no garbage collection.
+  // Prefill: requests end here with their first token, which no client gets if the decode side
+  // sends it. Decode: a request that was prefilled elsewhere has its KV sent. By requests'
+  // HandOver; see the inbox's events. With them: no KV tiers, no garbage collection.
   PoolRole role = PoolRole::kMixed;
   bool first_token_from_decode = false;
 };
@@ -220,7 +220,7 @@ class Replica final : public Engine {
   SlotId Victim() const;
   void Preempt(SlotId slot);
   void PauseUngranted();
-  // A token was made. Whoever was seen to fight in vain would go on doing so after it.
+  // A token was made. Once requests were seen to fight in vain, they would go on doing so.
   void NoteToken() {
     if (tokenless_calls_ < kMostTokenlessCalls) tokenless_calls_ = 0;
   }
@@ -370,7 +370,7 @@ class Replica final : public Engine {
   TimeNs gc_due_ = 0;         // collections for the step that is being formed
   SchedulerCounts counts_;
   std::array<std::int64_t, kKvTiers> tier_hits_{};  // blocks, by first admissions
-  EngineLoad load_;                                 // what an arrival finds, but for who waits
+  EngineLoad load_;                                 // what an arrival finds, but for what waits
   TimeNs transfer_ = 0;  // of this schedule call's admissions from the KV tiers
   std::int64_t transfer_blocks_ = 0;
   TimeNs transfer_total_ = 0;  // of the steps launched so far
@@ -386,7 +386,7 @@ class Replica final : public Engine {
   std::int64_t tokenless_calls_ = 0;  // that preempted, since a step yielded a token; see NoteToken
 
   WaitQueue queue_;
-  // Left the queue by finishing in it, at now_: recorded once those who came before now_ are.
+  // Left the queue by finishing in it, at now_: recorded once those that came before now_ are.
   std::int64_t left_queue_ = 0;
 
   std::vector<Parked> handed_over_;  // prefilled here
@@ -402,8 +402,8 @@ class Replica final : public Engine {
   std::vector<RequestId> preempted_;                     // by this call
 
   // With pipeline stages a request waits for its token before it can have the next, so there are as
-  // many groups as batches, each scheduled when its own batch is done, and one for who comes; else
-  // there is one.
+  // many groups as batches, each scheduled when its own batch is done, and one for new requests;
+  // else there is one.
   std::vector<DecodeGroup> groups_;  // members by slot, in order of admission
   DecodeGroup* group_ = nullptr;     // the one that may be scheduled
   std::vector<DecodeGroup*> free_groups_;

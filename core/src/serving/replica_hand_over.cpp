@@ -1,7 +1,7 @@
 // Prefill on one replica, decode on another, as vLLM's connectors have it. A prefill replica ends a
 // request with its first token and keeps its blocks. On the decode side the request joins the queue
 // as any other; at its head, with a seat free, the blocks of all its tokens are taken, but for
-// those that the prefix cache has, and its KV sets out. Once that is there it runs before anybody
+// those that the prefix cache has, and its KV sets out. Once that is there it runs before any
 // in the queue, with one token to compute: the one that the prefill made, or the last of the prompt
 // again when the decode side sends the first. If it is preempted later, it is computed again here.
 // One that a prefill replica preempts with its token in flight (async scheduling) has lost that
@@ -66,7 +66,7 @@ void Replica::Arrive(RequestId request, TimeNs time) {
   incoming_.erase(at);
 }
 
-// Who has arrived, in that order, while there are seats and budget.
+// Those that have arrived, in that order, while there are seats and budget.
 void Replica::AdmitArrived(Plan& plan) {
   std::size_t admitted = 0;
   for (; admitted < arrived_.size(); ++admitted) {
@@ -76,7 +76,7 @@ void Replica::AdmitArrived(Plan& plan) {
     const RequestId request = arrived_[admitted];
     HandOver& hand_over = in_.results.hand_overs[static_cast<std::size_t>(request)];
     SERVECAST_CHECK(hand_over.arrived >= 0 && hand_over.arrived <= now_,
-                    "I14: nobody decodes before his KV has arrived");
+                    "I14: no request decodes before its KV has arrived");
     hand_over.resumed = StartTime();
     const auto at = std::find_if(incoming_.begin(), incoming_.end(),
                                  [request](const Parked& held) { return held.request == request; });

@@ -3,8 +3,8 @@
 // only those in prefill: each knows how many decodes stand before it in the running list. Only when
 // blocks run short does GrantByPreempting walk the list.
 //
-// Decodes are never left out of a step for lack of budget: nobody but the last of the running list,
-// whose chunk the budget had cut, asks for more tokens than he had in the step before. They are
+// Decodes are never left out of a step for lack of budget: none but the last of the running list,
+// whose chunk the budget had cut, asks for more tokens than it had in the step before. They are
 // left out where preemption by priority hits the request that asked: then they catch up.
 #include <algorithm>
 #include <cmath>
@@ -31,9 +31,9 @@ bool Replica::Schedule(Plan& plan) {
   return plan.budget < in_.engine.max_num_batched_tokens;
 }
 
-// Everybody running gets what he asks for, a prefill within what is left of the budget. False, and
-// nothing taken, when the blocks do not suffice; or, with pipeline stages, the budget does not for
-// two groups of decodes that a preemption brought together.
+// Each running request gets what it asks for, a prefill within what is left of the budget. False,
+// and nothing taken, when the blocks do not suffice; or, with pipeline stages, the budget does not
+// for two groups of decodes that a preemption brought together.
 bool Replica::GrantAll(Plan& plan) {
   std::int64_t budget = plan.budget;
   std::int64_t blocks = group_->due();
@@ -59,8 +59,8 @@ bool Replica::GrantAll(Plan& plan) {
   return true;
 }
 
-// The running list in its order. Whoever cannot have its blocks has garbage collected, and when
-// there is none left preempts until it can, or until it was itself the victim: then nobody behind
+// The running list in its order. One that cannot have its blocks has garbage collected, and when
+// there is none left preempts until it can, or until it was itself the victim: then none behind
 // it gets anything. What a victim was given in this call returns to the budget.
 void Replica::GrantByPreempting(Plan& plan) {
   ++calls_;
@@ -114,7 +114,7 @@ Replica::SlotId Replica::Victim() const {
   return worst;
 }
 
-// Who got no tokens in a call that preempted sits this step out.
+// A request that got no tokens in a call that preempted sits this step out.
 void Replica::PauseUngranted() {
   bool paused = false;
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
@@ -145,7 +145,7 @@ void Replica::PauseUngranted() {
   }
 }
 
-// From the head of the queue, until the first that cannot be admitted: nobody overtakes it.
+// From the head of the queue, until the first that cannot be admitted: none overtakes it.
 void Replica::Admit(Plan& plan) {
   if (!arrived_.empty()) AdmitArrived(plan);
   while (queue_.size() > 0) {

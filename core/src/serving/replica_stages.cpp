@@ -1,7 +1,8 @@
 // What only a replica of several pipeline stages needs. As many batches as stages are in flight, by
-// the rule of vLLM's batch queue: the next one is formed at once while there are fewer and somebody
-// may run, else the oldest is waited for. Nobody may run whose token is in flight, so the requests
-// that decode fall into groups that take turns; a prefill goes on in the next batch at once.
+// the rule of vLLM's batch queue: the next one is formed at once while there are fewer and a
+// request may run, else the oldest is waited for. None may run whose token is in flight, so the
+// requests that decode fall into groups that take turns; a prefill goes on in the next batch at
+// once.
 //
 // The group that may be scheduled is the one whose batch has just been applied, and after a launch
 // an empty one. A schedule call takes all of its members or makes them catch up, so two groups
@@ -79,7 +80,7 @@ void Replica::PutBackPassed() {
   }
 }
 
-// Its client gave up while it waited: nobody reads its token.
+// Its client gave up while it waited, and will not read its token.
 void Replica::AbortHeld(RequestId request) {
   const Held* held = HeldOf(request);
   if (held == nullptr || held->delivered < 0) return;
@@ -88,7 +89,7 @@ void Replica::AbortHeld(RequestId request) {
   TakeFromBatch(held->until, held->decoded);
 }
 
-// A token of the batch that ends then is made, but nobody reads it.
+// A token of the batch that ends then is made, but no client reads it.
 void Replica::TakeFromBatch(TimeNs end, bool decoded) {
   for (Batch& batch : batches_) {
     if (batch.end != end) continue;

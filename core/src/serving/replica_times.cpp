@@ -56,8 +56,8 @@ void Replica::CountTransfer(const Slot& slot) {
 }
 
 // It is not in the step that is being formed; with pipeline stages it may be in one that ends after
-// this one starts. Whose last token is in flight was counted already, and so was there who catches
-// up.
+// this one starts. One whose last token is in flight was counted already, and so was there one
+// that catches up.
 void Replica::CountPreemption(const Slot& slot) {
   const TimeNs end = staged() ? std::max(StartTime(), BusyUntil(slot)) : StartTime();
   if (slot.phase == Phase::kPrefill && !slot.catches_up) {

@@ -7,7 +7,7 @@
 // then its KV sets out. Once that is there the scheduler takes it in as a decode, which computes
 // the latest token that is known: the one that the prefill made, or the last of the prompt again
 // when the decode side sends the first. Its client may give up at any moment; blocks that KV is on
-// its way to are free when it has come. Who is preempted is computed again here.
+// its way to are free when it has come. A request that is preempted is computed again here.
 #include <algorithm>
 
 #include "serving/scheduled_replica.h"
@@ -44,7 +44,7 @@ void ScheduledReplica::FreeHandedOver(RequestId request, TimeNs time) {
   woken_ = std::min(woken_, time);
 }
 
-// To this replica, that decodes: as one who restarts, but that its tokens are computed elsewhere.
+// To this replica, that decodes: as one that restarts, but that its tokens are computed elsewhere.
 void ScheduledReplica::AddRemote(RequestId request, Job& job, Seat& seat) const {
   const auto r = static_cast<std::size_t>(request);
   if (!in_.results.HandedOver(r)) return;
@@ -88,7 +88,7 @@ void ScheduledReplica::ResumeFresh(const Batch& members) {
     const auto r = static_cast<std::size_t>(seat.request);
     HandOver& hand_over = in_.results.hand_overs[r];
     SERVECAST_CHECK(hand_over.arrived >= 0 && hand_over.arrived <= now_,
-                    "I14: nobody decodes before his KV has arrived");
+                    "I14: no request decodes before its KV has arrived");
     hand_over.resumed = StartTime();
     in_.results.state[r] = RequestState::kRunning;
     --expected_;

@@ -1,6 +1,6 @@
 // Batches are formed one at a time by the scheduler, at a cost proportional to their members, but
-// for runs of decodes: while all that are admitted decode, nobody ends, and the scheduler foresees
-// that nobody can be admitted, batches are steps of one group (decode_group.h). So a run looks at
+// for runs of decodes: while all that are admitted decode, none ends, and the scheduler foresees
+// that none can be admitted, batches are steps of one group (decode_group.h). So a run looks at
 // its members as it begins and as it ends (DecodeRun). An observer is shown every batch, so with
 // one there are no runs; the result is the same.
 //
@@ -73,7 +73,7 @@ bool ScheduledReplica::Idle() const {
   return in_flight_ == 0 && state_.parked.empty() && queued() == 0;
 }
 
-// The run is over. Who is enqueued before the clock stops waits until then, though for nothing.
+// The run is over. What is enqueued before the clock stops waits until then, though for nothing.
 bool ScheduledReplica::Close() {
   if (in_.horizon != kClockEnd) {
     now_ = std::max(now_, in_.horizon);
@@ -325,7 +325,7 @@ void ScheduledReplica::Finish(JobIndex index, TimeNs end) {
 
 // ---- Many batches at once ------------------------------------------------------------------
 
-// Batches of all parked decodes, up to the last before somebody ends.
+// Batches of all parked decodes, up to the last before one ends.
 std::int64_t ScheduledReplica::DecodeRun(std::int64_t max_steps) {
   if (pipeline_ || in_.observer != nullptr || state_.parked.empty()) return 0;
   if (!state_.arrived.empty()) return 0;

@@ -161,7 +161,7 @@ class ScheduledReplica final : public Engine {
   TimeNs recorded_until_ = 0;  // the end of the last step that ended
   bool settled_ = false;       // nothing has happened since no batch could be formed
   TimeNs woken_ = kNever;      // a transfer has ended since then, at that time
-  std::int64_t expected_ = 0;  // whose KV is under way or there, and has not been in a batch yet
+  std::int64_t expected_ = 0;  // KV under way or there, in no batch yet
   std::vector<Withheld> withheld_;
   std::int64_t completed_ = 0, timed_out_ = 0, length_capped_ = 0;
 

@@ -14,7 +14,8 @@ namespace servecast {
 
 class WaitQueue {
  public:
-  // `states` outlives the queue: who waits is kQueued. `by_key`: a heap by (key, arrival, id).
+  // `states` outlives the queue: a request that waits is kQueued. `by_key`: a heap by (key,
+  // arrival, id).
   WaitQueue(const std::vector<RequestState>& states, bool by_key)
       : states_(states), by_key_(by_key) {}
 
