@@ -1,5 +1,5 @@
 // A group of decodes against its members followed one by one.
-#include "serving/decode_group.h"
+#include "serving/replica/decode_group.h"
 
 #include <algorithm>
 #include <vector>

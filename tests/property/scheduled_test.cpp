@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "metrics/time_split.h"
 #include "servecast/simulation.h"
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 #include "testing/scheduled_differential.h"
 
 namespace servecast::testing {

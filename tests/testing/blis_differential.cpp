@@ -12,7 +12,7 @@
 
 #include "fmt/format.h"
 #include "metrics/recorder.h"
-#include "serving/blis_replica.h"
+#include "serving/blis/blis_replica.h"
 #include "testing/blis_golden.h"
 #include "testing/engine_run.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "serving/cluster.h"
+#include "serving/cluster/cluster.h"
 #include "testing/engine_run.h"
 
 namespace servecast::testing {

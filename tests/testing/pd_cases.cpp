@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "cost/model_cost.h"
 #include "metrics/time_split.h"
-#include "serving/cluster.h"
+#include "serving/cluster/cluster.h"
 
 namespace servecast::testing {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cost/model_cost.h"
 #include "fmt/format.h"
-#include "serving/cluster.h"
+#include "serving/cluster/cluster.h"
 #include "testing/engine_run.h"
 
 namespace servecast::testing {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "serving/scheduled_replica.h"
+#include "serving/replica/scheduled_replica.h"
 #include "testing/random_cases.h"
 #include "testing/scheduled_reference.h"
 

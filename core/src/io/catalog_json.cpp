@@ -10,9 +10,9 @@
 #include "io/presets.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
-#include "serving/batch_scheduler.h"
+#include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/router.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "io/presets.h"
-#include "serving/batch_scheduler.h"
+#include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/router.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {

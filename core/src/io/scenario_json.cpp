@@ -15,7 +15,7 @@
 #include "io/presets.h"
 #include "io/variants.h"
 #include "servecast/scenario.h"
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 namespace {

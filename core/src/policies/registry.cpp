@@ -2,9 +2,9 @@
 // registration: the order is fixed and the linker cannot drop an entry.
 #include <span>
 
-#include "serving/batch_scheduler.h"
+#include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/router.h"
+#include "serving/replica/batch_scheduler.h"
 
 #define SERVECAST_LATENCY_MODELS(X) \
   X(kLatencyAnalytic)               \

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "serving/batch_scheduler.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "serving/batch_scheduler.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {
