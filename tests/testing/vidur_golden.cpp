@@ -404,8 +404,16 @@ std::vector<std::map<std::string, double>> CommandsRows(const VidurRun& run) {
   const ModelCost cost;
   const std::string no_trace;
   const Recorder recorder(0);
-  const RunView view{scenario, cost, no_trace, 0, run.requests, run.results, recorder,
-                     0,        0,    {},       0, true,         {}};
+  const RunView view{.scenario = scenario,
+                     .cost = cost,
+                     .trace_name = no_trace,
+                     .requests = run.requests,
+                     .results = run.results,
+                     .recorder = recorder,
+                     .prefix_cache = {},
+                     .finished = true,
+                     .label = {},
+                     .pools = {{scenario, cost, recorder}}};
   Report report;
   report.columns.resize(Columns().size());
   FillRequestColumns(view, report);

@@ -39,7 +39,7 @@
   X(kRouterWeighted)         \
   X(kRouterCentralQueue)
 
-#define SERVECAST_FORMERS(X) \
+#define SERVECAST_SCHEDULERS(X) \
   X(kSchedulerVllmV0)        \
   X(kSchedulerSarathi)       \
   X(kSchedulerOrca)          \
@@ -69,7 +69,7 @@ SERVECAST_LATENCY_MODELS(SERVECAST_DECLARE_LATENCY)
 SERVECAST_ORDERS(SERVECAST_DECLARE_ORDER)
 SERVECAST_PRIORITIES(SERVECAST_DECLARE_PRIORITY)
 SERVECAST_ROUTERS(SERVECAST_DECLARE_ROUTER)
-SERVECAST_FORMERS(SERVECAST_DECLARE_FORMER)
+SERVECAST_SCHEDULERS(SERVECAST_DECLARE_FORMER)
 
 std::span<const LatencyEntry> LatencyModels() {
   static const LatencyEntry kTable[] = {SERVECAST_LATENCY_MODELS(SERVECAST_LIST)};
@@ -92,7 +92,7 @@ std::span<const RouterEntry> Routers() {
 }
 
 std::span<const SchedulerEntry> Schedulers() {
-  static const SchedulerEntry kTable[] = {SERVECAST_FORMERS(SERVECAST_LIST)};
+  static const SchedulerEntry kTable[] = {SERVECAST_SCHEDULERS(SERVECAST_LIST)};
   return kTable;
 }
 

@@ -143,13 +143,24 @@ class LightLlm final : public BatchScheduler {
 
 extern const SchedulerEntry kSchedulerLightLlm;
 const SchedulerEntry kSchedulerLightLlm = {
-    "lightllm",
-    "admits while the future peak of tokens fits; decodes between looks at the queue",
-    [] { return std::unique_ptr<BatchScheduler>(std::make_unique<LightLlm>()); },
-    true,
-    true,
-    "batches: whole prompts or decodes, never both; ten batches of decodes between two looks at "
-    "the queue; KV memory in tokens, as much as all admitted may come to hold, by what their "
-    "clients declare: the longest output of the workload"};
+    .name = "lightllm",
+    .help = "admits while the future peak of tokens fits; decodes between looks at the queue",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<LightLlm>()); },
+    .whole_prompts = true,
+    .counts_tokens = true,
+    .departure =
+        "batches: whole prompts or decodes, never both; ten batches of decodes between two looks "
+        "at "
+        "the queue; KV memory in tokens, as much as all admitted may come to hold, by what their "
+        "clients declare: the longest output of the workload",
+    .refuse =
+        [](const Scenario& s, Issues& issues) {
+          if (s.cluster.pools[0].pipeline_parallel == 1) return;
+          issues.push_back(
+              {"/cluster/pools/0/pipeline_parallel",
+               "found %, allowed 1 with scheduler.policy \"lightllm\": it looks at all "
+               "requests between two batches"});
+        },
+};
 
 }  // namespace servecast

@@ -101,22 +101,30 @@ class FasterTransformer final : public BatchScheduler {
 
 extern const SchedulerEntry kSchedulerOrca;
 const SchedulerEntry kSchedulerOrca = {
-    "orca",
-    "iteration-level batching with memory for the longest request reserved",
-    [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Orca>()); },
-    false,
-    false,
-    "batches: whole prompts beside decodes, whatever max_num_batched_tokens; KV blocks of "
-    "max_model_len are reserved for each request"};
+    .name = "orca",
+    .help = "iteration-level batching with memory for the longest request reserved",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Orca>()); },
+    .departure =
+        "batches: whole prompts beside decodes, whatever max_num_batched_tokens; KV blocks of "
+        "max_model_len are reserved for each request",
+};
 
 extern const SchedulerEntry kSchedulerFasterTransformer;
 const SchedulerEntry kSchedulerFasterTransformer = {
-    "faster_transformer",
-    "a batch is fixed until all its requests are done",
-    [] { return std::unique_ptr<BatchScheduler>(std::make_unique<FasterTransformer>()); },
-    false,
-    false,
-    "batches: nobody joins a batch until all of it are done; KV blocks of max_model_len are "
-    "reserved for each request"};
+    .name = "faster_transformer",
+    .help = "a batch is fixed until all its requests are done",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<FasterTransformer>()); },
+    .departure =
+        "batches: nobody joins a batch until all of it are done; KV blocks of max_model_len are "
+        "reserved for each request",
+    .refuse =
+        [](const Scenario& s, Issues& issues) {
+          if (s.engine.compat != Compat::kVidur) return;
+          issues.push_back(
+              {"/scheduler/policy",
+               "found \"faster_transformer\", allowed any other with compat \"vidur\": "
+               "Vidur's never frees who ends early, and stops"});
+        },
+};
 
 }  // namespace servecast

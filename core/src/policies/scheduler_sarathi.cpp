@@ -99,12 +99,21 @@ class Sarathi final : public BatchScheduler {
 
 extern const SchedulerEntry kSchedulerSarathi;
 const SchedulerEntry kSchedulerSarathi = {
-    "sarathi",
-    "chunked prefill: decodes, then prompts in what is left of max_num_batched_tokens",
-    [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Sarathi>()); },
-    false,
-    false,
-    "batches: decodes each get their token whatever max_num_batched_tokens; prompts take all "
-    "their KV blocks when they begin"};
+    .name = "sarathi",
+    .help = "chunked prefill: decodes, then prompts in what is left of max_num_batched_tokens",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Sarathi>()); },
+    .splits_prompts = true,
+    .departure =
+        "batches: decodes each get their token whatever max_num_batched_tokens; prompts take all "
+        "their KV blocks when they begin",
+    .refuse =
+        [](const Scenario& s, Issues& issues) {
+          if (s.engine.enable_chunked_prefill) return;
+          issues.push_back(
+              {"/engine/enable_chunked_prefill",
+               "found false, allowed true with scheduler.policy \"sarathi\": it always "
+               "splits prompts"});
+        },
+};
 
 }  // namespace servecast

@@ -80,12 +80,13 @@ class VllmV0 final : public BatchScheduler {
 
 extern const SchedulerEntry kSchedulerVllmV0;
 const SchedulerEntry kSchedulerVllmV0 = {
-    "vllm_v0",
-    "vLLM of 2023: whole prompts first, decodes only when none is admitted",
-    [] { return std::unique_ptr<BatchScheduler>(std::make_unique<VllmV0>()); },
-    true,
-    false,
-    "batches: whole prompts, padded to the longest, or decodes, never both; decodes wait for "
-    "prompts"};
+    .name = "vllm_v0",
+    .help = "vLLM of 2023: whole prompts first, decodes only when none is admitted",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<VllmV0>()); },
+    .whole_prompts = true,
+    .departure =
+        "batches: whole prompts, padded to the longest, or decodes, never both; decodes wait for "
+        "prompts",
+};
 
 }  // namespace servecast

@@ -13,6 +13,8 @@
 
 #include "base/base.h"
 #include "metrics/causes.h"
+#include "servecast/result.h"
+#include "servecast/scenario.h"
 
 namespace servecast {
 
@@ -172,9 +174,13 @@ class BatchScheduler {
 struct SchedulerEntry {
   std::string_view name, help;
   std::unique_ptr<BatchScheduler> (*make)();
-  bool whole_prompts = false;       // each must fit max_num_batched_tokens
-  bool counts_tokens = false;       // of KV cache, instead of blocks; one stage only
-  std::string_view departure = "";  // how its batches differ from those of vLLM
+  bool splits_prompts = false;  // else it computes each in one batch
+  bool whole_prompts = false;   // each must fit max_num_batched_tokens
+  bool counts_tokens = false;   // of KV cache, instead of blocks
+  std::string_view departure;   // how its batches differ from those of vLLM
+  // What it does not go with in a scenario of one pool, beside what none of them does (see
+  // RefuseForBatchScheduler); nullptr: nothing.
+  void (*refuse)(const Scenario& scenario, Issues& issues) = nullptr;
 };
 
 // The registered ones, in the order of menus; see registry.cpp.

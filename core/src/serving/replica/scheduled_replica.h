@@ -37,6 +37,10 @@ std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, con
                                                    std::int64_t max_model_len,
                                                    const RequestTable& requests);
 
+// What such a scenario, with one pool, has that none of these schedulers goes with, and what its
+// own does not.
+void RefuseForBatchScheduler(const Scenario& scenario, Issues& issues);
+
 class ScheduledReplica final : public Engine {
  public:
   // Requires: input.setup; its latency model's delays do not depend on load.

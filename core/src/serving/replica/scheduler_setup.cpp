@@ -36,7 +36,7 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
       {true, entry.departure},
       {e.enable_prefix_caching, "prefix caching: this scheduler keeps nothing of ended requests"},
       {e.async_scheduling, "scheduling: always synchronous: a batch is formed when one has ended"},
-      {e.enable_chunked_prefill && entry.name != "sarathi",
+      {e.enable_chunked_prefill && !entry.splits_prompts,
        "chunked prefill: this scheduler computes each prompt in one batch"},
       {vidur,
        "preemption: a decode asks for a spare KV block although its last has room, and a "
@@ -56,6 +56,42 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
 }
 
 }  // namespace
+
+void RefuseForBatchScheduler(const Scenario& s, Issues& issues) {
+  const EngineSpec& e = s.engine;
+  const struct {
+    bool broken;
+    const char *path, *message;
+  } rules[] = {
+      {IsBlis(e.compat), "/scheduler/policy",
+       "found %, allowed \"vllm\" with BLIS's rules in engine.compat"},
+      {s.cluster.pools[0].pipeline_parallel > e.max_num_seqs, "/cluster/pools/0/pipeline_parallel",
+       "found %, allowed up to max_num_seqs: each works on a batch of its own"},
+      {e.kv_offload.On(), "/engine/kv_offload",
+       "found %, allowed none with this scheduler.policy: it keeps nothing of ended requests"},
+      {e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
+       "found %, allowed 0 with this scheduler.policy"},
+      {e.admission_reserve > 0, "/engine/admission_reserve",
+       "found %, allowed 0 with this scheduler.policy"},
+      {e.gc_pass_us > 0, "/engine/gc_pass_us", "found %, allowed 0 with this scheduler.policy"},
+      {e.overlap_scheduling, "/engine/overlap_scheduling",
+       "found true, allowed false with this scheduler.policy: it is synchronous"},
+      {s.scheduler.order != "fcfs", "/scheduler/order",
+       "found %, allowed \"fcfs\" with this scheduler.policy"},
+      {s.scheduler.priority != "class", "/scheduler/priority",
+       "found %, allowed \"class\", which it ignores, with this scheduler.policy"},
+      {s.scheduler.preemption != "auto", "/scheduler/preemption",
+       "found %, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
+      {s.latency.backend == "physics", "/latency/backend",
+       "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
+       "of preemptions"},
+  };
+  for (const auto& rule : rules) {
+    if (rule.broken) issues.push_back({rule.path, rule.message});
+  }
+  const SchedulerEntry& entry = FindScheduler(s.scheduler.policy);
+  if (entry.refuse != nullptr) entry.refuse(s, issues);
+}
 
 std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, const ModelCost& cost,
                                                    std::int64_t max_model_len,
