@@ -271,6 +271,10 @@ class Outputs {
 
   bool ok() const { return ok_; }
   StepWriter* steps() { return steps_ ? &*steps_ : nullptr; }
+  // What it takes to write them all: few files have a row per request.
+  ReportDetail detail() const {
+    return requests_ || trace_ ? ReportDetail::kRequests : ReportDetail::kSummary;
+  }
 
   // All files into their places, or none.
   bool Write(const Report& report) {
@@ -372,7 +376,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "\r{:3.0f} %", 100 * simulation.Progress());
     shown = true;
   }
-  const Report report = simulation.Snapshot();
+  const Report report = simulation.Snapshot(outputs.detail());
   if (terminal) {
     fmt::print(stderr, "{}{} requests, {:.1f} s simulated in {:.3f} s\n", shown ? "\r" : "",
                report.arrived, report.simulated_s, elapsed());

@@ -56,7 +56,7 @@ layers.tests = [...engine, "testing"];
 
 // Of serving, what a policy may see: the interfaces and what these speak of, none of who calls them.
 const policiesMay =
-  /^serving\/(policy|batch|router|batch_former|prefix_index|microseconds)\.h$/;
+  /^serving\/(policy|batch|microseconds|replica\/batch_scheduler|cluster\/(router|prefix_index))\.h$/;
 
 // Standard headers that would let the world, or another platform's bits, into the engine.
 const forbiddenInEngine = new Map(
@@ -75,8 +75,8 @@ const forbiddenCalls =
 
 // The oracles share no engine code: public types, the request table, the latency interface and the
 // vocabulary that these speak; draws are keyed alike.
-const oracle = /^testing\/((blis_)?reference(_sim|_kv|_rules)?|(former|pd)_reference(_\w+)?)\.(h|cpp)$/;
-const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/(base|random)\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|router|hooks)\.h|testing\/(reference_(sim|rules)|router_choice|blis_reference(_kv)?|(former|pd)_reference(_\w+)?)\.h)$/;
+const oracle = /^testing\/((blis_)?reference(_sim|_kv|_rules)?|(scheduled|pd)_reference(_\w+)?)\.(h|cpp)$/;
+const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/(base|random)\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|cluster\/router|hooks)\.h|testing\/(reference_(sim|rules)|router_choice|blis_reference(_kv)?|(scheduled|pd)_reference(_\w+)?)\.h)$/;
 
 function layerOf(name) {
   if (name === "servecast/simulation.h") return "simulation";

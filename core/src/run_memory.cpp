@@ -6,7 +6,7 @@
 
 #include "cost/model_cost.h"
 #include "servecast/report.h"
-#include "serving/blis_replica.h"
+#include "serving/blis/blis_replica.h"
 #include "workload/request_table.h"
 
 namespace servecast {

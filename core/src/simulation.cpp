@@ -12,16 +12,15 @@
 #include "metrics/summarize.h"
 #include "metrics/work.h"
 #include "run_memory.h"
-#include "serving/blis_replica.h"
+#include "serving/blis/blis_replica.h"
 #include "serving/clients.h"
-#include "serving/cluster.h"
-#include "serving/former_replica.h"
+#include "serving/cluster/cluster.h"
+#include "serving/cluster/deployment.h"
 #include "serving/hooks.h"
 #include "serving/inbox.h"
-#include "serving/pipeline.h"
 #include "serving/policy.h"
-#include "serving/pool_parts.h"
-#include "serving/replica.h"
+#include "serving/replica/pipeline.h"
+#include "serving/replica/replica.h"
 #include "workload/workload.h"
 
 namespace servecast {
@@ -41,69 +40,82 @@ TimeNs SecondsToNs(double seconds) { return static_cast<TimeNs>(std::nearbyint(s
 }  // namespace
 
 struct Simulation::State {
-  State(Scenario s, Trace t, const ModelCost& c, RequestTable table)
+  State(Scenario s, Trace t, Deployment d, RequestTable table)
       : scenario(std::move(s)),
         trace(std::move(t)),
-        cost(c),
+        deployment(std::move(d)),
         requests(std::move(table)),
-        recorder(SecondsToNs(scenario.measure.warmup_s), ExpertsRead(cost, MostTokens(scenario))),
+        recorder(SecondsToNs(scenario.measure.warmup_s),
+                 ExpertsRead(first().cost, MostTokens(scenario))),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
-  // Of the only pool, or of any.
-  bool HasFormer() const {
-    return std::any_of(
-        scenario.cluster.pools.begin(), scenario.cluster.pools.end(), [this](const PoolSpec& pool) {
-          return (pool.scheduler ? *pool.scheduler : scenario.scheduler).policy != "vllm";
-        });
+  // Its memory is that of a report.
+  const Pool& first() const { return deployment.pools.front(); }
+
+  ReplicaInput EachOf(const Pool& pool, StepObserver* observer) {
+    return {.engine = pool.scenario.engine,
+            .scheduler = pool.scenario.scheduler,
+            .pool_blocks = pool.cost.pool_blocks,
+            .max_model_len = deployment.max_model_len,
+            .requests = requests,
+            .inbox = *inbox,
+            .latency = *pool.latency,
+            .results = results,
+            .recorder = recorder,
+            .scratch = *scratch,
+            .horizon = horizon,
+            .observer = observer,
+            .kv_tiers = pool.kv_tiers,
+            .stages = pool.stages.empty() ? nullptr : &pool.stages,
+            .setup = pool.setup.get(),
+            .role = pool.spec().role,
+            .first_token_from_decode = scenario.cluster.disaggregation.first_token_from_decode};
   }
 
-  void StartReplica(StepObserver* observer) {
-    const std::int64_t max_model_len =
-        pools.empty() ? MaxModelLenOf(scenario, cost) : ShortestMaxModelLen(pools);
-    if (pools.empty() && HasFormer()) {
-      former = MakeFormerSetup(scenario, cost, max_model_len, requests);
-    }
-    clients = std::make_unique<Clients>(requests, *latency, max_model_len, results);
+  void StartReplicas(StepObserver* observer) {
+    deployment.SetUpSchedulers(requests);
+    clients = std::make_unique<Clients>(requests, *latency, deployment.max_model_len, results);
     inbox = std::make_unique<Inbox>(*clients, requests, results, false);
     scratch = std::make_unique<ReplicaScratch>(requests);
-    const ReplicaInput input{
-        scenario.engine,
-        scenario.scheduler,
-        cost.pool_blocks,
-        max_model_len,
-        requests,
-        *inbox,
-        *latency,
-        results,
-        recorder,
-        *scratch,
-        horizon,
-        observer,
-        KvTiersOf(scenario.engine.kv_offload,
-                  cost.kv_bytes_per_token * static_cast<double>(scenario.engine.block_size),
-                  cost.tensor_parallel),
-        0,
-        false,
-        stages.empty() ? nullptr : &stages,
-        former.get()};
-    if (!HasCluster() && former != nullptr) {
-      replica = std::make_unique<FormerReplica>(input);
-      return;
-    }
     if (!HasCluster()) {
-      replica = std::make_unique<Replica>(input);
+      replica = MakeReplica(EachOf(first(), observer));
       return;
     }
-    const RouterEntry& router = FindRouter(scenario.cluster.router);
     results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
+    std::vector<FleetPool> pools;
+    for (const Pool& pool : deployment.pools) {
+      pools.push_back({.each = EachOf(pool, observer),
+                       .replicas = pool.spec().replicas,
+                       .block_bytes = pool.block_bytes});
+    }
     const ClusterSpec& cluster = scenario.cluster;
+    const RouterEntry& router = FindRouter(cluster.router);
     const RouterEntry& decode_router = FindRouter(cluster.decode_router);
     DisaggregationSpec disaggregation = cluster.disaggregation;
     disaggregation.bandwidth_gb_s = TransferGbS(scenario);
     replica = MakeCluster(
-        {input, cluster.Replicas(), &router, ParamValues(router.params, cluster.router_params),
-         scenario.seed, *clients, PoolsOf(pools, max_model_len, requests), &decode_router,
-         ParamValues(decode_router.params, cluster.decode_router_params), disaggregation});
+        {.pools = std::move(pools),
+         .router = &router,
+         .router_params = ParamValues(router.params, cluster.router_params),
+         .seed = scenario.seed,
+         .clients = *clients,
+         .decode_router = &decode_router,
+         .decode_router_params = ParamValues(decode_router.params, cluster.decode_router_params),
+         .disaggregation = disaggregation});
+  }
+
+  void SetLatency(SimulationHooks& hooks) {
+    std::unique_ptr<LatencyModel> other = std::move(hooks.latency);
+    if (deployment.pools.size() == 1) {
+      Pool& pool = deployment.pools[0];
+      if (other != nullptr) pool.latency = std::move(other);
+      if (!hooks.stages.empty() && !pool.stages.empty()) pool.stages = std::move(hooks.stages);
+      latency = pool.latency.get();
+      return;
+    }
+    if (other == nullptr) other = ChosenLatencyModel(scenario).make(scenario, first().cost);
+    of_scenario = std::move(other);
+    latency = of_scenario.get();
   }
 
   // A router that places at once has nothing to decide about one replica.
@@ -113,6 +125,7 @@ struct Simulation::State {
 
   // It sees to arrivals, drops and time-outs itself.
   void StartBlisReplica(const KvTier& host, StepObserver* observer) {
+    const ModelCost& cost = first().cost;
     clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results);
     replica = std::make_unique<BlisReplica>(
         BlisInput{scenario.engine, scenario.scheduler, cost.usable_blocks,
@@ -135,20 +148,18 @@ struct Simulation::State {
 
   Scenario scenario;
   Trace trace;
-  ModelCost cost;
-  std::vector<PoolPart> pools;  // where there are several
+  Deployment deployment;
   RequestTable requests;
   RequestResults results;
   Recorder recorder;
   TimeNs horizon;
-  std::unique_ptr<LatencyModel> latency;
-  std::vector<PipelineStage> stages;  // empty: one
-  LatencyLabel label;
+  // Of delays before the queue and behind the engine: the only pool's, or of the scenario itself.
+  const LatencyModel* latency = nullptr;
+  std::unique_ptr<LatencyModel> of_scenario;
   std::unique_ptr<Clients> clients;
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<ReplicaScratch> scratch;
-  std::unique_ptr<FormerSetup> former;
-  std::unique_ptr<AnyReplica> replica;
+  std::unique_ptr<Engine> replica;
   bool finished = false;
 };
 
@@ -163,35 +174,23 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace) {
 
 Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, SimulationHooks hooks) {
   if (scenario.cluster.pools.size() == 1) scenario.UsePool(0);
-  Result<std::vector<PoolPart>> pools = MakePoolParts(scenario);
-  if (!pools.ok()) return Issues(pools.issues());
-  const Result<ModelCost> cost =
-      pools.value().empty() ? ComputeModelCost(scenario) : pools.value()[0].cost;
-  if (!cost.ok()) return Issues(cost.issues());
+  Result<Deployment> deployment = Deploy(scenario);
+  if (!deployment.ok()) return Issues(deployment.issues());
   const RunMemory memory = MemoryOfRun(scenario, trace);
   if (sizeof(void*) == 4 && memory.bytes > std::int64_t{UINT32_MAX}) {
     return Issue{"/workload", Format("found {} requests, whose run takes about {} MB; allowed what "
                                      "fits 4,295 MB, all that WebAssembly has",
                                      memory.requests, memory.bytes / 1'000'000)};
   }
-  if (pools.value().empty()) {
-    if (Issues missing = MissingFiles(scenario); !missing.empty()) return missing;
-  }
   Result<RequestTable> requests =
       hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);
   if (!requests.ok()) return Issues(requests.issues());
   trace.rows = {};  // now in the table
-  auto state = std::make_unique<State>(std::move(scenario), std::move(trace), cost.value(),
-                                       std::move(requests.value()));
+  auto state = std::make_unique<State>(std::move(scenario), std::move(trace),
+                                       std::move(deployment.value()), std::move(requests.value()));
   State& s = *state;
-  s.pools = std::move(pools.value());
-  const LatencyEntry& entry = ChosenLatencyModel(s.scenario);
-  s.label = LabelOf(s.pools, s.scenario, entry);
-  s.latency = hooks.latency ? std::move(hooks.latency) : entry.make(s.scenario, s.cost);
-  if (s.pools.empty() && s.scenario.cluster.pools[0].pipeline_parallel > 1) {
-    s.stages = hooks.stages.empty() ? MakeStages(s.scenario, entry) : std::move(hooks.stages);
-  }
-  if (s.HasFormer() && s.latency->DelayByLoad()) {
+  s.SetLatency(hooks);
+  if (s.deployment.HasBatchScheduler() && s.latency->DelayByLoad()) {
     return Issue{"/scheduler/policy",
                  Format("found \"{}\", allowed \"vllm\" with a delay before the queue that "
                         "depends on load",
@@ -206,14 +205,10 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   s.results.Resize(s.requests.size());
   if (s.scenario.cluster.Replicas() == 1) s.recorder.ReserveGaps(8 * s.requests.size());
   if (!IsBlis(s.scenario.engine.compat)) {
-    s.StartReplica(hooks.observer);
+    s.StartReplicas(hooks.observer);
   } else {
-    const std::vector<KvTier> tiers =
-        KvTiersOf(s.scenario.engine.kv_offload,
-                  s.cost.kv_bytes_per_token * static_cast<double>(s.scenario.engine.block_size),
-                  s.cost.tensor_parallel);
-    const KvTier host = tiers.empty() ? KvTier{} : tiers[0];
-    const std::int64_t most = std::max(s.cost.usable_blocks, host.blocks);
+    const KvTier host = s.first().kv_tiers.empty() ? KvTier{} : s.first().kv_tiers[0];
+    const std::int64_t most = std::max(s.first().cost.usable_blocks, host.blocks);
     if (most <= kMostBlisBlocks) {
       s.StartBlisReplica(host, hooks.observer);
       return Simulation(std::move(state));
@@ -252,19 +247,40 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
   std::optional<Recorder> all;  // of several replicas
   if (!s.results.replica.empty()) s.replica->WriteRecords(end, all.emplace(s.recorder));
-  std::vector<PoolRun> pools;
-  for (std::size_t i = 0; i < s.pools.size(); ++i) {
-    pools.push_back({s.pools[i].scenario, s.pools[i].cost, s.recorder});
-    s.replica->WritePoolRecords(end, static_cast<std::int64_t>(i), pools.back().recorder);
-    pools.back().recorder.WidenTo(*all);
+  const Recorder& whole = all ? *all : s.recorder;
+  const std::vector<Pool>& pools = s.deployment.pools;
+  std::vector<Recorder> of_pools;  // where there are several
+  std::vector<PoolRun> runs;
+  of_pools.reserve(pools.size());
+  for (const Pool& pool : pools) {
+    if (pools.size() > 1) {
+      const auto number = static_cast<std::int64_t>(of_pools.size());
+      s.replica->WritePoolRecords(end, number, of_pools.emplace_back(s.recorder));
+      of_pools.back().WidenTo(whole);
+    }
+    runs.push_back({.scenario = pool.scenario,
+                    .cost = pool.cost,
+                    .recorder = pools.size() > 1 ? of_pools.back() : whole});
   }
-  Report report =
-      Summarize({s.scenario, s.cost, s.trace.name, s.Replays() ? s.trace.hash : 0, s.requests,
-                 s.results, all ? *all : s.recorder, s.replica->running(),
-                 s.replica->length_capped(), s.replica->prefix_cache(), end, s.finished, s.label,
-                 s.replica->counts(), s.replica->kv_offload(), s.latency->OutputTokenDelay(),
-                 std::move(pools), s.replica->PerReplica(end)},
-                detail);
+  Report report = Summarize({.scenario = s.scenario,
+                             .cost = s.first().cost,
+                             .trace_name = s.trace.name,
+                             .trace_hash = s.Replays() ? s.trace.hash : 0,
+                             .requests = s.requests,
+                             .results = s.results,
+                             .recorder = whole,
+                             .running = s.replica->running(),
+                             .length_capped = s.replica->length_capped(),
+                             .prefix_cache = s.replica->prefix_cache(),
+                             .end = end,
+                             .finished = s.finished,
+                             .label = s.deployment.label,
+                             .counts = s.replica->counts(),
+                             .kv_offload = s.replica->kv_offload(),
+                             .token_delay = s.latency->OutputTokenDelay(),
+                             .pools = std::move(runs),
+                             .replicas = s.replica->PerReplica(end)},
+                            detail);
   report.departures = s.replica->departures();
   return report;
 }

@@ -16,8 +16,8 @@
 #include "cost/model_cost.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
+#include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/router.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // The block lists of BLIS, rule by rule. Requests 0, 1, 2 share a beginning of 32 tokens; request 3
 // is alone. Blocks have 16 tokens.
-#include "serving/blis_kv.h"
+#include "serving/blis/blis_kv.h"
 
 #include "gtest/gtest.h"
 

@@ -1,6 +1,6 @@
 // BLIS's rules one at a time, with numbers that can be followed by hand: a step takes 1,000 us, 10
 // us per prefill token and 5 us per decode, unless a test says otherwise.
-#include "serving/blis_replica.h"
+#include "serving/blis/blis_replica.h"
 
 #include <cmath>
 #include <string>

@@ -1,6 +1,6 @@
 // The KV cache by hand, in blocks of 4 tokens: what is found, what it costs, what is overwritten
 // first. The differential test compares it with a pool of single blocks at random.
-#include "serving/kv_cache.h"
+#include "serving/kv/kv_cache.h"
 
 #include <cstdint>
 #include <vector>

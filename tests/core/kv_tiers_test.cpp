@@ -1,5 +1,5 @@
 // Tiers behind the KV cache: what a load costs and saves, by hand, and the lists of the tiers.
-#include "serving/kv_tiers.h"
+#include "serving/kv/kv_tiers.h"
 
 #include <string>
 #include <vector>

@@ -12,8 +12,8 @@
 #include "cost/all_reduce.h"
 #include "cost/model_cost.h"
 #include "gtest/gtest.h"
-#include "serving/pipeline.h"
 #include "serving/policy.h"
+#include "serving/replica/pipeline.h"
 
 namespace servecast {
 namespace {

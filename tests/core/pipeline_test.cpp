@@ -1,5 +1,5 @@
 // Pipeline stages: what each holds and takes, how batches go through them, and what a user sees.
-#include "serving/pipeline.h"
+#include "serving/replica/pipeline.h"
 
 #include <cmath>
 #include <memory>

@@ -45,8 +45,17 @@ class WrittenRun {
     const Recorder recorder(0);
     const std::string trace;
     const TimeNs end = 100 * kMsNs;
-    return Summarize({scenario_, cost_, trace, 0, requests_, results, recorder, 0, 0, cache, end,
-                      true, LatencyLabel{}},
+    return Summarize({.scenario = scenario_,
+                      .cost = cost_,
+                      .trace_name = trace,
+                      .requests = requests_,
+                      .results = results,
+                      .recorder = recorder,
+                      .prefix_cache = cache,
+                      .end = end,
+                      .finished = true,
+                      .label = {},
+                      .pools = {{scenario_, cost_, recorder}}},
                      ReportDetail::kRequests);
   }
 

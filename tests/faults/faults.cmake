@@ -29,13 +29,13 @@ function(plant_in file number name find replace)
   set(text "${text}" PARENT_SCOPE)
 endfunction()
 
-plant_in(replica 1 "blocks are due one step late"
-  [==[(slot.join_step - slot.computed) % size]==]
-  [==[(slot.join_step - slot.computed + (Planted(1) ? 1 : 0)) % size]==])
+plant_in(decode_group 1 "blocks are due one step late"
+  [==[size - computed);]==]
+  [==[size - computed) + (Planted(1) ? 1 : 0);]==])
 
 plant_in(replica 2 "a request ends one decode step late"
-  [==[decode_step_ + OutputLimit(slot.request) - generated - 1,]==]
-  [==[decode_step_ + OutputLimit(slot.request) - generated - (Planted(2) ? 0 : 1),]==])
+  [==[OutputLimit(slot.request) - generated, slot.admission]==]
+  [==[OutputLimit(slot.request) - generated + (Planted(2) ? 1 : 0), slot.admission]==])
 
 plant_in(replica_schedule 3 "the victim is the last but one"
   [==[if (!victim_by_priority_) return last_;]==]
@@ -72,9 +72,9 @@ plant_in(replica_schedule 9 "a preempted request goes to the back of the queue"
     queue_.PushPreempted(policy_.KeyOf(slot.request), in_.requests.arrival[r], slot.request);
   }]==])
 
-plant_in(replica 10 "a decode that leaves leaves the tokens it made in the context"
-  [==[decode_context_ -= ComputedNow(slot);]==]
-  [==[decode_context_ -= Planted(10) ? slot.computed : ComputedNow(slot);]==])
+plant_in(decode_group 10 "a decode that leaves leaves its latest token in the context"
+  [==[members * computed;]==]
+  [==[members * (computed - (Planted(10) && members < 0 ? 1 : 0));]==])
 
 plant_in(replica 11 "who comes on a step's end joins one step late"
   [==[time <= now_; time = in_.inbox.NextEnqueue()]==]
@@ -165,9 +165,9 @@ plant_in(replica 31 "a decode run keeps the average of preemptions as it was"
   [==[    SmoothPreemptions(0);]==]
   [==[    if (!Planted(31)) SmoothPreemptions(0);]==])
 
-plant_in(replica 32 "a decode that leaves leaves the blocks that it took"
-  [==[decode_blocks_ -= kv_.BlocksFor(ComputedNow(slot));]==]
-  [==[decode_blocks_ -= kv_.BlocksFor(Planted(32) ? slot.computed : ComputedNow(slot));]==])
+plant_in(decode_group 32 "a decode that leaves leaves the block of its latest token"
+  [==[members * blocks;]==]
+  [==[members * (Planted(32) && members < 0 ? CeilDiv(computed - 1, size) : blocks);]==])
 
 plant_in(replica 33 "an arrival at an engine at rest finds its last step"
   [==[if (next > now_) load_.running]==]
@@ -198,8 +198,8 @@ plant_in(replica_stages 39 "a victim is admitted while a step of it is in flight
   [==[if (held.request == request && held.until > now_ && !Planted(39)) return &held;]==])
 
 plant_in(replica 40 "the gap between tokens is the step's time, though another group had its turn"
-  [==[batch.before = decode_end_;]==]
-  [==[if (!Planted(40)) batch.before = decode_end_;]==])
+  [==[if (staged()) batch.before]==]
+  [==[if (staged() && !Planted(40)) batch.before]==])
 
 plant_in(replica_schedule 41 "a prefill leaves room for the decodes of the batch before"
   [==[if (staged() && !prefills_.empty()) PlacePrefills();]==]
@@ -249,41 +249,41 @@ plant_in(blis_kv 106 "blocks of an allocation that is undone go to the end of th
   [==[Link(taken.id, At(kEnds).next);]==]
   [==[Link(taken.id, Planted(106) ? kEnds : At(kEnds).next);]==])
 
-plant_in(former_replica 301 "a batch is recorded from its start, though others were in flight"
+plant_in(scheduled_replica 301 "a batch is recorded from its start, though others were in flight"
   [==[std::max(step.start, recorded_until_), step.end]==]
   [==[Planted(301) ? step.start : std::max(step.start, recorded_until_), step.end]==])
 
-plant_in(former_replica 302 "a decode run passes over an arrival that could be admitted"
+plant_in(scheduled_replica 302 "a decode run passes over an arrival that could be admitted"
   [==[if (!forecast.closed) break;]==]
   [==[if (!forecast.closed && !Planted(302)) break;]==])
 
-plant_in(former_replica 303 "the first gap of a decode run is that of the others"
+plant_in(scheduled_replica 303 "the first gap of a decode run is that of the others"
   [==[CountGap(end, end - SeatOf(index).last_token + token_delay_, 1);]==]
   [==[CountGap(end, (Planted(303) ? price.duration : end - SeatOf(index).last_token) + token_delay_, 1);]==])
 
-plant_in(former_replica 304 "decodes that wait for a batch of prompts are not held up by it"
+plant_in(scheduled_replica 304 "decodes that wait for a batch of prompts are not held up by it"
   [==[} else if (!pipeline_) {]==]
   [==[} else if (!pipeline_ && !Planted(304)) {]==])
 
-plant_in(former_replica 305 "an output's length is known at admission"
+plant_in(scheduled_replica 305 "an output's length is known at admission"
   [==[(setup_.limits.as_vidur ? output]==]
   [==[(setup_.limits.as_vidur || Planted(305) ? output]==])
 
-plant_in(batch_former 306 "a prompt that is preempted in the middle is cut there"
+plant_in(batch_scheduler 306 "a prompt that is preempted in the middle is cut there"
   [==[limits_.as_vidur ? j.processed]==]
   [==[limits_.as_vidur || Planted(306) ? j.processed]==])
 
-plant_in(batch_former 307 "the victim is the first of the parked"
+plant_in(batch_scheduler 307 "the victim is the first of the parked"
   [==[    const JobIndex victim = state.parked.back();]==]
   [==[    if (Planted(307)) std::swap(state.parked.front(), state.parked.back());
     const JobIndex victim = state.parked.back();]==])
 
-plant_in(batch_former 308 "a decode run passes over an arrival when one seat is left"
+plant_in(batch_scheduler 308 "a decode run passes over an arrival when one seat is left"
   [==[state.admitted() >= state.limits().max_num_seqs]==]
   [==[state.admitted() + (Planted(308) ? 1 : 0) >= state.limits().max_num_seqs]==])
 
 
-plant_in(former_replica 309 "a first token waits for those of all that run"
+plant_in(scheduled_replica 309 "a first token waits for those of all that run"
   [==[SetLate(r, step.sampled * delivery_delay_);]==]
   [==[SetLate(r, (Planted(309) ? state_.admitted() : step.sampled) * delivery_delay_);]==])
 
@@ -316,13 +316,13 @@ plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
   [==[  if (Planted(404)) {
     const std::int64_t prompt = in_.requests.prompt_tokens[r];
     kv_.Release(slot.holding, output.request, kv_.BlocksFor(prompt), prompt,
-                in_.inbox.AsksOn(output.request));
+                in_.inbox.HasNextTurn(output.request));
   }
   handed_over_.push_back({output.request,]==])
 plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
-  [==[  kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));]==]
+  [==[  kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.HasNextTurn(request));]==]
   [==[  if (!Planted(404)) {
-    kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.AsksOn(request));
+    kv_.Release(at->holding, request, kv_.BlocksFor(prompt), prompt, in_.inbox.HasNextTurn(request));
   }]==])
 
 plant_in(kv_link 405 "KV flows without a base latency"
@@ -338,14 +338,14 @@ plant_in(replica_hand_over 407 "whoever gave up under way takes his place all th
   [==[  if (Planted(407) || in_.results.state[r] != RequestState::kTimedOut) {]==])
 
 plant_in(replica 408 "prefills before it came count against a decode from elsewhere"
-  [==[      slot.interference_before = interference_total_;]==]
-  [==[      if (!Planted(408)) slot.interference_before = interference_total_;]==])
+  [==[      slot.interference_before = group_->interference;]==]
+  [==[      if (!Planted(408)) slot.interference_before = group_->interference;]==])
 
 plant_in(replica_schedule 409 "a token that is lost with its KV counts as made"
   [==[    if (HandsOver(slot.request)) TakeLostToken(slot);]==]
   [==[    if (HandsOver(slot.request) && !Planted(409)) TakeLostToken(slot);]==])
 
-plant_in(former_hand_over 410 "another scheduler's blocks are free when the prefill ends"
+plant_in(scheduled_hand_over 410 "another scheduler's blocks are free when the prefill ends"
   [==[  SeatOf(index).request = kNoRequest;
   in_.results.state[r] = RequestState::kQueued;]==]
   [==[  if (Planted(410)) {
@@ -355,12 +355,12 @@ plant_in(former_hand_over 410 "another scheduler's blocks are free when the pref
   SeatOf(index).request = kNoRequest;
   in_.results.state[r] = RequestState::kQueued;]==])
 
-plant_in(former_hand_over 411 "the token that the prefill made travels, too"
+plant_in(scheduled_hand_over 411 "the token that the prefill made travels, too"
   [==[CeilDiv(in_.requests.prompt_tokens[r], setup_.limits.block_size)]==]
   [==[CeilDiv(in_.requests.prompt_tokens[r] + (Planted(411) ? in_.results.generated[r] : 0),
                            setup_.limits.block_size)]==])
 
-plant_in(former_hand_over 412 "blocks that KV is on its way to are free when the client gives up"
+plant_in(scheduled_hand_over 412 "blocks that KV is on its way to are free when the client gives up"
   [==[    withheld_.push_back({request, blocks, tokens});
     return;]==]
   [==[    withheld_.push_back({request, blocks, tokens});
@@ -370,11 +370,11 @@ plant_in(former_hand_over 412 "blocks that KV is on its way to are free when the
     }
     return;]==])
 
-plant_in(former_hand_over 413 "the decode side computes no known token again"
+plant_in(scheduled_hand_over 413 "the decode side computes no known token again"
   [==[  job.processed = job.prompt--;]==]
   [==[  job.processed = Planted(413) ? job.prompt + 1 : job.prompt--;]==])
 
-plant_in(former_replica 414 "the prefill's token counts although the decode side sends the first"
+plant_in(scheduled_replica 414 "the prefill's token counts although the decode side sends the first"
   [==[  if (hidden) step.sampled = 0;]==]
   [==[  if (hidden && !Planted(414)) step.sampled = 0;]==])
 
@@ -501,9 +501,9 @@ plant_in(replica_ahead 210 "a replica stays behind when somebody leaves it at th
   [==[std::min(time - 1, in_]==]
   [==[std::min(time - (Planted(210) ? 0 : 1), in_]==])
 
-plant_in(replica_ahead 211 "a replica stays behind for a step after somebody has left it"
-  [==[finishes_.TopKey() - decode_step_ + 1, kMost]==]
-  [==[finishes_.TopKey() - decode_step_ + (Planted(211) ? 2 : 1), kMost]==])
+plant_in(decode_group 211 "a replica stays behind for a step after somebody has left it"
+  [==[last_step() - point.step + 1, kMost]==]
+  [==[last_step() - point.step + (Planted(211) ? 2 : 1), kMost]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

@@ -14,9 +14,9 @@
 #include "gtest/gtest.h"
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
-#include "testing/former_differential.h"
 #include "testing/pd_cases.h"
 #include "testing/reference_router.h"
+#include "testing/scheduled_differential.h"
 
 namespace servecast::testing {
 
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;        // the cases of the differential tests themselves
 constexpr int kCases = 1000, kPdCases = 6000;  // these are of many kinds
-constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstFormerFault = 301,
+constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
               kFirstPdFault = 401;
 
 bool Differs(std::uint64_t seed) {
@@ -40,9 +40,9 @@ bool BlisDiffers(std::uint64_t seed) {
   return !reference.endless && FirstBlisMismatch(random_case, reference).has_value();
 }
 
-bool FormerDiffers(std::uint64_t seed) {
-  const std::optional<FormerCase> c = MakeFormerCase(seed);
-  return c && FirstFormerMismatch(*c, RunFormerReference(*c)).has_value();
+bool ScheduledDiffers(std::uint64_t seed) {
+  const std::optional<ScheduledCase> c = MakeScheduledCase(seed);
+  return c && FirstScheduledMismatch(*c, RunScheduledReference(*c)).has_value();
 }
 
 bool ClusterDiffers(std::uint64_t seed) { return !CompareRouter(seed).mismatch.empty(); }
@@ -63,12 +63,12 @@ int FirstCaught(int fault) {
     return 0;
   };
   if (fault >= kFirstPdFault) return first(PdDiffers, kPdCases);
-  if (fault >= kFirstFormerFault) return first(FormerDiffers);
+  if (fault >= kFirstScheduledFault) return first(ScheduledDiffers);
   if (fault >= kFirstClusterFault) return first(ClusterDiffers);
   if (fault >= kFirstBlisFault) return first(BlisDiffers);
   if (fault > 0) return first(Differs);
-  return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers), first(FormerDiffers),
-                   first(PdDiffers)});
+  return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
+                   first(ScheduledDiffers), first(PdDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

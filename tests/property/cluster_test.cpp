@@ -9,7 +9,7 @@
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
-#include "serving/cluster.h"
+#include "serving/cluster/cluster.h"
 #include "testing/cluster_run.h"
 #include "testing/engine_run.h"
 #include "testing/random_cases.h"

@@ -9,8 +9,8 @@
 #include "core/documents.h"
 #include "gtest/gtest.h"
 #include "metrics/time_split.h"
-#include "serving/kv_link.h"
-#include "serving/router.h"
+#include "serving/cluster/kv_link.h"
+#include "serving/cluster/router.h"
 #include "testing/cluster_run.h"
 #include "testing/pd_cases.h"
 

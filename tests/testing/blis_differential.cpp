@@ -12,7 +12,7 @@
 
 #include "fmt/format.h"
 #include "metrics/recorder.h"
-#include "serving/blis_replica.h"
+#include "serving/blis/blis_replica.h"
 #include "testing/blis_golden.h"
 #include "testing/engine_run.h"
 
@@ -186,7 +186,7 @@ BlisRun RunBlisEngine(const RandomCase& c, std::int64_t slice) {
   Recorder recorder(0);
   const std::vector<KvTier> tiers =
       KvTiersOf(c.engine.kv_offload, static_cast<double>(c.KvBlockBytes()), 1);
-  const std::unique_ptr<AnyReplica> replica = std::make_unique<BlisReplica>(BlisInput{
+  const std::unique_ptr<Engine> replica = std::make_unique<BlisReplica>(BlisInput{
       c.engine, c.scheduler, c.PoolBlocks(), c.model_max_len, run.requests, *latency, run.results,
       recorder, c.horizon.value_or(kNever), tiers.empty() ? KvTier{} : tiers[0]});
   while (!replica->Advance(slice)) {

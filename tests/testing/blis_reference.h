@@ -1,8 +1,8 @@
 // The simulator BLIS, said the naive way a second time: per token and per block, with a list of
-// tokens in every block and a look at every request in every step. What serving/blis_replica.cpp
-// computes by rules of its own reading must be what this one computes; the differential test says
-// so. Written from the description of BLIS alone; it shares no engine code but the public types,
-// the request table and the interface of the latency models.
+// tokens in every block and a look at every request in every step. What
+// serving/blis/blis_replica.cpp computes by rules of its own reading must be what this one
+// computes; the differential test says so. Written from the description of BLIS alone; it shares no
+// engine code but the public types, the request table and the interface of the latency models.
 //
 // Two eras, as Compat has them: of February 2026 (git 98073225) and of today (f90a1e3a).
 #pragma once

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "serving/cluster.h"
+#include "serving/cluster/cluster.h"
 #include "testing/engine_run.h"
 
 namespace servecast::testing {
@@ -26,17 +26,26 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
   Recorder recorder(0);
   StepCollector collector;
   const RouterEntry& entry = FindRouter(router.name);
-  Cluster cluster(
-      {{engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len, run.requests, unused,
-        *latency, run.results, recorder, scratch, engine_case.horizon.value_or(kNever), &collector,
-        KvTiersOf(engine_case.engine.kv_offload, static_cast<double>(random_case.KvBlockBytes()),
-                  1),
-        0, false, stages.empty() ? nullptr : &stages},
-       replicas,
-       &entry,
-       ParamValues(entry.params, router.params),
-       router.seed,
-       clients});
+  const ReplicaInput each{.engine = engine_case.engine,
+                          .scheduler = engine_case.scheduler,
+                          .pool_blocks = pool_blocks,
+                          .max_model_len = max_model_len,
+                          .requests = run.requests,
+                          .inbox = unused,
+                          .latency = *latency,
+                          .results = run.results,
+                          .recorder = recorder,
+                          .scratch = scratch,
+                          .horizon = engine_case.horizon.value_or(kNever),
+                          .observer = &collector,
+                          .kv_tiers = KvTiersOf(engine_case.engine.kv_offload,
+                                                static_cast<double>(random_case.KvBlockBytes()), 1),
+                          .stages = stages.empty() ? nullptr : &stages};
+  Cluster cluster({.pools = {{.each = each, .replicas = replicas}},
+                   .router = &entry,
+                   .router_params = ParamValues(entry.params, router.params),
+                   .seed = router.seed,
+                   .clients = clients});
   while (!cluster.Advance(slice)) {
   }
   cluster.WriteProgress(run.results.generated);

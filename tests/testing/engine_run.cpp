@@ -8,7 +8,7 @@
 
 #include "cost/model_cost.h"
 #include "metrics/recorder.h"
-#include "serving/replica.h"
+#include "serving/replica/replica.h"
 
 namespace servecast::testing {
 

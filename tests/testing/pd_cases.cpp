@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "cost/model_cost.h"
 #include "metrics/time_split.h"
-#include "serving/cluster.h"
+#include "serving/cluster/cluster.h"
 
 namespace servecast::testing {
 namespace {
@@ -110,7 +110,7 @@ bool PdCase::Apart() const {
                      [](const PdPool& pool) { return pool.role != PoolRole::kMixed; });
 }
 
-bool PdCase::HasFormers() const {
+bool PdCase::HasBatchScheduler() const {
   return std::any_of(pools.begin(), pools.end(),
                      [](const PdPool& pool) { return pool.scheduler != "vllm"; });
 }
@@ -120,7 +120,7 @@ std::int64_t PdCase::MaxLen() const {
   for (const PdPool& pool : pools) {
     EngineSpec limits = pool.engine;
     if (pool.scheduler != "vllm") {
-      limits.enable_chunked_prefill = !FindFormer(pool.scheduler).whole_prompts;
+      limits.enable_chunked_prefill = !FindScheduler(pool.scheduler).whole_prompts;
     }
     const std::int64_t own = EffectiveMaxModelLen(limits, base.model_max_len, pool.pool_blocks - 1);
     shortest = std::min(shortest, own);
@@ -191,7 +191,7 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
 }
 
 // As a scenario says it.
-std::unique_ptr<FormerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
+std::unique_ptr<SchedulerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
   if (pool.scheduler == "vllm") return nullptr;
   Scenario scenario;
   scenario.engine = pool.engine;
@@ -201,7 +201,8 @@ std::unique_ptr<FormerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
   ModelCost cost;
   cost.pool_blocks = pool.pool_blocks;
   cost.usable_blocks = pool.pool_blocks - 1;
-  std::unique_ptr<FormerSetup> setup = MakeFormerSetup(scenario, cost, c.MaxLen(), c.base.requests);
+  std::unique_ptr<SchedulerSetup> setup =
+      MakeSchedulerSetup(scenario, cost, c.MaxLen(), c.base.requests);
   setup->limits.decodes = pool.role == PoolRole::kDecode;
   return setup;
 }
@@ -212,42 +213,47 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   run.results.Resize(run.requests.size());
   run.results.replica.assign(run.requests.arrival.size(), -1);
   std::int64_t replicas = 0;
-  std::vector<ClusterPool> pools;
-  std::vector<std::unique_ptr<FormerSetup>> setups;
-  for (const PdPool& pool : c.pools) {
-    replicas += pool.replicas;
-    setups.push_back(SetupOf(pool, c));
-    pools.push_back({pool.role,
-                     pool.replicas,
-                     pool.engine,
-                     *pool.latency,
-                     pool.pool_blocks,
-                     pool.block_bytes,
-                     {},
-                     pool.stages,
-                     setups.back().get()});
-  }
+  for (const PdPool& pool : c.pools) replicas += pool.replicas;
   run.steps.resize(static_cast<std::size_t>(replicas));
   Collector collector(run.steps);
   Clients clients(run.requests, *c.pools[0].latency, c.MaxLen(), run.results);
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);
+  std::vector<std::unique_ptr<SchedulerSetup>> setups;
+  std::vector<FleetPool> pools;
+  for (const PdPool& pool : c.pools) {
+    setups.push_back(SetupOf(pool, c));
+    pools.push_back({.each = {.engine = pool.engine,
+                              .scheduler = c.base.scheduler,
+                              .pool_blocks = pool.pool_blocks,
+                              .max_model_len = c.MaxLen(),
+                              .requests = run.requests,
+                              .inbox = unused,
+                              .latency = *pool.latency,
+                              .results = run.results,
+                              .recorder = recorder,
+                              .scratch = scratch,
+                              .horizon = c.base.horizon.value_or(kNever),
+                              .observer = observe ? &collector : nullptr,
+                              .stages = pool.stages,
+                              .setup = setups.back().get(),
+                              .role = pool.role,
+                              .first_token_from_decode = c.disaggregation.first_token_from_decode},
+                     .replicas = pool.replicas,
+                     .block_bytes = pool.block_bytes});
+  }
   const RouterEntry &router = FindRouter(c.router.name),
                     &decode_router = FindRouter(c.decode_router.name);
-  const std::unique_ptr<AnyReplica> cluster =
-      MakeCluster({{c.base.engine, c.base.scheduler, 0, c.MaxLen(), run.requests, unused,
-                    *c.pools[0].latency, run.results, recorder, scratch,
-                    c.base.horizon.value_or(kNever), observe ? &collector : nullptr},
-                   0,
-                   &router,
-                   ParamValues(router.params, c.router.params),
-                   c.router.seed,
-                   clients,
-                   pools,
-                   &decode_router,
-                   ParamValues(decode_router.params, c.decode_router.params),
-                   c.disaggregation});
+  const std::unique_ptr<Engine> cluster = MakeCluster(
+      {.pools = std::move(pools),
+       .router = &router,
+       .router_params = ParamValues(router.params, c.router.params),
+       .seed = c.router.seed,
+       .clients = clients,
+       .decode_router = &decode_router,
+       .decode_router_params = ParamValues(decode_router.params, c.decode_router.params),
+       .disaggregation = c.disaggregation});
   while (!cluster->Advance(slice)) {
   }
   cluster->WriteProgress(run.results.generated);
@@ -370,7 +376,7 @@ std::optional<std::string> FirstPdMismatch(const PdCase& c, const PdOutput& refe
   const PdRun run = RunPdCase(c, slice);
   std::optional<std::string> mismatch = StepMismatch(c, reference, run);
   if (!mismatch) mismatch = ResultMismatch(c, reference, run);
-  if (!mismatch && c.HasFormers()) {
+  if (!mismatch && c.HasBatchScheduler()) {
     mismatch = ResultMismatch(c, reference, RunPdCase(c, slice, false));
     if (mismatch) *mismatch += ", not observed";
   }

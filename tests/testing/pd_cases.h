@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "serving/former_replica.h"
+#include "serving/replica/scheduled_replica.h"
 #include "testing/pd_reference.h"
 #include "testing/random_cases.h"
 
@@ -25,7 +25,7 @@ struct PdCase {
   RouterChoice router, decode_router;
 
   bool Apart() const;  // prefill and decode
-  bool HasFormers() const;
+  bool HasBatchScheduler() const;
   std::int64_t MaxLen() const;
   PdInput Input() const;
 };

@@ -104,7 +104,7 @@ class Driver {
         replicas_.back().number = static_cast<std::int64_t>(replicas_.size()) - 1;
         replicas_.back().scheduler =
             pool.scheduler == "vllm" ? MakePdVllm(input_, pool, output_.requests, output_.coverage)
-                                     : MakePdFormer(input_, pool, output_.coverage);
+                                     : MakePdScheduled(input_, pool, output_.coverage);
         replicas_.back().stage_free.resize(pool.stages == nullptr ? 1 : pool.stages->size());
       }
     }
@@ -187,10 +187,10 @@ class Driver {
     for (const PdSequence* s : replica.scheduler->Clients()) first = std::min(first, s->gives_up);
     return first;
   }
-  static bool ByFormer(const Replica& replica) { return replica.pool->scheduler != "vllm"; }
+  static bool IsScheduled(const Replica& replica) { return replica.pool->scheduler != "vllm"; }
   static std::size_t MostInFlight(const Replica& replica) {
     if (replica.pool->stages != nullptr) return replica.pool->stages->size();
-    return !ByFormer(replica) && replica.pool->engine.async_scheduling ? 2 : 1;
+    return !IsScheduled(replica) && replica.pool->engine.async_scheduling ? 2 : 1;
   }
   TimeNs StartTime(const Replica& replica) const { return std::max(now_, replica.stage_free[0]); }
   bool MayLaunch(const Replica& replica) const {
@@ -200,7 +200,7 @@ class Driver {
   // vLLM waits for its oldest step once it found nothing to do; others look again at whatever comes
   // while a stage is free.
   bool Listens(const Replica& replica) const {
-    return replica.in_flight.empty() || (ByFormer(replica) && MayLaunch(replica));
+    return replica.in_flight.empty() || (IsScheduled(replica) && MayLaunch(replica));
   }
 
   // ---- Events: transfers, arrivals, hand-overs.
@@ -429,7 +429,7 @@ class Driver {
       replica.news.push_back(std::move(news));
     } else {
       news();
-      if (replica.sleeps || ByFormer(replica)) Wake(replica);
+      if (replica.sleeps || IsScheduled(replica)) Wake(replica);
     }
   }
   void FreePrefillSide(RequestId id) {
@@ -479,7 +479,7 @@ class Driver {
     std::vector<PdSequence*> gone;
     for (PdSequence* s : replica.scheduler->Clients()) {
       if (s->gives_up > now_) continue;
-      if (ByFormer(replica) && s->in_flight > 0) {  // after its batch
+      if (IsScheduled(replica) && s->in_flight > 0) {  // after its batch
         s->gave_up = true;
       } else {
         gone.push_back(s);
@@ -602,7 +602,7 @@ class Driver {
       if (member.decode) {
         ++shape.decode_seqs;
         shape.decode_context_tokens += member.record.computed_before;
-        if (!ByFormer(replica)) shape.decode_kv_blocks += member.blocks;
+        if (!IsScheduled(replica)) shape.decode_kv_blocks += member.blocks;
       } else if (with_prefills) {
         chunks.push_back({.tokens = member.record.tokens,
                           .context = member.record.computed_before,
@@ -693,7 +693,7 @@ class Driver {
   // Where steps overlap, or decodes are kept waiting between them, each counts its own: from the
   // end of its last step up to the end of the next it prefilled or decoded, or waited for its turn.
   static bool CountsItsOwn(const Replica& replica) {
-    return ByFormer(replica) || replica.pool->stages != nullptr;
+    return IsScheduled(replica) || replica.pool->stages != nullptr;
   }
 
   void CountPreemption(const Replica& replica, PdSequence& s, TimeNs start) {
@@ -704,10 +704,10 @@ class Driver {
       HandOverOf(s).resumed = spent.preempted_at = now_;
       return;
     }
-    spent.preempted_at = ByFormer(replica) ? now_ : start;
+    spent.preempted_at = IsScheduled(replica) ? now_ : start;
     if (!CountsItsOwn(replica)) return;
     spent.preempted_at = std::max(spent.preempted_at, spent.until);
-    if (!ByFormer(replica) && s.made_or_in_flight >= s.wanted) return;  // it just ends
+    if (!IsScheduled(replica) && s.made_or_in_flight >= s.wanted) return;  // it just ends
     (s.was_prefilling ? spent.all.prefill : spent.all.decode) += spent.preempted_at - spent.until;
   }
 

@@ -4,7 +4,7 @@
 // shares nothing with the engine but types, the request table and the latency model's interface,
 // and nothing with reference_sim, which knows one replica; of that one's rules it leaves out
 // priorities, tiers of memory, garbage collection and closed loops. A replica's scheduler is in
-// pd_reference_vllm.cpp or pd_reference_former.cpp, how a gateway chooses in reference_rules.
+// pd_reference_vllm.cpp or pd_reference_scheduled.cpp, how a gateway chooses in reference_rules.
 #pragma once
 
 #include <cstdint>

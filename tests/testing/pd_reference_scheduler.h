@@ -77,7 +77,7 @@ class PdScheduler {
 
 std::unique_ptr<PdScheduler> MakePdVllm(const PdInput& input, const PdPool& pool,
                                         const RequestTable& requests, PdCoverage& coverage);
-std::unique_ptr<PdScheduler> MakePdFormer(const PdInput& input, const PdPool& pool,
-                                          PdCoverage& coverage);
+std::unique_ptr<PdScheduler> MakePdScheduled(const PdInput& input, const PdPool& pool,
+                                             PdCoverage& coverage);
 
 }  // namespace servecast::testing

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 #include "testing/engine_run.h"
 #include "testing/reference_rules.h"
 

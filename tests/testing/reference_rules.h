@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 #include "testing/router_choice.h"
 #include "workload/request_table.h"
 

@@ -352,7 +352,7 @@ class Scheduler {
     std::int64_t budget = engine_.max_num_batched_tokens;
     ScheduleRunning(step, budget);
     if (step.preempted.empty()) Admit(step, budget);  // rule 11
-    if (!step.preempted.empty()) ++fruitless_calls_;
+    if (!step.preempted.empty()) ++tokenless_calls_;
     for (Member& member : step.members) {
       Sequence& sequence = *member.sequence;
       sequence.computed += member.record.tokens;
@@ -360,7 +360,7 @@ class Scheduler {
       // Rules 5 and 21.
       member.record.sampled = sequence.computed >= sequence.Known() + sequence.placeholders;
       if (!member.record.sampled) continue;
-      if (fruitless_calls_ < 1000) fruitless_calls_ = 0;  // seen once, it holds for the run
+      if (tokenless_calls_ < 1000) tokenless_calls_ = 0;  // seen once, it holds for the run
       sequence.prefilling = false;
       ++sequence.placeholders;
       ++sequence.sampling;
@@ -521,7 +521,7 @@ class Scheduler {
                                                                : other.arrival > most.arrival;
       const bool equal = other.priority == most.priority && other.arrival == most.arrival;
       // Not vLLM's: else two requests of one arrival can preempt each other for ever.
-      if (less_urgent || (equal && fruitless_calls_ >= 1000)) victim = i;
+      if (less_urgent || (equal && tokenless_calls_ >= 1000)) victim = i;
     }
     return victim;
   }
@@ -721,7 +721,7 @@ class Scheduler {
   std::deque<Sequence*> waiting_;
   std::set<KvPool::BlockId> registered_now_;  // by this schedule call
   PrefixCacheReport prefix_cache_;
-  std::int64_t fruitless_calls_ = 0;  // that preempted, since a step yielded a token
+  std::int64_t tokenless_calls_ = 0;  // that preempted, since a step yielded a token
   std::int64_t garbage_ = 0;          // blocks among the free ones
   std::int64_t collections_ = 0;
   std::int64_t failures_ = 0;

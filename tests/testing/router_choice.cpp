@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 
 namespace servecast::testing {
 

@@ -14,8 +14,8 @@
 #include "io/vidur_names.h"
 #include "metrics/summarize.h"
 #include "nlohmann/json.hpp"
-#include "serving/cluster.h"
-#include "serving/former_replica.h"
+#include "serving/cluster/cluster.h"
+#include "serving/replica/scheduled_replica.h"
 #include "testing/csv_table.h"
 #include "testing/data_files.h"
 #include "workload/vidur_zipf.h"
@@ -194,8 +194,8 @@ Issues ReadOptions(Options& options, const fs::path& folder, VidurCase& golden) 
   if (known == std::end(kSchedulers)) return issue("unknown scheduler " + type);
   if (router != "round_robin" && router != "lor") return issue("unknown router " + router);
 
-  FormerLimits& limits = golden.limits;
-  golden.scheduler = &FindFormer(known->second);
+  SchedulerLimits& limits = golden.limits;
+  golden.scheduler = &FindScheduler(known->second);
   golden.router = router == "lor" ? "least_outstanding" : "round_robin";
   limits.as_vidur = true;
   golden.replicas = options.Int("cluster_config_num_replicas", 1);
@@ -333,17 +333,28 @@ VidurRun RunCase(const VidurCase& golden) {
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);
   BatchCollector collector(run);
-  FormerSetup setup;
+  SchedulerSetup setup;
   setup.entry = golden.scheduler;
   setup.limits = golden.limits;
   const SchedulerSpec scheduler;
-  ReplicaInput input{engine, scheduler, golden.limits.blocks, kNoLimit, run.requests,
-                     unused, latency,   run.results,          recorder, scratch,
-                     kNever, &collector};
-  input.former = &setup;
-  if (stages.size() > 1) input.stages = &stages;
+  const ReplicaInput each{.engine = engine,
+                          .scheduler = scheduler,
+                          .pool_blocks = golden.limits.blocks,
+                          .max_model_len = kNoLimit,
+                          .requests = run.requests,
+                          .inbox = unused,
+                          .latency = latency,
+                          .results = run.results,
+                          .recorder = recorder,
+                          .scratch = scratch,
+                          .observer = &collector,
+                          .stages = stages.size() > 1 ? &stages : nullptr,
+                          .setup = &setup};
   const RouterEntry& router = FindRouter(golden.router);
-  Cluster cluster({input, golden.replicas, &router, ParamValues(router.params, {}), 0, clients});
+  Cluster cluster({.pools = {{.each = each, .replicas = golden.replicas}},
+                   .router = &router,
+                   .router_params = ParamValues(router.params, {}),
+                   .clients = clients});
   run.finished = cluster.Advance(4 * static_cast<std::int64_t>(golden.batches.size()) + 1000);
   return run;
 }
@@ -393,8 +404,16 @@ std::vector<std::map<std::string, double>> CommandsRows(const VidurRun& run) {
   const ModelCost cost;
   const std::string no_trace;
   const Recorder recorder(0);
-  const RunView view{scenario, cost, no_trace, 0, run.requests, run.results, recorder,
-                     0,        0,    {},       0, true,         {}};
+  const RunView view{.scenario = scenario,
+                     .cost = cost,
+                     .trace_name = no_trace,
+                     .requests = run.requests,
+                     .results = run.results,
+                     .recorder = recorder,
+                     .prefix_cache = {},
+                     .finished = true,
+                     .label = {},
+                     .pools = {{scenario, cost, recorder}}};
   Report report;
   report.columns.resize(Columns().size());
   FillRequestColumns(view, report);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "servecast/result.h"
-#include "serving/batch_former.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast::testing {
 
@@ -35,8 +35,8 @@ struct VidurCase {
   std::string name;
   std::int64_t replicas = 1;
   std::string router;  // ours
-  const FormerEntry* scheduler = nullptr;
-  FormerLimits limits;
+  const SchedulerEntry* scheduler = nullptr;
+  SchedulerLimits limits;
   std::vector<VidurJob> jobs;
   std::int64_t restarts = 0, blocks = 0;
   std::vector<VidurBatch> batches;

@@ -10,9 +10,9 @@
 #include "io/presets.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
-#include "serving/batch_former.h"
+#include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/router.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {
@@ -167,7 +167,7 @@ Json MakeCatalog(const std::vector<Column>& columns) {
   for (const LatencyEntry& entry : LatencyModels()) policy("latency", entry.name, entry.help);
   policy("scheduler", "vllm",
          "vLLM V1: one token budget for prefill and decode, recompute preemption");
-  for (const FormerEntry& entry : Formers()) policy("scheduler", entry.name, entry.help);
+  for (const SchedulerEntry& entry : Schedulers()) policy("scheduler", entry.name, entry.help);
   for (const OrderEntry& entry : Orders()) policy("order", entry.name, entry.help);
   for (const PriorityEntry& entry : Priorities()) policy("priority", entry.name, entry.help);
   for (const RouterEntry& entry : Routers()) policy("router", entry.name, entry.help);

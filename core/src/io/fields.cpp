@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "io/presets.h"
-#include "serving/batch_former.h"
+#include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/router.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {
@@ -289,7 +289,7 @@ void DescribeParams(const char* field, std::span<const Entry> entries, const std
 void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
   Fields<SchedulerSpec> f(v, s, base);
   Choices policies = {"vllm"}, orders, priorities;
-  for (const FormerEntry& entry : Formers()) policies.push_back(entry.name);
+  for (const SchedulerEntry& entry : Schedulers()) policies.push_back(entry.name);
   f.Policy(
       {.name = "policy", .help = "how a replica forms its batches; all but vllm: docs/model.md"},
       &SchedulerSpec::policy, policies);

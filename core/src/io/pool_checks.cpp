@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "serving/replica/scheduled_replica.h"
 
 namespace servecast {
 namespace {
@@ -17,59 +18,20 @@ bool HasTimeouts(const WorkloadSpec& w) {
                      [](const ClassSpec& c) { return c.timeout_s.has_value(); });
 }
 
-// Schedulers after Vidur, with its faults or without: what they do not know.
+// By its scheduler, and with the faults of Vidur's.
 void CheckScheduler(const Scenario& s, Issues& issues) {
-  const EngineSpec& e = s.engine;
-  const std::string& policy = s.scheduler.policy;
-  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
-  const bool vllm = policy == "vllm", vidur = e.compat == Compat::kVidur;
-  struct Rule {
-    bool broken;
-    const char *path, *message;
-  };
-  const char* const pipeline = "/cluster/pools/0/pipeline_parallel";
-  const Rule rules[] = {
-      {!vllm && IsBlis(e.compat), "/scheduler/policy",
-       "found %, allowed \"vllm\" with BLIS's rules in engine.compat"},
-      {vidur && policy == "faster_transformer", "/scheduler/policy",
-       "found \"faster_transformer\", allowed any other with compat \"vidur\": Vidur's never frees "
-       "who ends early, and stops"},
-      {vidur && s.cluster.router != "round_robin" && s.cluster.router != "random" &&
-           s.cluster.router != "least_outstanding",
-       "/cluster/router/policy",
-       "found %, allowed round_robin, random and least_outstanding, which Vidur has"},
-      {vidur && HasTimeouts(s.workload), "/workload/classes",
-       "found a class with timeout_s, allowed none with compat \"vidur\": it has no time-outs"},
-      {!vllm && stages > e.max_num_seqs, pipeline,
-       "found %, allowed up to max_num_seqs: each works on a batch of its own"},
-      {policy == "lightllm" && stages > 1, pipeline,
-       "found %, allowed 1 with scheduler.policy \"lightllm\": it looks at all requests "
-       "between two batches"},
-      {!vllm && e.kv_offload.On(), "/engine/kv_offload",
-       "found %, allowed none with this scheduler.policy: it keeps nothing of ended "
-       "requests"},
-      {!vllm && e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
-       "found %, allowed 0 with this scheduler.policy"},
-      {policy == "sarathi" && !e.enable_chunked_prefill, "/engine/enable_chunked_prefill",
-       "found false, allowed true with scheduler.policy \"sarathi\": it always splits prompts"},
-      {!vllm && e.admission_reserve > 0, "/engine/admission_reserve",
-       "found %, allowed 0 with this scheduler.policy"},
-      {!vllm && e.gc_pass_us > 0, "/engine/gc_pass_us",
-       "found %, allowed 0 with this scheduler.policy"},
-      {!vllm && e.overlap_scheduling, "/engine/overlap_scheduling",
-       "found true, allowed false with this scheduler.policy: it is synchronous"},
-      {!vllm && s.scheduler.order != "fcfs", "/scheduler/order",
-       "found %, allowed \"fcfs\" with this scheduler.policy"},
-      {!vllm && s.scheduler.priority != "class", "/scheduler/priority",
-       "found %, allowed \"class\", which it ignores, with this scheduler.policy"},
-      {!vllm && s.scheduler.preemption != "auto", "/scheduler/preemption",
-       "found %, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
-      {!vllm && s.latency.backend == "physics", "/latency/backend",
-       "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
-       "of preemptions"},
-  };
-  for (const Rule& rule : rules) {
-    if (rule.broken) issues.push_back({rule.path, rule.message});
+  if (s.scheduler.policy != "vllm") RefuseForBatchScheduler(s, issues);
+  if (s.engine.compat != Compat::kVidur) return;
+  const std::string& router = s.cluster.router;
+  if (router != "round_robin" && router != "random" && router != "least_outstanding") {
+    issues.push_back({"/cluster/router/policy",
+                      "found %, allowed round_robin, random and least_outstanding, which Vidur "
+                      "has"});
+  }
+  if (HasTimeouts(s.workload)) {
+    issues.push_back(
+        {"/workload/classes",
+         "found a class with timeout_s, allowed none with compat \"vidur\": it has no time-outs"});
   }
 }
 
@@ -247,7 +209,7 @@ class PoolChecks {
 
 void CheckPools(const Scenario& scenario, Issues& issues) { PoolChecks(scenario, issues).Check(); }
 
-void YieldToStages(Json& document) {
+void TurnOffAsyncForStages(Json& document) {
   const auto member = [](Json& of, const char* name) -> Json* {
     if (!of.is_object()) return nullptr;
     const auto at = of.find(name);

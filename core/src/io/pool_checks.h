@@ -17,7 +17,7 @@ void CheckPools(const Scenario& scenario, Issues& issues);
 
 // Where a pool has pipeline stages, an engine's async scheduling yields, unless the document, which
 // names presets still, says that it be on.
-void YieldToStages(nlohmann::json& document);
+void TurnOffAsyncForStages(nlohmann::json& document);
 
 // Where an issue of the scenario with that pool alone stands in the document.
 inline std::string PathIn(const PoolSpec& pool, std::size_t number, const std::string& path) {

@@ -15,7 +15,7 @@
 #include "io/presets.h"
 #include "io/variants.h"
 #include "servecast/scenario.h"
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 namespace {
@@ -80,7 +80,7 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
 // A pool's section starts from the scenario's, but one that names a preset is a thing of its own: a
 // member that the preset leaves to its default has that, not what another GPU has. The scenario's
 // optional members (memory behind the GPU) stay, but for another GPU's price.
-void TakeNothingFrom(const Json& scenarios, const std::string& section, Json& own) {
+void KeepOwnDefaults(const Json& scenarios, const std::string& section, Json& own) {
   constexpr const char* kPrice = "price_per_gpu_hour";
   const bool another = scenarios.value("name", Json()) != own.value("name", Json());
   if (section == "hardware" && another && !own.contains(kPrice)) own[kPrice] = nullptr;
@@ -109,7 +109,7 @@ void MergePools(Json& document, Issues& issues) {
         MergePreset(section, pool, issues, Format("/cluster/pools/{}", i));
         const auto scenarios = document.find(section.name);
         if (scenarios == document.end() || !scenarios->is_object()) continue;
-        TakeNothingFrom(*scenarios, std::string(section.name), pool[section.name]);
+        KeepOwnDefaults(*scenarios, std::string(section.name), pool[section.name]);
       } else if (own->is_object() && document.contains(section.name)) {
         *own = Merged(document[section.name], *own);
       }
@@ -546,7 +546,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
     return Issue{"/schema", Format("found {}, allowed {}", ShortJson(*schema), kScenarioSchema)};
   }
   std::map<std::string_view, std::string> presets;
-  YieldToStages(document);
+  TurnOffAsyncForStages(document);
   for (const PresetSection& section : PresetSections()) {
     const std::string id = MergePreset(section, document, issues);
     if (!id.empty()) presets[section.name] = id;

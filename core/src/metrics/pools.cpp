@@ -14,7 +14,7 @@ double Number(std::int64_t n) { return static_cast<double>(n); }
 std::vector<std::int64_t> RequestsByPool(const RunView& run) {
   std::vector<std::int32_t> pool_of;  // by replica
   for (std::size_t p = 0; p < run.pools.size(); ++p) {
-    const std::int64_t replicas = run.pools[p].scenario.cluster.pools[0].replicas;
+    const std::int64_t replicas = run.pools[p].spec().replicas;
     pool_of.insert(pool_of.end(), static_cast<std::size_t>(replicas), static_cast<std::int32_t>(p));
   }
   std::vector<std::int64_t> requests(run.pools.size(), 0);
@@ -32,7 +32,7 @@ std::vector<std::int64_t> RequestsByPool(const RunView& run) {
 }
 
 PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
-  const PoolSpec& spec = pool.scenario.cluster.pools[0];
+  const PoolSpec& spec = pool.spec();
   const HardwareSpec& hardware = pool.scenario.hardware;
   const Recorder& recorder = pool.recorder;
   PoolReport r;
@@ -112,7 +112,7 @@ double PoolsScarcestUse(const RunView& run, std::size_t first_bin, std::size_t l
     for (std::size_t b = first_bin; b < std::min(last_bin, bins.size()); ++b) sum.Add(bins[b]);
     const EngineSpec& engine = pool.scenario.engine;
     const double time = Number(width) * Number(static_cast<std::int64_t>(last_bin - first_bin)) *
-                        Number(pool.scenario.cluster.pools[0].replicas);
+                        Number(pool.spec().replicas);
     if (time <= 0) continue;
     scarcest = std::max(
         {scarcest, static_cast<double>(sum.kv_blocks) / time / Number(pool.cost.usable_blocks),

@@ -44,7 +44,7 @@ class Summary {
     GapsBetweenTokens();
     DelaysOfSteps();
     SplitTimes(run, report_);
-    if (!run.pools.empty()) ReportPools(run, report_);
+    if (run.HasPools()) ReportPools(run, report_);
     Rates();
     Series();
     JudgeSaturation();
@@ -181,7 +181,7 @@ class Summary {
   // A dropped request has no first token and no end, one that timed out no end and perhaps no first
   // token, one still queued at a horizon no first token in time: they count among the worst.
   // Of unfinished answers, of which there always are some, those do that are older than a limit on
-  // E2E. Who never gets his answer has no TPOT either.
+  // E2E. A request without an answer has no TPOT either.
   double UnservedShare(const SloSpec& slo, const LatencySet& set) const {
     std::int64_t unserved = set.without_e2e;
     if (slo.metric == SloMetric::kTtft) {
@@ -266,12 +266,11 @@ class Summary {
     Report& r = report_;
     std::int64_t gpus = 0;
     TimeNs stage_time = 0;
-    for (std::size_t p = 0; p < run_.scenario.cluster.pools.size(); ++p) {
-      const PoolSpec& pool = run_.scenario.cluster.pools[p];
-      gpus += pool.tensor_parallel * pool.replicas * pool.pipeline_parallel;
-      r.stages = std::max(r.stages, pool.pipeline_parallel);
-      const Recorder& recorder = run_.pools.empty() ? run_.recorder : run_.pools[p].recorder;
-      if (pool.pipeline_parallel > 1) stage_time += recorder.busy_ns() * pool.pipeline_parallel;
+    for (const PoolRun& pool : run_.pools) {
+      const std::int64_t stages = pool.spec().pipeline_parallel;
+      gpus += pool.spec().tensor_parallel * pool.spec().replicas * stages;
+      r.stages = std::max(r.stages, stages);
+      if (stages > 1) stage_time += pool.recorder.busy_ns() * stages;
     }
     r.gpus = gpus;
     if (r.stages > 1 && stage_time > 0) {
@@ -351,7 +350,9 @@ class Summary {
   void Series() {
     bins_ = BinsOf(run_.recorder);
     std::vector<std::vector<SeriesBin>> of_pools;
-    for (const PoolRun& pool : run_.pools) of_pools.push_back(BinsOf(pool.recorder));
+    for (const PoolRun& pool : run_.pools) {
+      if (run_.HasPools()) of_pools.push_back(BinsOf(pool.recorder));
+    }
     WideInt kv_total = 0, running = 0;
     const bool knows_work = !IsBlis(run_.scenario.engine.compat);
     Work work;
@@ -459,11 +460,10 @@ class Summary {
 
   double Replicas() const { return static_cast<double>(run_.scenario.cluster.Replicas()); }
   double KvBlocks() const {
-    double blocks =
-        run_.pools.empty() ? static_cast<double>(run_.cost.usable_blocks) * Replicas() : 0;
+    double blocks = 0;
     for (const PoolRun& pool : run_.pools) {
-      blocks += static_cast<double>(pool.cost.usable_blocks) *
-                static_cast<double>(pool.scenario.cluster.pools[0].replicas);
+      blocks +=
+          static_cast<double>(pool.cost.usable_blocks) * static_cast<double>(pool.spec().replicas);
     }
     return blocks;
   }
@@ -471,14 +471,13 @@ class Summary {
     double tokens = 0;
     for (const PoolRun& pool : run_.pools) {
       tokens += static_cast<double>(pool.cost.usable_blocks * pool.scenario.engine.block_size) *
-                static_cast<double>(pool.scenario.cluster.pools[0].replicas);
+                static_cast<double>(pool.spec().replicas);
     }
-    const auto block = static_cast<double>(run_.scenario.engine.block_size);
-    return run_.pools.empty() ? KvBlocks() * block : tokens;
+    return tokens;
   }
-  // Of all replicas' GPUs.
+  // Of all replicas' GPUs, of one pool.
   PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds) const {
-    const auto stages = static_cast<double>(run_.scenario.cluster.pools[0].pipeline_parallel);
+    const auto stages = static_cast<double>(run_.pools.front().spec().pipeline_parallel);
     return UseOf(work, output_tokens, seconds * Replicas() * stages, run_.cost,
                  run_.scenario.hardware);
   }
@@ -509,7 +508,7 @@ class Summary {
     history.blocked_share = BlockedShare();
     history.replicas = Replicas();
     history.compute_share = ShareOf(run_.recorder.bound_ns(StepBound::kCompute));
-    if (!run_.pools.empty()) {
+    if (run_.HasPools()) {
       history.scarcest_use = PoolsScarcestUse(run_, history.first_bin, history.last_bin);
     }
     for (const PoolReport& pool : report_.pools) {

@@ -14,11 +14,13 @@
 
 namespace servecast {
 
-// One of several pools: the scenario as it is for this one.
+// A pool: the scenario as it is for this one.
 struct PoolRun {
   const Scenario& scenario;
   const ModelCost& cost;
-  Recorder recorder;  // of its replicas
+  const Recorder& recorder;  // of its replicas
+
+  const PoolSpec& spec() const { return scenario.cluster.pools[0]; }
 };
 
 struct RunView {
@@ -37,12 +39,13 @@ struct RunView {
   LatencyLabel label;
   SchedulerCounts counts = {};
   KvOffloadReport kv_offload = {};
-  TimeNs token_delay = 0;           // of the latency model
-  std::vector<PoolRun> pools = {};  // empty where there is one
+  TimeNs token_delay = 0;      // of the latency model
+  std::vector<PoolRun> pools;  // one at least
   std::vector<ReplicaReport> replicas = {};
 
   static constexpr std::size_t kNoClass = SIZE_MAX;
 
+  bool HasPools() const { return pools.size() > 1; }  // several
   bool Arrived(std::size_t r) const {
     return requests.arrival[r] >= 0 && requests.arrival[r] <= end;
   }

@@ -2,9 +2,9 @@
 // registration: the order is fixed and the linker cannot drop an entry.
 #include <span>
 
-#include "serving/batch_former.h"
+#include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/router.h"
+#include "serving/replica/batch_scheduler.h"
 
 #define SERVECAST_LATENCY_MODELS(X) \
   X(kLatencyAnalytic)               \
@@ -39,7 +39,7 @@
   X(kRouterWeighted)         \
   X(kRouterCentralQueue)
 
-#define SERVECAST_FORMERS(X) \
+#define SERVECAST_SCHEDULERS(X) \
   X(kSchedulerVllmV0)        \
   X(kSchedulerSarathi)       \
   X(kSchedulerOrca)          \
@@ -63,13 +63,13 @@ const Entry& Find(std::span<const Entry> entries, std::string_view name) {
 #define SERVECAST_DECLARE_ORDER(entry) extern const OrderEntry entry;
 #define SERVECAST_DECLARE_PRIORITY(entry) extern const PriorityEntry entry;
 #define SERVECAST_DECLARE_ROUTER(entry) extern const RouterEntry entry;
-#define SERVECAST_DECLARE_FORMER(entry) extern const FormerEntry entry;
+#define SERVECAST_DECLARE_FORMER(entry) extern const SchedulerEntry entry;
 #define SERVECAST_LIST(entry) entry,
 SERVECAST_LATENCY_MODELS(SERVECAST_DECLARE_LATENCY)
 SERVECAST_ORDERS(SERVECAST_DECLARE_ORDER)
 SERVECAST_PRIORITIES(SERVECAST_DECLARE_PRIORITY)
 SERVECAST_ROUTERS(SERVECAST_DECLARE_ROUTER)
-SERVECAST_FORMERS(SERVECAST_DECLARE_FORMER)
+SERVECAST_SCHEDULERS(SERVECAST_DECLARE_FORMER)
 
 std::span<const LatencyEntry> LatencyModels() {
   static const LatencyEntry kTable[] = {SERVECAST_LATENCY_MODELS(SERVECAST_LIST)};
@@ -91,8 +91,8 @@ std::span<const RouterEntry> Routers() {
   return kTable;
 }
 
-std::span<const FormerEntry> Formers() {
-  static const FormerEntry kTable[] = {SERVECAST_FORMERS(SERVECAST_LIST)};
+std::span<const SchedulerEntry> Schedulers() {
+  static const SchedulerEntry kTable[] = {SERVECAST_SCHEDULERS(SERVECAST_LIST)};
   return kTable;
 }
 
@@ -114,7 +114,7 @@ const LatencyEntry& ChosenLatencyModel(const Scenario& s) {
 const OrderEntry& FindOrder(std::string_view name) { return Find(Orders(), name); }
 const PriorityEntry& FindPriority(std::string_view name) { return Find(Priorities(), name); }
 const RouterEntry& FindRouter(std::string_view name) { return Find(Routers(), name); }
-const FormerEntry& FindFormer(std::string_view name) { return Find(Formers(), name); }
+const SchedulerEntry& FindScheduler(std::string_view name) { return Find(Schedulers(), name); }
 
 std::vector<double> ParamValues(std::span<const ParamSpec> specs, const ParamMap& chosen) {
   std::vector<double> values;

@@ -3,7 +3,7 @@
 // on one replica while another has a seat free. Of those that have room the one with the fewest.
 #include <vector>
 
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 namespace {

@@ -10,8 +10,8 @@
 #include <limits>
 #include <vector>
 
-#include "serving/prefix_index.h"
-#include "serving/router.h"
+#include "serving/cluster/prefix_index.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 namespace {

@@ -1,4 +1,4 @@
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 namespace {

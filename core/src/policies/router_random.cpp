@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 namespace {

@@ -1,6 +1,6 @@
 // All turns of a conversation to one replica, whose prefix cache knows it.
 #include "base/random.h"
-#include "serving/router.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 namespace {

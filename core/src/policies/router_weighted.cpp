@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "serving/prefix_index.h"
-#include "serving/router.h"
+#include "serving/cluster/prefix_index.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 namespace {

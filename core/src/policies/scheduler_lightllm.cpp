@@ -5,14 +5,14 @@
 #include <memory>
 #include <vector>
 
-#include "serving/batch_former.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {
 
-class LightLlm final : public BatchFormer {
+class LightLlm final : public BatchScheduler {
  public:
-  void Form(FormerState& s, Batch& batch) override {
+  void Form(SchedulerState& s, Batch& batch) override {
     s.JoinArrived();
     if (s.parked.empty()) {
       Prefills(s, batch);
@@ -27,7 +27,7 @@ class LightLlm final : public BatchFormer {
     ++iterations_;
   }
 
-  DecodeForecast Forecast(FormerState& s) override {
+  DecodeForecast Forecast(SchedulerState& s) override {
     DecodeForecast forecast;
     forecast.most = s.limits().max_waiting_iters - iterations_;
     forecast.closed = true;
@@ -91,8 +91,8 @@ class LightLlm final : public BatchFormer {
     return below;
   }
 
-  BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members, std::int64_t tokens) {
-    const FormerLimits& limits = s.limits();
+  BlockedBy HeadBlockedBy(const SchedulerState& s, std::int64_t members, std::int64_t tokens) {
+    const SchedulerLimits& limits = s.limits();
     const Job& job = s.job(s.Head());
     const bool full = !job.remote && members >= limits.batch_limit();
     if (s.admitted() >= limits.max_num_seqs || full) return BlockedBy::kSeats;
@@ -103,7 +103,7 @@ class LightLlm final : public BatchFormer {
                                                              : BlockedBy::kKvBlocks;
   }
 
-  void Prefills(FormerState& s, Batch& batch) {
+  void Prefills(SchedulerState& s, Batch& batch) {
     needs_.clear();
     sorted_ = 0;
     most_ = apart_ = 0;
@@ -124,7 +124,7 @@ class LightLlm final : public BatchFormer {
     }
   }
 
-  static void Decodes(FormerState& s, Batch& batch) {
+  static void Decodes(SchedulerState& s, Batch& batch) {
     for (const JobIndex index : s.parked) {
       s.Grow(index);
       batch.push_back({index, 1});
@@ -141,15 +141,26 @@ class LightLlm final : public BatchFormer {
 
 }  // namespace
 
-extern const FormerEntry kSchedulerLightLlm;
-const FormerEntry kSchedulerLightLlm = {
-    "lightllm",
-    "admits while the future peak of tokens fits; decodes between looks at the queue",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<LightLlm>()); },
-    true,
-    true,
-    "batches: whole prompts or decodes, never both; ten batches of decodes between two looks at "
-    "the queue; KV memory in tokens, as much as all admitted may come to hold, by what their "
-    "clients declare: the longest output of the workload"};
+extern const SchedulerEntry kSchedulerLightLlm;
+const SchedulerEntry kSchedulerLightLlm = {
+    .name = "lightllm",
+    .help = "admits while the future peak of tokens fits; decodes between looks at the queue",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<LightLlm>()); },
+    .whole_prompts = true,
+    .counts_tokens = true,
+    .departure =
+        "batches: whole prompts or decodes, never both; ten batches of decodes between two looks "
+        "at "
+        "the queue; KV memory in tokens, as much as all admitted may come to hold, by what their "
+        "clients declare: the longest output of the workload",
+    .refuse =
+        [](const Scenario& s, Issues& issues) {
+          if (s.cluster.pools[0].pipeline_parallel == 1) return;
+          issues.push_back(
+              {"/cluster/pools/0/pipeline_parallel",
+               "found %, allowed 1 with scheduler.policy \"lightllm\": it looks at all "
+               "requests between two batches"});
+        },
+};
 
 }  // namespace servecast

@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <memory>
 
-#include "serving/batch_former.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {
 
-std::int64_t Reservation(const FormerLimits& limits) {
+std::int64_t Reservation(const SchedulerLimits& limits) {
   return limits.as_vidur ? std::max<std::int64_t>(1, limits.max_model_len / limits.block_size)
                          : CeilDiv(limits.max_model_len, limits.block_size);
 }
-std::int64_t MostMembers(const FormerLimits& limits) {
+std::int64_t MostMembers(const SchedulerLimits& limits) {
   return limits.as_vidur ? std::min(limits.max_reserved, limits.max_num_seqs)
                          : limits.batch_limit();
 }
 
-void Continue(FormerState& s, Batch& batch) {
+void Continue(SchedulerState& s, Batch& batch) {
   const std::size_t count =
       std::min(s.parked.size(), static_cast<std::size_t>(MostMembers(s.limits())));
   for (std::size_t i = 0; i < count; ++i) {
@@ -27,15 +27,15 @@ void Continue(FormerState& s, Batch& batch) {
   s.parked.erase(s.parked.begin(), s.parked.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members) {
-  const FormerLimits& limits = s.limits();
+BlockedBy HeadBlockedBy(const SchedulerState& s, std::int64_t members) {
+  const SchedulerLimits& limits = s.limits();
   if (s.job(s.Head()).remote) return RemoteBlockedBy(s, s.Fits(Reservation(limits)));
   const bool seats = limits.as_vidur || s.admitted() < limits.max_num_seqs;
   if (!seats || members >= MostMembers(limits)) return BlockedBy::kSeats;
   return s.Fits(Reservation(limits)) ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
 }
 
-void Admit(FormerState& s, Batch& batch) {
+void Admit(SchedulerState& s, Batch& batch) {
   while (s.HasHead()) {
     s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()));
     if (s.blocked != BlockedBy::kNothing) return;
@@ -47,14 +47,14 @@ void Admit(FormerState& s, Batch& batch) {
   }
 }
 
-class Orca final : public BatchFormer {
+class Orca final : public BatchScheduler {
  public:
-  void Form(FormerState& s, Batch& batch) override {
+  void Form(SchedulerState& s, Batch& batch) override {
     s.JoinArrived();
     Continue(s, batch);
     Admit(s, batch);
   }
-  DecodeForecast Forecast(FormerState& s) override {
+  DecodeForecast Forecast(SchedulerState& s) override {
     const auto decodes = static_cast<std::int64_t>(s.parked.size());
     DecodeForecast forecast =
         ForecastBehind(s, s.HasHead() ? HeadBlockedBy(s, decodes) : BlockedBy::kNothing);
@@ -65,9 +65,9 @@ class Orca final : public BatchFormer {
 
 // A batch runs until all that it began with are done; only then is there another one. KV that is to
 // come for the next one travels meanwhile, while there are blocks for it.
-class FasterTransformer final : public BatchFormer {
+class FasterTransformer final : public BatchScheduler {
  public:
-  void Form(FormerState& s, Batch& batch) override {
+  void Form(SchedulerState& s, Batch& batch) override {
     if (s.parked.empty()) {
       s.JoinArrived(MostMembers(s.limits()));
       Continue(s, batch);
@@ -83,7 +83,7 @@ class FasterTransformer final : public BatchFormer {
       s.Admit(head, Reservation(s.limits()));
     }
   }
-  DecodeForecast Forecast(FormerState& s) override {
+  DecodeForecast Forecast(SchedulerState& s) override {
     const bool closed = s.HasHead() || !s.limits().decodes;
     const BlockedBy blocked = s.HasHead() ? HeadBlocked(s) : BlockedBy::kNothing;
     const bool admits = s.HasHead() && blocked == BlockedBy::kNothing;
@@ -92,31 +92,39 @@ class FasterTransformer final : public BatchFormer {
 
  private:
   // While a batch runs.
-  static BlockedBy HeadBlocked(const FormerState& s) {
+  static BlockedBy HeadBlocked(const SchedulerState& s) {
     return s.job(s.Head()).remote ? HeadBlockedBy(s, 0) : BlockedBy::kSeats;
   }
 };
 
 }  // namespace
 
-extern const FormerEntry kSchedulerOrca;
-const FormerEntry kSchedulerOrca = {
-    "orca",
-    "iteration-level batching with memory for the longest request reserved",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<Orca>()); },
-    false,
-    false,
-    "batches: whole prompts beside decodes, whatever max_num_batched_tokens; KV blocks of "
-    "max_model_len are reserved for each request"};
+extern const SchedulerEntry kSchedulerOrca;
+const SchedulerEntry kSchedulerOrca = {
+    .name = "orca",
+    .help = "iteration-level batching with memory for the longest request reserved",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Orca>()); },
+    .departure =
+        "batches: whole prompts beside decodes, whatever max_num_batched_tokens; KV blocks of "
+        "max_model_len are reserved for each request",
+};
 
-extern const FormerEntry kSchedulerFasterTransformer;
-const FormerEntry kSchedulerFasterTransformer = {
-    "faster_transformer",
-    "a batch is fixed until all its requests are done",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<FasterTransformer>()); },
-    false,
-    false,
-    "batches: nobody joins a batch until all of it are done; KV blocks of max_model_len are "
-    "reserved for each request"};
+extern const SchedulerEntry kSchedulerFasterTransformer;
+const SchedulerEntry kSchedulerFasterTransformer = {
+    .name = "faster_transformer",
+    .help = "a batch is fixed until all its requests are done",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<FasterTransformer>()); },
+    .departure =
+        "batches: nobody joins a batch until all of it are done; KV blocks of max_model_len are "
+        "reserved for each request",
+    .refuse =
+        [](const Scenario& s, Issues& issues) {
+          if (s.engine.compat != Compat::kVidur) return;
+          issues.push_back(
+              {"/scheduler/policy",
+               "found \"faster_transformer\", allowed any other with compat \"vidur\": "
+               "Vidur's never frees who ends early, and stops"});
+        },
+};
 
 }  // namespace servecast

@@ -2,14 +2,14 @@
 #include <algorithm>
 #include <memory>
 
-#include "serving/batch_former.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {
 
-class Sarathi final : public BatchFormer {
+class Sarathi final : public BatchScheduler {
  public:
-  void Form(FormerState& s, Batch& batch) override {
+  void Form(SchedulerState& s, Batch& batch) override {
     tokens_ = 0;
     s.JoinArrived();
     Running(s, batch);
@@ -17,14 +17,14 @@ class Sarathi final : public BatchFormer {
     Admissions(s, batch);
   }
 
-  DecodeForecast Forecast(FormerState& s) override {
+  DecodeForecast Forecast(SchedulerState& s) override {
     const auto decodes = static_cast<std::int64_t>(s.parked.size());
     tokens_ = decodes;
     return ForecastBehind(s, s.HasHead() ? HeadBlockedBy(s, decodes) : BlockedBy::kNothing);
   }
 
  private:
-  std::int64_t ChunkOf(const FormerState& s, const Job& job) const {
+  std::int64_t ChunkOf(const SchedulerState& s, const Job& job) const {
     return std::max<std::int64_t>(
         0, std::min(job.prompt - job.processed, s.limits().max_num_batched_tokens - tokens_));
   }
@@ -32,7 +32,7 @@ class Sarathi final : public BatchFormer {
     batch.push_back({index, tokens});
     tokens_ += tokens;
   }
-  BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members) const {
+  BlockedBy HeadBlockedBy(const SchedulerState& s, std::int64_t members) const {
     const Job& job = s.job(s.Head());
     if (job.remote) return RemoteBlockedBy(s, s.FitsPrompt(job));
     if (s.admitted() >= s.limits().max_num_seqs || members >= s.limits().batch_limit()) {
@@ -44,7 +44,7 @@ class Sarathi final : public BatchFormer {
 
   // Decodes first, each one token, whatever the chunk; then the rest of prompts that have begun,
   // whatever the number of members. Who gets nothing stays parked.
-  void Running(FormerState& s, Batch& batch) {
+  void Running(SchedulerState& s, Batch& batch) {
     partial_.clear();
     // A victim comes from the tail, so the walk's end moves.
     std::size_t at = 0;
@@ -79,7 +79,7 @@ class Sarathi final : public BatchFormer {
                     partial_.begin() + static_cast<std::ptrdiff_t>(kept));
   }
 
-  void Admissions(FormerState& s, Batch& batch) {
+  void Admissions(SchedulerState& s, Batch& batch) {
     while (s.HasHead()) {
       s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()));
       if (s.blocked != BlockedBy::kNothing) return;
@@ -97,14 +97,23 @@ class Sarathi final : public BatchFormer {
 
 }  // namespace
 
-extern const FormerEntry kSchedulerSarathi;
-const FormerEntry kSchedulerSarathi = {
-    "sarathi",
-    "chunked prefill: decodes, then prompts in what is left of max_num_batched_tokens",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<Sarathi>()); },
-    false,
-    false,
-    "batches: decodes each get their token whatever max_num_batched_tokens; prompts take all "
-    "their KV blocks when they begin"};
+extern const SchedulerEntry kSchedulerSarathi;
+const SchedulerEntry kSchedulerSarathi = {
+    .name = "sarathi",
+    .help = "chunked prefill: decodes, then prompts in what is left of max_num_batched_tokens",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Sarathi>()); },
+    .splits_prompts = true,
+    .departure =
+        "batches: decodes each get their token whatever max_num_batched_tokens; prompts take all "
+        "their KV blocks when they begin",
+    .refuse =
+        [](const Scenario& s, Issues& issues) {
+          if (s.engine.enable_chunked_prefill) return;
+          issues.push_back(
+              {"/engine/enable_chunked_prefill",
+               "found false, allowed true with scheduler.policy \"sarathi\": it always "
+               "splits prompts"});
+        },
+};
 
 }  // namespace servecast

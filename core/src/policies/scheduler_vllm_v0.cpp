@@ -2,28 +2,29 @@
 #include <algorithm>
 #include <memory>
 
-#include "serving/batch_former.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {
 
-class VllmV0 final : public BatchFormer {
+class VllmV0 final : public BatchScheduler {
  public:
-  void Form(FormerState& s, Batch& batch) override {
+  void Form(SchedulerState& s, Batch& batch) override {
     s.JoinArrived();
     Prefills(s, batch);
     if (batch.empty()) Decodes(s, batch);
   }
 
-  DecodeForecast Forecast(FormerState& s) override {
+  DecodeForecast Forecast(SchedulerState& s) override {
     SortParked(s);
     return ForecastBehind(s, s.HasHead() ? HeadBlockedBy(s, 0, 0) : BlockedBy::kNothing);
   }
 
  private:
   // Prompts are padded to the longest: their number times that must fit.
-  static BlockedBy HeadBlockedBy(const FormerState& s, std::int64_t members, std::int64_t longest) {
-    const FormerLimits& limits = s.limits();
+  static BlockedBy HeadBlockedBy(const SchedulerState& s, std::int64_t members,
+                                 std::int64_t longest) {
+    const SchedulerLimits& limits = s.limits();
     const Job& job = s.job(s.Head());
     if (job.remote) return RemoteBlockedBy(s, s.FitsPrompt(job));
     if (s.admitted() >= limits.max_num_seqs || members >= limits.batch_limit()) {
@@ -35,7 +36,7 @@ class VllmV0 final : public BatchFormer {
     return s.FitsPrompt(job) ? BlockedBy::kNothing : BlockedBy::kKvBlocks;
   }
 
-  static void Prefills(FormerState& s, Batch& batch) {
+  static void Prefills(SchedulerState& s, Batch& batch) {
     std::int64_t longest = 0;
     while (s.HasHead()) {
       s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()), longest);
@@ -50,7 +51,7 @@ class VllmV0 final : public BatchFormer {
   }
 
   // A victim comes from the tail, so the walk's end moves.
-  static void Decodes(FormerState& s, Batch& batch) {
+  static void Decodes(SchedulerState& s, Batch& batch) {
     SortParked(s);
     std::size_t at = 0;
     while (at < s.parked.size() &&
@@ -61,7 +62,7 @@ class VllmV0 final : public BatchFormer {
   }
 
   // Who stands before `at` is in the batch, and no victim.
-  static std::size_t DecodeNext(FormerState& s, std::size_t at, Batch& batch) {
+  static std::size_t DecodeNext(SchedulerState& s, std::size_t at, Batch& batch) {
     const JobIndex index = s.parked[at];
     if (s.Fits(1)) {
       s.Grow(index);
@@ -77,14 +78,15 @@ class VllmV0 final : public BatchFormer {
 
 }  // namespace
 
-extern const FormerEntry kSchedulerVllmV0;
-const FormerEntry kSchedulerVllmV0 = {
-    "vllm_v0",
-    "vLLM of 2023: whole prompts first, decodes only when none is admitted",
-    [] { return std::unique_ptr<BatchFormer>(std::make_unique<VllmV0>()); },
-    true,
-    false,
-    "batches: whole prompts, padded to the longest, or decodes, never both; decodes wait for "
-    "prompts"};
+extern const SchedulerEntry kSchedulerVllmV0;
+const SchedulerEntry kSchedulerVllmV0 = {
+    .name = "vllm_v0",
+    .help = "vLLM of 2023: whole prompts first, decodes only when none is admitted",
+    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<VllmV0>()); },
+    .whole_prompts = true,
+    .departure =
+        "batches: whole prompts, padded to the longest, or decodes, never both; decodes wait for "
+        "prompts",
+};
 
 }  // namespace servecast

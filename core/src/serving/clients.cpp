@@ -8,7 +8,7 @@ Clients::Clients(RequestTable& requests, const LatencyModel& latency, std::int64
       latency_(latency),
       max_model_len_(max_model_len),
       results_(results),
-      set_out_(latency.DelayByLoad() ? requests.arrival.size() : 0, 0) {
+      delayed_(latency.DelayByLoad() ? requests.arrival.size() : 0, 0) {
   order_.reserve(static_cast<std::size_t>(requests.size()));
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
     const auto request = static_cast<RequestId>(i);
@@ -33,7 +33,7 @@ bool Clients::Send(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
   const std::int64_t prompt = requests_.prompt_tokens[r];
   if (prompt >= max_model_len_) return false;
-  const TimeNs delay = set_out_.empty() ? latency_.EnqueueDelay(prompt) : 0;
+  const TimeNs delay = delayed_.empty() ? latency_.EnqueueDelay(prompt) : 0;
   const TimeNs patience = requests_.timeout.empty() ? kNever : requests_.timeout[r];
   if (patience < delay) return false;
   results_.enqueue[r] = requests_.arrival[r] + delay;
@@ -42,7 +42,7 @@ bool Clients::Send(RequestId request) {
 
 bool Clients::SendUnder(RequestId request, const EngineLoad& load) {
   const auto r = static_cast<std::size_t>(request);
-  set_out_[r] = 1;
+  delayed_[r] = 1;
   TimeNs delay = latency_.DelayUnder(requests_.prompt_tokens[r], load);
   if (!requests_.timeout.empty()) delay = std::min(delay, requests_.timeout[r]);
   results_.enqueue[r] = requests_.arrival[r] + delay;
@@ -66,7 +66,7 @@ RequestId Clients::TakeNext() {
 
 void Clients::Answered(RequestId request) {
   const TimeNs completion = results_.completion[static_cast<std::size_t>(request)];
-  if (!AsksOn(request)) return Free(completion);
+  if (!HasNextTurn(request)) return Free(completion);
   const RequestId next = request + 1;
   const auto n = static_cast<std::size_t>(next);
   requests_.arrival[n] =

@@ -1,4 +1,4 @@
-// Those who send the requests: who comes to the queue when, who asks on when answered, who gives
+// Those who send the requests: which comes to the queue when, which has a next turn, which gives
 // up. Hides that a session's later turns have no arrival until the turn before is complete, and
 // that in a closed loop a session has none until a client is free.
 #pragma once
@@ -30,8 +30,8 @@ class Clients {
   // Of a request that was just taken. False: it comes to the queue. True, where the delay on that
   // way depends on load: it has only arrived; it comes after the delay, or when its client gives
   // up.
-  bool SetsOut(RequestId request, const EngineLoad& load) {
-    return !set_out_.empty() && set_out_[static_cast<std::size_t>(request)] == 0 &&
+  bool DelaysByLoad(RequestId request, const EngineLoad& load) {
+    return !delayed_.empty() && delayed_[static_cast<std::size_t>(request)] == 0 &&
            SendUnder(request, load);
   }
 
@@ -40,7 +40,7 @@ class Clients {
     const auto r = static_cast<std::size_t>(request);
     return !requests_.timeout.empty() && requests_.timeout[r] < time - requests_.arrival[r];
   }
-  bool AsksOn(RequestId request) const {
+  bool HasNextTurn(RequestId request) const {
     const std::size_t next = static_cast<std::size_t>(request) + 1;
     return next < requests_.think.size() && requests_.think[next] >= 0;
   }
@@ -55,9 +55,9 @@ class Clients {
   // The last arrival so far, dropped ones included; 0 without any.
   TimeNs LastArrival() const;
 
-  // The states that follow from the clock alone, at `end`: who is still to come, is on its way to
+  // The states that follow from the clock alone, at `end`: what is still to come, is on its way to
   // the queue, gave up on that way, or was dropped as it arrived. `over`: the clock has stopped for
-  // want of events, so who is on a way that leads nowhere has gone it.
+  // want of events, so a request whose way leads nowhere has gone it.
   void MarkArrivals(TimeNs end, bool over);
 
  private:
@@ -86,12 +86,12 @@ class Clients {
   const LatencyModel& latency_;
   std::int64_t max_model_len_;
   RequestResults& results_;
-  std::vector<RequestId> order_;   // who comes by itself, by (enqueue time, id)
+  std::vector<RequestId> order_;   // those that come by themselves, by (enqueue time, id)
   std::size_t arrived_ = 0;        // of order_
   std::vector<Timed> next_turns_;  // heap: later turns on their way, by enqueue time
   std::size_t waiting_ = 0;        // closed loop: before it, no row waits for a client
   // Delay by load: whose enqueue time is known; of the others it stands for the arrival.
-  std::vector<std::uint8_t> set_out_;
+  std::vector<std::uint8_t> delayed_;
 };
 
 }  // namespace servecast

@@ -31,8 +31,8 @@ class Inbox {
   }
   // Requires: there is one.
   RequestId TakeNext() { return routed_ ? TakeSent() : clients_.TakeNext(); }
-  bool SetsOut(RequestId request, const EngineLoad& load) {
-    return clients_.SetsOut(request, load);
+  bool DelaysByLoad(RequestId request, const EngineLoad& load) {
+    return clients_.DelaysByLoad(request, load);
   }
   // It is in the queue: its client may give up from now on.
   void Enqueued(RequestId request) {
@@ -59,7 +59,7 @@ class Inbox {
   // Requires: NextTimeout() < kNever, and nothing completed since.
   RequestId TakeTimeout();
 
-  bool AsksOn(RequestId request) const { return clients_.AsksOn(request); }
+  bool HasNextTurn(RequestId request) const { return clients_.HasNextTurn(request); }
   // The request is complete, for the engine at `time`: a client that asks on will, after a while.
   void Answered(RequestId request, TimeNs time) {
     clients_.Answered(request);
@@ -73,7 +73,7 @@ class Inbox {
   }
 
   // What replicas that share the work on a request have to say of it; the cluster passes it on.
-  struct Word {
+  struct HandOverEvent {
     enum class Kind : std::uint8_t {
       kPrefilled,  // it goes on elsewhere, and holds its blocks here until it has arrived there
       kReserved,   // its blocks are taken here: so many of them have to come
@@ -85,12 +85,13 @@ class Inbox {
     std::int64_t blocks = 0;
   };
   // From then on others may do what matters here: no step at that time or later, for now.
-  void Say(const Word& word) {
-    words_.push_back(word);
-    if (word.kind == Word::Kind::kPrefilled) departures_.push_back({word.time, word.request});
-    until_ = std::min(until_, word.time);
+  void Report(const HandOverEvent& event) {
+    events_.push_back(event);
+    if (event.kind == HandOverEvent::Kind::kPrefilled)
+      departures_.push_back({event.time, event.request});
+    until_ = std::min(until_, event.time);
   }
-  std::vector<Word>& words() { return words_; }
+  std::vector<HandOverEvent>& events() { return events_; }
 
   // Answers and time-outs may bring requests at that very moment.
   bool InLoop() const { return clients_.InLoop(); }
@@ -99,7 +100,7 @@ class Inbox {
     TimeNs time = 0;
     RequestId request = kNoRequest;
   };
-  // Who left when, in order of time; for the router, which takes them away.
+  // What left when, in order of time; for the router, which takes them away.
   std::vector<Timed>& departures() { return departures_; }
 
  private:
@@ -125,7 +126,7 @@ class Inbox {
   std::size_t next_ = 0;
   std::vector<Timed> timeouts_;  // heap
   std::vector<Timed> departures_;
-  std::vector<Word> words_;
+  std::vector<HandOverEvent> events_;
 };
 
 }  // namespace servecast

@@ -27,7 +27,8 @@ inline constexpr TimeNs kMaxStepNs = 1'000'000'000'000;  // 1,000 s: no real ste
 // What a request finds as it arrives: the engine as its latest step began, or at rest.
 struct EngineLoad {
   std::int64_t running = 0, kv_blocks_used = 0;
-  std::int64_t waiting = 0;  // now, with who ended in the queue since the engine looked at it
+  std::int64_t waiting =
+      0;  // now, with those that ended in the queue since the engine looked at it
   double preemption_ema = 0;
   std::int64_t cached_tokens = 0;  // of its prompt, in the GPU's prefix cache; see DelayByCache
 };
@@ -82,8 +83,8 @@ struct LatencyEntry {
 std::span<const LatencyEntry> LatencyModels();
 // Requires: a registered name.
 const LatencyEntry& FindLatencyModel(std::string_view name);
-// An issue of kind "missing_file" when a file that the scenario's model needs is not here, as on the
-// page until it was fetched (io/presets.h); else none. To be asked first.
+// An issue of kind "missing_file" when a file that the scenario's model needs is not here, as on
+// the page until it was fetched (io/presets.h); else none. To be asked first.
 Issues MissingFiles(const Scenario& scenario);
 // By `latency.backend`; "auto" is the one that came out best on servers with such GPUs.
 const LatencyEntry& ChosenLatencyModel(const Scenario& scenario);

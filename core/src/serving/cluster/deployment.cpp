@@ -1,0 +1,108 @@
+#include "serving/cluster/deployment.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+
+namespace servecast {
+namespace {
+
+// As of a scenario with one pool: says which of several it is.
+Issue OfPool(const Issue& issue, std::size_t number, const PoolSpec& pool) {
+  constexpr std::string_view kOnly = "/cluster/pools/0/";
+  Issue of_pool = issue;
+  const std::string path = Format("/cluster/pools/{}", number);
+  of_pool.path =
+      issue.path.rfind(kOnly, 0) == 0 ? path + issue.path.substr(kOnly.size() - 1) : path;
+  const std::string name = pool.name.empty() ? "" : Format(" ({})", pool.name);
+  of_pool.message = Format("pool {}{}: {}", number, name, issue.message);
+  return of_pool;
+}
+
+// The longest sequence that a replica serves with its scheduler.
+std::int64_t MaxModelLenOf(const Pool& pool) {
+  const Scenario& s = pool.scenario;
+  EngineSpec limits = s.engine;
+  if (pool.HasBatchScheduler()) {
+    limits.enable_chunked_prefill = !FindScheduler(s.scheduler.policy).whole_prompts;
+  }
+  return EffectiveMaxModelLen(limits, s.model.max_position_embeddings, pool.cost.usable_blocks);
+}
+
+// What a GPU holds of a KV block of so many tokens.
+double BlockBytesOfGpu(const ModelCost& cost, std::int64_t block_size) {
+  return cost.kv_bytes_per_token * static_cast<double>(block_size);
+}
+
+std::int64_t BlockBytes(const ModelCost& cost, std::int64_t block_size) {
+  return static_cast<std::int64_t>(BlockBytesOfGpu(cost, block_size)) * cost.tensor_parallel;
+}
+
+Pool MakePool(Scenario alone, const ModelCost& cost) {
+  const LatencyEntry& entry = ChosenLatencyModel(alone);
+  Pool pool{.scenario = std::move(alone),
+            .cost = cost,
+            .latency = nullptr,
+            .stages = {},
+            .kv_tiers = {},
+            .setup = nullptr};
+  const EngineSpec& engine = pool.scenario.engine;
+  pool.latency = entry.make(pool.scenario, pool.cost);
+  if (pool.spec().pipeline_parallel > 1) pool.stages = MakeStages(pool.scenario, entry);
+  pool.kv_tiers = KvTiersOf(engine.kv_offload, BlockBytesOfGpu(pool.cost, engine.block_size),
+                            pool.cost.tensor_parallel);
+  pool.block_bytes = BlockBytes(pool.cost, engine.block_size);
+  return pool;
+}
+
+void AddLabel(const LatencyLabel& label, LatencyLabel& all) {
+  const auto add = [](std::string& text, const char* between, const std::string& more) {
+    if (text.find(more) == std::string::npos) text += (text.empty() ? "" : between) + more;
+  };
+  if (all.backend.empty()) all = label;
+  add(all.description, "; ", label.description);
+  if (!label.known_error.empty()) add(all.known_error, " ", label.known_error);
+}
+
+}  // namespace
+
+bool Deployment::HasBatchScheduler() const {
+  return std::any_of(pools.begin(), pools.end(),
+                     [](const Pool& p) { return p.HasBatchScheduler(); });
+}
+
+void Deployment::SetUpSchedulers(const RequestTable& requests) {
+  for (Pool& pool : pools) {
+    if (!pool.HasBatchScheduler()) continue;
+    pool.setup = MakeSchedulerSetup(pool.scenario, pool.cost, max_model_len, requests);
+    pool.setup->limits.decodes = pool.spec().role == PoolRole::kDecode;
+    pool.block_bytes = BlockBytes(pool.cost, pool.setup->limits.block_size);
+  }
+}
+
+Result<Deployment> Deploy(const Scenario& scenario) {
+  Deployment deployment;
+  Issues issues;
+  const std::vector<PoolSpec>& specs = scenario.cluster.pools;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    Scenario alone = scenario;
+    alone.UsePool(i);
+    const Result<ModelCost> cost = ComputeModelCost(alone);
+    if (!cost.ok()) {
+      for (const Issue& issue : cost.issues()) {
+        issues.push_back(specs.size() > 1 ? OfPool(issue, i, specs[i]) : issue);
+      }
+      continue;
+    }
+    if (Issues missing = MissingFiles(alone); !missing.empty()) return missing;
+    const Pool& pool = deployment.pools.emplace_back(MakePool(std::move(alone), cost.value()));
+    deployment.max_model_len = std::min(deployment.max_model_len, MaxModelLenOf(pool));
+    AddLabel(ChosenLatencyModel(pool.scenario).label(pool.scenario), deployment.label);
+  }
+  if (!issues.empty()) return issues;
+  return deployment;
+}
+
+}  // namespace servecast

@@ -1,0 +1,47 @@
+// What a scenario runs: one or more pools of equal replicas, resolved once. A single pool is a list
+// of one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cost/model_cost.h"
+#include "servecast/report.h"
+#include "servecast/result.h"
+#include "servecast/scenario.h"
+#include "serving/kv/kv_tiers.h"
+#include "serving/policy.h"
+#include "serving/replica/pipeline.h"
+#include "serving/replica/scheduled_replica.h"
+
+namespace servecast {
+
+struct Pool {
+  Scenario scenario;  // as it is for this pool alone
+  ModelCost cost;
+  std::unique_ptr<LatencyModel> latency;
+  std::vector<PipelineStage> stages;      // empty: one, which `latency` prices
+  std::vector<KvTier> kv_tiers;           // none: nothing is offloaded
+  std::unique_ptr<SchedulerSetup> setup;  // nullptr: vLLM's scheduler, or not set up yet
+  // Of a KV block as its scheduler counts them, on all GPUs of a replica together.
+  std::int64_t block_bytes = 0;
+
+  const PoolSpec& spec() const { return scenario.cluster.pools[0]; }
+  bool HasBatchScheduler() const { return scenario.scheduler.policy != "vllm"; }
+};
+
+struct Deployment {
+  std::vector<Pool> pools;                 // one at least
+  std::int64_t max_model_len = INT64_MAX;  // so that any replica can serve any request
+  LatencyLabel label;  // of each pool by its own GPU, engine and step times, each text once
+
+  bool HasBatchScheduler() const;
+  // The schedulers that are not vLLM's, which are told of the longest answer.
+  void SetUpSchedulers(const RequestTable& requests);
+};
+
+// Issues of one of several pools name it.
+Result<Deployment> Deploy(const Scenario& scenario);
+
+}  // namespace servecast

@@ -1,0 +1,186 @@
+#include "serving/cluster/fleet.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace servecast {
+
+Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(pools)) {
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    const ReplicaInput& each = pools_[p].each;
+    const bool prefills = each.role == PoolRole::kPrefill;
+    for (std::int64_t i = 0; i < pools_[p].replicas; ++i) {
+      const auto number = static_cast<std::int64_t>(nodes_.size());
+      nodes_.push_back(std::make_unique<Node>(
+          Node{.inbox = Inbox(clients, each.requests, each.results, true, prefills),
+               .recorder = each.recorder,
+               .replica = nullptr,
+               .pool = p}));
+      Node& node = *nodes_.back();
+      node.replica = MakeReplica({.engine = each.engine,
+                                  .scheduler = each.scheduler,
+                                  .pool_blocks = each.pool_blocks,
+                                  .max_model_len = each.max_model_len,
+                                  .requests = each.requests,
+                                  .inbox = node.inbox,
+                                  .latency = each.latency,
+                                  .results = each.results,
+                                  .recorder = node.recorder,
+                                  .scratch = each.scratch,
+                                  .horizon = each.horizon,
+                                  .observer = each.observer,
+                                  .kv_tiers = each.kv_tiers,
+                                  .number = number,
+                                  .one_of_many = true,
+                                  .stages = each.stages,
+                                  .setup = each.setup,
+                                  .role = each.role,
+                                  .first_token_from_decode = each.first_token_from_decode});
+    }
+  }
+}
+
+std::vector<Gateway::Member> Fleet::Members(std::optional<PoolRole> role) const {
+  std::vector<Gateway::Member> members;
+  for (const auto& node : nodes_) {
+    const ReplicaInput& each = pools_[node->pool].each;
+    if (role && each.role != *role) continue;
+    members.push_back({.replica = node->replica.get(),
+                       .block_size = each.engine.block_size,
+                       .blocks = each.pool_blocks - 1,
+                       .caches_prefixes = each.engine.enable_prefix_caching,
+                       .seats = each.engine.max_num_seqs});
+  }
+  return members;
+}
+
+bool Fleet::Close() {
+  for (const auto& node : nodes_) {
+    node->inbox.AllowUntil(kNever);
+    node->replica->Advance(1);
+  }
+  return true;
+}
+
+TimeNs Fleet::now() const {
+  TimeNs latest = 0;
+  for (const auto& node : nodes_) latest = std::max(latest, node->replica->now());
+  return latest;
+}
+
+std::int64_t Fleet::Sum(std::int64_t (Engine::*figure)() const) const {
+  std::int64_t sum = 0;
+  for (const auto& node : nodes_) sum += ((*node->replica).*figure)();
+  return sum;
+}
+
+std::vector<std::string_view> Fleet::departures() const {
+  std::vector<std::string_view> all;
+  for (const auto& node : nodes_) {
+    for (const std::string_view one : node->replica->departures()) {
+      if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+    }
+  }
+  return all;
+}
+
+const PrefixCacheReport& Fleet::prefix_cache() {
+  prefix_cache_ = {};
+  for (const auto& node : nodes_) {
+    const PrefixCacheReport& one = node->replica->prefix_cache();
+    prefix_cache_.query_tokens += one.query_tokens;
+    prefix_cache_.hit_tokens += one.hit_tokens;
+    prefix_cache_.query_blocks += one.query_blocks;
+    prefix_cache_.hit_blocks += one.hit_blocks;
+    prefix_cache_.resumed_hit_tokens += one.resumed_hit_tokens;
+    prefix_cache_.evicted_blocks += one.evicted_blocks;
+  }
+  return prefix_cache_;
+}
+
+SchedulerCounts Fleet::counts() const {
+  SchedulerCounts sum;
+  for (const auto& node : nodes_) {
+    const SchedulerCounts one = node->replica->counts();
+    sum.prefill_tokens += one.prefill_tokens;
+    sum.padding_tokens += one.padding_tokens;
+    sum.gc_passes += one.gc_passes;
+    sum.stage_busy_ns += one.stage_busy_ns;
+  }
+  return sum;
+}
+
+KvOffloadReport Fleet::kv_offload() const {
+  KvOffloadReport sum;
+  for (const auto& node : nodes_) {
+    const KvOffloadReport one = node->replica->kv_offload();
+    sum.on |= one.on;
+    for (std::size_t i = 0; i < kKvTiers; ++i) {
+      sum.tiers[i].blocks += one.tiers[i].blocks;
+      sum.tiers[i].hit_tokens += one.tiers[i].hit_tokens;
+      sum.tiers[i].hit_blocks += one.tiers[i].hit_blocks;
+      sum.tiers[i].loaded_blocks += one.tiers[i].loaded_blocks;
+    }
+    sum.offloaded_blocks += one.offloaded_blocks;
+    sum.thrashed_blocks += one.thrashed_blocks;
+    sum.transfer_ns += one.transfer_ns;
+  }
+  return sum;
+}
+
+std::vector<ReplicaReport> Fleet::PerReplica(TimeNs end) const {
+  const RequestTable& requests = any().requests;
+  const RequestResults& results = any().results;
+  std::vector<ReplicaReport> reports(nodes_.size());
+  std::vector<std::int64_t> first_tokens(nodes_.size(), 0);
+  std::vector<double> ttft_ns(nodes_.size(), 0), outstanding_ns(nodes_.size(), 0);
+  for (std::size_t r = 0; r < results.replica.size(); ++r) {
+    if (results.replica[r] < 0) continue;
+    const auto i = static_cast<std::size_t>(results.replica[r]);
+    TimeNs over = results.completion[r] >= 0 ? results.completion[r] : end;
+    if (results.state[r] == RequestState::kTimedOut) {
+      over = std::min(over, requests.arrival[r] + requests.timeout[r]);
+    }
+    ++reports[i].requests;
+    TimeNs from = results.enqueue[r];
+    if (results.HandedOver(r)) {
+      const HandOver& h = results.hand_overs[r];
+      const auto before = static_cast<std::size_t>(h.prefill_replica);
+      reports[before].requests += before == i ? 0 : 1;
+      outstanding_ns[before] += static_cast<double>(std::min(h.prefilled, end) - from);
+      from = std::min(h.prefilled, end);
+    }
+    outstanding_ns[i] += static_cast<double>(std::max(std::min(over, end), from) - from);
+    if (results.first_token[r] < 0) continue;
+    ++first_tokens[i];
+    ttft_ns[i] += static_cast<double>(results.first_token[r] - requests.arrival[r]);
+  }
+  const auto all = static_cast<double>(std::max<TimeNs>(end, 1));
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Recorder& recorder = nodes_[i]->recorder;
+    reports[i].busy_share = static_cast<double>(recorder.busy_ns()) / all;
+    reports[i].mean_outstanding = outstanding_ns[i] / all;
+    reports[i].kv_peak_usage = static_cast<double>(recorder.peak_kv_blocks()) /
+                               static_cast<double>(pools_[nodes_[i]->pool].each.pool_blocks - 1);
+    if (first_tokens[i] > 0) {
+      reports[i].ttft_mean_ms = ttft_ns[i] / static_cast<double>(first_tokens[i]) / 1e6;
+    }
+  }
+  return reports;
+}
+
+void Fleet::WriteProgress(std::vector<std::int32_t>& generated) const {
+  for (const auto& node : nodes_) node->replica->WriteProgress(generated);
+}
+
+void Fleet::WriteRecords(TimeNs end, Recorder& recorder) const {
+  for (const auto& node : nodes_) recorder.Add(node->recorder, end);
+}
+
+void Fleet::WritePoolRecords(TimeNs end, std::int64_t pool, Recorder& recorder) const {
+  for (const auto& node : nodes_) {
+    if (node->pool == static_cast<std::size_t>(pool)) recorder.Add(node->recorder, end);
+  }
+}
+
+}  // namespace servecast

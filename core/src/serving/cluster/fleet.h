@@ -1,0 +1,74 @@
+// The replicas of a cluster, in pools that may differ, and their figures taken together. Which runs
+// when, and what each is sent, is for cluster.h and disaggregated.h to say.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "metrics/recorder.h"
+#include "serving/cluster/gateway.h"
+#include "serving/engine.h"
+#include "serving/inbox.h"
+#include "serving/replica/replica.h"
+
+namespace servecast {
+
+// Equal replicas.
+struct FleetPool {
+  ReplicaInput each;  // but for the inbox, the recorder and the number, which are not looked at
+  std::int64_t replicas = 1;
+  std::int64_t block_bytes = 0;  // of a KV block as its scheduler counts them, on all its GPUs
+};
+
+class Fleet : public Engine {
+ public:
+  TimeNs now() const override;
+  std::int64_t running() const override { return Sum(&Engine::running); }
+  std::int64_t queued() const override { return Sum(&Engine::queued); }
+  std::int64_t completed() const override { return Sum(&Engine::completed); }
+  std::int64_t timed_out() const override { return Sum(&Engine::timed_out); }
+  std::int64_t length_capped() const override { return Sum(&Engine::length_capped); }
+  std::int64_t kv_blocks_used() const override { return Sum(&Engine::kv_blocks_used); }
+  std::vector<std::string_view> departures() const override;  // each once
+  const PrefixCacheReport& prefix_cache() override;
+  SchedulerCounts counts() const override;
+  KvOffloadReport kv_offload() const override;
+  void WriteProgress(std::vector<std::int32_t>& generated) const override;
+  // Of a request with two, each counts what it had of it.
+  std::vector<ReplicaReport> PerReplica(TimeNs end) const override;
+  // Of all replicas, up to `end`.
+  void WriteRecords(TimeNs end, Recorder& recorder) const override;
+  void WritePoolRecords(TimeNs end, std::int64_t pool, Recorder& recorder) const override;
+
+ protected:
+  struct Node {
+    Inbox inbox;
+    Recorder recorder;
+    std::unique_ptr<Engine> replica;
+    std::size_t pool = 0;
+  };
+
+  // One pool at least; all have the same requests and results.
+  Fleet(std::vector<FleetPool> pools, Clients& clients);
+
+  // What all pools have in common is that of any.
+  const ReplicaInput& any() const { return pools_.front().each; }
+
+  Node& NodeAt(std::int32_t index) const { return *nodes_[static_cast<std::size_t>(index)]; }
+  // For a gateway before them: all, or those of a role.
+  std::vector<Gateway::Member> Members(std::optional<PoolRole> role = std::nullopt) const;
+  // No request comes any more, and no replica has anything to do before the horizon.
+  bool Close();
+
+  std::vector<FleetPool> pools_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+
+ private:
+  std::int64_t Sum(std::int64_t (Engine::*figure)() const) const;
+
+  PrefixCacheReport prefix_cache_;
+};
+
+}  // namespace servecast

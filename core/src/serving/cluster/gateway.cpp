@@ -1,0 +1,154 @@
+#include "serving/cluster/gateway.h"
+
+#include <cmath>
+#include <utility>
+
+namespace servecast {
+namespace {
+
+// How often the router hears from replicas; 0: at once.
+TimeNs PeriodOf(const RouterEntry& router, const std::vector<double>& params) {
+  for (std::size_t i = 0; i < router.params.size(); ++i) {
+    if (router.params[i].name != std::string_view(kStaleness.name)) continue;
+    return static_cast<TimeNs>(std::nearbyint(params[i] * 1e6));
+  }
+  return 0;
+}
+
+std::int64_t LeastBlockSize(const std::vector<Gateway::Member>& members) {
+  std::int64_t least = members[0].block_size;
+  for (const Gateway::Member& member : members) least = std::min(least, member.block_size);
+  return least;
+}
+
+std::unique_ptr<Router> MakeRouter(const Gateway::Input& in, std::int64_t block_size) {
+  std::vector<RoutedReplica> replicas;
+  for (const Gateway::Member& member : in.members) {
+    const std::int64_t cached = member.caches_prefixes ? member.blocks : 0;
+    replicas.push_back({member.seats, cached * member.block_size / block_size});
+  }
+  return in.router.make({in.seed, replicas, in.params, block_size});
+}
+
+// RoutedRequest::content.
+void WriteContent(const RequestTable& requests, RequestId request, std::int64_t block_size,
+                  std::vector<ContentRange>& ranges) {
+  ranges.clear();
+  if (requests.content.empty()) return;
+  const auto r = static_cast<std::size_t>(request);
+  std::int32_t segment = requests.content[r];
+  for (std::int64_t last = (requests.prompt_tokens[r] - 1) / block_size;
+       last > 0 && segment >= 0;) {
+    const ContentSegment& content = requests.segments[static_cast<std::size_t>(segment)];
+    const std::int64_t first = content.parent < 0 ? 0 : content.shared_tokens / block_size;
+    if (first < last) ranges.push_back({segment, first, last});
+    last = std::min(last, first);
+    segment = content.parent;
+  }
+  std::reverse(ranges.begin(), ranges.end());
+}
+
+}  // namespace
+
+std::vector<std::int32_t> SessionsOf(const RequestTable& requests) {
+  std::vector<std::int32_t> sessions;
+  for (std::size_t r = 0; r < requests.think.size(); ++r) {
+    const auto row = static_cast<std::int32_t>(r);
+    sessions.push_back(requests.think[r] >= 0 ? sessions.back() : row);
+  }
+  return sessions;
+}
+
+Gateway::Gateway(Input input)
+    : in_(std::move(input)),
+      block_size_(LeastBlockSize(in_.members)),
+      loads_(static_cast<std::int64_t>(in_.members.size())),
+      period_(PeriodOf(in_.router, in_.params)),
+      looks_(period_ > 0 && in_.router.reads_engines),
+      waiting_(0) {
+  router_ = MakeRouter(in_, block_size_);
+}
+
+// What ended, as far as the router knows at `time`.
+void Gateway::CountDepartures(TimeNs time) {
+  const TimeNs known = period_ > 0 ? time / period_ * period_ : time;
+  while (!departures_.empty() && departures_.front().time <= known) {
+    const Departure departure = departures_.front();
+    std::pop_heap(departures_.begin(), departures_.end(), LeavesLater);
+    departures_.pop_back();
+    loads_.Change(departure.place, -1);
+    if (departure.own) router_->Left(departure.request, departure.place);
+  }
+}
+
+void Gateway::Look(TimeNs time) {
+  CountDepartures(time);
+  ReadEngines(time);
+  looked_at_ = time;
+}
+
+void Gateway::ReadEngines(TimeNs time) {
+  for (std::size_t i = 0; i < in_.members.size(); ++i) {
+    const auto place = static_cast<std::int32_t>(i);
+    const EngineLoad load = in_.members[i].replica->LoadAt(time);
+    loads_.SetEngine(place, {std::max<std::int64_t>(loads_.Outstanding(place) - load.running, 0),
+                             load.kv_blocks_used, in_.members[i].blocks});
+  }
+}
+
+RoutedRequest Gateway::Describe(RequestId request) {
+  const auto r = static_cast<std::size_t>(request);
+  if (in_.router.reads_content) WriteContent(in_.requests, request, block_size_, content_);
+  return {request, in_.sessions.empty() ? request : in_.sessions[r], in_.requests.prompt_tokens[r],
+          content_};
+}
+
+Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
+  if (held_ == 0) return {};
+  CountDepartures(time);
+  while (!IsHeld(queue_.front())) queue_.pop_front();
+  const RequestId request = queue_.front().request;
+  const std::int32_t place = router_->Choose(Describe(request), loads_);
+  if (place == Router::kHold) return {};
+  queue_.pop_front();
+  waiting_.Waiting(time, --held_);
+  return {request, place};
+}
+
+std::int32_t Gateway::Choose(RequestId request, TimeNs time) {
+  CountDepartures(time);
+  if (in_.router.reads_engines && period_ == 0) ReadEngines(time);
+  const std::int32_t place = held_ > 0 ? Router::kHold : router_->Choose(Describe(request), loads_);
+  if (place == Router::kHold) Hold(request, time);
+  return place;
+}
+
+void Gateway::Hold(RequestId request, TimeNs time) {
+  const auto r = static_cast<std::size_t>(request);
+  const Held held{request, in_.results.replica[r]};
+  queue_.push_back(held);
+  waiting_.Waiting(time, ++held_);
+  if (in_.requests.timeout.empty() || in_.requests.timeout[r] == kNever) return;
+  const WideInt end = WideInt{in_.requests.arrival[r]} + in_.requests.timeout[r];
+  const auto from = static_cast<TimeNs>(std::min(end, WideInt{kNever}));
+  timeouts_.push_back({std::max(from, time), held});
+  std::push_heap(timeouts_.begin(), timeouts_.end(), Later);
+}
+
+TimeNs Gateway::NextTimeout() {
+  while (!timeouts_.empty() && !IsHeld(timeouts_.front().held)) {
+    std::pop_heap(timeouts_.begin(), timeouts_.end(), Later);
+    timeouts_.pop_back();
+  }
+  return timeouts_.empty() ? kNever : timeouts_.front().time;
+}
+
+RequestId Gateway::GiveUp() {
+  const Timed next = timeouts_.front();
+  in_.results.state[static_cast<std::size_t>(next.held.request)] = RequestState::kTimedOut;
+  ++timed_out_;
+  waiting_.Waiting(next.time, --held_);
+  return next.held.request;
+}
+
+}  // namespace servecast

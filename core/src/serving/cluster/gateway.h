@@ -1,0 +1,139 @@
+// Where requests are placed: a router, what it knows of the replicas that it chooses among, and
+// the requests that it holds, first come, first served. Their clients may give up here, too. What
+// it knows is what it and others placed, at once, and what replicas say, at its signals' period.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/base.h"
+#include "metrics/recorder.h"
+#include "serving/cluster/router.h"
+#include "serving/engine.h"
+#include "workload/request_table.h"
+
+namespace servecast {
+
+// The first request of each one's conversation; empty: each is its own.
+std::vector<std::int32_t> SessionsOf(const RequestTable& requests);
+
+class Gateway {
+ public:
+  struct Member {
+    const Engine* replica = nullptr;
+    std::int64_t block_size = 16, blocks = 1;  // of its KV cache
+    bool caches_prefixes = false;
+    std::int64_t seats = 1;
+  };
+  // A place is the number of a member, from 0 on. Those that are referred to outlive it; it writes
+  // states of requests whose clients give up.
+  struct Input {
+    const RouterEntry& router;
+    std::vector<double> params;  // of the router's, in their order
+    std::int64_t seed = 0;
+    std::vector<Member> members;
+    const RequestTable& requests;
+    RequestResults& results;
+    const std::vector<std::int32_t>& sessions;
+  };
+  explicit Gateway(Input input);
+
+  bool ignores_load() const { return in_.router.ignores_load; }
+  std::int64_t held() const { return held_; }
+  std::int64_t timed_out() const { return timed_out_; }
+  const Recorder& recorder() const { return waiting_; }  // of the queue's length only
+
+  // When it must look at the engines before a request comes that may come from `by` on; kNever.
+  TimeNs NextLook(TimeNs by) const {
+    if (!looks_ || by == kNever) return kNever;
+    return std::max(by, looked_at_ + period_) / period_ * period_;
+  }
+  bool LooksAt(TimeNs time) const { return looks_ && time > looked_at_ && time % period_ == 0; }
+  // Requires, as LoadAt does: all have come to that moment.
+  void Look(TimeNs time);
+
+  // When a held request may go on, or its client gives up; kNever.
+  TimeNs NextOfHeld() {
+    if (held_ == 0) return kNever;
+    const TimeNs left = departures_.empty() ? kNever : departures_.front().time;
+    return std::min(left, NextTimeout());
+  }
+  TimeNs NextTimeout();
+  // The first client to do so. Requires: NextTimeout() < kNever.
+  RequestId GiveUp();
+
+  struct Placement {
+    RequestId request = kNoRequest;
+    std::int32_t place = Router::kHold;
+  };
+  // The first that is held, where there is room for it at that moment; else none. Times of this
+  // and of Choose do not go back.
+  Placement ChooseForHeld(TimeNs time);
+  // The place of a request that comes; kHold: it is held, behind those that are.
+  std::int32_t Choose(RequestId request, TimeNs time);
+
+  // A request goes to a member, by this gateway or another.
+  void Placed(std::int32_t place) {
+    if (!ignores_load()) loads_.Change(place, 1);
+  }
+  // A member ends one at that time, which may be to come.
+  struct Departure {
+    TimeNs time = 0;
+    std::int32_t place = 0;
+    RequestId request = kNoRequest;
+    bool own = true;  // this gateway placed it
+  };
+  void Left(const Departure& departure) {
+    if (ignores_load()) return;
+    departures_.push_back(departure);
+    std::push_heap(departures_.begin(), departures_.end(), LeavesLater);
+  }
+
+ private:
+  // Held while it is where it was then.
+  struct Held {
+    RequestId request = kNoRequest;
+    std::int32_t replica = -1;
+  };
+  struct Timed {
+    TimeNs time = 0;
+    Held held;
+  };
+  static bool LeavesLater(const Departure& a, const Departure& b) {
+    if (a.time != b.time) return a.time > b.time;
+    return a.place != b.place ? a.place > b.place : a.request > b.request;
+  }
+  static bool Later(const Timed& a, const Timed& b) {
+    return a.time != b.time ? a.time > b.time : a.held.request > b.held.request;
+  }
+  bool IsHeld(const Held& held) const {
+    const auto r = static_cast<std::size_t>(held.request);
+    return in_.results.replica[r] == held.replica &&
+           in_.results.state[r] != RequestState::kTimedOut;
+  }
+
+  void CountDepartures(TimeNs time);
+  void ReadEngines(TimeNs time);
+  RoutedRequest Describe(RequestId request);
+  void Hold(RequestId request, TimeNs time);
+
+  Input in_;
+  std::unique_ptr<Router> router_;
+  std::int64_t block_size_;  // of the index of prompts: the least of any member
+  ReplicaLoads loads_;
+  TimeNs period_;  // of signals; 0: live
+  bool looks_;     // at engines, at multiples of the period
+  TimeNs looked_at_ = 0;
+  std::vector<Departure> departures_;  // heap, of those not yet counted in loads_
+  std::vector<ContentRange> content_;  // of the request that is routed
+
+  Recorder waiting_;
+  std::deque<Held> queue_;       // and some that have given up
+  std::vector<Timed> timeouts_;  // heap; likewise, and some that have been placed
+  std::int64_t held_ = 0, timed_out_ = 0;
+};
+
+}  // namespace servecast

@@ -1,0 +1,117 @@
+// Requests that decode together, at a cost proportional to changes of the group, not to tokens.
+//
+// Between two changes of the group every member advances by one token a step. So no progress is
+// kept per member but, for all of them together: their number n, the sum K of their contexts, a
+// counter D of steps, and phase[block_size], where phase[D mod block_size] of them need a new KV
+// block at step D. A step of an unchanged group is then
+//
+//     take phase[D mod block_size] blocks;  dt = Price(n, K);  now += dt;  K += n;  ++D
+//
+// and touches no member and allocates nothing. The latency model is asked at every step, so this is
+// exact for any model. Of a member one number is kept, by its replica: by how much its context
+// is ahead of D. It holds from its joining to its leaving.
+//
+// When a member ends is known as it joins, so a heap of the steps of last tokens (DecodeGroup) says
+// how long the group stays as it is. A scheduler that forms its batches from members that it knows
+// one by one takes the sums alone (DecodeSums).
+//
+// With pipeline stages there are several groups, which take turns (replica_stages.cpp).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/base.h"
+#include "base/indexed_heap.h"
+#include "serving/batch.h"
+#include "serving/policy.h"
+
+namespace servecast {
+
+class DecodeSums {
+ public:
+  explicit DecodeSums(std::int64_t block_size) : phase_(static_cast<std::size_t>(block_size), 0) {}
+
+  // The group before a step: the one that is next, or one that is looked ahead at.
+  struct Point {
+    std::int64_t size = 0;     // n
+    std::int64_t context = 0;  // K: tokens that are computed
+    std::int64_t blocks = 0;   // KV blocks of these
+    std::int64_t step = 0;     // D
+    std::size_t phase = 0;     // D mod block_size
+  };
+  const Point& next() const { return next_; }
+  std::int64_t size() const { return next_.size; }
+  std::int64_t context() const { return next_.context; }
+  std::int64_t step() const { return next_.step; }
+
+  // KV blocks that the step takes.
+  std::int64_t Due(const Point& point) const { return phase_[point.phase]; }
+  std::int64_t due() const { return Due(next_); }
+  // The step with nothing else in it.
+  BatchShape Shape(const Point& point) const {
+    return {point.size, point.context, {}, point.blocks + Due(point), 0, 0};
+  }
+  BatchShape shape() const { return Shape(next_); }
+  // Places for tokens in its blocks that the step leaves empty.
+  std::int64_t unused() const {
+    const auto block_size = static_cast<std::int64_t>(phase_.size());
+    return (next_.blocks + due()) * block_size - next_.context - next_.size;
+  }
+
+  // Every member makes a token.
+  void Step(Point& point) const {
+    point.context += point.size;
+    point.blocks += Due(point);
+    ++point.step;
+    if (++point.phase == phase_.size()) point.phase = 0;
+  }
+  void Step() { Step(next_); }
+
+  // One of so many computed tokens joins; returns by how much it is ahead of step().
+  std::int64_t Join(std::int64_t computed);
+  void Leave(std::int64_t ahead);
+  void Clear();  // none is left, and steps count from 0 on
+
+ private:
+  void Change(std::int64_t computed, std::int64_t members);
+
+  std::vector<std::int64_t> phase_;
+  Point next_;
+};
+
+class DecodeGroup : public DecodeSums {
+ public:
+  // Ids of members are below `seats`.
+  DecodeGroup(std::int64_t block_size, std::size_t seats)
+      : DecodeSums(block_size), finishes_(static_cast<std::int32_t>(seats)) {}
+
+  // It will make `tokens` tokens. Of several that end at once the lowest `order` is the first.
+  std::int64_t Join(std::int32_t id, std::int64_t computed, std::int64_t tokens,
+                    std::int64_t order) {
+    finishes_.Push(id, step() + tokens - 1, order);
+    return DecodeSums::Join(computed);
+  }
+  void Leave(std::int32_t id, std::int64_t ahead) {
+    finishes_.Remove(id);
+    DecodeSums::Leave(ahead);
+  }
+
+  // A member has made its last token: that one, which is to leave.
+  bool HasEnded() const { return !finishes_.empty() && finishes_.TopKey() < step(); }
+  std::int32_t Ended() const { return finishes_.TopId(); }
+  // The first step that ends a member. Requires: there is one.
+  std::int64_t last_step() const { return finishes_.TopKey(); }
+
+  // When the first member ends, were the next step to start at `start` and none to come; earlier
+  // where blocks run out, and where that is too far to look.
+  TimeNs QuietUntil(const LatencyModel& latency, TimeNs start, std::int64_t free_blocks) const;
+
+  TimeNs end = 0;           // of its latest step
+  TimeNs interference = 0;  // by which prefills made its steps longer, so far
+
+ private:
+  IndexedHeap finishes_;  // by the step of the last token
+};
+
+}  // namespace servecast

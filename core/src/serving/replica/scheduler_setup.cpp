@@ -1,0 +1,111 @@
+// What the schedulers of batch_scheduler.h are told of a scenario, and what they do not know of it.
+#include <algorithm>
+
+#include "cost/model_cost.h"
+#include "cost/vidur_planner.h"
+#include "serving/replica/scheduled_replica.h"
+
+namespace servecast {
+namespace {
+
+SchedulerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const SchedulerEntry& entry,
+                         std::int64_t max_model_len) {
+  const EngineSpec& e = s.engine;
+  const std::int64_t unit = entry.counts_tokens ? e.block_size : 1;
+  SchedulerLimits limits;
+  limits.max_num_seqs = e.max_num_seqs;
+  limits.stages = s.cluster.pools[0].pipeline_parallel;
+  limits.max_num_batched_tokens = e.max_num_batched_tokens;
+  limits.block_size = e.block_size / unit;
+  limits.blocks = cost.usable_blocks * unit;
+  limits.watermark_blocks =
+      static_cast<std::int64_t>(e.watermark * static_cast<double>(cost.pool_blocks * unit));
+  limits.max_model_len = max_model_len;
+  limits.as_vidur = e.compat == Compat::kVidur;
+  if (limits.as_vidur) {
+    const std::int64_t slots = VidurPlanOf(s).slots;
+    limits.max_reserved = std::max<std::int64_t>(1, slots) * limits.stages;
+  }
+  return limits;
+}
+
+std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEntry& entry) {
+  const EngineSpec& e = s.engine;
+  const bool vidur = e.compat == Compat::kVidur;
+  const std::pair<bool, std::string_view> all[] = {
+      {true, entry.departure},
+      {e.enable_prefix_caching, "prefix caching: this scheduler keeps nothing of ended requests"},
+      {e.async_scheduling, "scheduling: always synchronous: a batch is formed when one has ended"},
+      {e.enable_chunked_prefill && !entry.splits_prompts,
+       "chunked prefill: this scheduler computes each prompt in one batch"},
+      {vidur,
+       "preemption: a decode asks for a spare KV block although its last has room, and a "
+       "prompt that is preempted in the middle is cut there, the rest counts as output"},
+      {vidur,
+       "KV memory: planned in whole requests of the greatest length, without embedding, LM "
+       "head and activations"},
+      {vidur, "least_outstanding: counts who waits, not who runs"},
+      {vidur,
+       "queue: its head may wait for ever, as the watermark holds for the only request, too"},
+  };
+  std::vector<std::string_view> departures;
+  for (const auto& [applies, sentence] : all) {
+    if (applies) departures.push_back(sentence);
+  }
+  return departures;
+}
+
+}  // namespace
+
+void RefuseForBatchScheduler(const Scenario& s, Issues& issues) {
+  const EngineSpec& e = s.engine;
+  const struct {
+    bool broken;
+    const char *path, *message;
+  } rules[] = {
+      {IsBlis(e.compat), "/scheduler/policy",
+       "found %, allowed \"vllm\" with BLIS's rules in engine.compat"},
+      {s.cluster.pools[0].pipeline_parallel > e.max_num_seqs, "/cluster/pools/0/pipeline_parallel",
+       "found %, allowed up to max_num_seqs: each works on a batch of its own"},
+      {e.kv_offload.On(), "/engine/kv_offload",
+       "found %, allowed none with this scheduler.policy: it keeps nothing of ended requests"},
+      {e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
+       "found %, allowed 0 with this scheduler.policy"},
+      {e.admission_reserve > 0, "/engine/admission_reserve",
+       "found %, allowed 0 with this scheduler.policy"},
+      {e.gc_pass_us > 0, "/engine/gc_pass_us", "found %, allowed 0 with this scheduler.policy"},
+      {e.overlap_scheduling, "/engine/overlap_scheduling",
+       "found true, allowed false with this scheduler.policy: it is synchronous"},
+      {s.scheduler.order != "fcfs", "/scheduler/order",
+       "found %, allowed \"fcfs\" with this scheduler.policy"},
+      {s.scheduler.priority != "class", "/scheduler/priority",
+       "found %, allowed \"class\", which it ignores, with this scheduler.policy"},
+      {s.scheduler.preemption != "auto", "/scheduler/preemption",
+       "found %, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
+      {s.latency.backend == "physics", "/latency/backend",
+       "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
+       "of preemptions"},
+  };
+  for (const auto& rule : rules) {
+    if (rule.broken) issues.push_back({rule.path, rule.message});
+  }
+  const SchedulerEntry& entry = FindScheduler(s.scheduler.policy);
+  if (entry.refuse != nullptr) entry.refuse(s, issues);
+}
+
+std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, const ModelCost& cost,
+                                                   std::int64_t max_model_len,
+                                                   const RequestTable& requests) {
+  auto made = std::make_unique<SchedulerSetup>();
+  SchedulerSetup& setup = *made;
+  setup.entry = &FindScheduler(scenario.scheduler.policy);
+  setup.limits = LimitsOf(scenario, cost, *setup.entry, max_model_len);
+  setup.report_block = setup.entry->counts_tokens ? scenario.engine.block_size : 1;
+  for (const std::int32_t output : requests.output_tokens) {
+    setup.declared_output = std::max<std::int64_t>(setup.declared_output, output);
+  }
+  setup.departures = DeparturesOf(scenario, *setup.entry);
+  return made;
+}
+
+}  // namespace servecast

@@ -1,0 +1,81 @@
+// How the schedulers after Vidur form a batch, a second time and the naive way, from docs/model.md
+// ("Other schedulers"): whoever asks how many blocks are free has them counted. Who drives them,
+// alone or with prefill and decode apart, keeps the books of times.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/base.h"
+#include "metrics/causes.h"
+
+namespace servecast::testing {
+
+struct ScheduledJob {
+  std::size_t row = 0;
+  TimeNs arrival = 0;
+  std::int64_t prompt = 0;    // its client's
+  std::int64_t most = 0;      // output tokens that it is declared to make
+  std::int64_t target = 0;    // tokens to compute before the next one is made
+  std::int64_t computed = 0;  // tokens whose KV is there
+  std::int64_t made = 0;      // output tokens
+  std::int64_t blocks = 0;
+  bool remote = false;  // computed elsewhere: its KV has yet to come
+  bool over = false;    // not served here any more, but its KV is on the way from or to here
+
+  bool in_prefill() const { return computed < target; }
+};
+
+struct ScheduledMember {
+  ScheduledJob* job = nullptr;
+  std::int64_t tokens = 0;
+};
+
+class ScheduledRules {
+ public:
+  std::string policy;
+  std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0, max_model_len = 0, stages = 1;
+  std::int64_t block_size = 0, blocks = 0, watermark_blocks = 0;  // lightllm: of one token
+
+  std::vector<ScheduledJob*> all;           // whose blocks count
+  std::deque<ScheduledJob*> queue, parked;  // parked: admitted, in no batch
+  std::deque<ScheduledJob*> come;           // whose KV has come, and that are not parked yet
+
+  // Makes the next batch, whose members leave the queue or are parked no more.
+  void Form();
+  std::vector<ScheduledMember> batch;
+  std::vector<ScheduledJob*> sent_for;                    // admitted, and their KV is elsewhere
+  std::vector<std::pair<ScheduledJob*, bool>> restarted;  // and whether in prefill
+  BlockedBy blocked = BlockedBy::kNothing;
+  std::int64_t self_restarts = 0, chunked = 0;  // in all
+
+  std::int64_t Used() const;
+  std::int64_t Free() const { return blocks - Used(); }
+  std::int64_t Admitted() const;
+  std::int64_t BlocksFor(std::int64_t tokens) const {
+    return (tokens + block_size - 1) / block_size;
+  }
+
+ private:
+  std::int64_t MembersAllowed() const { return max_num_seqs / stages; }
+  std::int64_t TokensInBatch() const;
+  bool NoSeat(const ScheduledJob& job) const;
+  bool PromptFits(const ScheduledJob& job) const;
+  void Restart(ScheduledJob* job);
+  bool BlockForDecode(ScheduledJob* job);
+  void AdmitHead(std::int64_t of_blocks, std::int64_t tokens);
+  void ParkArrived(std::size_t most);
+  void ParkedByArrival();
+  void FormVllmV0();
+  void FormSarathi();
+  void FormReserving(bool fixed);
+  void FormLightLlm();
+  std::int64_t FuturePeak(const std::vector<const ScheduledJob*>& jobs) const;
+
+  std::int64_t decodes_since_look_ = 0;
+};
+
+}  // namespace servecast::testing
