@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "advise.h"
 #include "base/printable.h"
 #include "compare.h"
 #include "estimate.h"
@@ -40,6 +41,7 @@ constexpr const char* kHelp =
     "\n"
     "  servecast run FILE|PRESET [options]   simulate; summary JSON on stdout\n"
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
+    "  servecast advise FILE|PRESET          one-step changes, each run, by what they do\n"
     "  servecast explain FILE|PRESET         why: the slowest requests' time, and the limit\n"
     "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
@@ -146,9 +148,9 @@ struct Arguments {
   bool help = false;
 };
 
-enum class Command { kRun, kCompare, kEstimate, kExplain, kValidate };
+enum class Command { kRun, kCompare, kEstimate, kReasons, kValidate };
 
-// Options of run, compare, estimate, explain and validate. Returns an exit code on bad
+// Options of run, compare, estimate, explain, advise and validate. Returns an exit code on bad
 // ones.
 std::optional<int> ReadArguments(const std::vector<std::string>& args, Command command,
                                  Arguments& out) {
@@ -482,17 +484,19 @@ int EstimateCommand(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-int ExplainCommand(const std::vector<std::string>& arguments) {
+// Of explain and advise.
+int ReasonsCommand(const std::vector<std::string>& arguments, bool advise) {
   Arguments args;
-  if (const auto bad = ReadArguments(arguments, Command::kExplain, args)) return *bad;
+  if (const auto bad = ReadArguments(arguments, Command::kReasons, args)) return *bad;
   if (args.help) {
-    fmt::print("{}", kExplainHelp);
+    fmt::print("{}", advise ? kAdviseHelp : kExplainHelp);
     return 0;
   }
   Result<Trace> trace = LoadTrace(args.trace);
   if (!trace.ok()) return PrintIssues(trace.issues());
   Result<Scenario> scenario = LoadScenario(args, !trace.value().has_arrivals);
   if (!scenario.ok()) return PrintIssues(scenario.issues());
+  if (advise) return Advise(scenario.value().canonical_text, trace.value());
   return Explain(std::move(scenario.value()), std::move(trace.value()));
 }
 
@@ -565,7 +569,7 @@ int Main(std::vector<std::string> args) {
   if (command == "run") return RunCommand(args);
   if (command == "compare") return CompareCommand(args);
   if (command == "estimate") return EstimateCommand(args);
-  if (command == "explain") return ExplainCommand(args);
+  if (command == "explain" || command == "advise") return ReasonsCommand(args, command == "advise");
   if (command == "validate") return ValidateCommand(args);
   if (command == "fit-trace") return FitTraceCommand(args);
   if (command == "catalog") return CatalogCommand(args);

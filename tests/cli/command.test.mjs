@@ -49,6 +49,23 @@ test('Explain_Blame_AddsUpAndLimitsFall', () => {
   }
 });
 
+test('Advise_AMissedTarget_RanksWhatMeetsItByCost', () => {
+  const { status, stdout } = servecast('advise', chat, '--set', 'workload.arrivals.rate_per_s=60');
+  assert.equal(status, 0);
+  const { answer, changes } = JSON.parse(stdout);
+  assert.ok(changes.length >= 8);
+  assert.ok(changes[0].meets && answer.startsWith(changes[0].change), answer);
+  const two = changes.find(({ change }) => change === '2 replicas');
+  assert.ok(two.meets && two.gpus === 2);
+  const budget = changes.find(({ change }) => change === 'max_num_batched_tokens 4,096');
+  assert.ok(!budget.meets && Math.abs(budget.effect) < 0.05);
+});
+
+test('Advise_ATargetBelowASingleStep_NothingHelps', () => {
+  const { stdout } = servecast('advise', chat, '--set', 'slo=[{"metric":"tpot","percentile":50,"limit_ms":0.001}]', '--set', 'workload.arrivals.rate_per_s=1', '--set', 'workload.requests=300');
+  assert.match(JSON.parse(stdout).answer, /not enough|Nothing that was tried helps/);
+});
+
 test('Compare_ASettingThatIsTheDefault_ChangesNothing', () => {
   const { status, stdout } = servecast('compare', chat, '--with', 'engine.max_num_seqs=256', '--with', 'engine.max_num_seqs=4', '--and', 'engine.max_num_batched_tokens=64');
   assert.equal(status, 0);
