@@ -113,6 +113,15 @@ TEST(Experiment, LimitInTheInterval_IsTooCloseToCall) {
   EXPECT_FALSE(report.certainty->settled);
 }
 
+TEST(Experiment, ValueBelowALimitInSeconds_IsSaidInSeconds) {
+  const Report report = Finished(
+      ExperimentOn(Changed({R"(slo=[{"metric":"e2e","percentile":99,"limit_ms":1200}])"})));
+  EXPECT_NE(report.verdict.sentence.find(" meets its target at 10 req/s; it is E2E p99, 0."),
+            std::string::npos)
+      << report.verdict.sentence;
+  EXPECT_NE(report.verdict.sentence.find(" of 1.2 s (0."), std::string::npos);
+}
+
 // The work that an experiment may take bounds it, whatever its limits are.
 TEST(Experiment, NoWork_IsCutIntoBatches) {
   const std::string document = Changed({kTargets, "workload.requests=2000"});

@@ -144,7 +144,7 @@ const std::vector<Known> kKnown = {
       "workload.arrivals.rate_per_s=70"},
      297.72,
      49.137},
-    {"roles", "llama-3.1-8b-h100x8-disaggregated", {}, 1173, 21.407, 0.8},
+    {"roles", "llama-3.1-8b-h100x8-disaggregated", {}, 1173, 21.407},
     {"scarce KV",
      kChat,
      {"engine.num_gpu_blocks_override=700", "workload.arrivals.rate_per_s=22"},

@@ -87,21 +87,15 @@ std::string Name(const SloSpec& slo) {
                 slo.of_class.empty() ? "" : " of " + slo.of_class);
 }
 
-// A number without the unit that `unit` has; whole where the units differ.
-std::string Bare(double ms, const std::string& unit) {
-  const std::string text = Ms(ms);
-  const std::string end = unit.substr(unit.find(' '));
-  const bool same =
-      text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-  return same ? text.substr(0, text.size() - end.size()) : text;
-}
-
-// "15.5 of 20 ms (15.1 to 15.9)".
+// "15.5 of 20 ms (15.1 to 15.9)": all in the unit of the limit.
 std::string ValueOfLimit(const SloResult& result) {
   const std::string limit = Ms(result.slo.limit_ms);
-  std::string text = Format("{} of {}", Bare(*result.value_ms, limit), limit);
+  const std::string unit = limit.substr(limit.find(' ') + 1);
+  const double ms = unit == "ms" ? 1 : unit == "s" ? 1e3 : unit == "min" ? 6e4 : 3.6e6;
+  const auto in_unit = [ms](double value) { return ShortNumber(value / ms); };
+  std::string text = Format("{} of {}", in_unit(*result.value_ms), limit);
   if (result.low_ms) {
-    text += Format(" ({} to {})", Bare(*result.low_ms, limit), Bare(*result.high_ms, limit));
+    text += Format(" ({} to {})", in_unit(*result.low_ms), in_unit(*result.high_ms));
   }
   return text;
 }
