@@ -12,9 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "advise.h"
 #include "base/printable.h"
 #include "compare.h"
 #include "estimate.h"
+#include "explain.h"
 #include "fidelity_command.h"
 #include "files.h"
 #include "fit_trace.h"
@@ -24,6 +26,7 @@
 #include "output_file.h"
 #include "outputs.h"
 #include "room.h"
+#include "servecast/experiment.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -38,6 +41,8 @@ constexpr const char* kHelp =
     "\n"
     "  servecast run FILE|PRESET [options]   simulate; summary JSON on stdout\n"
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
+    "  servecast advise FILE|PRESET          one-step changes, each run, by what they do\n"
+    "  servecast explain FILE|PRESET         why: the slowest requests' time, and the limit\n"
     "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        say what is wrong with a scenario, or nothing\n"
     "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
@@ -75,7 +80,12 @@ constexpr const char* kRunHelp =
     "  --chrome-trace FILE  time line of steps and requests; Perfetto and chrome://tracing open "
     "it\n"
     "  --names vidur      requests and batches under the names and in the units of Vidur\n"
+    "  --once             one run only: a verdict without an interval\n"
     "\n"
+    "The verdict rests on as many runs as the targets need, of independent seeds, at most about "
+    "half\n"
+    "a second of them: low and high of a target are its 95 % interval. Files are of the first "
+    "run.\n"
     "p99_low and p99_high in it are the 95 % confidence interval of p99 if requests were "
     "independent;\n"
     "those of one run wait together, so other seeds scatter more.\n"
@@ -134,12 +144,14 @@ struct Arguments {
   std::string coefficients, trace, json, requests, batches, series, chrome_trace, names;
   std::string label;      // of a run among several, for its issues
   bool backends = false;  // of compare
+  bool once = false;      // of run
   bool help = false;
 };
 
-enum class Command { kRun, kCompare, kEstimate, kValidate };
+enum class Command { kRun, kCompare, kEstimate, kReasons, kValidate };
 
-// Options of run, compare, estimate and validate. Returns an exit code on bad ones.
+// Options of run, compare, estimate, explain, advise and validate. Returns an exit code on bad
+// ones.
 std::optional<int> ReadArguments(const std::vector<std::string>& args, Command command,
                                  Arguments& out) {
   const bool run = command == Command::kRun, compare = command == Command::kCompare;
@@ -157,6 +169,8 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
                                                           : nullptr;
     if (arg == "--help" || arg == "-h") {
       out.help = true;
+    } else if (run && arg == "--once") {
+      out.once = true;
     } else if (compare && arg == "--backends") {
       out.backends = true;
     } else if (arg == "--set" || value != nullptr ||
@@ -305,14 +319,13 @@ class Outputs {
   std::optional<StepWriter> steps_;
 };
 
-// A simulation that fits into what memory there is.
-Result<Simulation> MakeSimulation(const Arguments& args, Scenario scenario, Trace trace,
-                                  SimulationHooks hooks = {}) {
+// A simulation, or an experiment, that fits into what memory there is.
+template <class Run, class... More>
+Result<Run> MakeRun(const Arguments& args, Scenario scenario, Trace trace, More... more) {
   if (auto beyond = BeyondRoom(MemoryOfRun(scenario, trace), MemoryRoom())) {
     return Labelled(LabelOf(args), {*std::move(beyond)});
   }
-  Result<Simulation> made =
-      Simulation::Create(std::move(scenario), std::move(trace), std::move(hooks));
+  Result<Run> made = Run::Create(std::move(scenario), std::move(trace), std::move(more)...);
   if (!made.ok()) return Labelled(LabelOf(args), made.issues());
   return made;
 }
@@ -327,6 +340,38 @@ std::string OwnParts(const WorkloadSpec& w, const Trace& trace) {
   add(w.prompt_tokens.distribution != LengthDistribution::kTrace, "prompt lengths");
   add(w.output_tokens.distribution != LengthDistribution::kTrace, "output lengths");
   return own;
+}
+
+// Of a simulation, or an experiment.
+template <class Run>
+int RunToEnd(Result<Run> created, Outputs& outputs) {
+  if (!created.ok()) return PrintIssues(created.issues());
+  Run& run = created.value();
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  bool shown = false;
+  while (!run.Advance(1'000'000)) {
+    if (!terminal || elapsed() < 0.3) continue;
+    fmt::print(stderr, "\r{:3.0f} %", 100 * run.Progress());
+    shown = true;
+  }
+  const Report report = run.Snapshot(outputs.detail());
+  if (terminal) {
+    fmt::print(stderr, "{}{} requests, {:.1f} s simulated, {} in {:.3f} s\n", shown ? "\r" : "",
+               report.arrived, report.simulated_s,
+               report.certainty && report.certainty->runs > 1
+                   ? fmt::format("and {} runs more", report.certainty->runs - 1)
+                   : "one run",
+               elapsed());
+    fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
+  }
+  // What is printed says that all is done.
+  if (!outputs.Write(report)) return kBadInput;
+  fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
+  return 0;
 }
 
 int RunCommand(const std::vector<std::string>& arguments) {
@@ -361,31 +406,14 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (!outputs.ok()) return kBadInput;
   SimulationHooks hooks;
   hooks.observer = outputs.steps();
-  Result<Simulation> created =
-      MakeSimulation(args, std::move(scenario.value()), std::move(trace.value()), std::move(hooks));
-  if (!created.ok()) return PrintIssues(created.issues());
-  Simulation& simulation = created.value();
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [start] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  bool shown = false;
-  while (!simulation.Advance(1'000'000)) {
-    if (!terminal || elapsed() < 0.3) continue;
-    fmt::print(stderr, "\r{:3.0f} %", 100 * simulation.Progress());
-    shown = true;
+  if (args.once) {
+    return RunToEnd(MakeRun<Simulation>(args, std::move(scenario.value()), std::move(trace.value()),
+                                        std::move(hooks)),
+                    outputs);
   }
-  const Report report = simulation.Snapshot(outputs.detail());
-  if (terminal) {
-    fmt::print(stderr, "{}{} requests, {:.1f} s simulated in {:.3f} s\n", shown ? "\r" : "",
-               report.arrived, report.simulated_s, elapsed());
-    fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
-  }
-  // What is printed says that all is done.
-  if (!outputs.Write(report)) return kBadInput;
-  fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
-  return 0;
+  return RunToEnd(MakeRun<Experiment>(args, std::move(scenario.value()), std::move(trace.value()),
+                                      ExperimentOptions(), std::move(hooks)),
+                  outputs);
 }
 
 // nullopt: its issues have been printed.
@@ -396,7 +424,7 @@ std::optional<Report> RunVariant(const Arguments& args, const Trace& trace) {
   };
   Result<Scenario> scenario = LoadScenario(args, !trace.has_arrivals);
   if (!scenario.ok()) return refuse(scenario.issues());
-  Result<Simulation> simulation = MakeSimulation(args, std::move(scenario.value()), trace);
+  Result<Simulation> simulation = MakeRun<Simulation>(args, std::move(scenario.value()), trace);
   if (!simulation.ok()) return refuse(simulation.issues());
   while (!simulation.value().Advance(INT64_MAX)) {
   }
@@ -460,6 +488,22 @@ int EstimateCommand(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+// Of explain and advise.
+int ReasonsCommand(const std::vector<std::string>& arguments, bool advise) {
+  Arguments args;
+  if (const auto bad = ReadArguments(arguments, Command::kReasons, args)) return *bad;
+  if (args.help) {
+    fmt::print("{}", advise ? kAdviseHelp : kExplainHelp);
+    return 0;
+  }
+  Result<Trace> trace = LoadTrace(args.trace);
+  if (!trace.ok()) return PrintIssues(trace.issues());
+  Result<Scenario> scenario = LoadScenario(args, !trace.value().has_arrivals);
+  if (!scenario.ok()) return PrintIssues(scenario.issues());
+  if (advise) return Advise(scenario.value().canonical_text, trace.value());
+  return Explain(std::move(scenario.value()), std::move(trace.value()));
+}
+
 int ValidateCommand(const std::vector<std::string>& arguments) {
   Arguments args;
   if (const auto bad = ReadArguments(arguments, Command::kValidate, args)) return *bad;
@@ -472,7 +516,7 @@ int ValidateCommand(const std::vector<std::string>& arguments) {
   const std::string id = HashText(scenario.value().id);
   const bool traced = scenario.value().workload.arrivals.process == ArrivalProcess::kTrace;
   if (!traced) {
-    const Result<Simulation> simulation = MakeSimulation(args, scenario.value(), {});
+    const Result<Simulation> simulation = MakeRun<Simulation>(args, scenario.value(), Trace());
     if (!simulation.ok()) return PrintIssues(simulation.issues());
   }
   fmt::print("ok {}{}\n", id, traced ? " (needs a trace)" : "");
@@ -529,6 +573,7 @@ int Main(std::vector<std::string> args) {
   if (command == "run") return RunCommand(args);
   if (command == "compare") return CompareCommand(args);
   if (command == "estimate") return EstimateCommand(args);
+  if (command == "explain" || command == "advise") return ReasonsCommand(args, command == "advise");
   if (command == "validate") return ValidateCommand(args);
   if (command == "fit-trace") return FitTraceCommand(args);
   if (command == "catalog") return CatalogCommand(args);

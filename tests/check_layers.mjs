@@ -80,6 +80,7 @@ const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/(base|random)\.h|workl
 
 function layerOf(name) {
   if (name === "servecast/simulation.h") return "simulation";
+  if (name === "servecast/experiment.h") return "experiment";
   if (name.startsWith("servecast/")) return "public";
   if (name.startsWith("testing/")) return "testing";
   if (!name.includes("/")) return "simulation";

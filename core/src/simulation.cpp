@@ -9,6 +9,7 @@
 #include "cost/model_cost.h"
 #include "cost/nodes.h"
 #include "metrics/recorder.h"
+#include "metrics/records.h"
 #include "metrics/summarize.h"
 #include "metrics/work.h"
 #include "run_memory.h"
@@ -238,6 +239,10 @@ double Simulation::Progress() const {
         std::max(progress, static_cast<double>(s.replica->now()) / static_cast<double>(s.horizon));
   }
   return std::min(progress, 0.999);
+}
+
+RunRecords Simulation::Records() const {
+  return {state_->requests, state_->results, state_->End(), state_->latency->OutputTokenDelay()};
 }
 
 Report Simulation::Snapshot(ReportDetail detail) const {

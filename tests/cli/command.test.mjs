@@ -20,6 +20,52 @@ function servecast(...words) {
 /** The words of a row of a comparison, behind its name. */
 const row = (text, name) => text.split('\n').find((line) => line.startsWith(name))?.slice(name.length).trim().split(/\s+/);
 
+test('Run_ByDefault_SaysHowSureItIs', () => {
+  const many = JSON.parse(servecast('run', chat).stdout);
+  const one = JSON.parse(servecast('run', chat, '--once').stdout);
+  assert.equal(many.verdict.state, 'meets');
+  assert.match(many.verdict.sentence, /^Llama-3\.1-8B on 1 x H100 meets both targets at 40 req\/s; closest is TPOT p99, [\d.]+ of 20 ms \([\d.]+ to [\d.]+\)\.$/);
+  for (const { low, high, value_ms } of many.slo) assert.ok(low < value_ms && value_ms < high);
+  assert.equal(many.fingerprint, one.fingerprint);
+  assert.equal(one.slo[0].low, null);
+  assert.equal(one.certainty, undefined);
+  assert.ok(one.requests_per_s < 38 && Math.abs(many.requests_per_s - 40) < 1, 'ramp and drain are not counted');
+});
+
+test('Explain_Blame_AddsUpAndLimitsFall', () => {
+  const { status, stdout } = servecast('explain', chat, '--set', 'workload.arrivals.rate_per_s=60');
+  assert.equal(status, 0);
+  const { report, limits, blame } = JSON.parse(stdout);
+  assert.equal(report.verdict.state, 'misses');
+  assert.equal(limits[0].name, report.binding_constraint.name);
+  for (const [index, { gain }] of limits.entries()) assert.ok(index === 0 || gain <= limits[index - 1].gain);
+  for (const metric of ['ttft', 'tpot', 'e2e']) {
+    const { slowest, all } = blame[metric];
+    for (const { total_ns, parts_ns } of [slowest, all]) {
+      assert.equal(Object.values(parts_ns).reduce((a, b) => a + b), total_ns, metric);
+    }
+    assert.ok(slowest.mean_ms > all.mean_ms);
+    assert.equal(slowest.requests, Math.ceil(all.requests / 100));
+  }
+});
+
+test('Advise_AMissedTarget_RanksWhatMeetsItByCost', () => {
+  const { status, stdout } = servecast('advise', chat, '--set', 'workload.arrivals.rate_per_s=60');
+  assert.equal(status, 0);
+  const { answer, changes } = JSON.parse(stdout);
+  assert.ok(changes.length >= 8);
+  assert.ok(changes[0].meets && answer.startsWith(changes[0].change), answer);
+  const two = changes.find(({ change }) => change === '2 replicas');
+  assert.ok(two.meets && two.gpus === 2);
+  const budget = changes.find(({ change }) => change === 'max_num_batched_tokens 4,096');
+  assert.ok(!budget.meets && Math.abs(budget.effect) < 0.05);
+});
+
+test('Advise_ATargetBelowASingleStep_NothingHelps', () => {
+  const { stdout } = servecast('advise', chat, '--set', 'slo=[{"metric":"tpot","percentile":50,"limit_ms":0.001}]', '--set', 'workload.arrivals.rate_per_s=1', '--set', 'workload.requests=300');
+  assert.match(JSON.parse(stdout).answer, /not enough|Nothing that was tried helps/);
+});
+
 test('Compare_ASettingThatIsTheDefault_ChangesNothing', () => {
   const { status, stdout } = servecast('compare', chat, '--with', 'engine.max_num_seqs=256', '--with', 'engine.max_num_seqs=4', '--and', 'engine.max_num_batched_tokens=64');
   assert.equal(status, 0);

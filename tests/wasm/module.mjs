@@ -34,9 +34,9 @@ export function provideAll(module) {
 }
 
 /** With all its files; the caller deletes it. */
-export function simulationOf(module, text) {
+export function simulationOf(module, text, Run = module.Simulation) {
   for (;;) {
-    const simulation = new module.Simulation(text);
+    const simulation = new Run(text);
     if (!provide(module, JSON.parse(simulation.error() || '[]'))) return simulation;
     simulation.delete();
   }

@@ -25,7 +25,7 @@ struct Distribution {
   std::int64_t censored = 0;  // requests without a value because the run ended first; 0 for ITL
 };
 
-enum class VerdictState { kMeets, kNear, kMisses, kOverloaded, kNoSlo, kEmpty };
+enum class VerdictState { kMeets, kNear, kMisses, kOverloaded, kNoSlo, kEmpty, kPartial };
 
 struct Verdict {
   VerdictState state = VerdictState::kEmpty;
@@ -38,8 +38,30 @@ struct SloResult {
   SloSpec slo;
   std::optional<double> value_ms;  // none: no sample
   std::optional<double> margin;    // 1 - value/limit
-  double unserved_share = 0;       // of the requests: without a value, and counted as beyond
+  // Of an experiment: where the value lies with 95 % confidence, and whether none exists because
+  // the latency grows for as long as requests come.
+  std::optional<double> low_ms, high_ms;
+  bool unbounded = false;
+  double unserved_share = 0;  // of the requests: without a value, and counted as beyond
   bool met = false;
+};
+
+// How sure an experiment is, and of what (servecast/experiment.h).
+struct Certainty {
+  enum class Method { kOneRun, kReplications, kBatchMeans };
+  Method method = Method::kOneRun;
+  std::int64_t runs = 1, requests_per_run = 0;
+  std::int64_t batches = 0;  // of batch means
+  bool settled = false;      // every target's limit lies outside its interval
+  // Of the first run: what counts came between these two, after the warm-up and before the drain.
+  double from_s = 0, until_s = 0;
+  bool long_warmup = false;  // runs are not much longer than their warm-up
+};
+
+// What is served of what comes, requests/s, where an experiment finds that it is not all.
+struct Overload {
+  double served_per_s = 0, low = 0, high = 0;  // 95 %
+  double offered_per_s = 0;
 };
 
 enum class SaturationState { kStable, kNear, kOverloaded };
@@ -212,7 +234,10 @@ struct Report {
   std::int64_t steps = 0;
 
   Verdict verdict;
+  std::string few_samples;  // the end of its note that is of a single run only
   std::vector<SloResult> slo;
+  std::optional<Certainty> certainty;  // none: of one run, as it is
+  std::optional<Overload> overload;
   TimeSplitReport time_split;
   std::vector<ClassReport> classes;
   std::vector<PoolReport> pools;  // empty where there is one

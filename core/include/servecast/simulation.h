@@ -11,6 +11,7 @@
 
 namespace servecast {
 
+struct RunRecords;       // core/src/metrics/records.h: its requests, for experiments
 struct SimulationHooks;  // core/src/serving/hooks.h: tests put their own step time and observer in
 
 // A movable value; any number may coexist. No clock, file, thread, log or global in it: the same
@@ -35,6 +36,9 @@ class Simulation {
 
   // What is known so far; final when finished. O(requests).
   Report Snapshot(ReportDetail detail = ReportDetail::kRequests) const;
+
+  // The requests of a report without making one. O(1).
+  RunRecords Records() const;
 
  private:
   struct State;

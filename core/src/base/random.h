@@ -12,12 +12,13 @@ enum class Stream : std::uint64_t {
   kArrival = 1,
   kPromptTokens = 2,
   kOutputTokens = 3,
-  kPrefixGroup = 4,  // by session
-  kThinkTime = 5,    // by row
-  kClass = 6,        // by session
-  kKeep = 7,         // by row of the trace and by turn of its repetition
-  kOwnDraws = 8,     // by class: the seed of what is the class's own
-  kRouter = 9,       // by request
+  kPrefixGroup = 4,   // by session
+  kThinkTime = 5,     // by row
+  kClass = 6,         // by session
+  kKeep = 7,          // by row of the trace and by turn of its repetition
+  kOwnDraws = 8,      // by class: the seed of what is the class's own
+  kRouter = 9,        // by request
+  kReplication = 10,  // by run: its seed
 };
 
 // A bijection of 64-bit words that spreads every input bit over all output bits (the finaliser of

@@ -22,6 +22,8 @@ const char* Name(VerdictState state) {
       return "no_slo";
     case VerdictState::kEmpty:
       return "empty";
+    case VerdictState::kPartial:
+      return "partial";
   }
   return "";
 }
@@ -119,6 +121,32 @@ void WriteCounts(const Report& r, Members& put) {
   });
 }
 
+void WriteCertainty(const Report& r, Members& put) {
+  if (r.certainty) {
+    static constexpr const char* kMethods[] = {"one_run", "replications", "batch_means"};
+    const Certainty& c = *r.certainty;
+    put.Object("certainty", [&] {
+      put("method", kMethods[static_cast<std::size_t>(c.method)]);
+      put("runs", c.runs);
+      put("requests_per_run", c.requests_per_run);
+      if (c.batches > 0) put("batches", c.batches);
+      put("confidence", 0.95);
+      put("settled", c.settled);
+      put("from_s", c.from_s);
+      put("until_s", c.until_s);
+      put("long_warmup", c.long_warmup);
+    });
+  }
+  if (r.overload) {
+    put.Object("overload", [&] {
+      put("served_per_s", r.overload->served_per_s);
+      put("low", r.overload->low);
+      put("high", r.overload->high);
+      put("offered_per_s", r.overload->offered_per_s);
+    });
+  }
+}
+
 void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
   put.Object("verdict", [&] {
     put("state", Name(r.verdict.state));
@@ -136,11 +164,15 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
     if (!result.slo.of_class.empty()) put("class", result.slo.of_class);
     put("value_ms", result.value_ms);
     put("margin", result.margin);
+    put("low", result.low_ms);
+    put("high", result.high_ms);
+    put("unbounded", result.unbounded);
     put("unserved_share", result.unserved_share);
     put("met", result.met);
     out.EndObject();
   }
   out.EndArray();
+  WriteCertainty(r, put);
   put.Object("saturation", [&] {
     put("state", Name(r.saturation.state));
     put("evidence", r.saturation.evidence);

@@ -7,48 +7,12 @@
 #include "base/text.h"
 #include "cost/nodes.h"
 #include "metrics/summarize.h"
+#include "metrics/words.h"
 
 namespace servecast {
 namespace {
 
 constexpr double kNearMargin = 0.1;
-
-// In the unit that keeps what is shown below 1,000, as everywhere on the page.
-std::string Ms(double value) {
-  constexpr double kRounds = 999.5;
-  if (value < kRounds) return ShortNumber(value) + " ms";
-  value /= 1000;
-  if (value < kRounds) return ShortNumber(value) + " s";
-  value /= 60;
-  if (value < kRounds) return ShortNumber(value) + " min";
-  return ShortNumber(value / 60) + " h";
-}
-
-std::string Percent(double share) { return ShortNumber(std::round(share * 1000) / 10) + " %"; }
-
-const char* MetricName(SloMetric metric) {
-  switch (metric) {
-    case SloMetric::kTtft:
-      return "TTFT";
-    case SloMetric::kTpot:
-      return "TPOT";
-    case SloMetric::kItl:
-      return "ITL";
-    case SloMetric::kE2e:
-      return "E2E";
-  }
-  return "";
-}
-
-std::string Target(const SloSpec& slo) {
-  return Format("{} p{} <= {}{}", MetricName(slo.metric), NumberText(slo.percentile),
-                Ms(slo.limit_ms), slo.of_class.empty() ? "" : " of " + slo.of_class);
-}
-
-// "1 request", "2,000 requests".
-std::string Count(std::int64_t n, const char* one) {
-  return Format("{} {}{}", ShortNumber(static_cast<double>(n)), one, n == 1 ? "" : "s");
-}
 
 // The result that decides: one without any sample, else a missed one, else the least margin.
 const SloResult& Deciding(const Report& report) {
@@ -234,6 +198,18 @@ std::string Notes(const Scenario& scenario, const Report& r) {
     add("The number of requests in the system still grew when arrivals ended: more requests would "
         "show more.");
   }
+  const std::string& backend = r.latency_model.backend;
+  const std::string nodes = NodesNote(scenario, backend == "analytic" || backend == "operators");
+  if (!nodes.empty()) add(nodes);
+  return notes;
+}
+
+// How many samples a percentile rests on, where they are few.
+std::string FewSamples(const Report& r) {
+  std::string notes;
+  const auto add = [&notes](const std::string& sentence) {
+    notes += (notes.empty() ? "" : " ") + sentence;
+  };
   for (const SloResult& result : r.slo) {
     const std::int64_t n = SamplesOf(r, result.slo);
     const double beyond = static_cast<double>(n) * (1 - result.slo.percentile / 100);
@@ -246,9 +222,6 @@ std::string Notes(const Scenario& scenario, const Report& r) {
                             : "about " + ShortNumber(std::nearbyint(beyond)) +
                                   (beyond < 1.5 ? " lies" : " lie")));
   }
-  const std::string& backend = r.latency_model.backend;
-  const std::string nodes = NodesNote(scenario, backend == "analytic" || backend == "operators");
-  if (!nodes.empty()) add(nodes);
   return notes;
 }
 
@@ -293,6 +266,9 @@ void Judge(const Scenario& scenario, Report& r) {
   const std::string imbalance = ImbalanceSentence(scenario.cluster.pools, r);
   if (!imbalance.empty()) r.verdict.limit += (r.verdict.limit.empty() ? "" : " ") + imbalance;
   r.verdict.note = Notes(scenario, r);
+  r.few_samples = FewSamples(r);
+  if (!r.few_samples.empty() && !r.verdict.note.empty()) r.verdict.note += " ";
+  r.verdict.note += r.few_samples;
 }
 
 }  // namespace servecast

@@ -1,0 +1,142 @@
+// See advise.h.
+#include "experiment/advise.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+
+namespace servecast {
+namespace {
+
+// The preset to try next, of those that are embedded: more memory or bandwidth than this one has.
+constexpr std::pair<std::string_view, std::string_view> kNextGpu[] = {
+    {"A100 PCIe 40 GB", "a100-80gb"}, {"A100 SXM 80 GB", "h100-sxm"},
+    {"L40S 48 GB", "h100-sxm"},       {"RTX 4090 24 GB", "l40s"},
+    {"H100 SXM 80 GB", "h200-sxm"},   {"H200 SXM 141 GB", "b200-sxm"},
+};
+
+class Lister {
+ public:
+  explicit Lister(const Scenario& s) : s_(s), pools_(s.cluster.pools) {}
+
+  std::vector<Change> List() {
+    Engine();
+    Storage();
+    Shape();
+    Router();
+    return std::move(all_);
+  }
+
+ private:
+  void Add(std::string words, std::vector<std::string> overrides) {
+    all_.push_back({std::move(words), std::move(overrides)});
+  }
+
+  // An override of an engine's member, for the scenario and each pool that has its own.
+  std::vector<std::string> OfEngines(const std::string& assignment) const {
+    std::vector<std::string> overrides = {"engine." + assignment};
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      if (pools_[p].engine)
+        overrides.push_back(Format("cluster.pools.{}.engine.{}", p, assignment));
+    }
+    return overrides;
+  }
+
+  void Engine() {
+    const EngineSpec& e = pools_[0].engine ? *pools_[0].engine : s_.engine;
+    const auto number = [this](const char* name, std::int64_t value) {
+      Add(Format("{} {}", name, ShortNumber(static_cast<double>(value))),
+          OfEngines(Format("{}={}", name, value)));
+    };
+    number("max_num_seqs", 2 * e.max_num_seqs);
+    if (e.max_num_seqs > 1) number("max_num_seqs", e.max_num_seqs / 2);
+    number("max_num_batched_tokens", 2 * e.max_num_batched_tokens);
+    if (e.max_num_batched_tokens >= 512) {
+      number("max_num_batched_tokens", e.max_num_batched_tokens / 2);
+    }
+    const auto flag = [this](const char* name, bool on, const char* words) {
+      if (!on) Add(words, OfEngines(Format("{}=true", name)));
+    };
+    flag("enable_chunked_prefill", e.enable_chunked_prefill, "chunked prefill");
+    flag("enable_prefix_caching", e.enable_prefix_caching, "prefix caching");
+    flag("async_scheduling", e.async_scheduling, "async scheduling");
+  }
+
+  void Storage() {
+    if (s_.model.quantization == Quantization::kNone) {
+      Add("fp8 weights", {"model.quantization=fp8"});
+    }
+    if (s_.engine.kv_cache_dtype == KvCacheDType::kAuto) {
+      Add("fp8 KV cache", OfEngines("kv_cache_dtype=fp8"));
+    }
+  }
+
+  void Shape() {
+    const PoolSpec& pool = pools_[0];
+    const std::int64_t more = std::max(pool.replicas + 1, pool.replicas * 5 / 4);
+    if (pools_.size() == 1) {
+      Add(Format("{} replicas", more), {Format("cluster.pools.0.replicas={}", more)});
+    } else {
+      for (std::size_t p = 0; p < pools_.size(); ++p) {
+        Add(Format("one more replica of {}", pools_[p].name),
+            {Format("cluster.pools.{}.replicas={}", p, pools_[p].replicas + 1)});
+      }
+    }
+    std::vector<std::string> wider;
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      wider.push_back(
+          Format("cluster.pools.{}.tensor_parallel={}", p, 2 * pools_[p].tensor_parallel));
+    }
+    Add(Format("tensor parallel {}", 2 * pool.tensor_parallel), std::move(wider));
+    for (const auto& [name, next] : kNextGpu) {
+      if (s_.hardware.name != name) continue;
+      Add(Format("GPU {}", next), {Format(R"(hardware={{"preset":"{}"}})", next)});
+    }
+    if (pools_.size() == 1 && pool.replicas >= 2 && pool.role == PoolRole::kMixed) {
+      const std::int64_t prefill = (pool.replicas + 1) / 2;
+      Add(Format("{} replicas for prefill, {} for decode", prefill, pool.replicas - prefill),
+          {Format(R"(cluster.pools=[{{"role":"prefill","replicas":{},"tensor_parallel":{}}},)"
+                  R"({{"role":"decode","replicas":{},"tensor_parallel":{}}}])",
+                  prefill, pool.tensor_parallel, pool.replicas - prefill, pool.tensor_parallel)});
+    }
+  }
+
+  void Router() {
+    if (s_.cluster.Replicas() < 2) return;
+    for (const char* router : {"least_outstanding", "prefix_affinity"}) {
+      if (s_.cluster.router == router) continue;
+      Add(Format("router {}", router), {Format(R"(cluster.router={{"policy":"{}"}})", router)});
+    }
+  }
+
+  const Scenario& s_;
+  const std::vector<PoolSpec>& pools_;
+  std::vector<Change> all_;
+};
+
+}  // namespace
+
+std::vector<Change> ChangesOf(const Scenario& scenario) { return Lister(scenario).List(); }
+
+std::int64_t GpusOf(const Scenario& s) {
+  std::int64_t gpus = 0;
+  for (const PoolSpec& pool : s.cluster.pools) {
+    gpus += pool.replicas * pool.tensor_parallel * pool.pipeline_parallel;
+  }
+  return gpus;
+}
+
+std::optional<double> CostPerHour(const Scenario& s) {
+  double cost = 0;
+  for (const PoolSpec& pool : s.cluster.pools) {
+    const auto price = (pool.hardware ? *pool.hardware : s.hardware).price_per_gpu_hour;
+    if (!price) return std::nullopt;
+    cost +=
+        *price * static_cast<double>(pool.replicas * pool.tensor_parallel * pool.pipeline_parallel);
+  }
+  return cost;
+}
+
+}  // namespace servecast

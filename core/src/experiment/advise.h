@@ -1,0 +1,25 @@
+// One-step changes of a deployment that might bring a missed target, each as overrides of the
+// document: what a person would try next.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+struct Change {
+  std::string words;                   // "max_num_seqs 512"
+  std::vector<std::string> overrides;  // as ApplyOverrides takes them
+};
+
+// Those that make sense of this scenario, in no order.
+std::vector<Change> ChangesOf(const Scenario& scenario);
+
+// What the GPUs of a scenario cost, $ an hour; none where one has no price.
+std::optional<double> CostPerHour(const Scenario& scenario);
+std::int64_t GpusOf(const Scenario& scenario);
+
+}  // namespace servecast

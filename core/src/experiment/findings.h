@@ -1,0 +1,63 @@
+// What the runs of an experiment come to, before it is put into words.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "experiment/observations.h"
+#include "experiment/statistics.h"
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+// How runs are read. Steady: the load is the same throughout, and what counts is what it would be
+// for ever; else a run has its own beginning and end, and all of it counts.
+struct Reading {
+  bool steady = true;
+  std::size_t batches = 0;  // of the only run; 0: runs are the groups
+};
+
+// On which side of its limit a target is.
+enum class Side { kWithin, kAcross, kBeyond };
+
+struct TargetFinding {
+  std::optional<Interval> ms;  // 95 %; none: too few samples
+  Interval unserved;           // share, 95 %
+  Side side = Side::kAcross;   // at 95 %
+  bool settled = false;        // not across even at 99 %
+};
+
+struct Findings {
+  std::vector<TargetFinding> targets;
+  TimeNs from = 0, until = 0;  // of the first run's arrivals that count
+  bool long_warmup = false;
+  bool falls_behind = false;  // completes clearly less than comes, at 99 %
+  // While load was offered, its second half: completed and come, requests/s; 95 %. None: too few.
+  std::optional<Interval> served_per_s;
+  double offered_per_s = 0;
+  // From the warm-up to the last arrival; none: most answers come after it.
+  struct Rates {
+    double requests_per_s = 0, goodput_per_s = 0, tokens_per_s = 0;
+  };
+  std::optional<Rates> rates;
+  std::optional<double> attainment;  // of arrivals that count
+};
+
+// Requires: `runs` not empty; without batches eight or more.
+Findings FindingsOf(const Scenario& scenario, const Reading& reading,
+                    const std::vector<Observations>& runs);
+
+// Puts them into the report of the first run, verdict and all. Requires: the report's certainty.
+void JudgeExperiment(const Scenario& scenario, const Findings& findings, bool overloaded,
+                     Report& report);
+
+// The target that the verdict goes by. Requires: JudgeExperiment did its part.
+std::size_t DecidingTarget(const Findings& findings, const Report& report);
+
+// The same before there are findings. `runs`: planned so far.
+void JudgePartial(const Scenario& scenario, std::size_t runs, Report& report);
+
+}  // namespace servecast

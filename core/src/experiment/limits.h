@@ -1,0 +1,38 @@
+// Which limit is the limit: each resource is made larger by a tenth, the same requests run again,
+// and the one whose relief helps most is named.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "experiment/observations.h"
+#include "servecast/experiment.h"
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+inline constexpr double kRelief = 1.1;
+
+// The scenario with more of one resource.
+struct Relaxed {
+  std::string_view name;  // "none": as it is
+  Scenario scenario;
+};
+
+// As it is, then with relief of whatever it has. `report`: of a run, for the blocks of its KV
+// cache.
+std::vector<Relaxed> RelaxedScenarios(const Scenario& scenario, const Report& report);
+
+// How bad a run is, by one number that relief of the limit brings down: the mean of the slowest of
+// the target's latencies, five times as many as the target lets pass, which scatters less than the
+// percentile itself; overloaded: seconds that a completion takes. Requires: `target` is of latency.
+double Badness(const Scenario& scenario, const Observations& run, std::size_t target,
+               bool overloaded);
+
+// The sentence about the limit, and the report's binding constraint, from reliefs by falling gain.
+// Leaves both as they are where none helps clearly.
+void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, bool overloaded,
+                  std::size_t target, Report& report);
+
+}  // namespace servecast

@@ -1,0 +1,146 @@
+// See observations.h.
+#include "experiment/observations.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace servecast {
+namespace {
+
+constexpr double kMs = 1e6;  // ns
+
+class Reader {
+ public:
+  Reader(const Scenario& scenario, const RunRecords& records)
+      : s_(scenario), requests_(records.requests), results_(records.results), end_(records.end) {}
+
+  Observations Read() {
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < requests_.arrival.size(); ++i) {
+      if (requests_.arrival[i] >= 0 && requests_.arrival[i] <= end_) order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return requests_.arrival[a] < requests_.arrival[b];
+    });
+    Levels(order);
+    out_.latency_ms.resize(s_.slo.size());
+    out_.unserved.resize(s_.slo.size());
+    for (std::vector<double>& values : out_.latency_ms) values.reserve(order.size());
+    std::vector<TimeNs> e2e;
+    for (const std::uint32_t i : order) {
+      Add(i);
+      if (results_.completion[i] >= 0) e2e.push_back(results_.completion[i] - requests_.arrival[i]);
+    }
+    if (!e2e.empty()) {
+      const auto ninth = e2e.begin() + static_cast<std::ptrdiff_t>(e2e.size() * 9 / 10);
+      std::nth_element(e2e.begin(), ninth, e2e.end());
+      out_.usual_e2e = *ninth;
+    }
+    std::sort(out_.completions.begin(), out_.completions.end(),
+              [](const auto& a, const auto& b) { return a.time < b.time; });
+    return std::move(out_);
+  }
+
+ private:
+  TimeNs LeavesAt(std::uint32_t i) const {
+    if (results_.completion[i] >= 0) return results_.completion[i];
+    if (results_.state[i] == RequestState::kDropped) return requests_.arrival[i];
+    if (results_.state[i] == RequestState::kTimedOut && !requests_.timeout.empty()) {
+      return requests_.arrival[i] + requests_.timeout[i];
+    }
+    return kNever;
+  }
+
+  void Levels(const std::vector<std::uint32_t>& order) {
+    std::vector<TimeNs> leaves;
+    for (const std::uint32_t i : order) leaves.push_back(LeavesAt(i));
+    std::sort(leaves.begin(), leaves.end());
+    std::size_t left = 0;
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      const TimeNs now = requests_.arrival[order[k]];
+      while (left < leaves.size() && leaves[left] <= now) ++left;
+      out_.arrival.push_back(now);
+      out_.in_system.push_back(static_cast<double>(k) - static_cast<double>(left));
+    }
+  }
+
+  bool Concerns(const SloSpec& slo, std::uint32_t i) const {
+    return slo.of_class.empty() ||
+           (!requests_.of_class.empty() &&
+            s_.workload.classes[requests_.of_class[i]].name == slo.of_class);
+  }
+
+  double LatencyMs(SloMetric metric, std::uint32_t i) const {
+    const TimeNs arrival = requests_.arrival[i], first = results_.first_token[i],
+                 completion = results_.completion[i];
+    switch (metric) {
+      case SloMetric::kTtft:
+        return first >= 0 ? static_cast<double>(first - arrival) / kMs : Observations::kNone;
+      case SloMetric::kE2e:
+        return completion >= 0 ? static_cast<double>(completion - arrival) / kMs
+                               : Observations::kNone;
+      case SloMetric::kTpot:
+      case SloMetric::kItl:  // of one request: its mean gap
+        return completion >= 0 && results_.generated[i] > 1
+                   ? static_cast<double>(completion - first) / kMs /
+                         static_cast<double>(results_.generated[i] - 1)
+                   : Observations::kNone;
+    }
+    return Observations::kNone;
+  }
+
+  // As Summarize counts it: dropped, timed out, or still waiting when the run ended.
+  bool Unserved(const SloSpec& slo, std::uint32_t i) const {
+    const bool lost =
+        results_.state[i] == RequestState::kDropped || results_.state[i] == RequestState::kTimedOut;
+    if (slo.metric == SloMetric::kTtft) return results_.first_token[i] < 0;
+    if (lost) return true;
+    return slo.metric == SloMetric::kE2e && results_.completion[i] < 0 &&
+           static_cast<double>(end_ - requests_.arrival[i]) > slo.limit_ms * kMs;
+  }
+
+  void Add(std::uint32_t i) {
+    const bool complete = results_.completion[i] >= 0;
+    bool good = complete;
+    for (std::size_t k = 0; k < s_.slo.size(); ++k) {
+      const SloSpec& slo = s_.slo[k];
+      const bool concerns = Concerns(slo, i);
+      const double ms = concerns ? LatencyMs(slo.metric, i) : Observations::kNone;
+      good = good && ms <= slo.limit_ms;
+      // Of ITL it is only the request's mean, for `good`.
+      out_.latency_ms[k].push_back(slo.metric == SloMetric::kItl ? Observations::kNone : ms);
+      out_.unserved[k].push_back(!concerns ? Observations::kForeign : Unserved(slo, i) ? 1 : 0);
+    }
+    out_.good.push_back(good ? 1 : 0);
+    if (complete) {
+      out_.completions.push_back({results_.completion[i], results_.generated[i], good});
+    } else if (results_.state[i] == RequestState::kDropped) {
+      out_.dropped.push_back(requests_.arrival[i]);
+    }
+    if (requests_.think.empty() || requests_.think[i] < 0) {
+      out_.last_offered = std::max(out_.last_offered, requests_.arrival[i]);
+    }
+  }
+
+  const Scenario& s_;
+  const RequestTable& requests_;
+  const RequestResults& results_;
+  const TimeNs end_;
+  Observations out_;
+};
+
+}  // namespace
+
+Observations ObservationsOf(const Scenario& scenario, const RunRecords& records,
+                            const Report& report) {
+  Observations out = Reader(scenario, records).Read();
+  out.steps = report.steps;
+  out.overloaded = report.saturation.state == SaturationState::kOverloaded;
+  for (const SloResult& result : report.slo) {
+    const bool gaps = result.slo.metric == SloMetric::kItl && result.value_ms;
+    out.gap_percentile_ms.push_back(gaps ? *result.value_ms : Observations::kNone);
+  }
+  return out;
+}
+
+}  // namespace servecast

@@ -1,0 +1,43 @@
+// What one run tells an experiment: its requests in order of arrival, with what each target asks of
+// them. Warm-up and drain are cut later, when all runs are known.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/base.h"
+#include "metrics/records.h"
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+struct Observations {
+  static constexpr double kNone = -1;          // it has no such latency
+  static constexpr std::uint8_t kForeign = 2;  // the target is of another class
+
+  std::vector<TimeNs> arrival;                      // ascending
+  std::vector<double> in_system;                    // requests that each found there
+  std::vector<std::vector<double>> latency_ms;      // by target, then by request
+  std::vector<std::vector<std::uint8_t>> unserved;  // likewise: 1 counts as beyond any limit
+  std::vector<std::uint8_t> good;                   // within every limit that is its own
+  // Of complete ones in order of time: when, how many tokens, and whether good.
+  struct Completion {
+    TimeNs time = 0;
+    std::int64_t tokens = 0;
+    bool good = false;
+  };
+  std::vector<Completion> completions;
+  std::vector<TimeNs> dropped;            // arrivals of those that can never be served
+  TimeNs last_offered = 0;                // arrival of the last that waited for no answer
+  TimeNs usual_e2e = 0;                   // that nine in ten of the complete ones stay below
+  std::vector<double> gap_percentile_ms;  // by target: of ITL, else kNone
+  std::int64_t steps = 0;
+  bool overloaded = false;  // as one run judges it
+};
+
+// `report`: of the same run.
+Observations ObservationsOf(const Scenario& scenario, const RunRecords& records,
+                            const Report& report);
+
+}  // namespace servecast

@@ -1,0 +1,307 @@
+// The findings of an experiment in words: what serves what, whether it meets its targets at that
+// load, the target that decides, and how sure that is.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "experiment/findings.h"
+#include "metrics/words.h"
+
+namespace servecast {
+namespace {
+
+constexpr double kSecond = 1e9;  // ns
+
+// "H100" of "H100 SXM 80 GB": the form and the memory are said elsewhere.
+std::string ShortGpu(const std::string& name) {
+  std::string text = name;
+  const auto ends = [&text](std::string_view with) {
+    return text.size() > with.size() &&
+           text.compare(text.size() - with.size(), with.size(), with) == 0;
+  };
+  if (ends(" GB")) {
+    const std::size_t space = text.find_last_of(' ', text.size() - 4);
+    if (space != std::string::npos && space > 0) text.resize(space);
+  }
+  for (const std::string_view form : {" SXM", " PCIe"}) {
+    if (ends(form)) text.resize(text.size() - form.size());
+  }
+  return text;
+}
+
+// "Llama-3.1-8B on 1 x H100".
+std::string Subject(const Scenario& s) {
+  std::vector<std::pair<std::string, std::int64_t>> gpus;
+  for (const PoolSpec& pool : s.cluster.pools) {
+    const std::string name = ShortGpu((pool.hardware ? *pool.hardware : s.hardware).name);
+    const std::int64_t count = pool.replicas * pool.tensor_parallel * pool.pipeline_parallel;
+    const auto same = std::find_if(gpus.begin(), gpus.end(),
+                                   [&name](const auto& gpu) { return gpu.first == name; });
+    if (same == gpus.end()) {
+      gpus.emplace_back(name, count);
+    } else {
+      same->second += count;
+    }
+  }
+  std::string text = s.model.name.empty() ? "The model" : s.model.name;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    text += Format("{}{} x {}", i == 0 ? " on " : " and ", gpus[i].second,
+                   gpus[i].first.empty() ? "its GPU" : gpus[i].first);
+  }
+  return text;
+}
+
+std::string PerSecond(double rate) { return ShortNumber(rate) + " req/s"; }
+
+// The rate that the document states, where it is that of requests.
+std::optional<double> StatedRate(const Scenario& s) {
+  const ArrivalSpec& a = s.workload.arrivals;
+  const bool plain = std::none_of(
+      s.workload.classes.begin(), s.workload.classes.end(),
+      [](const ClassSpec& c) { return c.rate_per_s.has_value() || c.turns.value_or(1) > 1; });
+  if (!HasRate(a.process) || a.profile != RateProfile::kFlat || !a.spikes.empty() || !plain ||
+      s.workload.sessions.turns > 1) {
+    return std::nullopt;
+  }
+  return a.rate_per_s;
+}
+
+// " at 40 req/s".
+std::string Load(const Scenario& s, const Report& r) {
+  const ArrivalSpec& a = s.workload.arrivals;
+  if (const std::optional<double> rate = StatedRate(s)) return " at " + PerSecond(*rate);
+  if (a.process == ArrivalProcess::kClosedLoop) return " with " + Count(a.concurrency, "client");
+  if (a.process == ArrivalProcess::kStatic)
+    return " with " + Count(r.arrived, "request") + " at once";
+  if (a.process == ArrivalProcess::kTrace) return " under this trace";
+  if (s.workload.sessions.turns > 1 && a.profile == RateProfile::kFlat && a.spikes.empty()) {
+    return Format(" at {} conversations/s", ShortNumber(a.rate_per_s));
+  }
+  return " under this load";
+}
+
+std::string Name(const SloSpec& slo) {
+  return Format("{} p{}{}", MetricName(slo.metric), NumberText(slo.percentile),
+                slo.of_class.empty() ? "" : " of " + slo.of_class);
+}
+
+// "15.5 of 20 ms (15.1 to 15.9)": all in the unit of the limit.
+std::string ValueOfLimit(const SloResult& result) {
+  const std::string limit = Ms(result.slo.limit_ms);
+  const std::string unit = limit.substr(limit.find(' ') + 1);
+  const double ms = unit == "ms" ? 1 : unit == "s" ? 1e3 : unit == "min" ? 6e4 : 3.6e6;
+  const auto in_unit = [ms](double value) { return ShortNumber(value / ms); };
+  std::string text = Format("{} of {}", in_unit(*result.value_ms), limit);
+  if (result.low_ms) {
+    text += Format(" ({} to {})", in_unit(*result.low_ms), in_unit(*result.high_ms));
+  }
+  return text;
+}
+
+std::string Targets(std::size_t count, std::size_t of) {
+  if (of == 1) return "its target";
+  if (count == of) return of == 2 ? "both targets" : Format("all {} targets", of);
+  return Format("{} of {} targets", count, of);
+}
+
+// By how much a limit is passed, or approached: the target with most of it decides.
+double Strain(const SloResult& result, const TargetFinding& finding) {
+  const double allowed = 1 - result.slo.percentile / 100;
+  return std::max(result.value_ms ? *result.value_ms / result.slo.limit_ms : 0,
+                  allowed > 0 ? finding.unserved.value / allowed : 0);
+}
+
+void PutTargets(const Findings& findings, bool overloaded, Report& r) {
+  for (std::size_t k = 0; k < r.slo.size(); ++k) {
+    SloResult& result = r.slo[k];
+    const TargetFinding& finding = findings.targets[k];
+    const bool waits =
+        result.slo.metric == SloMetric::kTtft || result.slo.metric == SloMetric::kE2e;
+    if (overloaded && waits && r.timed_out == 0) {
+      result.unbounded = true;
+      result.value_ms.reset();
+      result.margin.reset();
+      result.met = false;
+      continue;
+    }
+    if (!finding.ms) continue;
+    result.value_ms = finding.ms->value;
+    result.low_ms = finding.ms->low;
+    result.high_ms = finding.ms->high;
+    result.margin = 1 - *result.value_ms / result.slo.limit_ms;
+    result.unserved_share = finding.unserved.value;
+    result.met = *result.value_ms <= result.slo.limit_ms &&
+                 result.unserved_share <= 1 - result.slo.percentile / 100;
+  }
+}
+
+void PutRates(const Findings& findings, Report& r) {
+  if (findings.attainment && r.attainment) r.attainment = findings.attainment;
+  if (!findings.rates) return;
+  const Findings::Rates& rates = *findings.rates;
+  r.requests_per_s = rates.requests_per_s;
+  r.goodput_per_s = rates.goodput_per_s;
+  if (r.cost_per_million_output_tokens && rates.tokens_per_s > 0) {
+    *r.cost_per_million_output_tokens *= r.output_tokens_per_s / rates.tokens_per_s;
+  }
+  r.output_tokens_per_s = rates.tokens_per_s;
+  r.output_tokens_per_s_per_gpu = rates.tokens_per_s / static_cast<double>(r.gpus);
+}
+
+std::size_t MostStrained(const Findings& findings, const Report& r, std::optional<Side> side) {
+  std::size_t most = 0;
+  double strain = -1;
+  for (std::size_t k = 0; k < r.slo.size(); ++k) {
+    if (side && findings.targets[k].side != *side) continue;
+    const double own = Strain(r.slo[k], findings.targets[k]);
+    if (own <= strain) continue;
+    strain = own;
+    most = k;
+  }
+  return most;
+}
+
+void JudgeOverload(const Scenario& s, const Findings& findings, Report& r) {
+  r.verdict.state = VerdictState::kOverloaded;
+  if (!findings.served_per_s) {
+    r.verdict.sentence =
+        Format("Overloaded: requests arrive faster than {} serves them.", Subject(s));
+    return;
+  }
+  const Interval& served = *findings.served_per_s;
+  const double offered = StatedRate(s).value_or(findings.offered_per_s);
+  r.overload = {served.value, std::max(served.low, 0.0), served.high, offered};
+  r.verdict.sentence = Format("Overloaded: serves {} ({} to {}) of {} with {}.",
+                              ShortNumber(served.value), ShortNumber(r.overload->low),
+                              ShortNumber(served.high), PerSecond(offered), Subject(s));
+}
+
+// What would settle a verdict that is too close to call.
+std::string WhatWouldTell(const TargetFinding& target, const SloResult& result,
+                          const Certainty& c) {
+  const double distance = std::fabs(*result.value_ms - result.slo.limit_ms);
+  const double half = *result.value_ms > result.slo.limit_ms ? target.ms->value - target.ms->low
+                                                             : target.ms->high - target.ms->value;
+  const double times = distance > 0 ? (half / distance) * (half / distance) : 1e9;
+  const std::string so_far =
+      c.method == Certainty::Method::kReplications
+          ? Format("After {} runs of {} the limit", c.runs, Count(c.requests_per_run, "request"))
+          : "In this run the limit";
+  if (times > 100) {
+    return Format(
+        "{} lies within the interval of {}, and hardly any number of requests would tell.", so_far,
+        Name(result.slo));
+  }
+  return Format("{} lies within the interval of {}; about {} times as many requests would tell.",
+                so_far, Name(result.slo), ShortNumber(std::ceil(std::max(times, 2.0))));
+}
+
+// That of one run.
+void DropFewSamples(Report& r) {
+  std::string& note = r.verdict.note;
+  note.resize(note.size() - r.few_samples.size());
+  while (!note.empty() && note.back() == ' ') note.pop_back();
+}
+
+void AddNote(const std::string& sentence, Report& r) {
+  r.verdict.note = sentence + (r.verdict.note.empty() ? "" : " ") + r.verdict.note;
+}
+
+void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
+  const std::size_t all = r.slo.size();
+  std::size_t beyond = 0, across = 0;
+  for (const TargetFinding& target : findings.targets) {
+    beyond += target.side == Side::kBeyond ? 1 : 0;
+    across += target.side == Side::kAcross ? 1 : 0;
+  }
+  const std::string who = Subject(s), load = Load(s, r);
+  const Side decides = beyond > 0 ? Side::kBeyond : across > 0 ? Side::kAcross : Side::kWithin;
+  const std::size_t k = MostStrained(findings, r, decides);
+  const SloResult& worst = r.slo[k];
+  const double allowed = 1 - worst.slo.percentile / 100;
+  const bool lost = worst.unserved_share > allowed;
+  const std::string figure =
+      !worst.value_ms || (lost && decides == Side::kBeyond)
+          ? Format("{}: {} of the requests were dropped{} or got no token", Name(worst.slo),
+                   Percent(worst.unserved_share), r.timed_out > 0 ? ", timed out" : "")
+          : Format("{}, {}", Name(worst.slo), ValueOfLimit(worst));
+  if (decides == Side::kBeyond) {
+    r.verdict.state = VerdictState::kMisses;
+    r.verdict.sentence = Format("{} misses {}{}; {} {}.", who, Targets(beyond, all), load,
+                                all == 1      ? "it is"
+                                : beyond == 1 ? "it is"
+                                              : "worst is",
+                                figure);
+    return;
+  }
+  r.verdict.state = VerdictState::kNear;
+  if (decides == Side::kAcross) {
+    r.verdict.sentence = Format("{} is too close to call{}: {}.", who, load, figure);
+    if (worst.value_ms && findings.targets[k].ms) {
+      AddNote(WhatWouldTell(findings.targets[k], worst, *r.certainty), r);
+    }
+    return;
+  }
+  const bool saturating =
+      r.saturation.state == SaturationState::kNear || findings.falls_behind || findings.long_warmup;
+  const bool loses = r.dropped + r.timed_out > 0;
+  if (!saturating && !loses) r.verdict.state = VerdictState::kMeets;
+  r.verdict.sentence = Format("{} meets {}{}{}; {} {}.", who, Targets(all, all), load,
+                              saturating ? ", but is close to saturation"
+                              : loses    ? ", but loses requests"
+                                         : "",
+                              all == 1 ? "it is" : "closest is", figure);
+}
+
+}  // namespace
+
+void JudgeExperiment(const Scenario& scenario, const Findings& findings, bool overloaded,
+                     Report& r) {
+  Certainty& c = *r.certainty;
+  c.from_s = static_cast<double>(findings.from) / kSecond;
+  c.until_s = static_cast<double>(findings.until) / kSecond;
+  c.long_warmup = findings.long_warmup;
+  c.settled = std::all_of(findings.targets.begin(), findings.targets.end(),
+                          [](const TargetFinding& t) { return t.side != Side::kAcross; });
+  DropFewSamples(r);
+  PutTargets(findings, overloaded, r);
+  PutRates(findings, r);
+  if (overloaded) {
+    JudgeOverload(scenario, findings, r);
+  } else if (!r.slo.empty() &&
+             std::all_of(findings.targets.begin(), findings.targets.end(),
+                         [](const TargetFinding& t) { return t.ms.has_value(); })) {
+    JudgeTargets(scenario, findings, r);
+  }
+}
+
+std::size_t DecidingTarget(const Findings& findings, const Report& r) {
+  for (const Side side : {Side::kBeyond, Side::kAcross}) {
+    if (std::any_of(findings.targets.begin(), findings.targets.end(),
+                    [side](const TargetFinding& t) { return t.side == side; })) {
+      return MostStrained(findings, r, side);
+    }
+  }
+  return MostStrained(findings, r, std::nullopt);
+}
+
+void JudgePartial(const Scenario& scenario, std::size_t runs, Report& r) {
+  r.verdict.state = VerdictState::kPartial;
+  const SloResult* closest = nullptr;
+  for (const SloResult& result : r.slo) {
+    if (result.margin && (closest == nullptr || *result.margin < *closest->margin))
+      closest = &result;
+  }
+  const std::string done =
+      r.finished ? Format("{} of {} runs", r.certainty->runs, std::max<std::size_t>(runs, 1))
+                 : "a part of the first run";
+  r.verdict.sentence =
+      closest == nullptr
+          ? Format("After {}: {} has no figure yet.", done, Subject(scenario))
+          : Format("After {}: {} of {} is about {}. The interval is not known yet.", done,
+                   Name(closest->slo), Subject(scenario), Ms(*closest->value_ms));
+}
+
+}  // namespace servecast

@@ -1,0 +1,45 @@
+// See words.h.
+#include "metrics/words.h"
+
+#include <cmath>
+
+#include "base/text.h"
+
+namespace servecast {
+
+std::string Ms(double value) {
+  constexpr double kRounds = 999.5;
+  if (value < kRounds) return ShortNumber(value) + " ms";
+  value /= 1000;
+  if (value < kRounds) return ShortNumber(value) + " s";
+  value /= 60;
+  if (value < kRounds) return ShortNumber(value) + " min";
+  return ShortNumber(value / 60) + " h";
+}
+
+std::string Percent(double share) { return ShortNumber(std::round(share * 1000) / 10) + " %"; }
+
+const char* MetricName(SloMetric metric) {
+  switch (metric) {
+    case SloMetric::kTtft:
+      return "TTFT";
+    case SloMetric::kTpot:
+      return "TPOT";
+    case SloMetric::kItl:
+      return "ITL";
+    case SloMetric::kE2e:
+      return "E2E";
+  }
+  return "";
+}
+
+std::string Target(const SloSpec& slo) {
+  return Format("{} p{} <= {}{}", MetricName(slo.metric), NumberText(slo.percentile),
+                Ms(slo.limit_ms), slo.of_class.empty() ? "" : " of " + slo.of_class);
+}
+
+std::string Count(std::int64_t n, const char* one) {
+  return Format("{} {}{}", ShortNumber(static_cast<double>(n)), one, n == 1 ? "" : "s");
+}
+
+}  // namespace servecast

@@ -1,0 +1,24 @@
+// Words of the verdict: the command and the page show the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+// In the unit that keeps what is shown below 1,000, as everywhere on the page.
+std::string Ms(double value);
+
+std::string Percent(double share);
+
+const char* MetricName(SloMetric metric);
+
+// "TTFT p99 <= 200 ms of chat".
+std::string Target(const SloSpec& slo);
+
+// "1 request", "2,000 requests".
+std::string Count(std::int64_t n, const char* one);
+
+}  // namespace servecast

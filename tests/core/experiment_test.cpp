@@ -1,0 +1,177 @@
+#include "servecast/experiment.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/math.h"
+#include "base/random.h"
+#include "core/documents.h"
+#include "core/statistics.h"
+#include "experiment/statistics.h"
+#include "gtest/gtest.h"
+#include "metrics/records.h"
+
+namespace servecast::testing {
+namespace {
+
+const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":100},)"
+                             R"({"metric":"tpot","percentile":99,"limit_ms":20}])";
+
+Experiment ExperimentOn(const std::string& document, ExperimentOptions options = {},
+                        Trace trace = {}) {
+  return Good(Experiment::Create(Parsed(document), std::move(trace), options));
+}
+
+Report Finished(Experiment experiment, std::int64_t slice = INT64_MAX) {
+  while (!experiment.Advance(slice)) {
+  }
+  return experiment.Snapshot(ReportDetail::kSummary);
+}
+
+std::string Json(const Report& report) { return ReportJson(report, ReportParts::kWithSeries); }
+
+TEST(StudentT, KnownQuantiles_AreReached) {  // Abramowitz and Stegun, table 26.10
+  EXPECT_NEAR(StudentT(7, 0.975), 2.365, 0.002);
+  EXPECT_NEAR(StudentT(15, 0.975), 2.131, 0.001);
+  EXPECT_NEAR(StudentT(15, 0.995), 2.947, 0.001);
+  EXPECT_NEAR(StudentT(30, 0.975), 2.042, 0.001);
+  EXPECT_NEAR(StudentT(120, 0.975), 1.980, 0.001);
+}
+
+TEST(WarmUp, RampBeforeALevel_IsLeftOut) {
+  std::vector<double> values;
+  for (int i = 0; i < 1000; ++i) {
+    const double noise = Uniform(1, Stream::kArrival, i) - 0.5;
+    values.push_back(i < 200 ? i / 10.0 + noise : 20 + noise);
+  }
+  EXPECT_NEAR(static_cast<double>(WarmUpOf(values)), 200, 20);
+  EXPECT_EQ(WarmUpOf(std::vector<double>(100, 3.0)), 0u);
+}
+
+TEST(PercentileInterval, IndependentSamples_CoversAtItsConfidence) {
+  constexpr int kTrials = 1000;
+  const double p90 = Log(10.0);  // of the exponential distribution
+  int covers = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    Groups groups(16);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      for (int i = 0; i < 100; ++i) {
+        groups[g].push_back(
+            -Log(Uniform(trial, Stream::kArrival, static_cast<std::int64_t>(g), i)));
+      }
+    }
+    const Interval interval = PercentileIntervals(groups, 90, {0.95})[0];
+    covers += interval.low <= p90 && p90 <= interval.high ? 1 : 0;
+  }
+  EXPECT_GE(covers, 0.93 * kTrials);
+  EXPECT_LE(covers, 0.98 * kTrials);
+}
+
+TEST(Experiment, FirstRun_IsTheSimulation) {
+  const std::string document = Changed({kTargets});
+  const Report one = RunToEnd(document);
+  const Report many = Finished(ExperimentOn(document));
+  EXPECT_EQ(many.fingerprint, one.fingerprint);
+  EXPECT_EQ(many.ttft_ms.p99, one.ttft_ms.p99);
+  ASSERT_TRUE(many.certainty);
+  EXPECT_EQ(many.certainty->runs, 16);
+}
+
+TEST(Experiment, SlicesOfAnyLength_GiveTheSameReport) {
+  const std::string document = Changed({kTargets});
+  EXPECT_EQ(Json(Finished(ExperimentOn(document))), Json(Finished(ExperimentOn(document), 97)));
+}
+
+TEST(Experiment, Unfinished_IsPartialAndProgresses) {
+  Experiment experiment = ExperimentOn(Changed({kTargets}));
+  EXPECT_EQ(experiment.Snapshot(ReportDetail::kSummary).verdict.state, VerdictState::kPartial);
+  double before = 0;
+  bool done = false;
+  while (!done) {
+    done = experiment.Advance(1000);
+    const double now = experiment.Progress();
+    EXPECT_GE(now, before);
+    EXPECT_EQ(now == 1, done);
+    before = now;
+  }
+  const Report report = experiment.Snapshot(ReportDetail::kSummary);
+  EXPECT_EQ(report.verdict.state, VerdictState::kMeets);
+  EXPECT_EQ(report.verdict.sentence.find("Llama-3.1-8B on 1 x H100 meets both targets at 10 req/s"),
+            0u)
+      << report.verdict.sentence;
+}
+
+TEST(Experiment, LimitInTheInterval_IsTooCloseToCall) {
+  const Report known = Finished(ExperimentOn(Changed({kTargets})));
+  const std::string at_it = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":)" +
+                            std::to_string(*known.slo[0].value_ms) + "}]";
+  const Report report = Finished(ExperimentOn(Changed({at_it}), {.most_work = 200'000}));
+  EXPECT_EQ(report.verdict.state, VerdictState::kNear);
+  EXPECT_NE(report.verdict.sentence.find("too close to call"), std::string::npos);
+  EXPECT_FALSE(report.certainty->settled);
+}
+
+TEST(Experiment, ValueBelowALimitInSeconds_IsSaidInSeconds) {
+  const Report report = Finished(
+      ExperimentOn(Changed({R"(slo=[{"metric":"e2e","percentile":99,"limit_ms":1200}])"})));
+  EXPECT_NE(report.verdict.sentence.find(" meets its target at 10 req/s; it is E2E p99, 0."),
+            std::string::npos)
+      << report.verdict.sentence;
+  EXPECT_NE(report.verdict.sentence.find(" of 1.2 s (0."), std::string::npos);
+}
+
+// The work that an experiment may take bounds it, whatever its limits are.
+TEST(Experiment, NoWork_IsCutIntoBatches) {
+  const std::string document = Changed({kTargets, "workload.requests=2000"});
+  const Report report = Finished(ExperimentOn(document, {.most_work = 1}));
+  EXPECT_EQ(report.certainty->method, Certainty::Method::kBatchMeans);
+  EXPECT_EQ(report.certainty->runs, 1);
+  ASSERT_TRUE(report.slo[0].low_ms);
+  EXPECT_LT(*report.slo[0].low_ms, *report.slo[0].high_ms);
+}
+
+TEST(Experiment, TraceIsOnePath_IsCutIntoBatches) {
+  Trace trace;
+  for (int i = 0; i < 400; ++i) trace.rows.push_back({i * TimeNs{50'000'000}, 100 + i % 50, 20});
+  trace.has_arrivals = true;
+  const Report report =
+      Finished(ExperimentOn(Changed({kTargets, R"(workload.arrivals={"process":"trace"})",
+                                     R"(workload.prompt_tokens={"distribution":"trace"})",
+                                     R"(workload.output_tokens={"distribution":"trace"})"}),
+                            {}, std::move(trace)));
+  EXPECT_EQ(report.certainty->method, Certainty::Method::kBatchMeans);
+  EXPECT_EQ(report.certainty->batches, 16);
+  EXPECT_EQ(report.verdict.state, VerdictState::kMeets);
+}
+
+TEST(Experiment, Overload_IsARateThatTheRunsLengthDoesNotChange) {
+  std::vector<Overload> found;
+  for (const char* requests : {"workload.requests=500", "workload.requests=4000"}) {
+    const Report report = Finished(ExperimentOn(
+        Changed({kTargets, requests, "engine.max_num_seqs=4", "workload.arrivals.rate_per_s=60"})));
+    EXPECT_EQ(report.verdict.state, VerdictState::kOverloaded);
+    ASSERT_TRUE(report.overload);
+    found.push_back(*report.overload);
+    EXPECT_TRUE(report.slo[0].unbounded);
+    EXPECT_FALSE(report.slo[0].value_ms);
+    EXPECT_FALSE(report.slo[1].unbounded);
+    EXPECT_EQ(report.verdict.sentence.find("Overloaded: serves "), 0u) << report.verdict.sentence;
+  }
+  EXPECT_NEAR(found[0].served_per_s, found[1].served_per_s, 0.02 * found[1].served_per_s);
+  EXPECT_LT(found[1].high, 60);
+}
+
+// 40 requests/s in were 37.6 out: the run's end, in which nothing comes, was counted.
+TEST(Experiment, RatesOfASteadyLoad_AreWhatComes) {
+  const Report report =
+      Finished(ExperimentOn(std::string(*ScenarioPreset("llama-3.1-8b-h100-chat"))));
+  EXPECT_NEAR(report.requests_per_s, 40, 1);
+  EXPECT_EQ(report.verdict.state, VerdictState::kMeets);
+  EXPECT_GT(report.certainty->from_s, 0);
+  EXPECT_LT(report.certainty->until_s, report.simulated_s);
+}
+
+}  // namespace
+}  // namespace servecast::testing
