@@ -11,7 +11,6 @@
 #include "io/json_writer.h"
 #include "io/presets.h"
 #include "io/replaying.h"
-#include "servecast/experiment.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
@@ -122,12 +121,10 @@ class BoundTrace {
   Result<Trace> trace_ = Issue{"", "the trace has not been read to its end"};
 };
 
-// A scenario, its trace, and the run, or experiment, once it can be made: a traced one waits for
-// its trace.
-template <class Run>
-class BoundRun {
+// A scenario, its trace, and the run once it can be made: a traced one waits for its trace.
+class BoundSimulation {
  public:
-  explicit BoundRun(const std::string& text) {
+  explicit BoundSimulation(const std::string& text) {
     Result<Scenario> scenario = ParseScenario(text);
     if (!scenario.ok()) {
       issues_ = scenario.issues();
@@ -150,16 +147,17 @@ class BoundRun {
     report_.reset();
     const bool countable = max_steps >= 1 && max_steps < 0x1p53;  // false for NaN too
     const double steps = countable ? max_steps : max_steps >= 0x1p53 ? 0x1p53 : 1;
-    return !run_ || run_->Advance(static_cast<std::int64_t>(steps));
+    return !simulation_ || simulation_->Advance(static_cast<std::int64_t>(steps));
   }
-  double Progress() const { return run_ ? run_->Progress() : 1; }
+  double Progress() const { return simulation_ ? simulation_->Progress() : 1; }
 
   std::string Summary() {
-    return run_ ? ReportJson(Current(ReportDetail::kSummary), ReportParts::kWithScenario) : "null";
+    return simulation_ ? ReportJson(Current(ReportDetail::kSummary), ReportParts::kWithScenario)
+                       : "null";
   }
 
   val Column(const std::string& name) {
-    if (!run_) return val(emscripten::typed_memory_view<double>(0, nullptr));
+    if (!simulation_) return val(emscripten::typed_memory_view<double>(0, nullptr));
     const std::vector<double>* column = &Current(ReportDetail::kSummary).ColumnOf(name);
     // A column of a value per request is made only when it is asked for.
     if (column->empty()) column = &Current(ReportDetail::kRequests).ColumnOf(name);
@@ -170,7 +168,7 @@ class BoundRun {
   // The report lives until the run moves on, and grows when more of it is asked for.
   const Report& Current(ReportDetail detail) {
     if (!report_ || detail > detail_) {
-      report_ = run_->Snapshot(detail);
+      report_ = simulation_->Snapshot(detail);
       detail_ = detail;
     }
     return *report_;
@@ -179,11 +177,11 @@ class BoundRun {
   // With a scenario that replays a trace, an issue until there is one.
   void Make(Trace trace) {
     issues_.clear();
-    run_.reset();
+    simulation_.reset();
     report_.reset();
-    Result<Run> made = Run::Create(*scenario_, std::move(trace));
+    Result<Simulation> made = Simulation::Create(*scenario_, std::move(trace));
     if (made.ok()) {
-      run_.emplace(std::move(made.value()));
+      simulation_.emplace(std::move(made.value()));
     } else {
       issues_ = made.issues();
     }
@@ -191,22 +189,10 @@ class BoundRun {
 
   Issues issues_;
   std::optional<Scenario> scenario_;
-  std::optional<Run> run_;
+  std::optional<Simulation> simulation_;
   std::optional<Report> report_;
   ReportDetail detail_ = ReportDetail::kSummary;
 };
-
-template <class Run>
-void BindRun(const char* name) {
-  emscripten::class_<BoundRun<Run>>(name)
-      .template constructor<std::string>()
-      .function("error", &BoundRun<Run>::Error)
-      .function("setTrace", &BoundRun<Run>::SetTrace)
-      .function("advance", &BoundRun<Run>::Advance)
-      .function("progress", &BoundRun<Run>::Progress)
-      .function("summary", &BoundRun<Run>::Summary)
-      .function("column", &BoundRun<Run>::Column);
-}
 
 EMSCRIPTEN_BINDINGS(servecast) {
   emscripten::function("version", &Version);
@@ -222,8 +208,14 @@ EMSCRIPTEN_BINDINGS(servecast) {
       .function("finish", &BoundTrace::Finish)
       .function("replaying", &BoundTrace::Replaying)
       .function("fit", &BoundTrace::Fit);
-  BindRun<Simulation>("Simulation");
-  BindRun<Experiment>("Experiment");
+  emscripten::class_<BoundSimulation>("Simulation")
+      .constructor<std::string>()
+      .function("error", &BoundSimulation::Error)
+      .function("setTrace", &BoundSimulation::SetTrace)
+      .function("advance", &BoundSimulation::Advance)
+      .function("progress", &BoundSimulation::Progress)
+      .function("summary", &BoundSimulation::Summary)
+      .function("column", &BoundSimulation::Column);
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ function withTrace(bytes, name, use) {
   }
 }
 
-function finished(text, trace, Run = module.Simulation) {
-  const simulation = simulationOf(module, text, Run);
+function finished(text, trace) {
+  const simulation = simulationOf(module, text);
   try {
     if (trace) assert.equal(simulation.setTrace(trace), '');
     assert.equal(simulation.error(), '');
@@ -64,14 +64,6 @@ test('Module_Names_AreTheDeclaredOnes', () => {
     /^(_.*|\$.*|HEAP.*|dynCall_.*|asm|wasm[A-Z].*|ready|run|calledRun|then|preloaded.*|preRun|postRun|preInit|on[A-Z].*|print|printErr|locateFile|instantiateWasm|setDelayFunction|flushPendingDeletes|getInheritedInstanceCount|getLiveInheritedInstances|count_emval_handles|get_first_emval|\w+Error|noExitRuntime|arguments|thisProgram|quit|inspect|INITIAL_MEMORY)$/;
   const names = Object.keys(module).filter((name) => !own.test(name));
   assert.deepEqual(names.sort(), declared.names('ServecastModule').sort());
-});
-
-test('Experiment_Summary_IsAReportWithIntervals', () => {
-  const { report } = finished(small, undefined, module.Experiment);
-  fits('Report', report);
-  assert.equal(report.certainty.runs, 16);
-  assert.ok(report.slo[0].low <= report.slo[0].value_ms && report.slo[0].value_ms <= report.slo[0].high);
-  assert.equal(report.fingerprint, finished(small).report.fingerprint);
 });
 
 test('Simulation_Names_AreTheDeclaredOnes', () => {

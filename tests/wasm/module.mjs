@@ -34,9 +34,9 @@ export function provideAll(module) {
 }
 
 /** With all its files; the caller deletes it. */
-export function simulationOf(module, text, Run = module.Simulation) {
+export function simulationOf(module, text) {
   for (;;) {
-    const simulation = new Run(text);
+    const simulation = new module.Simulation(text);
     if (!provide(module, JSON.parse(simulation.error() || '[]'))) return simulation;
     simulation.delete();
   }
