@@ -272,7 +272,8 @@ export interface ClassReport {
   readonly served_share: number | null;
 }
 
-export type VerdictState = "meets" | "near" | "misses" | "overloaded" | "no_slo" | "empty";
+/** "partial": of an Experiment that has not finished. */
+export type VerdictState = "meets" | "near" | "misses" | "overloaded" | "no_slo" | "empty" | "partial";
 
 export interface Report {
   readonly schema: number;
@@ -370,12 +371,41 @@ export interface Report {
     readonly limit_ms: number;
     /** Whose requests; absent: all. */
     readonly class?: string;
+    /** Of an experiment, the percentile of all its runs. */
     readonly value_ms: number | null;
     readonly margin: number | null;
+    /** The 95 % interval, ms; null without an experiment, or where there are too few requests. */
+    readonly low: number | null;
+    readonly high: number | null;
+    /** Grows for as long as requests come: there is no value. */
+    readonly unbounded: boolean;
     /** Requests without a value (dropped, timed out, or still waiting) that count as beyond the limit. */
     readonly unserved_share: number;
     readonly met: boolean;
   }[];
+  /** What an experiment rests on; absent otherwise. */
+  readonly certainty?: {
+    readonly method: "one_run" | "replications" | "batch_means";
+    readonly runs: number;
+    readonly requests_per_run: number;
+    /** Of the only run, with batch means. */
+    readonly batches?: number;
+    readonly confidence: number;
+    /** Every target's limit lies outside its interval. */
+    readonly settled: boolean;
+    /** Arrivals of the first run that count: after the warm-up, before the drain. */
+    readonly from_s: number;
+    readonly until_s: number;
+    /** Runs are not much longer than their warm-up. */
+    readonly long_warmup: boolean;
+  };
+  /** Requests per second while load was offered, where an experiment finds that not all is served; 95 %. */
+  readonly overload?: {
+    readonly served_per_s: number;
+    readonly low: number;
+    readonly high: number;
+    readonly offered_per_s: number;
+  };
   readonly saturation: {
     readonly state: "stable" | "near" | "overloaded";
     readonly evidence: string;
@@ -387,7 +417,7 @@ export interface Report {
     readonly filling: boolean;
   };
   readonly binding_constraint: {
-    readonly name: "kv_blocks" | "seats" | "token_budget" | "compute" | "bandwidth" | "overhead" | "none";
+    readonly name: "kv_blocks" | "seats" | "token_budget" | "compute" | "bandwidth" | "overhead" | "link" | "host" | "transfer" | "router" | "none";
     readonly share: number;
     /** Share of the time that some step ran. */
     readonly busy_share: number;

@@ -99,8 +99,8 @@ TEST(Differential, RandomScenarios_EqualsTheReference) {
 }
 
 TEST(RandomCase, SameSeed_IsTheSameOnEveryPlatform) {
-  // If the dice fell differently somewhere, a failure there could not be run again here. They choose
-  // among what is registered: the number is that of so many orders and priorities.
+  // If the dice fell differently somewhere, a failure there could not be run again here. They
+  // choose among what is registered: the number is that of so many orders and priorities.
   if (Orders().size() != 6 || Priorities().size() != 4) {
     GTEST_SKIP() << "to be recorded anew with what is registered now";
   }

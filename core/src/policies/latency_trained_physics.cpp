@@ -107,11 +107,12 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost&) {
 }
 
 LatencyLabel Label(const Scenario&) {
-  return {"trained_physics", "coefficients",
-          "BLIS's trained model, as published; bills prefill faster than the GPU's arithmetic "
-          "allows",
-          "Prompts of about 1,000 tokens and more take less than the physical minimum (Llama-3.1-8B, "
-          "H100: a quarter of it at 8,192), so it is for comparisons with BLIS only."};
+  return {
+      "trained_physics", "coefficients",
+      "BLIS's trained model, as published; bills prefill faster than the GPU's arithmetic "
+      "allows",
+      "Prompts of about 1,000 tokens and more take less than the physical minimum (Llama-3.1-8B, "
+      "H100: a quarter of it at 8,192), so it is for comparisons with BLIS only."};
 }
 
 }  // namespace

@@ -40,10 +40,10 @@
   X(kRouterCentralQueue)
 
 #define SERVECAST_SCHEDULERS(X) \
-  X(kSchedulerVllmV0)        \
-  X(kSchedulerSarathi)       \
-  X(kSchedulerOrca)          \
-  X(kSchedulerLightLlm)      \
+  X(kSchedulerVllmV0)           \
+  X(kSchedulerSarathi)          \
+  X(kSchedulerOrca)             \
+  X(kSchedulerLightLlm)         \
   X(kSchedulerFasterTransformer)
 
 namespace servecast {
