@@ -163,6 +163,21 @@ TEST(Experiment, Overload_IsARateThatTheRunsLengthDoesNotChange) {
   EXPECT_LT(found[1].high, 60);
 }
 
+// Nothing was complete before the last request came: "serves 0 of 2 req/s", blamed on the budget.
+TEST(Experiment, OverloadThatServesNothingWhileLoadIsOffered_HasItsRateAndItsLimit) {
+  std::vector<double> served;
+  for (const char* rate : {"workload.arrivals.rate_per_s=2", "workload.arrivals.rate_per_s=8"}) {
+    const Report report = Finished(
+        ExperimentOn(Changed({"hardware.preset=l40s", "cluster.pools.0.tensor_parallel=8", rate},
+                             std::string(*ScenarioPreset("llama-3.1-70b-h100x4-rag")))));
+    ASSERT_TRUE(report.overload);
+    served.push_back(report.overload->served_per_s);
+    EXPECT_EQ(report.binding.name, "link");
+  }
+  EXPECT_NEAR(served[0], served[1], 0.02 * served[1]);
+  EXPECT_GT(served[0], 0.05);
+}
+
 // 40 requests/s in were 37.6 out: the run's end, in which nothing comes, was counted.
 TEST(Experiment, RatesOfASteadyLoad_AreWhatComes) {
   const Report report =

@@ -183,6 +183,13 @@ class Finder {
     }
     if (parts.size() < kFewest || offered <= 0 || seconds <= 0) return;
     out_.falls_behind = RatioInterval(parts, kSure).high < kFallsBehind;
+    if (reading_.batches == 0) {
+      rate.clear();
+      for (const Observations& run : runs_) {
+        const Pace pace = PaceOf(run);
+        rate.push_back({pace.completed, pace.seconds});
+      }
+    }
     out_.served_per_s = RatioInterval(rate, kUsual);
     out_.offered_per_s = offered / seconds;
   }

@@ -126,12 +126,8 @@ std::vector<Relaxed> RelaxedScenarios(const Scenario& scenario, const Report& re
 double Badness(const Scenario& scenario, const Observations& run, std::size_t target,
                bool overloaded) {
   if (overloaded || scenario.slo.empty()) {
-    const TimeNs until = run.last_offered, from = until / 2;
-    const auto completed =
-        std::count_if(run.completions.begin(), run.completions.end(),
-                      [&](const auto& c) { return c.time > from && c.time <= until; });
-    return static_cast<double>(until - from) / 1e9 /
-           static_cast<double>(std::max<std::ptrdiff_t>(completed, 1));
+    const Pace pace = PaceOf(run);
+    return pace.seconds / std::max(pace.completed, 1.0);
   }
   const SloSpec& slo = scenario.slo[target];
   if (slo.metric == SloMetric::kItl) return run.gap_percentile_ms[target];

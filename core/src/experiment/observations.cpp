@@ -131,6 +131,21 @@ class Reader {
 
 }  // namespace
 
+Pace PaceOf(const Observations& run) {
+  const auto& all = run.completions;
+  const TimeNs until = run.last_offered, from = until / 2;
+  const auto offered = std::count_if(all.begin(), all.end(), [&](const auto& completion) {
+    return completion.time > from && completion.time <= until;
+  });
+  const auto count = static_cast<std::ptrdiff_t>(all.size());
+  if (4 * offered >= count || count < 4) {
+    return {static_cast<double>(offered), static_cast<double>(until - from) / 1e9};
+  }
+  const std::size_t first = all.size() / 4, last = all.size() - 1 - first;
+  return {static_cast<double>(last - first),
+          static_cast<double>(all[last].time - all[first].time) / 1e9};
+}
+
 Observations ObservationsOf(const Scenario& scenario, const RunRecords& records,
                             const Report& report) {
   Observations out = Reader(scenario, records).Read();

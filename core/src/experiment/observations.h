@@ -36,6 +36,14 @@ struct Observations {
   bool overloaded = false;  // as one run judges it
 };
 
+// How fast requests were completed while some still waited: while load was offered, in its second
+// half; where most completions came later, in the middle half of them, as the first came from an
+// empty system and the last leave it empty.
+struct Pace {
+  double completed = 0, seconds = 0;
+};
+Pace PaceOf(const Observations& run);
+
 // `report`: of the same run.
 Observations ObservationsOf(const Scenario& scenario, const RunRecords& records,
                             const Report& report);
