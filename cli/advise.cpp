@@ -43,6 +43,7 @@ struct Outcome {
   std::int64_t gpus = 0;
   std::optional<double> cost_per_hour;
   double effect = 0;
+  bool own_gpus = false;  // some pool has a GPU that is not the scenario's
 };
 
 Outcome Try(const std::string& document, Change change, const Trace& trace) {
@@ -56,6 +57,9 @@ Outcome Try(const std::string& document, Change change, const Trace& trace) {
     return out;
   }
   out.gpus = GpusOf(scenario.value());
+  const std::vector<PoolSpec>& pools = scenario.value().cluster.pools;
+  out.own_gpus = std::any_of(pools.begin(), pools.end(),
+                             [](const PoolSpec& pool) { return pool.hardware.has_value(); });
   out.cost_per_hour = CostPerHour(scenario.value());
   ExperimentOptions options;
   options.most_work = kWorkOfAChange;
@@ -178,6 +182,10 @@ int Advise(const std::string& document, const Trace& trace) {
   const Outcome base = Try(document, {"as it is", {}}, trace);
   if (!base.report) return PrintIssues(base.issues);
   const Scenario scenario = ParseScenario(document).value();
+  if (scenario.slo.empty() && !Overloaded(*base.report)) {
+    return PrintIssues(
+        {{"/slo", "found no target, allowed one at least: changes are ranked by it"}});
+  }
   std::vector<Change> changes = ChangesOf(scenario);
   if (std::optional<Change> enough = EnoughReplicas(scenario, *base.report)) {
     changes.push_back(std::move(*enough));
@@ -185,6 +193,8 @@ int Advise(const std::string& document, const Trace& trace) {
   std::vector<Outcome> outcomes;
   for (Change& change : changes) {
     Outcome outcome = Try(document, std::move(change), trace);
+    // The next GPU is the scenario's, which a pool with its own does not run on.
+    if (outcome.own_gpus && outcome.change.words.rfind("GPU ", 0) == 0) continue;
     if (outcome.report) outcome.effect = EffectOf(*base.report, *outcome.report);
     outcomes.push_back(std::move(outcome));
   }

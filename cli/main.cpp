@@ -230,12 +230,13 @@ std::string LabelOf(const Arguments& args) {
   return (file == "-" ? "stdin" : file) + (both ? ", " : "") + args.label;
 }
 
-// `lengths_only`: what the trace has; nothing without one.
-Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only = false) {
+// The scenario's text with what the arguments change. `lengths_only`: what the trace has; nothing
+// without one.
+Result<std::string> LoadDocument(const Arguments& args, bool lengths_only,
+                                 std::optional<PhysicsProvenance>& trained_on) {
   Result<std::string> text = ScenarioText(args.scenario);
-  if (!text.ok()) return Issues(text.issues());
+  if (!text.ok()) return text;
   std::vector<std::string> overrides;
-  std::optional<PhysicsProvenance> trained_on;
   if (!args.trace.empty()) text = ReplayingDocument(text.value(), !lengths_only);
   if (!args.coefficients.empty()) {
     const Result<std::string> latency = LoadCoefficients(args.coefficients, trained_on);
@@ -243,13 +244,19 @@ Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only = false) 
     overrides.push_back("latency=" + latency.value());
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
-  if (!overrides.empty()) {
-    text = ApplyOverrides(text.value(), overrides);
-    if (!text.ok()) return Labelled(LabelOf(args), text.issues());
-  }
+  if (overrides.empty()) return text;
+  text = ApplyOverrides(text.value(), overrides);
+  if (!text.ok()) return Labelled(LabelOf(args), text.issues());
+  return text;
+}
+
+Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only = false) {
+  std::optional<PhysicsProvenance> trained_on;
+  const Result<std::string> text = LoadDocument(args, lengths_only, trained_on);
+  if (!text.ok()) return Issues(text.issues());
   Result<Scenario> scenario = ParseScenario(text.value());
   if (!scenario.ok()) return Labelled(LabelOf(args), scenario.issues());
-  if (scenario.ok() && trained_on) {
+  if (trained_on) {
     for (const std::string& line : Mismatches(*trained_on, scenario.value())) {
       fmt::print(stderr, "warning: coefficients {}\n", line);
     }
@@ -500,7 +507,11 @@ int ReasonsCommand(const std::vector<std::string>& arguments, bool advise) {
   if (!trace.ok()) return PrintIssues(trace.issues());
   Result<Scenario> scenario = LoadScenario(args, !trace.value().has_arrivals);
   if (!scenario.ok()) return PrintIssues(scenario.issues());
-  if (advise) return Advise(scenario.value().canonical_text, trace.value());
+  if (advise) {
+    std::optional<PhysicsProvenance> trained_on;
+    return Advise(LoadDocument(args, !trace.value().has_arrivals, trained_on).value(),
+                  trace.value());
+  }
   return Explain(std::move(scenario.value()), std::move(trace.value()));
 }
 

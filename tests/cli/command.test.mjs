@@ -61,6 +61,21 @@ test('Advise_AMissedTarget_RanksWhatMeetsItByCost', () => {
   assert.ok(!budget.meets && Math.abs(budget.effect) < 0.05);
 });
 
+test('Advise_WithoutATarget_SaysThatItNeedsOne', () => {
+  const { status, stdout, stderr } = servecast('advise', chat, '--set', 'slo=[]');
+  assert.equal(status, 2);
+  assert.equal(stdout, '');
+  assert.match(stderr, /\/slo: found no target/);
+});
+
+// A pool with a GPU of its own was run on the scenario's next one.
+test('Advise_APoolWithItsOwnGpu_IsNotGivenTheScenariosNext', () => {
+  const { stdout } = servecast('advise', chat, '--set', 'cluster.pools=[{"hardware":{"preset":"h100-sxm"}}]', '--set', 'workload.requests=300');
+  const { changes } = JSON.parse(stdout);
+  assert.ok(changes.length > 5);
+  assert.ok(changes.every(({ change }) => !change.startsWith('GPU ')));
+});
+
 test('Advise_ATargetBelowASingleStep_NothingHelps', () => {
   const { stdout } = servecast('advise', chat, '--set', 'slo=[{"metric":"tpot","percentile":50,"limit_ms":0.001}]', '--set', 'workload.arrivals.rate_per_s=1', '--set', 'workload.requests=300');
   assert.match(JSON.parse(stdout).answer, /not enough|Nothing that was tried helps/);

@@ -163,6 +163,23 @@ TEST(Experiment, Overload_IsARateThatTheRunsLengthDoesNotChange) {
   EXPECT_LT(found[1].high, 60);
 }
 
+// Half of the clients left before their answers were complete, and an idle server was overloaded.
+TEST(Experiment, ClientsThatGiveUp_AreNoOverload) {
+  const Report report = Finished(ExperimentOn(
+      Changed({kTargets, "workload.arrivals.rate_per_s=2", "workload.output_tokens.value=100",
+               R"(workload.classes=[{"name":"leaves","timeout_s":0.2},{"name":"stays"}])"})));
+  EXPECT_GT(report.timed_out, report.arrived / 3);
+  EXPECT_FALSE(report.overload);
+  EXPECT_EQ(report.verdict.state, VerdictState::kMisses) << report.verdict.sentence;
+}
+
+// Nobody comes into a system at work: 512 runs told nothing.
+TEST(Experiment, ClosedLoopWithAClientForEachRequest_IsOneRun) {
+  const Report report = Finished(ExperimentOn(
+      Changed({kTargets, R"(workload.arrivals={"process":"closed_loop","concurrency":5000})"})));
+  EXPECT_EQ(report.certainty->runs, 1);
+}
+
 // Nothing was complete before the last request came: "serves 0 of 2 req/s", blamed on the budget.
 TEST(Experiment, OverloadThatServesNothingWhileLoadIsOffered_HasItsRateAndItsLimit) {
   std::vector<double> served;

@@ -113,7 +113,7 @@ function judge(answers, native, report, seen) {
     if (differs !== '') return `${other.module}: canonical and validate: ${differs}`;
   }
   if (report === null) return '';
-  const said = native.stderr.replace(/\n$/, '');
+  const said = native.stderr.replace(/\n$/, '').replaceAll(/^stdin(, |(?=:))/gm, '');
   for (const { module, run: { kind, issues, summary, columns } } of answers) {
     seen[kind] = (seen[kind] ?? 0) + 1;
     if (kind === 'long') continue;
@@ -147,7 +147,7 @@ async function check(catalog, modules, seed, seen) {
     mkdirSync(join(file, '..'));
     writeFileSync(file, document.trace.text);
   }
-  const words = long ? ['validate', '-'] : ['run', '-', '--json', json, ...(file ? ['--trace', file] : [])];
+  const words = long ? ['validate', '-'] : ['run', '-', '--once', '--json', json, ...(file ? ['--trace', file] : [])];
   const native = await run(words, document.text);
   const report = native.status === 0 && !long ? JSON.parse(readFileSync(json, 'utf8')) : undefined;
   let wrong = judge(answers, native, file ? null : report, seen);

@@ -96,6 +96,8 @@ struct Experiment::State {
       return Finish(Certainty::Method::kOneRun);
     }
     Take(*first);
+    // All come at once, or to clients that are fewer: none comes into a system at work.
+    if (reading.steady && runs[0].last_offered <= 0) return Finish(Certainty::Method::kOneRun);
     if (Replays(scenario.workload) || !Affords(kRuns - 1)) {
       if (report.arrived < kFewestBatched) return Finish(Certainty::Method::kOneRun);
       reading.batches = kRuns;
@@ -124,8 +126,8 @@ struct Experiment::State {
       settled = settled && target.settled && target.ms->looseness < kLoosest;
     }
     const bool doubtful = reading.steady && (found.long_warmup || found.falls_behind);
-    overloaded =
-        reading.steady ? found.falls_behind && (overloaded_first || lengthened) : overloaded_first;
+    const bool tells = reading.steady && !found.gives_up;  // what is completed, of what comes
+    overloaded = tells ? found.falls_behind && (overloaded_first || lengthened) : overloaded_first;
     if (overloaded || (settled && !doubtful)) {
       return Finish(Certainty::Method::kReplications);
     }
@@ -140,7 +142,7 @@ struct Experiment::State {
       wanted *= 2;
       return;
     }
-    overloaded = found.falls_behind;
+    overloaded = tells ? found.falls_behind : overloaded_first;
     Finish(Certainty::Method::kReplications);
   }
 
@@ -155,6 +157,7 @@ struct Experiment::State {
 
   bool NeedsALimit() const {
     if (!findings || IsBlis(scenario.engine.compat)) return false;
+    if (overloaded && findings->gives_up) return false;  // what is served says little
     // Where a few runs are much of the work that there may be.
     if (WorkOfARun() > options.most_work / 40) return false;
     const bool clear =

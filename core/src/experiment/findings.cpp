@@ -182,7 +182,9 @@ class Finder {
       seconds += window.Seconds();
     }
     if (parts.size() < kFewest || offered <= 0 || seconds <= 0) return;
-    out_.falls_behind = RatioInterval(parts, kSure).high < kFallsBehind;
+    out_.gives_up = std::any_of(runs_.begin(), runs_.end(),
+                                [](const Observations& run) { return run.gives_up; });
+    out_.falls_behind = !out_.gives_up && RatioInterval(parts, kSure).high < kFallsBehind;
     if (reading_.batches == 0) {
       rate.clear();
       for (const Observations& run : runs_) {

@@ -34,6 +34,8 @@ struct Findings {
   std::vector<TargetFinding> targets;
   TimeNs from = 0, until = 0;  // of the first run's arrivals that count
   bool long_warmup = false;
+  // Clients give up: what is not completed is not what waits, and nothing can be said by it.
+  bool gives_up = false;
   bool falls_behind = false;  // completes clearly less than comes, at 99 %
   // While load was offered, its second half: completed and come, requests/s; 95 %. None: too few.
   std::optional<Interval> served_per_s;

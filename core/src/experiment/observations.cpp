@@ -112,6 +112,7 @@ class Reader {
       out_.unserved[k].push_back(!concerns ? Observations::kForeign : Unserved(slo, i) ? 1 : 0);
     }
     out_.good.push_back(good ? 1 : 0);
+    out_.gives_up = out_.gives_up || results_.state[i] == RequestState::kTimedOut;
     if (complete) {
       out_.completions.push_back({results_.completion[i], results_.generated[i], good});
     } else if (results_.state[i] == RequestState::kDropped) {

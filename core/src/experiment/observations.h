@@ -33,6 +33,7 @@ struct Observations {
   TimeNs usual_e2e = 0;                   // that nine in ten of the complete ones stay below
   std::vector<double> gap_percentile_ms;  // by target: of ITL, else kNone
   std::int64_t steps = 0;
+  bool gives_up = false;    // some client did
   bool overloaded = false;  // as one run judges it
 };
 

@@ -12,6 +12,8 @@
 namespace servecast {
 namespace {
 
+constexpr double kMuchUsed = 0.7;  // utilization; above 0.9 where a knee is near
+
 constexpr double kSecond = 1e9;  // ns
 
 // "H100" of "H100 SXM 80 GB": the form and the memory are said elsewhere.
@@ -244,8 +246,10 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
     }
     return;
   }
+  // A long warm-up is a queue that builds up where much is used, else conversations that begin.
+  const bool builds_up = findings.long_warmup && r.saturation.utilization > kMuchUsed;
   const bool saturating =
-      r.saturation.state == SaturationState::kNear || findings.falls_behind || findings.long_warmup;
+      r.saturation.state == SaturationState::kNear || findings.falls_behind || builds_up;
   const bool loses = r.dropped + r.timed_out > 0;
   if (!saturating && !loses) r.verdict.state = VerdictState::kMeets;
   r.verdict.sentence = Format("{} meets {}{}{}; {} {}.", who, Targets(all, all), load,
