@@ -103,8 +103,8 @@ function refused(dice, field) {
 function put(document, path, value) {
   let at = document;
   for (const name of path.slice(0, -1)) at = at[name] ??= {};
-  // Not by assignment: "__proto__" has to become a member.
-  Object.defineProperty(at, path.at(-1), { value, enumerable: true, configurable: true, writable: true });
+  // Not by assignment: "__proto__" has to become a member. A copy: later faults may go into it.
+  Object.defineProperty(at, path.at(-1), { value: structuredClone(value), enumerable: true, configurable: true, writable: true });
 }
 
 /**
