@@ -141,7 +141,8 @@ struct Arguments {
   std::string scenario;
   std::vector<std::string> overrides;
   std::vector<std::vector<std::string>> variants;  // of compare: changes of each --with
-  std::string coefficients, trace, json, requests, batches, series, chrome_trace, names;
+  std::string coefficients, trace, names;
+  OutputPaths files;      // of run
   std::string label;      // of a run among several, for its issues
   bool backends = false;  // of compare
   bool once = false;      // of run
@@ -160,11 +161,11 @@ std::optional<int> ReadArguments(const std::vector<std::string>& args, Command c
     const std::string& arg = args[i];
     std::string* value = arg == "--coefficients"          ? &out.coefficients
                          : arg == "--trace" && simulates  ? &out.trace
-                         : arg == "--json" && run         ? &out.json
-                         : arg == "--requests" && run     ? &out.requests
-                         : arg == "--batches" && run      ? &out.batches
-                         : arg == "--series" && run       ? &out.series
-                         : arg == "--chrome-trace" && run ? &out.chrome_trace
+                         : arg == "--json" && run         ? &out.files.json
+                         : arg == "--requests" && run     ? &out.files.requests
+                         : arg == "--batches" && run      ? &out.files.batches
+                         : arg == "--series" && run       ? &out.files.series
+                         : arg == "--chrome-trace" && run ? &out.files.chrome_trace
                          : arg == "--names" && run        ? &out.names
                                                           : nullptr;
     if (arg == "--help" || arg == "-h") {
@@ -274,58 +275,6 @@ std::string PrefixCacheLine(const PrefixCacheReport& c) {
                      percent(c.hit_tokens, c.query_tokens), percent(c.hit_blocks, c.query_blocks));
 }
 
-// The files that were asked for, open before anything runs.
-class Outputs {
- public:
-  explicit Outputs(const Arguments& args)
-      : names_(args.names == "vidur" ? Names::kVidur : Names::kServecast) {
-    Open(args.json, json_);
-    Open(args.requests, requests_);
-    Open(args.batches, batches_);
-    Open(args.series, series_);
-    Open(args.chrome_trace, trace_);
-    const bool requests_by_steps = requests_ && names_ == Names::kVidur;
-    if (ok_ && (batches_ || trace_ || requests_by_steps)) {
-      steps_.emplace(Of(batches_), Of(trace_), names_);
-    }
-  }
-
-  bool ok() const { return ok_; }
-  StepWriter* steps() { return steps_ ? &*steps_ : nullptr; }
-  // What it takes to write them all: few files have a row per request.
-  ReportDetail detail() const {
-    return requests_ || trace_ ? ReportDetail::kRequests : ReportDetail::kSummary;
-  }
-
-  // All files into their places, or none.
-  bool Write(const Report& report) {
-    if (json_) json_->Write(ReportJson(report, ReportParts::kWithSeries) + "\n");
-    const bool vidur = names_ == Names::kVidur;
-    if (requests_) WriteRequests(report, vidur ? &steps_->vidur_times() : nullptr, *requests_);
-    if (series_) WriteSeries(report, *series_);
-    if (steps_) steps_->Finish(report);
-    bool written = true;
-    for (auto* file : {&json_, &requests_, &batches_, &series_, &trace_}) {
-      if (*file) written &= (*file)->Close();
-    }
-    for (auto* file : {&json_, &requests_, &batches_, &series_, &trace_}) {
-      if (*file) written = written && (*file)->Place();
-    }
-    return written;
-  }
-
- private:
-  void Open(const std::string& path, std::optional<OutputFile>& file) {
-    if (!path.empty()) ok_ &= file.emplace(path).ok();
-  }
-  static OutputFile* Of(std::optional<OutputFile>& file) { return file ? &*file : nullptr; }
-
-  Names names_;
-  bool ok_ = true;
-  std::optional<OutputFile> json_, requests_, batches_, series_, trace_;
-  std::optional<StepWriter> steps_;
-};
-
 // A simulation, or an experiment, that fits into what memory there is.
 template <class Run, class... More>
 Result<Run> MakeRun(const Arguments& args, Scenario scenario, Trace trace, More... more) {
@@ -388,9 +337,10 @@ int RunCommand(const std::vector<std::string>& arguments) {
     fmt::print("{}", kRunHelp);
     return 0;
   }
-  if (const auto problem =
-          Collision({args.scenario, args.trace, args.coefficients},
-                    {args.json, args.requests, args.batches, args.series, args.chrome_trace})) {
+  const OutputPaths& files = args.files;
+  if (const auto problem = Collision(
+          {args.scenario, args.trace, args.coefficients},
+          {files.json, files.requests, files.batches, files.series, files.chrome_trace})) {
     return Usage(*problem);
   }
   Result<Trace> trace = LoadTrace(args.trace);
@@ -409,7 +359,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (!args.trace.empty() && !own.empty()) {
     fmt::print(stderr, "{}: {} are the scenario's own\n", Printable(args.trace), own);
   }
-  Outputs outputs(args);
+  Outputs outputs(files, args.names == "vidur" ? Names::kVidur : Names::kServecast);
   if (!outputs.ok()) return kBadInput;
   SimulationHooks hooks;
   hooks.observer = outputs.steps();

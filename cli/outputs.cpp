@@ -198,8 +198,11 @@ void StepWriter::Finish(const Report& report) {
   trace_->Write("\n]}\n");
 }
 
+namespace {
+
 // ---- Tables --------------------------------------------------------------------------------
 
+// `times`, by Vidur's names only.
 void WriteRequests(const Report& report, const VidurTimes* times, OutputFile& file) {
   if (times != nullptr) {
     file.Write(VidurRequestHeader());
@@ -227,6 +230,44 @@ void WriteSeries(const Report& report, OutputFile& file) {
     }
     file.Write(line + "\n");
   }
+}
+
+}  // namespace
+
+// ---- All of them ---------------------------------------------------------------------------
+
+Outputs::Outputs(const OutputPaths& paths, Names names) : names_(names) {
+  const auto open = [this](const std::string& path, std::optional<OutputFile>& file) {
+    if (!path.empty()) ok_ &= file.emplace(path).ok();
+    return file ? &*file : nullptr;
+  };
+  open(paths.json, json_);
+  open(paths.requests, requests_);
+  open(paths.series, series_);
+  OutputFile* batches = open(paths.batches, batches_);
+  OutputFile* trace = open(paths.chrome_trace, trace_);
+  const bool requests_by_steps = requests_ && names_ == Names::kVidur;
+  if (ok_ && (batches_ || trace_ || requests_by_steps)) steps_.emplace(batches, trace, names_);
+}
+
+ReportDetail Outputs::detail() const {
+  return requests_ || trace_ ? ReportDetail::kRequests : ReportDetail::kSummary;
+}
+
+bool Outputs::Write(const Report& report) {
+  if (json_) json_->Write(ReportJson(report, ReportParts::kWithSeries) + "\n");
+  const bool vidur = names_ == Names::kVidur;
+  if (requests_) WriteRequests(report, vidur ? &steps_->vidur_times() : nullptr, *requests_);
+  if (series_) WriteSeries(report, *series_);
+  if (steps_) steps_->Finish(report);
+  bool written = true;
+  for (auto* file : {&json_, &requests_, &batches_, &series_, &trace_}) {
+    if (*file) written &= (*file)->Close();
+  }
+  for (auto* file : {&json_, &requests_, &batches_, &series_, &trace_}) {
+    if (*file) written = written && (*file)->Place();
+  }
+  return written;
 }
 
 }  // namespace servecast

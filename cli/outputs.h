@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,29 @@ class StepWriter final : public StepObserver {
   std::vector<std::vector<TimeNs>> lanes_;  // by replica: when the last step of each thread ends
 };
 
-// `times`, by Vidur's names only.
-void WriteRequests(const Report& report, const VidurTimes* times, OutputFile& file);
-void WriteSeries(const Report& report, OutputFile& file);
+// Where the files go; "": nowhere.
+struct OutputPaths {
+  std::string json, requests, batches, series, chrome_trace;
+};
+
+// The files that were asked for, open before anything runs.
+class Outputs {
+ public:
+  Outputs(const OutputPaths& paths, Names names);
+
+  bool ok() const { return ok_; }
+  // Of the run whose steps are written; nullptr where no file has them.
+  StepWriter* steps() { return steps_ ? &*steps_ : nullptr; }
+  // What it takes to write them all: few files have a row per request.
+  ReportDetail detail() const;
+  // All files into their places, or none.
+  bool Write(const Report& report);
+
+ private:
+  Names names_;
+  bool ok_ = true;
+  std::optional<OutputFile> json_, requests_, batches_, series_, trace_;
+  std::optional<StepWriter> steps_;
+};
 
 }  // namespace servecast

@@ -24,7 +24,7 @@ export function renderAllNumbers(report: Report | null, waitingFor: string): Tem
   if (!report) return html`<p class="quiet-text">${waitingFor}</p>`;
   const { time_split: split, classes } = report;
   return html`
-    ${table('Latencies (n is the number of samples; behind p99 its 95 % confidence interval, were requests independent)', ['Metric', 'n', ...statistics], distributions.map(([key, label]) => distributionRow(label, report[key])))}
+    ${table('Latencies of this one run (n is the number of samples)', ['Metric', 'n', ...statistics], distributions.map(([key, label]) => distributionRow(label, report[key])))}
     ${split ? table('Where the mean time of completed requests goes', ['Metric', ...parts], [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)]) : nothing}
     ${classes.length > 0 ? table('By class', classColumns, classes.map(classRow)) : nothing}
     <dl class="all-numbers">${flatten(report).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
@@ -53,15 +53,12 @@ function classRow(of: ClassReport): string[] {
   return [
     of.name,
     ...[of.arrived, of.completed].map(formatCount),
-    ...[of.ttft_ms, of.tpot_ms, of.e2e_ms].flatMap((d) => [formatTime(d.p50), p99Of(d)]),
+    ...[of.ttft_ms, of.tpot_ms, of.e2e_ms].flatMap((d) => [formatTime(d.p50), formatTime(d.p99)]),
     ...[of.requests_per_s, of.output_tokens_per_s, of.goodput_per_s].map((rate) => formatNumber(rate, 4)),
     of.attainment === null ? '–' : formatPercent(of.attainment),
     of.deadline_misses === null ? '–' : formatCount(of.deadline_misses),
   ];
 }
-
-/** With its 95 % confidence interval, if there are samples enough. */
-const p99Of = (d: Distribution): string => formatTime(d.p99) + (d.p99_low === null ? '' : ` (${formatTime(d.p99_low)} to ${formatTime(d.p99_high)})`);
 
 /** Below the KV memory in use; nothing when no prompt was looked up or none could find anything. */
 export function renderPrefixCache(report: Report): TemplateResult | typeof nothing {
@@ -81,7 +78,7 @@ function distributionRow(label: string, distribution: Distribution): string[] {
   return [
     label + (distribution.exact ? '' : ' (about)'),
     formatCount(distribution.n) + (distribution.censored > 0 ? ` (${formatCount(distribution.censored)} unfinished)` : ''),
-    ...statistics.map((name) => (name === 'p99' ? p99Of(distribution) : formatTime(distribution[name]))),
+    ...statistics.map((name) => formatTime(distribution[name])),
   ];
 }
 

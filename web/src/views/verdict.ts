@@ -105,9 +105,10 @@ const sources: Readonly<Record<Report['latency_model']['provenance'], string>> =
   coefficients: 'from given coefficients',
 };
 
-/** What the sentence rests on: which model of step times, from what, and how far it was off where it was compared. */
-function knownError({ latency_model: model }: Report): TemplateResult {
-  return html`<p class="quiet-text" id="known-error">Step times: model ${model.backend}, ${sources[model.provenance]}. ${model.known_error === '' ? 'Its error is not known.' : model.known_error}</p>`;
+/** What the sentence rests on: one draw, which model of step times, from what, and how far it was off where it was compared. */
+function knownError({ latency_model: model, workload }: Report): TemplateResult {
+  const draw = workload.source === 'trace' ? 'One run of this trace.' : `One run of ${countOf(workload.requests, 'request')}; the tails of another seed may differ.`;
+  return html`<p class="quiet-text" id="known-error">${draw} Step times: model ${model.backend}, ${sources[model.provenance]}. ${model.known_error === '' ? 'Its error is not known.' : model.known_error}</p>`;
 }
 
 /** A link names the file of its author; nothing but the name is known of that. */
@@ -232,11 +233,14 @@ const issuesShown = 20;
 
 function renderIssues(view: ViewContext, issues: readonly Issue[]): TemplateResult | typeof nothing {
   if (issues.length === 0) return nothing;
-  const rest = issues.length - issuesShown;
+  // The engine lists some, and says how many more there are.
+  const cut = issues.find((issue) => issue.kind === 'more');
+  const listed = issues.filter((issue) => issue !== cut);
+  const rest = listed.length - issuesShown;
   return html`<ul class="issues">
-      ${issues.slice(0, issuesShown).map((issue) => html`<li>${issuePlace(view, issue)} ${sentence(issue.message)}</li>`)}
+      ${listed.slice(0, issuesShown).map((issue) => html`<li>${issuePlace(view, issue)} ${sentence(issue.message)}</li>`)}
     </ul>
-    ${rest > 0 ? html`<p>And ${rest.toLocaleString('en-US')} more.</p>` : nothing}`;
+    ${rest > 0 ? html`<p>And ${rest.toLocaleString('en-US')} more${cut ? `, ${cut.message}` : ''}.</p>` : nothing}`;
 }
 
 function issuePlace(view: ViewContext, issue: Issue): TemplateResult | typeof nothing {
