@@ -1,16 +1,31 @@
-#include "compare.h"
-
+// servecast compare: one scenario under several settings, side by side.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cmath>
 #include <functional>
 
+#include "arguments.h"
 #include "base/printable.h"
+#include "commands.h"
 #include "io/coefficients.h"
 
 namespace servecast {
 namespace {
+
+constexpr const char* kCompareHelp =
+    "servecast compare FILE|PRESET --with path=value [--and path=value]... [--with ...]...\n"
+    "servecast compare FILE|PRESET --backends\n"
+    "\n"
+    "Runs the scenario as given (with --set, --trace and --coefficients as in run), then once for\n"
+    "each --with, changed by it and by every --and after it, and prints the figures side by\n"
+    "side. All runs see the same requests. Under rules other than vLLM's it also says how these\n"
+    "differ. For example, step-time models:\n"
+    "\n"
+    "  servecast compare llama-3.1-8b-h100-chat --with latency.backend=roofline\n"
+    "\n"
+    "--backends: under analytic, operators, roofline, physics, and blackbox with the scenario's\n"
+    "coefficients or BLIS's set for its model, GPU and tensor parallelism, where there is one.\n";
 
 struct Row {
   const char* name;
@@ -72,8 +87,6 @@ std::string Difference(double value, double base) {
   return base == 0 ? "" : fmt::format("{:+.3g} %", 100 * (value / base - 1));
 }
 
-}  // namespace
-
 std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& runs) {
   std::string text = fmt::format("{:<26}", "");
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -118,6 +131,56 @@ std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario) 
   }
   if (!blackbox.empty()) variants.push_back({"latency=" + blackbox});
   return variants;
+}
+
+}  // namespace
+
+int CompareCommand(const Words& words) {
+  Arguments args;
+  std::vector<Words> variants;  // changes of each --with
+  bool backends = false;
+  Options options{.help = kCompareHelp};
+  options.flags = {{"--backends", &backends}};
+  options.lists = {{"--with",
+                    [&variants](const std::string& change) {
+                      variants.push_back({change});
+                      return std::string();
+                    }},
+                   {"--and", [&variants](const std::string& change) {
+                      if (variants.empty()) return std::string("--and before any --with");
+                      variants.back().push_back(change);
+                      return std::string();
+                    }}};
+  if (const auto done = ReadArguments(words, options, args)) return *done;
+  if (backends) {
+    const Result<Scenario> scenario = LoadScenario(args);
+    if (!scenario.ok()) return PrintIssues(scenario.issues());
+    variants = BackendVariants(scenario.value());
+  }
+  if (variants.empty()) return Usage("compare needs --with path=value");
+  const Result<Trace> trace = LoadTrace(args.trace);
+  if (!trace.ok()) return PrintIssues(trace.issues());
+  variants.insert(variants.begin(), Words());
+  std::vector<std::pair<std::string, Report>> runs;
+  for (const Words& changes : variants) {
+    Arguments variant = args;
+    variant.overrides.insert(variant.overrides.end(), changes.begin(), changes.end());
+    const std::string name = fmt::format("{}", fmt::join(changes, " "));
+    variant.label = runs.empty() ? "as given" : name;
+    std::optional<Report> report = RunOnce(variant, trace.value());
+    if (!report) return kBadInput;
+    runs.emplace_back(name, std::move(*report));
+  }
+  fmt::print("{}", ComparisonText(runs));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].second.departures.empty()) continue;
+    fmt::print("\nOther rules than vLLM's, in {}:\n",
+               i == 0 ? "the scenario as given" : fmt::format("({})", i));
+    for (const std::string_view rule : runs[i].second.departures) {
+      fmt::print("  {}\n", rule);
+    }
+  }
+  return 0;
 }
 
 }  // namespace servecast

@@ -1,24 +1,36 @@
-#include "estimate.h"
+// servecast estimate and validate: the closed-form answer beside the simulated one, and whether a
+// scenario and its coefficients can be true.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "arguments.h"
+#include "base/text.h"
+#include "commands.h"
+#include "policies/estimate.h"
 #include "policies/plausibility.h"
+#include "servecast/simulation.h"
 #include "workload/workload.h"
 
 namespace servecast {
+namespace {
 
-const char kEstimateHelp[] =
+constexpr const char* kEstimateHelp =
     "servecast estimate FILE|PRESET [--set path=value]... [--trace FILE] [--coefficients ID|FILE]\n"
     "\n"
-    "The steady state of the scenario's mean load in closed form, for one replica with an equal\n"
-    "share of it: by Little's law and the latency model's step time, with a regression for the "
-    "wait in the queue (latency.wait_coefficients).\n"
-    "Beside it what the simulation finds.\n";
+    "Prints the steady state under the scenario's mean load in closed form, beside what the\n"
+    "simulation finds, for one replica with an equal share of the load. It uses Little's law, the\n"
+    "latency model's step time, and a regression for the wait in the queue\n"
+    "(latency.wait_coefficients).\n";
 
-namespace {
+constexpr const char* kValidateHelp =
+    "servecast validate FILE|PRESET [--set path=value]... [--coefficients ID|FILE]\n"
+    "\n"
+    "Prints every issue with its place in the document (a JSON pointer), or the scenario's id.\n"
+    "This includes whether the model fits the GPU and, with coefficients, whether they are\n"
+    "plausible: their signs, and whether any step would be faster than the GPU's peaks allow.\n";
 
 std::string Number(double value) {
   return std::isinf(value) ? "grows" : fmt::format("{:.4g}", value);
@@ -44,8 +56,6 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
   }
   return demand;
 }
-
-}  // namespace
 
 Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
   Scenario scenario = asked;
@@ -106,9 +116,8 @@ std::string EstimateText(const Estimate& e, const Report& r) {
   row("TPOT mean ms", e.tpot_ms, mean(r.tpot_ms));
   row("E2E mean ms", e.e2e_ms, mean(r.e2e_ms));
   return text +
-         "\nThe regression is that of latency.wait_coefficients; the simulation makes its own "
-         "waits, and\nnothing of this is in it. Simulated waits: scheduling delay less host "
-         "delay.\n";
+         "\nThe regression (latency.wait_coefficients) is in the closed form only. The simulated\n"
+         "wait is the scheduling delay minus the host delay.\n";
 }
 
 std::string PlausibilityText(const Scenario& s) {
@@ -130,6 +139,39 @@ std::string PlausibilityText(const Scenario& s) {
     text += fmt::format("{} of them take less time with more work\n", check.shorter);
   }
   return text;
+}
+
+}  // namespace
+
+int EstimateCommand(const Words& words) {
+  Arguments args;
+  if (const auto done = ReadArguments(words, {.help = kEstimateHelp}, args)) return *done;
+  const Result<Asked> asked = Load(args);
+  if (!asked.ok()) return PrintIssues(asked.issues());
+  const auto& [scenario, trace] = asked.value();
+  const Result<Estimate> estimate = EstimateOf(scenario, trace);
+  if (!estimate.ok()) return PrintIssues(Labelled(LabelOf(args), estimate.issues()));
+  const std::optional<Report> report = RunOnce(args, trace);
+  if (!report) return kBadInput;
+  fmt::print("{}", EstimateText(estimate.value(), *report));
+  return 0;
+}
+
+int ValidateCommand(const Words& words) {
+  Arguments args;
+  const Options options{.help = kValidateHelp, .replays = false};
+  if (const auto done = ReadArguments(words, options, args)) return *done;
+  Result<Scenario> scenario = LoadScenario(args);
+  if (!scenario.ok()) return PrintIssues(scenario.issues());
+  const std::string id = HashText(scenario.value().id);
+  const bool traced = scenario.value().workload.arrivals.process == ArrivalProcess::kTrace;
+  if (!traced) {
+    const Result<Simulation> simulation = MakeRun<Simulation>(args, scenario.value(), Trace());
+    if (!simulation.ok()) return PrintIssues(simulation.issues());
+  }
+  fmt::print("ok {}{}\n", id, traced ? " (needs a trace)" : "");
+  fmt::print("{}", PlausibilityText(scenario.value()));
+  return 0;
 }
 
 }  // namespace servecast

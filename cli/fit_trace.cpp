@@ -1,5 +1,4 @@
-// See fit_trace.h.
-#include "fit_trace.h"
+// servecast fit-trace: a trace as a workload.
 
 #include <fmt/format.h>
 
@@ -7,9 +6,10 @@
 
 #include "base/printable.h"
 #include "base/text.h"
-#include "files.h"
+#include "commands.h"
+#include "host/files.h"
+#include "host/output_file.h"
 #include "io/fit_json.h"
-#include "output_file.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -18,16 +18,13 @@ namespace {
 constexpr const char* kHelp =
     "servecast fit-trace FILE [--json OUT [--scenario FILE|PRESET]]\n"
     "\n"
-    "Prints a workload that resembles a trace, in a few hundred numbers: the section \"workload\" "
-    "of "
-    "a\n"
-    "scenario document. How near it comes goes to stderr, beside the figures of the trace itself.\n"
+    "Prints a workload that resembles a trace, in a few hundred numbers: the section \"workload\"\n"
+    "of a scenario document. Its figures go to stderr, beside those of the trace itself.\n"
     "\n"
     "  --json OUT              a whole scenario with that workload, for servecast run OUT\n"
-    "  --scenario FILE|PRESET  what to take all else from; default llama-3.1-8b-h100-chat\n"
+    "  --scenario FILE|PRESET  source of all other settings; default llama-3.1-8b-h100-chat\n"
     "\n"
-    "A trace of lengths alone gives no arrivals: the scenario's stay. Formats: servecast run "
-    "--help.\n";
+    "If the trace has only lengths, arrivals are the scenario's. Formats: servecast run --help.\n";
 
 // Below it a figure is as good as 0, and nothing is so many per cent of it.
 constexpr double kNothing = 1e-3;

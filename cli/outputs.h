@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/base.h"
+#include "host/output_file.h"
 #include "io/vidur_names.h"
-#include "output_file.h"
 #include "servecast/report.h"
 #include "serving/hooks.h"
 

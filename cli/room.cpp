@@ -5,14 +5,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
-#include <new>
 #include <string>
 #include <string_view>
-
-#include "files.h"
-#include "output_file.h"
 
 namespace servecast {
 namespace {
@@ -95,17 +90,6 @@ std::optional<Issue> BeyondRoom(const RunMemory& need, const std::optional<Room>
                fmt::format("found {} requests, whose run takes about {}; allowed what "
                            "fits {} ({})",
                            need.requests, InGb(need.bytes), InGb(room->bytes), room->limit)};
-}
-
-void AnswerOutOfMemory() {
-  std::set_new_handler([] {
-    constexpr std::string_view kSentence =
-        "servecast: out of memory: what was asked for takes more than this process may have\n";
-    // Nothing here may allocate.
-    if (write(STDERR_FILENO, kSentence.data(), kSentence.size()) < 0) std::_Exit(kBadInput);
-    RemoveUnfinishedFiles();
-    std::_Exit(kBadInput);
-  });
 }
 
 }  // namespace servecast

@@ -1,4 +1,4 @@
-// What memory this process may still take, and the answer to a run that needs more.
+// What memory this process may still take, and what a run that needs more is told.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,5 @@ std::optional<Room> MemoryRoom();
 
 // Why a run of that size cannot be.
 std::optional<Issue> BeyondRoom(const RunMemory& need, const std::optional<Room>& room);
-
-// From now on a failing allocation ends the program with a sentence and kBadInput.
-void AnswerOutOfMemory();
 
 }  // namespace servecast

@@ -23,7 +23,9 @@ const offend = (file, line, text) => offences.push(`${file}:${line}: ${text}`);
 
 const help = read('dev');
 const sources = tracked
-  .filter((file) => /\.(h|cpp|mjs|ts|json|cmake|txt|py|yml|sh|css)$|^dev$/.test(file) && !/package-lock|corpus/.test(file))
+  .filter(
+    (file) => /\.(h|cpp|mjs|ts|json|cmake|txt|py|yml|sh|css)$|^dev$/.test(file) && !/package-lock|corpus/.test(file),
+  )
   .map(read)
   .join('\n');
 
@@ -41,7 +43,12 @@ function exists(code) {
     const pattern = new RegExp(`(^|/)${path.replaceAll('.', '\\.').replaceAll('*', '[^/]*')}(/|$)`);
     if (tracked.some((file) => pattern.test(file))) return true;
   }
-  if (tracked.some((file) => file === path || file.endsWith(`/${path}`) || file.startsWith(`${path}/`) || file.includes(`/${path}/`))) return true;
+  if (
+    tracked.some(
+      (file) => file === path || file.endsWith(`/${path}`) || file.startsWith(`${path}/`) || file.includes(`/${path}/`),
+    )
+  )
+    return true;
   // What a build makes is in no folder of ours; its name is in CMake's files.
   const name = path.replace(/^(\.\.|build)\/(.*\/)?/, '').replace(/_?\*$/, '');
   return sources.includes(code) || sources.includes(name);
@@ -72,7 +79,8 @@ for (const name of readdirSync(join(root, 'docs/decisions'))) {
 for (const file of tracked.filter((each) => /^(\w+\.md|docs\/.*\.md|presets\/.*\.md)$/.test(each))) {
   for (const [index, line] of read(file).split('\n').entries()) {
     for (const [, target] of line.matchAll(/\]\((?!\w+:|#)([^)#\s]+)[^)]*\)/g)) {
-      if (!existsSync(join(root, normalize(join(dirname(file), target))))) offend(file, index + 1, `${target} is not there`);
+      if (!existsSync(join(root, normalize(join(dirname(file), target)))))
+        offend(file, index + 1, `${target} is not there`);
     }
   }
 }

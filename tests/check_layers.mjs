@@ -2,11 +2,11 @@
 // may not touch at all. Run: node tests/check_layers.mjs. Prints each offence; exit 1 if any.
 //
 // A folder that is not in a table here is an offence: whoever adds one decides where it belongs.
-import { existsSync, readFileSync, readdirSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const offences = [];
 const offend = (file, line, text) => offences.push(`${relative(root, file)}:${line}: ${text}`);
 
@@ -14,7 +14,7 @@ function filesUnder(folder, pattern) {
   const path = join(root, folder);
   if (!existsSync(path)) return [];
   return readdirSync(path, { withFileTypes: true }).flatMap((entry) => {
-    if (entry.name === "node_modules" || entry.name === "dist") return [];
+    if (entry.name === 'node_modules' || entry.name === 'dist') return [];
     const child = join(folder, entry.name);
     if (entry.isDirectory()) return filesUnder(child, pattern);
     return pattern.test(entry.name) ? [join(root, child)] : [];
@@ -24,12 +24,12 @@ function filesUnder(folder, pattern) {
 // Lines without comments and, on request, without the contents of string literals. Good enough for
 // #include lines and call names; not a parser.
 function codeLines(file, { keepStrings }) {
-  let text = readFileSync(file, "utf8");
-  const blank = (match) => match.replace(/[^\n]/g, " ");
+  let text = readFileSync(file, 'utf8');
+  const blank = (match) => match.replace(/[^\n]/g, ' ');
   text = text.replace(/\/\*[\s\S]*?\*\/|"(?:[^"\\\n]|\\.)*"|\/\/[^\n]*/g, (match) =>
     match.startsWith('"') ? (keepStrings ? match : blank(match)) : blank(match),
   );
-  return text.split("\n");
+  return text.split('\n');
 }
 
 // --- C++ -----------------------------------------------------------------------------------------
@@ -39,33 +39,45 @@ function codeLines(file, { keepStrings }) {
 const layers = {
   base: [],
   public: [],
-  cost: ["base", "public"],
-  workload: ["base", "public"],
-  metrics: ["base", "public", "cost", "workload"],
-  serving: ["base", "public", "cost", "workload", "metrics"],
+  cost: ['base', 'public'],
+  workload: ['base', 'public'],
+  metrics: ['base', 'public', 'cost', 'workload'],
+  serving: ['base', 'public', 'cost', 'workload', 'metrics'],
   // Policies see the extension points and what they decide about, never who calls them (policiesMay).
-  policies: ["base", "public", "cost", "workload", "serving"],
-  io: ["base", "public", "cost", "workload", "metrics", "serving", "policies"],
-  simulation: ["base", "public", "cost", "workload", "metrics", "serving", "policies", "io"],
+  policies: ['base', 'public', 'cost', 'workload', 'serving'],
+  io: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies'],
+  simulation: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io'],
   // What asks more than one simulation.
-  experiment: ["base", "public", "cost", "workload", "metrics", "serving", "policies", "io", "simulation"],
+  experiment: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io', 'simulation'],
+  plan: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io', 'simulation', 'experiment'],
 };
 const engine = Object.keys(layers);
-for (const layer of ["cli", "wasm", "testing"]) layers[layer] = [...engine];
-layers.tests = [...engine, "testing"];
+for (const layer of ['host', 'wasm', 'testing']) layers[layer] = [...engine];
+for (const layer of ['cli', 'fidelity']) layers[layer] = [...engine, 'host'];
+layers.tests = [...engine, 'testing'];
 
 // Of serving, what a policy may see: the interfaces and what these speak of, none of who calls them.
-const policiesMay =
-  /^serving\/(policy|batch|microseconds|replica\/batch_scheduler|cluster\/(router|prefix_index))\.h$/;
+const policiesMay = /^serving\/(policy|batch|microseconds|replica\/batch_scheduler|cluster\/(router|prefix_index))\.h$/;
 
 // Standard headers that would let the world, or another platform's bits, into the engine.
 const forbiddenInEngine = new Map(
   Object.entries({
-    fstream: "files", filesystem: "files", iostream: "output", ostream: "output",
-    sstream: "locale", locale: "locale", chrono: "clocks", ctime: "clocks", "time.h": "clocks",
-    thread: "threads", mutex: "threads", future: "threads", condition_variable: "threads",
-    random: "distributions differ between libraries", execution: "threads",
-    "unistd.h": "the system",
+    fstream: 'files',
+    filesystem: 'files',
+    iostream: 'output',
+    ostream: 'output',
+    sstream: 'locale',
+    locale: 'locale',
+    chrono: 'clocks',
+    ctime: 'clocks',
+    'time.h': 'clocks',
+    thread: 'threads',
+    mutex: 'threads',
+    future: 'threads',
+    condition_variable: 'threads',
+    random: 'distributions differ between libraries',
+    execution: 'threads',
+    'unistd.h': 'the system',
   }),
 );
 // Their last bit, or the order that they leave ties in, differs between the native libraries and
@@ -75,76 +87,77 @@ const forbiddenCalls =
 
 // The oracles share no engine code: public types, the request table, the latency interface and the
 // vocabulary that these speak; draws are keyed alike.
-const oracle = /^testing\/((blis_)?reference(_sim|_kv|_rules)?|(scheduled|pd)_reference(_\w+)?)\.(h|cpp)$/;
-const oracleMay = /^(servecast\/(?!simulation\.h).*|base\/(base|random)\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|cluster\/router|hooks)\.h|testing\/(reference_(sim|rules)|router_choice|blis_reference(_kv)?|(scheduled|pd)_reference(_\w+)?)\.h)$/;
+const oracle = /^testing\/((blis_)?reference(_sim|_kv|_rules|_order)?|(scheduled|pd)_reference(_\w+)?)\.(h|cpp)$/;
+const oracleMay =
+  /^(servecast\/(?!simulation\.h).*|base\/(base|random)\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|cluster\/router|hooks)\.h|testing\/(reference_(sim|rules|order)|router_choice|blis_reference(_kv)?|(scheduled|pd)_reference(_\w+)?)\.h)$/;
 
 function layerOf(name) {
-  if (name === "servecast/simulation.h") return "simulation";
-  if (name === "servecast/experiment.h") return "experiment";
-  if (name.startsWith("servecast/")) return "public";
-  if (name.startsWith("testing/")) return "testing";
-  if (!name.includes("/")) return "simulation";
-  return name.slice(0, name.indexOf("/"));
+  if (name === 'servecast/simulation.h') return 'simulation';
+  if (name === 'servecast/experiment.h') return 'experiment';
+  if (name === 'servecast/plan.h') return 'plan';
+  if (name.startsWith('servecast/')) return 'public';
+  if (name.startsWith('testing/')) return 'testing';
+  if (!name.includes('/')) return 'simulation';
+  return name.slice(0, name.indexOf('/'));
 }
 
 // The name by which the file is included, and its layer.
 function identify(file) {
   const path = relative(root, file);
   for (const [prefix, layer] of [
-    ["core/include/", null],
-    ["core/src/", null],
-    ["tests/testing/", "testing"],
-    ["cli/", "cli"],
-    ["wasm/", "wasm"],
-    ["tests/", "tests"],
+    ['core/include/', null],
+    ['core/src/', null],
+    ['tests/testing/', 'testing'],
+    ['host/', 'host'],
+    ['cli/', 'cli'],
+    ['fidelity/', 'fidelity'],
+    ['wasm/', 'wasm'],
+    ['tests/', 'tests'],
   ]) {
     if (!path.startsWith(prefix)) continue;
-    const name = layer === null ? path.slice(prefix.length) : path.slice(path.startsWith("tests/") ? 6 : 0);
+    const name = layer === null ? path.slice(prefix.length) : path.slice(path.startsWith('tests/') ? 6 : 0);
     return { name, layer: layer ?? layerOf(name) };
   }
   throw new Error(`no layer for ${path}`);
 }
 
 function stem(name) {
-  return name.replace(/\.[^./]*$/, "");
+  return name.replace(/\.[^./]*$/, '');
 }
 
 function checkInclude(file, line, self, included) {
   if (/^(nlohmann|fmt)\//.test(included)) {
-    if (included.startsWith("nlohmann/") && engine.includes(self.layer) && self.layer !== "io") {
+    if (included.startsWith('nlohmann/') && engine.includes(self.layer) && self.layer !== 'io') {
       offend(file, line, `only io reads and writes JSON, not ${self.layer}`);
     }
     return;
   }
-  if (included.startsWith("emscripten")) {
-    if (self.layer !== "wasm") offend(file, line, "only wasm/ knows Emscripten");
+  if (included.startsWith('emscripten')) {
+    if (self.layer !== 'wasm') offend(file, line, 'only wasm/ knows Emscripten');
     return;
   }
   if (/^(gtest|gmock)\//.test(included)) {
-    if (!["tests", "testing"].includes(self.layer)) offend(file, line, "GoogleTest outside tests/");
+    if (!['tests', 'testing'].includes(self.layer)) offend(file, line, 'GoogleTest outside tests/');
     return;
   }
-  const isOurs = ["core/include", "core/src", "tests", "cli", "wasm", relative(root, dirname(file))]
-    .some((folder) => existsSync(join(root, folder, included)));
-  if (!isOurs) {
+  const folders = [dirname(file), join(root, 'core/include'), join(root, 'core/src'), join(root, 'tests'), root];
+  const ours = folders.map((folder) => resolve(folder, included)).find((path) => existsSync(path));
+  if (ours === undefined) {
     const why = forbiddenInEngine.get(included);
     if (why && engine.includes(self.layer)) {
       offend(file, line, `<${included}> (${why}) in the engine`);
     }
     return;
   }
-  const layer = existsSync(join(root, "core/include", included)) ||
-    existsSync(join(root, "core/src", included)) || included.startsWith("testing/")
-    ? layerOf(included)
-    : self.layer;
+  const { layer } = identify(ours);
   if (layer !== self.layer && !(layers[self.layer] ?? []).includes(layer)) {
     offend(file, line, `${self.layer} must not include ${layer} ("${included}")`);
   }
-  if (self.layer === "policies" && self.name !== "policies/registry.cpp") {
-    if (layer === "serving" && !policiesMay.test(included)) {
+  if (self.layer === 'policies' && self.name !== 'policies/registry.cpp') {
+    if (layer === 'serving' && !policiesMay.test(included)) {
       offend(file, line, `a policy must not include "${included}"`);
     }
-    if (layer === "policies" && stem(included) !== stem(self.name)) {
+    if (layer === 'policies' && stem(included) !== stem(self.name)) {
       offend(file, line, `a policy must not include another ("${included}")`);
     }
   }
@@ -153,7 +166,7 @@ function checkInclude(file, line, self, included) {
   }
 }
 
-for (const folder of ["core", "cli", "wasm", "tests"]) {
+for (const folder of ['core', 'host', 'cli', 'fidelity', 'wasm', 'tests']) {
   for (const file of filesUnder(folder, /\.(h|cpp|inc)$/)) {
     const self = identify(file);
     if (!(self.layer in layers)) {
@@ -168,7 +181,7 @@ for (const folder of ["core", "cli", "wasm", "tests"]) {
     codeLines(file, { keepStrings: false }).forEach((text, index) => {
       const call = forbiddenCalls.exec(text);
       if (call) offend(file, index + 1, `${call[0].trim()} in the engine`);
-      if (/\b__EMSCRIPTEN__\b/.test(text)) offend(file, index + 1, "the engine knows no platform");
+      if (/\b__EMSCRIPTEN__\b/.test(text)) offend(file, index + 1, 'the engine knows no platform');
     });
   }
 }
@@ -180,48 +193,52 @@ for (const folder of ["core", "cli", "wasm", "tests"]) {
 const webLayers = {
   lib: [],
   styles: [],
-  engine: ["lib"],
-  share: ["lib", "engine"],
-  charts: ["lib", "styles", "engine"],
-  state: ["lib", "engine", "share"],
-  views: ["lib", "styles", "engine", "share", "charts", "state"],
+  engine: ['lib'],
+  share: ['lib', 'engine'],
+  charts: ['lib', 'styles', 'engine'],
+  state: ['lib', 'engine', 'share'],
+  views: ['lib', 'styles', 'engine', 'share', 'charts', 'state'],
 };
 // Outside engine/, only these of its files: the rest runs in the worker.
 const engineFront = /^engine\/(client|pool|protocol)(\.[jt]s)?$/;
 
-for (const file of filesUnder("web/src", /(?<!\.d)\.ts$/)) {
-  const name = relative(join(root, "web/src"), file);
-  const folder = name.includes("/") ? name.slice(0, name.indexOf("/")) : "";
-  if (folder !== "" && !(folder in webLayers)) {
+for (const file of filesUnder('web/src', /(?<!\.d)\.ts$/)) {
+  const name = relative(join(root, 'web/src'), file);
+  const folder = name.includes('/') ? name.slice(0, name.indexOf('/')) : '';
+  if (folder !== '' && !(folder in webLayers)) {
     offend(file, 1, `folder "${folder}" has no layer in tests/check_layers.mjs`);
     continue;
   }
   const isTest = /\.test\.ts$/.test(name);
-  const text = readFileSync(file, "utf8");
+  const text = readFileSync(file, 'utf8');
   for (const match of text.matchAll(
     /^[ \t]*(?:import|export)\b(?<type>\s+type\b)?[^;"']*?(?:from\s*)?["'](?<path>[^"']+)["']|\bimport\(\s*["'](?<dynamic>[^"']+)["']/gm,
   )) {
-    const line = text.slice(0, match.index).split("\n").length;
+    const line = text.slice(0, match.index).split('\n').length;
     const path = match.groups.path ?? match.groups.dynamic;
-    if (/^(https?:)?\/\//.test(path)) offend(file, line, "an import from the network");
+    if (/^(https?:)?\/\//.test(path)) offend(file, line, 'an import from the network');
     // An entry point may name the .wasm, so that fetching it starts before anything else.
-    if (!match.groups.type && folder !== "engine" && (path === "servecast" || (folder && /^servecast\.wasm/.test(path)))) {
-      offend(file, line, "only engine/ loads the module; others import its types");
+    if (
+      !match.groups.type &&
+      folder !== 'engine' &&
+      (path === 'servecast' || (folder && /^servecast\.wasm/.test(path)))
+    ) {
+      offend(file, line, 'only engine/ loads the module; others import its types');
     }
-    if (!path.startsWith(".")) continue;
-    const target = relative(join(root, "web/src"), resolve(dirname(file), path));
-    if (target.startsWith("..")) {
+    if (!path.startsWith('.')) continue;
+    const target = relative(join(root, 'web/src'), resolve(dirname(file), path));
+    if (target.startsWith('..')) {
       // Types of the boundary live with the module.
-      if (!isTest && !/wasm\/servecast(\.d)?(\.ts|\.mjs|\.js)?$/.test(target) && folder !== "engine") {
+      if (!isTest && !/wasm\/servecast(\.d)?(\.ts|\.mjs|\.js)?$/.test(target) && folder !== 'engine') {
         offend(file, line, `"${path}" leaves web/src`);
       }
       continue;
     }
-    const layer = target.includes("/") ? target.slice(0, target.indexOf("/")) : "";
+    const layer = target.includes('/') ? target.slice(0, target.indexOf('/')) : '';
     if (isTest || layer === folder) continue;
-    if (folder !== "" && !webLayers[folder].includes(layer)) {
-      offend(file, line, `${folder} must not import ${layer || "an entry point"} ("${path}")`);
-    } else if (layer === "engine" && !match.groups.type && !engineFront.test(target)) {
+    if (folder !== '' && !webLayers[folder].includes(layer)) {
+      offend(file, line, `${folder} must not import ${layer || 'an entry point'} ("${path}")`);
+    } else if (layer === 'engine' && !match.groups.type && !engineFront.test(target)) {
       offend(file, line, `only engine/client, pool and protocol are for others, not "${path}"`);
     }
   }

@@ -7,19 +7,18 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "io/coefficients.h"
+#include "bound_trace.h"
+#include "experiment/advice.h"
+#include "experiment/explanation.h"
 #include "io/json_writer.h"
 #include "io/presets.h"
-#include "io/replaying.h"
+#include "servecast/experiment.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
 
 namespace servecast {
-namespace {
-
-using emscripten::val;
 
 void WriteIssues(const Issues& issues, JsonWriter& out) {
   out.BeginArray();
@@ -38,6 +37,10 @@ std::string IssuesJson(const Issues& issues) {
   WriteIssues(issues, out);
   return out.Take();
 }
+
+namespace {
+
+using emscripten::val;
 
 std::string CanonicalJson(const Result<Scenario>& scenario) {
   JsonWriter out(false);
@@ -75,56 +78,27 @@ std::string Provide(const std::string& file, const std::string& text) {
   return IssuesJson(ProvidePreset(file, text));
 }
 
-std::string Coefficients(const std::string& document, const std::string& file) {
-  return CoefficientsJson(document, file);
+std::int64_t Steps(double asked) {
+  const bool countable = asked >= 1 && asked < 0x1p53;  // false for NaN too
+  return static_cast<std::int64_t>(countable ? asked : asked >= 0x1p53 ? 0x1p53 : 1);
 }
 
-// A trace file as it comes in, then its rows, which any number of runs replay.
-class BoundTrace {
+Result<Simulation> MakeRun(Scenario scenario, Trace trace, bool /*explained*/, const Simulation*) {
+  return Simulation::Create(std::move(scenario), std::move(trace));
+}
+Result<Experiment> MakeRun(Scenario scenario, Trace trace, bool explained, const Experiment*) {
+  ExperimentOptions options;
+  options.names_limit = options.blames = explained;
+  return Experiment::Create(std::move(scenario), std::move(trace), options);
+}
+
+// A scenario, its trace, and the run, or experiment, once it can be made: a traced one waits for
+// its trace.
+template <class Run>
+class BoundRun {
  public:
-  explicit BoundTrace(const std::string& name) : reader_(TraceReader(name)) {}
-
-  bool Add(const std::string& bytes) { return reader_ && reader_->Add(bytes); }
-
-  std::string Finish() {
-    if (reader_) trace_ = reader_->Finish();
-    reader_.reset();
-    const bool good = trace_.ok();
-    JsonWriter out(false);
-    out.BeginObject();
-    out.Key("format"), out.Text(good ? trace_.value().format : "");
-    out.Key("reading"), out.Text(good ? trace_.value().reading : "");
-    const std::size_t rows = good ? trace_.value().rows.size() : 0;
-    out.Key("requests"), out.Integer(static_cast<std::int64_t>(rows));
-    out.Key("has_arrivals"), out.Boolean(good && trace_.value().has_arrivals);
-    out.Key("issues");
-    WriteIssues(good ? Issues{} : trace_.issues(), out);
-    out.EndObject();
-    return out.Take();
-  }
-
-  // Of a bad one, as if it had arrivals: a run is then refused for the trace.
-  std::string Replaying(const std::string& document) const {
-    return ReplayingDocument(document, !trace_.ok() || trace_.value().has_arrivals);
-  }
-
-  std::string Fit() const {
-    if (!trace_.ok()) return IssuesJson(trace_.issues());
-    const Result<std::string> fit = FitTraceJson(trace_.value());
-    return fit.ok() ? fit.value() : IssuesJson(fit.issues());
-  }
-
-  const Result<Trace>& trace() const { return trace_; }
-
- private:
-  std::optional<TraceReader> reader_;  // until the file has ended
-  Result<Trace> trace_ = Issue{"", "the trace has not been read to its end"};
-};
-
-// A scenario, its trace, and the run once it can be made: a traced one waits for its trace.
-class BoundSimulation {
- public:
-  explicit BoundSimulation(const std::string& text) {
+  explicit BoundRun(const std::string& text) : BoundRun(text, false) {}
+  BoundRun(const std::string& text, bool explained) : explained_(explained) {
     Result<Scenario> scenario = ParseScenario(text);
     if (!scenario.ok()) {
       issues_ = scenario.issues();
@@ -144,20 +118,28 @@ class BoundSimulation {
   }
 
   bool Advance(double max_steps) {
+    if (!run_) return true;
     report_.reset();
-    const bool countable = max_steps >= 1 && max_steps < 0x1p53;  // false for NaN too
-    const double steps = countable ? max_steps : max_steps >= 0x1p53 ? 0x1p53 : 1;
-    return !simulation_ || simulation_->Advance(static_cast<std::int64_t>(steps));
+    return run_->Advance(Steps(max_steps));
   }
-  double Progress() const { return simulation_ ? simulation_->Progress() : 1; }
+  double Progress() const { return run_ ? run_->Progress() : 1; }
 
   std::string Summary() {
-    return simulation_ ? ReportJson(Current(ReportDetail::kSummary), ReportParts::kWithScenario)
-                       : "null";
+    if (!run_ && !report_) return "null";
+    return ReportJson(Current(ReportDetail::kSummary), ReportParts::kWithScenario);
+  }
+
+  // Of an experiment.
+  std::string Explanation() const {
+    JsonWriter out(false);
+    out.BeginObject();
+    if (run_) WriteExplanation(*run_, out);
+    out.EndObject();
+    return out.Take();
   }
 
   val Column(const std::string& name) {
-    if (!simulation_) return val(emscripten::typed_memory_view<double>(0, nullptr));
+    if (!run_) return val(emscripten::typed_memory_view<double>(0, nullptr));
     const std::vector<double>* column = &Current(ReportDetail::kSummary).ColumnOf(name);
     // A column of a value per request is made only when it is asked for.
     if (column->empty()) column = &Current(ReportDetail::kRequests).ColumnOf(name);
@@ -167,8 +149,8 @@ class BoundSimulation {
  private:
   // The report lives until the run moves on, and grows when more of it is asked for.
   const Report& Current(ReportDetail detail) {
-    if (!report_ || detail > detail_) {
-      report_ = simulation_->Snapshot(detail);
+    if (run_ && (!report_ || detail > detail_)) {
+      report_ = run_->Snapshot(detail);
       detail_ = detail;
     }
     return *report_;
@@ -177,22 +159,71 @@ class BoundSimulation {
   // With a scenario that replays a trace, an issue until there is one.
   void Make(Trace trace) {
     issues_.clear();
-    simulation_.reset();
+    run_.reset();
     report_.reset();
-    Result<Simulation> made = Simulation::Create(*scenario_, std::move(trace));
+    const Run* kind = nullptr;
+    Result<Run> made = MakeRun(*scenario_, std::move(trace), explained_, kind);
     if (made.ok()) {
-      simulation_.emplace(std::move(made.value()));
+      run_.emplace(std::move(made.value()));
+    } else {
+      issues_ = made.issues();
+      report_ = UnfitReport(*scenario_);
+    }
+  }
+
+  bool explained_;  // with the limit by relief, and where the time went
+  Issues issues_;
+  std::optional<Scenario> scenario_;
+  std::optional<Run> run_;
+  std::optional<Report> report_;
+  ReportDetail detail_ = ReportDetail::kSummary;
+};
+
+// What might be changed about a scenario, each change run; a traced one waits for its trace.
+class BoundAdvice {
+ public:
+  explicit BoundAdvice(const std::string& document) : document_(document) { Make({}); }
+
+  std::string Error() const {
+    const Issues& issues = advice_ ? advice_->Problems() : issues_;
+    return issues.empty() ? "" : IssuesJson(issues);
+  }
+  std::string SetTrace(const BoundTrace& bound) {
+    if (!bound.trace().ok()) return IssuesJson(bound.trace().issues());
+    Make(bound.trace().value());
+    return Error();
+  }
+  bool Advance(double max_steps) { return !advice_ || advice_->Advance(Steps(max_steps)); }
+  double Progress() const { return advice_ ? advice_->Progress() : 1; }
+  std::string Summary() const { return advice_ ? advice_->Json(/*with_documents=*/true) : "null"; }
+
+ private:
+  void Make(Trace trace) {
+    issues_.clear();
+    advice_.reset();
+    Result<Advice> made = Advice::Create(document_, std::move(trace));
+    if (made.ok()) {
+      advice_.emplace(std::move(made.value()));
     } else {
       issues_ = made.issues();
     }
   }
 
+  std::string document_;
   Issues issues_;
-  std::optional<Scenario> scenario_;
-  std::optional<Simulation> simulation_;
-  std::optional<Report> report_;
-  ReportDetail detail_ = ReportDetail::kSummary;
+  std::optional<Advice> advice_;
 };
+
+template <class Run>
+emscripten::class_<BoundRun<Run>> BindRun(const char* name) {
+  return emscripten::class_<BoundRun<Run>>(name)
+      .function("error", &BoundRun<Run>::Error)
+      .function("setTrace", &BoundRun<Run>::SetTrace)
+      .function("advance", &BoundRun<Run>::Advance)
+      .function("progress", &BoundRun<Run>::Progress)
+      .function("summary", &BoundRun<Run>::Summary)
+      .function("column", &BoundRun<Run>::Column);
+}
 
 EMSCRIPTEN_BINDINGS(servecast) {
   emscripten::function("version", &Version);
@@ -201,21 +232,17 @@ EMSCRIPTEN_BINDINGS(servecast) {
   emscripten::function("canonical", &Canonical);
   emscripten::function("parse", &Parse);
   emscripten::function("provide", &Provide);
-  emscripten::function("coefficients", &Coefficients);
-  emscripten::class_<BoundTrace>("Trace")
+  BindRun<Simulation>("Simulation").constructor<std::string>();
+  BindRun<Experiment>("Experiment")
+      .constructor<std::string, bool>()
+      .function("explanation", &BoundRun<Experiment>::Explanation);
+  emscripten::class_<BoundAdvice>("Advice")
       .constructor<std::string>()
-      .function("add", &BoundTrace::Add)
-      .function("finish", &BoundTrace::Finish)
-      .function("replaying", &BoundTrace::Replaying)
-      .function("fit", &BoundTrace::Fit);
-  emscripten::class_<BoundSimulation>("Simulation")
-      .constructor<std::string>()
-      .function("error", &BoundSimulation::Error)
-      .function("setTrace", &BoundSimulation::SetTrace)
-      .function("advance", &BoundSimulation::Advance)
-      .function("progress", &BoundSimulation::Progress)
-      .function("summary", &BoundSimulation::Summary)
-      .function("column", &BoundSimulation::Column);
+      .function("error", &BoundAdvice::Error)
+      .function("setTrace", &BoundAdvice::SetTrace)
+      .function("advance", &BoundAdvice::Advance)
+      .function("progress", &BoundAdvice::Progress)
+      .function("summary", &BoundAdvice::Summary);
 }
 
 }  // namespace

@@ -9,10 +9,11 @@ export interface Issue {
   /** One sentence: what was found and what is allowed. */
   readonly message: string;
   /** What a program may tell apart; absent otherwise. "more": the last of a list that is cut, which counts the rest. */
-  readonly kind?: "does_not_fit" | "trace_missing" | "missing_file" | "more";
+  readonly kind?: 'does_not_fit' | 'trace_missing' | 'missing_file' | 'more';
 }
 
-export interface ServecastModule {
+/** What a visit begins with: all but what reads a person's files. */
+export interface FirstModule {
   /** JSON {engine_version: string, schema: number}. */
   version(): string;
   /** JSON Catalog: presets, every field of a scenario, policies, columns. Constant per build. */
@@ -25,9 +26,22 @@ export interface ServecastModule {
   parse(fragment: string): string;
   /** A file that an issue of kind missing_file asked for, as it is: then ask again. JSON Issue[]: it is not this version's. */
   provide(file: string, text: string): string;
+  readonly Simulation: new (scenario: string) => Simulation;
+  /** As many runs as the targets need. Its summary is the report of the first run; targets, rates and verdict are of all.
+      `explained`: with the limit by relief, as the command's run, and its explanation. */
+  readonly Experiment: new (
+    scenario: string,
+    explained: boolean,
+  ) => Experiment;
+  /** One-step changes of a scenario, each run on the same requests, and ranked. */
+  readonly Advice: new (
+    scenario: string,
+  ) => AdviceRun;
+}
+
+export interface ServecastModule extends FirstModule {
   /** JSON Coefficients: of a file of latency-model coefficients; of "" those that were published. */
   coefficients(scenario: string, file: string): string;
-  readonly Simulation: new (scenario: string) => Simulation;
   readonly Trace: new (name: string) => Trace;
 }
 
@@ -58,9 +72,18 @@ export interface TraceRead {
 export interface TraceFit {
   /** The section of a document; without arrivals when the trace has none. */
   readonly workload: Record<string, unknown>;
-  readonly comparison: readonly { readonly name: string; readonly unit: string; readonly trace: number; readonly fit: number }[];
+  readonly comparison: readonly {
+    readonly name: string;
+    readonly unit: string;
+    readonly trace: number;
+    readonly fit: number;
+  }[];
   /** req/s in equal parts of the trace's duration; absent without arrivals. */
-  readonly rate?: { readonly from_s: readonly number[]; readonly trace: readonly number[]; readonly fit: readonly number[] };
+  readonly rate?: {
+    readonly from_s: readonly number[];
+    readonly trace: readonly number[];
+    readonly fit: readonly number[];
+  };
   /** Tokens at each probability. */
   readonly lengths: {
     readonly probability: readonly number[];
@@ -99,11 +122,98 @@ export interface Simulation {
   advance(maxSteps: number): boolean;
   /** 0..1, never falls. */
   progress(): number;
-  /** JSON Report so far; final when finished. */
+  /** JSON Report so far; final when finished. Of an error "null", but where the model does not fit: then the report that
+      says by how much. */
   summary(): string;
   /** View on the heap, named in Catalog.columns; slice() at once: the next call may move it. Empty when unknown. */
   column(name: string): Float64Array;
   delete(): void;
+}
+
+export interface Experiment {
+  error(): string;
+  setTrace(trace: Trace): string;
+  /** At most about maxSteps engine steps of one of its runs; true when the experiment is finished (or has an error). */
+  advance(maxSteps: number): boolean;
+  progress(): number;
+  summary(): string;
+  column(name: string): Float64Array;
+  /** JSON Explanation; without limits and blame until it is finished, or when nobody asked. */
+  explanation(): string;
+  delete(): void;
+}
+
+export interface AdviceRun {
+  /** "" or JSON Issue[]: files that a change needs, to be provided before the next advance; or why there is no advice. */
+  error(): string;
+  setTrace(trace: Trace): string;
+  /** True when it is finished, or cannot be had. */
+  advance(maxSteps: number): boolean;
+  progress(): number;
+  /** JSON Advice of what was tried so far. */
+  summary(): string;
+  delete(): void;
+}
+
+/** Of all requests of a kind together, after the warm-up. */
+export interface BlameSide {
+  readonly requests: number;
+  /** Of a request; of TPOT, of a token. */
+  readonly mean_ms: number;
+  readonly parts_ms: TimeParts;
+  /** The sum of the parts. */
+  readonly total_ns: number;
+  readonly parts_ns: TimeParts;
+}
+
+export interface Blame {
+  /** What the fastest of the slowest took. */
+  readonly from_ms: number;
+  readonly slowest: BlameSide;
+  readonly all: BlameSide;
+}
+
+export interface Explanation {
+  /** What a tenth more of each takes off the slowest latencies, or off the time of a completion; falling. */
+  readonly limits: readonly { readonly name: string; readonly gain: number }[];
+  /** Where the time of the slowest 1 % went, and of all. */
+  readonly blame: { readonly ttft?: Blame; readonly tpot?: Blame; readonly e2e?: Blame };
+}
+
+/** Of attainment, shares instead of times. */
+export interface AdvisedTarget {
+  readonly value_ms?: number | null;
+  readonly share?: number | null;
+  readonly low: number | null;
+  readonly high: number | null;
+  readonly limit_ms?: number | null;
+  readonly limit_share?: number;
+}
+
+/** A change that was run, or why it cannot be (issues). */
+export interface AdvisedChange {
+  readonly change: string;
+  /** As overrides of the command. */
+  readonly set: readonly string[];
+  readonly document: string;
+  readonly gpus: number;
+  readonly cost_per_hour: number | null;
+  /** The share that it takes off the target that decides, or adds to what is served when overloaded. */
+  readonly effect?: number;
+  readonly meets?: boolean;
+  readonly sentence?: string;
+  readonly overloaded?: boolean;
+  readonly served_per_s?: number;
+  readonly evidence?: EvidenceClass;
+  readonly slo?: readonly AdvisedTarget[];
+  readonly issues?: readonly string[];
+}
+
+export interface Advice {
+  readonly answer: string;
+  readonly base: AdvisedChange | null;
+  /** Those that meet all targets first, the cheapest of them before the others; then by effect. */
+  readonly changes: readonly AdvisedChange[];
 }
 
 export interface Canonical {
@@ -127,7 +237,7 @@ export interface Preset {
   readonly sources?: Readonly<Record<string, string>>;
 }
 
-export type FieldType = "integer" | "number" | "boolean" | "text" | "choice" | "list";
+export type FieldType = 'integer' | 'number' | 'boolean' | 'text' | 'choice' | 'list';
 
 /** One field of the scenario document; several may share a path, each with its own `when`. The form, its ranges, units, defaults and help come from here. */
 export interface Field {
@@ -150,7 +260,7 @@ export interface Field {
 export interface Column {
   readonly name: string;
   readonly unit: string;
-  readonly kind: "request" | "series" | "cdf";
+  readonly kind: 'request' | 'series' | 'cdf';
   readonly help: string;
 }
 
@@ -182,11 +292,15 @@ export interface Catalog {
   readonly policies: readonly { readonly kind: string; readonly name: string; readonly help: string }[];
   readonly not_modelled: readonly string[];
   readonly notices: readonly string[];
+  /** What the words of latencies, rates and verdicts mean. */
+  readonly definitions: readonly { readonly name: string; readonly title: string; readonly text: string }[];
 }
 
 /** Times in ms; null statistics when n is 0. */
 export interface Distribution {
   readonly n: number;
+  /** That the samples are of. */
+  readonly runs: number;
   readonly mean: number | null;
   readonly min: number | null;
   readonly p50: number | null;
@@ -223,7 +337,7 @@ export interface TimeParts {
 /** Of one of several pools; shares and usage are of all its replicas. */
 export interface PoolReport {
   readonly name: string;
-  readonly role: "mixed" | "prefill" | "decode";
+  readonly role: 'mixed' | 'prefill' | 'decode';
   readonly gpu: string;
   readonly replicas: number;
   readonly tensor_parallel: number;
@@ -266,14 +380,56 @@ export interface ClassReport {
   /** Of completed requests. */
   readonly output_tokens_per_s: number;
   readonly goodput_per_s: number;
-  /** Null without a target that is the class's, or everybody's. */
+  /** Null without a target that is the class's, or that of all. */
   readonly attainment: number | null;
   /** Of the service that it asked for while load was offered; null when it asked for none. */
   readonly served_share: number | null;
 }
 
-/** "partial": of an Experiment that has not finished. */
-export type VerdictState = "meets" | "near" | "misses" | "overloaded" | "no_slo" | "empty" | "partial";
+/** "partial": of an Experiment that has not finished. "not_judged": the evidence is known to be bad; all figures are there.
+    "does_not_fit": of a simulation that has an error; the report has the verdict and `unfit`, all else is 0. */
+export type VerdictState =
+  | 'meets'
+  | 'near'
+  | 'misses'
+  | 'overloaded'
+  | 'does_not_fit'
+  | 'not_judged'
+  | 'no_slo'
+  | 'empty'
+  | 'partial';
+
+/** Calibrated: constants were fitted to such servers. Compared: they were measured, and nothing was fitted to them. Known
+    bad: measured, and far off. */
+export type EvidenceClass = 'calibrated' | 'compared' | 'untested' | 'known_bad';
+
+/** How far step times are off. */
+export interface Evidence {
+  readonly class: EvidenceClass;
+  /** |predicted - measured| / measured, the median of the first of `errors`; null: not known. */
+  readonly error: number | null;
+  /** Measured runs that it is of. */
+  readonly rows: number;
+  /** Of runs that no constant was fitted to. */
+  readonly left_out: boolean;
+  /** Whole sentences. */
+  readonly sentence: string;
+  /** By figure: tpot, e2e, ttft, ttft_p99. */
+  readonly errors: Readonly<Record<string, { readonly median: number; readonly p90: number | null }>>;
+  /** Whole sentences: what it rests on that nobody measured. */
+  readonly warnings: readonly string[];
+}
+
+/** A figure beside the bound that no run can be beyond, or the law that all follow. */
+export interface SanityCheck {
+  readonly name: 'littles_law' | 'roofline' | 'kv' | 'utilisation';
+  /** One sentence. */
+  readonly help: string;
+  readonly unit: string;
+  readonly simulated: number;
+  readonly bound: number;
+  readonly ok: boolean;
+}
 
 export interface Report {
   readonly schema: number;
@@ -291,7 +447,7 @@ export interface Report {
   readonly rejected: number;
   readonly length_capped: number;
   readonly preemptions: number;
-  /** Of the arrived, to whom they add up; length: cut at the longest sequence that the engine serves. */
+  /** Of the arrived requests, to which they add up; length: cut at the longest sequence that the engine serves. */
   readonly finish_reasons: {
     readonly stop: number;
     readonly length: number;
@@ -322,6 +478,8 @@ export interface Report {
   readonly cost_per_million_output_tokens: number | null;
   readonly simulated_s: number;
   readonly steps: number;
+  /** Requests that wait or run, over time. */
+  readonly mean_in_system: number;
   /** Requests that run, while a step runs. */
   readonly mean_batch_size: number;
   /** FLOPs and bytes that the steps need, of the GPU's peaks over the run; null with engine.compat. */
@@ -339,7 +497,7 @@ export interface Report {
   readonly pools?: readonly PoolReport[];
   /** KV that has arrived at decode replicas by the end; absent without them. Times are those on the link. */
   readonly kv_transfer?: {
-    readonly first_token_from: "prefill" | "decode";
+    readonly first_token_from: 'prefill' | 'decode';
     readonly transfers: number;
     readonly bytes: number;
     readonly mean_ms: number;
@@ -358,7 +516,8 @@ export interface Report {
   };
   readonly verdict: {
     readonly state: VerdictState;
-    /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." */
+    /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." Of an experiment: "Llama-3.1-8B on 1 x H100 meets both targets at
+        40 req/s; closest is TPOT p99, 15.3 of 20 ms (14.8 to 16)." */
     readonly sentence: string;
     /** "The limit is KV memory: 22 % of the time admission waits for blocks." */
     readonly limit: string;
@@ -366,17 +525,28 @@ export interface Report {
     readonly note: string;
   };
   readonly slo: readonly {
-    readonly metric: "ttft" | "tpot" | "itl" | "e2e";
+    readonly metric: 'ttft' | 'tpot' | 'itl' | 'e2e' | 'attainment';
+    /** Of attainment: the share of the requests, %. */
     readonly percentile: number;
-    readonly limit_ms: number;
+    /** Null of attainment. */
+    readonly limit_ms: number | null;
     /** Whose requests; absent: all. */
     readonly class?: string;
-    /** Of an experiment, the percentile of all its runs. */
+    /** Of an experiment, the percentile of all its runs. Null of attainment. */
     readonly value_ms: number | null;
+    /** Of attainment alone: the share that must be within all its limits, and that which is. */
+    readonly limit_share?: number;
+    readonly share?: number | null;
+    readonly ttft_ms?: number;
+    readonly tpot_ms?: number;
+    readonly e2e_ms?: number;
+    /** 1 - value / limit; of attainment 1 - share beyond / share that may be. */
     readonly margin: number | null;
-    /** The 95 % interval, ms; null without an experiment, or where there are too few requests. */
+    /** The 95 % interval, ms, or of attainment a share; null without an experiment, or where there are too few requests. */
     readonly low: number | null;
     readonly high: number | null;
+    /** That it is of. */
+    readonly runs: number;
     /** Grows for as long as requests come: there is no value. */
     readonly unbounded: boolean;
     /** Requests without a value (dropped, timed out, or still waiting) that count as beyond the limit. */
@@ -385,7 +555,7 @@ export interface Report {
   }[];
   /** What an experiment rests on; absent otherwise. */
   readonly certainty?: {
-    readonly method: "one_run" | "replications" | "batch_means";
+    readonly method: 'one_run' | 'replications' | 'batch_means';
     readonly runs: number;
     readonly requests_per_run: number;
     /** Of the only run, with batch means. */
@@ -398,7 +568,29 @@ export interface Report {
     readonly until_s: number;
     /** Runs are not much longer than their warm-up. */
     readonly long_warmup: boolean;
+    /** Keys of the report whose figures are of all runs; all others are of the first. */
+    readonly of_all_runs: readonly string[];
   };
+  /** GiB per GPU of what does not fit; absent otherwise. */
+  readonly unfit?: {
+    /** "" where there is one. */
+    readonly pool: string;
+    readonly gpu: string;
+    readonly tensor_parallel: number;
+    /** Of the pipeline, from 0. */
+    readonly stage: number;
+    readonly stages: number;
+    readonly total_gib: number;
+    readonly usable_gib: number;
+    /** Weights, overhead and the least KV cache. */
+    readonly needed_gib: number;
+    readonly weights_gib: number;
+    readonly overhead_gib: number;
+    readonly kv_gib: number;
+    /** The least that would fit; absent: none up to 64. */
+    readonly enough_tensor_parallel?: number;
+  };
+  readonly sanity: readonly SanityCheck[];
   /** Requests per second while load was offered, where an experiment finds that not all is served; 95 %. */
   readonly overload?: {
     readonly served_per_s: number;
@@ -407,7 +599,7 @@ export interface Report {
     readonly offered_per_s: number;
   };
   readonly saturation: {
-    readonly state: "stable" | "near" | "overloaded";
+    readonly state: 'stable' | 'near' | 'overloaded';
     readonly evidence: string;
     readonly queue_slope_per_s: number;
     readonly queue_slope_t: number;
@@ -417,7 +609,18 @@ export interface Report {
     readonly filling: boolean;
   };
   readonly binding_constraint: {
-    readonly name: "kv_blocks" | "seats" | "token_budget" | "compute" | "bandwidth" | "overhead" | "link" | "host" | "transfer" | "router" | "none";
+    readonly name:
+      | 'kv_blocks'
+      | 'seats'
+      | 'token_budget'
+      | 'compute'
+      | 'bandwidth'
+      | 'overhead'
+      | 'link'
+      | 'host'
+      | 'transfer'
+      | 'router'
+      | 'none';
     readonly share: number;
     /** Share of the time that some step ran. */
     readonly busy_share: number;
@@ -435,6 +638,13 @@ export interface Report {
     readonly peak_fragmentation: number;
     /** Times that KV blocks were asked for and there were not enough. */
     readonly allocation_failures: number;
+    /** By name, "" the only one: usage is over time, and at most. */
+    readonly pools: readonly {
+      readonly name: string;
+      readonly tokens: number;
+      readonly mean_usage: number;
+      readonly peak_usage: number;
+    }[];
     /** Garbage collections (an option), and their time in all. */
     readonly gc_passes: number;
     readonly gc_ms: number;
@@ -491,13 +701,14 @@ export interface Report {
   readonly latency_model: {
     readonly backend: string;
     /** Where its numbers come from. */
-    readonly provenance: "measured" | "interpolated" | "extrapolated" | "datasheet" | "coefficients";
+    readonly provenance: 'measured' | 'interpolated' | 'extrapolated' | 'datasheet' | 'coefficients';
     readonly description: string;
-    /** Whole sentences: how far it was off on servers, or that nobody knows. */
+    /** Whole sentences: how far it was off on servers, or that this is unknown. */
     readonly known_error: string;
   };
+  readonly evidence: Evidence;
   readonly workload: {
-    readonly source: "synthetic" | "trace";
+    readonly source: 'synthetic' | 'trace';
     readonly name: string;
     readonly requests: number;
   };
@@ -505,9 +716,11 @@ export interface Report {
   readonly scenario: Record<string, unknown>;
 }
 
-export default function createServecast(options?: {
+export interface InstantiateOptions {
   wasmBinary?: Uint8Array;
   locateFile?: (name: string) => string;
   /** Emscripten's hook: instantiate a module that was compiled elsewhere. */
   instantiateWasm?: (imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void) => object;
-}): Promise<ServecastModule>;
+}
+
+export default function createServecast(options?: InstantiateOptions): Promise<ServecastModule>;

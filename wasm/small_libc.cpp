@@ -23,7 +23,7 @@ double __wrap_strtod(const char* text, char** end) {
 }
 
 // Knows the one format that is in use, of control characters in nlohmann's lexer. fmt's own call is
-// for hexadecimal doubles, which nobody prints.
+// for hexadecimal doubles, which are never printed.
 int __wrap_snprintf(char* text, std::size_t size, const char* format, ...) {
   if (std::string_view(format) != "<U+%.4X>" || size < 9) return 0;
   std::va_list arguments;

@@ -7,8 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { HtmlTagDescriptor, Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
-const wasmFolder =
-  process.env['SERVECAST_WASM_DIR'] ?? fileURLToPath(new URL('../build/wasm', import.meta.url));
+const wasmFolder = process.env['SERVECAST_WASM_DIR'] ?? fileURLToPath(new URL('../build/wasm', import.meta.url));
 
 const contentSecurityPolicy = [
   "default-src 'none'",
@@ -29,7 +28,10 @@ const fetchedPresets = ['coefficients', 'measured_hardware', 'measured_models', 
     .sort()
     .map((name) => `${kind}/${name}`),
 );
-const presetsVersion = fetchedPresets.reduce((hash, file) => hash.update(readFileSync(`${presetsFolder}/${file}`)), createHash('sha256')).digest('hex').slice(0, 8);
+const presetsVersion = fetchedPresets
+  .reduce((hash, file) => hash.update(readFileSync(`${presetsFolder}/${file}`)), createHash('sha256'))
+  .digest('hex')
+  .slice(0, 8);
 
 function presetFiles(): Plugin {
   return {
@@ -43,7 +45,8 @@ function presetFiles(): Plugin {
       });
     },
     generateBundle() {
-      for (const file of fetchedPresets) this.emitFile({ type: 'asset', fileName: `presets/${file}`, source: readFileSync(`${presetsFolder}/${file}`) });
+      for (const file of fetchedPresets)
+        this.emitFile({ type: 'asset', fileName: `presets/${file}`, source: readFileSync(`${presetsFolder}/${file}`) });
     },
   };
 }
@@ -53,7 +56,7 @@ function builtPage(): Plugin {
     name: 'servecast-built-page',
     apply: 'build',
     buildStart() {
-      for (const file of ['servecast.mjs', 'servecast.wasm']) {
+      for (const file of ['servecast-first.mjs', 'servecast-first.wasm', 'servecast.mjs', 'servecast.wasm']) {
         if (!existsSync(`${wasmFolder}/${file}`)) {
           this.error(`${wasmFolder}/${file} is missing: build the engine first (./dev build)`);
         }
@@ -66,7 +69,7 @@ function builtPage(): Plugin {
         const policy = `<meta http-equiv="Content-Security-Policy" content="${contentSecurityPolicy}">`;
         const tags: HtmlTagDescriptor[] = [];
         for (const name of Object.keys(context.bundle ?? {})) {
-          if (name.endsWith('.wasm')) {
+          if (/\bservecast-first-[^/]*\.wasm$/.test(name)) {
             const attrs = { rel: 'preload', as: 'fetch', type: 'application/wasm', crossorigin: true };
             tags.push({ tag: 'link', attrs: { ...attrs, href: `./${name}` }, injectTo: 'head' });
           }
@@ -83,7 +86,8 @@ function flatTemplates(): Plugin {
     name: 'servecast-flat-templates',
     apply: 'build',
     enforce: 'pre',
-    transform: (code, id) => (/\/src\/(views|charts)\/[^/]+\.ts$/.test(id) ? { code: code.replaceAll(/\n[ \t]+/g, '\n'), map: null } : null),
+    transform: (code, id) =>
+      /\/src\/(views|charts)\/[^/]+\.ts$/.test(id) ? { code: code.replaceAll(/\n[ \t]+/g, '\n'), map: null } : null,
   };
 }
 
@@ -93,8 +97,8 @@ export default defineConfig({
   define: { presetsVersion: JSON.stringify(presetsVersion) },
   resolve: {
     alias: [
-      { find: /^servecast\.wasm/, replacement: `${wasmFolder}/servecast.wasm` },
-      { find: /^servecast$/, replacement: `${wasmFolder}/servecast.mjs` },
+      { find: /^(servecast(-first)?\.wasm)/, replacement: `${wasmFolder}/$1` },
+      { find: /^(servecast(-first)?)$/, replacement: `${wasmFolder}/$1.mjs` },
     ],
   },
   server: { fs: { allow: ['.', wasmFolder] } },

@@ -37,8 +37,9 @@ std::int64_t RowBytes(const Scenario& s, const Trace& trace) {
   }
   if (turns) bytes += 8;
   if (w.arrivals.process == ArrivalProcess::kClosedLoop) bytes += 8;
-  if (!w.classes.empty()) bytes += 1 + 4 + 8;                      // class, priority, deadline
-  if (timeouts) bytes += 8 + 4;                                    // and where it runs
+  if (!w.classes.empty()) bytes += 1 + 4 + 8;  // class, priority, deadline
+  if (timeouts) bytes += 8;
+  if (timeouts || s.scheduler.policy != "vllm") bytes += 4;        // where it runs
   if (turns || prefix || !trace.prefixes.empty()) bytes += 4 + 8;  // content and its segment
   return bytes;
 }

@@ -94,15 +94,15 @@ struct Simulation::State {
     const RouterEntry& decode_router = FindRouter(cluster.decode_router);
     DisaggregationSpec disaggregation = cluster.disaggregation;
     disaggregation.bandwidth_gb_s = TransferGbS(scenario);
-    replica = MakeCluster(
-        {.pools = std::move(pools),
-         .router = &router,
-         .router_params = ParamValues(router.params, cluster.router_params),
-         .seed = scenario.seed,
-         .clients = *clients,
-         .decode_router = &decode_router,
-         .decode_router_params = ParamValues(decode_router.params, cluster.decode_router_params),
-         .disaggregation = disaggregation});
+    replica = std::make_unique<Cluster>(Cluster::Input{
+        .pools = std::move(pools),
+        .router = &router,
+        .router_params = ParamValues(router.params, cluster.router_params),
+        .seed = scenario.seed,
+        .clients = *clients,
+        .decode_router = &decode_router,
+        .decode_router_params = ParamValues(decode_router.params, cluster.decode_router_params),
+        .disaggregation = disaggregation});
   }
 
   void SetLatency(SimulationHooks& hooks) {
@@ -131,7 +131,7 @@ struct Simulation::State {
     replica = std::make_unique<BlisReplica>(
         BlisInput{scenario.engine, scenario.scheduler, cost.usable_blocks,
                   scenario.model.max_position_embeddings, requests, *latency, results, recorder,
-                  horizon, host, observer});
+                  horizon, host, observer, SecondsToNs(scenario.measure.warmup_s)});
   }
 
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.

@@ -1,8 +1,8 @@
 // How fast and how lean: time, ns and allocations per step, ns and bytes per request. The same
 // source runs natively and, under node, as WebAssembly. Figures are printed, never asserted:
-// machines are noisy. `servecast_bench N` runs N requests only; `servecast_bench ablation` prints
-// what each option after SFLLM does, `servecast_bench cluster` what a step costs behind each
-// router.
+// machines are noisy. `servecast_bench N` runs N requests only; `servecast_bench blis` the cases by
+// BLIS's rules only; `servecast_bench ablation` prints what each option after SFLLM does,
+// `servecast_bench cluster` what a step costs behind each router.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -119,6 +119,29 @@ std::vector<Case> Cases() {
       long_outputs("256 x 100,000", 256, 100'000),
       // As many requests, hardly any step: what a request costs.
       long_outputs("256 x 1", 256, 1),
+  };
+}
+
+// The same load by the rules of the simulator BLIS (engine.compat).
+std::vector<Case> BlisCases() {
+  const std::string today = "engine.compat=blis";
+  const std::string full = "workload.arrivals.rate_per_s=1000000";
+  return {
+      {"BLIS", 10'000, 5, {today}},
+      {"BLIS, February", 10'000, 5, {"engine.compat=blis-2026-02"}},
+      {"BLIS, 8 seats", 1'000, 5, {today, full, "engine.max_num_seqs=8"}},
+      // All seats are taken, and in every other step a request ends and another begins.
+      {"BLIS, 256 full", 10'000, 5, {today, full, "engine.num_gpu_blocks_override=20000"}},
+      {"BLIS, uncached",
+       10'000,
+       5,
+       {today, full, "engine.num_gpu_blocks_override=20000", "engine.enable_prefix_caching=false"}},
+      {"BLIS, scarce", 10'000, 5, {today, "engine.num_gpu_blocks_override=2500"}},
+      {"BLIS, sessions",
+       10'000,
+       5,
+       {today, R"(workload.sessions={"turns":5,"think_time_s":5})",
+        R"(workload.prefix={"groups":8,"tokens":1000})"}},
   };
 }
 
@@ -239,7 +262,8 @@ int main(int argc, char** argv) {
     servecast::Routing();
     return 0;
   }
-  if (argc > 1) {
+  const bool blis_only = argc > 1 && std::string(argv[1]) == "blis";
+  if (argc > 1 && !blis_only) {
     servecast::Run({"512/512", std::atoll(argv[1]), 1, {}});
     return 0;
   }
@@ -248,7 +272,11 @@ int main(int argc, char** argv) {
       "{:<14}{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>9} {:>7} {:>6}  {}\n",
       "case", "requests", "ms", "least", "steps ms", "steps", "ns/step", "ns/req", "alloc/st",
       "B/req", "M tok/s", "preempt", "hit %", "fingerprint");
-  for (const servecast::Case& c : servecast::Cases()) servecast::Run(c);
+  if (!blis_only) {
+    for (const servecast::Case& c : servecast::Cases()) servecast::Run(c);
+  }
+  for (const servecast::Case& c : servecast::BlisCases()) servecast::Run(c);
+  if (blis_only) return 0;
   servecast::PriceModels("dense", {});
   servecast::PriceModels(
       "experts", {R"(model={"preset":"mixtral-8x7b"})", "cluster.pools.0.tensor_parallel=2"});

@@ -18,13 +18,22 @@ function servecast(...words) {
 }
 
 /** The words of a row of a comparison, behind its name. */
-const row = (text, name) => text.split('\n').find((line) => line.startsWith(name))?.slice(name.length).trim().split(/\s+/);
+const row = (text, name) =>
+  text
+    .split('\n')
+    .find((line) => line.startsWith(name))
+    ?.slice(name.length)
+    .trim()
+    .split(/\s+/);
 
 test('Run_ByDefault_SaysHowSureItIs', () => {
   const many = JSON.parse(servecast('run', chat).stdout);
   const one = JSON.parse(servecast('run', chat, '--once').stdout);
   assert.equal(many.verdict.state, 'meets');
-  assert.match(many.verdict.sentence, /^Llama-3\.1-8B on 1 x H100 meets both targets at 40 req\/s; closest is TPOT p99, [\d.]+ of 20 ms \([\d.]+ to [\d.]+\)\.$/);
+  assert.match(
+    many.verdict.sentence,
+    /^Llama-3\.1-8B on 1 x H100 meets both targets at 40 req\/s; closest is TPOT p99, [\d.]+ of 20 ms \([\d.]+ to [\d.]+\)\.$/,
+  );
   for (const { low, high, value_ms } of many.slo) assert.ok(low < value_ms && value_ms < high);
   assert.equal(many.fingerprint, one.fingerprint);
   assert.equal(one.slo[0].low, null);
@@ -42,7 +51,11 @@ test('Explain_Blame_AddsUpAndLimitsFall', () => {
   for (const metric of ['ttft', 'tpot', 'e2e']) {
     const { slowest, all } = blame[metric];
     for (const { total_ns, parts_ns } of [slowest, all]) {
-      assert.equal(Object.values(parts_ns).reduce((a, b) => a + b), total_ns, metric);
+      assert.equal(
+        Object.values(parts_ns).reduce((a, b) => a + b),
+        total_ns,
+        metric,
+      );
     }
     assert.ok(slowest.mean_ms > all.mean_ms);
     assert.equal(slowest.requests, Math.ceil(all.requests / 100));
@@ -70,19 +83,44 @@ test('Advise_WithoutATarget_SaysThatItNeedsOne', () => {
 
 // A pool with a GPU of its own was run on the scenario's next one.
 test('Advise_APoolWithItsOwnGpu_IsNotGivenTheScenariosNext', () => {
-  const { stdout } = servecast('advise', chat, '--set', 'cluster.pools=[{"hardware":{"preset":"h100-sxm"}}]', '--set', 'workload.requests=300');
+  const { stdout } = servecast(
+    'advise',
+    chat,
+    '--set',
+    'cluster.pools=[{"hardware":{"preset":"h100-sxm"}}]',
+    '--set',
+    'workload.requests=300',
+  );
   const { changes } = JSON.parse(stdout);
   assert.ok(changes.length > 5);
   assert.ok(changes.every(({ change }) => !change.startsWith('GPU ')));
 });
 
 test('Advise_ATargetBelowASingleStep_NothingHelps', () => {
-  const { stdout } = servecast('advise', chat, '--set', 'slo=[{"metric":"tpot","percentile":50,"limit_ms":0.001}]', '--set', 'workload.arrivals.rate_per_s=1', '--set', 'workload.requests=300');
-  assert.match(JSON.parse(stdout).answer, /not enough|Nothing that was tried helps/);
+  const { stdout } = servecast(
+    'advise',
+    chat,
+    '--set',
+    'slo=[{"metric":"tpot","percentile":50,"limit_ms":0.001}]',
+    '--set',
+    'workload.arrivals.rate_per_s=1',
+    '--set',
+    'workload.requests=300',
+  );
+  assert.match(JSON.parse(stdout).answer, /not enough|No change that was tried helps/);
 });
 
 test('Compare_ASettingThatIsTheDefault_ChangesNothing', () => {
-  const { status, stdout } = servecast('compare', chat, '--with', 'engine.max_num_seqs=256', '--with', 'engine.max_num_seqs=4', '--and', 'engine.max_num_batched_tokens=64');
+  const { status, stdout } = servecast(
+    'compare',
+    chat,
+    '--with',
+    'engine.max_num_seqs=256',
+    '--with',
+    'engine.max_num_seqs=4',
+    '--and',
+    'engine.max_num_batched_tokens=64',
+  );
   assert.equal(status, 0);
   for (const name of ['TTFT mean ms', 'E2E p99 ms', 'steps', 'output tokens/s']) {
     const [given, same, equals, other] = row(stdout, name);
@@ -115,8 +153,20 @@ test('Compare_BadVariants_AreNamedAndNothingIsPrinted', () => {
 test('Run_RequestsFile_HasARowEachWithItsStateInWords', () => {
   const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
   const file = join(folder, 'requests.csv');
-  const run = servecast('run', chat, '--set', 'workload.requests=200', '--set', 'measure.horizon_s=3', '--requests', file);
-  const [header, ...rows] = readFileSync(file, 'utf8').trim().split('\n').map((line) => line.split(','));
+  const run = servecast(
+    'run',
+    chat,
+    '--set',
+    'workload.requests=200',
+    '--set',
+    'measure.horizon_s=3',
+    '--requests',
+    file,
+  );
+  const [header, ...rows] = readFileSync(file, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => line.split(','));
   rmSync(folder, { recursive: true });
   const report = JSON.parse(run.stdout);
   const state = header.indexOf('state');
@@ -140,7 +190,10 @@ function runWithFiles(names, ...words) {
 
 /** A CSV without quotes: a record per row. */
 function table(text) {
-  const [header, ...rows] = text.trim().split('\n').map((line) => line.split(','));
+  const [header, ...rows] = text
+    .trim()
+    .split('\n')
+    .map((line) => line.split(','));
   return rows.map((cells) => {
     assert.equal(cells.length, header.length);
     return Object.fromEntries(header.map((name, i) => [name, cells[i]]));
@@ -173,7 +226,10 @@ test('Run_TimeSplit_AddsUpToTheMeans', () => {
 test('Run_Classes_AddUpToTheWhole', () => {
   const slo = 'slo=[{"metric":"ttft","limit_ms":60,"percentile":90,"class":"chat"},{"metric":"e2e","limit_ms":60000}]';
   const { report, requests } = runWithFiles(['requests'], '--set', twoClasses, '--set', slo);
-  assert.deepEqual(report.classes.map((of) => of.name), ['chat', 'batch']);
+  assert.deepEqual(
+    report.classes.map((of) => of.name),
+    ['chat', 'batch'],
+  );
   const rows = table(requests);
   for (const of of report.classes) {
     const own = rows.filter((row) => row.class === of.name);
@@ -205,7 +261,10 @@ test('Run_Batches_HaveARowPerStep', () => {
   assert.equal(sum(rows, 'decode_tokens'), report.output_tokens - report.completed);
   assert.ok(rows.every((of, i) => Number(of.batch) === i && Number(of.start_s) >= Number(rows[i - 1]?.end_s ?? 0)));
   assert.equal(rows.at(-1).end_s, report.simulated_s.toFixed(9));
-  assert.equal(Math.max(...rows.map((of) => Number(of.kv_blocks))), Math.round(report.kv.peak_usage * report.kv.blocks));
+  assert.equal(
+    Math.max(...rows.map((of) => Number(of.kv_blocks))),
+    Math.round(report.kv.peak_usage * report.kv.blocks),
+  );
 });
 
 test('Run_Series_HasWhatTheReportHas', () => {
@@ -213,7 +272,11 @@ test('Run_Series_HasWhatTheReportHas', () => {
   const columns = JSON.parse(json).series;
   const rows = table(series);
   for (const name of Object.keys(rows[0])) {
-    assert.deepEqual(rows.map((of) => Number(of[name])), columns[name], name);
+    assert.deepEqual(
+      rows.map((of) => Number(of[name])),
+      columns[name],
+      name,
+    );
   }
   assert.ok(rows.every((of) => Number(of.series_mfu) <= 1 && Number(of.series_bandwidth_use) <= 1));
 });
@@ -228,7 +291,11 @@ test('Run_ChromeTrace_HasStepsRequestsAndCounters', () => {
   }
   for (const name of ['queue', 'prefill', 'decode']) {
     for (const ph of ['b', 'e']) {
-      assert.equal(events.filter((event) => event.ph === ph && event.name === name).length, report.completed, `${ph} ${name}`);
+      assert.equal(
+        events.filter((event) => event.ph === ph && event.name === name).length,
+        report.completed,
+        `${ph} ${name}`,
+      );
     }
   }
   for (const name of ['requests', 'kv_blocks', 'batch_tokens']) {
@@ -237,13 +304,23 @@ test('Run_ChromeTrace_HasStepsRequestsAndCounters', () => {
 });
 
 test('Run_ChromeTrace_HasAThreadForEachPipelineStage', () => {
-  const { report, ...files } = runWithFiles(['chrome-trace', 'batches'], '--set', 'workload.requests=50',
-    '--set', 'cluster.pools.0.pipeline_parallel=3', '--set', 'engine.async_scheduling=false');
+  const { report, ...files } = runWithFiles(
+    ['chrome-trace', 'batches'],
+    '--set',
+    'workload.requests=50',
+    '--set',
+    'cluster.pools.0.pipeline_parallel=3',
+    '--set',
+    'engine.async_scheduling=false',
+  );
   const events = JSON.parse(files['chrome-trace']).traceEvents;
   assert.equal(report.pipeline.stages, 3);
   assert.equal(report.gpus, 3);
   const named = events.filter((event) => event.ph === 'M' && event.name === 'thread_name');
-  assert.deepEqual(named.map((event) => event.args.name), ['stage 0', 'stage 1', 'stage 2']);
+  assert.deepEqual(
+    named.map((event) => event.args.name),
+    ['stage 0', 'stage 1', 'stage 2'],
+  );
   const rows = table(files.batches);
   assert.equal(rows.length, report.steps);
   for (const stage of [0, 1, 2]) {
@@ -255,17 +332,31 @@ test('Run_ChromeTrace_HasAThreadForEachPipelineStage', () => {
   }
 });
 
-const tight = ['--set', 'engine.num_gpu_blocks_override=600', '--set', 'workload.requests=300', '--set', 'engine.enable_prefix_caching=false'];
+const tight = [
+  '--set',
+  'engine.num_gpu_blocks_override=600',
+  '--set',
+  'workload.requests=300',
+  '--set',
+  'engine.enable_prefix_caching=false',
+];
 
 test('Run_BlisRules_WriteStepsAndTheirMarks', () => {
   for (const compat of ['blis', 'blis-2026-02']) {
-    const { report, batches, requests, ...files } = runWithFiles(['batches', 'requests', 'chrome-trace'], '--set', `engine.compat=${compat}`, ...tight);
+    const { report, batches, requests, ...files } = runWithFiles(
+      ['batches', 'requests', 'chrome-trace'],
+      '--set',
+      `engine.compat=${compat}`,
+      ...tight,
+    );
     assert.ok(report.preemptions > 0);
     const rows = table(batches);
     assert.equal(rows.length, report.steps);
     assert.equal(sum(rows, 'finished'), report.completed);
     assert.equal(sum(rows, 'preempted'), report.preemptions);
-    assert.ok(Math.abs(Math.max(...rows.map((of) => Number(of.kv_blocks))) - report.kv.peak_usage * report.kv.blocks) < 1e-6);
+    assert.ok(
+      Math.abs(Math.max(...rows.map((of) => Number(of.kv_blocks))) - report.kv.peak_usage * report.kv.blocks) < 1e-6,
+    );
     const events = JSON.parse(files['chrome-trace']).traceEvents;
     const marks = (name) => events.filter((event) => event.ph === 'n' && event.name === name);
     assert.equal(marks('preempted').length, report.preemptions);
@@ -273,7 +364,10 @@ test('Run_BlisRules_WriteStepsAndTheirMarks', () => {
     assert.equal(marks('scheduled').length, report.completed + report.preemptions);
     for (const tid of new Set(events.filter((event) => event.ph === 'X').map((event) => event.tid))) {
       const spans = events.filter((event) => event.ph === 'X' && event.tid === tid);
-      assert.ok(spans.every((span, i) => i === 0 || span.ts >= spans[i - 1].ts + spans[i - 1].dur - 0.001), 'steps of a thread do not overlap');
+      assert.ok(
+        spans.every((span, i) => i === 0 || span.ts >= spans[i - 1].ts + spans[i - 1].dur - 0.001),
+        'steps of a thread do not overlap',
+      );
     }
   }
 });
@@ -286,21 +380,41 @@ test('Run_Steps_CountWhoFinishedAndWhoWasPreempted', () => {
 });
 
 test('Run_Requests_SayWhyEachEnded', () => {
-  const { report, requests } = runWithFiles(['requests'], '--set', 'engine.max_model_len=400', '--set', 'measure.horizon_s=20',
-    '--set', 'workload.classes=[{"name":"patient"},{"name":"hasty","timeout_s":0.5}]');
+  const { report, requests } = runWithFiles(
+    ['requests'],
+    '--set',
+    'engine.max_model_len=400',
+    '--set',
+    'measure.horizon_s=20',
+    '--set',
+    'workload.classes=[{"name":"patient"},{"name":"hasty","timeout_s":0.5}]',
+  );
   const rows = table(requests);
   for (const [reason, count] of Object.entries(report.finish_reasons)) {
     assert.equal(rows.filter((row) => row.finish_reason === reason).length, count, reason);
   }
   const { stop, length, dropped, timed_out: timedOut, unfinished } = report.finish_reasons;
   assert.ok(stop > 0 && length > 0 && dropped > 0 && timedOut > 0 && unfinished > 0);
-  assert.deepEqual([stop + length, length, dropped, timedOut], [report.completed, report.length_capped, report.dropped, report.timed_out]);
+  assert.deepEqual(
+    [stop + length, length, dropped, timedOut],
+    [report.completed, report.length_capped, report.dropped, report.timed_out],
+  );
   assert.equal(stop + length + dropped + timedOut + unfinished, report.arrived);
-  assert.ok(rows.filter((row) => row.finish_reason === 'length').every((row) => Number(row.prompt_tokens) + Number(row.output_tokens) === 400));
+  assert.ok(
+    rows
+      .filter((row) => row.finish_reason === 'length')
+      .every((row) => Number(row.prompt_tokens) + Number(row.output_tokens) === 400),
+  );
 });
 
 test('Run_VidurNames_AreVidursAndInSeconds', () => {
-  const { report, requests, batches } = runWithFiles(['requests', 'batches'], '--names', 'vidur', '--set', 'workload.requests=200');
+  const { report, requests, batches } = runWithFiles(
+    ['requests', 'batches'],
+    '--names',
+    'vidur',
+    '--set',
+    'workload.requests=200',
+  );
   const rows = table(requests);
   assert.equal(rows.length, report.completed);
   assert.ok(Math.abs((1000 * sum(rows, 'request_e2e_time')) / rows.length - report.e2e_ms.mean) < 1e-6);
@@ -310,7 +424,20 @@ test('Run_VidurNames_AreVidursAndInSeconds', () => {
 });
 
 test('Run_VidurNames_ExecutionAndPreemptionAddUpToTheTime', () => {
-  const options = ['--names', 'vidur', '--set', 'workload.requests=200', '--set', 'engine.enable_prefix_caching=false', '--set', 'engine.request_overhead_ms=0', '--set', 'engine.prompt_token_overhead_us=0', '--set', 'engine.delivery_overhead_us=0'];
+  const options = [
+    '--names',
+    'vidur',
+    '--set',
+    'workload.requests=200',
+    '--set',
+    'engine.enable_prefix_caching=false',
+    '--set',
+    'engine.request_overhead_ms=0',
+    '--set',
+    'engine.prompt_token_overhead_us=0',
+    '--set',
+    'engine.delivery_overhead_us=0',
+  ];
   for (const policy of ['vllm_v0', 'lightllm', 'sarathi']) {
     const rows = table(runWithFiles(['requests'], ...options, '--set', `scheduler.policy=${policy}`).requests);
     for (const row of rows) {
@@ -324,24 +451,61 @@ test('Run_VidurNames_ExecutionAndPreemptionAddUpToTheTime', () => {
 });
 
 test('Run_VidurNames_NumberTheBatchesOfAllReplicas', () => {
-  const { report, batches } = runWithFiles(['batches'], '--names', 'vidur', '--set', 'workload.requests=50', '--set', 'cluster={"pools":[{"replicas":3}],"router":{"policy":"kv_aware"}}');
-  assert.deepEqual(table(batches).map((batch) => Number(batch['Batch Id'])), [...Array(report.steps).keys()]);
-  assert.equal(report.replicas.requests.reduce((a, b) => a + b), 50);
+  const { report, batches } = runWithFiles(
+    ['batches'],
+    '--names',
+    'vidur',
+    '--set',
+    'workload.requests=50',
+    '--set',
+    'cluster={"pools":[{"replicas":3}],"router":{"policy":"kv_aware"}}',
+  );
+  assert.deepEqual(
+    table(batches).map((batch) => Number(batch['Batch Id'])),
+    [...Array(report.steps).keys()],
+  );
+  assert.equal(
+    report.replicas.requests.reduce((a, b) => a + b),
+    50,
+  );
 });
 
 test('Run_BlocksOfAStep_AreThoseOfItsOwnReplica', () => {
   const of = (blocks) => ({ replicas: 1, engine: { num_gpu_blocks_override: blocks } });
   const cluster = JSON.stringify({ pools: [of(1000), of(100), of(5000)] });
-  const lengths = ['prompt', 'output'].flatMap((side) => ['--set', `workload.${side}_tokens=${JSON.stringify({ distribution: 'fixed', value: side === 'prompt' ? 160 : 2 })}`]);
-  const { batches, 'chrome-trace': trace } = runWithFiles(['batches', 'chrome-trace'], '--set', 'workload.requests=3', '--set', `cluster=${cluster}`, ...lengths);
+  const lengths = ['prompt', 'output'].flatMap((side) => [
+    '--set',
+    `workload.${side}_tokens=${JSON.stringify({ distribution: 'fixed', value: side === 'prompt' ? 160 : 2 })}`,
+  ]);
+  const { batches, 'chrome-trace': trace } = runWithFiles(
+    ['batches', 'chrome-trace'],
+    '--set',
+    'workload.requests=3',
+    '--set',
+    `cluster=${cluster}`,
+    ...lengths,
+  );
   const rows = table(batches);
   assert.deepEqual([...new Set(rows.map((row) => row.replica))], ['0', '1', '2']);
-  for (const row of rows) assert.equal(Number(row.kv_blocks), Number(row.prefill_tokens) > 0 ? 10 : 11, JSON.stringify(row));
+  for (const row of rows)
+    assert.equal(Number(row.kv_blocks), Number(row.prefill_tokens) > 0 ? 10 : 11, JSON.stringify(row));
   const counters = JSON.parse(trace).traceEvents.filter(({ name, ph }) => name === 'kv_blocks' && ph === 'C');
   assert.deepEqual(counters.map(({ args }) => args.used).sort(), rows.map((row) => Number(row.kv_blocks)).sort());
   // lightllm counts tokens; a report's blocks are those of all others.
-  const tokens = table(runWithFiles(['batches'], '--set', 'workload.requests=3', '--set', 'scheduler.policy=lightllm', '--set', 'engine.enable_prefix_caching=false', ...lengths).batches);
-  for (const row of tokens) assert.ok(Number(row.kv_blocks) >= 10 && Number(row.kv_blocks) <= 3 * 11, JSON.stringify(row));
+  const tokens = table(
+    runWithFiles(
+      ['batches'],
+      '--set',
+      'workload.requests=3',
+      '--set',
+      'scheduler.policy=lightllm',
+      '--set',
+      'engine.enable_prefix_caching=false',
+      ...lengths,
+    ).batches,
+  );
+  for (const row of tokens)
+    assert.ok(Number(row.kv_blocks) >= 10 && Number(row.kv_blocks) <= 3 * 11, JSON.stringify(row));
 });
 
 test('Run_FilesThatCannotBe_ExitBeforeTheRun', () => {
@@ -349,24 +513,50 @@ test('Run_FilesThatCannotBe_ExitBeforeTheRun', () => {
   assert.equal(nowhere.status, 2);
   assert.equal(nowhere.stdout, '');
   assert.match(nowhere.stderr, /cannot be written/);
-  const vidur = servecast('run', chat, '--set', 'engine.compat=blis', '--names', 'vidur', '--requests', join(tmpdir(), 'none.csv'));
+  const vidur = servecast(
+    'run',
+    chat,
+    '--set',
+    'engine.compat=blis',
+    '--names',
+    'vidur',
+    '--requests',
+    join(tmpdir(), 'none.csv'),
+  );
   assert.equal(vidur.status, 2);
   assert.match(vidur.stderr, /BLIS's rules/);
 });
 
 test('Catalog_NamesEveryColumnOfEveryFile', () => {
-  const { requests, batches, series } = runWithFiles(['requests', 'batches', 'series'], '--set', 'workload.requests=10');
+  const { requests, batches, series } = runWithFiles(
+    ['requests', 'batches', 'series'],
+    '--set',
+    'workload.requests=10',
+  );
   const { columns } = JSON.parse(servecast('catalog', '--json').stdout);
   const text = servecast('catalog').stdout;
-  for (const [kind, csv] of [['request', requests], ['batch', batches], ['series', series]]) {
+  for (const [kind, csv] of [
+    ['request', requests],
+    ['batch', batches],
+    ['series', series],
+  ]) {
     const names = columns.filter((column) => column.kind === kind).map((column) => column.name);
-    assert.deepEqual(csv.split('\n')[0].split(',').filter((name) => name !== 'id'), names);
+    assert.deepEqual(
+      csv
+        .split('\n')[0]
+        .split(',')
+        .filter((name) => name !== 'id'),
+      names,
+    );
     for (const name of names) assert.match(text, new RegExp(`^  ${kind} +${name} `, 'm'));
   }
 });
 
 test('Coefficients_EachListedSet_CanBeUsed', () => {
-  const ids = servecast('coefficients', 'llama-3.1-8b').stdout.trim().split('\n').map((line) => line.split(/\s+/)[0]);
+  const ids = servecast('coefficients', 'llama-3.1-8b')
+    .stdout.trim()
+    .split('\n')
+    .map((line) => line.split(/\s+/)[0]);
   assert.ok(ids.length > 0);
   for (const id of ids) assert.equal(servecast('validate', chat, '--coefficients', id).status, 0, id);
   assert.equal(servecast('validate', chat, '--coefficients', 'nobody').status, 2);
@@ -376,7 +566,8 @@ test('CompareBackends_RunsTheSameRequestsUnderEach', () => {
   const { status, stdout } = servecast('compare', chat, '--backends', '--set', 'workload.requests=200');
   assert.equal(status, 0);
   assert.equal(row(stdout, 'completed').filter((word) => word === '200').length, 6);
-  for (const backend of ['analytic', 'operators', 'roofline', 'physics', 'blackbox']) assert.match(stdout, new RegExp(`"backend":"${backend}"`));
+  for (const backend of ['analytic', 'operators', 'roofline', 'physics', 'blackbox'])
+    assert.match(stdout, new RegExp(`"backend":"${backend}"`));
 });
 
 test('Estimate_StandsBesideTheSimulation', () => {
@@ -385,7 +576,14 @@ test('Estimate_StandsBesideTheSimulation', () => {
   const [closed, simulated] = row(stdout, 'TPOT mean ms').map(Number);
   assert.ok(Math.abs(closed / simulated - 1) < 0.1, stdout);
   assert.equal(servecast('estimate', chat, '--set', 'workload.arrivals={"process":"closed_loop"}').status, 2);
-  const four = servecast('estimate', chat, '--set', 'cluster.pools.0.replicas=4', '--set', 'workload.arrivals.rate_per_s=160').stdout;
+  const four = servecast(
+    'estimate',
+    chat,
+    '--set',
+    'cluster.pools.0.replicas=4',
+    '--set',
+    'workload.arrivals.rate_per_s=160',
+  ).stdout;
   assert.doesNotMatch(four, /overloaded/);
   assert.deepEqual(four.match(/at most [\d.]+/)[0], servecast('estimate', chat).stdout.match(/at most [\d.]+/)[0]);
 });
@@ -394,9 +592,25 @@ test('CoefficientFile_IsRead_WarnedOf_OrRefused', () => {
   const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
   const file = join(folder, 'trained.json');
   const trained = {
-    spec_version: '1.0', variant: 'corrected', alpha_target: 'arrived_to_queued',
-    trained_on: { model: 'Llama-3.1-8B', hardware: 'A100', tp: 1, engine_version: '0.11.0', training_date: '2026-01-01', n_samples_alpha: 1, n_samples_beta: 1, lambda_alpha: 1, lambda_beta: 1, gamma: 0.3, hold_out_rmse_alpha: 1, hold_out_rmse_beta: 1 },
-    alpha_coefficients: Array(11).fill(0), beta_coefficients: [...Array(15).fill(0), 500],
+    spec_version: '1.0',
+    variant: 'corrected',
+    alpha_target: 'arrived_to_queued',
+    trained_on: {
+      model: 'Llama-3.1-8B',
+      hardware: 'A100',
+      tp: 1,
+      engine_version: '0.11.0',
+      training_date: '2026-01-01',
+      n_samples_alpha: 1,
+      n_samples_beta: 1,
+      lambda_alpha: 1,
+      lambda_beta: 1,
+      gamma: 0.3,
+      hold_out_rmse_alpha: 1,
+      hold_out_rmse_beta: 1,
+    },
+    alpha_coefficients: Array(11).fill(0),
+    beta_coefficients: [...Array(15).fill(0), 500],
   };
   const validate = (changes) => {
     writeFileSync(file, JSON.stringify({ physics_coefficients: { ...trained, ...changes } }));
@@ -428,7 +642,10 @@ test('Trace_WhatItWasReadAs_IsSaid', () => {
   withFile('t.csv', 'Timestamp,Request tokens,Response tokens\n0,10,5\n1,20,5\n', (file) => {
     const { status, stdout, stderr } = servecast('run', chat, '--trace', file);
     assert.equal(status, 0);
-    assert.match(stderr, /read as CSV with named columns: columns Timestamp \(s\), Request tokens, Response tokens; 2 requests/);
+    assert.match(
+      stderr,
+      /read as CSV with named columns: columns Timestamp \(s\), Request tokens, Response tokens; 2 requests/,
+    );
     assert.equal(JSON.parse(stdout).completed, 2);
   });
 });

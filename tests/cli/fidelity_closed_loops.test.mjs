@@ -4,34 +4,100 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { fidelity, rowsOf, withFiles } from './measured_folders.mjs';
 
-const columns = ['id', 'model', 'gpu', 'engine', 'engine_version', 'precision', 'kv_dtype', 'mode', 'isl', 'osl', 'concurrency', 'batch_size', 'tp', 'attention_dp', 'moe_tp', 'moe_ep',
-  'prefill_workers', 'prefill_tp', 'prefill_dp', 'prefill_ep', 'decode_workers', 'decode_tp', 'decode_dp', 'decode_ep', 'decode_batch', 'tpot_ms'];
-const usual = { model: 'meta-llama/Llama-3.1-70B', gpu: 'h200_sxm', engine: 'vllm', engine_version: '0.15.1', precision: 'fp8', mode: 'agg', isl: 2000, osl: 200, concurrency: 32, tp: 4, tpot_ms: 20 };
-const lines = (rows) => [columns.join(','), ...rows.map((row, i) => columns.map((name) => ({ ...usual, id: `r${i}`, ...row })[name] ?? '').join(','))];
+const columns = [
+  'id',
+  'model',
+  'gpu',
+  'engine',
+  'engine_version',
+  'precision',
+  'kv_dtype',
+  'mode',
+  'isl',
+  'osl',
+  'concurrency',
+  'batch_size',
+  'tp',
+  'attention_dp',
+  'moe_tp',
+  'moe_ep',
+  'prefill_workers',
+  'prefill_tp',
+  'prefill_dp',
+  'prefill_ep',
+  'decode_workers',
+  'decode_tp',
+  'decode_dp',
+  'decode_ep',
+  'decode_batch',
+  'tpot_ms',
+];
+const usual = {
+  model: 'meta-llama/Llama-3.1-70B',
+  gpu: 'h200_sxm',
+  engine: 'vllm',
+  engine_version: '0.15.1',
+  precision: 'fp8',
+  mode: 'agg',
+  isl: 2000,
+  osl: 200,
+  concurrency: 32,
+  tp: 4,
+  tpot_ms: 20,
+};
+const lines = (rows) => [
+  columns.join(','),
+  ...rows.map((row, i) => columns.map((name) => ({ ...usual, id: `r${i}`, ...row })[name] ?? '').join(',')),
+];
 
 /** The predicted TPOT of each row, null where it is left out, and the reasons of those. */
 function loops(...rows) {
   return withFiles({ 's/loops.csv': lines(rows) }, (folder) => {
     const found = Object.fromEntries(rowsOf(folder).map((row) => [row.row.split(' ')[0], Number(row.predicted)]));
-    return { tpot: rows.map((_, i) => found[`r${i}`] ?? null), reasons: fidelity(folder).set('s/loops').skipped.map(({ reason }) => reason) };
+    return {
+      tpot: rows.map((_, i) => found[`r${i}`] ?? null),
+      reasons: fidelity(folder)
+        .set('s/loops')
+        .skipped.map(({ reason }) => reason),
+    };
   });
 }
 
 const apart = { mode: 'disagg', tp: '', prefill_workers: 2, prefill_tp: 4, decode_workers: 1, decode_tp: 4 };
 
 test('Fidelity_PrefillAndDecodeApart_RunInPoolsOfTheirOwn', () => {
-  const { tpot: [together, split, more, wide], reasons } = loops({}, apart, { ...apart, decode_workers: 2 }, { ...apart, decode_tp: 8 });
+  const {
+    tpot: [together, split, more, wide],
+    reasons,
+  } = loops({}, apart, { ...apart, decode_workers: 2 }, { ...apart, decode_tp: 8 });
   assert.deepEqual(reasons, []);
   assert.ok(split < 0.9 * together, `no prefill beside decodes: ${split} and ${together}`);
   assert.ok(more < split, 'half of the requests each');
   assert.ok(wide < split);
-  assert.deepEqual(loops({ ...apart, prefill_tp: '' }, { ...apart, decode_tp: 3 }, { ...apart, mode: 'both' }).reasons.map((reason) => reason.replace(/^.*row \d+[:,] /, '').slice(0, 60)),
-    ['nothing in column prefill_tp', '/cluster/pools/0/tensor_parallel: found 3, allowed a divisor', 'column mode: found "both", allowed agg or disagg']);
+  assert.deepEqual(
+    loops({ ...apart, prefill_tp: '' }, { ...apart, decode_tp: 3 }, { ...apart, mode: 'both' }).reasons.map((reason) =>
+      reason.replace(/^.*row \d+[:,] /, '').slice(0, 60),
+    ),
+    [
+      'nothing in column prefill_tp',
+      '/cluster/pools/0/tensor_parallel: found 3, allowed a divisor',
+      'column mode: found "both", allowed agg or disagg',
+    ],
+  );
 });
 
 test('Fidelity_ABatchWithoutClients_IsAStep', () => {
   const clients = { concurrency: '' };
-  const { tpot: [loop, batch, half, decode, none], reasons } = loops({}, { ...clients, batch_size: 32 }, { ...clients, batch_size: 16 }, { ...apart, ...clients, decode_batch: 32 }, clients);
+  const {
+    tpot: [loop, batch, half, decode, none],
+    reasons,
+  } = loops(
+    {},
+    { ...clients, batch_size: 32 },
+    { ...clients, batch_size: 16 },
+    { ...apart, ...clients, decode_batch: 32 },
+    clients,
+  );
   assert.ok(batch < loop, 'without prefill beside it');
   assert.ok(half < batch);
   assert.equal(decode, batch, 'the batch of a replica that decodes');
@@ -41,8 +107,22 @@ test('Fidelity_ABatchWithoutClients_IsAStep', () => {
 
 test('Fidelity_ExpertsOverReplicasOfAttention_AreShared', () => {
   const r1 = { model: 'deepseek-ai/DeepSeek-R1', engine: 'sglang', engine_version: '0.5', concurrency: 256 };
-  const shapes = [{ tp: 8, moe_tp: 8, moe_ep: 1 }, { tp: 8, moe_tp: 1, moe_ep: 8 }, { tp: 1, attention_dp: 8, moe_tp: 1, moe_ep: 8 }, { tp: 1, attention_dp: 8, moe_tp: 8 }, { tp: 1, moe_ep: 8 }, { tp: 1, attention_dp: 16, moe_ep: 16 }];
-  const { tpot: [slices, whole, attention, sliced, unsaid, more], reasons } = loops(...shapes.map((shape) => ({ ...r1, ...shape })), { ...r1, tp: 4, attention_dp: 4, moe_ep: 32 }, { ...r1, tp: 1, attention_dp: 4, moe_ep: 4 });
+  const shapes = [
+    { tp: 8, moe_tp: 8, moe_ep: 1 },
+    { tp: 8, moe_tp: 1, moe_ep: 8 },
+    { tp: 1, attention_dp: 8, moe_tp: 1, moe_ep: 8 },
+    { tp: 1, attention_dp: 8, moe_tp: 8 },
+    { tp: 1, moe_ep: 8 },
+    { tp: 1, attention_dp: 16, moe_ep: 16 },
+  ];
+  const {
+    tpot: [slices, whole, attention, sliced, unsaid, more],
+    reasons,
+  } = loops(
+    ...shapes.map((shape) => ({ ...r1, ...shape })),
+    { ...r1, tp: 4, attention_dp: 4, moe_ep: 32 },
+    { ...r1, tp: 1, attention_dp: 4, moe_ep: 4 },
+  );
   assert.ok(whole > slices, 'a step waits for the GPU whose experts are chosen most');
   assert.notEqual(attention, whole);
   assert.ok(sliced < attention);
@@ -50,50 +130,91 @@ test('Fidelity_ExpertsOverReplicasOfAttention_AreShared', () => {
   assert.ok(more < attention);
   assert.equal(reasons[0], 'experts over 32 GPUs, but attention on 4 groups of 4');
   assert.match(reasons[1], /does not fit on 1 x H200/, 'a quarter of the experts on each GPU');
-  const { tpot: [pools] } = loops({ ...r1, ...apart, prefill_tp: 8, decode_tp: 1, decode_dp: 8, decode_ep: 8 });
+  const {
+    tpot: [pools],
+  } = loops({ ...r1, ...apart, prefill_tp: 8, decode_tp: 1, decode_dp: 8, decode_ep: 8 });
   assert.ok(pools < attention);
 });
 
 test('Fidelity_CheckpointsOfNvidia_BringAnEightBitCache', () => {
   const cache = (row) => {
-    const { tpot: [unsaid, eight, sixteen] } = loops(row, { ...row, kv_dtype: 'fp8' }, { ...row, kv_dtype: 'bf16' });
+    const {
+      tpot: [unsaid, eight, sixteen],
+    } = loops(row, { ...row, kv_dtype: 'fp8' }, { ...row, kv_dtype: 'bf16' });
     assert.ok(sixteen > eight, JSON.stringify(row));
     return unsaid === eight ? 'fp8' : unsaid === sixteen ? 'auto' : 'neither';
   };
   const long = { osl: 1500, concurrency: 128 };
   const trtllm = { ...long, engine: 'trtllm', engine_version: '1.0' };
   for (const [row, dtype] of [
-    [trtllm, 'fp8'], [{ ...trtllm, precision: 'nvfp4', gpu: 'b200_sxm' }, 'fp8'], [{ ...trtllm, precision: '' }, 'auto'], [{ ...trtllm, kv_dtype: 'auto' }, 'fp8'],
-    [{ ...trtllm, model: 'deepseek-ai/DeepSeek-R1', tp: 8 }, 'auto'], [long, 'auto'], [{ ...long, model: 'nvidia/Llama-3.1-70B-Instruct-FP8', precision: '' }, 'fp8'],
-    [{ ...long, model: 'nvidia/Llama-3.1-70B-Instruct-FP8', engine_version: '0.10.2' }, 'auto'], [{ ...long, engine: 'sglang', engine_version: '0.5' }, 'auto'],
+    [trtllm, 'fp8'],
+    [{ ...trtllm, precision: 'nvfp4', gpu: 'b200_sxm' }, 'fp8'],
+    [{ ...trtllm, precision: '' }, 'auto'],
+    [{ ...trtllm, kv_dtype: 'auto' }, 'fp8'],
+    [{ ...trtllm, model: 'deepseek-ai/DeepSeek-R1', tp: 8 }, 'auto'],
+    [long, 'auto'],
+    [{ ...long, model: 'nvidia/Llama-3.1-70B-Instruct-FP8', precision: '' }, 'fp8'],
+    [{ ...long, model: 'nvidia/Llama-3.1-70B-Instruct-FP8', engine_version: '0.10.2' }, 'auto'],
+    [{ ...long, engine: 'sglang', engine_version: '0.5' }, 'auto'],
   ]) {
     assert.equal(cache(row), dtype, JSON.stringify(row));
   }
 });
 
 test('Fidelity_ReplayedRuns_HaveARateServedAndAKnee', () => {
-  const header = 'run,model,gpu,engine,engine_version,target_rate_rps,input_tokens_mean,output_tokens_mean,achieved_rps,preemptions';
+  const header =
+    'run,model,gpu,engine,engine_version,target_rate_rps,input_tokens_mean,output_tokens_mean,achieved_rps,preemptions';
   const rates = [5, 10, 100];
-  const files = { 's/summary.csv': [header, ...rates.map((rate) => `at${rate},Llama-3.1-8B,H100,vllm,0.15.1,${rate},500,50,1,0`)] };
+  const files = {
+    's/summary.csv': [header, ...rates.map((rate) => `at${rate},Llama-3.1-8B,H100,vllm,0.15.1,${rate},500,50,1,0`)],
+  };
   for (const rate of rates) {
-    files[`s/requests/at${rate}.csv`] = ['arrival_s,input_tokens,output_tokens,ttft_ms,e2e_ms', ...Array.from({ length: 200 }, (_, i) => `${i / rate},500,50,20,40`)];
+    files[`s/requests/at${rate}.csv`] = [
+      'arrival_s,input_tokens,output_tokens,ttft_ms,e2e_ms',
+      ...Array.from({ length: 200 }, (_, i) => `${i / rate},500,50,20,40`),
+    ];
   }
   withFiles(files, (folder) => {
     const { throughput, knees } = fidelity(folder).set('s/summary');
     assert.equal(throughput.n, 3);
-    assert.deepEqual(knees.map(({ measured, predicted }) => [measured, predicted]), [[[100, null], [10, 100]]]);
+    assert.deepEqual(
+      knees.map(({ measured, predicted }) => [measured, predicted]),
+      [
+        [
+          [100, null],
+          [10, 100],
+        ],
+      ],
+    );
     const rows = rowsOf(folder).filter(({ metric }) => metric === 'throughput');
     // Of the requests: 198 behind the cold start, from the first arrival to the last answer.
-    assert.deepEqual(rows.map(({ measured }) => Number(measured)), rates.map((rate) => Number((198 / (197 / rate + 0.04)).toPrecision(6))));
-    assert.ok(Math.abs(Number(rows[0].predicted) / 5 - 1) < 0.02 && Number(rows[2].predicted) < 95, JSON.stringify(rows));
+    assert.deepEqual(
+      rows.map(({ measured }) => Number(measured)),
+      rates.map((rate) => Number((198 / (197 / rate + 0.04)).toPrecision(6))),
+    );
+    assert.ok(
+      Math.abs(Number(rows[0].predicted) / 5 - 1) < 0.02 && Number(rows[2].predicted) < 95,
+      JSON.stringify(rows),
+    );
   });
 });
 
 test('Fidelity_RunsWithMoreThanTheirRowsDescribe_AreLeftOut', () => {
-  const header = 'run,model,gpu,engine,engine_version,target_rate_rps,n_requests,input_tokens_mean,output_tokens_mean,tpot_mean_ms,offload';
+  const header =
+    'run,model,gpu,engine,engine_version,target_rate_rps,n_requests,input_tokens_mean,output_tokens_mean,tpot_mean_ms,offload';
   const row = (name, offload) => `${name},Llama-3.1-8B,H100,vllm,0.15.1,5,40,500,50,10,${offload}`;
-  withFiles({ 's/summary.csv': [header, row('agg_5rps', 'off'), row('agg_5rps', 'on'), row('disagg_5rps', '')] }, (folder) => {
-    assert.deepEqual(fidelity(folder).set('s/summary').skipped.map(({ reason }) => reason),
-      ['KV offload to memory whose size is not stated', 'prefill and decode on servers of their own that the row does not describe']);
-  });
+  withFiles(
+    { 's/summary.csv': [header, row('agg_5rps', 'off'), row('agg_5rps', 'on'), row('disagg_5rps', '')] },
+    (folder) => {
+      assert.deepEqual(
+        fidelity(folder)
+          .set('s/summary')
+          .skipped.map(({ reason }) => reason),
+        [
+          'KV offload to memory whose size is not stated',
+          'prefill and decode on servers of their own that the row does not describe',
+        ],
+      );
+    },
+  );
 });

@@ -14,6 +14,10 @@ test('Compared_RecordOfLabels_IsWhatServersSay', { skip: existsSync(data) ? fals
   const written = join(folder, 'compared.json');
   assert.equal(servecast('fidelity', '--data', data, '--compared', written).status, 0);
   const recorded = readFileSync(join(root, 'presets/compared.json'), 'utf8');
-  assert.equal(readFileSync(written, 'utf8'), recorded, 'servecast fidelity --compared presets/compared.json writes it');
+  assert.equal(
+    readFileSync(written, 'utf8'),
+    recorded,
+    'servecast fidelity --compared presets/compared.json writes it',
+  );
   rmSync(folder, { recursive: true });
 });

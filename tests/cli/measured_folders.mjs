@@ -37,13 +37,29 @@ export function fidelity(folder, ...words) {
 
 /** The cells of --rows by column; no cell of ours has a line break. */
 export function rowsOf(folder, ...words) {
-  const [header, ...lines] = servecast('fidelity', '--data', folder, '--rows', ...words).stdout.trim().split('\n');
-  const cells = (line) => [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].map(([, cell]) => cell.replace(/^"|"$/g, ''));
+  const [header, ...lines] = servecast('fidelity', '--data', folder, '--rows', ...words)
+    .stdout.trim()
+    .split('\n');
+  const cells = (line) =>
+    [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].map(([, cell]) => cell.replace(/^"|"$/g, ''));
   const names = cells(header);
   return lines.map((line) => Object.fromEntries(cells(line).map((cell, i) => [names[i], cell])));
 }
 
 export const stepHeader = 'model,gpu,tp,engine,engine_version,dtype,batch,context_tokens,itl_p50_ms';
-export const step = (changes = {}) => Object.values({ model: 'meta-llama/Llama-3.1-8B', gpu: 'H100', tp: 1, engine: 'vllm', version: '0.15.1', dtype: 'bf16', batch: 8, context: 1000, itl: 8, ...changes })
-  .map((cell) => (/[,"]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)).join(',');
+export const step = (changes = {}) =>
+  Object.values({
+    model: 'meta-llama/Llama-3.1-8B',
+    gpu: 'H100',
+    tp: 1,
+    engine: 'vllm',
+    version: '0.15.1',
+    dtype: 'bf16',
+    batch: 8,
+    context: 1000,
+    itl: 8,
+    ...changes,
+  })
+    .map((cell) => (/[,"]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell))
+    .join(',');
 export const steps = (...rows) => [stepHeader, ...rows.map(step)];

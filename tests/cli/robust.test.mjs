@@ -2,7 +2,20 @@
 // overwrite each other, disks and memory that end, and documents made to be tiresome.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, linkSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
@@ -110,7 +123,11 @@ test('Outputs_ThatWouldOverwriteAnInputOrEachOther_AreRefusedBeforeTheRun', () =
     assert.equal(readFileSync(scenario, 'utf8'), before);
     assert.equal(readFileSync(trace, 'utf8'), hundredRows);
     assert.ok(!existsSync(path('new')));
-    assert.equal(servecast('run', scenario, '--json', '/dev/null', '--requests', '/dev/null').status, 0, 'nothing is lost there');
+    assert.equal(
+      servecast('run', scenario, '--json', '/dev/null', '--requests', '/dev/null').status,
+      0,
+      'nothing is lost there',
+    );
   });
 });
 
@@ -130,7 +147,17 @@ test('Outputs_OnADiskThatIsFull_LeaveWhatWasThere_AndSayNothingOfSuccess', () =>
     writeFileSync(path('requests.csv'), 'the old one');
     writeFileSync(path('r.json'), 'the old one, too');
     // A limit on the size of files ends a write as a full disk does.
-    const { status, stdout, stderr } = limited('-f 16', 'run', chat, '--set', 'workload.requests=5000', '--requests', path('requests.csv'), '--json', path('r.json'));
+    const { status, stdout, stderr } = limited(
+      '-f 16',
+      'run',
+      chat,
+      '--set',
+      'workload.requests=5000',
+      '--requests',
+      path('requests.csv'),
+      '--json',
+      path('r.json'),
+    );
     assert.equal(status, 2, stderr);
     assert.equal(stdout, '');
     assert.match(stderr, /requests\.csv: cannot be written: /);
@@ -143,7 +170,18 @@ test('Outputs_OnADiskThatIsFull_LeaveWhatWasThere_AndSayNothingOfSuccess', () =>
 test('Outputs_OfARunThatIsEnded_LeaveNothing', () => {
   inFolder((path, folder) => {
     writeFileSync(path('b.csv'), 'the old one');
-    const { status, stdout } = run('timeout', ['-s', 'TERM', '1', command, 'run', chat, '--set', 'workload.requests=5000000', '--batches', path('b.csv')]);
+    const { status, stdout } = run('timeout', [
+      '-s',
+      'TERM',
+      '1',
+      command,
+      'run',
+      chat,
+      '--set',
+      'workload.requests=5000000',
+      '--batches',
+      path('b.csv'),
+    ]);
     assert.equal(status, 124);
     assert.equal(stdout, '');
     assert.deepEqual(readdirSync(folder), ['b.csv']);
@@ -168,8 +206,14 @@ test('Issues_NameTheFileAndTheRun', () => {
     assert.match(servecast('run', bad).stderr, /^[^\n]*s\.json, \/model: missing/m);
     assert.match(servecast('run', write(path('t.json'), 'nothing')).stderr, /t\.json: not JSON at line 1/);
     const good = write(path('g.json'), { ...base, workload: { preset: 'chat', requests: 10 } });
-    assert.match(servecast('compare', good, '--set', 'seed=-1', '--with', 'seed=2').stderr, /g\.json, as given, \/seed: found -1/);
-    assert.match(servecast('compare', chat, '--set', 'seed=-1', '--with', 'seed=2').stderr, /^as given, \/seed: found -1/);
+    assert.match(
+      servecast('compare', good, '--set', 'seed=-1', '--with', 'seed=2').stderr,
+      /g\.json, as given, \/seed: found -1/,
+    );
+    assert.match(
+      servecast('compare', chat, '--set', 'seed=-1', '--with', 'seed=2').stderr,
+      /^as given, \/seed: found -1/,
+    );
     assert.match(servecast('run', good, '--set', 'hardware.memory_gib=2').stderr, /g\.json, \/model: .* does not fit/);
   });
 });
@@ -182,7 +226,10 @@ test('Issues_OfATiresomeDocument_AreFewAndSafe', () => {
     assert.equal(stderr.trimEnd().split('\n').length, 101);
     assert.match(stderr, /and 9990\d more issues$/m);
     assert.ok(stderr.length < 100_000, `${stderr.length}`);
-    const raw = servecast('validate', write(path('raw.json'), `{"\\u001b[31m\\u202e\u009b${'k'.repeat(1_000_000)}": 1, "\u2066": 2}`)).stderr;
+    const raw = servecast(
+      'validate',
+      write(path('raw.json'), `{"\\u001b[31m\\u202e\u009b${'k'.repeat(1_000_000)}": 1, "\u2066": 2}`),
+    ).stderr;
     assert.ok(raw.length < 5000, `${raw.length}`);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: it looks for them
     assert.doesNotMatch(raw.replaceAll('\n', ''), /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
@@ -196,7 +243,10 @@ test('Run_BeyondTheMemoryOfItsProcess_IsRefusedWithTheNumbers', () => {
   const { status, stdout, stderr } = limited('-v 300000', 'run', chat, '--set', 'workload.requests=5000000');
   assert.equal(status, 2, stderr);
   assert.equal(stdout, '');
-  assert.match(stderr, /\/workload: found 5000000 requests, whose run takes about 1\.\d+ GB; allowed what fits 0\.\d+ GB \(the limit of its address space/);
+  assert.match(
+    stderr,
+    /\/workload: found 5000000 requests, whose run takes about 1\.\d+ GB; allowed what fits 0\.\d+ GB \(the limit of its address space/,
+  );
   assert.equal(limited('-v 300000', 'run', chat).status, 0, 'a small one runs');
 });
 
@@ -216,6 +266,19 @@ test('Trace_OfAGigabyteOfEmptyLines_IsGivenUpSoon', () => {
     const { status, stderr } = servecast('run', chat, '--trace', file);
     assert.equal(status, 2);
     assert.match(stderr, /line 10000001, column 1: found more than 10000000 empty lines/);
+  });
+});
+
+test('Fidelity_WithoutItsProgramBesideTheCommand_SaysHowToMakeIt', () => {
+  inFolder((path) => {
+    const lone = path('lone');
+    copyFileSync(command, lone);
+    const { status, stdout, stderr } = run(lone, ['fidelity', '--help']);
+    assert.deepEqual({ status, stdout }, { status: 2, stdout: '' });
+    assert.match(stderr, /servecast-fidelity cannot be run: it is not there, and \.\/dev build fidelity makes it/);
+    symlinkSync(command, path('link'));
+    assert.deepEqual(run(path('link'), ['fidelity', '--help']), servecast('fidelity', '--help'));
+    assert.equal(servecast('fidelity', '--help').status, 0);
   });
 });
 

@@ -136,7 +136,7 @@ TEST_F(BlisKvTest, ClaimedFreeBlocks_CountTodayAndWereForgottenInFebruary) {
     EXPECT_FALSE(kv.Admit(b, 1, 64));
     // February claimed two, took the third, found no fourth, and undid it all.
     EXPECT_EQ(kv.used(), 0);
-    EXPECT_TRUE(b.blocks.empty());
+    EXPECT_EQ(b.blocks, 0);
     EXPECT_EQ(kv.hits(), 0);
     EXPECT_EQ(kv.misses(), 2);
     EXPECT_EQ(kv.LookUp(1, 64), 2);
@@ -158,6 +158,61 @@ TEST_F(BlisKvTest, UndoneAllocation_GivesOverwrittenNamesBack) {
   EXPECT_EQ(kv.used(), 0);
   EXPECT_EQ(kv.LookUp(3, 16), 1);
   EXPECT_EQ(kv.evicted(), 0);
+}
+
+TEST_F(BlisKvTest, CountedDecodes_AreToldLaterAndFoundThen) {
+  BlisKv kv = Make(8), plain = Make(8);
+  BlisKv::Holding told;
+  ASSERT_TRUE(Prefill(kv, d_, 3, 20));
+  ASSERT_TRUE(Prefill(plain, told, 3, 20));
+  ASSERT_TRUE(kv.IsUnobserved(d_, 3, 20));
+  for (std::int64_t token = 20; token < 70; ++token) {
+    kv.TakeForDecodes(token % 16 == 0 ? 1 : 0);
+    kv.Fill(1);
+    ASSERT_TRUE(plain.Allocate(told, 3, token, token + 1, false));
+    EXPECT_EQ(kv.used(), plain.used());
+    EXPECT_EQ(kv.unused(), plain.unused());
+    EXPECT_EQ(kv.misses(), plain.misses());
+  }
+  EXPECT_EQ(kv.LookUp(3, 64), 1);
+  kv.CatchUp(d_, 3, 20, 70);
+  EXPECT_EQ(kv.LookUp(3, 64), 4);
+  EXPECT_EQ(d_.blocks, told.blocks);
+  EXPECT_EQ(d_.last_fill, told.last_fill);
+  kv.Release(d_);
+  EXPECT_EQ(kv.used(), 0);
+  EXPECT_EQ(kv.unused(), 0);
+}
+
+TEST_F(BlisKvTest, Decodes_AreObservedWhereOthersBeginWithThemOrCopiesAreAbout) {
+  // Requests 4 and 5 have one content, at once; 6 and 7 are turns of another.
+  requests_.content = {1, 2, 3, 4, 5, 5, 6, 6};
+  requests_.segments.resize(7);
+  requests_.prompt_tokens.assign(8, 16);
+  requests_.think = {-1, -1, -1, -1, -1, -1, -1, 0};
+  BlisKv kv = Make(100);
+  BlisKv::Holding others, turn;
+  ASSERT_TRUE(Prefill(kv, others, 4, 16));
+  EXPECT_FALSE(kv.IsUnobserved(others, 4, 16));
+  ASSERT_TRUE(Prefill(kv, turn, 6, 16));
+  EXPECT_TRUE(kv.IsUnobserved(turn, 6, 16));
+  // Within what it shares with 1 and 2, its decodes are theirs, too.
+  ASSERT_TRUE(Prefill(kv, a_, 0, 16));
+  EXPECT_FALSE(kv.IsUnobserved(a_, 0, 16));
+  // It was preempted after 32 decodes, whose blocks it does not look for.
+  ASSERT_TRUE(Prefill(kv, d_, 3, 16));
+  kv.TakeForDecodes(2);
+  kv.CatchUp(d_, 3, 16, 48);
+  kv.Release(d_);
+  ASSERT_TRUE(Prefill(kv, d_, 3, 20));
+  EXPECT_FALSE(kv.IsUnobserved(d_, 3, 20));
+  // Without prefix caching names are nothing, and with a host all is looked at.
+  BlisKv uncached = Make(100, true, false), tiered = MakeTiered(100, 10, false);
+  BlisKv::Holding b, c;
+  ASSERT_TRUE(Prefill(uncached, b, 0, 16));
+  EXPECT_TRUE(uncached.IsUnobserved(b, 0, 16));
+  ASSERT_TRUE(Prefill(tiered, c, 6, 16));
+  EXPECT_FALSE(tiered.IsUnobserved(c, 6, 16));
 }
 
 TEST_F(BlisKvTest, FebruarysHost_TakesFreeBlocksWhileMoreThanTheThresholdAreInUse) {
@@ -187,14 +242,14 @@ TEST_F(BlisKvTest, FebruarysHost_GivesBackWhenAnAllocationFailsWhoseverItWas) {
     ASSERT_EQ(kv.host().offloaded_blocks, 1);
     kv.StartStep(7000 + later);
     // One block is free, two are asked for; it gets d's content back, and that is all.
-    EXPECT_FALSE(kv.Allocate(a, 0, 48, 80, false));
+    EXPECT_FALSE(kv.Allocate(a, 0, 48, 80, true));
     EXPECT_EQ(kv.LookUp(3, 64), 1);
     EXPECT_EQ(kv.host().tiers[0].loaded_blocks, 1);
     EXPECT_EQ(kv.host().thrashed_blocks, later < 1000 ? 1 : 0);
     EXPECT_EQ(kv.host_misses(), 0);
     EXPECT_EQ(kv.TakeTransfer(), 80);
     EXPECT_EQ(kv.TakeTransfer(), 0);
-    EXPECT_FALSE(kv.Allocate(a, 0, 48, 80, false));
+    EXPECT_FALSE(kv.Allocate(a, 0, 48, 80, true));
     EXPECT_EQ(kv.host_misses(), 1);
     EXPECT_EQ(kv.used(), 3);
   }

@@ -156,6 +156,16 @@ TEST(BlisReplica, WholePromptCached_CostsNoTokens) {
   }
 }
 
+TEST(BlisReplica, DecodesOfAContentThatAnotherAsksFor_AreFoundAtOnce) {
+  for (const Compat compat : {kFebruary, kToday}) {
+    // At 41,500 the first has computed 56 tokens, in three full blocks; the second begins with
+    // them.
+    Case c(compat, {{0, 16, 100}, {41'500, 80, 1}});
+    c.table.content = {1, 1};
+    EXPECT_EQ(c.Run().ColumnOf("cached_tokens"), (std::vector<double>{0, 48}));
+  }
+}
+
 TEST(BlisReplica, UnscheduledDecode_AdvancedInFebruary) {
   // Two tokens a step. The first request fills the cache while the others wait; then three that are
   // all cached take seats but no tokens, and two more one token each: five decodes for two tokens.

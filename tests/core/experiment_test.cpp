@@ -76,7 +76,7 @@ TEST(Experiment, FirstRun_IsTheSimulation) {
   EXPECT_EQ(many.fingerprint, one.fingerprint);
   EXPECT_EQ(many.ttft_ms.p99, one.ttft_ms.p99);
   ASSERT_TRUE(many.certainty);
-  EXPECT_EQ(many.certainty->runs, 16);
+  EXPECT_EQ(many.certainty->runs, 10);
 }
 
 TEST(Experiment, SlicesOfAnyLength_GiveTheSameReport) {

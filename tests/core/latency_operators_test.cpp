@@ -417,7 +417,7 @@ double Median(std::vector<double> values) {
 TEST(Operators, Tables_AreNearTheMeasurements) {
   const std::string folder =
       testing::DataFolder("SERVECAST_GROUNDTRUTH", "groundtruth") + "/ops/aiconfigurator/";
-  if (!testing::ReadFile(folder + "h100_sxm__gemm.csv.gz")) GTEST_SKIP() << "no measurements";
+  if (!testing::ReadFile(folder + "h100_sxm__gemm.csv.gz")) GTEST_SKIP() << "skipped: no data";
   const std::pair<const char*, const char*> gpus[] = {{"a100_sxm", "a100-80gb"},
                                                       {"h100_sxm", "h100-sxm"},
                                                       {"h200_sxm", "h200-sxm"},

@@ -44,6 +44,12 @@ Json::json_pointer ChoiceOf(const Json& field) {
   return Json::json_pointer(Placed(field["when"]["path"].get<std::string>()));
 }
 
+// What a target of this metric cannot do without.
+void AddLimit(const std::string& metric, Json& target) {
+  if (metric == "ttft") target["limit_ms"] = 500;
+  if (metric == "attainment") target["ttft_ms"] = 500;
+}
+
 // The document with the choice made that `field` needs.
 Json DocumentFor(const Json& field) {
   Json document = Spelled();
@@ -57,6 +63,7 @@ Json DocumentFor(const Json& field) {
   const std::string value = field["when"]["values"][0].get<std::string>();
   Json& object = document[choice.parent_pointer()];
   object = Json{{choice.back(), value}};
+  AddLimit(value, object);
   if (value == "uniform" || value == "zipf") object["max"] = 100;
   if (value == "piecewise") object["rate_factors"] = {{0, 1}};
   if (value == "empirical") object["quantiles"] = {{0, 10}, {1, 20}};
@@ -211,6 +218,7 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
     // A choice under which the member means nothing.
     const Json value = field["when"]["values"][0];
     const char* other = choice.back() == "backend"       ? "analytic"
+                        : choice.back() == "metric"      ? (value == "ttft" ? "attainment" : "ttft")
                         : choice.back() == "priority"    ? "class"
                         : choice.back() == "order"       ? "fcfs"
                         : choice.back() == "policy"      ? "random"
@@ -220,6 +228,7 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
                         : value == "fixed"               ? "lognormal"
                                                          : "fixed";
     document[choice.parent_pointer()] = Json{{choice.back(), other}};
+    AddLimit(other, document[choice.parent_pointer()]);
     document[Json::json_pointer(PointerOf(field))] =
         field["type"] == "list" ? Json::array() : Json(5);
     const Result<Scenario> scenario = ParseScenario(Text(document));

@@ -65,9 +65,9 @@ TEST(NamedColumns, Reading_SaysWhy) {
   EXPECT_EQ(reading("{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1}\n"),
             "Mooncake JSON lines: members timestamp (ms), input_length, output_length");
   EXPECT_EQ(reading("{\"isl\": 1, \"osl\": 1}\n"),
-            "JSON lines: members isl, osl; lengths only, nothing tells arrivals");
+            "JSON lines: members isl, osl; lengths only, no arrivals");
   EXPECT_EQ(reading("{\"input_lens\": [1, 2], \"output_lens\": [1, 0]}"),
-            "vLLM bench serve result: input_lens, output_lens; lengths only, nothing tells "
+            "vLLM bench serve result: input_lens, output_lens; lengths only, no "
             "arrivals; 1 failed "
             "requests left out");
 }

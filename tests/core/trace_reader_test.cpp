@@ -294,7 +294,7 @@ TEST(Mooncake, MalformedLines_AreNamedByLineColumnAndContent) {
       {good + ", \"hash_ids\": {\"a\": 1}", "line 2, column 60", "\"{\" as hash_ids"},
       {good + ", \"hash_ids\": [1, 2, 3]", "line 2, column 60",
        "found 3 hash ids, allowed at most 2 for 1000 tokens"},
-      {good + ", \"timestamp\": 2", "line 2, column 2", "timestamp stands twice"},
+      {good + ", \"timestamp\": 2", "line 2, column 2", "timestamp appears twice"},
       {good + ",", "line 2, column", "allowed a JSON object"},
       {good + "} x {", "line 2, column", "allowed a JSON object"},
       {good + ", \"a\": \x01", "line 2, column", "allowed a JSON object"},
@@ -320,7 +320,7 @@ TEST(Mooncake, NameThatIsEscapedManyTimes_TakesTimeInProportion) {
   const Issues issues = IssuesIn(line + "}\n");
   ASSERT_EQ(issues.size(), 101u);
   EXPECT_EQ(issues[0].path, "line 1, column 1");
-  EXPECT_TRUE(Contains(issues[0].message, "timestamp stands twice")) << issues[0].message;
+  EXPECT_TRUE(Contains(issues[0].message, "timestamp appears twice")) << issues[0].message;
 }
 
 TEST(Mooncake, ManyMalformedLines_AreCountedBeyondAHundred) {

@@ -21,7 +21,9 @@ function isLarge(canonical, rows) {
   const { workload = {} } = JSON.parse(canonical);
   const arrivals = workload.arrivals ?? {};
   const repeats = arrivals.process === 'trace' ? rows * Math.max(1, arrivals.repeat ?? 1) : 0;
-  return Math.max(workload.requests ?? 1000, arrivals.concurrency ?? 0, repeats) > most.requests || arrivals.repeat === 0;
+  return (
+    Math.max(workload.requests ?? 1000, arrivals.concurrency ?? 0, repeats) > most.requests || arrivals.repeat === 0
+  );
 }
 
 function simulate(module, text, trace) {
@@ -43,7 +45,8 @@ function simulate(module, text, trace) {
     }
     const summary = simulation.summary();
     const columns = {};
-    for (const name of ['series_running', 'series_kv_usage', 'cdf_ttft_ms', 'cdf_e2e_ms']) columns[name] = [...simulation.column(name)];
+    for (const name of ['series_running', 'series_kv_usage', 'cdf_ttft_ms', 'cdf_e2e_ms'])
+      columns[name] = [...simulation.column(name)];
     return { kind: 'report', summary, columns };
   } finally {
     simulation.delete();
@@ -58,7 +61,14 @@ async function answerOf(index, { text, trace }) {
     const { text: canonical, id, issues } = JSON.parse(module.canonical(text));
     const validated = JSON.parse(module.validate(text));
     const large = isLarge(canonical, trace?.text.split('\n').length ?? 0);
-    return { module: name, canonical, id, issues, validated, run: large ? { kind: 'long' } : simulate(module, text, trace) };
+    return {
+      module: name,
+      canonical,
+      id,
+      issues,
+      validated,
+      run: large ? { kind: 'long' } : simulate(module, text, trace),
+    };
   } catch (error) {
     // A trap leaves the module in an unknown state.
     modules[index] = await load(name);

@@ -29,10 +29,47 @@ class Dice {
 
 // Stand where a value should: of the wrong type, beyond what a number holds, or hostile.
 const odd = [
-  null, true, false, '', '1', 'NaN', '<b>x</b>', '\u001b[31m', '\u202e', 'x'.repeat(3000), [], {}, [1], [[0, 1], [1]],
-  { a: 1 }, -0, 0, -1, 0.5, 1e308, -1e308, 5e-324, 2 ** 53, 2 ** 53 + 2, 2 ** 63, 2 ** 64, -(2 ** 63),
+  null,
+  true,
+  false,
+  '',
+  '1',
+  'NaN',
+  '<b>x</b>',
+  '\u001b[31m',
+  '\u202e',
+  'x'.repeat(3000),
+  [],
+  {},
+  [1],
+  [[0, 1], [1]],
+  { a: 1 },
+  -0,
+  0,
+  -1,
+  0.5,
+  1e308,
+  -1e308,
+  5e-324,
+  2 ** 53,
+  2 ** 53 + 2,
+  2 ** 63,
+  2 ** 64,
+  -(2 ** 63),
 ];
-const oddNames = ['__proto__', 'constructor', 'toString', 'ratee_per_s', '', ' ', 'a/b~c', '0', '\u0000', '\ud83d\ude00', 'x'.repeat(500)];
+const oddNames = [
+  '__proto__',
+  'constructor',
+  'toString',
+  'ratee_per_s',
+  '',
+  ' ',
+  'a/b~c',
+  '0',
+  '\u0000',
+  '\ud83d\ude00',
+  'x'.repeat(500),
+];
 // Of what only a text can say.
 const oddTexts = [
   (text) => text.slice(0, -1),
@@ -84,7 +121,8 @@ function list(dice, field) {
     return rows.map((at) => [at, (value += dice.below(400))]);
   }
   if (/rate_factors$/.test(field.path)) return [0, 1, 2].map((at) => [at * (1 + dice.below(30)), dice.unit() * 3]);
-  if (/spikes$/.test(field.path)) return Array.from({ length: dice.below(3) }, (_, at) => [10 * at, 1 + dice.below(5), dice.unit() * 5]);
+  if (/spikes$/.test(field.path))
+    return Array.from({ length: dice.below(3) }, (_, at) => [10 * at, 1 + dice.below(5), dice.unit() * 5]);
   if (!Array.isArray(field.default)) return [];
   return field.default.map((usual) => (dice.chance(0.3) ? usual * 2 * dice.unit() : usual));
 }
@@ -95,8 +133,17 @@ function refused(dice, field) {
   if (dice.chance(0.5) || minimum === null || maximum === null) return dice.pick(odd);
   const step = type === 'integer' ? 1 : Math.max(Math.abs(minimum), 1e-300) * 2 ** -52;
   return dice.pick([
-    minimum, maximum, minimum - step, minimum - 1, maximum + 1, maximum * (1 + 2 ** -52), -minimum, -maximum,
-    minimum + 0.5, maximum * 10, minimum / 2,
+    minimum,
+    maximum,
+    minimum - step,
+    minimum - 1,
+    maximum + 1,
+    maximum * (1 + 2 ** -52),
+    -minimum,
+    -maximum,
+    minimum + 0.5,
+    maximum * 10,
+    minimum / 2,
   ]);
 }
 
@@ -104,7 +151,12 @@ function put(document, path, value) {
   let at = document;
   for (const name of path.slice(0, -1)) at = at[name] ??= {};
   // Not by assignment: "__proto__" has to become a member. A copy: later faults may go into it.
-  Object.defineProperty(at, path.at(-1), { value: structuredClone(value), enumerable: true, configurable: true, writable: true });
+  Object.defineProperty(at, path.at(-1), {
+    value: structuredClone(value),
+    enumerable: true,
+    configurable: true,
+    writable: true,
+  });
 }
 
 /**
@@ -141,7 +193,14 @@ function lengths(dice, kinds) {
     lognormal: { distribution, median, p99: median * (1 + 5 * dice.unit()), min: least, max: median * 8 },
     normal: { distribution, mean: median, stddev: median / 3, min: least, max: median * 4 },
     zipf: { distribution, min: least, max: median * 6, theta: dice.unit() * 1.5, scrambled: dice.chance(0.5) },
-    empirical: { distribution, quantiles: [[0, 1], [0.5, median], [1, median * 3]] },
+    empirical: {
+      distribution,
+      quantiles: [
+        [0, 1],
+        [0.5, median],
+        [1, median * 3],
+      ],
+    },
     ratio: { distribution, ratio: 0.5 + 10 * dice.unit() },
     trace: { distribution, scale: dice.pick([0.5, 1, 2]) },
   }[distribution];
@@ -175,13 +234,44 @@ function trace(dice) {
     at += dice.unit();
     lines.push([at.toFixed(3), 1 + dice.below(900), 1 + dice.below(120)]);
   }
-  if (dice.chance(0.2)) lines[dice.below(rows)][dice.below(3)] = dice.pick(['', '-1', 'x', '1e9', '1e400', 'NaN', '0', '"', '1.5']);
+  if (dice.chance(0.2))
+    lines[dice.below(rows)][dice.below(3)] = dice.pick(['', '-1', 'x', '1e9', '1e400', 'NaN', '0', '"', '1.5']);
   return dice.pick([
-    { name: 'trace.csv', text: `arrival_s,input_tokens,output_tokens\n${lines.map((line) => line.join(',')).join('\n')}\n` },
-    { name: 'lengths.csv', text: `num_prefill_tokens,num_decode_tokens\r\n${lines.map((line) => line.slice(1).join(',')).join('\r\n')}\r\n` },
-    { name: 'requests.json', text: JSON.stringify(lines.map(([arrival_s, input_tokens, output_tokens]) => ({ arrival_s: Number(arrival_s), input_tokens, output_tokens }))) },
-    { name: 'mooncake.jsonl', text: lines.map(([s, input_length, output_length]) => JSON.stringify({ timestamp: Math.round(s * 1000), input_length, output_length, hash_ids: Array.from({ length: clamp(Math.ceil(Number(input_length) / 512) || 1, 1, 100) }, (_, k) => k) })).join('\n') },
-    { name: 'semicolons.csv', text: `arrival_s;input_tokens;output_tokens\n${lines.map((line) => line.join(';')).join('\n')}\n` },
+    {
+      name: 'trace.csv',
+      text: `arrival_s,input_tokens,output_tokens\n${lines.map((line) => line.join(',')).join('\n')}\n`,
+    },
+    {
+      name: 'lengths.csv',
+      text: `num_prefill_tokens,num_decode_tokens\r\n${lines.map((line) => line.slice(1).join(',')).join('\r\n')}\r\n`,
+    },
+    {
+      name: 'requests.json',
+      text: JSON.stringify(
+        lines.map(([arrival_s, input_tokens, output_tokens]) => ({
+          arrival_s: Number(arrival_s),
+          input_tokens,
+          output_tokens,
+        })),
+      ),
+    },
+    {
+      name: 'mooncake.jsonl',
+      text: lines
+        .map(([s, input_length, output_length]) =>
+          JSON.stringify({
+            timestamp: Math.round(s * 1000),
+            input_length,
+            output_length,
+            hash_ids: Array.from({ length: clamp(Math.ceil(Number(input_length) / 512) || 1, 1, 100) }, (_, k) => k),
+          }),
+        )
+        .join('\n'),
+    },
+    {
+      name: 'semicolons.csv',
+      text: `arrival_s;input_tokens;output_tokens\n${lines.map((line) => line.join(';')).join('\n')}\n`,
+    },
   ]);
 }
 
@@ -191,15 +281,30 @@ function pools(dice, fields, presets, document) {
     const made = fill(dice, fields, '/cluster/pools/-', {}, 0.1, /replicas|parallel|role/);
     if (role) made.role = role;
     made.replicas = 1 + dice.below(4);
-    for (const [name, most] of [['tensor_parallel', 8], ['pipeline_parallel', 4], ['attention_data_parallel', 8]]) {
-      if (dice.chance(0.3)) made[name] = dice.chance(0.8) ? 2 ** dice.below(Math.log2(most) + 1) : dice.pick([3, 5, 64, 1024]);
+    for (const [name, most] of [
+      ['tensor_parallel', 8],
+      ['pipeline_parallel', 4],
+      ['attention_data_parallel', 8],
+    ]) {
+      if (dice.chance(0.3))
+        made[name] = dice.chance(0.8) ? 2 ** dice.below(Math.log2(most) + 1) : dice.pick([3, 5, 64, 1024]);
     }
-    if (dice.chance(0.2)) made.engine = fill(dice, fields, '/engine', dice.chance(0.5) ? { preset: dice.pick(presets.engines).id } : {}, 0.05, /preset|compat/);
+    if (dice.chance(0.2))
+      made.engine = fill(
+        dice,
+        fields,
+        '/engine',
+        dice.chance(0.5) ? { preset: dice.pick(presets.engines).id } : {},
+        0.05,
+        /preset|compat/,
+      );
     if (dice.chance(0.15)) made.scheduler = fill(dice, fields, '/scheduler', {}, 0.4);
     if (dice.chance(0.15)) made.hardware = { preset: dice.pick(presets.hardware).id };
     return made;
   };
-  document.cluster = { pools: apart ? [pool('prefill'), pool('decode')] : Array.from({ length: 1 + dice.below(3) }, () => pool()) };
+  document.cluster = {
+    pools: apart ? [pool('prefill'), pool('decode')] : Array.from({ length: 1 + dice.below(3) }, () => pool()),
+  };
   if (dice.chance(0.1)) document.cluster.pools.push(pool(dice.pick(['mixed', 'prefill', 'decode', undefined])));
   if (dice.chance(0.7)) fill(dice, fields, '/cluster/router', (document.cluster.router = {}), 0.9);
   if (apart || dice.chance(0.05)) {
@@ -211,7 +316,14 @@ function pools(dice, fields, presets, document) {
 function workload(dice, fields, presets, replays) {
   const made = { requests: 1 + dice.below(150) };
   if (dice.chance(0.3)) made.preset = dice.pick(presets.workloads).id;
-  made.arrivals = fill(dice, fields, '/workload/arrivals', replays ? { process: dice.pick(['trace', 'trace', 'poisson']) } : {}, 0.8, replays ? /process/ : /repeat/);
+  made.arrivals = fill(
+    dice,
+    fields,
+    '/workload/arrivals',
+    replays ? { process: dice.pick(['trace', 'trace', 'poisson']) } : {},
+    0.8,
+    replays ? /process/ : /repeat/,
+  );
   if (!replays && made.arrivals.process === 'trace' && dice.chance(0.9)) made.arrivals = { process: 'poisson' };
   if ('rate_per_s' in made.arrivals) made.arrivals.rate_per_s = 10 ** (4 * dice.unit() - 1);
   if ('repeat' in made.arrivals) made.arrivals.repeat = dice.below(4);
@@ -224,7 +336,14 @@ function workload(dice, fields, presets, replays) {
   if (dice.chance(0.2)) made.sessions = { turns: 1 + dice.below(6), think_time_s: dice.below(20) };
   if (dice.chance(0.25)) {
     made.classes = Array.from({ length: 1 + dice.below(3) }, (_, number) => {
-      const own = fill(dice, fields, '/workload/classes/-', { name: dice.pick(['a', 'b', 'c', `class ${number}`]) }, 0.12, /name|_tokens\//);
+      const own = fill(
+        dice,
+        fields,
+        '/workload/classes/-',
+        { name: dice.pick(['a', 'b', 'c', `class ${number}`]) },
+        0.12,
+        /name|_tokens\//,
+      );
       if ('turns' in own) own.turns = 1 + dice.below(5);
       if (dice.chance(0.3)) own.prompt_tokens = lengths(dice, kinds);
       if (dice.chance(0.3)) own.output_tokens = lengths(dice, kinds);
@@ -237,7 +356,9 @@ function workload(dice, fields, presets, replays) {
 /** Paths of all values of a document, to spoil some. */
 function pathsOf(value, path = []) {
   if (typeof value !== 'object' || value === null) return [path];
-  return [path, ...Object.entries(value).flatMap(([name, member]) => pathsOf(member, [...path, name]))].filter((each) => each.length > 0);
+  return [path, ...Object.entries(value).flatMap(([name, member]) => pathsOf(member, [...path, name]))].filter(
+    (each) => each.length > 0,
+  );
 }
 
 function spoil(dice, fields, document) {
@@ -248,7 +369,10 @@ function spoil(dice, fields, document) {
     if (kind < 3) {
       // A field of the catalogue, there or not.
       const field = dice.pick(fields);
-      const at = field.path.slice(1).split('/').map((name) => (name === '-' ? String(dice.below(2)) : name));
+      const at = field.path
+        .slice(1)
+        .split('/')
+        .map((name) => (name === '-' ? String(dice.below(2)) : name));
       try {
         put(document, at, refused(dice, field));
       } catch {
@@ -287,7 +411,10 @@ export function repaired(text, issuesOf) {
         document.model = { preset: 'qwen3-0.6b' };
         continue;
       }
-      const names = path.split('/').slice(1).map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+      const names = path
+        .split('/')
+        .slice(1)
+        .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
       if (names.length === 0) continue;
       const parent = names.slice(0, -1).reduce((at, name) => at?.[name], document);
       if (typeof parent !== 'object' || parent === null) continue;
@@ -317,7 +444,8 @@ export function makeDocument(catalog, seed) {
   document.hardware = dice.chance(0.85) ? { preset: dice.pick(presets.hardware).id } : hardware(dice);
   if (dice.chance(0.2)) fill(dice, fields, '/hardware', document.hardware, 0.1, /preset/);
   document.engine = dice.chance(0.7) ? { preset: dice.pick(presets.engines).id } : {};
-  if (dice.chance(0.7)) fill(dice, fields, '/engine', document.engine, dice.pick([0.03, 0.1]), /preset|compat|kv_offload/);
+  if (dice.chance(0.7))
+    fill(dice, fields, '/engine', document.engine, dice.pick([0.03, 0.1]), /preset|compat|kv_offload/);
   if (dice.chance(0.12)) document.engine.compat = dice.pick(['blis', 'blis-2026-02', 'vidur']);
   if (dice.chance(0.1)) fill(dice, fields, '/engine/kv_offload', (document.engine.kv_offload = {}), 0.7);
   if (document.engine.kv_offload && dice.chance(0.8)) document.engine.kv_offload.cpu_gib = dice.below(50);

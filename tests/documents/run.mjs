@@ -78,7 +78,8 @@ class Modules {
 }
 
 /** What the command prints of issues: a line each, control characters and all. */
-const printed = (issues) => issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n');
+const printed = (issues) =>
+  issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n');
 
 /** The first place where two values differ, as text. */
 function difference(a, b, path = '') {
@@ -99,10 +100,14 @@ function difference(a, b, path = '') {
  * what the modules were given was not what the command ran.
  */
 function judge(answers, native, report, seen) {
-  for (const { module, run: { kind, what } } of answers) {
+  for (const {
+    module,
+    run: { kind, what },
+  } of answers) {
     if (kind === 'thrown') return `${module}: ${what}`;
   }
-  if (native.status !== 0 && native.status !== 2) return `the command ended with ${native.status}: ${native.stderr.slice(0, 500)}`;
+  if (native.status !== 0 && native.status !== 2)
+    return `the command ended with ${native.status}: ${native.stderr.slice(0, 500)}`;
   const [one] = answers;
   for (const other of answers) {
     for (const part of ['canonical', 'id', 'issues', 'validated']) {
@@ -114,7 +119,10 @@ function judge(answers, native, report, seen) {
   }
   if (report === null) return '';
   const said = native.stderr.replace(/\n$/, '').replaceAll(/^stdin(, |(?=:))/gm, '');
-  for (const { module, run: { kind, issues, summary, columns } } of answers) {
+  for (const {
+    module,
+    run: { kind, issues, summary, columns },
+  } of answers) {
     seen[kind] = (seen[kind] ?? 0) + 1;
     if (kind === 'long') continue;
     if (kind === 'refused') {
@@ -129,7 +137,11 @@ function judge(answers, native, report, seen) {
     for (const [name, column] of Object.entries(columns)) {
       const own = name.startsWith('series_') ? series?.[name.slice('series_'.length)] : undefined;
       if (own === undefined) continue;
-      const apart = difference(column.map((value) => (Number.isFinite(value) ? value : null)), own, name);
+      const apart = difference(
+        column.map((value) => (Number.isFinite(value) ? value : null)),
+        own,
+        name,
+      );
       if (apart !== '') return `${module} and the command: ${apart}`;
     }
   }
@@ -181,14 +193,19 @@ async function lane() {
     failed += 1;
     mkdirSync(found, { recursive: true });
     writeFileSync(join(found, `${seed}.json`), result.document.text);
-    if (result.document.trace) writeFileSync(join(found, `${seed}-${result.document.trace.name}`), result.document.trace.text);
+    if (result.document.trace)
+      writeFileSync(join(found, `${seed}-${result.document.trace.name}`), result.document.trace.text);
     if (failed <= shownAtMost) console.log(`seed ${seed} (build/documents/${seed}.json): ${result.wrong}`);
   }
   modules.end();
 }
 await Promise.all(Array.from({ length: Math.min(availableParallelism(), 8) }, lane));
 rmSync(temporary, { recursive: true });
-console.log(`modules ${names.join(', ')}; their answers: ${Object.entries(seen).map(([kind, count]) => `${count} ${kind}`).join(', ')}`);
+console.log(
+  `modules ${names.join(', ')}; their answers: ${Object.entries(seen)
+    .map(([kind, count]) => `${count} ${kind}`)
+    .join(', ')}`,
+);
 if (cases >= 200 && !(seen.report > cases / 5 && seen.refused > cases / 10)) {
   console.log('the documents are no longer of all kinds');
   failed += 1;

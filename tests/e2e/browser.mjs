@@ -15,16 +15,29 @@ export const root = fileURLToPath(new URL('../../', import.meta.url));
 
 function executable() {
   const named = process.env.CHROMIUM || process.env.SERVECAST_CHROMIUM;
-  const found = named || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
+  const found =
+    named ||
+    ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
   if (!found) throw new Error('no Chromium: set CHROMIUM to its path');
   return found;
 }
 
-const quiet = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const quiet = [
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
 
 export async function launch() {
   const profile = mkdtempSync(join(tmpdir(), 'servecast-e2e-'));
-  const browser = await chromium.launch({ executablePath: executable(), args: ['--no-sandbox', ...quiet], env: { ...process.env, TMPDIR: profile } });
+  const browser = await chromium.launch({
+    executablePath: executable(),
+    args: ['--no-sandbox', ...quiet],
+    env: { ...process.env, TMPDIR: profile },
+  });
   return {
     browser,
     async close() {
@@ -38,7 +51,9 @@ export async function launch() {
 function watch() {
   const seen = { violations: [], longest_task_ms: 0, verdict_ms: null };
   window.seen = seen;
-  addEventListener('securitypolicyviolation', (event) => seen.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+  addEventListener('securitypolicyviolation', (event) =>
+    seen.violations.push(`${event.violatedDirective} ${event.blockedURI}`),
+  );
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) seen.longest_task_ms = Math.max(seen.longest_task_ms, entry.duration);
   }).observe({ type: 'longtask', buffered: true });
@@ -60,17 +75,27 @@ export async function openPage(browser, options = {}) {
   return { page, problems, close: () => context.close() };
 }
 
-export const verdict = (page) => page.waitForSelector('[data-complete="final"] .sentence', { timeout: 60_000 }).then((element) => element.textContent());
-export const problem = (page) => page.waitForSelector('[data-state="problem"] .sentence, [data-state="no_fit"] .sentence', { timeout: 30_000 }).then((element) => element.textContent());
+export const verdict = (page) =>
+  page
+    .waitForSelector('[data-complete="final"] .sentence', { timeout: 60_000 })
+    .then((element) => element.textContent());
+export const problem = (page) =>
+  page
+    .waitForSelector('[data-state="problem"] .sentence, [data-state="does_not_fit"] .sentence', { timeout: 30_000 })
+    .then((element) => element.textContent());
 export const fingerprint = (page) => page.textContent('#fingerprint');
 export const field = (page, pointer) => page.locator(`sc-field[data-pointer="${pointer}"]`).first();
 
 /** Waits until the fingerprint on the page is another one: a new result is shown. */
 export async function nextResult(page, before) {
-  await page.waitForFunction((old) => {
-    const now = document.querySelector('#fingerprint')?.textContent;
-    return now && now !== old && document.querySelector('[data-complete="final"]');
-  }, before, { timeout: 60_000 });
+  await page.waitForFunction(
+    (old) => {
+      const now = document.querySelector('#fingerprint')?.textContent;
+      return now && now !== old && document.querySelector('[data-complete="final"]');
+    },
+    before,
+    { timeout: 60_000 },
+  );
 }
 
 export async function dropFile(page, name, bytes) {

@@ -21,7 +21,9 @@ async function compared(page) {
     const table = document.querySelector('#compared');
     return table?.rows.length > 1 && !table.textContent.includes('Simulating');
   });
-  return page.$$eval('#compared tbody tr', (rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText.replaceAll(/\s+/g, ' '))));
+  return page.$$eval('#compared tbody tr', (rows) =>
+    rows.map((row) => [...row.cells].map((cell) => cell.innerText.replaceAll(/\s+/g, ' '))),
+  );
 }
 
 await task('compare: every GPU, the one in force first and as shown', async (page) => {
@@ -31,7 +33,10 @@ await task('compare: every GPU, the one in force first and as shown', async (pag
   assert.equal(rows.length, gpus);
   assert.match(rows[0][0], /H100.*as it is/);
   assert.equal(rows.filter(([name]) => name.includes('as it is')).length, 1);
-  assert.ok(rows.slice(1).some((row) => /[+−×]/.test(row[3])), 'differences are shown');
+  assert.ok(
+    rows.slice(1).some((row) => /[+−×]/.test(row[3])),
+    'differences are shown',
+  );
   const first = await fingerprint(page);
   await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('3');
   await nextResult(page, first);
@@ -63,24 +68,42 @@ await task('compare: the rules of BLIS beside ours, with the reasons', async (pa
   const before = site.requests.length;
   await openComparison(page, '/engine/compat');
   const rows = await compared(page);
-  assert.deepEqual(rows.map(([name]) => name.split(' ')[0]), ['none', 'blis-2026-02', 'blis', 'vidur']);
+  assert.deepEqual(
+    rows.map(([name]) => name.split(' ')[0]),
+    ['none', 'blis-2026-02', 'blis', 'vidur'],
+  );
   // Vidur has no scheduler of vLLM V1, and its row says so.
   for (const row of rows.slice(0, 3)) assert.ok(row.length > 5, row.join(' '));
   assert.match(rows[3].join(' '), /vllm_v0/);
-  await page.getByText(/when a batch drains/).first().waitFor();
+  await page
+    .getByText(/when a batch drains/)
+    .first()
+    .waitFor();
   const fetched = site.requests.slice(before);
   // The first comparison is that of GPUs, some of which need tables of operators.
-  assert.ok(fetched.every((url) => /\/(compare-|presets\/operators\/)/.test(url)), fetched.join(' '));
+  assert.ok(
+    fetched.every((url) => /\/(compare-|presets\/operators\/)/.test(url)),
+    fetched.join(' '),
+  );
 });
 
 if (existsSync(command)) {
   const fragment = `p=${preset}&engine.compat=blis-2026-02`;
-  await task('compat: the page gives the command’s fingerprint', async (page) => {
-    await verdict(page);
-    const report = JSON.parse(execFileSync(command, ['run', preset, '--set', 'engine.compat=blis-2026-02'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
-    assert.equal(await fingerprint(page), report.fingerprint);
-    return report.fingerprint;
-  }, { fragment: `#${fragment}` });
+  await task(
+    'compat: the page gives the command’s fingerprint',
+    async (page) => {
+      await verdict(page);
+      const report = JSON.parse(
+        execFileSync(command, ['run', preset, '--set', 'engine.compat=blis-2026-02'], {
+          encoding: 'utf8',
+          stdio: ['ignore', 'pipe', 'ignore'],
+        }),
+      );
+      assert.equal(await fingerprint(page), report.fingerprint);
+      return report.fingerprint;
+    },
+    { fragment: `#${fragment}` },
+  );
 } else {
   skip('compat: the page gives the command’s fingerprint', `${command} is not built`);
 }

@@ -13,7 +13,8 @@ const command = join(root, 'build/release/servecast');
 
 /** Mooncake's JSON lines: every request begins with the same 1,024 tokens. */
 function sharingTrace(rows) {
-  const line = (index) => JSON.stringify({ timestamp: index * 250, input_length: 1200, output_length: 20, hash_ids: [1, 2, 100 + index] });
+  const line = (index) =>
+    JSON.stringify({ timestamp: index * 250, input_length: 1200, output_length: 20, hash_ids: [1, 2, 100 + index] });
   return `${Array.from({ length: rows }, (_, index) => line(index)).join('\n')}\n`;
 }
 
@@ -44,9 +45,16 @@ await task('trace: JSON lines with shared prefixes hit the prefix cache', async 
   assert.match(await page.textContent('.footer'), /50 requests/);
   await openEverything(page);
   for (const replaced of ['preset', 'name', 'requests']) {
-    assert.equal(await page.locator(`sc-field[data-pointer="/workload/${replaced}"]`).count(), 0, `${replaced} has no effect on a trace`);
+    assert.equal(
+      await page.locator(`sc-field[data-pointer="/workload/${replaced}"]`).count(),
+      0,
+      `${replaced} has no effect on a trace`,
+    );
   }
-  await page.getByText(/The trace brings its own requests/).first().waitFor();
+  await page
+    .getByText(/The trace brings its own requests/)
+    .first()
+    .waitFor();
   const caching = page.locator('sc-field[data-pointer="/engine/enable_prefix_caching"]:visible input').first();
   if (!(await caching.isChecked())) {
     assert.equal(await page.locator('#prefix-cache').count(), 0);
@@ -110,7 +118,11 @@ await task('trace: a link asks for the file', async (page) => {
   await page.waitForTimeout(400);
   await page.reload();
   assert.match(await problem(page), /my day\.csv/);
-  await page.setInputFiles('#trace-file', { name: 'my day.csv', mimeType: 'text/csv', buffer: Buffer.from(smallTrace(50)) });
+  await page.setInputFiles('#trace-file', {
+    name: 'my day.csv',
+    mimeType: 'text/csv',
+    buffer: Buffer.from(smallTrace(50)),
+  });
   await verdict(page);
   assert.equal(await fingerprint(page), traced);
   assert.doesNotMatch(await page.textContent('.verdict'), /made with/);
@@ -126,9 +138,23 @@ await task('trace: what a file was read as stands beside its name', async (page)
   const first = await fingerprint(page);
   await dropFile(page, 'burst.csv', Buffer.from('Timestamp,Request tokens,Response tokens\n0,100,20\n1,200,30\n'));
   await nextResult(page, first);
-  assert.match(await page.textContent('#trace-reading'), /CSV with named columns: columns Timestamp \(s\), Request tokens, Response tokens/);
+  assert.match(
+    await page.textContent('#trace-reading'),
+    /CSV with named columns: columns Timestamp \(s\), Request tokens, Response tokens/,
+  );
   const named = await fingerprint(page);
-  await dropFile(page, 'bench.json', Buffer.from(JSON.stringify({ input_lens: [100, 200, 50], output_lens: [20, 40, 0], start_times: [7.5, 8.5, 9], errors: ['', '', 'gone'] })));
+  await dropFile(
+    page,
+    'bench.json',
+    Buffer.from(
+      JSON.stringify({
+        input_lens: [100, 200, 50],
+        output_lens: [20, 40, 0],
+        start_times: [7.5, 8.5, 9],
+        errors: ['', '', 'gone'],
+      }),
+    ),
+  );
   await nextResult(page, named);
   assert.match(await page.textContent('#trace-reading'), /vLLM bench serve result: .*1 failed requests left out/);
 });
@@ -173,7 +199,8 @@ await task('trace: a fitted summary takes its place, in a link without a file', 
 async function dropLarge(page, rows) {
   await page.evaluate((count) => {
     const parts = ['arrival_s,input_tokens,output_tokens\n'];
-    for (let row = 0; row < count; row += 1) parts.push(`${row / 100},${200 + ((row * 37) % 300)},${2 + ((row * 13) % 6)}\n`);
+    for (let row = 0; row < count; row += 1)
+      parts.push(`${row / 100},${200 + ((row * 37) % 300)},${2 + ((row * 13) % 6)}\n`);
     window.large = new DataTransfer();
     window.large.items.add(new File(parts, 'large.csv'));
   }, rows);
@@ -191,7 +218,11 @@ await task('trace: a million rows are read without freezing the page', async (pa
   await page.locator('#trace-reading').first().waitFor({ timeout: 60_000 });
   const longest = await page.evaluate(() => window.seen.longest_task_ms);
   assert.ok(longest < 500, `a task of ${Math.round(longest)} ms`);
-  await page.waitForFunction(() => /1,000,000 requests/.test(document.querySelector('.footer')?.textContent ?? ''), null, { timeout: 60_000 });
+  await page.waitForFunction(
+    () => /1,000,000 requests/.test(document.querySelector('.footer')?.textContent ?? ''),
+    null,
+    { timeout: 60_000 },
+  );
   return `longest task of the page ${Math.round(longest)} ms`;
 });
 
@@ -207,7 +238,11 @@ await task('trace: reading a large file can be given up', async (page) => {
 await task('trace: a gzip bomb ends in a sentence', async (page) => {
   await verdict(page);
   const rows = Buffer.alloc(64 << 20, '0,1,1\n');
-  await dropFile(page, 'bomb.csv.gz', gzipSync(Buffer.concat([Buffer.from('arrival_s,input_tokens,output_tokens\n'), rows]), { level: 9 }));
+  await dropFile(
+    page,
+    'bomb.csv.gz',
+    gzipSync(Buffer.concat([Buffer.from('arrival_s,input_tokens,output_tokens\n'), rows]), { level: 9 }),
+  );
   assert.match(await problem(page), /trace cannot be used/);
   assert.match(await page.textContent('.issues'), /more than 5000000 requests/i);
 });
@@ -227,7 +262,13 @@ for (const [name, [file, requests]] of Object.entries(published)) {
   await task(title, async (page) => {
     await verdict(page);
     const first = await fingerprint(page);
-    const report = JSON.parse(execFileSync(command, ['run', preset, '--trace', file], { encoding: 'utf8', maxBuffer: 2 ** 28, stdio: ['ignore', 'pipe', 'ignore'] }));
+    const report = JSON.parse(
+      execFileSync(command, ['run', preset, '--trace', file], {
+        encoding: 'utf8',
+        maxBuffer: 2 ** 28,
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }),
+    );
     await dropFile(page, basename(file), readFileSync(file));
     await nextResult(page, first);
     assert.equal(await fingerprint(page), report.fingerprint);
@@ -244,7 +285,10 @@ await task('link: a reload gives the same fingerprint', async (page) => {
   await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('11');
   await nextResult(page, first);
   const edited = await fingerprint(page);
-  await page.waitForFunction(() => location.hash.startsWith('#z1.') && /\d+ characters/.test(document.querySelector('.share')?.textContent ?? ''));
+  await page.waitForFunction(
+    () =>
+      location.hash.startsWith('#z1.') && /\d+ characters/.test(document.querySelector('.share')?.textContent ?? ''),
+  );
   await page.waitForTimeout(400);
   const slider = field(page, '/workload/arrivals/rate_per_s').locator('input[type=range]');
   const place = await slider.inputValue();

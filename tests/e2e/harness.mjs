@@ -36,8 +36,15 @@ export async function task(name, body, options = {}) {
     console.log(`ok      ${name} (${Math.round(performance.now() - begin)} ms)${note === '' ? '' : `: ${note}`}`);
   } catch (error) {
     counts.failed += 1;
-    console.log(`FAILED  ${name}\n        ${String(error.stack ?? error).split('\n').slice(0, 12).join('\n        ')}`);
-    await opened.page.screenshot({ path: join(root, 'build', `e2e-${name.replaceAll(/\W+/g, '-')}.png`) }).catch(() => undefined);
+    console.log(
+      `FAILED  ${name}\n        ${String(error.stack ?? error)
+        .split('\n')
+        .slice(0, 12)
+        .join('\n        ')}`,
+    );
+    await opened.page
+      .screenshot({ path: join(root, 'build', `e2e-${name.replaceAll(/\W+/g, '-')}.png`) })
+      .catch(() => undefined);
   }
   await opened.close();
 }
@@ -49,7 +56,10 @@ export function skip(name, why) {
 }
 
 export function smallTrace(rows) {
-  const lines = Array.from({ length: rows }, (_, index) => `${(index * 0.25).toFixed(2)},${200 + ((index * 37) % 300)},${20 + ((index * 13) % 60)}`);
+  const lines = Array.from(
+    { length: rows },
+    (_, index) => `${(index * 0.25).toFixed(2)},${200 + ((index * 37) % 300)},${20 + ((index * 13) % 60)}`,
+  );
   return `arrival_s,input_tokens,output_tokens\n${lines.join('\n')}\n`;
 }
 

@@ -3,16 +3,27 @@ import assert from 'node:assert/strict';
 import { dropFile, field, fingerprint, nextResult, problem, verdict } from './browser.mjs';
 import { audit, preset, task } from './harness.mjs';
 
-const shows = (page, expected) => page.waitForFunction((wanted) => document.querySelector('#fingerprint')?.textContent === wanted, expected, { timeout: 30_000 });
+const shows = (page, expected) =>
+  page.waitForFunction((wanted) => document.querySelector('#fingerprint')?.textContent === wanted, expected, {
+    timeout: 30_000,
+  });
 
 await task('mishap: junk in every field, and each can be undone', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
   const closed = page.locator('.rail details:not([open]) > summary:visible');
   while ((await closed.count()) > 0) await closed.first().click();
-  const pointers = await page.$$eval('sc-field', (fields) => fields.filter((each) => each.offsetParent && each.querySelector('input[type=text], textarea')).map((each) => each.dataset.pointer));
+  const pointers = await page.$$eval('sc-field', (fields) =>
+    fields
+      .filter((each) => each.offsetParent && each.querySelector('input[type=text], textarea'))
+      .map((each) => each.dataset.pointer),
+  );
   for (const pointer of new Set(pointers)) {
-    const input = page.locator(`sc-field[data-pointer="${pointer}"]:visible`).first().locator('input[type=text], textarea').first();
+    const input = page
+      .locator(`sc-field[data-pointer="${pointer}"]:visible`)
+      .first()
+      .locator('input[type=text], textarea')
+      .first();
     const before = await input.inputValue();
     for (const text of ['<b>-1e308', '']) {
       await input.fill(text);
@@ -43,7 +54,12 @@ await task('mishap: back and forward show each scenario again', async (page) => 
     await nextResult(page, seen.at(-1));
     seen.push(await fingerprint(page));
   }
-  for (const [step, index] of [['goBack', 1], ['goBack', 0], ['goForward', 1], ['goForward', 2]]) {
+  for (const [step, index] of [
+    ['goBack', 1],
+    ['goBack', 0],
+    ['goForward', 1],
+    ['goForward', 2],
+  ]) {
     await page[step]();
     await shows(page, seen[index]);
     await page.waitForTimeout(400);
@@ -53,7 +69,12 @@ await task('mishap: back and forward show each scenario again', async (page) => 
 await task('mishap: files that are no traces end in a sentence', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
-  const files = { 'photo.png': Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), 'empty.csv': Buffer.alloc(0), 'deep.json': Buffer.from('['.repeat(200_000)), '<img src=x onerror=document.title="owned">.csv': Buffer.from('a,b\n1,2\n') };
+  const files = {
+    'photo.png': Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'),
+    'empty.csv': Buffer.alloc(0),
+    'deep.json': Buffer.from('['.repeat(200_000)),
+    '<img src=x onerror=document.title="owned">.csv': Buffer.from('a,b\n1,2\n'),
+  };
   for (const [name, bytes] of Object.entries(files)) {
     await dropFile(page, name, bytes);
     await page.locator('.verdict .issues', { hasText: name }).waitFor();
@@ -67,7 +88,12 @@ await task('mishap: files that are no traces end in a sentence', async (page) =>
 await task('mishap: a scenario file that is dropped is opened', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
-  const scenario = { schema: 1, model: { preset: 'llama-3.1-8b' }, hardware: { preset: 'l40s' }, workload: { preset: 'chat', requests: 120, arrivals: { rate_per_s: 2 } } };
+  const scenario = {
+    schema: 1,
+    model: { preset: 'llama-3.1-8b' },
+    hardware: { preset: 'l40s' },
+    workload: { preset: 'chat', requests: 120, arrivals: { rate_per_s: 2 } },
+  };
   await dropFile(page, 'scenario.json', Buffer.from(JSON.stringify(scenario)));
   await nextResult(page, first);
   assert.match(await page.textContent('.footer'), /120 requests/);
@@ -89,7 +115,9 @@ await task(
     assert.ok(charts > 120, `the plot is ${charts} px high`);
     await audit(page);
   },
-  { fragment: `#p=${preset}&slo=[${Array.from({ length: 32 }, (_, index) => `{"metric":"ttft","limit_ms":${50 + index * 7},"percentile":${50 + index}}`).join(',')}]` },
+  {
+    fragment: `#p=${preset}&slo=[${Array.from({ length: 32 }, (_, index) => `{"metric":"ttft","limit_ms":${50 + index * 7},"percentile":${50 + index}}`).join(',')}]`,
+  },
 );
 
 await task(
@@ -102,18 +130,35 @@ await task(
     const table = await page.$eval('#numbers tbody th', (head) => head.getBoundingClientRect().width);
     assert.ok(table <= 400, `${table} px`);
   },
-  { fragment: `#p=${preset}&name=${'x'.repeat(1500)}&workload.classes=[{"name":"${'y'.repeat(600)}","share":1},{"name":"b"}]&hardware.name=${'z'.repeat(300)}`, viewport: { width: 390, height: 844 } },
+  {
+    fragment: `#p=${preset}&name=${'x'.repeat(1500)}&workload.classes=[{"name":"${'y'.repeat(600)}","share":1},{"name":"b"}]&hardware.name=${'z'.repeat(300)}`,
+    viewport: { width: 390, height: 844 },
+  },
 );
 
 await task('mishap: sizes and paper, charts follow and buttons are not printed', async (page) => {
   await verdict(page);
   await page.locator('#steps > summary').click();
   await page.locator('sc-request-chart canvas').waitFor();
-  for (const [width, height] of [[320, 600], [1600, 900], [900, 500], [1440, 900]]) {
+  for (const [width, height] of [
+    [320, 600],
+    [1600, 900],
+    [900, 500],
+    [1440, 900],
+  ]) {
     await page.setViewportSize({ width, height });
-    await page.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth && [...document.querySelectorAll('.plots')].every((host) => Math.abs((host.querySelector('.uplot')?.clientWidth ?? 0) - host.clientWidth) <= 1));
+    await page.waitForFunction(
+      () =>
+        document.documentElement.scrollWidth <= innerWidth &&
+        [...document.querySelectorAll('.plots')].every(
+          (host) => Math.abs((host.querySelector('.uplot')?.clientWidth ?? 0) - host.clientWidth) <= 1,
+        ),
+    );
   }
   await page.emulateMedia({ media: 'print' });
-  assert.equal(await page.locator('button:visible').count(), await page.locator('.mark:visible, .as-link:visible').count());
+  assert.equal(
+    await page.locator('button:visible').count(),
+    await page.locator('.mark:visible, .as-link:visible').count(),
+  );
   assert.ok(await page.getByText('Llama-3.1-8B · H100').isVisible(), 'what was simulated is said');
 });

@@ -36,9 +36,16 @@ await task('presets: a GPU of measured servers is fetched once, when it is chose
   await page.waitForFunction((print) => document.querySelector('#fingerprint')?.textContent === print, second);
   await gpu(page).selectOption('h100-nvl');
   await nextResult(page, second);
-  assert.deepEqual(fetched(before).map((url) => url.replace(/.*\/presets\//, '')), ['measured_hardware/h100-nvl.json']);
+  assert.deepEqual(
+    fetched(before).map((url) => url.replace(/.*\/presets\//, '')),
+    ['measured_hardware/h100-nvl.json'],
+  );
   await page.locator('details.fields > summary', { hasText: 'Everything' }).click();
-  assert.notEqual(await page.locator('sc-field[data-pointer="/hardware/memory_bandwidth_gb_s"]:visible input').first().inputValue(), '', 'the form has its figures');
+  assert.notEqual(
+    await page.locator('sc-field[data-pointer="/hardware/memory_bandwidth_gb_s"]:visible input').first().inputValue(),
+    '',
+    'the form has its figures',
+  );
 });
 
 await task('presets: operators are fetched for a GPU where auto is these', async (page) => {
@@ -47,28 +54,44 @@ await task('presets: operators are fetched for a GPU where auto is these', async
   const before = site.requests.length;
   await gpu(page).selectOption('a100-80gb');
   await nextResult(page, first);
-  assert.deepEqual(fetched(before).map((url) => url.replace(/.*\/presets\//, '')), ['operators/a100-80gb.json']);
+  assert.deepEqual(
+    fetched(before).map((url) => url.replace(/.*\/presets\//, '')),
+    ['operators/a100-80gb.json'],
+  );
 });
 
-await task('presets: without a connection, or with another version, it says what is missing', async (page) => {
-  await verdict(page);
-  const first = await fingerprint(page);
-  await page.route(/presets\//, (route) => route.abort());
-  await gpu(page).selectOption('a10');
-  assert.match(await problem(page), /a10\.json is fetched when it is first needed, and could not be: there is no connection/);
-  await page.unroute(/presets\//);
-  await page.route(/presets\//, (route) => route.fulfill({ status: 200, body: '<!doctype html>' }));
-  await gpu(page).selectOption('l4');
-  await page.getByText(/allowed the \d+ of this version/).first().waitFor();
-  await page.unroute(/presets\//);
-  await page.route(/presets\//, (route) => route.fulfill({ status: 404, body: '' }));
-  await gpu(page).selectOption('mi300x');
-  await page.getByText(/the server answered 404/).first().waitFor();
-  assert.doesNotMatch(await page.textContent('.verdict'), /TypeError/);
-  await page.unroute(/presets\//);
-  await gpu(page).selectOption('h100-sxm');
-  await page.waitForFunction((print) => document.querySelector('#fingerprint')?.textContent === print, first);
-}, { expectsProblems: true });
+await task(
+  'presets: without a connection, or with another version, it says what is missing',
+  async (page) => {
+    await verdict(page);
+    const first = await fingerprint(page);
+    await page.route(/presets\//, (route) => route.abort());
+    await gpu(page).selectOption('a10');
+    assert.match(
+      await problem(page),
+      /a10\.json is fetched when it is first needed, and could not be: there is no connection/,
+    );
+    await page.unroute(/presets\//);
+    await page.route(/presets\//, (route) => route.fulfill({ status: 200, body: '<!doctype html>' }));
+    await gpu(page).selectOption('l4');
+    await page
+      .getByText(/allowed the \d+ of this version/)
+      .first()
+      .waitFor();
+    await page.unroute(/presets\//);
+    await page.route(/presets\//, (route) => route.fulfill({ status: 404, body: '' }));
+    await gpu(page).selectOption('mi300x');
+    await page
+      .getByText(/the server answered 404/)
+      .first()
+      .waitFor();
+    assert.doesNotMatch(await page.textContent('.verdict'), /TypeError/);
+    await page.unroute(/presets\//);
+    await gpu(page).selectOption('h100-sxm');
+    await page.waitForFunction((print) => document.querySelector('#fingerprint')?.textContent === print, first);
+  },
+  { expectsProblems: true },
+);
 
 await task('coefficients: a published set is found, taken and marked; a file is opened', async (page) => {
   await verdict(page);
@@ -82,7 +105,10 @@ await task('coefficients: a published set is found, taken and marked; a file is 
   await sets.filter({ hasText: 'faster than light' }).first().locator('button').click();
   await nextResult(page, first);
   assert.match(await page.locator('#coefficients').innerText(), /bill prefill at 0\.271 of the least time/);
-  assert.equal(await page.locator('sc-field[data-pointer="/latency/backend"]:visible select').first().inputValue(), 'blackbox');
+  assert.equal(
+    await page.locator('sc-field[data-pointer="/latency/backend"]:visible select').first().inputValue(),
+    'blackbox',
+  );
   const second = await fingerprint(page);
   const { sets: all, ...rest } = JSON.parse(readFileSync(`${root}/presets/coefficients/blis-blackbox.json`, 'utf8'));
   await dropFile(page, 'one.json', Buffer.from(JSON.stringify({ ...rest, sets: [all[0]] })));

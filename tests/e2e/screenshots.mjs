@@ -36,26 +36,81 @@ await picture('phone-form', { ...phone, fullPage: true, before: (page) => page.l
 // 200 % zoom of a 1440 px window is a window of 720 px drawn at twice the size.
 await picture('zoom-200', { viewport: { width: 720, height: 500 }, deviceScaleFactor: 2 });
 await picture('everything', { fullPage: true, before: openAll });
-await picture('compare', { before: async (page) => { await page.locator('#compare > summary').click(); await page.locator('#compare').scrollIntoViewIfNeeded(); } });
-await picture('compare-dark-phone', { ...phone, colorScheme: 'dark', before: async (page) => { await page.locator('#compare > summary').click(); await page.selectOption('#compare-by', '/engine/compat'); await page.waitForTimeout(1500); await page.locator('#compare').scrollIntoViewIfNeeded(); } });
+await picture('compare', {
+  before: async (page) => {
+    await page.locator('#compare > summary').click();
+    await page.locator('#compare').scrollIntoViewIfNeeded();
+  },
+});
+await picture('compare-dark-phone', {
+  ...phone,
+  colorScheme: 'dark',
+  before: async (page) => {
+    await page.locator('#compare > summary').click();
+    await page.selectOption('#compare-by', '/engine/compat');
+    await page.waitForTimeout(1500);
+    await page.locator('#compare').scrollIntoViewIfNeeded();
+  },
+});
 const apart = '#p=llama-3.1-8b-h100x8-disaggregated';
 const tall = { viewport: { width: 1440, height: 1600 } };
-const open = (id) => async (page) => { await page.locator(`#${id} > summary`).click(); await page.waitForTimeout(1500); await page.locator(`#${id}`).scrollIntoViewIfNeeded(); };
-await picture('pools', { ...tall, fragment: apart, before: async (page) => { await page.selectOption('sc-field[data-pointer="/cluster/pools/1/hardware/preset"] select', 'h200-sxm'); await open('cluster')(page); } });
-await picture('pools-phone-dark', { ...phone, colorScheme: 'dark', fullPage: true, fragment: apart, before: (page) => page.locator('.rail > summary').click() });
+const open = (id) => async (page) => {
+  await page.locator(`#${id} > summary`).click();
+  await page.waitForTimeout(1500);
+  await page.locator(`#${id}`).scrollIntoViewIfNeeded();
+};
+await picture('pools', {
+  ...tall,
+  fragment: apart,
+  before: async (page) => {
+    await page.selectOption('sc-field[data-pointer="/cluster/pools/1/hardware/preset"] select', 'h200-sxm');
+    await open('cluster')(page);
+  },
+});
+await picture('pools-phone-dark', {
+  ...phone,
+  colorScheme: 'dark',
+  fullPage: true,
+  fragment: apart,
+  before: (page) => page.locator('.rail > summary').click(),
+});
 await picture('timeline', { ...tall, fragment: apart, before: open('steps') });
-await picture('compare-splits', { fragment: apart, before: async (page) => { await page.getByRole('button', { name: 'Compare splits' }).click(); await page.waitForFunction(() => document.querySelector('#compared') && !document.querySelector('#compared').textContent.includes('Simulating')); } });
-await picture('replicas-1000', { ...tall, fragment: '#p=llama-3.1-8b-h100x8-aggregated&cluster.pools.0.replicas=1000&workload.arrivals.rate_per_s=3000&workload.requests=20000', before: open('cluster') });
-await picture('paper', { viewport: { width: 760, height: 1000 }, fullPage: true, before: (page) => page.emulateMedia({ media: 'print' }) });
+await picture('compare-splits', {
+  fragment: apart,
+  before: async (page) => {
+    await page.getByRole('button', { name: 'Compare splits' }).click();
+    await page.waitForFunction(
+      () =>
+        document.querySelector('#compared') && !document.querySelector('#compared').textContent.includes('Simulating'),
+    );
+  },
+});
+await picture('replicas-1000', {
+  ...tall,
+  fragment:
+    '#p=llama-3.1-8b-h100x8-aggregated&cluster.pools.0.replicas=1000&workload.arrivals.rate_per_s=3000&workload.requests=20000',
+  before: open('cluster'),
+});
+await picture('paper', {
+  viewport: { width: 760, height: 1000 },
+  fullPage: true,
+  before: (page) => page.emulateMedia({ media: 'print' }),
+});
 await picture('overloaded', { fragment: `#p=${preset}&workload.arrivals.rate_per_s=200` });
 await picture('no-fit', { fragment: `#p=${preset}&hardware.preset=rtx-4090&model.preset=llama-3.1-70b` });
 await picture('empty', { fragment: `#p=${preset}&measure.warmup_s=100000` });
 await picture('link-error', { colorScheme: 'dark', fragment: '#p=nothing' });
-await picture('field-error', { before: (page) => page.locator('sc-field[data-pointer="/workload/arrivals/rate_per_s"] input[type=text]').fill('-5') });
-await picture('trace-error', {
-  before: (page) => dropFile(page, 'bad.csv', Buffer.from(`arrival_s,input_tokens,output_tokens\n${'0.5,12,x\n'.repeat(40)}`)),
+await picture('field-error', {
+  before: (page) => page.locator('sc-field[data-pointer="/workload/arrivals/rate_per_s"] input[type=text]').fill('-5'),
 });
-await picture('long-run', { fragment: `#p=${preset}&workload.requests=5000000`, before: (page) => page.locator('[data-complete="partial"]').waitFor() });
+await picture('trace-error', {
+  before: (page) =>
+    dropFile(page, 'bad.csv', Buffer.from(`arrival_s,input_tokens,output_tokens\n${'0.5,12,x\n'.repeat(40)}`)),
+});
+await picture('long-run', {
+  fragment: `#p=${preset}&workload.requests=5000000`,
+  before: (page) => page.locator('[data-complete="partial"]').waitFor(),
+});
 await picture('keys', { before: (page) => page.keyboard.press('?') });
 
 await close();

@@ -350,7 +350,7 @@ TEST(Pools, SchedulersAndStages_AreOfEachPool) {
   bool prompts = false, chunks = false;
   for (const std::string_view departure : report.departures) {
     prompts |= departure.find("never both") != std::string_view::npos;
-    chunks |= departure.find("decodes each get their token") != std::string_view::npos;
+    chunks |= departure.find("every decode gets its token") != std::string_view::npos;
   }
   EXPECT_TRUE(prompts && chunks);
 }
@@ -436,8 +436,8 @@ TEST(Pools, WhatCannotBe_IsSaidAtItsPlace) {
       {R"({"pools": [{}, {"engine": {"gc_pass_us": 100}}]})", "/cluster/pools/1/engine/gc_pass_us"},
       {R"({"pools": [{}, {"scheduler": "lightllm", "pipeline_parallel": 2}]})",
        "/cluster/pools/1/pipeline_parallel"},
-      {R"({"pools": [{}, {"scheduler": {"policy": "orca", "order": "sjf"}}]})",
-       "/cluster/pools/1/scheduler/order"},
+      {R"({"pools": [{}, {"scheduler": {"policy": "orca", "preemption": "tail"}}]})",
+       "/cluster/pools/1/scheduler/preemption"},
       {R"({"pools": [{}, {"scheduler": "orcas"}]})", "/cluster/pools/1/scheduler/policy"},
       {R"({"pools": [{}, {"scheduler": {"polcy": "orca"}}]})", "/cluster/pools/1/scheduler/polcy"},
       {R"({"pools": [{"scheduler": "sarathi", "engine": {"enable_chunked_prefill": false}}, {}]})",

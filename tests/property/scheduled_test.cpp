@@ -1,6 +1,7 @@
 // The schedulers after Vidur: equal to their reference on random cases, to the nanosecond; the
 // iteration counts that theory knows; the same with compat vidur whether observed or not; behind
 // routers what one alone does.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -29,6 +30,7 @@ std::string Name(std::uint64_t seed, const ScheduledCase& c) {
 TEST(DifferentialSchedulers, RandomScenarios_EqualTheReference) {
   std::int64_t steps = 0, preempted = 0, self = 0, partial = 0, overlapping = 0, chunked = 0;
   std::int64_t timed_out = 0, in_flight = 0, capped = 0, interfered = 0, recomputed = 0, turns = 0;
+  std::int64_t overtaken = 0, urgent = 0, hits = 0, resumed_hits = 0, evicted = 0, middle = 0;
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(Cases()); ++seed) {
     const std::optional<ScheduledCase> c = MakeScheduledCase(seed);
     if (!c) continue;
@@ -45,6 +47,12 @@ TEST(DifferentialSchedulers, RandomScenarios_EqualTheReference) {
     in_flight += reference.aborted_in_flight;
     capped += reference.length_capped;
     turns += c->base.requests.think.empty() ? 0 : 1;
+    overtaken += reference.overtaken;
+    middle += reference.from_the_middle;
+    urgent += reference.urgent_restarts;
+    hits += reference.prefix_cache.hit_blocks;
+    resumed_hits += reference.prefix_cache.resumed_hit_tokens;
+    evicted += reference.prefix_cache.evicted_blocks;
     for (std::size_t r = 0; r < reference.results.state.size(); ++r) {
       interfered += reference.results.interference[r] > 0 ? 1 : 0;
       recomputed +=
@@ -65,6 +73,12 @@ TEST(DifferentialSchedulers, RandomScenarios_EqualTheReference) {
       {"requests that prefills held up", interfered},
       {"recomputed", recomputed},
       {"conversations", turns},
+      {"enqueued before others", overtaken},
+      {"preempted as the least urgent", urgent},
+      {"admitted from the middle of the queue", middle},
+      {"blocks found in the prefix cache", hits},
+      {"tokens found after a preemption", resumed_hits},
+      {"blocks whose content was overwritten", evicted},
   };
   std::string line;
   for (const auto& [what, count] : contents) line += std::to_string(count) + " " + what + ", ";
@@ -155,6 +169,10 @@ RequestTable PartOf(const RequestTable& all, const std::vector<std::size_t>& row
   copy(all.prompt_tokens, part.prompt_tokens);
   copy(all.output_tokens, part.output_tokens);
   copy(all.timeout, part.timeout);
+  copy(all.priority, part.priority);
+  copy(all.ttft_deadline, part.ttft_deadline);
+  copy(all.content, part.content);
+  part.segments = all.segments;
   return part;
 }
 
@@ -265,9 +283,54 @@ TEST(Scheduleds, PipelineStages_EachHasItsShare) {
   EXPECT_FALSE(four.departures.empty());
 }
 
+// All prompts begin with the same 256 tokens.
+TEST(Scheduleds, PrefixCaching_IsThatOfPagedMemory) {
+  for (const char* policy : {"vllm_v0", "sarathi", "orca", "lightllm", "faster_transformer"}) {
+    const std::string name = policy;
+    const bool paged = name == "vllm_v0" || name == "sarathi";
+    const auto run = [&](const char* compat) {
+      return RunWith({"scheduler.policy=" + name, "engine.max_num_batched_tokens=8192",
+                      std::string("engine.compat=") + compat, "workload.requests=50",
+                      R"(workload.prefix={"groups":1,"tokens":256})"});
+    };
+    const auto says = [](const Report& report) {
+      return std::any_of(report.departures.begin(), report.departures.end(),
+                         [](const auto& rule) { return rule.find("prefix caching: none") == 0; });
+    };
+    const Report report = run("none");
+    EXPECT_EQ(report.prefix_cache.hit_tokens > 40 * 256, paged) << name;
+    EXPECT_EQ(report.prefix_cache.query_tokens > 0, paged) << name;
+    EXPECT_EQ(says(report), !paged) << name;
+    if (name == "faster_transformer") continue;
+    const Report vidur = run("vidur");
+    EXPECT_EQ(vidur.prefix_cache.query_tokens, 0) << name;
+    EXPECT_TRUE(says(vidur)) << name;
+  }
+}
+
+TEST(Scheduleds, ShortestFirst_GoesWithEach) {
+  for (const char* policy : {"vllm_v0", "sarathi", "orca", "lightllm", "faster_transformer"}) {
+    const auto mean_ttft = [&](const char* order) {
+      return RunWith({std::string("scheduler.policy=") + policy,
+                      std::string("scheduler.order=") + order, "engine.max_num_seqs=4",
+                      "engine.max_num_batched_tokens=8192", "workload.requests=100",
+                      "engine.prompt_token_overhead_us=0",
+                      R"(workload.arrivals={"process":"static"})",
+                      R"(workload.prompt_tokens={"distribution":"uniform","min":10,"max":4000})",
+                      R"(workload.output_tokens={"distribution":"fixed","value":4})"})
+          .ttft_ms.mean;
+    };
+    EXPECT_LT(mean_ttft("sjf"), 0.9 * mean_ttft("fcfs")) << policy;
+  }
+}
+
 TEST(Scheduleds, WhatTheyDoNotKnow_IsNamed) {
   const std::pair<const char*, std::vector<std::string>> wrong[] = {
-      {"/scheduler/order", {"scheduler.policy=orca", "scheduler.order=sjf"}},
+      {"/scheduler/order", {"engine.compat=vidur", "scheduler.policy=orca", "scheduler.order=sjf"}},
+      {"/scheduler/priority",
+       {"engine.compat=vidur", "scheduler.policy=orca", "scheduler.priority=constant"}},
+      {"/scheduler/preemption",
+       {"engine.compat=vidur", "scheduler.policy=sarathi", "scheduler.preemption=priority"}},
       {"/scheduler/preemption", {"scheduler.policy=orca", "scheduler.preemption=tail"}},
       {"/engine/kv_offload", {"scheduler.policy=orca", "engine.kv_offload.cpu_gib=10"}},
       {"/engine/gc_pass_us", {"scheduler.policy=orca", "engine.gc_pass_us=10"}},

@@ -47,6 +47,8 @@ struct BlisCases {
 // other file is an issue.
 BlisCases LoadBlisCases(const std::string& folder);
 
+// The figures of a run by the engine, or why it refuses the scenario.
+Result<BlisFigures> RunBlisCase(const BlisCase& golden);
 // Runs the case; a scenario that is refused is a difference.
 std::optional<std::string> FirstDifference(const BlisCase& golden);
 // The same of the reference (blis_reference.h), with the engine's latency model.

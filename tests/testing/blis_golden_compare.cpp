@@ -153,14 +153,20 @@ std::optional<std::string> FirstDifference(const BlisCase& golden, const BlisFig
   return std::nullopt;
 }
 
-std::optional<std::string> FirstDifference(const BlisCase& golden) {
+Result<BlisFigures> RunBlisCase(const BlisCase& golden) {
   SimulationHooks hooks;
   hooks.requests = golden.requests;
   Result<Simulation> simulation = Simulation::Create(golden.scenario, {}, std::move(hooks));
-  if (!simulation.ok()) return "the engine refuses it: " + simulation.issues().front().message;
+  if (!simulation.ok()) return simulation.issues();
   while (!simulation.value().Advance(1'000'000)) {
   }
-  return FirstDifference(golden, BlisFiguresOf(simulation.value().Snapshot()));
+  return BlisFiguresOf(simulation.value().Snapshot());
+}
+
+std::optional<std::string> FirstDifference(const BlisCase& golden) {
+  const Result<BlisFigures> found = RunBlisCase(golden);
+  if (!found.ok()) return "the engine refuses it: " + found.issues().front().message;
+  return FirstDifference(golden, found.value());
 }
 
 std::optional<std::string> FirstDifferenceOfReference(const BlisCase& golden) {

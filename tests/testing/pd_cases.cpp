@@ -245,7 +245,7 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   }
   const RouterEntry &router = FindRouter(c.router.name),
                     &decode_router = FindRouter(c.decode_router.name);
-  const std::unique_ptr<Engine> cluster = MakeCluster(
+  Cluster cluster(
       {.pools = std::move(pools),
        .router = &router,
        .router_params = ParamValues(router.params, c.router.params),
@@ -254,13 +254,13 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
        .decode_router = &decode_router,
        .decode_router_params = ParamValues(decode_router.params, c.decode_router.params),
        .disaggregation = c.disaggregation});
-  while (!cluster->Advance(slice)) {
+  while (!cluster.Advance(slice)) {
   }
-  cluster->WriteProgress(run.results.generated);
-  cluster->WriteRecords(cluster->now(), recorder);
+  cluster.WriteProgress(run.results.generated);
+  cluster.WriteRecords(cluster.now(), recorder);
   run.results.hand_overs.resize(run.requests.arrival.size());  // without roles there are none
-  run.completed = cluster->completed();
-  run.timed_out = cluster->timed_out();
+  run.completed = cluster.completed();
+  run.timed_out = cluster.timed_out();
   run.output_tokens = recorder.output_tokens();
   run.preemptions = recorder.preemptions();
   return run;

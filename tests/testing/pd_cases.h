@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "serving/replica/scheduled_replica.h"
+#include "serving/replica/scheduler_setup.h"
 #include "testing/pd_reference.h"
 #include "testing/random_cases.h"
 

@@ -71,8 +71,10 @@ struct Gate {
     std::vector<ServedBy> kinds;
     for (const Replica* replica : side) {
       const EngineSpec& engine = replica->pool->engine;
+      const std::string& by = replica->pool->scheduler;
+      const bool paged = by == "vllm" || by == "vllm_v0" || by == "sarathi";
       kinds.push_back({engine.max_num_seqs, engine.block_size, replica->pool->pool_blocks - 1,
-                       engine.enable_prefix_caching});
+                       engine.enable_prefix_caching && paged});
     }
     return kinds;
   }
@@ -103,8 +105,9 @@ class Driver {
         replicas_.back().pool = &pool;
         replicas_.back().number = static_cast<std::int64_t>(replicas_.size()) - 1;
         replicas_.back().scheduler =
-            pool.scheduler == "vllm" ? MakePdVllm(input_, pool, output_.requests, output_.coverage)
-                                     : MakePdScheduled(input_, pool, output_.coverage);
+            pool.scheduler == "vllm"
+                ? MakePdVllm(input_, pool, output_.requests, output_.coverage)
+                : MakePdScheduled(input_, pool, output_.requests, output_.coverage);
         replicas_.back().stage_free.resize(pool.stages == nullptr ? 1 : pool.stages->size());
       }
     }

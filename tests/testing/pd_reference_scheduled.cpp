@@ -11,18 +11,9 @@ namespace {
 
 class Scheduled final : public PdScheduler {
  public:
-  Scheduled(const PdInput& input, const PdPool& pool, PdCoverage& coverage)
-      : role_(pool.role), coverage_(coverage) {
-    const std::int64_t unit = pool.scheduler == "lightllm" ? pool.engine.block_size : 1;
-    rules_.policy = pool.scheduler;
-    rules_.max_num_seqs = pool.engine.max_num_seqs;
-    rules_.max_num_batched_tokens = pool.engine.max_num_batched_tokens;
-    rules_.max_model_len = input.max_len;
-    rules_.stages = pool.stages == nullptr ? 1 : static_cast<std::int64_t>(pool.stages->size());
-    rules_.block_size = pool.engine.block_size / unit;
-    rules_.blocks = (pool.pool_blocks - 1) * unit;
-    rules_.watermark_blocks = static_cast<std::int64_t>(
-        pool.engine.watermark * static_cast<double>(pool.pool_blocks * unit));
+  Scheduled(const PdInput& input, const PdPool& pool, const RequestTable& requests,
+            PdCoverage& coverage)
+      : role_(pool.role), coverage_(coverage), rules_(SettingsOf(input, pool), requests) {
     for (const std::int32_t output : input.requests.output_tokens) {
       declared_ = std::max<std::int64_t>(declared_, output);
     }
@@ -30,7 +21,9 @@ class Scheduled final : public PdScheduler {
 
   void Enqueue(PdSequence* s) override {
     ScheduledJob& job = jobs_[s];
+    job.row = static_cast<std::size_t>(s->id);
     job.arrival = s->arrival;
+    job.queue_key = {static_cast<double>(s->prompt), 0, s->arrival, s->id};
     job.prompt = s->prompt;
     job.made = s->generated;
     job.target = s->Known();
@@ -39,7 +32,7 @@ class Scheduled final : public PdScheduler {
         role_ == PoolRole::kPrefill ? 1 : std::min(declared_, rules_.max_model_len - s->prompt);
     sequences_[&job] = s;
     rules_.all.push_back(&job);
-    rules_.queue.push_back(&job);
+    rules_.Enqueue(&job);
   }
 
   PdCall Schedule() override {
@@ -59,7 +52,8 @@ class Scheduled final : public PdScheduler {
       PdSequence* s = sequences_[job];
       s->remote = false;
       s->incoming = true;
-      call.reserved.emplace_back(s, rules_.BlocksFor(s->prompt));
+      call.reserved.emplace_back(s, rules_.BlocksFor(s->prompt) - job->found);
+      coverage_.local_blocks += job->found;
     }
     for (const ScheduledMember& of : rules_.batch) {
       PdSequence* s = sequences_[of.job];
@@ -69,14 +63,15 @@ class Scheduled final : public PdScheduler {
       member.record.id = s->id;
       member.record.tokens = of.tokens;
       member.record.computed_before = of.job->computed;
-      member.record.kind = s->fresh               ? MemberKind::kNew
-                           : of.job->computed > 0 ? MemberKind::kContinued
-                           : s->preempted         ? MemberKind::kResumed
-                                                  : MemberKind::kNew;
+      member.record.kind = s->fresh        ? MemberKind::kNew
+                           : of.job->begun ? MemberKind::kContinued
+                           : s->preempted  ? MemberKind::kResumed
+                                           : MemberKind::kNew;
+      of.job->begun = true;
       member.record.sampled = member.decode || of.job->computed + of.tokens == of.job->target;
       member.first_token = member.record.sampled && s->generated == 0;
       member.after_first = member.decode && s->generated > 0;
-      member.blocks = of.job->blocks;
+      member.blocks = static_cast<std::int64_t>(of.job->blocks.size());
       s->fresh = s->incoming = s->arrived = false;
       s->running = true;
       ++s->in_flight;
@@ -101,7 +96,7 @@ class Scheduled final : public PdScheduler {
       if (s.hands_over) {
         job.over = true;
       } else {
-        job.blocks = 0;
+        rules_.Release(&job);
       }
     } else {
       rules_.parked.push_back(&job);
@@ -123,13 +118,13 @@ class Scheduled final : public PdScheduler {
       list->erase(std::remove(list->begin(), list->end(), &job), list->end());
     }
     s.running = s.arrived = s.incoming = s.fresh = false;
-    job.blocks = 0;
+    rules_.Release(&job);
   }
 
   void Arrive(PdSequence& s) override {
     ScheduledJob& job = jobs_.at(&s);
     if (s.timed_out) {
-      job.blocks = 0;
+      rules_.Release(&job);
       return;
     }
     // All but its last known token are computed.
@@ -139,7 +134,7 @@ class Scheduled final : public PdScheduler {
     s.arrived = s.fresh = true;
     rules_.come.push_back(&job);
   }
-  void Free(PdSequence& s) override { jobs_.at(&s).blocks = 0; }
+  void Free(PdSequence& s) override { rules_.Release(&jobs_.at(&s)); }
 
   std::int64_t FreeBlocks() const override { return rules_.Free(); }
   std::vector<PdSequence*> Running() const override {
@@ -161,6 +156,25 @@ class Scheduled final : public PdScheduler {
   }
 
  private:
+  static ScheduledSettings SettingsOf(const PdInput& input, const PdPool& pool) {
+    const EngineSpec& engine = pool.engine;
+    const std::int64_t unit = pool.scheduler == "lightllm" ? engine.block_size : 1;
+    ScheduledSettings settings;
+    settings.policy = pool.scheduler;
+    settings.max_num_seqs = engine.max_num_seqs;
+    settings.max_num_batched_tokens = engine.max_num_batched_tokens;
+    settings.max_model_len = input.max_len;
+    settings.stages = pool.stages == nullptr ? 1 : static_cast<std::int64_t>(pool.stages->size());
+    settings.block_size = engine.block_size / unit;
+    settings.blocks = (pool.pool_blocks - 1) * unit;
+    settings.watermark_blocks =
+        static_cast<std::int64_t>(engine.watermark * static_cast<double>(pool.pool_blocks * unit));
+    settings.prefix_caching = engine.enable_prefix_caching;
+    settings.contentless_first = engine.free_contentless_first;
+    settings.in_order_of_enqueue = input.order != "sjf";
+    return settings;
+  }
+
   // That have not given up.
   template <class Is>
   std::vector<PdSequence*> Those(Is is) const {
@@ -183,8 +197,8 @@ class Scheduled final : public PdScheduler {
 }  // namespace
 
 std::unique_ptr<PdScheduler> MakePdScheduled(const PdInput& input, const PdPool& pool,
-                                             PdCoverage& coverage) {
-  return std::make_unique<Scheduled>(input, pool, coverage);
+                                             const RequestTable& requests, PdCoverage& coverage) {
+  return std::make_unique<Scheduled>(input, pool, requests, coverage);
 }
 
 }  // namespace servecast::testing

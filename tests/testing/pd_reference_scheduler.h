@@ -78,6 +78,6 @@ class PdScheduler {
 std::unique_ptr<PdScheduler> MakePdVllm(const PdInput& input, const PdPool& pool,
                                         const RequestTable& requests, PdCoverage& coverage);
 std::unique_ptr<PdScheduler> MakePdScheduled(const PdInput& input, const PdPool& pool,
-                                             PdCoverage& coverage);
+                                             const RequestTable& requests, PdCoverage& coverage);
 
 }  // namespace servecast::testing

@@ -6,79 +6,11 @@
 #include <optional>
 #include <tuple>
 
+#include "testing/pd_reference_blocks.h"
 #include "testing/pd_reference_scheduler.h"
 
 namespace servecast::testing {
 namespace {
-
-using ContentKey = std::pair<std::int64_t, std::int64_t>;  // segment, block of it
-using BlockId = std::size_t;
-
-// ---- Blocks --------------------------------------------------------------------------------
-
-class Pool {
- public:
-  Pool(const EngineSpec& engine, std::int64_t blocks)
-      : contentless_first_(engine.enable_prefix_caching && engine.free_contentless_first),
-        blocks_(static_cast<std::size_t>(blocks)) {
-    for (BlockId id = 1; id < blocks_.size(); ++id) free_.push_back(id);  // one is reserved
-  }
-
-  std::int64_t Free() const { return static_cast<std::int64_t>(free_.size()); }
-  std::int64_t Used() const { return static_cast<std::int64_t>(blocks_.size()) - 1 - Free(); }
-  bool Held(BlockId id) const { return blocks_[id].holders > 0; }
-
-  void Take(std::int64_t count, std::vector<BlockId>& holder) {
-    for (; count > 0; --count) {
-      SERVECAST_CHECK(!free_.empty(), "pd reference: a block is taken that is not free");
-      const BlockId id = free_.front();
-      free_.pop_front();
-      Block& block = blocks_[id];
-      if (block.content) {
-        std::vector<BlockId>& copies = cached_[*block.content];
-        copies.erase(std::find(copies.begin(), copies.end(), id));
-        block.content.reset();
-      }
-      block.holders = 1;
-      holder.push_back(id);
-    }
-  }
-  void Share(BlockId id, std::vector<BlockId>& holder) {
-    if (!Held(id)) free_.erase(std::find(free_.begin(), free_.end(), id));
-    ++blocks_[id].holders;
-    holder.push_back(id);
-  }
-  void Release(std::vector<BlockId>& holder) {
-    for (; !holder.empty(); holder.pop_back()) {
-      Block& block = blocks_[holder.back()];
-      if (--block.holders > 0) continue;
-      if (contentless_first_ && !block.content) {
-        free_.push_front(holder.back());
-      } else {
-        free_.push_back(holder.back());
-      }
-    }
-  }
-  std::optional<BlockId> Find(const ContentKey& key) const {
-    const auto at = cached_.find(key);
-    if (at == cached_.end() || at->second.empty()) return std::nullopt;
-    return at->second.front();
-  }
-  void Register(BlockId id, const ContentKey& key) {
-    blocks_[id].content = key;
-    cached_[key].push_back(id);
-  }
-
- private:
-  struct Block {
-    int holders = 0;
-    std::optional<ContentKey> content;
-  };
-  bool contentless_first_;
-  std::vector<Block> blocks_;
-  std::deque<BlockId> free_;
-  std::map<ContentKey, std::vector<BlockId>> cached_;  // copies in order of registration
-};
 
 class Vllm final : public PdScheduler {
  public:
@@ -90,7 +22,8 @@ class Vllm final : public PdScheduler {
         coverage_(coverage),
         watermark_(static_cast<std::int64_t>(pool.engine.watermark *
                                              static_cast<double>(pool.pool_blocks))),
-        blocks(pool.engine, pool.pool_blocks) {}
+        blocks(pool.pool_blocks - 1,
+               pool.engine.enable_prefix_caching && pool.engine.free_contentless_first) {}
 
   void Enqueue(PdSequence* sequence) override { Enqueue(sequence, false); }
   void Enqueue(PdSequence* sequence, bool in_front) {
@@ -347,13 +280,7 @@ class Vllm final : public PdScheduler {
   }
 
   ContentKey Key(const PdSequence& s, std::int64_t index) const {
-    if (requests_.content.empty()) return {s.id, index};
-    std::int32_t segment = requests_.content[static_cast<std::size_t>(s.id)];
-    for (;;) {
-      const ContentSegment& at = requests_.segments[static_cast<std::size_t>(segment)];
-      if ((index + 1) * engine_.block_size > at.shared_tokens) return {segment, index};
-      segment = at.parent;
-    }
+    return ContentOf(requests_, s.id, index, engine_.block_size);
   }
 
   const PdInput& input_;
@@ -364,7 +291,7 @@ class Vllm final : public PdScheduler {
   std::int64_t watermark_;
   std::map<RequestId, std::int64_t> cached_;
 
-  Pool blocks;
+  BlockPool blocks;
   std::vector<PdSequence*> running;
   std::deque<PdSequence*> waiting;
   std::vector<PdSequence*> under_way, arrived;  // KV; arrived ones in that order

@@ -8,9 +8,10 @@
 #include <list>
 #include <memory>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
+
+#include "testing/reference_order.h"
 
 namespace servecast::testing {
 namespace {
@@ -246,9 +247,6 @@ class KvPool {
   std::int64_t evicted_ = 0;
 };
 
-// Where a request stands in a queue that is not first come, first served.
-using QueueKey = std::tuple<double, TimeNs, TimeNs, RequestId>;
-
 struct Sequence {
   RequestId id = kNoRequest;
   TimeNs arrival = 0;
@@ -303,38 +301,18 @@ struct ScheduledStep {
   }
 };
 
-// Orders whose rules are written here again. Of another one only the key is taken from its entry,
-// which is pure: what follows from it is still done the slow way.
-bool IsWrittenHere(std::string_view order) {
-  for (const char* known :
-       {"fcfs", "priority_fcfs", "reverse_priority", "sjf", "length_bucket", "edf"}) {
-    if (order == known) return true;
-  }
-  return false;
-}
-
-bool InOrderOfEnqueue(const std::string& order) {
-  return order == "fcfs" || (!IsWrittenHere(order) && FindOrder(order).key == nullptr);
-}
-
-bool PreemptsByPriority(const std::string& order) {
-  return order == "priority_fcfs" ||
-         (!IsWrittenHere(order) && FindOrder(order).preempts_by_priority);
-}
-
 class Scheduler {
  public:
-  Scheduler(const ReferenceInput& input, const RequestTable& requests, std::int64_t max_len)
+  Scheduler(const ReferenceInput& input, const RequestTable& requests, const ReferenceOrder& order,
+            std::int64_t max_len)
       : requests_(requests),
         engine_(input.engine),
         max_len_(max_len),
         staged_(input.stages != nullptr),
         watermark_blocks_(static_cast<std::int64_t>(
             std::floor(engine_.watermark * static_cast<double>(input.pool_blocks)))),
-        fcfs_(InOrderOfEnqueue(input.scheduler.order)),
-        victim_by_priority_(
-            input.scheduler.preemption == "priority" ||
-            (input.scheduler.preemption == "auto" && PreemptsByPriority(input.scheduler.order))),
+        fcfs_(order.InOrderOfEnqueue()),
+        victim_by_priority_(order.VictimByPriority()),
         tiers_(input, coverage_),
         pool_(engine_, input.pool_blocks, tiers_, coverage_) {}
 
@@ -733,7 +711,8 @@ class Driver {
       : input_(input),
         requests_(input.requests),
         max_len_(MaxLen(input)),
-        scheduler_(input, requests_, max_len_) {
+        order_(input.scheduler, requests_),
+        scheduler_(input, requests_, order_, max_len_) {
     output_.results.Resize(requests_.size());
     output_.times.resize(requests_.arrival.size());
     sequences_.resize(requests_.arrival.size());
@@ -845,8 +824,8 @@ class Driver {
     sequence->prompt = prompt;
     sequence->asked = requests_.output_tokens[at];
     sequence->wanted = std::min(sequence->asked, max_len_ - prompt);
-    sequence->priority = Priority(row);
-    sequence->queue_key = KeyInQueue(*sequence);
+    sequence->priority = order_.Priority(at);
+    sequence->queue_key = order_.KeyOf(at);
     const TimeNs gives_up = sequence->gives_up;
     const bool comes = by_load || sequence->enqueue <= gives_up;
     if (by_load) {
@@ -890,52 +869,6 @@ class Driver {
       if (!events->empty()) next = std::min(next, events->begin()->first);
     }
     return next;
-  }
-
-  double Priority(std::int64_t row) const {
-    const auto at = static_cast<std::size_t>(row);
-    const std::string& by = input_.scheduler.priority;
-    if (by == "constant") return 0;
-    const std::int64_t own = requests_.priority.empty() ? 0 : requests_.priority[at];
-    const auto number = static_cast<double>(own);
-    const auto weight = input_.scheduler.params.find("age_weight_per_s");
-    const double age = (weight == input_.scheduler.params.end() ? 1 : weight->second) *
-                       (static_cast<double>(requests_.arrival[at]) * 1e-9);
-    if (by == "slo_based") return number + age;
-    if (by == "inverted_slo") return number - age;
-    if (by == "class") return number;
-    // Not written here: its entry's own function, which is pure.
-    const PriorityEntry& entry = FindPriority(by);
-    return entry.priority(own, requests_.arrival[at],
-                          ParamValues(entry.params, input_.scheduler.params));
-  }
-
-  QueueKey KeyInQueue(const Sequence& sequence) const {
-    const std::string& order = input_.scheduler.order;
-    double number = 0;
-    TimeNs deadline = 0;
-    if (order == "priority_fcfs") {
-      number = sequence.priority;
-    } else if (order == "reverse_priority") {
-      number = -sequence.priority;
-    } else if (order == "sjf") {
-      number = static_cast<double>(sequence.prompt);
-    } else if (order == "length_bucket") {
-      number = static_cast<double>(BucketOf(sequence.prompt));
-    } else if (order == "edf") {
-      deadline = AfterArrival(requests_.ttft_deadline, static_cast<std::int64_t>(sequence.id));
-    } else if (!InOrderOfEnqueue(order)) {
-      number = KeyOfEntry(sequence);
-    }
-    return {number, deadline, sequence.arrival, sequence.id};
-  }
-
-  double KeyOfEntry(const Sequence& sequence) const {
-    const OrderEntry& entry = FindOrder(input_.scheduler.order);
-    const auto at = static_cast<std::size_t>(sequence.id);
-    QueuedRequest request{sequence.arrival, sequence.prompt, sequence.priority};
-    if (!requests_.ttft_deadline.empty()) request.ttft_deadline = requests_.ttft_deadline[at];
-    return entry.key(request, ParamValues(entry.params, input_.scheduler.params));
   }
 
   // To `to`; who is enqueued on the way waits from that instant.
@@ -1257,18 +1190,11 @@ class Driver {
 
   // Each prefill as long as the longest of the step in its length bucket.
   void CountPadding(const ScheduledStep& step) {
-    const std::string& order = input_.scheduler.order;
-    const bool by_key = !IsWrittenHere(order) && FindOrder(order).keys_are_buckets;
     std::map<double, std::vector<std::int64_t>> buckets;
     for (const Member& member : step.members) {
       if (member.decode) continue;
-      double bucket = 0;
-      if (order == "length_bucket") {
-        bucket = static_cast<double>(BucketOf(member.sequence->prompt));
-      } else if (by_key) {
-        bucket = KeyOfEntry(*member.sequence);
-      }
-      buckets[bucket].push_back(member.record.tokens);
+      buckets[order_.BucketOf(static_cast<std::size_t>(member.record.id))].push_back(
+          member.record.tokens);
     }
     for (const auto& [bucket, tokens] : buckets) {
       for (const std::int64_t of_one : tokens) {
@@ -1277,12 +1203,6 @@ class Driver {
       }
     }
     if (buckets.size() > 1) ++scheduler_.Coverage().steps_of_many_buckets;
-  }
-
-  std::int64_t BucketOf(std::int64_t prompt) const {
-    const auto width = input_.scheduler.params.find("bucket_tokens");
-    const double tokens = width == input_.scheduler.params.end() ? 64 : width->second;
-    return static_cast<std::int64_t>(static_cast<double>(prompt) / tokens);
   }
 
   void WritePreempted(const ScheduledStep& step) {
@@ -1423,6 +1343,7 @@ class Driver {
   const ReferenceInput& input_;
   RequestTable requests_;  // arrivals of later turns are written
   const std::int64_t max_len_;
+  const ReferenceOrder order_;
   Scheduler scheduler_;
   std::vector<std::unique_ptr<Sequence>> sequences_;    // by row; null: none that was ever served
   std::set<std::pair<TimeNs, std::int64_t>> arriving_;  // (arrival, row): delay by load

@@ -9,8 +9,14 @@
 #include "serving/cluster/cluster.h"
 #include "testing/engine_run.h"
 
+namespace servecast {
+extern const SchedulerEntry kSchedulerLongestPrefix;  // longest_prefix_scheduler.cpp
+}
+
 namespace servecast::testing {
 namespace {
+
+constexpr const char* kLongestPrefix = "longest_prefix";
 
 // A hash of the seed: of dice of its own, so that RandomCase stays what it is.
 class Picks {
@@ -33,7 +39,8 @@ class Picks {
 
 Scenario ScenarioOf(const ScheduledCase& c) {
   Scenario scenario = MakeScenario(EngineCaseOf(c.base));
-  scenario.scheduler.policy = c.policy;
+  // One that no scenario knows stands in for one that has the same limits.
+  scenario.scheduler.policy = c.policy == kLongestPrefix ? "vllm_v0" : c.policy;
   return scenario;
 }
 
@@ -41,7 +48,8 @@ bool CountsTokens(const ScheduledCase& c) { return c.policy == "lightllm"; }
 
 std::int64_t MaxModelLen(const ScheduledCase& c) {
   EngineSpec engine = c.base.engine;
-  engine.enable_chunked_prefill = c.policy != "vllm_v0" && c.policy != "lightllm";
+  engine.enable_chunked_prefill =
+      c.policy != "vllm_v0" && c.policy != "lightllm" && c.policy != kLongestPrefix;
   return EffectiveMaxModelLen(engine, c.base.model_max_len, c.base.PoolBlocks() - 1);
 }
 
@@ -90,6 +98,7 @@ std::optional<std::string> ResultDifference(const ScheduledReferenceOutput& a,
         {"generated", {a.results.generated[r], b.results.generated[r]}},
         {"preemptions", {a.results.preemptions[r], b.results.preemptions[r]}},
         {"state", {state(a.results.state[r]), state(b.results.state[r])}},
+        {"cached tokens", {a.results.cached_tokens[r], b.results.cached_tokens[r]}},
         {"interference", {a.results.interference[r], b.results.interference[r]}},
         {"preempted", {x.preempted, y.preempted}},
         {"of it before the first token", {x.preempted_to_first, y.preempted_to_first}},
@@ -105,6 +114,7 @@ std::optional<std::string> ResultDifference(const ScheduledReferenceOutput& a,
 
 std::optional<std::string> SumDifference(const ScheduledReferenceOutput& a,
                                          const ScheduledReferenceOutput& b) {
+  const PrefixCacheReport &x = a.prefix_cache, &y = b.prefix_cache;
   const std::pair<const char*, std::pair<__int128, __int128>> figures[] = {
       {"running", {a.running_ns, b.running_ns}},
       {"waiting", {a.waiting_ns, b.waiting_ns}},
@@ -123,6 +133,12 @@ std::optional<std::string> SumDifference(const ScheduledReferenceOutput& a,
       {"blocked by KV blocks", {a.blocked_ns[1], b.blocked_ns[1]}},
       {"blocked by seats", {a.blocked_ns[2], b.blocked_ns[2]}},
       {"blocked by tokens", {a.blocked_ns[3], b.blocked_ns[3]}},
+      {"query tokens", {x.query_tokens, y.query_tokens}},
+      {"query blocks", {x.query_blocks, y.query_blocks}},
+      {"hit tokens", {x.hit_tokens, y.hit_tokens}},
+      {"hit blocks", {x.hit_blocks, y.hit_blocks}},
+      {"hit tokens of resumed requests", {x.resumed_hit_tokens, y.resumed_hit_tokens}},
+      {"evicted blocks", {x.evicted_blocks, y.evicted_blocks}},
       {"end", {a.now, b.now}},
   };
   for (const auto& [name, values] : figures) {
@@ -142,8 +158,9 @@ std::optional<ScheduledCase> MakeScheduledCase(std::uint64_t seed) {
   c.base = MakeRandomCase(seed);
   if (c.base.latency.physics) return std::nullopt;
   Picks picks(seed);
-  const char* const policies[] = {"vllm_v0", "sarathi", "orca", "lightllm", "faster_transformer"};
-  c.policy = policies[seed % 5];
+  const char* const policies[] = {
+      "vllm_v0", "sarathi", "orca", "lightllm", "faster_transformer", kLongestPrefix};
+  c.policy = policies[seed % 6];
   EngineSpec& e = c.base.engine;
   const std::int64_t stages =
       c.policy == "lightllm" ? 1 : picks.Of<std::int64_t>({1, 1, 1, 2, 3, 4});
@@ -159,7 +176,12 @@ std::optional<ScheduledCase> MakeScheduledCase(std::uint64_t seed) {
   e.max_num_seqs = std::max(stages, picks.Of<std::int64_t>({1, 2, 3, 5, 8, 16, 64}));
   e.max_num_batched_tokens = picks.Of<std::int64_t>({1, 7, 16, 40, 100, 300, 1000});
   e.watermark = picks.Of<double>({0, 0, 0.01, 0.1, 0.3});
-  c.base.scheduler = {};
+  // Often enough without a key, and with one by which what comes may be admitted before the head.
+  c.base.scheduler.order =
+      picks.Of<std::string>({"fcfs", "sjf", c.base.scheduler.order, c.base.scheduler.order});
+  const bool preempts =
+      c.policy == "vllm_v0" || c.policy == "sarathi" || c.policy == kLongestPrefix;
+  if (!preempts) c.base.scheduler.preemption = "auto";
   return c;
 }
 
@@ -174,9 +196,12 @@ ScheduledReferenceOutput RunScheduledEngine(const ScheduledCase& c,
   const ModelCost cost = ComputeModelCost(scenario).value();
   const std::unique_ptr<SchedulerSetup> setup =
       MakeSchedulerSetup(scenario, cost, max_model_len, c.base.requests);
+  if (c.policy == kLongestPrefix) setup->entry = &kSchedulerLongestPrefix;
   const std::vector<PipelineStage> stages = MakeStages(c.base.stages, *latency);
   if (options.as_vidur) {
+    scenario.scheduler = {};
     setup->limits.as_vidur = true;
+    setup->limits.caches_prefixes = false;
     setup->limits.max_reserved = setup->limits.max_num_seqs;
   }
   Clients clients(run.requests, *latency, max_model_len, run.results);
@@ -202,11 +227,12 @@ ScheduledReferenceOutput RunScheduledEngine(const ScheduledCase& c,
   if (options.replicas > 0) {
     run.results.replica.assign(run.requests.arrival.size(), -1);
     const RouterEntry& router = FindRouter(options.router);
-    replica = MakeCluster({.pools = {{.each = input, .replicas = options.replicas}},
-                           .router = &router,
-                           .router_params = ParamValues(router.params, {}),
-                           .seed = 7,
-                           .clients = clients});
+    replica = std::make_unique<Cluster>(
+        Cluster::Input{.pools = {{.each = input, .replicas = options.replicas}},
+                       .router = &router,
+                       .router_params = ParamValues(router.params, {}),
+                       .seed = 7,
+                       .clients = clients});
   } else {
     replica = MakeReplica(input);
   }
@@ -233,6 +259,7 @@ ScheduledReferenceOutput RunScheduledEngine(const ScheduledCase& c,
   run.peak_unused = recorder.peak_kv_unused();
   run.allocation_failures = recorder.blocks_refused();
   run.step_delays = StepDelaysOf(recorder);
+  run.prefix_cache = replica->prefix_cache();
   run.output_tokens = recorder.output_tokens();
   run.preemptions = recorder.preemptions();
   run.length_capped = replica->length_capped();
@@ -249,17 +276,21 @@ ScheduledReferenceOutput RunScheduledReference(const ScheduledCase& c) {
   ScheduledReferenceInput in;
   in.requests = c.base.requests;
   in.latency = latency.get();
-  in.policy = c.policy;
+  in.scheduler = c.base.scheduler;
+  ScheduledSettings& settings = in.settings;
+  settings.policy = c.policy;
   if (!c.base.stages.empty()) in.stages.clear();
   for (const RandomStage& stage : c.base.stages) {
     in.stages.push_back({stage.weight, stage.send, stage.send_per_token});
   }
-  in.max_num_seqs = e.max_num_seqs;
-  in.max_num_batched_tokens = e.max_num_batched_tokens;
-  in.max_model_len = MaxModelLen(c);
-  in.block_size = e.block_size / unit;
-  in.blocks = (c.base.PoolBlocks() - 1) * unit;
-  in.watermark_blocks =
+  settings.max_num_seqs = e.max_num_seqs;
+  settings.max_num_batched_tokens = e.max_num_batched_tokens;
+  settings.max_model_len = MaxModelLen(c);
+  settings.block_size = e.block_size / unit;
+  settings.blocks = (c.base.PoolBlocks() - 1) * unit;
+  settings.prefix_caching = e.enable_prefix_caching;
+  settings.contentless_first = e.free_contentless_first;
+  settings.watermark_blocks =
       static_cast<std::int64_t>(e.watermark * static_cast<double>(c.base.PoolBlocks() * unit));
   in.horizon = c.base.horizon.value_or(kNever);
   return RunScheduledReference(in);

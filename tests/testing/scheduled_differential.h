@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "serving/replica/scheduled_replica.h"
+#include "serving/replica/scheduler_setup.h"
 #include "testing/random_cases.h"
 #include "testing/scheduled_reference.h"
 

@@ -33,19 +33,12 @@ struct Flight {
 
 class Reference {
  public:
-  explicit Reference(const ScheduledReferenceInput& in) : in_(in) {
+  explicit Reference(const ScheduledReferenceInput& in)
+      : in_(in), order_(in_.scheduler, out_.requests), rules_(SettingsOf(in), out_.requests) {
     out_.requests = in.requests;
     out_.results.Resize(in.requests.size());
     all_.resize(in.requests.arrival.size());
     free_at_.assign(in.stages.size(), 0);
-    rules_.policy = in.policy;
-    rules_.max_num_seqs = in.max_num_seqs;
-    rules_.max_num_batched_tokens = in.max_num_batched_tokens;
-    rules_.max_model_len = in.max_model_len;
-    rules_.stages = static_cast<std::int64_t>(in.stages.size());
-    rules_.block_size = in.block_size;
-    rules_.blocks = in.blocks;
-    rules_.watermark_blocks = in.watermark_blocks;
     std::int64_t declared = 0;
     for (const std::int32_t output : in.requests.output_tokens) {
       declared = std::max<std::int64_t>(declared, output);
@@ -54,8 +47,9 @@ class Reference {
       Request& q = all_[r];
       q.row = r;
       q.prompt = q.target = in.requests.prompt_tokens[r];
-      q.most = std::min(declared, in.max_model_len - q.prompt);
-      q.limit = std::min<std::int64_t>(in.requests.output_tokens[r], in.max_model_len - q.prompt);
+      q.most = std::min(declared, rules_.max_model_len - q.prompt);
+      q.limit =
+          std::min<std::int64_t>(in.requests.output_tokens[r], rules_.max_model_len - q.prompt);
       rules_.all.push_back(&q);
     }
     for (std::size_t r = 0; r < all_.size(); ++r) {
@@ -88,12 +82,22 @@ class Reference {
       }
     }
     out_.now = now_;
+    out_.prefix_cache.evicted_blocks = rules_.Evicted();
     out_.self_restarts = rules_.self_restarts;
     out_.chunked = rules_.chunked;
+    out_.from_the_middle = rules_.from_the_middle;
     return out_;
   }
 
  private:
+  ScheduledSettings SettingsOf(const ScheduledReferenceInput& in) const {
+    ScheduledSettings settings = in.settings;
+    settings.stages = static_cast<std::int64_t>(in.stages.size());
+    settings.in_order_of_enqueue = order_.InOrderOfEnqueue();
+    settings.victim_by_priority = order_.VictimByPriority();
+    return settings;
+  }
+
   RequestTable& Table() { return out_.requests; }
   RequestState& State(std::size_t r) { return out_.results.state[r]; }
 
@@ -103,12 +107,12 @@ class Reference {
   bool Send(std::size_t r) {
     const std::int64_t prompt = Table().prompt_tokens[r];
     const TimeNs delay = in_.latency->EnqueueDelay(prompt);
-    if (prompt >= in_.max_model_len || Patience(r) < delay) return false;
+    if (prompt >= rules_.max_model_len || Patience(r) < delay) return false;
     out_.results.enqueue[r] = Table().arrival[r] + delay;
     return true;
   }
   TimeNs OverUnserved(std::size_t r) {
-    const bool dropped = Table().prompt_tokens[r] >= in_.max_model_len;
+    const bool dropped = Table().prompt_tokens[r] >= rules_.max_model_len;
     return Table().arrival[r] + (dropped ? 0 : Patience(r));
   }
   void ClientFree(TimeNs time) {
@@ -148,7 +152,10 @@ class Reference {
       q.waits_since = out_.results.enqueue[first];
       q.arrival = Table().arrival[first];
       State(first) = RequestState::kQueued;
-      rules_.queue.push_back(&q);
+      q.queue_key = order_.KeyOf(first);
+      if (rules_.victim_by_priority) q.priority = order_.Priority(first);
+      rules_.Enqueue(&q);
+      if (rules_.queue.back() != &q) ++out_.overtaken;
     }
   }
 
@@ -177,7 +184,7 @@ class Reference {
     } else {
       rules_.parked.erase(std::find(rules_.parked.begin(), rules_.parked.end(), &all_[r]));
     }
-    all_[r].blocks = 0;
+    rules_.Release(&all_[r]);
     out_.results.generated[r] = static_cast<std::int32_t>(all_[r].made);
     TimedOut(r, now_);
   }
@@ -206,6 +213,7 @@ class Reference {
       const std::size_t r = job->row;
       Request& q = all_[r];
       if (in_prefill) ++out_.partial_restarts;
+      if (rules_.victim_by_priority && q.priority != 0) ++out_.urgent_restarts;
       if (in_prefill && q.last_token >= 0) {
         out_.results.SetbacksOf(r).recompute += now_ - q.admitted;
       }
@@ -243,6 +251,20 @@ class Reference {
     return true;
   }
 
+  // As it was admitted.
+  void CountHit(const Request& q, bool again) {
+    PrefixCacheReport& report = out_.prefix_cache;
+    if (again) {
+      report.resumed_hit_tokens += q.computed;
+      return;
+    }
+    out_.results.cached_tokens[q.row] = static_cast<std::int32_t>(q.computed);
+    report.query_tokens += q.prompt;
+    report.query_blocks += q.prompt / rules_.block_size;
+    report.hit_tokens += q.computed;
+    report.hit_blocks += q.found;
+  }
+
   void Launch(Flight& flight) {
     StepRecord& record = flight.record;
     record.scheduled = now_;
@@ -253,7 +275,7 @@ class Reference {
     if (record.start > now_ || !flights_.empty()) ++out_.overlapping;
     BatchShape shape;
     std::vector<PrefillChunk> chunks;
-    std::int64_t longest = 0;
+    std::map<double, std::vector<std::int64_t>> buckets;
     for (const Member& member : flight.members) {
       const std::size_t r = member.request;
       Request& q = all_[r];
@@ -263,7 +285,7 @@ class Reference {
       const bool again = out_.results.preemptions[r] > 0;
       const bool decodes = !q.in_prefill();
       flight.decodes.push_back(decodes);
-      if (q.computed == 0) {
+      if (!q.begun) {
         q.admitted = record.start;
         if (out_.results.first_scheduled[r] < 0) out_.results.first_scheduled[r] = record.start;
         if (again) {
@@ -272,9 +294,11 @@ class Reference {
           if (q.last_token < 0) s.preempted_to_first = s.preempted;
         }
       }
-      const MemberKind kind = q.computed > 0 ? MemberKind::kContinued
-                              : again        ? MemberKind::kResumed
-                                             : MemberKind::kNew;
+      const MemberKind kind = q.begun ? MemberKind::kContinued
+                              : again ? MemberKind::kResumed
+                                      : MemberKind::kNew;
+      if (!q.begun && rules_.Caches()) CountHit(q, again);
+      q.begun = true;
       const bool samples = decodes || q.computed + member.tokens == q.target;
       record.members.push_back(
           {static_cast<RequestId>(r), member.tokens, q.computed, kind, samples});
@@ -286,13 +310,15 @@ class Reference {
       } else {
         chunks.push_back({member.tokens, q.computed, Table().prompt_tokens[r], samples});
         record.prefill_tokens += member.tokens;
-        longest = std::max(longest, member.tokens);
+        buckets[order_.BucketOf(r)].push_back(member.tokens);
       }
     }
     shape.prefill = chunks;
     out_.prefill_tokens += record.prefill_tokens;
-    out_.padding_tokens +=
-        longest * static_cast<std::int64_t>(chunks.size()) - record.prefill_tokens;
+    for (const auto& [bucket, tokens] : buckets) {  // each as long as the longest of its bucket
+      const std::int64_t longest = *std::max_element(tokens.begin(), tokens.end());
+      for (const std::int64_t one : tokens) out_.padding_tokens += longest - one;
+    }
     BatchShape without = shape;
     without.prefill = {};
     TimeNs at = record.start, interference = 0, most = -1;
@@ -322,9 +348,10 @@ class Reference {
     }
     flight.running = rules_.Admitted();
     flight.used = rules_.Used();
-    flight.unused = rules_.Used() * rules_.block_size;
+    flight.unused = 0;
     for (const Request& q : all_) {
-      if (q.blocks > 0) flight.unused -= q.computed + q.flying_tokens;
+      flight.unused += static_cast<std::int64_t>(q.blocks.size()) * rules_.block_size;
+      if (!q.blocks.empty()) flight.unused -= q.computed + q.flying_tokens;
     }
     out_.peak_unused = std::max(out_.peak_unused, flight.unused);
     record.free_after_schedule = rules_.Free();
@@ -386,7 +413,7 @@ class Reference {
 
   void Finish(std::size_t r, StepRecord& record) {
     Request& q = all_[r];
-    q.blocks = 0;
+    rules_.Release(&q);
     record.finished.push_back(static_cast<RequestId>(r));
     out_.results.generated[r] = static_cast<std::int32_t>(q.made);
     const TimeNs seen = record.end + q.made * in_.latency->OutputTokenDelay() + q.late;
@@ -399,6 +426,7 @@ class Reference {
 
   ScheduledReferenceInput in_;
   ScheduledReferenceOutput out_;
+  const ReferenceOrder order_;
   std::vector<Request> all_;
   ScheduledRules rules_;
   std::deque<Flight> flights_;

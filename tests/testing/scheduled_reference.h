@@ -1,7 +1,6 @@
 // The schedulers after Vidur and pipeline stages, a second time and the naive way, from
-// docs/model.md
-// ("Other schedulers"): whoever asks how many blocks are free has them counted. Shares no code with
-// the engine but types, the request table and the latency model's interface.
+// docs/model.md ("Other schedulers"). Shares no code with the engine but types, the request table
+// and the latency model's interface.
 #pragma once
 
 #include <array>
@@ -11,7 +10,10 @@
 #include <vector>
 
 #include "base/base.h"
+#include "servecast/report.h"
+#include "servecast/scenario.h"
 #include "serving/hooks.h"
+#include "testing/scheduled_reference_rules.h"
 #include "workload/request_table.h"
 
 namespace servecast::testing {
@@ -19,14 +21,13 @@ namespace servecast::testing {
 struct ScheduledReferenceInput {
   RequestTable requests;
   const LatencyModel* latency = nullptr;
-  std::string policy;
+  ScheduledSettings settings;  // in_order_of_enqueue and victim_by_priority follow from the spec
+  SchedulerSpec scheduler;
   // A stage takes `weight` times what `latency` says, then sends to the next one.
   struct Stage {
     TimeNs weight = 1, send = 0, send_per_token = 0;
   };
   std::vector<Stage> stages = std::vector<Stage>(1);
-  std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0, max_model_len = 0;
-  std::int64_t block_size = 0, blocks = 0, watermark_blocks = 0;  // lightllm: of one token
   TimeNs horizon = kNever;
 };
 
@@ -42,10 +43,12 @@ struct ScheduledReferenceOutput {
   std::int64_t allocation_failures = 0, peak_unused = 0;
   __int128 unused_ns = 0;                      // tokens that KV blocks have room for
   std::map<TimeNs, std::int64_t> step_delays;  // between two batches of a request -> how often
+  PrefixCacheReport prefix_cache;
   TimeNs now = 0;
   // What the cases contain.
   std::int64_t self_restarts = 0, partial_restarts = 0, overlapping = 0, chunked = 0;
-  std::int64_t aborted_in_flight = 0;
+  std::int64_t aborted_in_flight = 0, overtaken = 0, urgent_restarts = 0;
+  std::int64_t from_the_middle = 0;
 };
 
 ScheduledReferenceOutput RunScheduledReference(const ScheduledReferenceInput& input);

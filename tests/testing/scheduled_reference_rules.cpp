@@ -12,20 +12,67 @@ void ScheduledRules::Form() {
   if (policy != "faster_transformer") ParkArrived(come.size());
   if (policy == "vllm_v0") FormVllmV0();
   if (policy == "sarathi") FormSarathi();
+  if (policy == "longest_prefix") FormLongestPrefix();
   if (policy == "orca") FormReserving(false);
   if (policy == "faster_transformer") FormReserving(true);
   if (policy == "lightllm") FormLightLlm();
+  if (Caches()) RegisterBatch();
 }
 
-std::int64_t ScheduledRules::Used() const {
-  std::int64_t used = 0;
-  for (const ScheduledJob* job : all) used += job->blocks;
-  return used;
+// ---- The queue -----------------------------------------------------------------------------
+
+void ScheduledRules::Enqueue(ScheduledJob* job) { Put(job, false); }
+
+void ScheduledRules::Put(ScheduledJob* job, bool in_front) {
+  auto place = in_front ? queue.begin() : queue.end();
+  if (!in_order_of_enqueue) {
+    place = std::find_if(queue.begin(), queue.end(), [job](const ScheduledJob* other) {
+      return job->queue_key < other->queue_key;
+    });
+  }
+  queue.insert(place, job);
+}
+
+// ---- Blocks --------------------------------------------------------------------------------
+
+void ScheduledRules::Release(ScheduledJob* job) {
+  pool_.Release(job->blocks);
+  job->registered = 0;
+}
+
+// The longest beginning of what it has to compute, but for its last token.
+std::vector<BlockId> ScheduledRules::LookUp(const ScheduledJob& job) const {
+  std::vector<BlockId> found;
+  const std::int64_t most = Caches() ? (job.target - 1) / block_size : 0;
+  for (std::int64_t index = 0; index < most; ++index) {
+    const std::optional<BlockId> block =
+        pool_.Find(ContentOf(requests_, static_cast<RequestId>(job.row), index, block_size));
+    if (!block) break;
+    found.push_back(*block);
+  }
+  return found;
+}
+
+std::int64_t ScheduledRules::Uncached(const ScheduledJob& job) const {
+  return job.target - static_cast<std::int64_t>(LookUp(job).size()) * block_size;
+}
+
+// What a batch computes can be found from the next one on.
+void ScheduledRules::RegisterBatch() {
+  for (const ScheduledMember& member : batch) {
+    ScheduledJob& job = *member.job;
+    const std::int64_t full = (job.computed + member.tokens) / block_size;
+    for (; job.registered < full; ++job.registered) {
+      pool_.Register(
+          job.blocks[static_cast<std::size_t>(job.registered)],
+          ContentOf(requests_, static_cast<RequestId>(job.row), job.registered, block_size));
+    }
+  }
 }
 
 std::int64_t ScheduledRules::Admitted() const {
   return std::count_if(all.begin(), all.end(),
-                       [](const ScheduledJob* job) { return job->blocks > 0 && !job->over; });
+                       [](const ScheduledJob* job) { return !job->blocks.empty() && !job->over; });
 }
 
 std::int64_t ScheduledRules::TokensInBatch() const {
@@ -42,21 +89,25 @@ bool ScheduledRules::NoSeat(const ScheduledJob& job) const {
 
 bool ScheduledRules::PromptFits(const ScheduledJob& job) const {
   const std::int64_t watermark = Admitted() > 0 ? watermark_blocks : 0;
-  return Free() >= BlocksFor(job.target) + watermark;
+  std::int64_t needed = BlocksFor(job.target) + watermark;
+  for (const BlockId block : LookUp(job)) needed -= pool_.Held(block) ? 1 : 0;
+  return Free() >= needed;
 }
 
 void ScheduledRules::Restart(ScheduledJob* job) {
   restarted.emplace_back(job, job->in_prefill());
   job->target = job->prompt + job->made;
   job->computed = 0;
-  job->blocks = 0;
-  queue.push_front(job);
+  job->begun = false;
+  Release(job);
+  Put(job, true);
 }
 
 // A block for the next token of a decode, from the last of the parked if need be.
 bool ScheduledRules::BlockForDecode(ScheduledJob* job) {
   const std::int64_t wanted = BlocksFor(job->computed + 1);
-  while (wanted > job->blocks && Free() < 1) {
+  const auto held = static_cast<std::int64_t>(job->blocks.size());
+  while (wanted > held && Free() < 1) {
     if (parked.empty()) {
       ++self_restarts;
       Restart(job);
@@ -66,18 +117,20 @@ bool ScheduledRules::BlockForDecode(ScheduledJob* job) {
     parked.pop_back();
     Restart(victim);
   }
-  job->blocks = std::max(job->blocks, wanted);
+  pool_.Take(std::max<std::int64_t>(wanted - held, 0), job->blocks);
   return true;
 }
 
-void ScheduledRules::AdmitHead(std::int64_t of_blocks, std::int64_t tokens) {
-  ScheduledJob* job = queue.front();
-  queue.pop_front();
-  job->blocks = of_blocks;
+void ScheduledRules::Admit(ScheduledJob* job, std::int64_t of_blocks, std::int64_t most_tokens) {
+  queue.erase(std::find(queue.begin(), queue.end(), job));
+  for (const BlockId block : LookUp(*job)) pool_.Share(block, job->blocks);
+  job->found = job->registered = static_cast<std::int64_t>(job->blocks.size());
+  pool_.Take(of_blocks - job->found, job->blocks);
   if (job->remote) {
     sent_for.push_back(job);
   } else {
-    batch.push_back({job, tokens});
+    job->computed = job->found * block_size;
+    batch.push_back({job, std::min(most_tokens, job->target - job->computed)});
   }
 }
 
@@ -88,9 +141,9 @@ void ScheduledRules::ParkArrived(std::size_t most) {
   }
 }
 
-void ScheduledRules::ParkedByArrival() {
+void ScheduledRules::SortParked() {
   std::stable_sort(parked.begin(), parked.end(), [](const ScheduledJob* a, const ScheduledJob* b) {
-    return a->arrival < b->arrival;
+    return std::pair(a->priority, a->arrival) < std::pair(b->priority, b->arrival);
   });
 }
 
@@ -98,7 +151,7 @@ void ScheduledRules::FormVllmV0() {
   std::int64_t longest = 0;
   while (!queue.empty()) {
     const ScheduledJob& head = *queue.front();
-    const std::int64_t padded = std::max(longest, head.target);
+    const std::int64_t padded = std::max(longest, Uncached(head));
     const auto members = static_cast<std::int64_t>(batch.size()) + 1;
     const bool too_many = !head.remote && members * padded > max_num_batched_tokens;
     blocked = NoSeat(head)        ? BlockedBy::kSeats
@@ -107,10 +160,13 @@ void ScheduledRules::FormVllmV0() {
                                   : BlockedBy::kNothing;
     if (blocked != BlockedBy::kNothing) break;
     if (!head.remote) longest = padded;
-    AdmitHead(BlocksFor(head.target), head.target);
+    Admit(queue.front(), BlocksFor(head.target), head.target);
   }
-  if (!batch.empty()) return;
-  ParkedByArrival();
+  if (batch.empty()) DecodeParked();
+}
+
+void ScheduledRules::DecodeParked() {
+  SortParked();
   while (!parked.empty() && static_cast<std::int64_t>(batch.size()) < MembersAllowed()) {
     ScheduledJob* job = parked.front();
     parked.pop_front();
@@ -118,7 +174,27 @@ void ScheduledRules::FormVllmV0() {
   }
 }
 
+// Of the tests alone: whose prompt has most in the prefix cache, of several the first in the queue.
+void ScheduledRules::FormLongestPrefix() {
+  while (!queue.empty()) {
+    ScheduledJob* next = queue.front();
+    for (ScheduledJob* job : queue) {
+      if (LookUp(*job).size() > LookUp(*next).size()) next = job;
+    }
+    const std::int64_t room = max_num_batched_tokens - TokensInBatch();
+    blocked = NoSeat(*next)                             ? BlockedBy::kSeats
+              : !next->remote && Uncached(*next) > room ? BlockedBy::kTokenBudget
+              : !PromptFits(*next)                      ? BlockedBy::kKvBlocks
+                                                        : BlockedBy::kNothing;
+    if (blocked != BlockedBy::kNothing) break;
+    if (next != queue.front()) ++from_the_middle;
+    Admit(next, BlocksFor(next->target), room);
+  }
+  if (batch.empty()) DecodeParked();
+}
+
 void ScheduledRules::FormSarathi() {
+  if (victim_by_priority) SortParked();
   std::deque<ScheduledJob*> begun, kept;
   while (!parked.empty() && static_cast<std::int64_t>(batch.size()) < MembersAllowed()) {
     ScheduledJob* job = parked.front();
@@ -139,7 +215,7 @@ void ScheduledRules::FormSarathi() {
     }
   }
   parked.insert(parked.begin(), kept.begin(), kept.end());
-  ParkedByArrival();
+  SortParked();
   while (!queue.empty()) {
     const ScheduledJob& head = *queue.front();
     const std::int64_t room = max_num_batched_tokens - TokensInBatch();
@@ -148,8 +224,8 @@ void ScheduledRules::FormSarathi() {
               : !PromptFits(head)         ? BlockedBy::kKvBlocks
                                           : BlockedBy::kNothing;
     if (blocked != BlockedBy::kNothing) return;
-    if (!head.remote && room < head.target) ++chunked;
-    AdmitHead(BlocksFor(head.target), std::min(room, head.target));
+    if (!head.remote && room < Uncached(head)) ++chunked;
+    Admit(queue.front(), BlocksFor(head.target), room);
   }
 }
 
@@ -168,7 +244,7 @@ void ScheduledRules::FormReserving(bool fixed) {
               : Free() < reserved                      ? BlockedBy::kKvBlocks
                                                        : BlockedBy::kNothing;
     if (blocked != BlockedBy::kNothing) return;
-    AdmitHead(reserved, head.target);
+    Admit(queue.front(), reserved, head.target);
   }
 }
 
@@ -202,12 +278,14 @@ void ScheduledRules::FormLightLlm() {
   const bool looks = parked.empty() || decodes_since_look_ >= 10;
   if (looks && !parked.empty()) decodes_since_look_ = 0;
   std::int64_t elsewhere = 0;  // tokens of those that are not served here any more
-  for (const ScheduledJob* job : all) elsewhere += job->over ? job->blocks : 0;
+  for (const ScheduledJob* job : all) {
+    if (job->over) elsewhere += static_cast<std::int64_t>(job->blocks.size());
+  }
   while (looks && !queue.empty()) {
     const ScheduledJob& head = *queue.front();
     std::vector<const ScheduledJob*> together = {&head};
     for (const ScheduledJob* job : all) {
-      if (job->blocks > 0 && !job->over) together.push_back(job);
+      if (!job->blocks.empty() && !job->over) together.push_back(job);
     }
     const std::int64_t tokens = TokensInBatch() + head.target;
     blocked = NoSeat(head)                                      ? BlockedBy::kSeats
@@ -215,12 +293,13 @@ void ScheduledRules::FormLightLlm() {
               : FuturePeak(together) >= blocks - elsewhere      ? BlockedBy::kKvBlocks
                                                                 : BlockedBy::kNothing;
     if (blocked != BlockedBy::kNothing) break;
-    AdmitHead(head.target, head.target);
+    Admit(queue.front(), head.target, head.target);
   }
   if (!batch.empty() || parked.empty()) return;
   ++decodes_since_look_;
   for (ScheduledJob* job : parked) {
-    job->blocks = std::max(job->blocks, job->computed + 1);
+    const auto held = static_cast<std::int64_t>(job->blocks.size());
+    pool_.Take(std::max<std::int64_t>(job->computed + 1 - held, 0), job->blocks);
     batch.push_back({job, 1});
   }
   parked.clear();

@@ -15,7 +15,7 @@
 #include "metrics/summarize.h"
 #include "nlohmann/json.hpp"
 #include "serving/cluster/cluster.h"
-#include "serving/replica/scheduled_replica.h"
+#include "serving/replica/scheduler_setup.h"
 #include "testing/csv_table.h"
 #include "testing/data_files.h"
 #include "workload/vidur_zipf.h"

@@ -8,6 +8,7 @@ import { load, root, simulationOf } from './module.mjs';
 
 const declared = new Declarations(readFileSync(new URL('wasm/servecast.d.ts', root), 'utf8'));
 const module = await load();
+const first = await load('servecast-first');
 
 const fits = (type, value) => assert.deepEqual(declared.problems(type, value), []);
 const catalog = JSON.parse(module.catalog());
@@ -26,8 +27,8 @@ function withTrace(bytes, name, use) {
   }
 }
 
-function finished(text, trace) {
-  const simulation = simulationOf(module, text);
+function finished(text, trace, kind = 'Simulation') {
+  const simulation = simulationOf(module, text, kind);
   try {
     if (trace) assert.equal(simulation.setTrace(trace), '');
     assert.equal(simulation.error(), '');
@@ -62,22 +63,45 @@ test('Module_Names_AreTheDeclaredOnes', () => {
   // Emscripten's own: what it exports by itself (an empty module's names, and its internals).
   const own =
     /^(_.*|\$.*|HEAP.*|dynCall_.*|asm|wasm[A-Z].*|ready|run|calledRun|then|preloaded.*|preRun|postRun|preInit|on[A-Z].*|print|printErr|locateFile|instantiateWasm|setDelayFunction|flushPendingDeletes|getInheritedInstanceCount|getLiveInheritedInstances|count_emval_handles|get_first_emval|\w+Error|noExitRuntime|arguments|thisProgram|quit|inspect|INITIAL_MEMORY)$/;
-  const names = Object.keys(module).filter((name) => !own.test(name));
-  assert.deepEqual(names.sort(), declared.names('ServecastModule').sort());
+  const namesOf = (of) => Object.keys(of).filter((name) => !own.test(name));
+  assert.deepEqual(namesOf(module).sort(), declared.names('ServecastModule').sort());
+  assert.deepEqual(namesOf(first).sort(), declared.names('FirstModule').sort());
+});
+
+test('Experiment_Summary_IsAReportWithIntervals', () => {
+  const { report } = finished(small, undefined, 'Experiment');
+  fits('Report', report);
+  assert.equal(report.certainty.runs, 10);
+  assert.ok(report.slo[0].low <= report.slo[0].value_ms && report.slo[0].value_ms <= report.slo[0].high);
+  assert.equal(report.fingerprint, finished(small).report.fingerprint);
 });
 
 test('Simulation_Names_AreTheDeclaredOnes', () => {
   const prototype = module.Simulation.prototype;
   const names = Object.getOwnPropertyNames(prototype).filter((name) => name !== 'constructor' && !name.startsWith('$'));
-  assert.deepEqual(names.sort(), declared.names('Simulation').filter((name) => name !== 'delete').sort());
+  assert.deepEqual(
+    names.sort(),
+    declared
+      .names('Simulation')
+      .filter((name) => name !== 'delete')
+      .sort(),
+  );
   const simulation = new module.Simulation(small);
   assert.equal(typeof simulation.delete, 'function');
   simulation.delete();
 });
 
 test('Trace_Names_AreTheDeclaredOnes', () => {
-  const names = Object.getOwnPropertyNames(module.Trace.prototype).filter((name) => name !== 'constructor' && !name.startsWith('$'));
-  assert.deepEqual(names.sort(), declared.names('Trace').filter((name) => name !== 'delete').sort());
+  const names = Object.getOwnPropertyNames(module.Trace.prototype).filter(
+    (name) => name !== 'constructor' && !name.startsWith('$'),
+  );
+  assert.deepEqual(
+    names.sort(),
+    declared
+      .names('Trace')
+      .filter((name) => name !== 'delete')
+      .sort(),
+  );
 });
 
 test('Version_HasEngineAndSchema', () => {
@@ -144,9 +168,22 @@ test('Parse_ReadsTheReadableLink', () => {
 });
 
 test('BadInput_IsAListOfIssues_NeverAnException', () => {
-  const bad = ['', '{', 'null', '[]', '"text"', '{"schema":1}', '{"schema":99}', '\u0000', '{"schema":1,"modle":{}}',
-    small.replace('"requests":50', '"requests":-1'), small.replace('llama-3.1-8b', 'no-such-model'),
-    small.replace('"rate_per_s":5', '"rate_per_s":1e999'), '['.repeat(100000), '{"a":'.repeat(100000)];
+  const bad = [
+    '',
+    '{',
+    'null',
+    '[]',
+    '"text"',
+    '{"schema":1}',
+    '{"schema":99}',
+    '\u0000',
+    '{"schema":1,"modle":{}}',
+    small.replace('"requests":50', '"requests":-1'),
+    small.replace('llama-3.1-8b', 'no-such-model'),
+    small.replace('"rate_per_s":5', '"rate_per_s":1e999'),
+    '['.repeat(100000),
+    '{"a":'.repeat(100000),
+  ];
   for (const text of bad) {
     const what = text.slice(0, 60);
     const issues = JSON.parse(module.validate(text));

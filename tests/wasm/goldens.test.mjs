@@ -48,7 +48,18 @@ function withRun(document, { trace, slice = 1000 }, use) {
   }
 }
 
-const counts = ['arrived', 'completed', 'queued', 'running', 'dropped', 'timed_out', 'length_capped', 'preemptions', 'steps', 'output_tokens'];
+const counts = [
+  'arrived',
+  'completed',
+  'queued',
+  'running',
+  'dropped',
+  'timed_out',
+  'length_capped',
+  'preemptions',
+  'steps',
+  'output_tokens',
+];
 
 for (const golden of goldens) {
   test(`Golden_${golden.name.replace(/\W+/g, '_')}_HasTheNativeFingerprint`, () => {
@@ -69,7 +80,11 @@ const traced = JSON.stringify({
   schema: 1,
   model: { preset: 'llama-3.1-8b' },
   hardware: { preset: 'h100-sxm' },
-  workload: { arrivals: { process: 'trace' }, prompt_tokens: { distribution: 'trace' }, output_tokens: { distribution: 'trace' } },
+  workload: {
+    arrivals: { process: 'trace' },
+    prompt_tokens: { distribution: 'trace' },
+    output_tokens: { distribution: 'trace' },
+  },
 });
 const csv = 'arrival_s,input_tokens,output_tokens\n0,100,20\n0.5,200,10\n0.6,50,1\n';
 
@@ -114,9 +129,16 @@ test('MalformedTrace_IsNamedAndNothingRuns_AGoodOneMayFollow', () => {
   const simulation = new module.Simulation(traced);
   const issues = JSON.parse(setTrace(simulation, bytesOf(`${csv}0.7,abc,1\n0.8,5\n`), 'bad.csv'));
   fits('readonly Issue[]', issues);
-  assert.deepEqual(issues.map(({ path }) => path), ['line 5, column 5', 'line 6, column 6']);
+  assert.deepEqual(
+    issues.map(({ path }) => path),
+    ['line 5, column 5', 'line 6, column 6'],
+  );
   assert.match(issues[0].message, /"abc"/);
-  for (const file of [new Uint8Array(), Uint8Array.of(0x1f, 0x8b, 8, 0), Uint8Array.from({ length: 4096 }, (_, i) => i * 37)]) {
+  for (const file of [
+    new Uint8Array(),
+    Uint8Array.of(0x1f, 0x8b, 8, 0),
+    Uint8Array.from({ length: 4096 }, (_, i) => i * 37),
+  ]) {
     assert.equal(JSON.parse(setTrace(simulation, file, 'x.bin')).length, 1);
   }
   assert.equal(simulation.advance(10), true);

@@ -3,9 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 export const root = new URL('../../', import.meta.url);
 
-export async function load() {
-  const { default: create } = await import(new URL('build/wasm/servecast.mjs', root));
-  return create({ wasmBinary: readFileSync(new URL('build/wasm/servecast.wasm', root)) });
+/** The whole module, or servecast-first, which a visit begins with. */
+export async function load(name = 'servecast') {
+  const { default: create } = await import(new URL(`build/wasm/${name}.mjs`, root));
+  return create({ wasmBinary: readFileSync(new URL(`build/wasm/${name}.wasm`, root)) });
 }
 
 export const fileText = (file) => readFileSync(new URL(file, root), 'utf8');
@@ -33,10 +34,10 @@ export function provideAll(module) {
   return module;
 }
 
-/** With all its files; the caller deletes it. */
-export function simulationOf(module, text) {
+/** With all its files; the caller deletes it. `kind`: Simulation, Experiment or Advice. */
+export function simulationOf(module, text, kind = 'Simulation') {
   for (;;) {
-    const simulation = new module.Simulation(text);
+    const simulation = kind === 'Experiment' ? new module.Experiment(text, true) : new module[kind](text);
     if (!provide(module, JSON.parse(simulation.error() || '[]'))) return simulation;
     simulation.delete();
   }

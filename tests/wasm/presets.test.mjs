@@ -13,10 +13,13 @@ test('Preset_ThatIsNotHere_IsAskedForByItsFile', async () => {
   const module = await load();
   const text = documentOf({ model: { preset: 'falcon-7b' }, hardware: { preset: 'a10' } });
   const issues = issuesOf(module, text);
-  assert.deepEqual(issues.map(({ path, kind }) => [path, kind]), [
-    ['presets/measured_models/falcon-7b.json', 'missing_file'],
-    ['presets/measured_hardware/a10.json', 'missing_file'],
-  ]);
+  assert.deepEqual(
+    issues.map(({ path, kind }) => [path, kind]),
+    [
+      ['presets/measured_models/falcon-7b.json', 'missing_file'],
+      ['presets/measured_hardware/a10.json', 'missing_file'],
+    ],
+  );
   const before = JSON.parse(module.catalog()).presets.models.find(({ id }) => id === 'falcon-7b');
   assert.deepEqual(before, { id: 'falcon-7b', name: 'Falcon-7B', description: '', group: 'of measured servers' });
   assert.ok(provide(module, issues));
@@ -29,7 +32,13 @@ test('Preset_ThatIsNotHere_IsAskedForByItsFile', async () => {
 test('Preset_WhoseTextIsOfAnotherVersion_IsRefused', async () => {
   const module = await load();
   const file = 'presets/operators/h100-sxm.json';
-  for (const text of ['', '<!doctype html>', fileText(file).slice(1), `${fileText(file)} `, fileText('presets/operators/l40s.json')]) {
+  for (const text of [
+    '',
+    '<!doctype html>',
+    fileText(file).slice(1),
+    `${fileText(file)} `,
+    fileText('presets/operators/l40s.json'),
+  ]) {
     const [issue] = JSON.parse(module.provide(file, text));
     assert.match(issue.message, /this version's file/);
   }
@@ -77,7 +86,11 @@ test('Coefficients_ThatWerePublished_AreSectionsOfADocument', async () => {
   assert.equal(sets.length, 111);
   assert.match(sets[0].id, /^qwen3-14b\/h100\/tp1\//);
   assert.equal(sets[0].fits, true);
-  for (const { id, latency } of sets.filter(({ faster_than_light: fast }) => fast)) assert.deepEqual(issuesOf(module, documentOf({ latency })), [], id);
-  assert.deepEqual(JSON.parse(module.coefficients('{', fileText('presets/coefficients/blis-blackbox.json'))).sets.length, 111);
+  for (const { id, latency } of sets.filter(({ faster_than_light: fast }) => fast))
+    assert.deepEqual(issuesOf(module, documentOf({ latency })), [], id);
+  assert.deepEqual(
+    JSON.parse(module.coefficients('{', fileText('presets/coefficients/blis-blackbox.json'))).sets.length,
+    111,
+  );
   assert.ok(JSON.parse(module.coefficients(text, '{"physics_coefficients":{}}')).issues.length > 0);
 });

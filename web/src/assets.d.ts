@@ -3,6 +3,17 @@ declare module 'servecast.wasm?url' {
   export default url;
 }
 
+declare module 'servecast-first.wasm?url' {
+  export const url: string;
+  export default url;
+}
+
+declare module 'servecast-first' {
+  import type { FirstModule, InstantiateOptions } from 'servecast';
+  const createFirst: (options?: InstantiateOptions) => Promise<FirstModule>;
+  export default createFirst;
+}
+
 declare module '*.css?inline' {
   const text: string;
   export default text;

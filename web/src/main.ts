@@ -1,5 +1,5 @@
 // Entry: starts the engine before anything else, then puts the page together.
-import wasmUrl from 'servecast.wasm?url';
+import wasmUrl from 'servecast-first.wasm?url';
 import { EngineClient, compileModule } from './engine/client';
 import { App, type Surroundings } from './state/app';
 import { Store, initialState, type ThemeChoice } from './state/store';

@@ -58,7 +58,10 @@ function answer(request, response) {
     'Cache-Control': 'no-cache',
   });
   if (request.method === 'HEAD') response.end();
-  else createReadStream(file).on('error', () => response.destroy()).pipe(response);
+  else
+    createReadStream(file)
+      .on('error', () => response.destroy())
+      .pipe(response);
 }
 
 function listen(host, port) {

@@ -25,8 +25,8 @@ struct ExperimentOptions {
   bool blames = false;
 };
 
-// What a tenth more of a resource takes off the slowest latencies of the target that decides, or of
-// the time that a completion takes where the load is too much; below 0: it makes things worse.
+// The share by which a tenth more of a resource lowers the slowest latencies of the deciding
+// target, or the time per completion under overload; below 0: it makes things worse.
 struct Relief {
   std::string_view name;
   double gain = 0;
@@ -44,8 +44,8 @@ struct Blame {
   Side slowest, all;
 };
 
-// Runs a scenario from as many independent seeds as its targets need, the first its own. A pure
-// function of scenario, trace and options: neither clock nor slices matter.
+// Runs a scenario with as many independent seeds as its targets need, the first being its own. A
+// pure function of scenario, trace and options: neither clock nor slices matter.
 class Experiment {
  public:
   // Issues: those of Simulation::Create.
@@ -69,7 +69,7 @@ class Experiment {
   // finished.
   Report Snapshot(ReportDetail detail = ReportDetail::kRequests) const;
 
-  // By falling gain; empty until finished, and where nobody asked.
+  // By falling gain; empty until finished, and where not asked for.
   const std::vector<Relief>& Reliefs() const;
   // Of the complete requests of all runs; empty until finished, if options.blames is not set, and
   // by other rules than vLLM's.

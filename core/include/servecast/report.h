@@ -18,6 +18,7 @@ inline constexpr std::string_view kEngineVersion = "0.1.0";
 // Percentiles by linear interpolation at rank p/100*(n-1). n = 0: the others have no meaning.
 struct Distribution {
   std::int64_t n = 0;
+  std::int64_t runs = 1;  // that the samples are of
   double mean = 0, min = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
   // 95 % confidence interval of p99, if there are samples enough (368) and they are of requests.
   std::optional<double> p99_low, p99_high;
@@ -25,7 +26,18 @@ struct Distribution {
   std::int64_t censored = 0;  // requests without a value because the run ended first; 0 for ITL
 };
 
-enum class VerdictState { kMeets, kNear, kMisses, kOverloaded, kNoSlo, kEmpty, kPartial };
+// kNotJudged: servers like this were predicted so badly that no verdict would hold.
+enum class VerdictState {
+  kMeets,
+  kNear,
+  kMisses,
+  kOverloaded,
+  kDoesNotFit,
+  kNotJudged,
+  kNoSlo,
+  kEmpty,
+  kPartial
+};
 
 struct Verdict {
   VerdictState state = VerdictState::kEmpty;
@@ -36,11 +48,14 @@ struct Verdict {
 
 struct SloResult {
   SloSpec slo;
-  std::optional<double> value_ms;  // none: no sample
-  std::optional<double> margin;    // 1 - value/limit
+  std::optional<double> value_ms;  // none: no sample, or of attainment
+  // 1 - value/limit; of attainment 1 - share beyond/share allowed to be.
+  std::optional<double> margin;
   // Of an experiment: where the value lies with 95 % confidence, and whether none exists because
   // the latency grows for as long as requests come.
   std::optional<double> low_ms, high_ms;
+  // Of attainment instead: the share of requests within all its limits.
+  std::optional<double> share, low_share, high_share;
   bool unbounded = false;
   double unserved_share = 0;  // of the requests: without a value, and counted as beyond
   bool met = false;
@@ -56,12 +71,24 @@ struct Certainty {
   // Of the first run: what counts came between these two, after the warm-up and before the drain.
   double from_s = 0, until_s = 0;
   bool long_warmup = false;  // runs are not much longer than their warm-up
+  // Keys of the report whose figures are of all runs; all others are of the first.
+  std::vector<std::string_view> of_all_runs;
 };
 
-// What is served of what comes, requests/s, where an experiment finds that it is not all.
+// The rate that is served, requests/s, where an experiment finds that it is below the offered one.
 struct Overload {
   double served_per_s = 0, low = 0, high = 0;  // 95 %
   double offered_per_s = 0;
+};
+
+// Weights, engine and the least KV cache against what a GPU has for them, where they do not fit.
+struct Unfit {
+  std::string pool;  // its name; empty where there is one
+  std::string gpu;
+  std::int64_t tensor_parallel = 1, stage = 0, stages = 1;
+  double total_gib = 0, usable_gib = 0, weights_gib = 0, overhead_gib = 0, kv_gib = 0;  // per GPU
+  double NeededGib() const { return weights_gib + overhead_gib + kv_gib; }
+  std::optional<std::int64_t> enough_tensor_parallel;  // the least that would fit
 };
 
 enum class SaturationState { kStable, kNear, kOverloaded };
@@ -91,8 +118,8 @@ struct MemoryReport {
   double mean_usage = 0;  // weights, overhead and used KV blocks, of the total, over time
 };
 
-// Why a request ended: by itself, cut at the longest sequence that the engine serves, refused,
-// given up by its client; or not at all so far. Of those that arrived; they add up to them.
+// Why requests ended: complete, cut at the longest sequence that the engine serves, refused, or
+// given up by the client; or not ended yet. The counts add up to the requests that arrived.
 struct FinishReasons {
   static constexpr std::array<std::string_view, 5> kNames = {"stop", "length", "dropped",
                                                              "timed_out", "unfinished"};
@@ -186,9 +213,45 @@ struct ReplicaReport {
   std::optional<double> ttft_mean_ms;  // none: no request of it got its first token
 };
 
+// What is known of how far step times are off. Calibrated: constants were fitted to such servers;
+// compared: they were measured, and nothing was fitted to them; known bad: measured, and far off.
+enum class EvidenceClass { kCalibrated, kCompared, kUntested, kKnownBad };
+inline constexpr std::array<std::string_view, 4> kEvidenceNames = {"calibrated", "compared",
+                                                                   "untested", "known_bad"};
+struct Evidence {
+  EvidenceClass of = EvidenceClass::kUntested;
+  // |predicted - measured| / measured by figure ("tpot", "e2e", "ttft", "ttft_p99"), the one to go
+  // by first; of runs that were left out of the fit where `left_out`.
+  struct Error {
+    std::string_view figure;
+    double median = 0;
+    std::optional<double> p90;
+  };
+  std::vector<Error> errors;
+  std::int64_t rows = 0;  // measured runs that errors are of; 0: none like this
+  bool left_out = false;
+  std::string sentence;  // one or more whole ones
+  std::string bad;       // of kKnownBad: "TPOT of 3 multi-turn runs on this GPU was 68 % too short"
+  std::vector<std::string> warnings;  // whole sentences: what it rests on that nobody measured
+};
+
 struct LatencyLabel {
   std::string backend, provenance, description, known_error;
+  Evidence evidence = {};
 };
+
+// A figure beside the bound that no run can be beyond, or the law that all must follow.
+struct SanityCheck {
+  std::string_view name, unit, help;
+  double simulated = 0, bound = 0;
+  bool ok = false;
+};
+
+// A word that the page, the command and the documents share.
+struct Definition {
+  std::string_view name, title, text;
+};
+const std::vector<Definition>& Definitions();
 
 struct Column {
   std::string_view name, unit, kind, help;  // kind: "request", "series" or "cdf"
@@ -238,6 +301,8 @@ struct Report {
   std::vector<SloResult> slo;
   std::optional<Certainty> certainty;  // none: of one run, as it is
   std::optional<Overload> overload;
+  std::optional<Unfit> unfit;  // all that is known, but name and verdict
+  std::vector<SanityCheck> sanity;
   TimeSplitReport time_split;
   std::vector<ClassReport> classes;
   std::vector<PoolReport> pools;  // empty where there is one
@@ -248,7 +313,12 @@ struct Report {
   MemoryReport memory;
   PrefixCacheReport prefix_cache;
   SchedulerCounts counts;
-  double gc_ms = 0;            // in all
+  double gc_ms = 0;  // in all
+  // Requests that wait or run, over time, as the replicas count them; the same as the rate of
+  // requests times their mean time there, by the requests' own records; none where these do not
+  // say.
+  double mean_in_system = 0;
+  std::optional<double> rate_times_time;
   double mean_batch_size = 0;  // requests in the running list, while a step runs
   KvOffloadReport kv_offload;
   std::int64_t kv_blocks = 0, kv_block_size = 0, kv_tokens = 0;
@@ -270,8 +340,8 @@ struct Report {
   const std::vector<double>& ColumnOf(std::string_view column) const;
 };
 
-// The report as JSON, keys as wasm/servecast.d.ts names them.
-enum class ReportParts { kSummary, kWithScenario, kWithSeries };
+// The report as JSON, keys as wasm/servecast.d.ts names them. kLine: the summary on one line.
+enum class ReportParts { kSummary, kLine, kWithScenario, kWithSeries };
 std::string ReportJson(const Report& report, ReportParts parts);
 
 // The request columns as CSV, a row per request; unknown values are empty. Handed to `write` in

@@ -1,7 +1,7 @@
 // A scenario is data: everything that a user may vary, and nothing that code derives from it.
 // Member initialisers are the defaults; ranges, units and help of every member stand once, in
-// core/src/io/fields.cpp, which the parser, the canonical text, the catalogue and so the
-// command's help and the page's form all read.
+// core/src/io/fields.cpp: the parser, the canonical text and the catalogue read them there, and so
+// do the command's help and the page's form.
 #pragma once
 
 #include <array>
@@ -69,29 +69,29 @@ struct HardwareSpec {
   std::string name;
   double memory_gib = 0;  // as CUDA reports it
   double memory_bandwidth_gb_s = 0;
-  double peak_fp32_tflops = 0;  // of plain 32-bit units, not of tensor cores; 0: not said
+  double peak_fp32_tflops = 0;  // of plain 32-bit units, not of tensor cores; 0: unknown
   double peak_bf16_tflops = 0;
   double peak_fp8_tflops = 0;    // 0: 8-bit weights are multiplied in 16 bits
   double peak_fp4_tflops = 0;    // 0: likewise
   double interconnect_gb_s = 0;  // per direction, to the other GPUs of a tensor-parallel group
   double interconnect_latency_us = 0;
-  double layer_latency_us = 0;  // what a layer takes beside its work: latencies of its kernels
-  // Rows of queries that a decode costs its attention in a step with prefill, which fill tiles.
+  double layer_latency_us = 0;  // fixed time of a layer: the latencies of its kernels
+  // Query rows that a decode's attention costs in a step with prefill, as kernels fill tiles.
   double mixed_attention_rows = 1;
   double compute_efficiency = 0;             // best share of the peak that large GEMMs reach
   double attention_efficiency = 0.5;         // the same of attention over long prompts
   double bandwidth_efficiency = 0;           // share of the bandwidth that reads of weights reach
-  double kv_bandwidth_efficiency = 0;        // the same of the KV cache; 0: as the weights
+  double kv_bandwidth_efficiency = 0;        // the same of the KV cache; 0: as for weights
   std::optional<double> price_per_gpu_hour;  // $
-  // Of the node that it is in; 0: not known, so a group is priced as if in one. Links between nodes
-  // are per GPU and direction.
+  // Of its node; 0: unknown, so a group is priced as if in one node. Links between nodes are per
+  // GPU and direction.
   std::int64_t gpus_per_node = 0;
   double inter_node_gb_s = 0;
   double inter_node_latency_us = 0;
-  bool nodes_assumed = false;  // these three are no vendor's figures
-  // What was found by measuring it, whatever a scenario changes of its figures: the model of step
-  // times that "auto" is, and presets of GPUs: whose measured operators count, and whose runs on
-  // servers say how wrong the model is.
+  bool nodes_assumed = false;  // these three are not a vendor's figures
+  // Found by measuring, and kept when a scenario changes figures: the model of step times that
+  // "auto" means, and two presets of GPUs: whose measured operators are used, and whose measured
+  // runs tell how far off the model is.
   std::string auto_backend = "analytic";
   std::string operators = "nearest";
   std::string compared_as = "none";
@@ -101,8 +101,8 @@ struct HardwareSpec {
   friend bool operator==(const HardwareSpec&, const HardwareSpec&) = default;
 };
 
-// Whose rules the engine plays by: its own (vLLM's, or those of scheduler.policy), or, quirks
-// included, those of the simulator BLIS, as it was in February 2026 and as it is since, or of
+// Whose rules the engine follows: those of scheduler.policy, or, quirks included, those of the
+// simulator BLIS, as it was in February 2026 and as it is since, or those of
 // Vidur.
 enum class Compat { kNone, kBlisFebruary2026, kBlis, kVidur };
 inline bool IsBlis(Compat compat) {
@@ -113,7 +113,7 @@ inline bool IsBlis(Compat compat) {
 // replay of a captured CUDA graph.
 enum class CudaGraphs { kImplied, kEager, kCaptured };
 
-// Slower memory for KV blocks that the GPU overwrites: host memory, and disk behind it. Capacities
+// Slower memory for KV blocks that the GPU evicts: host memory, and disk behind it. Capacities
 // are those of all GPUs of a replica together, bandwidths those of each GPU's own link.
 // Latencies and bandwidths are assumed: of PCIe Gen5 x16, 64 GB/s at most, and of one NVMe drive.
 struct KvOffloadSpec {
@@ -157,10 +157,10 @@ struct EngineSpec {
   double sequence_overhead_us = 0;      // host and sampling time per sequence in a step
   double sampler_ns_per_logit = 0;      // of each sampled token, if top-p or top-k sort its logits
   double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
-  double prompt_token_overhead_us = 0;  // the same per prompt token: tokenizer, hashes, copies
+  double prompt_token_overhead_us = 0;  // likewise, per prompt token: tokenizer, hashes, copies
   double delivery_overhead_us = 0;      // behind the engine, per token of a first token's step
-  // A preset of an engine: whose runs on servers say how wrong a model of step times is. Written by
-  // the parser: the costs above that are not that one's, by name.
+  // The engine preset whose measured runs tell how far off a model of step times is. Written by the
+  // parser: the costs above that differ from that preset's, by name.
   std::string compared_as = "none";
   std::vector<std::string> changed = {};
 
@@ -171,8 +171,8 @@ struct EngineSpec {
   double launch_eager_us = 100, launch_replay_us = 10;
   bool overlap_scheduling = false;  // host time runs beside the device's
   double admission_reserve = 0;     // admit while so many times the prompt's blocks are free
-  double gc_pass_us = 0;            // blocks of ended requests wait for passes of so long; 0: free
-  double gc_fraction = 1;           // of what waits, freed by a pass
+  double gc_pass_us = 0;            // time of a pass, which frees ended requests' blocks; 0: none
+  double gc_fraction = 1;           // of the waiting blocks, freed by a pass
 
   friend bool operator==(const EngineSpec&, const EngineSpec&) = default;
 };
@@ -191,7 +191,7 @@ struct SchedulerSpec {
   friend bool operator==(const SchedulerSpec&, const SchedulerSpec&) = default;
 };
 
-// Of a replica: whole requests, or their prefill, or what comes after it.
+// What a replica serves: whole requests, their prefill, or their decode.
 enum class PoolRole { kMixed, kPrefill, kDecode };
 
 struct PoolSpec {
@@ -213,7 +213,7 @@ struct PoolSpec {
 // to 50 us beside; other GPUs' bandwidth by their own links between nodes (cost/nodes.h).
 struct DisaggregationSpec {
   bool first_token_from_decode = false;
-  std::int64_t above_tokens = 0;  // shorter prompts, and those of so many, are served whole
+  std::int64_t above_tokens = 0;  // prompts up to this length are served whole
   double base_latency_us = 50;
   std::optional<double> bandwidth_gb_s;
 
@@ -363,14 +363,14 @@ struct LengthSpec {
   NumberTable quantiles;  // empirical: [probability, tokens], both ascending
 };
 
-// A shared beginning of prompts (a system prompt), before the drawn prompt tokens.
+// A shared prefix of prompts (a system prompt), before the drawn prompt tokens.
 struct PrefixSpec {
   std::int64_t groups = 0;  // each request belongs to one, drawn evenly; 0: nothing is shared
   std::int64_t tokens = 0;  // of the prefix, the same for all requests of a group
 };
 
-// Conversations: turn k+1 arrives when turn k is complete and thought over, and its prompt is all
-// that was said before and then the drawn prompt tokens. The arrival process starts sessions.
+// Conversations: turn k+1 arrives a think time after turn k is complete, and its prompt is all that
+// was said before, then the drawn prompt tokens. The arrival process starts sessions.
 struct SessionSpec {
   std::int64_t turns = 1;   // 1: every request stands alone
   double think_time_s = 0;  // mean, exponential
@@ -382,7 +382,7 @@ inline LengthSpec LengthsOfTheWorkload() {
   return spec;
 }
 
-// Clients of one kind. What a class does not say is as the workload has it.
+// Clients of one kind. What a class does not set is as in the workload.
 struct ClassSpec {
   std::string name;
   double share = 1;                        // of the sessions, relative to the other classes
@@ -409,14 +409,24 @@ struct WorkloadSpec {
   std::int64_t requests = 1000;    // replayed arrivals: all of the trace, `repeat` times, instead
 };
 
-enum class SloMetric { kTtft, kTpot, kItl, kE2e };
+enum class SloMetric { kTtft, kTpot, kItl, kE2e, kAttainment };
 
+// A limit on a percentile of a latency; or, of kAttainment, limits that so many per cent of the
+// requests must be within, each request within all of them.
 struct SloSpec {
   SloMetric metric = SloMetric::kTtft;
   double percentile = 99;
-  double limit_ms = 0;
+  double limit_ms = 0;                             // not of kAttainment
+  std::optional<double> ttft_ms, tpot_ms, e2e_ms;  // of kAttainment: one at least
   std::string of_class;  // name of a workload's class; empty: all requests
 };
+
+// The limits that a request has to be within: the only one, or those of attainment.
+struct SloLimit {
+  SloMetric metric = SloMetric::kTtft;
+  double ms = 0;
+};
+std::vector<SloLimit> LimitsOf(const SloSpec& slo);
 
 struct MeasureSpec {
   double warmup_s = 0;              // requests that arrive before it are left out of latencies
@@ -446,7 +456,7 @@ struct Scenario {
   std::uint64_t id = 0;            // hash of canonical_text
   std::uint64_t content_hash = 0;  // hash of the resolved scenario without labels
 
-  // From now on as if there were this pool alone; the texts stay.
+  // Reduces the scenario to this pool alone; the texts stay.
   void UsePool(std::size_t pool);
 };
 

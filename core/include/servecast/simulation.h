@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "servecast/report.h"
 #include "servecast/result.h"
@@ -10,6 +11,10 @@
 #include "servecast/trace.h"
 
 namespace servecast {
+
+// Where a scenario is refused because its model does not fit: a report with that verdict, the sum
+// that does not fit, and nothing else. None of what fits.
+std::optional<Report> UnfitReport(const Scenario& scenario);
 
 struct RunRecords;       // core/src/metrics/records.h: its requests, for experiments
 struct SimulationHooks;  // core/src/serving/hooks.h: tests put their own step time and observer in

@@ -13,6 +13,8 @@ namespace {
 constexpr std::string_view kFigures[] = {"TPOT", "E2E", "TTFT", "p99 TTFT"};
 // From this error on it is said whether predictions are too fast or too slow.
 constexpr float kFar = 0.15F;
+// Beyond this median error of TPOT no verdict would hold: limits are passed or kept by less.
+constexpr float kKnownBad = 0.25F;
 
 bool Has(std::string_view list, std::string_view word) {
   for (std::size_t at = 0; at <= list.size();) {
@@ -121,30 +123,152 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
   return features;
 }
 
-std::string KnownError(const Scenario& s, std::string_view model) {
-  const Compared* nearest = nullptr;
-  std::vector<std::string> missing;  // of the nearest
-  bool of_gpu = false;
+namespace {
+
+// The first of the rows that lack least of what the scenario has.
+struct Nearest {
+  const Compared* run = nullptr;
+  std::vector<std::string> missing;
+  bool of_gpu = false;        // some server with this GPU was measured
+  bool gpu_is_known = false;  // and some was not far off
+};
+
+bool IsBad(const Compared& run) { return run.errors[0].median > kKnownBad; }
+
+Nearest NearestOf(const Scenario& s, std::string_view model) {
+  Nearest found;
   for (const Compared& run : ComparedRuns()) {
     if (run.model != model || run.gpu != s.hardware.compared_as) continue;
-    of_gpu = true;
+    found.of_gpu = true;
+    found.gpu_is_known = found.gpu_is_known || !IsBad(run);
     if (run.engine != s.engine.compared_as) continue;
     std::vector<std::string> lacks = Missing(s, run);
-    if (nearest != nullptr && lacks.size() >= missing.size()) continue;
-    nearest = &run;
-    missing = std::move(lacks);
+    if (found.run != nullptr && lacks.size() >= found.missing.size()) continue;
+    found.run = &run;
+    found.missing = std::move(lacks);
   }
-  if (nearest == nullptr) {
-    return of_gpu
+  return found;
+}
+
+std::string RunsText(const Compared& run) {
+  return run.runs == 1 ? Format("one {}", run.what) : Format("{} {}", run.runs, run.what);
+}
+
+// "TPOT of 3 multi-turn runs on this GPU came out 68 % too short".
+std::string BadText(const Compared& run) {
+  const ComparedError& tpot = run.errors[0];
+  return Format("TPOT of {} on this GPU came out {} too {}", RunsText(run),
+                Percent(std::fabs(tpot.bias)), tpot.bias < 0 ? "short" : "long");
+}
+
+// What a scenario rests on that no server was measured with, whatever its row says.
+std::vector<std::string> WarningsOf(const Scenario& s) {
+  std::vector<std::string> warnings;
+  const PoolSpec& pool = s.cluster.pools[0];
+  const std::int64_t group = pool.tensor_parallel * pool.attention_data_parallel;
+  const HardwareSpec& h = s.hardware;
+  if (group > 1 && h.nodes_assumed) {  // cards on PCIe
+    warnings.push_back(
+        Format("No group of several {} was measured, and where such cards cannot read each other's "
+               "memory (no peer-to-peer over PCIe) all-reduces can take several times as long.",
+               h.name.empty() ? "cards on PCIe" : h.name));
+  }
+  if (s.model.quantization == Quantization::kFp8 && s.model.num_local_experts > 0) {
+    warnings.emplace_back(
+        "Experts in 8 bits with block scales, as of DeepSeek-V3 and Qwen3, run kernels of their "
+        "own, which were not measured.");
+  }
+  return warnings;
+}
+
+const LeftOut* FittedTo(const Compared& run) {
+  for (const LeftOut& row : LeftOutRuns()) {
+    if (row.model == run.model && row.gpu == run.gpu && row.engine == run.engine &&
+        row.what == run.what && row.with == run.with) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+// Errors of TPOT first, then as of kComparedFigures.
+void PutErrors(const Compared& run, const LeftOut* fitted, Evidence& e) {
+  e.rows = run.runs;
+  e.left_out = fitted == nullptr || fitted->measured != 0;
+  for (std::size_t i = 0; i < run.errors.size(); ++i) {
+    const auto rounded = [](float share) {
+      return std::nearbyint(static_cast<double>(share) * 1e4) / 1e4;
+    };
+    if (fitted != nullptr && fitted->measured != 0) {
+      if ((fitted->measured >> i & 1) != 0) {
+        e.errors.push_back({kComparedFigures[i], rounded(fitted->median[i]), std::nullopt});
+      }
+    } else if ((run.measured >> i & 1) != 0) {
+      e.errors.push_back(
+          {kComparedFigures[i], rounded(run.errors[i].median),
+           run.runs >= 10 ? std::optional(rounded(run.errors[i].p90)) : std::nullopt});
+    }
+  }
+}
+
+std::string CalibratedText(const Compared& run, const LeftOut& fitted) {
+  const std::string runs = RunsText(run);
+  if (fitted.measured == 0) {
+    return Format(
+        "Constants were fitted to {} on this GPU, in which {}; what such runs are off that were "
+        "left out of the fit is not known, and will be more.",
+        runs, ErrorsText(run));
+  }
+  std::vector<std::string> errors;
+  for (std::size_t i = 0; i < fitted.median.size(); ++i) {
+    if ((fitted.measured >> i & 1) == 0) continue;
+    errors.push_back(
+        Format("of {} {}{}", kFigures[i], errors.empty() ? "was " : "", Percent(fitted.median[i])));
+  }
+  return Format(
+      "Constants were fitted to {} on this GPU; in runs that were left out of the fit the median "
+      "error {}.",
+      runs, Listed(errors));
+}
+
+}  // namespace
+
+std::string KnownError(const Scenario& s, std::string_view model) {
+  const Nearest nearest = NearestOf(s, model);
+  if (nearest.run == nullptr) {
+    return nearest.of_gpu
                ? "No server with this engine was measured on this GPU, so the error is not known."
                : "No server with this GPU was measured, so the error is not known.";
   }
-  const std::string runs = nearest->runs == 1 ? Format("one {}", nearest->what)
-                                              : Format("{} {}", nearest->runs, nearest->what);
-  const std::string errors = ErrorsText(*nearest) + ChangedText(s);
-  if (missing.empty()) return Format("In {} on this GPU {}.", runs, errors);
+  const std::string runs = RunsText(*nearest.run);
+  const std::string errors = ErrorsText(*nearest.run) + ChangedText(s);
+  if (nearest.missing.empty()) return Format("In {} on this GPU {}.", runs, errors);
   return Format("No server with this GPU and engine was measured with {}. In the nearest, {}, {}.",
-                Listed(missing), runs, errors);
+                Listed(nearest.missing), runs, errors);
+}
+
+Evidence EvidenceOf(const Scenario& s, std::string_view model) {
+  Evidence e;
+  e.sentence = KnownError(s, model);
+  e.warnings = WarningsOf(s);
+  const Nearest nearest = NearestOf(s, model);
+  const bool like = nearest.run != nullptr && nearest.missing.empty();
+  if ((like && IsBad(*nearest.run)) || (nearest.of_gpu && !nearest.gpu_is_known)) {
+    const Compared* bad = nearest.run;
+    for (const Compared& run : ComparedRuns()) {
+      if (bad == nullptr && run.model == model && run.gpu == s.hardware.compared_as) bad = &run;
+    }
+    e.of = EvidenceClass::kKnownBad;
+    e.bad = BadText(*bad);
+    PutErrors(*bad, nullptr, e);
+    return e;
+  }
+  if (!like || !ChangedText(s).empty() || !e.warnings.empty()) return e;
+  const LeftOut* fitted = FittedTo(*nearest.run);
+  PutErrors(*nearest.run, fitted, e);
+  e.of = fitted != nullptr ? EvidenceClass::kCalibrated : EvidenceClass::kCompared;
+  if (fitted != nullptr) e.sentence = CalibratedText(*nearest.run, *fitted);
+  return e;
 }
 
 }  // namespace servecast

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "servecast/report.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -33,12 +34,25 @@ struct Compared {
 // In the order in which they count.
 std::span<const Compared> ComparedRuns();
 
+// Runs that constants were fitted to, and the median errors of those that were left out of the fit
+// (presets/left_out.json); bits as of Compared::measured, none where no such fit was made.
+struct LeftOut {
+  std::string_view model, gpu, engine, what, with;
+  unsigned measured;
+  std::array<float, kComparedFigures.size()> median;
+};
+std::span<const LeftOut> LeftOutRuns();
+
 // What a scenario with one pool has that may change how far step times are off: "FP8 weights",
 // "experts".
 std::vector<std::string_view> ComparedFeatures(const Scenario& scenario);
 
 // In whole sentences: the error of the first runs of `model` that are like the scenario, what was
-// changed since, or what nobody has measured.
+// changed since, or what was never measured.
 std::string KnownError(const Scenario& scenario, std::string_view model);
+
+// The same as a class, with the error to show. Its sentence is the known error's, or, of runs that
+// constants were fitted to, says how far those were off that were left out.
+Evidence EvidenceOf(const Scenario& scenario, std::string_view model);
 
 }  // namespace servecast

@@ -223,33 +223,60 @@ bool Fits(const Scenario& s, const Stage& stage, std::int64_t tp) {
   return KvGib(s, stage, tp) * kGib >= 2 * BlockBytes(s, stage, tp);
 }
 
-Issue DoesNotFit(const Scenario& s, const std::vector<Stage>& stages, const Stage& stage,
-                 std::int64_t tp) {
-  std::string enough, where;
+Unfit UnfitAt(const Scenario& s, const std::vector<Stage>& stages, const Stage& stage,
+              std::int64_t tp) {
+  Unfit u;
+  u.gpu = s.hardware.name;
+  u.tensor_parallel = tp;
+  u.stage = &stage - stages.data();
+  u.stages = static_cast<std::int64_t>(stages.size());
+  u.total_gib = s.hardware.memory_gib;
+  u.usable_gib = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
+  u.weights_gib = WeightBytes(stage, s.engine, tp) / kGib;
+  u.overhead_gib = OverheadGib(s, stage, tp);
+  u.kv_gib = 2 * BlockBytes(s, stage, tp) / kGib;
   for (std::int64_t more = tp * 2; more <= 64; more *= 2) {
     if (!Divides(s.model, more)) continue;
     const auto fits = [&](const Stage& other) {
       return KvGib(s, other, more) * kGib >= KvBytesPerToken(s, other.layers, more) * 1024;
     };
     if (!std::all_of(stages.begin(), stages.end(), fits)) continue;
-    enough = Format("; tensor_parallel {} would fit", more);
+    u.enough_tensor_parallel = more;
     break;
   }
-  if (stages.size() > 1) {
-    where = Format(" in stage {} of {}, which has {} layers", &stage - stages.data() + 1,
-                   stages.size(), stage.layers.num_hidden_layers);
+  return u;
+}
+
+Issue DoesNotFit(const Scenario& s, const Unfit& u, const Stage& stage) {
+  std::string enough, where;
+  if (u.enough_tensor_parallel) {
+    enough = Format("; tensor_parallel {} would fit", *u.enough_tensor_parallel);
+  }
+  if (u.stages > 1) {
+    where = Format(" in stage {} of {}, which has {} layers", u.stage + 1, u.stages,
+                   stage.layers.num_hidden_layers);
   }
   return {"/model",
           Format("{} does not fit on {} x {}{}: weights {} GiB and {} GiB of engine overhead per "
                  "GPU, but {} GiB usable ({} GiB x gpu_memory_utilization {}){}",
-                 s.model.name.empty() ? "the model" : s.model.name, tp,
-                 s.hardware.name.empty() ? "the GPU" : s.hardware.name, where,
-                 ShortNumber(WeightBytes(stage, s.engine, tp) / kGib),
-                 ShortNumber(OverheadGib(s, stage, tp)),
-                 ShortNumber(s.hardware.memory_gib * s.engine.gpu_memory_utilization),
-                 NumberText(s.hardware.memory_gib), NumberText(s.engine.gpu_memory_utilization),
-                 enough),
+                 s.model.name.empty() ? "the model" : s.model.name, u.tensor_parallel,
+                 u.gpu.empty() ? "the GPU" : u.gpu, where, ShortNumber(u.weights_gib),
+                 ShortNumber(u.overhead_gib), ShortNumber(u.usable_gib), NumberText(u.total_gib),
+                 NumberText(s.engine.gpu_memory_utilization), enough),
           "does_not_fit"};
+}
+
+// The first stage that has not room enough; nullptr: all have. A number of blocks that is given
+// replaces the profile run's answer, not the memory that is there.
+const Stage* TooLarge(const Scenario& s, const std::vector<Stage>& stages, std::int64_t tp) {
+  const double usable = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
+  for (const Stage& stage : stages) {
+    if (s.engine.num_gpu_blocks_override ? WeightBytes(stage, s.engine, tp) / kGib > usable
+                                         : !Fits(s, stage, tp)) {
+      return &stage;
+    }
+  }
+  return nullptr;
 }
 
 // Of all stages the one with the least room for blocks decides.
@@ -257,15 +284,14 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
   const std::vector<Stage> stages = StagesOf(s);
   c.total_gib = s.hardware.memory_gib;
   c.usable_gib = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
+  if (const Stage* stage = TooLarge(s, stages, tp)) {
+    return DoesNotFit(s, UnfitAt(s, stages, *stage, tp), *stage);
+  }
   bool planned = false;
   for (const Stage& stage : stages) {
     const double block_bytes = BlockBytes(s, stage, tp);
     const double weights = WeightBytes(stage, s.engine, tp) / kGib;
     const auto& given = s.engine.num_gpu_blocks_override;
-    // The override replaces the profile run's answer, not the memory that is there.
-    if (given ? weights > c.usable_gib : !Fits(s, stage, tp)) {
-      return DoesNotFit(s, stages, stage, tp);
-    }
     double kv_gib = KvGib(s, stage, tp);
     // Layers with windows only are planned as if they took none.
     if (block_bytes == 0) continue;
@@ -379,6 +405,15 @@ ModelCost WorkOf(const Scenario& s) {
   c.kv_bytes_per_token = KvBytesPerToken(s, m, tp);
   c.kv_read_bytes_per_token = KvBytes(m, s.engine.kv_cache_dtype, tp, m.num_hidden_layers);
   return c;
+}
+
+std::optional<Unfit> UnfitOf(const Scenario& s) {
+  const std::int64_t tp = s.cluster.pools[0].tensor_parallel;
+  if (!Divides(s.model, tp)) return std::nullopt;
+  const std::vector<Stage> stages = StagesOf(s);
+  const Stage* stage = TooLarge(s, stages, tp);
+  if (stage == nullptr) return std::nullopt;
+  return UnfitAt(s, stages, *stage, tp);
 }
 
 Result<ModelCost> ComputeModelCost(const Scenario& s) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "servecast/report.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
 
@@ -75,6 +77,9 @@ inline std::int64_t CaptureSize(std::int64_t sequences) {
 // Issues when heads do not divide over the GPUs, or when weights and one block do not fit: then
 // with the numbers, and the smallest tensor parallelism that would.
 Result<ModelCost> ComputeModelCost(const Scenario& scenario);
+
+// What does not fit, of the scenario's only pool; none: all fits, or heads do not divide.
+std::optional<Unfit> UnfitOf(const Scenario& scenario);
 
 // Layers of each pipeline stage, in their order. As in vLLM (get_pp_indices) those that do not
 // divide go one each to the stages before the last, from the back. Requires: 1 <= stages <= layers.

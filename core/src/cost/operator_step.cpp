@@ -215,7 +215,7 @@ OperatorStep::OperatorStep(const Scenario& s, const ModelCost& cost)
     : hardware_(s.hardware),
       byte_ns_(1 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)) {
   const NearestOperators nearest = FindOperators(s.hardware);
-  SERVECAST_CHECK(nearest.set != nullptr, "who asks for operators has their file");
+  SERVECAST_CHECK(nearest.set != nullptr, "a step by operators has their file");
   set_ = nearest.set;
   exact_ = nearest.exact;
   if (cost.window_share > 0) {

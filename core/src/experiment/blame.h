@@ -1,4 +1,5 @@
-// Where the time of the slowest requests went, of several runs together.
+// Where the time of the slowest requests went, of several runs together. So many requests that a
+// longer experiment takes no more memory for it.
 #pragma once
 
 #include <array>
@@ -12,7 +13,10 @@ namespace servecast {
 
 class TailBlame {
  public:
-  // Complete requests that arrived after the warm-up. Requires: served by vLLM's rules.
+  static constexpr std::size_t kMost = 250'000;
+
+  // Complete requests that arrived after the warm-up; of a run with more than kMost requests every
+  // second, third ...; none once there are kMost. Requires: served by vLLM's rules.
   void Add(const RunRecords& records, double warmup_s);
   void Clear() { requests_.clear(); }
   std::vector<Blame> Find() const;

@@ -1,5 +1,6 @@
-// See servecast/experiment.h. A round is a number of runs of one length. Short ones lengthen the
-// next round's runs, undecided ones add to their number; docs/model.md, "Certainty", says why.
+// See servecast/experiment.h. A round is a number of runs of one length. What one leaves undecided
+// lengthens the next round's runs, and adds to their number where their length is not ours to
+// choose; docs/model.md, "Certainty", says why.
 #include "servecast/experiment.h"
 
 #include <algorithm>
@@ -7,38 +8,39 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "experiment/blame.h"
 #include "experiment/findings.h"
 #include "experiment/limits.h"
+#include "experiment/replications.h"
 #include "servecast/simulation.h"
 #include "serving/hooks.h"
 
 namespace servecast {
 namespace {
 
-constexpr std::size_t kRuns = 16;         // of the first round; and batches of one run
-constexpr std::int64_t kShortest = 2000;  // requests of a run whose length is ours to choose
-constexpr std::int64_t kLengthen = 4;
+constexpr std::size_t kRuns = 10;             // of a round: fewer say little of how they scatter
+constexpr std::size_t kBatches = 16;          // of one run
+constexpr std::int64_t kShortest = 3000;      // requests of a run whose length is ours to choose
 constexpr std::int64_t kFewestBatched = 160;  // requests of a run that is cut into batches
 
-constexpr std::size_t kReliefRuns = 4;  // of each relief
-constexpr double kLoosest = 1;          // of an interval that counts as known
+constexpr std::size_t kReliefRuns = 4;          // of each relief
+constexpr std::int64_t kReliefRequests = 2000;  // of each of them, at most as many as of a run
+// Of an interval that counts as known: its looseness, and half its width over its value.
+constexpr double kLoosest = 1;
+constexpr double kWidest = 0.15;
 
-// The first run's seed is the scenario's own.
-std::int64_t SeedOf(std::int64_t seed, std::size_t run) {
-  if (run == 0) return seed;
-  return static_cast<std::int64_t>(
-      RandomBits(seed, Stream::kReplication, static_cast<std::int64_t>(run)) >> 1);
+// How many times as long the next round's runs are.
+constexpr std::int64_t kLeastTimes = 2;
+constexpr std::int64_t kMostAtOnce = 16;
+constexpr double kUsualTimes = 3, kMostTimes = 9;
+constexpr double kSurer = 1.5;  // the square of a 98 % interval over that of 95 %
+
+double WidthOf(const Interval& interval) {
+  return interval.value > 0 ? (interval.high - interval.low) / 2 / interval.value : 0;
 }
 
-bool Replays(const WorkloadSpec& w) { return w.arrivals.process == ArrivalProcess::kTrace; }
-
-// The load is the same throughout, for as long as one likes.
-bool IsSteady(const Scenario& s) {
-  const ArrivalSpec& a = s.workload.arrivals;
-  return a.process != ArrivalProcess::kStatic && a.profile == RateProfile::kFlat &&
-         a.spikes.empty() && !s.measure.horizon_s;
+bool IsKnown(const Interval& interval) {
+  return interval.looseness < kLoosest && WidthOf(interval) <= kWidest;
 }
 
 }  // namespace
@@ -51,7 +53,7 @@ struct Experiment::State {
         length(scenario.workload.requests) {}
 
   Result<Simulation> Make(Scenario s, std::size_t run) const {
-    s.seed = SeedOf(scenario.seed, run);
+    s.seed = SeedOfRun(scenario.seed, run);
     s.workload.requests = length;
     return Simulation::Create(std::move(s), trace);
   }
@@ -73,10 +75,11 @@ struct Experiment::State {
     }
   }
 
-  std::int64_t WorkOfARun() const {
-    const double share = static_cast<double>(length) / static_cast<double>(first_length);
+  std::int64_t WorkOfARun(std::int64_t requests) const {
+    const double share = static_cast<double>(requests) / static_cast<double>(first_length);
     return static_cast<std::int64_t>(static_cast<double>(first_work) * share);
   }
+  std::int64_t WorkOfARun() const { return WorkOfARun(length); }
 
   // Whether `count` more runs may be made.
   bool Affords(std::size_t count) const {
@@ -96,17 +99,22 @@ struct Experiment::State {
       return Finish(Certainty::Method::kOneRun);
     }
     Take(*first);
+    if (reading.steady) first_until = runs[0].last_offered - runs[0].usual_e2e;
     // All come at once, or to clients that are fewer: none comes into a system at work.
     if (reading.steady && runs[0].last_offered <= 0) return Finish(Certainty::Method::kOneRun);
-    if (Replays(scenario.workload) || !Affords(kRuns - 1)) {
+    if (ReplaysTrace(scenario) || !Affords(kRuns - 1)) {
       if (report.arrived < kFewestBatched) return Finish(Certainty::Method::kOneRun);
-      reading.batches = kRuns;
+      reading.batches = kBatches;
       findings = FindingsOf(scenario, reading, runs);
       overloaded = overloaded_first;
       return Finish(Certainty::Method::kBatchMeans);
     }
     wanted = kRuns;
-    if (reading.steady && length < kShortest) Lengthen(kShortest);
+    // Short ones as long as the work allows.
+    const std::int64_t allowed =
+        options.most_work / static_cast<std::int64_t>(kRuns) * first_length / first_work;
+    const std::int64_t to = std::min(kShortest, allowed);
+    if (reading.steady && length < to) Lengthen(to);
   }
 
   void Lengthen(std::int64_t to) {
@@ -118,32 +126,55 @@ struct Experiment::State {
   }
 
   void AfterRound() {
-    const Findings& found = findings.emplace(FindingsOf(scenario, reading, runs));
+    Findings& found = findings.emplace(FindingsOf(scenario, reading, runs));
+    found.until = std::min(found.until, first_until);
     past += (1 - past) * kRoundsShare;
     round_from = runs.size();
-    bool settled = true;
-    for (const TargetFinding& target : found.targets) {
-      settled = settled && target.settled && target.ms->looseness < kLoosest;
-    }
-    const bool doubtful = reading.steady && (found.long_warmup || found.falls_behind);
+    const bool settled = std::all_of(found.targets.begin(), found.targets.end(),
+                                     [](const auto& t) { return t.settled && IsKnown(*t.ms); });
+    const bool doubtful = reading.steady && (found.long_warmup || found.long_memory || found.grows);
     const bool tells = reading.steady && !found.gives_up;  // what is completed, of what comes
     overloaded = tells ? found.falls_behind && (overloaded_first || lengthened) : overloaded_first;
-    if (overloaded || (settled && !doubtful)) {
-      return Finish(Certainty::Method::kReplications);
-    }
-    if (doubtful) {
-      for (const std::int64_t times : {kLengthen, kLengthen / 2}) {
-        const std::int64_t cost = static_cast<std::int64_t>(kRuns) * WorkOfARun() * times;
-        if (length * times > kMaxRequests || work + cost > options.most_work) continue;
-        lengthened = true;
-        return Lengthen(length * times);
-      }
-    } else if (Affords(runs.size())) {
-      wanted *= 2;
-      return;
-    }
-    overloaded = tells ? found.falls_behind : overloaded_first;
+    if (overloaded || (settled && !doubtful)) return Finish(Certainty::Method::kReplications);
+    if (reading.steady ? Lengthens(TimesNeeded()) : Doubles()) return;
+    // Still growing in runs as long as can be.
+    if (tells) overloaded = found.falls_behind || (found.grows && lengthened);
     Finish(Certainty::Method::kReplications);
+  }
+
+  // More of runs that are what they are.
+  bool Doubles() {
+    if (!Affords(runs.size())) return false;
+    wanted *= 2;
+    return true;
+  }
+
+  // Not more runs: what a run's empty beginning takes from its percentile is the same in each,
+  // however many there are. They are as long as the targets ask for, and what work there is allows.
+  bool Lengthens(double times_needed) {
+    const std::int64_t left = options.most_work - work;
+    const std::int64_t affordable =
+        std::min(left / std::max<std::int64_t>(WorkOfARun() * kRuns, 1), kMaxRequests / length);
+    if (affordable < kLeastTimes) return false;
+    auto times = static_cast<std::int64_t>(std::clamp(times_needed, kUsualTimes, kMostTimes));
+    // What would not leave enough for another round is taken at once.
+    if (times * (1 + kLeastTimes) > affordable) times = std::min(affordable, kMostAtOnce);
+    lengthened = true;
+    Lengthen(length * times);
+    return true;
+  }
+
+  // How many times as long runs should be for every target to be known and clear of its limit.
+  double TimesNeeded() const {
+    double times = 0;
+    for (std::size_t k = 0; k < findings->targets.size(); ++k) {
+      const TargetFinding& target = findings->targets[k];
+      if (!target.ms) return kMostTimes;
+      const double width = WidthOf(*target.ms) / kWidest;
+      times = std::max({times, width * width,
+                        target.settled ? 0 : kSurer * TimesToTell(scenario.slo[k], target)});
+    }
+    return times;
   }
 
   void Finish(Certainty::Method by) {
@@ -159,11 +190,15 @@ struct Experiment::State {
     if (!findings || IsBlis(scenario.engine.compat)) return false;
     if (overloaded && findings->gives_up) return false;  // what is served says little
     // Where a few runs are much of the work that there may be.
-    if (WorkOfARun() > options.most_work / 40) return false;
+    if (WorkOfARun(ReliefLength()) > options.most_work / 40) return false;
     const bool clear =
         !overloaded && std::all_of(findings->targets.begin(), findings->targets.end(),
                                    [](const auto& t) { return t.side == Side::kWithin; });
     return options.names_always || (options.names_limit && !clear);
+  }
+
+  std::int64_t ReliefLength() const {
+    return std::min(length, std::max(first_length, kReliefRequests));
   }
 
   void StartReliefs() {
@@ -173,7 +208,7 @@ struct Experiment::State {
     badness.assign(relaxed.size(), 0);
     runs.clear();
     round_from = 0;
-    length = std::min(length, std::max(first_length, kShortest));
+    length = ReliefLength();
     past += (1 - past) * kRoundsShare;
   }
 
@@ -184,16 +219,17 @@ struct Experiment::State {
       own = -1;
     } else {
       own += Badness(scenario, Observed(*run), decides, overloaded);
-      if (++relief_run < (Replays(scenario.workload) ? 1 : kReliefRuns)) return;
+      if (++relief_run < (ReplaysTrace(scenario) ? 1 : kReliefRuns)) return;
     }
     relief_run = 0;
     if (++relief < relaxed.size()) return;
     for (std::size_t i = 1; i < relaxed.size(); ++i) {
       if (badness[i] < 0 || badness[0] <= 0) continue;
-      reliefs.push_back({relaxed[i].name, 1 - badness[i] / badness[0]});
+      const Relief relieved{relaxed[i].name, 1 - badness[i] / badness[0]};
+      reliefs.insert(std::upper_bound(reliefs.begin(), reliefs.end(), relieved,
+                                      [](const auto& a, const auto& b) { return a.gain > b.gain; }),
+                     relieved);
     }
-    std::stable_sort(reliefs.begin(), reliefs.end(),
-                     [](const Relief& a, const Relief& b) { return a.gain > b.gain; });
     finished = true;
   }
 
@@ -262,6 +298,8 @@ struct Experiment::State {
   Reading reading;
   std::int64_t length = 0, first_length = 1, first_work = 0, work = 0;
   std::optional<Simulation> first, current;
+  TimeNs first_until =
+      kNever;  // of the first run's arrivals, which may be fewer than of later runs
   bool first_done = false, finished = false;
   bool overloaded_first = false, overloaded = false, lengthened = false;
   std::vector<Observations> runs;

@@ -4,13 +4,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/math.h"
+
 namespace servecast {
 namespace {
 
 constexpr double kUsual = 0.95;
-constexpr double kSure = 0.99;
+constexpr double kSure = 0.98;  // of a target that needs no more runs
+constexpr double kClearly = 0.99;
 constexpr double kLongWarmUp = 0.2;    // of a run
 constexpr double kFallsBehind = 0.97;  // of what comes is served
+constexpr double kGrows = 0.998;       // two-sided: 99.9 % that some of what comes stays,
+constexpr double kStays = 0.005;       // and this share of it at least
+constexpr double kLongMemory = 10;     // independent looks that a run is worth, at least
 constexpr std::size_t kFewest = 8;     // groups with an interval
 
 class Finder {
@@ -20,6 +26,7 @@ class Finder {
 
   Findings Find() {
     Cut();
+    out_.long_memory = reading_.steady && reading_.batches == 0 && LooksOfARun() < kLongMemory;
     out_.from = Starts(0);
     out_.until = Ends(0);
     for (std::size_t k = 0; k < s_.slo.size(); ++k) out_.targets.push_back(Target(k));
@@ -52,6 +59,32 @@ class Finder {
     out_.long_warmup = static_cast<double>(warm) > kLongWarmUp * static_cast<double>(shortest);
     for (std::size_t& first : first_) first = std::max(first, warm);
     for (std::size_t r = 0; r < runs_.size(); ++r) last_[r] = std::max(last_[r], first_[r]);
+  }
+
+  // How many independent looks at the number in the system scatter as much as a run's mean of it:
+  // the variance of the number over that of the mean, which is the run's length over its time of
+  // relaxation.
+  double LooksOfARun() const {
+    std::vector<double> means;
+    double count = 0, sum = 0, squares = 0;
+    for (std::size_t r = 0; r < runs_.size(); ++r) {
+      double own = 0;
+      for (std::size_t i = first_[r]; i < last_[r]; ++i) {
+        const double n = runs_[r].in_system[i];
+        own += n;
+        squares += n * n;
+      }
+      const auto length = static_cast<double>(last_[r] - first_[r]);
+      if (length > 0) means.push_back(own / length);
+      count += length;
+      sum += own;
+    }
+    if (means.size() < 2) return kLongMemory;
+    const double mean = sum / count;
+    double between = 0;
+    for (const double m : means) between += (m - mean) * (m - mean);
+    between /= static_cast<double>(means.size() - 1);
+    return between > 0 ? (squares / count - mean * mean) / between : kLongMemory;
   }
 
   TimeNs Starts(std::size_t r) const {
@@ -92,21 +125,39 @@ class Finder {
     }
     if (ms.empty()) return found;
     found.ms = ms[0];
-    const double allowed = 1 - slo.percentile / 100;
     Side sides[2];
     for (std::size_t c = 0; c < 2; ++c) {
-      const Interval lost = ShareInterval(unserved, c == 0 ? kUsual : kSure);
+      const double confidence = c == 0 ? kUsual : kSure;
+      Interval lost = ShareInterval(unserved, confidence);
+      if (slo.metric == SloMetric::kAttainment && lost.value == 0) {
+        lost.high = NoneOf(unserved, confidence);
+      }
       if (c == 0) found.unserved = lost;
-      sides[c] = SideOf(ms[c], lost, slo.limit_ms, allowed);
+      sides[c] = SideOf(slo, ms[c], lost);
     }
     found.side = sides[0];
     found.settled = sides[1] != Side::kAcross;
     return found;
   }
 
-  static Side SideOf(const Interval& ms, const Interval& lost, double limit, double allowed) {
+  // Of attainment the share beyond says all; that of its percentile is the same.
+  static Side SideOf(const SloSpec& slo, const Interval& ms, const Interval& lost) {
+    const double allowed = 1 - slo.percentile / 100;
+    if (slo.metric == SloMetric::kAttainment) {
+      return lost.low > allowed     ? Side::kBeyond
+             : lost.high <= allowed ? Side::kWithin
+                                    : Side::kAcross;
+    }
+    const double limit = slo.limit_ms;
     if (ms.low > limit || lost.low > allowed) return Side::kBeyond;
     return ms.high <= limit && lost.high <= allowed ? Side::kWithin : Side::kAcross;
+  }
+
+  // The most that a share of which none was found may be: of 3 in n at 95 % (the rule of three).
+  static double NoneOf(const std::vector<Part>& groups, double confidence) {
+    double whole = 0;
+    for (const Part& group : groups) whole += group.whole;
+    return std::min(1.0, -Log(1 - confidence) / whole);
   }
 
   // Half of the groups have samples, and eight do.
@@ -153,12 +204,13 @@ class Finder {
     return totals;
   }
 
-  // Pieces of time: the window of each run, or equal parts of the only one's.
-  std::vector<std::pair<std::size_t, Window>> Pieces(bool second_half) const {
+  // Pieces of time: the window of each run, or equal parts of the only one's. From the warm-up on,
+  // or from a part of the time in which load is offered.
+  std::vector<std::pair<std::size_t, Window>> Pieces(TimeNs part = 0) const {
     std::vector<std::pair<std::size_t, Window>> pieces;
     for (std::size_t r = 0; r < runs_.size(); ++r) {
       const TimeNs until = runs_[r].last_offered;
-      const TimeNs from = second_half ? until / 2 : std::min(Starts(r), until);
+      const TimeNs from = part > 0 ? until / part : std::min(Starts(r), until);
       const auto parts = static_cast<TimeNs>(std::max<std::size_t>(reading_.batches, 1));
       for (TimeNs p = 0; p < parts; ++p) {
         pieces.push_back({r,
@@ -169,11 +221,32 @@ class Finder {
     return pieces;
   }
 
+  // Whether some of what comes stays, for as long as is seen: from a quarter of the time on less is
+  // completed than comes. That would be so as well while the system still fills: after a quarter as
+  // many must be complete as had come after an eighth, so that requests take no longer than that.
+  bool Grows() const {
+    std::int64_t arrived = 0, completed = 0;
+    for (const Observations& run : runs_) {
+      arrived += Arrived(run, {0, run.last_offered / 8});
+      completed += std::count_if(
+          run.completions.begin(), run.completions.end(),
+          [&run](const auto& completion) { return completion.time <= run.last_offered / 4; });
+    }
+    if (completed < arrived) return false;
+    std::vector<Part> parts;
+    for (const auto& [r, window] : Pieces(4)) {
+      parts.push_back(
+          {Completed(runs_[r], window).requests, static_cast<double>(Arrived(runs_[r], window))});
+    }
+    const Part sum = SumOf(parts);
+    return sum.part < (1 - kStays) * sum.whole && RatioInterval(parts, kGrows).high < 1;
+  }
+
   void Served() {
     std::vector<Part> parts;
     double offered = 0, seconds = 0;
     std::vector<Part> rate;
-    for (const auto& [r, window] : Pieces(true)) {
+    for (const auto& [r, window] : Pieces(2)) {
       const auto arrived = static_cast<double>(Arrived(runs_[r], window));
       const double completed = Completed(runs_[r], window).requests;
       parts.push_back({completed, arrived});
@@ -184,7 +257,10 @@ class Finder {
     if (parts.size() < kFewest || offered <= 0 || seconds <= 0) return;
     out_.gives_up = std::any_of(runs_.begin(), runs_.end(),
                                 [](const Observations& run) { return run.gives_up; });
-    out_.falls_behind = !out_.gives_up && RatioInterval(parts, kSure).high < kFallsBehind;
+    if (!out_.gives_up) {
+      out_.falls_behind = RatioInterval(parts, kClearly).high < kFallsBehind;
+      out_.grows = out_.falls_behind || Grows();
+    }
     if (reading_.batches == 0) {
       rate.clear();
       for (const Observations& run : runs_) {
@@ -199,7 +275,7 @@ class Finder {
   void Rates() {
     Totals sum;
     double seconds = 0, all = 0, good = 0, counted = 0;
-    for (const auto& [r, window] : Pieces(false)) {
+    for (const auto& [r, window] : Pieces()) {
       const Totals totals = Completed(runs_[r], window);
       sum.requests += totals.requests;
       sum.good += totals.good;
@@ -224,6 +300,15 @@ class Finder {
 };
 
 }  // namespace
+
+double TimesToTell(const SloSpec& slo, const TargetFinding& target) {
+  const Interval& own = *target.ms;
+  const double limit = slo.metric == SloMetric::kAttainment ? 1 : slo.limit_ms;
+  const double distance = std::fabs(own.value - limit);
+  const double half = own.value > limit ? own.value - own.low : own.high - own.value;
+  constexpr double kMost = 1000;
+  return distance * distance * kMost > half * half ? (half / distance) * (half / distance) : kMost;
+}
 
 Findings FindingsOf(const Scenario& scenario, const Reading& reading,
                     const std::vector<Observations>& runs) {

@@ -24,19 +24,29 @@ struct Reading {
 enum class Side { kWithin, kAcross, kBeyond };
 
 struct TargetFinding {
-  std::optional<Interval> ms;  // 95 %; none: too few samples
-  Interval unserved;           // share, 95 %
+  std::optional<Interval> ms;  // 95 %; none: too few samples. Of attainment: 1 is the limit
+  Interval unserved;           // share, 95 %; of attainment: of those beyond a limit
   Side side = Side::kAcross;   // at 95 %
-  bool settled = false;        // not across even at 99 %
+  bool settled = false;        // not across even at 98 %
 };
+
+// How many times as many requests would take the limit out of the interval, if its value stays; at
+// most a thousand. Requires: it has an interval.
+double TimesToTell(const SloSpec& slo, const TargetFinding& target);
 
 struct Findings {
   std::vector<TargetFinding> targets;
   TimeNs from = 0, until = 0;  // of the first run's arrivals that count
   bool long_warmup = false;
+  // A run's mean number in the system scatters as if it had been seen independently fewer than ten
+  // times: what is congested at its beginning is likely to be so at its end.
+  bool long_memory = false;
   // Clients give up: what is not completed is not what waits, and nothing can be said by it.
   bool gives_up = false;
   bool falls_behind = false;  // completes clearly less than comes, at 99 %
+  // Completes less than comes, by half a per cent and at 99.9 % one-sided, though the first
+  // requests are long gone.
+  bool grows = false;
   // While load was offered, its second half: completed and come, requests/s; 95 %. None: too few.
   std::optional<Interval> served_per_s;
   double offered_per_s = 0;

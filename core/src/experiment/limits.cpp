@@ -141,6 +141,9 @@ double Badness(const Scenario& scenario, const Observations& run, std::size_t ta
       1, static_cast<std::size_t>(share * static_cast<double>(values.size())));
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(slowest - 1),
                    values.end(), std::greater<>());
+  // In one order whatever the library: the sum of doubles depends on it.
+  std::sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(slowest),
+            std::greater<>());
   double sum = 0;
   for (std::size_t i = 0; i < slowest; ++i) sum += values[i];
   return sum / static_cast<double>(slowest);
@@ -179,7 +182,9 @@ void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, 
     effect = Format("serves {} more", Percent(1 / (1 - gain) - 1));
   } else {
     const SloSpec& slo = scenario.slo[target];
-    effect = Format("takes {} off the slowest {}s{}", Percent(gain), MetricName(slo.metric),
+    const bool latencies = slo.metric != SloMetric::kAttainment;
+    effect = Format("takes {} off the slowest {}s{}", Percent(gain),
+                    latencies ? MetricName(slo.metric) : "request",
                     slo.of_class.empty() ? "" : " of " + slo.of_class);
   }
   report.verdict.limit = Format("The limit is {}: {} {}.", words->limit, words->more, effect);

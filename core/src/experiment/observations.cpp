@@ -2,7 +2,12 @@
 #include "experiment/observations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <optional>
+
+#include "base/sort.h"
+#include "metrics/targets.h"
 
 namespace servecast {
 namespace {
@@ -12,20 +17,27 @@ constexpr double kMs = 1e6;  // ns
 class Reader {
  public:
   Reader(const Scenario& scenario, const RunRecords& records)
-      : s_(scenario), requests_(records.requests), results_(records.results), end_(records.end) {}
+      : s_(scenario), requests_(records.requests), results_(records.results), end_(records.end) {
+    for (const SloSpec& slo : s_.slo) limits_.push_back(LimitsOf(slo));
+  }
 
   Observations Read() {
     std::vector<std::uint32_t> order;
     for (std::uint32_t i = 0; i < requests_.arrival.size(); ++i) {
       if (requests_.arrival[i] >= 0 && requests_.arrival[i] <= end_) order.push_back(i);
     }
-    std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const auto earlier = [this](std::uint32_t a, std::uint32_t b) {
       return requests_.arrival[a] < requests_.arrival[b];
-    });
-    Levels(order);
+    };
+    if (!std::is_sorted(order.begin(), order.end(), earlier)) {
+      std::stable_sort(order.begin(), order.end(), earlier);
+    }
     out_.latency_ms.resize(s_.slo.size());
     out_.unserved.resize(s_.slo.size());
     for (std::vector<double>& values : out_.latency_ms) values.reserve(order.size());
+    for (std::vector<std::uint8_t>& values : out_.unserved) values.reserve(order.size());
+    out_.good.reserve(order.size());
+    out_.completions.reserve(order.size());
     std::vector<TimeNs> e2e;
     for (const std::uint32_t i : order) {
       Add(i);
@@ -36,14 +48,16 @@ class Reader {
       std::nth_element(e2e.begin(), ninth, e2e.end());
       out_.usual_e2e = *ninth;
     }
-    std::sort(out_.completions.begin(), out_.completions.end(),
-              [](const auto& a, const auto& b) { return a.time < b.time; });
+    std::vector<Observations::Completion> scratch;
+    RadixSort(out_.completions, scratch,
+              [](const auto& completion) { return static_cast<std::uint64_t>(completion.time); });
+    Levels(order);
     return std::move(out_);
   }
 
  private:
+  // When an incomplete one leaves.
   TimeNs LeavesAt(std::uint32_t i) const {
-    if (results_.completion[i] >= 0) return results_.completion[i];
     if (results_.state[i] == RequestState::kDropped) return requests_.arrival[i];
     if (results_.state[i] == RequestState::kTimedOut && !requests_.timeout.empty()) {
       return requests_.arrival[i] + requests_.timeout[i];
@@ -51,10 +65,22 @@ class Reader {
     return kNever;
   }
 
+  // Requires: the completions in order.
   void Levels(const std::vector<std::uint32_t>& order) {
-    std::vector<TimeNs> leaves;
-    for (const std::uint32_t i : order) leaves.push_back(LeavesAt(i));
-    std::sort(leaves.begin(), leaves.end());
+    std::vector<TimeNs> leaves, incomplete;
+    leaves.reserve(order.size());
+    for (const Observations::Completion& completion : out_.completions) {
+      leaves.push_back(completion.time);
+    }
+    for (const std::uint32_t i : order) {
+      if (results_.completion[i] < 0) incomplete.push_back(LeavesAt(i));
+    }
+    std::sort(incomplete.begin(), incomplete.end());
+    const auto middle = static_cast<std::ptrdiff_t>(leaves.size());
+    leaves.insert(leaves.end(), incomplete.begin(), incomplete.end());
+    std::inplace_merge(leaves.begin(), leaves.begin() + middle, leaves.end());
+    out_.arrival.reserve(order.size());
+    out_.in_system.reserve(order.size());
     std::size_t left = 0;
     for (std::size_t k = 0; k < order.size(); ++k) {
       const TimeNs now = requests_.arrival[order[k]];
@@ -85,6 +111,8 @@ class Reader {
                    ? static_cast<double>(completion - first) / kMs /
                          static_cast<double>(results_.generated[i] - 1)
                    : Observations::kNone;
+      case SloMetric::kAttainment:
+        break;
     }
     return Observations::kNone;
   }
@@ -99,12 +127,26 @@ class Reader {
            static_cast<double>(end_ - requests_.arrival[i]) > slo.limit_ms * kMs;
   }
 
+  // Whether it is within, or is not concerned.
+  bool AddAttainment(std::size_t k, bool concerns, std::uint32_t i) {
+    const std::optional<double> strain =
+        concerns ? StrainOf(limits_[k], requests_, results_, i, end_) : std::nullopt;
+    const bool known = strain.has_value(), beyond = known && *strain > 1;
+    out_.latency_ms[k].push_back(known && std::isfinite(*strain) ? *strain : Observations::kNone);
+    out_.unserved[k].push_back(!known ? Observations::kForeign : beyond ? 1 : 0);
+    return !beyond;
+  }
+
   void Add(std::uint32_t i) {
     const bool complete = results_.completion[i] >= 0;
     bool good = complete;
     for (std::size_t k = 0; k < s_.slo.size(); ++k) {
       const SloSpec& slo = s_.slo[k];
       const bool concerns = Concerns(slo, i);
+      if (slo.metric == SloMetric::kAttainment) {
+        good = AddAttainment(k, concerns, i) && good;
+        continue;
+      }
       const double ms = concerns ? LatencyMs(slo.metric, i) : Observations::kNone;
       good = good && ms <= slo.limit_ms;
       // Of ITL it is only the request's mean, for `good`.
@@ -127,6 +169,7 @@ class Reader {
   const RequestTable& requests_;
   const RequestResults& results_;
   const TimeNs end_;
+  std::vector<std::vector<SloLimit>> limits_;  // by target
   Observations out_;
 };
 

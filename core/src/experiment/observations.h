@@ -16,11 +16,13 @@ struct Observations {
   static constexpr double kNone = -1;          // it has no such latency
   static constexpr std::uint8_t kForeign = 2;  // the target is of another class
 
-  std::vector<TimeNs> arrival;                      // ascending
-  std::vector<double> in_system;                    // requests that each found there
-  std::vector<std::vector<double>> latency_ms;      // by target, then by request
-  std::vector<std::vector<std::uint8_t>> unserved;  // likewise: 1 counts as beyond any limit
-  std::vector<std::uint8_t> good;                   // within every limit that is its own
+  std::vector<TimeNs> arrival;    // ascending
+  std::vector<double> in_system;  // requests that each found there
+  // By target, then by request; of attainment the latency over its limit, of its limits the most.
+  std::vector<std::vector<double>> latency_ms;
+  // Likewise: 1 counts as beyond any limit; of attainment, who is beyond one.
+  std::vector<std::vector<std::uint8_t>> unserved;
+  std::vector<std::uint8_t> good;  // within every limit that is its own
   // Of complete ones in order of time: when, how many tokens, and whether good.
   struct Completion {
     TimeNs time = 0;

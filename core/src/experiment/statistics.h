@@ -7,12 +7,14 @@
 
 namespace servecast {
 
-// Student's t for a probability above 0.5, within 0.002 from 7 degrees of freedom on and 0.00001
-// from 30 (Cornish-Fisher expansion, Abramowitz and Stegun 26.7.5). Requires: degrees >= 7.
-double StudentT(std::size_t degrees, double probability);
+// Student's t for a probability of 0.5 to 0.999, within 1 % (of 0.999: 4 %) from 3 degrees of
+// freedom on and 0.002 from 7 (Cornish-Fisher expansion, Abramowitz and Stegun 26.7.5). Requires:
+// degrees >= 3.
+double StudentT(double degrees, double probability);
 
 // MSER-5: how many of the first values to leave out, so that the standard error of the mean of the
-// rest is least; a multiple of 5, at most half of them.
+// rest is least; a multiple of 5, at most half of them. Of a system that begins empty: what is left
+// out is lower than the rest on average, else it is a congestion and no warm-up.
 std::size_t WarmUpOf(const std::vector<double>& values);
 
 struct Interval {
@@ -36,6 +38,8 @@ std::vector<Interval> PercentileIntervals(const Groups& groups, double percent,
 struct Part {
   double part = 0, whole = 0;
 };
+
+Part SumOf(const std::vector<Part>& groups);
 
 // The sum of parts over the sum of wholes. Requires: eight groups or more, a sum of wholes above 0.
 Interval RatioInterval(const std::vector<Part>& groups, double confidence);

@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 #include "experiment/findings.h"
+#include "metrics/summarize.h"
+#include "metrics/targets.h"
 #include "metrics/words.h"
 
 namespace servecast {
@@ -89,8 +91,34 @@ std::string Name(const SloSpec& slo) {
                 slo.of_class.empty() ? "" : " of " + slo.of_class);
 }
 
+// "TPOT p99", "attainment of TTFT 200 ms and TPOT 20 ms".
+std::string NameOf(const SloSpec& slo) {
+  if (slo.metric != SloMetric::kAttainment) return Name(slo);
+  return Format("attainment of {}{}", Limits(slo),
+                slo.of_class.empty() ? "" : " by " + slo.of_class);
+}
+
+// As near to 100 % as it is, with digits enough to tell it from there.
+std::string ShareText(double share) {
+  const double percent = 100 * share, missing = 100 - percent;
+  if (missing <= 0 || missing >= 10) return ShortNumber(percent);
+  const double unit = missing >= 1 ? 10 : missing >= 0.1 ? 100 : 1000;
+  return NumberText(std::nearbyint(percent * unit) / unit);
+}
+
+// "99.4 of 99 % (99.2 to 99.6)".
+std::string ShareOfLimit(const SloResult& result) {
+  std::string text =
+      Format("{} of {} %", ShareText(*result.share), NumberText(result.slo.percentile));
+  if (result.low_share) {
+    text += Format(" ({} to {})", ShareText(*result.low_share), ShareText(*result.high_share));
+  }
+  return text;
+}
+
 // "15.5 of 20 ms (15.1 to 15.9)": all in the unit of the limit.
 std::string ValueOfLimit(const SloResult& result) {
+  if (result.share) return ShareOfLimit(result);
   const std::string limit = Ms(result.slo.limit_ms);
   const std::string unit = limit.substr(limit.find(' ') + 1);
   const double ms = unit == "ms" ? 1 : unit == "s" ? 1e3 : unit == "min" ? 6e4 : 3.6e6;
@@ -115,12 +143,31 @@ double Strain(const SloResult& result, const TargetFinding& finding) {
                   allowed > 0 ? finding.unserved.value / allowed : 0);
 }
 
+// Of an overload it falls for as long as requests come.
+void PutShare(const TargetFinding& finding, bool overloaded, SloResult& result) {
+  if (overloaded) {
+    result.unbounded = true;
+    result.share.reset();
+    result.margin.reset();
+    result.met = false;
+  } else if (finding.ms) {
+    result.share = 1 - finding.unserved.value;
+    result.low_share = 1 - finding.unserved.high;
+    result.high_share = 1 - finding.unserved.low;
+    PutMargin(result);
+  }
+}
+
 void PutTargets(const Findings& findings, bool overloaded, Report& r) {
   for (std::size_t k = 0; k < r.slo.size(); ++k) {
     SloResult& result = r.slo[k];
     const TargetFinding& finding = findings.targets[k];
     const bool waits =
         result.slo.metric == SloMetric::kTtft || result.slo.metric == SloMetric::kE2e;
+    if (result.slo.metric == SloMetric::kAttainment) {
+      PutShare(finding, overloaded && r.timed_out == 0, result);
+      continue;
+    }
     if (overloaded && waits && r.timed_out == 0) {
       result.unbounded = true;
       result.value_ms.reset();
@@ -132,17 +179,23 @@ void PutTargets(const Findings& findings, bool overloaded, Report& r) {
     result.value_ms = finding.ms->value;
     result.low_ms = finding.ms->low;
     result.high_ms = finding.ms->high;
-    result.margin = 1 - *result.value_ms / result.slo.limit_ms;
     result.unserved_share = finding.unserved.value;
-    result.met = *result.value_ms <= result.slo.limit_ms &&
-                 result.unserved_share <= 1 - result.slo.percentile / 100;
+    PutMargin(result);
   }
 }
 
 void PutRates(const Findings& findings, Report& r) {
-  if (findings.attainment && r.attainment) r.attainment = findings.attainment;
+  r.certainty->of_all_runs = {"verdict", "slo", "overload", "binding_constraint"};
+  if (findings.attainment && r.attainment) {
+    r.attainment = findings.attainment;
+    r.certainty->of_all_runs.emplace_back("attainment");
+  }
   if (!findings.rates) return;
   const Findings::Rates& rates = *findings.rates;
+  r.certainty->of_all_runs.insert(
+      r.certainty->of_all_runs.end(),
+      {"requests_per_s", "goodput_per_s", "output_tokens_per_s", "output_tokens_per_s_per_gpu",
+       "cost_per_million_output_tokens"});
   r.requests_per_s = rates.requests_per_s;
   r.goodput_per_s = rates.goodput_per_s;
   if (r.cost_per_million_output_tokens && rates.tokens_per_s > 0) {
@@ -183,21 +236,19 @@ void JudgeOverload(const Scenario& s, const Findings& findings, Report& r) {
 // What would settle a verdict that is too close to call.
 std::string WhatWouldTell(const TargetFinding& target, const SloResult& result,
                           const Certainty& c) {
-  const double distance = std::fabs(*result.value_ms - result.slo.limit_ms);
-  const double half = *result.value_ms > result.slo.limit_ms ? target.ms->value - target.ms->low
-                                                             : target.ms->high - target.ms->value;
-  const double times = distance > 0 ? (half / distance) * (half / distance) : 1e9;
+  const double times = TimesToTell(result.slo, target);
   const std::string so_far =
       c.method == Certainty::Method::kReplications
           ? Format("After {} runs of {} the limit", c.runs, Count(c.requests_per_run, "request"))
           : "In this run the limit";
   if (times > 100) {
     return Format(
-        "{} lies within the interval of {}, and hardly any number of requests would tell.", so_far,
-        Name(result.slo));
+        "{} lies within the interval of {}, and hardly any number of requests would settle it.",
+        so_far, NameOf(result.slo));
   }
-  return Format("{} lies within the interval of {}; about {} times as many requests would tell.",
-                so_far, Name(result.slo), ShortNumber(std::ceil(std::max(times, 2.0))));
+  return Format(
+      "{} lies within the interval of {}; about {} times as many requests would settle it.", so_far,
+      NameOf(result.slo), ShortNumber(std::ceil(std::max(times, 2.0))));
 }
 
 // That of one run.
@@ -223,12 +274,12 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
   const std::size_t k = MostStrained(findings, r, decides);
   const SloResult& worst = r.slo[k];
   const double allowed = 1 - worst.slo.percentile / 100;
-  const bool lost = worst.unserved_share > allowed;
+  const bool lost = worst.unserved_share > allowed, known = worst.value_ms || worst.share;
   const std::string figure =
-      !worst.value_ms || (lost && decides == Side::kBeyond)
+      !known || (lost && decides == Side::kBeyond)
           ? Format("{}: {} of the requests were dropped{} or got no token", Name(worst.slo),
                    Percent(worst.unserved_share), r.timed_out > 0 ? ", timed out" : "")
-          : Format("{}, {}", Name(worst.slo), ValueOfLimit(worst));
+          : Format("{}, {}", NameOf(worst.slo), ValueOfLimit(worst));
   if (decides == Side::kBeyond) {
     r.verdict.state = VerdictState::kMisses;
     r.verdict.sentence = Format("{} misses {}{}; {} {}.", who, Targets(beyond, all), load,
@@ -241,7 +292,7 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
   r.verdict.state = VerdictState::kNear;
   if (decides == Side::kAcross) {
     r.verdict.sentence = Format("{} is too close to call{}: {}.", who, load, figure);
-    if (worst.value_ms && findings.targets[k].ms) {
+    if (known && findings.targets[k].ms) {
       AddNote(WhatWouldTell(findings.targets[k], worst, *r.certainty), r);
     }
     return;
@@ -249,7 +300,7 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
   // A long warm-up is a queue that builds up where much is used, else conversations that begin.
   const bool builds_up = findings.long_warmup && r.saturation.utilization > kMuchUsed;
   const bool saturating =
-      r.saturation.state == SaturationState::kNear || findings.falls_behind || builds_up;
+      r.saturation.state == SaturationState::kNear || findings.grows || builds_up;
   const bool loses = r.dropped + r.timed_out > 0;
   if (!saturating && !loses) r.verdict.state = VerdictState::kMeets;
   r.verdict.sentence = Format("{} meets {}{}{}; {} {}.", who, Targets(all, all), load,
@@ -257,6 +308,18 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
                               : loses    ? ", but loses requests"
                                          : "",
                               all == 1 ? "it is" : "closest is", figure);
+}
+
+// What is left to say where no verdict would hold.
+std::string Simulated(const Findings& findings, bool overloaded, const Report& r) {
+  if (overloaded && r.overload) {
+    return Format("{} of {} are served.", ShortNumber(r.overload->served_per_s),
+                  PerSecond(r.overload->offered_per_s));
+  }
+  if (r.slo.empty()) return "";
+  const SloResult& worst = r.slo[MostStrained(findings, r, std::nullopt)];
+  if (!worst.value_ms && !worst.share) return "too few requests are served.";
+  return Format("{} is {}.", NameOf(worst.slo), ValueOfLimit(worst));
 }
 
 }  // namespace
@@ -279,6 +342,7 @@ void JudgeExperiment(const Scenario& scenario, const Findings& findings, bool ov
                          [](const TargetFinding& t) { return t.ms.has_value(); })) {
     JudgeTargets(scenario, findings, r);
   }
+  RefuseToJudge(Simulated(findings, overloaded, r), r);
 }
 
 std::size_t DecidingTarget(const Findings& findings, const Report& r) {
@@ -305,7 +369,8 @@ void JudgePartial(const Scenario& scenario, std::size_t runs, Report& r) {
       closest == nullptr
           ? Format("After {}: {} has no figure yet.", done, Subject(scenario))
           : Format("After {}: {} of {} is about {}. The interval is not known yet.", done,
-                   Name(closest->slo), Subject(scenario), Ms(*closest->value_ms));
+                   NameOf(closest->slo), Subject(scenario),
+                   closest->share ? Percent(*closest->share) : Ms(*closest->value_ms));
 }
 
 }  // namespace servecast

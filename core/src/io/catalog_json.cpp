@@ -96,7 +96,8 @@ class Cataloguer final : public FieldVisitor {
     const std::string_view kind = PresetKind(section);
     if (kind.empty()) return;
     Json& field =
-        Add({.name = "preset", .help = "start from this; the other members change it"}, "choice");
+        Add({.name = "preset", .help = "preset to start from; the other members override it"},
+            "choice");
     for (const std::string_view id : PresetIds(kind)) field["choices"].push_back(std::string(id));
     if (section == kDefaultedSection) field["default"] = std::string(kDefaultEngine);
   }
@@ -159,6 +160,11 @@ Json MakeCatalog(const std::vector<Column>& columns) {
                                   {"unit", std::string(c.unit)},
                                   {"kind", std::string(c.kind)},
                                   {"help", std::string(c.help)}});
+  }
+  for (const Definition& d : Definitions()) {
+    catalog["definitions"].push_back({{"name", std::string(d.name)},
+                                      {"title", std::string(d.title)},
+                                      {"text", std::string(d.text)}});
   }
   const auto policy = [&catalog](const char* kind, std::string_view name, std::string_view help) {
     catalog["policies"].push_back(
@@ -228,6 +234,11 @@ std::string CatalogText() {
                                      : " default " + TextOf(field["default"]);
     out += fmt::format("  {:<44} {}{}{}\n", TextOf(field["path"]), TextOf(field["help"]), allowed,
                        fallback);
+  }
+  out += "words\n";
+  for (const Json& word : catalog["definitions"]) {
+    out += fmt::format("  {:<14} {}: {}\n", TextOf(word["name"]), TextOf(word["title"]),
+                       TextOf(word["text"]));
   }
   out += "columns of --requests (request), --batches (batch), --series (series) and --json (cdf)\n";
   for (const Json& column : catalog["columns"]) {

@@ -32,7 +32,7 @@ Result<CoefficientSet> FindCoefficientSet(std::string_view id);
 // Whether a published set is of the scenario's model, GPU and tensor parallelism.
 bool IsSetOf(const CoefficientSet& set, const Scenario& scenario);
 
-// What a reader must know who takes the set; "" when there is nothing.
+// What a user of the set must know; "" when there is nothing.
 std::string WarningOf(const CoefficientSet& set);
 
 // Coefficients of wasm/servecast.d.ts: the sets of a file of either form, those for the scenario

@@ -19,10 +19,11 @@ namespace {
 // Of an engine, after SFLLM; all off by default.
 void DescribeOptions(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
-  f.Enum({.name = "cuda_graphs",
-          .help = "launch of a step's kernels: in step_overhead_us (implied), one by one (eager), "
-                  "or decode steps by replaying a graph (captured) (analytic, operators)"},
-         &EngineSpec::cuda_graphs, {"implied", "eager", "captured"});
+  f.Enum(
+      {.name = "cuda_graphs",
+       .help = "how a step's kernels are launched: within step_overhead_us (implied), one by one "
+               "(eager), or decode steps by replaying a graph (captured) (analytic, operators)"},
+      &EngineSpec::cuda_graphs, {"implied", "eager", "captured"});
   v.When("cuda_graphs", {"eager", "captured"}, e.cuda_graphs != CudaGraphs::kImplied,
          [&](FieldVisitor& inner) {
            Fields<EngineSpec>(inner, e, base)
@@ -57,27 +58,28 @@ void DescribeOptions(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
                  &EngineSpec::cuda_graph_mib);
          });
   f.Add({.name = "overlap_scheduling",
-         .help = "host time of a step runs beside the GPU's, so the longer counts; needs "
-                 "async_scheduling (analytic, operators)"},
+         .help = "the host's work of a step overlaps with the GPU's, so only the longer counts; "
+                 "needs async_scheduling (analytic, operators)"},
         &EngineSpec::overlap_scheduling);
-  f.Add({.name = "admission_reserve",
-         .unit = "1",
-         .min = 0,
-         .max = 1000,
-         .help = "admit, while requests run, only with so many times the prompt's KV blocks free"},
-        &EngineSpec::admission_reserve);
+  f.Add(
+      {.name = "admission_reserve",
+       .unit = "1",
+       .min = 0,
+       .max = 1000,
+       .help = "while requests run, admit only if this many times the prompt's KV blocks are free"},
+      &EngineSpec::admission_reserve);
   f.Add({.name = "gc_pass_us",
          .unit = "us",
          .min = 0,
          .max = 1e6,
-         .help = "KV blocks of ended requests are free only after a garbage collection, made when "
-                 "blocks run short and so long; 0: free at once"},
+         .help = "time of a garbage collection, which runs when KV blocks run short and frees "
+                 "those of ended requests; 0: they are free at once"},
         &EngineSpec::gc_pass_us);
   f.Add({.name = "gc_fraction",
          .unit = "1",
          .min = 0.01,
          .max = 1,
-         .help = "share of the blocks that wait for it that a garbage collection frees"},
+         .help = "share of the waiting blocks that a garbage collection frees"},
         &EngineSpec::gc_fraction);
 }
 
@@ -93,60 +95,61 @@ void Describe(FieldVisitor& v, KvOffloadSpec& o, const KvOffloadSpec& base) {
     return FieldSpec{.name = name, .unit = "GB/s", .min = 0.001, .max = 1e6, .help = help};
   };
   f.Add(gib("cpu_gib",
-            "host memory for cached KV blocks that the GPU overwrites, of all GPUs of a "
-            "replica together; 0: none"),
+            "host memory for cached KV blocks that the GPU evicts, for all GPUs of a replica "
+            "together; 0: none"),
         &KvOffloadSpec::cpu_gib);
-  f.Add(
-      latency("cpu_latency_us", "time before a request's blocks flow from host memory to the GPU"),
-      &KvOffloadSpec::cpu_latency_us);
-  f.Add(bandwidth("cpu_bandwidth_gb_s",
-                  "from host memory to each GPU, as reached: PCIe Gen5 x16 is 64 GB/s at most"),
+  f.Add(latency("cpu_latency_us", "time before a request's blocks start to load from host memory"),
+        &KvOffloadSpec::cpu_latency_us);
+  f.Add(bandwidth(
+            "cpu_bandwidth_gb_s",
+            "achieved bandwidth from host memory to each GPU; PCIe Gen5 x16 has 64 GB/s at most"),
         &KvOffloadSpec::cpu_bandwidth_gb_s);
-  f.Add(gib("disk_gib", "disk for what falls out of the host memory; 0: none"),
+  f.Add(gib("disk_gib", "disk space for blocks that host memory evicts; 0: none"),
         &KvOffloadSpec::disk_gib);
-  f.Add(latency("disk_latency_us", "time before a request's blocks flow from disk to the GPU"),
+  f.Add(latency("disk_latency_us", "time before a request's blocks start to load from disk"),
         &KvOffloadSpec::disk_latency_us);
-  f.Add(bandwidth("disk_bandwidth_gb_s", "from disk to each GPU, as reached"),
+  f.Add(bandwidth("disk_bandwidth_gb_s", "achieved bandwidth from disk to each GPU"),
         &KvOffloadSpec::disk_bandwidth_gb_s);
   f.Add({.name = "threshold",
          .unit = "1",
          .min = 0,
          .max = 1,
-         .help = "share of the GPU's KV blocks in use below which overwritten content is lost"},
+         .help =
+             "share of the GPU's KV blocks that must be in use for evicted blocks to be offloaded"},
         &KvOffloadSpec::threshold);
 }
 
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
-  f.Enum(
-      {.name = "compat",
-       .help = "whose rules: none: scheduler.policy's; with their quirks: blis, blis-2026-02: the "
-               "simulator BLIS; vidur: Vidur's, with its schedulers in scheduler.policy"},
-      &EngineSpec::compat, {"none", "blis-2026-02", "blis", "vidur"});
+  f.Enum({.name = "compat",
+          .help = "whose rules apply; none: those of scheduler.policy; with all their quirks: "
+                  "blis, blis-2026-02: those of the simulator BLIS; vidur: Vidur's, with its "
+                  "schedulers in scheduler.policy"},
+         &EngineSpec::compat, {"none", "blis-2026-02", "blis", "vidur"});
   f.Add({.name = "max_num_seqs",
          .unit = "requests",
          .min = 1,
          .max = 65536,
-         .help = "most requests in a step (seats)"},
+         .help = "maximum number of requests in a step (seats)"},
         &EngineSpec::max_num_seqs);
   f.Add({.name = "max_num_batched_tokens",
          .unit = "tokens",
          .min = 1,
          .max = 1e7,
-         .help = "token budget of a step, prefill and decode together"},
+         .help = "token budget of a step, for prefill and decode together"},
         &EngineSpec::max_num_batched_tokens);
   f.Add({.name = "max_model_len",
          .unit = "tokens",
          .min = 1,
          .max = kMaxTokens,
-         .help = "longest sequence that the engine takes; default: the model's"},
+         .help = "longest sequence that the engine accepts; default: the model's limit"},
         &EngineSpec::max_model_len);
   f.Add({.name = "block_size",
          .unit = "tokens",
          .min = 1,
          .max = 1024,
-         .help = "tokens of a KV block"},
+         .help = "tokens in a KV block"},
         &EngineSpec::block_size);
   f.Add({.name = "gpu_memory_utilization",
          .unit = "1",
@@ -154,47 +157,47 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .max = 1,
          .help = "share of the GPU's memory that the engine may use"},
         &EngineSpec::gpu_memory_utilization);
-  f.Enum({.name = "kv_cache_dtype", .help = "type of the KV cache; auto: the model's"},
+  f.Enum({.name = "kv_cache_dtype", .help = "data type of the KV cache; auto: that of the model"},
          &EngineSpec::kv_cache_dtype, {"auto", "fp8"});
   f.Add({.name = "num_gpu_blocks_override",
          .unit = "blocks",
          .min = 2,
          .max = 1e9,
-         .help = "KV blocks, instead of those that memory has room for; one of them is reserved"},
+         .help = "number of KV blocks, instead of what fits in memory; one of them is reserved"},
         &EngineSpec::num_gpu_blocks_override);
   f.Add({.name = "enable_prefix_caching",
-         .help = "keep the KV blocks of computed prompts and reuse them for equal beginnings"},
+         .help =
+             "keep the KV blocks of computed prompts and reuse them for prompts that begin alike"},
         &EngineSpec::enable_prefix_caching);
   f.Add({.name = "enable_expert_parallel",
-         .help = "each GPU of a tensor-parallel group holds whole experts, not slices of all; a "
-                 "step waits for the GPU whose experts are chosen most (analytic, operators)"},
+         .help = "each GPU of a tensor-parallel group holds whole experts, not a slice of each; a "
+                 "step waits for the GPU with the busiest experts (analytic, operators)"},
         &EngineSpec::enable_expert_parallel);
   f.Add({.name = "enable_chunked_prefill",
-         .help = "split a prompt that exceeds what is left of the token budget"},
+         .help = "split a prompt that exceeds the rest of the token budget"},
         &EngineSpec::enable_chunked_prefill);
   f.Add({.name = "long_prefill_token_threshold",
          .unit = "tokens",
          .min = 0,
          .max = kMaxTokens,
-         .help = "most prompt tokens of one request in a step; 0: no such limit"},
+         .help = "most prompt tokens of one request in a step; 0: no limit"},
         &EngineSpec::long_prefill_token_threshold);
   f.Add({.name = "scheduler_reserve_full_isl",
-         .help =
-             "admit only when the whole prompt fits the free KV blocks, not just its first chunk"},
+         .help = "admit a request only if its whole prompt fits the free KV blocks, not just its "
+                 "first chunk"},
         &EngineSpec::scheduler_reserve_full_isl);
   f.Add({.name = "watermark",
          .unit = "1",
          .min = 0,
          .max = 0.99,
-         .help = "share of the KV blocks that admission leaves free while requests run"},
+         .help = "share of the KV blocks that admission keeps free while requests run"},
         &EngineSpec::watermark);
-  f.Add(
-      {.name = "free_contentless_first",
-       .help = "freed KV blocks that hold nothing to find again are the first to be taken; false: "
-               "all go to the end of the free list"},
-      &EngineSpec::free_contentless_first);
+  f.Add({.name = "free_contentless_first",
+         .help = "freed KV blocks without reusable content are taken first; false: all freed "
+                 "blocks go to the end of the free list"},
+        &EngineSpec::free_contentless_first);
   f.Add({.name = "async_scheduling",
-         .help = "form the next batch while this one runs, before its tokens are known"},
+         .help = "form the next batch while the current one runs, before its tokens are known"},
         &EngineSpec::async_scheduling);
   v.Object(
       {.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On() && !base.kv_offload.On()},
@@ -203,7 +206,7 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .unit = "us",
          .min = 0,
          .max = 1e7,
-         .help = "host time in every step (analytic, operators)",
+         .help = "host time of every step (analytic, operators)",
          .compared = true},
         &EngineSpec::step_overhead_us);
   f.Add({.name = "sequence_overhead_us",
@@ -217,7 +220,7 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .unit = "ns",
          .min = 0,
          .max = 1e6,
-         .help = "sampling time per sequence in a step and entry of the vocabulary, of models with "
+         .help = "sampling time per sequence in a step and vocabulary entry, for models with "
                  "top_p_by_default (analytic, operators)",
          .compared = true},
         &EngineSpec::sampler_ns_per_logit);
@@ -225,29 +228,28 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .unit = "ms",
          .min = 0,
          .max = 1e6,
-         .help = "from a request's arrival to the scheduler's queue (analytic, operators)",
+         .help = "time from a request's arrival to the scheduler's queue (analytic, operators)",
          .compared = true},
         &EngineSpec::request_overhead_ms);
   f.Add({.name = "prompt_token_overhead_us",
          .unit = "us",
          .min = 0,
          .max = 1e6,
-         .help = "the same, per prompt token (analytic, operators)",
+         .help = "further time to the queue per prompt token (analytic, operators)",
          .compared = true},
         &EngineSpec::prompt_token_overhead_us);
-  f.Add(
-      {.name = "delivery_overhead_us",
-       .unit = "us",
-       .min = 0,
-       .max = 1e6,
-       .help = "the server hands out the tokens of a step one by one, a first one last: the delay "
-               "of each (analytic, operators)",
-       .compared = true},
-      &EngineSpec::delivery_overhead_us);
+  f.Add({.name = "delivery_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "time to deliver one token; the server delivers the tokens of a step one by one, "
+                 "first tokens last (analytic, operators)",
+         .compared = true},
+        &EngineSpec::delivery_overhead_us);
   Choices engines = PresetIds("engines");
   engines.insert(engines.begin(), "none");
   f.Policy({.name = "compared_as",
-            .help = "engine preset whose runs on servers say how far step times are off",
+            .help = "engine preset whose measured runs tell how far off step times are",
             .label = true},
            &EngineSpec::compared_as, engines);
   DescribeOptions(v, e, base);
@@ -290,19 +292,22 @@ void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
   Fields<SchedulerSpec> f(v, s, base);
   Choices policies = {"vllm"}, orders, priorities;
   for (const SchedulerEntry& entry : Schedulers()) policies.push_back(entry.name);
-  f.Policy(
-      {.name = "policy", .help = "how a replica forms its batches; all but vllm: docs/model.md"},
-      &SchedulerSpec::policy, policies);
+  f.Policy({.name = "policy",
+            .help = "how a replica forms its batches; docs/model.md has the rules of each"},
+           &SchedulerSpec::policy, policies);
   for (const OrderEntry& entry : Orders()) orders.push_back(entry.name);
   for (const PriorityEntry& entry : Priorities()) priorities.push_back(entry.name);
-  f.Policy({.name = "order", .help = "who leaves the waiting queue first"}, &SchedulerSpec::order,
-           orders);
-  f.Policy({.name = "priority", .help = "what a request's priority is; lower is more urgent"},
-           &SchedulerSpec::priority, priorities);
-  f.Policy({.name = "preemption",
-            .help = "who yields when KV blocks run out: the last one admitted (tail), or the least "
-                    "urgent (priority); auto: priority with the order priority_fcfs, else tail"},
-           &SchedulerSpec::preemption, {"auto", "tail", "priority"});
+  f.Policy({.name = "order", .help = "which waiting request is admitted first"},
+           &SchedulerSpec::order, orders);
+  f.Policy(
+      {.name = "priority", .help = "how a request's priority is computed; lower is more urgent"},
+      &SchedulerSpec::priority, priorities);
+  f.Policy(
+      {.name = "preemption",
+       .help =
+           "which request is preempted when KV blocks run out: the last one admitted (tail), or "
+           "the least urgent (priority); auto: priority with the order priority_fcfs, else tail"},
+      &SchedulerSpec::preemption, {"auto", "tail", "priority"});
   DescribeParams("order", Orders(), s.order, v, s.params, base.params);
   DescribeParams("priority", Priorities(), s.priority, v, s.params, base.params);
 }
@@ -327,14 +332,14 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario
   Fields<PoolSpec> f(v, p, base);
   f.Add({.name = "name", .help = "what to call the pool", .label = true}, &PoolSpec::name);
   f.Enum({.name = "role",
-          .help = "what its replicas do of a request: all (mixed), or its prefill, or its decode; "
-                  "hardware, engine and scheduler of a pool: as the scenario's, but for what they "
-                  "say"},
+          .help = "what the pool's replicas do for a request: everything (mixed), its prefill or "
+                  "its decode; the pool's hardware, engine and scheduler are the scenario's, but "
+                  "for what it sets itself"},
          &PoolSpec::role, {"mixed", "prefill", "decode"});
   f.Add({.name = "replicas",
          .min = 1,
          .max = 1024,
-         .help = "equal engines, each with GPUs of its own, behind the router"},
+         .help = "equal engines behind the router, each with its own GPUs"},
         &PoolSpec::replicas);
   f.Add({.name = "tensor_parallel",
          .unit = "GPUs",
@@ -345,14 +350,14 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario
   f.Add({.name = "pipeline_parallel",
          .min = 1,
          .max = 64,
-         .help = "stages of layers, each on GPUs of its own"},
+         .help = "stages that the layers are split into, each on its own GPUs"},
         &PoolSpec::pipeline_parallel);
   f.Add({.name = "attention_data_parallel",
          .unit = "replicas",
          .min = 1,
          .max = 1024,
-         .help = "of a mixture of experts: replicas that share one set of experts, over the GPUs "
-                 "of all of them; each has attention and KV cache of its own"},
+         .help = "for a mixture of experts: replicas that share one set of experts, spread over "
+                 "all their GPUs; each has its own attention and KV cache"},
         &PoolSpec::attention_data_parallel);
   DescribeOwn(v, "hardware", p.hardware, s.hardware);
   DescribeOwn(v, "engine", p.engine, s.engine);
@@ -361,26 +366,28 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario
 
 void Describe(FieldVisitor& v, DisaggregationSpec& d, const DisaggregationSpec& base) {
   Fields<DisaggregationSpec> f(v, d, base);
-  f.Enum({.name = "first_token_from", .help = "who sends the first token, with pools for prefill"},
+  f.Enum({.name = "first_token_from",
+          .help = "which side sends the first token, with pools for prefill"},
          &DisaggregationSpec::first_token_from_decode, {"prefill", "decode"});
   f.Add({.name = "above_tokens",
          .unit = "tokens",
          .min = 0,
          .max = kMaxTokens,
-         .help = "prompts up to it are served whole, by mixed pools or else by decode pools"},
+         .help =
+             "prompts up to this length are served whole: by mixed pools, or else by decode pools"},
         &DisaggregationSpec::above_tokens);
   f.Add({.name = "base_latency_us",
          .unit = "us",
          .min = 0,
          .max = 1e9,
-         .help = "before a request's KV blocks flow from prefill to decode"},
+         .help = "time before a request's KV blocks start to flow from prefill to decode"},
         &DisaggregationSpec::base_latency_us);
   f.Add({.name = "bandwidth_gb_s",
          .unit = "GB/s",
          .min = 0.001,
          .max = 1e6,
-         .help = "from prefill to decode, shared by all transfers under way; default: 0.68 of the "
-                 "pools' least inter_node_gb_s, else 34"},
+         .help = "bandwidth from prefill to decode, shared by all transfers under way; default: "
+                 "0.68 of the pools' least inter_node_gb_s, else 34"},
         &DisaggregationSpec::bandwidth_gb_s);
 }
 
@@ -388,9 +395,10 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
   Fields<LatencySpec> f(v, l, base);
   Choices backends = {"auto"};
   for (const LatencyEntry& entry : LatencyModels()) backends.push_back(entry.name);
-  f.Policy({.name = "backend",
-            .help = "model of the step time; auto: the best for this model, GPU and engine"},
-           &LatencySpec::backend, backends);
+  f.Policy(
+      {.name = "backend",
+       .help = "model of the step time; auto: the most accurate for this model, GPU and engine"},
+      &LatencySpec::backend, backends);
   using Latency = Fields<LatencySpec>;
   const auto with = [&](const Choices& names, void (*add)(Latency&)) {
     const bool active = std::find(names.begin(), names.end(), l.backend) != names.end();
@@ -400,19 +408,21 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
     });
   };
   with({"blackbox", "roofline"}, [](Latency& g) {
-    g.Add({.name = "alpha",
-           .unit = "us",
-           .min = 0,
-           .max = 1e9,
-           .help = "delay before the queue, the same per prompt token, delay per output token"},
-          &LatencySpec::alpha);
+    g.Add(
+        {.name = "alpha",
+         .unit = "us",
+         .min = 0,
+         .max = 1e9,
+         .help =
+             "three delays: before the queue, before the queue per prompt token, per output token"},
+        &LatencySpec::alpha);
   });
   with({"blackbox"}, [](Latency& g) {
     g.Add({.name = "beta",
            .unit = "us",
            .min = 0,
            .max = 1e9,
-           .help = "time of a step, per prefill token, per decode token"},
+           .help = "three times: of a step, per prefill token, per decode token"},
           &LatencySpec::beta);
   });
   with({"roofline"}, [](Latency& g) {
@@ -420,12 +430,12 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
       return FieldSpec{.name = name, .unit = "1", .min = 0.01, .max = 1, .help = help};
     };
     g.Add(share("mfu_prefill",
-                "share of the peak in prefill; default 0.65, compat blis: 0.45, as BLIS has it for "
-                "the H100"),
+                "share of the peak reached in prefill; default: 0.65, with compat blis 0.45, "
+                "BLIS's value for the H100"),
           &LatencySpec::mfu_prefill);
     g.Add(share("mfu_decode",
-                "share of the peak in decode; default 0.12, compat blis: 0.3, as BLIS has it for "
-                "the H100"),
+                "share of the peak reached in decode; default: 0.12, with compat blis 0.3, BLIS's "
+                "value for the H100"),
           &LatencySpec::mfu_decode);
   });
   with({"trained_physics"}, [](Latency& g) {
@@ -433,7 +443,7 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
            .unit = "us",
            .min = 0,
            .max = 1e9,
-           .help = "delay before the queue, after the last token, per output token"},
+           .help = "three delays: before the queue, after the last token, per output token"},
           &LatencySpec::physics_alpha);
     g.Add({.name = "physics_beta", .min = 0, .max = 1e6, .help = "ten factors, in BLIS's order"},
           &LatencySpec::physics_beta);
@@ -443,14 +453,14 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
       return FieldSpec{.name = name, .unit = "us", .min = -1e12, .max = 1e12, .help = help};
     };
     g.Policy({.name = "variant",
-              .help = "features as first specified (seed), errors included, or corrected"},
+              .help = "which features: as first specified, errors included (seed), or corrected"},
              &LatencySpec::variant, {"corrected", "seed"});
-    g.Add(weights("alpha_coefficients", "weights of 11 features: delay before the queue"),
+    g.Add(weights("alpha_coefficients", "weights of the 11 features of the delay before the queue"),
           &LatencySpec::alpha_coefficients);
-    g.Add(weights("beta_coefficients", "weights of 16 features: time of a step"),
+    g.Add(weights("beta_coefficients", "weights of the 16 features of a step's time"),
           &LatencySpec::beta_coefficients);
     g.Add(weights("wait_coefficients",
-                  "weights of 11 features: wait in the queue, in estimates only"),
+                  "weights of the 11 features of the wait in the queue, for estimates only"),
           &LatencySpec::wait_coefficients);
     g.Add({.name = "preemption_gamma",
            .min = 0,
@@ -459,18 +469,18 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
           &LatencySpec::preemption_gamma);
   });
   with({"roofline", "trained_physics"}, [](Latency& g) {
-    g.Add({.name = "weight_bytes", .unit = "B", .min = 1, .max = 4, .help = "bytes of a weight"},
+    g.Add({.name = "weight_bytes", .unit = "B", .min = 1, .max = 4, .help = "bytes per weight"},
           &LatencySpec::weight_bytes);
     g.Add({.name = "peak_fp8_tflops",
            .unit = "TFLOP/s",
            .min = 0,
            .max = 1e6,
-           .help = "peak with weights of one byte; 0: as with two"},
+           .help = "peak with one-byte weights; 0: the same as with two-byte weights"},
           &LatencySpec::peak_fp8_tflops);
     g.Add({.name = "interleave_moe_layer_step",
            .min = 0,
            .max = 1000,
-           .help = "experts in one layer of this + 1; 0: in all"},
+           .help = "one layer in every (this number + 1) has experts; 0: every layer has"},
           &LatencySpec::interleave_moe_layer_step);
     g.Add({.name = "intermediate_size_mlp",
            .min = 0,
@@ -482,39 +492,57 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
 
 void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {
   Fields<SloSpec> f(v, s, base);
-  f.Enum({.name = "metric", .help = "TTFT, TPOT, ITL or E2E latency", .required = true},
-         &SloSpec::metric, {"ttft", "tpot", "itl", "e2e"});
+  f.Enum({.name = "metric",
+          .help = "which latency has a limit: TTFT, TPOT, ITL or E2E; attainment: a share of the "
+                  "requests, "
+                  "each within several limits",
+          .required = true},
+         &SloSpec::metric, {"ttft", "tpot", "itl", "e2e", "attainment"});
   f.Add({.name = "percentile",
          .unit = "%",
          .min = 0,
          .max = 100,
-         .help = "share of the samples that must be within"},
+         .help = "share of the samples that must stay within the limit"},
         &SloSpec::percentile);
-  f.Add({.name = "limit_ms",
-         .unit = "ms",
-         .min = 1e-6,
-         .max = 1e9,
-         .help = "latency that must not be exceeded",
-         .required = true},
-        &SloSpec::limit_ms);
-  f.Add({.name = "class", .help = "class of the workload whose requests must; default: all"},
+  const bool attainment = s.metric == SloMetric::kAttainment;
+  FieldsWhen<SloSpec>(v, "metric", {"ttft", "tpot", "itl", "e2e"}, !attainment, s, base,
+                      [](Fields<SloSpec>& of) {
+                        of.Add({.name = "limit_ms",
+                                .unit = "ms",
+                                .min = 1e-6,
+                                .max = 1e9,
+                                .help = "highest latency allowed",
+                                .required = true},
+                               &SloSpec::limit_ms);
+                      });
+  FieldsWhen<SloSpec>(v, "metric", {"attainment"}, attainment, s, base, [](Fields<SloSpec>& of) {
+    const auto add = [&of](const char* name, const char* help,
+                           std::optional<double> SloSpec::*limit) {
+      of.Add({.name = name, .unit = "ms", .min = 1e-6, .max = 1e9, .help = help}, limit);
+    };
+    add("ttft_ms", "TTFT that a request must be within; default: any", &SloSpec::ttft_ms);
+    add("tpot_ms", "its TPOT, likewise", &SloSpec::tpot_ms);
+    add("e2e_ms", "its E2E, likewise", &SloSpec::e2e_ms);
+  });
+  f.Add({.name = "class", .help = "class of the workload that the target is for; default: all"},
         &SloSpec::of_class);
 }
 
 void Describe(FieldVisitor& v, MeasureSpec& m, const MeasureSpec& base) {
   Fields<MeasureSpec> f(v, m, base);
-  f.Add(
-      {.name = "warmup_s",
-       .unit = "s",
-       .min = 0,
-       .max = 1e8,
-       .help = "latencies leave out requests that arrive before it, rates what is done before it"},
-      &MeasureSpec::warmup_s);
+  f.Add({.name = "warmup_s",
+         .unit = "s",
+         .min = 0,
+         .max = 1e8,
+         .help = "warm-up time: latencies leave out requests that arrive in it, rates leave out "
+                 "what is done in it"},
+        &MeasureSpec::warmup_s);
   f.Add({.name = "horizon_s",
          .unit = "s",
          .min = 1e-9,
          .max = 1e8,
-         .help = "stop here; requests that are unfinished then count as such"},
+         .help = "simulated time at which the run stops; requests not finished by then count as "
+                 "unfinished"},
         &MeasureSpec::horizon_s);
 }
 
@@ -523,8 +551,9 @@ void Describe(FieldVisitor& v, MeasureSpec& m, const MeasureSpec& base) {
 void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
   Fields<Scenario> f(v, s, base);
   f.Add({.name = "name", .help = "title of the scenario", .label = true}, &Scenario::name);
-  f.Add({.name = "description", .help = "what it shows", .label = true}, &Scenario::description);
-  f.Add({.name = "seed", .min = 0, .max = 9007199254740991.0, .help = "of all random draws"},
+  f.Add({.name = "description", .help = "what the scenario shows", .label = true},
+        &Scenario::description);
+  f.Add({.name = "seed", .min = 0, .max = 9007199254740991.0, .help = "seed of all random draws"},
         &Scenario::seed);
   v.Object({.name = "model"}, [&](FieldVisitor& inner) { Describe(inner, s.model, base.model); });
   v.Object({.name = "hardware"},
@@ -542,7 +571,7 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
     for (const RouterEntry& entry : Routers()) routers.push_back(entry.name);
     inner.Object({.name = "router"}, [&](FieldVisitor& router) {
       Fields<ClusterSpec>(router, s.cluster, base.cluster)
-          .Policy({.name = "policy", .help = "which replica serves a request"},
+          .Policy({.name = "policy", .help = "how the replica that serves a request is chosen"},
                   &ClusterSpec::router, routers);
       DescribeParams("policy", Routers(), s.cluster.router, router, s.cluster.router_params,
                      base.cluster.router_params);
@@ -550,7 +579,8 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
     const bool idle = !s.cluster.Has(PoolRole::kPrefill);
     inner.Object({.name = "decode_router", .idle = idle}, [&](FieldVisitor& router) {
       Fields<ClusterSpec>(router, s.cluster, base.cluster)
-          .Policy({.name = "policy", .help = "which replica decodes, after the prefill"},
+          .Policy({.name = "policy",
+                   .help = "how the replica that decodes is chosen, after the prefill"},
                   &ClusterSpec::decode_router, routers);
       DescribeParams("policy", Routers(), s.cluster.decode_router, router,
                      s.cluster.decode_router_params, base.cluster.decode_router_params);

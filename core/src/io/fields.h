@@ -1,4 +1,4 @@
-// One description of every field of a scenario document, read by all who need it: the parser, the
+// One description of every field of a scenario document, read by all that need it: the parser, the
 // canonical text, the catalogue and so the command's help and the page's form. A visitor sees each
 // field with its unit, range, help, present value and the value that counts as default.
 #pragma once

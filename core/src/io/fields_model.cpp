@@ -15,22 +15,23 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
   f.Add(required("hidden_size", 1, 1e6, "width of the hidden state"), &ModelSpec::hidden_size);
   f.Add(required("num_attention_heads", 1, 10000, "query heads"), &ModelSpec::num_attention_heads);
   f.Add(required("num_key_value_heads", 1, 10000,
-                 "key and value heads; fewer than query heads: grouped-query attention"),
+                 "key and value heads; fewer than query heads means grouped-query attention"),
         &ModelSpec::num_key_value_heads);
   f.Add(required("head_dim", 1, 10000, "width of a head"), &ModelSpec::head_dim);
-  f.Add(required("intermediate_size", 1, 1e7, "width of the MLP; with experts, of one expert"),
+  f.Add(required("intermediate_size", 1, 1e7,
+                 "width of the MLP, or of one expert in a mixture of experts"),
         &ModelSpec::intermediate_size);
   f.Add({.name = "mlp_matrices",
          .min = 2,
          .max = 3,
-         .help = "matrices of an MLP: gate, up and down; 2: without a gate"},
+         .help = "matrices of an MLP: 3 with a gate (gate, up and down), 2 without"},
         &ModelSpec::mlp_matrices);
-  f.Add(required("vocab_size", 1, 1e7, "tokens of the vocabulary"), &ModelSpec::vocab_size);
+  f.Add(required("vocab_size", 1, 1e7, "tokens in the vocabulary"), &ModelSpec::vocab_size);
   f.Add({.name = "max_position_embeddings",
          .unit = "tokens",
          .min = 1,
          .max = kMaxTokens,
-         .help = "longest sequence that the model was made for",
+         .help = "longest sequence that the model supports",
          .required = true},
         &ModelSpec::max_position_embeddings);
   f.Add({.name = "tie_word_embeddings", .help = "the LM head shares the embedding's weights"},
@@ -40,22 +41,23 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
   f.Add({.name = "num_local_experts",
          .min = 0,
          .max = 10000,
-         .help = "experts of a layer; 0: a dense model"},
+         .help = "experts in a layer; 0: a dense model"},
         &ModelSpec::num_local_experts);
   f.Add({.name = "num_experts_per_tok",
          .min = 0,
          .max = 10000,
-         .help = "experts that a token goes through"},
+         .help = "experts that process a token"},
         &ModelSpec::num_experts_per_tok);
   const auto optional = [](const char* name, const char* help) {
     return FieldSpec{.name = name, .min = 0, .max = 1e7, .help = help};
   };
   f.Add(optional("shared_expert_intermediate_size",
-                 "width of the experts that every token goes through; 0: none"),
+                 "width of the shared experts, which process every token; 0: none"),
         &ModelSpec::shared_expert_intermediate_size);
-  f.Add(optional("num_dense_layers", "of a model with experts: layers that have a dense MLP"),
-        &ModelSpec::num_dense_layers);
-  f.Add(optional("dense_intermediate_size", "width of the MLP of those layers"),
+  f.Add(
+      optional("num_dense_layers", "layers of a mixture of experts that have a dense MLP instead"),
+      &ModelSpec::num_dense_layers);
+  f.Add(optional("dense_intermediate_size", "width of the MLP in these dense layers"),
         &ModelSpec::dense_intermediate_size);
   f.Add(optional("kv_lora_rank", "latent attention: width of the cached latent; 0: none"),
         &ModelSpec::kv_lora_rank);
@@ -66,19 +68,20 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
   f.Add(optional("qk_rope_head_dim", "latent attention: width of a head with position"),
         &ModelSpec::qk_rope_head_dim);
   f.Add(optional("v_head_dim", "latent attention: width of a value head"), &ModelSpec::v_head_dim);
-  f.Add(optional("sliding_window", "tokens that sliding layers look back"),
+  f.Add(optional("sliding_window", "tokens that a layer with a sliding window looks back"),
         &ModelSpec::sliding_window);
   f.Add(optional("num_sliding_layers", "layers with a sliding window"),
         &ModelSpec::num_sliding_layers);
-  f.Enum({.name = "quantization",
-          .help = "type of the matrices' weights, none: torch_dtype (mxfp4: of the experts')"},
-         &ModelSpec::quantization, {"none", "fp8", "int4", "nvfp4", "mxfp4"});
+  f.Enum(
+      {.name = "quantization",
+       .help = "data type of the weight matrices; none: torch_dtype; mxfp4: of the experts' only"},
+      &ModelSpec::quantization, {"none", "fp8", "int4", "nvfp4", "mxfp4"});
   f.Add({.name = "top_p_by_default",
          .help = "generation_config.json asks for top-p or top-k, which sort the logits"},
         &ModelSpec::top_p_by_default);
   f.Enum({.name = "torch_dtype",
-          .help = "type of weights and KV cache as the engine runs them; vLLM's auto runs a "
-                  "checkpoint in float32 as bfloat16 or float16"},
+          .help = "data type of weights and KV cache as the engine runs them; vLLM's auto runs a "
+                  "float32 checkpoint as bfloat16 or float16"},
          &ModelSpec::torch_dtype, {"bfloat16", "float16", "float32"});
 }
 
@@ -90,19 +93,18 @@ void DescribeNodes(Fields<HardwareSpec>& f) {
          .unit = "GPUs",
          .min = 0,
          .max = 1e6,
-         .help = "GPUs that the interconnect reaches; larger groups are priced with links between "
-                 "nodes (analytic, operators); 0: not known, all are in one",
+         .help = "GPUs in a node, which the interconnect joins; larger groups also use the links "
+                 "between nodes (analytic, operators); 0: unknown, all are in one node",
          .in_times = true},
         &HardwareSpec::gpus_per_node);
-  f.Add(
-      {.name = "inter_node_gb_s",
-       .unit = "GB/s",
-       .min = 0,
-       .max = 1e5,
-       .help = "bandwidth per direction and GPU to other nodes, by the data sheet: InfiniBand NDR "
-               "400 Gb/s is 50, HDR 25; 0: not known",
-       .in_times = true},
-      &HardwareSpec::inter_node_gb_s);
+  f.Add({.name = "inter_node_gb_s",
+         .unit = "GB/s",
+         .min = 0,
+         .max = 1e5,
+         .help = "bandwidth per GPU and direction to other nodes, by the data sheet: InfiniBand "
+                 "NDR 400 Gb/s is 50, HDR 25; 0: unknown",
+         .in_times = true},
+        &HardwareSpec::inter_node_gb_s);
   f.Add({.name = "inter_node_latency_us",
          .unit = "us",
          .min = 0,
@@ -111,30 +113,29 @@ void DescribeNodes(Fields<HardwareSpec>& f) {
          .in_times = true},
         &HardwareSpec::inter_node_latency_us);
   f.Add({.name = "nodes_assumed",
-         .help = "these are assumed, no vendor's figures: verdicts that hang on them say so",
+         .help = "the figures of nodes are assumptions, not a vendor's; verdicts that depend on "
+                 "them say so",
          .label = true},
         &HardwareSpec::nodes_assumed);
 }
 
 // What measurements say of the GPU; a document that starts from a preset keeps it.
 void DescribeMeasured(Fields<HardwareSpec>& f) {
-  f.Policy(
-      {.name = "auto_backend",
-       .help = "what latency.backend \"auto\" is on this GPU, if it covers the model: whichever "
-               "was nearer to servers",
-       .in_times = true},
-      &HardwareSpec::auto_backend, {"analytic", "operators"});
+  f.Policy({.name = "auto_backend",
+            .help = "what latency.backend \"auto\" means on this GPU, if that covers the model: "
+                    "the one nearer to measured servers",
+            .in_times = true},
+           &HardwareSpec::auto_backend, {"analytic", "operators"});
   Choices gpus = PresetIds("hardware");
   gpus.insert(gpus.begin(), "nearest");
-  f.Policy(
-      {.name = "operators",
-       .help = "GPU preset whose measured operators count (operators); nearest: by its peak and "
-               "its bandwidth",
-       .in_times = true},
-      &HardwareSpec::operators, gpus);
+  f.Policy({.name = "operators",
+            .help = "GPU preset whose measured operators are used (operators); nearest: by peak "
+                    "and bandwidth",
+            .in_times = true},
+           &HardwareSpec::operators, gpus);
   gpus[0] = "none";
   f.Policy({.name = "compared_as",
-            .help = "GPU preset whose runs on servers say how far step times are off",
+            .help = "GPU preset whose measured runs tell how far off step times are",
             .label = true},
            &HardwareSpec::compared_as, gpus);
 }
@@ -167,25 +168,24 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .required = true,
          .compared = true},
         &HardwareSpec::peak_bf16_tflops);
-  f.Add(
-      {.name = "peak_fp32_tflops",
-       .unit = "TFLOP/s",
-       .min = 0,
-       .max = 1e6,
-       .help = "peak of 32-bit floats without tensor cores, for torch_dtype float32; 0: not said"},
-      &HardwareSpec::peak_fp32_tflops);
+  f.Add({.name = "peak_fp32_tflops",
+         .unit = "TFLOP/s",
+         .min = 0,
+         .max = 1e6,
+         .help = "peak of 32-bit floats without tensor cores, for torch_dtype float32; 0: unknown"},
+        &HardwareSpec::peak_fp32_tflops);
   f.Add({.name = "peak_fp8_tflops",
          .unit = "TFLOP/s",
          .min = 0,
          .max = 1e6,
-         .help = "the same of 8-bit floats; 0: the GPU has none",
+         .help = "peak of dense 8-bit float matrix products; 0: the GPU has none",
          .compared = true},
         &HardwareSpec::peak_fp8_tflops);
   f.Add({.name = "peak_fp4_tflops",
          .unit = "TFLOP/s",
          .min = 0,
          .max = 1e6,
-         .help = "the same of 4-bit floats; 0: the GPU has none",
+         .help = "peak of dense 4-bit float matrix products; 0: the GPU has none",
          .compared = true},
         &HardwareSpec::peak_fp4_tflops);
   f.Add({.name = "interconnect_gb_s",
@@ -207,15 +207,15 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .unit = "us",
          .min = 0,
          .max = 1e6,
-         .help = "what a layer takes beside its work: latencies of its kernels (analytic model)",
+         .help = "fixed time of a layer: the latencies of its kernels (analytic)",
          .compared = true},
         &HardwareSpec::layer_latency_us);
   f.Add({.name = "mixed_attention_rows",
          .unit = "1",
          .min = 1,
          .max = 1024,
-         .help = "query rows that the attention of a decode costs in a step with prefill: kernels "
-                 "for both fill tiles (analytic, operators)",
+         .help = "query rows that a decode's attention costs in a step with prefill, as kernels "
+                 "for both fill whole tiles (analytic, operators)",
          .compared = true},
         &HardwareSpec::mixed_attention_rows);
   f.Add({.name = "compute_efficiency",
@@ -230,7 +230,7 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .unit = "1",
          .min = 0.01,
          .max = 1,
-         .help = "share of the peak that attention over long prompts reaches (analytic model)",
+         .help = "share of the peak that attention over long prompts reaches (analytic)",
          .compared = true},
         &HardwareSpec::attention_efficiency);
   f.Add({.name = "bandwidth_efficiency",
@@ -241,18 +241,20 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .required = true,
          .compared = true},
         &HardwareSpec::bandwidth_efficiency);
-  f.Add({.name = "kv_bandwidth_efficiency",
-         .unit = "1",
-         .min = 0,
-         .max = 1,
-         .help = "the same of the KV cache; 0: as the weights (analytic model)",
-         .compared = true},
-        &HardwareSpec::kv_bandwidth_efficiency);
+  f.Add(
+      {.name = "kv_bandwidth_efficiency",
+       .unit = "1",
+       .min = 0,
+       .max = 1,
+       .help =
+           "share of the bandwidth that reads of the KV cache reach; 0: as for weights (analytic)",
+       .compared = true},
+      &HardwareSpec::kv_bandwidth_efficiency);
   f.Add({.name = "price_per_gpu_hour",
          .unit = "$/h",
          .min = 0,
          .max = 1e6,
-         .help = "your price of one GPU for an hour; without one no cost is shown"},
+         .help = "your price of one GPU for an hour; without it no cost is shown"},
         &HardwareSpec::price_per_gpu_hour);
   DescribeNodes(f);
   DescribeMeasured(f);

@@ -15,12 +15,12 @@ Choices WithRate() { return {"poisson", "constant", "gamma", "weibull", "uniform
 void DescribeProfile(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
   const bool rate = HasRate(a.process);
   FieldsWhen<ArrivalSpec>(v, "process", WithRate(), rate, a, base, [](ArrivalFields& f) {
-    f.Enum({.name = "profile", .help = "how the rate changes over time: a factor of rate_per_s"},
+    f.Enum({.name = "profile", .help = "how the rate changes over time, as a factor of rate_per_s"},
            &ArrivalSpec::profile, {"flat", "piecewise", "diurnal", "ramp"});
     f.Add({.name = "spikes",
            .max = 1e8,
-           .help = "[start_s, duration_s, factor]: from start_s on the rate is so many times what "
-                   "it would be; 0: an outage",
+           .help = "[start_s, duration_s, factor]: from start_s on the rate is multiplied by the "
+                   "factor; 0: an outage",
            .columns = "start_s, duration_s, factor"},
           &ArrivalSpec::spikes);
   });
@@ -30,25 +30,26 @@ void DescribeProfile(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
   when(RateProfile::kPiecewise, "piecewise", [](ArrivalFields& f) {
     f.Add({.name = "rate_factors",
            .max = 1e8,
-           .help = "[from_s, factor]: from then on the rate is rate_per_s times factor; the first "
-                   "from 0",
+           .help = "[from_s, factor]: from then on the rate is rate_per_s times the factor; the "
+                   "first is from 0",
            .columns = "from_s, factor"},
           &ArrivalSpec::rate_factors);
   });
   when(RateProfile::kDiurnal, "diurnal", [](ArrivalFields& f) {
-    f.Add(Number("peak_hour", "h", 0, 10000, "when the rate is highest, from the start (midnight)"),
+    f.Add(Number("peak_hour", "h", 0, 10000, "time of the highest rate, from the start (midnight)"),
           &ArrivalSpec::peak_hour);
     f.Add(Number("peak_to_trough", "1", 1, 1e6,
-                 "highest over lowest rate of a sinusoid; rate_per_s is its mean"),
+                 "highest over lowest rate; the rate follows a sinusoid with the mean rate_per_s"),
           &ArrivalSpec::peak_to_trough);
-    f.Add(Number("period_h", "h", 1e-3, 10000, "from peak to peak"), &ArrivalSpec::period_h);
+    f.Add(Number("period_h", "h", 1e-3, 10000, "time from peak to peak"), &ArrivalSpec::period_h);
   });
   when(RateProfile::kRamp, "ramp", [](ArrivalFields& f) {
     f.Add(Number("ramp_from", "1", 0, 1e6, "factor of rate_per_s at the start"),
           &ArrivalSpec::ramp_from);
-    f.Add(Number("ramp_to", "1", 1e-6, 1e6, "factor at the end of the ramp and from then on"),
+    f.Add(Number("ramp_to", "1", 1e-6, 1e6,
+                 "factor of rate_per_s at the end of the ramp and from then on"),
           &ArrivalSpec::ramp_to);
-    f.Add(Number("ramp_s", "s", 1e-3, 1e8, "duration of the ramp, a straight line"),
+    f.Add(Number("ramp_s", "s", 1e-3, 1e8, "duration of the ramp, which is linear"),
           &ArrivalSpec::ramp_s);
   });
 }
@@ -57,7 +58,7 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
   Fields<ArrivalSpec> f(v, a, base);
   f.Enum({.name = "process",
           .help = "how requests arrive; trace: as in a trace file; static: all at 0; closed_loop: "
-                  "each client asks again when it is answered"},
+                  "each client sends its next request after an answer"},
          &ArrivalSpec::process,
          {"poisson", "constant", "trace", "gamma", "weibull", "uniform", "static", "closed_loop"});
   const auto when = [&](const Choices& processes, bool active, void (*add)(ArrivalFields&)) {
@@ -68,7 +69,7 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
            .unit = "req/s",
            .min = 1e-6,
            .max = 1e6,
-           .help = "mean rate of arrivals; with sessions, of their first turns"},
+           .help = "mean arrival rate; with sessions, that of their first turns"},
           &ArrivalSpec::rate_per_s);
   });
   when({"gamma", "weibull"},
@@ -78,24 +79,25 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
                 .unit = "1",
                 .min = 0.01,
                 .max = 100,
-                .help = "standard deviation of the gaps between arrivals over their mean; 1: as "
-                        "poisson, more: bursts"},
+                .help = "coefficient of variation of the gaps between arrivals; 1: as poisson; "
+                        "more: bursts"},
                &ArrivalSpec::cv);
        });
   DescribeProfile(v, a, base);
   when({"closed_loop"}, a.process == ArrivalProcess::kClosedLoop, [](ArrivalFields& g) {
-    g.Add({.name = "concurrency",
-           .unit = "clients",
-           .min = 1,
-           .max = static_cast<double>(kMaxRequests),
-           .help = "clients, each with one request (or session) at a time; all start at 0"},
-          &ArrivalSpec::concurrency);
+    g.Add(
+        {.name = "concurrency",
+         .unit = "clients",
+         .min = 1,
+         .max = static_cast<double>(kMaxRequests),
+         .help = "number of clients, each with one request (or session) at a time; all start at 0"},
+        &ArrivalSpec::concurrency);
     g.Add({.name = "think_time_s",
            .unit = "s",
            .min = 0,
            .max = 1e6,
-           .help = "mean time from an answer to the client's next request, exponential; the same "
-                   "when the request was dropped or timed out"},
+           .help = "mean time from an answer to the client's next request, exponential; also after "
+                   "a request that was dropped or timed out"},
           &ArrivalSpec::think_time_s);
   });
   when({"trace"}, a.process == ArrivalProcess::kTrace, [](ArrivalFields& g) {
@@ -109,14 +111,14 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
            .unit = "1",
            .min = 1e-6,
            .max = 1,
-           .help = "share of the trace's requests that arrive, each drawn by itself"},
+           .help = "share of the trace's requests that is kept; each is drawn independently"},
           &ArrivalSpec::keep);
     g.Add({.name = "repeat",
            .unit = "times",
            .min = 0,
            .max = 1e6,
-           .help = "how often the trace is played, one after the other; 0: until `requests` "
-                   "requests have arrived"},
+           .help = "how many times the trace is played in a row; 0: until `requests` requests have "
+                   "arrived"},
           &ArrivalSpec::repeat);
   });
 }
@@ -150,7 +152,7 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf 
   const bool of_class = what == LengthsOf::kPromptsOfClass || what == LengthsOf::kOutputsOfClass;
   Fields<LengthSpec> f(v, l, base);
   f.Enum({.name = "distribution",
-          .help = of_class ? "how lengths vary; workload: as the workload's"
+          .help = of_class ? "how lengths vary; workload: as in the workload"
                            : "how lengths vary; trace: as in a trace file"},
          &LengthSpec::distribution,
          {"fixed", "uniform", "lognormal", "empirical", "trace", "normal", "zipf", "ratio",
@@ -166,22 +168,22 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf 
     g.Add(Tokens("value", "length of every request"), &LengthSpec::value);
   });
   when({"uniform", "zipf"}, zipf || is(LengthDistribution::kUniform), [](LengthFields& g) {
-    g.Add(Tokens("min", "shortest"), &LengthSpec::min);
-    g.Add(Tokens("max", "longest", true), &LengthSpec::max);
+    g.Add(Tokens("min", "shortest length"), &LengthSpec::min);
+    g.Add(Tokens("max", "longest length", true), &LengthSpec::max);
   });
   when({"zipf"}, zipf, [](LengthFields& g) {
     g.Add({.name = "theta",
            .unit = "1",
            .min = 0,
            .max = 10,
-           .help = "the k-th length of min to max has weight k^-theta; 0: all alike"},
+           .help = "the k-th length from min has weight k^-theta; 0: all are equally likely"},
           &LengthSpec::theta);
     g.Add({.name = "scrambled",
-           .help = "which lengths are the frequent ones is mixed, instead of the shortest"},
+           .help = "frequent lengths are scattered over the range, instead of being the shortest"},
           &LengthSpec::scrambled);
   });
   when({"normal"}, normal, [](LengthFields& g) {
-    g.Add(Tokens("mean", "before clipping"), &LengthSpec::mean);
+    g.Add(Tokens("mean", "mean before clipping"), &LengthSpec::mean);
     g.Add({.name = "stddev",
            .unit = "tokens",
            .min = 0,
@@ -194,11 +196,11 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf 
     g.Add(Tokens("p99", "99 % of the lengths are below"), &LengthSpec::p99);
   });
   when({"lognormal", "normal"}, lognormal || normal, [](LengthFields& g) {
-    g.Add(Tokens("min", "shorter draws are set to it"), &LengthSpec::min);
-    g.Add(Tokens("max", "longer draws are set to it"), &LengthSpec::max);
+    g.Add(Tokens("min", "shorter draws are raised to it"), &LengthSpec::min);
+    g.Add(Tokens("max", "longer draws are cut to it"), &LengthSpec::max);
   });
   when({"empirical"}, is(LengthDistribution::kEmpirical), [](LengthFields& g) {
-    g.Add(Tokens("quantiles", "[probability, tokens] from 0 to 1; straight lines between", true),
+    g.Add(Tokens("quantiles", "[probability, tokens], from 0 to 1; linear in between", true),
           &LengthSpec::quantiles);
   });
   if (what == LengthsOf::kOutputs || what == LengthsOf::kOutputsOfClass) {
@@ -207,7 +209,8 @@ void Describe(FieldVisitor& v, LengthSpec& l, const LengthSpec& base, LengthsOf 
              .unit = "1",
              .min = 1e-3,
              .max = 1e6,
-             .help = "drawn prompt tokens per output token (P:D ratio); rounded up"},
+             .help =
+                 "drawn prompt tokens per output token (P:D ratio); output lengths are rounded up"},
             &LengthSpec::ratio);
     });
   }
@@ -239,14 +242,15 @@ void Describe(FieldVisitor& v, PrefixSpec& p, const PrefixSpec& base) {
          .unit = "groups",
          .min = 0,
          .max = 1e6,
-         .help = "how many shared beginnings there are; each session has one of them, drawn "
-                 "evenly; 0: nothing is shared"},
+         .help = "number of shared prefixes; each session has one of them, drawn evenly; 0: "
+                 "nothing is shared"},
         &PrefixSpec::groups);
   f.Add({.name = "tokens",
          .unit = "tokens",
          .min = 0,
          .max = kMaxTokens,
-         .help = "length of a shared beginning (a system prompt), before the drawn prompt tokens"},
+         .help =
+             "length of a shared prefix (a system prompt), which precedes the drawn prompt tokens"},
         &PrefixSpec::tokens);
 }
 
@@ -256,7 +260,7 @@ void Describe(FieldVisitor& v, SessionSpec& s, const SessionSpec& base) {
          .unit = "turns",
          .min = 1,
          .max = 10000,
-         .help = "requests of a conversation; each prompt is all that was said before and then the "
+         .help = "requests in a conversation; each prompt is all that was said before, then the "
                  "drawn prompt tokens; 1: every request stands alone"},
         &SessionSpec::turns);
   f.Add({.name = "think_time_s",
@@ -269,39 +273,40 @@ void Describe(FieldVisitor& v, SessionSpec& s, const SessionSpec& base) {
 
 void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
   Fields<ClassSpec> f(v, c, base);
-  f.Add({.name = "name", .help = "what to call the clients of this class", .required = true},
+  f.Add({.name = "name", .help = "name of this class of clients", .required = true},
         &ClassSpec::name);
   f.Add({.name = "share",
          .unit = "1",
          .min = 1e-6,
          .max = 1e6,
-         .help = "of the sessions, relative to the other classes' shares; nothing with a rate of "
-                 "its own"},
+         .help = "share of the sessions, relative to the other classes' shares; unused by a class "
+                 "with its own rate"},
         &ClassSpec::share);
   f.Add({.name = "rate_per_s",
          .unit = "req/s",
          .min = 1e-6,
          .max = 1e6,
-         .help = "arrivals of its own, by the workload's process and profile, beside those that "
-                 "the other classes share; default: none"},
+         .help = "arrival rate of its own, with the workload's process and profile, in addition to "
+                 "the arrivals that the other classes share; default: none"},
         &ClassSpec::rate_per_s);
   f.Add({.name = "priority",
          .min = -1e6,
          .max = 1e6,
-         .help = "of its requests; the lower number is the more urgent"},
+         .help = "priority of its requests; lower is more urgent"},
         &ClassSpec::priority);
-  f.Add({.name = "ttft_deadline_ms",
-         .unit = "ms",
-         .min = 1e-6,
-         .max = 1e9,
-         .help = "first token due this long after arrival: what the order edf goes by; default: "
-                 "none"},
-        &ClassSpec::ttft_deadline_ms);
+  f.Add(
+      {.name = "ttft_deadline_ms",
+       .unit = "ms",
+       .min = 1e-6,
+       .max = 1e9,
+       .help =
+           "time after arrival by which the first token is due, for the order edf; default: none"},
+      &ClassSpec::ttft_deadline_ms);
   f.Add({.name = "timeout_s",
          .unit = "s",
          .min = 1e-9,
          .max = 1e8,
-         .help = "the client gives up this long after arrival; default: never"},
+         .help = "time after arrival at which the client gives up; default: never"},
         &ClassSpec::timeout_s);
   v.Object({.name = "prompt_tokens", .nullable = true}, [&](FieldVisitor& inner) {
     Describe(inner, c.prompt_tokens, base.prompt_tokens, LengthsOf::kPromptsOfClass);
@@ -313,19 +318,19 @@ void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
          .unit = "groups",
          .min = 0,
          .max = 1e6,
-         .help = "shared beginnings that only this class has, instead of the workload's"},
+         .help = "number of shared prefixes that only this class has, instead of the workload's"},
         &ClassSpec::prefix_groups);
   f.Add({.name = "prefix_tokens",
          .unit = "tokens",
          .min = 0,
          .max = kMaxTokens,
-         .help = "length of its shared beginnings; default: the workload's"},
+         .help = "length of its shared prefixes; default: the workload's"},
         &ClassSpec::prefix_tokens);
   f.Add({.name = "turns",
          .unit = "turns",
          .min = 1,
          .max = 10000,
-         .help = "requests of its conversations; default: the workload's"},
+         .help = "requests in each of its conversations; default: the workload's"},
         &ClassSpec::turns);
   f.Add({.name = "think_time_s",
          .unit = "s",
@@ -361,8 +366,8 @@ void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
          .unit = "requests",
          .min = 1,
          .max = static_cast<double>(kMaxRequests),
-         .help = "how many requests arrive, all turns counted; a trace's arrivals bring their own "
-                 "number, unless they are repeated until there are so many"},
+         .help = "number of requests that arrive, counting all turns; a trace brings its own "
+                 "number, unless it is repeated until there are this many"},
         &WorkloadSpec::requests);
 }
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "serving/replica/scheduled_replica.h"
+#include "serving/replica/scheduler_setup.h"
 
 namespace servecast {
 namespace {

@@ -139,7 +139,7 @@ std::string_view PresetText(std::string_view kind, std::string_view id) {
 Issues MissingPreset(std::string_view kind, std::string_view id) {
   const EmbeddedPreset* preset = FindAny(kind, id);
   if (preset == nullptr || !TextOf(*preset).empty()) return {};
-  return {{FileOf(*preset), "is needed, and not here", "missing_file"}};
+  return {{FileOf(*preset), "is needed but not here", "missing_file"}};
 }
 
 Issues ProvidePreset(std::string_view file, std::string_view text) {
@@ -154,7 +154,7 @@ Issues ProvidePreset(std::string_view file, std::string_view text) {
     Provided()[&preset] = text;
     return {};
   }
-  return {{std::string(file), "is no file of presets/"}};
+  return {{std::string(file), "is not a file of presets/"}};
 }
 
 std::string NearestScenarioPreset(std::string_view id) {

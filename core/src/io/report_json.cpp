@@ -1,4 +1,4 @@
-// A report as JSON, keys as wasm/servecast.d.ts names them, and its requests as CSV.
+// A report as JSON, keys as wasm/servecast.d.ts names them.
 #include <cmath>
 
 #include "io/json_writer.h"
@@ -18,6 +18,10 @@ const char* Name(VerdictState state) {
       return "misses";
     case VerdictState::kOverloaded:
       return "overloaded";
+    case VerdictState::kDoesNotFit:
+      return "does_not_fit";
+    case VerdictState::kNotJudged:
+      return "not_judged";
     case VerdictState::kNoSlo:
       return "no_slo";
     case VerdictState::kEmpty:
@@ -50,6 +54,8 @@ const char* Name(SloMetric metric) {
       return "itl";
     case SloMetric::kE2e:
       return "e2e";
+    case SloMetric::kAttainment:
+      return "attainment";
   }
   return "";
 }
@@ -79,6 +85,7 @@ class Members {
       (*this)(name, d.n > 0 ? std::optional<double>(value) : std::nullopt);
     };
     (*this)("n", d.n);
+    (*this)("runs", d.runs);
     statistic("mean", d.mean);
     statistic("min", d.min);
     statistic("p50", d.p50);
@@ -135,6 +142,24 @@ void WriteCertainty(const Report& r, Members& put) {
       put("from_s", c.from_s);
       put("until_s", c.until_s);
       put("long_warmup", c.long_warmup);
+      put("of_all_runs", c.of_all_runs);
+    });
+  }
+  if (r.unfit) {
+    const Unfit& u = *r.unfit;
+    put.Object("unfit", [&] {
+      put("pool", u.pool);
+      put("gpu", u.gpu);
+      put("tensor_parallel", u.tensor_parallel);
+      put("stage", u.stage);
+      put("stages", u.stages);
+      put("total_gib", u.total_gib);
+      put("usable_gib", u.usable_gib);
+      put("needed_gib", u.NeededGib());
+      put("weights_gib", u.weights_gib);
+      put("overhead_gib", u.overhead_gib);
+      put("kv_gib", u.kv_gib);
+      if (u.enough_tensor_parallel) put("enough_tensor_parallel", *u.enough_tensor_parallel);
     });
   }
   if (r.overload) {
@@ -145,6 +170,63 @@ void WriteCertainty(const Report& r, Members& put) {
       put("offered_per_s", r.overload->offered_per_s);
     });
   }
+}
+
+void WriteSanity(const Report& r, JsonWriter& out, Members& put) {
+  out.Key("sanity");
+  out.BeginArray();
+  for (const SanityCheck& check : r.sanity) {
+    out.BeginObject();
+    put("name", check.name);
+    put("help", check.help);
+    put("unit", check.unit);
+    put("simulated", check.simulated);
+    put("bound", check.bound);
+    put("ok", check.ok);
+    out.EndObject();
+  }
+  out.EndArray();
+}
+
+void WriteEvidence(const Evidence& e, JsonWriter& out, Members& put) {
+  put.Object("evidence", [&] {
+    put("class", kEvidenceNames[static_cast<std::size_t>(e.of)]);
+    put("error", e.errors.empty() ? std::nullopt : std::optional(e.errors[0].median));
+    put("rows", e.rows);
+    put("left_out", e.left_out);
+    put("sentence", e.sentence);
+    put.Object("errors", [&] {
+      for (const Evidence::Error& error : e.errors) {
+        put.Object(error.figure, [&] {
+          put("median", error.median);
+          put("p90", error.p90);
+        });
+      }
+    });
+    out.Key("warnings");
+    out.BeginArray();
+    for (const std::string& warning : e.warnings) out.Text(warning);
+    out.EndArray();
+  });
+}
+
+// Each pool by its name, "" the only one: a mean over pools would hide who is full.
+void WriteKvOfPools(const Report& r, JsonWriter& out, Members& put) {
+  const auto write = [&](std::string_view name, std::int64_t tokens, double mean, double peak) {
+    out.BeginObject();
+    put("name", name);
+    put("tokens", tokens);
+    put("mean_usage", mean);
+    put("peak_usage", peak);
+    out.EndObject();
+  };
+  out.Key("pools");
+  out.BeginArray();
+  for (const PoolReport& p : r.pools) {
+    write(p.name, p.kv_tokens, p.kv_mean_usage, p.kv_peak_usage);
+  }
+  if (r.pools.empty()) write("", r.kv_tokens, r.kv_mean_usage, r.kv_peak_usage);
+  out.EndArray();
 }
 
 void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
@@ -160,12 +242,24 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
     out.BeginObject();
     put("metric", Name(result.slo.metric));
     put("percentile", result.slo.percentile);
-    put("limit_ms", result.slo.limit_ms);
+    const bool share = result.slo.metric == SloMetric::kAttainment;
+    put("limit_ms", share ? std::optional<double>() : result.slo.limit_ms);
     if (!result.slo.of_class.empty()) put("class", result.slo.of_class);
     put("value_ms", result.value_ms);
+    if (share) {
+      put("limit_share", result.slo.percentile / 100);
+      put("share", result.share);
+      for (const auto& [key, limit] : {std::pair("ttft_ms", result.slo.ttft_ms),
+                                       {"tpot_ms", result.slo.tpot_ms},
+                                       {"e2e_ms", result.slo.e2e_ms}}) {
+        if (limit) put(key, *limit);
+      }
+    }
     put("margin", result.margin);
-    put("low", result.low_ms);
-    put("high", result.high_ms);
+    put("low", share ? result.low_share : result.low_ms);
+    put("high", share ? result.high_share : result.high_ms);
+    const bool all = r.certainty && (result.low_ms || result.low_share || result.unbounded);
+    put("runs", all ? r.certainty->runs : std::int64_t{1});
     put("unbounded", result.unbounded);
     put("unserved_share", result.unserved_share);
     put("met", result.met);
@@ -173,6 +267,7 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
   }
   out.EndArray();
   WriteCertainty(r, put);
+  WriteSanity(r, out, put);
   put.Object("saturation", [&] {
     put("state", Name(r.saturation.state));
     put("evidence", r.saturation.evidence);
@@ -322,7 +417,7 @@ void WriteOffload(const Report& r, Members& put) {
   });
 }
 
-void WriteSetting(const Report& r, Members& put) {
+void WriteSetting(const Report& r, JsonWriter& out, Members& put) {
   put.Object("kv", [&] {
     put("blocks", r.kv_blocks);
     put("block_size", r.kv_block_size);
@@ -332,6 +427,7 @@ void WriteSetting(const Report& r, Members& put) {
     put("mean_fragmentation", r.kv_mean_fragmentation);
     put("peak_fragmentation", r.kv_peak_fragmentation);
     put("allocation_failures", r.allocation_failures);
+    WriteKvOfPools(r, out, put);
     put("gc_passes", r.counts.gc_passes);
     put("gc_ms", r.gc_ms);
   });
@@ -372,6 +468,7 @@ void WriteSetting(const Report& r, Members& put) {
     put("description", r.latency_model.description);
     put("known_error", r.latency_model.known_error);
   });
+  WriteEvidence(r.latency_model.evidence, out, put);
   put.Object("workload", [&] {
     put("source", r.workload_source);
     put("name", r.workload_name);
@@ -394,7 +491,7 @@ void WriteSeries(const Report& r, JsonWriter& out, Members& put) {
 }  // namespace
 
 std::string ReportJson(const Report& r, ReportParts parts) {
-  JsonWriter out(parts != ReportParts::kWithScenario);
+  JsonWriter out(parts == ReportParts::kSummary || parts == ReportParts::kWithSeries);
   Members put(out);
   out.BeginObject();
   put("schema", std::int64_t{kScenarioSchema});
@@ -422,6 +519,7 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("cost_per_million_output_tokens", r.cost_per_million_output_tokens);
   put("simulated_s", r.simulated_s);
   put("steps", r.steps);
+  put("mean_in_system", r.mean_in_system);
   put("mean_batch_size", r.mean_batch_size);
   put("mfu", r.mfu);
   put("bandwidth_use", r.bandwidth_use);
@@ -430,75 +528,14 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   WritePools(r, out, put);
   WriteReplicas(r, out, put);
   WriteJudgement(r, out, put);
-  WriteSetting(r, put);
-  if (parts != ReportParts::kSummary) {
+  WriteSetting(r, out, put);
+  if (parts == ReportParts::kWithScenario || parts == ReportParts::kWithSeries) {
     out.Key("scenario");
     out.Raw(r.resolved_scenario);
   }
   if (parts == ReportParts::kWithSeries) WriteSeries(r, out, put);
   out.EndObject();
   return out.Take();
-}
-
-// In the order of RequestState.
-constexpr const char* kStateNames[] = {"pending",   "queued",  "running",
-                                       "completed", "dropped", "timed_out"};
-
-namespace {
-
-// As RFC 4180 has it.
-std::string CsvCell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
-}  // namespace
-
-void WriteRequestsCsv(const Report& r, const std::function<void(std::string_view)>& write) {
-  std::string csv = "id";
-  std::vector<const std::vector<double>*> columns;
-  const std::vector<double>* state = nullptr;
-  const std::vector<double>* of_class = nullptr;
-  const std::vector<double>* reason = nullptr;
-  for (std::size_t i = 0; i < Columns().size(); ++i) {
-    if (Columns()[i].kind != "request") continue;
-    csv += "," + std::string(Columns()[i].name);
-    columns.push_back(&r.columns[i]);
-    if (Columns()[i].name == "state") state = columns.back();
-    if (Columns()[i].name == "class") of_class = columns.back();
-    if (Columns()[i].name == "finish_reason") reason = columns.back();
-  }
-  csv += '\n';
-  for (std::size_t row = 0; !columns.empty() && row < columns[0]->size(); ++row) {
-    csv += std::to_string(row);
-    for (const std::vector<double>* column : columns) {
-      csv += ',';
-      const double value = (*column)[row];
-      if (std::isnan(value)) continue;
-      if (column == state) {
-        csv += kStateNames[static_cast<std::size_t>(value)];
-      } else if (column == reason) {
-        csv += FinishReasons::kNames[static_cast<std::size_t>(value)];
-      } else if (column == of_class) {
-        csv += CsvCell(r.classes[static_cast<std::size_t>(value)].name);
-      } else {
-        csv += NumberText(value);
-      }
-    }
-    csv += '\n';
-    if (csv.size() < std::size_t{1} << 16) continue;
-    write(csv);
-    csv.clear();
-  }
-  write(csv);
-}
-
-std::string RequestsCsv(const Report& r) {
-  std::string csv;
-  WriteRequestsCsv(r, [&csv](std::string_view text) { csv += text; });
-  return csv;
 }
 
 }  // namespace servecast

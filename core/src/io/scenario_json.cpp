@@ -261,8 +261,13 @@ void CheckClasses(const WorkloadSpec& w, Issues& issues) {
 void CheckSlo(const Scenario& s, Issues& issues) {
   for (std::size_t i = 0; i < s.slo.size(); ++i) {
     const SloSpec& slo = s.slo[i];
-    if (slo.of_class.empty()) continue;
     const std::string path = Format("/slo/{}", i);
+    if (slo.metric == SloMetric::kAttainment && LimitsOf(slo).empty()) {
+      issues.push_back({path + "/ttft_ms",
+                        "found none, and no tpot_ms and e2e_ms; allowed one at least with metric "
+                        "\"attainment\""});
+    }
+    if (slo.of_class.empty()) continue;
     const std::vector<ClassSpec>& classes = s.workload.classes;
     if (std::none_of(classes.begin(), classes.end(),
                      [&slo](const ClassSpec& c) { return c.name == slo.of_class; })) {

@@ -117,7 +117,7 @@ Result<Trace> TraceLines::Finish(const char* format, std::string reading, bool h
   trace_.format = format;
   trace_.reading = std::move(reading);
   trace_.has_arrivals = has_arrivals;
-  if (!has_arrivals) trace_.reading += "; lengths only, nothing tells arrivals";
+  if (!has_arrivals) trace_.reading += "; lengths only, no arrivals";
   if (trace_.failed > 0) {
     trace_.reading += Format("; {} failed requests left out", trace_.failed);
   }

@@ -81,7 +81,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
     member_ = static_cast<std::size_t>(std::find(kMembers.begin(), kMembers.end(), value) -
                                        kMembers.begin());
     if (member_ == kMembers.size()) return true;
-    if (seen_[member_]) Refuse(Column(member_), Format("{} stands twice", value));
+    if (seen_[member_]) Refuse(Column(member_), Format("{} appears twice", value));
     seen_[member_] = true;
     return true;
   }

@@ -18,9 +18,10 @@ constexpr double kNearMargin = 0.1;
 const SloResult& Deciding(const Report& report) {
   const SloResult* deciding = &report.slo[0];
   for (const SloResult& result : report.slo) {
-    if (!result.margin) return result;
-    const bool worse =
-        result.met == deciding->met ? *result.margin < *deciding->margin : !result.met;
+    if (!result.value_ms && !result.share) return result;
+    const bool worse = result.met == deciding->met
+                           ? result.margin.value_or(0) < deciding->margin.value_or(0)
+                           : !result.met;
     if (worse) deciding = &result;
   }
   return *deciding;
@@ -40,6 +41,10 @@ void JudgeMiss(const SloResult& worst, Report& r) {
   const std::string misses =
       missed == 1 ? "Misses "
                   : Format("Misses {} of {} targets, most of all ", missed, r.slo.size());
+  if (worst.share) {
+    r.verdict.sentence = Format("{}{}: {} are.", misses, Target(worst.slo), Percent(*worst.share));
+    return;
+  }
   const double over = -*worst.margin;
   if (over <= 0) {
     r.verdict.sentence = Format("{}{}: {} of the requests were dropped{} or got no token.", misses,
@@ -54,7 +59,7 @@ void JudgeMiss(const SloResult& worst, Report& r) {
 
 void JudgeSlo(Report& r) {
   const SloResult& worst = Deciding(r);
-  if (!worst.value_ms) {
+  if (!worst.value_ms && !worst.share) {
     r.verdict.state = VerdictState::kMisses;
     const bool per_token =
         worst.slo.metric == SloMetric::kTpot || worst.slo.metric == SloMetric::kItl;
@@ -64,13 +69,13 @@ void JudgeSlo(Report& r) {
   } else if (!worst.met) {
     JudgeMiss(worst, r);
   } else {
-    const bool tight = *worst.margin < kNearMargin;
+    const bool tight = worst.margin.value_or(0) < kNearMargin;
     const bool saturating = r.saturation.state == SaturationState::kNear;
     const bool lost = r.dropped + r.timed_out > 0;
     r.verdict.state = tight || saturating || lost ? VerdictState::kNear : VerdictState::kMeets;
     r.verdict.sentence =
         Format("{} {} with a margin of {}{}.", tight ? "Just meets" : "Meets", Target(worst.slo),
-               Percent(*worst.margin), saturating ? ", but close to saturation" : "");
+               Percent(worst.margin.value_or(0)), saturating ? ", but close to saturation" : "");
   }
 }
 
@@ -142,12 +147,12 @@ std::string ImbalanceSentence(const std::vector<PoolSpec>& pools, const Report& 
   if (most < 1.5 * mean || most < mean + 1) return "";
   std::string text = Format(
       "Replicas are loaded unevenly: of {} replicas, number {} has {} requests on average, {} "
-      "times the mean{}, and was sent {} of all",
+      "times the mean{}, and was sent {} of all requests",
       r.replicas.size(), busiest - r.replicas.data(), ShortNumber(most), ShortNumber(most / mean),
       pools.size() > 1 ? " of its pool" : "",
       Percent(static_cast<double>(busiest->requests) / static_cast<double>(requests)));
   if (busiest->ttft_mean_ms && r.ttft_ms.n > 0) {
-    text += Format("; its mean TTFT is {}, that of all is {}", Ms(*busiest->ttft_mean_ms),
+    text += Format("; its mean TTFT is {}, that of all requests is {}", Ms(*busiest->ttft_mean_ms),
                    Ms(r.ttft_ms.mean));
   }
   return text + ".";
@@ -177,8 +182,8 @@ std::string Notes(const Scenario& scenario, const Report& r) {
     add(Format("{} of {} {} dropped: {}.", ShortNumber(static_cast<double>(r.dropped)),
                Count(r.arrived, "request"), r.dropped == 1 ? "was" : "were",
                !IsBlis(scenario.engine.compat)
-                   ? "the prompt is longer than the engine takes"
-                   : "too long for the cache, or by BLIS's rules preempted for ever"));
+                   ? "the prompt is longer than the engine accepts"
+                   : "too long for the cache, or preempted for ever by BLIS's rules"));
   }
   if (r.timed_out > 0) {
     add(Format("{} of {} timed out.", ShortNumber(static_cast<double>(r.timed_out)),
@@ -189,16 +194,18 @@ std::string Notes(const Scenario& scenario, const Report& r) {
     add(Format("{} never came: their conversation had ended.", Count(never, "turn")));
   }
   if (r.length_capped > 0) {
-    add(Count(r.length_capped, "answer") + " ended at the longest sequence that the engine takes.");
+    add(Count(r.length_capped, "answer") +
+        " ended at the longest sequence that the engine accepts.");
   }
   if (r.finished && r.queued + r.running > 0) {
     add(Count(r.queued + r.running, "request") + " had not finished at the horizon.");
   }
   if (r.saturation.filling && r.saturation.state != SaturationState::kOverloaded) {
-    add("The number of requests in the system still grew when arrivals ended: more requests would "
-        "show more.");
+    add("The number of requests in the system was still growing when arrivals ended; a run with "
+        "more requests would tell more.");
   }
   const std::string& backend = r.latency_model.backend;
+  for (const std::string& warning : r.latency_model.evidence.warnings) add(warning);
   const std::string nodes = NodesNote(scenario, backend == "analytic" || backend == "operators");
   if (!nodes.empty()) add(nodes);
   return notes;
@@ -211,6 +218,7 @@ std::string FewSamples(const Report& r) {
     notes += (notes.empty() ? "" : " ") + sentence;
   };
   for (const SloResult& result : r.slo) {
+    if (result.slo.metric == SloMetric::kAttainment) continue;
     const std::int64_t n = SamplesOf(r, result.slo);
     const double beyond = static_cast<double>(n) * (1 - result.slo.percentile / 100);
     if (n == 0 || beyond >= 10) continue;
@@ -226,6 +234,16 @@ std::string FewSamples(const Report& r) {
 }
 
 }  // namespace
+
+void RefuseToJudge(const std::string& simulated, Report& r) {
+  const Evidence& evidence = r.latency_model.evidence;
+  const VerdictState state = r.verdict.state;
+  const bool judged = state == VerdictState::kMeets || state == VerdictState::kNear ||
+                      state == VerdictState::kMisses || state == VerdictState::kOverloaded;
+  if (evidence.of != EvidenceClass::kKnownBad || !judged) return;
+  r.verdict.state = VerdictState::kNotJudged;
+  r.verdict.sentence = Format("Not judged: {}. Simulated, {}", evidence.bad, simulated);
+}
 
 void Judge(const Scenario& scenario, Report& r) {
   if (r.arrived == 0) {
@@ -257,6 +275,7 @@ void Judge(const Scenario& scenario, Report& r) {
   } else {
     JudgeSlo(r);
   }
+  RefuseToJudge(Measured(r), r);
   if (!r.finished) {
     r.verdict.sentence[0] =
         static_cast<char>(std::tolower(static_cast<unsigned char>(r.verdict.sentence[0])));

@@ -28,7 +28,7 @@ struct LatencySet {
   Latencies ttft, tpot, e2e, delay;
   std::int64_t measured = 0;  // arrived after the warm-up; of them, dropped or timed out without:
   std::int64_t without_ttft = 0, without_e2e = 0;
-  std::vector<TimeNs> unfinished;  // ages at the end of the run, of who may still be answered
+  std::vector<TimeNs> unfinished;  // ages at the end of the run, if still to be answered
 };
 
 }  // namespace servecast

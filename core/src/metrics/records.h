@@ -1,4 +1,4 @@
-// What a run left behind of each request, for who makes one answer of many runs.
+// What a run recorded of each request, for experiments, which make one answer of many runs.
 #pragma once
 
 #include "base/base.h"

@@ -9,6 +9,7 @@
 
 #include "metrics/latencies.h"
 #include "metrics/saturation.h"
+#include "metrics/targets.h"
 #include "metrics/time_split.h"
 #include "metrics/work.h"
 
@@ -54,6 +55,7 @@ class Summary {
     Describe();
     if (detail == ReportDetail::kRequests) FillRequestColumns(run, report_);
     report_.fingerprint = FingerprintOf(run, report_);
+    report_.sanity = SanityOf(report_);
     Judge(run.scenario, report_);
   }
 
@@ -108,6 +110,7 @@ class Summary {
       slo_class_.push_back(slo.of_class.empty() ? kAll : c);
       report_.slo.emplace_back();
       report_.slo.back().slo = slo;
+      limits_.push_back(LimitsOf(slo));
     }
   }
   // All of them, then class by class.
@@ -125,6 +128,7 @@ class Summary {
       for (const double percent : CdfPercents()) ColumnAt("cdf_fraction").push_back(percent / 100);
       MeasureTargets(all, kAll);
     }
+    MeasureAttainment(run_, slo_class_, report_);
     if (report_.classes.empty()) return;
     std::vector<LatencySet> sets(report_.classes.size());
     for (std::size_t i = 0; i < Size(); ++i) Collect(i, sets[ClassOf(i)]);
@@ -171,6 +175,7 @@ class Summary {
       const Latencies& of = metric == SloMetric::kTtft   ? set.ttft
                             : metric == SloMetric::kTpot ? set.tpot
                                                          : set.e2e;
+      if (metric == SloMetric::kAttainment) continue;
       if (metric != SloMetric::kItl && !of.ns.empty()) {
         result.value_ms = Percentile(of.ns, result.slo.percentile) / kMs;
       }
@@ -234,26 +239,10 @@ class Summary {
   }
 
   bool MeetsEveryLimit(std::size_t i) const {
-    const RequestResults& results = run_.results;
-    if (results.completion[i] < 0) return false;
-    const auto arrival = static_cast<double>(run_.requests.arrival[i]);
+    if (run_.results.completion[i] < 0) return false;
     for (std::size_t k = 0; k < slo_class_.size(); ++k) {
       if (slo_class_[k] != kAll && slo_class_[k] != ClassOf(i)) continue;
-      const SloSpec& slo = run_.scenario.slo[k];
-      double ns = 0;
-      switch (slo.metric) {
-        case SloMetric::kTtft:
-          ns = static_cast<double>(results.first_token[i]) - arrival;
-          break;
-        case SloMetric::kE2e:
-          ns = static_cast<double>(results.completion[i]) - arrival;
-          break;
-        case SloMetric::kTpot:
-        case SloMetric::kItl:  // of one request: its mean gap
-          ns = results.generated[i] > 1 ? run_.TpotNs(i) : 0;
-          break;
-      }
-      if (ns > slo.limit_ms * kMs) return false;
+      if (*StrainOf(limits_[k], run_.requests, run_.results, i, -1) > 1) return false;
     }
     return true;
   }
@@ -353,7 +342,7 @@ class Summary {
     for (const PoolRun& pool : run_.pools) {
       if (run_.HasPools()) of_pools.push_back(BinsOf(pool.recorder));
     }
-    WideInt kv_total = 0, running = 0;
+    WideInt kv_total = 0, running = 0, waiting = 0;
     const bool knows_work = !IsBlis(run_.scenario.engine.compat);
     Work work;
     std::int64_t output_tokens = 0;
@@ -369,6 +358,7 @@ class Summary {
       const auto width = static_cast<double>(b + 1 < bins_.size() ? bin_width_ : run_.end - start);
       kv_total += bin.kv_blocks;
       running += bin.running;
+      waiting += bin.waiting;
       of_time_s.push_back(Seconds(start));
       of_running.push_back(static_cast<double>(bin.running) / width);
       of_waiting.push_back(static_cast<double>(bin.waiting) / width);
@@ -405,8 +395,8 @@ class Summary {
     if (run_.end > 0) {
       report_.kv_mean_usage =
           static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
-    }
-    if (run_.end > 0) {
+      report_.mean_in_system =
+          static_cast<double>(running + waiting) / static_cast<double>(run_.end);
       report_.kv_mean_fragmentation = static_cast<double>(run_.recorder.kv_unused()) /
                                       static_cast<double>(run_.end) / KvTokens();
     }
@@ -553,12 +543,7 @@ class Summary {
   }
 
   void Slos() {
-    for (SloResult& result : report_.slo) {
-      if (!result.value_ms) continue;
-      result.margin = 1 - *result.value_ms / result.slo.limit_ms;
-      result.met = *result.value_ms <= result.slo.limit_ms &&
-                   result.unserved_share <= 1 - result.slo.percentile / 100;
-    }
+    for (SloResult& result : report_.slo) PutMargin(result);
   }
 
   void Describe() {
@@ -588,6 +573,7 @@ class Summary {
   const RunView& run_;
   Report report_;
   std::vector<std::size_t> slo_class_;  // that a target is of
+  std::vector<std::vector<SloLimit>> limits_;
   std::vector<SeriesBin> bins_;
   TimeNs bin_width_ = 1;
 };

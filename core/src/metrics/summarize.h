@@ -71,7 +71,13 @@ struct RunView {
 // O(requests), and O(requests log) nowhere. Request columns only when `detail` asks for them.
 Report Summarize(const RunView& run, ReportDetail detail);
 
+// Of a report that is whole but for them.
+std::vector<SanityCheck> SanityOf(const Report& report);
+
 // Parts of Summarize.
+// `of_class`: by target, the class or kNoClass.
+void MeasureAttainment(const RunView& run, const std::vector<std::size_t>& of_class,
+                       Report& report);
 void SplitTimes(const RunView& run, Report& report);
 void ReportPools(const RunView& run, Report& report);
 double PoolsScarcestUse(const RunView& run, std::size_t first_bin, std::size_t last_bin);
@@ -81,5 +87,9 @@ std::uint64_t FingerprintOf(const RunView& run, const Report& report);
 
 // Judges a report whose numbers are in: verdict, limit and note.
 void Judge(const Scenario& scenario, Report& report);
+
+// Where servers like this one are known to be predicted badly, takes the verdict back; the sentence
+// then has the figures that were `simulated`, one whole sentence, instead.
+void RefuseToJudge(const std::string& simulated, Report& report);
 
 }  // namespace servecast

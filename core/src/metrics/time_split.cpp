@@ -43,6 +43,11 @@ void SplitTimes(const RunView& run, Report& whole) {
     for (std::size_t p = 0; p < later.size(); ++p) later[p] += static_cast<double>(of_later[p]);
   }
   if (report.n == 0) return;
+  if (report.n == whole.arrived && whole.finished && whole.simulated_s > 0) {
+    double in_system = 0;  // all but the host's
+    for (std::size_t p = 1; p < sums.size(); ++p) in_system += sums[p];
+    whole.rate_times_time = in_system / (whole.simulated_s * 1e9);
+  }
   for (const std::size_t p : {std::size_t{3}, std::size_t{4}}) later[p] = sums[p];
   const double n_ms = static_cast<double>(report.n) * kMs;
   for (std::size_t p = 0; p < sums.size(); ++p) {

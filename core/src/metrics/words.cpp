@@ -29,11 +29,29 @@ const char* MetricName(SloMetric metric) {
       return "ITL";
     case SloMetric::kE2e:
       return "E2E";
+    case SloMetric::kAttainment:
+      return "attainment";
   }
   return "";
 }
 
+std::string Limits(const SloSpec& slo) {
+  std::vector<std::string> limits;
+  for (const auto& [metric, ms] : LimitsOf(slo)) {
+    limits.push_back(Format("{} {}", MetricName(metric), Ms(ms)));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == limits.size() ? " and " : ", ") + limits[i];
+  }
+  return text;
+}
+
 std::string Target(const SloSpec& slo) {
+  if (slo.metric == SloMetric::kAttainment) {
+    return Format("{} % of requests{} within {}", NumberText(slo.percentile),
+                  slo.of_class.empty() ? "" : " of " + slo.of_class, Limits(slo));
+  }
   return Format("{} p{} <= {}{}", MetricName(slo.metric), NumberText(slo.percentile),
                 Ms(slo.limit_ms), slo.of_class.empty() ? "" : " of " + slo.of_class);
 }

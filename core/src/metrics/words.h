@@ -15,7 +15,10 @@ std::string Percent(double share);
 
 const char* MetricName(SloMetric metric);
 
-// "TTFT p99 <= 200 ms of chat".
+// Of attainment: "TTFT 200 ms and TPOT 20 ms".
+std::string Limits(const SloSpec& slo);
+
+// "TTFT p99 <= 200 ms of chat", "99 % of requests of chat within TTFT 200 ms and TPOT 20 ms".
 std::string Target(const SloSpec& slo);
 
 // "1 request", "2,000 requests".

@@ -28,6 +28,7 @@
 #include "cost/all_reduce.h"
 #include "cost/compared.h"
 #include "cost/expert_load.h"
+#include "cost/launch.h"
 #include "cost/model_cost.h"
 #include "serving/policy.h"
 
@@ -85,6 +86,7 @@ class Analytic final : public LatencyModel {
         sample_ns_(s.model.top_p_by_default
                        ? s.engine.sampler_ns_per_logit * static_cast<double>(s.model.vocab_size)
                        : 0),
+        launch_(s.engine, cost),
         mixed_rows_(s.hardware.mixed_attention_rows),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
@@ -115,14 +117,6 @@ class Analytic final : public LatencyModel {
           BusiestGpu(static_cast<double>(cost.experts), static_cast<double>(cost.experts_per_token),
                      static_cast<double>(cost.expert_parallel));
     }
-    const EngineSpec& e = s.engine;
-    if (e.cuda_graphs != CudaGraphs::kImplied)
-      eager_ns_ = e.launch_eager_us * 1e3 * cost.layer_share;
-    if (e.cuda_graphs == CudaGraphs::kCaptured) {
-      replay_ns_ = e.launch_replay_us * 1e3;
-      captured_ = e.cuda_graph_max_bs;
-      while (CaptureSize(captured_) != captured_) --captured_;
-    }
     const auto tp = static_cast<double>(cost.tensor_parallel);
     const double replicas = static_cast<double>(cost.expert_replicas);
     double all_reduces = 2 * static_cast<double>(cost.layers);
@@ -147,7 +141,8 @@ class Analytic final : public LatencyModel {
   StepPrice Price(const BatchShape& shape) const override {
     const auto decodes = static_cast<double>(shape.decode_seqs);
     double tokens = decodes;
-    const bool replayed = kOptions && shape.decode_seqs <= captured_ && shape.prefill.empty();
+    const bool replayed =
+        kOptions && shape.decode_seqs <= launch_.captured && shape.prefill.empty();
     if (replayed) tokens = static_cast<double>(CaptureSize(shape.decode_seqs));  // with its padding
     const double padding = tokens - decodes;
     double sampled = tokens;
@@ -181,7 +176,7 @@ class Analytic final : public LatencyModel {
     double overhead =
         host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * tokens;
     if (kOptions) {
-      overhead += replayed ? replay_ns_ : eager_ns_;
+      overhead += launch_.Ns(replayed);
       if (overlap_) {
         const double device = parts.compute + parts.memory + (overhead - host);
         overhead = host > device ? host : overhead - host;
@@ -259,8 +254,7 @@ class Analytic final : public LatencyModel {
                              sequence_ns_, sample_ns_;
   double collective_token_ns_ = 0, log_untouched_ = 0;
   double expert_bytes_ = 0;  // all experts; more than there are, where unpacking takes longer
-  double eager_ns_ = 0, replay_ns_ = 0;
-  std::int64_t captured_ = 0;  // largest decode batch that is replayed
+  Launch launch_;
   double mixed_rows_;
   double request_ns_, prompt_token_ns_;
   TimeNs delivery_;
@@ -279,7 +273,7 @@ LatencyLabel Label(const Scenario& s) {
           "Physics bound from the data sheet of " + s.hardware.name + ", scaled to " +
               ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
               ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
-          KnownError(s, "analytic")};
+          KnownError(s, "analytic"), EvidenceOf(s, "analytic")};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/math.h"
 #include "base/text.h"
 #include "cost/compared.h"
+#include "cost/launch.h"
 #include "cost/operator_step.h"
 #include "serving/policy.h"
 
@@ -28,20 +29,12 @@ class Operators final : public LatencyModel {
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
         delivery_(static_cast<TimeNs>(std::nearbyint(s.engine.delivery_overhead_us * 1e3))),
-        overlap_(s.engine.overlap_scheduling) {
-    const EngineSpec& e = s.engine;
-    if (e.cuda_graphs != CudaGraphs::kImplied)
-      eager_ns_ = e.launch_eager_us * 1e3 * cost.layer_share;
-    if (e.cuda_graphs == CudaGraphs::kCaptured) {
-      replay_ns_ = e.launch_replay_us * 1e3;
-      captured_ = e.cuda_graph_max_bs;
-      while (CaptureSize(captured_) != captured_) --captured_;
-    }
-  }
+        launch_(s.engine, cost),
+        overlap_(s.engine.overlap_scheduling) {}
 
   StepPrice Price(const BatchShape& shape) const override {
     const std::int64_t decodes = shape.decode_seqs;
-    const bool replayed = decodes <= captured_ && shape.prefill.empty();
+    const bool replayed = decodes <= launch_.captured && shape.prefill.empty();
     std::int64_t tokens = replayed ? CaptureSize(decodes) : decodes;  // with its padding
     std::int64_t sampled = tokens;
     const std::int64_t padding = tokens - decodes;
@@ -58,7 +51,7 @@ class Operators final : public LatencyModel {
     const auto sequences = static_cast<double>(decodes) + static_cast<double>(shape.prefill.size());
     const double host = step_ns_ + sequence_ns_ * sequences;
     const double sampler = sample_ns_ * static_cast<double>(sampled - padding);
-    const double launch = replayed ? replay_ns_ : eager_ns_;
+    const double launch = launch_.Ns(replayed);
     const double device = matrices + attention + sampler + launch;
     const double total = overlap_ ? std::max(host, device) : host + device;
     const bool compute = tokens >= step_.ComputeBoundFrom();
@@ -86,8 +79,7 @@ class Operators final : public LatencyModel {
   OperatorStep step_;
   double step_ns_, sequence_ns_, sample_ns_, request_ns_, prompt_token_ns_;
   TimeNs delivery_;
-  double eager_ns_ = 0, replay_ns_ = 0;
-  std::int64_t captured_ = 0;  // largest decode batch that is replayed
+  Launch launch_;
   bool overlap_;
 };
 
@@ -134,7 +126,8 @@ LatencyLabel Label(const Scenario& s) {
   const bool covered = Covered(s);
   return {"operators", covered && step.Exact() ? "interpolated" : "extrapolated", text,
           covered ? KnownError(s, "operators")
-                  : "No table covers all of a step, so the error is not known."};
+                  : "No table covers all of a step, so the error is not known.",
+          covered ? EvidenceOf(s, "operators") : Evidence{}};
 }
 
 // Where servers were nearer by it (docs/fidelity.md, "Which model `auto` is"); none is of expert

@@ -119,7 +119,7 @@ LatencyLabel Label(const Scenario&) {
 
 extern const LatencyEntry kLatencyTrainedPhysics;
 const LatencyEntry kLatencyTrainedPhysics = {
-    "trained_physics", "BLIS's trained model, faster than light in prefill: with compat blis only",
+    "trained_physics", "BLIS's trained model, impossibly fast in prefill; with compat blis only",
     Make, Label};
 
 }  // namespace servecast

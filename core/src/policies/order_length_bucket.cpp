@@ -19,7 +19,7 @@ double Key(const QueuedRequest& r, Params params) {
 extern const OrderEntry kOrderLengthBucket;
 const OrderEntry kOrderLengthBucket = {
     "length_bucket",
-    "Shortest prompts first, by buckets of lengths; in a bucket first come",
+    "Shortest prompts first, by buckets of lengths; first come, first served within a bucket",
     Key,
     kParams,
     false,

@@ -8,11 +8,11 @@ double Key(const QueuedRequest& r, Params) { return r.priority; }
 }  // namespace
 
 extern const OrderEntry kOrderPriorityFcfs;
-const OrderEntry kOrderPriorityFcfs = {
-    "priority_fcfs",
-    "Most urgent priority first, then first come (vLLM: --scheduling-policy priority)",
-    Key,
-    {},
-    true};
+const OrderEntry kOrderPriorityFcfs = {"priority_fcfs",
+                                       "Most urgent priority first, then first come, first served "
+                                       "(vLLM: --scheduling-policy priority)",
+                                       Key,
+                                       {},
+                                       true};
 
 }  // namespace servecast

@@ -9,6 +9,6 @@ double Key(const QueuedRequest& r, Params) { return -r.priority; }
 
 extern const OrderEntry kOrderReversePriority;
 const OrderEntry kOrderReversePriority = {
-    "reverse_priority", "Least urgent priority first: what a wrong sign in a scheduler does", Key};
+    "reverse_priority", "Least urgent priority first, as with a wrong sign in a scheduler", Key};
 
 }  // namespace servecast

@@ -9,6 +9,6 @@ double Priority(std::int64_t own, TimeNs, Params) { return static_cast<double>(o
 
 extern const PriorityEntry kPriorityClass;
 const PriorityEntry kPriorityClass = {
-    "class", "The number that the request brings: its class's, else 0", Priority};
+    "class", "The number of the request's class; 0 without classes", Priority};
 
 }  // namespace servecast

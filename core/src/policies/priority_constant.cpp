@@ -8,6 +8,6 @@ double Priority(std::int64_t, TimeNs, Params) { return 0; }
 }  // namespace
 
 extern const PriorityEntry kPriorityConstant;
-const PriorityEntry kPriorityConstant = {"constant", "All requests are alike", Priority};
+const PriorityEntry kPriorityConstant = {"constant", "The same for all requests", Priority};
 
 }  // namespace servecast

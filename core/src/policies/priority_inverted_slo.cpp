@@ -14,7 +14,7 @@ double Priority(std::int64_t own, TimeNs arrival, Params params) {
 
 extern const PriorityEntry kPriorityInvertedSlo;
 const PriorityEntry kPriorityInvertedSlo = {
-    "inverted_slo", "Less urgent with age, so that the oldest wait longest: for teaching", Priority,
-    kParams};
+    "inverted_slo", "Less urgent with age, so that the oldest requests wait longest: for teaching",
+    Priority, kParams};
 
 }  // namespace servecast

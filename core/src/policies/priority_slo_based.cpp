@@ -14,7 +14,7 @@ double Priority(std::int64_t own, TimeNs arrival, Params params) {
 
 extern const PriorityEntry kPrioritySloBased;
 const PriorityEntry kPrioritySloBased = {
-    "slo_based", "More urgent with age: the own number less age_weight_per_s times the age",
+    "slo_based", "More urgent with age: the class's number minus age_weight_per_s times the age",
     Priority, kParams};
 
 }  // namespace servecast

@@ -1,5 +1,5 @@
 // One queue for all replicas: a replica is sent as many requests as it may have at a time, and the
-// next in line when it has ended one. With as many as its own seats, nobody waits behind a request
+// next in line when it has ended one. With as many as its own seats, no request waits behind one
 // on one replica while another has a seat free. Of those that have room the one with the fewest.
 #include <vector>
 
@@ -44,7 +44,7 @@ std::unique_ptr<Router> Make(const RouterInput& input) {
 
 constexpr ParamSpec kParams[] = {
     {"max_outstanding", "requests", 0, 65536, 0,
-     "most on a replica at a time; the others wait at the gateway; 0: its engine.max_num_seqs",
+     "most requests on a replica; the others wait at the gateway; 0: its engine.max_num_seqs",
      true}};
 
 }  // namespace
@@ -52,8 +52,7 @@ constexpr ParamSpec kParams[] = {
 extern const RouterEntry kRouterCentralQueue;
 const RouterEntry kRouterCentralQueue = {
     .name = "central_queue",
-    .help =
-        "first come, first served, by the replica that first has room; until then at the gateway",
+    .help = "requests wait at the gateway, first come, first served, until a replica has room",
     .make = Make,
     .params = kParams,
     .holds = true};

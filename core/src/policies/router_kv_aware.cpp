@@ -61,17 +61,18 @@ std::unique_ptr<Router> Make(const RouterInput& input) { return std::make_unique
 
 constexpr ParamSpec kParams[] = {
     {"overlap_weight", "1", 0, 1000, 1,
-     "weight of a KV block to compute, beside one of the requests on a replica"},
+     "weight of a KV block to compute, relative to a KV block of the replica's requests"},
     kStaleness};
 
 }  // namespace
 
 extern const RouterEntry kRouterKvAware;
-const RouterEntry kRouterKvAware = {
-    .name = "kv_aware",
-    .help = "the least overlap_weight x KV blocks to compute + KV blocks of what it has with these",
-    .make = Make,
-    .params = kParams,
-    .reads_content = true};
+const RouterEntry kRouterKvAware = {.name = "kv_aware",
+                                    .help =
+                                        "the replica with the least overlap_weight x KV blocks to "
+                                        "compute + KV blocks of its requests",
+                                    .make = Make,
+                                    .params = kParams,
+                                    .reads_content = true};
 
 }  // namespace servecast

@@ -15,7 +15,7 @@ class LeastOutstanding final : public Router {
 extern const RouterEntry kRouterLeastOutstanding;
 const RouterEntry kRouterLeastOutstanding = {
     "least_outstanding",
-    "the one with the fewest requests waiting or running",
+    "the replica with the fewest requests waiting or running",
     [](const RouterInput&) {
       return std::unique_ptr<Router>(std::make_unique<LeastOutstanding>());
     },

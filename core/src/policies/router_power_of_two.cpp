@@ -31,7 +31,7 @@ class PowerOfTwo final : public Router {
 extern const RouterEntry kRouterPowerOfTwo;
 const RouterEntry kRouterPowerOfTwo = {
     "power_of_two",
-    "of two at random the one with fewer requests waiting or running",
+    "of two random replicas, the one with fewer requests waiting or running",
     [](const RouterInput& input) {
       return std::unique_ptr<Router>(std::make_unique<PowerOfTwo>(input.seed));
     },

@@ -61,12 +61,12 @@ constexpr ParamSpec kParams[] = {
 }  // namespace
 
 extern const RouterEntry kRouterPrefixAffinity;
-const RouterEntry kRouterPrefixAffinity = {
-    .name = "prefix_affinity",
-    .help =
-        "where the longest known beginning of its prompt was sent, unless that one has too many",
-    .make = Make,
-    .params = kParams,
-    .reads_content = true};
+const RouterEntry kRouterPrefixAffinity = {.name = "prefix_affinity",
+                                           .help =
+                                               "the replica that was sent the longest known prefix "
+                                               "of the prompt, unless it has too many requests",
+                                           .make = Make,
+                                           .params = kParams,
+                                           .reads_content = true};
 
 }  // namespace servecast

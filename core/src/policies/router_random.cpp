@@ -20,7 +20,7 @@ class Random final : public Router {
 
 extern const RouterEntry kRouterRandom;
 const RouterEntry kRouterRandom = {
-    "random", "any, all alike",
+    "random", "a random replica",
     [](const RouterInput& input) {
       return std::unique_ptr<Router>(std::make_unique<Random>(input.seed));
     },

@@ -17,7 +17,7 @@ class RoundRobin final : public Router {
 
 extern const RouterEntry kRouterRoundRobin;
 const RouterEntry kRouterRoundRobin = {
-    "round_robin", "one after the other",
+    "round_robin", "the replicas in turn",
     [](const RouterInput&) { return std::unique_ptr<Router>(std::make_unique<RoundRobin>()); },
     true};
 

@@ -16,7 +16,7 @@ class SessionAffinity final : public Router {
 
 extern const RouterEntry kRouterSessionAffinity;
 const RouterEntry kRouterSessionAffinity = {
-    "session_affinity", "all turns of a conversation to one, by a consistent hash",
+    "session_affinity", "one replica for all turns of a conversation, by a consistent hash",
     [](const RouterInput&) { return std::unique_ptr<Router>(std::make_unique<SessionAffinity>()); },
     true};
 

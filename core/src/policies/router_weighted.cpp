@@ -54,8 +54,10 @@ class Weighted final : public Router {
 std::unique_ptr<Router> Make(const RouterInput& input) { return std::make_unique<Weighted>(input); }
 
 constexpr ParamSpec kParams[] = {
-    {"prefix_weight", "1", 0, 1000, 3, "weight of the share of its prompt that was sent there"},
-    {"queue_depth_weight", "1", 0, 1000, 2, "weight of a short queue, among the replicas"},
+    {"prefix_weight", "1", 0, 1000, 3,
+     "weight of the share of the prompt that the replica was sent before"},
+    {"queue_depth_weight", "1", 0, 1000, 2,
+     "weight of a short queue, relative to the other replicas"},
     {"kv_utilization_weight", "1", 0, 1000, 2, "weight of the share of free KV blocks"},
     {"load_weight", "1", 0, 1000, 0, "weight of 1 / (1 + requests waiting or running)"},
     kStaleness};
@@ -65,7 +67,8 @@ constexpr ParamSpec kParams[] = {
 extern const RouterEntry kRouterWeighted;
 const RouterEntry kRouterWeighted = {
     .name = "weighted",
-    .help = "the highest sum of weighted scores: prefix, queue depth, free KV, load",
+    .help =
+        "the replica with the highest weighted sum of scores: prefix, queue depth, free KV, load",
     .make = Make,
     .params = kParams,
     .reads_content = true,

@@ -47,7 +47,7 @@ class LightLlm final : public BatchScheduler {
     return {std::max<std::int64_t>(0, job.declared - job.processed - 1), 1, job.processed};
   }
 
-  // Who waits for his KV will not grow in step with the others, and counts with all from the start.
+  // A request that waits for its KV will not grow in step with the others: it counts in full.
   void Add(const Job& job) {
     if (job.remote) {
       apart_ += job.declared - 1;
@@ -63,11 +63,11 @@ class LightLlm final : public BatchScheduler {
     }
   }
 
-  // Whether the most tokens held at once are fewer: who has longest to go is last to leave, so
+  // Whether the most tokens held at once are fewer: the longest to go is the last to leave, so
   // needs_ is sorted by that, but for what came since. At first it has those that were admitted
   // together side by side.
   bool PeaksBelow(std::int64_t tokens) {
-    if (most_ < tokens) return true;  // though nobody left before the last
+    if (most_ < tokens) return true;  // though no request left before the last
     const auto longer = [](const Needs& a, const Needs& b) { return a.left > b.left; };
     const auto added = needs_.begin() + static_cast<std::ptrdiff_t>(sorted_);
     std::sort(added, needs_.end(), longer);
@@ -91,7 +91,7 @@ class LightLlm final : public BatchScheduler {
     return below;
   }
 
-  BlockedBy HeadBlockedBy(const SchedulerState& s, std::int64_t members, std::int64_t tokens) {
+  BlockedBy HeadBlockedBy(SchedulerState& s, std::int64_t members, std::int64_t tokens) {
     const SchedulerLimits& limits = s.limits();
     const Job& job = s.job(s.Head());
     const bool full = !job.remote && members >= limits.batch_limit();
@@ -116,8 +116,7 @@ class LightLlm final : public BatchScheduler {
       if (s.blocked != BlockedBy::kNothing) return;
       const JobIndex head = s.Head();
       const Job& job = s.job(head);
-      s.PopHead();
-      s.Admit(head, s.PromptBlocks(job));
+      s.AdmitPrompt(head);
       if (job.remote) continue;
       batch.push_back({head, job.prompt});
       tokens += job.prompt;
@@ -144,15 +143,18 @@ class LightLlm final : public BatchScheduler {
 extern const SchedulerEntry kSchedulerLightLlm;
 const SchedulerEntry kSchedulerLightLlm = {
     .name = "lightllm",
-    .help = "admits while the future peak of tokens fits; decodes between looks at the queue",
+    .help =
+        "admits requests while their future peak of tokens fits; looks at the queue every ten "
+        "decodes",
     .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<LightLlm>()); },
     .whole_prompts = true,
     .counts_tokens = true,
+    .no_prefix_caching =
+        "prefix caching: none, as admission weighs what requests may come to hold, each its own",
     .departure =
         "batches: whole prompts or decodes, never both; ten batches of decodes between two looks "
-        "at "
-        "the queue; KV memory in tokens, as much as all admitted may come to hold, by what their "
-        "clients declare: the longest output of the workload",
+        "at the queue; KV memory in tokens: room for all that the admitted requests may come to "
+        "hold, if each makes the longest output of the workload",
     .refuse =
         [](const Scenario& s, Issues& issues) {
           if (s.cluster.pools[0].pipeline_parallel == 1) return;

@@ -1,7 +1,8 @@
 // Orca (Yu et al., OSDI 2022) and FasterTransformer, after Vidur: KV memory for the longest request
-// is reserved at admission, prompts are computed whole, and nobody is preempted.
+// is reserved at admission, prompts are computed whole, and no request is preempted.
 #include <algorithm>
 #include <memory>
+#include <string_view>
 
 #include "serving/replica/batch_scheduler.h"
 
@@ -22,12 +23,12 @@ void Continue(SchedulerState& s, Batch& batch) {
       std::min(s.parked.size(), static_cast<std::size_t>(MostMembers(s.limits())));
   for (std::size_t i = 0; i < count; ++i) {
     const Job& job = s.job(s.parked[i]);
-    batch.push_back({s.parked[i], job.prefilled() ? 1 : job.prompt - job.processed});
+    batch.push_back({s.parked[i], job.prefilled() ? 1 : job.to_prefill()});
   }
   s.parked.erase(s.parked.begin(), s.parked.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-BlockedBy HeadBlockedBy(const SchedulerState& s, std::int64_t members) {
+BlockedBy HeadBlockedBy(SchedulerState& s, std::int64_t members) {
   const SchedulerLimits& limits = s.limits();
   if (s.job(s.Head()).remote) return RemoteBlockedBy(s, s.Fits(Reservation(limits)));
   const bool seats = limits.as_vidur || s.admitted() < limits.max_num_seqs;
@@ -40,7 +41,6 @@ void Admit(SchedulerState& s, Batch& batch) {
     s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()));
     if (s.blocked != BlockedBy::kNothing) return;
     const JobIndex head = s.Head();
-    s.PopHead();
     s.Admit(head, Reservation(s.limits()));
     if (s.job(head).remote) continue;
     batch.push_back({head, s.job(head).prompt});
@@ -78,13 +78,12 @@ class FasterTransformer final : public BatchScheduler {
     while (s.HasHead()) {
       s.blocked = HeadBlocked(s);
       if (s.blocked != BlockedBy::kNothing) return;
-      const JobIndex head = s.Head();
-      s.PopHead();
-      s.Admit(head, Reservation(s.limits()));
+      s.Admit(s.Head(), Reservation(s.limits()));
     }
   }
   DecodeForecast Forecast(SchedulerState& s) override {
-    const bool closed = s.HasHead() || !s.limits().decodes;
+    // What comes to be decoded may be admitted, unless it queues behind another.
+    const bool closed = !s.limits().decodes || (s.HasHead() && !s.queue_by_key());
     const BlockedBy blocked = s.HasHead() ? HeadBlocked(s) : BlockedBy::kNothing;
     const bool admits = s.HasHead() && blocked == BlockedBy::kNothing;
     return {admits ? 0 : INT64_MAX, false, closed, blocked, BlockedBy::kSeats};
@@ -92,38 +91,42 @@ class FasterTransformer final : public BatchScheduler {
 
  private:
   // While a batch runs.
-  static BlockedBy HeadBlocked(const SchedulerState& s) {
+  static BlockedBy HeadBlocked(SchedulerState& s) {
     return s.job(s.Head()).remote ? HeadBlockedBy(s, 0) : BlockedBy::kSeats;
   }
 };
+
+constexpr std::string_view kNothingShared =
+    "prefix caching: none, as a request's memory is one reservation, of which no other has a part";
 
 }  // namespace
 
 extern const SchedulerEntry kSchedulerOrca;
 const SchedulerEntry kSchedulerOrca = {
     .name = "orca",
-    .help = "iteration-level batching with memory for the longest request reserved",
+    .help = "iteration-level batching; each request reserves memory for the longest one",
     .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Orca>()); },
+    .no_prefix_caching = kNothingShared,
     .departure =
-        "batches: whole prompts beside decodes, whatever max_num_batched_tokens; KV blocks of "
-        "max_model_len are reserved for each request",
+        "batches: whole prompts beside decodes, regardless of max_num_batched_tokens; each request "
+        "reserves the KV blocks of max_model_len",
 };
 
 extern const SchedulerEntry kSchedulerFasterTransformer;
 const SchedulerEntry kSchedulerFasterTransformer = {
     .name = "faster_transformer",
-    .help = "a batch is fixed until all its requests are done",
+    .help = "a batch stays as it is until all its requests are done",
     .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<FasterTransformer>()); },
+    .no_prefix_caching = kNothingShared,
     .departure =
-        "batches: nobody joins a batch until all of it are done; KV blocks of max_model_len are "
-        "reserved for each request",
+        "batches: no request joins a batch until all requests in it are done; each request "
+        "reserves the KV blocks of max_model_len",
     .refuse =
         [](const Scenario& s, Issues& issues) {
           if (s.engine.compat != Compat::kVidur) return;
-          issues.push_back(
-              {"/scheduler/policy",
-               "found \"faster_transformer\", allowed any other with compat \"vidur\": "
-               "Vidur's never frees who ends early, and stops"});
+          issues.push_back({"/scheduler/policy",
+                            "found \"faster_transformer\", allowed any other with compat "
+                            "\"vidur\": Vidur's never frees a request that ends early, and stops"});
         },
 };
 

@@ -12,6 +12,7 @@ class Sarathi final : public BatchScheduler {
   void Form(SchedulerState& s, Batch& batch) override {
     tokens_ = 0;
     s.JoinArrived();
+    if (s.victim_by_priority()) SortParked(s);
     Running(s, batch);
     SortParked(s);
     Admissions(s, batch);
@@ -26,13 +27,13 @@ class Sarathi final : public BatchScheduler {
  private:
   std::int64_t ChunkOf(const SchedulerState& s, const Job& job) const {
     return std::max<std::int64_t>(
-        0, std::min(job.prompt - job.processed, s.limits().max_num_batched_tokens - tokens_));
+        0, std::min(job.to_prefill(), s.limits().max_num_batched_tokens - tokens_));
   }
   void Add(Batch& batch, JobIndex index, std::int64_t tokens) {
     batch.push_back({index, tokens});
     tokens_ += tokens;
   }
-  BlockedBy HeadBlockedBy(const SchedulerState& s, std::int64_t members) const {
+  BlockedBy HeadBlockedBy(SchedulerState& s, std::int64_t members) const {
     const Job& job = s.job(s.Head());
     if (job.remote) return RemoteBlockedBy(s, s.FitsPrompt(job));
     if (s.admitted() >= s.limits().max_num_seqs || members >= s.limits().batch_limit()) {
@@ -43,7 +44,7 @@ class Sarathi final : public BatchScheduler {
   }
 
   // Decodes first, each one token, whatever the chunk; then the rest of prompts that have begun,
-  // whatever the number of members. Who gets nothing stays parked.
+  // whatever the number of members. What gets nothing stays parked.
   void Running(SchedulerState& s, Batch& batch) {
     partial_.clear();
     // A victim comes from the tail, so the walk's end moves.
@@ -84,8 +85,7 @@ class Sarathi final : public BatchScheduler {
       s.blocked = HeadBlockedBy(s, static_cast<std::int64_t>(batch.size()));
       if (s.blocked != BlockedBy::kNothing) return;
       const JobIndex head = s.Head();
-      s.PopHead();
-      s.Admit(head, s.PromptBlocks(s.job(head)));
+      s.AdmitPrompt(head);
       if (s.job(head).remote) continue;
       Add(batch, head, ChunkOf(s, s.job(head)));
     }
@@ -100,12 +100,13 @@ class Sarathi final : public BatchScheduler {
 extern const SchedulerEntry kSchedulerSarathi;
 const SchedulerEntry kSchedulerSarathi = {
     .name = "sarathi",
-    .help = "chunked prefill: decodes, then prompts in what is left of max_num_batched_tokens",
+    .help = "chunked prefill: decodes first, then prompts in the rest of max_num_batched_tokens",
     .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Sarathi>()); },
     .splits_prompts = true,
+    .preempts = true,
     .departure =
-        "batches: decodes each get their token whatever max_num_batched_tokens; prompts take all "
-        "their KV blocks when they begin",
+        "batches: every decode gets its token regardless of max_num_batched_tokens; a prompt takes "
+        "all its KV blocks when it begins",
     .refuse =
         [](const Scenario& s, Issues& issues) {
           if (s.engine.enable_chunked_prefill) return;

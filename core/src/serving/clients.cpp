@@ -85,7 +85,7 @@ void Clients::SendLater(RequestId request) {
   std::push_heap(next_turns_.begin(), next_turns_.end(), Later);
 }
 
-// When the client of a request that is dropped or times out is done with it.
+// When the client of a request that is dropped or times out goes on.
 TimeNs Clients::OverUnserved(RequestId request) const {
   const auto r = static_cast<std::size_t>(request);
   const TimeNs arrival = requests_.arrival[r];

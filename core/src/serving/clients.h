@@ -1,6 +1,6 @@
-// Those who send the requests: which comes to the queue when, which has a next turn, which gives
-// up. Hides that a session's later turns have no arrival until the turn before is complete, and
-// that in a closed loop a session has none until a client is free.
+// The clients: when each request comes to the queue, whether it has a next turn, when its client
+// gives up. Hides that a session's later turns have no arrival until the turn before is complete,
+// and that in a closed loop a session has none until a client is free.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +27,9 @@ class Clients {
   }
   // Requires: there is one.
   RequestId TakeNext();
-  // Of a request that was just taken. False: it comes to the queue. True, where the delay on that
-  // way depends on load: it has only arrived; it comes after the delay, or when its client gives
-  // up.
+  // Of a request that was just taken. False: it comes to the queue now. True, where the delay
+  // before the queue depends on load: it has only arrived, and comes after the delay, or when its
+  // client gives up.
   bool DelaysByLoad(RequestId request, const EngineLoad& load) {
     return !delayed_.empty() && delayed_[static_cast<std::size_t>(request)] == 0 &&
            SendUnder(request, load);
@@ -44,10 +44,10 @@ class Clients {
     const std::size_t next = static_cast<std::size_t>(request) + 1;
     return next < requests_.think.size() && requests_.think[next] >= 0;
   }
-  // The request is complete: a client that asks on will, after a while.
+  // The request is complete: its client sends the next one, if there is one, after thinking.
   void Answered(RequestId request);
-  // It timed out, as the engine hears at `heard`: in a closed loop its client goes on from there.
-  // An engine hears of it between steps.
+  // It timed out, which the engine learns at `heard`, between steps: in a closed loop its client
+  // goes on from there.
   void GaveUp(RequestId request, TimeNs heard);
   // Answers and time-outs may bring requests at that very moment.
   bool InLoop() const { return !requests_.pause.empty(); }
@@ -57,7 +57,7 @@ class Clients {
 
   // The states that follow from the clock alone, at `end`: what is still to come, is on its way to
   // the queue, gave up on that way, or was dropped as it arrived. `over`: the clock has stopped for
-  // want of events, so a request whose way leads nowhere has gone it.
+  // want of events, so a request that will never reach the queue has given up or was dropped.
   void MarkArrivals(TimeNs end, bool over);
 
  private:

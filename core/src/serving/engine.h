@@ -1,5 +1,5 @@
-// What a simulation needs of an engine instance, whichever rules it plays by: replica.h has vLLM's,
-// blis_replica.h those of BLIS. One virtual call per slice; loops run inside.
+// What a simulation needs of an engine, whichever rules it follows: replica.h has vLLM's,
+// blis_replica.h has BLIS's. One virtual call per slice; loops run inside.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,24 @@ class Engine {
   virtual bool Advance(std::int64_t max_steps) = 0;
 
   virtual TimeNs now() const = 0;
-  // Of a replica that has something to do: all that it answers up to then is answered, and unless
-  // more is sent, it does nothing before.
+  // Of a replica that has something to do: it has answered all that it answers before this time,
+  // and does nothing before it unless more is sent.
   virtual TimeNs ready() const { return now(); }
-  // Likewise: no request leaves it before, unless more is sent, though it may have much to do.
+  // Likewise: no request leaves it before this time unless more is sent, though it may be busy.
   virtual TimeNs QuietUntil() { return ready(); }
-  // Of one that has nothing to do until it is sent more, or a transfer ends: when it will all the
-  // same.
+  // Of a replica that has nothing to do until it is sent more or a transfer ends: when it acts even
+  // so, say for a client that gives up.
   virtual TimeNs Wakes() { return kNever; }
 
-  // A transfer of KV ended that it takes part in, as the one that decodes; as the one that
-  // prefilled, or its request needs none any more. It acts on that between steps. Requires: times
-  // in order, and no step formed at or after this one.
+  // Arrive: a transfer of KV to this replica, which decodes, has ended. FreeHandedOver: one from
+  // this replica has ended, or is not needed any more. It acts on that between steps. Requires:
+  // times in order, and no step formed at or after this one.
   virtual void Arrive(RequestId, TimeNs) {}
   virtual void FreeHandedOver(RequestId, TimeNs) {}
 
-  // Its running list and KV blocks as they are at `time`, for a look from outside: with a
-  // step under way as the latest one was formed. Requires: it has run up to `time`, or has nothing
-  // to do. Of what waits it knows less than its sender.
+  // Its running list and KV blocks at `time`; with a step under way, as they were when that was
+  // formed. Requires: it has run up to `time`, or has nothing to do. Of waiting requests it knows
+  // fewer than the router has sent.
   virtual EngineLoad LoadAt(TimeNs) const { return {running(), kv_blocks_used()}; }
   virtual std::int64_t running() const = 0;
   virtual std::int64_t queued() const = 0;
@@ -49,8 +49,8 @@ class Engine {
   virtual const PrefixCacheReport& prefix_cache() = 0;
   virtual SchedulerCounts counts() const { return {}; }
   virtual KvOffloadReport kv_offload() const { return {}; }
-  // How its results come to differ from those of the default engine on the same requests; sentences
-  // for a reader.
+  // Why its results differ from those of the default engine on the same requests; sentences for a
+  // reader.
   virtual std::vector<std::string_view> departures() const { return {}; }
   // Several replicas keep records of their own: adds them up, to `end`. One writes as it goes.
   virtual void WriteRecords(TimeNs, Recorder&) const {}

@@ -60,7 +60,7 @@ class Inbox {
   RequestId TakeTimeout();
 
   bool HasNextTurn(RequestId request) const { return clients_.HasNextTurn(request); }
-  // The request is complete, for the engine at `time`: a client that asks on will, after a while.
+  // The request is complete, for the engine at `time`: its client may send the next one.
   void Answered(RequestId request, TimeNs time) {
     clients_.Answered(request);
     if (routed_) Left(request, time);
@@ -72,7 +72,7 @@ class Inbox {
     if (routed_) Left(request, heard + 1);
   }
 
-  // What replicas that share the work on a request have to say of it; the cluster passes it on.
+  // What a replica tells others that share the work on a request; the cluster passes it on.
   struct HandOverEvent {
     enum class Kind : std::uint8_t {
       kPrefilled,  // it goes on elsewhere, and holds its blocks here until it has arrived there
@@ -84,7 +84,7 @@ class Inbox {
     TimeNs time = 0;
     std::int64_t blocks = 0;
   };
-  // From then on others may do what matters here: no step at that time or later, for now.
+  // From then on others may act on it, which may matter here: no step at that time or later, yet.
   void Report(const HandOverEvent& event) {
     events_.push_back(event);
     if (event.kind == HandOverEvent::Kind::kPrefilled)
@@ -100,7 +100,7 @@ class Inbox {
     TimeNs time = 0;
     RequestId request = kNoRequest;
   };
-  // What left when, in order of time; for the router, which takes them away.
+  // The requests that left, in order of time; the cluster takes them out.
   std::vector<Timed>& departures() { return departures_; }
 
  private:
@@ -109,7 +109,7 @@ class Inbox {
   }
   RequestId TakeSent();
   void ExpectTimeout(RequestId request);
-  // An answer may make a request that comes before what the router knew of.
+  // An answer may bring a request that comes before those that the router knew of.
   void Left(RequestId request, TimeNs time) {
     departures_.push_back({time, request});
     until_ = std::min(until_, clients_.NextEnqueue());

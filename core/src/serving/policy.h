@@ -28,7 +28,7 @@ inline constexpr TimeNs kMaxStepNs = 1'000'000'000'000;  // 1,000 s: no real ste
 struct EngineLoad {
   std::int64_t running = 0, kv_blocks_used = 0;
   std::int64_t waiting =
-      0;  // now, with those that ended in the queue since the engine looked at it
+      0;  // now, with those that ended in the queue since the engine last looked at it
   double preemption_ema = 0;
   std::int64_t cached_tokens = 0;  // of its prompt, in the GPU's prefix cache; see DelayByCache
 };
@@ -41,22 +41,22 @@ class LatencyModel {
   virtual StepPrice Price(const BatchShape& shape) const = 0;
   // Delay between the arrival of a request and its place in the scheduler's queue.
   virtual TimeNs EnqueueDelay(std::int64_t prompt_tokens) const = 0;
-  // Whether that depends on what the request finds: then it is asked for as the request arrives.
+  // Whether that depends on the engine's load: then DelayUnder is asked as the request arrives.
   virtual bool DelayByLoad() const { return false; }
   virtual TimeNs DelayUnder(std::int64_t prompt_tokens, const EngineLoad&) const {
     return EnqueueDelay(prompt_tokens);
   }
-  // Whether it depends on what the cache has of the prompt, so that it is worth a look.
+  // Whether it also depends on what the cache has of the prompt, so that EngineLoad tells it.
   virtual bool DelayByCache() const { return false; }
-  // Weight w of a schedule call in the moving average w preempted / max(1, running) + (1 - w) of
-  // what was; 0: none is kept.
+  // Weight w of a schedule call in the moving average of preempted / max(1, running); 0: no average
+  // is kept.
   virtual double PreemptionWeight() const { return 0; }
-  // Whether the price has the time of what is loaded from KV tiers in it.
+  // Whether the price includes the time of loads from KV tiers.
   virtual bool PricesTransfers() const { return false; }
   // Added to the client's view of each output token, without holding the GPU; accumulates.
   virtual TimeNs OutputTokenDelay() const { return 0; }
-  // By how much each request with a token in the step of a request's first one makes its client see
-  // that one, and all that follow, later. Not by BLIS's rules.
+  // Delay of a request's first token, and so of all its later ones, at its client, per request with
+  // a token in the same step. Not by BLIS's rules.
   virtual TimeNs DeliveryDelay() const { return 0; }
   // Added once to the client's view of a finished request. BLIS's rules only.
   virtual TimeNs PostDecodeDelay() const { return 0; }
@@ -72,10 +72,10 @@ struct LatencyEntry {
   std::string_view name, help;
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
-  // Whether "auto" is this one before the first; nullptr: never.
+  // Whether "auto" means this one instead of the first; nullptr: never.
   bool (*best)(const Scenario&) = nullptr;
-  // The file of presets/ without which it can neither be chosen nor made, when that is not here;
-  // else "". nullptr: never.
+  // The file of presets/ that it needs and that is not loaded; "": none. nullptr: it never needs
+  // one.
   std::string (*missing)(const Scenario&) = nullptr;
 };
 
@@ -83,10 +83,10 @@ struct LatencyEntry {
 std::span<const LatencyEntry> LatencyModels();
 // Requires: a registered name.
 const LatencyEntry& FindLatencyModel(std::string_view name);
-// An issue of kind "missing_file" when a file that the scenario's model needs is not here, as on
-// the page until it was fetched (io/presets.h); else none. To be asked first.
+// An issue of kind "missing_file" when a file that the scenario's model needs is not loaded, as on
+// the page until it is fetched (io/presets.h); else none. To be asked first.
 Issues MissingFiles(const Scenario& scenario);
-// By `latency.backend`; "auto" is the one that came out best on servers with such GPUs.
+// By `latency.backend`; "auto" is the one that was nearest to servers with such GPUs.
 const LatencyEntry& ChosenLatencyModel(const Scenario& scenario);
 
 // What the order of a queue may know of a request: never its true output length.
@@ -120,8 +120,8 @@ struct OrderEntry {
   bool keys_are_buckets = false;      // prompts of one key are padded to one length; else all are
 };
 
-// A request's priority number, the same for its whole life: where it falls with age, all ages are
-// counted at one moment, which orders requests as at any other.
+// A request's priority number, the same for its whole life. Where priority depends on age, all ages
+// are taken at one moment: the order of requests is the same at any other.
 struct PriorityEntry {
   std::string_view name, help;
   double (*priority)(std::int64_t own, TimeNs arrival, Params);

@@ -28,7 +28,7 @@ struct ContentSegment {
 
 // Optional columns are empty when no request needs them.
 struct RequestTable {
-  // Written by the workload, then constant, but for the arrivals of those who wait for an answer
+  // Written by the workload, then constant, but for the arrivals of those that wait for an answer
   // (`think`, `pause`): -1 until it is there.
   std::vector<TimeNs> arrival;
   std::vector<std::int32_t> prompt_tokens;  // >= 1
@@ -117,7 +117,7 @@ struct RequestResults {
   std::vector<std::int32_t> replica;  // that serves it; empty where there is one
   // As in TimeSplit.
   std::vector<TimeNs> interference;
-  std::vector<Setbacks> setbacks;    // optional: empty while nobody had one
+  std::vector<Setbacks> setbacks;    // optional: empty while no request had any
   std::vector<HandOver> hand_overs;  // optional: empty where no replica only prefills
   std::vector<TimeNs> late;          // optional: by how much its client sees its tokens later
 

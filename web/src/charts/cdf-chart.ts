@@ -12,7 +12,14 @@ import { axisTicks, tickLabel } from './ticks';
 
 const allCurves = [
   { column: 'cdf_ttft_ms', label: 'TTFT', meaning: 'ttft', dash: [], width: 2, of: (report: Report) => report.ttft_ms },
-  { column: 'cdf_tpot_ms', label: 'TPOT', meaning: 'tpot', dash: [7, 3], width: 2, of: (report: Report) => report.tpot_ms },
+  {
+    column: 'cdf_tpot_ms',
+    label: 'TPOT',
+    meaning: 'tpot',
+    dash: [7, 3],
+    width: 2,
+    of: (report: Report) => report.tpot_ms,
+  },
   { column: 'cdf_itl_ms', label: 'ITL', meaning: 'itl', dash: [], width: 1, of: (report: Report) => report.itl_ms },
   { column: 'cdf_e2e_ms', label: 'E2E', meaning: 'e2e', dash: [2, 3], width: 2, of: (report: Report) => report.e2e_ms },
 ] as const;
@@ -31,8 +38,15 @@ const tickSpace = 56;
 /** More would leave the curves no room: limits beyond have a line and no label. */
 const labelRows = 4;
 
+type Limit = Report['slo'][number] & { readonly limit_ms: number };
+
+/** Of latencies: a share of the requests has no place on this axis. */
+function limitsOf(report: Report | null | undefined): Limit[] {
+  return (report?.slo ?? []).flatMap((slo) => (slo.limit_ms === null ? [] : [{ ...slo, limit_ms: slo.limit_ms }]));
+}
+
 interface PlacedLimit {
-  readonly slo: Report['slo'][number];
+  readonly slo: Limit;
   readonly label: string;
   /** Px from the plot's left edge. */
   readonly line: number;
@@ -46,7 +60,12 @@ interface PlacedLimit {
 const logFrom = 30;
 
 export class CdfChart extends ChartElement {
-  static override properties = { ...ChartElement.properties, report: { attribute: false }, chosenScale: { state: true }, withItl: { state: true } };
+  static override properties = {
+    ...ChartElement.properties,
+    report: { attribute: false },
+    chosenScale: { state: true },
+    withItl: { state: true },
+  };
   declare report: Report | null;
   declare chosenScale: 'log' | 'linear' | null;
   declare withItl: boolean;
@@ -87,7 +106,7 @@ export class CdfChart extends ChartElement {
       low = Math.min(low, first ?? Infinity);
       high = Math.max(high, x.at(-1) ?? 0);
     }
-    for (const slo of this.report?.slo ?? []) {
+    for (const slo of limitsOf(this.report)) {
       if (slo.limit_ms < high * 3 && slo.limit_ms > low / 3) {
         high = Math.max(high, slo.limit_ms * 1.1);
         low = Math.min(low, slo.limit_ms);
@@ -103,7 +122,12 @@ export class CdfChart extends ChartElement {
 
   protected emptyReason(): string | null {
     if (!this.columns || !this.report) return this.waitingFor;
-    if (this.#curves.some((curve) => (this.columns?.[curve.column]?.length ?? 0) > 0 && this.#curve(curve.column).x.some(Number.isFinite))) return null;
+    if (
+      this.#curves.some(
+        (curve) => (this.columns?.[curve.column]?.length ?? 0) > 0 && this.#curve(curve.column).x.some(Number.isFinite),
+      )
+    )
+      return null;
     if (this.report.arrived === 0) return 'Empty: no request arrived.';
     return this.report.finished
       ? 'Empty: no request counts. None got a first token, or all arrived in the warm-up.'
@@ -124,7 +148,10 @@ export class CdfChart extends ChartElement {
   protected tableView(): TableView {
     const percents = [1, 5, 10, 25, 50, 75, 90, 95, 99, 100];
     const y = this.columns?.['cdf_fraction'] ?? new Float64Array(0);
-    const rows = percents.map((percent) => [`p${percent}`, ...allCurves.map(({ column }) => formatTime(valueAt(this.#curve(column).x, y, percent / 100)))]);
+    const rows = percents.map((percent) => [
+      `p${percent}`,
+      ...allCurves.map(({ column }) => formatTime(valueAt(this.#curve(column).x, y, percent / 100))),
+    ]);
     return { caption: 'Latency by percentile', head: ['Percentile', ...allCurves.map((curve) => curve.label)], rows };
   }
 
@@ -152,7 +179,14 @@ export class CdfChart extends ChartElement {
 
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     this.#palette = palette;
-    const axis = { stroke: palette.muted, font: palette.font, labelFont: palette.font, labelSize: 20, grid: { stroke: palette.grid, width: 1 }, ticks: { stroke: palette.grid, width: 1, size: 4 } };
+    const axis = {
+      stroke: palette.muted,
+      font: palette.font,
+      labelFont: palette.font,
+      labelSize: 20,
+      grid: { stroke: palette.grid, width: 1 },
+      ticks: { stroke: palette.grid, width: 1, size: 4 },
+    };
     const options: uPlot.Options = {
       width,
       height: 304,
@@ -171,11 +205,18 @@ export class CdfChart extends ChartElement {
           // The ticks are ours; these two only keep uPlot from finding that none fits.
           incrs: [1e12],
           space: 1,
-          splits: (plot, _axis, low, high) => axisTicks(low, high, this.#isLog, (plot.width - axisLeft - axisRight) / tickSpace),
+          splits: (plot, _axis, low, high) =>
+            axisTicks(low, high, this.#isLog, (plot.width - axisLeft - axisRight) / tickSpace),
           filter: (_plot, splits) => splits,
           values: (_plot, splits) => splits.map((value) => tickLabel(value)),
         },
-        { ...axis, label: 'Share of requests or tokens', splits: () => [0, 0.25, 0.5, 0.75, 1], values: (_plot, splits) => splits.map((value) => `${value * 100}\u202f%`), size: 52 },
+        {
+          ...axis,
+          label: 'Share of requests or tokens',
+          splits: () => [0, 0.25, 0.5, 0.75, 1],
+          values: (_plot, splits) => splits.map((value) => `${value * 100}\u202f%`),
+          size: 52,
+        },
       ],
       series: [{}, { paths: () => null, points: { show: false } }],
       hooks: { draw: [(plot) => this.#drawCurves(plot)], setCursor: [(plot) => this.showReadout(plot)] },
@@ -278,7 +319,7 @@ export class CdfChart extends ChartElement {
     const [low, high] = this.#range();
     const scale = this.#isLog ? Math.log : (value: number) => value;
     const ends: number[] = [];
-    return [...(this.report?.slo ?? [])]
+    return limitsOf(this.report)
       .filter((slo) => slo.limit_ms >= low && slo.limit_ms <= high)
       .sort((a, b) => a.limit_ms - b.limit_ms)
       .map((slo) => {
@@ -341,7 +382,13 @@ export class CdfChart extends ChartElement {
     const ratio = devicePixelRatio;
     for (const { slo } of this.#placeLimits(plot.bbox.width / ratio, () => 0)) {
       pen.beginPath();
-      pen.arc(plot.valToPos(slo.limit_ms, 'x', true), plot.valToPos(slo.percentile / 100, 'y', true), 4.5 * ratio, 0, 2 * Math.PI);
+      pen.arc(
+        plot.valToPos(slo.limit_ms, 'x', true),
+        plot.valToPos(slo.percentile / 100, 'y', true),
+        4.5 * ratio,
+        0,
+        2 * Math.PI,
+      );
       pen.fillStyle = palette.surface;
       pen.fill();
       pen.lineWidth = 2 * ratio;
@@ -353,13 +400,16 @@ export class CdfChart extends ChartElement {
   protected readout(plot: uPlot): TemplateResult | string {
     const left = plot.cursor.left ?? -1;
     if (left < 0) {
-      const unnamed = this.#placeLimits(plot.width - axisLeft - axisRight, this.#measured(plot.ctx)).filter(({ row }) => row === null).length;
+      const unnamed = this.#placeLimits(plot.width - axisLeft - axisRight, this.#measured(plot.ctx)).filter(
+        ({ row }) => row === null,
+      ).length;
       return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}${this.#curves.map((curve) => html`<span class="key"><i class="swatch ${curve.meaning}"></i>${curve.label} p50 ${formatTime(this.report ? curve.of(this.report).p50 : null)}</span>`)}`;
     }
     const at = plot.posToVal(left, 'x');
     return html`<b>${formatTime(at)} or less</b> ${this.#curves.map(
-        (curve) => html`<span class="key"><i class="swatch ${curve.meaning}"></i>${curve.label} ${formatPercent(fractionAt(this.#curve(curve.column), at))}</span>`,
-      )}`;
+      (curve) =>
+        html`<span class="key"><i class="swatch ${curve.meaning}"></i>${curve.label} ${formatPercent(fractionAt(this.#curve(curve.column), at))}</span>`,
+    )}`;
   }
 }
 

@@ -232,7 +232,10 @@ export abstract class ChartElement extends LitElement {
     const data = plot.data[0];
     const ends = [data[0] ?? low, data[data.length - 1] ?? high] as const;
     const about = low + share * (high - low);
-    const next = { min: Math.max(ends[0], about - share * (high - low) * factor), max: Math.min(ends[1], about + (1 - share) * (high - low) * factor) };
+    const next = {
+      min: Math.max(ends[0], about - share * (high - low) * factor),
+      max: Math.min(ends[1], about + (1 - share) * (high - low) * factor),
+    };
     if (factor === Infinity) Object.assign(next, { min: ends[0], max: ends[1] });
     if (next.max > next.min) for (const each of this.plots) each.setScale('x', next);
   }

@@ -14,7 +14,11 @@ interface FitPane {
   readonly up: string;
   readonly log: boolean;
   /** Ascending across, then the trace's values and the fit's. */
-  readonly data: readonly [readonly number[], readonly (number | null | undefined)[], readonly (number | null | undefined)[]];
+  readonly data: readonly [
+    readonly number[],
+    readonly (number | null | undefined)[],
+    readonly (number | null | undefined)[],
+  ];
 }
 
 const sides = [
@@ -49,15 +53,27 @@ export class FitChart extends ChartElement {
   }
 
   protected summary(): string {
-    return (this.fit?.comparison ?? []).map((row) => `${row.name}: trace ${formatNumber(row.trace)}, fit ${formatNumber(row.fit)} ${row.unit}.`).join(' ');
+    return (this.fit?.comparison ?? [])
+      .map((row) => `${row.name}: trace ${formatNumber(row.trace)}, fit ${formatNumber(row.fit)} ${row.unit}.`)
+      .join(' ');
   }
 
   protected tableView(): TableView {
     const rows = (this.fit?.comparison ?? []).map((row) => {
-      const off = Math.abs(row.trace) < 1e-3 ? '' : `${(100 * (row.fit - row.trace) / Math.abs(row.trace)).toFixed(1)} %`;
-      return [row.unit === '' ? row.name : `${row.name} (${row.unit})`, formatNumber(row.trace), formatNumber(row.fit), off];
+      const off =
+        Math.abs(row.trace) < 1e-3 ? '' : `${((100 * (row.fit - row.trace)) / Math.abs(row.trace)).toFixed(1)} %`;
+      return [
+        row.unit === '' ? row.name : `${row.name} (${row.unit})`,
+        formatNumber(row.trace),
+        formatNumber(row.fit),
+        off,
+      ];
     });
-    return { caption: 'Figures of the trace and of its fit, for seed 1', head: ['', 'Trace', 'Fit', 'Fit is off by'], rows };
+    return {
+      caption: 'Figures of the trace and of its fit, for seed 1',
+      head: ['', 'Trace', 'Fit', 'Fit is off by'],
+      rows,
+    };
   }
 
   protected structure(): string {
@@ -87,7 +103,14 @@ export class FitChart extends ChartElement {
   }
 
   #options(pane: FitPane, palette: Palette, width: number): uPlot.Options {
-    const axis = { stroke: palette.muted, font: palette.font, labelFont: palette.font, labelSize: 20, grid: { stroke: palette.grid, width: 1 }, ticks: { stroke: palette.grid, width: 1, size: 4 } };
+    const axis = {
+      stroke: palette.muted,
+      font: palette.font,
+      labelFont: palette.font,
+      labelSize: 20,
+      grid: { stroke: palette.grid, width: 1 },
+      ticks: { stroke: palette.grid, width: 1, size: 4 },
+    };
     const low = pane.data[0][0] ?? 1;
     const high = Math.max(pane.data[0].at(-1) ?? 1, low * 1.01);
     return {
@@ -101,14 +124,27 @@ export class FitChart extends ChartElement {
         y: pane.up === '%' ? { range: [0, 100] } : { range: (_plot, _low, most) => [0, most > 0 ? most * 1.08 : 1] },
       },
       axes: [
-        { ...axis, label: pane.across, size: 28, splits: () => axisTicks(low, high, pane.log, width / 90), values: (_plot, splits) => splits.map(formatTick) },
+        {
+          ...axis,
+          label: pane.across,
+          size: 28,
+          splits: () => axisTicks(low, high, pane.log, width / 90),
+          values: (_plot, splits) => splits.map(formatTick),
+        },
         { ...axis, label: pane.up, space: 28, size: 64, values: (_plot, splits) => splits.map(formatTick) },
       ],
       series: [
         {},
         ...sides.map((side): uPlot.Series => {
           const stepped = pane.up === '%' ? undefined : uPlot.paths.stepped?.({ align: 1 });
-          return { stroke: palette.of(side.meaning), width: 1.5, spanGaps: true, points: { show: false }, ...(side.dash ? { dash: [...side.dash] } : {}), ...(stepped ? { paths: stepped } : {}) };
+          return {
+            stroke: palette.of(side.meaning),
+            width: 1.5,
+            spanGaps: true,
+            points: { show: false },
+            ...(side.dash ? { dash: [...side.dash] } : {}),
+            ...(stepped ? { paths: stepped } : {}),
+          };
         }),
       ],
       hooks: { setCursor: [(plot) => this.showReadout(plot)] },
@@ -125,15 +161,19 @@ export class FitChart extends ChartElement {
   protected readout(plot: uPlot): TemplateResult | string {
     const pane = this.#panes[this.plots.indexOf(plot)];
     const row = plot.cursor.idx;
-    if (!pane || row === null || row === undefined || (plot.cursor.left ?? -1) < 0) return 'Point at a chart, or use the arrow keys, to read values.';
+    if (!pane || row === null || row === undefined || (plot.cursor.left ?? -1) < 0)
+      return 'Point at a chart, or use the arrow keys, to read values.';
     return html`<b>${pane.title}, ${formatNumber(pane.data[0][row] ?? 0)} (${pane.across})</b> ${sides.map(
-      (side, index) => html`<span class="key"><i class="swatch ${side.meaning}"></i>${side.label} ${formatNumber(nearest(pane.data[index === 0 ? 1 : 2], row))} ${pane.up}</span>`,
+      (side, index) =>
+        html`<span class="key"><i class="swatch ${side.meaning}"></i>${side.label} ${formatNumber(nearest(pane.data[index === 0 ? 1 : 2], row))} ${pane.up}</span>`,
     )}`;
   }
 }
 
 function formatTick(value: number): string {
-  return Number(value.toPrecision(6)).toLocaleString('en-US', { notation: Math.abs(value) < 1e5 ? 'standard' : 'compact' });
+  return Number(value.toPrecision(6)).toLocaleString('en-US', {
+    notation: Math.abs(value) < 1e5 ? 'standard' : 'compact',
+  });
 }
 
 /** The value at a row, or the last one before it. */
@@ -146,26 +186,51 @@ function nearest(values: readonly (number | null | undefined)[], row: number): n
 }
 
 function panesOf(fit: TraceFit): readonly FitPane[] {
-  const { probability, prompt_trace: prompts, prompt_fit: promptFits, output_trace: outputs, output_fit: outputFits } = fit.lengths;
-  const lengths = [cumulative('Prompts', probability, prompts, promptFits), cumulative('Outputs', probability, outputs, outputFits)];
+  const {
+    probability,
+    prompt_trace: prompts,
+    prompt_fit: promptFits,
+    output_trace: outputs,
+    output_fit: outputFits,
+  } = fit.lengths;
+  const lengths = [
+    cumulative('Prompts', probability, prompts, promptFits),
+    cumulative('Outputs', probability, outputs, outputFits),
+  ];
   if (!fit.rate) return lengths;
   const { from_s: from, trace, fit: fitted } = fit.rate;
   return [{ title: 'Arrivals', across: 'Time (s)', up: 'req/s', log: false, data: [from, trace, fitted] }, ...lengths];
 }
 
 /** Per cent of requests up to so many tokens, on one axis for both. */
-function cumulative(title: string, probability: readonly number[], trace: readonly number[], fit: readonly number[]): FitPane {
-  const share = (tokens: readonly number[]) => new Map(tokens.map((value, index) => [value, 100 * (probability[index] ?? 0)]));
+function cumulative(
+  title: string,
+  probability: readonly number[],
+  trace: readonly number[],
+  fit: readonly number[],
+): FitPane {
+  const share = (tokens: readonly number[]) =>
+    new Map(tokens.map((value, index) => [value, 100 * (probability[index] ?? 0)]));
   const sides = [share(trace), share(fit)] as const;
   const across = [...new Set([...trace, ...fit])].sort((a, b) => a - b);
   const log = (across.at(-1) ?? 1) / Math.max(across[0] ?? 1, 1) >= 30;
-  return { title, across: 'Length (tokens)', up: '%', log, data: [across, across.map((tokens) => sides[0].get(tokens)), across.map((tokens) => sides[1].get(tokens))] };
+  return {
+    title,
+    across: 'Length (tokens)',
+    up: '%',
+    log,
+    data: [across, across.map((tokens) => sides[0].get(tokens)), across.map((tokens) => sides[1].get(tokens))],
+  };
 }
 
 function columnsOf(fit: TraceFit): Record<string, Float64Array> {
   const { lengths, rate } = fit;
-  const rates: Record<string, readonly number[]> = rate ? { from_s: rate.from_s, rate_trace_per_s: rate.trace, rate_fit_per_s: rate.fit } : {};
-  return Object.fromEntries(Object.entries({ ...rates, ...lengths }).map(([name, values]) => [name, Float64Array.from(values)]));
+  const rates: Record<string, readonly number[]> = rate
+    ? { from_s: rate.from_s, rate_trace_per_s: rate.trace, rate_fit_per_s: rate.fit }
+    : {};
+  return Object.fromEntries(
+    Object.entries({ ...rates, ...lengths }).map(([name, values]) => [name, Float64Array.from(values)]),
+  );
 }
 
 customElements.define('sc-fit-chart', FitChart);

@@ -39,7 +39,12 @@ interface Row {
 }
 
 export class RequestChart extends ChartElement {
-  static override properties = { ...ChartElement.properties, report: { attribute: false }, order: { state: true }, first: { state: true } };
+  static override properties = {
+    ...ChartElement.properties,
+    report: { attribute: false },
+    order: { state: true },
+    first: { state: true },
+  };
   declare report: Report | null;
   declare order: Order;
   declare first: number;
@@ -66,11 +71,16 @@ export class RequestChart extends ChartElement {
     this.#rowsOf = key;
     const e2e = this.columns?.['e2e_ms'] ?? new Float64Array(0);
     const complete = Array.from(e2e.keys()).filter((request) => Number.isFinite(e2e[request]));
-    const by = this.order === 'arrival' ? (request: number) => -this.#at('arrival_s', request) : (request: number) => this.#at(`${this.order}_ms`, request);
+    const by =
+      this.order === 'arrival'
+        ? (request: number) => -this.#at('arrival_s', request)
+        : (request: number) => this.#at(`${this.order}_ms`, request);
     const sorted = complete.sort((a, b) => by(b) - by(a) || a - b);
     this.first = Math.max(0, Math.min(this.first, sorted.length - rowCount));
     this.#rowsOf[2] = this.first;
-    this.#rows = sorted.slice(this.first, this.first + rowCount).map((request) => ({ request, spans: spansOf(this.columns ?? {}, request) }));
+    this.#rows = sorted
+      .slice(this.first, this.first + rowCount)
+      .map((request) => ({ request, spans: spansOf(this.columns ?? {}, request) }));
     return this.#rows;
   }
 
@@ -79,15 +89,21 @@ export class RequestChart extends ChartElement {
   }
 
   protected emptyReason(): string | null {
-    if (this.report && this.report.arrived > mostRequestsDrawn) return `Empty: ${formatCount(this.report.arrived)} requests are more than the ${formatCount(mostRequestsDrawn)} that are drawn one by one.`;
+    if (this.report && this.report.arrived > mostRequestsDrawn)
+      return `Empty: ${formatCount(this.report.arrived)} requests are more than the ${formatCount(mostRequestsDrawn)} that are drawn one by one.`;
     if (!this.columns) return this.waitingFor;
     const rows = this.#chosen();
     if (rows.length === 0) return 'Empty: no request is complete.';
-    return rows.some(({ spans }) => spans.length > 0) ? null : 'Empty: the rules of this engine do not say where the time of a request goes.';
+    return rows.some(({ spans }) => spans.length > 0)
+      ? null
+      : 'Empty: the rules of this engine do not say where the time of a request goes.';
   }
 
   protected summary(): string {
-    return `${orders[this.order]}: ${this.#chosen().slice(0, 5).map(({ request, spans }) => `request ${request + 1}, ${inWords(spans)}`).join('; ')}. The table has all that are drawn.`;
+    return `${orders[this.order]}: ${this.#chosen()
+      .slice(0, 5)
+      .map(({ request, spans }) => `request ${request + 1}, ${inWords(spans)}`)
+      .join('; ')}. The table has all that are drawn.`;
   }
 
   protected tableView(): TableView {
@@ -99,7 +115,11 @@ export class RequestChart extends ChartElement {
       ...['ttft_ms', 'e2e_ms'].map((name) => formatTime(this.#at(name, request))),
       ...used.map((part) => formatTime(lengthOf(spans, part))),
     ]);
-    return { caption: orders[this.order], head: ['Request', 'Replica', 'Arrived', 'TTFT', 'E2E', ...used.map((part) => words[part])], rows };
+    return {
+      caption: orders[this.order],
+      head: ['Request', 'Replica', 'Arrived', 'TTFT', 'E2E', ...used.map((part) => words[part])],
+      rows,
+    };
   }
 
   #usedParts(): readonly Part[] {
@@ -148,7 +168,8 @@ export class RequestChart extends ChartElement {
     const starts = rows.map(({ request }) => this.#offset(request));
     const ends = rows.map(({ request, spans }) => {
       const decode = spans.find(({ part }) => part === 'decode')?.from ?? 0;
-      const end = this.order === 'ttft' ? Math.max(decode, this.#at('ttft_ms', request)) * 1.1 : (spans.at(-1)?.to ?? 0);
+      const end =
+        this.order === 'ttft' ? Math.max(decode, this.#at('ttft_ms', request)) * 1.1 : (spans.at(-1)?.to ?? 0);
       return this.#offset(request) + end;
     });
     const low = Math.min(...starts);
@@ -169,7 +190,14 @@ export class RequestChart extends ChartElement {
       heading.append(key);
     }
     host.append(heading);
-    const axis = { stroke: palette.muted, font: palette.font, labelFont: palette.font, labelSize: 20, grid: { stroke: palette.grid, width: 1 }, ticks: { stroke: palette.grid, width: 1, size: 4 } };
+    const axis = {
+      stroke: palette.muted,
+      font: palette.font,
+      labelFont: palette.font,
+      labelSize: 20,
+      grid: { stroke: palette.grid, width: 1 },
+      ticks: { stroke: palette.grid, width: 1, size: 4 },
+    };
     const rows = this.#chosen().length;
     const options: uPlot.Options = {
       width,
@@ -249,7 +277,14 @@ export class RequestChart extends ChartElement {
     pen.restore();
   }
 
-  #label(pen: CanvasRenderingContext2D, palette: Palette, text: string, left: number, width: number, middle: number): void {
+  #label(
+    pen: CanvasRenderingContext2D,
+    palette: Palette,
+    text: string,
+    left: number,
+    width: number,
+    middle: number,
+  ): void {
     pen.font = palette.font.replace('13px', `600 ${11 * devicePixelRatio}px`);
     if (pen.measureText(text).width + 6 * devicePixelRatio > width) return;
     pen.textAlign = 'center';
@@ -262,7 +297,8 @@ export class RequestChart extends ChartElement {
     const { left = -1, top = -1 } = plot.cursor;
     const rows = this.#chosen();
     const row = rows[Math.floor(plot.posToVal(top, 'y'))];
-    if (left < 0 || !row) return `${this.order === 'ttft' ? 'Up to the first decode; a' : 'A'} thick line is the first token. Point at a bar, or use the arrow keys, to read where its time went; drag, or press + − 0, to zoom.`;
+    if (left < 0 || !row)
+      return `${this.order === 'ttft' ? 'Up to the first decode; a' : 'A'} thick line is the first token. Point at a bar, or use the arrow keys, to read where its time went; drag, or press + − 0, to zoom.`;
     const { request, spans } = row;
     const cached = this.#at('cached_tokens', request);
     return html`<b>Request ${formatCount(request + 1)}</b> <span>on ${this.#where(request)}</span>
@@ -277,7 +313,10 @@ function lengthOf(spans: readonly Span[], part: Part): number {
 }
 
 function inWords(spans: readonly Span[]): string {
-  return parts.filter((part) => lengthOf(spans, part) > 0).map((part) => `${words[part].toLowerCase()} ${formatTime(lengthOf(spans, part))}`).join(', ');
+  return parts
+    .filter((part) => lengthOf(spans, part) > 0)
+    .map((part) => `${words[part].toLowerCase()} ${formatTime(lengthOf(spans, part))}`)
+    .join(', ');
 }
 
 addStyles(styles);

@@ -19,6 +19,14 @@ export interface Pane {
   readonly series: readonly PaneSeries[];
   /** Fractions are shown as per cent on an axis of 0 to 100 %. */
   readonly share?: boolean;
+  /** In place of an empty pane, where all is 0. */
+  readonly none?: string;
+}
+
+/** What comes before and after is drawn, but not counted; simulated seconds. */
+export interface Counted {
+  readonly from_s: number;
+  readonly until_s: number;
 }
 
 /** Ticks at whole numbers: what is drawn here is counted. */
@@ -27,14 +35,22 @@ const timeColumn = 'series_time_s';
 const axisHeight = 48;
 
 export class SeriesChart extends ChartElement {
-  static override properties = { ...ChartElement.properties, panes: { attribute: false }, subject: { attribute: false } };
+  static override properties = {
+    ...ChartElement.properties,
+    panes: { attribute: false },
+    subject: { attribute: false },
+    counted: { attribute: false },
+  };
   declare panes: readonly Pane[];
   declare subject: string;
+  /** null: all of it. */
+  declare counted: Counted | null;
 
   constructor() {
     super();
     this.panes = [];
     this.subject = '';
+    this.counted = null;
   }
 
   protected get heading(): string {
@@ -43,6 +59,28 @@ export class SeriesChart extends ChartElement {
 
   get #series(): readonly PaneSeries[] {
     return this.panes.flatMap((pane) => pane.series);
+  }
+
+  /** Those with something to draw. */
+  get #drawn(): readonly Pane[] {
+    return this.panes.filter((pane) => !this.#isNone(pane));
+  }
+
+  #isNone(pane: Pane): boolean {
+    return (
+      pane.none !== undefined && pane.series.every(({ column }) => this.#column(column).every((value) => value === 0))
+    );
+  }
+
+  /** Names of the ends that are not counted, as far as they can be seen. */
+  #uncounted(): readonly (readonly [string, number, number])[] {
+    const end = this.#column(timeColumn).at(-1) ?? 0;
+    const { from_s: from, until_s: until } = this.counted ?? { from_s: 0, until_s: end };
+    const ends = [
+      ['warm-up', 0, Math.min(from, end)],
+      ['drain', Math.max(until, 0), end],
+    ] as const;
+    return this.counted ? ends.filter(([, low, high]) => high - low > end * 0.005) : [];
   }
 
   #column(name: string): Float64Array {
@@ -62,6 +100,7 @@ export class SeriesChart extends ChartElement {
     return this.panes
       .flatMap((pane) => pane.series.map((series) => ({ pane, series })))
       .map(({ pane, series }) => {
+        if (this.#isNone(pane)) return `${series.label}: ${pane.none ?? ''}.`;
         const { mean, high } = spread(this.#column(series.column));
         const show = (value: number) => (pane.share ? formatPercent(value) : `${formatNumber(value)} ${pane.unit}`);
         return `${series.label}: mean ${show(mean)}, ${show(high)} as the mean of the busiest interval.`;
@@ -74,16 +113,20 @@ export class SeriesChart extends ChartElement {
     const stride = Math.max(1, Math.ceil(times.length / 60));
     const rows: string[][] = [];
     for (let row = 0; row < times.length; row += stride) {
-      const cells = this.panes.flatMap((pane) => pane.series.map((series) => shown(pane, this.#column(series.column)[row])));
+      const cells = this.panes.flatMap((pane) =>
+        pane.series.map((series) => shown(pane, this.#column(series.column)[row])),
+      );
       rows.push([formatTime((times[row] ?? 0) * 1000), ...cells]);
     }
-    const caption = stride === 1 ? `${this.heading} over time` : `${this.heading} over time, one row in ${stride}; the CSV has all`;
+    const caption =
+      stride === 1 ? `${this.heading} over time` : `${this.heading} over time, one row in ${stride}; the CSV has all`;
     const units = this.panes.flatMap((pane) => pane.series.map((series) => series.label));
     return { caption, head: ['Simulated time', ...units], rows };
   }
 
   protected structure(): string {
-    return `${timeUnit(this.#column(timeColumn).at(-1) ?? 0).name} ${JSON.stringify(this.panes)}`;
+    const ends = this.#uncounted().map(([name]) => name);
+    return `${timeUnit(this.#column(timeColumn).at(-1) ?? 0).name} ${ends} ${this.#drawn.length} ${JSON.stringify(this.panes)}`;
   }
 
   protected cursorStep(plot: uPlot): number {
@@ -91,9 +134,11 @@ export class SeriesChart extends ChartElement {
   }
 
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
-    const last = this.panes.length - 1;
-    const height = Math.max(88, Math.round(224 / this.panes.length));
-    return this.panes.map((pane, index) => {
+    const drawn = this.#drawn;
+    const last = drawn.at(-1);
+    const height = Math.max(88, Math.round(224 / Math.max(1, drawn.length)));
+    const ends = this.#uncounted().map(([name]) => name);
+    return this.panes.flatMap((pane, index) => {
       const heading = document.createElement('p');
       heading.className = 'pane-key';
       for (const series of pane.series) {
@@ -104,14 +149,35 @@ export class SeriesChart extends ChartElement {
         key.append(swatch, series.label);
         heading.append(key);
       }
+      if (index === 0 && ends.length > 0) {
+        const key = document.createElement('span');
+        key.className = 'key uncounted';
+        const swatch = document.createElement('i');
+        swatch.className = 'swatch uncounted';
+        key.append(swatch, `${ends.join(' and ')}, not counted`);
+        heading.append(key);
+      }
       host.append(heading);
-      const options = this.#options(pane, palette, width, height + (index === last ? axisHeight : 8), index === last);
-      return new uPlot(options, this.#data(pane), host);
+      if (!drawn.includes(pane)) {
+        const none = document.createElement('span');
+        none.append(pane.none ?? '');
+        heading.append(none);
+        return [];
+      }
+      const options = this.#options(pane, palette, width, height + (pane === last ? axisHeight : 8), pane === last);
+      return [new uPlot(options, this.#data(pane), host)];
     });
   }
 
   #options(pane: Pane, palette: Palette, width: number, height: number, withTime: boolean): uPlot.Options {
-    const axis = { stroke: palette.muted, font: palette.font, labelFont: palette.font, labelSize: 20, grid: { stroke: palette.grid, width: 1 }, ticks: { stroke: palette.grid, width: 1, size: 4 } };
+    const axis = {
+      stroke: palette.muted,
+      font: palette.font,
+      labelFont: palette.font,
+      labelSize: 20,
+      grid: { stroke: palette.grid, width: 1 },
+      ticks: { stroke: palette.grid, width: 1, size: 4 },
+    };
     const times = this.#column(timeColumn);
     const unit = timeUnit(times.at(-1) ?? 0);
     const timeAxis = unit.seconds >= 60 ? { ...axis, incrs: wholeSteps.map((step) => step * unit.seconds) } : axis;
@@ -127,7 +193,12 @@ export class SeriesChart extends ChartElement {
       },
       axes: [
         withTime
-          ? { ...timeAxis, label: `Simulated time (${unit.name})`, values: (_plot, splits) => splits.map((value) => formatTick(value / unit.seconds)), size: 28 }
+          ? {
+              ...timeAxis,
+              label: `Simulated time (${unit.name})`,
+              values: (_plot, splits) => splits.map((value) => formatTick(value / unit.seconds)),
+              size: 28,
+            }
           : { ...timeAxis, size: 0, values: () => [], ticks: { show: false } },
         {
           ...axis,
@@ -149,32 +220,58 @@ export class SeriesChart extends ChartElement {
             points: { show: false },
             ...(stepped ? { paths: stepped } : {}),
             ...(series.dash ? { dash: [...series.dash] } : {}),
-            ...(series.fill ? { fill: (plot: uPlot) => (series.fill === 'hatched' ? hatch(plot.ctx, colour) : `${colour}55`) } : {}),
+            ...(series.fill
+              ? { fill: (plot: uPlot) => (series.fill === 'hatched' ? hatch(plot.ctx, colour) : `${colour}55`) }
+              : {}),
           };
         }),
       ],
-      hooks: { setCursor: [(plot) => this.showReadout(plot)] },
+      hooks: {
+        drawClear: [(plot) => this.#hatchUncounted(plot, palette)],
+        setCursor: [(plot) => this.showReadout(plot)],
+      },
     };
   }
 
+  #hatchUncounted(plot: uPlot, palette: Palette): void {
+    const { ctx: pen, bbox } = plot;
+    pen.save();
+    pen.fillStyle = hatch(pen, palette.grid);
+    for (const [, low, high] of this.#uncounted()) {
+      const [from, to] = [low, high].map((seconds) =>
+        Math.min(bbox.left + bbox.width, Math.max(bbox.left, plot.valToPos(seconds, 'x', true))),
+      ) as [number, number];
+      pen.fillRect(from, bbox.top, to - from, bbox.height);
+    }
+    pen.restore();
+  }
+
   #data(pane: Pane): uPlot.AlignedData {
-    return [this.#column(timeColumn), ...pane.series.map((series) => this.#column(series.column))] as unknown as uPlot.AlignedData;
+    return [
+      this.#column(timeColumn),
+      ...pane.series.map((series) => this.#column(series.column)),
+    ] as unknown as uPlot.AlignedData;
   }
 
   protected updatePlots(): void {
+    const drawn = this.#drawn;
     this.plots.forEach((plot, index) => {
-      const pane = this.panes[index];
+      const pane = drawn[index];
       if (pane) plot.setData(this.#data(pane));
     });
   }
 
   protected readout(plot: uPlot): TemplateResult | string {
     const row = plot.cursor.idx;
-    if (row === null || row === undefined || (plot.cursor.left ?? -1) < 0) return 'Point at a chart, or use the arrow keys, to read values.';
+    if (row === null || row === undefined || (plot.cursor.left ?? -1) < 0)
+      return 'Point at a chart, or use the arrow keys, to read values.';
     const time = formatTime((this.#column(timeColumn)[row] ?? 0) * 1000);
     return html`<b>at ${time}</b> ${this.panes.flatMap((pane) =>
-        pane.series.map((series) => html`<span class="key"><i class="swatch ${series.meaning}"></i>${series.label} ${shown(pane, this.#column(series.column)[row])}</span>`),
-      )}`;
+      pane.series.map(
+        (series) =>
+          html`<span class="key"><i class="swatch ${series.meaning}"></i>${series.label} ${shown(pane, this.#column(series.column)[row])}</span>`,
+      ),
+    )}`;
   }
 }
 
@@ -200,7 +297,10 @@ function timeUnit(seconds: number): { name: string; seconds: number } {
 }
 
 function formatTick(value: number): string {
-  return Number(value.toPrecision(6)).toLocaleString('en-US', { maximumFractionDigits: 3, notation: value < 1e6 ? 'standard' : 'compact' });
+  return Number(value.toPrecision(6)).toLocaleString('en-US', {
+    maximumFractionDigits: 3,
+    notation: value < 1e6 ? 'standard' : 'compact',
+  });
 }
 
 customElements.define('sc-series-chart', SeriesChart);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { axisTicks, tickLabel } from './ticks';
 
-const labels = (low: number, high: number, log: boolean, most: number) => axisTicks(low, high, log, most).map((value) => tickLabel(value).replace('\u202f', ' '));
+const labels = (low: number, high: number, log: boolean, most: number) =>
+  axisTicks(low, high, log, most).map((value) => tickLabel(value).replace('\u202f', ' '));
 
 describe('ticks', () => {
   it('Log_WideRange_LabelsEveryDecade', () => {

@@ -9,7 +9,9 @@ export function axisTicks(low: number, high: number, log: boolean, most: number)
   const decades = digitTicks(low, high, [1]);
   if (decades.length > room) return thinned(decades, room);
   if (decades.length >= 3) return decades;
-  const finer = [digitTicks(low, high, [1, 2, 5]), digitTicks(low, high, [1, 3])].find((ticks) => ticks.length >= 2 && ticks.length <= room);
+  const finer = [digitTicks(low, high, [1, 2, 5]), digitTicks(low, high, [1, 3])].find(
+    (ticks) => ticks.length >= 2 && ticks.length <= room,
+  );
   if (finer) return finer;
   return decades.length >= 2 ? decades : evenTicks(low, high, room);
 }
@@ -35,9 +37,11 @@ function evenTicks(low: number, high: number, room: number): number[] {
   const rough = (high - low) / room;
   if (!(rough > 0)) return [low];
   const power = Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((digit) => Number(`${digit}e${power}`)).find((each) => each >= rough * 0.999999) ?? rough;
+  const step =
+    [1, 2, 5, 10].map((digit) => Number(`${digit}e${power}`)).find((each) => each >= rough * 0.999999) ?? rough;
   const ticks: number[] = [];
-  for (let index = Math.ceil(low / step - 1e-9); index * step <= high * 1.000001; index += 1) ticks.push(Number((index * step).toPrecision(12)));
+  for (let index = Math.ceil(low / step - 1e-9); index * step <= high * 1.000001; index += 1)
+    ticks.push(Number((index * step).toPrecision(12)));
   return ticks;
 }
 

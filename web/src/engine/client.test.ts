@@ -25,7 +25,8 @@ class FakeWorker {
 
 function listener() {
   return {
-    accepted: vi.fn(), loading: vi.fn(),
+    accepted: vi.fn(),
+    loading: vi.fn(),
     refused: vi.fn<(reason: string, issues: readonly Issue[]) => void>(),
     progress: vi.fn(),
     finished: vi.fn<(outcome: Outcome | null, progress: number, cancelled: boolean) => void>(),
@@ -65,7 +66,13 @@ describe('the engine client', () => {
   it('Worker_Dies_IsReplacedWithModuleAndTrace_AndTheRunIsTold', async () => {
     const file = new Blob(['x']);
     const loading = client.loadTrace(file, 'day.csv', () => undefined);
-    current().say({ kind: 'trace_read', id: current().lastId('load_trace'), name: 'day.csv', bytes: 1, read: { format: 'csv', reading: 'CSV', requests: 1, has_arrivals: true, issues: [] } });
+    current().say({
+      kind: 'trace_read',
+      id: current().lastId('load_trace'),
+      name: 'day.csv',
+      bytes: 1,
+      read: { format: 'csv', reading: 'CSV', requests: 1, has_arrivals: true, issues: [] },
+    });
     await loading;
     const run = listener();
     const asked = client.ask('canonical', '{}');
@@ -75,7 +82,11 @@ describe('the engine client', () => {
     expect(run.broken).toHaveBeenCalledWith('unreachable');
     expect(workers.map((worker) => worker.terminated)).toEqual([true, false]);
     await Promise.resolve();
-    expect(current().sent.map((message) => message.kind).sort()).toEqual(['init', 'load_trace']);
+    expect(
+      current()
+        .sent.map((message) => message.kind)
+        .sort(),
+    ).toEqual(['init', 'load_trace']);
     const next = listener();
     client.run('{}', true, next);
     current().say({ kind: 'finished', id: current().lastId('run'), cancelled: false, progress: 1, outcome });

@@ -1,15 +1,27 @@
 // The page's only door to the engine. Compiles the module once, owns the worker, and replaces a
 // worker that died (the compiled module and the trace file are kept, so nothing is fetched again
 // and nothing is asked of the user twice).
-import type { Canonical, Catalog, Coefficients, Issue, TraceFit, TraceRead } from 'servecast';
+import type {
+  Advice,
+  Canonical,
+  Catalog,
+  Coefficients,
+  Explanation,
+  Issue,
+  Report,
+  TraceFit,
+  TraceRead,
+} from 'servecast';
 import type { Columns, FromWorker, Lane, Outcome, Question, Refusal, ToWorker } from './protocol';
 
+export { compileModule } from './compile';
 
 export interface RunListener {
   accepted(canonical: Canonical): void;
   /** The run waits for a download. */
   loading(): void;
-  refused(reason: Refusal, issues: readonly Issue[]): void;
+  /** `unfit`: the sum, when the model does not fit. */
+  refused(reason: Refusal, issues: readonly Issue[], unfit?: Report['unfit']): void;
   progress(progress: number, partial: Outcome | null): void;
   /** null: the last partial outcome is the last one. */
   finished(outcome: Outcome | null, progress: number, cancelled: boolean): void;
@@ -17,17 +29,30 @@ export interface RunListener {
   broken(message: string): void;
 }
 
+export interface AdviceListener {
+  progress(share: number): void;
+  /** Of what was tried, when it was cancelled. */
+  finished(advice: Advice, share: number): void;
+  failed(message: string): void;
+}
+
 export interface Engine {
   readonly ready: Promise<Catalog>;
   /** Hears of a catalogue that knows more: a preset was fetched. */
   onCatalog?: (catalog: Catalog) => void;
-  run(scenario: string, withTrace: boolean, listener: RunListener, lane?: Lane): void;
+  /** `eager`: nothing is shown yet, so that an approximate answer is better than none. */
+  run(scenario: string, withTrace: boolean, listener: RunListener, lane?: Lane, eager?: boolean): void;
   cancel(lane?: Lane): void;
+  /** In place of the one before, which is heard of no more. */
+  advise(scenario: string, withTrace: boolean, listener: AdviceListener): void;
+  cancelAdvice(): void;
   ask(question: Question, text: string): Promise<Canonical>;
   /** Of a file's text; of "" those that were published. */
   coefficients(scenario: string, file: string): Promise<Coefficients>;
   /** Of the shown run that finished last; null when it is gone. */
   requests(names: readonly string[]): Promise<Columns | null>;
+  /** Of the same run. */
+  explain(): Promise<Explanation | null>;
   /** Never settles when another trace is loaded, or this one forgotten, before it is read. */
   loadTrace(file: Blob, name: string, progress: (share: number) => void): Promise<LoadedTrace>;
   fitTrace(): Promise<TraceFit>;
@@ -40,18 +65,13 @@ export interface LoadedTrace {
   readonly read: TraceRead;
 }
 
-/** Streams and compiles while it downloads; servers without the wasm MIME type still work. */
-export async function compileModule(url: string): Promise<WebAssembly.Module> {
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`the engine could not be loaded (${response.status})`);
-  if (response.headers.get('content-type')?.startsWith('application/wasm')) {
-    return WebAssembly.compileStreaming(response);
-  }
-  return WebAssembly.compile(await response.arrayBuffer());
-}
-
 type Answer<T> = { resolve(answer: T): void; reject(error: Error): void };
-type TraceAnswer = { readonly id: number; progress(share: number): void; resolve(loaded: LoadedTrace): void; reject(error: Error): void };
+type TraceAnswer = {
+  readonly id: number;
+  progress(share: number): void;
+  resolve(loaded: LoadedTrace): void;
+  reject(error: Error): void;
+};
 type FitAnswer = { readonly id: number; resolve(fit: TraceFit): void; reject(error: Error): void };
 
 export class EngineClient implements Engine {
@@ -69,6 +89,8 @@ export class EngineClient implements Engine {
   readonly #answers = new Map<number, Answer<Canonical>>();
   readonly #coefficients = new Map<number, Answer<Coefficients>>();
   readonly #columns = new Map<number, (columns: Columns | null) => void>();
+  readonly #explanations = new Map<number, (explanation: Explanation | null) => void>();
+  #advice: { readonly id: number; readonly listener: AdviceListener } | null = null;
   #trace: TraceAnswer | null = null;
   #fit: FitAnswer | null = null;
   #traceFile: { readonly file: Blob; readonly name: string } | null = null;
@@ -84,10 +106,28 @@ export class EngineClient implements Engine {
     this.#worker = this.#start();
   }
 
-  run(scenario: string, withTrace: boolean, listener: RunListener, lane: Lane = 'shown'): void {
+  run(scenario: string, withTrace: boolean, listener: RunListener, lane: Lane = 'shown', eager = false): void {
     const id = ++this.#ids;
     this.#runs.set(lane, { id, listener });
-    this.#send({ kind: 'run', id, lane, scenario, with_trace: withTrace });
+    this.#send({ kind: 'run', id, lane, scenario, with_trace: withTrace, eager });
+  }
+
+  advise(scenario: string, withTrace: boolean, listener: AdviceListener): void {
+    const id = ++this.#ids;
+    this.#advice = { id, listener };
+    this.#send({ kind: 'advise', id, scenario, with_trace: withTrace });
+  }
+
+  cancelAdvice(): void {
+    if (this.#advice) this.#send({ kind: 'cancel', id: this.#advice.id });
+  }
+
+  explain(): Promise<Explanation | null> {
+    const id = ++this.#ids;
+    return new Promise((resolve) => {
+      this.#explanations.set(id, resolve);
+      this.#send({ kind: 'explain', id });
+    });
   }
 
   cancel(lane: Lane = 'shown'): void {
@@ -177,6 +217,10 @@ export class EngineClient implements Engine {
     for (const answer of answers) answer.reject(new Error(message));
     for (const resolve of this.#columns.values()) resolve(null);
     this.#columns.clear();
+    for (const resolve of this.#explanations.values()) resolve(null);
+    this.#explanations.clear();
+    this.#advice?.listener.failed(message);
+    this.#advice = null;
     this.#fit?.reject(new Error(message));
     for (const { listener } of runs) listener.broken(message);
   }
@@ -201,6 +245,16 @@ export class EngineClient implements Engine {
       case 'requests':
         this.#columns.get(message.id)?.(message.columns);
         this.#columns.delete(message.id);
+        return;
+      case 'explanation':
+        this.#explanations.get(message.id)?.(message.explanation);
+        this.#explanations.delete(message.id);
+        return;
+      case 'advice':
+        if (this.#advice?.id !== message.id) return;
+        if (message.advice) this.#advice.listener.finished(message.advice, message.progress);
+        else if (message.message !== '') this.#advice.listener.failed(message.message);
+        else this.#advice.listener.progress(message.progress);
         return;
       case 'trace_read':
         if (this.#trace?.id === message.id) this.#trace.resolve({ bytes: message.bytes, read: message.read });
@@ -227,7 +281,9 @@ export class EngineClient implements Engine {
     }
   }
 
-  #receiveRun(message: Extract<FromWorker, { kind: 'accepted' | 'loading' | 'refused' | 'progress' | 'finished' }>): void {
+  #receiveRun(
+    message: Extract<FromWorker, { kind: 'accepted' | 'loading' | 'refused' | 'progress' | 'finished' }>,
+  ): void {
     const [lane, run] = [...this.#runs].find(([, { id }]) => id === message.id) ?? [];
     if (!lane || !run) return;
     switch (message.kind) {
@@ -242,7 +298,7 @@ export class EngineClient implements Engine {
         return;
       case 'refused':
         this.#runs.delete(lane);
-        run.listener.refused(message.reason, message.issues);
+        run.listener.refused(message.reason, message.issues, message.unfit);
         return;
       case 'finished':
         this.#runs.delete(lane);

@@ -1,6 +1,16 @@
 // What the page and the worker say to each other: two closed unions and nothing else. Text that
 // crosses to the engine stays text here; reports arrive parsed, columns as transferred arrays.
-import type { Canonical, Catalog, Coefficients, Issue, Report, TraceFit, TraceRead } from 'servecast';
+import type {
+  Advice,
+  Canonical,
+  Catalog,
+  Coefficients,
+  Explanation,
+  Issue,
+  Report,
+  TraceFit,
+  TraceRead,
+} from 'servecast';
 
 export type Columns = Readonly<Record<string, Float64Array>>;
 
@@ -8,18 +18,30 @@ export type ToWorker =
   /** `site`: the address that presets/ is at. */
   | { readonly kind: 'init'; readonly module: WebAssembly.Module; readonly site: string }
   | { readonly kind: 'ask'; readonly id: number; readonly question: Question; readonly text: string }
-  | { readonly kind: 'run'; readonly id: number; readonly lane: Lane; readonly scenario: string; readonly with_trace: boolean }
+  | {
+      readonly kind: 'run';
+      readonly id: number;
+      readonly lane: Lane;
+      readonly scenario: string;
+      readonly with_trace: boolean;
+      /** Nothing is shown: the first of its runs is answered at once, else only when all take long. */
+      readonly eager: boolean;
+    }
+  /** Until it is cancelled, or another one begins. */
+  | { readonly kind: 'advise'; readonly id: number; readonly scenario: string; readonly with_trace: boolean }
   | { readonly kind: 'coefficients'; readonly id: number; readonly scenario: string; readonly file: string }
   | { readonly kind: 'cancel'; readonly id: number }
   /** Columns with a value a request, of the shown run that finished last. */
   | { readonly kind: 'requests'; readonly id: number; readonly names: readonly string[] }
+  /** Of the same run. */
+  | { readonly kind: 'explain'; readonly id: number }
   | { readonly kind: 'load_trace'; readonly id: number; readonly file: Blob; readonly name: string }
   | { readonly kind: 'fit_trace'; readonly id: number }
   /** One that is being read is given up. */
   | { readonly kind: 'forget_trace' };
 
-/** What the page shows, and what is compared with it: a run supersedes the one before in its lane.
-    Beside, there are no partial results and no columns. */
+/** What the page shows, and what is compared with it: a run, which is of many seeds, supersedes the one before
+    in its lane. Beside, there are no partial results, no columns and no limit by relief. */
 export type Lane = 'shown' | 'beside';
 
 /** All answer a Canonical: `canonical` takes a document, `parse` the readable link grammar. `replaying` takes a
@@ -38,16 +60,43 @@ export type FromWorker =
   | { readonly kind: 'coefficients'; readonly id: number; readonly coefficients: Coefficients }
   /** The run waits for a file that few need. */
   | { readonly kind: 'loading'; readonly id: number }
-  | { readonly kind: 'refused'; readonly id: number; readonly reason: Refusal; readonly issues: readonly Issue[] }
+  | {
+      readonly kind: 'refused';
+      readonly id: number;
+      readonly reason: Refusal;
+      readonly issues: readonly Issue[];
+      readonly unfit?: Report['unfit'];
+    }
   | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly partial: Outcome | null }
   /** outcome is null when the last partial one stands: a report of a large run takes long to make. */
-  | { readonly kind: 'finished'; readonly id: number; readonly cancelled: boolean; readonly progress: number; readonly outcome: Outcome | null }
+  | {
+      readonly kind: 'finished';
+      readonly id: number;
+      readonly cancelled: boolean;
+      readonly progress: number;
+      readonly outcome: Outcome | null;
+    }
   /** null: that run is gone, or another one has begun. */
   | { readonly kind: 'requests'; readonly id: number; readonly columns: Columns | null }
+  | { readonly kind: 'explanation'; readonly id: number; readonly explanation: Explanation | null }
+  /** `advice` when it has ended, or was cancelled: of what was tried. Null with a message: there is none. */
+  | {
+      readonly kind: 'advice';
+      readonly id: number;
+      readonly progress: number;
+      readonly advice: Advice | null;
+      readonly message: string;
+    }
   /** Of the file's bytes, 0..1. */
   | { readonly kind: 'trace_progress'; readonly id: number; readonly progress: number }
   /** `read` may hold issues: a run with this trace is then refused with them. */
-  | { readonly kind: 'trace_read'; readonly id: number; readonly name: string; readonly bytes: number; readonly read: TraceRead }
+  | {
+      readonly kind: 'trace_read';
+      readonly id: number;
+      readonly name: string;
+      readonly bytes: number;
+      readonly read: TraceRead;
+    }
   | { readonly kind: 'trace_fitted'; readonly id: number; readonly fit: TraceFit | null; readonly message: string }
   | { readonly kind: 'trace_unreadable'; readonly id: number; readonly message: string }
   | { readonly kind: 'broken'; readonly id: number | null; readonly message: string };

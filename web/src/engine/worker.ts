@@ -1,9 +1,27 @@
-// The engine's thread. Holds at most one simulation a lane and at most one trace. Advances in
+// The engine's thread. Holds at most one experiment a lane, one advice and one trace. Advances in
 // slices of about 12 ms and gives the thread back between them, so that a cancel or a newer run is
 // seen within a slice. Traces are decompressed and read here, piece by piece, so that a large file
 // never blocks the page; their rows stay in the module, their bytes do not.
-import createServecast from 'servecast';
-import type { Canonical, Catalog, Coefficients, Issue, Report, ServecastModule, Simulation, Trace, TraceFit, TraceRead } from 'servecast';
+import createFirst from 'servecast-first';
+import wholeUrl from 'servecast.wasm?url';
+import type {
+  Advice,
+  AdviceRun,
+  Canonical,
+  Catalog,
+  Coefficients,
+  Experiment,
+  Explanation,
+  FirstModule,
+  InstantiateOptions,
+  Issue,
+  Report,
+  ServecastModule,
+  Trace,
+  TraceFit,
+  TraceRead,
+} from 'servecast';
+import { compileModule } from './compile';
 import type { Columns, FromWorker, Lane, Outcome, Question, ToWorker } from './protocol';
 
 interface WorkerScope {
@@ -13,9 +31,12 @@ interface WorkerScope {
 const scope = self as unknown as WorkerScope;
 
 type RunRequest = Extract<ToWorker, { kind: 'run' }>;
+type AdviceRequest = Extract<ToWorker, { kind: 'advise' }>;
 
 const sliceMs = 12;
 const progressMs = 100;
+/** What was shown before stays for so long without a word. */
+const graceMs = 150;
 /** A partial report costs time that the run wants: at most a fifth of it. */
 const reportShare = 5;
 /** A cancel is answered within this: with the last partial report when a new one takes longer. */
@@ -24,19 +45,21 @@ const traceLimitBytes = 2 ** 30;
 /** Read in a few milliseconds. */
 const pieceBytes = 2 ** 18;
 
-let engineLoaded: (module: ServecastModule) => void = () => undefined;
-const engine = new Promise<ServecastModule>((resolve) => {
+let engineLoaded: (module: FirstModule) => void = () => undefined;
+/** The module of a first visit, then the whole one. */
+let engine = new Promise<FirstModule>((resolve) => {
   engineLoaded = resolve;
 });
+let whole: Promise<ServecastModule> | null = null;
 /** The address that presets/ is at. */
 let site = '';
 /** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
-let trace: { readonly rows: Trace; readonly read: TraceRead } | null = null;
+let trace: { readonly rows: Trace; readonly read: TraceRead; readonly module: FirstModule } | null = null;
 /** The shown run that finished last: what its requests did may yet be asked for. */
-let kept: Simulation | null = null;
-const currentRun: Record<Lane, number> = { shown: 0, beside: 0 };
+let kept: Experiment | null = null;
+const currentRun: Record<Lane | 'advice', number> = { shown: 0, beside: 0, advice: 0 };
 const cancelledRuns = new Set<number>();
 let currentTrace = 0;
 
@@ -56,11 +79,31 @@ function parseIssues(text: string): readonly Issue[] {
   return text === '' ? [] : (JSON.parse(text) as readonly Issue[]);
 }
 
+/** The module that reads a person's files, too: fetched when one comes first, and the engine from then on. */
+function wholeEngine(): Promise<ServecastModule> {
+  whole ??= Promise.all([engine, import('servecast'), compileModule(wholeUrl)])
+    .then(([, { default: create }, compiled]) => instantiate(create, compiled))
+    .then((module) => {
+      engine = Promise.resolve(module);
+      return module;
+    })
+    .catch((error: unknown) => {
+      whole = null;
+      throw error;
+    });
+  return whole;
+}
+
 /**
  * Asks the module until no file is missing: those that it names are fetched, from where the page came, and handed in.
  * Throws, in words, when one cannot be had.
  */
-async function withFiles<Answer>(module: ServecastModule, ask: () => Answer, issuesOf: (answer: Answer) => readonly Issue[], waits?: () => void): Promise<Answer> {
+async function withFiles<Answer>(
+  module: FirstModule,
+  ask: () => Answer,
+  issuesOf: (answer: Answer) => readonly Issue[],
+  waits?: () => void,
+): Promise<Answer> {
   for (;;) {
     const answer = ask();
     const files = issuesOf(answer).flatMap(({ kind, path }) => (kind === 'missing_file' ? [path] : []));
@@ -70,7 +113,7 @@ async function withFiles<Answer>(module: ServecastModule, ask: () => Answer, iss
   }
 }
 
-async function fetchFile(module: ServecastModule, file: string): Promise<void> {
+async function fetchFile(module: FirstModule, file: string): Promise<void> {
   const failed = (why: string) => new Error(`${file} is fetched when it is first needed, and could not be: ${why}`);
   let text: string;
   try {
@@ -78,16 +121,21 @@ async function fetchFile(module: ServecastModule, file: string): Promise<void> {
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     text = await response.text();
   } catch (error) {
-    throw failed(error instanceof TypeError ? 'there is no connection' : error instanceof Error ? error.message : String(error));
+    throw failed(
+      error instanceof TypeError ? 'there is no connection' : error instanceof Error ? error.message : String(error),
+    );
   }
   const [issue] = JSON.parse(module.provide(file, text)) as readonly Issue[];
   if (issue) throw failed(issue.message);
-  if (!/^presets\/(operators|coefficients)\//.test(file)) scope.postMessage({ kind: 'catalog', catalog: JSON.parse(module.catalog()) as Catalog });
+  if (!/^presets\/(operators|coefficients)\//.test(file))
+    scope.postMessage({ kind: 'catalog', catalog: JSON.parse(module.catalog()) as Catalog });
 }
 
-const unavailable = (error: unknown): readonly Issue[] => [{ path: '', message: error instanceof Error ? error.message : String(error) }];
+const unavailable = (error: unknown): readonly Issue[] => [
+  { path: '', message: error instanceof Error ? error.message : String(error) },
+];
 
-function canonicalOf(module: ServecastModule, question: Question, text: string, waits?: () => void): Promise<Canonical> {
+function canonicalOf(module: FirstModule, question: Question, text: string, waits?: () => void): Promise<Canonical> {
   const ask = () => (question === 'replaying' ? replaying(text) : (JSON.parse(module[question](text)) as Canonical));
   return withFiles(module, ask, ({ issues }) => issues, waits);
 }
@@ -101,30 +149,47 @@ function orIssues<Answer>(answer: Promise<Answer>, otherwise: (issues: readonly 
 }
 
 async function coefficientsOf(scenario: string, file: string): Promise<Coefficients> {
-  const module = await engine;
-  const ask = () => JSON.parse(module.coefficients(scenario, file)) as Coefficients;
-  return orIssues(withFiles(module, ask, ({ issues }) => issues), (issues) => ({ sets: [], issues }));
+  const answered = wholeEngine().then((module) => {
+    const ask = () => JSON.parse(module.coefficients(scenario, file)) as Coefficients;
+    return withFiles(module, ask, ({ issues }) => issues);
+  });
+  return orIssues(answered, (issues) => ({ sets: [], issues }));
 }
 
-/** Why a new one cannot run is asked with its trace; its files are here then, or the reason why not. */
-async function newSimulation(module: ServecastModule, scenario: string, waits: () => void): Promise<{ readonly simulation: Simulation; readonly begun: number }> {
-  let last: Simulation | null = null;
-  let begun = 0;
+/** Of a class of the module, whose constructor may ask for files. Why it cannot run is asked with its trace. */
+async function made<Run extends Experiment | AdviceRun>(
+  module: FirstModule,
+  make: () => Run,
+  waits: () => void,
+): Promise<Run> {
+  let last: Run | null = null;
   const ask = () => {
     last?.delete();
-    begun = performance.now();
-    last = new module.Simulation(scenario);
+    last = make();
     return last;
   };
   try {
-    return { simulation: await withFiles(module, ask, (simulation) => parseIssues(simulation.error()), waits), begun };
+    return await withFiles(module, ask, (run) => parseIssues(run.error()), waits);
   } catch (error) {
-    (last as Simulation | null)?.delete();
+    (last as Run | null)?.delete();
     throw error;
   }
 }
 
-function copyColumns(simulation: Simulation, names = columnNames): Columns {
+/** Advances for a slice, in which many short runs may end: how long that took, and whether it is finished. */
+function slice(run: Experiment | AdviceRun, pace: { steps: number }): { finished: boolean; ms: number } {
+  const begin = performance.now();
+  for (let now = begin; ; ) {
+    const finished = run.advance(pace.steps);
+    const then = performance.now();
+    pace.steps = nextBudget(pace.steps, then - now);
+    now = then;
+    if (finished || now - begin >= sliceMs * 0.75) return { finished, ms: now - begin };
+    if (run.error() !== '') return { finished, ms: now - begin };
+  }
+}
+
+function copyColumns(simulation: Experiment, names = columnNames): Columns {
   const columns: Record<string, Float64Array> = {};
   // slice(): the view is on the heap and dies with the next call.
   for (const name of names) columns[name] = simulation.column(name).slice();
@@ -142,7 +207,12 @@ function sendRequests(id: number, names: readonly string[]): void {
   scope.postMessage({ kind: 'requests', id, columns }, buffers);
 }
 
-function outcomeOf(simulation: Simulation, engineMs: number, lane: Lane): Outcome {
+function sendExplanation(id: number): void {
+  const explanation = kept && (JSON.parse(kept.explanation()) as Explanation);
+  scope.postMessage({ kind: 'explanation', id, explanation });
+}
+
+function outcomeOf(simulation: Experiment, engineMs: number, lane: Lane): Outcome {
   const report = JSON.parse(simulation.summary()) as Report;
   return { report, columns: lane === 'shown' ? copyColumns(simulation) : {}, engine_ms: engineMs };
 }
@@ -151,10 +221,11 @@ function buffersOf(outcome: Outcome): Transferable[] {
   return Object.values(outcome.columns).map((column) => column.buffer as ArrayBuffer);
 }
 
-async function run(module: ServecastModule, request: RunRequest): Promise<void> {
+async function run(module: FirstModule, request: RunRequest): Promise<void> {
   const { id, lane, scenario, with_trace: withTrace } = request;
+  const since = performance.now();
   const waits = () => scope.postMessage({ kind: 'loading', id });
-  let made: { readonly simulation: Simulation; readonly begun: number };
+  let simulation: Experiment;
   try {
     const canonical = await canonicalOf(module, 'canonical', scenario, waits);
     if (currentRun[lane] !== id) return;
@@ -164,42 +235,53 @@ async function run(module: ServecastModule, request: RunRequest): Promise<void> 
     }
     scope.postMessage({ kind: 'accepted', id, canonical });
     if (lane === 'shown') forgetRun();
-    made = await newSimulation(module, scenario, waits);
+    simulation = await made(module, () => new module.Experiment(scenario, lane === 'shown'), waits);
   } catch (error) {
     if (error instanceof WebAssembly.RuntimeError) throw error;
-    if (currentRun[lane] === id) scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: unavailable(error) });
+    if (currentRun[lane] === id)
+      scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: unavailable(error) });
     return;
   }
-  const { simulation, begun } = made;
+  const begun = performance.now();
   let engineMs = 0;
   try {
     if (currentRun[lane] !== id) return;
+    // A trace that came meanwhile is of another module.
+    if (withTrace && trace && trace.module !== module) return run(trace.module, request);
     if (withTrace && trace && trace.read.issues.length === 0) simulation.setTrace(trace.rows);
     const traceIssues = withTrace && trace ? trace.read.issues : [];
     const engineIssues = traceIssues.length > 0 ? [] : parseIssues(simulation.error());
     if (traceIssues.length + engineIssues.length > 0) {
       const reason = traceIssues.length > 0 ? 'trace' : 'engine';
-      scope.postMessage({ kind: 'refused', id, reason, issues: [...traceIssues, ...engineIssues] });
+      // What does not fit has a report all the same, which says by how much.
+      const unfit = engineIssues.some(({ kind }) => kind === 'does_not_fit')
+        ? (JSON.parse(simulation.summary()) as Report | null)?.unfit
+        : undefined;
+      scope.postMessage({
+        kind: 'refused',
+        id,
+        reason,
+        issues: [...traceIssues, ...engineIssues],
+        ...(unfit ? { unfit } : {}),
+      });
       return;
     }
     engineMs += performance.now() - begun;
-    let steps = 2000;
+    const pace = { steps: 2000 };
     let lastProgress = performance.now();
-    let nextReport = lastProgress + progressMs;
+    let nextReport = request.eager ? begun : since + graceMs;
     let reportMs = 0;
     let reported = 0;
     for (;;) {
-      const begin = performance.now();
-      const finished = simulation.advance(steps);
-      const now = performance.now();
-      engineMs += now - begin;
+      const { finished, ms } = slice(simulation, pace);
+      engineMs += ms;
       if (finished) break;
-      steps = nextBudget(steps, now - begin);
-      if (now - lastProgress >= progressMs) {
+      const now = performance.now();
+      const reports = lane === 'shown' && now >= nextReport;
+      if (reports || now - lastProgress >= progressMs) {
         lastProgress = now;
-        let partial: Outcome | null = null;
-        if (now >= nextReport && lane === 'shown') {
-          partial = outcomeOf(simulation, engineMs, lane);
+        const partial = reports ? outcomeOf(simulation, engineMs, lane) : null;
+        if (partial) {
           reported = simulation.progress();
           reportMs = performance.now() - now;
           nextReport = now + Math.max(progressMs, reportShare * reportMs);
@@ -234,6 +316,44 @@ async function run(module: ServecastModule, request: RunRequest): Promise<void> 
   }
 }
 
+/** Changes of the scenario, each run: their answer comes when all are done, progress on the way. */
+async function advise(module: FirstModule, { id, scenario, with_trace: withTrace }: AdviceRequest): Promise<void> {
+  const say = (progress: number, advice: Advice | null, message = '') =>
+    scope.postMessage({ kind: 'advice', id, progress, advice, message });
+  let advice: AdviceRun | null = null;
+  try {
+    advice = await made(
+      module,
+      () => new module.Advice(scenario),
+      () => undefined,
+    );
+    if (withTrace && trace && trace.module === module) advice.setTrace(trace.rows);
+    const pace = { steps: 2000 };
+    let lastProgress = 0;
+    for (;;) {
+      const { finished } = slice(advice, pace);
+      const issues = parseIssues(advice.error());
+      const files = issues.flatMap(({ kind, path }) => (kind === 'missing_file' ? [path] : []));
+      if (issues.length > files.length) return say(1, null, issues[0]?.message);
+      if (finished) break;
+      await Promise.all(files.map((file) => fetchFile(module, file)));
+      await nextTask();
+      if (currentRun.advice !== id) return;
+      if (cancelledRuns.has(id)) break;
+      if (performance.now() - lastProgress < progressMs) continue;
+      lastProgress = performance.now();
+      say(advice.progress(), null);
+    }
+    say(advice.progress(), JSON.parse(advice.summary()) as Advice);
+  } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError) throw error;
+    say(1, null, unavailable(error)[0]?.message);
+  } finally {
+    cancelledRuns.delete(id);
+    advice?.delete();
+  }
+}
+
 function nextBudget(steps: number, tookMs: number): number {
   const factor = Math.min(2, Math.max(0.25, sliceMs / Math.max(tookMs, 0.05)));
   return Math.round(Math.min(5e7, Math.max(50, steps * factor)));
@@ -246,7 +366,7 @@ function forgetTrace(): void {
 
 async function readTrace(id: number, file: Blob, name: string): Promise<void> {
   const unreadable = (message: string) => scope.postMessage({ kind: 'trace_unreadable', id, message });
-  const module = await engine;
+  const module = await wholeEngine();
   const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
   const gzip = head[0] === 0x1f && head[1] === 0x8b;
   let taken = 0;
@@ -291,7 +411,7 @@ async function readTrace(id: number, file: Blob, name: string): Promise<void> {
     if (currentTrace !== id) return;
     const read = JSON.parse(rows.finish()) as TraceRead;
     forgetTrace();
-    trace = { rows, read };
+    trace = { rows, read, module };
     kept = true;
     scope.postMessage({ kind: 'trace_read', id, name, bytes: total, read });
   } catch (error) {
@@ -312,13 +432,18 @@ function replaying(text: string): Canonical {
 function fitTrace(id: number): void {
   const fit = trace ? (JSON.parse(trace.rows.fit()) as TraceFit | readonly Issue[]) : [];
   const failed = Array.isArray(fit);
-  const message = failed ? (fit as readonly Issue[]).map((issue) => issue.message).join('; ') || 'There is no trace.' : '';
+  const message = failed
+    ? (fit as readonly Issue[]).map((issue) => issue.message).join('; ') || 'There is no trace.'
+    : '';
   scope.postMessage({ kind: 'trace_fitted', id, fit: failed ? null : (fit as TraceFit), message });
 }
 
-function instantiate(compiled: WebAssembly.Module): Promise<ServecastModule> {
+function instantiate<Module>(
+  create: (options?: InstantiateOptions) => Promise<Module>,
+  compiled: WebAssembly.Module,
+): Promise<Module> {
   // instantiateWasm is Emscripten's own hook: the page compiles once, every worker shares that.
-  return createServecast({
+  return create({
     instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void) {
       void WebAssembly.instantiate(compiled, imports).then(done);
       return {};
@@ -328,7 +453,7 @@ function instantiate(compiled: WebAssembly.Module): Promise<ServecastModule> {
 
 async function start(compiled: WebAssembly.Module, address: string): Promise<void> {
   site = address;
-  const module = await instantiate(compiled);
+  const module = await instantiate(createFirst, compiled);
   const catalog = JSON.parse(module.catalog()) as Catalog;
   columnNames = catalog.columns.filter((column) => column.kind !== 'request').map((column) => column.name);
   engineLoaded(module);
@@ -369,12 +494,20 @@ scope.onmessage = ({ data }) => {
         .catch((error: unknown) => broken(id, error));
       return;
     }
+    case 'advise': {
+      const { id } = data;
+      currentRun.advice = id;
+      engine.then((module) => advise(module, data)).catch((error: unknown) => broken(id, error));
+      return;
+    }
     case 'cancel':
       cancelledRuns.add(data.id);
       return;
     case 'requests':
+    case 'explain':
       try {
-        sendRequests(data.id, data.names);
+        if (data.kind === 'requests') sendRequests(data.id, data.names);
+        else sendExplanation(data.id);
       } catch (error) {
         broken(data.id, error);
       }

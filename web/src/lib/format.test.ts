@@ -1,5 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { countOf, formatBytes, formatCount, formatGiven, formatGivenTime, formatNumber, formatPercent, formatQuantity, formatTime, readNumber, roundUp, sentence, spokenDuration } from './format';
+import {
+  countOf,
+  formatBytes,
+  formatCount,
+  formatGiven,
+  formatGivenTime,
+  formatNumber,
+  formatPercent,
+  formatQuantity,
+  formatTime,
+  readNumber,
+  roundUp,
+  sentence,
+  spokenDuration,
+} from './format';
 
 const plain = (text: string) => text.replaceAll('\u202f', ' ');
 
@@ -16,7 +30,9 @@ describe('numbers', () => {
     [123456789, '123,000,000'],
   ])('Number_%f_HasThreeDigits', (value, text) => expect(formatNumber(value)).toBe(text));
 
-  it.each([null, undefined, Number.NaN, Infinity])('Number_%s_IsADash', (value) => expect(formatNumber(value)).toBe('–'));
+  it.each([null, undefined, Number.NaN, Infinity])('Number_%s_IsADash', (value) =>
+    expect(formatNumber(value)).toBe('–'),
+  );
 
   it.each([
     [0, '0 ms'],
@@ -79,7 +95,9 @@ describe('words', () => {
     ['It needs 140.1 GiB; 2 of 4 requests wait 3 s.', 'It needs 140.1~GiB; 2 of 4 requests wait 3~s.'],
     ['TTFT p99 is 77.7 min, E2E p99 is 2 h.', 'TTFT p99 is 77.7~min, E2E p99 is 2~h.'],
     ['5 samples and 3 hits', '5 samples and 3 hits.'],
-  ])('Sentence_%s_KeepsNumbersWithTheirUnits', (text, words) => expect(sentence(text)).toBe(words.replaceAll('~', '\u00a0')));
+  ])('Sentence_%s_KeepsNumbersWithTheirUnits', (text, words) =>
+    expect(sentence(text)).toBe(words.replaceAll('~', '\u00a0')),
+  );
   it('CountOf_One_IsSingular', () => {
     expect(countOf(1, 'request')).toBe('1 request');
     expect(countOf(19_366, 'request')).toBe('19,366 requests');

@@ -15,7 +15,9 @@ export function formatNumber(value: number | null | undefined, digits = 3): stri
 
 /** Every digit: for counts, where rounding would lie. */
 export function formatCount(value: number | null | undefined): string {
-  return value === null || value === undefined || !Number.isFinite(value) ? missing : value.toLocaleString('en-US', { maximumFractionDigits: 0 });
+  return value === null || value === undefined || !Number.isFinite(value)
+    ? missing
+    : value.toLocaleString('en-US', { maximumFractionDigits: 0 });
 }
 
 export function countOf(count: number, one: string, many = `${one}s`): string {
@@ -28,6 +30,7 @@ export function sentence(text: string): string {
   return `${upper}${/[.!?]$/.test(upper) ? '' : '.'}`
     .replaceAll('<=', '≤')
     .replaceAll('>=', '≥')
+    .replace(/(\d) x (?=\S)/g, '$1\u00a0×\u00a0')
     .replace(/([\d≤≥]) (?=\d|%|[mµ]?s\b|min\b|h\b|Gi?B)/g, '$1\u00a0');
 }
 
@@ -66,6 +69,14 @@ export function timeQuantity(ms: number | null | undefined): Quantity {
   return { number: formatNumber(value), unit: timeUnits[index]?.[0] ?? '' };
 }
 
+const sizes: Readonly<Record<string, number>> = { µs: 1e-3, ms: 1, s: 1e3, min: 6e4, h: 36e5 };
+
+/** "95.1 to 101": in the unit of the value beside which it stands. */
+export function formatInterval(low: number, high: number, of: number): string {
+  const size = sizes[timeQuantity(of).unit] ?? 1;
+  return `${formatNumber(low / size)} to ${formatNumber(high / size)}`;
+}
+
 export function formatTime(ms: number | null | undefined): string {
   const { number, unit } = timeQuantity(ms);
   return unit === '' ? number : `${number}${thin}${unit}`;
@@ -75,7 +86,6 @@ export function formatTime(ms: number | null | undefined): string {
 export function formatGivenTime(ms: number | null | undefined): string {
   const { unit } = timeQuantity(ms);
   if (ms === null || ms === undefined || unit === '') return missing;
-  const sizes: Record<string, number> = { µs: 1e-3, ms: 1, s: 1e3, min: 6e4, h: 36e5 };
   const value = ms / (sizes[unit] ?? 1);
   return `${formatGiven(Number(value.toPrecision(12)))}${thin}${unit}`;
 }

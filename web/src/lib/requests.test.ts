@@ -22,7 +22,16 @@ const handedOver = {
 describe('requests', () => {
   it('Spans_FollowEachOther_InTheOrderInWhichTheyPassed', () => {
     const spans = spansOf(handedOver, 0);
-    expect(spans.map(({ part }) => part)).toEqual(['host', 'queue', 'prefill', 'handover', 'transfer', 'handover', 'decode', 'interference']);
+    expect(spans.map(({ part }) => part)).toEqual([
+      'host',
+      'queue',
+      'prefill',
+      'handover',
+      'transfer',
+      'handover',
+      'decode',
+      'interference',
+    ]);
     expect(spans.find(({ part }) => part === 'transfer')?.from).toBeCloseTo(19);
     expect(spans.at(-1)?.to).toBeCloseTo(47);
     for (const [index, span] of spans.slice(1).entries()) expect(span.from).toBe(spans[index]?.to);
@@ -33,7 +42,8 @@ describe('requests', () => {
   });
   it('Transfers_AreCountedByTheTimeTheyTake', () => {
     const times = column(0, 1, 2);
-    const under = (starts: number[], lengths: number[]) => transfersUnderWay(times, { transfer_start_s: column(...starts), transfer_ms: column(...lengths) });
+    const under = (starts: number[], lengths: number[]) =>
+      transfersUnderWay(times, { transfer_start_s: column(...starts), transfer_ms: column(...lengths) });
     expect([...under([0.5, NaN, 1.75], [1000, NaN, 500])!]).toEqual([0.5, 0.75, 0.25]);
     expect(under([NaN], [NaN])).toBeUndefined();
     expect([...under([5], [100])!], 'beyond the last interval').toEqual([0, 0, 0]);

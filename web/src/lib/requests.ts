@@ -5,7 +5,16 @@ type Columns = Readonly<Record<string, Float64Array>>;
 /** More are neither fetched nor drawn: one by one nobody could look at them. */
 export const mostRequestsDrawn = 50_000;
 
-export const parts = ['host', 'queue', 'prefill', 'transfer', 'handover', 'decode', 'interference', 'preempted'] as const;
+export const parts = [
+  'host',
+  'queue',
+  'prefill',
+  'transfer',
+  'handover',
+  'decode',
+  'interference',
+  'preempted',
+] as const;
 export type Part = (typeof parts)[number];
 
 export const requestColumns: readonly string[] = [
@@ -71,7 +80,11 @@ export function transfersUnderWay(times: Float64Array, columns: Columns): Float6
   starts.forEach((start, request) => {
     const end = start + (lengths[request] ?? NaN) / 1000;
     if (!(end > start)) return;
-    for (let bin = Math.max(0, Math.floor((start - origin) / width)); bin < busy.length && origin + bin * width < end; bin += 1) {
+    for (
+      let bin = Math.max(0, Math.floor((start - origin) / width));
+      bin < busy.length && origin + bin * width < end;
+      bin += 1
+    ) {
       const from = origin + bin * width;
       busy[bin] = (busy[bin] ?? 0) + Math.max(0, Math.min(end, from + width) - Math.max(start, from)) / width;
     }

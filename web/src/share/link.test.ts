@@ -54,6 +54,9 @@ describe('links', async () => {
   });
   it('Text_JustBelowTheLimit_IsRead', async () => {
     const long = `"${'x'.repeat(200_000)}"`;
-    expect(await decodeLink(packed(await deflated(new TextEncoder().encode(long))))).toMatchObject({ kind: 'packed', text: long });
+    expect(await decodeLink(packed(await deflated(new TextEncoder().encode(long))))).toMatchObject({
+      kind: 'packed',
+      text: long,
+    });
   });
 });

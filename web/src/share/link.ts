@@ -15,7 +15,10 @@ const maxFragment = 256 * 1024;
 const maxText = 256 * 1024;
 
 export async function encodeLink(canonicalText: string, traceName: string | null): Promise<string> {
-  const packed = await bytesOf(through(new TextEncoder().encode(canonicalText), new CompressionStream('deflate-raw')), Infinity);
+  const packed = await bytesOf(
+    through(new TextEncoder().encode(canonicalText), new CompressionStream('deflate-raw')),
+    Infinity,
+  );
   const suffix = traceName === null ? '' : `&trace=${encodeURIComponent(traceName)}`;
   return `${prefix}${toBase64Url(packed)}${suffix}`;
 }
@@ -25,7 +28,8 @@ export async function decodeLink(fragment: string): Promise<DecodedLink> {
   if (text === '') return { kind: 'none' };
   if (text.length > maxFragment) return { kind: 'unreadable', reason: 'The link is longer than any scenario.' };
   if (!text.startsWith(prefix)) {
-    if (/^z\d+\./.test(text)) return { kind: 'unreadable', reason: 'The link is of a newer kind than this page knows.' };
+    if (/^z\d+\./.test(text))
+      return { kind: 'unreadable', reason: 'The link is of a newer kind than this page knows.' };
     return { kind: 'readable', text };
   }
   const [body = '', ...rest] = text.slice(prefix.length).split('&');
@@ -34,7 +38,10 @@ export async function decodeLink(fragment: string): Promise<DecodedLink> {
     const document = new TextDecoder('utf-8', { fatal: true }).decode(await bytesOf(unpacked, maxText));
     return { kind: 'packed', text: document, trace_name: traceNameOf(rest) };
   } catch (error) {
-    const reason = error instanceof LinkTooLarge ? 'The link unpacks to more than any scenario needs.' : 'The link is cut short or damaged.';
+    const reason =
+      error instanceof LinkTooLarge
+        ? 'The link unpacks to more than any scenario needs.'
+        : 'The link is cut short or damaged.';
     return { kind: 'unreadable', reason };
   }
 }
@@ -46,7 +53,10 @@ function traceNameOf(parameters: readonly string[]): string | null {
   return found === undefined ? null : decodeURIComponent(found.slice('trace='.length)).slice(0, 200);
 }
 
-function through(bytes: Uint8Array<ArrayBuffer>, transform: ReadableWritablePair<Uint8Array, BufferSource>): ReadableStream<Uint8Array> {
+function through(
+  bytes: Uint8Array<ArrayBuffer>,
+  transform: ReadableWritablePair<Uint8Array, BufferSource>,
+): ReadableStream<Uint8Array> {
   return new Blob([bytes]).stream().pipeThrough(transform);
 }
 

@@ -1,26 +1,54 @@
-import type { Canonical, Catalog, Coefficients, Field, Report, TraceFit } from 'servecast';
+import type {
+  Advice,
+  Canonical,
+  Catalog,
+  Coefficients,
+  Explanation,
+  Field,
+  Report,
+  TraceFit,
+  VerdictState,
+} from 'servecast';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Engine, LoadedTrace, RunListener } from '../engine/client';
-import type { Question } from '../engine/protocol';
+import type { AdviceListener, Engine, LoadedTrace, RunListener } from '../engine/client';
+import type { Lane, Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { App } from './app';
 import { getAt, needsTrace, setAt, type Document } from './document';
 
 function field(path: string, more: Partial<Field> = {}): Field {
-  return { path, type: 'number', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices: [], ...more };
+  return {
+    path,
+    type: 'number',
+    unit: '',
+    help: '',
+    required: false,
+    default: null,
+    minimum: null,
+    maximum: null,
+    choices: [],
+    ...more,
+  };
 }
 
 const distribution = '/workload/prompt_tokens/distribution';
 const scenario: Document = {
   model: { preset: 'small' },
-  workload: { arrivals: { process: 'poisson', rate_per_s: 4 }, prompt_tokens: { distribution: 'lognormal', median: 100, p99: 900 } },
+  workload: {
+    arrivals: { process: 'poisson', rate_per_s: 4 },
+    prompt_tokens: { distribution: 'lognormal', median: 100, p99: 900 },
+  },
 };
 const catalog: Catalog = {
   engine_version: 'test',
+  definitions: [],
   schema: 1,
   default_scenario: 'first',
   presets: {
-    models: [{ id: 'small', name: 'Small', description: '', document: {} }, { id: 'large', name: 'Large', description: '', document: {} }],
+    models: [
+      { id: 'small', name: 'Small', description: '', document: {} },
+      { id: 'large', name: 'Large', description: '', document: {} },
+    ],
     hardware: [],
     engines: [],
     workloads: [],
@@ -30,7 +58,11 @@ const catalog: Catalog = {
     field('/model/preset', { type: 'choice', choices: ['small', 'large'] }),
     field('/workload/arrivals/rate_per_s'),
     field(distribution, { type: 'choice', choices: ['fixed', 'lognormal'], default: 'fixed' }),
-    field('/workload/prompt_tokens/value', { type: 'integer', required: true, when: { path: distribution, values: ['fixed'] } }),
+    field('/workload/prompt_tokens/value', {
+      type: 'integer',
+      required: true,
+      when: { path: distribution, values: ['fixed'] },
+    }),
     field('/workload/prompt_tokens/median', { when: { path: distribution, values: ['lognormal'] } }),
     field('/workload/prompt_tokens/p99', { when: { path: distribution, values: ['lognormal'] } }),
     field('/cluster/pools/-/tensor_parallel', { type: 'integer', default: 1 }),
@@ -43,18 +75,41 @@ const catalog: Catalog = {
 
 class RecordingEngine implements Engine {
   readonly ready = Promise.resolve(catalog);
-  readonly runs: { readonly document: Document; readonly with_trace: boolean; readonly listener: RunListener }[] = [];
+  readonly runs: {
+    readonly document: Document;
+    readonly with_trace: boolean;
+    readonly listener: RunListener;
+    readonly eager: boolean | undefined;
+  }[] = [];
+  readonly advised: { readonly document: Document; readonly listener: AdviceListener }[] = [];
   cancels = 0;
-  run(text: string, withTrace: boolean, listener: RunListener): void {
-    this.runs.push({ document: JSON.parse(text) as Document, with_trace: withTrace, listener });
+  advice_cancels = 0;
+  explained = 0;
+  run(text: string, withTrace: boolean, listener: RunListener, _lane?: Lane, eager?: boolean): void {
+    this.runs.push({ document: JSON.parse(text) as Document, with_trace: withTrace, listener, eager });
+  }
+  advise(text: string, _withTrace: boolean, listener: AdviceListener): void {
+    this.advised.push({ document: JSON.parse(text) as Document, listener });
+  }
+  cancelAdvice(): void {
+    this.advice_cancels += 1;
+  }
+  explain(): Promise<Explanation | null> {
+    this.explained += 1;
+    return Promise.resolve({ limits: [{ name: 'compute', gain: 0.1 * this.explained }], blame: {} });
   }
   cancel(): void {
     this.cancels += 1;
   }
   ask(question: Question, text: string): Promise<Canonical> {
-    if (question === 'replaying') return Promise.resolve({ text: this.replaying(JSON.parse(text) as Document), id: '', issues: [] });
+    if (question === 'replaying')
+      return Promise.resolve({ text: this.replaying(JSON.parse(text) as Document), id: '', issues: [] });
     const bad = /bad|: ?-1[,}]|-1\b/.test(text);
-    return Promise.resolve({ text: bad ? '' : text, id: 'id', issues: bad ? [{ path: '/workload/arrivals/rate_per_s', message: 'bad' }] : [] });
+    return Promise.resolve({
+      text: bad ? '' : text,
+      id: 'id',
+      issues: bad ? [{ path: '/workload/arrivals/rate_per_s', message: 'bad' }] : [],
+    });
   }
   /** The rule is the engine's; here its plainest case. */
   replaying(document: Document): string {
@@ -64,16 +119,29 @@ class RecordingEngine implements Engine {
   }
   has_arrivals = true;
   loadTrace(): Promise<LoadedTrace> {
-    return Promise.resolve({ bytes: 10, read: { format: 'csv', reading: 'CSV', requests: 2, has_arrivals: this.has_arrivals, issues: [] } });
+    return Promise.resolve({
+      bytes: 10,
+      read: { format: 'csv', reading: 'CSV', requests: 2, has_arrivals: this.has_arrivals, issues: [] },
+    });
   }
   fitTrace(): Promise<TraceFit> {
     const workload = { requests: 2, ...(this.has_arrivals ? { arrivals: { rate_per_s: 5 } } : {}) };
-    return Promise.resolve({ workload, comparison: [], lengths: { probability: [], prompt_trace: [], prompt_fit: [], output_trace: [], output_fit: [] } });
+    return Promise.resolve({
+      workload,
+      comparison: [],
+      lengths: { probability: [], prompt_trace: [], prompt_fit: [], output_trace: [], output_fit: [] },
+    });
   }
   forgetTrace(): void {}
   onCatalog?: (catalog: Catalog) => void;
   coefficients(_scenario: string, file: string): Promise<Coefficients> {
-    const set = (id: string) => ({ id, latency: { backend: 'blackbox', beta: [1, 2, 3] }, fits: false, faster_than_light: false, warnings: [] });
+    const set = (id: string) => ({
+      id,
+      latency: { backend: 'blackbox', beta: [1, 2, 3] },
+      fits: false,
+      faster_than_light: false,
+      warnings: [],
+    });
     const sets = file === '' ? [set('a'), set('b')] : file.includes('good') ? [set('of a file')] : [];
     return Promise.resolve({ sets, issues: sets.length > 0 ? [] : [{ path: '/sets', message: 'missing' }] });
   }
@@ -86,10 +154,15 @@ class RecordingEngine implements Engine {
   get last() {
     return this.runs.at(-1)!;
   }
-  finish(engineMs = 1): void {
+  finish(engineMs = 1, verdict: VerdictState = 'meets'): void {
     const document = this.last.document;
     this.last.listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
-    const report = { scenario: document, fingerprint: 'f', arrived: 2 } as unknown as Report;
+    const report = {
+      scenario: document,
+      fingerprint: 'f',
+      arrived: 2,
+      verdict: { state: verdict },
+    } as unknown as Report;
     this.last.listener.finished({ report, columns: {}, engine_ms: engineMs }, 1, false);
   }
 }
@@ -104,7 +177,11 @@ describe('the app', () => {
     vi.useFakeTimers();
     engine = new RecordingEngine();
     fragment = '';
-    app = new App(engine, { readFragment: () => fragment, writeFragment: (text) => (fragment = text), saveTheme: () => undefined });
+    app = new App(engine, {
+      readFragment: () => fragment,
+      writeFragment: (text) => (fragment = text),
+      saveTheme: () => undefined,
+    });
     await app.start();
   });
   afterEach(() => vi.useRealTimers());
@@ -133,6 +210,77 @@ describe('the app', () => {
     engine.finish();
     expect(engine.runs).toHaveLength(3);
     expect(engine.last.document).toMatchObject({ workload: { arrivals: { rate_per_s: 6 } } });
+  });
+  it('Run_IsEagerOnlyWhileNothingIsShown', () => {
+    expect(engine.last.eager).toBe(true);
+    engine.finish();
+    app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
+    expect(engine.last.eager).toBe(false);
+  });
+  it('Run_ThatLasts_LeavesWhatWasShownAsOfAnotherDocument', () => {
+    engine.finish();
+    const before = state().document;
+    app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
+    expect(state().run).toMatchObject({ kind: 'running', slow: false });
+    vi.advanceTimersByTime(150);
+    expect(state().run).toMatchObject({ kind: 'running', slow: true });
+    expect(state().shown?.document).toBe(before);
+    expect(state().shown?.document).not.toBe(state().document);
+    engine.finish();
+    expect(state().shown?.document).toBe(state().document);
+  });
+  it('Run_CancelledBeforeItsFirstAnswer_DoesNotKeepTheOldOneAsItsOwn', () => {
+    engine.finish();
+    app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
+    engine.last.listener.finished(null, 0.1, true);
+    expect(state().shown).toBeNull();
+  });
+  it('WaysOut_AreLookedForUnderAMiss_AndOneIsUsed', () => {
+    engine.finish();
+    expect(engine.advised).toHaveLength(0);
+    app.setValue('/workload/arrivals/rate_per_s', 50, 'dragging');
+    engine.finish(1, 'misses');
+    expect(engine.advised).toHaveLength(1);
+    expect(engine.advised[0]?.document).toEqual(state().document);
+    const better = setAt(state().document, '/cluster', { pools: [{ replicas: 2 }] });
+    const change = { change: '2 replicas', document: JSON.stringify(better) };
+    const advice = { answer: '', base: null, changes: [change] } as unknown as Advice;
+    engine.advised[0]?.listener.progress(0.5);
+    expect(state().ways_out).toMatchObject({ kind: 'trying', progress: 0.5 });
+    engine.advised[0]?.listener.finished(advice, 1);
+    expect(state().ways_out).toMatchObject({ kind: 'tried', advice });
+    app.useWayOut(advice.changes[0]!);
+    expect(engine.last.document).toEqual(better);
+    engine.finish();
+    expect(state().ways_out).toBeNull();
+  });
+  it('WaysOut_OfAnOldScenario_AreNotShown_AndStopWhenTheNextRunBegins', () => {
+    engine.finish(1, 'overloaded');
+    const old = engine.advised[0]!;
+    app.setValue('/workload/arrivals/rate_per_s', 50, 'dragging');
+    expect(engine.advice_cancels).toBe(1);
+    engine.finish(1, 'misses');
+    old.listener.finished({ answer: 'old', base: null, changes: [] }, 1);
+    expect(state().ways_out).toMatchObject({ kind: 'trying', advice: null });
+    engine.advised[1]?.listener.finished({ answer: '', base: null, changes: [] }, 0.4);
+    expect(state().ways_out?.kind).toBe('cancelled');
+  });
+  it('WaysOut_OfALongRun_AreOnlyOffered', () => {
+    engine.finish(5000, 'misses');
+    expect(engine.advised).toHaveLength(0);
+    expect(state().ways_out?.kind).toBe('offered');
+    app.reasons.look();
+    expect(engine.advised).toHaveLength(1);
+  });
+  it('Why_IsAskedForWhileSomebodyLooks', async () => {
+    engine.finish();
+    expect(engine.explained).toBe(0);
+    app.reasons.askWhy(true);
+    await vi.waitFor(() => expect(state().explanation?.of).toBe(state().shown?.outcome));
+    app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
+    engine.finish();
+    await vi.waitFor(() => expect(engine.explained).toBe(2));
+    app.reasons.askWhy(false);
   });
   it('Draft_GoesWithItsField_AndMovesWithItsItem', () => {
     engine.finish();
@@ -199,9 +347,13 @@ describe('the app', () => {
     engine.has_arrivals = false;
     await app.loadTrace(new File(['x'], 'lengths.csv'));
     expect(engine.last.with_trace).toBe(true);
-    expect(state().document).toMatchObject({ workload: { arrivals: { process: 'poisson', rate_per_s: 4 }, prompt_tokens: { distribution: 'trace' } } });
+    expect(state().document).toMatchObject({
+      workload: { arrivals: { process: 'poisson', rate_per_s: 4 }, prompt_tokens: { distribution: 'trace' } },
+    });
     await app.fitTrace();
-    expect(state().document).toMatchObject({ workload: { arrivals: { process: 'poisson', rate_per_s: 4 }, requests: 2 } });
+    expect(state().document).toMatchObject({
+      workload: { arrivals: { process: 'poisson', rate_per_s: 4 }, requests: 2 },
+    });
   });
   it('Trace_OfLengthsAlone_AfterOneWithArrivals_BringsTheOldArrivalsBack', async () => {
     engine.finish();
@@ -237,7 +389,12 @@ describe('the app', () => {
     expect(engine.runs).toHaveLength(1);
   });
   it('Link_OfATraceScenario_KeepsWhatItSaysOfTheReplay', async () => {
-    const traced = { workload: { arrivals: { process: 'trace', rate_scale: 10, keep: 0.5 }, output_tokens: { distribution: 'fixed', value: 7 } } };
+    const traced = {
+      workload: {
+        arrivals: { process: 'trace', rate_scale: 10, keep: 0.5 },
+        output_tokens: { distribution: 'fixed', value: 7 },
+      },
+    };
     fragment = await encodeLink(JSON.stringify(traced), 'day.csv');
     await app.openLink();
     await app.loadTrace(new File(['x'], 'day.csv'));
@@ -286,7 +443,10 @@ describe('the app', () => {
   it('Link_BadMember_OffersWhatRemains', async () => {
     engine.finish();
     const good = { workload: { requests: 9, arrivals: { process: 'poisson' } } };
-    fragment = await encodeLink(JSON.stringify({ workload: { requests: 9, arrivals: { process: 'poisson', rate_per_s: -1 } } }), null);
+    fragment = await encodeLink(
+      JSON.stringify({ workload: { requests: 9, arrivals: { process: 'poisson', rate_per_s: -1 } } }),
+      null,
+    );
     await app.openLink();
     expect(state().link_problem?.nearest).toMatchObject({ document: good, dropped: ['/workload/arrivals/rate_per_s'] });
     app.openNearest();
@@ -302,12 +462,12 @@ describe('the app', () => {
   });
   it('Coefficients_OfAFile_OneIsTaken_OfSeveralOneIsChosen_BadOnesAreSaid', async () => {
     engine.finish();
-    await app.listCoefficients();
+    await app.coefficients.list();
     const { coefficients } = state();
     if (coefficients.kind !== 'listed') throw new Error(coefficients.kind);
     expect(coefficients.chosen).toBeNull();
     expect(getAt(state().document, '/latency')).toBeUndefined();
-    app.takeCoefficients(coefficients.sets[1]!);
+    app.coefficients.take(coefficients.sets[1]!);
     expect(state().coefficients).toMatchObject({ chosen: { id: 'b' } });
     expect(getAt(state().document, '/latency/beta')).toEqual([1, 2, 3]);
     await app.openFile(new File(['{"physics_coefficients":"good"}'], 'mine.json'));

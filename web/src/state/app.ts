@@ -3,16 +3,32 @@
 //
 // Runs: an edit reruns at once while runs are quick, else after a pause. A run that has just begun
 // may finish (so that dragging a slider shows answers), one that lasts is cancelled.
-import type { Canonical, CoefficientSet, Issue } from 'servecast';
+import type { AdvisedChange, Canonical, Issue } from 'servecast';
 import type { Engine, RunListener } from '../engine/client';
 import type { Outcome, Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
+import { CoefficientSets, longestScenario } from './coefficients';
 import { Comparison } from './compare';
-import { equalJson, getAt, isObject, lastOf, needsTrace, parentOf, readDocument, removeAt, setAt, withFit, withFormerArrivals, type Document, type Json } from './document';
+import {
+  equalJson,
+  getAt,
+  isObject,
+  lastOf,
+  needsTrace,
+  parentOf,
+  readDocument,
+  removeAt,
+  setAt,
+  withFit,
+  withFormerArrivals,
+  type Document,
+  type Json,
+} from './document';
 import { assign, fieldAt, isRelevant, type FormSource } from './fields';
 import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
+import { documentOf, Reasons } from './ways-out';
 
 export interface Surroundings {
   /** The fragment with or without "#". */
@@ -22,14 +38,16 @@ export interface Surroundings {
 }
 
 const typingPauseMs = 150;
-const quickRunMs = 25;
+const quickRunMs = 200;
 const slowRunMs = 300;
+/** After that what is shown is marked as of before the change. */
+const graceMs = 150;
 const linkPauseMs = 250;
-/** Bytes; the engine's own limit of a document. */
-const longestScenario = 4 * 1024 * 1024;
 
 export class App {
   readonly store: Store;
+  readonly reasons: Reasons;
+  readonly coefficients: CoefficientSets;
   readonly #engine: Engine;
   readonly #around: Surroundings;
   readonly #comparison: Comparison;
@@ -46,6 +64,8 @@ export class App {
     this.#around = around;
     this.store = store;
     this.#comparison = new Comparison(engine, store);
+    this.reasons = new Reasons(engine, store);
+    this.coefficients = new CoefficientSets(engine, store, (latency) => this.setValue('/latency', latency, 'dragging'));
   }
 
   get source(): FormSource | null {
@@ -90,19 +110,33 @@ export class App {
         this.#reject('link', link.reason, [], null);
         return;
       case 'packed':
-        await this.#openText('link', await this.#ask('canonical', link.text), link.trace_name, (issues) => this.#nearest('document', link.text, issues, link.trace_name));
+        await this.#openText('link', await this.#ask('canonical', link.text), link.trace_name, (issues) =>
+          this.#nearest('document', link.text, issues, link.trace_name),
+        );
         return;
       case 'readable':
-        await this.#openText('link', await this.#ask('parse', link.text), null, (issues) => this.#nearest('fragment', link.text, issues, null));
+        await this.#openText('link', await this.#ask('parse', link.text), null, (issues) =>
+          this.#nearest('fragment', link.text, issues, null),
+        );
         return;
     }
   }
 
   /** Its code comes with the first link or file that is refused; without a connection there is no nearest one. */
-  async #nearest(form: 'document' | 'fragment', text: string, issues: readonly Issue[], traceName: string | null): Promise<LinkProblem['nearest']> {
+  async #nearest(
+    form: 'document' | 'fragment',
+    text: string,
+    issues: readonly Issue[],
+    traceName: string | null,
+  ): Promise<LinkProblem['nearest']> {
     const ask = (question: Question, asked: string) => this.#ask(question, asked);
     const salvage = await import('./salvage').catch(() => null);
-    return salvage && (form === 'document' ? salvage.nearestDocument(ask, text, issues, traceName) : salvage.nearestFragment(ask, text, issues));
+    return (
+      salvage &&
+      (form === 'document'
+        ? salvage.nearestDocument(ask, text, issues, traceName)
+        : salvage.nearestFragment(ask, text, issues))
+    );
   }
 
   async #ask(question: Question, text: string): Promise<Canonical> {
@@ -117,13 +151,26 @@ export class App {
   async openFile(file: File): Promise<void> {
     const text = file.size <= longestScenario && /\.json$/i.test(file.name) ? await file.text() : '';
     const document = readDocument(text);
-    if (document && document['schema'] === undefined && (document['physics_coefficients'] !== undefined || Array.isArray(document['sets']))) return this.openCoefficients(file);
-    if (!document || document['schema'] === undefined || document['workload'] === undefined) return this.loadTrace(file);
+    if (
+      document &&
+      document['schema'] === undefined &&
+      (document['physics_coefficients'] !== undefined || Array.isArray(document['sets']))
+    )
+      return this.coefficients.open(file);
+    if (!document || document['schema'] === undefined || document['workload'] === undefined)
+      return this.loadTrace(file);
     this.#stop();
-    await this.#openText('file', await this.#ask('canonical', text), null, (issues) => this.#nearest('document', text, issues, null));
+    await this.#openText('file', await this.#ask('canonical', text), null, (issues) =>
+      this.#nearest('document', text, issues, null),
+    );
   }
 
-  async #openText(from: LinkProblem['from'], canonical: Canonical, traceName: string | null, salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>): Promise<void> {
+  async #openText(
+    from: LinkProblem['from'],
+    canonical: Canonical,
+    traceName: string | null,
+    salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>,
+  ): Promise<void> {
     const document = readDocument(canonical.text);
     if (canonical.issues.length > 0 || !document) {
       const nearest = await salvage(canonical.issues);
@@ -142,9 +189,16 @@ export class App {
     this.#stop();
     // The form then shows the default scenario, ready to be edited or opened.
     const { catalog, document } = this.store.state;
-    const fallback = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario)?.document as Document | undefined;
+    const fallback = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario)?.document as
+      | Document
+      | undefined;
     if (fallback && Object.keys(document).length === 0) this.store.update({ base: fallback, document: fallback });
-    this.store.update({ link_problem: { from, message, issues, nearest }, shown: null, canonical: null, run: { kind: 'idle' } });
+    this.store.update({
+      link_problem: { from, message, issues, nearest },
+      shown: null,
+      canonical: null,
+      run: { kind: 'idle' },
+    });
   }
 
   #open(opened: Document, presetId: string | null, wantedTrace: string | null): void {
@@ -227,7 +281,12 @@ export class App {
   /** A pool's own value, or its own GPU or engine by the place of its preset: the scenario's is in force again. */
   inheritValue(pointer: string): void {
     const source = this.source;
-    if (source) this.#edit(pointer, removeAt(source.document, lastOf(pointer) === 'preset' ? parentOf(pointer) : pointer), 'dragging');
+    if (source)
+      this.#edit(
+        pointer,
+        removeAt(source.document, lastOf(pointer) === 'preset' ? parentOf(pointer) : pointer),
+        'dragging',
+      );
   }
 
   addPool(): void {
@@ -266,10 +325,16 @@ export class App {
     const isThere = (at: string) => {
       const field = source && fieldAt({ ...source, document }, at);
       const inItem = /^(.*\/\d+)\//.exec(at)?.[1];
-      return field && isRelevant({ ...source, document }, { field, pointer: at }) && (!inItem || !getAt(document, parentOf(inItem)) || getAt(document, inItem) !== undefined);
+      return (
+        field &&
+        isRelevant({ ...source, document }, { field, pointer: at }) &&
+        (!inItem || !getAt(document, parentOf(inItem)) || getAt(document, inItem) !== undefined)
+      );
     };
     const drafts = new Map([...this.store.state.drafts].filter(([at]) => at !== pointer && isThere(at)));
-    const known = this.store.state.catalog?.presets.scenarios.find((entry) => equalJson(entry.document as Document, document));
+    const known = this.store.state.catalog?.presets.scenarios.find((entry) =>
+      equalJson(entry.document as Document, document),
+    );
     this.store.update({ document, drafts, preset_id: known?.id ?? null, link_problem: null });
     this.#schedule(pace);
   }
@@ -333,7 +398,8 @@ export class App {
   /** The open trace again, after its fit. */
   replayTrace(): void {
     const { trace, document, fit } = this.store.state;
-    if (trace.kind === 'loaded' && fit.kind === 'fitted') this.#edit('/workload', setAt(document, '/workload', fit.replayed), 'dragging');
+    if (trace.kind === 'loaded' && fit.kind === 'fitted')
+      this.#edit('/workload', setAt(document, '/workload', fit.replayed), 'dragging');
   }
 
   removeTrace(): void {
@@ -343,39 +409,14 @@ export class App {
     const own = needsTrace(base) ? (fallback as Document | undefined) : base;
     const workload = former ?? getAt(own, '/workload');
     const restored = workload === undefined ? removeAt(document, '/workload') : setAt(document, '/workload', workload);
-    this.store.update({ trace: { kind: 'none' }, fit: { kind: 'none' }, wanted_trace: null, link_trace: null, former_workload: null });
+    this.store.update({
+      trace: { kind: 'none' },
+      fit: { kind: 'none' },
+      wanted_trace: null,
+      link_trace: null,
+      former_workload: null,
+    });
     this.#edit('/workload', needsTrace(document) ? restored : document, 'dragging');
-  }
-
-  // --- Coefficients ------------------------------------------------------------------------------
-
-  /** The published ones; their file is fetched with the first look. */
-  listCoefficients(): Promise<void> {
-    return this.#readCoefficients('Published by BLIS', Promise.resolve(''));
-  }
-
-  /** One set is taken at once, of several one is chosen. */
-  openCoefficients(file: File): Promise<void> {
-    return this.#readCoefficients(file.name, file.size <= longestScenario ? file.text().then((text) => text || ' ') : Promise.reject(new Error(`${file.name} is larger than 4 MiB`)));
-  }
-
-  async #readCoefficients(name: string, file: Promise<string>): Promise<void> {
-    this.store.update({ coefficients: { kind: 'reading' } });
-    try {
-      const { sets, issues } = await this.#engine.coefficients(JSON.stringify(this.store.state.document), await file);
-      if (issues.length > 0) throw new Error(issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; '));
-      this.store.update({ coefficients: { kind: 'listed', name, sets, chosen: null } });
-      const [only] = sets;
-      if (only && sets.length === 1) this.takeCoefficients(only);
-    } catch (error) {
-      this.store.update({ coefficients: { kind: 'failed', message: error instanceof Error ? error.message : String(error) } });
-    }
-  }
-
-  takeCoefficients(chosen: CoefficientSet): void {
-    const { coefficients } = this.store.state;
-    if (coefficients.kind === 'listed') this.store.update({ coefficients: { ...coefficients, chosen } });
-    this.setValue('/latency', chosen.latency as Document, 'dragging');
   }
 
   // --- Comparing ---------------------------------------------------------------------------------
@@ -383,6 +424,18 @@ export class App {
   /** Runs the scenario under every value of a choice whenever it ran; "" ends that. */
   compareBy(pointer: string): void {
     this.#comparison.by(pointer, this.source);
+  }
+
+  // --- Ways out ----------------------------------------------------------------------------------
+
+  useWayOut(change: AdvisedChange): void {
+    const document = documentOf(change);
+    if (document) this.#edit('', document, 'dragging');
+  }
+
+  /** More GPUs for the pool that the model does not fit on. */
+  useTensorParallel(pool: number, gpus: number): void {
+    this.setValue(`/cluster/pools/${pool}/tensor_parallel`, gpus, 'dragging');
   }
 
   // --- Requests one by one -----------------------------------------------------------------------
@@ -396,7 +449,13 @@ export class App {
 
   async #fetchRequests(): Promise<void> {
     const { shown, requests } = this.store.state;
-    if (!this.#watching || shown?.completeness !== 'final' || requests?.of === shown.outcome || shown.outcome.report.arrived > mostRequestsDrawn) return;
+    if (
+      !this.#watching ||
+      shown?.completeness !== 'final' ||
+      requests?.of === shown.outcome ||
+      shown.outcome.report.arrived > mostRequestsDrawn
+    )
+      return;
     const columns = await this.#engine.requests(requestColumns);
     const now = this.store.state.shown;
     if (columns && now?.outcome === shown.outcome) this.store.update({ requests: { of: shown.outcome, columns } });
@@ -451,16 +510,18 @@ export class App {
       return;
     }
     this.#comparison.halt();
+    this.reasons.halt();
     this.#running = { since: performance.now() };
     this.store.update({ run: { kind: 'running', progress: 0, slow: false } });
     this.#slowTimer = setTimeout(() => {
       const { run } = this.store.state;
       if (run.kind === 'running') this.store.update({ run: { ...run, slow: true } });
-    }, slowRunMs);
-    this.#engine.run(JSON.stringify(document), traced, this.#listener());
+    }, graceMs);
+    const eager = this.store.state.shown === null;
+    this.#engine.run(JSON.stringify(document), traced, this.#listener(document), 'shown', eager);
   }
 
-  #listener(): RunListener {
+  #listener(document: Document): RunListener {
     const settle = () => {
       clearTimeout(this.#slowTimer);
       this.#running = null;
@@ -468,28 +529,34 @@ export class App {
     return {
       accepted: (canonical) => this.#accept(canonical),
       loading: () => this.store.update({ run: { kind: 'running', progress: 0, slow: true, loading: true } }),
-      refused: (reason, issues) => {
+      refused: (reason, issues, unfit) => {
         settle();
         // A value out of range is a slip on the way to the next one: what was shown stays, marked stale.
         const shown = reason === 'scenario' ? this.store.state.shown : null;
-        this.store.update({ shown, run: { kind: 'refused', reason, issues } });
+        this.store.update({ shown, run: { kind: 'refused', reason, issues, ...(unfit ? { unfit } : {}) } });
         if (this.#again) this.#runNow();
       },
       progress: (progress, partial) => {
         const { run, shown } = this.store.state;
         const slow = run.kind === 'running' && run.slow;
-        const next = partial ? { outcome: partial, completeness: 'partial' as const, progress } : shown;
+        const next = partial ? { outcome: partial, document, completeness: 'partial' as const, progress } : shown;
         this.store.update({ run: { kind: 'running', progress, slow }, shown: next });
       },
       finished: (last, progress, cancelled) => {
         settle();
-        const outcome: Outcome | undefined = last ?? this.store.state.shown?.outcome;
-        if (!outcome) return;
+        const { shown } = this.store.state;
+        // Without a last one the partial one stands; what was shown before this run is no answer to it.
+        const outcome: Outcome | undefined = last ?? (shown?.document === document ? shown.outcome : undefined);
+        if (!outcome) {
+          this.store.update({ run: { kind: 'idle' }, shown: null });
+          return;
+        }
         this.#lastEngineMs = outcome.engine_ms;
         const completeness = cancelled ? 'cancelled' : 'final';
-        this.store.update({ run: { kind: 'idle' }, shown: { outcome, completeness, progress } });
+        this.store.update({ run: { kind: 'idle' }, shown: { outcome, document, completeness, progress } });
         if (this.#again) return this.#runNow();
         if (!cancelled) this.#comparison.refresh(this.source);
+        this.reasons.refresh();
         void this.#fetchRequests();
       },
       broken: (message) => {

@@ -8,7 +8,18 @@ import type { FormSource } from './fields';
 import { Store } from './store';
 
 function field(path: string, choices: readonly string[], more: Partial<Field> = {}): Field {
-  return { path, type: 'choice', unit: '', help: '', required: false, default: null, minimum: null, maximum: null, choices, ...more };
+  return {
+    path,
+    type: 'choice',
+    unit: '',
+    help: '',
+    required: false,
+    default: null,
+    minimum: null,
+    maximum: null,
+    choices,
+    ...more,
+  };
 }
 
 const presets = ['small', 'large'].map((id) => ({ id, name: id.toUpperCase(), description: '', document: {} }));
@@ -29,7 +40,8 @@ const document: Document = { hardware: { preset: 'large', tflops: 5 }, workload:
 const source: FormSource = { catalog, document, resolved: null };
 
 class RecordingEngine {
-  readonly runs: { readonly document: Document; readonly lane: Lane | undefined; readonly listener: RunListener }[] = [];
+  readonly runs: { readonly document: Document; readonly lane: Lane | undefined; readonly listener: RunListener }[] =
+    [];
   readonly cancelled: (Lane | undefined)[] = [];
   run(text: string, _traced: boolean, listener: RunListener, lane?: Lane): void {
     this.runs.push({ document: JSON.parse(text) as Document, lane, listener });
@@ -43,12 +55,20 @@ const done = (report: Partial<Report>) => ({ report: report as Report, columns: 
 
 describe('comparing', () => {
   it('offers what changes how requests are served, with more than one value, hardware first', () => {
-    expect(comparablePointers(source)).toEqual(['/hardware/preset', '/engine/compat', '/engine/async_scheduling', '/scheduler/order']);
+    expect(comparablePointers(source)).toEqual([
+      '/hardware/preset',
+      '/engine/compat',
+      '/engine/async_scheduling',
+      '/scheduler/order',
+    ]);
   });
 
   it('leaves the value in force untouched, overrides included, and puts it first', () => {
     const variants = variantsOf(source, '/hardware/preset');
-    expect(variants.map(({ name, isCurrent }) => [name, isCurrent])).toEqual([['LARGE', true], ['SMALL', false]]);
+    expect(variants.map(({ name, isCurrent }) => [name, isCurrent])).toEqual([
+      ['LARGE', true],
+      ['SMALL', false],
+    ]);
     expect(variants[0]?.document).toBe(document);
     expect(variants[1]?.document).toEqual({ hardware: { preset: 'small' }, workload: { requests: 9 } });
   });
@@ -63,8 +83,15 @@ describe('comparing', () => {
     expect(engine.runs[1]!.document).toEqual({ ...document, engine: { compat: 'blis' } });
     engine.runs[1]!.listener.refused('engine', [{ path: '/engine', message: 'no' }]);
     expect(engine.runs).toHaveLength(2);
-    const rows = store.state.compared!.variants.map(({ name, report, issues }) => [name, report?.completed, issues.length]);
-    expect(rows).toEqual([['none', 9, 0], ['blis', undefined, 1]]);
+    const rows = store.state.compared!.variants.map(({ name, report, issues }) => [
+      name,
+      report?.completed,
+      issues.length,
+    ]);
+    expect(rows).toEqual([
+      ['none', 9, 0],
+      ['blis', undefined, 1],
+    ]);
   });
 
   it('waits while the shown run is under way, and ends when that begins', () => {

@@ -2,7 +2,15 @@
 import type { Issue, Report } from 'servecast';
 import type { Engine } from '../engine/client';
 import { needsTrace, segmentsOf, type Document, type Json } from './document';
-import { assign, explainedChoices, isPoolOwn, placedFields, valueInForce, type FormSource, type PlacedField } from './fields';
+import {
+  assign,
+  explainedChoices,
+  isPoolOwn,
+  placedFields,
+  valueInForce,
+  type FormSource,
+  type PlacedField,
+} from './fields';
 import { poolList, poolsInWords, poolsOf, splitsOf } from './pools';
 import type { Store } from './store';
 
@@ -26,11 +34,16 @@ const findings = /\/(auto_backend|operators|compared_as|nodes_assumed)$/;
 function comparableFields(source: FormSource): readonly PlacedField[] {
   const rank = (placed: PlacedField) => sections.indexOf(segmentsOf(placed.pointer)[0] ?? '');
   const several = poolsOf(source).length > 1;
-  return placedFields(source, (path) => sections.includes(segmentsOf(path)[0] ?? ''))
-    .filter((placed) => valuesOf(placed).length > 1 && placed.field.path !== `${poolList}/-/role` && !findings.test(placed.pointer))
-    // Of what a pool may have of its own, its GPU.
-    .filter(({ pointer }) => !isPoolOwn(pointer) || (several && pointer.endsWith('/hardware/preset')))
-    .sort((a, b) => rank(a) - rank(b));
+  return (
+    placedFields(source, (path) => sections.includes(segmentsOf(path)[0] ?? ''))
+      .filter(
+        (placed) =>
+          valuesOf(placed).length > 1 && placed.field.path !== `${poolList}/-/role` && !findings.test(placed.pointer),
+      )
+      // Of what a pool may have of its own, its GPU.
+      .filter(({ pointer }) => !isPoolOwn(pointer) || (several && pointer.endsWith('/hardware/preset')))
+      .sort((a, b) => rank(a) - rank(b))
+  );
 }
 
 /** Where the choices stand, by which variants are made; the list of pools stands for how replicas are split. */
@@ -54,7 +67,9 @@ export function variantsOf(source: FormSource, pointer: string): readonly Varian
   return valuesOf(placed)
     .map((value) => {
       const isCurrent = value === current;
-      const name = names.find(({ id }) => id === value)?.name ?? (typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value));
+      const name =
+        names.find(({ id }) => id === value)?.name ??
+        (typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value));
       const document = isCurrent ? source.document : assign(source, placed.pointer, value);
       return { name, isCurrent, document, report: null, issues: [] };
     })
@@ -65,7 +80,12 @@ function splitVariants(source: FormSource): readonly Variant[] {
   const name = poolsInWords(poolsOf(source));
   const others = splitsOf(source).filter((split) => split.name !== name);
   if (others.length === 0) return [];
-  return [{ name, document: source.document }, ...others].map((each, index) => ({ ...each, isCurrent: index === 0, report: null, issues: [] }));
+  return [{ name, document: source.document }, ...others].map((each, index) => ({
+    ...each,
+    isCurrent: index === 0,
+    report: null,
+    issues: [],
+  }));
 }
 
 /** Runs the variants one after the other, beside what the page shows. */
@@ -118,7 +138,12 @@ export class Comparison {
     const settle = (change: Partial<Variant>) => {
       const { compared: now } = this.#store.state;
       if (turn !== this.#turn || !now) return;
-      this.#store.update({ compared: { ...now, variants: now.variants.map((variant, at) => (at === index ? { ...variant, ...change } : variant)) } });
+      this.#store.update({
+        compared: {
+          ...now,
+          variants: now.variants.map((variant, at) => (at === index ? { ...variant, ...change } : variant)),
+        },
+      });
       this.#runNext(turn);
     };
     const nothing = () => undefined;

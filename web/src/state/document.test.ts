@@ -23,7 +23,10 @@ describe('documents', () => {
     expect(removeAt(document, '/model/preset')).toEqual({ slo: document.slo });
     expect(removeAt(document, '/slo/0')).toEqual({ ...document, slo: [{ limit_ms: 2 }] });
     expect(removeAt(document, '/nothing/here')).toBe(document);
-    expect(removeAt(document, '/slo/0/limit_ms'), 'an item stays: those after it keep their places').toEqual({ ...document, slo: [{}, { limit_ms: 2 }] });
+    expect(removeAt(document, '/slo/0/limit_ms'), 'an item stays: those after it keep their places').toEqual({
+      ...document,
+      slo: [{}, { limit_ms: 2 }],
+    });
   });
   it('Trace_OfLengthsAlone_TakesTheFormerArrivals', () => {
     const replaying = { workload: { arrivals: { process: 'trace' }, prompt_tokens: { distribution: 'trace' } } };

@@ -13,7 +13,10 @@ function isList(value: Json | undefined): value is readonly Json[] {
 
 export function segmentsOf(pointer: string): string[] {
   if (pointer === '') return [];
-  return pointer.slice(1).split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 export function pointerOf(segments: readonly string[]): string {
@@ -72,7 +75,9 @@ export function removeAt(document: Document, pointer: string): Document {
   const rest = Object.fromEntries(Object.entries(parent).filter(([name]) => name !== key));
   if (parentPointer === '') return rest;
   const isItem = isList(getAt(document, parentOf(parentPointer)));
-  return Object.keys(rest).length === 0 && !isItem ? removeAt(document, parentPointer) : setAt(document, parentPointer, rest);
+  return Object.keys(rest).length === 0 && !isItem
+    ? removeAt(document, parentPointer)
+    : setAt(document, parentPointer, rest);
 }
 
 export function equalJson(a: Json | undefined, b: Json | undefined): boolean {
@@ -93,7 +98,9 @@ const tracePointers: readonly (readonly [string, Document])[] = [
 /** Rows without arrivals leave those of before another trace (`former`), which the page remembers. */
 export function withFormerArrivals(document: Document, former: Document | null): Document {
   const before = former?.['arrivals'];
-  return before === undefined || getAt(document, `${arrivals}/process`) !== 'trace' ? document : setAt(document, arrivals, before);
+  return before === undefined || getAt(document, `${arrivals}/process`) !== 'trace'
+    ? document
+    : setAt(document, arrivals, before);
 }
 
 /** The fitted workload in place of the document's; without arrivals of its own it takes those of `former`. */

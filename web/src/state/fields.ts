@@ -60,19 +60,28 @@ export function inheritedInPool(source: FormSource, pointer: string): Json | und
   // One whose file is not here has nothing to say yet.
   if (!preset?.document || place === `${section}/preset`) return scenarios;
   const rest = isAnotherGpu(source, section, preset) ? undefined : scenarios;
-  return getAt({ [segmentsOf(place)[0] ?? '']: preset.document as Document }, place) ?? ((field.default ?? rest) as Json | undefined);
+  return (
+    getAt({ [segmentsOf(place)[0] ?? '']: preset.document as Document }, place) ??
+    ((field.default ?? rest) as Json | undefined)
+  );
 }
 
 /** The scenario's GPU has a price, another has not. */
 function isAnotherGpu(source: FormSource, section: string, preset: Preset): boolean {
   const name = fieldAt(source, '/hardware/name');
-  return section === '/hardware' && name !== undefined && valueInForce(source, { field: name, pointer: '/hardware/name' }) !== preset.document?.['name'];
+  return (
+    section === '/hardware' &&
+    name !== undefined &&
+    valueInForce(source, { field: name, pointer: '/hardware/name' }) !== preset.document?.['name']
+  );
 }
 
 /** What the document says; of a pool's GPU that is written out, its name. */
 function ownAt({ document }: FormSource, pointer: string): Json | undefined {
   const own = getAt(document, pointer);
-  return own === undefined && poolOwn.test(pointer) && pointer.endsWith('/preset') ? getAt(document, `${parentOf(pointer)}/name`) : own;
+  return own === undefined && poolOwn.test(pointer) && pointer.endsWith('/preset')
+    ? getAt(document, `${parentOf(pointer)}/name`)
+    : own;
 }
 
 /** As people write it. */
@@ -96,7 +105,8 @@ export function withRateOfSessions(source: FormSource, field: Field): Field {
 export function valueInForce(source: FormSource, placed: PlacedField): Json | undefined {
   const own = ownAt(source, placed.pointer);
   if (own !== undefined) return own;
-  if (poolOwn.test(placed.pointer)) return placed.pointer.endsWith('/preset') ? undefined : inheritedInPool(source, placed.pointer);
+  if (poolOwn.test(placed.pointer))
+    return placed.pointer.endsWith('/preset') ? undefined : inheritedInPool(source, placed.pointer);
   const inherited = inheritedAt(source, placed.pointer);
   if (inherited !== undefined) return inherited;
   return (placed.field.default ?? undefined) as Json | undefined;
@@ -151,9 +161,7 @@ function besides(placed: PlacedField, path: string): string {
 }
 
 export function placedFields(source: FormSource, accept: (path: string) => boolean): PlacedField[] {
-  const placed = source.catalog.fields
-    .filter((field) => accept(field.path))
-    .flatMap((field) => place(source, field));
+  const placed = source.catalog.fields.filter((field) => accept(field.path)).flatMap((field) => place(source, field));
   return placed.filter((entry) => isRelevant(source, entry));
 }
 
@@ -232,7 +240,10 @@ function assignPreset(document: Document, pointer: string, value: Json): Documen
   const section = parentOf(pointer);
   if (section !== '/workload') return setAt(document, section, { preset: value });
   // The rate and the number of requests are the user's question, not part of what a request is.
-  const cleared = ['prompt_tokens', 'output_tokens', 'prefix', 'sessions', 'classes'].reduce((rest, key) => removeAt(rest, `${section}/${key}`), document);
+  const cleared = ['prompt_tokens', 'output_tokens', 'prefix', 'sessions', 'classes'].reduce(
+    (rest, key) => removeAt(rest, `${section}/${key}`),
+    document,
+  );
   const traced = getAt(cleared, `${section}/arrivals/process`) === 'trace';
   return setAt(traced ? removeAt(cleared, `${section}/arrivals`) : cleared, pointer, value);
 }
@@ -254,9 +265,13 @@ function followChoice(source: FormSource, pointer: string): Document {
     if (entry.field.type === 'choice') document = followChoice({ ...source, document }, entry.pointer);
   }
   for (const entry of siblings) {
-    const missing = (entry.field.required || entry.field.type === 'list') && getAt(document, entry.pointer) === undefined;
+    const missing =
+      (entry.field.required || entry.field.type === 'list') && getAt(document, entry.pointer) === undefined;
     if (!missing || !isRelevant({ ...source, document }, entry)) continue;
-    const start = entry.field.type === 'list' ? tableOfAPreset(source.catalog, entry.pointer) : entry.field.default ?? leftover ?? entry.field.minimum;
+    const start =
+      entry.field.type === 'list'
+        ? tableOfAPreset(source.catalog, entry.pointer)
+        : (entry.field.default ?? leftover ?? entry.field.minimum);
     if (start !== null && start !== undefined) document = setAt(document, entry.pointer, start as Json);
   }
   return isObject(getAt(document, parent)) ? document : source.document;

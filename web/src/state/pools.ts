@@ -13,7 +13,15 @@ export function withPoolFields(catalog: Catalog): Catalog {
   const under = (path: string) => `${poolList}/-${path}`;
   const own = catalog.fields
     .filter(({ path }) => ownSections.some((section) => path.startsWith(`/${section}/`)))
-    .map((field): Field => ({ ...field, path: under(field.path), required: false, default: null, ...(field.when ? { when: { ...field.when, path: under(field.when.path) } } : {}) }));
+    .map(
+      (field): Field => ({
+        ...field,
+        path: under(field.path),
+        required: false,
+        default: null,
+        ...(field.when ? { when: { ...field.when, path: under(field.when.path) } } : {}),
+      }),
+    );
   return { ...catalog, fields: [...catalog.fields, ...own] };
 }
 
@@ -49,7 +57,13 @@ export function withAnotherPool(source: FormSource): Document {
 }
 
 export function withoutPool(source: FormSource, index: number): Document {
-  return settled(setAt(source.document, poolList, poolsOf(source).filter((_, at) => at !== index)));
+  return settled(
+    setAt(
+      source.document,
+      poolList,
+      poolsOf(source).filter((_, at) => at !== index),
+    ),
+  );
 }
 
 /** Roles and what belongs to them go where prefill and decode are not both there. */
@@ -71,7 +85,9 @@ function kindOfAll(pools: readonly Document[]): Document | undefined {
 export function withoutRoles(source: FormSource): Document {
   const pools = poolsOf(source);
   const kind = kindOfAll(pools);
-  const whole = kind ? [{ ...kind, replicas: replicasInAll(pools) }] : pools.map(({ role: _role, ...pool }): Document => pool);
+  const whole = kind
+    ? [{ ...kind, replicas: replicasInAll(pools) }]
+    : pools.map(({ role: _role, ...pool }): Document => pool);
   return settled(setAt(source.document, poolList, whole));
 }
 
@@ -81,7 +97,10 @@ export function withSplit(source: FormSource, prefill: number): Document | undef
   const kind = kindOfAll(pools);
   const decode = replicasInAll(pools) - prefill;
   if (!kind || prefill < 1 || decode < 1) return undefined;
-  return setAt(source.document, poolList, [{ ...kind, role: 'prefill', replicas: prefill }, { ...kind, role: 'decode', replicas: decode }]);
+  return setAt(source.document, poolList, [
+    { ...kind, role: 'prefill', replicas: prefill },
+    { ...kind, role: 'decode', replicas: decode },
+  ]);
 }
 
 const splitsCompared = 9;
@@ -91,7 +110,11 @@ export function splitsOf(source: FormSource): readonly { readonly name: string; 
   const pools = poolsOf(source);
   const replicas = replicasInAll(pools);
   const parts = Math.min(replicas, splitsCompared);
-  const prefills = [...new Set(Array.from({ length: Math.max(0, parts - 1) }, (_, part) => Math.round(((part + 1) * replicas) / parts)))];
+  const prefills = [
+    ...new Set(
+      Array.from({ length: Math.max(0, parts - 1) }, (_, part) => Math.round(((part + 1) * replicas) / parts)),
+    ),
+  ];
   const splits = prefills.map((prefill) => withSplit(source, prefill)).filter((document) => document !== undefined);
   const all = [...(splits.length > 0 || hasRoles(pools) ? [withoutRoles(source)] : []), ...splits];
   return all.map((document) => ({ name: poolsInWords(poolsOf({ document, resolved: null })), document }));
@@ -117,10 +140,19 @@ function byName(catalog: Catalog, document: Document, section: string, own: Docu
   const fields = catalog.fields.filter(({ path }) => path.startsWith(`/${section}/`));
   const chosen = getAt(document, `/${section}/preset`) ?? fields.find(({ path }) => path.endsWith('/preset'))?.default;
   const scenarios = getAt(document, `/${section}`);
-  const all = { ...presets.find((entry) => entry.id === chosen)?.document, ...(isObject(scenarios) ? scenarios : {}) } as Document;
-  const standards = new Map(fields.filter((field) => !field.when).map((field) => [field.path.slice(section.length + 2), (field.default ?? null) as Json]));
+  const all = {
+    ...presets.find((entry) => entry.id === chosen)?.document,
+    ...(isObject(scenarios) ? scenarios : {}),
+  } as Document;
+  const standards = new Map(
+    fields
+      .filter((field) => !field.when)
+      .map((field) => [field.path.slice(section.length + 2), (field.default ?? null) as Json]),
+  );
   // What hangs on a choice, or is an object, stays written out.
-  const keys = [...new Set([...Object.keys(own), ...Object.keys(all), ...Object.keys(preset?.document ?? {})])].filter((key) => key !== 'preset');
+  const keys = [...new Set([...Object.keys(own), ...Object.keys(all), ...Object.keys(preset?.document ?? {})])].filter(
+    (key) => key !== 'preset',
+  );
   if (!preset?.document || keys.some((key) => !standards.has(key))) return undefined;
   const differing = keys.flatMap((key): (readonly [string, Json])[] => {
     const standard = standards.get(key) ?? null;

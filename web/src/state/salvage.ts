@@ -11,7 +11,12 @@ type Ask = (question: Question, text: string) => Promise<Canonical>;
 const isCut = (issues: readonly Issue[]) => issues.some((issue) => issue.kind === 'more');
 
 /** Leaves out what is refused, as often as that uncovers something else. */
-export async function nearestDocument(ask: Ask, text: string, issues: readonly Issue[], traceName: string | null): Promise<LinkProblem['nearest']> {
+export async function nearestDocument(
+  ask: Ask,
+  text: string,
+  issues: readonly Issue[],
+  traceName: string | null,
+): Promise<LinkProblem['nearest']> {
   if (isCut(issues)) return null;
   let document = readDocument(text);
   let bad = issues;
@@ -29,14 +34,19 @@ export async function nearestDocument(ask: Ask, text: string, issues: readonly I
 }
 
 /** The same of a readable link, by its parts. */
-export async function nearestFragment(ask: Ask, fragment: string, issues: readonly Issue[]): Promise<LinkProblem['nearest']> {
+export async function nearestFragment(
+  ask: Ask,
+  fragment: string,
+  issues: readonly Issue[],
+): Promise<LinkProblem['nearest']> {
   if (isCut(issues)) return null;
   let parts = fragment.split('&');
   let bad = issues;
   const dropped: string[] = [];
   for (let round = 0; round < salvageRounds && !isCut(bad); round += 1) {
     const refused = new Refused(bad);
-    const isBad = (part: string) => !part.startsWith('p=') && refused.touches(`/${(part.split('=')[0] ?? '').replaceAll('.', '/')}`);
+    const isBad = (part: string) =>
+      !part.startsWith('p=') && refused.touches(`/${(part.split('=')[0] ?? '').replaceAll('.', '/')}`);
     const gone = parts.filter(isBad);
     if (gone.length === 0) return null;
     parts = parts.filter((part) => !isBad(part));

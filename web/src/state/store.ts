@@ -1,6 +1,6 @@
 // One immutable state, one way to change it, listeners told after each change. Everything the page
 // shows follows from it.
-import type { Catalog, CoefficientSet, Issue, TraceFit, TraceRead } from 'servecast';
+import type { Advice, Catalog, CoefficientSet, Explanation, Issue, Report, TraceFit, TraceRead } from 'servecast';
 import type { Columns, Outcome, Refusal } from '../engine/protocol';
 import type { Variant } from './compare';
 import type { Document } from './document';
@@ -11,11 +11,18 @@ export type RunState =
   | { readonly kind: 'idle' }
   | { readonly kind: 'running'; readonly progress: number; readonly slow: boolean; readonly loading?: boolean }
   /** Nothing was simulated. */
-  | { readonly kind: 'refused'; readonly reason: Refusal | 'trace_missing'; readonly issues: readonly Issue[] }
+  | {
+      readonly kind: 'refused';
+      readonly reason: Refusal | 'trace_missing';
+      readonly issues: readonly Issue[];
+      readonly unfit?: Report['unfit'];
+    }
   | { readonly kind: 'broken'; readonly message: string };
 
 export interface Shown {
   readonly outcome: Outcome;
+  /** What it is of: the form may be ahead. */
+  readonly document: Document;
   readonly completeness: 'final' | 'partial' | 'cancelled';
   readonly progress: number;
 }
@@ -37,7 +44,12 @@ export type FitState =
 /** Sets of step-time coefficients to choose from: the published ones, or those of a file. */
 export type CoefficientsState =
   | { readonly kind: 'none' | 'reading' }
-  | { readonly kind: 'listed'; readonly name: string; readonly sets: readonly CoefficientSet[]; readonly chosen: CoefficientSet | null }
+  | {
+      readonly kind: 'listed';
+      readonly name: string;
+      readonly sets: readonly CoefficientSet[];
+      readonly chosen: CoefficientSet | null;
+    }
   | { readonly kind: 'failed'; readonly message: string };
 
 /** Of a link, or of a file with a scenario. */
@@ -46,7 +58,21 @@ export interface LinkProblem {
   readonly message: string;
   readonly issues: readonly Issue[];
   /** What remains of it when the members that are refused are left out; null when that does not run either. */
-  readonly nearest: { readonly document: Document; readonly trace_name: string | null; readonly dropped: readonly string[] } | null;
+  readonly nearest: {
+    readonly document: Document;
+    readonly trace_name: string | null;
+    readonly dropped: readonly string[];
+  } | null;
+}
+
+/** Changes that might bring a missed target, for an outcome. */
+export interface WaysOut {
+  readonly of: Outcome;
+  /** "offered": so long a run is not repeated a dozen times unasked. */
+  readonly kind: 'offered' | 'trying' | 'tried' | 'cancelled' | 'failed';
+  readonly progress: number;
+  readonly advice: Advice | null;
+  readonly message: string;
 }
 
 export interface AppState {
@@ -65,6 +91,10 @@ export interface AppState {
   readonly shown: Shown | null;
   /** What each request of that outcome did; null: nobody looks, or there are too many. */
   readonly requests: { readonly of: Outcome; readonly columns: Columns } | null;
+  /** Why that outcome is as it is; null: nobody looks. */
+  readonly explanation: { readonly of: Outcome; readonly explanation: Explanation } | null;
+  /** null: nothing is missed. */
+  readonly ways_out: WaysOut | null;
   /** Of the document that was accepted last. */
   readonly canonical: { readonly text: string; readonly id: string } | null;
   readonly trace: TraceState;
@@ -96,6 +126,8 @@ export const initialState: AppState = {
   run: { kind: 'idle' },
   shown: null,
   requests: null,
+  explanation: null,
+  ways_out: null,
   canonical: null,
   trace: { kind: 'none' },
   fit: { kind: 'none' },

@@ -32,7 +32,13 @@ interface Row {
 }
 
 export class ClusterElement extends LitElement {
-  static override properties = { report: { attribute: false }, fileStem: { attribute: false }, sortedBy: { state: true }, ascending: { state: true }, shownRows: { state: true } };
+  static override properties = {
+    report: { attribute: false },
+    fileStem: { attribute: false },
+    sortedBy: { state: true },
+    ascending: { state: true },
+    shownRows: { state: true },
+  };
   declare report: Report;
   declare fileStem: string;
   declare sortedBy: Figure['key'] | 'replica';
@@ -58,11 +64,15 @@ export class ClusterElement extends LitElement {
 
   #replicas(rows: readonly Row[], pools: readonly PoolReport[]): TemplateResult {
     const order = this.ascending ? 1 : -1;
-    const of = ({ replica, values }: Row) => (this.sortedBy === 'replica' ? replica : (values[this.sortedBy] ?? -Infinity));
-    const sorted = [...rows].sort((a, b) => (order * (of(a) - of(b)) || a.replica - b.replica));
+    const of = ({ replica, values }: Row) =>
+      this.sortedBy === 'replica' ? replica : (values[this.sortedBy] ?? -Infinity);
+    const sorted = [...rows].sort((a, b) => order * (of(a) - of(b)) || a.replica - b.replica);
     const shown = sorted.slice(0, this.shownRows);
     const rest = sorted.length - shown.length;
-    const head = (key: Figure['key'] | 'replica', text: string) => html`<th scope="col" aria-sort=${this.sortedBy === key ? (this.ascending ? 'ascending' : 'descending') : 'none'}>
+    const head = (
+      key: Figure['key'] | 'replica',
+      text: string,
+    ) => html`<th scope="col" aria-sort=${this.sortedBy === key ? (this.ascending ? 'ascending' : 'descending') : 'none'}>
       <button class="sort" type="button" @click=${() => this.#sortBy(key)}>${text}${this.sortedBy === key ? (this.ascending ? ' ▲' : ' ▼') : ''}</button>
     </th>`;
     return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Replicas">
@@ -84,7 +94,9 @@ export class ClusterElement extends LitElement {
   }
 
   #saveCsv(rows: readonly Row[]): void {
-    const lines = rows.map(({ replica, pool, values }) => [replica, pool, ...figures.map(({ key }) => values[key] ?? '')].join(','));
+    const lines = rows.map(({ replica, pool, values }) =>
+      [replica, pool, ...figures.map(({ key }) => values[key] ?? '')].join(','),
+    );
     const text = [`replica,pool,${figures.map(({ key }) => key).join(',')}`, ...lines].join('\n');
     download(`${this.fileStem}-replicas.csv`, new Blob([`${text}\n`], { type: 'text/csv' }));
   }
@@ -113,14 +125,31 @@ function poolCell(pools: readonly PoolReport[], index: number): TemplateResult {
   return html`<th scope="row" class="pool-name" title=${name}>${name}</th>`;
 }
 
-const poolHead = ['Pool', 'GPU', 'Replicas', 'TP × PP', 'Requests', 'Output tokens', 'Busy', 'Admission blocked', 'KV mean', 'KV peak', 'MFU', 'Bandwidth', 'Preemptions', '$/h'];
+const poolHead = [
+  'Pool',
+  'GPU',
+  'Replicas',
+  'TP × PP',
+  'Requests',
+  'Output tokens',
+  'Busy',
+  'Admission blocked',
+  'KV mean',
+  'KV peak',
+  'MFU',
+  'Bandwidth',
+  'Preemptions',
+  '$/h',
+];
 
 function renderPoolTable(pools: readonly PoolReport[]): TemplateResult {
   const cells = (of: PoolReport) => [
     formatCount(of.replicas),
     `${of.tensor_parallel}${of.pipeline_parallel > 1 ? ` × ${of.pipeline_parallel}` : ''}`,
     ...[of.requests, of.output_tokens].map(formatCount),
-    ...[of.busy_share, of.blocked_share, of.kv_mean_usage, of.kv_peak_usage, of.mfu, of.bandwidth_use].map(formatPercent),
+    ...[of.busy_share, of.blocked_share, of.kv_mean_usage, of.kv_peak_usage, of.mfu, of.bandwidth_use].map(
+      formatPercent,
+    ),
     formatCount(of.preemptions),
     formatNumber(of.cost_per_hour),
   ];
@@ -135,7 +164,9 @@ function renderPoolTable(pools: readonly PoolReport[]): TemplateResult {
 
 function renderTransfers({ kv_transfer: kv, time_split: split }: Report): TemplateResult | typeof nothing {
   if (!kv) return nothing;
-  const waits = split ? html` Before and after it a request waits ${formatTime(split.e2e_ms.handover)} on average.` : nothing;
+  const waits = split
+    ? html` Before and after it a request waits ${formatTime(split.e2e_ms.handover)} on average.`
+    : nothing;
   return html`<p id="kv-transfer"><b>KV transfer:</b> ${countOf(kv.transfers, 'request')} sent ${formatBytes(kv.bytes)} from prefill to decode, mean ${formatTime(kv.mean_ms)}, p99 ${formatTime(kv.p99_ms)} on the link;
     the first token comes from the ${kv.first_token_from} side.${waits}</p>`;
 }
@@ -145,7 +176,10 @@ function renderEvenness(rows: readonly Row[], pools: readonly PoolReport[]): Tem
   const groups = pools.length > 1 ? pools.map((_, index) => rows.filter(({ pool }) => pool === index)) : [rows];
   const lines = groups.flatMap((group, index) =>
     figures.map((figure) => {
-      const values = group.map((row) => row.values[figure.key]).filter((value) => value !== null).sort((a, b) => a - b);
+      const values = group
+        .map((row) => row.values[figure.key])
+        .filter((value) => value !== null)
+        .sort((a, b) => a - b);
       const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
       return { figure, index, values, mean };
     }),
@@ -155,15 +189,17 @@ function renderEvenness(rows: readonly Row[], pools: readonly PoolReport[]): Tem
     <table id="evenness">
       <caption>How even the replicas are</caption>
       <thead><tr>${pools.length > 1 ? html`<th scope="col">Pool</th>` : nothing}<th scope="col" class="words">Figure</th><th scope="col">Least</th><th scope="col">Median</th><th scope="col">Most</th><th scope="col">Most ÷ mean</th><th scope="col" class="words">From 0 to the most</th></tr></thead>
-      <tbody>${lines.filter(({ values }) => values.length > 1).map(
-        ({ figure, index, values, mean }) => html`<tr>
+      <tbody>${lines
+        .filter(({ values }) => values.length > 1)
+        .map(
+          ({ figure, index, values, mean }) => html`<tr>
           ${pools.length > 1 ? poolCell(pools, index) : nothing}
           <th scope="row" class="words">${figure.head}</th>
           ${[values[0], values[Math.floor(values.length / 2)], values.at(-1)].map((value) => html`<td>${figure.format(value)}</td>`)}
           <td>${mean > 0 ? formatNumber((values.at(-1) ?? 0) / mean) : '–'}</td>
           <td class="words">${strip(values)}</td>
         </tr>`,
-      )}</tbody>
+        )}</tbody>
     </table>
   </div>`;
 }
@@ -177,7 +213,11 @@ function strip(values: readonly number[]): TemplateResult {
     counts[bin] = (counts[bin] ?? 0) + 1;
   }
   const high = Math.max(...counts);
-  const path = counts.map((count, bin) => (count === 0 ? '' : `M${bin * 4} 20v${-Math.max(2, (18 * count) / high)}h3v${Math.max(2, (18 * count) / high)}z`)).join('');
+  const path = counts
+    .map((count, bin) =>
+      count === 0 ? '' : `M${bin * 4} 20v${-Math.max(2, (18 * count) / high)}h3v${Math.max(2, (18 * count) / high)}z`,
+    )
+    .join('');
   return html`<svg class="strip" viewBox="0 0 ${bins * 4} 21" width=${bins * 4} height="21" aria-hidden="true">${svg`<path d="M0 20.5h${bins * 4}" class="axis" /><path d=${path} />`}</svg>`;
 }
 

@@ -78,7 +78,10 @@ export class FieldElement extends LitElement {
     const layout = model.verbatim || model.field.type === 'list' ? 'stack' : model.slider ? 'slide' : 'row';
     const { isChanged, inherited } = model;
     const saysSo = model.value === undefined && inherited !== null;
-    const tag = !isChanged && (model.isDefault || inherited !== null) && !saysSo ? html`<span class="tag">${inherited === null ? 'default' : 'inherited'}</span>` : nothing;
+    const tag =
+      !isChanged && (model.isDefault || inherited !== null) && !saysSo
+        ? html`<span class="tag">${inherited === null ? 'default' : 'inherited'}</span>`
+        : nothing;
     return html`
       <div class="field ${layout} ${model.isChanged ? 'changed' : ''} ${invalid ? 'invalid' : ''}">
         <div class="name">
@@ -100,16 +103,22 @@ export class FieldElement extends LitElement {
 
   #problems(): string[] {
     const { field, issues, draft } = this.model;
-    if (draft !== undefined) return [`“${draft}” is not ${field.type === 'list' ? 'a JSON list' : 'a number'}.`, rangeText(field)].filter(Boolean);
+    if (draft !== undefined)
+      return [`“${draft}” is not ${field.type === 'list' ? 'a JSON list' : 'a number'}.`, rangeText(field)].filter(
+        Boolean,
+      );
     if (issues.length === 0) return [];
     const messages = issues.map((issue) => sentence(issue.message));
     // The engine's sentence mostly says what is allowed; when it does not, the catalogue does.
-    return messages.some((message) => /allowed/i.test(message)) ? messages : [...messages, rangeText(field)].filter(Boolean);
+    return messages.some((message) => /allowed/i.test(message))
+      ? messages
+      : [...messages, rangeText(field)].filter(Boolean);
   }
 
   #resetButton(): TemplateResult {
     const { base, label, inherited } = this.model;
-    const target = inherited !== null ? `the inherited ${inherited}` : base === undefined ? 'the default' : this.#words(base);
+    const target =
+      inherited !== null ? `the inherited ${inherited}` : base === undefined ? 'the default' : this.#words(base);
     return html`<button class="reset" type="button" title="Reset to ${target}" aria-label="Reset ${label} to ${target}" @click=${() => this.#reset()}>
       ↺
     </button>`;
@@ -124,7 +133,8 @@ export class FieldElement extends LitElement {
   #words(value: Json): string {
     const choice = this.model.choices.find((entry) => entry.id === value);
     if (choice) return choice.name;
-    const text = typeof value === 'object' ? 'its former table' : typeof value === 'number' ? formatGiven(value) : String(value);
+    const text =
+      typeof value === 'object' ? 'its former table' : typeof value === 'number' ? formatGiven(value) : String(value);
     return unitOf(this.model.field) === '' ? text : `${text} ${unitOf(this.model.field)}`;
   }
 
@@ -175,10 +185,14 @@ export class FieldElement extends LitElement {
     // A pool's GPU or engine: none of its own is a choice, too.
     const known = inherited !== null && pointer.endsWith('/preset') ? ['', ...listed] : listed;
     const apart = choices.filter((choice) => choice.group !== undefined && !known.includes(choice.id));
-    const options = known.includes(current) || apart.some((choice) => choice.id === current) ? known : [current, ...known];
-    const item = (option: string) => html`<option value=${option} title=${explanation(option, choices)} ?selected=${option === current}>${textOf(option)}</option>`;
-    const textOf = (option: string) => (option === '' && inherited !== null ? `${inherited}, as above` : optionText(option, choices));
-    const choose = (option: string) => (option === '' ? this.app.inheritValue(pointer) : this.app.setValue(pointer, option, 'dragging'));
+    const options =
+      known.includes(current) || apart.some((choice) => choice.id === current) ? known : [current, ...known];
+    const item = (option: string) =>
+      html`<option value=${option} title=${explanation(option, choices)} ?selected=${option === current}>${textOf(option)}</option>`;
+    const textOf = (option: string) =>
+      option === '' && inherited !== null ? `${inherited}, as above` : optionText(option, choices);
+    const choose = (option: string) =>
+      option === '' ? this.app.inheritValue(pointer) : this.app.setValue(pointer, option, 'dragging');
     return html`<select
       id=${this.#id}
       aria-label=${this.model.label}
@@ -216,7 +230,8 @@ export class FieldElement extends LitElement {
 
   #input(invalid: boolean, mode: 'decimal' | 'text', read: (text: string) => Json | undefined): TemplateResult {
     const { value, draft, pointer, field } = this.model;
-    const current = value === undefined || value === null ? '' : typeof value === 'number' ? formatGiven(value) : String(value);
+    const current =
+      value === undefined || value === null ? '' : typeof value === 'number' ? formatGiven(value) : String(value);
     // Separators are for reading: while it is edited a number is plain.
     const onFocus = (event: Event) => {
       if (draft !== undefined || typeof value !== 'number' || Math.abs(value) < 1000) return;
@@ -304,7 +319,8 @@ export class FieldElement extends LitElement {
   #sliderEnds(current: number): [number, number] {
     const { anchor, field } = this.model;
     const around = anchor !== null && anchor > 0 ? anchor : current > 0 ? current : 1;
-    const decade = (value: number, round: (power: number) => number) => Number(`1e${round(Math.log10(value) + (round === Math.floor ? -decadesBeside : decadesBeside))}`);
+    const decade = (value: number, round: (power: number) => number) =>
+      Number(`1e${round(Math.log10(value) + (round === Math.floor ? -decadesBeside : decadesBeside))}`);
     let low = decade(around, Math.floor);
     let high = decade(around, Math.ceil);
     while (current > 0 && current < low) low /= 10;

@@ -8,7 +8,8 @@ import type { ViewContext } from './context';
 export function renderFitButtons(view: ViewContext): TemplateResult | typeof nothing {
   const { trace, fit, document } = view.state;
   if (trace.kind !== 'loaded' || trace.read.issues.length > 0) return nothing;
-  const failed = fit.kind === 'failed' ? html`<p class="field-error" role="alert">No fitted summary: ${fit.message}</p>` : nothing;
+  const failed =
+    fit.kind === 'failed' ? html`<p class="field-error" role="alert">No fitted summary: ${fit.message}</p>` : nothing;
   if (!needsTrace(document)) {
     if (fit.kind !== 'fitted') return nothing;
     return html`<p class="quiet-text">The workload resembles the trace; the link holds it.</p>

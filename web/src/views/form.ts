@@ -5,8 +5,28 @@ import { repeat } from 'lit/directives/repeat.js';
 import { countOf, formatBytes, formatGiven, formatPercent, roundUp } from '../lib/format';
 import { needPart } from '../lib/part';
 import { getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Document, type Json } from '../state/document';
-import { fieldAt, isRelevant, placedFields, presetsFor, unitOf, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
-import { hasRoles, ownSections, poolList, poolsInWords, poolsOf, replicasInAll, roleOf, splitsOf, withSplit, withoutRoles } from '../state/pools';
+import {
+  fieldAt,
+  isRelevant,
+  placedFields,
+  presetsFor,
+  unitOf,
+  withRateOfSessions,
+  type FormSource,
+  type PlacedField,
+} from '../state/fields';
+import {
+  hasRoles,
+  ownSections,
+  poolList,
+  poolsInWords,
+  poolsOf,
+  replicasInAll,
+  roleOf,
+  splitsOf,
+  withSplit,
+  withoutRoles,
+} from '../state/pools';
 import type { ViewContext } from './context';
 import { renderFitButtons } from './fit';
 import { issuesAt, renderField, renderPlaced, valueAt } from './placed';
@@ -38,9 +58,20 @@ export function formSummary(view: ViewContext): string {
   const load = loadOf(source);
   const rate = load && fieldAt(source, load);
   const value = load && valueAt(source, load);
-  const traffic = needsTrace(source.document) ? 'trace' : rate && value !== undefined ? `${typeof value === 'number' ? formatGiven(value) : String(value)}\u00a0${unitOf(withRateOfSessions(source, rate))}` : '';
+  const traffic = needsTrace(source.document)
+    ? 'trace'
+    : rate && value !== undefined
+      ? `${typeof value === 'number' ? formatGiven(value) : String(value)}\u00a0${unitOf(withRateOfSessions(source, rate))}`
+      : '';
   const pools = poolsOf(source);
-  return [nameOf('/model/preset'), nameOf('/hardware/preset'), replicasInAll(pools) > 1 ? poolsInWords(pools) : '', traffic].filter(Boolean).join(' · ');
+  return [
+    nameOf('/model/preset'),
+    nameOf('/hardware/preset'),
+    replicasInAll(pools) > 1 ? poolsInWords(pools) : '',
+    traffic,
+  ]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 /** What says how much is asked: a rate, or clients; neither when all comes at once. */
@@ -56,18 +87,25 @@ function loadOf(source: FormSource): string | undefined {
 function renderPools(view: ViewContext, source: FormSource): TemplateResult {
   const pools = poolsOf(source);
   const [first] = pools;
-  const isPlain = pools.length === 1 && first && roleOf(first) === 'mixed' && ownSections.every((section) => !first[section]);
+  const isPlain =
+    pools.length === 1 && first && roleOf(first) === 'mixed' && ownSections.every((section) => !first[section]);
   if (!isPlain) needPart('sc-pools', () => import('./pools'));
   const apart = hasRoles(pools);
   const policy = String(valueAt(source, '/cluster/router/policy') ?? '').replaceAll('_', ' ');
-  return html`${isPlain
+  return html`${
+    isPlain
       ? html`${renderField(view, source, `${poolList}/0/tensor_parallel`, { label: 'Tensor parallel' })} ${renderField(view, source, `${poolList}/0/replicas`, { label: 'Replicas' })}`
-      : html`<sc-pools .view=${view}></sc-pools>`}
+      : html`<sc-pools .view=${view}></sc-pools>`
+  }
     ${renderPoolButtons(view, source, pools)}
     ${replicasInAll(pools) > 1 ? renderGroup(view, source, 'routing', `${apart ? 'Routers and link' : 'Router'}: ${policy}`, (path) => path.startsWith('/cluster/router/') || (apart && /^\/cluster\/(decode_router|disaggregation)\//.test(path))) : nothing}`;
 }
 
-function renderPoolButtons({ app, compareBy }: ViewContext, source: FormSource, pools: readonly Document[]): TemplateResult {
+function renderPoolButtons(
+  { app, compareBy }: ViewContext,
+  source: FormSource,
+  pools: readonly Document[],
+): TemplateResult {
   const half = hasRoles(pools) ? undefined : withSplit(source, Math.floor(replicasInAll(pools) / 2));
   return html`<div class="button-row">
     ${pools.length < mostPools ? html`<button type="button" @click=${() => app.addPool()}>Add a pool</button>` : nothing}
@@ -89,13 +127,15 @@ function renderTraffic(view: ViewContext, source: FormSource): TemplateResult | 
 function renderWorkload(view: ViewContext, source: FormSource): TemplateResult {
   const traced = needsTrace(source.document);
   return html`
-    ${traced
-      ? nothing
-      : html`
+    ${
+      traced
+        ? nothing
+        : html`
           ${renderField(view, source, '/workload/preset', { label: 'Workload' })}
           ${renderLengths(view, source, 'prompt_tokens', 'Prompt length')}
           ${renderLengths(view, source, 'output_tokens', 'Output length')}
-        `}
+        `
+    }
     ${renderTrace(view, traced)}
     ${view.state.coefficients.kind === 'none' || view.openGroups.has('everything') ? nothing : renderCoefficients(view)}
   `;
@@ -109,16 +149,22 @@ function renderCoefficients(view: ViewContext): TemplateResult {
 function renderLengths(view: ViewContext, source: FormSource, key: string, title: string): TemplateResult {
   const prefix = `/workload/${key}/`;
   // Clips are details, except where they are the distribution itself.
-  const isClip = (pointer: string) => /\/(min|max)$/.test(pointer) && valueAt(source, `${prefix}distribution`) !== 'uniform';
-  const fields = placedFields(source, (path) => path.startsWith(prefix)).filter(
-    ({ pointer }) => !isClip(pointer),
-  );
+  const isClip = (pointer: string) =>
+    /\/(min|max)$/.test(pointer) && valueAt(source, `${prefix}distribution`) !== 'uniform';
+  const fields = placedFields(source, (path) => path.startsWith(prefix)).filter(({ pointer }) => !isClip(pointer));
   return html`<fieldset class="group">
     <legend class="visually-hidden">${title}</legend>
     ${repeat(
       fields,
       (placed) => placed.pointer,
-      (placed) => renderPlaced(view, source, placed, placed.field.type === 'choice' ? { label: title } : { slider: isAboveZero(placed) }, 'f'),
+      (placed) =>
+        renderPlaced(
+          view,
+          source,
+          placed,
+          placed.field.type === 'choice' ? { label: title } : { slider: isAboveZero(placed) },
+          'f',
+        ),
     )}
   </fieldset>`;
 }
@@ -130,7 +176,10 @@ function isAboveZero({ field }: PlacedField): boolean {
 
 export function renderTrace(view: ViewContext, traced: boolean): TemplateResult {
   const { trace, shown } = view.state;
-  const requests = shown?.outcome.report.workload.source === 'trace' ? `, ${countOf(shown.outcome.report.workload.requests, 'request')}` : '';
+  const requests =
+    shown?.outcome.report.workload.source === 'trace'
+      ? `, ${countOf(shown.outcome.report.workload.requests, 'request')}`
+      : '';
   return html`<div class="trace-box">
     <h3>Trace</h3>
     ${trace.kind === 'loaded' ? html`<p class="long-name"><strong>${trace.name}</strong><br />${formatBytes(trace.bytes)} unpacked${requests}</p>${trace.read.reading === '' ? nothing : html`<p class="quiet-text" id="trace-reading">Read as ${trace.read.reading}.</p>`}` : nothing}
@@ -162,9 +211,18 @@ function renderLimit(view: ViewContext, source: FormSource, item: Json, index: n
   const at = `/slo/${index}`;
   const metric = isObject(item) ? String(item['metric'] ?? '').toUpperCase() : '';
   // Its class has a place among the others: few limits have one.
-  const fields = placedFields(source, (path) => path.startsWith('/slo/-/') && path !== '/slo/-/class').filter((placed) => placed.pointer.startsWith(`${at}/`));
-  const labels: Record<string, string> = { metric: 'Metric', percentile: 'Percentile', limit_ms: 'At most' };
-  return html`<div class="limit" role="group" aria-label="Limit ${index + 1}, ${metric}">
+  const fields = placedFields(source, (path) => path.startsWith('/slo/-/') && path !== '/slo/-/class').filter(
+    (placed) => placed.pointer.startsWith(`${at}/`),
+  );
+  const labels: Record<string, string> = {
+    metric: 'Metric',
+    percentile: metric === 'ATTAINMENT' ? 'Share of the requests' : 'Percentile',
+    limit_ms: 'At most',
+    ttft_ms: 'TTFT at most',
+    tpot_ms: 'TPOT at most',
+    e2e_ms: 'E2E at most',
+  };
+  return html`<div class="limit ${metric.toLowerCase()}" role="group" aria-label="Limit ${index + 1}, ${metric}">
     ${repeat(
       fields,
       (placed) => placed.pointer,
@@ -180,17 +238,27 @@ function renderLimit(view: ViewContext, source: FormSource, item: Json, index: n
 function addLimit(view: ViewContext, source: FormSource, items: readonly Json[]): void {
   const metric = source.catalog.fields.find((field) => field.path === '/slo/-/metric');
   const used = new Set(items.map((item) => (isObject(item) ? item['metric'] : undefined)));
-  const free = metric?.choices.find((choice) => !used.has(choice)) ?? metric?.choices[0] ?? 'ttft';
+  const latencies = metric?.choices.filter((choice) => choice !== 'attainment') ?? [];
+  const free = latencies.find((choice) => !used.has(choice)) ?? latencies[0] ?? 'ttft';
   const percentile = source.catalog.fields.find((field) => field.path === '/slo/-/percentile');
   // A round number that today's value meets with room: a new limit starts as a question, not as a failure.
   const report = view.state.shown?.outcome.report;
-  const measured = report ? { ttft: report.ttft_ms, tpot: report.tpot_ms, itl: report.itl_ms, e2e: report.e2e_ms }[free]?.p99 : null;
+  const measured = report
+    ? { ttft: report.ttft_ms, tpot: report.tpot_ms, itl: report.itl_ms, e2e: report.e2e_ms }[free]?.p99
+    : null;
   const limit = measured ? roundUp(measured * 1.2) : 1000;
-  view.app.setValue(`/slo/${items.length}`, { metric: free, percentile: (percentile?.default ?? 99) as Json, limit_ms: limit }, 'dragging');
+  view.app.setValue(
+    `/slo/${items.length}`,
+    { metric: free, percentile: (percentile?.default ?? 99) as Json, limit_ms: limit },
+    'dragging',
+  );
 }
 
 export function pricePointer(source: FormSource): string | null {
-  return source.catalog.fields.find((field) => field.path.startsWith('/hardware/') && /price|cost/.test(field.path))?.path ?? null;
+  return (
+    source.catalog.fields.find((field) => field.path.startsWith('/hardware/') && /price|cost/.test(field.path))?.path ??
+    null
+  );
 }
 
 function renderPrice(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
@@ -198,10 +266,22 @@ function renderPrice(view: ViewContext, source: FormSource): TemplateResult | ty
   return pointer === null ? nothing : renderField(view, source, pointer, { label: 'GPU price' });
 }
 
-function renderGroup(view: ViewContext, source: FormSource, id: string, title: string, accept: (path: string) => boolean): TemplateResult {
+function renderGroup(
+  view: ViewContext,
+  source: FormSource,
+  id: string,
+  title: string,
+  accept: (path: string) => boolean,
+): TemplateResult {
   const open = view.openGroups.has(id);
   const replaced = getAt(source.document, '/workload/arrivals/process') === 'trace' ? byTrace : [];
-  const fields = open ? placedFields(source, (path) => accept(path) && (!replaced.includes(path) || issuesAt(view, path).length > 0 || view.state.drafts.has(path))) : [];
+  const fields = open
+    ? placedFields(
+        source,
+        (path) =>
+          accept(path) && (!replaced.includes(path) || issuesAt(view, path).length > 0 || view.state.drafts.has(path)),
+      )
+    : [];
   const sections = new Map<string, PlacedField[]>();
   for (const placed of fields) {
     const section = parentOf(placed.pointer);
@@ -219,9 +299,11 @@ function renderGroup(view: ViewContext, source: FormSource, id: string, title: s
           (placed) => renderPlaced(view, source, placed, { verbatim: true }, id),
         )}
         ${section === '/latency' ? renderCoefficients(view) : nothing}
-        ${classesList === parentOf(section)
-          ? html`<div class="button-row"><button type="button" @click=${() => view.app.removeItem(section)}>Remove class ${Number(lastOf(section)) + 1}</button></div>`
-          : nothing}
+        ${
+          classesList === parentOf(section)
+            ? html`<div class="button-row"><button type="button" @click=${() => view.app.removeItem(section)}>Remove class ${Number(lastOf(section)) + 1}</button></div>`
+            : nothing
+        }
       `,
     )}
     ${open && accept(`${classesList}/-/name`) ? renderAddClass(view, source) : nothing}
@@ -234,13 +316,16 @@ const byTrace = ['/workload/preset', '/workload/name', '/workload/requests'];
 
 /** People count from 1; pointers, where they are shown, from 0. */
 function sectionTitle(pointer: string): string {
-  const words = segmentsOf(pointer).map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : part.replaceAll('_', ' ')));
+  const words = segmentsOf(pointer).map((part) =>
+    /^\d+$/.test(part) ? String(Number(part) + 1) : part.replaceAll('_', ' '),
+  );
   return words.join(' · ') || 'scenario';
 }
 
 /** Client classes are a list in the document; without any, all requests are alike. */
 function renderAddClass(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
-  if (needsTrace(source.document) || !source.catalog.fields.some((field) => field.path.startsWith(`${classesList}/-/`))) return nothing;
+  if (needsTrace(source.document) || !source.catalog.fields.some((field) => field.path.startsWith(`${classesList}/-/`)))
+    return nothing;
   const list = getAt(source.document, classesList) ?? getAt(source.resolved ?? undefined, classesList);
   const count = Array.isArray(list) ? list.length : 0;
   const added = { name: `class ${count + 1}`, share: 1 };

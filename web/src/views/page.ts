@@ -4,20 +4,29 @@ import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Issue, Report } from 'servecast';
 import '../charts/cdf-chart';
 import '../charts/series-chart';
-import type { Pane } from '../charts/series-chart';
+import type { Counted, Pane } from '../charts/series-chart';
 import { needPart } from '../lib/part';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
 import { transfersUnderWay } from '../lib/requests';
 import type { ThemeChoice } from '../state/store';
 import type { ViewContext } from './context';
-import { renderAllNumbers, renderCluster, renderFooter, renderNotModelled, renderPrefixCache, renderScenario } from './details';
+import {
+  renderAllNumbers,
+  renderCluster,
+  renderFooter,
+  renderNotModelled,
+  renderPoolKv,
+  renderPrefixCache,
+  renderScenario,
+} from './details';
 import type { FieldElement } from './field';
 import { renderFit } from './fit';
 import { formSummary, renderForm } from './form';
 import type { PresetPicker } from './preset-picker';
 import './preset-picker';
-import { isStale, renderNumbers, renderVerdict } from './verdict';
+import { renderNumbers } from './tiles';
+import { isStale, renderVerdict } from './verdict';
 
 const loadPanes: readonly Pane[] = [
   {
@@ -27,17 +36,38 @@ const loadPanes: readonly Pane[] = [
       { column: 'series_waiting', label: 'Waiting', meaning: 'waiting', dash: [5, 3], fill: 'hatched' },
     ],
   },
-  { unit: '%', share: true, series: [{ column: 'series_kv_usage', label: 'KV memory in use', meaning: 'kv', fill: 'solid' }] },
+  {
+    unit: '%',
+    share: true,
+    series: [{ column: 'series_kv_usage', label: 'KV memory in use', meaning: 'kv', fill: 'solid' }],
+  },
 ];
 const stepPanes: readonly Pane[] = [
   { unit: 'tokens', series: [{ column: 'series_batch_tokens', label: 'Tokens per step', meaning: 'batch' }] },
-  { unit: 'tokens/s', series: [{ column: 'series_output_tokens_per_s', label: 'Output', meaning: 'output', dash: [7, 3] }] },
-  { unit: 'count', series: [{ column: 'series_preemptions', label: 'Preemptions', meaning: 'preempted', fill: 'solid' }] },
+  {
+    unit: 'tokens/s',
+    series: [{ column: 'series_output_tokens_per_s', label: 'Output', meaning: 'output', dash: [7, 3] }],
+  },
+  {
+    unit: 'count',
+    none: 'none: no request was preempted',
+    series: [{ column: 'series_preemptions', label: 'Preemptions', meaning: 'preempted', fill: 'solid' }],
+  },
 ];
 
-const transferPane: Pane = { unit: 'requests', series: [{ column: 'series_kv_transfers', label: 'KV transfers under way, prefill to decode', meaning: 'transfer', fill: 'solid' }] };
+const transferPane: Pane = {
+  unit: 'requests',
+  series: [
+    {
+      column: 'series_kv_transfers',
+      label: 'KV transfers under way, prefill to decode',
+      meaning: 'transfer',
+      fill: 'solid',
+    },
+  ],
+};
 
-const sections = ['verdict', 'latency', 'load', 'steps', 'compare', 'numbers', 'scenario', 'not-modelled', 'cluster'] as const;
+const sections = ['verdict', 'latency', 'load', 'why', 'steps', 'compare', 'numbers', 'scenario', 'cluster'] as const;
 const longLink = 2000;
 const firstCompared = '/hardware/preset';
 
@@ -189,11 +219,20 @@ export class PageElement extends LitElement {
     const { shown, run, link_problem: problem } = view.state;
     const report = problem ? null : (shown?.outcome.report ?? null);
     const columns = problem ? null : (shown?.outcome.columns ?? null);
-    const waitingFor = run.kind === 'running' ? 'Simulating…' : 'Empty: nothing was simulated. The reason stands above.';
-    const nothingToDraw = !report && (problem !== null || view.state.failure !== null || view.state.trace.kind === 'failed' || run.kind === 'refused' || run.kind === 'broken' || view.state.drafts.size > 0);
-    const stem = report?.finished === false ? 'servecast-partial' : `servecast-${report?.fingerprint.slice(0, 8) ?? ''}`;
+    const waitingFor =
+      run.kind === 'running' ? 'Simulating…' : 'Empty: nothing was simulated. The reason stands above.';
+    const nothingToDraw =
+      !report &&
+      (problem !== null ||
+        view.state.failure !== null ||
+        view.state.trace.kind === 'failed' ||
+        run.kind === 'refused' ||
+        run.kind === 'broken' ||
+        view.state.drafts.size > 0);
+    const stem =
+      report?.finished === false ? 'servecast-partial' : `servecast-${report?.fingerprint.slice(0, 8) ?? ''}`;
     return html`
-      ${renderVerdict(view)} ${renderNumbers(view)}
+      ${renderVerdict(view)} ${this.#waysOut(view)} ${renderNumbers(view)}
       ${nothingToDraw ? html`<p class="card no-charts">No charts: nothing was simulated. The reason stands above.</p>${this.#shareButton(view, 'phone-share')}` : nothing}
       <div class="charts" ?hidden=${nothingToDraw}>
         <section id="latency" tabindex="-1" aria-label="Latency">
@@ -201,10 +240,14 @@ export class PageElement extends LitElement {
         </section>
         ${this.#shareButton(view, 'phone-share')}
         <section id="load" tabindex="-1" aria-label="Load over time">
-          <sc-series-chart .subject=${'Load over time'} .note=${report ? renderPrefixCache(report) : nothing} .panes=${loadPanes} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>
+          <sc-series-chart .subject=${'Load over time'} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}` : nothing} .panes=${loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>
         </section>
       </div>
       ${renderFit(view)}
+      ${this.#panel('why', 'Why: where the time of the slowest 1\u202f% goes', () => {
+        needPart('sc-why', () => import('./why'));
+        return html`<sc-why .view=${view}></sc-why>`;
+      })}
       ${this.#panel('steps', `Timeline: requests, steps, output, preemptions${report?.kv_transfer ? ', KV transfers' : ''}`, () => this.#timeline(view, report, stem, waitingFor))}
       ${report?.replicas ? this.#panel('cluster', 'Pools and replicas: who did how much', () => renderCluster(report, stem)) : nothing}
       ${this.#panel('compare', 'Compare: the same requests under other settings', () => {
@@ -212,28 +255,38 @@ export class PageElement extends LitElement {
         return html`<sc-compare .view=${view}></sc-compare>`;
       })}
       ${this.#panel('numbers', 'All numbers', () => renderAllNumbers(report, waitingFor))}
-      ${this.#panel('scenario', 'Scenario', () => renderScenario(view, {
-        text: this.scenarioText,
-        issues: this.scenarioIssues,
-        edit: (text) => {
-          this.scenarioText = text;
-          this.scenarioIssues = [];
-        },
-        apply: () => void this.#applyScenario(),
-      }))}
+      ${this.#panel('scenario', 'Scenario', () =>
+        renderScenario(view, {
+          text: this.scenarioText,
+          issues: this.scenarioIssues,
+          edit: (text) => {
+            this.scenarioText = text;
+            this.scenarioIssues = [];
+          },
+          apply: () => void this.#applyScenario(),
+        }),
+      )}
       ${this.#panel('not-modelled', 'Not modelled, and notices', () => renderNotModelled(view))}
     `;
+  }
+
+  #waysOut(view: ViewContext): TemplateResult | typeof nothing {
+    const { ways_out: found, shown, link_problem: problem } = view.state;
+    if (!found || found.of !== shown?.outcome || problem) return nothing;
+    needPart('sc-ways-out', () => import('./ways-out'));
+    return html`<sc-ways-out .view=${view}></sc-ways-out>`;
   }
 
   #timeline(view: ViewContext, report: Report | null, stem: string, waitingFor: string): TemplateResult {
     const { shown, requests } = view.state;
     const columns = report && shown ? shown.outcome.columns : null;
     const ofRequests = requests && requests.of === shown?.outcome ? requests.columns : null;
-    const transfers = columns && ofRequests && transfersUnderWay(columns['series_time_s'] ?? new Float64Array(0), ofRequests);
+    const transfers =
+      columns && ofRequests && transfersUnderWay(columns['series_time_s'] ?? new Float64Array(0), ofRequests);
     needPart('sc-request-chart', () => import('../charts/request-chart'));
     return html`
       <sc-request-chart .report=${report} .columns=${ofRequests} .theme=${view.theme} .fileStem=${stem} .waitingFor=${columns ? 'Fetching what each request did…' : waitingFor}></sc-request-chart>
-      <sc-series-chart .subject=${'Steps over time'} .panes=${transfers ? [transferPane, ...stepPanes] : stepPanes} .columns=${transfers ? { ...columns, series_kv_transfers: transfers } : columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
+      <sc-series-chart .subject=${'Steps over time'} .panes=${transfers ? [transferPane, ...stepPanes] : stepPanes} .counted=${countedOf(report)} .columns=${transfers ? { ...columns, series_kv_transfers: transfers } : columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
   }
 
   #panel(id: string, title: string, body: () => TemplateResult): TemplateResult {
@@ -266,7 +319,8 @@ export class PageElement extends LitElement {
   }
 
   #toggleRail(event: Event): void {
-    if (event.target === event.currentTarget && !this.wide) this.#toggle('rail', (event.target as HTMLDetailsElement).open);
+    if (event.target === event.currentTarget && !this.wide)
+      this.#toggle('rail', (event.target as HTMLDetailsElement).open);
   }
 
   async #applyScenario(): Promise<void> {
@@ -302,10 +356,14 @@ export class PageElement extends LitElement {
     const find = () => {
       const shown = [...this.querySelectorAll<FieldElement>('sc-field')].filter((field) => field.offsetParent !== null);
       // Of a whole section, its first field.
-      return shown.find((field) => field.dataset['pointer'] === pointer) ?? shown.find((field) => field.dataset['pointer']?.startsWith(`${pointer}/`));
+      return (
+        shown.find((field) => field.dataset['pointer'] === pointer) ??
+        shown.find((field) => field.dataset['pointer']?.startsWith(`${pointer}/`))
+      );
     };
     await this.updateComplete;
-    if (pointer.startsWith('/cluster/pools/') && this.querySelector('sc-pools:not(:defined)')) await Promise.race([customElements.whenDefined('sc-pools'), new Promise((resolve) => setTimeout(resolve, 2000))]);
+    if (pointer.startsWith('/cluster/pools/') && this.querySelector('sc-pools:not(:defined)'))
+      await Promise.race([customElements.whenDefined('sc-pools'), new Promise((resolve) => setTimeout(resolve, 2000))]);
     if (!find()) {
       this.#toggle(groupOf(pointer), true);
       await this.updateComplete;
@@ -390,9 +448,18 @@ export class PageElement extends LitElement {
   }
 }
 
+/** Null where nobody can say when the warm-up ended: of one run. */
+function countedOf(report: Report | null): Counted | null {
+  const certainty = report?.certainty;
+  return certainty && certainty.until_s > certainty.from_s ? certainty : null;
+}
+
 /** The collapsed part of the form that has the field. */
 function groupOf(pointer: string): string {
-  const [, pool, own] = /^\/cluster\/pools\/(\d+)\/(hardware|engine|scheduler|name|pipeline_parallel|attention_data_parallel)\b/.exec(pointer) ?? [];
+  const [, pool, own] =
+    /^\/cluster\/pools\/(\d+)\/(hardware|engine|scheduler|name|pipeline_parallel|attention_data_parallel)\b/.exec(
+      pointer,
+    ) ?? [];
   if (pool !== undefined) return `pool-${pool}-${own === 'engine' || own === 'scheduler' ? 'engine' : 'hardware'}`;
   const [, section = '', part = ''] = pointer.split('/');
   if (section === 'cluster' && part !== 'pools') return 'routing';

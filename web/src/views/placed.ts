@@ -4,7 +4,22 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { Issue } from 'servecast';
 import { formatGiven } from '../lib/format';
 import { equalJson, getAt, type Document, type Json } from '../state/document';
-import { choiceText, explainedChoices, fieldAt, inheritedInPool, isDefaulted, isInherited, isPoolOwn, labelOf, turnsOf, unitOf, valueInForce, withRateOfSessions, type FormSource, type PlacedField } from '../state/fields';
+import {
+  choiceText,
+  explainedChoices,
+  fieldAt,
+  inheritedInPool,
+  isDefaulted,
+  isInherited,
+  isPoolOwn,
+  labelOf,
+  turnsOf,
+  unitOf,
+  valueInForce,
+  withRateOfSessions,
+  type FormSource,
+  type PlacedField,
+} from '../state/fields';
 import type { ViewContext } from './context';
 import './field';
 import type { FieldModel } from './field';
@@ -40,7 +55,10 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
     issues: issuesAt(view, pointer),
     draft: state.drafts.get(pointer),
     choices: explainedChoices(source.catalog, placed),
-    hint: field === placed.field || typeof value !== 'number' ? '' : `${formatGiven(value)} ${unitOf(field)} × ${turnsOf(source)} turns = ${formatGiven(value * turnsOf(source))} ${unitOf(placed.field)}`,
+    hint:
+      field === placed.field || typeof value !== 'number'
+        ? ''
+        : `${formatGiven(value)} ${unitOf(field)} × ${turnsOf(source)} turns = ${formatGiven(value * turnsOf(source))} ${unitOf(placed.field)}`,
     slider: (look.slider ?? false) && typeof value === 'number',
     anchor: look.slider ? anchorOf(source, placed) : null,
     verbatim: look.verbatim ?? false,
@@ -51,14 +69,21 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
 function inheritedText(source: FormSource, { field, pointer }: PlacedField): string {
   const value = inheritedInPool(source, pointer);
   if (value === undefined || value === null) return 'none';
-  const words = typeof value === 'number' ? formatGiven(value) : typeof value === 'object' ? 'table' : choiceText(source.catalog, pointer, String(value));
+  const words =
+    typeof value === 'number'
+      ? formatGiven(value)
+      : typeof value === 'object'
+        ? 'table'
+        : choiceText(source.catalog, pointer, String(value));
   return unitOf(field) === '' ? words : `${words} ${unitOf(field)}`;
 }
 
 /** From the default scenario, because every reader of a link has the same one. */
 function anchorOf(source: FormSource, placed: PlacedField): number | null {
   const { catalog } = source;
-  const document = catalog.presets.scenarios.find((preset) => preset.id === catalog.default_scenario)?.document as Document | undefined;
+  const document = catalog.presets.scenarios.find((preset) => preset.id === catalog.default_scenario)?.document as
+    | Document
+    | undefined;
   const value = valueInForce({ catalog, document: document ?? {}, resolved: null }, placed);
   return typeof value === 'number' ? value : null;
 }
@@ -70,12 +95,23 @@ export function issuesAt(view: ViewContext, pointer: string): readonly Issue[] {
   return run.issues.filter((issue) => issue.path === pointer);
 }
 
-export function renderField(view: ViewContext, source: FormSource, pointer: string, look: Look): TemplateResult | typeof nothing {
+export function renderField(
+  view: ViewContext,
+  source: FormSource,
+  pointer: string,
+  look: Look,
+): TemplateResult | typeof nothing {
   const field = fieldAt(source, pointer);
   return field ? renderPlaced(view, source, { field, pointer }, look, 'f') : nothing;
 }
 
-export function renderPlaced(view: ViewContext, source: FormSource, placed: PlacedField, look: Look, prefix: string): TemplateResult {
+export function renderPlaced(
+  view: ViewContext,
+  source: FormSource,
+  placed: PlacedField,
+  look: Look,
+  prefix: string,
+): TemplateResult {
   return html`<sc-field
     .app=${view.app}
     .model=${modelOf(view, source, placed, look)}

@@ -29,7 +29,13 @@ export class PoolsElement extends LitElement {
   }
 }
 
-function renderPool(view: ViewContext, source: FormSource, pool: Document, index: number, count: number): TemplateResult {
+function renderPool(
+  view: ViewContext,
+  source: FormSource,
+  pool: Document,
+  index: number,
+  count: number,
+): TemplateResult {
   const at = `${poolList}/${index}`;
   const name = typeof pool['name'] === 'string' && pool['name'] !== '' ? pool['name'] : `Pool ${index + 1}`;
   // What is said of the pool as a whole, e.g. that the model does not fit its GPU.
@@ -49,10 +55,21 @@ function renderPool(view: ViewContext, source: FormSource, pool: Document, index
 const rows: readonly string[] = ['role', 'replicas', 'tensor_parallel'];
 
 /** Two of them have the same key. */
-const names: Readonly<Record<string, string>> = { [`${poolList}/-/name`]: 'Pool name', [`${poolList}/-/pipeline_parallel`]: 'Pipeline stages', [`${poolList}/-/hardware/name`]: 'GPU name' };
+const names: Readonly<Record<string, string>> = {
+  [`${poolList}/-/name`]: 'Pool name',
+  [`${poolList}/-/pipeline_parallel`]: 'Pipeline stages',
+  [`${poolList}/-/hardware/name`]: 'GPU name',
+};
 
 /** What of the scenario's hardware, or of its engine and scheduler, the pool changes; a reset of a field inherits it again. */
-function renderOwn(view: ViewContext, source: FormSource, pool: Document, index: number, section: 'hardware' | 'engine', title: string): TemplateResult {
+function renderOwn(
+  view: ViewContext,
+  source: FormSource,
+  pool: Document,
+  index: number,
+  section: 'hardware' | 'engine',
+  title: string,
+): TemplateResult {
   const id = `pool-${index}-${section}`;
   const open = view.openGroups.has(id);
   const at = `${poolList}/${index}`;
@@ -61,7 +78,11 @@ function renderOwn(view: ViewContext, source: FormSource, pool: Document, index:
   // With the GPU, what of the pool itself has no row above.
   const isMore = (key: string) => section === 'hardware' && !key.includes('/') && !rows.includes(key);
   const fields = open
-    ? placedFields(source, (path) => path.startsWith(`${poolList}/-/`)).filter(({ pointer }) => pointer.startsWith(`${at}/`) && (isMore(pointer.slice(at.length + 1)) || sections.some((each) => pointer.startsWith(`${at}/${each}/`))))
+    ? placedFields(source, (path) => path.startsWith(`${poolList}/-/`)).filter(
+        ({ pointer }) =>
+          pointer.startsWith(`${at}/`) &&
+          (isMore(pointer.slice(at.length + 1)) || sections.some((each) => pointer.startsWith(`${at}/${each}/`))),
+      )
     : [];
   return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup(id, (event.target as HTMLDetailsElement).open)}>
     <summary>${title}${count > 0 ? html` <span class="quiet-text">${count} of its own</span>` : nothing}</summary>

@@ -98,7 +98,10 @@ export class PresetPicker extends LitElement {
   #show(): void {
     if (this.open) return;
     this.open = true;
-    this.active = Math.max(0, this.#matches.findIndex((preset) => preset.id === this.currentId));
+    this.active = Math.max(
+      0,
+      this.#matches.findIndex((preset) => preset.id === this.currentId),
+    );
   }
 
   #search(text: string): void {

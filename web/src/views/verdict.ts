@@ -1,15 +1,14 @@
-// The top of the results: the verdict sentence with its sign and word, or why there is none; the
-// progress of a long run; the four numbers and where they come from.
+// The top of the results: the verdict sentence with its sign and word and what it rests on, or why there is none; the
+// progress of a long run.
 import { html, nothing, svg, type TemplateResult } from 'lit';
-import type { Issue, Report } from 'servecast';
-import { countOf, formatGivenTime, formatNumber, formatQuantity, formatTime, sentence, timeQuantity, type Quantity } from '../lib/format';
+import type { Issue, Report, VerdictState } from 'servecast';
+import { countOf, formatNumber, sentence } from '../lib/format';
 import { getAt, needsTrace, type Document } from '../state/document';
 import { fieldAt } from '../state/fields';
-import { pricePointer } from './form';
 import type { AppState } from '../state/store';
 import type { ViewContext } from './context';
 
-type Sign = 'partial' | 'meets' | 'near' | 'misses' | 'overloaded' | 'no_fit' | 'no_slo' | 'empty' | 'problem';
+type Sign = VerdictState | 'problem';
 
 const words: Record<Sign, string> = {
   partial: 'Partial',
@@ -17,7 +16,8 @@ const words: Record<Sign, string> = {
   near: 'Near',
   misses: 'Misses',
   overloaded: 'Overloaded',
-  no_fit: 'Does not fit',
+  does_not_fit: 'Does not fit',
+  not_judged: 'Not judged',
   no_slo: 'No limit set',
   empty: 'Nothing to measure',
   problem: 'Not simulated',
@@ -29,7 +29,8 @@ const paths: Record<Sign, TemplateResult> = {
   near: svg`<path d="M5 15.5c2-4 4.5-4 7-1.5s5 2.5 7-1.5l3.5-3" />`,
   misses: svg`<path d="M9 9l10 10M19 9L9 19" />`,
   overloaded: svg`<path d="M8 15l6-6 6 6M8 21l6-6 6 6" />`,
-  no_fit: svg`<path d="M6 9.5l8-4 8 4v9.5l-8 4-8-4zM6 9.5l8 4 8-4M14 13.5V23" />`,
+  does_not_fit: svg`<path d="M13 8H7v13h13v-6M15 13l7-7M16.500 5.500H22.500V11.500" />`,
+  not_judged: svg`<path d="M14 6l9 16H5zM14 12v5M14 19.500v.5" />`,
   no_slo: svg`<path d="M8 14h12" />`,
   empty: svg`<circle cx="14" cy="14" r="5" stroke-dasharray="3 3" />`,
   problem: svg`<path d="M14 7v9M14 20v1" />`,
@@ -45,24 +46,37 @@ function renderSign(sign: Sign): TemplateResult {
 export function renderVerdict(view: ViewContext): TemplateResult {
   return html`<section class="card verdict" id="verdict" aria-labelledby="verdict-title" tabindex="-1">
     <h2 class="visually-hidden" id="verdict-title">Verdict</h2>
-    ${verdictBody(view)} ${renderProgress(view)}
+    <div class="verdict-body">${verdictBody(view)}</div>
+    ${renderProgress(view)}
   </section>`;
 }
 
 function verdictBody(view: ViewContext): TemplateResult {
   const { state } = view;
-  if (state.failure !== null) return problem('problem', 'The engine could not be loaded.', html`<p>${sentence(state.failure)} Reload the page to try again.</p>`);
+  if (state.failure !== null)
+    return problem(
+      'problem',
+      'The engine could not be loaded.',
+      html`<p>${sentence(state.failure)} Reload the page to try again.</p>`,
+    );
   if (state.link_problem) return linkProblem(view);
-  if (state.trace.kind === 'failed') return problem('problem', 'The trace file cannot be read. Nothing was simulated.', html`<p>${state.trace.message}</p>${traceButtons(view)}`);
+  if (state.trace.kind === 'failed')
+    return problem(
+      'problem',
+      'The trace file cannot be read. Nothing was simulated.',
+      html`<p>${state.trace.message}</p>${traceButtons(view)}`,
+    );
   const bad = badFields(state);
   if (bad.length > 0) return badValues(view, bad);
   switch (state.run.kind) {
     case 'broken':
       return broken(view, state.run.message);
     case 'refused':
-      return refused(view, state.run.reason, state.run.issues);
+      return refused(view, state.run.reason, state.run.issues, state.run.unfit);
     default:
-      return state.shown ? reported(view, state.shown.outcome.report) : html`<p class="sentence quiet-text" role="status">${waiting(view)}</p>`;
+      return state.shown
+        ? reported(view, state.shown.outcome.report)
+        : html`<p class="sentence quiet-text" role="status">${waiting(view)}</p>`;
   }
 }
 
@@ -79,20 +93,23 @@ export function wordOf(report: Report): string {
 function reported(view: ViewContext, report: Report): TemplateResult {
   const { verdict } = report;
   const { shown } = view.state;
+  const old = isBefore(view.state);
   const partial = shown && shown.completeness !== 'final';
   // What a part of a run shows is no verdict yet, however good it looks.
   const sign = report.finished ? verdict.state : 'partial';
-  return html`<div class="verdict-line" data-state=${sign} data-complete=${shown?.completeness ?? ''}>
+  return html`<div class="verdict-line ${old ? 'before' : ''}" data-state=${sign} data-complete=${old ? 'before' : (shown?.completeness ?? '')}>
       ${renderSign(sign)}
       <div>
-        <p class="sentence" role="status">${sentence(verdict.sentence)}</p>
-        ${verdict.limit === '' ? nothing : html`<p>${sentence(verdict.limit)}</p>`}
+        <p class="sentence" role="status">${old ? 'Before your change: ' : ''}${sentence(verdict.sentence)}</p>
+        ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
         ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
-        ${knownError(report)} ${otherTrace(view)}
-        ${partial && shown.completeness === 'cancelled'
-          ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
+        ${basis(report)} ${disagreement(report)} ${otherTrace(view)}
+        ${
+          partial && shown.completeness === 'cancelled'
+            ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
               <button type="button" @click=${() => view.app.runOrCancel()}>Run again</button></p>`
-          : nothing}
+            : nothing
+        }
       </div>
     </div>`;
 }
@@ -105,10 +122,29 @@ const sources: Readonly<Record<Report['latency_model']['provenance'], string>> =
   coefficients: 'from given coefficients',
 };
 
-/** What the sentence rests on: one draw, which model of step times, from what, and how far it was off where it was compared. */
-function knownError({ latency_model: model, workload }: Report): TemplateResult {
-  const draw = workload.source === 'trace' ? 'One run of this trace.' : `One run of ${countOf(workload.requests, 'request')}; the tails of another seed may differ.`;
-  return html`<p class="quiet-text" id="known-error">${draw} Step times: model ${model.backend}, ${sources[model.provenance]}. ${model.known_error === '' ? 'Its error is not known.' : model.known_error}</p>`;
+/** What the sentence rests on: how many runs, which model of step times, and how far that was off where it was compared. */
+function basis(report: Report): TemplateResult {
+  const { latency_model: model } = report;
+  return html`<p class="quiet-text" id="known-error">${runsInWords(report)} Step times: model ${model.backend}, ${sources[model.provenance]}. ${report.evidence.sentence || model.known_error || 'Its error is not known.'}</p>`;
+}
+
+/** A simulation that breaks a law is a defect of ours: nothing else on the page is to be believed. */
+function disagreement({ sanity }: Report): TemplateResult | typeof nothing {
+  const broken = sanity.filter(({ ok }) => !ok);
+  if (broken.length === 0) return nothing;
+  return html`<p class="sanity-bad"><b>Simulation and bound disagree:</b> ${broken.map(({ help }) => help).join(' ')} This is a defect of Servecast.</p>`;
+}
+
+function runsInWords({ certainty, arrived, slo, workload }: Report): string {
+  const brackets = slo.length > 0 ? ' In brackets: 95 % intervals.' : '';
+  switch (certainty?.method) {
+    case 'replications':
+      return `${countOf(certainty.runs, 'run')} of ${countOf(certainty.requests_per_run, 'request')}, without warm-up and drain.${brackets}`;
+    case 'batch_means':
+      return `One run of ${countOf(arrived, 'request')}${workload.source === 'trace' ? ', as the trace is one path' : ''}, in ${certainty.batches ?? 0} batches.${brackets}`;
+    default:
+      return `One run of ${countOf(arrived, 'request')}, so no interval is known.`;
+  }
 }
 
 /** A link names the file of its author; nothing but the name is known of that. */
@@ -123,11 +159,16 @@ function percent(progress: number): string {
 }
 
 function renderProgress(view: ViewContext): TemplateResult | typeof nothing {
-  const { run, shown } = view.state;
+  const { run } = view.state;
   if (run.kind !== 'running' || !run.slow) return nothing;
+  const what = run.loading
+    ? 'Fetching what this needs'
+    : run.progress === 0
+      ? 'Preparing the requests'
+      : `${percent(run.progress)} simulated`;
   return html`<div class="progress-line">
     <progress max="1" .value=${run.progress} aria-label="Simulated so far"></progress>
-    <span>${run.loading ? 'Fetching what this scenario needs' : run.progress === 0 ? 'Preparing the requests' : `${percent(run.progress)} simulated`}${shown?.completeness === 'partial' ? ', partial results below' : ''}</span>
+    <span>${what}</span>
     <button type="button" @click=${() => view.app.cancel()}>Cancel</button>
   </div>`;
 }
@@ -143,7 +184,10 @@ function problem(sign: Sign, title: string, body: TemplateResult | typeof nothin
 function badFields(state: AppState): readonly Issue[] {
   const { drafts, beside_drafts: beside, run } = state;
   if (drafts.size === 0) return run.kind === 'refused' && run.reason === 'scenario' ? run.issues : [];
-  const typed = [...drafts].map(([path, text]) => ({ path, message: text.trim() === '' ? 'needs a value' : `“${text}” is not a value of this field` }));
+  const typed = [...drafts].map(([path, text]) => ({
+    path,
+    message: text.trim() === '' ? 'needs a value' : `“${text}” is not a value of this field`,
+  }));
   return [...typed, ...beside];
 }
 
@@ -151,14 +195,25 @@ function badValues(view: ViewContext, issues: readonly Issue[]): TemplateResult 
   const { source } = view.app;
   const count = new Set(issues.map((issue) => issue.path)).size;
   const areFields = source !== null && issues.every((issue) => fieldAt(source, issue.path) !== undefined);
-  const title = areFields ? `${countOf(count, 'field needs', 'fields need')} a value in range.` : `${countOf(issues.length, 'value needs', 'values need')} attention.`;
-  return problem('problem', `${title} Nothing was simulated.`, html`${renderIssues(view, issues)}
-    ${isStale(view.state) ? html`<p class="stale-note">The numbers and charts below are of the last scenario that ran, not of this one.</p>` : nothing}`);
+  const title = areFields
+    ? `${countOf(count, 'field needs', 'fields need')} a value in range.`
+    : `${countOf(issues.length, 'value needs', 'values need')} attention.`;
+  return problem(
+    'problem',
+    `${title} Nothing was simulated.`,
+    html`${renderIssues(view, issues)}
+    ${isStale(view.state) ? html`<p class="stale-note">The numbers and charts below are of the last scenario that ran, not of this one.</p>` : nothing}`,
+  );
+}
+
+/** A run takes long enough to say that what is shown is not its answer. */
+function isBefore({ run, shown, document }: AppState): boolean {
+  return run.kind === 'running' && run.slow && shown !== null && shown.document !== document;
 }
 
 /** What is shown belongs to an older document than the form's. */
 export function isStale(state: AppState): boolean {
-  return state.shown !== null && badFields(state).length > 0;
+  return state.shown !== null && (badFields(state).length > 0 || isBefore(state));
 }
 
 function linkProblem(view: ViewContext): TemplateResult {
@@ -177,13 +232,15 @@ function linkProblem(view: ViewContext): TemplateResult {
   );
 }
 
-function refused(view: ViewContext, reason: string, issues: readonly Issue[]): TemplateResult {
+function refused(view: ViewContext, reason: string, issues: readonly Issue[], unfit: Report['unfit']): TemplateResult {
   switch (reason) {
     case 'trace_missing': {
       const name = view.state.wanted_trace;
       return problem(
         'problem',
-        name === null ? 'This scenario replays a trace: choose the file.' : `This scenario replays the trace ${name}: choose that file.`,
+        name === null
+          ? 'This scenario replays a trace: choose the file.'
+          : `This scenario replays the trace ${name}: choose that file.`,
         html`<p>A link never carries a trace. Drop the file anywhere on the page, or pick it here; it stays on this machine.</p>${traceButtons(view)}`,
       );
     }
@@ -191,13 +248,42 @@ function refused(view: ViewContext, reason: string, issues: readonly Issue[]): T
       return problem(
         'problem',
         `The trace cannot be used: ${countOf(issues.length, 'problem')}. Nothing was simulated.`,
-        html`${renderIssues(view, issues.map((issue) => inFile(view, issue)))} ${traceButtons(view)}`,
+        html`${renderIssues(
+          view,
+          issues.map((issue) => inFile(view, issue)),
+        )} ${traceButtons(view)}`,
       );
     case 'engine':
-      return problem(issues[0]?.kind === 'does_not_fit' ? 'no_fit' : 'problem', sentence(issues[0]?.message ?? 'This scenario cannot run.'), renderIssues(view, issues.slice(1)));
+      return problem(
+        issues[0]?.kind === 'does_not_fit' ? 'does_not_fit' : 'problem',
+        sentence(issues[0]?.message ?? 'This scenario cannot run.'),
+        html`${unfit ? renderUnfit(view, unfit) : nothing}${renderIssues(view, issues.slice(1))}`,
+      );
     default:
       return badValues(view, issues);
   }
+}
+
+/** Needed against usable, as a bar that runs over its mark, and the least that fits. */
+function renderUnfit(view: ViewContext, unfit: NonNullable<Report['unfit']>): TemplateResult {
+  const { weights_gib: weights, overhead_gib: other, kv_gib: kv, needed_gib: needed, usable_gib: usable } = unfit;
+  const at = (gib: number) => (100 * gib) / needed;
+  const gib = (value: number) => `${formatNumber(value)}\u202fGiB`;
+  const enough = unfit.enough_tensor_parallel;
+  const named = view.state.catalog ? poolNames(view) : [];
+  const pool = Math.max(0, named.indexOf(unfit.pool));
+  return html`<svg class="unfit-bar" viewBox="0 0 100 16" preserveAspectRatio="none" role="img" aria-label=${`${gib(needed)} needed, ${gib(usable)} usable on a GPU`}>
+      ${svg`<rect class="weights" width=${at(weights)} height="16" /><rect class="other" x=${at(weights)} width=${at(other)} height="16" />
+      <rect class="kv" x=${at(weights + other)} width=${at(kv)} height="16" />
+      <rect class="beyond" x=${at(usable)} y="10" width=${Math.max(0, 100 - at(usable))} height="6" /><rect class="tick" x=${at(usable)} width="0.500" height="16" />`}
+    </svg>
+    <p class="quiet-text">Needed with the least KV cache: ${gib(needed)} on each GPU. The mark is what is usable of it: ${gib(usable)}.</p>
+    ${enough === undefined ? nothing : html`<div class="button-row"><button class="primary" type="button" @click=${() => view.app.useTensorParallel(pool, enough)}>Use tensor parallel ${enough}</button></div>`}`;
+}
+
+function poolNames(view: ViewContext): readonly string[] {
+  const pools = getAt(view.state.document, '/cluster/pools');
+  return Array.isArray(pools) ? pools.map((pool) => String(getAt(pool as Document, '/name') ?? '')) : [];
 }
 
 /** "conv.csv, line 3, column 3": the message alone must say which file. */
@@ -211,9 +297,11 @@ function traceButtons(view: ViewContext): TemplateResult {
   const { document } = view.state;
   return html`<div class="button-row">
     <button class="primary" type="button" @click=${() => view.chooseTrace()}>Choose a trace file</button>
-    ${needsTrace(document) || view.state.trace.kind !== 'none'
-      ? html`<button type="button" @click=${() => view.app.removeTrace()}>Remove trace</button>`
-      : nothing}
+    ${
+      needsTrace(document) || view.state.trace.kind !== 'none'
+        ? html`<button type="button" @click=${() => view.app.removeTrace()}>Remove trace</button>`
+        : nothing
+    }
   </div>`;
 }
 
@@ -247,74 +335,4 @@ function issuePlace(view: ViewContext, issue: Issue): TemplateResult | typeof no
   if (issue.path === '') return nothing;
   if (!issue.path.startsWith('/') || view.state.link_problem) return html`<b>${issue.path}</b>:`;
   return html`<button class="as-link" type="button" @click=${() => view.focusField(issue.path)}>${issue.path}</button>:`;
-}
-
-// --- The four numbers ----------------------------------------------------------------------------
-
-export function renderNumbers(view: ViewContext): TemplateResult | typeof nothing {
-  const { shown } = view.state;
-  if (!shown || view.state.link_problem) return nothing;
-  const { report } = shown.outcome;
-  const open = view.openGroups.has('provenance');
-  const mark = html`<button
-    class="mark ${report.latency_model.provenance}"
-    type="button"
-    aria-expanded=${open}
-    title=${report.latency_model.description}
-    @click=${() => view.toggleGroup('provenance', !open)}
-  ><span class="visually-hidden">Where it comes from: </span>${report.latency_model.provenance}</button>`;
-  return html`<section class="numbers" aria-label="Key numbers">
-      ${tile('TTFT p99', timeQuantity(report.ttft_ms.p99), percentileNote(report, 'ttft'), mark)}
-      ${tile('TPOT p99', timeQuantity(report.tpot_ms.p99), percentileNote(report, 'tpot'), mark)}
-      ${tile('Output per GPU', { number: formatNumber(report.output_tokens_per_s_per_gpu), unit: 'tokens/s' }, throughputNote(report), mark)}
-      ${costTile(view, report, mark)}
-    </section>
-    ${open
-      ? html`<p class="provenance-note"><b>${report.latency_model.backend}, ${report.latency_model.provenance}:</b> ${sentence(report.latency_model.description)}
-</p>`
-      : nothing}`;
-}
-
-function tile(label: string, value: Quantity, note: string, mark: TemplateResult): TemplateResult {
-  return html`<div class="card tile">
-    <h3>${label}</h3>
-    <p class="value">${value.number}${value.unit === '' ? nothing : html`<span class="unit">\u202f${value.unit}</span>`}</p>
-    <p class="tile-note">${note.replace(/(\d|limit|median) /g, '$1\u00a0')}</p>
-    ${mark}
-  </div>`;
-}
-
-function percentileNote(report: Report, metric: 'ttft' | 'tpot'): string {
-  const distribution = metric === 'ttft' ? report.ttft_ms : report.tpot_ms;
-  const limit = report.slo.find((slo) => slo.metric === metric && slo.percentile === 99);
-  const median = distribution.p50 === null ? '' : `median ${formatTime(distribution.p50)}`;
-  return [median, limit ? `limit ${formatGivenTime(limit.limit_ms)}` : ''].filter(Boolean).join(' · ');
-}
-
-function throughputNote(report: Report): string {
-  const gpus = report.gpus === 1 ? '' : `, ${formatNumber(report.output_tokens_per_s)} together`;
-  return `${formatQuantity(report.requests_per_s, 'requests/s')} on ${countOf(report.gpus, 'GPU')}${gpus}`;
-}
-
-/** Where the price that is missing goes: to the first pool with a GPU of its own that has none. */
-function unpriced(report: Report, price: string | null): string | null {
-  const pool = (report.pools ?? []).findIndex((each, index) => each.cost_per_hour === null && getAt(report.scenario as Document, `/cluster/pools/${index}/hardware`) !== undefined);
-  return price === null || pool < 0 ? price : `/cluster/pools/${pool}${price}`;
-}
-
-function costTile(view: ViewContext, report: Report, mark: TemplateResult): TemplateResult {
-  const cost = report.cost_per_million_output_tokens;
-  const source = view.app.source;
-  const pointer = source ? unpriced(report, pricePointer(source)) : null;
-  if (cost === null) {
-    return html`<div class="card tile">
-      <h3>$ per million output tokens</h3>
-      <p class="value quiet-text">–</p>
-      <p class="tile-note">${pointer === null ? 'No price is known.' : html`<button class="as-link" type="button" @click=${() => view.focusField(pointer)}>Set a GPU price</button>`}</p>
-    </div>`;
-  }
-  const price = pointer === null ? undefined : getAt(report.scenario as Document, pointer);
-  const hourly = report.pools?.reduce((sum, pool) => sum + (pool.cost_per_hour ?? 0), 0);
-  const note = hourly !== undefined ? `all pools: $${formatNumber(hourly)} per hour` : typeof price === 'number' ? `at $${price} per GPU-hour` : 'from the price of the GPU';
-  return tile('$ per million output tokens', { number: cost >= 0.01 ? cost.toFixed(cost < 100 ? 2 : 0) : formatNumber(cost, 2), unit: '' }, note, mark);
 }

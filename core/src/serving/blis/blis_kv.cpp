@@ -4,58 +4,84 @@
 #include <algorithm>
 #include <utility>
 
+#include "serving/blis/blis_events.h"
 #include "serving/policy.h"
 
 namespace servecast {
+namespace {
+
+std::size_t SegmentsOf(const RequestTable& requests) {
+  return std::max(requests.segments.size(), static_cast<std::size_t>(requests.size()));
+}
+
+}  // namespace
 
 BlisKv::BlisKv(const Options& options, const RequestTable& requests)
-    : options_(options), requests_(requests), free_(options.blocks), blocks_(2) {
-  At(kEnds).previous = At(kEnds).next = kEnds;
-  if (options.blocks > 0) Link(kUntouched, kEnds);
+    : options_(options),
+      requests_(requests),
+      runs_(options.blocks, SegmentsOf(requests), offloads()),
+      mirror_(options.host.blocks, mirrors() ? SegmentsOf(requests) : 0) {
   report_.tiers[0].blocks = options.host.blocks;
+  FindObserved();
+}
+
+// A segment is observed if another one begins with it, or if two of its requests may be there at
+// once: turns come one after the other.
+void BlisKv::FindObserved() {
+  const std::vector<SegmentId>& content = requests_.content;
+  if (content.empty()) return;
+  observed_.assign(SegmentsOf(requests_), false);
+  for (const ContentSegment& segment : requests_.segments) {
+    if (segment.parent >= 0) observed_[static_cast<std::size_t>(segment.parent)] = true;
+  }
+  std::vector<bool> seen(observed_.size(), false);
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    const auto segment = static_cast<std::size_t>(content[i]);
+    const bool follows = i > 0 && content[i - 1] == content[i] && i < requests_.think.size() &&
+                         requests_.think[i] >= 0;
+    if (seen[segment] && !follows) observed_[segment] = true;
+    seen[segment] = true;
+  }
 }
 
 // Any key that is equal for equal beginnings does what BLIS's chain of hashes does: RequestTable
-// says when full block k of two requests is the same.
-std::uint64_t BlisKv::NameOf(RequestId request, std::int64_t block) const {
-  std::int32_t segment =
-      requests_.content.empty() ? request : requests_.content[static_cast<std::size_t>(request)];
+// says when full block k of two requests is the same. Of the full blocks [first, last) of a request
+// those that are in one segment with the first.
+BlisKv::Range BlisKv::RangeOf(RequestId request, std::int64_t first, std::int64_t last) const {
+  SegmentId segment = SegmentOf(request);
   if (!requests_.segments.empty()) {
-    const auto at = [this](std::int32_t s) {
-      return requests_.segments[static_cast<std::size_t>(s)];
+    const auto shared = [this](SegmentId s) {
+      return requests_.segments[static_cast<std::size_t>(s)].shared_tokens / options_.block_size;
     };
-    while ((block + 1) * options_.block_size <= at(segment).shared_tokens) {
-      segment = at(segment).parent;
+    for (; first < shared(segment);) {
+      last = std::min(last, shared(segment));
+      segment = requests_.segments[static_cast<std::size_t>(segment)].parent;
     }
   }
-  return static_cast<std::uint64_t>(segment) << 32 | static_cast<std::uint64_t>(block);
+  return {segment, first, last};
 }
 
 std::int64_t BlisKv::LookUp(RequestId request, std::int64_t prompt_tokens) {
   found_.clear();
+  found_blocks_ = 0;
   if (!options_.prefix_caching) return 0;
-  for (std::int64_t k = 0; k < prompt_tokens / options_.block_size; ++k) {
-    const auto at = by_name_.find(NameOf(request, k));
-    if (at == by_name_.end() || Of(at->second).owner == kNone) break;
-    found_.push_back(Of(at->second).owner);
+  const std::int64_t full = prompt_tokens / options_.block_size;
+  while (found_blocks_ < full) {
+    const Range range = RangeOf(request, found_blocks_, full);
+    found_blocks_ = runs_.Find(range, found_);
+    if (found_blocks_ < range.last) break;
   }
-  return found();
+  return found_blocks_;
 }
 
-std::int64_t BlisKv::NewBlocksFor(const Holding& holding, std::int64_t tokens) const {
-  const std::int64_t spare = holding.blocks.empty() ? 0 : options_.block_size - holding.last_fill;
-  return CeilDiv(std::max<std::int64_t>(tokens - spare, 0), options_.block_size);
-}
+// --- Taking and giving back ----------------------------------------------------------------------
 
-bool BlisKv::MayAllocate(const Holding& holding, std::int64_t tokens, std::int64_t cached,
-                         bool prefill) {
-  const std::int64_t fresh = NewBlocksFor(holding, tokens);
-  if (!prefill || !options_.counts_claimed_blocks) return fresh <= free_;
-  std::int64_t claimed = 0;
-  for (std::int64_t i = 0; i < cached; ++i) {
-    claimed += At(found_[static_cast<std::size_t>(i)]).holders == 0 ? 1 : 0;
+std::int64_t BlisKv::IdleFound() const {
+  std::int64_t idle = 0;
+  for (const BlisRuns::Found& found : found_) {
+    idle += runs_.IsFree(found) ? found.last - found.first : 0;
   }
-  return fresh + claimed <= free_;
+  return idle;
 }
 
 bool BlisKv::Admit(Holding& holding, RequestId request, std::int64_t to) {
@@ -68,221 +94,144 @@ bool BlisKv::Admit(Holding& holding, RequestId request, std::int64_t to) {
 
 bool BlisKv::Allocate(Holding& holding, RequestId request, std::int64_t from, std::int64_t to,
                       bool prefill) {
-  if (mirrors() && holding.whole_at != losses_) {
+  if (mirrors() && holding.whole_at != runs_.losses()) {
     ReloadPrompt(request);
-    holding.whole_at = Whole(holding, request) ? losses_ : -1;
+    holding.whole_at = Whole(holding, request) ? runs_.losses() : -1;
   }
-  if (Take(holding, request, from, to, 0, prefill)) return true;
-  return offloads() && ReloadAll() && Take(holding, request, from, to, 0, prefill);
+  if (Take(holding, request, from, to, false, prefill)) return true;
+  return offloads() && ReloadAll() && Take(holding, request, from, to, false, prefill);
 }
 
 bool BlisKv::TakeBehindFound(Holding& holding, RequestId request, std::int64_t to) {
   const std::int64_t from = std::min(found() * options_.block_size, to);
-  return Take(holding, request, from, to, holding.blocks.empty() ? found() : 0, true);
+  return Take(holding, request, from, to, holding.blocks == 0, true);
 }
 
-// The first `cached` blocks of the last LookUp are claimed before.
+// `claim`: what the last LookUp found stands before. A first allocation of February that finds no
+// block for its last tokens, as it forgot that it claims free ones, is undone.
 bool BlisKv::Take(Holding& holding, RequestId request, std::int64_t from, std::int64_t to,
-                  std::int64_t cached, bool prefill) {
-  if (!MayAllocate(holding, to - from, cached, prefill)) return false;
+                  bool claim, bool prefill) {
+  const std::int64_t fresh = NewBlocksFor(holding, to - from);
+  const std::int64_t needed = fresh + (claim ? IdleFound() : 0);
+  if (fresh > free() || (needed > free() && options_.counts_claimed_blocks)) return false;
   if (from == to) return true;
-  taken_.clear();
-  Claim(holding, cached);
-  while (from < to) {
-    std::int64_t tokens = std::min(options_.block_size, to - from);
-    const bool partial = !holding.blocks.empty() && holding.last_fill < options_.block_size;
-    if (partial) {
-      tokens = std::min(tokens, options_.block_size - holding.last_fill);
-      holding.last_fill += tokens;
-    } else if (!TakeFresh(holding, tokens)) {
-      Undo(holding, cached);
-      return false;
-    }
-    from += tokens;
-    // A fresh block that is filled at once gets its name in prefill only.
-    if (holding.last_fill == options_.block_size && (partial || prefill)) {
-      SetName(holding.blocks.back(), request, from);
-    }
+  if (needed > free()) {
+    Undo(request);
+    return false;
   }
+  if (claim) Claim(holding);
+  misses_ += fresh;
+  unused_ += fresh * options_.block_size - (to - from);
+  Extend(holding, request, from, to, prefill, true);
   return true;
 }
 
-void BlisKv::Claim(Holding& holding, std::int64_t cached) {
-  claimed_free_.clear();
-  for (std::int64_t i = 0; i < cached; ++i) {
-    const BlockId id = found_[static_cast<std::size_t>(i)];
-    claimed_free_.push_back(At(id).holders == 0);
-    if (++At(id).holders == 1) {
-      Unlink(id);
-      --free_;
+void BlisKv::Claim(Holding& holding) {
+  for (const BlisRuns::Found& found : found_) holding.pieces.push_back(runs_.Hold(found));
+  holding.blocks = found_blocks_;
+  holding.last_fill = options_.block_size;
+  hits_ += found_blocks_;
+}
+
+// The tokens [from, to) behind what a request holds, into free blocks (`takes`) or such that were
+// taken before. A block that gets full has a name from then on, unless a decode fills it at once. A
+// block that does not begin at a multiple of the block size (possible in February 2026 after a
+// preemption) has a name that is never looked up, so here it gets none.
+void BlisKv::Extend(Holding& holding, RequestId request, std::int64_t from, std::int64_t to,
+                    bool prefill, bool takes) {
+  const std::int64_t size = options_.block_size;
+  bool open = RoomIn(holding) > 0;  // the last block is taken and in no piece
+  const std::int64_t begin = from - (open ? holding.last_fill : 0);
+  const std::int64_t rest = (to - begin) % size;
+  holding.blocks += CeilDiv(to - begin, size) - (open ? 1 : 0);
+  holding.last_fill = rest > 0 ? rest : size;
+  const bool named = options_.prefix_caching && (prefill || size > 1) && begin % size == 0;
+  const std::int64_t end = begin / size + (to - begin) / size;
+  for (std::int64_t block = begin / size; block < end;) {
+    Range range{BlisRuns::kNameless, block, end};
+    if (named) range = RangeOf(request, block, end);
+    if (open) {
+      range.last = block + 1;
+    } else if (takes) {
+      range.last = block + runs_.Take(range.size(), range.segment, holding.numbers);
     }
-    holding.blocks.push_back(id);
-    holding.last_fill = options_.block_size;
+    open = false;
+    runs_.Append(holding.pieces, range, holding.numbers);
+    block = range.last;
   }
-  hits_ += cached;
+  if (takes && rest > 0 && !open) runs_.Take(1, BlisRuns::kNameless, holding.numbers);
 }
 
-bool BlisKv::TakeFresh(Holding& holding, std::int64_t tokens) {
-  const BlockId id = PopFree();
-  if (id == kNone) return false;
-  Block& block = At(id);
-  const bool named = block.content != kNone;
-  taken_.push_back({id, named, named ? Of(block.content).name : 0});
-  Forget(id);
-  evicted_ += named ? 1 : 0;
-  block.holders = 1;
-  ++misses_;
-  holding.blocks.push_back(id);
-  holding.last_fill = tokens;
-  return true;
-}
-
-// The last block ends with token `end` of the request. A block that does not begin at a multiple of
-// the block size (possible in February 2026 after a preemption) has a name that nobody looks up.
-void BlisKv::SetName(BlockId id, RequestId request, std::int64_t end) {
-  if (!options_.prefix_caching || end % options_.block_size != 0) return;
-  Name(id, NameOf(request, end / options_.block_size - 1));
-}
-
-// Requires: the block carries no name. It is where the content is found from now on.
-void BlisKv::Name(BlockId id, std::uint64_t name) {
-  const auto [at, is_new] = by_name_.try_emplace(name, kNone);
-  if (is_new) {
-    if (unused_.empty()) {
-      unused_.push_back(static_cast<ContentId>(contents_.size()));
-      contents_.emplace_back();
-    }
-    at->second = unused_.back();
-    unused_.pop_back();
-    Of(at->second) = Content{};
-    Of(at->second).name = name;
+// What the allocation would have taken before it found no more: all free blocks but those that it
+// claimed, one after the other.
+void BlisKv::Undo(RequestId request) {
+  const std::int64_t end = found_blocks_ + free() - IdleFound();
+  std::vector<Range> ranges;
+  for (std::int64_t block = found_blocks_; block < end; block = ranges.back().last) {
+    ranges.push_back(RangeOf(request, block, end));
   }
-  At(id).content = at->second;
-  Of(at->second).owner = id;
-  ++Of(at->second).carriers;
-}
-
-// Whoever owns its name by now loses that, too.
-void BlisKv::Forget(BlockId id) {
-  const ContentId content = At(id).content;
-  if (content == kNone) return;
-  At(id).content = kNone;
-  Of(content).owner = kNone;
-  losses_ += --Of(content).carriers > 0 ? 1 : 0;
-  DropUnused(content);
-}
-
-void BlisKv::DropUnused(ContentId id) {
-  if (Of(id).carriers > 0 || Of(id).mirrored) return;
-  by_name_.erase(Of(id).name);
-  unused_.push_back(id);
-}
-
-// A first allocation found no block for its last tokens: fresh blocks return to the head of the
-// free list under their old names, claimed ones to where they were not held: the tail.
-void BlisKv::Undo(Holding& holding, std::int64_t claimed) {
-  while (!taken_.empty()) {
-    const Taken taken = taken_.back();
-    taken_.pop_back();
-    Forget(taken.id);
-    At(taken.id).holders = 0;
-    if (taken.named) {
-      Name(taken.id, taken.name);
-      --evicted_;
-    }
-    Link(taken.id, At(kEnds).next);
-    ++free_;
-    --misses_;
-  }
-  for (std::int64_t i = 0; i < claimed; ++i) {
-    const BlockId id = holding.blocks[static_cast<std::size_t>(i)];
-    --At(id).holders;
-    if (!claimed_free_[static_cast<std::size_t>(i)]) continue;
-    Link(id, kEnds);
-    ++free_;
-  }
-  hits_ -= claimed;
-  holding = {};
+  runs_.Undo(found_, ranges);
 }
 
 void BlisKv::Release(Holding& holding) {
-  for (std::size_t i = holding.blocks.size(); i > 0; --i) {
-    const BlockId id = holding.blocks[i - 1];
-    if (--At(id).holders > 0) continue;
-    Link(id, kEnds);
-    ++free_;
-  }
-  holding = {};
+  const std::int64_t room = RoomIn(holding);
+  unused_ -= room;
+  runs_.ReleaseNameless(room > 0 ? 1 : 0, holding.numbers);
+  for (; !holding.pieces.empty(); holding.pieces.pop_back()) runs_.Release(holding.pieces.back());
+  holding.blocks = holding.last_fill = 0;
+  holding.whole_at = -1;
   if (offloads()) Offload();
 }
 
-BlisKv::BlockId BlisKv::PopFree() {
-  BlockId id = At(kEnds).next;
-  if (id == kEnds) return kNone;
-  --free_;
-  if (id != kUntouched) {
-    Unlink(id);
-    return id;
-  }
-  id = static_cast<BlockId>(blocks_.size());
-  blocks_.push_back({});
-  if (static_cast<std::int64_t>(blocks_.size()) - 2 == options_.blocks) Unlink(kUntouched);
-  return id;
+// --- Decodes that are counted --------------------------------------------------------------------
+
+bool BlisKv::IsUnobserved(const Holding& holding, RequestId request, std::int64_t tokens) const {
+  if (options_.host.blocks > 0) return false;
+  if (!options_.prefix_caching) return true;
+  const std::int64_t begin = tokens - (RoomIn(holding) > 0 ? holding.last_fill : 0);
+  const std::int64_t block = begin / options_.block_size;
+  const SegmentId segment = RangeOf(request, block, block + 1).segment;
+  const bool observed = !observed_.empty() && observed_[static_cast<std::size_t>(segment)];
+  return !observed && runs_.EndsBefore(segment, block);
 }
 
-void BlisKv::Link(BlockId id, BlockId before) {
-  named_free_ += At(id).content == kNone ? 0 : 1;
-  const BlockId previous = At(before).previous;
-  At(id).previous = previous;
-  At(id).next = before;
-  At(previous).next = id;
-  At(before).previous = id;
-}
-
-void BlisKv::Unlink(BlockId id) {
-  named_free_ -= At(id).content == kNone ? 0 : 1;
-  At(At(id).previous).next = At(id).next;
-  At(At(id).next).previous = At(id).previous;
+void BlisKv::TakeForDecodes(std::int64_t blocks) {
+  misses_ += blocks;
+  unused_ += blocks * options_.block_size;
+  while (blocks > 0) blocks -= runs_.Take(blocks, BlisRuns::kNameless, numbers_);
 }
 
 // --- The host's memory ---------------------------------------------------------------------------
 
-// February, after a release: all free blocks that have a name, in the order in which they would be
-// overwritten, as far as there is room. They stay free, without their names, behind all others.
+// February, after a release: moves all free blocks that have a name, in the order in which they
+// would be overwritten, as far as there is room. They stay free, without their names, behind all
+// others.
 void BlisKv::Offload() {
   const double usage = static_cast<double>(used()) / static_cast<double>(options_.blocks);
   const auto full = [this] {
     return static_cast<std::int64_t>(offloaded_.size()) >= options_.host.blocks;
   };
   if (usage <= options_.host.threshold || full()) return;
-  // From the tail, where they are: what was here before has no names any more.
-  std::vector<BlockId> named;
-  BlockId at = kEnds;
-  while (static_cast<std::int64_t>(named.size()) < named_free_) {
-    at = At(at).previous;
-    if (At(at).content != kNone) named.push_back(at);
-  }
-  for (; !named.empty() && !full(); named.pop_back()) {
-    const BlockId id = named.back();
-    offloaded_[id] = {Of(At(id).content).name, now_};
+  runs_.Strip([&](BlisRuns::BlockId number, BlisRuns::Name name) {
+    if (full()) return false;
+    offloaded_[number] = {name, now_};
     ++report_.offloaded_blocks;
-    Unlink(id);
-    Forget(id);
-    Link(id, kEnds);
-  }
+    return true;
+  });
 }
 
-// February, after a failure: whatever is not on the GPU, in order of the blocks it was in, into the
-// blocks that would be overwritten next; those may have come back just now. False: nothing.
+// February, after a failed allocation: whatever is not on the GPU comes back, in order of the
+// blocks it was in, into the blocks that would be overwritten next; these may have come back just
+// now. False: nothing came back.
 bool BlisKv::ReloadAll() {
   bool any = false;
   for (auto at = offloaded_.begin(); at != offloaded_.end();) {
-    const auto content = by_name_.find(at->second.name);
-    if (content != by_name_.end() && Of(content->second).owner != kNone) {
+    if (runs_.Finds(at->second.name)) {
       ++at;
       continue;
     }
-    if (!Reload(at->second.name)) break;
+    if (free() == 0) break;
+    Reload(at->second.name);
     if (now_ - at->second.since < 1000) ++report_.thrashed_blocks;
     at = offloaded_.erase(at);
     any = true;
@@ -296,100 +245,58 @@ bool BlisKv::ReloadAll() {
 // is lost, even of that beginning.
 void BlisKv::ReloadPrompt(RequestId request) {
   const std::int64_t prompt = PromptOf(request);
+  const std::int64_t full = prompt / options_.block_size;
   std::int64_t block = LookUp(request, prompt);
   bool any = false;
-  for (std::int64_t room = free_; room > 0 && block < prompt / options_.block_size; --room) {
-    const auto at = by_name_.find(NameOf(request, block));
-    if (at == by_name_.end() || !Of(at->second).mirrored) break;
-    const ContentId content = at->second;
-    Reload(Of(content).name);
-    Touch(content, content);
+  for (std::int64_t room = free(); room > 0 && block < full; --room, ++block) {
+    const BlisRuns::Name name{RangeOf(request, block, block + 1).segment,
+                              static_cast<std::int32_t>(block)};
+    if (!mirror_.Has(name)) break;
+    Reload(name);
+    mirror_.Touch(name);
     any = true;
-    ++block;
   }
   if (any) LookUp(request, prompt);
 }
 
-bool BlisKv::Reload(std::uint64_t name) {
-  const BlockId id = PopFree();
-  if (id == kNone) return false;
-  evicted_ += At(id).content == kNone ? 0 : 1;
-  Forget(id);
-  Name(id, name);
-  Link(id, kEnds);
-  ++free_;
+void BlisKv::Reload(BlisRuns::Name name) {
+  runs_.Rename(name);
   pending_ = std::min(pending_ + options_.host.reload, kMaxStepNs / 1000);
   ++report_.tiers[0].loaded_blocks;
-  return true;
 }
 
-BlisKv::Us BlisKv::TakeTransfer() { return std::exchange(pending_, 0); }
+BlisKv::Us BlisKv::TakeTransfer() {
+  transferred_ = BlisEvents::Sum(transferred_, pending_);
+  report_.transfer_ns = transferred_ * 1000;
+  return std::exchange(pending_, 0);
+}
 
 void BlisKv::Mirror(const Holding& holding) {
   if (!mirrors()) return;
-  const std::vector<BlockId>& blocks = holding.blocks;
-  for (std::size_t i = 0; i < blocks.size();) {
-    const ContentId first = At(blocks[i++]).content;
-    if (first == kNone) continue;
-    if (!Of(first).mirrored) {
-      Insert(first);
-      continue;
-    }
-    // Contents that lie there one after the other, as the last step left them, move together.
-    ContentId last = first;
-    for (; i < blocks.size(); ++i) {
-      const ContentId next = At(blocks[i]).content;
-      if (next == kNone || Of(last).behind != next) break;
-      last = next;
-    }
-    Touch(first, last);
+  for (const BlisRuns::Piece& piece : holding.pieces) {
+    runs_.ForEach(piece, [this](const Range& range) {
+      if (range.segment != BlisRuns::kNameless) mirror_.Put(range, report_);
+    });
   }
-}
-
-void BlisKv::Insert(ContentId id) {
-  ++report_.offloaded_blocks;
-  if (mirrored_ == options_.host.blocks) {
-    const ContentId oldest = oldest_;
-    Cut(oldest, oldest);
-    --mirrored_;
-    Of(oldest).mirrored = false;
-    DropUnused(oldest);
-    ++report_.thrashed_blocks;
-  }
-  ++mirrored_;
-  Of(id).mirrored = true;
-  Append(id, id);
-}
-
-// Those from `first` to `last`, of what the host has, become the last to leave it.
-void BlisKv::Touch(ContentId first, ContentId last) {
-  if (last == newest_) return;
-  Cut(first, last);
-  Append(first, last);
-}
-
-void BlisKv::Cut(ContentId first, ContentId last) {
-  const ContentId ahead = Of(first).ahead, behind = Of(last).behind;
-  (ahead == kNone ? oldest_ : Of(ahead).behind) = behind;
-  (behind == kNone ? newest_ : Of(behind).ahead) = ahead;
-}
-
-void BlisKv::Append(ContentId first, ContentId last) {
-  Of(first).ahead = newest_;
-  Of(last).behind = kNone;
-  (newest_ == kNone ? oldest_ : Of(newest_).behind) = first;
-  newest_ = last;
 }
 
 // After a LookUp: whether a request has every full block of its prompt where it is found or under
 // the same name. Then there is nothing to reload for it until a name is lost.
-bool BlisKv::Whole(const Holding& holding, RequestId request) {
-  const std::int64_t blocks = PromptOf(request) / options_.block_size;
-  if (found() < blocks || static_cast<std::int64_t>(holding.blocks.size()) < blocks) return false;
-  for (std::size_t k = 0; k < static_cast<std::size_t>(blocks); ++k) {
-    if (At(holding.blocks[k]).content != At(found_[k]).content) return false;
+bool BlisKv::Whole(const Holding& holding, RequestId request) const {
+  const std::int64_t full = PromptOf(request) / options_.block_size;
+  if (found() < full) return false;
+  std::int64_t block = 0;
+  bool same = true;
+  for (const BlisRuns::Piece& piece : holding.pieces) {
+    runs_.ForEach(piece, [&](const Range& range) {
+      for (const std::int64_t end = std::min(block + range.size(), full); same && block < end;) {
+        const Range own = RangeOf(request, block, end);
+        same = own.segment == range.segment && range.first <= block && block < range.last;
+        block = own.last;
+      }
+    });
   }
-  return true;
+  return same && block >= full;
 }
 
 }  // namespace servecast

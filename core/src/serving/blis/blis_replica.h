@@ -1,21 +1,25 @@
 // One engine instance by the rules of the simulator BLIS (inference-sim/inference-sim), to compare
 // with its own output: whole microseconds, its event queue, its batches, its accounts. Its quirks
-// are here and in blis_kv.h and nowhere else; docs/model.md lists them, decision 014 says why they
-// stand apart. Plain and per token: nothing here is hot.
+// are in this folder and nowhere else; docs/model.md lists them, decision 014 says why they stand
+// apart. Decodes that nothing can stop in a step are sums (blis_decodes.h); a step costs as much as
+// it changes.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/base.h"
 #include "metrics/recorder.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
+#include "serving/blis/blis_decodes.h"
+#include "serving/blis/blis_era.h"
 #include "serving/blis/blis_events.h"
+#include "serving/blis/blis_gaps.h"
+#include "serving/blis/blis_guard.h"
 #include "serving/blis/blis_kv.h"
+#include "serving/blis/blis_seats.h"
 #include "serving/engine.h"
 #include "serving/hooks.h"
 #include "serving/kv/kv_tiers.h"
@@ -25,26 +29,8 @@
 
 namespace servecast {
 
-inline constexpr std::int64_t kMostBlisBlocks = std::int64_t{1} << 24;  // 0.5 GB of lists
-
-// What distinguishes the BLIS of February 2026 (git 98073225) from that of today (f90a1e3a).
-struct BlisEra {
-  bool orders_events;  // at one time by kind, then in order of creation; else as the heap has
-                       // them, which knows times only
-  bool one_chain;      // who starts a step says so; else two who are queued at one time start
-                       // two chains of steps over one batch
-  bool only_granted_advance;   // who was given no tokens is neither billed nor advanced; else he is
-                               // billed for those of his last step, and decodes on
-  bool phantom_gap;            // one more gap between tokens for each completed request
-  bool counts_first_token;     // output tokens at completion, all; else each decode as it happens
-  bool forgets_on_preemption;  // gaps and first token of a preempted request; else they stay
-  bool returns_budget;         // the tokens of a victim go back to the step
-  bool visits_evicted;         // a step goes through the batch that it began with
-  bool limits;                 // max_model_len, time-outs, preemption by priority
-  bool counts_claimed_blocks;  // see BlisKv::Options
-  bool mirrors;                // see BlisKv::Host
-};
-const BlisEra& EraOf(Compat compat);  // requires: not kNone
+inline constexpr std::int64_t kMostBlisBlocks = std::int64_t{1}
+                                                << 24;  // 0.8 GB if no two are a run
 
 // What a replica is given; all of it outlives the replica.
 struct BlisInput {
@@ -59,6 +45,7 @@ struct BlisInput {
   TimeNs horizon = kNever;  // no event after it
   KvTier host = {};         // the host's memory; its base_ns are per block
   StepObserver* observer = nullptr;
+  TimeNs warmup = 0;  // as the recorder has it
 };
 
 class BlisReplica final : public Engine {
@@ -70,9 +57,9 @@ class BlisReplica final : public Engine {
   TimeNs now() const override { return now_ * 1000; }
   std::int64_t running() const override { return static_cast<std::int64_t>(batch_.size()); }
   std::int64_t queued() const override { return queue_.size(); }
-  std::int64_t completed() const override { return completed_; }
-  std::int64_t timed_out() const override { return timed_out_; }
-  std::int64_t length_capped() const override { return length_capped_; }
+  std::int64_t completed() const override { return ends_.completed; }
+  std::int64_t timed_out() const override { return ends_.timed_out; }
+  std::int64_t length_capped() const override { return ends_.length_capped; }
   std::int64_t kv_blocks_used() const override { return kv_.used(); }
   const PrefixCacheReport& prefix_cache() override;
   KvOffloadReport kv_offload() const override;
@@ -82,31 +69,15 @@ class BlisReplica final : public Engine {
  private:
   using Us = BlisEvents::Us;
   using Kind = BlisEvents::Kind;
-  using SeatId = std::int32_t;
-  static constexpr SeatId kNoSeat = -1;
+  using Seat = BlisSeat;
+  using Members = std::vector<BlisMember>;
 
   enum class Place : std::uint8_t { kComing, kWaiting, kInBatch, kGone };
-
-  // What is known of a request from its first admission to its end.
-  struct Seat {
-    RequestId request = kNoRequest;
-    std::int64_t progress = 0;  // tokens processed: of the prompt, then one per decode
-    std::int64_t computed = 0;  // progress after the present step, while in prefill
-    std::int64_t granted = 0;   // tokens of the present step
-    bool fresh = false;         // admitted to the present step
-    Us last_step = -1;          // its end; -1: it was in none
-    bool has_first = false;
-    Us first_token = 0;                             // after arrival
-    std::vector<std::pair<Us, std::int64_t>> gaps;  // between tokens: (gap, how often)
-    std::size_t most_gaps = 1024;                   // then equal ones are merged
-    double priority = 0;
-    BlisKv::Holding holding;
-  };
 
   struct Step {
     std::int64_t budget = 0;
     bool preempted = false;
-    bool granted = false;  // somebody got tokens, or a seat
+    bool granted = false;  // a request got tokens, or a seat
     BlockedBy blocked = BlockedBy::kNothing;
   };
 
@@ -117,23 +88,42 @@ class BlisReplica final : public Engine {
   void RunStep();
 
   // A step, in its order.
+  bool SumsStay() const;
+  void GrantToSums(Step& step);
+  void TakeForCounted(std::size_t& served, const BlisMember& member, Step& step);
+  bool Joins(const Seat& seat) const;
+  void JoinSums();
+  void LeaveSums();
   void GrantToBatch(Step& step);
   bool GrantTo(SeatId seat, Step& step);
+  std::int64_t Wanted(const Seat& seat) const;
   bool MakeRoom(SeatId seat, std::int64_t tokens, Step& step);
+  SeatId MakeWay(Step& step);
   std::size_t VictimOf() const;
-  void Preempt(std::size_t victim, Step& step);
+  void Preempt(SeatId id, Step& step);
   void Admit(Step& step);
+  void Start(SeatId seat, std::int64_t cached, std::int64_t tokens, Step& step);
   SeatId SeatFor(RequestId request);
   Us Price(const Step& step);
   void MoveOn(Us took);
-  std::int64_t Unused() const;
-  static void AddGap(Seat& seat, Us gap);
+  void MoveOn(Seat& seat, Us took);
   void Complete(Us took);
   void Finish(SeatId seat, Us took);
   void CountTokens(SeatId seat);
   void GiveUpOnHead();
   void ObserveSchedule();
   void ObserveStep(Us took);
+
+  // A request leaves the sums of decodes, and the batch.
+  void TakeOutOfSums(Seat& seat);
+  void TakeOutOfBatch(SeatId seat);
+  void CatchUp(Seat& seat);
+  void TellHolding(Seat& seat);
+  std::int64_t ProgressOf(const Seat& seat) const {
+    return seat.summed ? decodes_.Computed(seat.track) : seat.progress;
+  }
+  std::int64_t LastOf(RequestId request) const;
+  void TrimGaps();
 
   void Drop(RequestId request);
   void Leave(SeatId seat);
@@ -145,37 +135,41 @@ class BlisReplica final : public Engine {
   std::int64_t OutputOf(RequestId r) const { return in_.requests.output_tokens[Index(r)]; }
   Us ArrivalOf(RequestId r) const { return in_.requests.arrival[Index(r)] / 1000; }
   static std::size_t Index(std::int32_t id) { return static_cast<std::size_t>(id); }
-  Seat& At(SeatId id) { return seats_[Index(id)]; }
-  const Seat& At(SeatId id) const { return seats_[Index(id)]; }
+  Seat& At(SeatId id) { return seats_.At(id); }
+  const Seat& At(SeatId id) const { return seats_.At(id); }
 
   BlisInput in_;
   const BlisEra& era_;
+  const bool tail_makes_way_;  // not who is least urgent
   QueuePolicy policy_;
-  Us horizon_, token_delay_, end_delay_;
-  std::int64_t max_model_len_;  // 0: no limit
-  std::int64_t most_lone_evictions_;
+  struct Limits {
+    Us horizon = 0, token_delay = 0, end_delay = 0;
+    std::int64_t model_len = 0;  // 0: none
+  };
+  Limits limits_;
   BlisKv kv_;
   PrefixCacheReport prefix_cache_;
   std::int64_t host_hits_ = 0;  // blocks that a first admission found cached once they came back
-  Us transfer_ = 0;
 
   Us now_ = 0;
   BlisEvents events_;
   bool step_pending_ = false;
   WaitQueue queue_;
-  std::vector<Place> places_;    // by request
-  std::vector<SeatId> seat_of_;  // by request
-  std::vector<Seat> seats_;      // kept by a preempted request, too
-  std::vector<SeatId> free_seats_;
-  std::vector<SeatId> batch_;    // in order of admission
-  std::vector<SeatId> visited_;  // scratch: the batch as the step found it
+  std::vector<Place> places_;  // by request
+  BlisSeats seats_;            // also of preempted requests
+  std::int64_t admissions_ = 0;
+  Members batch_;        // in order of admission
+  Members singles_;      // those of it that are not in the sums
+  BlisDecodes decodes_;  // the sums
+  Us decodes_end_ = -1;  // of the latest step, which all of these were in
+  Members scratch_;
   std::vector<PrefillChunk> chunks_;
-  std::int64_t completed_ = 0, timed_out_ = 0, length_capped_ = 0;
-
-  // For the guards: see kStuckSteps.
-  std::int64_t stuck_steps_ = 0, lone_evictions_ = 0;
-  std::int64_t contested_steps_ = 0;  // that preempted, since a request left for good
-  std::int64_t most_tokens_ = 0;      // of a request: prompt and output
+  BlisGaps gaps_;
+  BlisGuard guard_;
+  struct Ends {
+    std::int64_t completed = 0, timed_out = 0, length_capped = 0;
+  };
+  Ends ends_;
 
   // The last step, until the next one: it may overlap with it.
   struct Pending {
@@ -189,9 +183,7 @@ class BlisReplica final : public Engine {
   Pending pending_;
   Us recorded_until_ = 0;
 
-  // For an observer only.
-  StepRecord record_;
-  std::int64_t observed_ = 0;
+  StepRecord record_;  // for an observer only
 };
 
 }  // namespace servecast

@@ -1,54 +1,80 @@
 #include "serving/cluster/cluster.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "serving/cluster/disaggregated.h"
+#include "base/random.h"
 
 namespace servecast {
+namespace {
+
+bool HaveRoles(const std::vector<FleetPool>& pools) {
+  return std::any_of(pools.begin(), pools.end(),
+                     [](const FleetPool& pool) { return pool.each.role != PoolRole::kMixed; });
+}
+
+KvLink LinkOf(const DisaggregationSpec& spec) {
+  return {static_cast<TimeNs>(std::nearbyint(spec.base_latency_us * 1e3)),
+          static_cast<std::int64_t>(std::nearbyint(spec.bandwidth_gb_s.value_or(0) * 1e9))};
+}
+
+}  // namespace
 
 Cluster::Cluster(const Input& input)
     : Fleet(input.pools, input.clients),
       clients_(input.clients),
       horizon_(std::min(any().horizon, kClockEnd)),
       session_of_(SessionsOf(any().requests)),
-      gateway_({.router = *input.router,
-                .params = input.router_params,
-                .seed = input.seed,
-                .members = Members(),
-                .requests = any().requests,
-                .results = any().results,
-                .sessions = session_of_}),
-      by_vidur_(any().engine.compat == Compat::kVidur && !gateway_.ignores_load()),
+      above_tokens_(input.disaggregation.above_tokens),
+      roles_(HaveRoles(pools_)),
+      by_vidur_(!roles_ && any().engine.compat == Compat::kVidur && !input.router->ignores_load),
+      coupled_(roles_ || !any().requests.think.empty() || !any().requests.pause.empty()),
+      independent_(!coupled_ && input.router->ignores_load),
+      lags_(!coupled_ && !input.router->reads_engines && !by_vidur_),
       active_(static_cast<std::int32_t>(nodes_.size())),
-      answers_bring_requests_(!any().requests.think.empty() || !any().requests.pause.empty()),
-      lags_(!answers_bring_requests_ && !input.router->reads_engines && !by_vidur_) {}
-
-std::unique_ptr<Engine> MakeCluster(const Cluster::Input& input) {
-  for (const FleetPool& pool : input.pools) {
-    if (pool.each.role != PoolRole::kMixed) return std::make_unique<Disaggregated>(input);
+      link_(LinkOf(input.disaggregation)) {
+  const auto open = [&](PoolRole role) {
+    return Open(role, *input.router, input.router_params, input.seed);
+  };
+  if (!roles_) {
+    open(PoolRole::kMixed);
+    return;
   }
-  return std::make_unique<Cluster>(input);
+  // Draws for both replicas of a request are independent of each other.
+  const std::uint64_t own = Mix64(static_cast<std::uint64_t>(input.seed));
+  Open(PoolRole::kDecode, *input.decode_router, input.decode_router_params,
+       static_cast<std::int64_t>(own));
+  if (above_tokens_ > 0) {
+    const bool mixed = !Members(PoolRole::kMixed).empty();
+    whole_ = open(mixed ? PoolRole::kMixed : PoolRole::kDecode);
+  }
+  prefill_ = open(PoolRole::kPrefill);
+  any().results.hand_overs.resize(any().requests.arrival.size());
+}
+
+std::size_t Cluster::Open(PoolRole role, const RouterEntry& router,
+                          const std::vector<double>& params, std::int64_t seed) {
+  gateways_.push_back(Gateway({.router = router,
+                               .params = params,
+                               .seed = seed,
+                               .role = role,
+                               .members = Members(role),
+                               .requests = any().requests,
+                               .results = any().results,
+                               .sessions = session_of_}));
+  return gateways_.size() - 1;
 }
 
 bool Cluster::Advance(std::int64_t max_steps) {
-  const bool independent = gateway_.ignores_load() && !answers_bring_requests_;
   for (std::int64_t steps = 0; steps < max_steps;) {
-    const TimeNs arrival = clients_.NextEnqueue();
-    const TimeNs event = NextEvent(arrival);
+    const TimeNs event = NextEvent();
     const bool comes = event < horizon_;
-    if (comes && (independent || active_.empty() || active_.TopKey() >= event)) {
-      Process(event, arrival);
+    if (comes && (independent_ || active_.empty() || active_.TopKey() >= event)) {
+      Process(event);
     } else if (!active_.empty()) {
-      const std::int32_t node = active_.TopId();
-      active_.Remove(node);
-      TimeNs until = comes ? event : kNever;
-      if (answers_bring_requests_ && !active_.empty()) {
-        // At one time the lowest goes first, however the run is sliced.
-        until = std::min(until, active_.TopKey() + (node < active_.TopId() ? 1 : 0));
-      } else if (answers_bring_requests_ && !comes) {
-        until = kNever - 1;  // it may bring some itself
-      }
-      steps += Run(node, until, max_steps - steps);
+      const std::int32_t index = active_.TopId();
+      active_.Remove(index);
+      steps += Run(index, LimitOf(index, comes ? event : kNever), max_steps - steps);
     } else {
       return Close();
     }
@@ -56,46 +82,68 @@ bool Cluster::Advance(std::int64_t max_steps) {
   return false;
 }
 
-// The next moment at which something happens that all replicas must have come to. Answers may bring
-// a request at any moment from the slowest clock on.
-TimeNs Cluster::NextEvent(TimeNs arrival) {
-  TimeNs by = arrival;
-  if (answers_bring_requests_ && !active_.empty()) by = std::min(by, active_.TopKey());
-  return std::min({arrival, gateway_.NextLook(by), gateway_.NextOfHeld()});
+// The next moment at which something happens that all replicas must have come to. Where they are
+// coupled, one may bring a request to a gateway at any moment from the slowest clock on.
+TimeNs Cluster::NextEvent() {
+  TimeNs next = clients_.NextEnqueue();
+  if (roles_) next = std::min(next, link_.Next());
+  if (!prefilled_.empty()) next = std::min(next, prefilled_.front().time);
+  const TimeNs by = coupled_ && !active_.empty() ? std::min(next, active_.TopKey()) : next;
+  for (Gateway& gateway : gateways_) {
+    next = std::min({next, gateway.NextLook(by), gateway.NextOfHeld()});
+  }
+  return next;
 }
 
-// Of what happens at one time: signals, then clients that give up, then room for requests that are
-// held, then the request that comes.
-void Cluster::Process(TimeNs time, TimeNs arrival) {
-  if (gateway_.LooksAt(time)) return gateway_.Look(time);
-  if (gateway_.held() > 0 && gateway_.NextTimeout() <= time) {
-    return clients_.GaveUp(gateway_.GiveUp(), time);
-  }
-  for (auto next = gateway_.ChooseForHeld(time); next.place != Router::kHold;
-       next = gateway_.ChooseForHeld(time)) {
-    Place(next.request, next.place, time);
-  }
-  if (time != arrival) return;
-  const RequestId request = clients_.TakeNext();
-  const std::int32_t place = by_vidur_ ? LeastWaiting() : gateway_.Choose(request, time);
-  if (place != Router::kHold) Place(request, place, time);
+// How far a replica may run that the others are not behind.
+TimeNs Cluster::LimitOf(std::int32_t index, TimeNs event) const {
+  if (!coupled_) return event;
+  if (active_.empty()) return std::min(event, kNever - 1);  // it may bring some itself
+  // At one time the lowest goes first, however the run is sliced.
+  return std::min(event, active_.TopKey() + (index < active_.TopId() ? 1 : 0));
 }
 
-// Steps that it took.
-std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_steps) {
-  Node& node = *nodes_[static_cast<std::size_t>(index)];
-  const std::int64_t before = node.recorder.steps();
-  node.inbox.AllowUntil(until, gateway_.held() > 0);
-  const bool idle = node.replica->Advance(max_steps);
-  if (!idle) {
-    active_.Push(index, lags_ ? node.replica->QuietUntil() : node.replica->ready(), index);
+// One thing that happens at `time`, that of the next event.
+void Cluster::Process(TimeNs time) {
+  if (roles_ && link_.Next() == time) return PassLink(time);
+  for (Gateway& gateway : gateways_) {
+    if (ProcessAt(gateway, time)) return;
   }
-  for (const Inbox::Timed& left : node.inbox.departures()) {
-    if (by_vidur_) break;
-    gateway_.Left({left.time, index, left.request});
+  if (clients_.NextEnqueue() == time) {
+    const RequestId request = clients_.TakeNext();
+    const std::int64_t prompt = any().requests.prompt_tokens[static_cast<std::size_t>(request)];
+    Route(gateways_[prompt > above_tokens_ ? prefill_ : whole_], request, time);
+  } else {
+    const RequestId request = prefilled_.front().request;
+    std::pop_heap(prefilled_.begin(), prefilled_.end(), LaterPrefill);
+    prefilled_.pop_back();
+    Route(gateways_.front(), request, time);
   }
-  node.inbox.departures().clear();
-  return node.recorder.steps() - before;
+}
+
+// False: nothing of the gateway's own does.
+bool Cluster::ProcessAt(Gateway& gateway, TimeNs time) {
+  if (gateway.LooksAt(time)) {
+    gateway.Look(time);
+    return true;
+  }
+  if (gateway.NextOfHeld() > time) return false;
+  if (gateway.NextTimeout() <= time) {
+    const RequestId request = gateway.GiveUp();
+    clients_.GaveUp(request, time);
+    if (any().results.HandedOver(static_cast<std::size_t>(request))) Free(request, time);
+    return true;
+  }
+  for (auto next = gateway.ChooseForHeld(time); next.place != Router::kHold;
+       next = gateway.ChooseForHeld(time)) {
+    Place(gateway, next.request, next.place, time);
+  }
+  return true;
+}
+
+void Cluster::Route(Gateway& gateway, RequestId request, TimeNs time) {
+  const std::int32_t place = by_vidur_ ? LeastWaiting() : gateway.Choose(request, time);
+  if (place != Router::kHold) Place(gateway, request, place, time);
 }
 
 // Vidur's: what runs does not count.
@@ -109,22 +157,109 @@ std::int32_t Cluster::LeastWaiting() const {
   return static_cast<std::int32_t>(least - nodes_.begin());
 }
 
-void Cluster::Place(RequestId request, std::int32_t replica, TimeNs time) {
-  gateway_.Placed(replica);
-  any().results.replica[static_cast<std::size_t>(request)] = replica;
-  Node& node = *nodes_[static_cast<std::size_t>(replica)];
-  node.inbox.Send(request, time);
-  const TimeNs matters = std::max(time, node.replica->ready());
-  if (active_.Has(replica)) {
-    if (active_.KeyOf(replica) <= matters) return;
-    active_.Remove(replica);
+void Cluster::Place(const Gateway& gateway, RequestId request, std::int32_t place, TimeNs time) {
+  for (Gateway& other : gateways_) {
+    if (other.role() == gateway.role()) other.Placed(place);
   }
-  active_.Push(replica, matters, replica);
+  const std::int32_t index = gateway.ReplicaAt(place);
+  any().results.replica[static_cast<std::size_t>(request)] = index;
+  NodeAt(index).inbox.Send(request, time);
+  Activate(index, time);
+}
+
+// Steps that it took.
+std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_steps) {
+  Node& node = NodeAt(index);
+  const std::int64_t before = node.recorder.steps();
+  bool to_departure = false;
+  for (const Gateway& gateway : gateways_) {
+    to_departure |= gateway.held() > 0 && gateway.role() == node.role;
+  }
+  node.inbox.AllowUntil(until, to_departure);
+  const bool idle = node.replica->Advance(max_steps);
+  if (!idle) {
+    active_.Push(index, lags_ ? node.replica->QuietUntil() : node.replica->ready(), index);
+  } else if (const TimeNs wakes = roles_ ? node.replica->Wakes() : kNever; wakes < horizon_) {
+    active_.Push(index, std::max(wakes, node.replica->now()), index);
+  }
+  PassDepartures(node);
+  if (roles_) PassHandOvers(node);
+  return node.recorder.steps() - before;
+}
+
+// To all gateways before the replica; a request is that one's own which placed it.
+void Cluster::PassDepartures(Node& node) {
+  for (const Inbox::Timed& left : node.inbox.departures()) {
+    if (by_vidur_) break;
+    const bool decoded = any().results.HandedOver(static_cast<std::size_t>(left.request));
+    for (Gateway& gateway : gateways_) {
+      if (gateway.role() != node.role) continue;
+      const bool own = node.role != PoolRole::kDecode || decoded == (&gateway == &gateways_[0]);
+      gateway.Left({left.time, node.place, left.request, own});
+    }
+  }
+  node.inbox.departures().clear();
+}
+
+// What a replica has to say to others.
+void Cluster::PassHandOvers(Node& node) {
+  for (const Inbox::HandOverEvent& event : node.inbox.events()) {
+    if (event.kind == Inbox::HandOverEvent::Kind::kPrefilled) {
+      prefilled_.push_back({event.time, event.request});
+      std::push_heap(prefilled_.begin(), prefilled_.end(), LaterPrefill);
+    } else if (event.kind == Inbox::HandOverEvent::Kind::kReserved) {
+      HandOver& hand_over = any().results.hand_overs[static_cast<std::size_t>(event.request)];
+      hand_over.bytes = event.blocks * pools_[node.pool].block_bytes;
+      link_.Start(event.request, hand_over.bytes, event.time);
+    } else {
+      Free(event.request, event.time);
+    }
+  }
+  node.inbox.events().clear();
+}
+
+void Cluster::PassLink(TimeNs time) {
+  for (const RequestId request : link_.Pass()) {
+    const std::int32_t index = any().results.replica[static_cast<std::size_t>(request)];
+    NodeAt(index).replica->Arrive(request, time);
+    Activate(index, time);
+    Free(request, time);
+  }
+}
+
+// The prefill side needs the request's blocks no more.
+void Cluster::Free(RequestId request, TimeNs time) {
+  const std::int32_t index =
+      any().results.hand_overs[static_cast<std::size_t>(request)].prefill_replica;
+  NodeAt(index).replica->FreeHandedOver(request, time);
+  Activate(index, time);
+}
+
+// Something comes to a replica that may sleep, or wait for a batch while another could be formed.
+void Cluster::Activate(std::int32_t index, TimeNs time) {
+  const TimeNs matters = std::max(time, NodeAt(index).replica->ready());
+  if (active_.Has(index)) {
+    if (active_.KeyOf(index) <= matters) return;
+    active_.Remove(index);
+  }
+  active_.Push(index, matters, index);
+}
+
+std::int64_t Cluster::queued() const {
+  std::int64_t sum = Fleet::queued();
+  for (const Gateway& gateway : gateways_) sum += gateway.held();
+  return sum;
+}
+
+std::int64_t Cluster::timed_out() const {
+  std::int64_t sum = Fleet::timed_out();
+  for (const Gateway& gateway : gateways_) sum += gateway.timed_out();
+  return sum;
 }
 
 void Cluster::WriteRecords(TimeNs end, Recorder& recorder) const {
   Fleet::WriteRecords(end, recorder);
-  recorder.Add(gateway_.recorder(), end);
+  for (const Gateway& gateway : gateways_) recorder.Add(gateway.recorder(), end);
 }
 
 }  // namespace servecast

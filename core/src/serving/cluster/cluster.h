@@ -1,26 +1,35 @@
-// Several replicas behind a router, by vLLM's rules or another scheduler's, in pools that may
-// differ. Each has a clock of its own; the one furthest behind runs next, never beyond the next
-// event that all must have come to - a request for the router to place, room for one that it holds,
-// a look at the engines - nor, where answers bring requests (sessions, closed loops), beyond what
-// another replica may still answer.
+// Replicas in pools, by vLLM's rules or another scheduler's, with gateways before them. A pool may
+// differ from others, in its role, too: some only prefill, and others decode what these have
+// prefilled, whose KV blocks travel over a link. Without roles there is one gateway before all
+// replicas; with them one before those that decode, one before those that prefill, and one before
+// those that serve a request whole.
+//
+// Each replica has a clock of its own. The one furthest behind runs next, never beyond the next
+// event that all must have come to: a request for a gateway to place, room for one that it holds, a
+// look at the engines, a transfer. Replicas are coupled where what one does may matter to another
+// at once, because answers bring requests (sessions, closed loops) or a request needs several of
+// them: then none runs beyond the others' clocks either. At one moment transfers end first, then
+// gateways look at engines, clients give up there, and held requests find room (for decoding before
+// others), then requests arrive, then they are handed over, by id, then steps are formed, by
+// replica.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/indexed_heap.h"
 #include "metrics/recorder.h"
 #include "serving/cluster/fleet.h"
 #include "serving/cluster/gateway.h"
+#include "serving/cluster/kv_link.h"
 #include "serving/cluster/router.h"
 
 namespace servecast {
 
 class Cluster final : public Fleet {
  public:
-  // All that is referred to outlives it. Requires: all replicas serve sequences of the same length,
-  // and delays before the queue do not depend on load.
+  // All that is referred to outlives it. Requires: with one role the other, too; all replicas serve
+  // sequences of the same length; delays before the queue do not depend on load.
   struct Input {
     std::vector<FleetPool> pools;  // one at least
     const RouterEntry* router = nullptr;
@@ -36,31 +45,53 @@ class Cluster final : public Fleet {
 
   bool Advance(std::int64_t max_steps) override;
 
-  std::int64_t queued() const override { return Fleet::queued() + gateway_.held(); }
-  std::int64_t timed_out() const override { return Fleet::timed_out() + gateway_.timed_out(); }
-  // Of all replicas and of the gateway, up to `end`.
+  std::int64_t queued() const override;
+  std::int64_t timed_out() const override;
+  // Of all replicas and of the gateways, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
 
  private:
-  TimeNs NextEvent(TimeNs arrival);
-  void Process(TimeNs time, TimeNs arrival);
+  struct Prefilled {
+    TimeNs time = 0;
+    RequestId request = kNoRequest;
+  };
+  static bool LaterPrefill(const Prefilled& a, const Prefilled& b) {
+    return a.time != b.time ? a.time > b.time : a.request > b.request;
+  }
+
+  std::size_t Open(PoolRole role, const RouterEntry& router, const std::vector<double>& params,
+                   std::int64_t seed);
+  TimeNs NextEvent();
+  TimeNs LimitOf(std::int32_t index, TimeNs event) const;
+  void Process(TimeNs time);
+  bool ProcessAt(Gateway& gateway, TimeNs time);
   std::int32_t LeastWaiting() const;
-  void Place(RequestId request, std::int32_t replica, TimeNs time);
-  std::int64_t Run(std::int32_t node, TimeNs until, std::int64_t max_steps);
+  void Route(Gateway& gateway, RequestId request, TimeNs time);
+  void Place(const Gateway& gateway, RequestId request, std::int32_t place, TimeNs time);
+  std::int64_t Run(std::int32_t index, TimeNs until, std::int64_t max_steps);
+  void PassDepartures(Node& node);
+  void PassHandOvers(Node& node);
+  void PassLink(TimeNs time);
+  void Free(RequestId request, TimeNs time);
+  void Activate(std::int32_t index, TimeNs time);
 
   Clients& clients_;
   TimeNs horizon_;
   std::vector<std::int32_t> session_of_;  // by request; empty: each its own
-  Gateway gateway_;
-  bool by_vidur_;       // LeastWaiting chooses
-  IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
-  bool answers_bring_requests_;
+  // In order of their turns. Of a request that comes: whole_ or prefill_; that is prefilled: the
+  // first.
+  std::vector<Gateway> gateways_;
+  std::size_t whole_ = 0, prefill_ = 0;
+  std::int64_t above_tokens_;   // longer prompts are for prefill_
+  bool roles_, by_vidur_;       // by Vidur's rules LeastWaiting chooses
+  bool coupled_, independent_;  // independent: requests may be placed before replicas come to them
   // All that is asked of replicas is what left: then one that only decodes stays behind until
   // a request does.
   bool lags_;
-};
+  IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
 
-// With pools that only prefill or only decode, a Disaggregated.
-std::unique_ptr<Engine> MakeCluster(const Cluster::Input& input);
+  std::vector<Prefilled> prefilled_;  // heap, to be sent to a decode replica
+  KvLink link_;
+};
 
 }  // namespace servecast

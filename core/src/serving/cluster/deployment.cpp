@@ -9,7 +9,7 @@
 namespace servecast {
 namespace {
 
-// As of a scenario with one pool: says which of several it is.
+// An issue of a scenario with this pool alone, now naming the pool among several.
 Issue OfPool(const Issue& issue, std::size_t number, const PoolSpec& pool) {
   constexpr std::string_view kOnly = "/cluster/pools/0/";
   Issue of_pool = issue;
@@ -57,13 +57,35 @@ Pool MakePool(Scenario alone, const ModelCost& cost) {
   return pool;
 }
 
+// Of several pools the weakest counts, with all that is to be said.
+void AddEvidence(const LatencyLabel& label, Evidence& all) {
+  Evidence own = label.evidence;
+  if (own.sentence.empty()) own.sentence = label.known_error;
+  const std::string said = all.sentence;
+  std::vector<std::string> warnings = std::move(all.warnings);
+  for (const std::string& warning : own.warnings) {
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) {
+      warnings.push_back(warning);
+    }
+  }
+  const std::string more = own.sentence;
+  if (said.empty() || own.of > all.of) all = std::move(own);
+  all.sentence = said;
+  if (said.find(more) == std::string::npos) all.sentence += (said.empty() ? "" : " ") + more;
+  all.warnings = std::move(warnings);
+}
+
 void AddLabel(const LatencyLabel& label, LatencyLabel& all) {
   const auto add = [](std::string& text, const char* between, const std::string& more) {
     if (text.find(more) == std::string::npos) text += (text.empty() ? "" : between) + more;
   };
-  if (all.backend.empty()) all = label;
+  if (all.backend.empty()) {
+    all = label;
+    all.evidence = {};
+  }
   add(all.description, "; ", label.description);
   if (!label.known_error.empty()) add(all.known_error, " ", label.known_error);
+  AddEvidence(label, all.evidence);
 }
 
 }  // namespace
@@ -102,6 +124,11 @@ Result<Deployment> Deploy(const Scenario& scenario) {
     AddLabel(ChosenLatencyModel(pool.scenario).label(pool.scenario), deployment.label);
   }
   if (!issues.empty()) return issues;
+  if (scenario.cluster.Has(PoolRole::kDecode)) {
+    Evidence& evidence = deployment.label.evidence;
+    evidence.of = std::max(evidence.of, EvidenceClass::kUntested);
+    evidence.sentence += " No server with prefill and decode apart was measured.";
+  }
   return deployment;
 }
 

@@ -13,7 +13,8 @@
 #include "serving/kv/kv_tiers.h"
 #include "serving/policy.h"
 #include "serving/replica/pipeline.h"
-#include "serving/replica/scheduled_replica.h"
+#include "serving/replica/replica.h"
+#include "serving/replica/scheduler_setup.h"
 
 namespace servecast {
 
@@ -37,11 +38,11 @@ struct Deployment {
   LatencyLabel label;  // of each pool by its own GPU, engine and step times, each text once
 
   bool HasBatchScheduler() const;
-  // The schedulers that are not vLLM's, which are told of the longest answer.
+  // Those that are not vLLM's, which are told the longest output of the workload.
   void SetUpSchedulers(const RequestTable& requests);
 };
 
-// Issues of one of several pools name it.
+// With several pools, an issue names its pool.
 Result<Deployment> Deploy(const Scenario& scenario);
 
 }  // namespace servecast

@@ -1,11 +1,15 @@
 #include "serving/cluster/fleet.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include "serving/replica/scheduler_setup.h"
 
 namespace servecast {
 
 Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(pools)) {
+  std::array<std::int32_t, 3> of_role = {};
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     const ReplicaInput& each = pools_[p].each;
     const bool prefills = each.role == PoolRole::kPrefill;
@@ -15,7 +19,9 @@ Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(
           Node{.inbox = Inbox(clients, each.requests, each.results, true, prefills),
                .recorder = each.recorder,
                .replica = nullptr,
-               .pool = p}));
+               .pool = p,
+               .role = each.role,
+               .place = of_role[static_cast<std::size_t>(each.role)]++}));
       Node& node = *nodes_.back();
       node.replica = MakeReplica({.engine = each.engine,
                                   .scheduler = each.scheduler,
@@ -40,15 +46,18 @@ Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(
   }
 }
 
-std::vector<Gateway::Member> Fleet::Members(std::optional<PoolRole> role) const {
+std::vector<Gateway::Member> Fleet::Members(PoolRole role) const {
   std::vector<Gateway::Member> members;
-  for (const auto& node : nodes_) {
-    const ReplicaInput& each = pools_[node->pool].each;
-    if (role && each.role != *role) continue;
-    members.push_back({.replica = node->replica.get(),
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const ReplicaInput& each = pools_[nodes_[i]->pool].each;
+    if (each.role != role) continue;
+    const bool caches_prefixes = each.setup == nullptr ? each.engine.enable_prefix_caching
+                                                       : each.setup->limits.caches_prefixes;
+    members.push_back({.replica = nodes_[i]->replica.get(),
+                       .number = static_cast<std::int32_t>(i),
                        .block_size = each.engine.block_size,
                        .blocks = each.pool_blocks - 1,
-                       .caches_prefixes = each.engine.enable_prefix_caching,
+                       .caches_prefixes = caches_prefixes,
                        .seats = each.engine.max_num_seqs});
   }
   return members;

@@ -1,10 +1,9 @@
 // The replicas of a cluster, in pools that may differ, and their figures taken together. Which runs
-// when, and what each is sent, is for cluster.h and disaggregated.h to say.
+// when, and what each is sent, is for cluster.h to say.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "metrics/recorder.h"
@@ -36,7 +35,7 @@ class Fleet : public Engine {
   SchedulerCounts counts() const override;
   KvOffloadReport kv_offload() const override;
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
-  // Of a request with two, each counts what it had of it.
+  // Of a request served by two replicas, each counts its part.
   std::vector<ReplicaReport> PerReplica(TimeNs end) const override;
   // Of all replicas, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
@@ -48,6 +47,8 @@ class Fleet : public Engine {
     Recorder recorder;
     std::unique_ptr<Engine> replica;
     std::size_t pool = 0;
+    PoolRole role = PoolRole::kMixed;
+    std::int32_t place = 0;  // among those of its role
   };
 
   // One pool at least; all have the same requests and results.
@@ -57,8 +58,8 @@ class Fleet : public Engine {
   const ReplicaInput& any() const { return pools_.front().each; }
 
   Node& NodeAt(std::int32_t index) const { return *nodes_[static_cast<std::size_t>(index)]; }
-  // For a gateway before them: all, or those of a role.
-  std::vector<Gateway::Member> Members(std::optional<PoolRole> role = std::nullopt) const;
+  // For a gateway before those of a role, by place.
+  std::vector<Gateway::Member> Members(PoolRole role) const;
   // No request comes any more, and no replica has anything to do before the horizon.
   bool Close();
 

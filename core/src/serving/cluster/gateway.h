@@ -1,6 +1,6 @@
-// Where requests are placed: a router, what it knows of the replicas that it chooses among, and
-// the requests that it holds, first come, first served. Their clients may give up here, too. What
-// it knows is what it and others placed, at once, and what replicas say, at its signals' period.
+// Where requests are placed: a router, what it knows of its replicas, and the requests that it
+// holds, first come, first served; their clients may give up here. It knows at once what it and
+// other gateways placed; from replicas it hears at the period of its signals.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,14 @@
 
 namespace servecast {
 
-// The first request of each one's conversation; empty: each is its own.
+// The first request of each request's conversation; empty: each is its own.
 std::vector<std::int32_t> SessionsOf(const RequestTable& requests);
 
 class Gateway {
  public:
   struct Member {
     const Engine* replica = nullptr;
+    std::int32_t number = 0;                   // among all replicas
     std::int64_t block_size = 16, blocks = 1;  // of its KV cache
     bool caches_prefixes = false;
     std::int64_t seats = 1;
@@ -34,6 +35,7 @@ class Gateway {
     const RouterEntry& router;
     std::vector<double> params;  // of the router's, in their order
     std::int64_t seed = 0;
+    PoolRole role = PoolRole::kMixed;  // of its members, which are all that have it
     std::vector<Member> members;
     const RequestTable& requests;
     RequestResults& results;
@@ -42,6 +44,10 @@ class Gateway {
   explicit Gateway(Input input);
 
   bool ignores_load() const { return in_.router.ignores_load; }
+  PoolRole role() const { return in_.role; }
+  std::int32_t ReplicaAt(std::int32_t place) const {
+    return in_.members[static_cast<std::size_t>(place)].number;
+  }
   std::int64_t held() const { return held_; }
   std::int64_t timed_out() const { return timed_out_; }
   const Recorder& recorder() const { return waiting_; }  // of the queue's length only
@@ -79,7 +85,7 @@ class Gateway {
   void Placed(std::int32_t place) {
     if (!ignores_load()) loads_.Change(place, 1);
   }
-  // A member ends one at that time, which may be to come.
+  // A member ends a request at that time, which may lie ahead.
   struct Departure {
     TimeNs time = 0;
     std::int32_t place = 0;
@@ -93,7 +99,7 @@ class Gateway {
   }
 
  private:
-  // Held while it is where it was then.
+  // Still held while its replica is the one noted here.
   struct Held {
     RequestId request = kNoRequest;
     std::int32_t replica = -1;
@@ -131,8 +137,8 @@ class Gateway {
   std::vector<ContentRange> content_;  // of the request that is routed
 
   Recorder waiting_;
-  std::deque<Held> queue_;       // and some that have given up
-  std::vector<Timed> timeouts_;  // heap; likewise, and some that have been placed
+  std::deque<Held> queue_;       // also some whose clients have given up
+  std::vector<Timed> timeouts_;  // heap; also those, and some that have been placed
   std::int64_t held_ = 0, timed_out_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace servecast {
 
 class KvLink {
  public:
-  // A base latency of 0 counts as 1 ns: nothing arrives at the moment when it sets out.
+  // A base latency of 0 counts as 1 ns: nothing arrives at the moment it starts.
   KvLink(TimeNs base_latency, std::int64_t bytes_per_s);
 
   // Requires: times in order, and none later than Next().

@@ -24,7 +24,7 @@ const std::vector<std::int64_t>& PrefixIndex::Match(std::span<const ContentRange
   return matched_;
 }
 
-// From the last segment to the first, so that a beginning is forgotten after what follows it.
+// From the last segment to the first, so that a prefix is forgotten after what follows it.
 void PrefixIndex::Sent(std::span<const ContentRange> content, std::int32_t replica) {
   Memory& memory = memories_[static_cast<std::size_t>(replica)];
   if (memory.capacity == 0) return;

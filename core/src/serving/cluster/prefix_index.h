@@ -1,7 +1,7 @@
 // What a gateway knows of the prefix caches behind it: the prompts that it sent to each replica, as
-// many blocks of them as its cache holds, the longest unused forgotten first. It is told of nothing
-// that a replica overwrites or generates; gateways that do without events of the engines' caches
-// work so (BLIS's prefix-affinity scorer; docs/model.md).
+// many blocks as that replica's cache holds, least recently used forgotten first. It does not learn
+// what a replica evicts or generates, as gateways without events of the engines' caches (BLIS's
+// prefix-affinity scorer; docs/model.md).
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ struct RoutedRequest {
   std::span<const ContentRange> content;
 };
 
-// What an engine says of itself: with a step under way, as that was formed.
+// What an engine reports; with a step under way, the state when that was formed.
 struct EngineSignals {
   std::int64_t waiting = 0;  // requests sent to it that are not in its running list
   std::int64_t kv_blocks_used = 0, kv_blocks = 1;
@@ -75,8 +75,8 @@ class Router {
   static constexpr std::int32_t kHold = -1;
 
   virtual ~Router() = default;
-  // The replica. kHold, of a router that may hold: none now; it is asked again when one has ended a
-  // request.
+  // The replica. kHold, by a router that may hold: none now; it is asked again when a replica has
+  // ended a request.
   virtual std::int32_t Choose(const RoutedRequest& request, const ReplicaLoads& loads) = 0;
   // A request that was placed has ended, as far as the router knows by now. Not told to routers
   // that ignore loads.

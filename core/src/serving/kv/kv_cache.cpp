@@ -325,7 +325,7 @@ KvCache::PartId KvCache::SplitAt(PartId id, std::int64_t block) {
 }
 
 // A free part right behind the free part that goes on where it ends becomes one with it: their
-// blocks are taken in the same order, and while no block is there twice nobody asks which was
+// blocks are taken in the same order, and while no block has a copy it does not matter which was
 // registered first. So a conversation of many turns, or a prefix of many chunks, is one part again.
 void KvCache::MergeWithAhead(PartId id) {
   Part& part = At(id);
@@ -339,7 +339,7 @@ void KvCache::MergeWithAhead(PartId id) {
   Drop(ahead);
 }
 
-// Blocks whose content nobody asks for, to the free list; equal neighbours are one part.
+// Blocks whose content no request can ask for, to the free list; equal neighbours are one part.
 void KvCache::PushFree(SegmentId nameless, std::int64_t count, bool front) {
   const PartId neighbour = front ? front_ : back_;
   if (neighbour != kNone && At(neighbour).segment == nameless) {

@@ -2,9 +2,9 @@
 //
 // Which physical block a request holds never matters, only what its content is and when it will be
 // overwritten. So blocks are kept as parts: consecutive blocks of one content segment that were
-// made findable together, are held by the same requests and, when nobody holds them, lie together
-// in the free list. Content that nobody can ask for again is not named at all: while held it is a
-// number; when free it is a nameless part in the list. Without prefix caching the numbers suffice.
+// made findable together, are held by the same requests and, when no request holds them, lie side
+// by side in the free list. Content that can never be asked for again has no name: while held it is
+// a number; when free it is a nameless part of the list. Without prefix caching numbers suffice.
 //
 // Taking blocks from the front of the free list is deferred: it only matters once the list is read
 // or written, so a run of decode steps costs one pass over what it overwrote. With tiers of slower
@@ -73,8 +73,8 @@ class KvCache {
 
   struct Hit {
     std::int64_t blocks = 0;
-    std::int64_t idle = 0;    // of them held by nobody: using them takes them from the free ones
-    bool copied = false;      // perhaps one of the idle ones is there once more, held by somebody
+    std::int64_t idle = 0;    // of them held by no request: using them takes free ones
+    bool copied = false;      // an idle one may have a copy that some request holds
     std::int64_t stored = 0;  // more blocks, behind those, in the tiers
   };
 
@@ -94,7 +94,7 @@ class KvCache {
     if (any_shared_) RegisterShared(holding, request, FullBlocks(tokens));
   }
   // Gives back all `held` blocks of a request. Those of its first `registered_tokens` tokens have
-  // content; `findable`: somebody (itself, or a later turn) may ask for it.
+  // content; `findable`: a request (itself, or a later turn) may ask for it.
   void Release(Holding& holding, RequestId request, std::int64_t held,
                std::int64_t registered_tokens, bool findable);
 
@@ -110,7 +110,7 @@ class KvCache {
   using SegmentId = std::int32_t;
   static constexpr PartId kNone = -1;
   static constexpr SegmentId kBlank = -1;     // without content
-  static constexpr SegmentId kNameless = -2;  // content that nobody asks for
+  static constexpr SegmentId kNameless = -2;  // content that no request can ask for
 
   struct Part {
     SegmentId segment = kBlank;

@@ -9,7 +9,7 @@
 namespace servecast {
 namespace {
 
-constexpr TimeNs kThrashing = kNsPerMs;  // loaded again so soon: it should not have gone
+constexpr TimeNs kThrashing = kNsPerMs;  // content loaded so soon again was evicted in vain
 
 }  // namespace
 
@@ -104,7 +104,7 @@ void KvTiers::Push(std::size_t tier, std::int32_t segment, std::int64_t first, s
   list.used += last - first;
   const auto goes_on = [&](RunId id, std::int64_t end, TimeNs end_since) {
     if (id == kNone || At(id).segment != segment || At(id).first != end) return false;
-    // Of what is older than that nobody will ask when it came.
+    // When content came does not matter any more once it is older than that.
     return At(id).since == end_since ||
            (now - At(id).since >= kThrashing && now - end_since >= kThrashing);
   };

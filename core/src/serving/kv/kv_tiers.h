@@ -1,6 +1,6 @@
-// Where KV content goes that the GPU overwrites: tiers of slower memory, each its own least
-// recently used list. What falls out of one falls into the next, what falls out of the last is
-// lost; what a request loads goes back to the GPU and is in no tier any more. So a block is in one
+// Where the KV content goes that the GPU evicts: tiers of slower memory, each a list in order of
+// last use. What one evicts goes to the next; what the last one evicts is lost; what a request
+// loads goes back to the GPU and leaves its tier. So a block is in one
 // tier at most.
 //
 // Like the cache above it (kv_cache.h), a tier keeps runs of blocks of one segment, not blocks: the

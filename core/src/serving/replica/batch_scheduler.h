@@ -4,34 +4,40 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/base.h"
 #include "metrics/causes.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
+#include "serving/kv/kv_cache.h"
+#include "serving/replica/wait_queue.h"
 
 namespace servecast {
+
+class QueuePolicy;
 
 // A request on a replica. The first output token comes from the prefill's last pass, so `processed`
 // jumps from `prompt` to prompt + 1 when a prefill ends. A restart makes what was generated part of
 // the prompt. When it ends, a scheduler does not know: only how long it may become.
 struct Job {
+  RequestId request = kNoRequest;
   TimeNs arrival = 0;
+  double priority = 0;  // who yields: lower is more urgent; 0 where the last of the parked does
+  // Once it is admitted `processed` has what the prefix cache had of it.
   std::int64_t prompt = 0, processed = 0;
   std::int64_t declared = 0;  // prompt and output at most, as its client says
-  std::int64_t blocks = 0;    // of KV cache; > 0 from admission on
+  std::int64_t blocks = 0;    // of KV cache, with those that others hold, too; > 0 once admitted
   std::int64_t stored = 0;    // tokens whose KV is there, or on its way
-  bool gone = false;          // its client gave up while it waited
+  bool begun = false;         // it was in a batch since it was admitted
   // Prefilled on another replica: once admitted it is in no batch, but waits for its KV.
   bool remote = false;
 
   bool prefilled() const { return processed > prompt; }
+  std::int64_t to_prefill() const { return prompt - processed; }  // of one that is not prefilled
 };
 
 using JobIndex = std::int32_t;
@@ -53,6 +59,7 @@ struct SchedulerLimits {
   std::int64_t watermark_blocks = 0;    // kept free by admissions
   std::int64_t max_model_len = 0;       // reserved where the longest request is
   std::int64_t max_waiting_iters = 10;  // lightllm: decodes between two looks at the queue
+  bool caches_prefixes = false;
   // Vidur's faults, for compat vidur. A decode asks for a spare block though it needs none; the
   // watermark holds for the only request, too; a prompt that is preempted in the middle is cut
   // there, the rest counts as output; with pipeline stages orca and faster_transformer fill each
@@ -67,62 +74,105 @@ struct SchedulerLimits {
 // The state of a replica between two batches: its jobs, its queue, its KV blocks.
 class SchedulerState {
  public:
-  explicit SchedulerState(const SchedulerLimits& limits) : limits_(limits) {}
+  // Of all requests, each on one replica at a time: what clients see of them, and its job.
+  struct OfRequests {
+    std::vector<RequestState>& states;
+    std::vector<JobIndex>& jobs;
+  };
+  // Requires: all outlive it; `kv` has the limits' blocks, and caches prefixes if they say so.
+  SchedulerState(const SchedulerLimits& limits, KvCache& kv, const QueuePolicy& policy,
+                 const OfRequests& requests);
 
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
   const SchedulerLimits& limits() const { return limits_; }
-  std::int64_t used() const { return used_; }
   std::int64_t admitted() const { return admitted_; }  // requests that hold blocks
   std::int64_t withheld() const { return withheld_; }  // blocks of jobs that have ended
-  std::int64_t stored() const { return stored_; }      // tokens, of all that hold blocks
+  // Room in held KV blocks that holds no token; Vidur's faults may store more than they take.
+  std::int64_t unused() const { return held_ * limits_.block_size - stored_; }
+  bool queue_by_key() const { return queue_.by_key(); }
+  bool victim_by_priority() const { return victim_by_priority_; }
 
-  bool Fits(std::int64_t blocks) const { return limits_.blocks - used_ >= blocks; }
-  // A new request's whole prompt, above the watermark, which the only request need not heed.
-  bool FitsPrompt(const Job& job) const {
+  bool Fits(std::int64_t blocks) const { return kv_.free() >= blocks; }
+  // A new request's whole prompt, above the watermark, which the only request need not heed. What
+  // the prefix cache has of it costs nothing if a request holds it.
+  bool FitsPrompt(const Job& job) {
     const bool heeds = admitted_ > 0 || limits_.as_vidur;
-    return Fits(PromptBlocks(job) + (heeds ? limits_.watermark_blocks : 0));
+    return Fits(PromptBlocks(job) - SharedBlocks(job) + (heeds ? limits_.watermark_blocks : 0));
   }
   std::int64_t PromptBlocks(const Job& job) const {
     return CeilDiv(job.prompt, limits_.block_size);
   }
+  // What the prefix cache has of a waiting job's prompt, and what it would compute itself: at least
+  // one token.
+  std::int64_t CachedTokens(const Job& job) {
+    return limits_.caches_prefixes ? LookUp(job).blocks * limits_.block_size : 0;
+  }
+  std::int64_t UncachedTokens(const Job& job) { return job.prompt - CachedTokens(job); }
 
-  // The queue, first come, first served; one that restarts is its head.
-  JobIndex Add(const Job& job);  // at its end; the index is valid until the job ends or leaves
-  std::int64_t waiting() const { return waiting_; }
-  bool HasHead();
-  JobIndex Head() const { return queue_.front(); }  // requires: HasHead()
-  void PopHead();
+  // The queue, in the order that the scenario chose; without a key one that restarts is its head.
+  JobIndex Add(const Job& job);  // the index is valid until the job ends or leaves
+  std::int64_t waiting() const { return queue_.size(); }
+  bool HasHead() const { return queue_.size() > 0; }
+  JobIndex Head() { return IndexOf(queue_.Head()); }  // requires: HasHead()
+  // All that wait, the head first; valid until one comes or goes. O(all that wait).
+  std::span<const JobIndex> Waiting();
   void LeaveQueue(JobIndex index);  // its client gave up
 
-  // A new request takes `blocks` at once.
-  void Admit(JobIndex index, std::int64_t blocks) {
-    SERVECAST_CHECK(job(index).blocks == 0 && blocks > 0, "a request is admitted once");
-    Take(index, blocks);
-    ++admitted_;
-    if (job(index).remote) under_way.push_back(index);
-  }
+  // A waiting job, wherever it stands in the queue, takes `blocks` at once, of which it may find
+  // some in the prefix cache.
+  void Admit(JobIndex index, std::int64_t blocks);
+  void AdmitPrompt(JobIndex index) { Admit(index, PromptBlocks(job(index))); }
+  // Those that it found, of one that is in no batch yet.
+  std::int64_t CachedBlocks(JobIndex index) { return HoldingOf(index).blocks; }
   void Take(JobIndex index, std::int64_t blocks) {
-    job(index).blocks += blocks;
-    used_ += blocks;
-    SERVECAST_CHECK(used_ <= limits_.blocks, "I4: no more KV blocks than there are");
+    Own(index, blocks);
+    kv_.Take(blocks);
+  }
+  // A batch is formed: a member of it computes so many tokens, which the next one may find.
+  void Compute(const BatchMember& member) {
+    Job& j = job(member.job);
+    SERVECAST_CHECK(j.blocks > 0 && member.tokens > 0, "I2: who computes was admitted");
+    SERVECAST_CHECK(member.tokens <= (j.prefilled() ? 1 : j.to_prefill()),
+                    "I6: no token is computed before the one before it");
+    Store(member.job, member.tokens);
+    const bool again = j.begun && j.prefilled();
+    j.begun = true;
+    if (!again && limits_.caches_prefixes) {
+      kv_.Register(HoldingOf(member.job), j.request, j.stored);
+    }
   }
   void Store(JobIndex index, std::int64_t tokens) {
     job(index).stored += tokens;
     stored_ += tokens;
+  }
+  // A decode run has made tokens, and taken the blocks for them if it takes any.
+  void Ran(JobIndex index, std::int64_t tokens, bool takes_blocks) {
+    Job& j = job(index);
+    j.processed += tokens;
+    Store(index, tokens);
+    if (takes_blocks) Own(index, CeilDiv(j.processed - 1, limits_.block_size) - j.blocks);
   }
   // Whether the token that a decode computes has no room in its blocks.
   bool Grows(const Job& job) const { return job.processed > job.blocks * limits_.block_size; }
   void Grow(JobIndex index) {
     if (Grows(job(index))) Take(index, 1);
   }
-  // An admitted job ends.
-  void End(JobIndex index);
-  // The same, but for its blocks, which stay taken until they are given back: so many, and so many
-  // tokens in them.
-  std::pair<std::int64_t, std::int64_t> Withhold(JobIndex index);
-  void GiveBack(std::int64_t blocks, std::int64_t tokens);
-  // Recompute preemption: to the front of the queue, with what was made as part of the prompt.
+  // An admitted job ends. `findable`: a later turn may ask for what it stored.
+  void End(JobIndex index, bool findable);
+  // The same, but for its blocks, which stay taken until they are given back.
+  struct Held {
+    KvCache::Holding holding;
+    std::int64_t blocks = 0, tokens = 0;
+    bool computed = false;  // the tokens were; else they were on their way
+  };
+  Held Withhold(JobIndex index);
+  void GiveBack(std::int64_t blocks, std::int64_t tokens) {
+    withheld_ -= blocks;
+    held_ -= blocks;
+    stored_ -= tokens;
+  }
+  // Recompute preemption: to its place in the queue, with what was made as part of the prompt.
   void Restart(JobIndex index);
   // Those whose KV is there, or the first of them, are parked with the others.
   void JoinArrived(std::int64_t most = INT64_MAX);
@@ -140,11 +190,37 @@ class SchedulerState {
   std::vector<Restarted> restarted;
 
  private:
+  JobIndex IndexOf(RequestId request) const { return job_of_[static_cast<std::size_t>(request)]; }
+  KvCache::Holding& HoldingOf(JobIndex index) { return holdings_[static_cast<std::size_t>(index)]; }
+  KvCache::Hit LookUp(const Job& job) { return kv_.LookUp(job.request, job.prompt); }
+  // Of the prompt's blocks those that a request holds.
+  std::int64_t SharedBlocks(const Job& job) {
+    if (!limits_.caches_prefixes) return 0;
+    const KvCache::Hit hit = LookUp(job);
+    return hit.blocks - hit.idle;
+  }
+  void HoldCached(JobIndex index);
+  void Own(JobIndex index, std::int64_t blocks) {
+    job(index).blocks += blocks;
+    held_ += blocks;
+  }
+  void FreeBlocks(JobIndex index, bool findable);
+
   SchedulerLimits limits_;
+  KvCache& kv_;
+  const QueuePolicy& policy_;
+  bool victim_by_priority_;
+  std::vector<RequestState>& states_;
+  std::vector<JobIndex>& job_of_;  // by request
+  WaitQueue queue_;
   std::vector<Job> jobs_;
+  std::vector<KvCache::Holding> holdings_;  // by job
   std::vector<JobIndex> free_;
-  std::deque<JobIndex> queue_;
-  std::int64_t used_ = 0, admitted_ = 0, waiting_ = 0, withheld_ = 0, stored_ = 0;
+  std::vector<RequestId> listed_;  // scratch of Waiting
+  std::vector<JobIndex> waiting_;
+  // Of all jobs: that hold blocks; blocks of those that ended; all that are held, where several
+  // hold one as often; tokens in them.
+  std::int64_t admitted_ = 0, withheld_ = 0, held_ = 0, stored_ = 0;
 };
 
 // Batches of all parked decodes and nothing else, one after another, as long as none ends and,
@@ -177,7 +253,10 @@ struct SchedulerEntry {
   bool splits_prompts = false;  // else it computes each in one batch
   bool whole_prompts = false;   // each must fit max_num_batched_tokens
   bool counts_tokens = false;   // of KV cache, instead of blocks
-  std::string_view departure;   // how its batches differ from those of vLLM
+  // Why it keeps nothing of requests that others could find; empty: it caches prefixes.
+  std::string_view no_prefix_caching = {};
+  bool preempts = false;       // when blocks run short; else it never does
+  std::string_view departure;  // how its batches differ from those of vLLM
   // What it does not go with in a scenario of one pool, beside what none of them does (see
   // RefuseForBatchScheduler); nullptr: nothing.
   void (*refuse)(const Scenario& scenario, Issues& issues) = nullptr;
@@ -197,10 +276,14 @@ inline BlockedBy RemoteBlockedBy(const SchedulerState& state, bool fits) {
 // A decode's block, preempting from the tail of the parked until there is one. False: the request
 // itself had to go.
 bool TakeDecodeBlock(SchedulerState& state, JobIndex index);
-// By arrival; equals keep their order.
+// Decodes of the parked, in order of SortParked, as many as a batch has places.
+void DecodeParked(SchedulerState& state, Batch& batch);
+// Who yields is the last: by priority, if that says who is preempted, then arrival; equals keep
+// their order.
 void SortParked(SchedulerState& state);
-// With the queue's head refused for `blocked`: none behind it can be admitted. Without a head:
-// none that comes, if all seats are taken.
+// With the queue's head refused for `blocked`: none behind it can be admitted, nor one that comes,
+// unless it may overtake the head to a seat. Without a head: none that comes, if all seats are
+// taken.
 DecodeForecast ForecastBehind(SchedulerState& state, BlockedBy blocked);
 
 }  // namespace servecast

@@ -15,7 +15,7 @@
 // how long the group stays as it is. A scheduler that forms its batches from members that it knows
 // one by one takes the sums alone (DecodeSums).
 //
-// With pipeline stages there are several groups, which take turns (replica_stages.cpp).
+// With pipeline stages there are several groups, which take turns (vllm_stages.cpp).
 #pragma once
 
 #include <cstdint>
@@ -53,11 +53,9 @@ class DecodeSums {
     return {point.size, point.context, {}, point.blocks + Due(point), 0, 0};
   }
   BatchShape shape() const { return Shape(next_); }
-  // Places for tokens in its blocks that the step leaves empty.
-  std::int64_t unused() const {
-    const auto block_size = static_cast<std::int64_t>(phase_.size());
-    return (next_.blocks + due()) * block_size - next_.context - next_.size;
-  }
+  // Places for tokens in its blocks that are empty; that the step leaves empty.
+  std::int64_t room() const { return next_.blocks * block_size() - next_.context; }
+  std::int64_t unused() const { return room() + due() * block_size() - next_.size; }
 
   // Every member makes a token.
   void Step(Point& point) const {
@@ -74,6 +72,7 @@ class DecodeSums {
   void Clear();  // none is left, and steps count from 0 on
 
  private:
+  std::int64_t block_size() const { return static_cast<std::int64_t>(phase_.size()); }
   void Change(std::int64_t computed, std::int64_t members);
 
   std::vector<std::int64_t> phase_;

@@ -14,13 +14,16 @@ class QueuePolicy {
   // `requests` outlives it.
   QueuePolicy(const SchedulerSpec& scheduler, const RequestTable& requests)
       : order_(FindOrder(scheduler.order)),
+        victim_by_priority_(scheduler.preemption == "priority" ||
+                            (scheduler.preemption == "auto" && order_.preempts_by_priority)),
         order_params_(ParamValues(order_.params, scheduler.params)),
         priority_(FindPriority(scheduler.priority)),
         priority_params_(ParamValues(priority_.params, scheduler.params)),
         requests_(requests) {}
 
   bool by_key() const { return order_.key != nullptr; }
-  bool preempts_by_priority() const { return order_.preempts_by_priority; }
+  // Who is preempted: the least urgent, else the last.
+  bool victim_by_priority() const { return victim_by_priority_; }
 
   // Lower is more urgent.
   double PriorityOf(RequestId request) const {
@@ -39,6 +42,7 @@ class QueuePolicy {
         order_params_);
   }
 
+  bool has_buckets() const { return order_.keys_are_buckets; }
   // Prompts of one bucket would be padded to one length; all are of one where there are no buckets.
   double BucketOf(std::int64_t prompt_tokens) const {
     return order_.keys_are_buckets ? order_.key({0, prompt_tokens, 0, kNever}, order_params_) : 0;
@@ -46,6 +50,7 @@ class QueuePolicy {
 
  private:
   const OrderEntry& order_;
+  bool victim_by_priority_;
   std::vector<double> order_params_;
   const PriorityEntry& priority_;
   std::vector<double> priority_params_;

@@ -1,33 +1,59 @@
-// The vLLM V1 scheduler and its step loop, at a cost proportional to changes of the batch.
+// The machine that runs what a scheduler forms.
 //
-// Requests that decode are a group, of which no step touches a member (decode_group.h). DecodeRun
-// does such steps while nothing can change the batch: no request is in prefill; blocks suffice; the
-// head of the queue, if there is one, cannot be admitted (blocks only shrink in a run and seats and
-// budget stay, so once blocked it stays blocked); and none arrives that could be. Under fcfs an
-// arrival behind a blocked head changes nothing.
+// At one instant steps end, then requests come, then clients give up, then steps are formed. All
+// times of a step are known when it is formed: a stage begins it when the stage before has sent it
+// and the step before it is gone.
 //
-// Any other step is formed by a schedule call: replica_schedule.cpp.
+// Sending a step to the device (Launch) and applying its outputs (Apply) are apart. Synchronously
+// they follow each other; with async scheduling two steps are in flight, with pipeline stages as
+// many as stages, so the next step is formed before this one's tokens are there. All that a
+// scheduler needs of them is that they will come: so it may count a token from the moment it is
+// scheduled, and Apply is left with what a client or the block pool sees.
 //
-// Scheduling a step (Launch) and applying its outputs (Apply) are apart. Synchronously they follow
-// each other; with async scheduling two batches are in flight, so the next step is formed before
-// this one's tokens are there. All that scheduling needs of them is that they will come: so it
-// counts a token from the moment it is scheduled, and Apply is left with what a client or the block
-// pool sees: times, and seats and blocks of finished requests, one call later.
+// While nothing can change the batch, steps of decodes are done without asking the scheduler for
+// each (RunDecodes), and touch no request (decode_group.h).
 //
-// With pipeline stages there are several groups, which take turns: replica_stages.cpp.
-//
-// tests/testing/reference_sim says the same the naive way; the differential test says they agree.
+// tests/testing has the same twice, the naive way; the differential tests say they agree.
 #include "serving/replica/replica.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "serving/replica/scheduled_replica.h"
+#include "serving/replica/scheduler_setup.h"
 
 namespace servecast {
+namespace {
+
+std::size_t StepsInFlight(const ReplicaInput& in) {
+  if (in.setup != nullptr) return static_cast<std::size_t>(in.setup->limits.stages);
+  if (in.stages != nullptr) return in.stages->size();
+  return in.engine.async_scheduling ? 2 : 1;
+}
+
+// By Vidur's faults there may be more than max_num_seqs.
+std::int64_t SeatsOf(const ReplicaInput& in) {
+  if (in.setup == nullptr) return in.engine.max_num_seqs;
+  return in.setup->limits.as_vidur ? INT64_MAX : in.setup->limits.max_num_seqs;
+}
+
+KvCache::Options CacheOptions(const ReplicaInput& in) {
+  KvCache::Options options{in.pool_blocks - 1,
+                           in.engine.block_size,
+                           in.engine.enable_prefix_caching,
+                           in.engine.free_contentless_first,
+                           in.engine.kv_offload.threshold,
+                           in.one_of_many};
+  if (in.setup != nullptr) {
+    options.usable_blocks = in.setup->limits.blocks;
+    options.block_size = in.setup->limits.block_size;
+    options.prefix_caching = in.setup->limits.caches_prefixes;
+  }
+  return options;
+}
+
+}  // namespace
 
 std::unique_ptr<Engine> MakeReplica(const ReplicaInput& input) {
-  if (input.setup != nullptr) return std::make_unique<ScheduledReplica>(input);
   return std::make_unique<Replica>(input);
 }
 
@@ -42,95 +68,68 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
 Replica::Replica(const ReplicaInput& input)
     : in_(input),
       policy_(input.scheduler, input.requests),
-      seats_(input.engine.max_num_seqs),
-      watermark_blocks_(static_cast<std::int64_t>(input.engine.watermark *
-                                                  static_cast<double>(input.pool_blocks))),
-      gc_pass_(static_cast<TimeNs>(std::nearbyint(input.engine.gc_pass_us * 1e3))),
+      kv_(CacheOptions(input), input.requests, input.kv_tiers),
+      seats_(SeatsOf(input)),
+      report_block_(input.setup == nullptr ? 1 : input.setup->report_block),
       token_delay_(input.latency.OutputTokenDelay()),
       delivery_delay_(input.latency.DeliveryDelay()),
       preemption_weight_(input.latency.PreemptionWeight()),
       prices_transfers_(input.latency.PricesTransfers()),
       delay_by_cache_(input.latency.DelayByCache()),
-      victim_by_priority_(input.scheduler.preemption == "priority" ||
-                          (input.scheduler.preemption == "auto" && policy_.preempts_by_priority())),
-      kv_({input.pool_blocks - 1, input.engine.block_size, input.engine.enable_prefix_caching,
-           input.engine.free_contentless_first, input.engine.kv_offload.threshold,
-           input.one_of_many},
-          input.requests, input.kv_tiers),
-      queue_(input.results.state, policy_.by_key()),
-      last_token_(input.scratch.last_token),
-      slot_of_(input.scratch.slot),
-      batches_(input.engine.async_scheduling ? 2 : 1) {
-  const auto slots = static_cast<std::size_t>(std::min(seats_, input.requests.size()));
-  const std::size_t groups = in_.stages == nullptr ? 1 : in_.stages->size() + 1;
-  groups_.reserve(groups);  // addresses hold
-  while (groups_.size() < groups) groups_.emplace_back(in_.engine.block_size, slots);
-  group_ = groups_.data();
-  if (in_.stages != nullptr) StartStages();
+      depth_(StepsInFlight(input)),
+      steps_(depth_) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
-  slots_.resize(slots);
-  for (std::size_t i = slots; i > 0; --i) free_slots_.push_back(static_cast<SlotId>(i - 1));
-  prefills_.reserve(slots);
-  chunks_.reserve(slots);
-  padded_.reserve(slots);
+  if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
+  for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
+  scheduler_ = in_.setup == nullptr ? MakeVllmScheduler(*this) : MakeJobScheduler(*this);
 }
+
+// ---- The loop ------------------------------------------------------------------------------
 
 bool Replica::Advance(std::int64_t max_steps) {
   std::int64_t steps = 0;
   while (steps < max_steps) {
-    const TimeNs until = in_.inbox.until();
-    if (Done() || sleeps_) {
-      TimeNs next = in_.inbox.NextEnqueue();
-      if (sleeps_) next = std::min({next, in_.inbox.NextTimeout(), woken_});
+    const bool idle = Idle();
+    if (idle) {
+      const TimeNs next = in_.inbox.NextEnqueue(), until = in_.inbox.until();
       if (next >= until && until != kNever) return true;
-      if (next >= in_.horizon) return Close();  // kNever included
-      if (next > now_) load_.running = load_.kv_blocks_used = 0;
-      now_ = std::max(now_, next);
-      sleeps_ = false;
-      woken_ = kNever;
+      // kNever included; not what came while the last step went beyond the horizon.
+      if (next >= in_.horizon && next > now_) return Close();
+      PassTo(next);
     }
-    if (now_ >= until) return false;
-    Deliver();
-    if (GiveUp()) {
+    if (!settled_) {
       if (now_ >= in_.inbox.until()) return false;
-      Deliver();
-    }
-    const bool work = running_ > 0 || queue_.size() > 0 || !arrived_.empty();
-    if (!work && in_flight_ == 0) {
-      sleeps_ = !incoming_.empty();
       woken_ = kNever;
-      continue;
-    }
-    if (work && CanSchedule()) {
-      if (prefills_.empty() && endings_ == 0 && group_->size() > 0 && !staged()) {
-        const std::int64_t ran = DecodeRun(max_steps - steps);
+      Deliver();
+      const bool gives_up = in_.inbox.NextTimeout() <= now_;
+      if (gives_up && GiveUp()) {
+        if (now_ >= in_.inbox.until()) return false;
+        Deliver();
+      }
+      if ((idle || gives_up) && Idle()) continue;
+      if (CanForm()) {
+        const DecodeRun* run = scheduler_->BeginRun();
+        const std::int64_t ran = run == nullptr ? 0 : RunDecodes(*run, max_steps - steps);
         steps += ran;
         if (ran > 0) continue;
+        const Formed formed = Form();
+        if (formed == Formed::kStep) ++steps;
+        if (formed == Formed::kStep && in_flight_ < depth_) continue;
+        if (formed == Formed::kAgain && in_flight_ == 0) continue;
       }
-      Plan plan;
-      if (Schedule(plan)) {
-        Launch(plan);
-        ++steps;
-        if (in_flight_ < batches_.size()) continue;
-      } else if (in_flight_ == 0) {
-        // Preemption may leave nothing to compute; the blocks are there at the next call. Or they
-        // are held for transfers.
-        sleeps_ = !plan.preempted;
-        woken_ = kNever;
-        SERVECAST_CHECK(plan.preempted || !incoming_.empty() || !handed_over_.empty(),
-                        "I8: a schedule call with work gives a step");
-        continue;
-      }
-    } else if (in_flight_ == 0) {
-      return Close();  // work, but no time left
+      settled_ = true;
     }
-    Apply();
+    const TimeNs next = NextEvent(), limit = in_.inbox.until();
+    if (in_flight_ == 0) {
+      if (next >= limit && limit != kNever) return true;
+      if (next >= in_.horizon || now_ >= in_.horizon) return Close();
+    } else if (next > limit && FormsBetween()) {
+      return false;  // one may be sent that comes before
+    }
+    PassTo(next);
+    while (in_flight_ > 0 && Oldest().end <= now_) Apply();
   }
-  return Done() && in_.inbox.until() == kNever && in_.inbox.NextEnqueue() >= in_.horizon && Close();
-}
-
-bool Replica::Done() const {
-  return running_ == 0 && queue_.size() == 0 && in_flight_ == 0 && incoming_.empty();
+  return Idle() && in_.inbox.until() == kNever && in_.inbox.NextEnqueue() >= in_.horizon && Close();
 }
 
 // The run is over. What is enqueued before the clock stops waits until then, though for nothing.
@@ -142,115 +141,156 @@ bool Replica::Close() {
   return true;
 }
 
+void Replica::PassTo(TimeNs time) {
+  settled_ = false;
+  if (time <= now_) return;
+  if (in_flight_ == 0) load_.running = load_.kv_blocks_used = 0;
+  now_ = time;
+}
+
+// When a step ends or, while another may be formed, a request or its KV comes, or blocks are given
+// back; without a step also when a client gives up.
+TimeNs Replica::NextEvent() const {
+  if (in_flight_ == 0) {
+    return std::min({in_.inbox.NextEnqueue(), woken_, in_.inbox.NextTimeout()});
+  }
+  const TimeNs end = Oldest().end;
+  return FormsBetween() ? std::min({end, in_.inbox.NextEnqueue(), woken_}) : end;
+}
+
 void Replica::Deliver() {
   for (TimeNs time = in_.inbox.NextEnqueue(); time <= now_; time = in_.inbox.NextEnqueue()) {
     const RequestId request = in_.inbox.TakeNext();
-    load_.waiting = Waiting() + left_queue_;
+    const auto r = static_cast<std::size_t>(request);
+    load_.waiting = queued() + left_queue_;
     if (delay_by_cache_) {
-      const auto prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(request)];
+      const std::int64_t prompt = in_.requests.prompt_tokens[r];
       load_.cached_tokens = kv_.LookUp(request, prompt).blocks * kv_.block_size();
     }
-    if (!in_.inbox.DelaysByLoad(request, load_)) Enqueue(request, time);
+    if (in_.inbox.DelaysByLoad(request, load_)) continue;
+    in_.results.state[r] = RequestState::kQueued;
+    in_.inbox.Enqueued(request);
+    scheduler_->Enqueue(request);
+    in_.recorder.Waiting(time, queued() + left_queue_);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
-  in_.recorder.Waiting(now_, Waiting());
+  QueueChanged();
 }
 
-void Replica::Enqueue(RequestId request, TimeNs time) {
-  const auto r = static_cast<std::size_t>(request);
-  in_.results.state[r] = RequestState::kQueued;
-  in_.inbox.Enqueued(request);
-  queue_.Push(policy_.KeyOf(request), in_.requests.arrival[r], request);
-  in_.recorder.Waiting(time, Waiting() + left_queue_);
+// Clients that gave up by now; between two steps, as an engine hears of it. True when one may have
+// sent another request at once.
+bool Replica::GiveUp() {
+  const std::int64_t before = ended_.timed_out;
+  while (in_.inbox.NextTimeout() <= now_) {
+    const RequestId request = in_.inbox.TakeTimeout();
+    if (scheduler_->GiveUp(request)) TimeOut(request);
+  }
+  return ended_.timed_out > before && in_.inbox.InLoop();
 }
 
-// ---- One step by the rules -----------------------------------------------------------------
+void Replica::TimeOut(RequestId request) {
+  in_.results.state[static_cast<std::size_t>(request)] = RequestState::kTimedOut;
+  ++ended_.timed_out;
+  in_.inbox.GaveUp(request, now_);
+}
 
-Replica::Batch& Replica::NewBatch() {
+// ---- One step ------------------------------------------------------------------------------
+
+// Inline what is called in one place: a step is formed by few instructions.
+
+[[gnu::always_inline]] Step& Replica::NewStep() {
   ++in_flight_;
-  Batch& batch = Newest();
-  batch.start = batch.before = StartTime();
-  load_.running = running_;
-  load_.kv_blocks_used = kv_.used();
-  batch.prefill.keys = 0;
-  batch.first.clear();
-  batch.last.clear();
-  return batch;
+  Step& step = Newest();
+  step.start = step.before = StartTime();
+  load_.kv_blocks_used = kv_blocks_used();
+  step.prefill.keys = 0;
+  step.plain = true;
+  return step;
 }
 
-// Sends the step to the device: prices it, and counts its tokens as computed.
-void Replica::Launch(const Plan& plan) {
-  chunks_.clear();
-  BatchShape shape = group_->shape();
-  shape.transfer_blocks = transfer_blocks_;
-  shape.preemption_ema = load_.preemption_ema;
-  std::int64_t sampled = shape.decode_seqs;
+// A step has prefills: their work, and by how much they make what they share it with wait, or all
+// that is not in it.
+[[gnu::always_inline]] TimeNs Replica::CountPrefills(Step& step, const StepPrice& price) {
+  PrefillWork work;
+  std::int64_t tokens = 0;
+  for (const PrefillChunk& chunk : plan_.chunks) {
+    work.pairs += chunk.tokens * chunk.context + chunk.tokens * (chunk.tokens + 1) / 2;
+    work.keys += chunk.context + chunk.tokens;
+    step.sampled += chunk.samples ? 1 : 0;
+    tokens += chunk.tokens;
+  }
+  work.without_head = step.sampled > 0 ? 0 : kStepUnit;
+  step.prefill = work;
+  step.levels.batch_tokens += tokens;
+  step.record.prefill_tokens = tokens;
+  counts_.prefill_tokens += tokens;
+  if (plan_.chunks.size() > 1) CountPadding();
+  if (plan_.shape.decode_seqs == 0) return price.duration;
+  BatchShape without = plan_.shape;
+  without.prefill = {};
+  const StepPrice alone = staged() ? pipeline_->Price(without) : in_.latency.Price(without);
+  step.record.interference = std::max<TimeNs>(0, price.duration - alone.duration);
+  return step.record.interference;
+}
+
+// Sends the step to the device, and prices it.
+[[gnu::always_inline]] void Replica::Launch() {
   const TimeNs start = StartTime();
-  for (const SlotId id : prefills_) {
-    Slot& slot = SlotAt(id);
-    if (slot.chunk == 0) continue;
-    const auto r = static_cast<std::size_t>(slot.request);
-    const bool samples = slot.computed + slot.chunk == slot.known;
-    sampled += samples ? 1 : 0;
-    if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = start;
-    if (slot.kind != MemberKind::kContinued) {
-      slot.admitted = start;
-      slot.transfer_before = transfer_total_;
-      slot.interference_before = group_->interference;
-      if (slot.kind == MemberKind::kResumed) CountWait(slot);
-    }
-    if (slot.catches_up) {
-      if (staged()) slot.interference_before = group_->interference;
-      ++shape.decode_seqs;
-      shape.decode_context_tokens += slot.computed;
-      shape.decode_kv_blocks += kv_.BlocksFor(slot.computed + 1);
-    } else {
-      chunks_.push_back({slot.chunk, slot.computed, in_.requests.prompt_tokens[r], samples});
-    }
-  }
-  shape.prefill = chunks_;
-  if (chunks_.size() > 1) {
-    CountPadding();
-  } else if (!chunks_.empty()) {
-    counts_.prefill_tokens += chunks_[0].tokens;
-  }
+  BatchShape& shape = plan_.shape;
+  shape.prefill = plan_.chunks;
+  shape.preemption_ema = load_.preemption_ema;
   const StepPrice price =
-      staged() ? pipeline_->Enter(shape, start, gc_due_) : in_.latency.Price(shape);
-  transfer_ = prices_transfers_ || staged() ? 0 : std::min(transfer_, kMaxStepNs - price.duration);
-  Batch& batch = NewBatch();
-  if (in_.observer != nullptr) ObserveSchedule(batch.record);
-  batch.end = device_free_ = start + price.duration + gc_due_;
-  gc_due_ = 0;
-  if (staged()) batch.end = pipeline_->end(), device_free_ = pipeline_->free();
-  batch.bound = price.bound;
-  if (transfer_ > 0) {  // what is loaded has to be there before the step computes
-    batch.end = device_free_ += transfer_;
-    transfer_total_ += transfer_;
-    if (transfer_ > price.duration) batch.bound = StepBound::kOverhead;
+      staged() ? pipeline_->Enter(shape, start, plan_.host) : in_.latency.Price(shape);
+  plan_.transfer =
+      prices_transfers_ || staged() ? 0 : std::min(plan_.transfer, kMaxStepNs - price.duration);
+  Step& step = NewStep();
+  load_.running = running();
+  SERVECAST_CHECK(load_.running <= seats_, "I7: at most max_num_seqs requests run");
+  if (in_.observer != nullptr) ObserveSchedule(step.record);
+  step.end = device_free_ = start + price.duration + plan_.host;
+  if (staged()) step.end = pipeline_->end(), device_free_ = pipeline_->free();
+  step.bound = price.bound;
+  if (plan_.transfer > 0) {  // what is loaded has to be there before the step computes
+    step.end = device_free_ += plan_.transfer;
+    transfer_total_ += plan_.transfer;
+    if (plan_.transfer > price.duration) step.bound = StepBound::kOverhead;
   }
-  batch.blocked = plan.blocked;
-  batch.levels = {running_,
-                  kv_.used(),
-                  in_.engine.max_num_batched_tokens - plan.budget,
-                  shape.decode_context_tokens + shape.decode_seqs,
-                  UnusedBeside() + group_->unused(),
-                  CountStepDelays(start)};
-  batch.decodes = group_->size();
-  batch.sampled = batch.made = sampled;
-  if (!chunks_.empty()) CountPrefillWork(batch, price, shape);
-  if (sampled > 0) NoteToken();
-  EndDecodes(batch);
-  AdvancePrefills(batch);
-  if (!staged()) return;
-  if (in_.observer != nullptr) batch.record.stages = pipeline_->spans();
-  ChooseFreeGroup();
+  step.blocked = plan_.blocked;
+  step.levels = {load_.running,     load_.kv_blocks_used,
+                 shape.decode_seqs, shape.decode_context_tokens + shape.decode_seqs,
+                 plan_.kv_unused,   plan_.in_turn};
+  step.decodes = plan_.decodes;
+  step.sampled = shape.decode_seqs;
+  const TimeNs interference = plan_.chunks.empty() ? 0 : CountPrefills(step, price);
+  step.made = step.sampled;
+  if (staged() && in_.observer != nullptr) step.record.stages = pipeline_->spans();
+  scheduler_->Launched(step, plan_, interference);
+}
+
+Formed Replica::Form() {
+  plan_.Clear();
+  const Formed formed = scheduler_->Form(plan_);
+  QueueChanged();
+  if (formed == Formed::kStep) {
+    Launch();
+  } else if (formed == Formed::kNothing && in_flight_ == 0) {
+    SERVECAST_CHECK(expected_ > 0 || !withheld_.empty() || scheduler_->MayStall(),
+                    "I8: with work and nothing in flight there is a step");
+  }
+  return formed;
 }
 
 // What the step's prefills would compute in vain if each were padded to the longest of its bucket.
 void Replica::CountPadding() {
+  if (!policy_.has_buckets()) {
+    std::int64_t longest = 0;
+    for (const PrefillChunk& chunk : plan_.chunks) longest = std::max(longest, chunk.tokens);
+    for (const PrefillChunk& chunk : plan_.chunks) counts_.padding_tokens += longest - chunk.tokens;
+    return;
+  }
   padded_.clear();
-  for (const PrefillChunk& chunk : chunks_) {
+  for (const PrefillChunk& chunk : plan_.chunks) {
     padded_.emplace_back(policy_.BucketOf(chunk.prompt), chunk.tokens);
   }
   std::make_heap(padded_.begin(), padded_.end());
@@ -259,340 +299,215 @@ void Replica::CountPadding() {
     std::pop_heap(padded_.begin(), padded_.end());
     const auto [bucket, tokens] = padded_.back();
     if (bucket != longest.first) longest = padded_.back();
-    counts_.prefill_tokens += tokens;
     counts_.padding_tokens += longest.second - tokens;
   }
 }
 
-// Every decode makes a token; those whose last it is leave the decodes.
-void Replica::EndDecodes(Batch& batch) {
-  DecodeGroup& group = *group_;
-  batch.group = &group;
-  if (staged()) batch.before = group.end;
-  group.end = batch.end;
-  group.Step();
-  while (group.HasEnded()) {
-    const SlotId id = group.Ended();
-    Slot& slot = SlotAt(id);
-    CountDecode(slot, group);
-    LeaveDecodes(id);
-    slot.phase = Phase::kEnding;
-    ++endings_;
-    batch.last.push_back({slot.request, id, slot.admission, 0, 0});
-  }
-}
-
-void Replica::AdvancePrefills(Batch& batch) {
-  std::size_t kept = 0;
-  std::int64_t joined = 0;
-  const std::size_t decodes_ended = batch.last.size();
-  for (const SlotId id : prefills_) {
-    Slot& slot = SlotAt(id);
-    slot.decodes_before += joined;
-    slot.computed += slot.chunk;
-    if (slot.chunk > 0) {
-      slot.kind = MemberKind::kContinued;
-      slot.busy_until = batch.end;
-    }
-    if (slot.computed < slot.known) {
-      prefills_[kept++] = id;
-      continue;
-    }
-    // The token after all known ones.
-    const auto r = static_cast<std::size_t>(slot.request);
-    const Output output{slot.request, id, slot.admission,
-                        static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r] + 1),
-                        last_token_[r]};
-    batch.first.push_back(output);
-    if (!slot.catches_up || output.generated == 1) CountPrefill(slot, batch.end);
-    slot.joined_with = slot.computed;
-    slot.catches_up = false;
-    if (output.generated == OutputLimit(slot.request)) {
-      CountDecode(slot, *group_);  // if it caught up
-      slot.phase = Phase::kEnding;
-      ++endings_;
-      batch.last.push_back(output);
-    } else {
-      JoinDecodes(id);
-      ++joined;
-    }
-  }
-  prefills_.resize(kept);
-  if (decodes_ended == 0 || batch.last.size() == decodes_ended) return;
-  // Both parts are in running order.
-  const auto middle = batch.last.begin() + static_cast<std::ptrdiff_t>(decodes_ended);
-  merged_.resize(batch.last.size());
-  std::merge(batch.last.begin(), middle, middle, batch.last.end(), merged_.begin(),
-             [](const Output& a, const Output& b) { return a.admission < b.admission; });
-  batch.last.swap(merged_);
-}
-
-// The oldest batch is done: its tokens reach their clients, the finished leave.
+// The oldest step is done: its tokens reach their clients, what is finished leaves.
 void Replica::Apply() {
-  Batch& batch = Oldest();
-  now_ = std::max(now_, batch.end);
-  const bool hidden = hides_tokens();
-  if (staged()) {
-    RecordStaged(batch);
+  Step& step = Oldest();
+  now_ = std::max(now_, step.end);
+  const std::int64_t tokens = hides_tokens() ? 0 : step.sampled;
+  if (staged() && !scheduler_->habits().shared_to_first) {
+    RecordToNext(step, tokens);
   } else {
-    in_.recorder.Step(batch.start, batch.end, batch.levels, hidden ? 0 : batch.sampled, batch.bound,
-                      batch.blocked, batch.prefill);
+    in_.recorder.Step(std::max(step.start, recorded_until_), step.end, step.levels, tokens,
+                      step.bound, step.blocked, step.prefill);
+    recorded_until_ = step.end;
   }
-  if (batch.decodes > 0) {
-    in_.recorder.InterTokenGap(batch.end, batch.end - batch.before + token_delay_, batch.decodes);
-  }
-  for (const Output& output : batch.first) {
-    const auto r = static_cast<std::size_t>(output.request);
-    if (in_.results.state[r] == RequestState::kTimedOut || hidden) continue;
-    if (LosesToken(output.request)) continue;
-    in_.results.generated[r] = output.generated;
-    if (output.generated == 1) {
-      if (delivery_delay_ > 0) in_.results.SetLate(r, batch.made * delivery_delay_);
-      const TimeNs seen = batch.end + token_delay_ + in_.results.Late(r);
-      if (!in_.inbox.GaveUpBefore(output.request, seen)) in_.results.first_token[r] = seen;
-    } else {
-      in_.recorder.InterTokenGap(batch.end, batch.end - output.previous + token_delay_, 1);
-    }
-  }
-  for (const Output& output : batch.last) Finish(output, batch.end);
-  if (in_.observer != nullptr) ObserveStep(batch);
-  first_batch_ = (first_batch_ + 1) % batches_.size();
+  if (step.decodes > 0) NextToken(step, step.end - step.before, step.decodes);
+  if (!step.plain) scheduler_->Apply(step);
+  if (in_.observer != nullptr) ObserveStep(step);
+  if (++first_step_ == depth_) first_step_ = 0;
   --in_flight_;
-  if (batch.group != group_) ChooseAppliedGroup(batch.group);
+}
+
+// Where steps overlap, levels and work count from a step's start until that of the next one, so
+// that the time that steps share counts once; or, see Apply, from the end of the step before.
+void Replica::RecordToNext(const Step& step, std::int64_t tokens) {
+  const TimeNs until = in_flight_ > 1 ? std::min(step.end, InFlight(1).start) : step.end;
+  in_.recorder.Step(step.start, until, step.levels, 0, step.bound, step.blocked, step.prefill);
+  in_.recorder.Tokens(step.end, tokens);
+}
+
+void Replica::FirstToken(RequestId request, const Step& step) {
+  const auto r = static_cast<std::size_t>(request);
+  if (delivery_delay_ > 0) in_.results.SetLate(r, step.made * delivery_delay_);
+  const TimeNs seen = step.end + token_delay_ + in_.results.Late(r);
+  if (!in_.inbox.GaveUpBefore(request, seen)) in_.results.first_token[r] = seen;
+}
+
+void Replica::Finish(RequestId request, std::int64_t generated, Step& step) {
+  const auto r = static_cast<std::size_t>(request);
+  in_.results.generated[r] = static_cast<std::int32_t>(generated);
+  if (in_.observer != nullptr) step.record.finished.push_back(request);
+  // Absurd delays end with the clock.
+  const auto seen = static_cast<TimeNs>(
+      std::min(WideInt{step.end} + WideInt{generated} * token_delay_ + in_.results.Late(r),
+               WideInt{kNever}));
+  if (in_.inbox.GaveUpBefore(request, seen)) {
+    in_.results.state[r] = RequestState::kTimedOut;
+    ++ended_.timed_out;
+    in_.inbox.GaveUp(request, step.end);
+    return;
+  }
+  in_.results.completion[r] = seen;
+  in_.results.state[r] = RequestState::kCompleted;
+  ++ended_.completed;
+  ended_.length_capped += generated < in_.requests.output_tokens[r] ? 1 : 0;
+  in_.inbox.Answered(request, step.end);
+}
+
+void Replica::LoseTokenAt(TimeNs end, bool decoded) {
+  for (Step& step : steps_) {
+    if (step.end == end) return LoseToken(step, decoded);
+  }
 }
 
 // ---- Many steps at once --------------------------------------------------------------------
 
-// Steps of the present batch of decodes, up to the first that finishes one; 0 when a schedule call
-// could change the batch now. Requires: decodes only, and CanSchedule().
-std::int64_t Replica::DecodeRun(std::int64_t max_steps) {
-  DecodeGroup& group = *group_;
-  BlockedBy blocked = BlockedBy::kNothing;
-  if (!arrived_.empty()) {
-    if (running_ < seats_) return 0;
-    blocked = BlockedBy::kSeats;
+// One step of a run, `before` of which have been.
+[[gnu::always_inline]] void Replica::RunStep(const DecodeRun& run, std::int64_t before,
+                                             const StepLevels& levels, const StepPrice& price,
+                                             BlockedBy blocked) {
+  Step& step = NewStep();
+  if (in_.observer != nullptr) {
+    plan_.Clear();
+    ObserveSchedule(step.record);
   }
-  if (queue_.size() > 0) {
-    blocked = HeadBlockedBy(Free() - group.due(), in_.engine.max_num_batched_tokens - group.size());
-    if (blocked == BlockedBy::kNothing) return 0;
-    if (blocked == BlockedBy::kKvBlocks && garbage_ > 0) return 0;
-    // A cached block that no request holds costs a first chunk more than a lost one, and a whole
-    // prompt more than its copy that one holds: the decodes may take it and so let the head in.
-    // What it finds in the tiers may be lost or become more by what the decodes overwrite.
-    const bool may_gain = !in_.engine.scheduler_reserve_full_isl || hit_.copied;
-    const bool may_lose = hit_.idle > 0 || hit_.stored > 0;
-    if (blocked == BlockedBy::kKvBlocks && may_lose && may_gain) return 0;
-    // So a prompt that a step takes whole or not at all may begin to fit it, or no longer.
-    const bool whole = kv_.tiered() && !in_.engine.enable_chunked_prefill;
-    if (whole && blocked != BlockedBy::kSeats) return 0;
+  step.end = device_free_ = step.start + price.duration;
+  step.bound = price.bound;
+  step.blocked = blocked;
+  step.levels = levels;
+  step.decodes = step.sampled = run.decodes->size();
+  if (run.first_apart && before == 0) {
+    step.decodes = step.levels.in_turn = 0;
+    scheduler_->FirstOfRun(step);
   }
-  const bool closed = running_ >= seats_ || (blocked != BlockedBy::kNothing && !queue_.by_key());
-  const std::int64_t last_step = group.last_step(), garbage = garbage_;
+  run.decodes->Step();
+  if (before + 1 == run.last) scheduler_->EndsMember(step);
+  if (in_flight_ == depth_) Apply();
+}
+
+// Steps of the present decodes, up to one that could be another; 0: the next one could.
+std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
+  DecodeSums& decodes = *run.decodes;
+  const std::int64_t most = std::min(run.most, max_steps), last = run.last, spare = run.spare;
+  const std::int64_t size = decodes.size();
+  const bool takes_blocks = run.takes_blocks;
+  // One at a time, which no one else looks at, needs no place among the steps in flight.
+  const bool in_ring = depth_ > 1 || in_.observer != nullptr;
   TimeNs next_enqueue = in_.inbox.NextEnqueue();
   TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
-  std::int64_t ran = 0;
-  bool finishing = false;
-  const std::int64_t unused_beside = UnusedBeside();
-  while (ran < max_steps && !finishing && now_ < stop && StartTime() < in_.horizon) {
+  BlockedBy blocked = run.blocked;
+  std::int64_t ran = 0, kv_unused = run.kv_unused;
+  load_.running = running();
+  while (ran < most && now_ < stop && StartTime() < in_.horizon) {
     if (next_enqueue <= now_) {
-      if (!closed) break;
+      if (!run.closed) break;
       Deliver();
       next_enqueue = in_.inbox.NextEnqueue();
       stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
       if (stop <= now_) break;
-      if (blocked == BlockedBy::kNothing && queue_.size() > 0) blocked = BlockedBy::kSeats;
+      if (blocked == BlockedBy::kNothing && scheduler_->waiting() > 0) blocked = run.comers_blocked;
     }
-    const std::int64_t blocks = group.due();
-    if (blocks + garbage > kv_.free()) break;
+    const std::int64_t blocks = takes_blocks ? decodes.due() : 0;
+    if (blocks + spare > kv_.free()) break;
     kv_.Take(blocks, now_);
-    SmoothPreemptions(0);
-    BatchShape shape = group.shape();
+    SmoothPreemptions(0, load_.running);
+    BatchShape shape = decodes.shape();
+    if (!run.prices_blocks) shape.decode_kv_blocks = 0;
     shape.preemption_ema = load_.preemption_ema;
     const StepPrice price = in_.latency.Price(shape);
-    Batch& batch = NewBatch();
-    if (in_.observer != nullptr) {
-      preempted_.clear();
-      transfer_ = 0;
-      ObserveSchedule(batch.record);
-    }
-    batch.end = device_free_ = batch.start + price.duration;
-    batch.bound = price.bound;
-    batch.blocked = blocked;
-    batch.levels = {running_,
-                    kv_.used(),
-                    group.size(),
-                    group.context() + group.size(),
-                    unused_beside + group.unused(),
-                    group.size()};
     if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
-    batch.decodes = batch.sampled = group.size();
-    finishing = group.step() == last_step;
-    EndDecodes(batch);
-    NoteToken();
+    kv_unused += blocks * kv_.block_size() - size;
+    const StepLevels levels = {load_.running,
+                               kv_blocks_used(),
+                               size,
+                               decodes.context() + size,
+                               std::max<std::int64_t>(0, kv_unused),
+                               size};
+    if (in_ring || ran + 1 == last || (ran == 0 && run.first_apart)) {
+      RunStep(run, ran, levels, price, blocked);
+    } else {
+      const TimeNs end = now_ + price.duration;
+      in_.recorder.Step(now_, end, levels, hides_tokens() ? 0 : size, price.bound, blocked);
+      in_.recorder.InterTokenGap(end, price.duration + token_delay_, size);
+      load_.kv_blocks_used = levels.kv_blocks;
+      recorded_until_ = device_free_ = now_ = end;
+      decodes.Step();
+    }
     ++ran;
-    if (in_flight_ == batches_.size()) Apply();
   }
+  if (ran > 0) scheduler_->EndRun(ran);
   return ran;
 }
 
-// ---- Moves of one request ------------------------------------------------------------------
+// ---- Preemptions ---------------------------------------------------------------------------
 
-void Replica::JoinDecodes(SlotId id) {
-  Slot& slot = SlotAt(id);
-  const auto r = static_cast<std::size_t>(slot.request);
-  const std::int64_t generated = slot.computed + 1 - in_.requests.prompt_tokens[r];
-  slot.phase = Phase::kDecode;
-  slot.group = group_;
-  slot.ahead =
-      group_->Join(id, slot.computed, OutputLimit(slot.request) - generated, slot.admission);
-}
-
-// The caller says what it is now.
-void Replica::LeaveDecodes(SlotId id) {
-  Slot& slot = SlotAt(id);
-  slot.computed = ComputedNow(slot);
-  slot.busy_until = slot.group->end;
-  slot.group->Leave(id, slot.ahead);
-  CountDecodesBefore(slot.admission, -1);
-}
-
-void Replica::LeavePrefills(SlotId id) {
-  prefills_.erase(std::find(prefills_.begin(), prefills_.end(), id));
-}
-
-// The last token's KV is never written: blocks are those of all tokens but it.
-void Replica::Finish(const Output& output, TimeNs end) {
-  const auto r = static_cast<std::size_t>(output.request);
-  RequestState& state = in_.results.state[r];
-  if (state == RequestState::kTimedOut) return;
-  if (HandsOver(output.request)) return HandOn(output, end);
-  if (state == RequestState::kQueued) {  // preempted with its last token in flight
-    queue_.DropOne();
-    ++left_queue_;
-  } else {
-    Slot& slot = SlotAt(output.slot);
-    --endings_;
-    const std::int64_t free = kv_.free();
-    kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
-                in_.inbox.HasNextTurn(output.request));
-    LeaveGarbage(free);
-    RemoveFromRunning(output.slot);
-  }
-  const std::int64_t generated = OutputLimit(output.request);
-  in_.results.generated[r] = static_cast<std::int32_t>(generated);
-  if (in_.observer != nullptr) Oldest().record.finished.push_back(output.request);
-  // Absurd delays end with the clock.
-  const auto seen = static_cast<TimeNs>(std::min(
-      WideInt{end} + WideInt{generated} * token_delay_ + in_.results.Late(r), WideInt{kNever}));
-  if (in_.inbox.GaveUpBefore(output.request, seen)) {
-    state = RequestState::kTimedOut;
-    ++timed_out_;
-    in_.inbox.GaveUp(output.request, end);
-    return;
-  }
-  in_.results.completion[r] = seen;
-  state = RequestState::kCompleted;
-  ++completed_;
-  length_capped_ += generated < in_.requests.output_tokens[r] ? 1 : 0;
-  in_.inbox.Answered(output.request, end);
-}
-
-// ---- Time-outs -----------------------------------------------------------------------------
-
-// Clients that gave up by now; between two steps, as an engine hears of it. True when one may have
-// sent another request at once.
-bool Replica::GiveUp() {
-  const std::int64_t before = timed_out_;
-  while (in_.inbox.NextTimeout() <= now_) Abort(in_.inbox.TakeTimeout());
-  return timed_out_ > before && in_.inbox.InLoop();
-}
-
-void Replica::Abort(RequestId request) {
+void Replica::Preempted(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
-  if (in_.results.state[r] == RequestState::kQueued) {
-    if (!GiveUpTransfer(request)) queue_.DropOne();
-    in_.recorder.Waiting(now_, Waiting());
-    if (!held_.empty()) AbortHeld(request);
-  } else if (in_.results.state[r] == RequestState::kRunning) {
-    const SlotId id = slot_of_[r];
-    Slot& slot = SlotAt(id);
-    const bool in_flight = slot.phase != Phase::kPrefill && InFlight(slot);
-    const std::int64_t computed = ComputedNow(slot);
-    if (slot.phase != Phase::kPrefill) {
-      in_.results.generated[r] = static_cast<std::int32_t>(
-          computed + 1 - in_.requests.prompt_tokens[r] - (in_flight ? 1 : 0));
-    }
-    if (in_flight) {  // its token is made, but no client reads it
-      const bool decoded = computed > slot.joined_with;
-      if (staged()) {
-        TakeFromBatch(BusyUntil(slot), decoded);
-      } else {
-        --Newest().sampled;
-        if (decoded) --Newest().decodes;
-      }
-    }
-    if (slot.phase == Phase::kDecode) {
-      LeaveDecodes(id);
-    } else if (slot.phase == Phase::kPrefill) {
-      LeavePrefills(id);
-    } else {
-      --endings_;
-    }
-    const std::int64_t free = kv_.free();
-    ReleaseBlocks(slot, 0, false);
-    LeaveGarbage(free);
-    RemoveFromRunning(id);
-  }
-  in_.results.state[r] = RequestState::kTimedOut;
-  ++timed_out_;
-  in_.inbox.GaveUp(request, now_);
+  ++in_.results.preemptions[r];
+  in_.results.state[r] = RequestState::kQueued;
+  in_.recorder.Preempted(now_);
 }
 
-// ---- Running list --------------------------------------------------------------------------
+// A memory too faint to be seen is none: the average ends.
+void Replica::Smooth(std::size_t preempted, std::int64_t running) {
+  const double rate =
+      static_cast<double>(preempted) / static_cast<double>(std::max<std::int64_t>(running, 1));
+  load_.preemption_ema =
+      preemption_weight_ * rate + (1 - preemption_weight_) * load_.preemption_ema;
+  if (load_.preemption_ema < kNegligible) load_.preemption_ema = 0;
+}
 
-Replica::SlotId Replica::AddToRunning(RequestId request) {
-  const SlotId id = free_slots_.back();
-  free_slots_.pop_back();
+// ---- Prefill here, decode there ------------------------------------------------------------
+
+void Replica::HandOn(Withheld blocks, TimeNs end) {
+  const RequestId request = blocks.request;
   const auto r = static_cast<std::size_t>(request);
-  Slot& slot = SlotAt(id);
-  slot.request = request;
-  slot.previous = last_;
-  slot.next = kNoSlot;
-  slot.admission = admissions_++;
-  slot.granted_call = -1;
-  slot.busy_until = 0;
-  slot.priority = policy_.PriorityOf(request);
-  slot.phase = Phase::kPrefill;
-  slot.catches_up = false;
-  slot.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;
-  (last_ == kNoSlot ? first_ : SlotAt(last_).next) = id;
-  last_ = id;
-  ++running_;
-  SERVECAST_CHECK(running_ <= seats_, "I7: at most max_num_seqs requests run");
-  in_.results.state[r] = RequestState::kRunning;
-  if (!slot_of_.empty()) slot_of_[r] = id;
-  return id;
+  Withhold(std::move(blocks));
+  in_.results.state[r] = RequestState::kQueued;
+  in_.results.generated[r] = in_.first_token_from_decode ? 0 : 1;
+  in_.scratch.last_token[r] = end;
+  HandOver& hand_over = in_.results.hand_overs[r];
+  hand_over.prefilled = end;
+  hand_over.prefill_replica = static_cast<std::int32_t>(in_.number);
+  in_.inbox.Report({Inbox::HandOverEvent::Kind::kPrefilled, request, end});
 }
 
-void Replica::RemoveFromRunning(SlotId id) {
-  const Slot& slot = SlotAt(id);
-  (slot.previous == kNoSlot ? first_ : SlotAt(slot.previous).next) = slot.next;
-  (slot.next == kNoSlot ? last_ : SlotAt(slot.next).previous) = slot.previous;
-  free_slots_.push_back(id);
-  --running_;
+// Its KV has arrived on the decode side, or is not wanted there any more.
+void Replica::FreeHandedOver(RequestId request, TimeNs time) {
+  const auto at = std::find_if(withheld_.begin(), withheld_.end(),
+                               [request](const Withheld& held) { return held.request == request; });
+  kv_.Release(at->holding, request, at->blocks, at->computed ? at->tokens : 0,
+              at->computed && in_.inbox.HasNextTurn(request));
+  scheduler_->Freed(at->blocks, at->tokens);
+  withheld_.erase(at);
+  woken_ = std::min(woken_, time);
 }
 
-void Replica::CountDecodesBefore(std::int64_t admission, std::int64_t change) {
-  for (const SlotId id : prefills_) {
-    if (SlotAt(id).admission > admission) SlotAt(id).decodes_before += change;
-  }
+void Replica::SendForKv(RequestId request, std::int64_t blocks) {
+  ++expected_;
+  in_.results.hand_overs[static_cast<std::size_t>(request)].reserved = now_;
+  in_.inbox.Report({Inbox::HandOverEvent::Kind::kReserved, request, now_, blocks});
 }
 
-std::int64_t Replica::AnswerLimit(RequestId request) const {
-  const auto r = static_cast<std::size_t>(request);
-  return std::min<std::int64_t>(in_.requests.output_tokens[r],
-                                in_.max_model_len - in_.requests.prompt_tokens[r]);
+void Replica::Arrive(RequestId request, TimeNs time) {
+  in_.results.hand_overs[static_cast<std::size_t>(request)].arrived = time;
+  woken_ = std::min(woken_, time);
+  scheduler_->Arrive(request, time);
 }
+
+void Replica::Resume(RequestId request) {
+  HandOver& hand_over = in_.results.hand_overs[static_cast<std::size_t>(request)];
+  SERVECAST_CHECK(hand_over.arrived >= 0 && hand_over.arrived <= now_,
+                  "I14: no request decodes before its KV has arrived");
+  hand_over.resumed = StartTime();
+  --expected_;
+}
+
+// ---- For others ----------------------------------------------------------------------------
 
 SchedulerCounts Replica::counts() const {
   SchedulerCounts counts = counts_;
@@ -600,65 +515,41 @@ SchedulerCounts Replica::counts() const {
   return counts;
 }
 
-const PrefixCacheReport& Replica::prefix_cache() {
-  prefix_cache_.evicted_blocks = kv_.Evicted();
-  return prefix_cache_;
-}
-
 KvOffloadReport Replica::kv_offload() const {
-  KvOffloadReport report = kv_.OffloadReport();
-  for (std::size_t i = 0; i < kKvTiers; ++i) {
-    report.tiers[i].hit_blocks = tier_hits_[i];
-    report.tiers[i].hit_tokens = tier_hits_[i] * kv_.block_size();
-  }
+  KvOffloadReport report = scheduler_->kv_offload();
   report.transfer_ns = transfer_total_;
   return report;
 }
 
-void Replica::WriteProgress(std::vector<std::int32_t>& generated) const {
-  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
-    const Slot& slot = SlotAt(id);
-    if (slot.phase == Phase::kPrefill) continue;
-    const auto r = static_cast<std::size_t>(slot.request);
-    generated[r] = static_cast<std::int32_t>(ComputedNow(slot) + 1 - in_.requests.prompt_tokens[r] -
-                                             (InFlight(slot) ? 1 : 0));
-  }
+std::vector<std::string_view> Replica::departures() const {
+  if (in_.setup == nullptr) return {};
+  return in_.setup->departures;
 }
-
-// ---- For an observer -----------------------------------------------------------------------
 
 void Replica::ObserveSchedule(StepRecord& record) {
   record.replica = in_.number;
   record.scheduled = now_;
   record.members.clear();
   record.finished.clear();
-  record.preempted = preempted_;
-  record.transfer = transfer_;
+  record.preempted = plan_.preempted;
+  record.transfer = plan_.transfer;
   record.interference = record.prefill_tokens = 0;
-  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
-    const Slot& slot = SlotAt(id);
-    if (slot.phase == Phase::kDecode && slot.group == group_) {
-      record.members.push_back({slot.request, 1, ComputedNow(slot), MemberKind::kContinued, true});
-    } else if (slot.phase == Phase::kPrefill && slot.chunk > 0) {
-      record.members.push_back({slot.request, slot.chunk, slot.computed, slot.kind,
-                                slot.computed + slot.chunk == slot.known});
-    }
-  }
+  scheduler_->Observe(record);
   record.free_after_schedule = kv_.free();
-  record.used_after_schedule = kv_.used();
-  record.running_after_schedule = running_;
-  record.waiting_after_schedule = Waiting();
+  record.used_after_schedule = kv_blocks_used();
+  record.running_after_schedule = running();
+  record.waiting_after_schedule = queued();
 }
 
-void Replica::ObserveStep(Batch& batch) {
-  StepRecord& record = batch.record;
+void Replica::ObserveStep(Step& step) {
+  StepRecord& record = step.record;
   record.index = in_.recorder.steps() - 1;
-  record.start = batch.start;
-  record.bound = batch.bound;
-  record.end = batch.end;
+  record.start = step.start;
+  record.bound = step.bound;
+  record.end = step.end;
   record.free_after_step = kv_.free();
-  record.running_after_step = running_;
-  record.waiting_after_step = Waiting();
+  record.running_after_step = running();
+  record.waiting_after_step = queued();
   in_.observer->OnStep(record);
 }
 

@@ -1,9 +1,9 @@
-// What the schedulers of batch_scheduler.h are told of a scenario, and what they do not know of it.
+// See scheduler_setup.h.
+#include "serving/replica/scheduler_setup.h"
+
 #include <algorithm>
 
-#include "cost/model_cost.h"
 #include "cost/vidur_planner.h"
-#include "serving/replica/scheduled_replica.h"
 
 namespace servecast {
 namespace {
@@ -22,6 +22,8 @@ SchedulerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const Schedul
       static_cast<std::int64_t>(e.watermark * static_cast<double>(cost.pool_blocks * unit));
   limits.max_model_len = max_model_len;
   limits.as_vidur = e.compat == Compat::kVidur;
+  limits.caches_prefixes =
+      e.enable_prefix_caching && entry.no_prefix_caching.empty() && !limits.as_vidur;
   if (limits.as_vidur) {
     const std::int64_t slots = VidurPlanOf(s).slots;
     limits.max_reserved = std::max<std::int64_t>(1, slots) * limits.stages;
@@ -34,7 +36,9 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
   const bool vidur = e.compat == Compat::kVidur;
   const std::pair<bool, std::string_view> all[] = {
       {true, entry.departure},
-      {e.enable_prefix_caching, "prefix caching: this scheduler keeps nothing of ended requests"},
+      {e.enable_prefix_caching && vidur, "prefix caching: none, as Vidur has none"},
+      {e.enable_prefix_caching && !vidur && !entry.no_prefix_caching.empty(),
+       entry.no_prefix_caching},
       {e.async_scheduling, "scheduling: always synchronous: a batch is formed when one has ended"},
       {e.enable_chunked_prefill && !entry.splits_prompts,
        "chunked prefill: this scheduler computes each prompt in one batch"},
@@ -59,6 +63,8 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
 
 void RefuseForBatchScheduler(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
+  const SchedulerEntry& entry = FindScheduler(s.scheduler.policy);
+  const bool vidur = e.compat == Compat::kVidur;
   const struct {
     bool broken;
     const char *path, *message;
@@ -68,7 +74,7 @@ void RefuseForBatchScheduler(const Scenario& s, Issues& issues) {
       {s.cluster.pools[0].pipeline_parallel > e.max_num_seqs, "/cluster/pools/0/pipeline_parallel",
        "found %, allowed up to max_num_seqs: each works on a batch of its own"},
       {e.kv_offload.On(), "/engine/kv_offload",
-       "found %, allowed none with this scheduler.policy: it keeps nothing of ended requests"},
+       "found %, allowed none with this scheduler.policy: none of its batches waits for loads"},
       {e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
        "found %, allowed 0 with this scheduler.policy"},
       {e.admission_reserve > 0, "/engine/admission_reserve",
@@ -76,12 +82,14 @@ void RefuseForBatchScheduler(const Scenario& s, Issues& issues) {
       {e.gc_pass_us > 0, "/engine/gc_pass_us", "found %, allowed 0 with this scheduler.policy"},
       {e.overlap_scheduling, "/engine/overlap_scheduling",
        "found true, allowed false with this scheduler.policy: it is synchronous"},
-      {s.scheduler.order != "fcfs", "/scheduler/order",
-       "found %, allowed \"fcfs\" with this scheduler.policy"},
-      {s.scheduler.priority != "class", "/scheduler/priority",
-       "found %, allowed \"class\", which it ignores, with this scheduler.policy"},
-      {s.scheduler.preemption != "auto", "/scheduler/preemption",
-       "found %, allowed \"auto\" with this scheduler.policy: the last to arrive yields"},
+      {vidur && s.scheduler.order != "fcfs", "/scheduler/order",
+       "found %, allowed \"fcfs\" with compat \"vidur\": its queues know no other"},
+      {vidur && s.scheduler.priority != "class", "/scheduler/priority",
+       "found %, allowed \"class\", which it ignores, with compat \"vidur\""},
+      {s.scheduler.preemption != "auto" && !entry.preempts, "/scheduler/preemption",
+       "found %, allowed \"auto\" with this scheduler.policy: it preempts no request"},
+      {vidur && s.scheduler.preemption == "priority" && entry.preempts, "/scheduler/preemption",
+       "found %, allowed \"auto\" and \"tail\" with compat \"vidur\": the last to arrive yields"},
       {s.latency.backend == "physics", "/latency/backend",
        "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
        "of preemptions"},
@@ -89,7 +97,6 @@ void RefuseForBatchScheduler(const Scenario& s, Issues& issues) {
   for (const auto& rule : rules) {
     if (rule.broken) issues.push_back({rule.path, rule.message});
   }
-  const SchedulerEntry& entry = FindScheduler(s.scheduler.policy);
   if (entry.refuse != nullptr) entry.refuse(s, issues);
 }
 

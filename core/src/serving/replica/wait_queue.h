@@ -1,10 +1,11 @@
 // The waiting queue of a replica: in order of enqueue, with preempted requests in front, or by a
-// policy's key. Requests that leave it from the middle (their client gave up, or their last token
-// came while they waited) are forgotten when they get to the head.
+// policy's key. Requests that end in it (their client gave up, or their last token came while they
+// waited) are forgotten when they get to the head.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "base/base.h"
@@ -72,6 +73,44 @@ class WaitQueue {
 
   // A request that waits does so no longer; its state is about to say so.
   void DropOne() { --size_; }
+
+  // Removes one that waits, wherever it stands. O(all that wait), but for the head.
+  void Remove(RequestId request) {
+    SERVECAST_CHECK(size_ > 0, "I2: who leaves a queue is in it");
+    if (Head() == request) return Pop();
+    --size_;
+    const auto is = [request](const Entry& entry) { return entry.request == request; };
+    if (by_key_) {
+      const auto at = std::find_if(heap_.begin(), heap_.end(), is);
+      SERVECAST_CHECK(at != heap_.end(), "I2: who leaves a queue is in it");
+      heap_.erase(at);
+      std::make_heap(heap_.begin(), heap_.end(), Later);
+      return;
+    }
+    for (std::vector<RequestId>* part : {&preempted_, &arrived_}) {
+      const auto at = std::find(part->rbegin(), part->rend(), request);
+      if (at == part->rend()) continue;
+      part->erase(std::next(at).base());
+      return;
+    }
+  }
+
+  // All that wait, the head first. O(all that wait), by key times the logarithm of that.
+  void List(std::vector<RequestId>& waiting) const {
+    waiting.clear();
+    const auto add = [&](RequestId request) {
+      if (Waits(request)) waiting.push_back(request);
+    };
+    if (by_key_) {
+      std::vector<Entry> sorted = heap_;
+      std::sort(sorted.begin(), sorted.end(),
+                [](const Entry& a, const Entry& b) { return Later(b, a); });
+      for (const Entry& entry : sorted) add(entry.request);
+      return;
+    }
+    std::for_each(preempted_.rbegin(), preempted_.rend(), add);
+    std::for_each(arrived_.begin() + static_cast<std::ptrdiff_t>(first_), arrived_.end(), add);
+  }
 
  private:
   struct Entry {

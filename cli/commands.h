@@ -1,0 +1,24 @@
+// The subcommands, each in a file of its name (validate in estimate.cpp, merge in sweep.cpp). From
+// the words behind it to an exit code: 0 done, 2 bad input with every issue on stderr.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace servecast {
+
+int RunCommand(const std::vector<std::string>& words);
+int CompareCommand(const std::vector<std::string>& words);
+int AdviseCommand(const std::vector<std::string>& words);
+int ExplainCommand(const std::vector<std::string>& words);
+int PlanCommand(std::vector<std::string> words);
+int CheckCommand(const std::vector<std::string>& words);
+int SweepCommand(const std::vector<std::string>& words);
+int MergeCommand(const std::vector<std::string>& words);
+int EstimateCommand(const std::vector<std::string>& words);
+int ValidateCommand(const std::vector<std::string>& words);
+int FitTraceCommand(const std::vector<std::string>& words);
+int CatalogCommand(const std::vector<std::string>& words);
+int CoefficientsCommand(const std::vector<std::string>& words);
+
+}  // namespace servecast

@@ -1,0 +1,162 @@
+// servecast run: one scenario, its summary, and the files that were asked for.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "arguments.h"
+#include "base/printable.h"
+#include "commands.h"
+#include "outputs.h"
+#include "servecast/experiment.h"
+#include "servecast/simulation.h"
+
+namespace servecast {
+namespace {
+
+constexpr const char* kRunHelp =
+    "servecast run FILE|PRESET [options]\n"
+    "\n"
+    "  --set path=value   change a member of the scenario, e.g. workload.arrivals.rate_per_s=20,\n"
+    "                     slo.0.limit_ms=500; may be repeated\n"
+    "  --coefficients ID  latency model blackbox with a set that servecast coefficients lists;\n"
+    "                     a file: latency model physics with its coefficients\n"
+    "  --trace FILE       replay a trace: arrivals and lengths of its requests, plain or .gz.\n"
+    "                     The format is recognised, and named on stderr:\n"
+    "                       CSV of Azure, of Vidur, arrival_s,input_tokens,output_tokens, or "
+    "other\n"
+    "                       names for these; BLIS TraceV2; lists of requests as JSON\n"
+    "                       Mooncake's JSON lines, with the prefixes that requests share\n"
+    "                       a result of vllm bench serve --save-detailed\n"
+    "                     With lengths alone, arrivals are the scenario's. A scenario that\n"
+    "                     replays a trace itself keeps its own settings for that.\n"
+    "  --json FILE        the whole report: summary, resolved scenario, time series, CDFs\n"
+    "  --requests FILE    one CSV row per request; servecast catalog explains all columns\n"
+    "  --batches FILE     one CSV row per step\n"
+    "  --series FILE      CSV of the time series\n"
+    "  --chrome-trace FILE  time line of steps and requests, for Perfetto and chrome://tracing\n"
+    "  --names vidur      requests and batches with the names and units of Vidur\n"
+    "  --once             one run only: a verdict without an interval\n"
+    "\n"
+    "The verdict rests on as many runs with independent seeds as the targets need, in about half\n"
+    "a second at most; low and high of a target are its 95 % interval. Files describe the first\n"
+    "run. There, p99_low and p99_high are the 95 % interval of p99 if requests were independent;\n"
+    "requests of one run wait together, so other seeds scatter more.\n"
+    "A model that does not fit has the verdict does_not_fit, with the sum, and exit code 2; "
+    "servecast\n"
+    "catalog explains words such as TTFT and goodput.\n"
+    "The summary goes to stdout. If stderr is a terminal, it shows progress and the hits of the\n"
+    "prefix cache.\n";
+
+// What the prefix cache found, in one line; "" when nothing was looked up.
+std::string PrefixCacheLine(const PrefixCacheReport& c) {
+  if (c.query_tokens == 0) return "";
+  const auto percent = [](std::int64_t hits, std::int64_t queries) {
+    return queries > 0 ? 100.0 * static_cast<double>(hits) / static_cast<double>(queries) : 0.0;
+  };
+  return fmt::format("prefix cache  {:.1f} % of prompt tokens hit ({:.1f} % of blocks)\n",
+                     percent(c.hit_tokens, c.query_tokens), percent(c.hit_blocks, c.query_blocks));
+}
+
+// What of the trace is not replayed, as the scenario has its own.
+std::string OwnParts(const WorkloadSpec& w, const Trace& trace) {
+  std::string own;
+  const auto add = [&own](bool is, const char* name) {
+    if (is) own += (own.empty() ? "" : " and ") + std::string(name);
+  };
+  add(trace.has_arrivals && w.arrivals.process != ArrivalProcess::kTrace, "arrivals");
+  add(w.prompt_tokens.distribution != LengthDistribution::kTrace, "prompt lengths");
+  add(w.output_tokens.distribution != LengthDistribution::kTrace, "output lengths");
+  return own;
+}
+
+// Of a simulation, or an experiment.
+template <class Run>
+int RunToEnd(Result<Run> created, Outputs& outputs) {
+  if (!created.ok()) return PrintIssues(created.issues());
+  Run& run = created.value();
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  bool shown = false;
+  while (!run.Advance(1'000'000)) {
+    if (!terminal || elapsed() < 0.3) continue;
+    fmt::print(stderr, "\r{:3.0f} %", 100 * run.Progress());
+    shown = true;
+  }
+  const Report report = run.Snapshot(outputs.detail());
+  if (terminal) {
+    fmt::print(stderr, "{}{} requests, {:.1f} s simulated, {} in {:.3f} s\n", shown ? "\r" : "",
+               report.arrived, report.simulated_s,
+               report.certainty && report.certainty->runs > 1
+                   ? fmt::format("and {} runs more", report.certainty->runs - 1)
+                   : "one run",
+               elapsed());
+    fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
+  }
+  // What is printed says that all is done.
+  if (!outputs.Write(report)) return kBadInput;
+  fmt::print("{}\n", ReportJson(report, ReportParts::kSummary));
+  return 0;
+}
+
+}  // namespace
+
+int RunCommand(const Words& words) {
+  Arguments args;
+  OutputPaths files;
+  std::string names;
+  bool once = false;
+  Options options{.help = kRunHelp};
+  options.flags = {{"--once", &once}};
+  options.values = {{"--json", &files.json},
+                    {"--requests", &files.requests},
+                    {"--batches", &files.batches},
+                    {"--series", &files.series},
+                    {"--chrome-trace", &files.chrome_trace},
+                    {"--names", &names}};
+  if (const auto done = ReadArguments(words, options, args)) return *done;
+  if (!names.empty() && names != "servecast" && names != "vidur") {
+    return Usage("--names is servecast or vidur, not " + names);
+  }
+  if (const auto problem = Collision(
+          {args.scenario, args.trace, args.coefficients},
+          {files.json, files.requests, files.batches, files.series, files.chrome_trace})) {
+    return Usage(*problem);
+  }
+  Result<Asked> asked = Load(args);
+  if (!asked.ok()) return PrintIssues(asked.issues());
+  auto& [scenario, trace] = asked.value();
+  if (IsBlis(scenario.engine.compat) && names == "vidur") {
+    return Usage(
+        "--names vidur does not go with BLIS's rules (engine.compat), which do not tell where the "
+        "time of a request went");
+  }
+  const std::string own = OwnParts(scenario.workload, trace);
+  if (!args.trace.empty() && !own.empty()) {
+    fmt::print(stderr, "{}: {} are the scenario's own\n", Printable(args.trace), own);
+  }
+  Outputs outputs(files, names == "vidur" ? Names::kVidur : Names::kServecast);
+  if (!outputs.ok()) return kBadInput;
+  SimulationHooks hooks;
+  hooks.observer = outputs.steps();
+  // Beside the issue, which the run below prints: a report with the sum that does not fit.
+  if (const std::optional<Report> unfit = UnfitReport(scenario)) {
+    fmt::print("{}\n", ReportJson(*unfit, ReportParts::kSummary));
+  }
+  if (once) {
+    return RunToEnd(
+        MakeRun<Simulation>(args, std::move(scenario), std::move(trace), std::move(hooks)),
+        outputs);
+  }
+  return RunToEnd(MakeRun<Experiment>(args, std::move(scenario), std::move(trace),
+                                      ExperimentOptions(), std::move(hooks)),
+                  outputs);
+}
+
+}  // namespace servecast

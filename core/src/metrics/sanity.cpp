@@ -1,0 +1,48 @@
+// Laws and bounds that hold for every serving system, beside what a run found. A false one is a
+// fault of the engine, or of a latency model that bills less than physics allows.
+#include <algorithm>
+#include <cmath>
+
+#include "metrics/summarize.h"
+
+namespace servecast {
+namespace {
+
+// Counts over time are whole nanoseconds; requests that are handed over, or are on a link, are
+// counted by their records alone.
+constexpr double kOfLaw = 0.02;
+constexpr double kOfBound = 1e-9;
+
+bool Below(double value, double bound) { return value <= bound * (1 + kOfBound); }
+
+}  // namespace
+
+std::vector<SanityCheck> SanityOf(const Report& r) {
+  std::vector<SanityCheck> checks;
+  if (r.rate_times_time) {
+    const double law = *r.rate_times_time;
+    checks.push_back({"littles_law", "requests",
+                      "Requests in the system, over time, are the rate of requests times their "
+                      "mean time in it (Little's law).",
+                      r.mean_in_system, law,
+                      std::fabs(r.mean_in_system - law) <= kOfLaw * std::max(law, 0.01)});
+  }
+  if (r.mfu && r.bandwidth_use) {
+    const double floor = std::max(*r.mfu, *r.bandwidth_use);
+    checks.push_back({"roofline", "share of the time",
+                      "Steps take at least what their arithmetic and memory traffic take at the "
+                      "peaks of the data sheet.",
+                      r.binding.busy_share, floor, Below(floor, r.binding.busy_share)});
+  }
+  checks.push_back({"kv", "share of the blocks",
+                    "KV blocks in use are at most those that there are, in every pool.",
+                    r.kv_peak_usage, 1, Below(r.kv_peak_usage, 1)});
+  double busiest = r.binding.busy_share;
+  for (const ReplicaReport& replica : r.replicas) busiest = std::max(busiest, replica.busy_share);
+  checks.push_back({"utilisation", "share of the time",
+                    "No replica runs steps for longer than there is time.", busiest, 1,
+                    Below(busiest, 1)});
+  return checks;
+}
+
+}  // namespace servecast

@@ -1,0 +1,24 @@
+// What requests come to beside the limits of a target.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "base/base.h"
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+#include "workload/request_table.h"
+
+namespace servecast {
+
+// A request's latency over its limit, of several limits the most: above 1 it is beyond, as is who
+// was dropped or timed out. `end`: of a finished run, by which first tokens must have come; else
+// -1. None: it has not finished and may yet be within.
+std::optional<double> StrainOf(const std::vector<SloLimit>& limits, const RequestTable& requests,
+                               const RequestResults& results, std::size_t request, TimeNs end);
+
+// From its value, or its share, to whether it is met.
+void PutMargin(SloResult& result);
+
+}  // namespace servecast

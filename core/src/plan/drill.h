@@ -1,0 +1,28 @@
+// What may happen to a deployment, as scenarios: each is run and judged like the one it is made
+// from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+struct DrillOptions {
+  double spike = 2;         // times the load
+  double spike_s = 60;      // for so long
+  double slow_share = 0.7;  // of its GPUs' peaks and bandwidths, of the slow replica
+};
+
+struct Drill {
+  std::string name;
+  Scenario scenario;
+};
+
+// As it is; with one replica fewer, of each pool that has several; with one slow replica, of a
+// single pool that has several; with a spike, of a load
+// with a rate. The slow one needs step times that go by the GPU's figures.
+std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& options);
+
+}  // namespace servecast

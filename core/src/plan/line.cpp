@@ -1,0 +1,74 @@
+// See line.h.
+#include "plan/line.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace servecast {
+namespace {
+
+// A plan goes so far from the scenario's own load, and no further.
+constexpr double kFarthest = 1 << 20;
+constexpr double kMostReplicas = 1024;  // as scenarios may have
+
+bool HasTurns(const WorkloadSpec& w) {
+  return w.sessions.turns > 1 || std::any_of(w.classes.begin(), w.classes.end(),
+                                             [](const auto& c) { return c.turns.value_or(1) > 1; });
+}
+
+std::int64_t Whole(double at) { return static_cast<std::int64_t>(std::nearbyint(at)); }
+
+}  // namespace
+
+double TotalRate(const WorkloadSpec& w) {
+  double rate = 0;
+  bool shared = w.classes.empty();
+  for (const ClassSpec& c : w.classes) {
+    rate += c.rate_per_s.value_or(0);
+    shared = shared || !c.rate_per_s;
+  }
+  return rate + (shared ? w.arrivals.rate_per_s : 0);
+}
+
+std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options) {
+  const auto from = [](double own, std::string_view unit) {
+    return Line{own, own / kFarthest, own * kFarthest, 0, false, unit};
+  };
+  if (options.line == PlanLine::kReplicas) {
+    const PoolSpec& pool = scenario.cluster.pools[options.pool];
+    const auto step = static_cast<double>(pool.attention_data_parallel);
+    return Line{static_cast<double>(pool.replicas), step, kMostReplicas, step, true, "replicas"};
+  }
+  const ArrivalSpec& a = scenario.workload.arrivals;
+  if (a.process == ArrivalProcess::kTrace) return from(a.rate_scale, "times the trace's rate");
+  if (a.process == ArrivalProcess::kClosedLoop) {
+    const auto own = static_cast<double>(a.concurrency);
+    return Line{own, 1, static_cast<double>(kMaxRequests), 1, false, "clients"};
+  }
+  if (!HasRate(a.process)) return std::nullopt;
+  return from(TotalRate(scenario.workload),
+              HasTurns(scenario.workload) ? "conversations/s" : "requests/s");
+}
+
+Scenario ScenarioAt(const Scenario& scenario, const PlanOptions& options, double at) {
+  Scenario s = scenario;
+  if (options.line == PlanLine::kReplicas) {
+    s.cluster.pools[options.pool].replicas = Whole(at);
+    return s;
+  }
+  ArrivalSpec& a = s.workload.arrivals;
+  if (a.process == ArrivalProcess::kTrace) {
+    a.rate_scale = at;
+  } else if (a.process == ArrivalProcess::kClosedLoop) {
+    a.concurrency = Whole(at);
+  } else {
+    const double times = at / TotalRate(scenario.workload);
+    a.rate_per_s *= times;
+    for (ClassSpec& c : s.workload.classes) {
+      if (c.rate_per_s) *c.rate_per_s *= times;
+    }
+  }
+  return s;
+}
+
+}  // namespace servecast

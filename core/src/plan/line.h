@@ -1,0 +1,29 @@
+// The line that a plan walks: a scenario of which one quantity grows.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "servecast/plan.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+struct Line {
+  double own = 1;  // where the scenario itself stands
+  double least = 0, most = 0;
+  double step = 0;        // multiples of it only; 0: any number
+  bool relieves = false;  // more of it is better for the targets
+  std::string_view unit;
+};
+
+// Of a process with a rate: conversations, or requests, per second of all classes together.
+double TotalRate(const WorkloadSpec& workload);
+
+// nullopt: the scenario has no such quantity (requests that all come at once have no rate).
+std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options);
+
+// The scenario with so much of it. Requires: LineOf, and `at` within its ends.
+Scenario ScenarioAt(const Scenario& scenario, const PlanOptions& options, double at);
+
+}  // namespace servecast

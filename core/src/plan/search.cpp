@@ -1,0 +1,134 @@
+// See search.h.
+#include "plan/search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/math.h"
+
+namespace servecast {
+namespace {
+
+constexpr double kClose = 0.05;    // between two places with finite strains, in logarithms
+constexpr double kNear = 0.02;     // to 1, of a strain; and between places where one is infinite
+constexpr double kLongest = 0.25;  // of one step beyond what is known
+constexpr double kUsualSlope = 3;  // of a strain where only one place is known
+constexpr double kLeastSlope = 0.5;
+
+// Of a strain; finite for all that is finite.
+double LogOf(double strain) { return Log(std::max(strain, 1e-9)); }
+
+bool Finite(const Sample& s) { return std::isfinite(s.strain); }
+
+// Growth of log strain along the line between the two samples nearest to an end.
+double SlopeAt(const Slope& slope, const std::vector<Sample>& samples, bool heavy_end) {
+  if (samples.size() < 2) return kUsualSlope;
+  const std::size_t i = heavy_end ? samples.size() - 2 : 0;
+  const Sample &a = samples[i], &b = samples[i + 1];
+  if (!Finite(a) || !Finite(b)) return kUsualSlope;
+  const double run = slope.Along(b.at) - slope.Along(a.at);
+  return std::max(kLeastSlope, (LogOf(b.strain) - LogOf(a.strain)) / run);
+}
+
+// A place in (lighter, heavier) of them, or nothing if there is none.
+std::optional<double> Between(const Slope& slope, const Sample& a, const Sample& b, double along) {
+  const double place = slope.PlaceAt(along);
+  if (!slope.Lighter(a.at, place) || !slope.Lighter(place, b.at)) return std::nullopt;
+  return place;
+}
+
+std::optional<double> Beyond(const Slope& slope, double from, double along) {
+  double place = slope.PlaceAt(along);
+  if (place == from && slope.line().step > 0) {
+    const bool heavier = along > slope.Along(from);
+    const double step = slope.line().step * (heavier == slope.line().relieves ? -1 : 1);
+    place = std::clamp(from + step, slope.line().least, slope.line().most);
+  }
+  if (place == from) return std::nullopt;
+  return place;
+}
+
+}  // namespace
+
+double Slope::Along(double at) const { return line_.relieves ? -Log(at) : Log(at); }
+
+double Slope::PlaceAt(double along) const {
+  double at = Exp(line_.relieves ? -along : along);
+  if (line_.step > 0) at = line_.step * std::nearbyint(at / line_.step);
+  return std::clamp(at, line_.least, line_.most);
+}
+
+int LastWithin(const std::vector<Sample>& samples) {
+  int last = -1;
+  for (const Sample& s : samples) {
+    if (s.strain > 1) break;
+    ++last;
+  }
+  return last;
+}
+
+std::optional<double> NextScout(const Slope& slope, const std::vector<Sample>& samples,
+                                double ratio) {
+  if (samples.empty()) return slope.PlaceAt(slope.Along(slope.line().own));
+  const int last = LastWithin(samples);
+  const auto own = slope.Along(slope.line().own);
+  if (last + 1 == static_cast<int>(samples.size())) {  // on, by ever larger steps
+    const double along = slope.Along(samples.back().at);
+    return Beyond(slope, samples.back().at, along + std::max(Log(2.0), along - own));
+  }
+  if (last < 0) {
+    const double along = slope.Along(samples.front().at);
+    return Beyond(slope, samples.front().at, along - std::max(Log(2.0), own - along));
+  }
+  const Sample &a = samples[static_cast<std::size_t>(last)],
+               &b = samples[static_cast<std::size_t>(last) + 1];
+  const double from = slope.Along(a.at), to = slope.Along(b.at);
+  if (to - from <= Log(ratio)) return std::nullopt;
+  return Between(slope, a, b, (from + to) / 2);
+}
+
+std::optional<double> NextSample(const Slope& slope, const std::vector<Sample>& samples) {
+  const int last = LastWithin(samples);
+  if (last + 1 == static_cast<int>(samples.size())) {
+    const Sample& end = samples.back();
+    const double step = -LogOf(end.strain) / SlopeAt(slope, samples, true);
+    const double along = slope.Along(end.at);
+    return Beyond(slope, end.at, along + std::clamp(1.2 * step, kNear, kLongest));
+  }
+  if (last < 0) {
+    const Sample& end = samples.front();
+    const double step =
+        Finite(end) ? LogOf(end.strain) / SlopeAt(slope, samples, false) : kLongest / 3;
+    const double along = slope.Along(end.at);
+    return Beyond(slope, end.at, along - std::clamp(1.2 * step, kNear, kLongest));
+  }
+  const Sample &a = samples[static_cast<std::size_t>(last)],
+               &b = samples[static_cast<std::size_t>(last) + 1];
+  const double from = slope.Along(a.at), to = slope.Along(b.at);
+  if (slope.line().step > 0) {
+    if (!Finite(b)) return Between(slope, a, b, (from + to) / 2);
+    const double share = -LogOf(a.strain) / (LogOf(b.strain) - LogOf(a.strain));
+    const auto guess = Between(slope, a, b, from + std::clamp(share, 0.1, 0.9) * (to - from));
+    return guess ? guess : Between(slope, a, b, (from + to) / 2);
+  }
+  if (!Finite(b)) {
+    return to - from > kNear ? Between(slope, a, b, (from + to) / 2) : std::nullopt;
+  }
+  const bool touches = LogOf(a.strain) > -kNear || LogOf(b.strain) < kNear;
+  if (to - from <= kClose || touches) return std::nullopt;
+  const double share = -LogOf(a.strain) / (LogOf(b.strain) - LogOf(a.strain));
+  return Between(slope, a, b, from + std::clamp(share, 0.15, 0.85) * (to - from));
+}
+
+double CrossingOf(const Slope& slope, const std::vector<Sample>& samples) {
+  const int last = LastWithin(samples);
+  if (last < 0) return samples.front().at;
+  const Sample& a = samples[static_cast<std::size_t>(last)];
+  if (slope.line().step > 0 || last + 1 == static_cast<int>(samples.size())) return a.at;
+  const Sample& b = samples[static_cast<std::size_t>(last) + 1];
+  const double from = slope.Along(a.at), to = slope.Along(b.at);
+  const double share = Finite(b) ? -LogOf(a.strain) / (LogOf(b.strain) - LogOf(a.strain)) : 0.5;
+  return Exp((slope.line().relieves ? -1 : 1) * (from + share * (to - from)));
+}
+
+}  // namespace servecast

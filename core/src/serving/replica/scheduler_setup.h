@@ -1,0 +1,34 @@
+// What a replica's other scheduler than vLLM's is told of a scenario, and what it does not go with.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "cost/model_cost.h"
+#include "servecast/result.h"
+#include "servecast/scenario.h"
+#include "serving/replica/batch_scheduler.h"
+#include "workload/request_table.h"
+
+namespace servecast {
+
+struct SchedulerSetup {
+  const SchedulerEntry* entry = nullptr;
+  SchedulerLimits limits;
+  std::int64_t report_block = 1;     // KV blocks here to one of the report's
+  std::int64_t declared_output = 0;  // by each client; in compat vidur its true one
+  std::vector<std::string_view> departures;
+};
+
+// Of a scenario whose scheduler.policy is not vllm.
+std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, const ModelCost& cost,
+                                                   std::int64_t max_model_len,
+                                                   const RequestTable& requests);
+
+// What such a scenario, with one pool, has that none of these schedulers goes with, and what its
+// own does not.
+void RefuseForBatchScheduler(const Scenario& scenario, Issues& issues);
+
+}  // namespace servecast

@@ -1,0 +1,411 @@
+// See vllm_scheduler.h.
+#include "serving/replica/vllm_scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace servecast {
+
+std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica) {
+  return std::make_unique<VllmScheduler>(replica);
+}
+
+VllmScheduler::VllmScheduler(Replica& replica)
+    : Scheduler({}),
+      replica_(replica),
+      in_(replica.input()),
+      kv_(replica.kv()),
+      watermark_blocks_(
+          static_cast<std::int64_t>(in_.engine.watermark * static_cast<double>(in_.pool_blocks))),
+      victim_by_priority_(replica.policy().victim_by_priority()),
+      queue_(in_.results.state, replica.policy().by_key()),
+      last_token_(in_.scratch.last_token),
+      slot_of_(in_.scratch.slot),
+      outputs_(replica.most_in_flight()) {
+  const auto slots =
+      static_cast<std::size_t>(std::min(in_.engine.max_num_seqs, in_.requests.size()));
+  const std::size_t groups = in_.stages == nullptr ? 1 : in_.stages->size() + 1;
+  groups_.reserve(groups);  // addresses hold
+  while (groups_.size() < groups) groups_.emplace_back(in_.engine.block_size, slots);
+  group_ = groups_.data();
+  for (std::size_t i = 1; i < groups; ++i) free_groups_.push_back(&groups_[i]);
+  slots_.resize(slots);
+  for (std::size_t i = slots; i > 0; --i) free_slots_.push_back(static_cast<SlotId>(i - 1));
+  prefills_.reserve(slots);
+  garbage_.pass = static_cast<TimeNs>(std::nearbyint(in_.engine.gc_pass_us * 1e3));
+}
+
+void VllmScheduler::Enqueue(RequestId request) {
+  queue_.Push(replica_.policy().KeyOf(request),
+              in_.requests.arrival[static_cast<std::size_t>(request)], request);
+}
+
+// ---- One step by the rules -----------------------------------------------------------------
+
+// What the call granted, as a batch.
+[[gnu::always_inline]] void VllmScheduler::Fill(StepPlan& plan) {
+  const TimeNs start = replica_.StartTime();
+  BatchShape shape = group_->shape();
+  shape.transfer_blocks = plan.shape.transfer_blocks;
+  for (const SlotId id : prefills_) {
+    Slot& slot = SlotAt(id);
+    if (slot.chunk == 0) continue;
+    const auto r = static_cast<std::size_t>(slot.request);
+    const bool samples = slot.computed + slot.chunk == slot.known;
+    if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = start;
+    if (slot.kind != MemberKind::kContinued) {
+      slot.admitted = start;
+      slot.transfer_before = replica_.transfer_total();
+      slot.interference_before = group_->interference;
+      if (slot.kind == MemberKind::kResumed) CountWait(slot);
+    }
+    if (slot.catches_up) {
+      if (staged()) slot.interference_before = group_->interference;
+      ++shape.decode_seqs;
+      shape.decode_context_tokens += slot.computed;
+      shape.decode_kv_blocks += kv_.BlocksFor(slot.computed + 1);
+    } else {
+      plan.chunks.push_back({slot.chunk, slot.computed, in_.requests.prompt_tokens[r], samples});
+    }
+  }
+  plan.shape = shape;
+  plan.decodes = group_->size();
+  plan.host = std::exchange(garbage_.due, 0);
+  plan.kv_unused = UnusedBeside() + group_->unused();
+  plan.in_turn = CountStepDelays(start);
+}
+
+Formed VllmScheduler::Form(StepPlan& plan) {
+  if (running_ == 0 && queue_.size() == 0 && arrived_.empty()) return Formed::kNothing;
+  Call call{plan, in_.engine.max_num_batched_tokens};
+  Schedule(call);
+  if (call.budget < in_.engine.max_num_batched_tokens) {
+    Fill(plan);
+    return Formed::kStep;
+  }
+  // Preemption may leave nothing to compute; the blocks are there at the next call. Or they are
+  // held for transfers.
+  return plan.preempted.empty() ? Formed::kNothing : Formed::kAgain;
+}
+
+// Counts the step's tokens as computed.
+void VllmScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interference) {
+  if (plan.shape.decode_seqs > 0) group_->interference += interference;
+  if (step.sampled > 0) NoteToken();
+  Outputs& outputs = OutputsOf(step);
+  outputs.first.clear();
+  outputs.last.clear();
+  outputs.group = group_;
+  if (staged()) step.before = group_->end;
+  group_->end = step.end;
+  group_->Step();
+  if (group_->HasEnded()) EndDecodes(outputs);
+  AdvancePrefills(step, outputs);
+  step.plain = !staged() && outputs.first.empty() && outputs.last.empty();
+  if (staged()) ChooseFreeGroup();
+}
+
+// Every decode has made a token; those whose last it is leave the decodes.
+void VllmScheduler::EndDecodes(Outputs& outputs) {
+  DecodeGroup& group = *outputs.group;
+  while (group.HasEnded()) {
+    const SlotId id = group.Ended();
+    Slot& slot = SlotAt(id);
+    CountDecode(slot, group);
+    LeaveDecodes(id);
+    slot.phase = Phase::kEnding;
+    ++endings_;
+    outputs.last.push_back({slot.request, id, slot.admission, 0, 0});
+  }
+}
+
+void VllmScheduler::AdvancePrefills(const Step& step, Outputs& outputs) {
+  std::size_t kept = 0;
+  std::int64_t joined = 0;
+  std::vector<Output>& last = outputs.last;
+  const std::size_t decodes_ended = last.size();
+  for (const SlotId id : prefills_) {
+    Slot& slot = SlotAt(id);
+    slot.decodes_before += joined;
+    slot.computed += slot.chunk;
+    if (slot.chunk > 0) {
+      slot.kind = MemberKind::kContinued;
+      slot.busy_until = step.end;
+    }
+    if (slot.computed < slot.known) {
+      prefills_[kept++] = id;
+      continue;
+    }
+    // The token after all known ones.
+    const auto r = static_cast<std::size_t>(slot.request);
+    const Output output{slot.request, id, slot.admission,
+                        static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r] + 1),
+                        last_token_[r]};
+    outputs.first.push_back(output);
+    if (!slot.catches_up || output.generated == 1) CountPrefill(slot, step.end);
+    slot.joined_with = slot.computed;
+    slot.catches_up = false;
+    if (output.generated == replica_.OutputLimit(slot.request)) {
+      CountDecode(slot, *group_);  // if it caught up
+      slot.phase = Phase::kEnding;
+      ++endings_;
+      last.push_back(output);
+    } else {
+      JoinDecodes(id);
+      ++joined;
+    }
+  }
+  prefills_.resize(kept);
+  if (decodes_ended == 0 || last.size() == decodes_ended) return;
+  // Both parts are in running order.
+  const auto middle = last.begin() + static_cast<std::ptrdiff_t>(decodes_ended);
+  merged_.resize(last.size());
+  std::merge(last.begin(), middle, middle, last.end(), merged_.begin(),
+             [](const Output& a, const Output& b) { return a.admission < b.admission; });
+  last.swap(merged_);
+}
+
+[[gnu::always_inline]] void VllmScheduler::Deliver(const Output& output, const Step& step) {
+  const auto r = static_cast<std::size_t>(output.request);
+  if (in_.results.state[r] == RequestState::kTimedOut || replica_.hides_tokens()) return;
+  if (LosesToken(output.request)) return;
+  in_.results.generated[r] = output.generated;
+  if (output.generated == 1) {
+    replica_.FirstToken(output.request, step);
+  } else {
+    replica_.NextToken(step, step.end - output.previous);
+  }
+}
+
+void VllmScheduler::Apply(Step& step) {
+  Outputs& outputs = OutputsOf(step);
+  for (const Output& output : outputs.first) Deliver(output, step);
+  for (const Output& output : outputs.last) Finish(output, step);
+  if (outputs.group != group_) ChooseAppliedGroup(outputs.group);
+}
+
+// The last token's KV is never written: blocks are those of all tokens but it.
+void VllmScheduler::Finish(const Output& output, Step& step) {
+  const RequestState state = in_.results.state[static_cast<std::size_t>(output.request)];
+  if (state == RequestState::kTimedOut) return;
+  if (replica_.HandsOver(output.request)) return HandOn(output, step.end);
+  if (state == RequestState::kQueued) {  // preempted with its last token in flight
+    queue_.DropOne();
+    replica_.EndedInQueue();
+  } else {
+    Slot& slot = SlotAt(output.slot);
+    --endings_;
+    const std::int64_t free = kv_.free();
+    kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
+                in_.inbox.HasNextTurn(output.request));
+    LeaveGarbage(free);
+    RemoveFromRunning(output.slot);
+  }
+  replica_.Finish(output.request, replica_.OutputLimit(output.request), step);
+}
+
+// ---- Many steps at once --------------------------------------------------------------------
+
+// Up to the first that ends a decode; none when a schedule call could change the batch now.
+const DecodeRun* VllmScheduler::RunOfDecodes() {
+  const DecodeGroup& group = *group_;
+  DecodeRun& run = run_;
+  run.blocked = BlockedBy::kNothing;
+  const bool seats = running_ < in_.engine.max_num_seqs;
+  if (!arrived_.empty()) {
+    if (seats) return nullptr;
+    run.blocked = BlockedBy::kSeats;
+  }
+  if (queue_.size() > 0) {
+    run.blocked =
+        HeadBlockedBy(Free() - group.due(), in_.engine.max_num_batched_tokens - group.size());
+    if (run.blocked == BlockedBy::kNothing) return nullptr;
+    if (run.blocked == BlockedBy::kKvBlocks && garbage_.blocks > 0) return nullptr;
+    // A cached block that no request holds costs a first chunk more than a lost one, and a whole
+    // prompt more than its copy that one holds: the decodes may take it and so let the head in.
+    // What it finds in the tiers may be lost or become more by what the decodes overwrite.
+    const bool may_gain = !in_.engine.scheduler_reserve_full_isl || hit_.copied;
+    const bool may_lose = hit_.idle > 0 || hit_.stored > 0;
+    if (run.blocked == BlockedBy::kKvBlocks && may_lose && may_gain) return nullptr;
+    // So a prompt that a step takes whole or not at all may begin to fit it, or no longer.
+    const bool whole = kv_.tiered() && !in_.engine.enable_chunked_prefill;
+    if (whole && run.blocked != BlockedBy::kSeats) return nullptr;
+  }
+  run.closed = !seats || (run.blocked != BlockedBy::kNothing && !queue_.by_key());
+  run.comers_blocked = BlockedBy::kSeats;
+  run.decodes = group_;
+  run.most = run.last = group.last_step() - group.step() + 1;
+  run.spare = garbage_.blocks;
+  run.kv_unused = UnusedBeside() + group.room();
+  return &run;
+}
+
+void VllmScheduler::EndsMember(Step& step) {
+  Outputs& outputs = OutputsOf(step);
+  outputs.first.clear();
+  outputs.last.clear();
+  outputs.group = group_;
+  step.plain = false;
+  EndDecodes(outputs);
+}
+
+// Foresees what a run would do.
+TimeNs VllmScheduler::QuietUntil() {
+  const TimeNs now = replica_.now();
+  const bool decodes_only = group_->size() > 0 && prefills_.empty() && endings_ == 0 &&
+                            queue_.size() == 0 && incoming_.empty() && replica_.withheld().empty();
+  if (!decodes_only || staged() || garbage_.blocks > 0 || in_.latency.PreemptionWeight() != 0 ||
+      in_.inbox.NextEnqueue() != kNever) {
+    return now;
+  }
+  // What ends leaves at `time`.
+  const TimeNs time = group_->QuietUntil(in_.latency, replica_.StartTime(), kv_.free());
+  return std::max(std::min(time - 1, in_.inbox.NextTimeout()), now);
+}
+
+// ---- Moves of one request ------------------------------------------------------------------
+
+void VllmScheduler::JoinDecodes(SlotId id) {
+  Slot& slot = SlotAt(id);
+  const auto r = static_cast<std::size_t>(slot.request);
+  const std::int64_t generated = slot.computed + 1 - in_.requests.prompt_tokens[r];
+  slot.phase = Phase::kDecode;
+  slot.group = group_;
+  slot.ahead = group_->Join(id, slot.computed, replica_.OutputLimit(slot.request) - generated,
+                            slot.admission);
+}
+
+// The caller says what it is now.
+void VllmScheduler::LeaveDecodes(SlotId id) {
+  Slot& slot = SlotAt(id);
+  slot.computed = ComputedNow(slot);
+  slot.busy_until = slot.group->end;
+  slot.group->Leave(id, slot.ahead);
+  CountDecodesBefore(slot.admission, -1);
+}
+
+void VllmScheduler::LeavePrefills(SlotId id) {
+  prefills_.erase(std::find(prefills_.begin(), prefills_.end(), id));
+}
+
+bool VllmScheduler::GiveUp(RequestId request) {
+  const auto r = static_cast<std::size_t>(request);
+  if (in_.results.state[r] == RequestState::kQueued) {
+    if (!GiveUpTransfer(request)) queue_.DropOne();
+    replica_.QueueChanged();
+    if (!held_.empty()) GiveUpHeld(request);
+  } else if (in_.results.state[r] == RequestState::kRunning) {
+    GiveUpRunning(slot_of_[r]);
+  }
+  return true;
+}
+
+void VllmScheduler::GiveUpRunning(SlotId id) {
+  Slot& slot = SlotAt(id);
+  const auto r = static_cast<std::size_t>(slot.request);
+  const bool in_flight = slot.phase != Phase::kPrefill && InFlight(slot);
+  const std::int64_t computed = ComputedNow(slot);
+  if (slot.phase != Phase::kPrefill) {
+    in_.results.generated[r] = static_cast<std::int32_t>(
+        computed + 1 - in_.requests.prompt_tokens[r] - (in_flight ? 1 : 0));
+  }
+  if (in_flight) {  // its token is made, but no client reads it
+    const bool decoded = computed > slot.joined_with;
+    if (staged()) {
+      replica_.LoseTokenAt(BusyUntil(slot), decoded);
+    } else {
+      Replica::LoseToken(replica_.Newest(), decoded);
+    }
+  }
+  if (slot.phase == Phase::kDecode) {
+    LeaveDecodes(id);
+  } else if (slot.phase == Phase::kPrefill) {
+    LeavePrefills(id);
+  } else {
+    --endings_;
+  }
+  const std::int64_t free = kv_.free();
+  ReleaseBlocks(slot, 0, false);
+  LeaveGarbage(free);
+  RemoveFromRunning(id);
+}
+
+// ---- Running list --------------------------------------------------------------------------
+
+VllmScheduler::SlotId VllmScheduler::AddToRunning(RequestId request) {
+  const SlotId id = free_slots_.back();
+  free_slots_.pop_back();
+  const auto r = static_cast<std::size_t>(request);
+  Slot& slot = SlotAt(id);
+  slot.request = request;
+  slot.previous = last_;
+  slot.next = kNoSlot;
+  slot.admission = admissions_++;
+  slot.granted_call = -1;
+  slot.busy_until = 0;
+  slot.priority = replica_.policy().PriorityOf(request);
+  slot.phase = Phase::kPrefill;
+  slot.catches_up = false;
+  slot.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;
+  (last_ == kNoSlot ? first_ : SlotAt(last_).next) = id;
+  last_ = id;
+  ++running_;
+  in_.results.state[r] = RequestState::kRunning;
+  if (!slot_of_.empty()) slot_of_[r] = id;
+  return id;
+}
+
+void VllmScheduler::RemoveFromRunning(SlotId id) {
+  const Slot& slot = SlotAt(id);
+  (slot.previous == kNoSlot ? first_ : SlotAt(slot.previous).next) = slot.next;
+  (slot.next == kNoSlot ? last_ : SlotAt(slot.next).previous) = slot.previous;
+  free_slots_.push_back(id);
+  --running_;
+}
+
+void VllmScheduler::CountDecodesBefore(std::int64_t admission, std::int64_t change) {
+  for (const SlotId id : prefills_) {
+    if (SlotAt(id).admission > admission) SlotAt(id).decodes_before += change;
+  }
+}
+
+// ---- For others ----------------------------------------------------------------------------
+
+const PrefixCacheReport& VllmScheduler::prefix_cache() {
+  cached_.report.evicted_blocks = kv_.Evicted();
+  return cached_.report;
+}
+
+KvOffloadReport VllmScheduler::kv_offload() const {
+  KvOffloadReport report = kv_.OffloadReport();
+  for (std::size_t i = 0; i < kKvTiers; ++i) {
+    report.tiers[i].hit_blocks = cached_.tiers[i];
+    report.tiers[i].hit_tokens = cached_.tiers[i] * kv_.block_size();
+  }
+  return report;
+}
+
+void VllmScheduler::WriteProgress(std::vector<std::int32_t>& generated) const {
+  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
+    const Slot& slot = SlotAt(id);
+    if (slot.phase == Phase::kPrefill) continue;
+    const auto r = static_cast<std::size_t>(slot.request);
+    generated[r] = static_cast<std::int32_t>(ComputedNow(slot) + 1 - in_.requests.prompt_tokens[r] -
+                                             (InFlight(slot) ? 1 : 0));
+  }
+}
+
+void VllmScheduler::Observe(StepRecord& record) const {
+  for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
+    const Slot& slot = SlotAt(id);
+    if (slot.phase == Phase::kDecode && slot.group == group_) {
+      record.members.push_back({slot.request, 1, ComputedNow(slot), MemberKind::kContinued, true});
+    } else if (slot.phase == Phase::kPrefill && slot.chunk > 0) {
+      record.members.push_back({slot.request, slot.chunk, slot.computed, slot.kind,
+                                slot.computed + slot.chunk == slot.known});
+    }
+  }
+}
+
+}  // namespace servecast

@@ -1,0 +1,162 @@
+// servecast-fidelity, which `servecast fidelity` becomes: the scores of the predictions, from files
+// to standard output. Exit 1: an error has grown.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/printable.h"
+#include "host/files.h"
+#include "host/output_file.h"
+#include "host/process.h"
+#include "score.h"
+
+namespace servecast {
+namespace {
+
+constexpr int kGrownErrors = 1;
+constexpr const char* kFolderVariable = "SERVECAST_GROUNDTRUTH";
+constexpr const char* kDefaultFolder = "../shared/groundtruth";
+
+constexpr const char* kFidelityHelp =
+    "servecast fidelity [--data DIR] [--json | --rows] [--set path=value]...\n"
+    "                   [--record FILE] [--against FILE] [--compared FILE]\n"
+    "\n"
+    "Runs what was measured on real servers, and prints how far off the predictions are: median\n"
+    "and p90 of |predicted - measured| / measured, per set and over all serving runs.\n"
+    "\n"
+    "  --data DIR      CSV files of measurements, recognised by their columns; docs/fidelity.md\n"
+    "                  lists the forms. DIR/models may hold config.json files of models without a\n"
+    "                  preset. Default: $SERVECAST_GROUNDTRUTH, else ../shared/groundtruth\n"
+    "  --json          the table as JSON, with every row that is left out and why\n"
+    "  --rows          a line for each figure of each row: measured, predicted, error\n"
+    "  --set           change the scenarios of all rows, e.g. hardware.compute_efficiency=0.7\n"
+    "  --record FILE   keep the errors in FILE\n"
+    "  --compared FILE write how far each model of step times was off, by GPU, engine, kind of "
+    "run\n"
+    "                  and features: presets/compared.json, which labels of known error are made "
+    "of\n"
+    "  --against FILE  what --json printed earlier: name the errors that have grown by more than "
+    "a\n"
+    "                  tenth since, and exit with 1 when there are any\n"
+    "\n"
+    "When nothing can be compared it exits with 2.\n";
+
+struct Options {
+  std::string folder, record, against, compared;
+  std::vector<std::string> overrides;
+  bool json = false, rows = false, help = false;
+};
+
+// What is wrong with the arguments.
+std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Options& out) {
+  if (const char* folder = std::getenv(kFolderVariable)) out.folder = folder;
+  if (out.folder.empty()) out.folder = kDefaultFolder;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = args[i];
+    const bool valued = arg == "--data" || arg == "--record" || arg == "--against" ||
+                        arg == "--compared" || arg == "--set";
+    if (valued && i + 1 == args.size()) return arg + " needs a value";
+    if (valued && args[i + 1].empty()) return arg + " needs a value, found none";
+    if (arg == "--data") {
+      out.folder = args[++i];
+    } else if (arg == "--record") {
+      out.record = args[++i];
+    } else if (arg == "--against") {
+      out.against = args[++i];
+    } else if (arg == "--compared") {
+      out.compared = args[++i];
+    } else if (arg == "--set") {
+      out.overrides.push_back(args[++i]);
+    } else if (arg == "--json") {
+      out.json = true;
+    } else if (arg == "--rows") {
+      out.rows = true;
+    } else if (arg == "--help" || arg == "-h") {
+      out.help = true;
+    } else {
+      return "unknown option " + arg;
+    }
+  }
+  if (out.json && out.rows) return "--json and --rows are two outputs, and one is printed";
+  return std::nullopt;
+}
+
+int CompareWith(const FidelityTable& table, const std::string& path) {
+  const Result<std::string> recorded = ReadFile(path, std::size_t{4} << 20);
+  if (!recorded.ok()) return PrintIssues(recorded.issues());
+  std::size_t checked = 0;
+  const Result<std::vector<std::string>> grown = GrownErrors(table, recorded.value(), checked);
+  if (!grown.ok()) {
+    const Issue& issue = grown.issues()[0];
+    return PrintIssues({{path + (issue.path.empty() ? "" : ", ") + issue.path, issue.message}});
+  }
+  for (const std::string& line : grown.value()) fmt::print("grown: {}\n", line);
+  const std::size_t failed = grown.value().size();
+  fmt::print("{} passed, {} failed\n", checked - std::min(checked, failed), failed);
+  return failed == 0 ? 0 : kGrownErrors;
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  Options options;
+  if (const auto problem = ReadOptions(arguments, options)) {
+    fmt::print(stderr, "servecast: {}; see servecast fidelity --help\n", Printable(*problem));
+    return kBadInput;
+  }
+  if (options.help) {
+    fmt::print("{}", kFidelityHelp);
+    return 0;
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(options.folder, ignored)) {
+    fmt::print(stderr, "{}: no such folder, so there is nothing to compare with\n", options.folder);
+    if (!options.against.empty()) fmt::print("0 passed, 0 failed, 1 skipped\n");
+    return options.against.empty() ? kBadInput : 0;
+  }
+  std::vector<std::string> inputs = {options.against};
+  for (const std::string& file : FilesBelow(options.folder)) {
+    inputs.push_back(options.folder + "/" + file);
+  }
+  if (const auto problem = Collision(inputs, {options.record})) {
+    return PrintIssues({{"--record", *problem}});
+  }
+  const std::vector<Measured> rows = ReadMeasuredSets(options.folder);
+  const Result<std::vector<ScoredRow>> scored = ScoreRows(rows, options.folder, options.overrides);
+  if (!scored.ok()) return PrintIssues(scored.issues());
+  const FidelityTable table = TableOf(scored.value());
+  if (options.rows) {
+    fmt::print("{}", FidelityRowsCsv(scored.value()));
+  } else if (options.json) {
+    fmt::print("{}\n", FidelityJson(table, FidelityParts::kAll));
+  } else {
+    fmt::print("{}", FidelityText(table));
+  }
+  const bool any = std::any_of(scored.value().begin(), scored.value().end(),
+                               [](const ScoredRow& row) { return row.skipped.empty(); });
+  if (!any && options.against.empty()) {
+    return PrintIssues(
+        {{options.folder, rows.empty() ? "holds no measurements (docs/fidelity.md lists the "
+                                         "forms of files), so nothing was compared"
+                                       : "none of its rows could be predicted, so nothing "
+                                         "was compared; --json says why"}});
+  }
+  if (!options.record.empty() &&
+      !WriteFile(options.record, FidelityJson(table, FidelityParts::kErrors) + "\n")) {
+    return kBadInput;
+  }
+  if (!options.compared.empty()) {
+    const Result<std::string> compared = ComparedJson(rows, options.folder, options.overrides);
+    if (!compared.ok()) return PrintIssues(compared.issues());
+    if (!WriteFile(options.compared, compared.value())) return kBadInput;
+  }
+  return options.against.empty() ? 0 : CompareWith(table, options.against);
+}
+
+}  // namespace
+}  // namespace servecast
+
+int main(int argc, char** argv) { return servecast::RunProgram(argc, argv, servecast::Main); }

@@ -1,0 +1,295 @@
+// See measured_sets.h.
+#include "measured_sets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "host/files.h"
+#include "measured_reading.h"
+#include "measured_requests.h"
+#include "measured_table.h"
+
+namespace servecast {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+// Chat prompts of sets that do not state them: "prompts short for chat".
+constexpr double kUnstatedPrompt = 200;
+constexpr const char* kForms =
+    "not a known form; the forms are tables with columns prompt_tokens and ttft_p50_ms; "
+    "prefix_tokens and suffix_tokens; batch, mean_context_tokens and itl_p50_ms; avg_batch_size "
+    "and max_num_seqs; isl, osl and concurrency; request_rate_rps; input_tokens_nominal and "
+    "target_rate_rps; run, experiment or exp_name beside requests/NAME.csv";
+
+void ReadPrompt(const Reading& r) {
+  const double tokens = r.row.NeededNumber({"prompt_tokens"}, kTokenRange);
+  if (r.row.Whole({"concurrency"}, {1, 1e5}).value_or(1) > 1) {
+    r.row.Complain({"concurrency"}, "1: prompts that come alone");
+  }
+  Measured m = r.Begin(fmt::format("prompt {}", tokens));
+  m.load.input.mean = tokens;
+  m.values["ttft"] = r.row.NeededNumber({"ttft_p50_ms", "ttft_mean_ms"});
+  r.Add(std::move(m));
+}
+
+void ReadPrefix(const Reading& r) {
+  const std::int64_t prefix = r.row.NeededWhole({"prefix_tokens"}, kTokenRange);
+  const std::int64_t suffix = r.row.NeededWhole({"suffix_tokens"}, kTokenRange);
+  const auto warm = r.row.Number({"warm_ttft_p50_ms"}, kPositive);
+  const auto cold = r.row.Number({"cold_ttft_p50_ms"}, kPositive);
+  for (const bool cached : {true, false}) {
+    const std::optional<double> ttft = cached ? warm : cold;
+    if (!ttft && (warm || cold)) continue;
+    Measured m =
+        r.Begin(fmt::format("{} + {} {}", prefix, suffix, cached ? "cached" : "not cached"));
+    m.load.form = cached ? MeasuredForm::kPrefix : MeasuredForm::kPrompt;
+    m.load.prefix = prefix;
+    m.load.input.mean = static_cast<double>(prefix + suffix);
+    if (ttft) m.values["ttft"] = *ttft;
+    r.Add(std::move(m));
+    if (!ttft) return;
+  }
+}
+
+void ReadDecodeStep(const Reading& r) {
+  const ColumnNames kBatch = {"batch", "decode_batch"};
+  const std::int64_t batch = r.row.NeededWhole(kBatch, {1, 1e5});
+  const ColumnNames kContext = {"mean_context_tokens", "context_tokens"};
+  if (r.row.Text(kContext).empty()) r.row.NeededNumber(kContext);
+  const std::int64_t context = std::llround(r.row.NumberOrRange(kContext, kTokenRange).value_or(0));
+  Measured m = r.Begin(RowLabel({r.row.Text({"run", "point"}), "batch", std::to_string(batch),
+                                 "context", std::to_string(context)}));
+  const std::int64_t seats = m.setup.max_num_seqs.value_or(batch) * m.setup.data_parallel;
+  if (batch > seats) r.row.Complain(kBatch, fmt::format("at most {}, by max_num_seqs", seats));
+  m.load.form = MeasuredForm::kDecodeStep;
+  m.load.batch = batch;
+  m.load.context = context;
+  m.values["tpot"] = r.row.NeededNumber({"itl_p50_ms", "itl_mean_ms"});
+  r.Add(std::move(m));
+}
+
+void ReadSaturated(const Reading& r) {
+  Measured m = r.Begin(RowLabel({r.row.Text({"model"}), r.row.Text({"task"}), "tp",
+                                 r.row.Text({"tp"}), "batch", r.row.Text({"avg_batch_size"})}));
+  m.load.form = MeasuredForm::kSaturated;
+  // The published measurements of this form are of vLLM 0.11.1.
+  if (m.setup.engine.empty() && m.setup.engine_version.empty()) m.setup.engine_version = "0.11";
+  m.load.batch = r.row.NeededWhole({"max_num_seqs"}, {1, 1e5});
+  m.load.input.mean = r.row.Number({"avg_input_len"}, kTokenRange).value_or(kUnstatedPrompt);
+  m.load.output.mean = r.row.NeededNumber({"avg_output_len"}, kTokenRange);
+  m.values["tpot"] = r.row.NeededNumber({"itl_p50_ms"});
+  r.Add(std::move(m));
+}
+
+constexpr NumberRange kWorkers = {1, 1e4};
+
+// Servers of their own for prefill and for decode, whose columns begin with these words.
+void ReadWorkers(MeasuredRow& row, MeasuredSetup& s) {
+  const auto read = [&row](ColumnNames workers, ColumnNames tp, ColumnNames dp, ColumnNames ep) {
+    const auto whole = [&row](ColumnNames columns) {  // some write 0 for what they do not use
+      return std::max<std::int64_t>(1, row.Whole(columns, {0, kWorkers.most}).value_or(1));
+    };
+    MeasuredWorkers of;
+    of.workers = whole(workers);
+    of.tensor_parallel = row.NeededWhole(tp, kWorkers);
+    of.data_parallel = whole(dp);
+    of.expert_parallel = whole(ep);
+    return of;
+  };
+  s.prefill = read({"prefill_workers"}, {"prefill_tp"}, {"prefill_dp"}, {"prefill_ep"});
+  s.decode = read({"decode_workers"}, {"decode_tp"}, {"decode_dp"}, {"decode_ep"});
+  s.tensor_parallel = s.decode->tensor_parallel;
+}
+
+// Where no clients are counted but a batch is stated, of all servers or of a replica that decodes:
+// its step, with no prefill beside it, at the mean context.
+void ReadBatch(const Reading& r, Measured& m) {
+  constexpr NumberRange kRange = {1, 1e5};
+  m.load.form = MeasuredForm::kDecodeStep;
+  m.load.context = std::llround(m.load.input.mean + m.load.output.mean / 2);
+  if (!m.setup.decode) {
+    m.load.batch = r.row.NeededWhole({"concurrency", "batch_size"}, kRange);
+    return;
+  }
+  m.setup.data_parallel = m.setup.decode->data_parallel;
+  m.setup.expert_parallel = m.setup.decode->expert_parallel;
+  m.setup.expert_tensor_parallel.reset();
+  m.load.batch = r.row.NeededWhole({"decode_batch"}, kRange) * m.setup.data_parallel;
+  m.setup.prefill.reset();
+  m.setup.decode.reset();
+}
+
+void ReadClosedLoop(const Reading& r) {
+  Measured m = r.Begin(RowLabel(
+      {r.row.Text({"id"}), r.row.Text({"model"}), r.row.Text({"gpu"}), r.row.Text({"engine"})}));
+  m.load.form = MeasuredForm::kClosedLoop;
+  const std::string mode = LowerCase(r.row.Text({"mode"}));
+  if (mode.find("disagg") != std::string::npos) {
+    ReadWorkers(r.row, m.setup);
+  } else if (!mode.empty() && mode != "agg" && mode != "aggregated") {
+    r.row.Complain({"mode"}, "agg or disagg");
+  }
+  m.load.input.mean = r.row.NeededNumber({"isl"}, kTokenRange);
+  m.load.output.mean = r.row.NeededNumber({"osl"}, {2, 1e7});
+  const bool clients = !r.row.Text({"concurrency"}).empty();
+  const bool batch = !r.row.Text({"batch_size", "decode_batch"}).empty();
+  if (clients || !batch) {
+    m.load.batch = r.row.NeededWhole({"concurrency"}, {1, 1e5});
+  } else {
+    ReadBatch(r, m);
+  }
+  m.values["tpot"] = r.row.NeededNumber({"tpot_ms"});
+  r.Add(std::move(m));
+}
+
+using Reader = void (*)(const Reading&);
+
+// nullptr: runs, or no form.
+Reader ReaderOf(const MeasuredTable& t) {
+  const bool rated = t.HasAny(kRateColumns);
+  if (t.Has("prefix_tokens") && t.Has("suffix_tokens")) return ReadPrefix;
+  if (t.Has("prompt_tokens") && t.HasAny({"ttft_p50_ms", "ttft_mean_ms"}) && !rated) {
+    return ReadPrompt;
+  }
+  const bool stepped = t.HasAny({"itl_p50_ms", "itl_mean_ms"});
+  if (t.HasAny({"batch", "decode_batch"}) && stepped && !rated) return ReadDecodeStep;
+  if (t.Has("avg_batch_size")) return ReadSaturated;
+  if (t.Has("isl") && t.Has("osl") && t.Has("concurrency")) return ReadClosedLoop;
+  return t.Has("request_rate_rps") || (rated && !t.HasAny(kRunColumns)) ? ReadSweep : nullptr;
+}
+
+bool IsOfRuns(const MeasuredTable& t) {
+  return t.HasAny(kRunColumns) || t.Has("input_tokens_nominal");
+}
+
+void ReadTable(const MeasuredFile& file, std::vector<Measured>& out) {
+  const Reader reader = ReaderOf(file.table);
+  if (reader == nullptr && IsOfRuns(file.table)) return ReadRuns(file, out);
+  const std::string name = file.Name();
+  for (std::size_t i = 0; i < file.table.Rows(); ++i) {
+    if (reader != nullptr) {
+      MeasuredRow row(file.table, name, i);
+      reader({file, row, i, out});
+      continue;
+    }
+    Measured m;
+    m.set = file.Set();
+    m.file_row = i + 1;
+    m.skipped = i == 0 ? kForms : "not a known form, as row 1";
+    out.push_back(std::move(m));
+  }
+}
+
+// A file that is no table of a set, as one row of one.
+Measured LeftOut(std::string_view set, std::string reason) {
+  Measured m;
+  m.set = PlainText(set);
+  m.row = "the file";
+  m.skipped = std::move(reason);
+  return m;
+}
+
+// Whether a folder of the path has this name.
+bool Below(const std::string& path, std::string_view name) {
+  return path.find(fmt::format("{}/", name)) == 0 ||
+         path.find(fmt::format("/{}/", name)) != std::string::npos;
+}
+
+// Figures in other wrappings, which a reader may take for included.
+bool IsOtherData(const std::string& path) {
+  const std::string lower = LowerCase(path);
+  for (const char* ending : {".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".gz", ".zst", ".zip",
+                             ".parquet", ".feather", ".xlsx", ".ods"}) {
+    const std::size_t at = lower.rfind(ending);
+    if (at != std::string::npos && at + std::string_view(ending).size() == lower.size())
+      return true;
+  }
+  return false;
+}
+
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+double PercentileOf(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const double rank = share * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<std::size_t>(rank);
+  const std::size_t high = std::min(low + 1, values.size() - 1);
+  return values[low] + (rank - static_cast<double>(low)) * (values[high] - values[low]);
+}
+
+Metrics RequestMetrics(std::vector<double> ttft, const std::vector<double>& tpot,
+                       const std::vector<double>& e2e) {
+  Metrics values;
+  if (!tpot.empty()) values["tpot"] = MeanOf(tpot);
+  if (!e2e.empty()) values["e2e"] = MeanOf(e2e);
+  if (ttft.empty()) return values;
+  values["ttft"] = MeanOf(ttft);
+  values["ttft_p99"] = PercentileOf(std::move(ttft), 0.99);
+  return values;
+}
+
+void RequestRate::Add(double arrival_s, double e2e_ms) {
+  const double end_s = arrival_s + 1e-3 * e2e_ms;
+  first_s_ = requests_ == 0 ? arrival_s : std::min(first_s_, arrival_s);
+  last_s_ = requests_ == 0 ? end_s : std::max(last_s_, end_s);
+  ++requests_;
+}
+
+std::optional<double> RequestRate::PerSecond() const {
+  if (last_s_ <= first_s_) return std::nullopt;
+  return static_cast<double>(requests_) / (last_s_ - first_s_);
+}
+
+std::vector<Measured> ReadMeasuredSets(const std::string& folder) {
+  std::vector<Measured> rows;
+  const std::vector<std::string> paths = FilesBelow(folder);
+  RequestFiles requests(folder, paths);
+  std::vector<std::string> of_requests;
+  for (const std::string& path : paths) {
+    if (Below(path, "ops") || Below(path, "traces") || path.find("models/") == 0) continue;
+    const std::string_view stem = CsvStem(path);
+    if (stem.empty()) {
+      if (IsOtherData(path)) rows.push_back(LeftOut(path, kForms));
+      continue;
+    }
+    if (Below(path, "requests")) {
+      of_requests.push_back(path);
+      continue;
+    }
+    const std::string plain = path.substr(0, path.find_last_of('.'));
+    if (!CsvStem(plain).empty() && std::binary_search(paths.begin(), paths.end(), plain)) {
+      rows.push_back(LeftOut(path, "a file of this name that is not compressed is read instead"));
+      continue;
+    }
+    const Result<std::string> text = ReadFile(folder + "/" + path, kMostBytes);
+    if (!text.ok()) {
+      rows.push_back(LeftOut(stem, text.issues()[0].message));
+      continue;
+    }
+    const MeasuredTable table(text.value());
+    if (IsRequestTable(table)) {
+      of_requests.push_back(path);
+    } else if (table.Rows() == 0) {
+      rows.push_back(LeftOut(stem, "no rows in it"));
+    } else {
+      ReadTable({folder, path, table, requests}, rows);
+    }
+  }
+  for (const std::string& path : of_requests) {
+    if (requests.IsOfARun(path)) continue;
+    rows.push_back(LeftOut(CsvStem(path), "requests of a run that no row of another file names"));
+  }
+  return rows;
+}
+
+}  // namespace servecast

@@ -1,0 +1,275 @@
+// See measured_setup.h.
+#include "measured_setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "cost/nodes.h"
+#include "host/files.h"
+#include "io/json_document.h"
+#include "io/presets.h"
+#include "measured_names.h"
+#include "measured_table.h"
+#include "model_config.h"
+
+namespace servecast {
+namespace {
+
+constexpr std::string_view kConfigEnding = ".json";
+// The server of vLLM starts with more where there is more memory.
+constexpr double kLargeGib = 70;
+
+bool EndsWith(std::string_view text, std::string_view ending) {
+  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
+}
+
+// "/engine/max_num_seqs: found 0, allowed 1 to ...", of each issue.
+std::string TextOf(const Issues& issues) {
+  std::string text;
+  for (const Issue& issue : issues) {
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : "; ", issue.path,
+                        issue.path.empty() ? "" : ": ", issue.message);
+  }
+  return text;
+}
+
+// Checkpoints in fp8 and nvfp4 that NVIDIA makes of models in 16 bits ask for an 8-bit KV cache:
+// "kv_cache_quant_algo": "FP8" in hf_quant_config.json of nvidia/Llama-3.1-8B-Instruct-FP8 and
+// nvidia/Llama-3.3-70B-Instruct-FP4. TensorRT-LLM, which they are made for, obeys, and so does vLLM
+// from about 0.12 on where the name says whose checkpoint it is. Models that were published in
+// fewer bits have no such file.
+bool HasCacheOfCheckpoint(const MeasuredSetup& setup, const EngineName& engine,
+                          const std::string& weights, bool published) {
+  if (published || (weights != "fp8" && weights != "nvfp4")) return false;
+  if (engine.preset.find("trtllm") == 0) return true;
+  const bool nvidias = LowerCase(setup.model).find("nvidia") == 0;
+  return nvidias && engine.preset.find("vllm") == 0 && IsFrom(setup.engine_version, 0, 12);
+}
+
+// What the file says of the engine, as overrides; unsaid, as the server starts on such a GPU.
+std::vector<std::string> EngineSettings(const MeasuredSetup& setup, double memory_gib,
+                                        bool cache_of_checkpoint) {
+  std::vector<std::string> settings;
+  const auto set = [&settings](const char* name, const auto& value) {
+    settings.push_back(fmt::format("engine.{}={}", name, value));
+  };
+  const bool large = memory_gib > kLargeGib;
+  const std::int64_t seats = setup.max_num_seqs.value_or(large ? 1024 : 256);
+  const std::int64_t tokens = setup.max_num_batched_tokens.value_or(large ? 8192 : 2048);
+  set("max_num_seqs", seats);
+  set("max_num_batched_tokens", std::max(tokens, seats));
+  const bool said = !setup.kv_dtype.empty() && LowerCase(setup.kv_dtype) != "auto";
+  if (said ? WeightsOf(setup.kv_dtype) == "fp8" : cache_of_checkpoint) set("kv_cache_dtype", "fp8");
+  if (setup.block_size) set("block_size", *setup.block_size);
+  if (setup.gpu_memory_utilization) set("gpu_memory_utilization", *setup.gpu_memory_utilization);
+  if (setup.kv_blocks) set("num_gpu_blocks_override", *setup.kv_blocks);
+  if (setup.pipeline_parallel > 1)
+    set("async_scheduling", false);  // that of stages is not modelled
+  return settings;
+}
+
+std::optional<Issue> EngineIssue(const MeasuredSetup& setup, const EngineName& engine) {
+  if (engine.preset.empty()) {
+    return Issue{"", fmt::format("no preset for the engine {}", setup.engine)};
+  }
+  const std::optional<std::string> cache = WeightsOf(setup.kv_dtype);
+  if (!cache || (*cache != "" && *cache != "fp8")) {
+    return Issue{"", fmt::format("a KV cache in {} is not modelled", setup.kv_dtype)};
+  }
+  return std::nullopt;
+}
+
+// Each GPU holds whole experts, and no slices of them.
+bool HasWholeExperts(const MeasuredSetup& s) {
+  const auto whole = [](std::int64_t experts, std::int64_t tp, std::int64_t dp) {
+    return experts > 1 && (experts == tp * dp || (dp == 1 && experts > tp));
+  };
+  if (s.decode) {
+    return whole(s.decode->expert_parallel, s.decode->tensor_parallel, s.decode->data_parallel);
+  }
+  return s.expert_tensor_parallel.value_or(1) == 1 &&
+         whole(s.expert_parallel, s.tensor_parallel, s.data_parallel);
+}
+
+// One pool of a cluster. Where experts are over more GPUs than a tensor-parallel group, each group
+// of these has attention of its own.
+Result<std::string> PoolText(const char* role, MeasuredWorkers w, std::int64_t stages,
+                             bool experts) {
+  if (experts && w.expert_parallel > w.tensor_parallel * w.data_parallel) {
+    if (w.data_parallel > 1 || w.expert_parallel % w.tensor_parallel != 0) {
+      return Issue{"", fmt::format("experts over {} GPUs, but attention on {} groups of {}",
+                                   w.expert_parallel, w.data_parallel, w.tensor_parallel)};
+    }
+    w.data_parallel = w.expert_parallel / w.tensor_parallel;
+  }
+  return fmt::format(
+      R"({{"role": "{}", "tensor_parallel": {}, "replicas": {}, "pipeline_parallel": {}, )"
+      R"("attention_data_parallel": {}}})",
+      role, w.tensor_parallel, w.workers * w.data_parallel, stages, experts ? w.data_parallel : 1);
+}
+
+Result<std::string> ClusterText(const MeasuredSetup& s, bool experts) {
+  // A link of each GPU of the smaller side carries KV between them.
+  if (!s.prefill || !s.decode) {
+    const std::int64_t sliced = s.expert_tensor_parallel.value_or(1);
+    const Result<std::string> pool =
+        PoolText("mixed", {1, s.tensor_parallel, s.data_parallel, s.expert_parallel * sliced},
+                 s.pipeline_parallel, experts);
+    if (!pool.ok()) return pool;
+    return fmt::format(R"({{"pools": [{}]}})", pool.value());
+  }
+  const Result<std::string> prefill = PoolText("prefill", *s.prefill, s.pipeline_parallel, experts);
+  const Result<std::string> decode = PoolText("decode", *s.decode, s.pipeline_parallel, experts);
+  if (!prefill.ok()) return prefill;
+  if (!decode.ok()) return decode;
+  const auto gpus = [](const MeasuredWorkers& w) {
+    return w.workers * w.tensor_parallel * w.data_parallel;
+  };
+  return fmt::format(
+      R"({{"pools": [{}, {}], "disaggregation": {{"bandwidth_gb_s": {}}}}})", prefill.value(),
+      decode.value(),
+      kTransferGbS * static_cast<double>(std::min(gpus(*s.prefill), gpus(*s.decode))));
+}
+
+}  // namespace
+
+std::string KeyOf(const MeasuredSetup& s) {
+  const auto or_none = [](const auto& value) {
+    return value ? fmt::format("{}", *value) : std::string("-");
+  };
+  const auto workers = [](const std::optional<MeasuredWorkers>& w) {
+    if (!w) return std::string("-");
+    return fmt::format("{}x{}x{}x{}", w->workers, w->tensor_parallel, w->data_parallel,
+                       w->expert_parallel);
+  };
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {} {} {} {}", s.model,
+                     s.gpu, s.engine, s.engine_version, s.precision, s.kv_dtype, s.tensor_parallel,
+                     s.pipeline_parallel, s.data_parallel, s.expert_parallel,
+                     or_none(s.max_num_seqs), or_none(s.max_num_batched_tokens),
+                     or_none(s.block_size), or_none(s.kv_blocks), or_none(s.gpu_memory_utilization),
+                     or_none(s.expert_tensor_parallel), workers(s.prefill), workers(s.decode),
+                     s.no_server);
+}
+
+SetupReader::SetupReader(std::string folder, std::vector<std::string> overrides)
+    : folder_(std::move(folder)), overrides_(std::move(overrides)) {
+  for (std::string& path : FilesBelow(folder_ + "/models")) {
+    if (EndsWith(path, kConfigEnding)) config_files_.push_back(std::move(path));
+  }
+}
+
+Issues SetupReader::OverrideIssues() const {
+  if (overrides_.empty()) return {};
+  const Result<std::string> text = ApplyOverrides(
+      R"({"schema": 1, "model": {"preset": "llama-3.1-8b"}, "hardware": {"preset": "h100-sxm"},)"
+      R"( "workload": {"requests": 1}})",
+      overrides_);
+  if (!text.ok()) return text.issues();
+  const Result<Scenario> scenario = ParseScenario(text.value());
+  return scenario.ok() ? Issues() : scenario.issues();
+}
+
+Result<SetupReader::ModelText> SetupReader::FindModel(const std::string& name) const {
+  const std::string preset = ModelPresetOf(name);
+  if (!preset.empty()) {
+    const nlohmann::json model = *FindPresetDocument("models", preset);
+    return ModelText{CompactJson(model), preset, model.contains("num_local_experts"),
+                     model.contains("quantization")};
+  }
+  std::string found;
+  for (const std::string& path : config_files_) {
+    // "meta-llama__Llama-3.1-8B": no slash is possible in the name of a file.
+    const std::string_view stem =
+        std::string_view(path).substr(0, path.size() - kConfigEnding.size());
+    std::string flat = LowerCase(name);
+    const std::string last = flat.substr(flat.find_last_of('/') + 1);
+    std::replace(flat.begin(), flat.end(), '/', '_');
+    const std::string lower = LowerCase(stem);
+    const std::size_t owner = lower.find("__");
+    const bool owned = owner != std::string::npos && lower.substr(owner + 2) == last;
+    if (lower == last || lower == flat || lower == LowerCase(name) || owned) {
+      found = path;  // the very name
+      break;
+    }
+    if (found.empty() && SameModel(stem, name)) found = path;
+  }
+  if (found.empty()) {
+    return Issue{"", fmt::format("no preset and no models/NAME.json for the model {}", name)};
+  }
+  const std::string file = PlainText("models/" + found);
+  const Result<std::string> text = ReadFile(folder_ + "/models/" + found, std::size_t{4} << 20);
+  if (!text.ok()) return Issue{file, text.issues()[0].message};
+  Result<std::string> model = ModelFromConfig(text.value(), file);
+  if (!model.ok()) return Issues(model.issues());
+  const auto has = [&model](const char* member) {
+    return model.value().find(fmt::format("\"{}\":", member)) != std::string::npos;
+  };
+  const bool experts = has("num_local_experts"), quantized = has("quantization");
+  return ModelText{std::move(model.value()), file, experts, quantized};
+}
+
+const Result<SimulatedSetup>& SetupReader::Read(const MeasuredSetup& setup) {
+  const std::string key = KeyOf(setup);
+  const auto known = read_.find(key);
+  if (known != read_.end()) return known->second;
+  // Files of many set-ups have the rows of one together.
+  constexpr std::size_t kMostKept = 1000;
+  if (read_.size() >= kMostKept) read_.clear();
+  return read_.emplace(key, ReadAnew(setup)).first->second;
+}
+
+Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
+  if (setup.model.empty()) return Issue{"", "no model is named, by column or folder"};
+  if (setup.gpu.empty()) return Issue{"", "no GPU is named, by column or folder"};
+  const std::string gpu = HardwarePresetOf(setup.gpu);
+  if (gpu.empty()) return Issue{"", fmt::format("no preset for the GPU {}", setup.gpu)};
+  const EngineName engine = EnginePresetOf(setup.engine, setup.engine_version);
+  if (const auto issue = EngineIssue(setup, engine)) return *issue;
+  // A name may say what no column does: "Llama-3.1-8B-Instruct-FP8".
+  std::optional<std::string> weights = WeightsOf(setup.precision);
+  if (weights == "") weights = WeightsInName(setup.model);
+  if (!weights) {
+    return Issue{
+        "", fmt::format("weights in {} are not modelled",
+                        setup.precision.empty() ? "what the model's name says" : setup.precision)};
+  }
+  const Result<ModelText> model = FindModel(setup.model);
+  if (!model.ok()) return Issue{"", TextOf(model.issues())};
+  const nlohmann::json card = *FindPresetDocument("hardware", gpu);
+  std::vector<std::string> settings =
+      EngineSettings(setup, card.value("memory_gib", 0.0),
+                     HasCacheOfCheckpoint(setup, engine, *weights, model.value().quantized));
+  if (!weights->empty()) settings.push_back("model.quantization=" + *weights);
+  if (model.value().experts && HasWholeExperts(setup)) {
+    settings.emplace_back("engine.enable_expert_parallel=true");
+  }
+  if (setup.no_server) settings.emplace_back("model.top_p_by_default=false");
+  settings.insert(settings.end(), overrides_.begin(), overrides_.end());
+  const Result<std::string> cluster = ClusterText(setup, model.value().experts);
+  if (!cluster.ok()) return Issues(cluster.issues());
+  const Result<std::string> text = ApplyOverrides(
+      fmt::format(R"({{"schema": 1, "model": {}, "hardware": {}, "engine": {{"preset": "{}"}}, )"
+                  R"("cluster": {}, "workload": {{"requests": 1}}}})",
+                  model.value().text, CompactJson(card), engine.preset, cluster.value()),
+      settings);
+  if (!text.ok()) return Issue{"", TextOf(text.issues())};
+  Result<Scenario> scenario = ParseScenario(text.value());
+  if (!scenario.ok()) return Issue{"", TextOf(scenario.issues())};
+  const Quantization in = scenario.value().model.quantization;
+  if (!model.value().experts && in == Quantization::kMxfp4) {
+    return Issue{"", "weights in mxfp4 are modelled for experts only, and the model has none"};
+  }
+  const std::string kind = in == Quantization::kNone    ? "16 bits"
+                           : in == Quantization::kFp8   ? "fp8"
+                           : in == Quantization::kInt4  ? "int4"
+                           : in == Quantization::kNvfp4 ? "nvfp4"
+                                                        : "mxfp4";
+  return SimulatedSetup{
+      std::move(scenario.value()), model.value().name, gpu, engine.preset, kind, engine.exact};
+}
+
+}  // namespace servecast

@@ -1,0 +1,99 @@
+// See process.h.
+#include "host/process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <string_view>
+#include <utility>
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
+
+#include "base/printable.h"
+#include "host/files.h"
+#include "host/output_file.h"
+
+namespace servecast {
+namespace {
+
+namespace fs = std::filesystem;
+
+void AnswerSignals() {
+  // A broken invariant aborts with its rule on stderr; the shell sees our exit code for a bug.
+  for (const int bug : {SIGABRT, SIGSEGV, SIGFPE, SIGILL}) {
+    std::signal(bug, [](int) {
+      RemoveUnfinishedFiles();
+      std::_Exit(kBug);
+    });
+  }
+  for (const int end : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    const auto before = std::signal(end, [](int signal) {
+      RemoveUnfinishedFiles();
+      std::signal(signal, SIG_DFL);
+      std::raise(signal);
+    });
+    if (before == SIG_IGN) std::signal(end, SIG_IGN);  // as with nohup
+  }
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large cannot be written, and says so
+}
+
+void AnswerOutOfMemory() {
+  std::set_new_handler([] {
+    constexpr std::string_view kSentence =
+        "servecast: out of memory: what was asked for takes more than this process may have\n";
+    // Nothing here may allocate.
+    if (write(STDERR_FILENO, kSentence.data(), kSentence.size()) < 0) std::_Exit(kBadInput);
+    RemoveUnfinishedFiles();
+    std::_Exit(kBadInput);
+  });
+}
+
+// The folder of this program, links resolved; empty when the system does not tell.
+fs::path OwnFolder() {
+  std::error_code error;
+#ifdef __APPLE__
+  char name[4096];
+  std::uint32_t size = sizeof(name);
+  if (_NSGetExecutablePath(name, &size) != 0) return {};
+  const fs::path self = fs::canonical(name, error);
+#else
+  const fs::path self = fs::canonical("/proc/self/exe", error);
+#endif
+  return error ? fs::path() : self.parent_path();
+}
+
+}  // namespace
+
+int RunProgram(int argc, char** argv, const std::function<int(std::vector<std::string>)>& command) {
+  AnswerSignals();
+  AnswerOutOfMemory();
+  const int code = command(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  fmt::print(stderr, "standard output cannot be written\n");
+  return kBadInput;
+}
+
+int BecomeProgramBeside(const std::string& name, const std::vector<std::string>& arguments) {
+  const std::string path = (OwnFolder() / name).string();
+  std::vector<std::string> words = arguments;
+  words.insert(words.begin(), name);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(path.c_str(), pointers.data());
+  const int error = errno;
+  fmt::print(stderr, "servecast: {} cannot be run: {}\n", Printable(path),
+             error == ENOENT ? "it is not there, and ./dev build fidelity makes it"
+                             : std::strerror(error));
+  return kBadInput;
+}
+
+}  // namespace servecast

@@ -1,0 +1,151 @@
+// The fewest GPUs, growth and drills: what is built of plans.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/documents.h"
+#include "gtest/gtest.h"
+#include "plan/bound.h"
+#include "plan/drill.h"
+#include "servecast/experiment.h"
+#include "servecast/plan.h"
+
+namespace servecast::testing {
+namespace {
+
+const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":100},)"
+                             R"({"metric":"tpot","percentile":99,"limit_ms":20}])";
+constexpr PlanOptions kQuick = {.most_work = 1'500'000};
+
+template <class Asked>
+Asked ToEnd(Result<Asked> made) {
+  Asked asked = Good(std::move(made));
+  double before = 0;
+  while (!asked.Advance(100'000)) {
+    EXPECT_GE(asked.Progress(), before);
+    before = asked.Progress();
+    EXPECT_LT(before, 1);
+  }
+  EXPECT_EQ(asked.Progress(), 1);
+  return asked;
+}
+
+VerdictState StateOf(Scenario scenario) {
+  return ToEnd(Experiment::Create(std::move(scenario), {},
+                                  {.most_work = 600'000, .names_limit = false}))
+      .Snapshot(ReportDetail::kSummary)
+      .verdict.state;
+}
+
+// The verdict's runs are others: it may call close what the plan is sure of, but not miss it.
+bool Holds(const Scenario& scenario) {
+  const VerdictState state = StateOf(scenario);
+  return state == VerdictState::kMeets || state == VerdictState::kNear;
+}
+
+TEST(FleetPlan, OnePool_HasTheFewestReplicasTimesTheirGpus) {
+  const Scenario scenario =
+      Parsed(Changed({kTargets, "workload.arrivals.rate_per_s=200",
+                      "workload.output_tokens.value=100", "cluster.pools.0.tensor_parallel=2"}));
+  const FleetAnswer answer = ToEnd(FleetPlan::Create(scenario, {}, kQuick)).Answer();
+  ASSERT_EQ(answer.outcome, PlanOutcome::kFound);
+  ASSERT_EQ(answer.pools.size(), 1u);
+  EXPECT_EQ(answer.Gpus(), 2 * answer.pools[0].replicas);
+  EXPECT_LE(answer.LeastGpus(), static_cast<double>(answer.Gpus()));
+  EXPECT_GT(answer.LeastGpus(), 0);
+  Scenario held = scenario;
+  held.cluster.pools[0].replicas = answer.pools[0].high;
+  EXPECT_TRUE(Holds(held));
+  held.cluster.pools[0].replicas = answer.pools[0].low - 1;
+  if (answer.pools[0].low > 1) EXPECT_NE(StateOf(held), VerdictState::kMeets);
+}
+
+// Every other pair with as many GPUs or fewer misses, by brute force.
+TEST(FleetPlan, PrefillAndDecode_NoPairWithFewerHolds) {
+  const Scenario scenario = Parsed(Changed(
+      {kTargets, "workload.arrivals.rate_per_s=60", "workload.output_tokens.value=100",
+       R"(cluster.pools=[{"role":"prefill","replicas":1},{"role":"decode","replicas":6}])"}));
+  const FleetAnswer answer = ToEnd(FleetPlan::Create(scenario, {}, kQuick)).Answer();
+  ASSERT_EQ(answer.outcome, PlanOutcome::kFound);
+  ASSERT_EQ(answer.pools.size(), 2u);
+  const std::int64_t gpus = answer.Gpus();
+  for (std::int64_t prefill = 1; prefill < gpus - 1; ++prefill) {
+    Scenario fewer = scenario;
+    fewer.cluster.pools[0].replicas = prefill;
+    fewer.cluster.pools[1].replicas = gpus - 1 - prefill;
+    EXPECT_NE(StateOf(fewer), VerdictState::kMeets) << prefill;
+  }
+  Scenario enough = scenario;
+  for (std::size_t i = 0; i < 2; ++i) enough.cluster.pools[i].replicas = answer.pools[i].high;
+  EXPECT_TRUE(Holds(enough));
+}
+
+TEST(FleetPlan, PoolsAlike_AreRefused) {
+  const Result<FleetPlan> plan = FleetPlan::Create(
+      Parsed(Changed({kTargets, R"(cluster.pools=[{"replicas":1},{"replicas":2}])"})));
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.issues()[0].path, "/cluster/pools");
+}
+
+// A request of 101 tokens in, 1 out, on a model whose figures the cost model gives: the bound grows
+// with the rate, and falls with what is cached.
+TEST(LeastReplicas, AreInProportionToTheLoadThatIsComputed) {
+  const Scenario scenario = Parsed(Changed({}));
+  const auto at = [&](double rate, double cached) {
+    return Good(LeastReplicasFor(scenario, {}, rate, cached))[0];
+  };
+  EXPECT_DOUBLE_EQ(at(20, 0).compute, 2 * at(10, 0).compute);
+  EXPECT_DOUBLE_EQ(at(20, 0).bandwidth, 2 * at(10, 0).bandwidth);
+  EXPECT_LT(at(10, 0.5).compute, at(10, 0).compute);
+  EXPECT_DOUBLE_EQ(at(10, 0.5).bandwidth, at(10, 0).bandwidth);
+}
+
+TEST(GrowthPlan, MonthsAreThoseOfCompoundGrowth) {
+  const Scenario scenario = Parsed(
+      Changed({kTargets, "workload.arrivals.rate_per_s=10", "workload.output_tokens.value=100"}));
+  const GrowthPlan plan =
+      ToEnd(GrowthPlan::Create(scenario, {}, {.growth = 1, .months = 4, .plan = kQuick}));
+  ASSERT_FALSE(plan.Steps().empty());
+  std::int64_t from = 0, replicas = 0;
+  for (const GrowthStep& step : plan.Steps()) {
+    EXPECT_EQ(step.from_month, from);
+    EXPECT_GT(step.replicas, replicas);
+    const auto month = static_cast<std::int64_t>(std::floor(std::log2(step.most.value / 10)));
+    EXPECT_EQ(step.until_month, std::clamp<std::int64_t>(month, -1, 4));
+    EXPECT_LE(step.low_month, step.until_month);
+    EXPECT_GE(step.high_month, step.until_month);
+    from = step.until_month + 1;
+    replicas = step.replicas;
+  }
+  EXPECT_EQ(plan.Steps().back().until_month, 4);
+}
+
+TEST(GrowthPlan, OptionsBeyondTheirRanges_AreAllNamed) {
+  const Result<GrowthPlan> plan = GrowthPlan::Create(
+      Parsed(Changed({kTargets, R"(cluster.pools=[{},{}])"})), {}, {.growth = 0, .months = 500});
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.issues().size(), 3u);
+}
+
+TEST(Drills, AreTheScenariosThatTheirNamesSay) {
+  const Scenario scenario = Parsed(Changed({kTargets, "cluster.pools.0.replicas=3"}));
+  const std::vector<Drill> drills = DrillsOf(scenario, {.spike = 3, .spike_s = 10});
+  ASSERT_EQ(drills.size(), 4u);
+  EXPECT_EQ(drills[1].name, "one replica fewer");
+  EXPECT_EQ(drills[1].scenario.cluster.pools[0].replicas, 2);
+  EXPECT_EQ(drills[2].name, "one replica at 70 % of its speed");
+  ASSERT_EQ(drills[2].scenario.cluster.pools.size(), 2u);
+  EXPECT_EQ(drills[2].scenario.cluster.pools[0].replicas, 2);
+  EXPECT_DOUBLE_EQ(drills[2].scenario.cluster.pools[1].hardware->memory_bandwidth_gb_s,
+                   0.7 * scenario.hardware.memory_bandwidth_gb_s);
+  EXPECT_EQ(drills[3].name, "3 times the load for 10 s");
+  ASSERT_EQ(drills[3].scenario.workload.arrivals.spikes.size(), 1u);
+  const double factor = drills[3].scenario.workload.arrivals.spikes[0][2];
+  EXPECT_EQ(factor, 3);
+  EXPECT_EQ(DrillsOf(Parsed(Changed({kTargets})), {}).size(), 2u);
+}
+
+}  // namespace
+}  // namespace servecast::testing

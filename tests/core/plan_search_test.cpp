@@ -1,0 +1,83 @@
+#include "plan/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace servecast::testing {
+namespace {
+
+using Curve = std::function<double(double)>;
+
+Line LoadLine() { return {10, 1e-5, 1e7, 0, false, "requests/s"}; }
+Line ReplicaLine(double own = 1) { return {own, 1, 4096, 1, true, "replicas"}; }
+
+// Asks for as many places as the search wants, and says where it ends.
+struct Found {
+  double at = 0;
+  std::size_t asked = 0;
+};
+Found Follow(const Line& line, const Curve& curve) {
+  const Slope slope(line);
+  std::vector<Sample> scouts, samples;
+  const auto add = [&](std::vector<Sample>& to, double at) {
+    to.insert(std::find_if(to.begin(), to.end(),
+                           [&](const Sample& s) { return slope.Lighter(at, s.at); }),
+              {at, curve(at)});
+  };
+  while (const auto at = NextScout(slope, scouts, 1.1)) add(scouts, *at);
+  add(samples, CrossingOf(slope, scouts));
+  while (const auto at = NextSample(slope, samples)) add(samples, *at);
+  return {CrossingOf(slope, samples), scouts.size() + samples.size()};
+}
+
+TEST(PlanSearch, QueueLikeCurves_PassOneWhereTheyShould) {
+  for (const double capacity : {0.3, 11.0, 47.0, 3000.0}) {
+    // 0.05 / (1 - rate / capacity) reaches 1 at 95 % of the capacity.
+    const Found found = Follow(LoadLine(), [&](double rate) {
+      return rate >= capacity ? std::numeric_limits<double>::infinity()
+                              : 0.05 / (1 - rate / capacity);
+    });
+    EXPECT_NEAR(found.at, 0.95 * capacity, 0.02 * capacity) << capacity;
+    EXPECT_LT(found.asked, 40u) << capacity;
+  }
+}
+
+TEST(PlanSearch, SmoothCurve_IsFoundInFewPlaces) {
+  const Found found = Follow(LoadLine(), [](double rate) { return std::pow(rate / 23, 3); });
+  EXPECT_NEAR(found.at, 23, 0.1);
+  EXPECT_LE(found.asked, 11u);
+}
+
+TEST(PlanSearch, FewestReplicas_IsTheFirstThatIsEnough) {
+  for (const double enough : {1.0, 2.0, 7.0, 64.0, 1000.0}) {
+    for (const double own : {1.0, 8.0, 500.0}) {
+      const Found found = Follow(ReplicaLine(own), [&](double n) { return (enough - 0.5) / n; });
+      EXPECT_EQ(found.at, enough) << own;
+    }
+  }
+}
+
+TEST(PlanSearch, ReplicasThatComeInGroups_StayMultiples) {
+  Line line = ReplicaLine(8);
+  line.least = line.step = 4;
+  EXPECT_EQ(Follow(line, [](double n) { return 9.0 / n; }).at, 12);
+}
+
+TEST(PlanSearch, NothingIsEnough_EndsAtTheLightEnd) {
+  const Found found = Follow(LoadLine(), [](double) { return 2.0; });
+  EXPECT_EQ(found.at, LoadLine().least);
+  EXPECT_LT(found.asked, 20u);
+  EXPECT_EQ(Follow(ReplicaLine(), [](double) { return 2.0; }).at, 4096);
+}
+
+TEST(PlanSearch, EverythingIsEnough_EndsAtTheHeavyEnd) {
+  EXPECT_EQ(Follow(LoadLine(), [](double) { return 0.5; }).at, LoadLine().most);
+  EXPECT_EQ(Follow(ReplicaLine(100), [](double) { return 0.5; }).at, 1);
+}
+
+}  // namespace
+}  // namespace servecast::testing

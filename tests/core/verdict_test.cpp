@@ -1,0 +1,250 @@
+// What a verdict rests on and says: shares of requests within limits, what does not fit, evidence
+// that is known to be bad, and the laws beside which a run's figures are put.
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/documents.h"
+#include "cost/compared.h"
+#include "gtest/gtest.h"
+#include "metrics/summarize.h"
+#include "servecast/experiment.h"
+#include "serving/policy.h"
+
+namespace servecast::testing {
+namespace {
+
+Report Judged(const std::string& document) {
+  Experiment experiment = Good(Experiment::Create(Parsed(document)));
+  while (!experiment.Advance(INT64_MAX)) {
+  }
+  return experiment.Snapshot(ReportDetail::kSummary);
+}
+
+bool Contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string Document(const std::string& model, const std::string& gpu,
+                     const std::vector<std::string>& set = {}) {
+  std::vector<std::string> all = {R"(model={"preset": ")" + model + R"("})",
+                                  R"(hardware={"preset": ")" + gpu + R"("})"};
+  all.insert(all.end(), set.begin(), set.end());
+  return Changed(all);
+}
+
+// --- shares of requests within limits
+
+TEST(Attainment, ShareOfARun_IsThatOfItsRequests) {
+  const std::string rate = "workload.arrivals.rate_per_s=30";
+  const Report known = RunToEnd(Changed({rate}));
+  const double ttft_ms = known.ttft_ms.p90, tpot_ms = known.tpot_ms.p90;
+  const Report r = RunToEnd(Changed(
+      {rate, R"(slo=[{"metric":"attainment","percentile":95,"ttft_ms":)" + std::to_string(ttft_ms) +
+                 R"(,"tpot_ms":)" + std::to_string(tpot_ms) + "}]"}));
+  const std::vector<double>&ttft = r.ColumnOf("ttft_ms"), &tpot = r.ColumnOf("tpot_ms");
+  ASSERT_EQ(ttft.size(), 50u);
+  int within = 0;
+  for (std::size_t i = 0; i < ttft.size(); ++i) {
+    within += ttft[i] <= ttft_ms && tpot[i] <= tpot_ms ? 1 : 0;
+  }
+  EXPECT_GT(within, 30);
+  EXPECT_LT(within, 50);
+  ASSERT_TRUE(r.slo[0].share);
+  EXPECT_DOUBLE_EQ(*r.slo[0].share, within / 50.0);
+  EXPECT_DOUBLE_EQ(*r.slo[0].share, *r.attainment);
+  EXPECT_FALSE(r.slo[0].value_ms);
+  EXPECT_NEAR(*r.slo[0].margin, 1 - (1 - within / 50.0) / 0.05, 1e-9);
+}
+
+// One limit alone is the percentile's target in other words.
+TEST(Attainment, OfOneLimit_IsOnTheSideOfThePercentile) {
+  const std::string rate = "workload.requests=1000";
+  const Report known =
+      Judged(Changed({R"(slo=[{"metric":"ttft","percentile":95,"limit_ms":1000}])", rate}));
+  for (const double factor : {0.8, 1.2}) {
+    const double limit = *known.slo[0].value_ms * factor;
+    const Report r = Judged(Changed(
+        {R"(slo=[{"metric":"attainment","percentile":95,"ttft_ms":)" + std::to_string(limit) + "}]",
+         rate}));
+    EXPECT_EQ(r.verdict.state, factor > 1 ? VerdictState::kMeets : VerdictState::kMisses)
+        << r.verdict.sentence;
+    ASSERT_TRUE(r.slo[0].share && r.slo[0].low_share);
+    EXPECT_LE(*r.slo[0].low_share, *r.slo[0].share);
+    EXPECT_LE(*r.slo[0].share, *r.slo[0].high_share);
+    EXPECT_EQ(*r.slo[0].share >= 0.95, factor > 1);
+    EXPECT_TRUE(Contains(r.verdict.sentence, "attainment of TTFT ")) << r.verdict.sentence;
+    EXPECT_TRUE(Contains(r.verdict.sentence, " of 95 % (")) << r.verdict.sentence;
+  }
+}
+
+TEST(Attainment, OfAClass_CountsItsRequestsAlone) {
+  const Report r = RunToEnd(
+      Changed({R"(workload.classes=[{"name":"short"},
+            {"name":"long","prompt_tokens":{"distribution":"fixed","value":4000}}])",
+               R"(slo=[{"metric":"attainment","percentile":90,"ttft_ms":60,"class":"short"},
+               {"metric":"attainment","percentile":90,"ttft_ms":60,"class":"long"}])"}));
+  ASSERT_TRUE(r.slo[0].share && r.slo[1].share);
+  EXPECT_GT(*r.slo[0].share, *r.slo[1].share);
+}
+
+TEST(Attainment, WithoutALimit_IsRefused) {
+  const Issues issues = IssuesOf(Changed({R"(slo=[{"metric":"attainment"}])"}));
+  ASSERT_EQ(issues.size(), 1u);
+  EXPECT_EQ(issues[0].path, "/slo/0/ttft_ms");
+  EXPECT_FALSE(IssuesOf(Changed({R"(slo=[{"metric":"attainment","limit_ms":4}])"})).empty());
+}
+
+// --- what does not fit
+
+TEST(Unfit, ModelLargerThanTheGpu_HasTheSum) {
+  const std::string document = Document("llama-3.3-70b", "rtx-4090");
+  EXPECT_EQ(IssuesOf(document)[0].kind, "does_not_fit");
+  const std::optional<Report> r = UnfitReport(Parsed(document));
+  ASSERT_TRUE(r && r->unfit);
+  EXPECT_EQ(r->verdict.state, VerdictState::kDoesNotFit);
+  EXPECT_EQ(r->verdict.sentence.rfind("Llama-3.3-70B does not fit on 1 x RTX 4090 24 GB: ", 0), 0u)
+      << r->verdict.sentence;
+  EXPECT_GT(r->unfit->NeededGib(), r->unfit->usable_gib);
+  EXPECT_NEAR(r->unfit->usable_gib, 0.9 * r->unfit->total_gib, 1e-9);
+  EXPECT_EQ(r->unfit->enough_tensor_parallel, 8);
+  EXPECT_TRUE(Contains(ReportJson(*r, ReportParts::kSummary), R"("state": "does_not_fit")"));
+}
+
+TEST(Unfit, OneOfTwoPools_IsNamed) {
+  const std::optional<Report> r = UnfitReport(Parsed(Document(
+      "llama-3.3-70b", "h100-sxm",
+      {R"(cluster.pools=[{"name":"a","tensor_parallel":4},{"name":"b","hardware":"rtx-4090"}])"})));
+  ASSERT_TRUE(r && r->unfit);
+  EXPECT_EQ(r->unfit->pool, "b");
+  EXPECT_FALSE(UnfitReport(Parsed(SmallDocument())));
+}
+
+// --- evidence
+
+Evidence EvidenceFor(const std::string& document) {
+  return RunToEnd(document).latency_model.evidence;
+}
+
+TEST(Evidence, ClassOfADeployment_IsThatOfTheServersThatWereMeasured) {
+  const Evidence h100 = EvidenceFor(Document("llama-3.1-8b", "h100-sxm"));
+  EXPECT_EQ(h100.of, EvidenceClass::kCalibrated);
+  ASSERT_FALSE(h100.errors.empty());
+  EXPECT_TRUE(h100.left_out);
+  EXPECT_EQ(h100.errors[0].figure, "tpot");
+  EXPECT_DOUBLE_EQ(h100.errors[0].median, 0.013);  // presets/left_out.json, not compared.json
+  EXPECT_TRUE(Contains(h100.sentence, "left out of the fit")) << h100.sentence;
+
+  const Evidence a100 = EvidenceFor(Document("llama-3.1-8b", "a100-80gb"));
+  EXPECT_EQ(a100.of, EvidenceClass::kCompared);
+  EXPECT_EQ(a100.rows, 2);
+
+  const Evidence l40s = EvidenceFor(Document("llama-3.1-8b", "l40s"));
+  EXPECT_EQ(l40s.of, EvidenceClass::kUntested);
+  EXPECT_TRUE(l40s.errors.empty());
+
+  // A figure that was changed since takes the claim away.
+  EXPECT_EQ(
+      EvidenceFor(Document("llama-3.1-8b", "h100-sxm", {"hardware.compute_efficiency=0.7"})).of,
+      EvidenceClass::kUntested);
+  // Cards on PCIe in a group, and experts in 8 bits: nobody measured them, and it is said.
+  const Evidence cards =
+      EvidenceFor(Document("llama-3.1-8b", "l40s", {"cluster.pools.0.tensor_parallel=2"}));
+  ASSERT_EQ(cards.warnings.size(), 1u);
+  EXPECT_TRUE(Contains(cards.warnings[0], "no peer-to-peer"));
+  const Report experts =
+      RunToEnd(Document("qwen3-30b-a3b", "h100-sxm", {"model.quantization=fp8"}));
+  EXPECT_NE(experts.latency_model.evidence.of, EvidenceClass::kCalibrated);
+  EXPECT_TRUE(Contains(experts.verdict.note, "block scales")) << experts.verdict.note;
+}
+
+TEST(Evidence, PoolsAndRoles_HaveTheWeakestOfAll) {
+  EXPECT_EQ(EvidenceFor(Document("llama-3.1-8b", "h100-sxm",
+                                 {R"(cluster.pools=[{}, {"hardware":"l40s"}])"}))
+                .of,
+            EvidenceClass::kUntested);
+  const Evidence apart = EvidenceFor(Document(
+      "llama-3.1-8b", "h100-sxm", {R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])"}));
+  EXPECT_EQ(apart.of, EvidenceClass::kUntested);
+  EXPECT_TRUE(Contains(apart.sentence, "No server with prefill and decode apart was measured."));
+}
+
+// All that a B200 is said to do came out far too fast.
+TEST(Evidence, KnownToBeBad_IsNotJudgedButSimulated) {
+  const std::string slo = R"(slo=[{"metric":"tpot","percentile":99,"limit_ms":1000}])";
+  for (const std::vector<std::string>& set : {std::vector<std::string>{slo},
+                                              {slo, "model.quantization=fp8"},
+                                              {slo, R"(engine={"preset":"trtllm"})"}}) {
+    const std::string document = Document("llama-3.1-8b", "b200-sxm", set);
+    for (const Report& r : {Judged(document), RunToEnd(document)}) {
+      EXPECT_EQ(r.verdict.state, VerdictState::kNotJudged) << r.verdict.sentence;
+      EXPECT_EQ(r.verdict.sentence.rfind("Not judged: TPOT of 3 multi-turn runs on this GPU came "
+                                         "out 68 % too short. Simulated, ",
+                                         0),
+                0u)
+          << r.verdict.sentence;
+      EXPECT_TRUE(r.slo[0].value_ms);
+    }
+  }
+  const Report h200 = RunToEnd(Document(
+      "llama-3.1-8b", "h200-sxm",
+      {slo, R"(engine={"preset":"vllm-0.11","kv_cache_dtype":"fp8"})", "model.quantization=fp8"}));
+  EXPECT_EQ(h200.verdict.state, VerdictState::kNotJudged) << h200.verdict.sentence;
+}
+
+// --- laws and bounds
+
+const SanityCheck* CheckOf(const std::vector<SanityCheck>& checks, std::string_view name) {
+  for (const SanityCheck& check : checks) {
+    if (check.name == name) return &check;
+  }
+  return nullptr;
+}
+
+TEST(Sanity, EveryRun_IsWithinItsBounds) {
+  const std::string chat(*ScenarioPreset("llama-3.1-8b-h100-chat"));
+  for (const std::vector<std::string>& set :
+       {std::vector<std::string>{},
+        {"workload.arrivals.rate_per_s=200"},
+        {"engine.num_gpu_blocks_override=700", "workload.arrivals.rate_per_s=22"},
+        {"engine.async_scheduling=true"},
+        {R"(workload.arrivals={"process":"closed_loop","concurrency":32})"},
+        {"cluster.pools.0.pipeline_parallel=2"},
+        {R"(cluster={"pools":[{"name":"a"},{"name":"b","hardware":{"preset":"a100-80gb"}}]})"},
+        {R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])",
+         "workload.arrivals.rate_per_s=20"}}) {
+    const Report r = RunToEnd(Changed(set, chat));
+    EXPECT_TRUE(CheckOf(r.sanity, "littles_law")) << (set.empty() ? "" : set[0]);
+    EXPECT_EQ(r.sanity.size(), 4u);
+    for (const SanityCheck& check : r.sanity) {
+      EXPECT_TRUE(check.ok) << check.name << " " << check.simulated << " " << check.bound << " "
+                            << (set.empty() ? "" : set[0]);
+    }
+  }
+}
+
+TEST(Sanity, EachBrokenBound_IsFound) {
+  const Report good = RunToEnd(SmallDocument());
+  const auto fails = [&good](std::string_view name, auto breaks) {
+    Report r = good;
+    breaks(r);
+    for (const SanityCheck& check : SanityOf(r)) EXPECT_EQ(check.ok, check.name != name) << name;
+  };
+  fails("littles_law", [](Report& r) { r.mean_in_system *= 1.1; });
+  fails("roofline", [](Report& r) { r.bandwidth_use = r.binding.busy_share * 1.01; });
+  fails("kv", [](Report& r) { r.kv_peak_usage = 1.001; });
+  fails("utilisation", [](Report& r) { r.binding.busy_share = 1.01; });
+}
+
+// A model that bills less than the GPU's peaks allow is found out.
+TEST(Sanity, LatencyModelFasterThanTheGpu_BreaksTheRoofline) {
+  const Report r =
+      RunToEnd(Changed({R"(latency={"backend":"blackbox","alpha":[0,0,0],"beta":[10,0,0]})"}));
+  ASSERT_TRUE(CheckOf(r.sanity, "roofline"));
+  EXPECT_FALSE(CheckOf(r.sanity, "roofline")->ok);
+}
+
+}  // namespace
+}  // namespace servecast::testing

@@ -1,0 +1,144 @@
+// Tasks of the certain verdict: its states, what it says of itself, ways out and why. Part of run.mjs.
+import assert from 'node:assert/strict';
+import { field, nextResult, verdict, fingerprint } from './browser.mjs';
+import { audit, preset, task } from './harness.mjs';
+
+const at = (rate, more = '') => ({ fragment: `#p=${preset}&workload.arrivals.rate_per_s=${rate}${more}` });
+const state = (page) => page.getAttribute('[data-complete]', 'data-state');
+
+await task(
+  'verdict: certain, with interval, margin and what it rests on',
+  async (page) => {
+    const sentence = await verdict(page);
+    assert.match(
+      sentence,
+      /^Llama-3\.1-8B on 1\s×\sH100 meets both targets at 40\sreq\/s; closest is TPOT p99, [\d.]+ of 20\sms \([\d.]+ to [\d.]+\)\.$/,
+    );
+    assert.equal(await page.textContent('.sign b'), 'Meets');
+    assert.match(
+      await page.textContent('#known-error'),
+      /^10 runs of 3,000 requests, without warm-up and drain\. In brackets: 95 % intervals\./,
+    );
+    const tiles = await page.locator('.tile').allInnerTexts();
+    for (const text of tiles.slice(0, 2)) assert.match(text, /\([\d.]+ to [\d.]+\)[\s\S]*% to spare\s*limit/);
+    assert.equal(await page.locator('.margin-bar .whisker').count(), 2);
+    assert.equal(await page.locator('.tile[data-side="meets"]').count(), 2);
+    assert.match(tiles[2], /40\.\d.requests\/s while they arrive/, 'neither ramp nor drain is counted');
+    await page.getByText('not counted').first().waitFor();
+    assert.equal(await page.locator('sc-ways-out').count(), 0, 'nothing is missed');
+  },
+  at(40),
+);
+
+await task(
+  'verdict: near its limit it is too close to call, and says what would tell',
+  async (page) => {
+    assert.match(await verdict(page), /is too close to call at 48\sreq\/s: TPOT p99/);
+    assert.equal(await state(page), 'near');
+    assert.match(await page.textContent('.verdict'), /the limit lies within the interval of TPOT p99/);
+    assert.match(await page.textContent('.tile[data-side="near"]'), /too close to call/);
+  },
+  at(48),
+);
+
+await task(
+  'verdict: an overload is a rate, and what grows has no bound',
+  async (page) => {
+    assert.match(await verdict(page), /^Overloaded: serves [\d.]+ \([\d.]+ to [\d.]+\) of 200\sreq\/s/);
+    assert.equal(await state(page), 'overloaded');
+    const tiles = await page.locator('.tile').allInnerTexts();
+    assert.match(tiles[0], /no bound[\s\S]*grows without limit[\s\S]*missed/);
+    assert.match(tiles[1], /not judged/);
+    assert.match(tiles[2], /Served\s+of\s200\sreq\/s/);
+    await audit(page);
+  },
+  at(200),
+);
+
+await task(
+  'verdict: a model that does not fit says by how much, and what would',
+  async (page) => {
+    await page.waitForSelector('[data-state="does_not_fit"]');
+    assert.equal(await page.textContent('.sign b'), 'Does not fit');
+    assert.match(await page.textContent('.verdict'), /Needed with the least KV cache: [\d.]+\sGiB on each GPU/);
+    await page.locator('.unfit-bar').waitFor();
+    await page.getByRole('button', { name: /^Use tensor parallel \d+$/ }).click();
+    await verdict(page);
+  },
+  { fragment: `#p=${preset}&model.preset=llama-3.1-70b&hardware.preset=a100-80gb` },
+);
+
+await task(
+  'ways out: run under a miss, and one is used',
+  async (page) => {
+    await verdict(page);
+    assert.equal(await state(page), 'misses');
+    const offered = page.getByRole('button', { name: 'Try them' });
+    if ((await offered.count()) > 0) await offered.click();
+    await page.locator('.ways-rest').waitFor({ timeout: 120_000 });
+    const rows = await page.locator('.ways tbody tr').allInnerTexts();
+    assert.ok(rows.length >= 2 && rows.length <= 6, rows.join('\n'));
+    assert.match(rows[0], /ms \([\d.]+ to [\d.]+\)/);
+    assert.match(await page.textContent('.ways-rest'), /not help/);
+    await audit(page);
+    const before = await fingerprint(page);
+    await page.getByRole('button', { name: 'Use 2 replicas' }).click();
+    await nextResult(page, before);
+    assert.equal(await state(page), 'meets');
+    assert.equal(await field(page, '/cluster/pools/0/replicas').locator('input[type=text]').inputValue(), '2');
+    assert.equal(await page.locator('sc-ways-out').count(), 0);
+  },
+  at(60),
+);
+
+await task(
+  'why: the slowest above all, with the parts in words and figures',
+  async (page) => {
+    await verdict(page);
+    await page.locator('#why > summary').click();
+    await page.locator('.blame').nth(2).waitFor();
+    assert.match(await page.textContent('.blame-lines'), /TPOT: of the [\d.]+\sms a token that the slowest 1\s% lose/);
+    const bars = await page
+      .locator('.blame-bar')
+      .evaluateAll((all) => all.map((bar) => bar.getAttribute('aria-label')));
+    assert.equal(bars.length, 6);
+    for (const text of bars) {
+      const [, total, parts] = /: ([\d,.]+) ms; (.*)$/.exec(text);
+      const number = (digits) => Number(digits.replaceAll(',', ''));
+      const sum = parts.split(', ').reduce((all, part) => all + number(part.split(' ').at(-1)), 0);
+      assert.ok(Math.abs(sum / number(total) - 1) < 0.02, text);
+    }
+    await audit(page);
+  },
+  at(60),
+);
+
+await task(
+  'verdict: a long change greys what was shown, and cancelling leaves a part',
+  async (page) => {
+    await verdict(page);
+    await field(page, '/workload/requests').locator('input[type=text]').fill('3000000');
+    await page.getByText(/^Before your change: /).waitFor({ timeout: 20_000 });
+    assert.equal(await page.locator('[data-complete="before"]').count(), 1);
+    await page.locator('[data-complete="partial"]').waitFor({ timeout: 60_000 });
+    assert.match(await page.textContent('.sentence'), /The interval is not known yet\.$/);
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByText(/Cancelled at \d+/).waitFor();
+    assert.equal(await page.textContent('.sign b'), 'Partial');
+  },
+  at(40),
+);
+
+await task('words: TTFT says what it means on focus', async (page) => {
+  await verdict(page);
+  const word = page.locator('.tile .term').first();
+  assert.equal(await word.locator('.tip').isVisible(), false);
+  await word.focus();
+  assert.match(await word.locator('.tip').innerText(), /^Time to first token\. From a request/);
+});
+
+await task('preemptions: none are said to be none', async (page) => {
+  await verdict(page);
+  await page.locator('#steps > summary').click();
+  await page.locator('.pane-key', { hasText: 'none: no request was preempted' }).waitFor();
+});

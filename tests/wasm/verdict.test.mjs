@@ -1,0 +1,97 @@
+// The page and the command give one verdict: the whole report of an experiment, its explanation and its advice, to
+// the last digit, on documents of every state.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { after } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { load, provide, root, simulationOf } from './module.mjs';
+
+const module = await load('servecast-first');
+const catalog = JSON.parse(module.catalog());
+const folder = mkdtempSync(join(tmpdir(), 'servecast-verdict-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const chat = catalog.presets.scenarios.find(({ id }) => id === 'llama-3.1-8b-h100-chat').document;
+const at = (rate, more = {}) => ({
+  ...chat,
+  ...more,
+  workload: { ...chat.workload, ...more.workload, arrivals: { ...chat.workload.arrivals, rate_per_s: rate } },
+});
+const apart = catalog.presets.scenarios.find(({ id }) => id === 'llama-3.1-8b-h100x8-disaggregated').document;
+const documents = {
+  meets: at(40),
+  near: at(48),
+  misses: at(60),
+  overloaded: at(200),
+  'without targets': at(40, { slo: [] }),
+  'few requests': at(40, { workload: { requests: 50 } }),
+  'another seed, conversations': at(8, { seed: 7, workload: { sessions: { turns: 4 } } }),
+  'prefill and decode apart': apart,
+};
+
+function command(words, document) {
+  const file = join(folder, 'scenario.json');
+  writeFileSync(file, JSON.stringify(document));
+  const { status, stdout, stderr } = spawnSync(fileURLToPath(new URL('build/release/servecast', root)), [words, file], {
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+  });
+  assert.equal(status, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+/** In slices that end in the middle of runs, handing in files on the way. */
+function finished(document, kind, use, of = module) {
+  const run = simulationOf(of, JSON.stringify(document), kind);
+  try {
+    assert.equal(run.error(), '');
+    while (!run.advance(777)) provide(of, JSON.parse(run.error() || '[]'));
+    return use(run);
+  } finally {
+    run.delete();
+  }
+}
+
+for (const [name, document] of Object.entries(documents)) {
+  test(`Verdict_${name}_IsTheCommands`, () => {
+    const native = command('run', document);
+    const { scenario, ...page } = finished(document, 'Experiment', (run) => JSON.parse(run.summary()));
+    assert.ok(scenario);
+    assert.equal(JSON.stringify(page.verdict), JSON.stringify(native.verdict));
+    assert.deepEqual(page, native);
+  });
+}
+
+test('Verdict_StatesOfTheseDocuments_AreThoseTheyAreNamedAfter', () => {
+  for (const state of ['meets', 'near', 'misses', 'overloaded']) {
+    assert.equal(command('run', documents[state]).verdict.state, state);
+  }
+});
+
+test('FirstModule_LacksWhatReadsFiles_AndAnswersAsTheWholeOne', async () => {
+  const whole = await load();
+  assert.equal(module.Trace, undefined);
+  assert.equal(module.coefficients, undefined);
+  const summary = (of) => finished(documents.near, 'Experiment', (run) => run.summary(), of);
+  assert.equal(summary(module), summary(whole));
+  assert.equal(module.catalog(), whole.catalog());
+});
+
+test('Explanation_IsTheCommands', () => {
+  const { limits, blame } = command('explain', documents.misses);
+  const page = finished(documents.misses, 'Experiment', (run) => JSON.parse(run.explanation()));
+  assert.deepEqual(page, { limits, blame });
+});
+
+test('Advice_IsTheCommands_AndItsDocumentsRun', () => {
+  const native = command('advise', documents.misses);
+  const page = finished(documents.misses, 'Advice', (run) => JSON.parse(run.summary()));
+  const without = ({ document, ...change }) => change;
+  assert.deepEqual({ ...page, base: without(page.base), changes: page.changes.map(without) }, native);
+  assert.ok(page.changes[0].meets);
+  const used = command('run', JSON.parse(page.changes[0].document));
+  assert.equal(used.verdict.state, 'meets');
+});

@@ -1,0 +1,87 @@
+// What follows a verdict: why it is as it is, when somebody asks; and, when a target is missed, what might be changed.
+// For that the engine runs about a dozen one-step changes; one of them may be taken over.
+import type { AdvisedChange } from 'servecast';
+import type { Engine } from '../engine/client';
+import { needsTrace, readDocument, type Document } from './document';
+import type { Shown, Store, WaysOut } from './store';
+
+/** Beyond that, one has to ask for it: it takes about a dozen times as long. */
+const longRunMs = 4000;
+
+/** Whether there is something to look for a way out of. */
+export function wantsWayOut({ outcome, completeness }: Shown): boolean {
+  const { state } = outcome.report.verdict;
+  return completeness === 'final' && (state === 'misses' || state === 'overloaded');
+}
+
+export class Reasons {
+  readonly #engine: Engine;
+  readonly #store: Store;
+  #turn = 0;
+  #asking = false;
+
+  constructor(engine: Engine, store: Store) {
+    this.#engine = engine;
+    this.#store = store;
+  }
+
+  /** The shown run begins: it has the engine for itself, and what was found is of another scenario. */
+  halt(): void {
+    this.#turn += 1;
+    if (this.#store.state.ways_out?.kind === 'trying') this.#engine.cancelAdvice();
+  }
+
+  /** To be called when the shown run has ended. */
+  refresh(): void {
+    this.halt();
+    void this.#explain();
+    const { shown } = this.#store.state;
+    const wanted = shown && wantsWayOut(shown) ? shown.outcome : null;
+    const offered: WaysOut | null = wanted && { of: wanted, kind: 'offered', progress: 0, advice: null, message: '' };
+    this.#store.update({ ways_out: offered });
+    if (wanted && wanted.engine_ms <= longRunMs) this.look();
+  }
+
+  look(): void {
+    const { shown, ways_out: found } = this.#store.state;
+    if (!shown || found?.of !== shown.outcome) return;
+    const turn = ++this.#turn;
+    const put = (change: Partial<WaysOut>) => {
+      const { ways_out: now } = this.#store.state;
+      if (turn === this.#turn && now) this.#set({ ...now, ...change });
+    };
+    this.#set({ ...found, kind: 'trying', progress: 0 });
+    this.#engine.advise(JSON.stringify(shown.document), needsTrace(shown.document), {
+      progress: (progress) => put({ progress }),
+      finished: (advice, progress) => put({ kind: progress < 1 ? 'cancelled' : 'tried', progress, advice }),
+      failed: (message) => put({ kind: 'failed', message }),
+    });
+  }
+
+  /** What was tried until then stays. */
+  cancel(): void {
+    this.#engine.cancelAdvice();
+  }
+
+  /** Whether somebody looks at why: that is then asked for after every run. */
+  askWhy(on: boolean): void {
+    this.#asking = on;
+    void this.#explain();
+  }
+
+  async #explain(): Promise<void> {
+    const { shown, explanation } = this.#store.state;
+    if (!this.#asking || shown?.completeness !== 'final' || explanation?.of === shown.outcome) return;
+    const found = await this.#engine.explain();
+    if (found && this.#store.state.shown?.outcome === shown.outcome)
+      this.#store.update({ explanation: { of: shown.outcome, explanation: found } });
+  }
+
+  #set(found: WaysOut): void {
+    this.#store.update({ ways_out: found });
+  }
+}
+
+export function documentOf(change: AdvisedChange): Document | null {
+  return readDocument(change.document);
+}

@@ -1,0 +1,187 @@
+// Every number of the report, in tables. Loaded when it is opened.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import type { ClassReport, Distribution, Report, TimeParts } from 'servecast';
+import { formatCount, formatGivenTime, formatNumber, formatPercent, formatQuantity, formatTime } from '../lib/format';
+import { isObject, type Json } from '../state/document';
+
+const distributions = [
+  ['ttft_ms', 'Time to first token (TTFT)'],
+  ['itl_ms', 'Between tokens (ITL)'],
+  ['tpot_ms', 'Per output token (TPOT)'],
+  ['e2e_ms', 'End to end (E2E)'],
+  ['scheduling_delay_ms', 'Scheduling delay'],
+  ['step_delay_ms', 'Between steps'],
+] as const;
+
+const statistics = ['mean', 'min', 'p50', 'p90', 'p95', 'p99', 'max'] as const;
+
+function renderNumbers(report: Report): TemplateResult {
+  const { time_split: split, classes } = report;
+  return html`
+    ${table(
+      'Latencies of this one run (n is the number of samples)',
+      ['Metric', 'n', ...statistics],
+      distributions.map(([key, label]) => distributionRow(label, report[key])),
+    )}
+    ${split ? table('Where the mean time of completed requests goes', ['Metric', ...parts], [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)]) : nothing}
+    ${report.sanity.length > 0 ? table('Simulation beside laws and bounds', ['Check', 'simulated', 'law or bound', 'holds'], report.sanity.map(sanityRow)) : nothing}
+    ${classes.length > 0 ? table('By class', classColumns, classes.map(classRow)) : nothing}
+    <dl class="all-numbers">${flatten(report).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
+  `;
+}
+
+/** The first cell of a row is its heading. */
+function table(caption: string, head: readonly string[], rows: readonly (readonly string[])[]): TemplateResult {
+  return html`
+    <div class="table-scroll" tabindex="0" role="region" aria-label=${caption}>
+      <table>
+        <caption>${caption}</caption>
+        <thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+        <tbody>${rows.map(([name, ...cells]) => html`<tr><th scope="row">${name}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
+      </table>
+    </div>
+  `;
+}
+
+const parts = ['host', 'queue', 'prefill', 'decode', 'interference', 'preempted', 'transfer', 'handover'] as const;
+const partsRow = (name: string, of: TimeParts): string[] => [name, ...parts.map((part) => formatTime(of[part]))];
+
+function sanityRow({ help, unit, simulated, bound, ok }: Report['sanity'][number]): string[] {
+  const shown = (value: number) => (unit.startsWith('share') ? formatPercent(value) : formatQuantity(value, unit));
+  return [help, shown(simulated), shown(bound), ok ? '✓ agrees' : '✗ disagrees'];
+}
+
+const classColumns = [
+  'Class',
+  'arrived',
+  'completed',
+  'TTFT p50',
+  'p99',
+  'TPOT p50',
+  'p99',
+  'E2E p50',
+  'p99',
+  'requests/s',
+  'tokens/s',
+  'goodput/s',
+  'attainment',
+  'deadlines missed',
+];
+
+function classRow(of: ClassReport): string[] {
+  return [
+    of.name,
+    ...[of.arrived, of.completed].map(formatCount),
+    ...[of.ttft_ms, of.tpot_ms, of.e2e_ms].flatMap((d) => [formatTime(d.p50), formatTime(d.p99)]),
+    ...[of.requests_per_s, of.output_tokens_per_s, of.goodput_per_s].map((rate) => formatNumber(rate, 4)),
+    of.attainment === null ? '–' : formatPercent(of.attainment),
+    of.deadline_misses === null ? '–' : formatCount(of.deadline_misses),
+  ];
+}
+
+function distributionRow(label: string, distribution: Distribution): string[] {
+  return [
+    label + (distribution.exact ? '' : ' (about)'),
+    formatCount(distribution.n) +
+      (distribution.censored > 0 ? ` (${formatCount(distribution.censored)} unfinished)` : ''),
+    ...statistics.map((name) => formatTime(distribution[name])),
+  ];
+}
+
+const shownElsewhere = new Set([
+  'schema',
+  'verdict',
+  'scenario',
+  'latency_model',
+  'sanity',
+  'evidence',
+  'unfit',
+  'time_split',
+  'classes',
+  'replicas',
+  'pools',
+  'kv_transfer',
+  ...distributions.map(([key]) => key),
+]);
+
+function flatten(report: Report): [string, string][] {
+  const rows: [string, string][] = [];
+  const walk = (value: Json, path: readonly string[]): void => {
+    if (Array.isArray(value)) {
+      for (const [index, item] of value.entries()) walk(item, [...path, String(index + 1)]);
+    } else if (isObject(value)) {
+      for (const [key, item] of Object.entries(value)) walk(item, [...path, key]);
+    } else {
+      rows.push([wordsOf(path), valueText(path.at(-1) ?? '', path, value as null | boolean | number | string)]);
+    }
+  };
+  for (const [key, value] of Object.entries(report)) {
+    if (!shownElsewhere.has(key) && (report.finished || key !== 'fingerprint')) walk(value as Json, [key]);
+  }
+  return rows;
+}
+
+const suffixes = /_(ms|s|gib)$/;
+
+function wordsOf(path: readonly string[]): string {
+  const text = path
+    .map((part) =>
+      part
+        .replace('queue_slope_per_s', 'queue_slope')
+        .replace(/_per_s(_|$)/, '/s$1')
+        .replace(suffixes, '')
+        .replaceAll('_', ' '),
+    )
+    .join(' · ')
+    .replace(/\b(kv|mfu|slo)\b/g, (word) => word.toUpperCase())
+    .replace(/\bgpu/g, 'GPU');
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Of rows whose key does not say it. */
+const units: Readonly<Record<string, string>> = {
+  requests_per_s: 'requests/s',
+  goodput_per_s: 'requests/s',
+  output_tokens_per_s: 'tokens/s',
+  output_tokens_per_s_per_gpu: 'tokens/s',
+  'saturation.queue_slope_per_s': 'requests/s',
+  'saturation.queue_p95': 'requests',
+  'kv.block_size': 'tokens',
+  cost_per_million_output_tokens: '$',
+};
+
+const shares = /usage|fragmentation|utilization|attainment|mfu|bandwidth_use|share$|margin|hit_rate$/;
+
+/** By the unit in the key's name. */
+function valueText(key: string, path: readonly string[], value: null | boolean | number | string): string {
+  if (value === null) return '–';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'string') return value === '' ? '–' : value;
+  if (key === 'limit_ms') return formatGivenTime(value);
+  if (key.endsWith('_ms')) return formatTime(value);
+  if (key.endsWith('_gib')) return `${formatNumber(value, 4)}\u202fGiB`;
+  if (key.endsWith('_s') && !key.endsWith('_per_s')) return formatTime(value * 1000);
+  if (shares.test(key) || path.at(-2) === 'shares') return formatPercent(value);
+  const unit = units[path.join('.')] ?? (path.length > 1 ? /(tokens|blocks)$/.exec(key)?.[0] : undefined);
+  return `${Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4)}${unit === undefined ? '' : `\u202f${unit}`}`;
+}
+
+export class NumbersElement extends LitElement {
+  static override properties = { report: { attribute: false } };
+  declare report: Report | null;
+
+  constructor() {
+    super();
+    this.report = null;
+  }
+
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  protected override render(): TemplateResult | typeof nothing {
+    return this.report ? renderNumbers(this.report) : nothing;
+  }
+}
+
+customElements.define('sc-numbers', NumbersElement);

@@ -1,0 +1,239 @@
+// The four numbers: each target's latency with its interval, how far it is from its limit, throughput, and cost.
+import { html, nothing, svg, type TemplateResult } from 'lit';
+import type { Catalog, Report } from 'servecast';
+import {
+  countOf,
+  formatGivenTime,
+  formatInterval,
+  formatNumber,
+  formatPercent,
+  formatQuantity,
+  formatTime,
+  sentence,
+  timeQuantity,
+  type Quantity,
+} from '../lib/format';
+import { getAt, type Document } from '../state/document';
+import type { ViewContext } from './context';
+import { pricePointer } from './form';
+
+type Target = Report['slo'][number];
+type Metric = Target['metric'];
+type Latency = Target & { readonly limit_ms: number };
+export type Side = 'meets' | 'near' | 'misses';
+
+/** On which side of its limit the interval of a target lies; null: nothing is known of it. */
+export function sideOf(target: Target): Side | null {
+  const { low, high } = target;
+  if (target.metric === 'attainment') {
+    const { share, limit_share: limit = 1 } = target;
+    if (share === null || share === undefined) return null;
+    if (low === null || high === null) return share >= limit ? 'meets' : 'misses';
+    return low >= limit ? 'meets' : high < limit ? 'misses' : 'near';
+  }
+  if (target.unbounded || target.unserved_share > 1 - target.percentile / 100) return 'misses';
+  const { value_ms: value, limit_ms: limit } = target;
+  if (value === null || limit === null) return null;
+  if (low === null || high === null) return value <= limit ? 'meets' : 'misses';
+  return high <= limit ? 'meets' : low > limit ? 'misses' : 'near';
+}
+
+/** The target of everybody that the tile of a metric shows: of the 99th percentile before others. */
+function targetOf(report: Report, metric: Metric): Latency | undefined {
+  const own = report.slo.filter(
+    (slo): slo is Latency => slo.metric === metric && slo.class === undefined && slo.limit_ms !== null,
+  );
+  return own.find(({ percentile }) => percentile === 99) ?? own[0];
+}
+
+/** A word with what it means, on hover and on focus; the text is the catalogue's. */
+export function term(catalog: Catalog | null, name: string, shown: string): TemplateResult {
+  const found = catalog?.definitions?.find((definition) => definition.name === name);
+  if (!found) return html`${shown}`;
+  return html`<span class="term" tabindex="0">${shown}<span class="tip" role="tooltip">${sentence(found.title)} ${found.text}</span></span>`;
+}
+
+export function renderNumbers(view: ViewContext): TemplateResult | typeof nothing {
+  const { shown } = view.state;
+  if (!shown || view.state.link_problem) return nothing;
+  const { report } = shown.outcome;
+  const open = view.openGroups.has('provenance');
+  const mark = (figure?: string) => evidenceMark(view, report, figure);
+  return html`<section class="numbers" aria-label="Key numbers">
+      ${latencyTile(view, report, 'ttft', mark('ttft_p99'))} ${latencyTile(view, report, 'tpot', mark('tpot'))}
+      ${throughputTile(view, report, mark())} ${costTile(view, report, mark())}
+    </section>
+    ${
+      open
+        ? html`<p class="provenance-note"><b>${report.latency_model.backend}, ${report.latency_model.provenance}:</b> ${sentence(report.latency_model.description)} ${report.evidence.sentence}</p>`
+        : nothing
+    }`;
+}
+
+export const evidenceWords = {
+  calibrated: 'Calibrated',
+  compared: 'Compared',
+  untested: 'Untested',
+  known_bad: 'Known bad',
+} as const;
+
+/** Shape, word and how far a figure was off on measured servers; what TPOT was scored on is its mean. */
+function evidenceMark(view: ViewContext, { evidence, latency_model: model }: Report, figure?: string): TemplateResult {
+  const open = view.openGroups.has('provenance');
+  const error = figure === undefined ? undefined : evidence.errors[figure];
+  const nine =
+    error?.p90 === null || error?.p90 === undefined ? '' : `; for nine in ten at most ${formatPercent(error.p90)}`;
+  return html`<button
+    class="mark ${evidence.class}"
+    type="button"
+    aria-expanded=${open}
+    title=${`${evidence.sentence || model.description}${nine}`}
+    @click=${() => view.toggleGroup('provenance', !open)}
+  ><span class="visually-hidden">Evidence: </span>${evidenceWords[evidence.class]}${error ? ` ±${Number((100 * error.median).toPrecision(2))}\u202f%${figure === 'tpot' ? ' on the mean' : ''}` : nothing}</button>`;
+}
+
+function latencyTile(view: ViewContext, report: Report, metric: 'ttft' | 'tpot', mark: TemplateResult): TemplateResult {
+  const distribution = metric === 'ttft' ? report.ttft_ms : report.tpot_ms;
+  const target = targetOf(report, metric);
+  const name = metric.toUpperCase();
+  const head = tileHead(
+    term(view.state.catalog, name, `${name} p${target?.percentile ?? 99}`),
+    distribution.p50 === null || report.verdict.state === 'overloaded' ? '' : `median ${formatTime(distribution.p50)}`,
+  );
+  if (target?.unbounded) {
+    return html`<div class="card tile" data-side="misses">
+      ${head}
+      <p class="value words">no bound</p>
+      <p class="tile-note">grows without limit, for as long as requests come</p>
+      <p class="tile-foot"><b>missed</b><span>limit ${formatGivenTime(target.limit_ms)}</span></p>
+    </div>`;
+  }
+  if (!target) {
+    return html`<div class="card tile">
+      ${head} ${valueLine(timeQuantity(distribution.p99), '')}
+      <p class="tile-note">no limit is set, so only one run was made</p>
+      ${mark}
+    </div>`;
+  }
+  // Where not all is served, a latency that happens to hold says little.
+  const judged = report.verdict.state !== 'overloaded' && report.verdict.state !== 'not_judged';
+  const side = judged && report.verdict.state !== 'partial' ? sideOf(target) : null;
+  const { value_ms: value, low, high } = target;
+  const interval = value === null || low === null || high === null ? '' : formatInterval(low, high, value);
+  return html`<div class="card tile" data-side=${side ?? ''}>
+    ${head} ${valueLine(timeQuantity(value), interval)} ${value === null ? nothing : marginBar(target)}
+    <p class="tile-foot"><b>${judged ? marginWords(target, side) : 'not judged'}</b><span>limit ${formatGivenTime(target.limit_ms)}</span></p>
+    ${mark}
+  </div>`;
+}
+
+function marginWords(target: Latency, side: Side | null): string {
+  const { value_ms: value, limit_ms: limit, unserved_share: unserved } = target;
+  if (unserved > 1 - target.percentile / 100) return `${formatPercent(unserved)} got no answer`;
+  if (value === null) return 'no value';
+  if (side === 'near') return 'too close to call';
+  const ratio = value / limit;
+  if (ratio >= 2) return `${formatNumber(ratio, 2)} × the limit`;
+  const share = formatNumber(Math.abs(1 - ratio) * 100, 2);
+  return ratio > 1 ? `${share}\u202f% over` : `${share}\u202f% to spare`;
+}
+
+/** To 1.3 times the limit; the interval is a lighter box and a whisker. */
+function marginBar({ value_ms: value, low, high, limit_ms: limit }: Latency): TemplateResult {
+  const at = (ms: number | null) => Math.min(130, (100 * (ms ?? 0)) / limit);
+  const box = low !== null && high !== null && at(high) > at(low);
+  return html`<svg class="margin-bar" viewBox="0 0 130 8" preserveAspectRatio="none" aria-hidden="true">
+    ${svg`<rect class="track" width="100" height="8" />
+    <rect class="beyond" x="100" width="30" height="8" />
+    <rect class="fill" width=${at(value)} height="8" />
+    ${box ? svg`<rect class="box" x=${at(low)} width=${at(high) - at(low)} height="8" /><rect class="whisker" x=${at(low)} y="3.5" width=${at(high) - at(low)} height="1" />` : nothing}
+    <rect class="tick" x="99.6" width="0.8" height="8" />`}
+  </svg>`;
+}
+
+function tileHead(label: TemplateResult | string, aside: string): TemplateResult {
+  return html`<div class="tile-head"><h3>${label}</h3>${aside === '' ? nothing : html`<span>${aside.replace(' ', '\u00a0')}</span>`}</div>`;
+}
+
+function valueLine(value: Quantity, interval: string): TemplateResult {
+  return html`<p class="value">${value.number}${value.unit === '' ? nothing : html`<span class="unit">\u202f${value.unit}</span>`}${
+    interval === ''
+      ? nothing
+      : html` <span class="interval"><span class="visually-hidden">95 % interval </span>(${interval})</span>`
+  }</p>`;
+}
+
+function throughputTile(view: ViewContext, report: Report, mark: TemplateResult): TemplateResult {
+  const { overload } = report;
+  const perGpu = formatQuantity(report.output_tokens_per_s_per_gpu, 'tokens/s');
+  if (overload) {
+    const { served_per_s: served, offered_per_s: offered, low, high } = overload;
+    return html`<div class="card tile">
+      ${tileHead(term(view.state.catalog, 'throughput', 'Served'), `of ${formatQuantity(offered, 'req/s')}`)}
+      ${valueLine({ number: formatNumber(served), unit: 'req/s' }, `${formatNumber(low)} to ${formatNumber(high)}`)}
+      <p class="tile-note">${formatPercent(served / offered)} of what arrives<br />${perGpu} per GPU</p>
+      ${mark}
+    </div>`;
+  }
+  const steady = report.certainty?.method === 'replications' ? ' while they arrive' : '';
+  const share = report.slo.find((slo) => slo.metric === 'attainment' && slo.class === undefined);
+  const good = share
+    ? html`<br />${attained(share)}`
+    : report.slo.length > 0
+      ? html`<br />${term(view.state.catalog, 'goodput', formatNumber(report.goodput_per_s))} within the limits`
+      : nothing;
+  return html`<div class="card tile">
+    ${tileHead(term(view.state.catalog, 'throughput', 'Output per GPU'), countOf(report.gpus, 'GPU'))}
+    ${valueLine({ number: formatNumber(report.output_tokens_per_s_per_gpu), unit: 'tokens/s' }, '')}
+    <p class="tile-note">${formatQuantity(report.requests_per_s, 'requests/s')}${steady}${report.gpus === 1 ? nothing : `, ${formatNumber(report.output_tokens_per_s)} tokens/s together`}${good}</p>
+    ${mark}
+  </div>`;
+}
+
+function attained(target: Target): TemplateResult {
+  const { share, low, high, limit_share: limit } = target;
+  const interval = low === null || high === null ? '' : ` (${formatNumber(low * 100)} to ${formatNumber(high * 100)})`;
+  return html`<span class="attained" data-side=${sideOf(target) ?? ''}><b>${formatPercent(share)}</b>${interval} of requests within all their limits; at least ${formatPercent(limit)}</span>`;
+}
+
+/** Where the price that is missing goes: to the first pool with a GPU of its own that has none. */
+function unpriced(report: Report, price: string | null): string | null {
+  const pool = (report.pools ?? []).findIndex(
+    (each, index) =>
+      each.cost_per_hour === null &&
+      getAt(report.scenario as Document, `/cluster/pools/${index}/hardware`) !== undefined,
+  );
+  return price === null || pool < 0 ? price : `/cluster/pools/${pool}${price}`;
+}
+
+function costTile(view: ViewContext, report: Report, mark: TemplateResult): TemplateResult {
+  const cost = report.cost_per_million_output_tokens;
+  const source = view.app.source;
+  const pointer = source ? unpriced(report, pricePointer(source)) : null;
+  const head = tileHead('Cost', '$ per million output tokens');
+  if (cost === null) {
+    return html`<div class="card tile">
+      ${head}
+      ${
+        pointer === null
+          ? html`<p class="tile-note">No price is known.</p>`
+          : html`<p class="value words"><button class="as-link" type="button" @click=${() => view.focusField(pointer)}>Set a GPU price</button></p>
+            <p class="tile-note">${countOf(report.gpus, 'GPU')}, by the hour</p>`
+      }
+    </div>`;
+  }
+  const price = pointer === null ? undefined : getAt(report.scenario as Document, pointer);
+  const hourly = report.pools?.reduce((sum, pool) => sum + (pool.cost_per_hour ?? 0), 0);
+  const note =
+    hourly !== undefined
+      ? `all pools: $${formatNumber(hourly)} per hour`
+      : typeof price === 'number'
+        ? `at $${price} per GPU-hour`
+        : 'from the price of the GPU';
+  return html`<div class="card tile">
+    ${head}
+    ${valueLine({ number: `$${cost >= 0.01 ? cost.toFixed(cost < 100 ? 2 : 0) : formatNumber(cost, 2)}`, unit: '' }, '')}
+    <p class="tile-note">${note}</p>
+    ${mark}
+  </div>`;
+}
