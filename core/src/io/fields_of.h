@@ -101,6 +101,8 @@ ListField ListOf(std::vector<T>& items, const std::vector<T>& base, Describe des
 // In fields_model.cpp.
 void Describe(FieldVisitor& visitor, ModelSpec& model, const ModelSpec& base);
 void Describe(FieldVisitor& visitor, HardwareSpec& hardware, const HardwareSpec& base);
+// In fields_engine.cpp.
+void Describe(FieldVisitor& visitor, EngineSpec& engine, const EngineSpec& base);
 // In fields_workload.cpp.
 void Describe(FieldVisitor& visitor, WorkloadSpec& workload, const WorkloadSpec& base);
 

@@ -1,0 +1,249 @@
+// The fields of a scenario's engine; see fields.cpp.
+#include "io/fields_of.h"
+#include "io/presets.h"
+
+namespace servecast {
+namespace {
+
+// Of an engine, after SFLLM; all off by default.
+void DescribeOptions(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
+  Fields<EngineSpec> f(v, e, base);
+  f.Enum(
+      {.name = "cuda_graphs",
+       .help = "how a step's kernels are launched: within step_overhead_us (implied), one by one "
+               "(eager), or decode steps by replaying a graph (captured) (analytic, operators)"},
+      &EngineSpec::cuda_graphs, {"implied", "eager", "captured"});
+  v.When("cuda_graphs", {"eager", "captured"}, e.cuda_graphs != CudaGraphs::kImplied,
+         [&](FieldVisitor& inner) {
+           Fields<EngineSpec>(inner, e, base)
+               .Add({.name = "launch_eager_us",
+                     .unit = "us",
+                     .min = 0,
+                     .max = 1e6,
+                     .help = "time to launch the kernels of a step one by one"},
+                    &EngineSpec::launch_eager_us);
+         });
+  v.When("cuda_graphs", {"captured"}, e.cuda_graphs == CudaGraphs::kCaptured,
+         [&](FieldVisitor& inner) {
+           Fields<EngineSpec> g(inner, e, base);
+           g.Add({.name = "launch_replay_us",
+                  .unit = "us",
+                  .min = 0,
+                  .max = 1e6,
+                  .help = "time to launch a captured graph"},
+                 &EngineSpec::launch_replay_us);
+           g.Add({.name = "cuda_graph_max_bs",
+                  .unit = "requests",
+                  .min = 1,
+                  .max = 2048,
+                  .help = "largest decode batch captured; smaller ones are padded to the next of "
+                          "1, 2, 3, 4, 6, ... 16, 20, 24, ..."},
+                 &EngineSpec::cuda_graph_max_bs);
+           g.Add({.name = "cuda_graph_mib",
+                  .unit = "MiB",
+                  .min = 0,
+                  .max = 1e6,
+                  .help = "GPU memory that each captured batch size takes from the KV cache"},
+                 &EngineSpec::cuda_graph_mib);
+         });
+  f.Add({.name = "overlap_scheduling",
+         .help = "the host's work of a step overlaps with the GPU's, so only the longer counts; "
+                 "needs async_scheduling (analytic, operators)"},
+        &EngineSpec::overlap_scheduling);
+  f.Add(
+      {.name = "admission_reserve",
+       .unit = "1",
+       .min = 0,
+       .max = 1000,
+       .help = "while requests run, admit only if this many times the prompt's KV blocks are free"},
+      &EngineSpec::admission_reserve);
+  f.Add({.name = "gc_pass_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "time of a garbage collection, which runs when KV blocks run short and frees "
+                 "those of ended requests; 0: they are free at once"},
+        &EngineSpec::gc_pass_us);
+  f.Add({.name = "gc_fraction",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the waiting blocks that a garbage collection frees"},
+        &EngineSpec::gc_fraction);
+}
+
+void Describe(FieldVisitor& v, KvOffloadSpec& o, const KvOffloadSpec& base) {
+  Fields<KvOffloadSpec> f(v, o, base);
+  const auto gib = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .unit = "GiB", .min = 0, .max = 1e9, .help = help};
+  };
+  const auto latency = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .unit = "us", .min = 0, .max = 1e6, .help = help};
+  };
+  const auto bandwidth = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .unit = "GB/s", .min = 0.001, .max = 1e6, .help = help};
+  };
+  f.Add(gib("cpu_gib",
+            "host memory for cached KV blocks that the GPU evicts, for all GPUs of a replica "
+            "together; 0: none"),
+        &KvOffloadSpec::cpu_gib);
+  f.Add(latency("cpu_latency_us", "time before a request's blocks start to load from host memory"),
+        &KvOffloadSpec::cpu_latency_us);
+  f.Add(bandwidth(
+            "cpu_bandwidth_gb_s",
+            "achieved bandwidth from host memory to each GPU; PCIe Gen5 x16 has 64 GB/s at most"),
+        &KvOffloadSpec::cpu_bandwidth_gb_s);
+  f.Add(gib("disk_gib", "disk space for blocks that host memory evicts; 0: none"),
+        &KvOffloadSpec::disk_gib);
+  f.Add(latency("disk_latency_us", "time before a request's blocks start to load from disk"),
+        &KvOffloadSpec::disk_latency_us);
+  f.Add(bandwidth("disk_bandwidth_gb_s", "achieved bandwidth from disk to each GPU"),
+        &KvOffloadSpec::disk_bandwidth_gb_s);
+  f.Add({.name = "threshold",
+         .unit = "1",
+         .min = 0,
+         .max = 1,
+         .help =
+             "share of the GPU's KV blocks that must be in use for evicted blocks to be offloaded"},
+        &KvOffloadSpec::threshold);
+}
+
+}  // namespace
+
+void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
+  Fields<EngineSpec> f(v, e, base);
+  f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
+  f.Enum({.name = "compat",
+          .help = "whose rules apply; none: those of scheduler.policy; with all their quirks: "
+                  "blis, blis-2026-02: those of the simulator BLIS; vidur: Vidur's, with its "
+                  "schedulers in scheduler.policy"},
+         &EngineSpec::compat, {"none", "blis-2026-02", "blis", "vidur"});
+  f.Add({.name = "max_num_seqs",
+         .unit = "requests",
+         .min = 1,
+         .max = 65536,
+         .help = "maximum number of requests in a step (seats)"},
+        &EngineSpec::max_num_seqs);
+  f.Add({.name = "max_num_batched_tokens",
+         .unit = "tokens",
+         .min = 1,
+         .max = 1e7,
+         .help = "token budget of a step, for prefill and decode together"},
+        &EngineSpec::max_num_batched_tokens);
+  f.Add({.name = "max_model_len",
+         .unit = "tokens",
+         .min = 1,
+         .max = kMaxTokens,
+         .help = "longest sequence that the engine accepts; default: the model's limit"},
+        &EngineSpec::max_model_len);
+  f.Add({.name = "block_size",
+         .unit = "tokens",
+         .min = 1,
+         .max = 1024,
+         .help = "tokens in a KV block"},
+        &EngineSpec::block_size);
+  f.Add({.name = "gpu_memory_utilization",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "share of the GPU's memory that the engine may use"},
+        &EngineSpec::gpu_memory_utilization);
+  f.Enum({.name = "kv_cache_dtype", .help = "data type of the KV cache; auto: that of the model"},
+         &EngineSpec::kv_cache_dtype, {"auto", "fp8"});
+  f.Add({.name = "num_gpu_blocks_override",
+         .unit = "blocks",
+         .min = 2,
+         .max = 1e9,
+         .help = "number of KV blocks, instead of what fits in memory; one of them is reserved"},
+        &EngineSpec::num_gpu_blocks_override);
+  f.Add({.name = "enable_prefix_caching",
+         .help =
+             "keep the KV blocks of computed prompts and reuse them for prompts that begin alike"},
+        &EngineSpec::enable_prefix_caching);
+  f.Add({.name = "enable_expert_parallel",
+         .help = "each GPU of a tensor-parallel group holds whole experts, not a slice of each; a "
+                 "step waits for the GPU with the busiest experts (analytic, operators)"},
+        &EngineSpec::enable_expert_parallel);
+  f.Add({.name = "enable_chunked_prefill",
+         .help = "split a prompt that exceeds the rest of the token budget"},
+        &EngineSpec::enable_chunked_prefill);
+  f.Add({.name = "long_prefill_token_threshold",
+         .unit = "tokens",
+         .min = 0,
+         .max = kMaxTokens,
+         .help = "most prompt tokens of one request in a step; 0: no limit"},
+        &EngineSpec::long_prefill_token_threshold);
+  f.Add({.name = "scheduler_reserve_full_isl",
+         .help = "admit a request only if its whole prompt fits the free KV blocks, not just its "
+                 "first chunk"},
+        &EngineSpec::scheduler_reserve_full_isl);
+  f.Add({.name = "watermark",
+         .unit = "1",
+         .min = 0,
+         .max = 0.99,
+         .help = "share of the KV blocks that admission keeps free while requests run"},
+        &EngineSpec::watermark);
+  f.Add({.name = "free_contentless_first",
+         .help = "freed KV blocks without reusable content are taken first; false: all freed "
+                 "blocks go to the end of the free list"},
+        &EngineSpec::free_contentless_first);
+  f.Add({.name = "async_scheduling",
+         .help = "form the next batch while the current one runs, before its tokens are known"},
+        &EngineSpec::async_scheduling);
+  v.Object(
+      {.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On() && !base.kv_offload.On()},
+      [&](FieldVisitor& inner) { Describe(inner, e.kv_offload, base.kv_offload); });
+  f.Add({.name = "step_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e7,
+         .help = "host time of every step (analytic, operators)",
+         .compared = true},
+        &EngineSpec::step_overhead_us);
+  f.Add({.name = "sequence_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "host and sampling time per sequence in a step (analytic, operators)",
+         .compared = true},
+        &EngineSpec::sequence_overhead_us);
+  f.Add({.name = "sampler_ns_per_logit",
+         .unit = "ns",
+         .min = 0,
+         .max = 1e6,
+         .help = "sampling time per sequence in a step and vocabulary entry, for models with "
+                 "top_p_by_default (analytic, operators)",
+         .compared = true},
+        &EngineSpec::sampler_ns_per_logit);
+  f.Add({.name = "request_overhead_ms",
+         .unit = "ms",
+         .min = 0,
+         .max = 1e6,
+         .help = "time from a request's arrival to the scheduler's queue (analytic, operators)",
+         .compared = true},
+        &EngineSpec::request_overhead_ms);
+  f.Add({.name = "prompt_token_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "further time to the queue per prompt token (analytic, operators)",
+         .compared = true},
+        &EngineSpec::prompt_token_overhead_us);
+  f.Add({.name = "delivery_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "time to deliver one token; the server delivers the tokens of a step one by one, "
+                 "first tokens last (analytic, operators)",
+         .compared = true},
+        &EngineSpec::delivery_overhead_us);
+  Choices engines = PresetIds("engines");
+  engines.insert(engines.begin(), "none");
+  f.Policy({.name = "compared_as",
+            .help = "engine preset whose measured runs tell how far off step times are",
+            .label = true},
+           &EngineSpec::compared_as, engines);
+  DescribeOptions(v, e, base);
+}
+
+}  // namespace servecast
