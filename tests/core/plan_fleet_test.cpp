@@ -59,7 +59,9 @@ TEST(FleetPlan, OnePool_HasTheFewestReplicasTimesTheirGpus) {
   held.cluster.pools[0].replicas = answer.pools[0].high;
   EXPECT_TRUE(Holds(held));
   held.cluster.pools[0].replicas = answer.pools[0].low - 1;
-  if (answer.pools[0].low > 1) EXPECT_NE(StateOf(held), VerdictState::kMeets);
+  if (answer.pools[0].low > 1) {
+    EXPECT_NE(StateOf(held), VerdictState::kMeets);
+  }
 }
 
 // Every other pair with as many GPUs or fewer misses, by brute force.
@@ -124,7 +126,7 @@ TEST(GrowthPlan, MonthsAreThoseOfCompoundGrowth) {
 
 TEST(GrowthPlan, OptionsBeyondTheirRanges_AreAllNamed) {
   const Result<GrowthPlan> plan = GrowthPlan::Create(
-      Parsed(Changed({kTargets, R"(cluster.pools=[{},{}])"})), {}, {.growth = 0, .months = 500});
+      Parsed(Changed({kTargets, R"(cluster.pools=[{},{}])"})), {}, {.growth = 0, .months = 500, .plan = {}});
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.issues().size(), 3u);
 }
