@@ -125,8 +125,9 @@ TEST(GrowthPlan, MonthsAreThoseOfCompoundGrowth) {
 }
 
 TEST(GrowthPlan, OptionsBeyondTheirRanges_AreAllNamed) {
-  const Result<GrowthPlan> plan = GrowthPlan::Create(
-      Parsed(Changed({kTargets, R"(cluster.pools=[{},{}])"})), {}, {.growth = 0, .months = 500, .plan = {}});
+  const Result<GrowthPlan> plan =
+      GrowthPlan::Create(Parsed(Changed({kTargets, R"(cluster.pools=[{},{}])"})), {},
+                         {.growth = 0, .months = 500, .plan = {}});
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.issues().size(), 3u);
 }

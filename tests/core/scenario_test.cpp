@@ -6,6 +6,7 @@
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
+#include "io/presets.h"
 
 namespace servecast::testing {
 namespace {
@@ -241,6 +242,20 @@ TEST(CanonicalText, OfItself_IsItself) {
     EXPECT_EQ(twice.id, once.id);
     EXPECT_EQ(twice.resolved_text, once.resolved_text);
     EXPECT_EQ(twice.content_hash, once.content_hash);
+  }
+}
+
+TEST(Prices, OnesOwn_HasNotTheTermsOfThePresets) {
+  const auto basis = [](const char* hardware) {
+    return Parsed(Changed({std::string("hardware=") + hardware})).hardware.price_basis;
+  };
+  EXPECT_FALSE(basis(R"({"preset":"h100-sxm"})").empty());
+  EXPECT_EQ(basis(R"({"preset":"h100-sxm","price_per_gpu_hour":3})"), "");
+  EXPECT_EQ(basis(R"({"preset":"h100-sxm","price_per_gpu_hour":3,"price_basis":"bid"})"), "bid");
+  // A preset with one and not the other would show a price without its source.
+  for (const std::string_view id : PresetIds("hardware")) {
+    const Scenario s = Parsed(Changed({"hardware={\"preset\":\"" + std::string(id) + "\"}"}));
+    EXPECT_EQ(s.hardware.price_per_gpu_hour.has_value(), !s.hardware.price_basis.empty()) << id;
   }
 }
 

@@ -174,13 +174,16 @@ await task('words: help is sentences, choices are explained, one is one', async 
   assert.match(await page.textContent('.footer'), /\s1 request\s/);
 });
 
-await task('price: gives the cost', async (page) => {
+await task('price: that of the GPU with its terms and date, or one’s own', async (page) => {
   await verdict(page);
-  const link = page.getByRole('button', { name: 'Set a GPU price' });
-  if ((await link.count()) === 0) return 'the preset has a price';
-  await link.click();
-  await page.keyboard.type('2.5');
-  await page.waitForFunction(() => /\$2\.5\sper GPU-hour/.test(document.querySelector('.numbers')?.textContent ?? ''));
+  const says = (pattern) =>
+    page.waitForFunction(
+      (text) => new RegExp(text).test(document.querySelector('.numbers')?.textContent ?? ''),
+      pattern,
+    );
+  await says('\\$2\\.5\\sper GPU-hour, reserved for a year, \\w+ 20\\d\\d');
+  await field(page, '/hardware/price_per_gpu_hour').locator('input[type=text]').fill('3');
+  await says('\\$3\\sper GPU-hour, your price');
 });
 
 await task('invalid: a value out of range shows the range', async (page) => {

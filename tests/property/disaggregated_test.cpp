@@ -269,13 +269,15 @@ TEST(PoolsReport, GpuOfItsOwn_HasNoPriceButItsOwn) {
     EXPECT_EQ(RunToEnd(Parsed(document).canonical_text).fingerprint, report.fingerprint);
     return report;
   };
-  const Report other = report_of(R"({"preset": "a100-80gb"})");
+  const Report other = report_of(R"({"preset": "rtx-pro-6000"})");
   EXPECT_EQ(other.pools[0].cost_per_hour, 2);
   EXPECT_FALSE(other.pools[1].cost_per_hour.has_value());
   EXPECT_FALSE(other.cost_per_million_output_tokens.has_value());
   EXPECT_EQ(report_of(R"({"preset": "a100-80gb", "price_per_gpu_hour": 1})").pools[1].cost_per_hour,
             1);
-  EXPECT_EQ(report_of(R"({"preset": "h100-sxm"})").pools[1].cost_per_hour, 2);
+  EXPECT_EQ(report_of(R"({"preset": "a100-80gb"})").pools[1].cost_per_hour, 1.75);
+  // A preset that is named is all there is: its own price, too.
+  EXPECT_EQ(report_of(R"({"preset": "h100-sxm"})").pools[1].cost_per_hour, 2.5);
   EXPECT_EQ(report_of(R"({"memory_gib": 90})").pools[1].cost_per_hour, 2);
 }
 

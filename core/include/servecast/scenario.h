@@ -83,6 +83,7 @@ struct HardwareSpec {
   double bandwidth_efficiency = 0;           // share of the bandwidth that reads of weights reach
   double kv_bandwidth_efficiency = 0;        // the same of the KV cache; 0: as for weights
   std::optional<double> price_per_gpu_hour;  // $
+  std::string price_basis;  // terms and date of that price; a price over a preset's has its own
   // Of its node; 0: unknown, so a group is priced as if in one node. Links between nodes are per
   // GPU and direction.
   std::int64_t gpus_per_node = 0;

@@ -254,8 +254,13 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .unit = "$/h",
          .min = 0,
          .max = 1e6,
-         .help = "your price of one GPU for an hour; without it no cost is shown"},
+         .help = "price of one GPU for an hour; without it no cost is shown",
+         .label = true},
         &HardwareSpec::price_per_gpu_hour);
+  f.Add({.name = "price_basis",
+         .help = "terms and date of that price; empty where the price is your own",
+         .label = true},
+        &HardwareSpec::price_basis);
   DescribeNodes(f);
   DescribeMeasured(f);
 }

@@ -36,6 +36,12 @@ Json Merged(const Json& base, const Json& patch) {
   return merged;
 }
 
+// A price of one's own has not the terms of the preset's.
+void DropBasis(Json& hardware) {
+  const bool own = hardware.contains("price_per_gpu_hour") && !hardware.contains("price_basis");
+  if (own) hardware["price_basis"] = "";
+}
+
 // Replaces {"preset": id, ...} by the preset's document with the other members over it. Returns
 // the id; "" when the section names none.
 std::string MergePreset(const PresetSection& section, Json& document, Issues& issues,
@@ -73,6 +79,7 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
     *found = *FindPresetDocument(section.kind, ids[0]);
     return "";
   }
+  if (section.name == "hardware") DropBasis(*found);
   *found = Merged(*preset, *found);
   return id;
 }
@@ -81,8 +88,8 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
 // member that the preset leaves to its default has that, not what another GPU has. The scenario's
 // optional members (memory behind the GPU) stay, but for another GPU's price.
 void KeepOwnDefaults(const Json& scenarios, const std::string& section, Json& own) {
-  constexpr const char* kPrice = "price_per_gpu_hour";
   const bool another = scenarios.value("name", Json()) != own.value("name", Json());
+  constexpr const char* kPrice = "price_per_gpu_hour";
   if (section == "hardware" && another && !own.contains(kPrice)) own[kPrice] = nullptr;
   Scenario none;
   const Json written = WriteScenario(none, none, FieldsWritten::kAll);
@@ -111,6 +118,7 @@ void MergePools(Json& document, Issues& issues) {
         if (scenarios == document.end() || !scenarios->is_object()) continue;
         KeepOwnDefaults(*scenarios, std::string(section.name), pool[section.name]);
       } else if (own->is_object() && document.contains(section.name)) {
+        if (section.name == "hardware") DropBasis(*own);
         *own = Merged(document[section.name], *own);
       }
     }

@@ -255,10 +255,7 @@ function addLimit(view: ViewContext, source: FormSource, items: readonly Json[])
 }
 
 export function pricePointer(source: FormSource): string | null {
-  return (
-    source.catalog.fields.find((field) => field.path.startsWith('/hardware/') && /price|cost/.test(field.path))?.path ??
-    null
-  );
+  return source.catalog.fields.find((field) => field.path === '/hardware/price_per_gpu_hour')?.path ?? null;
 }
 
 function renderPrice(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {

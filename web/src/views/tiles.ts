@@ -223,12 +223,13 @@ function costTile(view: ViewContext, report: Report, mark: TemplateResult): Temp
     </div>`;
   }
   const price = pointer === null ? undefined : getAt(report.scenario as Document, pointer);
+  const basis = pointer && getAt(report.scenario as Document, pointer.replace(/[^/]+$/, 'price_basis'));
   const hourly = report.pools?.reduce((sum, pool) => sum + (pool.cost_per_hour ?? 0), 0);
   const note =
     hourly !== undefined
       ? `all pools: $${formatNumber(hourly)} per hour`
       : typeof price === 'number'
-        ? `at $${price} per GPU-hour`
+        ? `at $${price} per GPU-hour, ${basis || 'your price'}`
         : 'from the price of the GPU';
   return html`<div class="card tile">
     ${head}
