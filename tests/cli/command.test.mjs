@@ -6,10 +6,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { command } from '../command.mjs';
 import { Declarations } from '../wasm/declarations.mjs';
 
-const command = fileURLToPath(new URL('../../build/release/servecast', import.meta.url));
 const chat = 'llama-3.1-8b-h100-chat';
 
 function servecast(...words) {

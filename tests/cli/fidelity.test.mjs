@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { command, fidelity, rowsOf, servecast, step, stepHeader, steps, withFiles } from './measured_folders.mjs';
+import { command } from '../command.mjs';
+import { fidelity, rowsOf, servecast, step, stepHeader, steps, withFiles } from './measured_folders.mjs';
 
 /** A folder of measurements: decode steps, a run with its requests, a model by its config file. `edit` changes lines. */
 function measurements(edit = (line) => line) {

@@ -5,9 +5,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { command } from '../command.mjs';
 
-const command = fileURLToPath(new URL('../../build/release/servecast', import.meta.url));
 const chat = 'llama-3.1-8b-h100-chat';
 const rate = (value) => ['--set', `workload.arrivals.rate_per_s=${value}`];
 const over = ['--over', 'workload.arrivals.rate_per_s=20,40,60', '--over', 'engine.max_num_seqs=64,256'];

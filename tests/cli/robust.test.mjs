@@ -19,10 +19,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { boundless, command } from '../command.mjs';
 
-const command = fileURLToPath(new URL('../../build/release/servecast', import.meta.url));
 const chat = 'llama-3.1-8b-h100-chat';
 
 function run(program, words) {
@@ -239,7 +238,7 @@ test('Issues_OfATiresomeDocument_AreFewAndSafe', () => {
 
 // --- Memory and time -----------------------------------------------------------------------------
 
-test('Run_BeyondTheMemoryOfItsProcess_IsRefusedWithTheNumbers', () => {
+test('Run_BeyondTheMemoryOfItsProcess_IsRefusedWithTheNumbers', { skip: boundless }, () => {
   const { status, stdout, stderr } = limited('-v 300000', 'run', chat, '--set', 'workload.requests=5000000');
   assert.equal(status, 2, stderr);
   assert.equal(stdout, '');
@@ -250,7 +249,7 @@ test('Run_BeyondTheMemoryOfItsProcess_IsRefusedWithTheNumbers', () => {
   assert.equal(limited('-v 300000', 'run', chat).status, 0, 'a small one runs');
 });
 
-test('Memory_ThatEndsUnforeseen_IsAnAnswerAndNoBug', () => {
+test('Memory_ThatEndsUnforeseen_IsAnAnswerAndNoBug', { skip: boundless }, () => {
   inFolder((path) => {
     const rows = `arrival_s,input_tokens,output_tokens\n${'1,10,5\n'.repeat(2_000_000)}`;
     const { status, stderr } = limited('-v 40000', 'run', chat, '--trace', write(path('t.csv'), rows));

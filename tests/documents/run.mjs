@@ -11,10 +11,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { isDeepStrictEqual } from 'node:util';
+import { command } from '../command.mjs';
 import { makeDocument } from './generate.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const command = join(root, 'build/release/servecast');
 const wasm = join(root, 'build/wasm');
 const names = (process.env.SERVECAST_MODULES ?? 'servecast').split(',');
 const [cases = 400, first = 1] = process.argv.slice(2).map(Number);

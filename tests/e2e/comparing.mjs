@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { dropFile, field, fingerprint, nextResult, root, verdict } from './browser.mjs';
+import { command } from '../command.mjs';
+import { dropFile, field, fingerprint, nextResult, verdict } from './browser.mjs';
 import { preset, site, skip, smallTrace, task } from './harness.mjs';
-
-const command = join(root, 'build/release/servecast');
 
 async function openComparison(page, pointer) {
   await verdict(page);

@@ -4,12 +4,12 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { deflateRawSync, gzipSync } from 'node:zlib';
+import { command } from '../command.mjs';
 import { dropFile, field, fingerprint, nextResult, problem, root, verdict } from './browser.mjs';
 import { audit, openEverything, preset, site, skip, smallTrace, task } from './harness.mjs';
 
 const groundtruth = process.env.SERVECAST_GROUNDTRUTH ?? join(root, '../shared/groundtruth');
 const azure = join(groundtruth, 'traces/raw/AzureLLMInferenceTrace_conv.csv.gz');
-const command = join(root, 'build/release/servecast');
 
 /** Mooncake's JSON lines: every request begins with the same 1,024 tokens. */
 function sharingTrace(rows) {

@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { load, provide, root, simulationOf } from './module.mjs';
+import { command as binary } from '../command.mjs';
+import { load, provide, simulationOf } from './module.mjs';
 
 const module = await load('servecast-first');
 const catalog = JSON.parse(module.catalog());
@@ -35,7 +35,7 @@ const documents = {
 function command(words, document) {
   const file = join(folder, 'scenario.json');
   writeFileSync(file, JSON.stringify(document));
-  const { status, stdout, stderr } = spawnSync(fileURLToPath(new URL('build/release/servecast', root)), [words, file], {
+  const { status, stdout, stderr } = spawnSync(binary, [words, file], {
     encoding: 'utf8',
     maxBuffer: 2 ** 28,
   });
