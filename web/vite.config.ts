@@ -91,6 +91,18 @@ function flatTemplates(): Plugin {
   };
 }
 
+type Modules = {
+  getModuleInfo(id: string): { readonly isEntry: boolean; readonly importers: readonly string[] } | null;
+};
+
+/** What the entry needs at once is one file: files of few modules each compress worse. */
+function isOfTheEntry(id: string, modules: Modules, seen = new Set<string>()): boolean {
+  if (seen.has(id)) return false;
+  seen.add(id);
+  const found = modules.getModuleInfo(id);
+  return found !== null && (found.isEntry || found.importers.some((importer) => isOfTheEntry(importer, modules, seen)));
+}
+
 export default defineConfig({
   base: './',
   plugins: [flatTemplates(), presetFiles(), builtPage()],
@@ -103,6 +115,18 @@ export default defineConfig({
   },
   server: { fs: { allow: ['.', wasmFolder] } },
   worker: { format: 'es' },
-  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, reportCompressedSize: false },
+  build: {
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        advancedChunks: {
+          groups: [{ name: (id: string, modules: Modules) => (isOfTheEntry(id, modules) ? 'page' : null) }],
+        },
+      },
+    },
+  },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
 });

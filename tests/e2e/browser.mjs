@@ -111,3 +111,19 @@ export async function dropFile(page, name, bytes) {
     { fileName: name, base64: Buffer.from(bytes).toString('base64') },
   );
 }
+
+/** Opens a view by the name on its tab. */
+export async function openTab(page, name) {
+  const tab = page.getByRole('tab', { name });
+  await tab.click();
+  return page.locator(`#${await tab.getAttribute('aria-controls')}`);
+}
+
+/** Opens one view after the other. */
+export async function inEveryTab(page, body) {
+  for (const tab of await page.getByRole('tab').all()) {
+    await tab.click();
+    await page.waitForTimeout(300);
+    await body(await tab.innerText());
+  }
+}

@@ -1,7 +1,7 @@
 // Tasks of several pools, of prefill and decode apart, and of the requests' timeline. Part of run.mjs.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { field, fingerprint, nextResult, problem, verdict } from './browser.mjs';
+import { field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
 import { audit, openEverything, task } from './harness.mjs';
 
 const aggregated = '#p=llama-3.1-8b-h100x8-aggregated&workload.requests=400';
@@ -216,7 +216,7 @@ await task(
   'timeline: KV transfers are drawn, named and in the table',
   async (page) => {
     await verdict(page);
-    await page.locator('#steps > summary').click();
+    await openTab(page, 'Over time');
     const chart = page.locator('sc-request-chart');
     await chart.locator('canvas').waitFor();
     assert.match(await chart.locator('.pane-key').innerText(), /KV transfer/);
@@ -254,7 +254,7 @@ await task(
 await task('timeline: follows edits, and says why when there is nothing to draw', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
-  await page.locator('#steps > summary').click();
+  await openTab(page, 'Over time');
   await page.locator('sc-request-chart canvas').waitFor();
   await field(page, '/workload/requests').locator('input[type=text]').fill('60000');
   await nextResult(page, first);
@@ -291,7 +291,7 @@ await task(
   'cluster: a thousand replicas are sorted, and shown in parts',
   async (page) => {
     await verdict(page);
-    await page.locator('#cluster > summary').click();
+    await openTab(page, 'Cluster');
     await page.locator('#replicas').waitFor();
     assert.equal((await cells(page, '#replicas')).length, 32);
     assert.match((await cells(page, '#evenness'))[0].join(' '), /^Requests \d+ \d+ \d+ \d/);
@@ -356,7 +356,7 @@ await task(
       ),
     );
     for (const text of said) assert.match(text, /could not be/);
-    await page.locator('#steps sc-series-chart canvas').first().waitFor();
+    await page.locator('#time sc-series-chart canvas').first().waitFor();
   },
   { fragment: apart, expectsProblems: true },
 );

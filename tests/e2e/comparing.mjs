@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { command } from '../command.mjs';
-import { dropFile, field, fingerprint, nextResult, verdict } from './browser.mjs';
+import { dropFile, field, fingerprint, nextResult, openTab, verdict } from './browser.mjs';
 import { preset, site, skip, smallTrace, task } from './harness.mjs';
 
 async function openComparison(page, pointer) {
   await verdict(page);
-  await page.locator('#compare > summary').click();
+  await openTab(page, 'Compare');
   if (pointer) await page.selectOption('#compare-by', pointer);
   await compared(page);
 }

@@ -1,6 +1,6 @@
 // Tasks of what people do by mistake, or to see what happens. Part of run.mjs.
 import assert from 'node:assert/strict';
-import { dropFile, field, fingerprint, nextResult, problem, verdict } from './browser.mjs';
+import { dropFile, field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
 import { audit, preset, task } from './harness.mjs';
 
 const shows = (page, expected) =>
@@ -124,7 +124,7 @@ await task(
   'mishap: long names stay inside',
   async (page) => {
     await verdict(page);
-    await page.locator('#numbers > summary').click();
+    await openTab(page, 'Numbers');
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0);
     await page.locator('#numbers tbody th').first().waitFor();
     const table = await page.$eval('#numbers tbody th', (head) => head.getBoundingClientRect().width);
@@ -138,7 +138,7 @@ await task(
 
 await task('mishap: sizes and paper, charts follow and buttons are not printed', async (page) => {
   await verdict(page);
-  await page.locator('#steps > summary').click();
+  await openTab(page, 'Over time');
   await page.locator('sc-request-chart canvas').waitFor();
   for (const [width, height] of [
     [320, 600],

@@ -3,7 +3,7 @@
 // some measure times. Those before beginOthers() are the main ones.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { dropFile, field, fingerprint, nextResult, problem, verdict } from './browser.mjs';
+import { dropFile, field, fingerprint, inEveryTab, nextResult, openTab, problem, verdict } from './browser.mjs';
 import { audit, beginOthers, finish, openEverything, preset, site, smallTrace, task } from './harness.mjs';
 
 // --- Loading -----------------------------------------------------------------------------------
@@ -39,16 +39,17 @@ await task('load: nothing is requested afterwards', async (page) => {
   await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('9');
   await nextResult(page, first);
   await openEverything(page);
-  // But the timeline of requests, the comparison, all numbers, the reasons and coefficients, which come with their panels, and the tables of
+  await inEveryTab(page, () => {});
+  // But the views that are opened, what they share, and coefficients, which come when they are needed, and the tables of
   // operators for the GPUs compared whose step times are these, from where the page came.
   const parts = other.splice(0);
   assert.equal(site.requests.length, before + parts.length);
   assert.ok(
-    parts.length <= 8 &&
+    parts.length <= 9 &&
       parts.every(
         (url) =>
           url.startsWith(site.url) &&
-          /\/((request-chart|compare|coefficients|numbers|why|advice)-|presets\/operators\/)/.test(url),
+          /\/((over-time|compare|coefficients|numbers|scenario-text|why|advice)-|presets\/operators\/)/.test(url),
       ),
     parts.join(' '),
   );
@@ -239,7 +240,7 @@ await task('invalid: every bad field says so, whatever is wrong with it', async 
 
 await task('invalid: a message leads to a field in a closed group', async (page) => {
   await verdict(page);
-  await page.locator('#scenario > summary').click();
+  await openTab(page, 'Document');
   const text = JSON.parse(await page.inputValue('#scenario-text'));
   await page.fill('#scenario-text', JSON.stringify({ ...text, measure: { warmup_s: -1 } }));
   await page.getByRole('button', { name: 'Apply' }).click();
@@ -282,7 +283,7 @@ await task('does not fit: the numbers are said', async (page) => {
 await task('scenario text: applied', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
-  await page.locator('#scenario > summary').click();
+  await openTab(page, 'Document');
   const text = JSON.parse(await page.inputValue('#scenario-text'));
   await page.fill('#scenario-text', JSON.stringify({ ...text, name: 'Mine <b>bold</b>', seed: 7 }));
   await page.getByRole('button', { name: 'Apply' }).click();
@@ -342,14 +343,17 @@ await task(
   { fragment: `#p=${preset}&workload.requests=3000000` },
 );
 
-await task('keys: space runs, ? helps, digits jump', async (page) => {
+await task('keys: space runs, ? helps, digits open views', async (page) => {
   await verdict(page);
   await page.keyboard.press('?');
   await page.locator('#keys[open]').waitFor();
   await page.keyboard.press('Escape');
+  await page.keyboard.press('5');
+  await page.locator('#numbers table').first().waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'tab-numbers');
   await page.keyboard.press('7');
-  await page.locator('#numbers[open]').waitFor();
-  assert.ok(await page.evaluate(() => document.activeElement?.closest('#numbers') !== null));
+  assert.equal(await page.locator('#numbers').count(), 1, 'one replica has no cluster to look at');
+  await page.keyboard.press('1');
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press('Space');
   await verdict(page);
@@ -381,6 +385,7 @@ await task(
 );
 
 await import('./verdicts.mjs');
+await import('./views.mjs');
 
 beginOthers();
 await import('./files-and-links.mjs');
@@ -397,13 +402,13 @@ for (const [name, options] of Object.entries({
   phone: { viewport: { width: 390, height: 844 }, hasTouch: true },
 })) {
   await task(
-    `axe: ${name}, closed and with everything open`,
+    `axe: ${name}, at first, and with everything open in every view`,
     async (page) => {
       await verdict(page);
       await page.waitForTimeout(300);
       await audit(page);
       await openEverything(page);
-      await audit(page);
+      await inEveryTab(page, () => audit(page));
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(wide <= 0, `the page is ${wide} px wider than the window`);
     },

@@ -1,7 +1,7 @@
 // Pictures of the built page in the states that matter, into build/screenshots.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { dropFile, launch, openPage, root } from './browser.mjs';
+import { dropFile, inEveryTab, launch, openPage, openTab, root } from './browser.mjs';
 import { serve } from './server.mjs';
 
 const preset = 'llama-3.1-8b-h100-chat';
@@ -9,9 +9,25 @@ const folder = join(root, 'build/screenshots');
 mkdirSync(folder, { recursive: true });
 const site = await serve(join(root, 'web/dist'));
 const { browser, close } = await launch();
+const windows = {
+  light: {},
+  dark: { colorScheme: 'dark' },
+  phone: { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 },
+  narrow: { viewport: { width: 320, height: 640 }, colorScheme: 'dark' },
+  tablet: { viewport: { width: 820, height: 1180 } },
+  wide: { viewport: { width: 1920, height: 1080 } },
+  '4k': { viewport: { width: 3840, height: 2160 } },
+  // 200 % zoom of a 1440 px window is a window of 720 px drawn at twice the size.
+  'zoom-200': { viewport: { width: 720, height: 500 }, deviceScaleFactor: 2 },
+  'forced-colours': { forcedColors: 'active' },
+};
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 };
 
+/** screenshots.mjs [part of a picture's name] */
+const [only = ''] = process.argv.slice(2);
+
 async function picture(name, { fragment = '', before, fullPage = false, ...options } = {}) {
+  if (!name.includes(only)) return;
   const { page, close: closePage } = await openPage(browser, options);
   await page.goto(site.url + fragment);
   await page.locator('.verdict .sentence[role]').first().waitFor();
@@ -23,48 +39,49 @@ async function picture(name, { fragment = '', before, fullPage = false, ...optio
   console.log(join(folder, `${name}.png`));
 }
 
-const openAll = async (page) => {
-  const closed = page.locator('.panel:not([open]) > summary');
-  while ((await closed.count()) > 0) await closed.first().click();
-};
-
 await picture('light');
 await picture('dark', { colorScheme: 'dark' });
 await picture('phone', { ...phone, fullPage: true });
 await picture('phone-dark', { ...phone, colorScheme: 'dark' });
 await picture('phone-form', { ...phone, fullPage: true, before: (page) => page.locator('.rail > summary').click() });
-// 200 % zoom of a 1440 px window is a window of 720 px drawn at twice the size.
-await picture('zoom-200', { viewport: { width: 720, height: 500 }, deviceScaleFactor: 2 });
-await picture('everything', { fullPage: true, before: openAll });
+for (const [name, options] of Object.entries(windows)) {
+  await picture(`${name}-why`, {
+    ...options,
+    fullPage: true,
+    before: (page) =>
+      inEveryTab(page, async (tab) => {
+        const id = tab.replaceAll(/\W+\d*$|\W+/g, '-').toLowerCase();
+        await page.waitForTimeout(600);
+        await page.screenshot({ path: join(folder, `${name}-view-${id}.png`), fullPage: true });
+      }),
+  });
+}
 await picture('compare', {
   before: async (page) => {
-    await page.locator('#compare > summary').click();
-    await page.locator('#compare').scrollIntoViewIfNeeded();
+    await openTab(page, 'Compare');
   },
 });
 await picture('compare-dark-phone', {
   ...phone,
   colorScheme: 'dark',
   before: async (page) => {
-    await page.locator('#compare > summary').click();
+    await openTab(page, 'Compare');
     await page.selectOption('#compare-by', '/engine/compat');
     await page.waitForTimeout(1500);
-    await page.locator('#compare').scrollIntoViewIfNeeded();
   },
 });
 const apart = '#p=llama-3.1-8b-h100x8-disaggregated';
 const tall = { viewport: { width: 1440, height: 1600 } };
-const open = (id) => async (page) => {
-  await page.locator(`#${id} > summary`).click();
+const open = (name) => async (page) => {
+  await openTab(page, name);
   await page.waitForTimeout(1500);
-  await page.locator(`#${id}`).scrollIntoViewIfNeeded();
 };
 await picture('pools', {
   ...tall,
   fragment: apart,
   before: async (page) => {
     await page.selectOption('sc-field[data-pointer="/cluster/pools/1/hardware/preset"] select', 'h200-sxm');
-    await open('cluster')(page);
+    await open('Cluster')(page);
   },
 });
 await picture('pools-phone-dark', {
@@ -74,7 +91,7 @@ await picture('pools-phone-dark', {
   fragment: apart,
   before: (page) => page.locator('.rail > summary').click(),
 });
-await picture('timeline', { ...tall, fragment: apart, before: open('steps') });
+await picture('timeline', { ...tall, fragment: apart, before: open('Over time') });
 await picture('compare-splits', {
   fragment: apart,
   before: async (page) => {
@@ -89,7 +106,7 @@ await picture('replicas-1000', {
   ...tall,
   fragment:
     '#p=llama-3.1-8b-h100x8-aggregated&cluster.pools.0.replicas=1000&workload.arrivals.rate_per_s=3000&workload.requests=20000',
-  before: open('cluster'),
+  before: open('Cluster'),
 });
 await picture('paper', {
   viewport: { width: 760, height: 1000 },

@@ -1,6 +1,6 @@
 // Tasks of the certain verdict: its states, what it says of itself, ways out and why. Part of run.mjs.
 import assert from 'node:assert/strict';
-import { field, nextResult, verdict, fingerprint } from './browser.mjs';
+import { field, nextResult, openTab, verdict, fingerprint } from './browser.mjs';
 import { audit, preset, task } from './harness.mjs';
 
 const at = (rate, more = '') => ({ fragment: `#p=${preset}&workload.arrivals.rate_per_s=${rate}${more}` });
@@ -95,7 +95,6 @@ await task(
   'why: the slowest above all, with the parts in words and figures',
   async (page) => {
     await verdict(page);
-    await page.locator('#why > summary').click();
     await page.locator('.blame').nth(2).waitFor();
     assert.match(await page.textContent('.blame-lines'), /TPOT: of the [\d.]+\sms a token that the slowest 1\s% lose/);
     const bars = await page
@@ -139,6 +138,6 @@ await task('words: TTFT says what it means on focus', async (page) => {
 
 await task('preemptions: none are said to be none', async (page) => {
   await verdict(page);
-  await page.locator('#steps > summary').click();
+  await openTab(page, 'Over time');
   await page.locator('.pane-key', { hasText: 'none: no request was preempted' }).waitFor();
 });

@@ -1,31 +1,25 @@
 // The page: lays out the header, form, results and footer; keyboard, file drops and focus. Its own
 // state is only what is open or being typed; everything else is the store's.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import type { Issue, Report } from 'servecast';
+import type { Report } from 'servecast';
 import '../charts/cdf-chart';
 import '../charts/series-chart';
 import type { Counted, Pane } from '../charts/series-chart';
 import { needPart } from '../lib/part';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
-import { transfersUnderWay } from '../lib/requests';
-import type { ThemeChoice } from '../state/store';
+import type { Columns } from '../engine/protocol';
+import type { AppState, ThemeChoice } from '../state/store';
 import type { ViewContext } from './context';
-import {
-  renderAllNumbers,
-  renderCluster,
-  renderFooter,
-  renderNotModelled,
-  renderPoolKv,
-  renderPrefixCache,
-  renderScenario,
-} from './details';
+import { renderFooter, renderPoolKv, renderPrefixCache } from './details';
 import type { FieldElement } from './field';
 import { renderFit } from './fit';
 import { formSummary, renderForm } from './form';
 import type { PresetPicker } from './preset-picker';
 import './preset-picker';
-import { renderNumbers } from './tiles';
+import type { ScenarioDraft } from './scenario-text';
+import { renderTabs, tabInForce, tabOf, tabs, tabsOf, withTab, type TabId } from './tabs';
+import { renderNumbers, renderStrip } from './tiles';
 import { isStale, renderVerdict } from './verdict';
 
 const loadPanes: readonly Pane[] = [
@@ -42,40 +36,15 @@ const loadPanes: readonly Pane[] = [
     series: [{ column: 'series_kv_usage', label: 'KV memory in use', meaning: 'kv', fill: 'solid' }],
   },
 ];
-const stepPanes: readonly Pane[] = [
-  { unit: 'tokens', series: [{ column: 'series_batch_tokens', label: 'Tokens per step', meaning: 'batch' }] },
-  {
-    unit: 'tokens/s',
-    series: [{ column: 'series_output_tokens_per_s', label: 'Output', meaning: 'output', dash: [7, 3] }],
-  },
-  {
-    unit: 'count',
-    none: 'none: no request was preempted',
-    series: [{ column: 'series_preemptions', label: 'Preemptions', meaning: 'preempted', fill: 'solid' }],
-  },
-];
-
-const transferPane: Pane = {
-  unit: 'requests',
-  series: [
-    {
-      column: 'series_kv_transfers',
-      label: 'KV transfers under way, prefill to decode',
-      meaning: 'transfer',
-      fill: 'solid',
-    },
-  ],
-};
-
-const sections = ['verdict', 'latency', 'load', 'why', 'steps', 'compare', 'numbers', 'scenario', 'cluster'] as const;
 const longLink = 2000;
+const oneTurnMs = 1000;
 const firstCompared = '/hardware/preset';
 
 const keys: readonly (readonly [string, string])[] = [
   ['Space', 'Run, or cancel the run'],
   ['/', 'Search the scenario presets'],
   ['s', 'Copy the link'],
-  [`1 – ${sections.length}`, 'Jump to a section, 9: pools and replicas'],
+  [`${tabs[0].key} – ${tabs.at(-1)!.key}`, 'Open a view: the digit stands beside its name'],
   ['← →', 'Move the cursor in a chart (Shift: ten times as far); ↑ ↓ between requests'],
   ['?', 'This help'],
 ];
@@ -84,30 +53,30 @@ export class PageElement extends LitElement {
   static override properties = {
     app: { attribute: false },
     openGroups: { state: true },
-    scenarioText: { state: true },
-    scenarioIssues: { state: true },
+    tab: { state: true },
     dropping: { state: true },
     wide: { state: true },
     prefersDark: { state: true },
   };
   declare app: App;
   declare openGroups: ReadonlySet<string>;
-  declare scenarioText: string | null;
-  declare scenarioIssues: readonly Issue[];
+  /** The chosen view; a scenario may not have it. */
+  declare tab: TabId;
   declare dropping: boolean;
   declare wide: boolean;
   declare prefersDark: boolean;
 
   readonly #wide = matchMedia('(min-width: 900px)');
   readonly #dark = matchMedia('(prefers-color-scheme: dark)');
-  #lastDocument: unknown = null;
+  readonly #draft: ScenarioDraft = { text: null, issues: [], of: null };
+  #turned = -Infinity;
   #comparedBy = firstCompared;
+  #compares = false;
 
   constructor() {
     super();
     this.openGroups = new Set();
-    this.scenarioText = null;
-    this.scenarioIssues = [];
+    this.tab = tabOf(location.href);
     this.dropping = false;
     this.wide = this.#wide.matches;
     this.prefersDark = this.#dark.matches;
@@ -119,22 +88,24 @@ export class PageElement extends LitElement {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    this.app.store.subscribe(() => {
-      const { document } = this.app.store.state;
-      // A document that changed elsewhere replaces what was being typed.
-      if (document !== this.#lastDocument) {
-        this.#lastDocument = document;
-        this.scenarioText = null;
-        this.scenarioIssues = [];
-      }
-      this.requestUpdate();
-    });
+    this.app.store.subscribe(() => this.requestUpdate());
+    addEventListener('popstate', () => (this.tab = tabOf(location.href)));
     this.#wide.addEventListener('change', () => (this.wide = this.#wide.matches));
     this.#dark.addEventListener('change', () => (this.prefersDark = this.#dark.matches));
     addEventListener('keydown', (event) => this.#key(event));
     addEventListener('dragover', (event) => this.#drag(event));
     addEventListener('dragleave', (event) => event.relatedTarget === null && (this.dropping = false));
     addEventListener('drop', (event) => this.#drop(event));
+  }
+
+  /** Comparing takes the engine's time: only while somebody looks. */
+  protected override updated(): void {
+    const { shown, compared } = this.app.store.state;
+    const looks = shown !== null && tabInForce(this.tab, shown.outcome.report) === 'compare';
+    if (looks === this.#compares) return;
+    this.#compares = looks;
+    if (compared) this.#comparedBy = compared.pointer;
+    this.app.compareBy(looks ? this.#comparedBy : '');
   }
 
   get #view(): ViewContext {
@@ -218,19 +189,21 @@ export class PageElement extends LitElement {
   #results(view: ViewContext): TemplateResult {
     const { shown, run, link_problem: problem } = view.state;
     const report = problem ? null : (shown?.outcome.report ?? null);
-    const columns = problem ? null : (shown?.outcome.columns ?? null);
     const waitingFor =
       run.kind === 'running' ? 'Simulating…' : 'Empty: nothing was simulated. The reason stands above.';
-    const nothingToDraw =
-      !report &&
-      (problem !== null ||
-        view.state.failure !== null ||
-        view.state.trace.kind === 'failed' ||
-        run.kind === 'refused' ||
-        run.kind === 'broken' ||
-        view.state.drafts.size > 0);
     const stem =
       report?.finished === false ? 'servecast-partial' : `servecast-${report?.fingerprint.slice(0, 8) ?? ''}`;
+    const about: About = { report, columns: problem ? null : (shown?.outcome.columns ?? null), waitingFor, stem };
+    const tab = tabInForce(this.tab, report);
+    return html`${tab === 'why' ? this.#forecast(view, about) : this.#strip(view)}
+      ${renderTabs(report, tab, (id) => this.#turnTo(id))}
+      <section class="view" id=${tab} role="tabpanel" aria-labelledby="tab-${tab}" tabindex="-1">${this.#panel(tab, view, about)}</section>`;
+  }
+
+  /** All of the answer: above the reasons. */
+  #forecast(view: ViewContext, about: About): TemplateResult {
+    const { report, columns, waitingFor, stem } = about;
+    const nothingToDraw = !report && !isAnswered(view.state);
     return html`
       ${renderVerdict(view)} ${this.#waysOut(view)} ${renderNumbers(view)}
       ${nothingToDraw ? html`<p class="card no-charts">No charts: nothing was simulated. The reason stands above.</p>${this.#shareButton(view, 'phone-share')}` : nothing}
@@ -239,35 +212,47 @@ export class PageElement extends LitElement {
           <sc-cdf-chart .report=${report} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-cdf-chart>
         </section>
         ${this.#shareButton(view, 'phone-share')}
-        <section id="load" tabindex="-1" aria-label="Load over time">
-          <sc-series-chart .subject=${'Load over time'} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}` : nothing} .panes=${loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>
-        </section>
+        <section id="load" tabindex="-1" aria-label="Load over time">${this.#load(view, about)}</section>
       </div>
-      ${renderFit(view)}
-      ${this.#panel('why', 'Why: where the time of the slowest 1\u202f% goes', () => {
+      ${renderFit(view)}`;
+  }
+
+  /** Above the other views; what stops a run is said in full. */
+  #strip(view: ViewContext): TemplateResult {
+    const { shown, run } = view.state;
+    if (!shown || !isAnswered(view.state) || (shown.completeness === 'cancelled' && run.kind !== 'running'))
+      return renderVerdict(view);
+    return html`<div class="card strip">${renderVerdict(view)}${renderStrip(shown.outcome.report)}</div>`;
+  }
+
+  #load(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
+    return html`<sc-series-chart .subject=${'Load over time'} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}` : nothing} .panes=${loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
+  }
+
+  #panel(tab: TabId, view: ViewContext, about: About): TemplateResult {
+    const { report, stem, waitingFor } = about;
+    // The first answer comes before what is below it.
+    if (!view.state.shown && tab !== 'document') return html`<p class="quiet-text">${waitingFor}</p>`;
+    switch (tab) {
+      case 'why':
         needPart('sc-why', () => import('./why'));
         return html`<sc-why .view=${view}></sc-why>`;
-      })}
-      ${this.#panel('steps', `Timeline: requests, steps, output, preemptions${report?.kv_transfer ? ', KV transfers' : ''}`, () => this.#timeline(view, report, stem, waitingFor))}
-      ${report?.replicas ? this.#panel('cluster', 'Pools and replicas: who did how much', () => renderCluster(report, stem)) : nothing}
-      ${this.#panel('compare', 'Compare: the same requests under other settings', () => {
+      case 'time':
+        needPart('sc-over-time', () => import('./over-time'));
+        return html`<sc-over-time .view=${view} .load=${this.#load(view, about)} .counted=${countedOf(report)} .stem=${stem} .waitingFor=${waitingFor}></sc-over-time>`;
+      case 'compare':
         needPart('sc-compare', () => import('./compare'));
         return html`<sc-compare .view=${view}></sc-compare>`;
-      })}
-      ${this.#panel('numbers', 'All numbers', () => renderAllNumbers(report, waitingFor))}
-      ${this.#panel('scenario', 'Scenario', () =>
-        renderScenario(view, {
-          text: this.scenarioText,
-          issues: this.scenarioIssues,
-          edit: (text) => {
-            this.scenarioText = text;
-            this.scenarioIssues = [];
-          },
-          apply: () => void this.#applyScenario(),
-        }),
-      )}
-      ${this.#panel('not-modelled', 'Not modelled, and notices', () => renderNotModelled(view))}
-    `;
+      case 'numbers':
+        needPart('sc-numbers', () => import('./numbers'));
+        return html`<sc-numbers .report=${report}></sc-numbers>`;
+      case 'document':
+        needPart('sc-scenario-text', () => import('./scenario-text'));
+        return html`<sc-scenario-text .view=${view} .draft=${this.#draft}></sc-scenario-text>`;
+      case 'cluster':
+        needPart('sc-cluster', () => import('./cluster'));
+        return html`<sc-cluster .report=${report} .fileStem=${stem}></sc-cluster>`;
+    }
   }
 
   #waysOut(view: ViewContext): TemplateResult | typeof nothing {
@@ -275,26 +260,6 @@ export class PageElement extends LitElement {
     if (!found || found.of !== shown?.outcome || problem) return nothing;
     needPart('sc-ways-out', () => import('./ways-out'));
     return html`<sc-ways-out .view=${view}></sc-ways-out>`;
-  }
-
-  #timeline(view: ViewContext, report: Report | null, stem: string, waitingFor: string): TemplateResult {
-    const { shown, requests } = view.state;
-    const columns = report && shown ? shown.outcome.columns : null;
-    const ofRequests = requests && requests.of === shown?.outcome ? requests.columns : null;
-    const transfers =
-      columns && ofRequests && transfersUnderWay(columns['series_time_s'] ?? new Float64Array(0), ofRequests);
-    needPart('sc-request-chart', () => import('../charts/request-chart'));
-    return html`
-      <sc-request-chart .report=${report} .columns=${ofRequests} .theme=${view.theme} .fileStem=${stem} .waitingFor=${columns ? 'Fetching what each request did…' : waitingFor}></sc-request-chart>
-      <sc-series-chart .subject=${'Steps over time'} .panes=${transfers ? [transferPane, ...stepPanes] : stepPanes} .counted=${countedOf(report)} .columns=${transfers ? { ...columns, series_kv_transfers: transfers } : columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
-  }
-
-  #panel(id: string, title: string, body: () => TemplateResult): TemplateResult {
-    const open = this.openGroups.has(id);
-    return html`<details class="card panel" id=${id} .open=${open} @toggle=${(event: Event) => this.#toggle(id, (event.target as HTMLDetailsElement).open)}>
-      <summary><h2>${title}</h2></summary>
-      ${open ? html`<div class="panel-body">${body()}</div>` : nothing}
-    </details>`;
   }
 
   #keysDialog(): TemplateResult {
@@ -311,11 +276,6 @@ export class PageElement extends LitElement {
     if (open) groups.add(id);
     else groups.delete(id);
     this.openGroups = groups;
-    if (id === 'steps') this.app.watchRequests(open);
-    if (id === 'compare') {
-      this.#comparedBy = this.app.store.state.compared?.pointer ?? this.#comparedBy;
-      this.app.compareBy(open ? this.#comparedBy : '');
-    }
   }
 
   #toggleRail(event: Event): void {
@@ -323,9 +283,16 @@ export class PageElement extends LitElement {
       this.#toggle('rail', (event.target as HTMLDetailsElement).open);
   }
 
-  async #applyScenario(): Promise<void> {
-    if (this.scenarioText === null) return;
-    this.scenarioIssues = await this.app.applyText(this.scenarioText);
+  /** A step of the browser's history, but while one goes through the tabs. */
+  #turnTo(id: TabId): void {
+    if (id !== this.tab) {
+      const address = withTab(location.href, id);
+      if (performance.now() - this.#turned < oneTurnMs) history.replaceState(history.state, '', address);
+      else history.pushState(null, '', address);
+      this.#turned = performance.now();
+      this.tab = id;
+    }
+    void this.updateComplete.then(() => this.querySelector<HTMLElement>('[role=tab][aria-selected=true]')?.focus());
   }
 
   async #copyLink(): Promise<void> {
@@ -342,8 +309,8 @@ export class PageElement extends LitElement {
 
   async #compareBy(pointer: string): Promise<void> {
     this.#comparedBy = pointer;
-    this.#toggle('compare', true);
-    this.app.compareBy(pointer);
+    if (this.#compares) this.app.compareBy(pointer);
+    this.#turnTo('compare');
     await this.updateComplete;
     await Promise.race([customElements.whenDefined('sc-compare'), new Promise((resolve) => setTimeout(resolve, 2000))]);
     await new Promise((resolve) => requestAnimationFrame(resolve));
@@ -387,27 +354,13 @@ export class PageElement extends LitElement {
 
   #skip(event: Event): void {
     event.preventDefault();
-    this.#jump(0);
-  }
-
-  #jump(index: number): void {
-    const id = sections[index];
-    const target = id === undefined ? null : this.querySelector<HTMLElement>(`#${id}`);
-    if (!id || !target) return;
-    if (target instanceof HTMLDetailsElement) {
-      this.#toggle(id, true);
-      target.querySelector('summary')?.focus();
-    } else {
-      target.focus();
-    }
-    target.scrollIntoView({ block: 'start' });
+    this.querySelector<HTMLElement>('#verdict')?.focus();
   }
 
   #key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const target = event.target instanceof HTMLElement ? event.target : null;
     if (target?.closest('input:not([type=range]):not([type=checkbox]), textarea, select, dialog[open]')) return;
-    const digit = /^[1-9]$/.test(event.key) ? Number(event.key) - 1 : -1;
     if (event.key === ' ') {
       // Space belongs to what has the focus when that is a control.
       if (target?.closest('button, summary, a, input, [role=region]')) return;
@@ -420,8 +373,10 @@ export class PageElement extends LitElement {
       this.#keysHelp();
     } else if (event.key === 's') {
       void this.#copyLink();
-    } else if (digit >= 0) {
-      this.#jump(digit);
+    } else {
+      const { shown } = this.app.store.state;
+      const tab = tabsOf(shown?.outcome.report ?? null).find(({ key }) => key === event.key);
+      if (tab) this.#turnTo(tab.id);
     }
   }
 
@@ -446,6 +401,26 @@ export class PageElement extends LitElement {
     input.value = '';
     if (file) void this.app.openFile(file);
   }
+}
+
+/** What the charts and views are about. */
+interface About {
+  readonly report: Report | null;
+  readonly columns: Columns | null;
+  readonly waitingFor: string;
+  readonly stem: string;
+}
+
+/** Nothing stops the scenario from being run. */
+function isAnswered({ link_problem: problem, failure, trace, run, drafts }: AppState): boolean {
+  return (
+    problem === null &&
+    failure === null &&
+    trace.kind !== 'failed' &&
+    run.kind !== 'refused' &&
+    run.kind !== 'broken' &&
+    drafts.size === 0
+  );
 }
 
 /** Null where nobody can say when the warm-up ended: of one run. */

@@ -70,6 +70,18 @@ export function renderNumbers(view: ViewContext): TemplateResult | typeof nothin
     }`;
 }
 
+/** The same in a line, for the other views: the percentiles that have targets, and what a GPU gives. */
+export function renderStrip(report: Report): TemplateResult {
+  const latencies = (['ttft', 'tpot'] as const).flatMap((metric) => {
+    const target = targetOf(report, metric);
+    const value = target ? target.value_ms : { ttft: report.ttft_ms, tpot: report.tpot_ms }[metric].p99;
+    const name = `${metric.toUpperCase()} p${target?.percentile ?? 99}`;
+    if (target?.unbounded) return [html`<span>${name} <b>no bound</b></span>`];
+    return value === null ? [] : [html`<span>${name} <b>${formatTime(value)}</b></span>`];
+  });
+  return html`<p class="strip-numbers">${latencies}<span>tokens/s per GPU <b>${formatNumber(report.output_tokens_per_s_per_gpu)}</b></span></p>`;
+}
+
 export const evidenceWords = {
   calibrated: 'Calibrated',
   compared: 'Compared',

@@ -1,0 +1,84 @@
+// Tasks of the views below the verdict. Part of run.mjs.
+import assert from 'node:assert/strict';
+import { field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
+import { preset, task } from './harness.mjs';
+
+const chosen = (page) => page.locator('[role=tab][aria-selected=true]').getAttribute('id');
+const shows = (page, id) => page.locator(`#tab-${id}[aria-selected=true]`).waitFor();
+
+await task('views: tabs by keys, and the address has the view', async (page) => {
+  await verdict(page);
+  assert.equal(await chosen(page), 'tab-why');
+  assert.equal(new URL(page.url()).search, '', 'the standard view needs no word in the link');
+  assert.equal(await page.locator('[role=tab][tabindex="0"]').count(), 1);
+  await page.locator('#tab-why').focus();
+  for (const [key, id] of [
+    ['ArrowRight', 'time'],
+    ['End', 'document'],
+    ['ArrowRight', 'why'],
+    ['ArrowLeft', 'document'],
+    ['Home', 'why'],
+    ['ArrowRight', 'time'],
+  ]) {
+    await page.keyboard.press(key);
+    await shows(page, id);
+    assert.equal(await page.evaluate(() => document.activeElement?.id), `tab-${id}`);
+  }
+  assert.equal(new URL(page.url()).searchParams.get('view'), 'time');
+  assert.equal(await page.locator('[role=tabpanel]').getAttribute('id'), 'time');
+});
+
+await task('views: back and forward go through them, an edit stays', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await openTab(page, 'Numbers');
+  await page.waitForTimeout(1100);
+  await openTab(page, 'Compare');
+  await page.goBack();
+  await shows(page, 'numbers');
+  await page.goForward();
+  await shows(page, 'compare');
+  const { hash } = new URL(page.url());
+  await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('9');
+  await nextResult(page, first);
+  assert.equal(await chosen(page), 'tab-compare', 'an edit leaves the view');
+  await page.waitForFunction((old) => location.hash !== old, hash);
+  const second = await fingerprint(page);
+  await page.reload();
+  await verdict(page);
+  assert.equal(await fingerprint(page), second);
+  assert.equal(await chosen(page), 'tab-compare', 'so does the link');
+});
+
+await task(
+  'views: a strip stands above all but the first',
+  async (page) => {
+    await verdict(page);
+    assert.equal(await chosen(page), 'tab-numbers');
+    const strip = await page.locator('.strip').boundingBox();
+    assert.equal(Math.round(strip.height), 56);
+    assert.match(await page.locator('.strip').innerText(), /TTFT p99\s+[\d.,]+\sm?s.*tokens\/s per GPU/s);
+    assert.equal(await page.locator('.tile:visible, sc-cdf-chart:visible').count(), 0);
+    await page.keyboard.press('1');
+    await page.locator('.tile').first().waitFor();
+    const height = await page.locator('#tab-why').evaluate((tab) => tab.getBoundingClientRect().height);
+    assert.equal(height, 36);
+    await page.keyboard.press('5');
+    await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('-5');
+    assert.match(await problem(page), /needs a value in range/, 'what stops a run is said in full');
+    assert.equal(await page.locator('.strip').count(), 0);
+  },
+  { fragment: `?view=numbers#p=${preset}` },
+);
+
+await task(
+  'views: one that the scenario has not, or that there is not, is the standard one',
+  async (page) => {
+    await verdict(page);
+    assert.equal(await chosen(page), 'tab-why');
+    await page.goto(page.url().replace('view=cluster', 'view=constructor'));
+    await verdict(page);
+    assert.equal(await chosen(page), 'tab-why');
+  },
+  { fragment: `?view=cluster#p=${preset}` },
+);

@@ -1,0 +1,75 @@
+// The views below the verdict as tabs: which there are, their bar, and where the address holds the chosen one.
+import { html, nothing, type TemplateResult } from 'lit';
+import type { Report } from 'servecast';
+
+interface Tab {
+  readonly id: string;
+  readonly label: string;
+  /** The digit that opens it. */
+  readonly key: string;
+  /** Of a scenario that has it; absent: of every one. */
+  readonly isOf?: (report: Report) => boolean;
+}
+
+export const tabs = [
+  { id: 'why', label: 'Why', key: '1' },
+  { id: 'time', label: 'Over time', key: '2' },
+  { id: 'compare', label: 'Compare', key: '3' },
+  { id: 'numbers', label: 'Numbers', key: '5' },
+  { id: 'document', label: 'Document', key: '6' },
+  { id: 'cluster', label: 'Cluster', key: '7', isOf: (report: Report) => report.replicas !== undefined },
+] as const satisfies readonly Tab[];
+
+export type TabId = (typeof tabs)[number]['id'];
+const standard: TabId = 'why';
+const parameter = 'view';
+
+/** The view that an address names; the standard one where it names none that there is. */
+export function tabOf(address: string): TabId {
+  const named = new URL(address).searchParams.get(parameter);
+  return tabs.find(({ id }) => id === named)?.id ?? standard;
+}
+
+/** The address with that view in it; it goes before the "#", so that the scenario's link stays as it is. */
+export function withTab(address: string, id: TabId): string {
+  const url = new URL(address);
+  if (id === standard) url.searchParams.delete(parameter);
+  else url.searchParams.set(parameter, id);
+  return url.href;
+}
+
+/** Without a report nobody knows yet which of them the scenario has. */
+export function tabsOf(report: Report | null): readonly (Tab & { readonly id: TabId })[] {
+  return tabs.filter((tab) => !('isOf' in tab) || (report !== null && tab.isOf(report)));
+}
+
+/** The chosen one, or the standard one where the scenario has no such view. */
+export function tabInForce(chosen: TabId, report: Report | null): TabId {
+  return report === null || tabsOf(report).some(({ id }) => id === chosen) ? chosen : standard;
+}
+
+export function renderTabs(report: Report | null, current: TabId, choose: (id: TabId) => void): TemplateResult {
+  const there = tabsOf(report);
+  const onKey = (event: KeyboardEvent) => {
+    const at = there.findIndex(({ id }) => id === current);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: there.length - 1 }[event.key];
+    const next = to === undefined ? undefined : there.at(to % there.length);
+    if (!next) return;
+    event.preventDefault();
+    choose(next.id);
+  };
+  return html`<div class="tabs" role="tablist" aria-label="Views" @keydown=${onKey}>
+    ${there.map(
+      ({ id, label, key }) => html`<button
+        type="button"
+        role="tab"
+        id="tab-${id}"
+        aria-selected=${id === current}
+        aria-controls=${id === current ? id : nothing}
+        aria-keyshortcuts=${key}
+        tabindex=${id === current ? 0 : -1}
+        @click=${() => choose(id)}
+      >${label} <kbd aria-hidden="true">${key}</kbd></button>`,
+    )}
+  </div>`;
+}
