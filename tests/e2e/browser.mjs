@@ -127,3 +127,16 @@ export async function inEveryTab(page, body) {
     await body(await tab.innerText());
   }
 }
+
+/** Opens all settings, where they are not open yet. */
+export async function openSettings(page) {
+  const button = page.getByRole('button', { name: 'All settings' });
+  if ((await button.getAttribute('aria-expanded')) === 'false') await button.click();
+  await page.locator('#settings-search').waitFor();
+}
+
+/** Opens, or closes, a group of all settings. */
+export async function turnGroup(page, title) {
+  await openSettings(page);
+  await page.locator('sc-all-settings details > summary', { hasText: title }).click();
+}

@@ -270,7 +270,7 @@ await task(
   'cluster: pools, transfers, evenness and replicas in tables',
   async (page) => {
     await verdict(page);
-    await page.keyboard.press('9');
+    await page.keyboard.press('7');
     await page.locator('#pools').waitFor();
     assert.deepEqual(
       (await cells(page, '#pools')).map((row) => row[0]),

@@ -2,7 +2,7 @@
 // and the counts.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { AxeBuilder, launch, openPage, root } from './browser.mjs';
+import { AxeBuilder, launch, openPage, openSettings, root } from './browser.mjs';
 import { serve } from './server.mjs';
 
 export const preset = 'llama-3.1-8b-h100-chat';
@@ -70,6 +70,8 @@ export async function audit(page) {
 }
 
 export async function openEverything(page) {
+  if (await page.locator('.rail > summary').isVisible()) await page.locator('.rail:not([open]) > summary').click();
+  await openSettings(page);
   const closed = page.locator('details:not([open]) > summary:visible');
   while ((await closed.count()) > 0) await closed.first().click();
   await page.waitForTimeout(300);

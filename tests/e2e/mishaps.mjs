@@ -1,7 +1,7 @@
 // Tasks of what people do by mistake, or to see what happens. Part of run.mjs.
 import assert from 'node:assert/strict';
 import { dropFile, field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
-import { audit, preset, task } from './harness.mjs';
+import { audit, openEverything, preset, task } from './harness.mjs';
 
 const shows = (page, expected) =>
   page.waitForFunction((wanted) => document.querySelector('#fingerprint')?.textContent === wanted, expected, {
@@ -11,8 +11,7 @@ const shows = (page, expected) =>
 await task('mishap: junk in every field, and each can be undone', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
-  const closed = page.locator('.rail details:not([open]) > summary:visible');
-  while ((await closed.count()) > 0) await closed.first().click();
+  await openEverything(page);
   const pointers = await page.$$eval('sc-field', (fields) =>
     fields
       .filter((each) => each.offsetParent && each.querySelector('input[type=text], textarea'))
@@ -39,7 +38,7 @@ await task('mishap: junk in every field, and each can be undone', async (page) =
 await task('mishap: a text in a limit goes with the limit', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
-  await field(page, '/slo/0/limit_ms').locator('input').fill('soon');
+  await field(page, '/slo/0/limit_ms').locator('input[type=text]').fill('soon');
   await problem(page);
   await page.locator('.limit .icon').first().click();
   await nextResult(page, first);

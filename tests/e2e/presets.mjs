@@ -2,7 +2,7 @@
 // coefficients. And of checks that once were the command's alone. Part of run.mjs.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { dropFile, field, fingerprint, nextResult, problem, root, verdict } from './browser.mjs';
+import { dropFile, field, fingerprint, nextResult, problem, root, turnGroup, verdict } from './browser.mjs';
 import { site, task } from './harness.mjs';
 
 const gpu = (page) => field(page, '/hardware/preset').locator('select');
@@ -13,7 +13,7 @@ await task('checks: attention on GPUs that are not there is an error of its fiel
   const first = await fingerprint(page);
   await field(page, '/model/preset').locator('select').selectOption('qwen3-30b-a3b');
   await nextResult(page, first);
-  await page.locator('details.fields > summary', { hasText: 'Everything' }).click();
+  await turnGroup(page, 'Everything');
   const attention = page.locator('sc-field[data-pointer="/cluster/pools/0/attention_data_parallel"]:visible').first();
   await attention.locator('input').fill('8');
   await attention.locator('.field-error').waitFor();
@@ -40,7 +40,7 @@ await task('presets: a GPU of measured servers is fetched once, when it is chose
     fetched(before).map((url) => url.replace(/.*\/presets\//, '')),
     ['measured_hardware/h100-nvl.json'],
   );
-  await page.locator('details.fields > summary', { hasText: 'Everything' }).click();
+  await turnGroup(page, 'Everything');
   assert.notEqual(
     await page.locator('sc-field[data-pointer="/hardware/memory_bandwidth_gb_s"]:visible input').first().inputValue(),
     '',
@@ -96,7 +96,7 @@ await task(
 await task('coefficients: a published set is found, taken and marked; a file is opened', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
-  await page.locator('details.fields > summary', { hasText: 'Everything' }).click();
+  await turnGroup(page, 'Everything');
   await page.getByRole('button', { name: 'Published coefficients' }).click();
   const sets = page.locator('ul.sets li');
   await sets.first().waitFor();

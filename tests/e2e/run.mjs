@@ -3,7 +3,17 @@
 // some measure times. Those before beginOthers() are the main ones.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { dropFile, field, fingerprint, inEveryTab, nextResult, openTab, problem, verdict } from './browser.mjs';
+import {
+  dropFile,
+  field,
+  fingerprint,
+  inEveryTab,
+  nextResult,
+  openTab,
+  problem,
+  turnGroup,
+  verdict,
+} from './browser.mjs';
 import { audit, beginOthers, finish, openEverything, preset, site, smallTrace, task } from './harness.mjs';
 
 // --- Loading -----------------------------------------------------------------------------------
@@ -122,11 +132,11 @@ await task('no limit: the verdict is still an answer', async (page) => {
   }
   await nextResult(page, first);
   assert.equal(await page.getAttribute('[data-complete]', 'data-state'), 'no_slo');
-  await page.getByRole('button', { name: 'Add a limit' }).click();
+  await page.getByRole('button', { name: 'Add a target' }).click();
   await page.locator('.limit').first().waitFor();
   await page.waitForSelector('[data-complete="final"]:not([data-state="no_slo"])');
   assert.notEqual(await page.getAttribute('[data-complete]', 'data-state'), 'misses', 'a new limit is one that is met');
-  assert.match(await field(page, '/slo/0/limit_ms').locator('input').inputValue(), /^[125]0*$/);
+  assert.match(await field(page, '/slo/0/limit_ms').locator('input[type=text]').inputValue(), /^[125]0*$/);
 });
 
 await task(
@@ -148,7 +158,7 @@ await task('prefix cache: said in a card, where something is shared', async (pag
   await verdict(page);
   assert.equal(await page.locator('#prefix-cache').count(), 0, 'independent prompts find nothing');
   const first = await fingerprint(page);
-  await page.locator('details.fields > summary', { hasText: 'Workload details' }).click();
+  await turnGroup(page, 'Workload details');
   await field(page, '/workload/sessions/turns').locator('input').fill('5');
   await nextResult(page, first);
   assert.match(
@@ -162,7 +172,7 @@ await task('prefix cache: said in a card, where something is shared', async (pag
 
 await task('words: help is sentences, choices are explained, one is one', async (page) => {
   await verdict(page);
-  await page.locator('details.fields > summary', { hasText: 'Engine and scheduler' }).click();
+  await turnGroup(page, 'Engine and scheduler');
   const order = field(page, '/scheduler/order');
   await order.locator('.help-button').click();
   assert.match(await order.locator('p.help').textContent(), /^[A-Z].*first\. Default: fcfs\./);
@@ -249,10 +259,10 @@ await task('invalid: a message leads to a field in a closed group', async (page)
   await page.getByRole('button', { name: 'Apply' }).click();
   await page.locator('#scenario-issues li').first().waitFor();
   await page.getByRole('button', { name: 'Revert' }).click();
-  await page.locator('details.fields > summary', { hasText: 'Everything' }).click();
+  await turnGroup(page, 'Everything');
   await field(page, '/measure/warmup_s').locator('input').fill('-1');
   await problem(page);
-  await page.locator('details.fields > summary', { hasText: 'Everything' }).click();
+  await turnGroup(page, 'Everything');
   await page.getByRole('button', { name: '/measure/warmup_s' }).click();
   await page.waitForFunction(
     () => document.activeElement?.closest('sc-field')?.dataset.pointer === '/measure/warmup_s',
@@ -262,6 +272,7 @@ await task('invalid: a message leads to a field in a closed group', async (page)
 await task('empirical: chosen from the menu it has a table that runs', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
+  await page.getByRole('button', { name: 'Prompt, p50', exact: true }).click();
   await field(page, '/workload/prompt_tokens/distribution').locator('select').selectOption('empirical');
   await nextResult(page, first);
   const table = field(page, '/workload/prompt_tokens/quantiles').locator('textarea');
@@ -302,10 +313,10 @@ await task('classes: one is added, edited and removed', async (page) => {
   await nextResult(page, added);
   assert.match(await page.textContent('.verdict'), /timed out/);
   await page
-    .locator('h3:visible', { hasText: /^workload · classes · 1$/ })
+    .locator('h4:visible', { hasText: /^workload · classes · 1$/ })
     .first()
     .waitFor();
-  assert.equal(await page.locator('h3:visible', { hasText: '· 0' }).count(), 0, 'people count from 1');
+  assert.equal(await page.locator('h4:visible', { hasText: '· 0' }).count(), 0, 'people count from 1');
   await page.getByRole('button', { name: 'Remove class 1' }).first().click();
   await page.waitForFunction((before) => document.querySelector('#fingerprint')?.textContent === before, first);
 });
@@ -386,6 +397,7 @@ await task(
 
 await import('./verdicts.mjs');
 await import('./views.mjs');
+await import('./rail.mjs');
 
 beginOthers();
 await import('./files-and-links.mjs');
@@ -426,7 +438,7 @@ await task(
     assert.ok(await requests.evaluate((input) => input.scrollWidth <= input.clientWidth), 'the number is cut');
     const limit = page.locator('.limit').first();
     const boxes = await Promise.all(
-      [limit.locator('.icon'), limit.locator('select')].map((part) => part.boundingBox()),
+      [limit.locator('.icon'), limit.locator('input[type=text]')].map((part) => part.boundingBox()),
     );
     assert.ok(Math.abs(boxes[0].y - boxes[1].y) < 8, 'the remove button is beside its limit');
     const apart = /(\d|limit|median)[ \u2009](%|\d|[mµ]?s\b|min\b|h\b|GPU|tokens\/s|requests\/s)/;

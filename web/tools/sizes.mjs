@@ -13,7 +13,7 @@ for (const name of readdirSync(dist, { recursive: true }).map(String).sort()) {
   const bytes = readFileSync(new URL(name, dist));
   const packed = gzipSync(bytes, { level: 9 }).length;
   const later =
-    /^presets\/|\b(advice|coefficients|fit-chart|cluster|compare|numbers|over-time|pools|request-chart|salvage|scenario-text|servecast-(?!first)|ways-out|why)\b/.test(
+    /^presets\/|\b(advice|all-settings|coefficients|fit-chart|cluster|compare|keys|memory-bar|numbers|over-time|pools|request-chart|salvage|scenario-text|servecast-(?!first)|trace-box|typical|ways-out|why)\b/.test(
       name,
     );
   if (!later) total += packed;

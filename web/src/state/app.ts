@@ -265,6 +265,12 @@ export class App {
     this.#edit(pointer, changed, 'dragging');
   }
 
+  /** All that was changed since the scenario was opened. */
+  resetAll(): void {
+    this.store.update({ drafts: new Map() });
+    this.#edit('', this.store.state.base, 'dragging');
+  }
+
   /** An emptied field: the default is in force. */
   clearValue(pointer: string): void {
     const source = this.source;

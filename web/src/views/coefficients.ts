@@ -3,6 +3,8 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { CoefficientSet } from 'servecast';
 import { countOf, sentence } from '../lib/format';
+import { addStyles } from '../lib/part';
+import styles from '../styles/coefficients.css?inline';
 import type { ViewContext } from './context';
 
 const mostShown = 30;
@@ -62,4 +64,5 @@ class CoefficientsElement extends LitElement {
   }
 }
 
+addStyles(styles);
 customElements.define('sc-coefficients', CoefficientsElement);

@@ -5,7 +5,8 @@ import { live } from 'lit/directives/live.js';
 import type { Field, Issue } from 'servecast';
 import { formatGiven, readNumber, sentence } from '../lib/format';
 import type { App } from '../state/app';
-import type { Json } from '../state/document';
+import { lastOf, type Json } from '../state/document';
+import { stepped } from '../lib/steps';
 import { rangeText, unitOf, type Choice } from '../state/fields';
 
 export interface FieldModel {
@@ -31,6 +32,16 @@ export interface FieldModel {
   readonly anchor: number | null;
   /** The label is the document's own key (vLLM's name of the knob), set in a monospaced face. */
   readonly verbatim: boolean;
+  /** As it stands behind the number. */
+  readonly unit: string;
+  /** What the label opens below the field; null: nothing. */
+  readonly more: Disclosure | null;
+}
+
+export interface Disclosure {
+  readonly open: boolean;
+  readonly title: string;
+  toggle(): void;
 }
 
 const sliderSteps = 1000;
@@ -44,18 +55,21 @@ export class FieldElement extends LitElement {
     idPrefix: { attribute: false },
     typed: { state: true },
     helpOpen: { state: true },
+    typical: { state: true },
   };
   declare app: App;
   declare model: FieldModel;
   declare idPrefix: string;
   declare typed: string | null;
   declare helpOpen: boolean;
+  declare typical: string;
 
   constructor() {
     super();
     this.idPrefix = '';
     this.typed = null;
     this.helpOpen = false;
+    this.typical = '';
   }
 
   protected override createRenderRoot(): HTMLElement {
@@ -75,30 +89,34 @@ export class FieldElement extends LitElement {
     const { model } = this;
     const problems = this.#problems();
     const invalid = problems.length > 0;
-    const layout = model.verbatim || model.field.type === 'list' ? 'stack' : model.slider ? 'slide' : 'row';
-    const { isChanged, inherited } = model;
+    const layout = model.verbatim || model.field.type === 'list' ? 'stack' : 'line';
+    const { isChanged, inherited, verbatim } = model;
     const saysSo = model.value === undefined && inherited !== null;
     const tag =
-      !isChanged && (model.isDefault || inherited !== null) && !saysSo
+      verbatim && !isChanged && (model.isDefault || inherited !== null) && !saysSo
         ? html`<span class="tag">${inherited === null ? 'default' : 'inherited'}</span>`
         : nothing;
     return html`
-      <div class="field ${layout} ${model.isChanged ? 'changed' : ''} ${invalid ? 'invalid' : ''}">
-        <div class="name">
-          <label class=${model.verbatim ? 'verbatim' : ''} for=${this.#id}>${model.label}</label>
-          ${layout === 'slide' ? tag : nothing}
-        </div>
+      <div class="field ${layout} ${isChanged ? 'changed' : ''} ${invalid ? 'invalid' : ''}">
+        <div class="name">${this.#label()}</div>
+        ${model.slider ? this.#slider() : nothing}
         <div class="control">${this.#control(invalid)}</div>
         <div class="aside">
-          ${isChanged ? this.#resetButton() : layout === 'slide' ? nothing : tag}
+          ${isChanged ? this.#resetButton() : tag}
           ${model.field.help === '' ? nothing : this.#helpButton()}
         </div>
-        ${model.slider ? this.#slider() : nothing}
         ${model.hint === '' || invalid ? nothing : html`<p class="help">${model.hint}</p>`}
         ${invalid ? html`<p class="field-error" id="${this.#id}-error">${problems.join(' ')}</p>` : nothing}
         ${this.helpOpen ? this.#help() : nothing}
       </div>
     `;
+  }
+
+  #label(): TemplateResult {
+    const { label, verbatim, pointer, more } = this.model;
+    if (more)
+      return html`<button class="more" type="button" aria-expanded=${more.open} title=${more.title} @click=${more.toggle}>${label}</button>`;
+    return html`<label class=${verbatim ? 'verbatim' : ''} for=${this.#id} title=${lastOf(pointer)}>${label}</label>`;
   }
 
   #problems(): string[] {
@@ -144,17 +162,27 @@ export class FieldElement extends LitElement {
       type="button"
       aria-label="About ${this.model.label}"
       aria-expanded=${this.helpOpen}
-      @click=${() => (this.helpOpen = !this.helpOpen)}
+      @click=${() => this.#toggleHelp()}
     >
       ?
     </button>`;
+  }
+
+  #toggleHelp(): void {
+    this.helpOpen = !this.helpOpen;
+    // What is typical comes when somebody asks; without a connection the catalogue's words stand alone.
+    if (this.helpOpen && this.typical === '')
+      void import('./typical').then(
+        ({ typicalOf }) => (this.typical = typicalOf(this.model.field.path)),
+        () => undefined,
+      );
   }
 
   #help(): TemplateResult {
     const { field, pointer } = this.model;
     const choices = this.model.choices.filter((choice) => choice.group === undefined);
     const standard = field.default === null ? '' : `Default: ${this.#words(field.default as Json)}.`;
-    return html`<p class="help">${[sentence(field.help), rangeText(field), standard].filter(Boolean).join(' ')} <code>${pointer}</code></p>
+    return html`<p class="help">${sentence(field.help)}${this.typical === '' ? nothing : html` <span class="typical">${this.typical}</span>`} ${[rangeText(field), standard].filter(Boolean).join(' ')} <code>${pointer}</code></p>
       ${choices.length === 0 ? nothing : html`<ul class="help">${choices.map((choice) => html`<li><b>${choice.name}</b>: ${sentence(choice.description)}</li>`)}</ul>`}`;
   }
 
@@ -220,11 +248,8 @@ export class FieldElement extends LitElement {
   }
 
   #number(invalid: boolean): TemplateResult {
-    const unit = unitOf(this.model.field);
-    // "Requests: 2,000 requests" would say it twice, and cost the number its room.
     return html`<div class="number">
-      ${this.#input(invalid, 'decimal', (text) => readNumber(text))}
-      ${unit === this.model.label.toLowerCase() ? nothing : html`<span class="unit">${unit}</span>`}
+      ${this.#input(invalid, 'decimal', (text) => readNumber(text))}<span class="unit">${this.model.unit}</span>
     </div>`;
   }
 
@@ -261,8 +286,28 @@ export class FieldElement extends LitElement {
       .value=${live(this.typed ?? draft ?? current)}
       @focus=${onFocus}
       @input=${onInput}
+      @keydown=${(event: KeyboardEvent) => this.#step(event)}
       @blur=${() => (this.typed = null)}
     />`;
+  }
+
+  /** The arrows up and down change a number; nothing else does, least of all a wheel. */
+  #step(event: KeyboardEvent): void {
+    const { value, draft, pointer, field } = this.model;
+    const direction = event.key === 'ArrowUp' ? 1 : event.key === 'ArrowDown' ? -1 : null;
+    const isWhole = field.type === 'integer';
+    if (direction === null || typeof value !== 'number' || draft !== undefined || !(isWhole || field.type === 'number'))
+      return;
+    event.preventDefault();
+    const { minimum, maximum } = field;
+    const next = stepped(value, direction, {
+      isWhole,
+      minimum,
+      maximum,
+      doubles: lastOf(pointer) === 'tensor_parallel',
+    });
+    this.typed = String(next);
+    this.app.setValue(pointer, next, 'dragging');
   }
 
   /** A table: one item a line, as JSON. */
@@ -302,7 +347,7 @@ export class FieldElement extends LitElement {
       this.typed = null;
       this.app.setValue(pointer, field.type === 'integer' ? Math.max(1, Math.round(rounded)) : rounded, 'dragging');
     };
-    return html`<input
+    return html`<div class="slide"><input
       type="range"
       min="0"
       max=${sliderSteps}
@@ -312,7 +357,7 @@ export class FieldElement extends LitElement {
       .value=${live(String(position))}
       @input=${onInput}
     />
-    <div class="ends" aria-hidden="true"><span>${formatGiven(low)}</span><span>${formatGiven(high)}</span></div>`;
+    <div class="ends" aria-hidden="true"><span>${formatGiven(low)}</span><span>${formatGiven(high)}</span></div></div>`;
   }
 
   /** Never from the scenario that happens to be open: the same value is at the same place after a reload. */

@@ -1,11 +1,12 @@
-// The rail on the left: the questions most people ask first, then every field of the catalogue in
-// collapsed groups. Labels are the page's words; all that a field is comes from the catalogue.
+// The rail on the left: the questions most people ask, a row each; every other field is found below them. Labels are
+// the page's words; all that a field is comes from the catalogue.
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
-import { countOf, formatBytes, formatGiven, formatPercent, roundUp } from '../lib/format';
+import { countOf, formatGiven, roundUp } from '../lib/format';
 import { needPart } from '../lib/part';
-import { getAt, isObject, lastOf, needsTrace, parentOf, segmentsOf, type Document, type Json } from '../state/document';
+import { equalJson, getAt, isObject, lastOf, needsTrace, type Document, type Json } from '../state/document';
 import {
+  choiceText,
   fieldAt,
   isRelevant,
   placedFields,
@@ -28,23 +29,70 @@ import {
   withoutRoles,
 } from '../state/pools';
 import type { ViewContext } from './context';
-import { renderFitButtons } from './fit';
-import { issuesAt, renderField, renderPlaced, valueAt } from './placed';
+import { renderField, renderPlaced, valueAt, type Look } from './placed';
 
 const mostPools = 16;
+/** Whether it is open: a group of the page. */
+export const allSettings = 'all';
 
+/** The rows of the form: at most 18 of a scenario with one pool and two targets. */
 export function renderForm(view: ViewContext): TemplateResult {
   const source = view.app.source;
   if (!source) return html`<p class="quiet-text">Loading the fields…</p>`;
   return html`
-    ${renderField(view, source, '/model/preset', { label: 'Model' })}
-    ${renderField(view, source, '/hardware/preset', { label: 'GPU' })}
-    ${renderPools(view, source)}
-    ${renderTraffic(view, source)} ${renderLimits(view, source)} ${renderPrice(view, source)} ${renderWorkload(view, source)}
-    ${renderGroup(view, source, 'engine', 'Engine and scheduler', (path) => /^\/(engine|scheduler)\//.test(path))}
-    ${renderGroup(view, source, 'workload', 'Workload details', (path) => path.startsWith('/workload/'))}
-    ${renderGroup(view, source, 'everything', 'Everything', (path) => !ownSections.some((section) => path.startsWith(`${poolList}/-/${section}/`)))}
+    ${part('Model', nothing, renderModel(view, source))} ${part('Hardware', nothing, renderHardware(view, source))}
+    ${part('Traffic', renderTraceChoice(view, source), renderTraffic(view, source))}
+    ${part('Targets', renderAddTarget(view, source), renderTargets(view, source))}
+    ${part('Engine', renderEngineName(view, source), renderEngine(view, source))}
+    ${renderAll(view)}
   `;
+}
+
+function part(title: string, aside: TemplateResult | typeof nothing, body: unknown): TemplateResult {
+  return html`<section class="part" aria-label=${title}>
+    <div class="part-head"><h3>${title}</h3>${aside}</div>
+    ${body}
+  </section>`;
+}
+
+function renderModel(view: ViewContext, source: FormSource): TemplateResult {
+  return html`${renderField(view, source, '/model/preset', { label: 'Model' })} ${renderField(view, source, '/model/quantization', { label: 'Weights' })}`;
+}
+
+function renderHardware(view: ViewContext, source: FormSource): TemplateResult {
+  if (view.state.shown || view.state.run.kind === 'refused') needPart('sc-memory', () => import('./memory-bar'));
+  return html`${renderField(view, source, '/hardware/preset', { label: 'GPU' })} ${renderPools(view, source)}
+    ${renderPrice(view, source)} <sc-memory .state=${view.state}></sc-memory>`;
+}
+
+/** The knobs that are turned most, in plain words; vLLM's names are their titles. */
+function renderEngine(view: ViewContext, source: FormSource): TemplateResult {
+  const knob = (name: string, look: Look) => renderField(view, source, `/engine/${name}`, look);
+  return html`${knob('max_num_seqs', { label: 'Sequences', slider: true, unit: 'max' })}
+    ${knob('max_num_batched_tokens', { label: 'Tokens/step', slider: true, unit: 'max' })}
+    ${knob('gpu_memory_utilization', { label: 'GPU memory', unit: 'share' })}
+    ${knob('enable_prefix_caching', { label: 'Prefix cache' })}
+    ${knob('enable_chunked_prefill', { label: 'Split prompts' })}`;
+}
+
+function renderEngineName(view: ViewContext, source: FormSource): TemplateResult {
+  const pointer = '/engine/preset';
+  const name = choiceText(source.catalog, pointer, String(valueAt(source, pointer) ?? ''));
+  return html`<button class="as-link" type="button" title="Engine version" @click=${() => view.focusField(pointer)}>${name || 'own engine'}</button>`;
+}
+
+/** Everything else, searched by name or words; and the way back. */
+function renderAll(view: ViewContext): TemplateResult {
+  const open = view.openGroups.has(allSettings);
+  const { document, base, drafts } = view.state;
+  const isChanged = drafts.size > 0 || !equalJson(document, base);
+  if (open) needPart('sc-all-settings', () => import('./all-settings'));
+  return html`<div class="part-head rail-foot">
+      <button class="as-link" type="button" aria-expanded=${open} aria-keyshortcuts="f" @click=${() => view.toggleGroup(allSettings, !open)}>All settings</button>
+      <kbd aria-hidden="true">f</kbd>
+      ${isChanged ? html`<button class="as-link" type="button" @click=${() => view.app.resetAll()}>Reset all</button>` : nothing}
+    </div>
+    ${open ? html`<sc-all-settings .view=${view}></sc-all-settings>` : nothing}`;
 }
 
 /** "Llama-3.1-8B · H100 · 14 req/s": what a closed form says on a phone. */
@@ -94,11 +142,11 @@ function renderPools(view: ViewContext, source: FormSource): TemplateResult {
   const policy = String(valueAt(source, '/cluster/router/policy') ?? '').replaceAll('_', ' ');
   return html`${
     isPlain
-      ? html`${renderField(view, source, `${poolList}/0/tensor_parallel`, { label: 'Tensor parallel' })} ${renderField(view, source, `${poolList}/0/replicas`, { label: 'Replicas' })}`
+      ? html`${renderField(view, source, `${poolList}/0/tensor_parallel`, { label: 'GPUs each', slider: true, unit: 'TP' })} ${renderField(view, source, `${poolList}/0/replicas`, { label: 'Replicas', slider: true, unit: countOf(Number(first['tensor_parallel'] ?? 1) * Number(first['replicas'] ?? 1), 'GPU') })}`
       : html`<sc-pools .view=${view}></sc-pools>`
   }
     ${renderPoolButtons(view, source, pools)}
-    ${replicasInAll(pools) > 1 ? renderGroup(view, source, 'routing', `${apart ? 'Routers and link' : 'Router'}: ${policy}`, (path) => path.startsWith('/cluster/router/') || (apart && /^\/cluster\/(decode_router|disaggregation)\//.test(path))) : nothing}`;
+    ${replicasInAll(pools) > 1 ? renderRouting(view, source, `${apart ? 'Routers and link' : 'Router'}: ${policy}`, (path) => path.startsWith('/cluster/router/') || (apart && /^\/cluster\/(decode_router|disaggregation)\//.test(path))) : nothing}`;
 }
 
 function renderPoolButtons(
@@ -107,131 +155,157 @@ function renderPoolButtons(
   pools: readonly Document[],
 ): TemplateResult {
   const half = hasRoles(pools) ? undefined : withSplit(source, Math.floor(replicasInAll(pools) / 2));
-  return html`<div class="button-row">
-    ${pools.length < mostPools ? html`<button type="button" @click=${() => app.addPool()}>Add a pool</button>` : nothing}
-    ${half ? html`<button type="button" title="Half of the replicas prefill, the others decode" @click=${() => app.setPools(half)}>Split prefill and decode</button>` : nothing}
-    ${hasRoles(pools) ? html`<button type="button" title="Every replica serves whole requests" @click=${() => app.setPools(withoutRoles(source))}>Join prefill and decode</button>` : nothing}
-    ${splitsOf(source).length > 0 ? html`<button type="button" title="Whole requests, and every split into prefill and decode, on the same requests" @click=${() => compareBy(poolList)}>Compare splits</button>` : nothing}
+  return html`<div class="pool-actions">
+    ${pools.length < mostPools ? html`<button class="as-link" type="button" @click=${() => app.addPool()}>Add a pool</button>` : nothing}
+    ${half ? html`<button class="as-link" type="button" title="Half of the replicas prefill, the others decode" @click=${() => app.setPools(half)}>Split prefill and decode</button>` : nothing}
+    ${hasRoles(pools) ? html`<button class="as-link" type="button" title="Every replica serves whole requests" @click=${() => app.setPools(withoutRoles(source))}>Join prefill and decode</button>` : nothing}
+    ${splitsOf(source).length > 0 ? html`<button class="as-link" type="button" title="Whole requests, and every split into prefill and decode, on the same requests" @click=${() => compareBy(poolList)}>Compare splits</button>` : nothing}
   </div>`;
 }
 
-function renderTraffic(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
-  if (needsTrace(source.document)) return nothing;
+function renderTraffic(view: ViewContext, source: FormSource): TemplateResult {
+  const coefficients =
+    view.state.coefficients.kind === 'none' || view.openGroups.has(allSettings) ? nothing : renderCoefficients(view);
+  if (needsTrace(source.document)) return html`${renderTrace(view)} ${coefficients}`;
   const load = loadOf(source);
   return html`
+    ${renderField(view, source, '/workload/preset', { label: 'Workload' })}
     ${load ? renderField(view, source, load, { label: load.endsWith('rate_per_s') ? 'Rate' : 'Clients', slider: true }) : nothing}
-    ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true })}
+    ${renderLengths(view, source, 'prompt_tokens', 'Prompt')} ${renderLengths(view, source, 'output_tokens', 'Output')}
+    ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true, unit: '' })}
+    ${view.state.trace.kind === 'none' ? nothing : renderTrace(view)} ${coefficients}
   `;
 }
 
-function renderWorkload(view: ViewContext, source: FormSource): TemplateResult {
-  const traced = needsTrace(source.document);
-  return html`
-    ${
-      traced
-        ? nothing
-        : html`
-          ${renderField(view, source, '/workload/preset', { label: 'Workload' })}
-          ${renderLengths(view, source, 'prompt_tokens', 'Prompt length')}
-          ${renderLengths(view, source, 'output_tokens', 'Output length')}
-        `
-    }
-    ${renderTrace(view, traced)}
-    ${view.state.coefficients.kind === 'none' || view.openGroups.has('everything') ? nothing : renderCoefficients(view)}
-  `;
+function renderTraceChoice(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
+  if (needsTrace(source.document) || view.state.trace.kind !== 'none') return nothing;
+  return html`<button class="as-link" type="button" title="A .csv, .jsonl or .json file, plain or .gz: drop it anywhere on the page, or choose it. It stays on this machine." @click=${() => view.chooseTrace()}>drop or choose a trace</button>`;
 }
 
-function renderCoefficients(view: ViewContext): TemplateResult {
-  needPart('sc-coefficients', () => import('./coefficients'));
-  return html`<sc-coefficients .view=${view}></sc-coefficients>`;
-}
+/** What says most of a distribution of lengths, and in which words; a table has no such number. */
+const mainLengths: readonly (readonly [string, string])[] = [
+  ['value', ''],
+  ['median', ', p50'],
+  ['mean', ', mean'],
+  ['ratio', ', ratio'],
+  ['max', ', max'],
+];
 
+/** One row; its name opens the others. */
 function renderLengths(view: ViewContext, source: FormSource, key: string, title: string): TemplateResult {
   const prefix = `/workload/${key}/`;
+  const id = `more-${key}`;
+  const distribution = String(valueAt(source, `${prefix}distribution`));
   // Clips are details, except where they are the distribution itself.
-  const isClip = (pointer: string) =>
-    /\/(min|max)$/.test(pointer) && valueAt(source, `${prefix}distribution`) !== 'uniform';
-  const fields = placedFields(source, (path) => path.startsWith(prefix)).filter(({ pointer }) => !isClip(pointer));
-  return html`<fieldset class="group">
-    <legend class="visually-hidden">${title}</legend>
-    ${repeat(
-      fields,
-      (placed) => placed.pointer,
-      (placed) =>
-        renderPlaced(
-          view,
-          source,
-          placed,
-          placed.field.type === 'choice' ? { label: title } : { slider: isAboveZero(placed) },
-          'f',
-        ),
-    )}
-  </fieldset>`;
+  const isClip = ({ pointer }: PlacedField) =>
+    /\/(min|max)$/.test(pointer) && distribution !== 'uniform' && distribution !== 'zipf';
+  const fields = placedFields(source, (path) => path.startsWith(prefix)).filter((placed) => !isClip(placed));
+  const [name, words] = mainLengths.find(([last]) => fields.some(({ pointer }) => pointer === prefix + last)) ?? [
+    '',
+    '',
+  ];
+  const main = fields.find(({ pointer }) => pointer === prefix + name);
+  const open = view.openGroups.has(id);
+  const more = {
+    open,
+    title: `How ${title.toLowerCase()} lengths vary`,
+    toggle: () => view.toggleGroup(id, !open),
+  };
+  const look = (placed: PlacedField) => ({
+    slider: isAboveZero(placed),
+    unit: placed.field.unit === 'tokens' ? 'tok' : '',
+  });
+  return html`${
+    main
+      ? renderPlaced(view, source, main, { ...look(main), label: title + words, more }, 'f')
+      : html`<div class="field line"><div class="name"><button class="more" type="button" aria-expanded=${open} title=${more.title} @click=${more.toggle}>${title}</button></div><div class="control quiet-text">${distribution}</div></div>`
+  }
+    ${
+      open
+        ? html`<div class="more-of" role="group" aria-label=${more.title}>${repeat(
+            fields.filter((placed) => placed !== main),
+            (placed) => placed.pointer,
+            (placed) =>
+              renderPlaced(
+                view,
+                source,
+                placed,
+                placed.field.type === 'choice' ? { label: 'Lengths' } : look(placed),
+                'f',
+              ),
+          )}</div>`
+        : nothing
+    }`;
 }
 
 /** What a slider can span: it goes by decades. */
 function isAboveZero({ field }: PlacedField): boolean {
-  return (field.type === 'number' || field.type === 'integer') && (field.minimum ?? 0) >= 0;
+  return (field.type === 'number' || field.type === 'integer') && (field.minimum ?? 0) > 0;
 }
 
-export function renderTrace(view: ViewContext, traced: boolean): TemplateResult {
-  const { trace, shown } = view.state;
-  const requests =
-    shown?.outcome.report.workload.source === 'trace'
-      ? `, ${countOf(shown.outcome.report.workload.requests, 'request')}`
-      : '';
-  return html`<div class="trace-box">
-    <h3>Trace</h3>
-    ${trace.kind === 'loaded' ? html`<p class="long-name"><strong>${trace.name}</strong><br />${formatBytes(trace.bytes)} unpacked${requests}</p>${trace.read.reading === '' ? nothing : html`<p class="quiet-text" id="trace-reading">Read as ${trace.read.reading}.</p>`}` : nothing}
-    ${trace.kind === 'reading' ? html`<p class="long-name">Reading ${trace.name}… ${formatPercent(trace.progress)}</p>` : nothing}
-    ${trace.kind === 'failed' ? html`<p class="field-error" role="alert">${trace.message}</p>` : nothing}
-    ${trace.kind === 'none' ? html`<p class="quiet-text">Drop a .csv, .jsonl or .json file, plain or .gz, anywhere on the page. It stays on this machine.</p>` : nothing}
-    <div class="button-row">
-      ${trace.kind === 'reading' ? html`<button type="button" @click=${() => view.app.cancelTrace()}>Cancel reading</button>` : nothing}
-      ${renderFitButtons(view)}
-      <button type="button" @click=${() => view.chooseTrace()}>${traced && trace.kind === 'loaded' ? 'Choose another file' : 'Choose a trace file'}</button>
-      ${(traced && trace.kind !== 'reading') || trace.kind === 'failed' || trace.kind === 'loaded' ? html`<button type="button" @click=${() => view.app.removeTrace()}>Remove trace</button>` : nothing}
-    </div>
-  </div>`;
+export function renderCoefficients(view: ViewContext): TemplateResult {
+  needPart('sc-coefficients', () => import('./coefficients'));
+  return html`<sc-coefficients .view=${view}></sc-coefficients>`;
 }
 
-function renderLimits(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
-  const limit = source.catalog.fields.find((field) => field.path === '/slo/-/limit_ms');
-  if (!limit) return nothing;
+function renderTrace(view: ViewContext): TemplateResult {
+  needPart('sc-trace-box', () => import('./trace-box'));
+  return html`<sc-trace-box .view=${view}></sc-trace-box>`;
+}
+
+function renderTargets(view: ViewContext, source: FormSource): readonly TemplateResult[] {
+  return targetsOf(source).map((item, index) => renderTarget(view, source, item, index));
+}
+
+function targetsOf(source: FormSource): readonly Json[] {
   const list = getAt(source.document, '/slo');
-  const items = Array.isArray(list) ? (list as readonly Json[]) : [];
-  return html`<fieldset class="group">
-    <legend>Limits (SLO): metric, percentile, at most</legend>
-    ${items.map((item, index) => renderLimit(view, source, item, index))}
-    <div class="button-row"><button type="button" @click=${() => addLimit(view, source, items)}>Add a limit</button></div>
-  </fieldset>`;
+  return Array.isArray(list) ? (list as readonly Json[]) : [];
 }
 
-function renderLimit(view: ViewContext, source: FormSource, item: Json, index: number): TemplateResult {
+function renderAddTarget(view: ViewContext, source: FormSource): TemplateResult {
+  return html`<button class="as-link" type="button" aria-label="Add a target" @click=${() => addLimit(view, source, targetsOf(source))}>add</button>`;
+}
+
+const moreOfTargets: Readonly<Record<string, string>> = {
+  metric: 'Metric',
+  percentile: 'Percentile',
+  ttft_ms: 'TTFT at most',
+  tpot_ms: 'TPOT at most',
+  e2e_ms: 'E2E at most',
+};
+
+/** One row: what is limited, and how much; its name opens the rest. */
+function renderTarget(view: ViewContext, source: FormSource, item: Json, index: number): TemplateResult {
   const at = `/slo/${index}`;
   const metric = isObject(item) ? String(item['metric'] ?? '').toUpperCase() : '';
-  // Its class has a place among the others: few limits have one.
-  const fields = placedFields(source, (path) => path.startsWith('/slo/-/') && path !== '/slo/-/class').filter(
-    (placed) => placed.pointer.startsWith(`${at}/`),
-  );
-  const labels: Record<string, string> = {
-    metric: 'Metric',
-    percentile: metric === 'ATTAINMENT' ? 'Share of the requests' : 'Percentile',
-    limit_ms: 'At most',
-    ttft_ms: 'TTFT at most',
-    tpot_ms: 'TPOT at most',
-    e2e_ms: 'E2E at most',
+  const main = `${at}/${metric === 'ATTAINMENT' ? 'percentile' : 'limit_ms'}`;
+  const percentile = valueAt(source, `${at}/percentile`);
+  const label = metric === 'ATTAINMENT' ? 'Attainment' : `${metric} p${String(percentile ?? '')}`;
+  const open = view.openGroups.has(`more-${at}`);
+  const more = {
+    open,
+    title: 'Metric and percentile',
+    toggle: () => view.toggleGroup(`more-${at}`, !open),
   };
-  return html`<div class="limit ${metric.toLowerCase()}" role="group" aria-label="Limit ${index + 1}, ${metric}">
-    ${repeat(
-      fields,
-      (placed) => placed.pointer,
-      (placed) => {
-        const label = labels[placed.pointer.split('/').at(-1) ?? ''];
-        return renderPlaced(view, source, placed, label === undefined ? {} : { label }, 'f');
-      },
-    )}
-    <button class="quiet icon" type="button" title="Remove" aria-label="Remove limit ${index + 1}, ${metric}" @click=${() => view.app.removeItem(at)}>×</button>
+  // Its class has a place among the others: few targets have one.
+  const fields = placedFields(source, (path) => path.startsWith('/slo/-/') && path !== '/slo/-/class').filter(
+    ({ pointer }) => pointer.startsWith(`${at}/`) && pointer !== main,
+  );
+  return html`<div class="limit" role="group" aria-label="Target ${index + 1}, ${label}">
+    ${renderField(view, source, main, { label, slider: metric !== 'ATTAINMENT', more })}
+    <button class="quiet icon" type="button" title="Remove" aria-label="Remove target ${index + 1}, ${label}" @click=${() => view.app.removeItem(at)}>×</button>
+    ${
+      open
+        ? html`<div class="more-of">${repeat(
+            fields,
+            ({ pointer }) => pointer,
+            (placed) => {
+              const name = moreOfTargets[lastOf(placed.pointer)];
+              return renderPlaced(view, source, placed, name === undefined ? {} : { label: name }, 'f');
+            },
+          )}</div>`
+        : nothing
+    }
   </div>`;
 }
 
@@ -260,71 +334,26 @@ export function pricePointer(source: FormSource): string | null {
 
 function renderPrice(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
   const pointer = pricePointer(source);
-  return pointer === null ? nothing : renderField(view, source, pointer, { label: 'GPU price' });
+  return pointer === null ? nothing : renderField(view, source, pointer, { label: 'Price' });
 }
 
-function renderGroup(
+function renderRouting(
   view: ViewContext,
   source: FormSource,
-  id: string,
   title: string,
   accept: (path: string) => boolean,
 ): TemplateResult {
-  const open = view.openGroups.has(id);
-  const replaced = getAt(source.document, '/workload/arrivals/process') === 'trace' ? byTrace : [];
-  const fields = open
-    ? placedFields(
-        source,
-        (path) =>
-          accept(path) && (!replaced.includes(path) || issuesAt(view, path).length > 0 || view.state.drafts.has(path)),
-      )
-    : [];
-  const sections = new Map<string, PlacedField[]>();
-  for (const placed of fields) {
-    const section = parentOf(placed.pointer);
-    sections.set(section, [...(sections.get(section) ?? []), placed]);
-  }
-  return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup(id, (event.target as HTMLDetailsElement).open)}>
+  const open = view.openGroups.has('routing');
+  return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup('routing', (event.target as HTMLDetailsElement).open)}>
     <summary>${title}</summary>
-    ${replaced.some(accept) ? html`<p class="quiet-text">The trace brings its own requests, in place of a preset and a number of requests.</p>` : nothing}
-    ${[...sections].map(
-      ([section, members]) => html`
-        ${sections.size > 1 ? html`<h3>${sectionTitle(section)}</h3>` : nothing}
-        ${repeat(
-          members,
-          (placed) => placed.pointer,
-          (placed) => renderPlaced(view, source, placed, { verbatim: true }, id),
-        )}
-        ${section === '/latency' ? renderCoefficients(view) : nothing}
-        ${
-          classesList === parentOf(section)
-            ? html`<div class="button-row"><button type="button" @click=${() => view.app.removeItem(section)}>Remove class ${Number(lastOf(section)) + 1}</button></div>`
-            : nothing
-        }
-      `,
-    )}
-    ${open && accept(`${classesList}/-/name`) ? renderAddClass(view, source) : nothing}
+    ${
+      open
+        ? repeat(
+            placedFields(source, accept),
+            ({ pointer }) => pointer,
+            (placed) => renderPlaced(view, source, placed, { verbatim: true }, 'routing'),
+          )
+        : nothing
+    }
   </details>`;
-}
-
-const classesList = '/workload/classes';
-/** Without effect when arrivals come from a trace: shown only where something is wrong with them. */
-const byTrace = ['/workload/preset', '/workload/name', '/workload/requests'];
-
-/** People count from 1; pointers, where they are shown, from 0. */
-function sectionTitle(pointer: string): string {
-  const words = segmentsOf(pointer).map((part) =>
-    /^\d+$/.test(part) ? String(Number(part) + 1) : part.replaceAll('_', ' '),
-  );
-  return words.join(' · ') || 'scenario';
-}
-
-/** Client classes are a list in the document; without any, all requests are alike. */
-function renderAddClass(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
-  if (needsTrace(source.document) || !source.catalog.fields.some((field) => field.path.startsWith(`${classesList}/-/`)))
-    return nothing;
-  const list = getAt(source.document, classesList) ?? getAt(source.resolved ?? undefined, classesList);
-  const count = Array.isArray(list) ? list.length : 0;
-  const added = { name: `class ${count + 1}`, share: 1 };
-  return html`<div class="button-row"><button type="button" @click=${() => view.app.setValue(`${classesList}/${count}`, added, 'dragging')}>Add a class of clients</button></div>`;
 }

@@ -2,6 +2,8 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { ClassReport, Distribution, Report, TimeParts } from 'servecast';
 import { formatCount, formatGivenTime, formatNumber, formatPercent, formatQuantity, formatTime } from '../lib/format';
+import { addStyles } from '../lib/part';
+import styles from '../styles/numbers.css?inline';
 import { isObject, type Json } from '../state/document';
 
 const distributions = [
@@ -184,4 +186,5 @@ export class NumbersElement extends LitElement {
   }
 }
 
+addStyles(styles);
 customElements.define('sc-numbers', NumbersElement);

@@ -14,11 +14,13 @@ import type { ViewContext } from './context';
 import { renderFooter, renderPoolKv, renderPrefixCache } from './details';
 import type { FieldElement } from './field';
 import { renderFit } from './fit';
-import { formSummary, renderForm } from './form';
+import type { AllSettingsElement } from './all-settings';
+import { allSettings, formSummary, renderForm } from './form';
+import type { KeysElement } from './keys';
 import type { PresetPicker } from './preset-picker';
 import './preset-picker';
 import type { ScenarioDraft } from './scenario-text';
-import { renderTabs, tabInForce, tabOf, tabs, tabsOf, withTab, type TabId } from './tabs';
+import { renderTabs, tabInForce, tabOf, tabsOf, withTab, type TabId } from './tabs';
 import { renderNumbers, renderStrip } from './tiles';
 import { isStale, renderVerdict } from './verdict';
 
@@ -39,15 +41,6 @@ const loadPanes: readonly Pane[] = [
 const longLink = 2000;
 const oneTurnMs = 1000;
 const firstCompared = '/hardware/preset';
-
-const keys: readonly (readonly [string, string])[] = [
-  ['Space', 'Run, or cancel the run'],
-  ['/', 'Search the scenario presets'],
-  ['s', 'Copy the link'],
-  [`${tabs[0].key} – ${tabs.at(-1)!.key}`, 'Open a view: the digit stands beside its name'],
-  ['← →', 'Move the cursor in a chart (Shift: ten times as far); ↑ ↓ between requests'],
-  ['?', 'This help'],
-];
 
 export class PageElement extends LitElement {
   static override properties = {
@@ -131,21 +124,26 @@ export class PageElement extends LitElement {
       <a class="skip" href="#verdict" @click=${(event: Event) => this.#skip(event)}>Skip to the verdict</a>
       ${this.#header(view)}
       <main class="layout">
-        <details class="rail" .open=${this.wide || this.openGroups.has('rail')} @toggle=${(event: Event) => this.#toggleRail(event)}>
-          <summary><b>Settings</b> <span>${formSummary(view)}</span></summary>
-          <form class="form" aria-label="Scenario" @submit=${(event: Event) => event.preventDefault()}>
-            <h2 class="visually-hidden">Scenario</h2>
-            ${renderForm(view)}
-          </form>
-        </details>
+        ${this.wide ? this.#rail(view) : nothing}
         <div class="results ${isStale(view.state) ? 'stale' : ''}">${this.#results(view)}</div>
       </main>
       <footer class="footer">${renderFooter(view)}</footer>
       <input id="trace-file" type="file" accept=".csv,.jsonl,.json,.gz,text/csv,application/json,application/jsonl,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
       <div class="drop-overlay" ?hidden=${!this.dropping}><p>Drop a trace, or a scenario.json, to simulate it.<br />It stays on this machine.</p></div>
       <div class="visually-hidden" role="status" id="announcement">${view.state.announcement}</div>
-      ${this.#keysDialog()}
+      <sc-keys></sc-keys>
     `;
+  }
+
+  /** Beside the answer, or between the verdict and the rest, folded, where there is no room beside it. */
+  #rail(view: ViewContext): TemplateResult {
+    return html`<details class="rail" .open=${this.wide || this.openGroups.has('rail')} @toggle=${(event: Event) => this.#toggleRail(event)}>
+      <summary><span>${formSummary(view)}</span> <span class="button" aria-hidden="true">Change</span></summary>
+      <form class="form" aria-label="Scenario" @submit=${(event: Event) => event.preventDefault()}>
+        <h2 class="visually-hidden">Scenario</h2>
+        ${renderForm(view)}
+      </form>
+    </details>`;
   }
 
   #header(view: ViewContext): TemplateResult {
@@ -154,7 +152,7 @@ export class PageElement extends LitElement {
     const name = catalog?.presets.scenarios.find((preset) => preset.id === presetId)?.name;
     const ownName = typeof document['name'] === 'string' && document['name'] !== '' ? document['name'] : 'Own scenario';
     return html`<header class="header">
-      <h1>Servecast</h1>
+      <h1>Servecast</h1><p class="quiet-text claim">forecasts LLM serving</p>
       <sc-preset-picker
         .presets=${catalog?.presets.scenarios ?? []}
         .current=${catalog ? (name ?? (edited ? `${ownName} (edited)` : ownName)) : ''}
@@ -163,7 +161,7 @@ export class PageElement extends LitElement {
       ></sc-preset-picker>
       <div class="header-actions">
         ${this.#shareButton(view, 'header-share')}
-        <button class="quiet icon" type="button" aria-label="Keyboard help" title="Keys" @click=${() => this.#keysHelp()}>?</button>
+        <button class="quiet icon" type="button" aria-label="Keyboard help" title="Keys" @click=${() => void this.#keysHelp()}>?</button>
         <label class="theme"><span class="visually-hidden">Theme</span>
           <select .value=${theme} @change=${(event: Event) => this.app.setTheme((event.target as HTMLSelectElement).value as ThemeChoice)}>
             <option value="auto" ?selected=${theme === 'auto'}>Auto theme</option>
@@ -205,7 +203,7 @@ export class PageElement extends LitElement {
     const { report, columns, waitingFor, stem } = about;
     const nothingToDraw = !report && !isAnswered(view.state);
     return html`
-      ${renderVerdict(view)} ${this.#waysOut(view)} ${renderNumbers(view)}
+      ${renderVerdict(view)} ${this.wide ? nothing : this.#rail(view)} ${this.#waysOut(view)} ${renderNumbers(view)}
       ${nothingToDraw ? html`<p class="card no-charts">No charts: nothing was simulated. The reason stands above.</p>${this.#shareButton(view, 'phone-share')}` : nothing}
       <div class="charts" ?hidden=${nothingToDraw}>
         <section id="latency" tabindex="-1" aria-label="Latency">
@@ -220,9 +218,10 @@ export class PageElement extends LitElement {
   /** Above the other views; what stops a run is said in full. */
   #strip(view: ViewContext): TemplateResult {
     const { shown, run } = view.state;
+    const rail = this.wide ? nothing : this.#rail(view);
     if (!shown || !isAnswered(view.state) || (shown.completeness === 'cancelled' && run.kind !== 'running'))
-      return renderVerdict(view);
-    return html`<div class="card strip">${renderVerdict(view)}${renderStrip(shown.outcome.report)}</div>`;
+      return html`${renderVerdict(view)} ${rail}`;
+    return html`<div class="card strip">${renderVerdict(view)}${renderStrip(shown.outcome.report)}</div> ${rail}`;
   }
 
   #load(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
@@ -260,14 +259,6 @@ export class PageElement extends LitElement {
     if (!found || found.of !== shown?.outcome || problem) return nothing;
     needPart('sc-ways-out', () => import('./ways-out'));
     return html`<sc-ways-out .view=${view}></sc-ways-out>`;
-  }
-
-  #keysDialog(): TemplateResult {
-    return html`<dialog id="keys" aria-labelledby="keys-title">
-      <h2 id="keys-title">Keys</h2>
-      <dl class="keys">${keys.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
-      <form method="dialog"><button class="primary" @click=${(event: Event) => this.#closeKeys(event)}>Close</button></form>
-    </dialog>`;
   }
 
   #toggle(id: string, open: boolean): void {
@@ -333,7 +324,7 @@ export class PageElement extends LitElement {
       await Promise.race([customElements.whenDefined('sc-pools'), new Promise((resolve) => setTimeout(resolve, 2000))]);
     if (!find()) {
       this.#toggle(groupOf(pointer), true);
-      await this.updateComplete;
+      (await this.#openAllSettings())?.showGroups?.();
       await new Promise((resolve) => requestAnimationFrame(resolve));
     }
     const field = find();
@@ -342,14 +333,22 @@ export class PageElement extends LitElement {
     field?.focusControl();
   }
 
-  #keysHelp(): void {
-    this.querySelector<HTMLDialogElement>('#keys')?.showModal();
+  async #openAllSettings(): Promise<AllSettingsElement | null> {
+    this.#toggle('rail', true);
+    this.#toggle(allSettings, true);
+    await this.updateComplete;
+    await Promise.race([
+      customElements.whenDefined('sc-all-settings'),
+      new Promise((resolve) => setTimeout(resolve, 2000)),
+    ]);
+    const element = this.querySelector<AllSettingsElement>('sc-all-settings');
+    await element?.updateComplete;
+    return element;
   }
 
-  #closeKeys(event: Event): void {
-    // The policy forbids form actions, a dialog's own included in some browsers: close by hand.
-    event.preventDefault();
-    this.querySelector<HTMLDialogElement>('#keys')?.close();
+  async #keysHelp(): Promise<void> {
+    await import('./keys');
+    this.querySelector<KeysElement>('sc-keys')?.show();
   }
 
   #skip(event: Event): void {
@@ -370,7 +369,10 @@ export class PageElement extends LitElement {
       event.preventDefault();
       this.querySelector<PresetPicker>('sc-preset-picker')?.focusSearch();
     } else if (event.key === '?') {
-      this.#keysHelp();
+      void this.#keysHelp();
+    } else if (event.key === 'f') {
+      event.preventDefault();
+      void this.#openAllSettings().then((element) => element?.focusSearch?.());
     } else if (event.key === 's') {
       void this.#copyLink();
     } else {

@@ -1,7 +1,7 @@
 // Fields at their places in the document: what a field's element is told, from the catalogue, the
 // document, what was opened and what the engine refuses.
 import { html, nothing, type TemplateResult } from 'lit';
-import type { Issue } from 'servecast';
+import type { Field, Issue } from 'servecast';
 import { formatGiven } from '../lib/format';
 import { equalJson, getAt, type Document, type Json } from '../state/document';
 import {
@@ -20,14 +20,18 @@ import {
   type FormSource,
   type PlacedField,
 } from '../state/fields';
+import { poolList } from '../state/pools';
 import type { ViewContext } from './context';
 import './field';
-import type { FieldModel } from './field';
+import type { Disclosure, FieldModel } from './field';
 
 export interface Look {
   readonly label?: string;
   readonly slider?: boolean;
   readonly verbatim?: boolean;
+  /** Where the catalogue's is too long for a row. */
+  readonly unit?: string;
+  readonly more?: Disclosure;
 }
 
 export function valueAt(source: FormSource, pointer: string): Json | undefined {
@@ -49,7 +53,9 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
     label: look.label ?? (look.verbatim ? (pointer.split('/').at(-1) ?? pointer) : labelOf(pointer)),
     value,
     base: valueInForce({ ...source, document: state.base }, placed),
-    isChanged: state.drafts.has(pointer) || (isOwn ? !isInherited(source, pointer) : !equalJson(own, base)),
+    isChanged:
+      state.drafts.has(pointer) ||
+      (isOwn ? !isInherited(source, pointer) : !equalJson(own, base) && !isSeeded(field, pointer, own, base)),
     isDefault: isDefaulted(source, placed),
     inherited: isOwn ? inheritedText(source, placed) : null,
     issues: issuesAt(view, pointer),
@@ -62,7 +68,14 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
     slider: (look.slider ?? false) && typeof value === 'number',
     anchor: look.slider ? anchorOf(source, placed) : null,
     verbatim: look.verbatim ?? false,
+    unit: look.unit ?? unitOf(field),
+    more: look.more ?? null,
   };
+}
+
+/** With the first edit of a pool, what was there by default is written out: that changes nothing. */
+function isSeeded(field: Field, pointer: string, own: Json | undefined, base: Json | undefined): boolean {
+  return base === undefined && pointer.startsWith(`${poolList}/`) && equalJson(own, field.default as Json | undefined);
 }
 
 /** "H100 SXM 80 GB", "256 requests"; of nothing, "none". */

@@ -3,9 +3,11 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { countOf, sentence } from '../lib/format';
+import { addStyles } from '../lib/part';
 import { isObject, type Document } from '../state/document';
 import { placedFields, type FormSource } from '../state/fields';
 import { poolList, poolsOf, replicasInAll, roleOf } from '../state/pools';
+import styles from '../styles/pools.css?inline';
 import type { ViewContext } from './context';
 import { issuesAt, renderField, renderPlaced } from './placed';
 
@@ -22,7 +24,7 @@ export class PoolsElement extends LitElement {
     const { source } = view.app;
     if (!source) return nothing;
     const pools = poolsOf(source);
-    return html`<fieldset class="group">
+    return html`<fieldset class="pools">
       <legend>Pools: ${countOf(replicasInAll(pools), 'replica')} in all</legend>
       ${pools.map((pool, index) => renderPool(view, source, pool, index, pools.length))}
     </fieldset>`;
@@ -47,7 +49,7 @@ function renderPool(
       ${count > 1 ? html`<button class="quiet icon" type="button" title="Remove" aria-label="Remove pool ${index + 1}" @click=${() => view.app.removePool(index)}>×</button>` : nothing}
     </div>
     ${issues.map((issue) => html`<p class="field-error">${sentence(issue.message)}</p>`)}
-    ${field('role', 'Role')} ${field('hardware/preset', 'GPU')} ${field('tensor_parallel', 'Tensor parallel')} ${field('replicas', 'Replicas')}
+    ${field('role', 'Role')} ${field('hardware/preset', 'GPU')} ${field('tensor_parallel', 'GPUs each')} ${field('replicas', 'Replicas')}
     ${renderOwn(view, source, pool, index, 'engine', 'Engine of this pool')} ${renderOwn(view, source, pool, index, 'hardware', 'GPU figures, price, name')}
   </div>`;
 }
@@ -97,4 +99,5 @@ function renderOwn(
   </details>`;
 }
 
+addStyles(styles);
 customElements.define('sc-pools', PoolsElement);

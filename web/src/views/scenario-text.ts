@@ -3,6 +3,8 @@ import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Issue } from 'servecast';
 import { download } from '../lib/download';
 import { sentence } from '../lib/format';
+import { addStyles } from '../lib/part';
+import styles from '../styles/scenario-text.css?inline';
 import type { ViewContext } from './context';
 
 /** What is being typed: the page keeps it while another view is open. */
@@ -90,4 +92,5 @@ export class ScenarioTextElement extends LitElement {
   }
 }
 
+addStyles(styles);
 customElements.define('sc-scenario-text', ScenarioTextElement);
