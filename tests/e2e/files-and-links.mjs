@@ -287,7 +287,8 @@ await task('link: a reload gives the same fingerprint', async (page) => {
   const edited = await fingerprint(page);
   await page.waitForFunction(
     () =>
-      location.hash.startsWith('#z1.') && /\d+ characters/.test(document.querySelector('.share')?.textContent ?? ''),
+      location.hash === '#p=llama-3.1-8b-h100-chat&workload.arrivals.rate_per_s=11' &&
+      /\d+ characters/.test(document.querySelector('.share')?.textContent ?? ''),
   );
   await page.waitForTimeout(400);
   const slider = field(page, '/workload/arrivals/rate_per_s').locator('input[type=range]');

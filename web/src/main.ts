@@ -26,7 +26,12 @@ function savedTheme(): ThemeChoice {
 
 const surroundings: Surroundings = {
   readFragment: () => location.hash,
-  writeFragment: (fragment) => history.replaceState(null, '', `#${fragment}`),
+  writeFragment(fragment, entry, follows) {
+    const address = fragment === location.hash.slice(1) ? undefined : `#${fragment}`;
+    if (follows) history.pushState({ entry }, '', address);
+    else history.replaceState({ entry }, '', address);
+  },
+  readEntry: () => String((history.state as { entry?: string } | null)?.entry ?? ''),
   saveTheme(theme) {
     try {
       localStorage.setItem(themeKey, theme);
@@ -37,7 +42,19 @@ const surroundings: Surroundings = {
 };
 
 const app = new App(engine, surroundings, new Store({ ...initialState, theme: savedTheme() }));
-addEventListener('hashchange', () => void app.openLink());
+// Both come when an address is written by hand; whoever is second finds that the first one has done it.
+for (const kind of ['popstate', 'hashchange']) addEventListener(kind, () => void app.arrive());
+addEventListener('keydown', (event) => {
+  const target = event.target instanceof HTMLElement ? event.target : null;
+  if (event.defaultPrevented || target?.closest('input:not([type=range]):not([type=checkbox]), textarea, dialog[open]'))
+    return;
+  const { run } = app.store.state;
+  if (event.key === 'Escape' && run.kind === 'running' && run.slow) return app.cancel();
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== 'z') return;
+  event.preventDefault();
+  if (event.shiftKey) app.redo();
+  else app.undo();
+});
 
 const page = document.createElement('sc-page') as PageElement;
 page.app = app;

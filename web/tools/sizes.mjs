@@ -5,6 +5,34 @@ import { gzipSync } from 'node:zlib';
 
 const dist = new URL('../dist/', import.meta.url);
 const budgetKb = 380;
+// Parts of the page that are fetched when they are needed: after the first verdict, or when asked for.
+const laterParts = [
+  'advice',
+  'all-settings',
+  'coefficients',
+  'fit-chart',
+  'cluster',
+  'compare',
+  'keys',
+  'memory-bar',
+  'numbers',
+  'over-time',
+  'pools',
+  'readable',
+  'request-chart',
+  'salvage',
+  'scenario-text',
+  'sw',
+  'tour',
+  'trace-box',
+  'traces',
+  'typical',
+  'ways-out',
+  'why',
+  'worker-files',
+  'servecast-(?!first)',
+];
+const parts = new RegExp(`\\b(${laterParts.join('|')})\\b`);
 const kb = (bytes) => bytes / 1000;
 const presets = [];
 let total = 0;
@@ -12,10 +40,7 @@ for (const name of readdirSync(dist, { recursive: true }).map(String).sort()) {
   if (!/\.(html|js|css|wasm|svg|json)$/.test(name)) continue;
   const bytes = readFileSync(new URL(name, dist));
   const packed = gzipSync(bytes, { level: 9 }).length;
-  const later =
-    /^presets\/|\b(advice|all-settings|coefficients|fit-chart|cluster|compare|keys|memory-bar|numbers|over-time|pools|request-chart|salvage|scenario-text|servecast-(?!first)|trace-box|typical|ways-out|why)\b/.test(
-      name,
-    );
+  const later = name.startsWith('presets/') || parts.test(name);
   if (!later) total += packed;
   if (name.startsWith('presets/')) {
     presets.push(packed);

@@ -23,6 +23,10 @@ export interface RunListener {
   /** `unfit`: the sum, when the model does not fit. */
   refused(reason: Refusal, issues: readonly Issue[], unfit?: Report['unfit']): void;
   progress(progress: number, partial: Outcome | null): void;
+  /** Of the requests that are drawn before the run. */
+  drawing?(progress: number): void;
+  /** The last answer of a run that was to be coarse. */
+  coarse?(outcome: Outcome): void;
   /** null: the last partial outcome is the last one. */
   finished(outcome: Outcome | null, progress: number, cancelled: boolean): void;
   /** The engine died on this scenario; the next run has a fresh one. */
@@ -40,8 +44,16 @@ export interface Engine {
   readonly ready: Promise<Catalog>;
   /** Hears of a catalogue that knows more: a preset was fetched. */
   onCatalog?: (catalog: Catalog) => void;
-  /** `eager`: nothing is shown yet, so that an approximate answer is better than none. */
-  run(scenario: string, withTrace: boolean, listener: RunListener, lane?: Lane, eager?: boolean): void;
+  /** `eager`: nothing is shown yet, so that an approximate answer is better than none. `coarse`: see protocol.ts. */
+  run(
+    scenario: string,
+    withTrace: boolean,
+    listener: RunListener,
+    lane?: Lane,
+    eager?: boolean,
+    coarse?: number | null,
+  ): void;
+  /** Answered soon, whatever the engine is at: one that does not listen is replaced. */
   cancel(lane?: Lane): void;
   /** In place of the one before, which is heard of no more. */
   advise(scenario: string, withTrace: boolean, listener: AdviceListener): void;
@@ -65,7 +77,8 @@ export interface LoadedTrace {
   readonly read: TraceRead;
 }
 
-type Answer<T> = { resolve(answer: T): void; reject(error: Error): void };
+/** With what was asked, so that a fresh worker can be asked again. */
+type Answer<T> = { readonly message: ToWorker; resolve(answer: T): void; reject(error: Error): void };
 type TraceAnswer = {
   readonly id: number;
   progress(share: number): void;
@@ -73,6 +86,9 @@ type TraceAnswer = {
   reject(error: Error): void;
 };
 type FitAnswer = { readonly id: number; resolve(fit: TraceFit): void; reject(error: Error): void };
+
+/** So long a cancelled run may take to answer. */
+const patienceMs = 60;
 
 export class EngineClient implements Engine {
   readonly ready: Promise<Catalog>;
@@ -106,10 +122,17 @@ export class EngineClient implements Engine {
     this.#worker = this.#start();
   }
 
-  run(scenario: string, withTrace: boolean, listener: RunListener, lane: Lane = 'shown', eager = false): void {
+  run(
+    scenario: string,
+    withTrace: boolean,
+    listener: RunListener,
+    lane: Lane = 'shown',
+    eager = false,
+    coarse: number | null = null,
+  ): void {
     const id = ++this.#ids;
     this.#runs.set(lane, { id, listener });
-    this.#send({ kind: 'run', id, lane, scenario, with_trace: withTrace, eager });
+    this.#send({ kind: 'run', id, lane, scenario, with_trace: withTrace, eager, coarse });
   }
 
   advise(scenario: string, withTrace: boolean, listener: AdviceListener): void {
@@ -132,22 +155,51 @@ export class EngineClient implements Engine {
 
   cancel(lane: Lane = 'shown'): void {
     const run = this.#runs.get(lane);
-    if (run) this.#send({ kind: 'cancel', id: run.id });
+    if (!run) return;
+    this.#send({ kind: 'cancel', id: run.id });
+    if (lane === 'shown') setTimeout(() => this.#giveUp(run.id), patienceMs);
+  }
+
+  /** The worker is in a call that cannot be interrupted, such as the summary of millions of requests. */
+  #giveUp(id: number): void {
+    const run = this.#runs.get('shown');
+    if (run?.id !== id || !this.#alive) return;
+    this.#runs.delete('shown');
+    this.#worker.terminate();
+    this.#worker = this.#start();
+    if (this.#traceFile) this.#send({ kind: 'load_trace', id: this.#trace?.id ?? ++this.#ids, ...this.#traceFile });
+    // Who waits for anything else is answered by the fresh worker, or told that it is gone.
+    for (const { message } of this.#answers.values()) this.#send(message);
+    for (const { message } of this.#coefficients.values()) this.#send(message);
+    this.#forgetKept();
+    this.#advice?.listener.failed('cancelled');
+    this.#advice = null;
+    run.listener.finished(null, 0, true);
+  }
+
+  /** The run whose requests and reasons might be asked for is gone with its worker. */
+  #forgetKept(): void {
+    for (const resolve of this.#columns.values()) resolve(null);
+    this.#columns.clear();
+    for (const resolve of this.#explanations.values()) resolve(null);
+    this.#explanations.clear();
   }
 
   ask(question: Question, text: string): Promise<Canonical> {
     const id = ++this.#ids;
     return new Promise((resolve, reject) => {
-      this.#answers.set(id, { resolve, reject });
-      this.#send({ kind: 'ask', id, question, text });
+      const message: ToWorker = { kind: 'ask', id, question, text };
+      this.#answers.set(id, { message, resolve, reject });
+      this.#send(message);
     });
   }
 
   coefficients(scenario: string, file: string): Promise<Coefficients> {
     const id = ++this.#ids;
     return new Promise((resolve, reject) => {
-      this.#coefficients.set(id, { resolve, reject });
-      this.#send({ kind: 'coefficients', id, scenario, file });
+      const message: ToWorker = { kind: 'coefficients', id, scenario, file };
+      this.#coefficients.set(id, { message, resolve, reject });
+      this.#send(message);
     });
   }
 
@@ -215,10 +267,7 @@ export class EngineClient implements Engine {
       this.#rejectReady(new Error(message));
     }
     for (const answer of answers) answer.reject(new Error(message));
-    for (const resolve of this.#columns.values()) resolve(null);
-    this.#columns.clear();
-    for (const resolve of this.#explanations.values()) resolve(null);
-    this.#explanations.clear();
+    this.#forgetKept();
     this.#advice?.listener.failed(message);
     this.#advice = null;
     this.#fit?.reject(new Error(message));
@@ -282,7 +331,10 @@ export class EngineClient implements Engine {
   }
 
   #receiveRun(
-    message: Extract<FromWorker, { kind: 'accepted' | 'loading' | 'refused' | 'progress' | 'finished' }>,
+    message: Extract<
+      FromWorker,
+      { kind: 'accepted' | 'loading' | 'refused' | 'drawing' | 'progress' | 'coarse' | 'finished' }
+    >,
   ): void {
     const [lane, run] = [...this.#runs].find(([, { id }]) => id === message.id) ?? [];
     if (!lane || !run) return;
@@ -292,6 +344,13 @@ export class EngineClient implements Engine {
         return;
       case 'loading':
         run.listener.loading();
+        return;
+      case 'drawing':
+        run.listener.drawing?.(message.progress);
+        return;
+      case 'coarse':
+        this.#runs.delete(lane);
+        run.listener.coarse?.(message.outcome);
         return;
       case 'progress':
         run.listener.progress(message.progress, message.partial);

@@ -26,6 +26,9 @@ export type ToWorker =
       readonly with_trace: boolean;
       /** Nothing is shown: the first of its runs is answered at once, else only when all take long. */
       readonly eager: boolean;
+      /** How many requests the scenario asks for, where a coarse answer is wanted: one run of so many of them as a frame
+          has room for. What cannot be answered so runs as any other. */
+      readonly coarse: number | null;
     }
   /** Until it is cancelled, or another one begins. */
   | { readonly kind: 'advise'; readonly id: number; readonly scenario: string; readonly with_trace: boolean }
@@ -54,6 +57,10 @@ export type Refusal = 'scenario' | 'trace' | 'engine';
 export type FromWorker =
   | { readonly kind: 'ready'; readonly catalog: Catalog }
   | { readonly kind: 'answer'; readonly id: number; readonly canonical: Canonical }
+  /** The run is over. */
+  | { readonly kind: 'coarse'; readonly id: number; readonly outcome: Outcome }
+  /** Requests are drawn, 0..1. */
+  | { readonly kind: 'drawing'; readonly id: number; readonly progress: number }
   | { readonly kind: 'accepted'; readonly id: number; readonly canonical: Canonical }
   /** With what was fetched since. */
   | { readonly kind: 'catalog'; readonly catalog: Catalog }

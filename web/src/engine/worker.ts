@@ -3,26 +3,21 @@
 // seen within a slice. Traces are decompressed and read here, piece by piece, so that a large file
 // never blocks the page; their rows stay in the module, their bytes do not.
 import createFirst from 'servecast-first';
-import wholeUrl from 'servecast.wasm?url';
 import type {
   Advice,
   AdviceRun,
   Canonical,
   Catalog,
-  Coefficients,
   Experiment,
   Explanation,
   FirstModule,
-  InstantiateOptions,
   Issue,
   Report,
-  ServecastModule,
-  Trace,
-  TraceFit,
-  TraceRead,
+  Simulation,
 } from 'servecast';
-import { compileModule } from './compile';
+import { inWords, instantiate } from './compile';
 import type { Columns, FromWorker, Lane, Outcome, Question, ToWorker } from './protocol';
+import type { ReadTrace } from './worker-files';
 
 interface WorkerScope {
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
@@ -33,30 +28,30 @@ const scope = self as unknown as WorkerScope;
 type RunRequest = Extract<ToWorker, { kind: 'run' }>;
 type AdviceRequest = Extract<ToWorker, { kind: 'advise' }>;
 
-const sliceMs = 12;
+/** Of the engine at a time: a newer run or a cancel waits for no longer than that. */
+const sliceMs = 6;
 const progressMs = 100;
+/** Of a coarse run, without what it costs to begin one. */
+const coarseMs = 8;
+const fewestCoarse = 250;
 /** What was shown before stays for so long without a word. */
 const graceMs = 150;
 /** A partial report costs time that the run wants: at most a fifth of it. */
 const reportShare = 5;
 /** A cancel is answered within this: with the last partial report when a new one takes longer. */
 const promptMs = 50;
-const traceLimitBytes = 2 ** 30;
-/** Read in a few milliseconds. */
-const pieceBytes = 2 ** 18;
 
 let engineLoaded: (module: FirstModule) => void = () => undefined;
 /** The module of a first visit, then the whole one. */
 let engine = new Promise<FirstModule>((resolve) => {
   engineLoaded = resolve;
 });
-let whole: Promise<ServecastModule> | null = null;
 /** The address that presets/ is at. */
 let site = '';
 /** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
-let trace: { readonly rows: Trace; readonly read: TraceRead; readonly module: FirstModule } | null = null;
+let trace: ReadTrace | null = null;
 /** The shown run that finished last: what its requests did may yet be asked for. */
 let kept: Experiment | null = null;
 const currentRun: Record<Lane | 'advice', number> = { shown: 0, beside: 0, advice: 0 };
@@ -77,21 +72,6 @@ function nextTask(): Promise<void> {
 
 function parseIssues(text: string): readonly Issue[] {
   return text === '' ? [] : (JSON.parse(text) as readonly Issue[]);
-}
-
-/** The module that reads a person's files, too: fetched when one comes first, and the engine from then on. */
-function wholeEngine(): Promise<ServecastModule> {
-  whole ??= Promise.all([engine, import('servecast'), compileModule(wholeUrl)])
-    .then(([, { default: create }, compiled]) => instantiate(create, compiled))
-    .then((module) => {
-      engine = Promise.resolve(module);
-      return module;
-    })
-    .catch((error: unknown) => {
-      whole = null;
-      throw error;
-    });
-  return whole;
 }
 
 /**
@@ -121,9 +101,7 @@ async function fetchFile(module: FirstModule, file: string): Promise<void> {
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     text = await response.text();
   } catch (error) {
-    throw failed(
-      error instanceof TypeError ? 'there is no connection' : error instanceof Error ? error.message : String(error),
-    );
+    throw failed(inWords(error));
   }
   const [issue] = JSON.parse(module.provide(file, text)) as readonly Issue[];
   if (issue) throw failed(issue.message);
@@ -131,9 +109,25 @@ async function fetchFile(module: FirstModule, file: string): Promise<void> {
     scope.postMessage({ kind: 'catalog', catalog: JSON.parse(module.catalog()) as Catalog });
 }
 
-const unavailable = (error: unknown): readonly Issue[] => [
-  { path: '', message: error instanceof Error ? error.message : String(error) },
-];
+const unavailable = (error: unknown): readonly Issue[] => [{ path: '', message: inWords(error) }];
+
+/** What reads a person's files comes with the first one. */
+const files = () => import('./worker-files');
+const host = {
+  engine: () => engine,
+  /** A module that can all that the one before can. */
+  replace: (module: FirstModule) => void (engine = Promise.resolve(module)),
+  isCurrent: (id: number) => currentTrace === id,
+  keep(read: ReadTrace) {
+    forgetTrace();
+    trace = read;
+  },
+  withFiles,
+  nextTask,
+  post: (message: FromWorker) => scope.postMessage(message),
+  broken,
+};
+export type FilesHost = typeof host;
 
 function canonicalOf(module: FirstModule, question: Question, text: string, waits?: () => void): Promise<Canonical> {
   const ask = () => (question === 'replaying' ? replaying(text) : (JSON.parse(module[question](text)) as Canonical));
@@ -146,14 +140,6 @@ function orIssues<Answer>(answer: Promise<Answer>, otherwise: (issues: readonly 
     if (error instanceof WebAssembly.RuntimeError) throw error;
     return otherwise(unavailable(error));
   });
-}
-
-async function coefficientsOf(scenario: string, file: string): Promise<Coefficients> {
-  const answered = wholeEngine().then((module) => {
-    const ask = () => JSON.parse(module.coefficients(scenario, file)) as Coefficients;
-    return withFiles(module, ask, ({ issues }) => issues);
-  });
-  return orIssues(answered, (issues) => ({ sets: [], issues }));
 }
 
 /** Of a class of the module, whose constructor may ask for files. Why it cannot run is asked with its trace. */
@@ -177,7 +163,7 @@ async function made<Run extends Experiment | AdviceRun>(
 }
 
 /** Advances for a slice, in which many short runs may end: how long that took, and whether it is finished. */
-function slice(run: Experiment | AdviceRun, pace: { steps: number }): { finished: boolean; ms: number } {
+function slice(run: Simulation | Experiment | AdviceRun, pace: { steps: number }): { finished: boolean; ms: number } {
   const begin = performance.now();
   for (let now = begin; ; ) {
     const finished = run.advance(pace.steps);
@@ -189,7 +175,7 @@ function slice(run: Experiment | AdviceRun, pace: { steps: number }): { finished
   }
 }
 
-function copyColumns(simulation: Experiment, names = columnNames): Columns {
+function copyColumns(simulation: Simulation, names = columnNames): Columns {
   const columns: Record<string, Float64Array> = {};
   // slice(): the view is on the heap and dies with the next call.
   for (const name of names) columns[name] = simulation.column(name).slice();
@@ -221,8 +207,56 @@ function buffersOf(outcome: Outcome): Transferable[] {
   return Object.values(outcome.columns).map((column) => column.buffer as ArrayBuffer);
 }
 
+/** Of a request and its part in the report, in the last coarse run. */
+let msPerRequest = 0.01;
+
+/**
+ * One run of the first of the requests: as many as a frame has room for, but as many as it takes to say something. False:
+ * it has no answer, be it a bad document, a file that is missing or a trace that is.
+ */
+async function runCoarse(module: FirstModule, request: RunRequest): Promise<boolean> {
+  const { id, lane, with_trace: withTrace, coarse } = request;
+  const document = JSON.parse(request.scenario) as { workload?: object };
+  const asked = coarse ?? 0;
+  if (withTrace && (!trace || trace.module !== module || trace.read.issues.length > 0)) return false;
+  for (let requests = Math.max(fewestCoarse, Math.round(coarseMs / msPerRequest)); ; requests *= 4) {
+    const begin = performance.now();
+    const some = Math.min(asked, requests);
+    const workload = { ...document.workload, requests: some };
+    const simulation = new module.Simulation(
+      some < asked ? JSON.stringify({ ...document, workload }) : request.scenario,
+    );
+    try {
+      if (withTrace && trace) simulation.setTrace(trace.rows);
+      if (simulation.error() !== '') return false;
+      const ready = performance.now();
+      for (const pace = { steps: 2000 }; !slice(simulation, pace).finished; await nextTask()) {
+        if (currentRun[lane] !== id) return true;
+        if (!cancelledRuns.has(id)) continue;
+        scope.postMessage({ kind: 'finished', id, cancelled: true, progress: 0, outcome: null });
+        return true;
+      }
+      const report = JSON.parse(simulation.summary()) as Report;
+      msPerRequest = Math.max(1e-4, (performance.now() - ready) / Math.max(1, report.arrived));
+      // All in the warm-up.
+      if (report.verdict.state === 'empty' && some < asked) continue;
+      const whole = { ...report.scenario, workload: { ...(report.scenario['workload'] as object), requests: asked } };
+      const outcome: Outcome = {
+        report: { ...report, scenario: whole },
+        columns: copyColumns(simulation),
+        engine_ms: performance.now() - begin,
+      };
+      scope.postMessage({ kind: 'coarse', id, outcome }, buffersOf(outcome));
+      return true;
+    } finally {
+      simulation.delete();
+    }
+  }
+}
+
 async function run(module: FirstModule, request: RunRequest): Promise<void> {
   const { id, lane, scenario, with_trace: withTrace } = request;
+  if (request.coarse !== null && (await runCoarse(module, request))) return void cancelledRuns.delete(id);
   const since = performance.now();
   const waits = () => scope.postMessage({ kind: 'loading', id });
   let simulation: Experiment;
@@ -364,91 +398,8 @@ function forgetTrace(): void {
   trace = null;
 }
 
-async function readTrace(id: number, file: Blob, name: string): Promise<void> {
-  const unreadable = (message: string) => scope.postMessage({ kind: 'trace_unreadable', id, message });
-  const module = await wholeEngine();
-  const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
-  const gzip = head[0] === 0x1f && head[1] === 0x8b;
-  let taken = 0;
-  const counting = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>({
-    transform(chunk, controller) {
-      taken += chunk.byteLength;
-      controller.enqueue(chunk as Uint8Array<ArrayBuffer>);
-    },
-  });
-  const source = file.stream().pipeThrough(counting);
-  const stream: ReadableStream<Uint8Array> = gzip ? source.pipeThrough(new DecompressionStream('gzip')) : source;
-  const reader = stream.getReader();
-  const rows = new module.Trace(name);
-  let total = 0;
-  let kept = false;
-  let trapped = false;
-  let turn = performance.now();
-  let lastProgress = turn;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done || currentTrace !== id) break;
-      total += value.byteLength;
-      if (total > traceLimitBytes) {
-        void reader.cancel();
-        return unreadable(`${name} is larger than 1 GiB${gzip ? ' when unpacked' : ''}: no more than that is read.`);
-      }
-      let more = true;
-      for (let at = 0; more && at < value.byteLength && currentTrace === id; at += pieceBytes) {
-        more = rows.add(value.subarray(at, at + pieceBytes));
-        if (performance.now() - turn < sliceMs) continue;
-        await nextTask();
-        turn = performance.now();
-      }
-      if (turn - lastProgress >= progressMs) {
-        lastProgress = turn;
-        scope.postMessage({ kind: 'trace_progress', id, progress: file.size > 0 ? taken / file.size : 1 });
-      }
-      if (!more) break;
-    }
-    void reader.cancel();
-    if (currentTrace !== id) return;
-    const read = JSON.parse(rows.finish()) as TraceRead;
-    forgetTrace();
-    trace = { rows, read, module };
-    kept = true;
-    scope.postMessage({ kind: 'trace_read', id, name, bytes: total, read });
-  } catch (error) {
-    trapped = error instanceof WebAssembly.RuntimeError;
-    // Said first, so that the file is not tried again by the next worker.
-    if (trapped) unreadable(`The engine stopped on ${name}: ${String(error)}`);
-    if (trapped) return broken(id, error);
-    unreadable(gzip ? `${name} begins like a gzip file but is damaged or cut short.` : `${name} could not be read.`);
-  } finally {
-    if (!kept && !trapped) rows.delete();
-  }
-}
-
 function replaying(text: string): Canonical {
   return { text: trace ? trace.rows.replaying(text) : text, id: '', issues: [] };
-}
-
-function fitTrace(id: number): void {
-  const fit = trace ? (JSON.parse(trace.rows.fit()) as TraceFit | readonly Issue[]) : [];
-  const failed = Array.isArray(fit);
-  const message = failed
-    ? (fit as readonly Issue[]).map((issue) => issue.message).join('; ') || 'There is no trace.'
-    : '';
-  scope.postMessage({ kind: 'trace_fitted', id, fit: failed ? null : (fit as TraceFit), message });
-}
-
-function instantiate<Module>(
-  create: (options?: InstantiateOptions) => Promise<Module>,
-  compiled: WebAssembly.Module,
-): Promise<Module> {
-  // instantiateWasm is Emscripten's own hook: the page compiles once, every worker shares that.
-  return create({
-    instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance) => void) {
-      void WebAssembly.instantiate(compiled, imports).then(done);
-      return {};
-    },
-  });
 }
 
 async function start(compiled: WebAssembly.Module, address: string): Promise<void> {
@@ -480,7 +431,10 @@ scope.onmessage = ({ data }) => {
     }
     case 'coefficients': {
       const { id } = data;
-      coefficientsOf(data.scenario, data.file)
+      orIssues(
+        files().then((part) => part.coefficientsOf(host, data.scenario, data.file)),
+        (issues) => ({ sets: [], issues }),
+      )
         .then((coefficients) => scope.postMessage({ kind: 'coefficients', id, coefficients }))
         .catch((error: unknown) => broken(id, error));
       return;
@@ -515,14 +469,18 @@ scope.onmessage = ({ data }) => {
     case 'load_trace': {
       currentTrace = data.id;
       const { id, name } = data;
-      reading = readTrace(id, data.file, name).catch((error: unknown) => {
-        scope.postMessage({ kind: 'trace_unreadable', id, message: `${name} could not be read: ${String(error)}` });
-      });
+      reading = files()
+        .then((part) => part.readTrace(host, id, data.file, name))
+        .catch((error: unknown) => {
+          scope.postMessage({ kind: 'trace_unreadable', id, message: `${name} could not be read: ${inWords(error)}.` });
+        });
       return;
     }
     case 'fit_trace': {
       const { id } = data;
-      reading.then(() => fitTrace(id)).catch((error: unknown) => broken(id, error));
+      Promise.all([files(), reading])
+        .then(([part]) => scope.postMessage(part.fitted(id, trace)))
+        .catch((error: unknown) => broken(id, error));
       return;
     }
     case 'forget_trace':

@@ -11,10 +11,11 @@ import type {
 } from 'servecast';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AdviceListener, Engine, LoadedTrace, RunListener } from '../engine/client';
-import type { Lane, Question } from '../engine/protocol';
+import type { Lane, Outcome, Question } from '../engine/protocol';
 import { decodeLink, encodeLink } from '../share/link';
 import { App } from './app';
 import { getAt, needsTrace, setAt, type Document } from './document';
+import { isBefore } from './store';
 
 function field(path: string, more: Partial<Field> = {}): Field {
   return {
@@ -73,6 +74,13 @@ const catalog: Catalog = {
   notices: [],
 };
 
+const rate = '/workload/arrivals/rate_per_s';
+
+function outcomeOf(document: Document, engineMs = 1, verdict: VerdictState = 'meets'): Outcome {
+  const report = { scenario: document, fingerprint: 'f', arrived: 2, verdict: { state: verdict } };
+  return { report: report as unknown as Report, columns: {}, engine_ms: engineMs };
+}
+
 class RecordingEngine implements Engine {
   readonly ready = Promise.resolve(catalog);
   readonly runs: {
@@ -80,13 +88,21 @@ class RecordingEngine implements Engine {
     readonly with_trace: boolean;
     readonly listener: RunListener;
     readonly eager: boolean | undefined;
+    readonly coarse: number | null | undefined;
   }[] = [];
   readonly advised: { readonly document: Document; readonly listener: AdviceListener }[] = [];
   cancels = 0;
   advice_cancels = 0;
   explained = 0;
-  run(text: string, withTrace: boolean, listener: RunListener, _lane?: Lane, eager?: boolean): void {
-    this.runs.push({ document: JSON.parse(text) as Document, with_trace: withTrace, listener, eager });
+  run(
+    text: string,
+    withTrace: boolean,
+    listener: RunListener,
+    _lane?: Lane,
+    eager?: boolean,
+    coarse?: number | null,
+  ): void {
+    this.runs.push({ document: JSON.parse(text) as Document, with_trace: withTrace, listener, eager, coarse });
   }
   advise(text: string, _withTrace: boolean, listener: AdviceListener): void {
     this.advised.push({ document: JSON.parse(text) as Document, listener });
@@ -102,6 +118,14 @@ class RecordingEngine implements Engine {
     this.cancels += 1;
   }
   ask(question: Question, text: string): Promise<Canonical> {
+    if (this.stalls) {
+      this.stalls = false;
+      return new Promise((resolve) => {
+        this.release = () => resolve(this.ask(question, text));
+      });
+    }
+    if (question === 'parse' && this.readable)
+      return Promise.resolve({ text: JSON.stringify(this.last.document), id: 'id', issues: [] });
     if (question === 'replaying')
       return Promise.resolve({ text: this.replaying(JSON.parse(text) as Document), id: '', issues: [] });
     const bad = /bad|: ?-1[,}]|-1\b/.test(text);
@@ -111,6 +135,10 @@ class RecordingEngine implements Engine {
       issues: bad ? [{ path: '/workload/arrivals/rate_per_s', message: 'bad' }] : [],
     });
   }
+  /** Questions wait until they are released. */
+  stalls = false;
+  readable = false;
+  release: () => void = () => undefined;
   /** The rule is the engine's; here its plainest case. */
   replaying(document: Document): string {
     if (needsTrace(document)) return JSON.stringify(document);
@@ -154,16 +182,13 @@ class RecordingEngine implements Engine {
   get last() {
     return this.runs.at(-1)!;
   }
+  coarse(): void {
+    this.last.listener.coarse?.(outcomeOf(this.last.document));
+  }
   finish(engineMs = 1, verdict: VerdictState = 'meets'): void {
     const document = this.last.document;
     this.last.listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
-    const report = {
-      scenario: document,
-      fingerprint: 'f',
-      arrived: 2,
-      verdict: { state: verdict },
-    } as unknown as Report;
-    this.last.listener.finished({ report, columns: {}, engine_ms: engineMs }, 1, false);
+    this.last.listener.finished(outcomeOf(document, engineMs, verdict), 1, false);
   }
 }
 
@@ -171,20 +196,35 @@ describe('the app', () => {
   let engine: RecordingEngine;
   let fragment: string;
   let app: App;
+  let entries: { fragment: string; entry: string }[];
   const state = () => app.store.state;
 
   beforeEach(async () => {
     vi.useFakeTimers();
     engine = new RecordingEngine();
     fragment = '';
+    entries = [];
     app = new App(engine, {
       readFragment: () => fragment,
-      writeFragment: (text) => (fragment = text),
+      writeFragment: (text, entry, follows) => {
+        if (follows || entries.length === 0) entries.push({ fragment: text, entry });
+        else entries[entries.length - 1] = { fragment: text, entry };
+        fragment = text;
+      },
+      readEntry: () => entries.at(-1)?.entry ?? '',
       saveTheme: () => undefined,
     });
     await app.start();
   });
   afterEach(() => vi.useRealTimers());
+
+  /** A scenario that says how many requests it has, run to its end. */
+  const open = (workload: Document) => {
+    engine.finish();
+    app.setPools(setAt(scenario, '/workload/requests', workload['requests'] ?? 1));
+    engine.finish();
+    vi.advanceTimersByTime(1000);
+  };
 
   it('Start_WithoutLink_RunsTheDefaultScenario_AndWritesItsLink', async () => {
     expect(engine.last.document).toEqual(scenario);
@@ -193,14 +233,113 @@ describe('the app', () => {
     await vi.waitFor(() => expect(fragment).toMatch(/^z1/));
     expect(await decodeLink(fragment)).toMatchObject({ kind: 'packed', text: JSON.stringify(scenario) });
   });
-  it('Edit_Typing_WaitsForAPause', () => {
+  it('Edit_RunsTheNewestAtOnce_Coarsely_AndCertainlyWhenTheHandRests', () => {
+    open({ requests: 9000 });
+    app.setValue(rate, 5);
+    app.setValue(rate, 55);
+    app.setValue(rate, 555);
+    expect(engine.runs).toHaveLength(3);
+    expect(engine.last).toMatchObject({ coarse: 9000, document: { workload: { arrivals: { rate_per_s: 5 } } } });
+    engine.coarse();
+    expect(state().shown).toMatchObject({
+      completeness: 'coarse',
+      document: { workload: { arrivals: { rate_per_s: 5 } } },
+    });
+    expect(engine.runs, 'what came meanwhile is run, but the newest alone').toHaveLength(4);
+    expect(getAt(engine.last.document, rate)).toBe(555);
+    engine.coarse();
+    expect(engine.runs).toHaveLength(4);
+    vi.advanceTimersByTime(250);
+    expect(engine.last.coarse).toBeNull();
+    engine.last.listener.progress(0.5, outcomeOf(engine.last.document));
+    expect(state().shown?.completeness, 'what has a verdict stays until there is a certain one').toBe('coarse');
     engine.finish();
-    app.setValue('/workload/arrivals/rate_per_s', 5);
-    app.setValue('/workload/arrivals/rate_per_s', 55);
-    expect(engine.runs).toHaveLength(1);
-    vi.advanceTimersByTime(200);
-    expect(engine.runs).toHaveLength(2);
-    expect(engine.last.document).toMatchObject({ workload: { arrivals: { rate_per_s: 55 } } });
+    expect(state().shown).toMatchObject({ completeness: 'final', document: state().document });
+    vi.advanceTimersByTime(1000);
+    expect(engine.runs, 'nothing is run twice').toHaveLength(5);
+  });
+  it('Edit_DuringACertainRun_IsNotWaitedFor', () => {
+    open({ requests: 9000 });
+    app.setValue(rate, 5, 'dragging');
+    engine.coarse();
+    vi.advanceTimersByTime(120);
+    expect(engine.last.coarse).toBeNull();
+    app.setValue(rate, 6, 'dragging');
+    expect(engine.last).toMatchObject({ coarse: 9000, document: { workload: { arrivals: { rate_per_s: 6 } } } });
+  });
+  it('Edit_WhoseAnswersLag_MarksWhatIsShown_UntilThereIsOne', () => {
+    open({ requests: 9000 });
+    app.setValue(rate, 5, 'dragging');
+    vi.advanceTimersByTime(100);
+    app.setValue(rate, 6, 'dragging');
+    expect(isBefore(state())).toBe(false);
+    vi.advanceTimersByTime(50);
+    expect(isBefore(state()), 'counted from the first edit').toBe(true);
+    engine.coarse();
+    expect(isBefore(state())).toBe(false);
+    vi.advanceTimersByTime(149);
+    expect(isBefore(state())).toBe(false);
+  });
+  it('Link_ThatTakesLongToOpen_MarksWhatIsShown_AndCancelKeepsIt', async () => {
+    engine.finish();
+    engine.stalls = true;
+    fragment = 'p=first&workload.requests=7';
+    entries.push({ fragment, entry: '' });
+    void app.arrive();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(isBefore(state())).toBe(true);
+    app.cancel();
+    expect(state().run.kind).toBe('idle');
+    expect(isBefore(state())).toBe(false);
+    engine.release();
+    await vi.advanceTimersByTimeAsync(10);
+    expect(engine.runs, 'what was given up does not open').toHaveLength(1);
+  });
+  it('Undo_TakesBackADragAsOne_AndAnOpening_RedoBringsThemBack', () => {
+    engine.finish();
+    app.setValue(rate, 5, 'dragging');
+    app.setValue(rate, 6, 'dragging');
+    app.setValue('/model/preset', 'large');
+    expect(state()).toMatchObject({ can_undo: true, can_redo: false });
+    app.undo();
+    expect(getAt(state().document, rate)).toBe(6);
+    expect(getAt(state().document, '/model/preset')).toBe('small');
+    app.undo();
+    expect(state().document).toEqual(scenario);
+    expect(state().preset_id).toBe('first');
+    expect(state().can_undo).toBe(false);
+    app.redo();
+    app.redo();
+    expect(getAt(state().document, '/model/preset')).toBe('large');
+    expect(state().can_redo).toBe(false);
+    app.openPreset('first');
+    expect(state().document).toEqual(scenario);
+    app.undo();
+    expect(getAt(state().document, '/model/preset')).toBe('large');
+  });
+  it('Back_BringsTheEntryAsItWasLeft_EditsAndAll', async () => {
+    engine.finish();
+    app.setValue(rate, 5, 'dragging');
+    const left = state().document;
+    app.openPreset('first');
+    expect(entries).toHaveLength(2);
+    app.setValue(rate, 8, 'dragging');
+    const gone = entries.pop()!;
+    await app.arrive();
+    expect(state().document).toBe(left);
+    entries.push(gone);
+    await app.arrive();
+    expect(getAt(state().document, rate)).toBe(8);
+    app.undo();
+    expect(state().document, 'and Back itself can be undone').toBe(left);
+  });
+  it('Link_IsReadable_WhereThatIsShorter', async () => {
+    engine.finish();
+    engine.readable = true;
+    app.setValue(rate, 5, 'dragging');
+    engine.finish();
+    await vi.advanceTimersByTimeAsync(300);
+    await vi.waitFor(() => expect(fragment).toBe('p=first&workload.arrivals.rate_per_s=5'));
   });
   it('Edit_DraggingQuickRuns_RunsAtOnce_AndAgainAfterTheOneUnderWay', () => {
     engine.finish();
@@ -229,11 +368,12 @@ describe('the app', () => {
     engine.finish();
     expect(state().shown?.document).toBe(state().document);
   });
-  it('Run_CancelledBeforeItsFirstAnswer_DoesNotKeepTheOldOneAsItsOwn', () => {
+  it('Run_CancelledBeforeItsFirstAnswer_LeavesTheOldOne_MarkedAsSuch', () => {
     engine.finish();
     app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
     engine.last.listener.finished(null, 0.1, true);
-    expect(state().shown).toBeNull();
+    expect(state().shown?.document).not.toBe(state().document);
+    expect(isBefore(state())).toBe(true);
   });
   it('WaysOut_AreLookedForUnderAMiss_AndOneIsUsed', () => {
     engine.finish();
@@ -401,6 +541,7 @@ describe('the app', () => {
     expect(engine.last.document).toEqual(traced);
     await app.fitTrace();
     app.replayTrace();
+    engine.coarse();
     expect(engine.last.document, 'and after a fit').toEqual(traced);
   });
   it('Link_OfATraceScenario_RemembersItsFile_UntilTheTraceIsRemoved', async () => {
@@ -462,12 +603,13 @@ describe('the app', () => {
   });
   it('Coefficients_OfAFile_OneIsTaken_OfSeveralOneIsChosen_BadOnesAreSaid', async () => {
     engine.finish();
-    await app.coefficients.list();
+    const sets = await app.coefficients();
+    await sets.list();
     const { coefficients } = state();
     if (coefficients.kind !== 'listed') throw new Error(coefficients.kind);
     expect(coefficients.chosen).toBeNull();
     expect(getAt(state().document, '/latency')).toBeUndefined();
-    app.coefficients.take(coefficients.sets[1]!);
+    sets.take(coefficients.sets[1]!);
     expect(state().coefficients).toMatchObject({ chosen: { id: 'b' } });
     expect(getAt(state().document, '/latency/beta')).toEqual([1, 2, 3]);
     await app.openFile(new File(['{"physics_coefficients":"good"}'], 'mine.json'));

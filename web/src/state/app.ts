@@ -1,71 +1,75 @@
 // What a person can do on the page, as methods; their effects on the state, the engine and the
 // address bar. Views call these and nothing else.
 //
-// Runs: an edit reruns at once while runs are quick, else after a pause. A run that has just begun
-// may finish (so that dragging a slider shows answers), one that lasts is cancelled.
+// What runs when is of Runs, the address bar of Address.
 import type { AdvisedChange, Canonical, Issue } from 'servecast';
-import type { Engine, RunListener } from '../engine/client';
-import type { Outcome, Question } from '../engine/protocol';
-import { decodeLink, encodeLink } from '../share/link';
-import { CoefficientSets, longestScenario } from './coefficients';
-import { Comparison } from './compare';
+import type { Engine } from '../engine/client';
+import type { Question } from '../engine/protocol';
+import { decodeLink } from '../share/link';
+import { Address, type Surroundings } from './address';
+import type { CoefficientSets } from './coefficients';
+import type { Comparison } from './compare';
 import {
   equalJson,
   getAt,
-  isObject,
   lastOf,
   needsTrace,
   parentOf,
   readDocument,
   removeAt,
   setAt,
-  withFit,
-  withFormerArrivals,
   type Document,
   type Json,
 } from './document';
-import { assign, fieldAt, isRelevant, type FormSource } from './fields';
+import { stillThere, withoutItem } from './drafts';
+import { assign, type FormSource } from './fields';
 import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
-import { mostRequestsDrawn, requestColumns } from '../lib/requests';
+import { Runs, type Pace } from './runs';
 import { Store, type LinkProblem, type ThemeChoice } from './store';
+import type { Traces } from './traces';
+import { momentOf, Undo, type Moment } from './undo';
 import { documentOf, Reasons } from './ways-out';
 
-export interface Surroundings {
-  /** The fragment with or without "#". */
-  readFragment(): string;
-  writeFragment(fragment: string): void;
-  saveTheme(theme: ThemeChoice): void;
-}
+export type { Surroundings } from './address';
 
-const typingPauseMs = 150;
-const quickRunMs = 200;
-const slowRunMs = 300;
-/** After that what is shown is marked as of before the change. */
-const graceMs = 150;
-const linkPauseMs = 250;
+/** Bytes; the engine's own limit of a document. */
+const longestScenario = 4 * 1024 * 1024;
 
 export class App {
   readonly store: Store;
   readonly reasons: Reasons;
-  readonly coefficients: CoefficientSets;
+  #coefficients: CoefficientSets | null = null;
   readonly #engine: Engine;
   readonly #around: Surroundings;
-  readonly #comparison: Comparison;
-  #runTimer: ReturnType<typeof setTimeout> | undefined;
-  #linkTimer: ReturnType<typeof setTimeout> | undefined;
-  #slowTimer: ReturnType<typeof setTimeout> | undefined;
-  #running: { readonly since: number } | null = null;
-  #again = false;
-  #watching = false;
-  #lastEngineMs = 0;
+  readonly #runs: Runs;
+  readonly #address: Address;
+  readonly #undo = new Undo();
+  #comparison: Comparison | null = null;
+  #compared = '';
+  #traces: Traces | null = null;
 
   constructor(engine: Engine, around: Surroundings, store = new Store()) {
     this.#engine = engine;
     this.#around = around;
     this.store = store;
-    this.#comparison = new Comparison(engine, store);
     this.reasons = new Reasons(engine, store);
-    this.coefficients = new CoefficientSets(engine, store, (latency) => this.setValue('/latency', latency, 'dragging'));
+    this.#address = new Address(around, store, (canonical) => this.#readable(canonical));
+    this.#runs = new Runs(engine, store, {
+      accepted: (canonical) => this.#address.accept(canonical),
+      begins: () => {
+        this.#comparison?.halt();
+        this.reasons.halt();
+      },
+      ended: (cancelled) => {
+        if (!cancelled) this.#comparison?.refresh(this.source);
+        this.reasons.refresh();
+      },
+      blocked: () => void this.#checkBesideDrafts(),
+      traceMissing: () => {
+        const { document } = this.store.state;
+        void this.#ask('canonical', JSON.stringify(document)).then((canonical) => this.#address.accept(canonical));
+      },
+    });
   }
 
   get source(): FormSource | null {
@@ -91,6 +95,7 @@ export class App {
   openPreset(id: string): void {
     const preset = this.store.state.catalog?.presets.scenarios.find((entry) => entry.id === id);
     if (!preset) return;
+    this.#address.follow();
     this.#open(preset.document as Document, preset.id, null);
   }
 
@@ -98,14 +103,26 @@ export class App {
     this.openPreset(this.store.state.catalog?.default_scenario ?? '');
   }
 
+  /** The browser went back or forward, or somebody wrote another address. */
+  async arrive(): Promise<void> {
+    const moment = this.#address.arrive();
+    if (moment) return this.#restore(moment, '');
+    if (!this.#address.isKnown) await this.openLink();
+  }
+
   /** The scenario in the address bar, or the default one when there is none. */
   async openLink(): Promise<void> {
     const fragment = this.#around.readFragment();
+    this.#address.settle();
+    this.#runs.opening();
     const link = await decodeLink(fragment);
     switch (link.kind) {
-      case 'none':
-        this.openDefault();
+      case 'none': {
+        const { catalog } = this.store.state;
+        const preset = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario);
+        if (preset) this.#open(preset.document as Document, preset.id, null);
         return;
+      }
       case 'unreadable':
         this.#reject('link', link.reason, [], null);
         return;
@@ -127,16 +144,12 @@ export class App {
     form: 'document' | 'fragment',
     text: string,
     issues: readonly Issue[],
-    traceName: string | null,
+    trace: string | null,
   ): Promise<LinkProblem['nearest']> {
     const ask = (question: Question, asked: string) => this.#ask(question, asked);
     const salvage = await import('./salvage').catch(() => null);
-    return (
-      salvage &&
-      (form === 'document'
-        ? salvage.nearestDocument(ask, text, issues, traceName)
-        : salvage.nearestFragment(ask, text, issues))
-    );
+    if (form === 'document') return salvage?.nearestDocument(ask, text, issues, trace) ?? null;
+    return salvage?.nearestFragment(ask, text, issues) ?? null;
   }
 
   async #ask(question: Question, text: string): Promise<Canonical> {
@@ -156,10 +169,11 @@ export class App {
       document['schema'] === undefined &&
       (document['physics_coefficients'] !== undefined || Array.isArray(document['sets']))
     )
-      return this.coefficients.open(file);
+      return (await this.coefficients()).open(file);
     if (!document || document['schema'] === undefined || document['workload'] === undefined)
       return this.loadTrace(file);
-    this.#stop();
+    this.#runs.opening();
+    this.#address.follow();
     await this.#openText('file', await this.#ask('canonical', text), null, (issues) =>
       this.#nearest('document', text, issues, null),
     );
@@ -171,6 +185,9 @@ export class App {
     traceName: string | null,
     salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>,
   ): Promise<void> {
+    // Given up meanwhile, or something else was opened.
+    const { run } = this.store.state;
+    if (run.kind !== 'running' || !run.opening) return;
     const document = readDocument(canonical.text);
     if (canonical.issues.length > 0 || !document) {
       const nearest = await salvage(canonical.issues);
@@ -182,11 +199,13 @@ export class App {
 
   openNearest(): void {
     const nearest = this.store.state.link_problem?.nearest;
-    if (nearest) this.#open(nearest.document, null, nearest.trace_name);
+    if (!nearest) return;
+    this.#address.follow();
+    this.#open(nearest.document, null, nearest.trace_name);
   }
 
   #reject(from: LinkProblem['from'], message: string, issues: readonly Issue[], nearest: LinkProblem['nearest']): void {
-    this.#stop();
+    this.#runs.stop();
     // The form then shows the default scenario, ready to be edited or opened.
     const { catalog, document } = this.store.state;
     const fallback = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario)?.document as
@@ -203,6 +222,7 @@ export class App {
 
   #open(opened: Document, presetId: string | null, wantedTrace: string | null): void {
     const { catalog } = this.store.state;
+    this.#note('');
     const document = catalog ? withNamedPresets(catalog, opened) : opened;
     const keepsTrace = needsTrace(document);
     if (!keepsTrace && this.store.state.trace.kind !== 'none') this.#engine.forgetTrace();
@@ -219,7 +239,41 @@ export class App {
       trace: keepsTrace ? this.store.state.trace : { kind: 'none' },
       fit: { kind: 'none' },
     });
-    this.#runNow();
+    this.#runs.now();
+  }
+
+  // --- Undo --------------------------------------------------------------------------------------
+
+  #note(key: string): void {
+    const { state } = this.store;
+    if (Object.keys(state.document).length === 0) return;
+    this.#undo.note(momentOf(state), key);
+    this.#tellUndo();
+  }
+
+  #tellUndo(): void {
+    const { canUndo, canRedo } = this.#undo;
+    const { can_undo: undo, can_redo: redo } = this.store.state;
+    if (undo !== canUndo || redo !== canRedo) this.store.update({ can_undo: canUndo, can_redo: canRedo });
+  }
+
+  undo(): void {
+    const moment = this.#undo.undo(momentOf(this.store.state));
+    if (moment) this.#restore(moment, null);
+  }
+
+  redo(): void {
+    const moment = this.#undo.redo(momentOf(this.store.state));
+    if (moment) this.#restore(moment, null);
+  }
+
+  /** `key`: it is a step of its own, to be undone; null: it is a step back or forth. */
+  #restore(moment: Moment, key: string | null): void {
+    if (key !== null) this.#note(key);
+    this.store.update({ ...moment, drafts: new Map(), beside_drafts: [], link_problem: null });
+    this.#tellUndo();
+    if (this.store.state.shown) this.#runs.edited();
+    else this.#runs.now();
   }
 
   /** The text area of the scenario panel. Empty when applied, else why not. */
@@ -228,22 +282,22 @@ export class App {
     const document = readDocument(text);
     if (canonical.issues.length > 0) return canonical.issues;
     if (!document) return [{ path: '', message: 'This is not a JSON object.' }];
+    this.#address.follow();
     this.#open(document, null, null);
     return [];
   }
 
   // --- Editing -----------------------------------------------------------------------------------
 
-  setValue(pointer: string, value: Json, pace: 'typing' | 'dragging' = 'typing'): void {
+  setValue(pointer: string, value: Json, pace: Pace = 'typing'): void {
     const source = this.source;
-    if (!source) return;
-    this.#edit(pointer, assign(source, pointer, value), pace);
+    if (source) this.#edit(pointer, assign(source, pointer, value), pace);
   }
 
   setDraft(pointer: string, text: string): void {
     const drafts = new Map(this.store.state.drafts).set(pointer, text);
-    this.#stop();
-    this.store.update({ drafts, run: { kind: 'idle' } });
+    this.#runs.stop();
+    this.store.update({ drafts });
     void this.#checkBesideDrafts();
   }
 
@@ -262,7 +316,7 @@ export class App {
     if (!source) return;
     const base = getAt(this.store.state.base, pointer);
     const changed = base === undefined ? removeAt(source.document, pointer) : setAt(source.document, pointer, base);
-    this.#edit(pointer, changed, 'dragging');
+    this.#edit(pointer, changed);
   }
 
   /** All that was changed since the scenario was opened. */
@@ -280,19 +334,15 @@ export class App {
   removeItem(pointer: string): void {
     const source = this.source;
     if (!source) return;
-    this.#forgetItem(pointer);
-    this.#edit(pointer, removeAt(source.document, pointer), 'dragging');
+    this.store.update({ drafts: withoutItem(this.store.state.drafts, pointer) });
+    this.#edit(pointer, removeAt(source.document, pointer));
   }
 
   /** A pool's own value, or its own GPU or engine by the place of its preset: the scenario's is in force again. */
   inheritValue(pointer: string): void {
     const source = this.source;
     if (source)
-      this.#edit(
-        pointer,
-        removeAt(source.document, lastOf(pointer) === 'preset' ? parentOf(pointer) : pointer),
-        'dragging',
-      );
+      this.#edit(pointer, removeAt(source.document, lastOf(pointer) === 'preset' ? parentOf(pointer) : pointer));
   }
 
   addPool(): void {
@@ -303,299 +353,140 @@ export class App {
   removePool(index: number): void {
     const source = this.source;
     if (!source) return;
-    this.#forgetItem(`/cluster/pools/${index}`);
+    this.store.update({ drafts: withoutItem(this.store.state.drafts, `/cluster/pools/${index}`) });
     this.setPools(withoutPool(source, index));
   }
 
   /** The document with other pools, from state/pools. */
   setPools(document: Document): void {
-    this.#edit('', document, 'dragging');
+    this.#edit('', document);
   }
 
-  /** What is typed in an item of a list goes with it; in those after it, it moves along. */
-  #forgetItem(pointer: string): void {
-    const list = parentOf(pointer);
-    const gone = Number(lastOf(pointer));
-    const drafts = [...this.store.state.drafts].flatMap(([at, text]): [string, string][] => {
-      if (!at.startsWith(`${list}/`)) return [[at, text]];
-      const [index = '', ...rest] = at.slice(list.length + 1).split('/');
-      if (Number(index) === gone) return [];
-      return [[[list, Number(index) > gone ? Number(index) - 1 : index, ...rest].join('/'), text]];
-    });
-    this.store.update({ drafts: new Map(drafts) });
-  }
-
-  #edit(pointer: string, document: Document, pace: 'typing' | 'dragging'): void {
-    const source = this.source;
-    // A text in a field that the new document does not have would stop every run.
-    const isThere = (at: string) => {
-      const field = source && fieldAt({ ...source, document }, at);
-      const inItem = /^(.*\/\d+)\//.exec(at)?.[1];
-      return (
-        field &&
-        isRelevant({ ...source, document }, { field, pointer: at }) &&
-        (!inItem || !getAt(document, parentOf(inItem)) || getAt(document, inItem) !== undefined)
-      );
-    };
-    const drafts = new Map([...this.store.state.drafts].filter(([at]) => at !== pointer && isThere(at)));
+  #edit(pointer: string, document: Document, pace: Pace = 'dragging'): void {
+    this.#note(pointer);
+    const drafts = stillThere(this.store.state.drafts, this.source, document, pointer);
     const known = this.store.state.catalog?.presets.scenarios.find((entry) =>
       equalJson(entry.document as Document, document),
     );
     this.store.update({ document, drafts, preset_id: known?.id ?? null, link_problem: null });
-    this.#schedule(pace);
+    this.#runs.edited(pace);
   }
 
   // --- Traces ------------------------------------------------------------------------------------
 
   async loadTrace(file: File): Promise<void> {
-    const { former_workload: former, link_problem: problem } = this.store.state;
-    if (problem) this.openDefault();
-    this.#stop();
-    const { name } = file;
-    this.store.update({ trace: { kind: 'reading', name, progress: 0 }, fit: { kind: 'none' }, run: { kind: 'idle' } });
-    try {
-      const { bytes, read } = await this.#engine.loadTrace(file, name, (progress) => {
-        this.store.update({ trace: { kind: 'reading', name, progress } });
-      });
-      const { trace: reading, document: current } = this.store.state;
-      const { text } = await this.#ask('replaying', JSON.stringify(current));
-      // Given up, or another file was chosen, while that was asked.
-      if (this.store.state.trace !== reading) return;
-      const workload = getAt(current, '/workload');
-      const before = needsTrace(current) ? former : isObject(workload) ? workload : {};
-      const replaying = readDocument(text) ?? current;
-      this.store.update({
-        trace: { kind: 'loaded', name, bytes, read },
-        wanted_trace: name,
-        former_workload: before,
-        document: read.has_arrivals || read.issues.length > 0 ? replaying : withFormerArrivals(replaying, before),
-      });
-      this.#runNow();
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      this.store.update({ trace: { kind: 'failed', message }, shown: null });
-    }
+    await this.#withTraces((traces) => traces.load(file));
   }
-
-  /** Gives up reading a file; what was simulated before it runs again. */
   cancelTrace(): void {
-    this.#engine.forgetTrace();
-    this.store.update({ trace: { kind: 'none' } });
-    this.#runNow();
+    void this.#withTraces((traces) => traces.cancel());
   }
-
-  /** The workload that resembles the open trace in place of the trace: small enough for a link. */
   async fitTrace(): Promise<void> {
-    const { trace } = this.store.state;
-    if (trace.kind !== 'loaded') return;
-    this.store.update({ fit: { kind: 'fitting' } });
-    try {
-      const fit = await this.#engine.fitTrace();
-      const { state } = this.store;
-      if (state.trace !== trace) return;
-      const replayed = getAt(state.document, '/workload');
-      this.store.update({ fit: { kind: 'fitted', fit, replayed: isObject(replayed) ? replayed : {} } });
-      this.#edit('/workload', withFit(state.document, fit.workload as Document, state.former_workload), 'dragging');
-    } catch (error) {
-      this.store.update({ fit: { kind: 'failed', message: error instanceof Error ? error.message : String(error) } });
-    }
+    await this.#withTraces((traces) => traces.fit());
   }
-
-  /** The open trace again, after its fit. */
   replayTrace(): void {
-    const { trace, document, fit } = this.store.state;
-    if (trace.kind === 'loaded' && fit.kind === 'fitted')
-      this.#edit('/workload', setAt(document, '/workload', fit.replayed), 'dragging');
+    void this.#withTraces((traces) => traces.replay());
+  }
+  removeTrace(): void {
+    void this.#withTraces((traces) => traces.remove());
   }
 
-  removeTrace(): void {
-    const { former_workload: former, document, base, catalog } = this.store.state;
-    this.#engine.forgetTrace();
-    const fallback = catalog?.presets.scenarios.find((entry) => entry.id === catalog.default_scenario)?.document;
-    const own = needsTrace(base) ? (fallback as Document | undefined) : base;
-    const workload = former ?? getAt(own, '/workload');
-    const restored = workload === undefined ? removeAt(document, '/workload') : setAt(document, '/workload', workload);
-    this.store.update({
-      trace: { kind: 'none' },
-      fit: { kind: 'none' },
-      wanted_trace: null,
-      link_trace: null,
-      former_workload: null,
-    });
-    this.#edit('/workload', needsTrace(document) ? restored : document, 'dragging');
+  /** At once when the code is there. */
+  #withTraces(act: (traces: Traces) => void | Promise<void>): void | Promise<void> {
+    if (this.#traces) return act(this.#traces);
+    return import('./traces').then(
+      ({ Traces }) => {
+        this.#traces ??= new Traces({
+          engine: this.#engine,
+          store: this.store,
+          runs: this.#runs,
+          ask: (question, text) => this.#ask(question, text),
+          edit: (pointer, document) => this.#edit(pointer, document),
+          openDefault: () => this.openDefault(),
+        });
+        return act(this.#traces);
+      },
+      () => {
+        const message = 'What reads files could not be fetched: there is no connection.';
+        this.store.update({ trace: { kind: 'failed', message }, shown: null });
+      },
+    );
+  }
+
+  /** Of step-time models; the code comes with the first look. */
+  async coefficients(): Promise<CoefficientSets> {
+    const { CoefficientSets } = await import('./coefficients');
+    this.#coefficients ??= new CoefficientSets(this.#engine, this.store, (latency) =>
+      this.setValue('/latency', latency, 'dragging'),
+    );
+    return this.#coefficients;
   }
 
   // --- Comparing ---------------------------------------------------------------------------------
 
   /** Runs the scenario under every value of a choice whenever it ran; "" ends that. */
   compareBy(pointer: string): void {
-    this.#comparison.by(pointer, this.source);
+    this.#compared = pointer;
+    this.#comparison?.by(pointer, this.source);
+    if (this.#comparison || pointer === '') return;
+    import('./compare').then(
+      ({ Comparison }) => {
+        this.#comparison ??= new Comparison(this.#engine, this.store);
+        this.#comparison.by(this.#compared, this.source);
+      },
+      () => undefined, // the panel says that it could not be fetched
+    );
+  }
+
+  /** A row that was compared, as a step that Back undoes. */
+  useVariant(document: Document): void {
+    this.#address.follow();
+    this.#edit('', document);
   }
 
   // --- Ways out ----------------------------------------------------------------------------------
 
   useWayOut(change: AdvisedChange): void {
     const document = documentOf(change);
-    if (document) this.#edit('', document, 'dragging');
+    if (document) this.useVariant(document);
   }
 
   /** More GPUs for the pool that the model does not fit on. */
   useTensorParallel(pool: number, gpus: number): void {
-    this.setValue(`/cluster/pools/${pool}/tensor_parallel`, gpus, 'dragging');
+    this.setValue(`/cluster/pools/${pool}/tensor_parallel`, gpus);
   }
 
   // --- Requests one by one -----------------------------------------------------------------------
 
   /** Whether somebody looks at what each request did: that is then asked for after every run. */
   watchRequests(on: boolean): void {
-    this.#watching = on;
-    if (on) void this.#fetchRequests();
-    else this.store.update({ requests: null });
+    this.reasons.askRequests(on);
   }
-
-  async #fetchRequests(): Promise<void> {
-    const { shown, requests } = this.store.state;
-    if (
-      !this.#watching ||
-      shown?.completeness !== 'final' ||
-      requests?.of === shown.outcome ||
-      shown.outcome.report.arrived > mostRequestsDrawn
-    )
-      return;
-    const columns = await this.#engine.requests(requestColumns);
-    const now = this.store.state.shown;
-    if (columns && now?.outcome === shown.outcome) this.store.update({ requests: { of: shown.outcome, columns } });
-  }
-
-  // --- Runs --------------------------------------------------------------------------------------
 
   runOrCancel(): void {
-    if (this.store.state.run.kind === 'running') this.#engine.cancel();
-    else this.#runNow();
+    this.#runs.runOrCancel();
   }
 
   cancel(): void {
-    clearTimeout(this.#runTimer);
-    this.#again = false;
-    this.#engine.cancel();
-  }
-
-  #schedule(pace: 'typing' | 'dragging'): void {
-    clearTimeout(this.#runTimer);
-    const immediate = pace === 'dragging' && this.#lastEngineMs <= quickRunMs;
-    if (immediate && this.#running) {
-      const left = slowRunMs - (performance.now() - this.#running.since);
-      this.#again = true;
-      this.#runTimer = setTimeout(() => this.#runNow(), Math.max(0, left));
-    } else if (immediate) {
-      this.#runNow();
-    } else {
-      this.#runTimer = setTimeout(() => this.#runNow(), typingPauseMs);
-    }
-  }
-
-  #stop(): void {
-    clearTimeout(this.#runTimer);
-    clearTimeout(this.#slowTimer);
-    this.#again = false;
-    if (this.#running) this.#engine.cancel();
-    this.#running = null;
-  }
-
-  #runNow(): void {
-    clearTimeout(this.#runTimer);
-    clearTimeout(this.#slowTimer);
-    this.#again = false;
-    const { document, drafts, trace } = this.store.state;
-    if (drafts.size > 0) return void this.#checkBesideDrafts();
-    if (trace.kind === 'reading') return;
-    const traced = needsTrace(document);
-    if (traced && trace.kind !== 'loaded') {
-      this.store.update({ shown: null, run: { kind: 'refused', reason: 'trace_missing', issues: [] } });
-      void this.#ask('canonical', JSON.stringify(document)).then((canonical) => this.#accept(canonical));
-      return;
-    }
-    this.#comparison.halt();
-    this.reasons.halt();
-    this.#running = { since: performance.now() };
-    this.store.update({ run: { kind: 'running', progress: 0, slow: false } });
-    this.#slowTimer = setTimeout(() => {
-      const { run } = this.store.state;
-      if (run.kind === 'running') this.store.update({ run: { ...run, slow: true } });
-    }, graceMs);
-    const eager = this.store.state.shown === null;
-    this.#engine.run(JSON.stringify(document), traced, this.#listener(document), 'shown', eager);
-  }
-
-  #listener(document: Document): RunListener {
-    const settle = () => {
-      clearTimeout(this.#slowTimer);
-      this.#running = null;
-    };
-    return {
-      accepted: (canonical) => this.#accept(canonical),
-      loading: () => this.store.update({ run: { kind: 'running', progress: 0, slow: true, loading: true } }),
-      refused: (reason, issues, unfit) => {
-        settle();
-        // A value out of range is a slip on the way to the next one: what was shown stays, marked stale.
-        const shown = reason === 'scenario' ? this.store.state.shown : null;
-        this.store.update({ shown, run: { kind: 'refused', reason, issues, ...(unfit ? { unfit } : {}) } });
-        if (this.#again) this.#runNow();
-      },
-      progress: (progress, partial) => {
-        const { run, shown } = this.store.state;
-        const slow = run.kind === 'running' && run.slow;
-        const next = partial ? { outcome: partial, document, completeness: 'partial' as const, progress } : shown;
-        this.store.update({ run: { kind: 'running', progress, slow }, shown: next });
-      },
-      finished: (last, progress, cancelled) => {
-        settle();
-        const { shown } = this.store.state;
-        // Without a last one the partial one stands; what was shown before this run is no answer to it.
-        const outcome: Outcome | undefined = last ?? (shown?.document === document ? shown.outcome : undefined);
-        if (!outcome) {
-          this.store.update({ run: { kind: 'idle' }, shown: null });
-          return;
-        }
-        this.#lastEngineMs = outcome.engine_ms;
-        const completeness = cancelled ? 'cancelled' : 'final';
-        this.store.update({ run: { kind: 'idle' }, shown: { outcome, document, completeness, progress } });
-        if (this.#again) return this.#runNow();
-        if (!cancelled) this.#comparison.refresh(this.source);
-        this.reasons.refresh();
-        void this.#fetchRequests();
-      },
-      broken: (message) => {
-        settle();
-        this.store.update({ shown: null, run: { kind: 'broken', message } });
-      },
-    };
+    this.#runs.cancel();
   }
 
   // --- Links and the rest ------------------------------------------------------------------------
 
-  #accept(canonical: Canonical): void {
-    if (canonical.text === '') return;
-    this.store.update({ canonical: { text: canonical.text, id: canonical.id } });
-    clearTimeout(this.#linkTimer);
-    this.#linkTimer = setTimeout(() => void this.#writeLink(), linkPauseMs);
+  /** The shortest way to say it to people that the engine reads as the same scenario. */
+  async #readable(canonical: string): Promise<string | null> {
+    const document = readDocument(canonical);
+    const presets = this.store.state.catalog?.presets.scenarios ?? [];
+    const written = await import('./readable').catch(() => null);
+    if (!document || !written) return null;
+    const known = presets.map(({ id, document: own }) => ({ id, document: (own ?? {}) as Document }));
+    for (const link of written.readableLinks(known, document).slice(0, 2))
+      if ((await this.#ask('parse', link)).text === canonical) return link;
+    return null;
   }
 
-  async #writeLink(): Promise<void> {
-    const { canonical, document, wanted_trace: traceName, link_problem: problem } = this.store.state;
-    if (!canonical || problem) return;
-    const link = await encodeLink(canonical.text, needsTrace(document) ? traceName : null);
-    // Packing takes a moment: another scenario may be on the page by now, and writes its own.
-    if (canonical !== this.store.state.canonical || link === this.store.state.link) return;
-    this.store.update({ link });
-    this.#around.writeFragment(link);
-  }
-
-  /** The current link, now: copying must not wait for the debounce. */
-  async currentLink(): Promise<string> {
-    clearTimeout(this.#linkTimer);
-    await this.#writeLink();
-    return this.store.state.link;
+  /** The current link, now: copying must not wait for the pause after which it is written. */
+  currentLink(): Promise<string> {
+    return this.#address.current();
   }
 
   setTheme(theme: ThemeChoice): void {

@@ -5,7 +5,7 @@ import type { Document } from './document';
 import type { Store } from './store';
 
 /** Bytes; the engine's own limit of a document. */
-export const longestScenario = 4 * 1024 * 1024;
+const longestScenario = 4 * 1024 * 1024;
 
 export class CoefficientSets {
   readonly #engine: Engine;

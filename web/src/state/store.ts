@@ -9,7 +9,17 @@ export type ThemeChoice = 'auto' | 'light' | 'dark';
 
 export type RunState =
   | { readonly kind: 'idle' }
-  | { readonly kind: 'running'; readonly progress: number; readonly slow: boolean; readonly loading?: boolean }
+  | {
+      readonly kind: 'running';
+      readonly progress: number;
+      readonly slow: boolean;
+      /** It waits for a download. */
+      readonly loading?: boolean;
+      /** What is to run is not the document yet. */
+      readonly opening?: boolean;
+      /** Its requests are drawn; `progress` is of that. */
+      readonly drawing?: boolean;
+    }
   /** Nothing was simulated. */
   | {
       readonly kind: 'refused';
@@ -23,8 +33,16 @@ export interface Shown {
   readonly outcome: Outcome;
   /** What it is of: the form may be ahead. */
   readonly document: Document;
-  readonly completeness: 'final' | 'partial' | 'cancelled';
+  /** "coarse": one run of a part of the requests, on the way to the certain one. */
+  readonly completeness: 'final' | 'coarse' | 'partial' | 'cancelled';
   readonly progress: number;
+}
+
+/** What is shown is no answer to what is asked: it is marked, once that lasts. */
+export function isBefore({ run, shown, document }: AppState): boolean {
+  if (!shown || (run.kind === 'running' && !run.slow)) return false;
+  if (run.kind !== 'running' && run.kind !== 'idle') return false;
+  return shown.document !== document || (run.kind === 'running' && run.opening === true);
 }
 
 export type TraceState =
@@ -108,6 +126,8 @@ export interface AppState {
   readonly former_workload: Document | null;
   /** The choice whose values are compared; null: none. No variants: the scenario has no such choice. */
   readonly compared: { readonly pointer: string; readonly variants: readonly Variant[] } | null;
+  readonly can_undo: boolean;
+  readonly can_redo: boolean;
   readonly link: string;
   readonly link_problem: LinkProblem | null;
   readonly theme: ThemeChoice;
@@ -136,6 +156,8 @@ export const initialState: AppState = {
   link_trace: null,
   former_workload: null,
   compared: null,
+  can_undo: false,
+  can_redo: false,
   link: '',
   link_problem: null,
   theme: 'auto',

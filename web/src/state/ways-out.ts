@@ -1,7 +1,8 @@
-// What follows a verdict: why it is as it is, when somebody asks; and, when a target is missed, what might be changed.
+// What follows a verdict: why it is as it is and what each request did, when somebody asks; and, when a target is missed, what might be changed.
 // For that the engine runs about a dozen one-step changes; one of them may be taken over.
 import type { AdvisedChange } from 'servecast';
 import type { Engine } from '../engine/client';
+import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { needsTrace, readDocument, type Document } from './document';
 import type { Shown, Store, WaysOut } from './store';
 
@@ -19,6 +20,7 @@ export class Reasons {
   readonly #store: Store;
   #turn = 0;
   #asking = false;
+  #watching = false;
 
   constructor(engine: Engine, store: Store) {
     this.#engine = engine;
@@ -35,6 +37,7 @@ export class Reasons {
   refresh(): void {
     this.halt();
     void this.#explain();
+    void this.#fetchRequests();
     const { shown } = this.#store.state;
     const wanted = shown && wantsWayOut(shown) ? shown.outcome : null;
     const offered: WaysOut | null = wanted && { of: wanted, kind: 'offered', progress: 0, advice: null, message: '' };
@@ -75,6 +78,27 @@ export class Reasons {
     const found = await this.#engine.explain();
     if (found && this.#store.state.shown?.outcome === shown.outcome)
       this.#store.update({ explanation: { of: shown.outcome, explanation: found } });
+  }
+
+  /** Likewise what each request did. */
+  askRequests(on: boolean): void {
+    this.#watching = on;
+    if (on) void this.#fetchRequests();
+    else this.#store.update({ requests: null });
+  }
+
+  async #fetchRequests(): Promise<void> {
+    const { shown, requests } = this.#store.state;
+    if (
+      !this.#watching ||
+      shown?.completeness !== 'final' ||
+      requests?.of === shown.outcome ||
+      shown.outcome.report.arrived > mostRequestsDrawn
+    )
+      return;
+    const columns = await this.#engine.requests(requestColumns);
+    const now = this.#store.state.shown;
+    if (columns && now?.outcome === shown.outcome) this.#store.update({ requests: { of: shown.outcome, columns } });
   }
 
   #set(found: WaysOut): void {

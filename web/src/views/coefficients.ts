@@ -31,7 +31,7 @@ class CoefficientsElement extends LitElement {
       ${coefficients.kind === 'failed' ? html`<p class="field-error" role="alert">${coefficients.message}</p>` : nothing}
       ${coefficients.kind === 'listed' ? this.#list(coefficients.name, coefficients.sets, coefficients.chosen) : nothing}
       <div class="button-row">
-        <button type="button" ?disabled=${coefficients.kind === 'reading'} @click=${() => void app.coefficients.list()}>${coefficients.kind === 'reading' ? 'Reading…' : 'Published coefficients'}</button>
+        <button type="button" ?disabled=${coefficients.kind === 'reading'} @click=${() => void app.coefficients().then((sets) => sets.list())}>${coefficients.kind === 'reading' ? 'Reading…' : 'Published coefficients'}</button>
         <button type="button" @click=${() => this.querySelector<HTMLInputElement>('input[type=file]')?.click()}>Open a coefficient file</button>
         <input type="file" accept=".json" hidden aria-label="Coefficient file" @change=${(event: Event) => this.#picked(event)} />
       </div>
@@ -48,7 +48,7 @@ class CoefficientsElement extends LitElement {
           ? html`<p class="quiet-text">${name}: ${countOf(sets.length, 'set')}, those for this model and GPU first.</p>
             <input type="text" aria-label="Search coefficients by model and GPU" placeholder="Model, GPU, tp2" autocomplete="off" spellcheck="false" .value=${this.query} @input=${(event: Event) => (this.query = (event.target as HTMLInputElement).value)} />
             <ul class="sets" aria-label="Coefficient sets">
-              ${found.slice(0, mostShown).map((set) => html`<li><button class="quiet" type="button" aria-pressed=${set === chosen} @click=${() => this.view.app.coefficients.take(set)}>${set.id}</button>${set.fits ? html` <span class="tag">fits</span>` : nothing}${set.faster_than_light ? html` <span class="tag warn">faster than light</span>` : nothing}</li>`)}
+              ${found.slice(0, mostShown).map((set) => html`<li><button class="quiet" type="button" aria-pressed=${set === chosen} @click=${() => void this.view.app.coefficients().then((sets) => sets.take(set))}>${set.id}</button>${set.fits ? html` <span class="tag">fits</span>` : nothing}${set.faster_than_light ? html` <span class="tag warn">faster than light</span>` : nothing}</li>`)}
             </ul>
             ${found.length > mostShown ? html`<p class="quiet-text">And ${found.length - mostShown} more: search.</p>` : nothing}
             ${found.length === 0 ? html`<p class="quiet-text">No set has these words.</p>` : nothing}`
@@ -60,7 +60,7 @@ class CoefficientsElement extends LitElement {
     const input = event.target as HTMLInputElement;
     const file = input.files?.[0];
     input.value = '';
-    if (file) void this.view.app.coefficients.open(file);
+    if (file) void this.view.app.coefficients().then((sets) => sets.open(file));
   }
 }
 

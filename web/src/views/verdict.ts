@@ -5,7 +5,7 @@ import type { Issue, Report, VerdictState } from 'servecast';
 import { countOf, formatNumber, sentence } from '../lib/format';
 import { getAt, needsTrace, type Document } from '../state/document';
 import { fieldAt } from '../state/fields';
-import type { AppState } from '../state/store';
+import { isBefore, type AppState } from '../state/store';
 import type { ViewContext } from './context';
 
 type Sign = VerdictState | 'problem';
@@ -103,15 +103,25 @@ function reported(view: ViewContext, report: Report): TemplateResult {
         <p class="sentence" role="status">${old ? 'Before your change: ' : ''}${sentence(verdict.sentence)}</p>
         ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
         ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
-        ${basis(report)} ${disagreement(report)} ${otherTrace(view)}
+        ${shown?.completeness === 'coarse' ? coarseBasis(report) : basis(report)} ${disagreement(report)} ${otherTrace(view)}
         ${
           partial && shown.completeness === 'cancelled'
             ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
               <button type="button" @click=${() => view.app.runOrCancel()}>Run again</button></p>`
             : nothing
         }
+        ${
+          old && view.state.run.kind === 'idle'
+            ? html`<p class="cancelled"><b>Cancelled before there was an answer.</b> <button type="button" @click=${() => view.app.runOrCancel()}>Run again</button></p>`
+            : nothing
+        }
       </div>
     </div>`;
+}
+
+/** In the same place, so that nothing moves when the certain answer comes. */
+function coarseBasis({ arrived }: Report): TemplateResult {
+  return html`<p class="quiet-text" id="known-error"><b>Coarse:</b> one run of ${countOf(arrived, 'request')}, whose interval is not known. The certain answer follows when you pause.</p>`;
 }
 
 const sources: Readonly<Record<Report['latency_model']['provenance'], string>> = {
@@ -163,9 +173,11 @@ function renderProgress(view: ViewContext): TemplateResult | typeof nothing {
   if (run.kind !== 'running' || !run.slow) return nothing;
   const what = run.loading
     ? 'Fetching what this needs'
-    : run.progress === 0
-      ? 'Preparing the requests'
-      : `${percent(run.progress)} simulated`;
+    : run.drawing
+      ? `Drawing requests, ${percent(run.progress)}`
+      : run.progress === 0
+        ? 'Preparing the requests'
+        : `${percent(run.progress)} simulated`;
   return html`<div class="progress-line">
     <progress max="1" .value=${run.progress} aria-label="Simulated so far"></progress>
     <span>${what}</span>
@@ -204,11 +216,6 @@ function badValues(view: ViewContext, issues: readonly Issue[]): TemplateResult 
     html`${renderIssues(view, issues)}
     ${isStale(view.state) ? html`<p class="stale-note">The numbers and charts below are of the last scenario that ran, not of this one.</p>` : nothing}`,
   );
-}
-
-/** A run takes long enough to say that what is shown is not its answer. */
-function isBefore({ run, shown, document }: AppState): boolean {
-  return run.kind === 'running' && run.slow && shown !== null && shown.document !== document;
 }
 
 /** What is shown belongs to an older document than the form's. */

@@ -1,0 +1,113 @@
+// The part of the worker that reads a person's files, fetched with the first one, and with it the module that can. Traces
+// are decompressed and read piece by piece, so that a large file never blocks the page; their rows stay in the module,
+// their bytes do not.
+import wholeUrl from 'servecast.wasm?url';
+import type { Coefficients, FirstModule, Issue, ServecastModule, Trace, TraceFit, TraceRead } from 'servecast';
+import { compileModule, instantiate } from './compile';
+import type { FromWorker } from './protocol';
+import type { FilesHost } from './worker';
+
+export interface ReadTrace {
+  readonly rows: Trace;
+  readonly read: TraceRead;
+  readonly module: FirstModule;
+}
+
+const sliceMs = 12;
+const progressMs = 100;
+const traceLimitBytes = 2 ** 30;
+/** Read in a few milliseconds. */
+const pieceBytes = 2 ** 18;
+
+let whole: Promise<ServecastModule> | null = null;
+
+/** Takes the first engine's place. */
+function wholeEngine(host: FilesHost): Promise<ServecastModule> {
+  whole ??= Promise.all([host.engine(), import('servecast'), compileModule(wholeUrl)])
+    .then(([, { default: create }, compiled]) => instantiate(create, compiled))
+    .then((module) => {
+      host.replace(module);
+      return module;
+    })
+    .catch((error: unknown) => {
+      whole = null;
+      throw error;
+    });
+  return whole;
+}
+
+export async function coefficientsOf(host: FilesHost, scenario: string, file: string): Promise<Coefficients> {
+  const module = await wholeEngine(host);
+  const ask = () => JSON.parse(module.coefficients(scenario, file)) as Coefficients;
+  return host.withFiles(module, ask, ({ issues }) => issues);
+}
+
+export async function readTrace(host: FilesHost, id: number, file: Blob, name: string): Promise<void> {
+  const unreadable = (message: string) => host.post({ kind: 'trace_unreadable', id, message });
+  const module = await wholeEngine(host);
+  const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  const gzip = head[0] === 0x1f && head[1] === 0x8b;
+  let taken = 0;
+  const counting = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      taken += chunk.byteLength;
+      controller.enqueue(chunk as Uint8Array<ArrayBuffer>);
+    },
+  });
+  const source = file.stream().pipeThrough(counting);
+  const stream: ReadableStream<Uint8Array> = gzip ? source.pipeThrough(new DecompressionStream('gzip')) : source;
+  const reader = stream.getReader();
+  const rows = new module.Trace(name);
+  let total = 0;
+  let kept = false;
+  let trapped = false;
+  let turn = performance.now();
+  let lastProgress = turn;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done || !host.isCurrent(id)) break;
+      total += value.byteLength;
+      if (total > traceLimitBytes) {
+        void reader.cancel();
+        return unreadable(`${name} is larger than 1 GiB${gzip ? ' when unpacked' : ''}: no more than that is read.`);
+      }
+      let more = true;
+      for (let at = 0; more && at < value.byteLength && host.isCurrent(id); at += pieceBytes) {
+        more = rows.add(value.subarray(at, at + pieceBytes));
+        if (performance.now() - turn < sliceMs) continue;
+        await host.nextTask();
+        turn = performance.now();
+      }
+      if (turn - lastProgress >= progressMs) {
+        lastProgress = turn;
+        host.post({ kind: 'trace_progress', id, progress: file.size > 0 ? taken / file.size : 1 });
+      }
+      if (!more) break;
+    }
+    void reader.cancel();
+    if (!host.isCurrent(id)) return;
+    const read = JSON.parse(rows.finish()) as TraceRead;
+    host.keep({ rows, read, module });
+    kept = true;
+    host.post({ kind: 'trace_read', id, name, bytes: total, read });
+  } catch (error) {
+    trapped = error instanceof WebAssembly.RuntimeError;
+    // Said first, so that the file is not tried again by the next worker.
+    if (trapped) unreadable(`The engine stopped on ${name}: ${String(error)}`);
+    if (trapped) return host.broken(id, error);
+    unreadable(gzip ? `${name} begins like a gzip file but is damaged or cut short.` : `${name} could not be read.`);
+  } finally {
+    if (!kept && !trapped) rows.delete();
+  }
+}
+
+/** The answer to a question for the fitted workload. */
+export function fitted(id: number, trace: ReadTrace | null): FromWorker {
+  const fit = trace ? (JSON.parse(trace.rows.fit()) as TraceFit | readonly Issue[]) : [];
+  const failed = Array.isArray(fit);
+  const message = failed
+    ? (fit as readonly Issue[]).map((issue) => issue.message).join('; ') || 'There is no trace.'
+    : '';
+  return { kind: 'trace_fitted', id, fit: failed ? null : (fit as TraceFit), message };
+}
