@@ -474,10 +474,11 @@ export class App {
 
   /** The shortest way to say it to people that the engine reads as the same scenario. */
   async #readable(canonical: string): Promise<string | null> {
-    const document = readDocument(canonical);
-    const presets = this.store.state.catalog?.presets.scenarios ?? [];
+    // As it was edited: what is canonical has lost the defaults that presets spell out.
+    const { document, catalog } = this.store.state;
+    const presets = catalog?.presets.scenarios ?? [];
     const written = await import('./readable').catch(() => null);
-    if (!document || !written) return null;
+    if (!written) return null;
     const known = presets.map(({ id, document: own }) => ({ id, document: (own ?? {}) as Document }));
     for (const link of written.readableLinks(known, document).slice(0, 2))
       if ((await this.#ask('parse', link)).text === canonical) return link;
