@@ -1,5 +1,7 @@
 // Where a latency axis has ticks, and what they say. Every tick has a label, so an axis is never
 // without numbers: decades on a log axis, thinned where they would touch, finer where decades are few.
+import { decimalText } from '../lib/format';
+
 const thin = '\u202f';
 
 /** At most `most` ticks between low and high (both above 0 on a log axis). */
@@ -47,7 +49,7 @@ function evenTicks(low: number, high: number, room: number): number[] {
 
 /** "10 ms", "100 s": a tick is a round number and reads as one. */
 export function tickLabel(ms: number): string {
-  const show = (value: number) => Number(value.toPrecision(6)).toLocaleString('en-US', { maximumFractionDigits: 6 });
+  const show = (value: number) => decimalText(Number(value.toPrecision(6)), 0, 6);
   if (ms === 0) return '0';
   if (ms >= 1000) return `${show(ms / 1000)}${thin}s`;
   return ms < 0.1 ? `${show(ms * 1000)}${thin}µs` : `${show(ms)}${thin}ms`;

@@ -3,6 +3,19 @@
 const thin = '\u202f';
 const missing = '–';
 
+/** Making a formatter takes longer than a hundred uses of one. */
+const formatters = new Map<number, Intl.NumberFormat>();
+
+/** With so many decimals at least and at most, thousands separated. */
+export function decimalText(value: number, least: number, most: number): string {
+  const key = least * 100 + most;
+  const known = formatters.get(key);
+  if (known) return known.format(value);
+  const made = new Intl.NumberFormat('en-US', { minimumFractionDigits: least, maximumFractionDigits: most });
+  formatters.set(key, made);
+  return made.format(value);
+}
+
 export function formatNumber(value: number | null | undefined, digits = 3): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return missing;
   if (value === 0) return '0';
@@ -10,14 +23,12 @@ export function formatNumber(value: number | null | undefined, digits = 3): stri
   const magnitude = Math.floor(Math.log10(Math.abs(rounded)));
   if (magnitude < -6) return rounded.toExponential();
   const decimals = Math.max(0, digits - 1 - magnitude);
-  return rounded.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return decimalText(rounded, decimals, decimals);
 }
 
 /** Every digit: for counts, where rounding would lie. */
 export function formatCount(value: number | null | undefined): string {
-  return value === null || value === undefined || !Number.isFinite(value)
-    ? missing
-    : value.toLocaleString('en-US', { maximumFractionDigits: 0 });
+  return value === null || value === undefined || !Number.isFinite(value) ? missing : decimalText(value, 0, 0);
 }
 
 export function countOf(count: number, one: string, many = `${one}s`): string {
@@ -94,7 +105,7 @@ export function formatGivenTime(ms: number | null | undefined): string {
 export function formatGiven(value: number): string {
   const size = Math.abs(value);
   if (size >= 1e15 || (size > 0 && size < 1e-6)) return String(value);
-  return value.toLocaleString('en-US', { maximumFractionDigits: 12 });
+  return decimalText(value, 0, 12);
 }
 
 /** The smallest of 1, 2, 5 times a power of ten that is not below the value. */

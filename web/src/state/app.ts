@@ -363,6 +363,8 @@ export class App {
   }
 
   #edit(pointer: string, document: Document, pace: Pace = 'dragging'): void {
+    // What was changed and its answer are drawn once, together, when that is quick.
+    if (pace === 'dragging' && this.store.state.shown) this.store.hold();
     this.#note(pointer);
     const drafts = stillThere(this.store.state.drafts, this.source, document, pointer);
     const known = this.store.state.catalog?.presets.scenarios.find((entry) =>

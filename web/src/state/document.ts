@@ -11,12 +11,18 @@ function isList(value: Json | undefined): value is readonly Json[] {
   return Array.isArray(value);
 }
 
-export function segmentsOf(pointer: string): string[] {
-  if (pointer === '') return [];
-  return pointer
-    .slice(1)
-    .split('/')
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+/** The same places are asked for again and again, with every change of the form. */
+const known = new Map<string, readonly string[]>();
+const mostKnown = 5000;
+
+export function segmentsOf(pointer: string): readonly string[] {
+  const found = known.get(pointer);
+  if (found) return found;
+  const parts = pointer === '' ? [] : pointer.slice(1).split('/');
+  const segments = parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  if (known.size >= mostKnown) known.clear();
+  known.set(pointer, segments);
+  return segments;
 }
 
 export function pointerOf(segments: readonly string[]): string {

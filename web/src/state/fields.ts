@@ -2,6 +2,7 @@
 // where it comes from, and how a choice drags its dependent fields along. Holds no range, unit or
 // default of its own.
 import type { Catalog, Field, Preset } from 'servecast';
+import { decimalText } from '../lib/format';
 import { getAt, isObject, lastOf, parentOf, removeAt, segmentsOf, setAt, type Document, type Json } from './document';
 
 /** A catalogue field at a concrete place ("-" replaced by an index). */
@@ -297,7 +298,7 @@ export function rangeText(field: Field): string {
 }
 
 function plain(value: number): string {
-  return Math.abs(value) >= 1e15 ? value.toExponential() : value.toLocaleString('en-US', { maximumFractionDigits: 9 });
+  return Math.abs(value) >= 1e15 ? value.toExponential() : decimalText(value, 0, 9);
 }
 
 export function labelOf(pointer: string): string {

@@ -202,6 +202,7 @@ export class Runs {
       coarse: (outcome) => {
         const shown = { outcome, document, completeness: 'coarse' as const, progress: 1 };
         this.#settle({ kind: 'idle' }, { shown });
+        this.#store.release();
         if (!this.#goOn() && this.#resting && this.#uncertain) this.#startFull();
       },
       progress: (progress, partial) => {

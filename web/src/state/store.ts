@@ -164,7 +164,11 @@ export const initialState: AppState = {
   announcement: '',
 };
 
+/** Shorter than what people see as a pause between a key and its letter. */
+const holdMs = 30;
+
 export class Store {
+  #held: ReturnType<typeof setTimeout> | undefined;
   #state: AppState;
   readonly #listeners = new Set<() => void>();
 
@@ -178,6 +182,22 @@ export class Store {
 
   update(change: Partial<AppState>): void {
     this.#state = { ...this.#state, ...change };
+    if (this.#held === undefined) this.#tell();
+  }
+
+  /** Listeners hear of what comes now with what follows, an answer as it is hoped, or after a moment. */
+  hold(): void {
+    this.#held ??= setTimeout(() => this.release(), holdMs);
+  }
+
+  release(): void {
+    if (this.#held === undefined) return;
+    clearTimeout(this.#held);
+    this.#held = undefined;
+    this.#tell();
+  }
+
+  #tell(): void {
     for (const listener of this.#listeners) listener();
   }
 
