@@ -348,15 +348,19 @@ await task(
   'parts: without a connection the page says what is missing, and goes on',
   async (page) => {
     await verdict(page);
-    await page.route(/\/(request-chart|cluster)-/, (route) => route.abort());
-    await openEverything(page);
-    const said = await page.evaluate(() =>
-      ['sc-request-chart', 'sc-cluster'].map(
-        (tag) => getComputedStyle(document.querySelector(tag), '::before').content,
-      ),
-    );
-    for (const text of said) assert.match(text, /could not be/);
-    await page.locator('#time sc-series-chart canvas').first().waitFor();
+    await page.route(/\/(over-time|cluster)-/, (route) => route.abort());
+    for (const [name, tag] of [
+      ['Over time', 'sc-over-time'],
+      ['Cluster', 'sc-cluster'],
+    ]) {
+      await openTab(page, name);
+      await page.waitForFunction(
+        (part) => /could not be/.test(getComputedStyle(document.querySelector(part), '::before').content),
+        tag,
+      );
+    }
+    await openTab(page, 'Why');
+    await page.locator('#load canvas').first().waitFor();
   },
   { fragment: apart, expectsProblems: true },
 );
@@ -366,10 +370,15 @@ await task(
   async (page) => {
     await verdict(page);
     await openEverything(page);
-    await page.locator('sc-request-chart canvas').waitFor();
     await audit(page);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `the page is ${wide} px wider than the window`);
+    for (const name of ['Over time', 'Cluster']) {
+      await openTab(page, name);
+      if (name === 'Over time') await page.locator('sc-request-chart canvas').waitFor();
+      else await page.locator('#pools').waitFor();
+      await audit(page);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `the page is ${wide} px wider than the window`);
+    }
   },
   { fragment: apart, viewport: { width: 320, height: 800 }, hasTouch: true, colorScheme: 'dark' },
 );

@@ -82,3 +82,12 @@ await task(
   },
   { fragment: `?view=cluster#p=${preset}` },
 );
+
+await task('views: the answer is one page of paper', async (page) => {
+  await verdict(page);
+  await page.locator('.blame').first().waitFor();
+  for (const format of ['A4', 'Letter']) {
+    const pdf = await page.pdf({ format, printBackground: true });
+    assert.equal(pdf.toString('latin1').match(/\/Type *\/Page\b/g).length, 1, format);
+  }
+});

@@ -180,7 +180,7 @@ export class FieldElement extends LitElement {
 
   #help(): TemplateResult {
     const { field, pointer } = this.model;
-    const choices = this.model.choices.filter((choice) => choice.group === undefined);
+    const choices = this.model.choices.filter(({ group, description }) => group === undefined && description !== '');
     const standard = field.default === null ? '' : `Default: ${this.#words(field.default as Json)}.`;
     return html`<p class="help">${sentence(field.help)}${this.typical === '' ? nothing : html` <span class="typical">${this.typical}</span>`} ${[rangeText(field), standard].filter(Boolean).join(' ')} <code>${pointer}</code></p>
       ${choices.length === 0 ? nothing : html`<ul class="help">${choices.map((choice) => html`<li><b>${choice.name}</b>: ${sentence(choice.description)}</li>`)}</ul>`}`;

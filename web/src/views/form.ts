@@ -4,7 +4,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { countOf, formatGiven, roundUp } from '../lib/format';
 import { needPart } from '../lib/part';
-import { equalJson, getAt, isObject, lastOf, needsTrace, type Document, type Json } from '../state/document';
+import { equalJson, getAt, isObject, lastOf, needsTrace, type Json } from '../state/document';
 import {
   choiceText,
   fieldAt,
@@ -40,7 +40,7 @@ export function renderForm(view: ViewContext): TemplateResult {
   const source = view.app.source;
   if (!source) return html`<p class="quiet-text">Loading the fields…</p>`;
   return html`
-    ${part('Model', nothing, renderModel(view, source))} ${part('Hardware', nothing, renderHardware(view, source))}
+    ${part('Model', nothing, renderModel(view, source))} ${part('Hardware', renderPoolButtons(view, source), renderHardware(view, source))}
     ${part('Traffic', renderTraceChoice(view, source), renderTraffic(view, source))}
     ${part('Targets', renderAddTarget(view, source), renderTargets(view, source))}
     ${part('Engine', renderEngineName(view, source), renderEngine(view, source))}
@@ -56,7 +56,7 @@ function part(title: string, aside: TemplateResult | typeof nothing, body: unkno
 }
 
 function renderModel(view: ViewContext, source: FormSource): TemplateResult {
-  return html`${renderField(view, source, '/model/preset', { label: 'Model' })} ${renderField(view, source, '/model/quantization', { label: 'Weights' })}`;
+  return html`${renderField(view, source, '/model/preset', { label: 'Model' })} ${renderField(view, source, '/model/quantization', { label: 'Weights', none: String(valueAt(source, '/model/torch_dtype') ?? 'none') })}`;
 }
 
 function renderHardware(view: ViewContext, source: FormSource): TemplateResult {
@@ -72,7 +72,7 @@ function renderEngine(view: ViewContext, source: FormSource): TemplateResult {
     ${knob('max_num_batched_tokens', { label: 'Tokens/step', slider: true, unit: 'max' })}
     ${knob('gpu_memory_utilization', { label: 'GPU memory', unit: 'share' })}
     ${knob('enable_prefix_caching', { label: 'Prefix cache' })}
-    ${knob('enable_chunked_prefill', { label: 'Split prompts' })}`;
+    ${knob('enable_chunked_prefill', { label: 'Chunking' })}`;
 }
 
 function renderEngineName(view: ViewContext, source: FormSource): TemplateResult {
@@ -145,18 +145,14 @@ function renderPools(view: ViewContext, source: FormSource): TemplateResult {
       ? html`${renderField(view, source, `${poolList}/0/tensor_parallel`, { label: 'GPUs each', slider: true, unit: 'TP' })} ${renderField(view, source, `${poolList}/0/replicas`, { label: 'Replicas', slider: true, unit: countOf(Number(first['tensor_parallel'] ?? 1) * Number(first['replicas'] ?? 1), 'GPU') })}`
       : html`<sc-pools .view=${view}></sc-pools>`
   }
-    ${renderPoolButtons(view, source, pools)}
     ${replicasInAll(pools) > 1 ? renderRouting(view, source, `${apart ? 'Routers and link' : 'Router'}: ${policy}`, (path) => path.startsWith('/cluster/router/') || (apart && /^\/cluster\/(decode_router|disaggregation)\//.test(path))) : nothing}`;
 }
 
-function renderPoolButtons(
-  { app, compareBy }: ViewContext,
-  source: FormSource,
-  pools: readonly Document[],
-): TemplateResult {
+function renderPoolButtons({ app, compareBy }: ViewContext, source: FormSource): TemplateResult {
+  const pools = poolsOf(source);
   const half = hasRoles(pools) ? undefined : withSplit(source, Math.floor(replicasInAll(pools) / 2));
   return html`<div class="pool-actions">
-    ${pools.length < mostPools ? html`<button class="as-link" type="button" @click=${() => app.addPool()}>Add a pool</button>` : nothing}
+    ${pools.length < mostPools ? html`<button class="as-link" type="button" title="More engines, or ones on other GPUs" @click=${() => app.addPool()}>Add a pool</button>` : nothing}
     ${half ? html`<button class="as-link" type="button" title="Half of the replicas prefill, the others decode" @click=${() => app.setPools(half)}>Split prefill and decode</button>` : nothing}
     ${hasRoles(pools) ? html`<button class="as-link" type="button" title="Every replica serves whole requests" @click=${() => app.setPools(withoutRoles(source))}>Join prefill and decode</button>` : nothing}
     ${splitsOf(source).length > 0 ? html`<button class="as-link" type="button" title="Whole requests, and every split into prefill and decode, on the same requests" @click=${() => compareBy(poolList)}>Compare splits</button>` : nothing}

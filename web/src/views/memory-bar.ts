@@ -36,7 +36,7 @@ function fits(report: Report): TemplateResult {
   const words = `KV ${gib(memory.kv_gib)}, peak ${formatPercent(peak)}`;
   return bar(
     // Of several pools it is the first one's.
-    kv.pools.length > 1 ? `A GPU of ${first?.name ?? 'the first pool'}` : '',
+    kv.pools.length > 1 ? `In ${first?.name || 'the first pool'}` : '',
     [
       { name: 'weights', gib: memory.weights_gib },
       { name: 'other', gib: memory.overhead_gib },

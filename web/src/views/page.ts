@@ -179,7 +179,7 @@ export class PageElement extends LitElement {
     return html`<div class="share ${className}">
       <button type="button" class="primary" ?disabled=${link === ''} @click=${() => view.copyLink()}>${view.state.announcement || 'Copy link'}</button>
       <span class="quiet-text">
-        ${length === 0 ? nothing : html`${length.toLocaleString('en-US')} characters`}${length > longLink ? html`; long for a chat: send scenario.json instead` : nothing}
+        ${length > longLink ? html`${length.toLocaleString('en-US')} characters, long for a chat: send scenario.json instead` : nothing}
       </span>
     </div>`;
   }
