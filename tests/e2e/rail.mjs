@@ -120,3 +120,22 @@ for (const width of [320, 390])
     },
     { viewport: { width, height: 800 }, hasTouch: true },
   );
+
+await task('presets: a search ranks names first, and finds GPUs and short words', async (page) => {
+  await verdict(page);
+  const options = page.locator('#preset-list li:visible');
+  const search = async (words) => {
+    await page.keyboard.press('Escape');
+    await page.locator('sc-preset-picker input').fill(words);
+    await options.first().waitFor();
+    return options.locator('b').allInnerTexts();
+  };
+  assert.match((await search('pd'))[0], /prefill and decode apart/);
+  const named = await search('chat');
+  assert.equal(named[0], 'Chat on one H100');
+  assert.match((await search('h200'))[0], /^H200/);
+  const first = await fingerprint(page);
+  await page.keyboard.press('Enter');
+  await nextResult(page, first);
+  assert.equal(await field(page, '/hardware/preset').locator('select').inputValue(), 'h200-sxm');
+});

@@ -16,18 +16,7 @@ import {
   type FormSource,
   type PlacedField,
 } from '../state/fields';
-import {
-  hasRoles,
-  ownSections,
-  poolList,
-  poolsInWords,
-  poolsOf,
-  replicasInAll,
-  roleOf,
-  splitsOf,
-  withSplit,
-  withoutRoles,
-} from '../state/pools';
+import { ownSections, poolList, poolsInWords, poolsOf, replicasInAll, roleOf } from '../state/pools';
 import type { ViewContext } from './context';
 import { renderField, renderPlaced, valueAt, type Look } from './placed';
 
@@ -40,7 +29,7 @@ export function renderForm(view: ViewContext): TemplateResult {
   const source = view.app.source;
   if (!source) return html`<p class="quiet-text">Loading the fields…</p>`;
   return html`
-    ${part('Model', nothing, renderModel(view, source))} ${part('Hardware', renderPoolButtons(view, source), renderHardware(view, source))}
+    ${part('Model', nothing, renderModel(view, source))} ${part('Hardware', renderAddPool(view, source), renderHardware(view, source))}
     ${part('Traffic', renderTraceChoice(view, source), renderTraffic(view, source))}
     ${part('Targets', renderAddTarget(view, source), renderTargets(view, source))}
     ${part('Engine', renderEngineName(view, source), renderEngine(view, source))}
@@ -137,26 +126,19 @@ function renderPools(view: ViewContext, source: FormSource): TemplateResult {
   const [first] = pools;
   const isPlain =
     pools.length === 1 && first && roleOf(first) === 'mixed' && ownSections.every((section) => !first[section]);
-  if (!isPlain) needPart('sc-pools', () => import('./pools'));
-  const apart = hasRoles(pools);
-  const policy = String(valueAt(source, '/cluster/router/policy') ?? '').replaceAll('_', ' ');
+  const isCluster = !isPlain || replicasInAll(pools) > 1;
+  if (isCluster) needPart('sc-pools', () => import('./pools'));
   return html`${
     isPlain
       ? html`${renderField(view, source, `${poolList}/0/tensor_parallel`, { label: 'GPUs each', slider: true, unit: 'TP' })} ${renderField(view, source, `${poolList}/0/replicas`, { label: 'Replicas', slider: true, unit: countOf(Number(first['tensor_parallel'] ?? 1) * Number(first['replicas'] ?? 1), 'GPU') })}`
-      : html`<sc-pools .view=${view}></sc-pools>`
+      : nothing
   }
-    ${replicasInAll(pools) > 1 ? renderRouting(view, source, `${apart ? 'Routers and link' : 'Router'}: ${policy}`, (path) => path.startsWith('/cluster/router/') || (apart && /^\/cluster\/(decode_router|disaggregation)\//.test(path))) : nothing}`;
+    ${isCluster ? html`<sc-pools .view=${view} .plain=${isPlain}></sc-pools>` : nothing}`;
 }
 
-function renderPoolButtons({ app, compareBy }: ViewContext, source: FormSource): TemplateResult {
-  const pools = poolsOf(source);
-  const half = hasRoles(pools) ? undefined : withSplit(source, Math.floor(replicasInAll(pools) / 2));
-  return html`<div class="pool-actions">
-    ${pools.length < mostPools ? html`<button class="as-link" type="button" title="More engines, or ones on other GPUs" @click=${() => app.addPool()}>Add a pool</button>` : nothing}
-    ${half ? html`<button class="as-link" type="button" title="Half of the replicas prefill, the others decode" @click=${() => app.setPools(half)}>Split prefill and decode</button>` : nothing}
-    ${hasRoles(pools) ? html`<button class="as-link" type="button" title="Every replica serves whole requests" @click=${() => app.setPools(withoutRoles(source))}>Join prefill and decode</button>` : nothing}
-    ${splitsOf(source).length > 0 ? html`<button class="as-link" type="button" title="Whole requests, and every split into prefill and decode, on the same requests" @click=${() => compareBy(poolList)}>Compare splits</button>` : nothing}
-  </div>`;
+function renderAddPool({ app }: ViewContext, source: FormSource): TemplateResult | typeof nothing {
+  if (poolsOf(source).length >= mostPools) return nothing;
+  return html`<button class="as-link" type="button" title="More engines, or ones on other GPUs" @click=${() => app.addPool()}>Add a pool</button>`;
 }
 
 function renderTraffic(view: ViewContext, source: FormSource): TemplateResult {
@@ -331,25 +313,4 @@ export function pricePointer(source: FormSource): string | null {
 function renderPrice(view: ViewContext, source: FormSource): TemplateResult | typeof nothing {
   const pointer = pricePointer(source);
   return pointer === null ? nothing : renderField(view, source, pointer, { label: 'Price' });
-}
-
-function renderRouting(
-  view: ViewContext,
-  source: FormSource,
-  title: string,
-  accept: (path: string) => boolean,
-): TemplateResult {
-  const open = view.openGroups.has('routing');
-  return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup('routing', (event.target as HTMLDetailsElement).open)}>
-    <summary>${title}</summary>
-    ${
-      open
-        ? repeat(
-            placedFields(source, accept),
-            ({ pointer }) => pointer,
-            (placed) => renderPlaced(view, source, placed, { verbatim: true }, 'routing'),
-          )
-        : nothing
-    }
-  </details>`;
 }

@@ -39,7 +39,7 @@ function table(caption: string, head: readonly string[], rows: readonly (readonl
       <table>
         <caption>${caption}</caption>
         <thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-        <tbody>${rows.map(([name, ...cells]) => html`<tr><th scope="row">${name}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
+        <tbody>${rows.map(([name, ...cells]) => html`<tr><th scope="row">${name}</th>${cells.map((cell, index) => html`<td data-head=${head[index + 1] ?? nothing}>${cell}</td>`)}</tr>`)}</tbody>
       </table>
     </div>
   `;

@@ -1,7 +1,7 @@
 // The page: lays out the header, form, results and footer; keyboard, file drops and focus. Its own
 // state is only what is open or being typed; everything else is the store's.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import type { Report } from 'servecast';
+import type { Catalog, Report } from 'servecast';
 import '../charts/cdf-chart';
 import '../charts/series-chart';
 import type { Counted, Pane } from '../charts/series-chart';
@@ -17,7 +17,7 @@ import { renderFit } from './fit';
 import type { AllSettingsElement } from './all-settings';
 import { allSettings, formSummary, renderForm } from './form';
 import type { KeysElement } from './keys';
-import type { PresetPicker } from './preset-picker';
+import type { Offer, PresetPicker } from './preset-picker';
 import './preset-picker';
 import type { ScenarioDraft } from './scenario-text';
 import { renderTabs, tabInForce, tabOf, tabsOf, withTab, type TabId } from './tabs';
@@ -154,10 +154,9 @@ export class PageElement extends LitElement {
     return html`<header class="header">
       <h1>Servecast</h1><p class="quiet-text claim">forecasts LLM serving</p>
       <sc-preset-picker
-        .presets=${catalog?.presets.scenarios ?? []}
+        .offers=${catalog ? this.#offers(catalog) : []}
         .current=${catalog ? (name ?? (edited ? `${ownName} (edited)` : ownName)) : ''}
         .currentId=${presetId}
-        .choose=${(id: string) => this.app.openPreset(id)}
       ></sc-preset-picker>
       <div class="header-actions">
         ${this.#shareButton(view, 'header-share')}
@@ -171,6 +170,15 @@ export class PageElement extends LitElement {
         </label>
       </div>
     </header>`;
+  }
+
+  #offers({ presets }: Catalog): readonly Offer[] {
+    const put = (pointer: string) => (id: string) => this.app.setValue(pointer, id, 'dragging');
+    return [
+      { presets: presets.scenarios, note: '', choose: (id) => this.app.openPreset(id) },
+      { presets: presets.hardware, note: 'GPU: put into the open scenario', choose: put('/hardware/preset') },
+      { presets: presets.models, note: 'Model: put into the open scenario', choose: put('/model/preset') },
+    ];
   }
 
   #shareButton(view: ViewContext, className: string): TemplateResult {

@@ -1,19 +1,21 @@
-// Several pools in the form: a card for each with its role, GPU and number, and what it has of its own.
-// Loaded with the first cluster of several pools.
+// Several replicas in the form: a card for each pool with its role, GPU and number, and what it has of its own; how they
+// share the work. Loaded with the first cluster.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { countOf, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { isObject, type Document } from '../state/document';
 import { placedFields, type FormSource } from '../state/fields';
-import { poolList, poolsOf, replicasInAll, roleOf } from '../state/pools';
+import { hasRoles, poolList, poolsOf, replicasInAll, roleOf, splitsOf, withSplit, withoutRoles } from '../state/pools';
 import styles from '../styles/pools.css?inline';
 import type { ViewContext } from './context';
-import { issuesAt, renderField, renderPlaced } from './placed';
+import { issuesAt, renderField, renderPlaced, valueAt } from './placed';
 
 export class PoolsElement extends LitElement {
-  static override properties = { view: { attribute: false } };
+  static override properties = { view: { attribute: false }, plain: { attribute: false } };
   declare view: ViewContext;
+  /** One pool, whose few fields have rows of their own. */
+  declare plain: boolean;
 
   protected override createRenderRoot(): HTMLElement {
     return this;
@@ -24,11 +26,55 @@ export class PoolsElement extends LitElement {
     const { source } = view.app;
     if (!source) return nothing;
     const pools = poolsOf(source);
-    return html`<fieldset class="pools">
-      <legend>Pools: ${countOf(replicasInAll(pools), 'replica')} in all</legend>
-      ${pools.map((pool, index) => renderPool(view, source, pool, index, pools.length))}
-    </fieldset>`;
+    return html`${
+      this.plain
+        ? nothing
+        : html`<fieldset class="pools">
+            <legend>Pools: ${countOf(replicasInAll(pools), 'replica')} in all</legend>
+            ${pools.map((pool, index) => renderPool(view, source, pool, index, pools.length))}
+          </fieldset>`
+    }
+    ${renderActions(view, source, pools)} ${replicasInAll(pools) > 1 ? renderRouting(view, source, pools) : nothing}`;
   }
+}
+
+/** From whole requests to prefill and decode apart, and back. */
+function renderActions(
+  { app, compareBy }: ViewContext,
+  source: FormSource,
+  pools: readonly Document[],
+): TemplateResult {
+  const half = hasRoles(pools) ? undefined : withSplit(source, Math.floor(replicasInAll(pools) / 2));
+  const action = (name: string, title: string, act: () => void) =>
+    html`<button class="as-link" type="button" title=${title} @click=${act}>${name}</button>`;
+  return html`<div class="pool-actions">
+    ${half ? action('Split prefill and decode', 'Half of the replicas prefill, the others decode', () => app.setPools(half)) : nothing}
+    ${hasRoles(pools) ? action('Join prefill and decode', 'Every replica serves whole requests', () => app.setPools(withoutRoles(source))) : nothing}
+    ${splitsOf(source).length > 0 ? action('Compare splits', 'Whole requests, and every split into prefill and decode, on the same requests', () => compareBy(poolList)) : nothing}
+  </div>`;
+}
+
+function renderRouting(view: ViewContext, source: FormSource, pools: readonly Document[]): TemplateResult {
+  const open = view.openGroups.has('routing');
+  const apart = hasRoles(pools);
+  const policy = String(valueAt(source, '/cluster/router/policy') ?? '').replaceAll('_', ' ');
+  const fields = placedFields(
+    source,
+    (path) =>
+      path.startsWith('/cluster/router/') || (apart && /^\/cluster\/(decode_router|disaggregation)\//.test(path)),
+  );
+  return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup('routing', (event.target as HTMLDetailsElement).open)}>
+    <summary>${apart ? 'Routers and link' : 'Router'}: ${policy}</summary>
+    ${
+      open
+        ? repeat(
+            fields,
+            ({ pointer }) => pointer,
+            (placed) => renderPlaced(view, source, placed, { verbatim: true }, 'routing'),
+          )
+        : nothing
+    }
+  </details>`;
 }
 
 function renderPool(

@@ -1,33 +1,53 @@
 // The scenario picker in the header: a combobox (type to search, arrows, Enter, Escape) over the
-// scenario presets with their one-sentence descriptions.
+// scenario presets with their one-sentence descriptions; a search finds GPUs and models for the open one, too.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Preset } from 'servecast';
 
+/** Presets of one kind, and what choosing one does. */
+export interface Offer {
+  readonly presets: readonly Preset[];
+  /** Beside the name, of those whose description says nothing of what a click does; "": the description. */
+  readonly note: string;
+  choose(id: string): void;
+}
+
+interface Match {
+  readonly preset: Preset;
+  readonly offer: Offer;
+  readonly rank: number;
+}
+
+/** Every word in the name (0), else anywhere (1), else not at all (2). */
+function rankOf({ id, name, description, document }: Preset, words: readonly string[]): number {
+  const named = `${id} ${name}`.toLowerCase();
+  const whole = JSON.stringify(document ?? '').toLowerCase();
+  const text = `${named} ${description.toLowerCase()} ${whole}${whole.includes('"prefill"') ? ' pd disaggregated' : ''}`;
+  return words.every((word) => named.includes(word)) ? 0 : words.every((word) => text.includes(word)) ? 1 : 2;
+}
+
 export class PresetPicker extends LitElement {
   static override properties = {
-    presets: { attribute: false },
+    offers: { attribute: false },
     current: { attribute: false },
     currentId: { attribute: false },
-    choose: { attribute: false },
     query: { state: true },
     active: { state: true },
     open: { state: true },
   };
-  declare presets: readonly Preset[];
+  /** Scenarios first: the others answer only to a search for their names. */
+  declare offers: readonly Offer[];
   declare current: string;
   declare currentId: string | null;
-  declare choose: (id: string) => void;
   declare query: string | null;
   declare active: number;
   declare open: boolean;
 
   constructor() {
     super();
-    this.presets = [];
+    this.offers = [];
     this.current = '';
     this.currentId = null;
-    this.choose = () => undefined;
     this.query = null;
     this.active = 0;
     this.open = false;
@@ -43,12 +63,16 @@ export class PresetPicker extends LitElement {
     input?.select();
   }
 
-  get #matches(): readonly Preset[] {
+  get #matches(): readonly Match[] {
     const words = (this.query ?? '').toLowerCase().split(/\s+/).filter(Boolean);
-    return this.presets.filter((preset) => {
-      const text = `${preset.id} ${preset.name} ${preset.description}`.toLowerCase();
-      return words.every((word) => text.includes(word));
-    });
+    return this.offers.flatMap((offer, index) =>
+      index > 0 && words.length === 0
+        ? []
+        : offer.presets
+            .map((preset) => ({ preset, offer, rank: rankOf(preset, words) }))
+            .filter(({ rank }) => rank <= (index > 0 ? 0 : 1))
+            .sort((a, b) => a.rank - b.rank),
+    );
   }
 
   protected override render(): TemplateResult {
@@ -75,23 +99,23 @@ export class PresetPicker extends LitElement {
         />
         <span class="chevron" aria-hidden="true"></span>
         <ul id="preset-list" role="listbox" aria-label="Scenario presets" ?hidden=${!this.open}>
-          ${matches.map((preset, index) => this.#option(preset, index))}
+          ${matches.map((match, index) => this.#option(match, index))}
           ${matches.length === 0 ? html`<li role="option" aria-disabled="true" aria-selected="false" class="quiet-text">No preset has these words.</li>` : nothing}
         </ul>
       </div>
     `;
   }
 
-  #option(preset: Preset, index: number): TemplateResult {
+  #option({ preset, offer }: Match, index: number): TemplateResult {
     return html`<li
       id="preset-${index}"
       role="option"
       aria-selected=${preset.id === this.currentId}
       class=${index === this.active ? 'active' : ''}
       @mousedown=${(event: Event) => event.preventDefault()}
-      @click=${() => this.#pick(preset)}
+      @click=${() => this.#pick(offer, preset)}
     >
-      <b>${preset.name}</b><span>${preset.description}</span>
+      <b>${preset.name}</b><span>${offer.note || preset.description}</span>
     </li>`;
   }
 
@@ -100,7 +124,7 @@ export class PresetPicker extends LitElement {
     this.open = true;
     this.active = Math.max(
       0,
-      this.#matches.findIndex((preset) => preset.id === this.currentId),
+      this.#matches.findIndex(({ preset }) => preset.id === this.currentId),
     );
   }
 
@@ -115,10 +139,10 @@ export class PresetPicker extends LitElement {
     this.query = null;
   }
 
-  #pick(preset: Preset): void {
+  #pick(offer: Offer, preset: Preset): void {
     this.#close();
     this.querySelector('input')?.blur();
-    this.choose(preset.id);
+    offer.choose(preset.id);
   }
 
   #key(event: KeyboardEvent): void {
@@ -136,8 +160,8 @@ export class PresetPicker extends LitElement {
         return;
       }
       case 'Enter': {
-        const preset = this.#matches[this.active];
-        if (this.open && preset) this.#pick(preset);
+        const match = this.#matches[this.active];
+        if (this.open && match) this.#pick(match.offer, match.preset);
         return;
       }
       case 'Escape':
