@@ -2,7 +2,7 @@
 // (../build/wasm, or SERVECAST_WASM_DIR), the Content-Security-Policy of the built page, and the
 // hints that let a browser fetch everything at once. Works from any sub-path (base './').
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { HtmlTagDescriptor, Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
@@ -80,6 +80,41 @@ function builtPage(): Plugin {
   };
 }
 
+type ModulesOf = { getModuleInfo(id: string): { readonly importedIds: readonly string[] } | null };
+
+/** What main.ts imports, directly or not, is one file: in several it would compress less well. */
+function firstChunk(id: string, modules: ModulesOf): string | null {
+  if (first.size === 0) {
+    const walk = (each: string) => {
+      if (first.has(each)) return;
+      first.add(each);
+      for (const next of modules.getModuleInfo(each)?.importedIds ?? []) walk(next);
+    };
+    walk(fileURLToPath(new URL('src/main.ts', import.meta.url)));
+  }
+  return first.has(id) ? 'index' : null;
+}
+const first = new Set<string>();
+
+/** sw.js: the page without a connection, versioned by what it holds. */
+function offline(): Plugin {
+  return {
+    name: 'servecast-offline',
+    apply: 'build',
+    writeBundle(options, bundle) {
+      const folder = options.dir ?? 'dist';
+      const names = Object.keys(bundle).sort();
+      const hash = createHash('sha256');
+      for (const file of names) hash.update(file).update(readFileSync(`${folder}/${file}`));
+      const source = readFileSync(new URL('tools/service-worker.js', import.meta.url), 'utf8')
+        .replace('VERSION', hash.digest('hex').slice(0, 12))
+        // Of the page itself its folder: some hosts forward from index.html to that.
+        .replace('FILES', JSON.stringify(names.map((file) => (file === 'index.html' ? '' : file))));
+      writeFileSync(`${folder}/sw.js`, source);
+    },
+  };
+}
+
 /** Templates go into the bundle as they are written: without their indentation. */
 function flatTemplates(): Plugin {
   return {
@@ -91,21 +126,9 @@ function flatTemplates(): Plugin {
   };
 }
 
-type Modules = {
-  getModuleInfo(id: string): { readonly isEntry: boolean; readonly importers: readonly string[] } | null;
-};
-
-/** What the entry needs at once is one file: files of few modules each compress worse. */
-function isOfTheEntry(id: string, modules: Modules, seen = new Set<string>()): boolean {
-  if (seen.has(id)) return false;
-  seen.add(id);
-  const found = modules.getModuleInfo(id);
-  return found !== null && (found.isEntry || found.importers.some((importer) => isOfTheEntry(importer, modules, seen)));
-}
-
 export default defineConfig({
   base: './',
-  plugins: [flatTemplates(), presetFiles(), builtPage()],
+  plugins: [flatTemplates(), presetFiles(), builtPage(), offline()],
   define: { presetsVersion: JSON.stringify(presetsVersion) },
   resolve: {
     alias: [
@@ -116,17 +139,11 @@ export default defineConfig({
   server: { fs: { allow: ['.', wasmFolder] } },
   worker: { format: 'es' },
   build: {
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: firstChunk, debugName: 'first' }] } } },
     target: 'es2022',
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    rolldownOptions: {
-      output: {
-        advancedChunks: {
-          groups: [{ name: (id: string, modules: Modules) => (isOfTheEntry(id, modules) ? 'page' : null) }],
-        },
-      },
-    },
   },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
 });

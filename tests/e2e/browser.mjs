@@ -64,10 +64,20 @@ function watch() {
   }).observe(document, { subtree: true, childList: true, attributes: true });
 }
 
+/** As for those who have been here before. */
+function dismissTour() {
+  try {
+    localStorage.setItem('servecast-tour', 'seen');
+  } catch {
+    // A page without storage, such as about:blank.
+  }
+}
+
 /** A fresh context and page; `problems` gathers console errors and exceptions. */
-export async function openPage(browser, options = {}) {
+export async function openPage(browser, { tour = false, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
   const page = await context.newPage();
+  if (!tour) await page.addInitScript(dismissTour);
   const problems = [];
   page.on('console', (message) => ['error', 'warning'].includes(message.type()) && problems.push(message.text()));
   page.on('pageerror', (error) => problems.push(String(error)));

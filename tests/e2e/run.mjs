@@ -405,6 +405,7 @@ await import('./comparing.mjs');
 await import('./presets.mjs');
 await import('./clusters.mjs');
 await import('./mishaps.mjs');
+await import('./living.mjs');
 
 // --- Everybody ---------------------------------------------------------------------------------
 
@@ -483,6 +484,7 @@ await task(
 await task(
   'no script: the page says what it needs',
   async (page) => {
+    assert.match(await page.textContent('#page'), /forecasts how an LLM serving deployment behaves/);
     assert.match(await page.textContent('noscript'), /needs JavaScript/);
   },
   { javaScriptEnabled: false },

@@ -44,19 +44,23 @@ const surroundings: Surroundings = {
 const app = new App(engine, surroundings, new Store({ ...initialState, theme: savedTheme() }));
 // Both come when an address is written by hand; whoever is second finds that the first one has done it.
 for (const kind of ['popstate', 'hashchange']) addEventListener(kind, () => void app.arrive());
-addEventListener('keydown', (event) => {
-  const target = event.target instanceof HTMLElement ? event.target : null;
-  if (event.defaultPrevented || target?.closest('input:not([type=range]):not([type=checkbox]), textarea, dialog[open]'))
-    return;
-  const { run } = app.store.state;
-  if (event.key === 'Escape' && run.kind === 'running' && run.slow) return app.cancel();
-  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== 'z') return;
-  event.preventDefault();
-  if (event.shiftKey) app.redo();
-  else app.undo();
-});
 
 const page = document.createElement('sc-page') as PageElement;
 page.app = app;
 document.querySelector('#page')?.replaceChildren(page);
 void app.start();
+
+// What a first verdict does not need.
+const unsubscribe = app.store.subscribe(() => {
+  const { shown, run, failure } = app.store.state;
+  if (!shown && run.kind !== 'refused' && failure === null) return;
+  unsubscribe();
+  setTimeout(
+    () =>
+      void import('./later').then(
+        ({ begin }) => begin(app),
+        () => undefined,
+      ),
+    100,
+  );
+});

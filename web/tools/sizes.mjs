@@ -13,7 +13,9 @@ const laterParts = [
   'fit-chart',
   'cluster',
   'compare',
+  'encode',
   'keys',
+  'later',
   'memory-bar',
   'numbers',
   'over-time',
@@ -29,6 +31,7 @@ const laterParts = [
   'typical',
   'ways-out',
   'why',
+  'worker-advice',
   'worker-files',
   'servecast-(?!first)',
 ];

@@ -24,11 +24,22 @@ export function readPalette(element: Element): Palette {
 
 /** Diagonal lines: the second sign, beside colour, of what waits. */
 export function hatch(context: CanvasRenderingContext2D, colour: string): CanvasPattern | string {
+  const tile = tileOf(colour);
+  return (tile && context.createPattern(tile, 'repeat')) ?? colour;
+}
+
+const tiles = new Map<string, HTMLCanvasElement>();
+
+/** Drawn once: a chart asks for it with every answer. */
+function tileOf(colour: string): HTMLCanvasElement | null {
   const ratio = devicePixelRatio;
+  const key = `${colour} ${ratio}`;
+  const known = tiles.get(key);
+  if (known) return known;
   const tile = document.createElement('canvas');
   tile.width = tile.height = Math.round(7 * ratio);
   const pen = tile.getContext('2d');
-  if (!pen) return colour;
+  if (!pen) return null;
   pen.strokeStyle = colour;
   pen.lineWidth = ratio;
   for (const shift of [-tile.width, 0, tile.width]) {
@@ -36,5 +47,6 @@ export function hatch(context: CanvasRenderingContext2D, colour: string): Canvas
     pen.lineTo(shift + tile.width, 0);
   }
   pen.stroke();
-  return context.createPattern(tile, 'repeat') ?? colour;
+  tiles.set(key, tile);
+  return tile;
 }

@@ -88,7 +88,7 @@ type TraceAnswer = {
 type FitAnswer = { readonly id: number; resolve(fit: TraceFit): void; reject(error: Error): void };
 
 /** So long a cancelled run may take to answer. */
-const patienceMs = 60;
+const patienceMs = 30;
 
 export class EngineClient implements Engine {
   readonly ready: Promise<Catalog>;

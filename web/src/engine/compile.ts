@@ -10,7 +10,7 @@ export function inWords(error: unknown): string {
 /** Streams and compiles while it downloads; servers without the wasm MIME type still work. */
 export async function compileModule(url: string): Promise<WebAssembly.Module> {
   const response = await fetch(url).catch((error: unknown) => {
-    throw new Error(`the engine could not be loaded: ${inWords(error)}`);
+    throw new Error(inWords(error));
   });
   if (!response.ok) throw new Error(`the engine could not be loaded (${response.status})`);
   if (response.headers.get('content-type')?.startsWith('application/wasm')) {

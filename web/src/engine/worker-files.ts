@@ -5,7 +5,7 @@ import wholeUrl from 'servecast.wasm?url';
 import type { Coefficients, FirstModule, Issue, ServecastModule, Trace, TraceFit, TraceRead } from 'servecast';
 import { compileModule, instantiate } from './compile';
 import type { FromWorker } from './protocol';
-import type { FilesHost } from './worker';
+import type { WorkerHost } from './worker';
 
 export interface ReadTrace {
   readonly rows: Trace;
@@ -22,7 +22,7 @@ const pieceBytes = 2 ** 18;
 let whole: Promise<ServecastModule> | null = null;
 
 /** Takes the first engine's place. */
-function wholeEngine(host: FilesHost): Promise<ServecastModule> {
+function wholeEngine(host: WorkerHost): Promise<ServecastModule> {
   whole ??= Promise.all([host.engine(), import('servecast'), compileModule(wholeUrl)])
     .then(([, { default: create }, compiled]) => instantiate(create, compiled))
     .then((module) => {
@@ -36,13 +36,13 @@ function wholeEngine(host: FilesHost): Promise<ServecastModule> {
   return whole;
 }
 
-export async function coefficientsOf(host: FilesHost, scenario: string, file: string): Promise<Coefficients> {
+export async function coefficientsOf(host: WorkerHost, scenario: string, file: string): Promise<Coefficients> {
   const module = await wholeEngine(host);
   const ask = () => JSON.parse(module.coefficients(scenario, file)) as Coefficients;
   return host.withFiles(module, ask, ({ issues }) => issues);
 }
 
-export async function readTrace(host: FilesHost, id: number, file: Blob, name: string): Promise<void> {
+export async function readTrace(host: WorkerHost, id: number, file: Blob, name: string): Promise<void> {
   const unreadable = (message: string) => host.post({ kind: 'trace_unreadable', id, message });
   const module = await wholeEngine(host);
   const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());

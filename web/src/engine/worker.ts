@@ -4,7 +4,6 @@
 // never blocks the page; their rows stay in the module, their bytes do not.
 import createFirst from 'servecast-first';
 import type {
-  Advice,
   AdviceRun,
   Canonical,
   Catalog,
@@ -26,7 +25,6 @@ interface WorkerScope {
 const scope = self as unknown as WorkerScope;
 
 type RunRequest = Extract<ToWorker, { kind: 'run' }>;
-type AdviceRequest = Extract<ToWorker, { kind: 'advise' }>;
 
 /** Of the engine at a time: a newer run or a cancel waits for no longer than that. */
 const sliceMs = 6;
@@ -126,8 +124,15 @@ const host = {
   nextTask,
   post: (message: FromWorker) => scope.postMessage(message),
   broken,
+  made,
+  slice,
+  parseIssues,
+  fetchFile,
+  currentRun,
+  cancelledRuns,
+  trace: () => trace,
 };
-export type FilesHost = typeof host;
+export type WorkerHost = typeof host;
 
 function canonicalOf(module: FirstModule, question: Question, text: string, waits?: () => void): Promise<Canonical> {
   const ask = () => (question === 'replaying' ? replaying(text) : (JSON.parse(module[question](text)) as Canonical));
@@ -350,44 +355,6 @@ async function run(module: FirstModule, request: RunRequest): Promise<void> {
   }
 }
 
-/** Changes of the scenario, each run: their answer comes when all are done, progress on the way. */
-async function advise(module: FirstModule, { id, scenario, with_trace: withTrace }: AdviceRequest): Promise<void> {
-  const say = (progress: number, advice: Advice | null, message = '') =>
-    scope.postMessage({ kind: 'advice', id, progress, advice, message });
-  let advice: AdviceRun | null = null;
-  try {
-    advice = await made(
-      module,
-      () => new module.Advice(scenario),
-      () => undefined,
-    );
-    if (withTrace && trace && trace.module === module) advice.setTrace(trace.rows);
-    const pace = { steps: 2000 };
-    let lastProgress = 0;
-    for (;;) {
-      const { finished } = slice(advice, pace);
-      const issues = parseIssues(advice.error());
-      const files = issues.flatMap(({ kind, path }) => (kind === 'missing_file' ? [path] : []));
-      if (issues.length > files.length) return say(1, null, issues[0]?.message);
-      if (finished) break;
-      await Promise.all(files.map((file) => fetchFile(module, file)));
-      await nextTask();
-      if (currentRun.advice !== id) return;
-      if (cancelledRuns.has(id)) break;
-      if (performance.now() - lastProgress < progressMs) continue;
-      lastProgress = performance.now();
-      say(advice.progress(), null);
-    }
-    say(advice.progress(), JSON.parse(advice.summary()) as Advice);
-  } catch (error) {
-    if (error instanceof WebAssembly.RuntimeError) throw error;
-    say(1, null, unavailable(error)[0]?.message);
-  } finally {
-    cancelledRuns.delete(id);
-    advice?.delete();
-  }
-}
-
 function nextBudget(steps: number, tookMs: number): number {
   const factor = Math.min(2, Math.max(0.25, sliceMs / Math.max(tookMs, 0.05)));
   return Math.round(Math.min(5e7, Math.max(50, steps * factor)));
@@ -451,7 +418,13 @@ scope.onmessage = ({ data }) => {
     case 'advise': {
       const { id } = data;
       currentRun.advice = id;
-      engine.then((module) => advise(module, data)).catch((error: unknown) => broken(id, error));
+      Promise.all([engine, import('./worker-advice')])
+        .then(([module, part]) => part.advise(host, module, data))
+        .catch((error: unknown) => {
+          // Only what is fetched fails so.
+          if (!(error instanceof TypeError)) return broken(id, error);
+          scope.postMessage({ kind: 'advice', id, progress: 1, advice: null, message: inWords(error) });
+        });
       return;
     }
     case 'cancel':

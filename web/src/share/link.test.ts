@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { decodeLink, encodeLink } from './link';
+import { encodeLink } from './encode';
+import { decodeLink } from './link';
 
 const text = '{"model":{"preset":"llama-3.1-8b"},"name":"Ünïcode “quotes”","schema":1}';
 

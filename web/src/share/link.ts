@@ -10,18 +10,9 @@ export type DecodedLink =
   | { readonly kind: 'readable'; readonly text: string }
   | { readonly kind: 'unreadable'; readonly reason: string };
 
-const prefix = 'z1.';
+export const prefix = 'z1.';
 const maxFragment = 256 * 1024;
 const maxText = 256 * 1024;
-
-export async function encodeLink(canonicalText: string, traceName: string | null): Promise<string> {
-  const packed = await bytesOf(
-    through(new TextEncoder().encode(canonicalText), new CompressionStream('deflate-raw')),
-    Infinity,
-  );
-  const suffix = traceName === null ? '' : `&trace=${encodeURIComponent(traceName)}`;
-  return `${prefix}${toBase64Url(packed)}${suffix}`;
-}
 
 export async function decodeLink(fragment: string): Promise<DecodedLink> {
   const text = fragment.startsWith('#') ? fragment.slice(1) : fragment;
@@ -53,7 +44,7 @@ function traceNameOf(parameters: readonly string[]): string | null {
   return found === undefined ? null : decodeURIComponent(found.slice('trace='.length)).slice(0, 200);
 }
 
-function through(
+export function through(
   bytes: Uint8Array<ArrayBuffer>,
   transform: ReadableWritablePair<Uint8Array, BufferSource>,
 ): ReadableStream<Uint8Array> {
@@ -61,7 +52,7 @@ function through(
 }
 
 /** All of a stream; gives up as soon as it is longer than `most`. */
-async function bytesOf(stream: ReadableStream<Uint8Array>, most: number): Promise<Uint8Array> {
+export async function bytesOf(stream: ReadableStream<Uint8Array>, most: number): Promise<Uint8Array> {
   const parts: Uint8Array<ArrayBuffer>[] = [];
   let total = 0;
   const reader = stream.getReader();
@@ -74,12 +65,6 @@ async function bytesOf(stream: ReadableStream<Uint8Array>, most: number): Promis
     parts.push(next.value as Uint8Array<ArrayBuffer>);
   }
   return new Uint8Array(await new Blob(parts).arrayBuffer());
-}
-
-function toBase64Url(bytes: Uint8Array): string {
-  let binary = '';
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
 function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {

@@ -1,7 +1,6 @@
 // The address bar: the link of what is on the page, written after a pause; and the browser's history, whose entries are
 // what was opened, one after the other. An entry of this visit is brought back as it was left, edits and all.
 import type { Canonical } from 'servecast';
-import { encodeLink } from '../share/link';
 import { needsTrace } from './document';
 import type { Store, ThemeChoice } from './store';
 import { momentOf, type Moment } from './undo';
@@ -88,7 +87,9 @@ export class Address {
     if (!canonical || problem) return;
     const entry = this.#entry;
     const traced = needsTrace(document);
-    const packed = await encodeLink(canonical.text, traced ? traceName : null);
+    const written = await import('../share/encode').catch(() => null);
+    if (!written) return; // no connection: the next edit tries again
+    const packed = await written.encodeLink(canonical.text, traced ? traceName : null);
     const readable = traced ? null : await this.#readable(canonical.text);
     const link = readable !== null && readable.length < packed.length ? readable : packed;
     // Packing takes a moment: another scenario may be on the page by now, and writes its own.
@@ -103,5 +104,14 @@ export class Address {
     clearTimeout(this.#timer);
     await this.#write();
     return this.#store.state.link;
+  }
+
+  /** Of the current link, in a sentence. */
+  holds(): string {
+    const { link, document, wanted_trace: name } = this.#store.state;
+    const length = `the whole scenario in ${link.length.toLocaleString('en-US')} characters.`;
+    return needsTrace(document)
+      ? `${length} The trace${name === null ? '' : ` ${name}`} is not in it: send the file along.`
+      : length;
   }
 }

@@ -12,7 +12,8 @@ import type {
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AdviceListener, Engine, LoadedTrace, RunListener } from '../engine/client';
 import type { Lane, Outcome, Question } from '../engine/protocol';
-import { decodeLink, encodeLink } from '../share/link';
+import { encodeLink } from '../share/encode';
+import { decodeLink } from '../share/link';
 import { App } from './app';
 import { getAt, needsTrace, setAt, type Document } from './document';
 import { isBefore } from './store';

@@ -1,7 +1,6 @@
 // What a person can do on the page, as methods; their effects on the state, the engine and the
 // address bar. Views call these and nothing else.
 //
-// What runs when is of Runs, the address bar of Address.
 import type { AdvisedChange, Canonical, Issue } from 'servecast';
 import type { Engine } from '../engine/client';
 import type { Question } from '../engine/protocol';
@@ -490,6 +489,10 @@ export class App {
   /** The current link, now: copying must not wait for the pause after which it is written. */
   currentLink(): Promise<string> {
     return this.#address.current();
+  }
+
+  linkHolds(): string {
+    return this.#address.holds();
   }
 
   setTheme(theme: ThemeChoice): void {

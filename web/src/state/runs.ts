@@ -228,7 +228,7 @@ export class Runs {
     const outcome = last ?? own?.outcome;
     const kept = !last && own?.completeness === 'coarse';
     const completeness = kept ? 'coarse' : cancelled ? 'cancelled' : 'final';
-    this.#settle({ kind: 'idle' }, outcome ? { shown: { outcome, document, completeness, progress } } : {});
+    this.#settle({ kind: 'idle' }, outcome ? { shown: { outcome, document, completeness, progress, cancelled } } : {});
     if (outcome && !this.#goOn()) this.#hooks.ended(cancelled);
   }
 }

@@ -35,6 +35,8 @@ export interface Shown {
   readonly document: Document;
   /** "coarse": one run of a part of the requests, on the way to the certain one. */
   readonly completeness: 'final' | 'coarse' | 'partial' | 'cancelled';
+  /** Of a coarse one: that certain run was cancelled. */
+  readonly cancelled?: boolean;
   readonly progress: number;
 }
 

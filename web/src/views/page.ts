@@ -130,7 +130,7 @@ export class PageElement extends LitElement {
       <footer class="footer">${renderFooter(view)}</footer>
       <input id="trace-file" type="file" accept=".csv,.jsonl,.json,.gz,text/csv,application/json,application/jsonl,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
       <div class="drop-overlay" ?hidden=${!this.dropping}><p>Drop a trace, or a scenario.json, to simulate it.<br />It stays on this machine.</p></div>
-      <div class="visually-hidden" role="status" id="announcement">${view.state.announcement}</div>
+      <div class="toast" role="status" id="announcement">${view.state.announcement}</div>
       <sc-keys></sc-keys>
     `;
   }
@@ -159,6 +159,8 @@ export class PageElement extends LitElement {
         .currentId=${presetId}
       ></sc-preset-picker>
       <div class="header-actions">
+        <button class="quiet icon" type="button" aria-label="Undo" title="Undo (Ctrl Z)" ?disabled=${!view.state.can_undo} @click=${() => this.app.undo()}>↶</button>
+        <button class="quiet icon" type="button" aria-label="Redo" title="Redo (Ctrl Shift Z)" ?disabled=${!view.state.can_redo} @click=${() => this.app.redo()}>↷</button>
         ${this.#shareButton(view, 'header-share')}
         <button class="quiet icon" type="button" aria-label="Keyboard help" title="Keys" @click=${() => void this.#keysHelp()}>?</button>
         <label class="theme"><span class="visually-hidden">Theme</span>
@@ -185,7 +187,7 @@ export class PageElement extends LitElement {
     const { link } = view.state;
     const length = link === '' ? 0 : location.href.split('#')[0]!.length + 1 + link.length;
     return html`<div class="share ${className}">
-      <button type="button" class="primary" ?disabled=${link === ''} @click=${() => view.copyLink()}>${view.state.announcement || 'Copy link'}</button>
+      <button type="button" class="primary" ?disabled=${link === ''} @click=${() => view.copyLink()}>Copy link</button>
       <span class="quiet-text">
         ${length > longLink ? html`${length.toLocaleString('en-US')} characters, long for a chat: send scenario.json instead` : nothing}
       </span>
@@ -299,11 +301,11 @@ export class PageElement extends LitElement {
     if (link === '') return;
     try {
       await navigator.clipboard.writeText(`${location.href.split('#')[0] ?? ''}#${link}`);
-      this.app.announce('Link copied');
+      this.app.announce(`Link copied: ${this.app.linkHolds()}`);
     } catch {
-      this.app.announce('See the address bar');
+      this.app.announce(`The link is in the address bar: ${this.app.linkHolds()}`);
     }
-    setTimeout(() => this.app.announce(''), 1500);
+    setTimeout(() => this.app.announce(''), 6000);
   }
 
   async #compareBy(pointer: string): Promise<void> {

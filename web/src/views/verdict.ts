@@ -103,25 +103,32 @@ function reported(view: ViewContext, report: Report): TemplateResult {
         <p class="sentence" role="status">${old ? 'Before your change: ' : ''}${sentence(verdict.sentence)}</p>
         ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
         ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
-        ${shown?.completeness === 'coarse' ? coarseBasis(report) : basis(report)} ${disagreement(report)} ${otherTrace(view)}
+        ${shown?.completeness === 'coarse' ? coarseBasis(view, report) : basis(report)} ${disagreement(report)} ${otherTrace(view)}
         ${
           partial && shown.completeness === 'cancelled'
             ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
-              <button type="button" @click=${() => view.app.runOrCancel()}>Run again</button></p>`
+              ${runAgain(view)}</p>`
             : nothing
         }
         ${
           old && view.state.run.kind === 'idle'
-            ? html`<p class="cancelled"><b>Cancelled before there was an answer.</b> <button type="button" @click=${() => view.app.runOrCancel()}>Run again</button></p>`
+            ? html`<p class="cancelled"><b>Cancelled before there was an answer.</b> ${runAgain(view)}</p>`
             : nothing
         }
       </div>
     </div>`;
 }
 
+function runAgain(view: ViewContext): TemplateResult {
+  return html`<button type="button" @click=${() => view.app.runOrCancel()}>Run again</button>`;
+}
+
 /** In the same place, so that nothing moves when the certain answer comes. */
-function coarseBasis({ arrived }: Report): TemplateResult {
-  return html`<p class="quiet-text" id="known-error"><b>Coarse:</b> one run of ${countOf(arrived, 'request')}, whose interval is not known. The certain answer follows when you pause.</p>`;
+function coarseBasis(view: ViewContext, { arrived }: Report): TemplateResult {
+  const follows = view.state.shown?.cancelled
+    ? html`The certain run was cancelled. ${runAgain(view)}`
+    : 'The certain answer follows when you pause.';
+  return html`<p class="quiet-text" id="known-error"><b>Coarse:</b> one run of ${countOf(arrived, 'request')}, whose interval is not known. ${follows}</p>`;
 }
 
 const sources: Readonly<Record<Report['latency_model']['provenance'], string>> = {

@@ -1,0 +1,182 @@
+// Tasks of answers that follow the hand, of what is said while they are late, of going back, and of no connection. Part of
+// run.mjs.
+import assert from 'node:assert/strict';
+import { field, fingerprint, nextResult, problem, verdict } from './browser.mjs';
+import { preset, site, task } from './harness.mjs';
+
+const rate = (page) => field(page, '/workload/arrivals/rate_per_s');
+const rateIs = (page, text) =>
+  page.waitForFunction(
+    (wanted) =>
+      document.querySelector('sc-field[data-pointer="/workload/arrivals/rate_per_s"] input[type=text]')?.value ===
+      wanted,
+    text,
+  );
+
+for (const requests of [1000, 10_000, 1_000_000])
+  await task(
+    `drag: the first one after the load is followed, ${requests} requests`,
+    async (page) => {
+      await verdict(page);
+      const last = await fingerprint(page);
+      await page.evaluate(() => {
+        window.answers = [];
+        new MutationObserver(() =>
+          window.answers.push(document.querySelector('[data-complete]')?.getAttribute('data-complete')),
+        ).observe(document.querySelector('#fingerprint'), { characterData: true, childList: true, subtree: true });
+      });
+      const box = await rate(page).locator('input[type=range]').boundingBox();
+      await page.mouse.move(box.x + box.width * 0.4, box.y + box.height / 2);
+      await page.mouse.down();
+      for (let step = 0; step < 40; step += 1)
+        await page.mouse.move(box.x + box.width * (0.4 + step / 200), box.y + box.height / 2);
+      const answers = await page.evaluate(() => window.answers);
+      await page.mouse.up();
+      assert.ok(answers.length >= 5, `${answers.length} answers to 40 moves`);
+      assert.ok(answers.includes('coarse'), answers.join(' '));
+      await nextResult(page, last);
+      return `${answers.length} answers to 40 moves`;
+    },
+    { fragment: `#p=${preset}&workload.requests=${requests}` },
+  );
+
+await task('late: what is shown is marked as of before the change, and nothing moves', async (page) => {
+  await verdict(page);
+  const before = await page.locator('.numbers').boundingBox();
+  const first = await fingerprint(page);
+  // The preset's file takes its time.
+  await page.route(/presets\/measured_hardware\//, async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await route.continue();
+  });
+  const gpu = field(page, '/hardware/preset').locator('select');
+  const apart = await gpu.locator('optgroup option').first().getAttribute('value');
+  await gpu.selectOption(apart);
+  await page.waitForSelector('[data-complete="before"]', { timeout: 1000 });
+  assert.match(await page.textContent('.sentence'), /^Before your change: /);
+  assert.equal((await page.locator('.numbers').boundingBox()).y, before.y);
+  await page.waitForFunction((old) => document.querySelector('#fingerprint')?.textContent !== old, first);
+  await page.waitForFunction(() => !document.querySelector('[data-complete="before"]'));
+});
+
+await task(
+  'cancel: within 100 ms at 5,000,000 requests, and the last answer stays',
+  async (page) => {
+    await verdict(page);
+    const last = await fingerprint(page);
+    await field(page, '/workload/requests').locator('input[type=text]').fill('5000000');
+    const took = [];
+    for (const wait of [400, 1500, 3000]) {
+      const cancel = page.getByRole('button', { name: 'Cancel', exact: true });
+      await cancel.waitFor();
+      await page.waitForTimeout(wait);
+      took.push(
+        await page.evaluate(async () => {
+          const button = [...document.querySelectorAll('.progress-line button')].find(
+            (each) => each.textContent === 'Cancel',
+          );
+          const begin = performance.now();
+          button.click();
+          while (document.querySelector('.progress-line')) await new Promise((resolve) => setTimeout(resolve, 1));
+          return Math.round(performance.now() - begin);
+        }),
+      );
+      await page.locator('.sentence').first().waitFor();
+      await page.getByRole('button', { name: 'Run again' }).click();
+    }
+    await page.keyboard.press('Escape');
+    assert.ok(Math.max(...took) <= 100, `${took} ms`);
+    const rateField = rate(page).locator('input[type=text]');
+    await field(page, '/workload/requests').locator('input[type=text]').fill('1000');
+    await rateField.fill('7');
+    await nextResult(page, last);
+    return `${took.join(', ')} ms`;
+  },
+  { fragment: `#p=${preset}&workload.requests=1000` },
+);
+
+await task('history: Back returns from a preset to what was edited; Undo and Redo go by steps', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await rate(page).locator('input[type=text]').fill('11');
+  await nextResult(page, first);
+  const edited = await fingerprint(page);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('/');
+  await page.keyboard.type('rag');
+  await page.keyboard.press('Enter');
+  await nextResult(page, edited);
+  await page.goBack();
+  await rateIs(page, '11');
+  await page.waitForFunction(
+    (wanted) =>
+      document.querySelector('#fingerprint')?.textContent === wanted &&
+      document.querySelector('[data-complete="final"]'),
+    edited,
+  );
+  await page.waitForFunction(() => location.hash.endsWith('rate_per_s=11'));
+  await page.locator('h1').click();
+  await page.keyboard.press('Control+z');
+  await page.waitForFunction(() => /Retrieval/.test(document.querySelector('sc-preset-picker input')?.value ?? ''));
+  await page.keyboard.press('Control+z');
+  await rateIs(page, '11');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await rateIs(page, '40');
+  await page.keyboard.press('Control+Shift+z');
+  await rateIs(page, '11');
+});
+
+await task(
+  'offline: the second load needs no connection',
+  async (page) => {
+    await verdict(page);
+    const first = await fingerprint(page);
+    await page.evaluate(() => navigator.serviceWorker.ready);
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    const before = site.requests.length;
+    await page.context().setOffline(true);
+    await page.reload();
+    await verdict(page);
+    assert.equal(await fingerprint(page), first);
+    // A preset and a part that were never on the page.
+    const gpu = field(page, '/hardware/preset').locator('select');
+    await gpu.selectOption(await gpu.locator('optgroup option').first().getAttribute('value'));
+    await nextResult(page, first);
+    await page.locator('#numbers > summary').click();
+    await page.locator('#numbers tbody th').first().waitFor();
+    assert.equal(site.requests.length, before, 'the server hears nothing');
+    const caches = await page.evaluate(() => caches.keys());
+    assert.equal(caches.length, 1, caches.join(' '));
+  },
+  { expectsProblems: true },
+);
+
+await task(
+  'offline: without the engine the page says so in words',
+  async (page) => {
+    await page.route(/\.wasm$/, (route) => route.abort());
+    await page.reload();
+    await page.getByText('The engine could not be loaded.').waitFor();
+    const said = await page.textContent('.verdict');
+    assert.match(said, /There is no connection/);
+    assert.doesNotMatch(said, /TypeError|Failed to fetch/);
+    return (await problem(page)).trim();
+  },
+  { expectsProblems: true, serviceWorkers: 'block' },
+);
+
+await task(
+  'tour: comes once, and not again',
+  async (page) => {
+    await verdict(page);
+    const tour = page.getByRole('complementary', { name: 'A short tour' });
+    await tour.getByRole('button', { name: 'Next' }).click();
+    await tour.getByRole('button', { name: 'Next' }).click();
+    await tour.getByRole('button', { name: 'Done' }).click();
+    await page.reload();
+    await verdict(page);
+    await page.waitForTimeout(600);
+    assert.equal(await tour.count(), 0);
+  },
+  { tour: true },
+);

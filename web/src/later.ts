@@ -1,0 +1,48 @@
+// What comes after the first verdict, when nothing waits for it: the keys of undo and cancel, the page without a
+// connection, the tour of a first visit.
+import type { App } from './state/app';
+
+export function begin(app: App): void {
+  addEventListener('keydown', (event) => key(app, event));
+  // Embeds have no storage.
+  if (window.top !== window) return;
+  // Over http elsewhere than on this machine, browsers have none.
+  if (import.meta.env.PROD && 'serviceWorker' in navigator)
+    navigator.serviceWorker.register(new URL('sw.js', document.baseURI)).catch(() => undefined);
+  if (seenTour()) return;
+  void import('./views/tour').then(
+    ({ showTour }) => showTour(rememberTour),
+    () => undefined,
+  );
+}
+
+const typed = 'input:not([type=range]):not([type=checkbox]), textarea, select, dialog[open]';
+
+function key(app: App, event: KeyboardEvent): void {
+  const target = event.target instanceof HTMLElement ? event.target : null;
+  const { run } = app.store.state;
+  if (event.key === 'Escape' && run.kind === 'running' && run.slow && !target?.closest('dialog[open]')) app.cancel();
+  if (event.defaultPrevented || target?.closest(typed)) return;
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== 'z') return;
+  event.preventDefault();
+  if (event.shiftKey) app.redo();
+  else app.undo();
+}
+
+const tourKey = 'servecast-tour';
+
+function seenTour(): boolean {
+  try {
+    return localStorage.getItem(tourKey) !== null;
+  } catch {
+    return true; // what cannot be remembered would come every time
+  }
+}
+
+function rememberTour(): void {
+  try {
+    localStorage.setItem(tourKey, 'seen');
+  } catch {
+    // Then it was shown for this visit only.
+  }
+}

@@ -1,0 +1,17 @@
+// Writes the packed grammar of share/link.ts. Fetched with the first link.
+import { bytesOf, prefix, through } from './link';
+
+export async function encodeLink(canonicalText: string, traceName: string | null): Promise<string> {
+  const packed = await bytesOf(
+    through(new TextEncoder().encode(canonicalText), new CompressionStream('deflate-raw')),
+    Infinity,
+  );
+  const suffix = traceName === null ? '' : `&trace=${encodeURIComponent(traceName)}`;
+  return `${prefix}${toBase64Url(packed)}${suffix}`;
+}
+
+function toBase64Url(bytes: Uint8Array): string {
+  let binary = '';
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
+}

@@ -1,0 +1,47 @@
+// The page without a connection. Built into sw.js by vite.config.ts, which puts in what stands in capitals: a version made
+// of the contents of all files, and their names. A first visit fetches them when its verdict is there; each version has a
+// cache of its own, so that a page and its parts are always of one. The version before is kept for pages that still show it.
+const name = 'servecast-VERSION';
+const files = FILES;
+const scope = self.registration.scope;
+
+/** Files whose names are made of their contents never change. */
+const isHashed = (file) => file.startsWith('assets/');
+
+async function install() {
+  const cache = await caches.open(name);
+  // One after the other: whatever the page asks for meanwhile goes first.
+  for (const file of files) {
+    const address = new URL(file, scope);
+    const known = isHashed(file) ? await caches.match(address) : undefined;
+    const found = known ?? (await fetch(address, isHashed(file) ? {} : { cache: 'no-cache' }));
+    if (!found.ok) throw new Error(`${file}: ${found.status}`);
+    await cache.put(address, found);
+  }
+  await self.skipWaiting();
+}
+
+async function activate() {
+  const names = (await caches.keys()).filter((each) => each.startsWith('servecast-') && each !== name);
+  await Promise.all(names.slice(0, -1).map((each) => caches.delete(each)));
+  await self.clients.claim();
+}
+
+async function answer(request) {
+  const { pathname } = new URL(request.url);
+  const root = new URL(scope).pathname;
+  const asked = pathname === root || pathname === `${root}index.html` ? scope : request;
+  const own = await caches.open(name);
+  // The number behind a preset's name is of its version, as this cache is.
+  return (
+    (await own.match(asked, { ignoreSearch: true })) ??
+    (await caches.match(asked, { ignoreSearch: true })) ??
+    fetch(request)
+  );
+}
+
+self.addEventListener('install', (event) => event.waitUntil(install()));
+self.addEventListener('activate', (event) => event.waitUntil(activate()));
+self.addEventListener('fetch', (event) => {
+  if (event.request.method === 'GET' && event.request.url.startsWith(scope)) event.respondWith(answer(event.request));
+});
