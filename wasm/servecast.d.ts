@@ -43,6 +43,12 @@ export interface ServecastModule extends FirstModule {
   /** JSON Coefficients: of a file of latency-model coefficients; of "" those that were published. */
   coefficients(scenario: string, file: string): string;
   readonly Trace: new (name: string) => Trace;
+  /** One run, whose steps that begin from `from_s` on, at most so many, are kept. */
+  readonly Recording: new (
+    scenario: string,
+    from_s: number,
+    most_steps: number,
+  ) => Recording;
 }
 
 /** A trace file, read in pieces; outlives the simulations that replay it. Owned by the worker, which must call delete(). */
@@ -152,6 +158,25 @@ export interface AdviceRun {
   progress(): number;
   /** JSON Advice of what was tried so far. */
   summary(): string;
+  delete(): void;
+}
+
+/** Owned by the worker, which must call delete(). */
+export interface Recording {
+  error(): string;
+  setTrace(trace: Trace): string;
+  advance(maxSteps: number): boolean;
+  progress(): number;
+  /** No further step will be kept. */
+  isFull(): boolean;
+  /** Of the complete requests, after the `first` ones: the slowest by "ttft" or "e2e" before others, else by "arrival". */
+  choose(order: string, first: number, count: number): void;
+  /** Requests among which it chose. */
+  complete(): number;
+  /** step_replica, _pool, _start_s, _end_s, _prefill_tokens, _decode_tokens, _prefills, _decodes, _running, _waiting,
+      _kv_usage (shares of the replica's), _bound, _preempted, _finished, _compute_share, _bandwidth_share; of the chosen
+      requests "request", their number from 0, and what a timeline of them needs. A view, as of a Simulation. */
+  column(name: string): Float64Array;
   delete(): void;
 }
 

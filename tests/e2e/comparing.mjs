@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { command } from '../command.mjs';
 import { dropFile, field, fingerprint, nextResult, openTab, verdict } from './browser.mjs';
-import { preset, site, skip, smallTrace, task } from './harness.mjs';
+import { audit, preset, site, skip, smallTrace, task } from './harness.mjs';
 
 async function openComparison(page, pointer) {
   await verdict(page);
@@ -58,7 +58,13 @@ await task('compare: a trace is compared on its own requests', async (page) => {
   const rows = await compared(page);
   const refused = rows.filter((row) => row.length < 5);
   assert.deepEqual(refused, []);
-  for (const row of rows) assert.equal(row.at(-2).split(' ')[0], '60');
+  const completed = await page.$eval('sc-page', ({ app }) =>
+    app.store.state.compared.variants.map(({ report }) => report.completed),
+  );
+  assert.deepEqual(
+    completed,
+    rows.map(() => 60),
+  );
 });
 
 await task('compare: the rules of BLIS beside ours, with the reasons', async (page) => {
@@ -83,6 +89,61 @@ await task('compare: the rules of BLIS beside ours, with the reasons', async (pa
     fetched.every((url) => /\/(compare-|presets\/operators\/)/.test(url)),
     fetched.join(' '),
   );
+});
+
+await task('compare: a ladder of rates is sorted, drawn, and used', async (page) => {
+  await openComparison(page, '/workload/arrivals/rate_per_s');
+  const rates = (await compared(page)).map(([name]) => parseFloat(name));
+  assert.deepEqual(rates, [20, 30, 40, 50, 60, 80]);
+  assert.equal(await page.locator('#compared tr.current th').first().innerText(), '40\nas it is');
+  await page.locator('#compared').getByRole('button', { name: 'Output tokens/s' }).click();
+  await page.locator('#compared').getByRole('button', { name: 'Output tokens/s' }).click();
+  assert.equal(await page.locator('th[aria-sort=descending]').innerText(), 'Output tokens/s ▾');
+  const falling = (await compared(page)).map(([name]) => parseFloat(name));
+  assert.deepEqual(falling, rates.toReversed());
+  assert.equal(await page.locator('.rung').count(), rates.length);
+  assert.match(await page.locator('.rung').last().innerText(), /Overloaded/);
+  await audit(page);
+  const first = await fingerprint(page);
+  await page.getByRole('button', { name: 'Use 30', exact: true }).click();
+  await nextResult(page, first);
+  assert.equal(await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').inputValue(), '30');
+});
+
+await task(
+  'compare: a GPU that needs more of them gets them, and says so',
+  async (page) => {
+    await openComparison(page);
+    const rows = await compared(page);
+    const card = rows.find(([name]) => name.startsWith('RTX 4090'));
+    assert.match(card[0], /needs \d+ GPUs each: tensor parallel \d+ instead of 4/);
+    assert.ok(card.length > 5, card.join(' '));
+    return card[0];
+  },
+  { fragment: '#p=llama-3.1-70b-h100x4-rag' },
+);
+
+await task('compare: the kept scenario beside what it becomes, on the same requests', async (page) => {
+  await openComparison(page, '/scheduler/order');
+  await page.getByRole('button', { name: 'Keep this one as A' }).click();
+  const first = await fingerprint(page);
+  await page.$eval('sc-page', ({ app }) => app.setValue('/engine/max_num_batched_tokens', 512, 'dragging'));
+  await nextResult(page, first);
+  await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('20');
+  await page.waitForFunction(() => document.querySelector('#differing')?.innerText.includes('512'));
+  await page.waitForFunction(
+    () =>
+      document.querySelector('sc-page').app.store.state.beside.outcome?.report.scenario.workload.arrivals.rate_per_s ===
+      20,
+  );
+  assert.match(await page.innerText('#differing'), /Tokens per step \(max_num_batched_tokens\)\s+2,048\s+512/);
+  assert.equal(await page.locator('#differing tbody tr').count(), 1);
+  await page.locator('#two sc-tail-chart canvas, sc-compare sc-tail-chart canvas').first().waitFor();
+  await audit(page);
+  const second = await fingerprint(page);
+  await page.getByRole('button', { name: 'Use A' }).click();
+  await nextResult(page, second);
+  await page.getByText('A and B are the same').waitFor();
 });
 
 if (existsSync(command)) {

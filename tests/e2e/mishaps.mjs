@@ -110,7 +110,7 @@ await task(
   async (page) => {
     await verdict(page);
     await page.getByText(/\d+ more limits have a line and no label/).waitFor();
-    const charts = await page.$$eval('sc-cdf-chart .u-over', ([over]) => over.getBoundingClientRect().height);
+    const charts = await page.$$eval('sc-tail-chart .u-over', ([over]) => over.getBoundingClientRect().height);
     assert.ok(charts > 120, `the plot is ${charts} px high`);
     await audit(page);
   },

@@ -368,29 +368,31 @@ await task('keys: space runs, ? helps, digits open views', async (page) => {
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press('Space');
   await verdict(page);
-  await page.locator('sc-cdf-chart .plots').focus();
+  await page.locator('sc-tail-chart .plots').focus();
   await page.keyboard.press('ArrowRight');
   await page.getByText(/or less/).waitFor();
 });
 
 await task(
-  'charts: table, CSV and PNG',
+  'charts: table, CSV, PNG and SVG',
   async (page) => {
     await verdict(page);
-    await page.locator('sc-cdf-chart .u-wrap').waitFor();
-    for (const kind of ['CSV', 'PNG']) {
-      const [file] = await Promise.all([
-        page.waitForEvent('download'),
-        page.locator('sc-cdf-chart').getByRole('button', { name: kind }).click(),
-      ]);
+    await page.locator('sc-tail-chart .u-wrap').first().waitFor();
+    for (const kind of ['CSV', 'PNG', 'SVG']) {
+      const [file] = await Promise.all([page.waitForEvent('download'), page.selectOption('sc-tail-chart .save', kind)]);
       assert.ok(file.suggestedFilename().endsWith(`.${kind.toLowerCase()}`));
       const bytes = readFileSync(await file.path());
       if (kind === 'CSV')
         assert.match(bytes.toString('utf8'), /^cdf_fraction,cdf_ttft_ms,cdf_tpot_ms,cdf_itl_ms,cdf_e2e_ms\n0/);
-      else assert.ok(bytes.length > 5000);
+      else if (kind === 'PNG') assert.ok(bytes.length > 5000);
+      else {
+        const text = bytes.toString('utf8');
+        assert.match(text, /^<svg [\s\S]*limit 200\u202fms[\s\S]*p99\.9[\s\S]*<\/svg>\n$/);
+        assert.ok((text.match(/L/g) ?? []).length > 200, 'the curves are there');
+      }
     }
-    await page.locator('sc-cdf-chart').getByRole('button', { name: 'Table' }).click();
-    await page.locator('sc-cdf-chart').getByRole('rowheader', { name: 'p99' }).waitFor();
+    await page.locator('sc-tail-chart').getByRole('button', { name: 'Table' }).click();
+    await page.locator('sc-tail-chart').getByRole('rowheader', { name: 'p99', exact: true }).waitFor();
   },
   { acceptDownloads: true },
 );
@@ -400,6 +402,7 @@ await import('./views.mjs');
 await import('./rail.mjs');
 
 beginOthers();
+await import('./over-time.mjs');
 await import('./files-and-links.mjs');
 await import('./comparing.mjs');
 await import('./presets.mjs');

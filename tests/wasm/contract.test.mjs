@@ -104,6 +104,60 @@ test('Trace_Names_AreTheDeclaredOnes', () => {
   );
 });
 
+test('Recording_HasTheStepsOfTheRun_AndItsSlowestRequests', () => {
+  const recorded = (from, most) => {
+    const recording = new module.Recording(small, from, most);
+    assert.equal(recording.error(), '');
+    while (!recording.advance(1000));
+    return recording;
+  };
+  const names = Object.getOwnPropertyNames(module.Recording.prototype).filter(
+    (name) => name !== 'constructor' && !name.startsWith('$'),
+  );
+  const declaredNames = declared.names('Recording').filter((name) => name !== 'delete');
+  assert.deepEqual(names.sort(), declaredNames.sort());
+
+  const simulation = new module.Simulation(small);
+  while (!simulation.advance(1000));
+  const report = JSON.parse(simulation.summary());
+  const all = recorded(0, 1e6);
+  const [starts, ends, shares, done] = ['start_s', 'end_s', 'compute_share', 'finished'].map((name) =>
+    all.column(`step_${name}`).slice(),
+  );
+  const sum = (values) => values.reduce((whole, value) => whole + value, 0);
+  assert.equal(starts.length, report.steps);
+  assert.equal(sum(done), report.completed);
+  assert.equal(all.isFull(), false);
+  const mfu = sum(shares.map((share, step) => share * (ends[step] - starts[step]))) / report.simulated_s;
+  assert.ok(Math.abs(mfu / report.mfu - 1) < 1e-3, `${mfu} of steps, ${report.mfu} of the run`);
+
+  all.choose('ttft', 1, 3);
+  assert.equal(all.complete(), report.completed);
+  const ttft = simulation.column('ttft_ms').slice();
+  assert.deepEqual([...all.column('ttft_ms').slice()], [...ttft].sort((a, b) => b - a).slice(1, 4));
+  for (const name of [
+    'e2e_ms',
+    'decode_ms',
+    'interference_ms',
+    'queue_ms',
+    'prompt_tokens',
+    'output_tokens',
+    'arrival_s',
+  ]) {
+    const whole = simulation.column(name).slice();
+    const chosen = [...all.column('request').slice()];
+    assert.deepEqual(
+      [...all.column(name).slice()],
+      chosen.map((request) => whole[request]),
+      name,
+    );
+  }
+  const later = recorded(starts[5], 4);
+  assert.deepEqual([...later.column('step_start_s').slice()], [...starts.slice(5, 9)]);
+  assert.equal(later.isFull(), true);
+  for (const each of [simulation, all, later]) each.delete();
+});
+
 test('Version_HasEngineAndSchema', () => {
   fits('{ engine_version: string; schema: number }', JSON.parse(module.version()));
 });

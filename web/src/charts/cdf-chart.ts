@@ -1,13 +1,14 @@
-// Cumulative distributions of TTFT, TPOT and E2E (ITL when asked for or limited) on one latency axis,
+// All of the latencies, not their tail alone: cumulative distributions of TTFT, TPOT and E2E (ITL when asked for or limited) on one latency axis,
 // marks at p50, p95 and p99, and the SLO limits: each a line in the colour and dash of its curve, named
 // above the plot, with a ring at its percentile that the curve must pass on the left. uPlot gives
-// scales, axes and cursor; the curves are drawn here, because each has its own abscissae.
+// scales, axes and cursor; the curves are drawn here, because each has its own abscissae. Loaded when it is asked for.
 import { html, nothing, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
 import type { Report } from 'servecast';
 import { formatGivenTime, formatPercent, formatTime } from '../lib/format';
-import { ChartElement, type TableView } from './chart-element';
+import { ChartElement, axisStyle, type TableView } from './chart-element';
 import type { Palette } from './palette';
+import { valueAt } from './quantiles';
 import { axisTicks, tickLabel } from './ticks';
 
 const allCurves = [
@@ -65,11 +66,14 @@ export class CdfChart extends ChartElement {
     report: { attribute: false },
     chosenScale: { state: true },
     withItl: { state: true },
+    switcher: { attribute: false },
   };
   declare report: Report | null;
   declare chosenScale: 'log' | 'linear' | null;
   declare withItl: boolean;
-  protected readonly heading = 'Latency distribution';
+  /** Buttons that show another chart instead. */
+  declare switcher: TemplateResult | typeof nothing;
+  readonly heading = 'Latency distribution';
   #palette: Palette | null = null;
 
   constructor() {
@@ -77,6 +81,7 @@ export class CdfChart extends ChartElement {
     this.report = null;
     this.chosenScale = null;
     this.withItl = false;
+    this.switcher = nothing;
   }
 
   /** A limit on ITL must not stand without its curve. */
@@ -160,7 +165,7 @@ export class CdfChart extends ChartElement {
   }
 
   protected override tools(): TemplateResult {
-    return html`<button class="quiet" type="button" aria-pressed=${this.#isLog} @click=${() => (this.chosenScale = this.#isLog ? 'linear' : 'log')}>
+    return html`${this.switcher}<button class="quiet" type="button" aria-pressed=${this.#isLog} @click=${() => (this.chosenScale = this.#isLog ? 'linear' : 'log')}>
       Log axis
     </button>
     <button class="quiet" type="button" title=${this.#itlLimited ? 'Shown: a limit is set on it' : 'Also show the time between two tokens'} aria-pressed=${this.withItl || this.#itlLimited} ?disabled=${this.#itlLimited} @click=${() => (this.withItl = !this.withItl)}>
@@ -179,14 +184,7 @@ export class CdfChart extends ChartElement {
 
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     this.#palette = palette;
-    const axis = {
-      stroke: palette.muted,
-      font: palette.font,
-      labelFont: palette.font,
-      labelSize: 20,
-      grid: { stroke: palette.grid, width: 1 },
-      ticks: { stroke: palette.grid, width: 1, size: 4 },
-    };
+    const axis = axisStyle(palette);
     const options: uPlot.Options = {
       width,
       height: 304,
@@ -431,15 +429,6 @@ function line(pen: CanvasRenderingContext2D, x0: number, y0: number, x1: number,
 
 function dashOf(metric: string): readonly number[] {
   return allCurves.find((curve) => curve.meaning === metric)?.dash ?? [];
-}
-
-/** Linear between quantiles; columns ascend. */
-export function valueAt(x: Float64Array, fractions: Float64Array, fraction: number): number | null {
-  const after = fractions.findIndex((value) => value >= fraction);
-  if (after < 0 || x.length === 0) return null;
-  const before = Math.max(0, after - 1);
-  const [f0 = 0, f1 = 0, x0 = 0, x1 = 0] = [fractions[before], fractions[after], x[before], x[after]];
-  return f1 === f0 ? x1 : x0 + ((x1 - x0) * (fraction - f0)) / (f1 - f0);
 }
 
 function fractionAt({ x, y }: { x: Float64Array; y: Float64Array }, at: number): number | null {

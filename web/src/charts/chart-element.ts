@@ -1,15 +1,20 @@
-// What every chart on the page has: a titled card, a tool bar (table, CSV, PNG), a text summary, a
-// reachable cursor with a read-out, a reason when it is empty. Subclasses say what is drawn.
+// What every chart on the page has: a titled card, a tool bar (table, save), a text summary, a reachable cursor with
+// a read-out, zoom by wheel and keys, a reason when it is empty. Subclasses say what is drawn.
 import { LitElement, html, nothing, render, type PropertyValues, type TemplateResult } from 'lit';
-import type uPlot from 'uplot';
+import uPlot from 'uplot';
 import type { Columns } from '../engine/protocol';
-import { download } from '../lib/download';
 import { readPalette, type Palette } from './palette';
 
 export interface TableView {
   readonly caption: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
+}
+
+/** Of every axis. */
+export function axisStyle({ muted, font, grid }: Palette) {
+  const line = { stroke: grid, width: 1 };
+  return { stroke: muted, font, labelFont: font, labelSize: 20, grid: line, ticks: { ...line, size: 4 } };
 }
 
 // Charts are drawn in tasks of their own, right after what they are of has been said: several in one while that is
@@ -83,6 +88,10 @@ export abstract class ChartElement extends LitElement {
   protected tools(): TemplateResult | typeof nothing {
     return nothing;
   }
+  /** Of one, where the chart is so wide. */
+  protected plotWidth(width: number): number {
+    return width;
+  }
   /** How far an arrow key moves the cursor, px. */
   protected abstract cursorStep(plot: uPlot): number;
   /** The same up and down; 0: there is nothing to choose. */
@@ -126,8 +135,10 @@ export abstract class ChartElement extends LitElement {
     return html`
       ${this.showsTable ? nothing : this.tools()}
       <button class="quiet" type="button" aria-pressed=${this.showsTable} @click=${() => (this.showsTable = !this.showsTable)}>Table</button>
-      <button class="quiet" type="button" @click=${() => this.#saveCsv()}>CSV</button>
-      <button class="quiet" type="button" ?disabled=${this.showsTable} @click=${() => this.#savePng()}>PNG</button>
+      <select class="save" aria-label=${`Save ${this.heading}`} @change=${(event: Event) => void this.#save(event.target as HTMLSelectElement)}>
+        <option value="">Save</option>
+        ${['CSV', ...(this.showsTable ? [] : ['PNG', 'SVG'])].map((kind) => html`<option>${kind}</option>`)}
+      </select>
     `;
   }
 
@@ -141,6 +152,7 @@ export abstract class ChartElement extends LitElement {
         role="group"
         aria-label=${`${this.heading}, chart. Arrow keys move the cursor.`}
         @keydown=${(event: KeyboardEvent) => this.#moveCursor(event)}
+        @wheel=${(event: WheelEvent) => this.#wheel(event)}
       ></div>
       <p class="readout" aria-live="polite"></p>
     `;
@@ -190,9 +202,10 @@ export abstract class ChartElement extends LitElement {
   }
 
   #resize(): void {
-    const width = this.querySelector<HTMLElement>('.plots')?.clientWidth ?? 0;
+    const host = this.querySelector<HTMLElement>('.plots')?.clientWidth ?? 0;
+    const width = this.plotWidth(host);
     for (const plot of this.plots) {
-      if (width > 0 && plot.width !== width) plot.setSize({ width, height: plot.height });
+      if (host > 0 && plot.width !== width) plot.setSize({ width, height: plot.height });
     }
   }
 
@@ -229,57 +242,56 @@ export abstract class ChartElement extends LitElement {
     }
   }
 
-  /** + and - about the cursor, 0 back to all, where dragging zooms too. */
+  /** + and - about the cursor, < and > along, 0 or Esc back to all, where dragging zooms too. */
   #zoom(event: KeyboardEvent, plot: uPlot, share: number): void {
-    const factor = { '+': 0.5, '=': 0.5, '-': 2, '0': Infinity }[event.key];
+    const factor = { '+': 0.5, '=': 0.5, '-': 2, '0': Infinity, Escape: Infinity, '<': 1, '>': 1 }[event.key];
     if (factor === undefined || !plot.cursor.drag?.x) return;
+    const along = { '<': -0.25, '>': 0.25 }[event.key] ?? 0;
+    if (this.#zoomBy(plot, factor, share, along)) event.preventDefault();
+  }
+
+  /** With Ctrl, or on a chart that has the focus: else the wheel scrolls the page. */
+  #wheel(event: WheelEvent): void {
+    const plot = this.plots.find(({ root }) => root.contains(event.target as Node));
+    const isMeant = event.ctrlKey || event.metaKey || document.activeElement === event.currentTarget;
+    if (!plot?.cursor.drag?.x || !isMeant) return;
     event.preventDefault();
-    const { min = 0, max = 1 } = plot.scales['x'] ?? {};
-    const [low, high] = [min ?? 0, max ?? 1];
-    const data = plot.data[0];
-    const ends = [data[0] ?? low, data[data.length - 1] ?? high] as const;
+    const { left, width } = plot.over.getBoundingClientRect();
+    const along = event.shiftKey ? event.deltaY : event.deltaX;
+    const share = Math.min(1, Math.max(0, (event.clientX - left) / width));
+    if (along !== 0) this.#zoomBy(plot, 1, share, along / width);
+    else this.#zoomBy(plot, 2 ** (event.deltaY / 240), share, 0);
+  }
+
+  /** False when that changes nothing: it shows all. */
+  #zoomBy(plot: uPlot, factor: number, share: number, along: number): boolean {
+    const times = plot.data[0];
+    const [first = 0, last = 1] = [times[0], times[times.length - 1]];
+    const { min, max } = plot.scales['x'] ?? {};
+    const [low, high] = [min ?? first, max ?? last];
+    const wide = Math.min(last - first, (high - low) * factor);
     const about = low + share * (high - low);
-    const next = {
-      min: Math.max(ends[0], about - share * (high - low) * factor),
-      max: Math.min(ends[1], about + (1 - share) * (high - low) * factor),
-    };
-    if (factor === Infinity) Object.assign(next, { min: ends[0], max: ends[1] });
-    if (next.max > next.min) for (const each of this.plots) each.setScale('x', next);
+    const wanted = about - share * wide + along * (high - low);
+    const from = Math.min(last - wide, Math.max(first, wanted));
+    if (!(wide > 0) || (from === low && from + wide === high)) return false;
+    const key = plot.cursor.sync?.key;
+    for (const each of key ? uPlot.sync(key).plots : this.plots) each.setScale('x', { min: from, max: from + wide });
+    return true;
   }
 
-  #saveCsv(): void {
+  async #save(select: HTMLSelectElement): Promise<void> {
+    const kind = select.value;
+    select.value = '';
+    const files = await import('./chart-files').catch(() => null);
     const names = this.csvColumns();
-    const columns = names.map((name) => this.columns?.[name] ?? new Float64Array(0));
-    const length = Math.max(0, ...columns.map((column) => column.length));
-    const lines = [names.join(',')];
-    for (let row = 0; row < length; row += 1) lines.push(columns.map((column) => String(column[row] ?? '')).join(','));
-    download(`${this.fileStem}-${slug(this.heading)}.csv`, new Blob([`${lines.join('\n')}\n`], { type: 'text/csv' }));
+    const width = Math.max(240, this.querySelector<HTMLElement>('.plots')?.clientWidth ?? 0);
+    await files?.saveChart(kind, {
+      name: `${this.fileStem}-${this.heading.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`,
+      heading: this.heading,
+      palette: readPalette(this),
+      columns: names.map((name) => ({ name, values: this.columns?.[name] ?? new Float64Array(0) })),
+      plots: this.plots,
+      draw: (host) => this.buildPlots(host, readPalette(this), width),
+    });
   }
-
-  #savePng(): void {
-    const palette = readPalette(this);
-    const ratio = devicePixelRatio;
-    const canvases = this.plots.map((plot) => plot.ctx.canvas);
-    const image = document.createElement('canvas');
-    const margin = 16 * ratio;
-    image.width = Math.max(...canvases.map((canvas) => canvas.width)) + 2 * margin;
-    image.height = canvases.reduce((sum, canvas) => sum + canvas.height, 40 * ratio) + margin;
-    const pen = image.getContext('2d');
-    if (!pen) return;
-    pen.fillStyle = palette.surface;
-    pen.fillRect(0, 0, image.width, image.height);
-    pen.fillStyle = palette.ink;
-    pen.font = palette.font.replace('13px', `600 ${15 * ratio}px`);
-    pen.fillText(this.heading, margin, 26 * ratio);
-    let top = 40 * ratio;
-    for (const canvas of canvases) {
-      pen.drawImage(canvas, margin, top);
-      top += canvas.height;
-    }
-    image.toBlob((blob) => blob && download(`${this.fileStem}-${slug(this.heading)}.png`, blob), 'image/png');
-  }
-}
-
-function slug(text: string): string {
-  return text.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 }

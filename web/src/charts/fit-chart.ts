@@ -4,7 +4,7 @@ import { html, type PropertyValues, type TemplateResult } from 'lit';
 import type { TraceFit } from 'servecast';
 import uPlot from 'uplot';
 import { formatNumber } from '../lib/format';
-import { ChartElement, type TableView } from './chart-element';
+import { ChartElement, axisStyle, type TableView } from './chart-element';
 import type { Palette } from './palette';
 import { axisTicks } from './ticks';
 
@@ -103,14 +103,7 @@ export class FitChart extends ChartElement {
   }
 
   #options(pane: FitPane, palette: Palette, width: number): uPlot.Options {
-    const axis = {
-      stroke: palette.muted,
-      font: palette.font,
-      labelFont: palette.font,
-      labelSize: 20,
-      grid: { stroke: palette.grid, width: 1 },
-      ticks: { stroke: palette.grid, width: 1, size: 4 },
-    };
+    const axis = axisStyle(palette);
     const low = pane.data[0][0] ?? 1;
     const high = Math.max(pane.data[0].at(-1) ?? 1, low * 1.01);
     return {

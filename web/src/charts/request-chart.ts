@@ -1,4 +1,4 @@
-// Requests one by one, a bar each: where its time went, in order. Loaded when the timeline is opened.
+// Requests one by one, a bar each: where its time went, in order. Loaded with the view over time.
 // uPlot gives axes, zoom and cursor; bars are drawn here, because each row has spans of its own.
 import { html, nothing, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
@@ -6,8 +6,9 @@ import type { Report } from 'servecast';
 import { formatCount, formatTime } from '../lib/format';
 import { addStyles } from '../lib/part';
 import styles from '../styles/requests.css?inline';
-import { mostRequestsDrawn, parts, requestColumns, spansOf, type Part, type Span } from '../lib/requests';
-import { ChartElement, type TableView } from './chart-element';
+import { onWindow, windowShown } from '../lib/time-window';
+import { parts, requestColumns, spansOf, type Part, type Span } from '../lib/requests';
+import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
 import { axisTicks, tickLabel } from './ticks';
 
@@ -42,22 +43,42 @@ export class RequestChart extends ChartElement {
   static override properties = {
     ...ChartElement.properties,
     report: { attribute: false },
+    complete: { attribute: false },
     order: { state: true },
     first: { state: true },
   };
   declare report: Report | null;
+  /** Of which the columns have some, in the chosen order; 0: they have all. */
+  declare complete: number;
   declare order: Order;
   declare first: number;
   protected readonly heading = 'Requests';
   #palette: Palette | null = null;
   #rows: readonly Row[] = [];
   #rowsOf: unknown[] = [];
+  #leave: () => void = () => undefined;
 
   constructor() {
     super();
     this.report = null;
+    this.complete = 0;
     this.order = 'ttft';
     this.first = 0;
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#leave = onWindow(() => this.order === 'arrival' && this.requestUpdate());
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#leave();
+  }
+
+  /** As people count them. */
+  #number(request: number): number {
+    return (this.columns?.['request']?.[request] ?? request) + 1;
   }
 
   #at(name: string, request: number): number {
@@ -66,11 +87,16 @@ export class RequestChart extends ChartElement {
 
   /** Those that are drawn. */
   #chosen(): readonly Row[] {
-    const key = [this.columns, this.order, this.first];
+    const within = this.order === 'arrival' ? windowShown() : null;
+    const key = [this.columns, this.order, this.first, within];
     if (key.every((each, index) => each === this.#rowsOf[index])) return this.#rows;
     this.#rowsOf = key;
     const e2e = this.columns?.['e2e_ms'] ?? new Float64Array(0);
-    const complete = Array.from(e2e.keys()).filter((request) => Number.isFinite(e2e[request]));
+    const isIn = (request: number) => {
+      const arrival = this.#at('arrival_s', request);
+      return !within || (arrival <= within.to_s && arrival + this.#at('e2e_ms', request) / 1000 >= within.from_s);
+    };
+    const complete = Array.from(e2e.keys()).filter((request) => Number.isFinite(e2e[request]) && isIn(request));
     const by =
       this.order === 'arrival'
         ? (request: number) => -this.#at('arrival_s', request)
@@ -89,8 +115,6 @@ export class RequestChart extends ChartElement {
   }
 
   protected emptyReason(): string | null {
-    if (this.report && this.report.arrived > mostRequestsDrawn)
-      return `Empty: ${formatCount(this.report.arrived)} requests are more than the ${formatCount(mostRequestsDrawn)} that are drawn one by one.`;
     if (!this.columns) return this.waitingFor;
     const rows = this.#chosen();
     if (rows.length === 0) return 'Empty: no request is complete.';
@@ -102,14 +126,14 @@ export class RequestChart extends ChartElement {
   protected summary(): string {
     return `${orders[this.order]}: ${this.#chosen()
       .slice(0, 5)
-      .map(({ request, spans }) => `request ${request + 1}, ${inWords(spans)}`)
+      .map(({ request, spans }) => `request ${this.#number(request)}, ${inWords(spans)}`)
       .join('; ')}. The table has all that are drawn.`;
   }
 
   protected tableView(): TableView {
     const used = this.#usedParts();
     const rows = this.#chosen().map(({ request, spans }) => [
-      `${request + 1}`,
+      `${this.#number(request)}`,
       this.#where(request),
       formatTime(1000 * this.#at('arrival_s', request)),
       ...['ttft_ms', 'e2e_ms'].map((name) => formatTime(this.#at(name, request))),
@@ -144,6 +168,7 @@ export class RequestChart extends ChartElement {
   #reorder(order: Order): void {
     this.order = order;
     this.first = 0;
+    this.dispatchEvent(new CustomEvent('order', { detail: order }));
   }
 
   protected structure(): string {
@@ -158,9 +183,9 @@ export class RequestChart extends ChartElement {
     return rowHeight;
   }
 
-  /** Ms from the left edge of the axis to the request's arrival. */
+  /** Seconds from the axis's 0 to the request's arrival. */
   #offset(request: number): number {
-    return this.order === 'arrival' ? 1000 * this.#at('arrival_s', request) : 0;
+    return this.order === 'arrival' ? this.#at('arrival_s', request) : 0;
   }
 
   #range(): [number, number] {
@@ -170,11 +195,11 @@ export class RequestChart extends ChartElement {
       const decode = spans.find(({ part }) => part === 'decode')?.from ?? 0;
       const end =
         this.order === 'ttft' ? Math.max(decode, this.#at('ttft_ms', request)) * 1.1 : (spans.at(-1)?.to ?? 0);
-      return this.#offset(request) + end;
+      return this.#offset(request) + end / 1000;
     });
     const low = Math.min(...starts);
     const high = Math.max(...ends);
-    return [low, high > low ? high : low + 1];
+    return [low, high > low ? high : low + 0.001];
   }
 
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
@@ -190,21 +215,18 @@ export class RequestChart extends ChartElement {
       heading.append(key);
     }
     host.append(heading);
-    const axis = {
-      stroke: palette.muted,
-      font: palette.font,
-      labelFont: palette.font,
-      labelSize: 20,
-      grid: { stroke: palette.grid, width: 1 },
-      ticks: { stroke: palette.grid, width: 1, size: 4 },
-    };
+    const axis = axisStyle(palette);
     const rows = this.#chosen().length;
     const options: uPlot.Options = {
       width,
       height: rows * rowHeight + axisHeight + 16,
       legend: { show: false },
       padding: [8, 16, 0, 0],
-      cursor: { points: { show: false }, drag: { x: true, y: false } },
+      cursor: {
+        points: { show: false },
+        drag: { x: true, y: false },
+        ...(this.order === 'arrival' ? { sync: { key: 'simulated-time', scales: ['x', null] } } : {}),
+      },
       scales: { x: { time: false }, y: { dir: -1, range: [0, rows] } },
       axes: [
         {
@@ -215,7 +237,7 @@ export class RequestChart extends ChartElement {
           space: 1,
           splits: (plot, _axis, low, high) => axisTicks(low, high, false, (plot.width - 80) / 72),
           filter: (_plot, splits) => splits,
-          values: (_plot, splits) => splits.map((value) => tickLabel(value)),
+          values: (_plot, splits) => splits.map((value) => tickLabel(1000 * value)),
         },
         {
           ...axis,
@@ -226,7 +248,7 @@ export class RequestChart extends ChartElement {
           size: 64,
           splits: () => Array.from({ length: rows }, (_, row) => row + 0.5),
           filter: (_plot, splits) => splits,
-          values: () => this.#chosen().map(({ request }) => formatCount(request + 1)),
+          values: () => this.#chosen().map(({ request }) => formatCount(this.#number(request))),
         },
       ],
       series: [{}, { paths: () => null, points: { show: false } }],
@@ -255,7 +277,7 @@ export class RequestChart extends ChartElement {
     this.#chosen().forEach(({ request, spans }, row) => {
       const top = plot.valToPos(row + 0.15, 'y', true);
       const height = plot.valToPos(row + 0.85, 'y', true) - top;
-      const left = (ms: number) => plot.valToPos(this.#offset(request) + ms, 'x', true);
+      const left = (ms: number) => plot.valToPos(this.#offset(request) + ms / 1000, 'x', true);
       // The shortest last, or a long neighbour would cover what is widened to be seen.
       for (const span of [...spans].sort((a, b) => b.to - b.from - (a.to - a.from))) {
         const from = left(span.from);
@@ -301,7 +323,7 @@ export class RequestChart extends ChartElement {
       return `${this.order === 'ttft' ? 'Up to the first decode; a' : 'A'} thick line is the first token. Point at a bar, or use the arrow keys, to read where its time went; drag, or press + − 0, to zoom.`;
     const { request, spans } = row;
     const cached = this.#at('cached_tokens', request);
-    return html`<b>Request ${formatCount(request + 1)}</b> <span>on ${this.#where(request)}</span>
+    return html`<b>Request ${formatCount(this.#number(request))}</b> <span>on ${this.#where(request)}</span>
       <span>${formatCount(this.#at('prompt_tokens', request))}${cached > 0 ? html` (${formatCount(cached)} cached)` : nothing} in, ${formatCount(this.#at('output_tokens', request))} out</span>
       <span>TTFT ${formatTime(this.#at('ttft_ms', request))}</span>
       ${parts.filter((part) => lengthOf(spans, part) > 0).map((part) => html`<span class="key"><i class="block ${part}"></i>${words[part]} ${formatTime(lengthOf(spans, part))}</span>`)}`;

@@ -3,7 +3,8 @@
 import { html, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
 import { formatNumber, formatPercent, formatQuantity, formatTime } from '../lib/format';
-import { ChartElement, type TableView } from './chart-element';
+import { showWindow } from '../lib/time-window';
+import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
 
 export interface PaneSeries {
@@ -170,14 +171,7 @@ export class SeriesChart extends ChartElement {
   }
 
   #options(pane: Pane, palette: Palette, width: number, height: number, withTime: boolean): uPlot.Options {
-    const axis = {
-      stroke: palette.muted,
-      font: palette.font,
-      labelFont: palette.font,
-      labelSize: 20,
-      grid: { stroke: palette.grid, width: 1 },
-      ticks: { stroke: palette.grid, width: 1, size: 4 },
-    };
+    const axis = axisStyle(palette);
     const times = this.#column(timeColumn);
     const unit = timeUnit(times.at(-1) ?? 0);
     const timeAxis = unit.seconds >= 60 ? { ...axis, incrs: wholeSteps.map((step) => step * unit.seconds) } : axis;
@@ -186,7 +180,12 @@ export class SeriesChart extends ChartElement {
       height,
       legend: { show: false },
       padding: [8, 16, withTime ? 0 : 4, 0],
-      cursor: { y: false, points: { show: false }, drag: { x: true, y: false }, sync: { key: 'simulated-time' } },
+      cursor: {
+        y: false,
+        points: { show: false },
+        drag: { x: true, y: false },
+        sync: { key: 'simulated-time', scales: ['x', null] },
+      },
       scales: {
         x: { time: false },
         y: pane.share ? { range: [0, 1] } : { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] },
@@ -229,8 +228,18 @@ export class SeriesChart extends ChartElement {
       hooks: {
         drawClear: [(plot) => this.#hatchUncounted(plot, palette)],
         setCursor: [(plot) => this.showReadout(plot)],
+        setScale: [(plot, scale) => scale === 'x' && this.#tellWindow(plot)],
       },
     };
+  }
+
+  /** What is in view, for the charts that show single requests and steps. */
+  #tellWindow(plot: uPlot): void {
+    const times = this.#column(timeColumn);
+    const { min, max } = plot.scales['x'] ?? {};
+    if (typeof min !== 'number' || typeof max !== 'number' || times.length === 0) return;
+    const isAll = min <= (times[0] ?? 0) && max >= (times.at(-1) ?? 0);
+    showWindow(isAll ? null : { from_s: min, to_s: max });
   }
 
   #hatchUncounted(plot: uPlot, palette: Palette): void {

@@ -12,7 +12,17 @@ import type {
   TraceFit,
   TraceRead,
 } from 'servecast';
-import type { Columns, FromWorker, Lane, Outcome, Question, Refusal, ToWorker } from './protocol';
+import type {
+  Columns,
+  FromWorker,
+  Lane,
+  Outcome,
+  Question,
+  Recorded,
+  RecordRequest,
+  Refusal,
+  ToWorker,
+} from './protocol';
 
 export { compileModule } from './compile';
 
@@ -63,6 +73,8 @@ export interface Engine {
   coefficients(scenario: string, file: string): Promise<Coefficients>;
   /** Of the shown run that finished last; null when it is gone. */
   requests(names: readonly string[]): Promise<Columns | null>;
+  /** Never settles when another one is asked for before it is there. */
+  record(request: RecordRequest, progress: (share: number) => void): Promise<Recorded>;
   /** Of the same run. */
   explain(): Promise<Explanation | null>;
   /** Never settles when another trace is loaded, or this one forgotten, before it is read. */
@@ -107,6 +119,11 @@ export class EngineClient implements Engine {
   readonly #columns = new Map<number, (columns: Columns | null) => void>();
   readonly #explanations = new Map<number, (explanation: Explanation | null) => void>();
   #advice: { readonly id: number; readonly listener: AdviceListener } | null = null;
+  #recording: {
+    readonly id: number;
+    readonly progress: (share: number) => void;
+    readonly answer: Omit<Answer<Recorded>, 'message'>;
+  } | null = null;
   #trace: TraceAnswer | null = null;
   #fit: FitAnswer | null = null;
   #traceFile: { readonly file: Blob; readonly name: string } | null = null;
@@ -174,6 +191,8 @@ export class EngineClient implements Engine {
     this.#forgetKept();
     this.#advice?.listener.failed('cancelled');
     this.#advice = null;
+    this.#recording?.answer.reject(new Error('the recording was cancelled'));
+    this.#recording = null;
     run.listener.finished(null, 0, true);
   }
 
@@ -208,6 +227,14 @@ export class EngineClient implements Engine {
     return new Promise((resolve) => {
       this.#columns.set(id, resolve);
       this.#send({ kind: 'requests', id, names });
+    });
+  }
+
+  record(request: RecordRequest, progress: (share: number) => void): Promise<Recorded> {
+    const id = ++this.#ids;
+    return new Promise((resolve, reject) => {
+      this.#recording = { id, progress, answer: { resolve, reject } };
+      this.#send({ kind: 'record', id, ...request });
     });
   }
 
@@ -270,6 +297,8 @@ export class EngineClient implements Engine {
     this.#forgetKept();
     this.#advice?.listener.failed(message);
     this.#advice = null;
+    this.#recording?.answer.reject(new Error(message));
+    this.#recording = null;
     this.#fit?.reject(new Error(message));
     for (const { listener } of runs) listener.broken(message);
   }
@@ -304,6 +333,12 @@ export class EngineClient implements Engine {
         if (message.advice) this.#advice.listener.finished(message.advice, message.progress);
         else if (message.message !== '') this.#advice.listener.failed(message.message);
         else this.#advice.listener.progress(message.progress);
+        return;
+      case 'recorded':
+        if (this.#recording?.id !== message.id) return;
+        if (message.recorded) this.#recording.answer.resolve(message.recorded);
+        else if (message.message !== '') this.#recording.answer.reject(new Error(message.message));
+        else this.#recording.progress(message.progress);
         return;
       case 'trace_read':
         if (this.#trace?.id === message.id) this.#trace.resolve({ bytes: message.bytes, read: message.read });

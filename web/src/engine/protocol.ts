@@ -36,6 +36,7 @@ export type ToWorker =
   | { readonly kind: 'cancel'; readonly id: number }
   /** Columns with a value a request, of the shown run that finished last. */
   | { readonly kind: 'requests'; readonly id: number; readonly names: readonly string[] }
+  | ({ readonly kind: 'record'; readonly id: number } & RecordRequest)
   /** Of the same run. */
   | { readonly kind: 'explain'; readonly id: number }
   | { readonly kind: 'load_trace'; readonly id: number; readonly file: Blob; readonly name: string }
@@ -44,7 +45,7 @@ export type ToWorker =
   | { readonly kind: 'forget_trace' };
 
 /** What the page shows, and what is compared with it: a run, which is of many seeds, supersedes the one before
-    in its lane. Beside, there are no partial results, no columns and no limit by relief. */
+    in its lane. Beside, there are no partial results, no columns but those of latencies, and no limit by relief. */
 export type Lane = 'shown' | 'beside';
 
 /** All answer a Canonical: `canonical` takes a document, `parse` the readable link grammar. `replaying` takes a
@@ -85,6 +86,14 @@ export type FromWorker =
     }
   /** null: that run is gone, or another one has begun. */
   | { readonly kind: 'requests'; readonly id: number; readonly columns: Columns | null }
+  /** `recorded` when it is there. Null with a message: there is none. */
+  | {
+      readonly kind: 'recorded';
+      readonly id: number;
+      readonly progress: number;
+      readonly recorded: Recorded | null;
+      readonly message: string;
+    }
   | { readonly kind: 'explanation'; readonly id: number; readonly explanation: Explanation | null }
   /** `advice` when it has ended, or was cancelled: of what was tried. Null with a message: there is none. */
   | {
@@ -107,6 +116,31 @@ export type FromWorker =
   | { readonly kind: 'trace_fitted'; readonly id: number; readonly fit: TraceFit | null; readonly message: string }
   | { readonly kind: 'trace_unreadable'; readonly id: number; readonly message: string }
   | { readonly kind: 'broken'; readonly id: number | null; readonly message: string };
+
+/** The first run of a scenario once more, kept step by step: it supersedes the one before. */
+export interface RecordRequest {
+  readonly scenario: string;
+  readonly with_trace: boolean;
+  /** Steps that begin from then on are kept, at most so many. */
+  readonly from_s: number;
+  readonly most_steps: number;
+  /** Complete requests: those that took longest by it first, or by arrival. null: none. */
+  readonly requests: {
+    readonly order: 'ttft' | 'e2e' | 'arrival';
+    readonly first: number;
+    readonly count: number;
+  } | null;
+}
+
+export interface Recorded {
+  readonly steps: Columns;
+  /** "request", its number from 0, and requestColumns. */
+  readonly requests: Columns;
+  /** Among which these were chosen. */
+  readonly complete: number;
+  /** The run has more steps, after these. */
+  readonly is_cut: boolean;
+}
 
 export interface Outcome {
   readonly report: Report;

@@ -22,7 +22,7 @@ const pieceBytes = 2 ** 18;
 let whole: Promise<ServecastModule> | null = null;
 
 /** Takes the first engine's place. */
-function wholeEngine(host: WorkerHost): Promise<ServecastModule> {
+export function wholeEngine(host: WorkerHost): Promise<ServecastModule> {
   whole ??= Promise.all([host.engine(), import('servecast'), compileModule(wholeUrl)])
     .then(([, { default: create }, compiled]) => instantiate(create, compiled))
     .then((module) => {

@@ -11,6 +11,7 @@ import type {
   Explanation,
   FirstModule,
   Issue,
+  Recording,
   Report,
   Simulation,
 } from 'servecast';
@@ -25,6 +26,7 @@ interface WorkerScope {
 const scope = self as unknown as WorkerScope;
 
 type RunRequest = Extract<ToWorker, { kind: 'run' }>;
+type RecordingRequest = Extract<ToWorker, { kind: 'record' }>;
 
 /** Of the engine at a time: a newer run or a cancel waits for no longer than that. */
 const sliceMs = 6;
@@ -49,10 +51,12 @@ let site = '';
 /** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
+/** What two scenarios are drawn over each other by. */
+let curveNames: readonly string[] = [];
 let trace: ReadTrace | null = null;
 /** The shown run that finished last: what its requests did may yet be asked for. */
 let kept: Experiment | null = null;
-const currentRun: Record<Lane | 'advice', number> = { shown: 0, beside: 0, advice: 0 };
+const currentRun: Record<Lane | 'advice' | 'record', number> = { shown: 0, beside: 0, advice: 0, record: 0 };
 const cancelledRuns = new Set<number>();
 let currentTrace = 0;
 
@@ -148,7 +152,7 @@ function orIssues<Answer>(answer: Promise<Answer>, otherwise: (issues: readonly 
 }
 
 /** Of a class of the module, whose constructor may ask for files. Why it cannot run is asked with its trace. */
-async function made<Run extends Experiment | AdviceRun>(
+async function made<Run extends Experiment | AdviceRun | Recording>(
   module: FirstModule,
   make: () => Run,
   waits: () => void,
@@ -168,7 +172,10 @@ async function made<Run extends Experiment | AdviceRun>(
 }
 
 /** Advances for a slice, in which many short runs may end: how long that took, and whether it is finished. */
-function slice(run: Simulation | Experiment | AdviceRun, pace: { steps: number }): { finished: boolean; ms: number } {
+function slice(
+  run: Simulation | Experiment | AdviceRun | Recording,
+  pace: { steps: number },
+): { finished: boolean; ms: number } {
   const begin = performance.now();
   for (let now = begin; ; ) {
     const finished = run.advance(pace.steps);
@@ -205,7 +212,7 @@ function sendExplanation(id: number): void {
 
 function outcomeOf(simulation: Experiment, engineMs: number, lane: Lane): Outcome {
   const report = JSON.parse(simulation.summary()) as Report;
-  return { report, columns: lane === 'shown' ? copyColumns(simulation) : {}, engine_ms: engineMs };
+  return { report, columns: copyColumns(simulation, lane === 'shown' ? columnNames : curveNames), engine_ms: engineMs };
 }
 
 function buffersOf(outcome: Outcome): Transferable[] {
@@ -355,6 +362,31 @@ async function run(module: FirstModule, request: RunRequest): Promise<void> {
   }
 }
 
+/** The first run again, in the whole module. */
+async function record(request: RecordingRequest): Promise<void> {
+  const { id, with_trace: withTrace } = request;
+  const isCurrent = () => currentRun.record === id;
+  try {
+    const [module, part] = await Promise.all([
+      files().then((each) => each.wholeEngine(host)),
+      import('./steps-recorder'),
+    ]);
+    await part.record(request, {
+      module,
+      trace: withTrace && trace && trace.module === module ? trace.rows : null,
+      made: (make) => made(module, make, () => undefined),
+      slice: (run, pace) => slice(run, pace).finished,
+      nextTask,
+      isCurrent,
+      post: (message, transfer = []) => scope.postMessage(message, transfer),
+    });
+  } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError) throw error;
+    const message = unavailable(error)[0]?.message ?? '';
+    if (isCurrent()) scope.postMessage({ kind: 'recorded', id, progress: 1, recorded: null, message });
+  }
+}
+
 function nextBudget(steps: number, tookMs: number): number {
   const factor = Math.min(2, Math.max(0.25, sliceMs / Math.max(tookMs, 0.05)));
   return Math.round(Math.min(5e7, Math.max(50, steps * factor)));
@@ -374,6 +406,7 @@ async function start(compiled: WebAssembly.Module, address: string): Promise<voi
   const module = await instantiate(createFirst, compiled);
   const catalog = JSON.parse(module.catalog()) as Catalog;
   columnNames = catalog.columns.filter((column) => column.kind !== 'request').map((column) => column.name);
+  curveNames = columnNames.filter((name) => name.startsWith('cdf_'));
   engineLoaded(module);
   scope.postMessage({ kind: 'ready', catalog });
 }
@@ -425,6 +458,12 @@ scope.onmessage = ({ data }) => {
           if (!(error instanceof TypeError)) return broken(id, error);
           scope.postMessage({ kind: 'advice', id, progress: 1, advice: null, message: inWords(error) });
         });
+      return;
+    }
+    case 'record': {
+      const { id } = data;
+      currentRun.record = id;
+      reading.then(() => record(data)).catch((error: unknown) => broken(id, error));
       return;
     }
     case 'cancel':

@@ -95,6 +95,9 @@ class RecordingEngine implements Engine {
   cancels = 0;
   advice_cancels = 0;
   explained = 0;
+  record(): Promise<never> {
+    return new Promise(() => undefined);
+  }
   run(
     text: string,
     withTrace: boolean,

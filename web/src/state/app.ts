@@ -3,7 +3,7 @@
 //
 import type { AdvisedChange, Canonical, Issue } from 'servecast';
 import type { Engine } from '../engine/client';
-import type { Question } from '../engine/protocol';
+import type { Question, Recorded, RecordRequest } from '../engine/protocol';
 import { decodeLink } from '../share/link';
 import { Address, type Surroundings } from './address';
 import type { CoefficientSets } from './coefficients';
@@ -24,7 +24,7 @@ import { stillThere, withoutItem } from './drafts';
 import { assign, type FormSource } from './fields';
 import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
 import { Runs, type Pace } from './runs';
-import { Store, type LinkProblem, type ThemeChoice } from './store';
+import { Store, type LinkProblem, type Shown, type ThemeChoice } from './store';
 import type { Traces } from './traces';
 import { momentOf, Undo, type Moment } from './undo';
 import { documentOf, Reasons } from './ways-out';
@@ -43,8 +43,8 @@ export class App {
   readonly #runs: Runs;
   readonly #address: Address;
   readonly #undo = new Undo();
+  /** Comes when a comparison is first opened. */
   #comparison: Comparison | null = null;
-  #compared = '';
   #traces: Traces | null = null;
 
   constructor(engine: Engine, around: Surroundings, store = new Store()) {
@@ -424,24 +424,36 @@ export class App {
 
   // --- Comparing ---------------------------------------------------------------------------------
 
-  /** Runs the scenario under every value of a choice whenever it ran; "" ends that. */
-  compareBy(pointer: string): void {
-    this.#compared = pointer;
-    this.#comparison?.by(pointer, this.source);
-    if (this.#comparison || pointer === '') return;
-    import('./compare').then(
-      ({ Comparison }) => {
-        this.#comparison ??= new Comparison(this.#engine, this.store);
-        this.#comparison.by(this.#compared, this.source);
-      },
-      () => undefined, // the panel says that it could not be fetched
-    );
+  /** Runs the scenario under other values of a setting whenever it ran; "" ends that. */
+  async compareBy(pointer: string): Promise<void> {
+    if (pointer !== '' || this.#comparison) (await this.#compares())?.by(pointer, this.source);
   }
 
-  /** A row that was compared, as a step that Back undoes. */
+  /** Sets the scenario aside, to be compared with what it becomes. */
+  async keepToCompare(name: string): Promise<void> {
+    const { source } = this;
+    if (source) (await this.#compares())?.keep(source, name);
+  }
+
+  /** With the kept one (""), with a preset, or with nothing (null). */
+  async compareWith(other: string | null): Promise<void> {
+    (await this.#compares())?.with(other, this.source);
+  }
+
+  get kept(): string | null {
+    return this.#comparison?.kept ?? null;
+  }
+
+  /** A row of the comparison, as a step that Back undoes. */
   useVariant(document: Document): void {
     this.#address.follow();
     this.#edit('', document);
+  }
+
+  /** Null without a connection: the view that wants it cannot be had either, and says so in its place. */
+  async #compares(): Promise<Comparison | null> {
+    const part = await import('./compare').catch(() => null);
+    return part && (this.#comparison ??= new part.Comparison(this.#engine, this.store));
   }
 
   // --- Ways out ----------------------------------------------------------------------------------
@@ -462,6 +474,19 @@ export class App {
   watchRequests(on: boolean): void {
     this.reasons.askRequests(on);
   }
+
+  /** The shown run once more, kept step by step, from a moment on; see Engine.record. */
+  record(
+    shown: Shown,
+    what: Pick<RecordRequest, 'from_s' | 'most_steps' | 'requests'>,
+    progress: (share: number) => void,
+  ): Promise<Recorded> {
+    const { document } = shown;
+    const request = { ...what, scenario: JSON.stringify(document), with_trace: needsTrace(document) };
+    return this.#engine.record(request, progress);
+  }
+
+  // --- Runs --------------------------------------------------------------------------------------
 
   runOrCancel(): void {
     this.#runs.runOrCancel();

@@ -1,7 +1,19 @@
-// The scenario under every value of one of its choices, each run with the same requests.
+// The scenario under other values of one of its settings, each run with the same requests; and a whole other
+// scenario on the requests of this one. Loaded when a comparison is first opened.
 import type { Issue, Report } from 'servecast';
 import type { Engine } from '../engine/client';
-import { needsTrace, segmentsOf, type Document, type Json } from './document';
+import type { Outcome } from '../engine/protocol';
+import {
+  equalJson,
+  getAt,
+  isObject,
+  needsTrace,
+  removeAt,
+  segmentsOf,
+  setAt,
+  type Document,
+  type Json,
+} from './document';
 import {
   assign,
   explainedChoices,
@@ -22,13 +34,66 @@ export interface Variant {
   /** null: not yet run, or refused. */
   readonly report: Report | null;
   readonly issues: readonly Issue[];
+  /** What else had to change for it to run; "" when nothing. */
+  readonly adapted?: string;
+}
+
+/** Another whole scenario, run on the requests of the one that is shown. */
+export interface Beside {
+  /** "": the one that was kept; else a preset's id. */
+  readonly of: string;
+  readonly name: string;
+  readonly document: Document;
+  readonly outcome: Outcome | null;
+  readonly issues: readonly Issue[];
 }
 
 /** What changes how requests are served, not which ones there are. */
 const sections = ['hardware', 'model', 'engine', 'scheduler', 'cluster', 'latency'];
 
+/** What belongs to the question, not to the server that answers it. */
+const asked = ['workload', 'seed', 'slo', 'measure'] as const;
+
 /** What was measured, or assumed, of a GPU or an engine: nobody chooses among these. */
 const findings = /\/(auto_backend|operators|compared_as|nodes_assumed)$/;
+
+/** Numbers that planners vary, and by which factors. */
+const ladders: readonly (readonly [RegExp, readonly number[]])[] = [
+  [/^\/cluster\/pools\/\d+\/tensor_parallel$/, [0.25, 0.5, 1, 2, 4]],
+  [/^\/cluster\/pools\/\d+\/replicas$/, [0.5, 1, 2, 3, 4]],
+  [/^\/workload\/arrivals\/rate_per_s$/, [0.5, 0.75, 1, 1.25, 1.5, 2]],
+  [/^\/engine\/max_num_(seqs|batched_tokens)$/, [0.25, 0.5, 1, 2, 4]],
+  [/^\/workload\/(prompt|output)_tokens\/(value|mean|median)$/, [0.25, 0.5, 1, 2, 4]],
+];
+
+function factorsOf(pointer: string): readonly number[] | undefined {
+  return ladders.find(([pattern]) => pattern.test(pointer))?.[1];
+}
+
+export const isLadder = (pointer: string): boolean => factorsOf(pointer) !== undefined;
+
+function ladderFields(source: FormSource): readonly PlacedField[] {
+  const rank = (placed: PlacedField) => ladders.findIndex(([pattern]) => pattern.test(placed.pointer));
+  return placedFields(source, (path) => /^\/(cluster|workload|engine)\//.test(path))
+    .filter((placed) => isLadder(placed.pointer) && ladderOf(source, placed).length > 1)
+    .sort((a, b) => rank(a) - rank(b));
+}
+
+/** Ascending, the value in force among them. */
+function ladderOf(source: FormSource, { field, pointer }: PlacedField): readonly number[] {
+  const current = valueInForce(source, { field, pointer });
+  if (typeof current !== 'number' || current <= 0) return [];
+  const whole = field.type === 'integer';
+  const values = (factorsOf(pointer) ?? []).map((factor) => {
+    const value = current * factor;
+    return factor === 1 ? current : whole ? Math.round(value) : Number(value.toPrecision(3));
+  });
+  const allowed = (value: number) => value > 0 && value >= (field.minimum ?? 0) && value <= (field.maximum ?? Infinity);
+  // A group of GPUs has a power of two of them: others do not divide the heads of attention.
+  const possible = (value: number) =>
+    !pointer.endsWith('tensor_parallel') || value === current || Number.isInteger(Math.log2(value));
+  return [...new Set(values)].filter((value) => allowed(value) && possible(value)).sort((a, b) => a - b);
+}
 
 /** Choices and switches with more than one value, in the order of the catalogue, hardware first. */
 function comparableFields(source: FormSource): readonly PlacedField[] {
@@ -46,20 +111,22 @@ function comparableFields(source: FormSource): readonly PlacedField[] {
   );
 }
 
-/** Where the choices stand, by which variants are made; the list of pools stands for how replicas are split. */
+/** Where the settings stand, by which variants are made; the list of pools stands for how replicas are split. */
 export function comparablePointers(source: FormSource): readonly string[] {
   const [gpu, ...rest] = comparableFields(source).map(({ pointer }) => pointer);
   const pools = splitVariants(source).length > 0 ? [poolList] : [];
-  return gpu === undefined ? pools : [gpu, ...pools, ...rest];
+  const numbers = ladderFields(source).map(({ pointer }) => pointer);
+  return gpu === undefined ? [...numbers, ...pools] : [gpu, ...numbers, ...pools, ...rest];
 }
 
 function valuesOf({ field }: PlacedField): readonly Json[] {
   return field.type === 'boolean' ? [false, true] : field.type === 'choice' ? field.choices : [];
 }
 
-/** The value in force first; none when the scenario has no such choice. */
+/** Numbers ascend, else the value in force is first; none when the scenario has no such setting. */
 export function variantsOf(source: FormSource, pointer: string): readonly Variant[] {
   if (pointer === poolList) return splitVariants(source);
+  if (isLadder(pointer)) return ladderVariants(source, pointer);
   const placed = comparableFields(source).find((each) => each.pointer === pointer);
   if (!placed) return [];
   const current = valueInForce(source, placed);
@@ -76,6 +143,62 @@ export function variantsOf(source: FormSource, pointer: string): readonly Varian
     .sort((a, b) => Number(b.isCurrent) - Number(a.isCurrent));
 }
 
+function ladderVariants(source: FormSource, pointer: string): readonly Variant[] {
+  const placed = ladderFields(source).find((each) => each.pointer === pointer);
+  if (!placed) return [];
+  const current = valueInForce(source, placed);
+  return ladderOf(source, placed).map((value) => ({
+    name: value.toLocaleString('en-US', { maximumFractionDigits: 6 }),
+    isCurrent: value === current,
+    document: value === current ? source.document : assign(source, pointer, value),
+    report: null,
+    issues: [],
+  }));
+}
+
+/** The scenario on as many GPUs a replica as its model takes, where it is refused for fewer. */
+function withEnoughGpus(document: Document, unfit: Report['unfit']): Partial<Variant> | null {
+  const enough = unfit?.enough_tensor_parallel;
+  if (!unfit || enough === undefined || enough === unfit.tensor_parallel) return null;
+  const pools = poolsOf({ document, resolved: null });
+  const index = Math.max(
+    0,
+    pools.findIndex((pool, at) => pool['name'] === unfit.pool || `${at}` === unfit.pool),
+  );
+  const changed = pools.map((pool, at) => (at === index ? { ...pool, tensor_parallel: enough } : pool));
+  return {
+    document: setAt(document, poolList, changed),
+    adapted: `needs ${enough} GPUs each: tensor parallel ${enough} instead of ${unfit.tensor_parallel}`,
+  };
+}
+
+/** Of two documents, where they differ: pointers with both values. */
+export function differences(
+  a: Json | undefined,
+  b: Json | undefined,
+  pointer = '',
+): readonly { readonly pointer: string; readonly a: Json | undefined; readonly b: Json | undefined }[] {
+  if (a !== undefined && b !== undefined && equalJson(a, b)) return [];
+  if ((isObject(a) || isObject(b)) && [a, b].every((each) => each === undefined || each === null || isObject(each))) {
+    const [ofA, ofB] = [isObject(a) ? a : {}, isObject(b) ? b : {}];
+    const names = [...new Set([...Object.keys(ofA), ...Object.keys(ofB)])].filter(
+      (name) => pointer !== '' || !/^(name|description)$/.test(name),
+    );
+    return names.flatMap((name) => differences(ofA[name], ofB[name], `${pointer}/${name}`));
+  }
+  if (Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.some(isObject))
+    return a.flatMap((item: Json, index) => differences(item, (b as readonly Json[])[index], `${pointer}/${index}`));
+  return a === b ? [] : [{ pointer, a, b }];
+}
+
+/** Another scenario's server with the requests, the seed and the targets of this one. */
+export function onTheSameRequests(other: Document, own: Document): Document {
+  return asked.reduce((document, section) => {
+    const value = getAt(own, `/${section}`);
+    return value === undefined ? removeAt(document, `/${section}`) : setAt(document, `/${section}`, value);
+  }, other);
+}
+
 function splitVariants(source: FormSource): readonly Variant[] {
   const name = poolsInWords(poolsOf(source));
   const others = splitsOf(source).filter((split) => split.name !== name);
@@ -88,16 +211,23 @@ function splitVariants(source: FormSource): readonly Variant[] {
   }));
 }
 
-/** Runs the variants one after the other, beside what the page shows. */
+/** Runs the variants, and the other scenario, one after the other, beside what the page shows. */
 export class Comparison {
   readonly #engine: Engine;
   readonly #store: Store;
   #pointer = '';
   #turn = 0;
+  /** The scenario that was set aside to be compared with, as it was. */
+  #kept: { readonly name: string; readonly document: Document } | null = null;
+  #with: string | null = null;
 
   constructor(engine: Engine, store: Store) {
     this.#engine = engine;
     this.#store = store;
+  }
+
+  get kept(): string | null {
+    return this.#kept?.name ?? null;
   }
 
   /** "" ends it. */
@@ -106,31 +236,78 @@ export class Comparison {
     this.refresh(source);
   }
 
+  /** The scenario as it is, to be compared with what it becomes. */
+  keep(source: FormSource, name: string): void {
+    this.#kept = { name, document: source.document };
+    this.with('', source);
+  }
+
+  /** "": the kept one; else a preset's id; null ends it. */
+  with(other: string | null, source: FormSource | null): void {
+    this.#with = other;
+    this.refresh(source);
+  }
+
   /** The shown run begins: it has the engine for itself. */
   halt(): void {
-    if (this.#pointer === '') return;
+    if (this.#pointer === '' && this.#with === null) return;
     this.#turn += 1;
     this.#engine.cancel('beside');
   }
 
   /** Starts anew, unless the shown run is under way; to be called again when that has ended. */
   refresh(source: FormSource | null): void {
-    if (this.#pointer === '' && !this.#store.state.compared) return;
+    const { compared, beside } = this.#store.state;
+    if (this.#pointer === '' && this.#with === null && !compared && !beside) return;
     this.halt();
-    const turn = this.#turn;
-    const made = source ? variantsOf(source, this.#pointer) : [];
-    if (made.length === 0) {
-      this.#store.update({ compared: this.#pointer === '' ? null : { pointer: this.#pointer, variants: [] } });
-      return;
-    }
+    const turn = ++this.#turn;
+    const made = source && this.#pointer !== '' ? variantsOf(source, this.#pointer) : [];
     const { shown } = this.#store.state;
     const report = shown?.completeness === 'final' ? shown.outcome.report : null;
     const variants = made.map((variant) => (variant.isCurrent ? { ...variant, report } : variant));
-    this.#store.update({ compared: { pointer: this.#pointer, variants } });
+    const other = source && this.#other(source);
+    const same = other && beside?.outcome && equalJson(beside.document, other.document);
+    this.#store.update({
+      compared: this.#pointer === '' ? null : { pointer: this.#pointer, variants },
+      beside: other && (same ? { ...other, outcome: beside.outcome } : other),
+    });
     if (this.#store.state.run.kind === 'idle') this.#runNext(turn);
   }
 
+  #other(source: FormSource): Beside | null {
+    if (this.#with === null) return null;
+    const preset = source.catalog.presets.scenarios.find(({ id }) => id === this.#with);
+    const found =
+      this.#with === '' ? this.#kept : preset && { name: preset.name, document: preset.document as Document };
+    if (!found) return null;
+    return {
+      of: this.#with,
+      name: found.name,
+      document: onTheSameRequests(found.document, source.document),
+      outcome: null,
+      issues: [],
+    };
+  }
+
   #runNext(turn: number): void {
+    const { beside } = this.#store.state;
+    if (beside && beside.outcome === null && beside.issues.length === 0) this.#runOther(turn, beside);
+    else this.#runVariant(turn);
+  }
+
+  #runOther(turn: number, beside: Beside): void {
+    const settle = (change: Partial<Beside>) => {
+      if (turn !== this.#turn || !this.#store.state.beside) return;
+      this.#store.update({ beside: { ...this.#store.state.beside, ...change } });
+      this.#runNext(turn);
+    };
+    this.#run(beside.document, {
+      refused: (issues) => settle({ issues }),
+      finished: (outcome) => settle({ outcome }),
+    });
+  }
+
+  #runVariant(turn: number): void {
     const { compared } = this.#store.state;
     const index = compared?.variants.findIndex(({ report, issues }) => report === null && issues.length === 0) ?? -1;
     const next = compared?.variants[index];
@@ -146,19 +323,30 @@ export class Comparison {
       });
       this.#runNext(turn);
     };
+    const adapts = this.#pointer.endsWith('/hardware/preset') && !next.adapted;
+    this.#run(next.document, {
+      refused: (issues, unfit) => settle((adapts && withEnoughGpus(next.document, unfit)) || { issues }),
+      finished: ({ report }) => settle({ report }),
+    });
+  }
+
+  #run(
+    document: Document,
+    answer: { refused(issues: readonly Issue[], unfit?: Report['unfit']): void; finished(outcome: Outcome): void },
+  ): void {
     const nothing = () => undefined;
     this.#engine.run(
-      JSON.stringify(next.document),
-      needsTrace(next.document),
+      JSON.stringify(document),
+      needsTrace(document),
       {
         accepted: nothing,
         loading: nothing,
         progress: nothing,
-        refused: (_reason, issues) => settle({ issues }),
+        refused: (_reason, issues, unfit) => answer.refused(issues, unfit),
         finished: (outcome, _progress, cancelled) => {
-          if (outcome && !cancelled) settle({ report: outcome.report });
+          if (outcome && !cancelled) answer.finished(outcome);
         },
-        broken: (message) => settle({ issues: [{ path: '', message }] }),
+        broken: (message) => answer.refused([{ path: '', message }]),
       },
       'beside',
     );

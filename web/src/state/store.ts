@@ -2,7 +2,7 @@
 // shows follows from it.
 import type { Advice, Catalog, CoefficientSet, Explanation, Issue, Report, TraceFit, TraceRead } from 'servecast';
 import type { Columns, Outcome, Refusal } from '../engine/protocol';
-import type { Variant } from './compare';
+import type { Beside, Variant } from './compare';
 import type { Document } from './document';
 
 export type ThemeChoice = 'auto' | 'light' | 'dark';
@@ -126,10 +126,12 @@ export interface AppState {
   readonly link_trace: string | null;
   /** The workload that a trace replaced. */
   readonly former_workload: Document | null;
-  /** The choice whose values are compared; null: none. No variants: the scenario has no such choice. */
+  /** The setting whose values are compared; null: none. No variants: the scenario has no such choice. */
   readonly compared: { readonly pointer: string; readonly variants: readonly Variant[] } | null;
   readonly can_undo: boolean;
   readonly can_redo: boolean;
+  /** What the scenario is compared with as a whole; null: nothing. */
+  readonly beside: Beside | null;
   readonly link: string;
   readonly link_problem: LinkProblem | null;
   readonly theme: ThemeChoice;
@@ -160,6 +162,7 @@ export const initialState: AppState = {
   compared: null,
   can_undo: false,
   can_redo: false,
+  beside: null,
   link: '',
   link_problem: null,
   theme: 'auto',

@@ -1,148 +1,230 @@
-// The comparison panel: one choice, a row for each of its values, all on the same requests. Loaded when it
-// is opened.
+// The comparison: one setting, a row for each of its values, all on the same requests; and two whole scenarios side by
+// side. Loaded when it is opened.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { formatCount, formatNumber, formatTime, sentence } from '../lib/format';
-import { segmentsOf } from '../state/document';
-import { comparablePointers, type Variant } from '../state/compare';
-import { labelOf } from '../state/fields';
-import { poolList } from '../state/pools';
+import { countOf, formatGivenTime, formatInterval, formatPercent, formatTime, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
+import { comparablePointers, isLadder, type Variant } from '../state/compare';
 import styles from '../styles/compare.css?inline';
 import type { ViewContext } from './context';
+import {
+  changeText,
+  closestTarget,
+  costHead,
+  rowFigures,
+  nameOfTarget,
+  settingName,
+  type Figure,
+  type Target,
+} from './compare-figures';
+import { renderBeside } from './compare-two';
 import { evidenceWords } from './tiles';
-import { wordOf } from './verdict';
+import { renderSign } from './verdict';
 
-interface Figure {
-  readonly head: string;
-  of(report: Report): number | null;
-  format(value: number | null): string;
-}
-
-/** Of all runs where it has a target, as the tiles say it; else of the first. */
-function p99(report: Report, metric: 'ttft' | 'tpot' | 'e2e'): number | null {
-  const target = report.slo.find((slo) => slo.metric === metric && slo.percentile === 99 && slo.class === undefined);
-  if (target) return target.value_ms;
-  return { ttft: report.ttft_ms, tpot: report.tpot_ms, e2e: report.e2e_ms }[metric].p99;
-}
-
-const time = (head: string, of: Figure['of']): Figure => ({ head, of, format: formatTime });
-const figures: readonly Figure[] = [
-  time('TTFT p50', (report) => report.ttft_ms.p50),
-  time('TTFT p99', (report) => p99(report, 'ttft')),
-  time('TPOT p50', (report) => report.tpot_ms.p50),
-  time('TPOT p99', (report) => p99(report, 'tpot')),
-  time('E2E p99', (report) => p99(report, 'e2e')),
-  {
-    head: 'Goodput, requests/s',
-    of: (report) => (report.slo.length > 0 ? report.goodput_per_s : null),
-    format: (value) => formatNumber(value),
-  },
-  { head: 'Output tokens/s', of: (report) => report.output_tokens_per_s, format: (value) => formatNumber(value) },
-  { head: 'Completed', of: (report) => report.completed, format: formatCount },
-  { head: 'Preemptions', of: (report) => report.preemptions, format: formatCount },
+type SortKey = 'value' | 'verdict' | 'closest' | 'evidence' | number;
+const bestFirst: readonly Report['verdict']['state'][] = [
+  'meets',
+  'near',
+  'no_slo',
+  'not_judged',
+  'misses',
+  'overloaded',
+  'does_not_fit',
 ];
+const surest = ['calibrated', 'compared', 'untested', 'known_bad'];
 
-const labels: Readonly<Record<string, string>> = {
-  '/hardware/preset': 'GPU',
-  [poolList]: 'Whole requests, or prefill and decode apart',
-  '/model/preset': 'Model',
-  '/engine/preset': 'Engine version',
-  '/engine/compat': 'Rules of another simulator',
-  '/latency/backend': 'Step-time model',
-};
+/** What a row is sorted by; null goes last. */
+function sortValue({ report }: Variant, key: SortKey, place: number): number | null {
+  if (key === 'value') return place;
+  if (!report) return null;
+  if (key === 'verdict') return bestFirst.indexOf(report.verdict.state);
+  if (key === 'evidence') return surest.indexOf(report.evidence.class);
+  if (key === 'closest') return -(closestTarget(report)?.margin ?? -Infinity);
+  return rowFigures[key]?.of(report) ?? null;
+}
 
 export class CompareElement extends LitElement {
-  static override properties = { view: { attribute: false } };
+  static override properties = { view: { attribute: false }, sortBy: { state: true }, falling: { state: true } };
   declare view: ViewContext;
+  declare sortBy: SortKey;
+  declare falling: boolean;
+
+  constructor() {
+    super();
+    this.sortBy = 'value';
+    this.falling = false;
+  }
 
   protected override createRenderRoot(): HTMLElement {
     return this;
   }
 
   protected override render(): TemplateResult {
-    return renderCompare(this.view);
+    const { app, state } = this.view;
+    const { compared } = state;
+    const source = app.source;
+    if (!source || !compared) return html`<p class="quiet-text">Empty: nothing was simulated.</p>`;
+    const pointers = comparablePointers(source);
+    const several = (state.shown?.outcome.report.pools?.length ?? 1) > 1;
+    const current = compared.variants.find(({ isCurrent }) => isCurrent);
+    const isOld = current !== undefined && current.document !== state.document;
+    const option = (pointer: string) =>
+      html`<option value=${pointer} ?selected=${pointer === compared.pointer}>${settingName(pointer, several)}</option>`;
+    const numbers = pointers.filter(isLadder);
+    return html`
+      <p class="compare-by">
+        <label>Compare every
+          <select id="compare-by" @change=${(event: Event) => void app.compareBy((event.target as HTMLSelectElement).value)}>
+            ${pointers.includes(compared.pointer) ? nothing : html`<option value="" selected>choose</option>`}
+            ${pointers
+              .slice(0, 1)
+              .filter((pointer) => !isLadder(pointer))
+              .map(option)}
+            <optgroup label="Numbers">${numbers.map(option)}</optgroup>
+            <optgroup label="Choices">${pointers
+              .slice(isLadder(pointers[0] ?? '') ? 0 : 1)
+              .filter((pointer) => !isLadder(pointer))
+              .map(option)}</optgroup>
+          </select>
+        </label>
+        <span class="quiet-text">on the same requests; all else as it is${isOld ? ' in the last scenario that ran' : ''}</span>
+      </p>
+      ${
+        compared.variants.length === 0
+          ? html`<p class="quiet-text">Empty: this scenario has no such choice.</p>`
+          : this.#table(compared.variants, settingName(compared.pointer, several))
+      }
+      ${isLadder(compared.pointer) ? this.#ladder(compared.variants, settingName(compared.pointer, several)) : nothing}
+      ${compared.variants.map(({ name, report }) => (report?.departures ? departures(name, report.departures) : nothing))}
+      ${renderBeside(this.view)}
+    `;
+  }
+
+  #table(variants: readonly Variant[], label: string): TemplateResult {
+    const current = variants.find(({ isCurrent }) => isCurrent);
+    const order = variants
+      .map((variant, place) => ({ variant, by: sortValue(variant, this.sortBy, place), place }))
+      .sort((a, b) => {
+        if (a.by === null || b.by === null) return Number(a.by === null) - Number(b.by === null);
+        return (this.falling ? b.by - a.by : a.by - b.by) || a.place - b.place;
+      });
+    return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Comparison">
+      <table id="compared">
+        <caption>${label}; under each figure, how far it is from the scenario as it is</caption>
+        <thead><tr>
+          ${this.#head('value', 'Value')} ${this.#head('verdict', 'Verdict')} ${this.#head('closest', 'Closest target')}
+          ${rowFigures.map(({ head }, index) => this.#head(index, head, 'more'))}
+          ${this.#head('evidence', 'Evidence')}
+          <th scope="col"><span class="visually-hidden">Use it</span></th>
+        </tr></thead>
+        <tbody>${order.map(({ variant }) => this.#row(variant, current?.report ?? null))}</tbody>
+      </table>
+    </div>`;
+  }
+
+  #head(key: SortKey, text: string, kind = ''): TemplateResult {
+    const isSorted = this.sortBy === key;
+    const direction = isSorted ? (this.falling ? 'descending' : 'ascending') : 'none';
+    return html`<th scope="col" class=${kind} aria-sort=${direction}>
+      <button type="button" class="sort" @click=${() => this.#sort(key)}>${text}<span aria-hidden="true">${isSorted ? (this.falling ? ' ▾' : ' ▴') : ''}</span></button>
+    </th>`;
+  }
+
+  #sort(key: SortKey): void {
+    this.falling = this.sortBy === key && !this.falling;
+    this.sortBy = key;
+  }
+
+  #row(variant: Variant, base: Report | null): TemplateResult {
+    const { name, isCurrent, report, issues, adapted, document } = variant;
+    const use = isCurrent
+      ? html`<span class="quiet-text">current</span>`
+      : html`<button type="button" aria-label=${`Use ${name}`} @click=${() => this.view.app.useVariant(document)}>Use this</button>`;
+    return html`<tr class=${isCurrent ? 'current' : ''}>
+      <th scope="row">${name}${isCurrent ? html`<br /><small>as it is</small>` : nothing}${adapted ? html`<br /><small>${adapted}</small>` : nothing}</th>
+      ${
+        report
+          ? html`<td class="state">${renderSign(report.verdict.state)}</td>
+            <td class="closest">${closest(report)}</td>
+            ${rowFigures.map((figure) => cell(figure, report, isCurrent ? null : base))}
+            <td class="evidence"><span class="mark ${report.evidence.class}" title=${report.evidence.sentence}>${evidenceWords[report.evidence.class]}</span></td>`
+          : this.#unknown(issues)
+      }
+      <td class="use">${report ? use : nothing}</td>
+    </tr>`;
+  }
+
+  #unknown(issues: Variant['issues']): TemplateResult {
+    const { run, shown } = this.view.state;
+    const pending =
+      run.kind === 'running'
+        ? 'Waits for the scenario’s own run.'
+        : shown?.completeness === 'final'
+          ? 'Simulating…'
+          : 'Not simulated.';
+    if (issues.length === 0) return html`<td class="why" colspan=${rowFigures.length + 3}>${pending}</td>`;
+    const unfit = issues.some(({ kind }) => kind === 'does_not_fit');
+    return html`<td class="state">${renderSign(unfit ? 'does_not_fit' : 'problem')}</td>
+      <td class="why" colspan=${rowFigures.length + 2}>${issues.map(({ message }) => sentence(message)).join(' ')}</td>`;
+  }
+
+  /** A bar a value: how far the closest target is from its limit; a click uses the value. */
+  #ladder(variants: readonly Variant[], label: string): TemplateResult | typeof nothing {
+    const base = variants.find(({ isCurrent }) => isCurrent)?.report;
+    const target = base && closestTarget(base);
+    if (!target || target.limit_ms === null) return nothing;
+    const { limit_ms: limit, metric, percentile, class: of } = target;
+    const rungs = variants.map((variant) => ({
+      variant,
+      slo: variant.report?.slo.find(
+        (slo) => slo.metric === metric && slo.percentile === percentile && slo.class === of,
+      ),
+    }));
+    const top = Math.max(1.3, ...rungs.map(({ slo }) => Math.min(2, (slo?.value_ms ?? 0) / limit)));
+    return html`<section class="card ladder" aria-label=${`${label}: ${nameOfTarget(target)} by value`}>
+      <h3>${label} <span class="quiet-text">${nameOfTarget(target)}; the line is its limit, ${formatGivenTime(limit)}</span></h3>
+      <div class="rungs" .style=${`--limit:${(100 / top).toFixed(2)}%`}>
+        ${rungs.map(({ variant, slo }) => this.#rung(variant, slo, limit * top))}
+      </div>
+    </section>`;
+  }
+
+  #rung({ name, isCurrent, report, document }: Variant, slo: Target | undefined, top: number): TemplateResult {
+    const value = slo?.value_ms ?? null;
+    const height = slo?.unbounded ? 100 : Math.min(100, (100 * (value ?? 0)) / top);
+    const text = slo?.unbounded ? 'no bound' : value === null ? '' : formatTime(value);
+    return html`<button type="button" class="rung ${isCurrent ? 'current' : ''}" ?disabled=${!report || isCurrent} @click=${() => this.view.app.useVariant(document)}>
+      <span class="shaft"><span class="bar is-${report?.verdict.state ?? 'empty'}" .style=${`height:${height.toFixed(1)}%`}><b>${text}</b></span></span>
+      <span>${name}</span>
+      ${report ? renderSign(report.verdict.state) : html`<small>${report === null ? 'not run' : ''}</small>`}
+    </button>`;
   }
 }
 
-function renderCompare(view: ViewContext): TemplateResult {
-  const { app, state } = view;
-  const { compared } = state;
-  const source = app.source;
-  if (!source || !compared) return html`<p class="quiet-text">Empty: nothing was simulated.</p>`;
-  const pointers = comparablePointers(source);
-  const label = (pointer: string) =>
-    labels[pointer] ??
-    gpuOfPool(pointer) ??
-    `${labelOf(`/${segmentsOf(pointer)[0] ?? ''}`)}: ${labelOf(pointer).toLowerCase()}`;
-  const current = compared.variants.find(({ isCurrent }) => isCurrent);
-  const pending =
-    state.run.kind === 'running'
-      ? 'Waits for the scenario’s own run.'
-      : state.shown?.completeness === 'final'
-        ? 'Simulating…'
-        : 'Not simulated.';
-  const isOld = current !== undefined && current.document !== state.document;
-  return html`
-    <p class="compare-by">
-      <label>Compare every
-        <select id="compare-by" @change=${(event: Event) => app.compareBy((event.target as HTMLSelectElement).value)}>
-          ${pointers.includes(compared.pointer) ? nothing : html`<option value="" selected>choose</option>`}
-          ${pointers.map((pointer) => html`<option value=${pointer} ?selected=${pointer === compared.pointer}>${label(pointer)}</option>`)}
-        </select>
-      </label>
-      <span class="quiet-text">on the same requests; all else as it is${isOld ? ' in the last scenario that ran' : ''}</span>
-    </p>
-    ${
-      compared.variants.length === 0
-        ? html`<p class="quiet-text">Empty: this scenario has no such choice.</p>`
-        : html`<div class="table-scroll" tabindex="0" role="region" aria-label="Comparison">
-      <table id="compared">
-        <caption>${label(compared.pointer)}; under each figure, how far it is from the first row</caption>
-        <thead><tr><th scope="col">Value</th><th scope="col">Verdict</th>${figures.map(({ head }) => html`<th scope="col">${head}</th>`)}</tr></thead>
-        <tbody>${compared.variants.map((variant) => row(variant, current?.report ?? null, pending))}</tbody>
-      </table>
-    </div>`
-    }
-    ${compared.variants.map(({ name, report }) => (report?.departures ? departures(name, report.departures) : nothing))}
-  `;
+function closest(report: Report): TemplateResult | string {
+  const target = closestTarget(report);
+  if (!target) return 'no limit is set';
+  const { verdict } = report;
+  const reason =
+    ['meets', 'no_slo'].includes(verdict.state) || verdict.limit === ''
+      ? nothing
+      : html`<br /><small>${sentence(verdict.limit)}</small>`;
+  return html`${nameOfTarget(target)} <b>${valueOf(target)}</b>${reason}`;
 }
 
-function gpuOfPool(pointer: string): string | null {
-  const [, index] = /^\/cluster\/pools\/(\d+)\/hardware\/preset$/.exec(pointer) ?? [];
-  return index === undefined ? null : `GPU of pool ${Number(index) + 1}`;
+function valueOf(target: Target): string {
+  const { value_ms: value, limit_ms: limit, low, high, unbounded, share, limit_share: least } = target;
+  if (limit === null) return `${formatPercent(share)}, at least ${formatPercent(least)}`;
+  if (unbounded) return `no bound, limit ${formatGivenTime(limit)}`;
+  const interval = value === null || low === null || high === null ? '' : ` (${formatInterval(low, high, value)})`;
+  return `${formatTime(value)} of ${formatGivenTime(limit)}${interval}`;
 }
 
-function row(variant: Variant, base: Report | null, pending: string): TemplateResult {
-  const { name, isCurrent, report, issues } = variant;
-  return html`<tr>
-    <th scope="row">${name}${isCurrent ? html`<br /><small>as it is</small>` : nothing}</th>
-    ${
-      report
-        ? html`<td>${wordOf(report)}${badEvidence(report)}</td>${figures.map((figure) => cell(figure, report, isCurrent ? null : base))}`
-        : html`<td class="why" colspan=${figures.length + 1}>${issues.length === 0 ? pending : issues.map(({ message }) => sentence(message)).join(' ')}</td>`
-    }
-  </tr>`;
-}
-
-/** Whoever compares must know which figures are known to be far off. */
-function badEvidence({ evidence }: Report): TemplateResult | typeof nothing {
-  if (evidence.class !== 'known_bad') return nothing;
-  return html`<br /><span class="mark known_bad" title=${evidence.sentence}>${evidenceWords.known_bad}</span>`;
-}
-
-function cell({ of, format }: Figure, report: Report, base: Report | null): TemplateResult {
+function cell({ head, of, format }: Figure, report: Report, base: Report | null): TemplateResult {
   const value = of(report);
   const before = base && of(base);
   const change = value === null || before === null || before === 0 ? null : value / before - 1;
-  return html`<td>${format(value)}${change === null ? nothing : html`<br /><small>${changeText(change)}</small>`}</td>`;
-}
-
-function changeText(change: number): string {
-  if (change === 0) return 'the same';
-  if (change >= 9) return `× ${formatNumber(change + 1, 2)}`;
-  const percent = Math.abs(change * 100);
-  return `${change > 0 ? '+' : '−'}${percent < 0.05 ? '0.0' : percent.toFixed(percent < 10 ? 1 : 0)}\u202f%`;
+  return html`<td class="more" data-head=${head}>${format(value)}${head === costHead ? html`<br /><small>${countOf(report.gpus, 'GPU')}</small>` : nothing}${change === null ? nothing : html`<br /><small>${changeText(change)}</small>`}</td>`;
 }
 
 function departures(name: string, rules: readonly string[]): TemplateResult {

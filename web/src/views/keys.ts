@@ -12,6 +12,10 @@ const keys: readonly (readonly [string, string])[] = [
   ['Ctrl Z', 'Undo; with Shift: redo'],
   [`${tabs[0].key} – ${tabs.at(-1)!.key}`, 'Open a view: the digit stands beside its name'],
   ['← →', 'Move the cursor in a chart (Shift: ten times as far); ↑ ↓ between requests'],
+  [
+    '+ − < > Esc',
+    'Zoom a chart over time, move along it, show all; so does the wheel, with Ctrl or in a focused chart',
+  ],
   ['?', 'This help'],
 ];
 

@@ -1,10 +1,30 @@
-// Over time: the load, what each request did, and the steps. Loaded when it is opened.
-import { LitElement, html, type TemplateResult } from 'lit';
+// What happened over time: single requests, steps, pools, the batches as they formed. The steps are of the first run,
+// which is run once more to be kept step by step. Loaded when it is opened.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import type { Report } from 'servecast';
+import '../charts/kv-map-chart';
 import '../charts/request-chart';
-import '../charts/series-chart';
+import '../charts/roofline-chart';
 import type { Counted, Pane } from '../charts/series-chart';
-import { transfersUnderWay } from '../lib/requests';
+import type { Columns, Outcome, Recorded } from '../engine/protocol';
+import { countOf, formatCount, formatTime, sentence } from '../lib/format';
+import { addStyles } from '../lib/part';
+import { mostRequestsDrawn, transfersUnderWay } from '../lib/requests';
+import { lanesOf } from '../lib/recorded-steps';
+import { onWindow, windowShown } from '../lib/time-window';
+import type { Shown } from '../state/store';
+import styles from '../styles/over-time.css?inline';
 import type { ViewContext } from './context';
+import './playback';
+
+/** Of all replicas; 16 numbers each. */
+const mostSteps = 100_000;
+/** A run that took longer is not run again unasked, wall-clock ms. */
+const quickMs = 3000;
+/** Single requests of a run that has more than are fetched. */
+const rowsOfMany = 200;
+/** Between the last move of a window and its recording. */
+const restMs = 300;
 
 const stepPanes: readonly Pane[] = [
   { unit: 'tokens', series: [{ column: 'series_batch_tokens', label: 'Tokens per step', meaning: 'batch' }] },
@@ -18,7 +38,6 @@ const stepPanes: readonly Pane[] = [
     series: [{ column: 'series_preemptions', label: 'Preemptions', meaning: 'preempted', fill: 'solid' }],
   },
 ];
-
 const transferPane: Pane = {
   unit: 'requests',
   series: [
@@ -30,48 +49,186 @@ const transferPane: Pane = {
     },
   ],
 };
+const lanePanes: readonly Pane[] = [
+  { unit: 'requests', series: [{ column: 'lane_running', label: 'Running', meaning: 'running', fill: 'solid' }] },
+  {
+    unit: 'requests',
+    none: 'Waiting: none',
+    series: [{ column: 'lane_waiting', label: 'Waiting', meaning: 'waiting', fill: 'hatched' }],
+  },
+  { unit: '%', share: true, series: [{ column: 'lane_kv', label: 'KV memory', meaning: 'kv', fill: 'solid' }] },
+];
+
+type Order = 'ttft' | 'e2e' | 'arrival';
 
 export class OverTimeElement extends LitElement {
   static override properties = {
     view: { attribute: false },
     load: { attribute: false },
     counted: { attribute: false },
-    stem: { attribute: false },
+    fileStem: { attribute: false },
     waitingFor: { attribute: false },
+    recorded: { state: true },
+    progress: { state: true },
+    problem: { state: true },
   };
   declare view: ViewContext;
   /** The chart of the load, as the page shows it. */
   declare load: TemplateResult;
   declare counted: Counted | null;
-  declare stem: string;
+  declare fileStem: string;
   declare waitingFor: string;
+  declare recorded: { readonly of: Outcome; readonly from_s: number; readonly data: Recorded } | null;
+  /** null: nothing is recorded now. */
+  declare progress: number | null;
+  declare problem: string;
+  #asked: Outcome | null = null;
+  #order: Order = 'ttft';
+  #lanes: { readonly of: Recorded; readonly columns: readonly Columns[] } | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #leave: () => void = () => undefined;
+
+  constructor() {
+    super();
+    this.counted = null;
+    this.fileStem = 'servecast';
+    this.waitingFor = '';
+    this.recorded = null;
+    this.progress = null;
+    this.problem = '';
+  }
 
   protected override createRenderRoot(): HTMLElement {
     return this;
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#leave = onWindow(() => this.#windowMoved());
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    clearTimeout(this.#timer);
+    this.#leave();
+    this.view.app.watchRequests(false);
   }
 
   protected override firstUpdated(): void {
     this.view.app.watchRequests(true);
   }
 
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.view.app.watchRequests(false);
+  protected override willUpdate(): void {
+    const { shown, run } = this.view.state;
+    if (shown?.completeness !== 'final' || run.kind !== 'idle' || this.#asked === shown.outcome) return;
+    this.#asked = shown.outcome;
+    if (shown.outcome.engine_ms <= quickMs) void this.#record(shown, 0);
+  }
+
+  /** Steps that were not kept come into view. */
+  #windowMoved(): void {
+    clearTimeout(this.#timer);
+    const { shown } = this.view.state;
+    const { recorded } = this;
+    const from = windowShown()?.from_s ?? 0;
+    if (!shown || recorded?.of !== shown.outcome) return;
+    const last = recorded.data.steps['step_start_s']?.at(-1) ?? 0;
+    const isThere = from >= recorded.from_s && (!recorded.data.is_cut || from < last);
+    if (!isThere) this.#timer = setTimeout(() => void this.#record(shown, from), restMs);
+  }
+
+  async #record(shown: Shown, from: number): Promise<void> {
+    const { outcome } = shown;
+    this.problem = '';
+    this.progress = 0;
+    const many = outcome.report.arrived > mostRequestsDrawn;
+    const what = {
+      from_s: from,
+      most_steps: mostSteps,
+      requests: many ? { order: this.#order, first: 0, count: rowsOfMany } : null,
+    };
+    try {
+      const data = await this.view.app.record(shown, what, (share) => (this.progress = share));
+      if (this.view.state.shown?.outcome === outcome) this.recorded = { of: outcome, from_s: from, data };
+    } catch (error) {
+      this.problem = error instanceof Error ? error.message : String(error);
+    }
+    this.progress = null;
   }
 
   protected override render(): TemplateResult {
-    const { view, counted, stem, waitingFor } = this;
-    const { shown, requests, link_problem: problem } = view.state;
-    const report = problem ? null : (shown?.outcome.report ?? null);
-    const columns = report && shown ? shown.outcome.columns : null;
-    const ofRequests = requests && requests.of === shown?.outcome ? requests.columns : null;
-    const transfers =
-      columns && ofRequests && transfersUnderWay(columns['series_time_s'] ?? new Float64Array(0), ofRequests);
+    const { shown, requests } = this.view.state;
+    const report = shown?.outcome.report ?? null;
+    const columns = shown?.outcome.columns ?? null;
+    const recorded = shown && this.recorded?.of === shown.outcome ? this.recorded : null;
+    const few = requests && requests.of === shown?.outcome ? requests.columns : null;
+    const chosen = recorded && (recorded.data.requests['request']?.length ?? 0) > 0 ? recorded.data.requests : null;
+    const ofRequests = few ?? chosen;
+    const transfers = columns && few && transfersUnderWay(columns['series_time_s'] ?? new Float64Array(0), few);
+    const { theme } = this.view;
     return html`
       ${this.load}
-      <sc-series-chart .subject=${'Steps over time'} .panes=${transfers ? [transferPane, ...stepPanes] : stepPanes} .counted=${counted} .columns=${transfers ? { ...columns, series_kv_transfers: transfers } : columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>
-      <sc-request-chart .report=${report} .columns=${ofRequests} .theme=${view.theme} .fileStem=${stem} .waitingFor=${columns ? 'Fetching what each request did…' : waitingFor}></sc-request-chart>`;
+      ${shown ? this.#status(shown, recorded?.data ?? null) : nothing}
+      ${recorded && report ? this.#recorded(report, recorded.data) : nothing}
+      <sc-request-chart .report=${report} .columns=${ofRequests} .complete=${few ? 0 : (recorded?.data.complete ?? 0)} .theme=${theme} .fileStem=${this.fileStem} .waitingFor=${this.#waitsForRequests(report, columns !== null)} @order=${(event: CustomEvent<Order>) => this.#reorder(event.detail)}></sc-request-chart>
+      <sc-series-chart .subject=${'Steps over time'} .panes=${transfers ? [transferPane, ...stepPanes] : stepPanes} .counted=${this.counted} .columns=${transfers ? { ...columns, series_kv_transfers: transfers } : columns} .theme=${theme} .fileStem=${this.fileStem} .waitingFor=${this.waitingFor}></sc-series-chart>`;
+  }
+
+  #waitsForRequests(report: Report | null, isShown: boolean): string {
+    if (!isShown || !report) return this.waitingFor;
+    if (report.arrived <= mostRequestsDrawn) return 'Fetching what each request did…';
+    return this.progress === null
+      ? `The slowest of ${formatCount(report.arrived)} requests are found by running the first run again.`
+      : 'Looking for the slowest requests…';
+  }
+
+  /** Of a run with more requests than are fetched. */
+  #reorder(order: Order): void {
+    this.#order = order;
+    const { shown } = this.view.state;
+    if (shown && shown.outcome.report.arrived > mostRequestsDrawn) void this.#record(shown, this.recorded?.from_s ?? 0);
+  }
+
+  #status(shown: Shown, data: Recorded | null): TemplateResult | typeof nothing {
+    if (this.problem !== '') return html`<p class="recording">No steps: ${sentence(this.problem)}</p>`;
+    if (this.progress !== null)
+      return html`<p class="recording"><progress max="1" .value=${this.progress} aria-label="Recorded so far"></progress> Recording the steps of the first run…</p>`;
+    if (shown.completeness !== 'final') return nothing;
+    if (!data)
+      return html`<p class="recording"><button type="button" @click=${() => void this.#record(shown, 0)}>Record the steps</button> <span class="quiet-text">runs the first run once more; it was not done unasked, as this one took ${formatTime(shown.outcome.engine_ms)}</span></p>`;
+    if (!data.is_cut) return nothing;
+    const last = data.steps['step_end_s']?.at(-1) ?? 0;
+    return html`<p class="recording quiet-text">${countOf(data.steps['step_start_s']?.length ?? 0, 'step')} are kept, up to ${formatTime(1000 * last)}; zoom a chart over time to where later ones are wanted.</p>`;
+  }
+
+  #recorded(report: Report, data: Recorded): TemplateResult {
+    const { theme } = this.view;
+    const { steps } = data;
+    const pools = report.pools ?? [];
+    const names = pools.flatMap(({ name, role, replicas }) => Array.from({ length: replicas }, () => name || role));
+    const last = steps['step_end_s']?.at(-1) ?? 0;
+    const first = steps['step_start_s']?.[0] ?? 0;
+    if (this.#lanes?.of !== data)
+      this.#lanes = {
+        of: data,
+        columns: pools.map(({ replicas }, pool) => lanesOf(steps, pool, replicas, first, last)),
+      };
+    return html`
+      ${
+        pools.length > 1
+          ? html`<div class="lanes">${pools.map(
+              ({ name, role, gpus, gpu }, pool) =>
+                html`<sc-series-chart .subject=${`${name || role} pool, ${gpus} × ${gpu}`} .panes=${lanePanes} .counted=${this.counted} .columns=${this.#lanes?.columns[pool] ?? null} .theme=${theme} .fileStem=${this.fileStem}></sc-series-chart>`,
+            )}</div>`
+          : nothing
+      }
+      <sc-playback .steps=${steps} .names=${names} .theme=${theme}></sc-playback>
+      <div class="lanes">
+        <sc-kv-map-chart .columns=${steps} .theme=${theme} .fileStem=${this.fileStem}></sc-kv-map-chart>
+        <sc-roofline-chart .columns=${steps} .theme=${theme} .fileStem=${this.fileStem}></sc-roofline-chart>
+      </div>`;
   }
 }
 
+addStyles(styles);
 customElements.define('sc-over-time', OverTimeElement);

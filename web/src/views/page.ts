@@ -2,7 +2,7 @@
 // state is only what is open or being typed; everything else is the store's.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Catalog, Report } from 'servecast';
-import '../charts/cdf-chart';
+import '../charts/tail-chart';
 import '../charts/series-chart';
 import type { Counted, Pane } from '../charts/series-chart';
 import { needPart } from '../lib/part';
@@ -217,7 +217,7 @@ export class PageElement extends LitElement {
       ${nothingToDraw ? html`<p class="card no-charts">No charts: nothing was simulated. The reason stands above.</p>${this.#shareButton(view, 'phone-share')}` : nothing}
       <div class="charts" ?hidden=${nothingToDraw}>
         <section id="latency" tabindex="-1" aria-label="Latency">
-          <sc-cdf-chart .report=${report} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-cdf-chart>
+          <sc-latency-chart .report=${report} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-latency-chart>
         </section>
         ${this.#shareButton(view, 'phone-share')}
         <section id="load" tabindex="-1" aria-label="Load over time">${this.#load(view, about)}</section>
@@ -248,7 +248,7 @@ export class PageElement extends LitElement {
         return html`<sc-why .view=${view}></sc-why>`;
       case 'time':
         needPart('sc-over-time', () => import('./over-time'));
-        return html`<sc-over-time .view=${view} .load=${this.#load(view, about)} .counted=${countedOf(report)} .stem=${stem} .waitingFor=${waitingFor}></sc-over-time>`;
+        return html`<sc-over-time .view=${view} .load=${this.#load(view, about)} .counted=${countedOf(report)} .fileStem=${stem} .waitingFor=${waitingFor}></sc-over-time>`;
       case 'compare':
         needPart('sc-compare', () => import('./compare'));
         return html`<sc-compare .view=${view}></sc-compare>`;

@@ -36,7 +36,7 @@ const paths: Record<Sign, TemplateResult> = {
   problem: svg`<path d="M14 7v9M14 20v1" />`,
 };
 
-function renderSign(sign: Sign): TemplateResult {
+export function renderSign(sign: Sign): TemplateResult {
   return html`<span class="sign is-${sign}">
     <svg viewBox="0 0 28 28" width="28" height="28" aria-hidden="true">${paths[sign]}</svg>
     <b>${words[sign]}</b>
@@ -84,10 +84,6 @@ function waiting(view: ViewContext): string {
   const { catalog, trace } = view.state;
   if (!catalog) return 'Loading the engine…';
   return trace.kind === 'reading' ? `Reading ${trace.name}…` : 'Simulating…';
-}
-
-export function wordOf(report: Report): string {
-  return words[report.verdict.state];
 }
 
 function reported(view: ViewContext, report: Report): TemplateResult {

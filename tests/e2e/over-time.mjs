@@ -1,0 +1,105 @@
+// Tasks of the view over time: playback, recorded steps, zoom. Part of run.mjs.
+import assert from 'node:assert/strict';
+import { verdict } from './browser.mjs';
+import { audit, task } from './harness.mjs';
+
+async function openOverTime(page) {
+  await verdict(page);
+  await page.locator('#steps > summary').click();
+  const asked = page.getByRole('button', { name: 'Record the steps' });
+  await page.locator('.recording button, sc-playback canvas').first().waitFor();
+  if (await asked.isVisible()) await asked.click();
+  await page.locator('sc-playback canvas').waitFor({ timeout: 60_000 });
+}
+
+const playhead = (page) => page.$eval('sc-playback', ({ time }) => time);
+
+await task('playback: plays, pauses, is scrubbed, and goes by steps with the keys', async (page) => {
+  await openOverTime(page);
+  const slider = page.getByLabel('Playhead', { exact: true });
+  await slider.focus();
+  const starts = await page.$eval('sc-playback', ({ steps }) => [...steps.step_start_s.slice(0, 4)]);
+  for (const next of starts.slice(1)) {
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await playhead(page), next);
+  }
+  await page.keyboard.press('ArrowLeft');
+  assert.equal(await playhead(page), starts[2]);
+  assert.match(await page.locator('sc-playback .readout').innerText(), /Step of .*decode/s);
+  await page.keyboard.press(']');
+  assert.equal(await page.getByLabel('Speed').inputValue(), '3');
+  await page.keyboard.press('Space');
+  await page.waitForFunction((from) => document.querySelector('sc-playback').time > from + 0.2, starts[2]);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  const paused = await playhead(page);
+  await page.waitForTimeout(200);
+  assert.equal(await playhead(page), paused);
+  // What the charts over time show at the playhead is said below them.
+  assert.match(await page.locator('#load .readout').innerText(), /^at /);
+  await audit(page);
+});
+
+await task(
+  'playback: without motion it goes by steps alone',
+  async (page) => {
+    await openOverTime(page);
+    assert.equal(await page.getByRole('button', { name: 'Play' }).count(), 0);
+    await page.getByRole('button', { name: 'Step after' }).click();
+    assert.ok((await playhead(page)) > 0);
+  },
+  { reducedMotion: 'reduce' },
+);
+
+await task('charts: the wheel and the keys zoom all charts over time, and Esc shows all', async (page) => {
+  await openOverTime(page);
+  const spans = () =>
+    page.$$eval('sc-series-chart', (charts) =>
+      charts.flatMap(({ plots }) => plots.map(({ scales }) => scales.x.max - scales.x.min)),
+    );
+  const [whole] = await spans();
+  const plots = page.locator('#load .plots');
+  await plots.focus();
+  await page.keyboard.press('+');
+  const zoomed = await spans();
+  assert.ok(zoomed.length >= 4 && zoomed.every((span) => Math.abs(span - whole / 2) < whole * 0.02), `${zoomed}`);
+  await page.getByLabel('Which requests').selectOption('arrival');
+  const arrivals = await page.$eval('sc-request-chart', (chart) => {
+    const [low, high] = [chart.plots[0].scales.x.min, chart.plots[0].scales.x.max];
+    return [low, high];
+  });
+  assert.ok(arrivals[0] > 0, 'requests of before the window are not among these');
+  await plots.hover();
+  await plots.focus();
+  await page.mouse.wheel(0, -240);
+  await page.waitForFunction((half) => {
+    const [{ scales }] = document.querySelector('#load sc-series-chart').plots;
+    return scales.x.max - scales.x.min < half * 0.6;
+  }, zoomed[0]);
+  await page.keyboard.press('Escape');
+  assert.ok((await spans()).every((span) => span > whole * 0.98));
+});
+
+await task('charts: the whole distribution is one click from its tail', async (page) => {
+  await verdict(page);
+  await page.locator('#latency').getByRole('button', { name: 'All', exact: true }).click();
+  await page.locator('sc-cdf-chart canvas').waitFor();
+  await page.locator('#latency').getByRole('button', { name: 'Log axis' }).click();
+  await audit(page);
+  await page.locator('#latency').getByRole('button', { name: 'Tail', exact: true }).click();
+  await page.locator('sc-tail-chart canvas').first().waitFor();
+});
+
+await task(
+  'pools: running, waiting and KV of each in lanes of their own',
+  async (page) => {
+    await openOverTime(page);
+    const lanes = page.locator('.lanes sc-series-chart');
+    assert.equal(await lanes.count(), 2);
+    assert.match((await lanes.first().innerText()).replaceAll(/\s+/g, ' '), /prefill pool/i);
+    const peaks = await lanes.evaluateAll((charts) => charts.map(({ columns }) => Math.max(...columns.lane_kv)));
+    assert.ok(peaks.every((peak) => peak > 0 && peak <= 1) && peaks[0] !== peaks[1], `${peaks}`);
+    assert.equal(await page.getByLabel('Replica', { exact: true }).locator('option').count(), 8);
+    await audit(page);
+  },
+  { fragment: '#p=llama-3.1-8b-h100x8-disaggregated' },
+);

@@ -1,0 +1,370 @@
+// The tail of the latencies, a panel each: ms over 50, 90, 99 and 99.9 % of the requests on a scale of nines. A limit is
+// a hatched corner that ends at its percentile, below which the curve must pass; where it has a limit, a dot with the
+// interval is of all runs. Another run may be drawn behind.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import uPlot from 'uplot';
+import type { Report } from 'servecast';
+import type { Outcome } from '../engine/protocol';
+import { formatGivenTime, formatPercent, formatTime } from '../lib/format';
+import { needPart } from '../lib/part';
+import { ChartElement, axisStyle, type TableView } from './chart-element';
+import { hatch, type Palette } from './palette';
+import { fractionOf, tailOf, valueAt } from './quantiles';
+import { axisTicks, tickLabel } from './ticks';
+
+type Metric = 'ttft' | 'tpot' | 'itl' | 'e2e';
+const metrics: readonly Metric[] = ['ttft', 'tpot', 'itl', 'e2e'];
+const dashes: Readonly<Record<Metric, readonly number[]>> = { ttft: [], tpot: [6, 3], itl: [], e2e: [2, 3] };
+const marks = [0.5, 0.9, 0.99, 0.999];
+const plotHeight = 208;
+const gap = 16;
+/** Two panels side by side take so much. */
+const wideEnough = 480;
+/** More limits in a panel would cover each other's names. */
+const mostNamed = 3;
+const none = new Float64Array(0);
+const columnOf = (metric: Metric) => `cdf_${metric}_ms`;
+
+type Limit = Report['slo'][number] & { readonly limit_ms: number };
+
+export class TailChart extends ChartElement {
+  static override properties = {
+    ...ChartElement.properties,
+    heading: { attribute: false },
+    report: { attribute: false },
+    other: { attribute: false },
+    switcher: { attribute: false },
+    withE2e: { state: true },
+  };
+  declare heading: string;
+  declare report: Report | null;
+  /** A, when what is shown is B. */
+  declare other: Outcome | null;
+  declare switcher: TemplateResult | typeof nothing;
+  declare withE2e: boolean;
+  #palette: Palette | null = null;
+
+  constructor() {
+    super();
+    this.heading = 'Latency';
+    this.report = null;
+    this.other = null;
+    this.switcher = nothing;
+    this.withE2e = false;
+  }
+
+  #limits(metric: Metric): readonly Limit[] {
+    return (this.report?.slo ?? []).filter((slo): slo is Limit => slo.metric === metric && slo.limit_ms !== null);
+  }
+
+  get #panels(): readonly Metric[] {
+    return metrics.filter(
+      (metric) =>
+        metric === 'ttft' || metric === 'tpot' || this.#limits(metric).length > 0 || (metric === 'e2e' && this.withE2e),
+    );
+  }
+
+  #column(metric: Metric, of: 'own' | 'other' = 'own'): Float64Array {
+    return (of === 'own' ? this.columns : this.other?.columns)?.[columnOf(metric)] ?? none;
+  }
+
+  #valueAt(metric: Metric, fraction: number, of: 'own' | 'other' = 'own'): number | null {
+    const columns = of === 'own' ? this.columns : this.other?.columns;
+    return valueAt(this.#column(metric, of), columns?.['cdf_fraction'] ?? none, fraction);
+  }
+
+  protected csvColumns(): readonly string[] {
+    return ['cdf_fraction', ...metrics.map(columnOf)];
+  }
+
+  protected emptyReason(): string | null {
+    const { report } = this;
+    if (!this.columns || !report) return this.waitingFor;
+    if (this.#panels.some((metric) => this.#column(metric).some(Number.isFinite))) return null;
+    if (report.arrived === 0) return 'Empty: no request arrived.';
+    return report.finished
+      ? 'Empty: no request counts. None got a first token, or all arrived in the warm-up.'
+      : 'Empty: no request has got its first token yet.';
+  }
+
+  protected summary(): string {
+    return metrics
+      .map((metric) => {
+        const at = [0.5, 0.9, 0.99, 0.999].map((fraction) => formatTime(this.#valueAt(metric, fraction)));
+        return `${metric.toUpperCase()}: median ${at[0]}, p90 ${at[1]}, p99 ${at[2]}, p99.9 ${at[3]}.`;
+      })
+      .join(' ');
+  }
+
+  protected tableView(): TableView {
+    const rows = [1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100].map((percent) => [
+      `p${percent}`,
+      ...metrics.map((metric) => formatTime(this.#valueAt(metric, percent / 100))),
+    ]);
+    return { caption: 'Latency by percentile', head: ['Percentile', ...metrics.map((m) => m.toUpperCase())], rows };
+  }
+
+  protected override tools(): TemplateResult {
+    const isLimited = this.#limits('e2e').length > 0;
+    return html`${this.switcher}<button class="quiet" type="button" title=${isLimited ? 'Shown: a limit is set on it' : 'Also show the time from arrival to the last token'} aria-pressed=${this.withE2e || isLimited} ?disabled=${isLimited} @click=${() => (this.withE2e = !this.withE2e)}>E2E</button>`;
+  }
+
+  protected structure(): string {
+    return `${this.#panels.join()} ${this.other !== null}`;
+  }
+
+  protected cursorStep(plot: uPlot): number {
+    return plot.over.clientWidth / 100;
+  }
+
+  protected override plotWidth(width: number): number {
+    const panels = this.#panels.length;
+    const beside = Math.max(1, Math.min(panels, Math.floor((width + gap) / (wideEnough / 2))));
+    return Math.floor((width + gap) / beside) - gap;
+  }
+
+  protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
+    this.#palette = palette;
+    const wide = this.plotWidth(width);
+    return this.#panels.map((metric) => {
+      const panel = document.createElement('div');
+      panel.className = 'tail-panel';
+      const title = document.createElement('p');
+      title.className = 'pane-key';
+      const key = document.createElement('span');
+      key.className = 'key';
+      const swatch = document.createElement('i');
+      swatch.className = `swatch ${metric}`;
+      key.append(swatch, metric.toUpperCase());
+      title.append(key);
+      panel.append(title);
+      host.append(panel);
+      return new uPlot(this.#options(metric, palette, wide), this.#data(metric), panel);
+    });
+  }
+
+  #options(metric: Metric, palette: Palette, width: number): uPlot.Options {
+    const axis = axisStyle(palette);
+    return {
+      width,
+      height: plotHeight,
+      legend: { show: false },
+      padding: [12, 28, 0, 0],
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false }, sync: { key: 'tail' } },
+      scales: {
+        x: { time: false, range: () => [tailOf(0.5), tailOf(0.999)] },
+        y: { range: (_plot, _low, high) => [0, high > 0 ? high : 1] },
+      },
+      axes: [
+        {
+          ...axis,
+          size: 28,
+          incrs: [1e12],
+          space: 1,
+          splits: () => marks.map(tailOf),
+          filter: (_plot, splits) => splits,
+          values: (_plot, splits) => splits.map((tail) => `p${Number((fractionOf(tail) * 100).toFixed(1))}`),
+        },
+        {
+          ...axis,
+          size: 60,
+          incrs: [1e15],
+          space: 1,
+          splits: (plot, _axis, low, high) => axisTicks(low, high, false, plot.height / 48),
+          filter: (_plot, splits) => splits,
+          values: (_plot, splits) => splits.map((value) => tickLabel(value)),
+        },
+      ],
+      series: [{}, { paths: () => null, points: { show: false } }],
+      hooks: { draw: [(plot) => this.#drawPanel(plot, metric)], setCursor: [(plot) => this.showReadout(plot)] },
+    };
+  }
+
+  /** Two points that span the scales: what is drawn has abscissae of its own. */
+  #data(metric: Metric): uPlot.AlignedData {
+    const p99 = this.#valueAt(metric, 0.99) ?? 0;
+    const limits = this.#limits(metric);
+    const high = Math.max(
+      Math.min(this.#valueAt(metric, 0.999) ?? 0, p99 * 3),
+      this.#valueAt(metric, 0.99, 'other') ?? 0,
+      ...limits.map(({ limit_ms: limit }) => (limit < p99 * 8 ? limit * 1.2 : 0)),
+      ...limits.map((slo) => (slo.unbounded ? 0 : (slo.high ?? 0))),
+    );
+    return [
+      [tailOf(0.5), tailOf(0.999)],
+      [0, high * 1.06],
+    ];
+  }
+
+  protected updatePlots(): void {
+    this.#panels.forEach((metric, index) => this.plots[index]?.setData(this.#data(metric)));
+  }
+
+  #drawPanel(plot: uPlot, metric: Metric): void {
+    const palette = this.#palette;
+    if (!palette || !this.report) return;
+    const { ctx: pen, bbox } = plot;
+    pen.save();
+    pen.beginPath();
+    pen.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    pen.clip();
+    pen.font = palette.font.replace('13px', `${12 * devicePixelRatio}px`);
+    this.#drawLimits(plot, palette, metric);
+    if (this.other) this.#drawCurve(plot, palette, metric, 'other');
+    this.#drawCurve(plot, palette, metric, 'own');
+    this.#drawDot(plot, palette, metric);
+    pen.restore();
+  }
+
+  #drawLimits(plot: uPlot, palette: Palette, metric: Metric): void {
+    const { ctx: pen, bbox } = plot;
+    const ratio = devicePixelRatio;
+    this.#limits(metric).forEach((slo, index) => {
+      const corner = plot.valToPos(tailOf(Math.min(0.999, slo.percentile / 100)), 'x', true);
+      const level = plot.valToPos(slo.limit_ms, 'y', true);
+      if (level < bbox.top || corner < bbox.left) return;
+      pen.fillStyle = hatch(pen, palette.of('limit'));
+      pen.fillRect(bbox.left, bbox.top, corner - bbox.left, level - bbox.top);
+      pen.strokeStyle = palette.muted;
+      pen.lineWidth = 1.5 * ratio;
+      pen.beginPath();
+      pen.moveTo(bbox.left, level);
+      pen.lineTo(corner, level);
+      pen.lineTo(corner, bbox.top);
+      pen.stroke();
+      if (index < mostNamed)
+        write(pen, palette, `limit ${formatGivenTime(slo.limit_ms)}`, bbox.left + 6 * ratio, level - 5 * ratio);
+    });
+  }
+
+  #drawCurve(plot: uPlot, palette: Palette, metric: Metric, of: 'own' | 'other'): void {
+    const { ctx: pen } = plot;
+    const ratio = devicePixelRatio;
+    const fractions = (of === 'own' ? this.columns : this.other?.columns)?.['cdf_fraction'] ?? none;
+    const values = this.#column(metric, of);
+    if (values.length === 0) return;
+    pen.strokeStyle = of === 'own' ? palette.of(metric) : palette.ink;
+    pen.lineWidth = (of === 'own' ? 2 : 1) * ratio;
+    pen.lineJoin = 'round';
+    pen.setLineDash((of === 'own' ? dashes[metric] : [1, 3]).map((part) => part * ratio));
+    pen.beginPath();
+    fractions.forEach((fraction, index) => {
+      const tail = tailOf(fraction);
+      if (fraction < 0.45 || !Number.isFinite(tail)) return;
+      pen.lineTo(plot.valToPos(tail, 'x', true), plot.valToPos(values[index] ?? 0, 'y', true));
+    });
+    pen.stroke();
+    pen.setLineDash([]);
+    if (!this.other) return;
+    const at = this.#valueAt(metric, 0.75, of) ?? 0;
+    write(
+      pen,
+      palette,
+      of === 'own' ? 'B' : 'A',
+      plot.valToPos(tailOf(0.75), 'x', true),
+      plot.valToPos(at, 'y', true) - 4 * ratio,
+    );
+  }
+
+  /** p99, of all runs where there is a target, with its interval. */
+  #drawDot(plot: uPlot, palette: Palette, metric: Metric): void {
+    const { ctx: pen } = plot;
+    const ratio = devicePixelRatio;
+    const target = this.#limits(metric).find((slo) => slo.percentile === 99 && slo.class === undefined);
+    if (target?.unbounded) return;
+    const value = target?.value_ms ?? this.#valueAt(metric, 0.99);
+    if (value === null || value === undefined) return;
+    const left = plot.valToPos(tailOf(0.99), 'x', true);
+    const top = (ms: number) => plot.valToPos(ms, 'y', true);
+    pen.strokeStyle = palette.ink;
+    pen.lineWidth = 1.5 * ratio;
+    if (target && target.low !== null && target.high !== null) {
+      pen.beginPath();
+      pen.moveTo(left, top(target.low));
+      pen.lineTo(left, top(target.high));
+      for (const end of [target.low, target.high]) {
+        pen.moveTo(left - 4 * ratio, top(end));
+        pen.lineTo(left + 4 * ratio, top(end));
+      }
+      pen.stroke();
+    }
+    pen.beginPath();
+    pen.arc(left, top(value), 4 * ratio, 0, 2 * Math.PI);
+    pen.fillStyle = palette.of(metric);
+    pen.fill();
+    pen.strokeStyle = palette.surface;
+    pen.stroke();
+    const text = formatTime(value);
+    pen.font = palette.font.replace('13px', `600 ${13 * ratio}px`);
+    const room = plot.bbox.left + plot.bbox.width - left - 8 * ratio;
+    const wide = pen.measureText(text).width;
+    write(pen, palette, text, wide < room ? left + 8 * ratio : left - wide - 8 * ratio, top(value) + 16 * ratio);
+  }
+
+  protected readout(plot: uPlot): TemplateResult | string {
+    const left = plot.cursor.left ?? -1;
+    if (left < 0) {
+      const unnamed = this.#panels.reduce(
+        (sum, metric) => sum + Math.max(0, this.#limits(metric).length - mostNamed),
+        0,
+      );
+      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99${this.report?.certainty && this.report.slo.length > 0 ? ' of all runs, the curve is of the first' : ''}.</span>`;
+    }
+    const fraction = fractionOf(plot.posToVal(left, 'x'));
+    return html`<b>${formatPercent(fraction)} have</b> ${this.#panels.map((metric) => {
+      const other = this.#valueAt(metric, fraction, 'other');
+      return html`<span class="key"><i class="swatch ${metric}"></i>${metric.toUpperCase()} ${formatTime(this.#valueAt(metric, fraction))} or less${other === null ? nothing : html` (A: ${formatTime(other)})`}</span>`;
+    })}`;
+  }
+}
+
+/** Readable over lines: the surface's colour around the letters. */
+function write(pen: CanvasRenderingContext2D, palette: Palette, text: string, left: number, top: number): void {
+  pen.textAlign = 'left';
+  pen.strokeStyle = palette.surface;
+  pen.lineWidth = 4 * devicePixelRatio;
+  pen.strokeText(text, left, top);
+  pen.fillStyle = palette.ink;
+  pen.fillText(text, left, top);
+}
+
+/** The tail, or all of the distribution when that is asked for. */
+export class LatencyChart extends LitElement {
+  static override properties = {
+    report: { attribute: false },
+    columns: { attribute: false },
+    theme: { attribute: false },
+    fileStem: { attribute: false },
+    waitingFor: { attribute: false },
+    isWhole: { state: true },
+  };
+  declare report: Report | null;
+  declare columns: TailChart['columns'];
+  declare theme: string;
+  declare fileStem: string;
+  declare waitingFor: string;
+  declare isWhole: boolean;
+
+  constructor() {
+    super();
+    this.isWhole = false;
+  }
+
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  protected override render(): TemplateResult {
+    const { report, columns, theme, fileStem, waitingFor } = this;
+    const pick = (whole: boolean, text: string, title: string) =>
+      html`<button class="quiet" type="button" title=${title} aria-pressed=${whole === this.isWhole} @click=${() => (this.isWhole = whole)}>${text}</button>`;
+    const switcher = html`${pick(false, 'Tail', 'The slower half, on a scale of nines')}${pick(true, 'All', 'All requests, on one axis')}`;
+    if (!this.isWhole)
+      return html`<sc-tail-chart .report=${report} .columns=${columns} .theme=${theme} .fileStem=${fileStem} .waitingFor=${waitingFor} .switcher=${switcher}></sc-tail-chart>`;
+    needPart('sc-cdf-chart', () => import('./cdf-chart'));
+    return html`<sc-cdf-chart .report=${report} .columns=${columns} .theme=${theme} .fileStem=${fileStem} .waitingFor=${waitingFor} .switcher=${switcher}></sc-cdf-chart>`;
+  }
+}
+
+customElements.define('sc-tail-chart', TailChart);
+customElements.define('sc-latency-chart', LatencyChart);

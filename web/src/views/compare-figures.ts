@@ -1,0 +1,90 @@
+// What comparisons show of a report, and what people call the settings that are compared.
+import type { Report } from 'servecast';
+import { formatCount, formatNumber, formatTime } from '../lib/format';
+import { segmentsOf } from '../state/document';
+import { labelOf } from '../state/fields';
+import { poolList } from '../state/pools';
+
+export type Target = Report['slo'][number];
+
+export interface Figure {
+  readonly head: string;
+  of(report: Report): number | null;
+  format(value: number | null): string;
+}
+
+/** Of all runs where it has a target, as the tiles say it; else of the first. */
+function p99(report: Report, metric: 'ttft' | 'tpot' | 'e2e'): number | null {
+  const target = report.slo.find((slo) => slo.metric === metric && slo.percentile === 99 && slo.class === undefined);
+  if (target) return target.value_ms;
+  return { ttft: report.ttft_ms, tpot: report.tpot_ms, e2e: report.e2e_ms }[metric].p99;
+}
+
+export const costHead = '$ per M tokens';
+const dollars = (value: number | null) => (value === null ? 'no price' : `$${value.toFixed(value < 10 ? 3 : 2)}`);
+const time = (head: string, of: Figure['of']): Figure => ({ head, of, format: formatTime });
+export const figures: readonly Figure[] = [
+  time('TTFT p99', (report) => p99(report, 'ttft')),
+  time('TPOT p99', (report) => p99(report, 'tpot')),
+  time('E2E p99', (report) => p99(report, 'e2e')),
+  {
+    head: 'Goodput, requests/s',
+    of: (report) => (report.slo.length > 0 ? report.goodput_per_s : null),
+    format: (value) => formatNumber(value),
+  },
+  { head: 'Output tokens/s', of: (report) => report.output_tokens_per_s, format: (value) => formatNumber(value) },
+  { head: 'Completed', of: (report) => report.completed, format: formatCount },
+  { head: 'Preempted', of: (report) => report.preemptions, format: formatCount },
+  { head: 'GPUs', of: (report) => report.gpus, format: formatCount },
+  { head: costHead, of: (report) => report.cost_per_million_output_tokens, format: dollars },
+];
+
+/** What a table of many rows has room for. */
+export const rowFigures = figures.filter(({ head }) => /^(TTFT|TPOT|Goodput|Output)/.test(head) || head === costHead);
+
+const labels: Readonly<Record<string, string>> = {
+  '/hardware/preset': 'GPU',
+  [poolList]: 'Whole requests, or prefill and decode apart',
+  '/model/preset': 'Model',
+  '/engine/preset': 'Engine version',
+  '/engine/compat': 'Rules of another simulator',
+  '/latency/backend': 'Step-time model',
+  '/workload/arrivals/rate_per_s': 'Rate, requests/s',
+  '/engine/max_num_seqs': 'Sequences (max_num_seqs)',
+  '/engine/max_num_batched_tokens': 'Tokens per step (max_num_batched_tokens)',
+};
+const ofPool: Readonly<Record<string, string>> = {
+  'hardware/preset': 'GPU',
+  tensor_parallel: 'GPUs each (tensor parallel)',
+  replicas: 'Replicas',
+};
+
+/** What people call a setting. */
+export function settingName(pointer: string, several: boolean): string {
+  const [, index = '', own = ''] = /^\/cluster\/pools\/(\d+)\/(.+)$/.exec(pointer) ?? [];
+  const length = /^\/workload\/(prompt|output)_tokens\/(\w+)$/.exec(pointer);
+  if (own in ofPool) return several ? `${ofPool[own] ?? ''} of pool ${Number(index) + 1}` : (ofPool[own] ?? '');
+  if (length) return `${length[1] === 'prompt' ? 'Prompt' : 'Output'} length, ${length[2] ?? ''}, tokens`;
+  return labels[pointer] ?? `${labelOf(`/${segmentsOf(pointer)[0] ?? ''}`)}: ${labelOf(pointer).toLowerCase()}`;
+}
+
+/** The target that is nearest to its limit, or furthest beyond. */
+export function closestTarget(report: Report): Target | null {
+  const margin = ({ unbounded, margin: own }: Target) => (unbounded ? -Infinity : (own ?? -Infinity));
+  return report.slo.reduce<Target | null>(
+    (closest, each) => (closest === null || margin(each) < margin(closest) ? each : closest),
+    null,
+  );
+}
+
+export function nameOfTarget({ metric, percentile, class: of }: Target): string {
+  const name = metric === 'attainment' ? 'within all limits' : `${metric.toUpperCase()} p${percentile}`;
+  return of === undefined ? name : `${name} of ${of}`;
+}
+
+export function changeText(change: number): string {
+  if (change === 0) return 'the same';
+  if (change >= 9) return `× ${formatNumber(change + 1, 2)}`;
+  const percent = Math.abs(change * 100);
+  return `${change > 0 ? '+' : '−'}${percent < 0.05 ? '0.0' : percent.toFixed(percent < 10 ? 1 : 0)}\u202f%`;
+}
