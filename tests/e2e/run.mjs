@@ -50,16 +50,16 @@ await task('load: nothing is requested afterwards', async (page) => {
   await nextResult(page, first);
   await openEverything(page);
   await inEveryTab(page, () => {});
-  // But the views that are opened, what they share, and coefficients, which come when they are needed, and the tables of
+  // But the views that are opened with the module that records steps, what they share, and coefficients, which come when they are needed, and the tables of
   // operators for the GPUs compared whose step times are these, from where the page came.
   const parts = other.splice(0);
   assert.equal(site.requests.length, before + parts.length);
   assert.ok(
-    parts.length <= 9 &&
+    parts.length <= 13 &&
       parts.every(
         (url) =>
           url.startsWith(site.url) &&
-          /\/((over-time|compare|coefficients|numbers|scenario-text|why|advice)-|presets\/operators\/)/.test(url),
+          /\/((over-time|steps-recorder|servecast|compare|coefficients|numbers|scenario-text|why|advice)-|presets\/operators\/)/.test(url),
       ),
     parts.join(' '),
   );
@@ -370,7 +370,10 @@ await task('keys: space runs, ? helps, digits open views', async (page) => {
   await verdict(page);
   await page.locator('sc-tail-chart .plots').focus();
   await page.keyboard.press('ArrowRight');
-  await page.getByText(/or less/).waitFor();
+  await page
+    .getByText(/or less/)
+    .first()
+    .waitFor();
 });
 
 await task(

@@ -5,7 +5,7 @@ import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
 import type { Report } from 'servecast';
 import type { Outcome } from '../engine/protocol';
-import { formatGivenTime, formatPercent, formatTime } from '../lib/format';
+import { formatGivenTime, formatNumber, formatPercent, formatTime } from '../lib/format';
 import { needPart } from '../lib/part';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
@@ -16,7 +16,6 @@ type Metric = 'ttft' | 'tpot' | 'itl' | 'e2e';
 const metrics: readonly Metric[] = ['ttft', 'tpot', 'itl', 'e2e'];
 const dashes: Readonly<Record<Metric, readonly number[]>> = { ttft: [], tpot: [6, 3], itl: [], e2e: [2, 3] };
 const marks = [0.5, 0.9, 0.99, 0.999];
-const plotHeight = 208;
 const gap = 16;
 /** Two panels side by side take so much. */
 const wideEnough = 480;
@@ -139,15 +138,15 @@ export class TailChart extends ChartElement {
       title.append(key);
       panel.append(title);
       host.append(panel);
-      return new uPlot(this.#options(metric, palette, wide), this.#data(metric), panel);
+      return new uPlot(this.#options(metric, palette, wide, wide < width), this.#data(metric), panel);
     });
   }
 
-  #options(metric: Metric, palette: Palette, width: number): uPlot.Options {
+  #options(metric: Metric, palette: Palette, width: number, beside: boolean): uPlot.Options {
     const axis = axisStyle(palette);
     return {
       width,
-      height: plotHeight,
+      height: beside ? 264 : 200,
       legend: { show: false },
       padding: [12, 28, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false }, sync: { key: 'tail' } },
@@ -223,7 +222,7 @@ export class TailChart extends ChartElement {
       const corner = plot.valToPos(tailOf(Math.min(0.999, slo.percentile / 100)), 'x', true);
       const level = plot.valToPos(slo.limit_ms, 'y', true);
       if (level < bbox.top || corner < bbox.left) return;
-      pen.fillStyle = hatch(pen, palette.of('limit'));
+      pen.fillStyle = hatch(pen, palette.of(slo.met ? 'limit' : 'beyond'));
       pen.fillRect(bbox.left, bbox.top, corner - bbox.left, level - bbox.top);
       pen.strokeStyle = palette.muted;
       pen.lineWidth = 1.5 * ratio;
@@ -232,8 +231,10 @@ export class TailChart extends ChartElement {
       pen.lineTo(corner, level);
       pen.lineTo(corner, bbox.top);
       pen.stroke();
-      if (index < mostNamed)
-        write(pen, palette, `limit ${formatGivenTime(slo.limit_ms)}`, bbox.left + 6 * ratio, level - 5 * ratio);
+      if (index >= mostNamed) return;
+      const left = bbox.left + 6 * ratio;
+      write(pen, palette, `limit ${formatGivenTime(slo.limit_ms)}`, left, level - 5 * ratio);
+      if (index === 0) write(pen, palette, marginInWords(slo), left, level + 15 * ratio);
     });
   }
 
@@ -298,7 +299,9 @@ export class TailChart extends ChartElement {
     pen.font = palette.font.replace('13px', `600 ${13 * ratio}px`);
     const room = plot.bbox.left + plot.bbox.width - left - 8 * ratio;
     const wide = pen.measureText(text).width;
-    write(pen, palette, text, wide < room ? left + 8 * ratio : left - wide - 8 * ratio, top(value) + 16 * ratio);
+    // The curve rises: below it there is room at the right, above it at the left.
+    if (wide < room) write(pen, palette, text, left + 8 * ratio, top(value) + 16 * ratio);
+    else write(pen, palette, text, left - wide - 8 * ratio, top(value) - 10 * ratio);
   }
 
   protected readout(plot: uPlot): TemplateResult | string {
@@ -316,6 +319,11 @@ export class TailChart extends ChartElement {
       return html`<span class="key"><i class="swatch ${metric}"></i>${metric.toUpperCase()} ${formatTime(this.#valueAt(metric, fraction))} or less${other === null ? nothing : html` (A: ${formatTime(other)})`}</span>`;
     })}`;
   }
+}
+
+function marginInWords({ margin, unbounded }: Limit): string {
+  if (unbounded || margin === null) return unbounded ? 'no bound' : '';
+  return `${formatNumber(Math.abs(margin) * 100, 2)}\u202f% ${margin < 0 ? 'over' : 'to spare'}`;
 }
 
 /** Readable over lines: the surface's colour around the letters. */

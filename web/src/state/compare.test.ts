@@ -2,7 +2,7 @@ import type { Catalog, Field, Report } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import type { Engine, RunListener } from '../engine/client';
 import type { Lane } from '../engine/protocol';
-import { Comparison, comparablePointers, variantsOf } from './compare';
+import { Comparison, comparablePointers, differences, onTheSameRequests, variantsOf } from './compare';
 import type { Document } from './document';
 import type { FormSource } from './fields';
 import { Store } from './store';
@@ -122,5 +122,77 @@ describe('comparing', () => {
     expect(store.state.compared).toBeNull();
     expect(engine.runs).toHaveLength(2);
     expect(engine.cancelled).toContain('beside');
+  });
+
+  const rate = field('/workload/arrivals/rate_per_s', [], { type: 'number', minimum: 0, maximum: 100 });
+  const gpus = field('/cluster/pools/-/tensor_parallel', [], { type: 'integer', default: 1, minimum: 1, maximum: 64 });
+  const numbers: FormSource = {
+    catalog: { ...catalog, fields: [...catalog.fields, rate, gpus] },
+    document: { ...document, workload: { arrivals: { rate_per_s: 40 } }, cluster: { pools: [{ tensor_parallel: 2 }] } },
+    resolved: null,
+  };
+
+  it('ascends numbers about the value in force, within what is allowed, GPUs by doubling', () => {
+    expect(comparablePointers(numbers).slice(0, 3)).toEqual([
+      '/hardware/preset',
+      '/cluster/pools/0/tensor_parallel',
+      '/workload/arrivals/rate_per_s',
+    ]);
+    const named = (pointer: string) =>
+      variantsOf(numbers, pointer).map(({ name, isCurrent }) => (isCurrent ? `[${name}]` : name));
+    expect(named('/workload/arrivals/rate_per_s')).toEqual(['20', '30', '[40]', '50', '60', '80']);
+    expect(named('/cluster/pools/0/tensor_parallel')).toEqual(['1', '[2]', '4', '8']);
+    const [first] = variantsOf(numbers, '/cluster/pools/0/tensor_parallel');
+    expect(first?.document['cluster']).toEqual({ pools: [{ tensor_parallel: 1 }] });
+  });
+
+  it('gives a GPU on which the model does not fit as many as it takes, once', () => {
+    const engine = new RecordingEngine();
+    const store = new Store();
+    new Comparison(engine as unknown as Engine, store).by('/hardware/preset', numbers);
+    engine.runs[0]!.listener.finished(done({ completed: 9 }), 1, false);
+    const unfit = { pool: '', tensor_parallel: 2, enough_tensor_parallel: 8 } as Report['unfit'];
+    const issues = [{ path: '', message: 'no', kind: 'does_not_fit' as const }];
+    engine.runs[1]!.listener.refused('engine', issues, unfit);
+    expect(engine.runs[2]!.document['cluster']).toEqual({ pools: [{ tensor_parallel: 8 }] });
+    engine.runs[2]!.listener.refused('engine', issues, unfit);
+    expect(engine.runs).toHaveLength(3);
+    expect(store.state.compared!.variants[1]).toMatchObject({
+      issues,
+      adapted: expect.stringContaining('8 instead of 2'),
+    });
+  });
+
+  it('puts another server before the same requests, and keeps one as it was', () => {
+    const engine = new RecordingEngine();
+    const store = new Store();
+    const comparison = new Comparison(engine as unknown as Engine, store);
+    comparison.keep(source, 'large');
+    const changed = { ...source, document: { hardware: { preset: 'small' }, workload: { requests: 5 }, seed: 3 } };
+    comparison.refresh(changed);
+    expect(engine.runs.at(-1)!.document).toEqual({
+      hardware: document['hardware'],
+      workload: { requests: 5 },
+      seed: 3,
+    });
+    engine.runs.at(-1)!.listener.finished(done({ completed: 5 }), 1, false);
+    expect(store.state.beside).toMatchObject({ name: 'large', outcome: { report: { completed: 5 } } });
+    const runs = engine.runs.length;
+    comparison.refresh(changed);
+    expect(engine.runs).toHaveLength(runs);
+    expect(onTheSameRequests({ workload: { requests: 1 }, slo: [] }, {})).toEqual({});
+  });
+
+  it('says where two documents differ, down to the fields', () => {
+    expect(
+      differences(
+        { name: 'a', engine: { x: 1, y: 2 }, cluster: { pools: [{ replicas: 1 }] } },
+        { name: 'b', engine: { x: 1, y: 3 }, cluster: { pools: [{ replicas: 2 }] }, latency: { backend: 'z' } },
+      ),
+    ).toEqual([
+      { pointer: '/engine/y', a: 2, b: 3 },
+      { pointer: '/cluster/pools/0/replicas', a: 1, b: 2 },
+      { pointer: '/latency/backend', a: undefined, b: 'z' },
+    ]);
   });
 });
