@@ -59,6 +59,8 @@ await task('charts: the wheel and the keys zoom all charts over time, and Esc sh
   const [whole] = await spans();
   const plots = page.locator('#load .plots');
   await plots.focus();
+  await page.keyboard.press('ArrowRight');
+  assert.match(await page.locator('#steps sc-series-chart .readout').innerText(), /^at /, 'one cursor through all');
   await page.keyboard.press('+');
   const zoomed = await spans();
   assert.ok(zoomed.length >= 4 && zoomed.every((span) => Math.abs(span - whole / 2) < whole * 0.02), `${zoomed}`);
@@ -75,6 +77,18 @@ await task('charts: the wheel and the keys zoom all charts over time, and Esc sh
     const [{ scales }] = document.querySelector('#load sc-series-chart').plots;
     return scales.x.max - scales.x.min < half * 0.6;
   }, zoomed[0]);
+  await page.keyboard.press('Escape');
+  const box = await page.locator('#load .u-over').first().boundingBox();
+  await page.mouse.move(box.x + box.width * 0.25, box.y + 20);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 20, { steps: 4 });
+  await page.mouse.up();
+  const brushed = await spans();
+  assert.ok(
+    brushed.every((span) => Math.abs(span - whole / 4) < whole * 0.05),
+    `${brushed}`,
+  );
+  await plots.focus();
   await page.keyboard.press('Escape');
   assert.ok((await spans()).every((span) => span > whole * 0.98));
 });

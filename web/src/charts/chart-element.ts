@@ -238,7 +238,9 @@ export abstract class ChartElement extends LitElement {
     event.preventDefault();
     for (const each of this.plots) {
       const top = row > 0 ? Math.min(each.over.clientHeight - 1, Math.max(0, place[1])) : each.over.clientHeight / 2;
-      each.setCursor({ left: Math.min(width - 1, Math.max(0, place[0])), top });
+      const at = { left: Math.min(width - 1, Math.max(0, place[0])), top };
+      // Told to the charts that share its axis, which the types of uPlot do not know of.
+      (each.setCursor as (at: uPlot.Cursor, fire: boolean, tell: boolean) => void)(at, true, true);
     }
   }
 

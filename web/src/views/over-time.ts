@@ -7,7 +7,7 @@ import '../charts/request-chart';
 import '../charts/roofline-chart';
 import type { Counted, Pane } from '../charts/series-chart';
 import type { Columns, Outcome, Recorded } from '../engine/protocol';
-import { countOf, formatCount, formatTime, sentence } from '../lib/format';
+import { countOf, formatCount, formatNumber, formatPercent, formatTime, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { mostRequestsDrawn, transfersUnderWay } from '../lib/requests';
 import { lanesOf } from '../lib/recorded-steps';
@@ -49,15 +49,34 @@ const transferPane: Pane = {
     },
   ],
 };
-const lanePanes: readonly Pane[] = [
-  { unit: 'requests', series: [{ column: 'lane_running', label: 'Running', meaning: 'running', fill: 'solid' }] },
-  {
-    unit: 'requests',
-    none: 'Waiting: none',
-    series: [{ column: 'lane_waiting', label: 'Waiting', meaning: 'waiting', fill: 'hatched' }],
-  },
-  { unit: '%', share: true, series: [{ column: 'lane_kv', label: 'KV memory', meaning: 'kv', fill: 'solid' }] },
-];
+/** Of a pool, each with its highest interval. */
+function lanePanes(columns: Columns): readonly Pane[] {
+  const peak = (name: string) =>
+    (columns[name] ?? new Float64Array(0)).reduce((most, value) => Math.max(most, value), 0);
+  const requests = (name: string) => `, peak ${formatNumber(peak(name))}`;
+  return [
+    {
+      unit: 'requests',
+      series: [
+        { column: 'lane_running', label: `Running${requests('lane_running')}`, meaning: 'running', fill: 'solid' },
+      ],
+    },
+    {
+      unit: 'requests',
+      none: 'none waits',
+      series: [
+        { column: 'lane_waiting', label: `Waiting${requests('lane_waiting')}`, meaning: 'waiting', fill: 'hatched' },
+      ],
+    },
+    {
+      unit: '%',
+      share: true,
+      series: [
+        { column: 'lane_kv', label: `KV memory, peak ${formatPercent(peak('lane_kv'))}`, meaning: 'kv', fill: 'solid' },
+      ],
+    },
+  ];
+}
 
 type Order = 'ttft' | 'e2e' | 'arrival';
 
@@ -84,7 +103,10 @@ export class OverTimeElement extends LitElement {
   declare problem: string;
   #asked: Outcome | null = null;
   #order: Order = 'ttft';
-  #lanes: { readonly of: Recorded; readonly columns: readonly Columns[] } | null = null;
+  #lanes: {
+    readonly of: Recorded;
+    readonly lanes: readonly { readonly columns: Columns; readonly panes: readonly Pane[] }[];
+  } | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #leave: () => void = () => undefined;
 
@@ -211,14 +233,17 @@ export class OverTimeElement extends LitElement {
     if (this.#lanes?.of !== data)
       this.#lanes = {
         of: data,
-        columns: pools.map(({ replicas }, pool) => lanesOf(steps, pool, replicas, first, last)),
+        lanes: pools.map(({ replicas }, pool) => {
+          const columns = lanesOf(steps, pool, replicas, first, last);
+          return { columns, panes: lanePanes(columns) };
+        }),
       };
     return html`
       ${
         pools.length > 1
           ? html`<div class="lanes">${pools.map(
               ({ name, role, gpus, gpu }, pool) =>
-                html`<sc-series-chart .subject=${`${name || role} pool, ${gpus} × ${gpu}`} .panes=${lanePanes} .counted=${this.counted} .columns=${this.#lanes?.columns[pool] ?? null} .theme=${theme} .fileStem=${this.fileStem}></sc-series-chart>`,
+                html`<sc-series-chart .subject=${`${name || role} pool, ${gpus} × ${gpu}`} .panes=${this.#lanes?.lanes[pool]?.panes ?? []} .counted=${this.counted} .columns=${this.#lanes?.lanes[pool]?.columns ?? null} .theme=${theme} .fileStem=${this.fileStem}></sc-series-chart>`,
             )}</div>`
           : nothing
       }

@@ -126,13 +126,20 @@ export class PlaybackElement extends LitElement {
     return this.shownStep === null ? 0 : (this.steps[`step_${name}`]?.[this.shownStep] ?? 0);
   }
 
+  /** In the running list, and not computed in the step. */
+  get #idle(): number {
+    return Math.max(0, this.#at('running') - this.#at('prefills') - this.#at('decodes'));
+  }
+
   #words(): TemplateResult | string {
     if (this.shownStep === null) return 'No step runs at this moment.';
     const preempted = this.#at('preempted');
+    const idle = this.#idle;
     return html`<b>Step of ${formatTime(1000 * (this.#at('end_s') - this.#at('start_s')))}</b>
       <span class="key"><i class="block prefill"></i>${countOf(this.#at('prefills'), 'prompt')}, ${formatCount(this.#at('prefill_tokens'))} tokens</span>
       <span class="key"><i class="block decode"></i>${countOf(this.#at('decodes'), 'decode')}</span>
       <span class="key"><i class="block queue"></i>${formatCount(this.#at('waiting'))} wait</span>
+      ${idle > 0 ? html`<span class="key"><i class="block host"></i>${formatCount(idle)} not in this step</span>` : nothing}
       <span>KV ${formatPercent(this.#at('kv_usage'))}</span>
       <span>mostly ${bounds[this.#at('bound')] ?? 'overhead'}</span>
       ${preempted > 0 ? html`<span>${countOf(preempted, 'request')} preempted</span>` : nothing}`;
@@ -146,11 +153,10 @@ export class PlaybackElement extends LitElement {
     const wide = canvas.clientWidth;
     const palette = readPalette(this);
     const perRow = Math.max(1, Math.floor((wide - 24) / pitch));
-    const idle = Math.max(0, this.#at('running') - this.#at('prefills') - this.#at('decodes'));
     const parts = [
       ['decode', this.#at('decodes')],
       ['prefill', this.#at('prefills')],
-      ['host', idle],
+      ['host', this.#idle],
       ['queue', this.#at('waiting')],
     ] as const;
     const high = canvas.clientHeight;
