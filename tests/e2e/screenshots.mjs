@@ -50,7 +50,10 @@ for (const [name, options] of Object.entries(windows)) {
     fullPage: true,
     before: (page) =>
       inEveryTab(page, async (tab) => {
-        const id = tab.replaceAll(/\W+\d*$|\W+/g, '-').toLowerCase();
+        const id = tab
+          .replace(/\s*\d+$/, '')
+          .replaceAll(/\W+/g, '-')
+          .toLowerCase();
         await page.waitForTimeout(600);
         await page.screenshot({ path: join(folder, `${name}-view-${id}.png`), fullPage: true });
       }),
