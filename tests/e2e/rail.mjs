@@ -139,3 +139,17 @@ await task('presets: a search ranks names first, and finds GPUs and short words'
   await nextResult(page, first);
   assert.equal(await field(page, '/hardware/preset').locator('select').inputValue(), 'h200-sxm');
 });
+
+await task(
+  'phone: what is typed keeps the focus when the verdict above it grows',
+  async (page) => {
+    await verdict(page);
+    await page.locator('.rail > summary').click();
+    const rate = box(page, '/workload/arrivals/rate_per_s');
+    await rate.fill('-5');
+    await page.getByText('1 field needs a value in range').waitFor();
+    assert.equal(await rate.evaluate((input) => input === document.activeElement), true);
+    assert.equal(await rate.inputValue(), '-5');
+  },
+  { viewport: { width: 390, height: 800 }, fragment: `?view=numbers#p=${preset}` },
+);

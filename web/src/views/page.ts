@@ -228,10 +228,13 @@ export class PageElement extends LitElement {
   /** Above the other views; what stops a run is said in full. */
   #strip(view: ViewContext): TemplateResult {
     const { shown, run } = view.state;
-    const rail = this.wide ? nothing : this.#rail(view);
-    if (!shown || !isAnswered(view.state) || (shown.completeness === 'cancelled' && run.kind !== 'running'))
-      return html`${renderVerdict(view)} ${rail}`;
-    return html`<div class="card strip">${renderVerdict(view)}${renderStrip(shown.outcome.report)}</div> ${rail}`;
+    const isShort = shown && isAnswered(view.state) && (shown.completeness !== 'cancelled' || run.kind === 'running');
+    return html`${
+      isShort
+        ? html`<div class="card strip">${renderVerdict(view)}${renderStrip(shown.outcome.report)}</div>`
+        : renderVerdict(view)
+    }
+    ${this.wide ? nothing : this.#rail(view)}`;
   }
 
   #load(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
