@@ -91,3 +91,15 @@ await task('views: the answer is one page of paper', async (page) => {
     assert.equal(pdf.toString('latin1').match(/\/Type *\/Page\b/g).length, 1, format);
   }
 });
+
+await task(
+  'views: the strip is one line of a cluster, too',
+  async (page) => {
+    await verdict(page);
+    await page.locator('#replicas').waitFor();
+    assert.equal(Math.round((await page.locator('.card.strip').boundingBox()).height), 56);
+    const [row] = await page.locator('.evenness-strip').evaluateAll((all) => all.map((svg) => svg.clientHeight));
+    assert.ok(row < 56, `${row} px`);
+  },
+  { fragment: '?view=cluster#p=llama-3.1-8b-h100x8-disaggregated&workload.requests=400' },
+);

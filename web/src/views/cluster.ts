@@ -218,7 +218,7 @@ function strip(values: readonly number[]): TemplateResult {
       count === 0 ? '' : `M${bin * 4} 20v${-Math.max(2, (18 * count) / high)}h3v${Math.max(2, (18 * count) / high)}z`,
     )
     .join('');
-  return html`<svg class="strip" viewBox="0 0 ${bins * 4} 21" width=${bins * 4} height="21" aria-hidden="true">${svg`<path d="M0 20.5h${bins * 4}" class="axis" /><path d=${path} />`}</svg>`;
+  return html`<svg class="evenness-strip" viewBox="0 0 ${bins * 4} 21" width=${bins * 4} height="21" aria-hidden="true">${svg`<path d="M0 20.5h${bins * 4}" class="axis" /><path d=${path} />`}</svg>`;
 }
 
 addStyles(styles);
