@@ -39,7 +39,6 @@ await task('load: first verdict', async (page) => {
 await task('load: nothing is requested afterwards', async (page) => {
   await verdict(page);
   await page.waitForTimeout(300);
-  const before = site.requests.length;
   const other = [];
   page.on(
     'request',
