@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/printable.h"
@@ -17,6 +18,8 @@
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
+#include "serving/hooks.h"
+#include "workload/workload.h"
 
 namespace servecast {
 
@@ -83,13 +86,18 @@ std::int64_t Steps(double asked) {
   return static_cast<std::int64_t>(countable ? asked : asked >= 0x1p53 ? 0x1p53 : 1);
 }
 
-Result<Simulation> MakeRun(Scenario scenario, Trace trace, bool /*explained*/, const Simulation*) {
+// Of requests; drawing them takes a few milliseconds.
+constexpr std::int64_t kDrawnAtOnce = 20'000;
+
+Result<Simulation> MakeRun(Scenario scenario, Trace trace, bool /*explained*/,
+                           SimulationHooks /*hooks*/, const Simulation*) {
   return Simulation::Create(std::move(scenario), std::move(trace));
 }
-Result<Experiment> MakeRun(Scenario scenario, Trace trace, bool explained, const Experiment*) {
+Result<Experiment> MakeRun(Scenario scenario, Trace trace, bool explained, SimulationHooks hooks,
+                           const Experiment*) {
   ExperimentOptions options;
   options.names_limit = options.blames = explained;
-  return Experiment::Create(std::move(scenario), std::move(trace), options);
+  return Experiment::Create(std::move(scenario), std::move(trace), options, std::move(hooks));
 }
 
 // A scenario, its trace, and the run, or experiment, once it can be made: a traced one waits for
@@ -117,12 +125,20 @@ class BoundRun {
     return Error();
   }
 
+  // Requests are drawn first, where they are many; then the run is made, or refused.
   bool Advance(double max_steps) {
+    if constexpr (kIsDrawn) {
+      if (drawing_) {
+        if (drawing_->Draw(Steps(max_steps))) Start();
+        return !drawing_ && !run_;
+      }
+    }
     if (!run_) return true;
     report_.reset();
     return run_->Advance(Steps(max_steps));
   }
-  double Progress() const { return run_ ? run_->Progress() : 1; }
+  double Drawn() const { return drawing_ ? drawing_->Progress() : 1; }
+  double Progress() const { return run_ ? run_->Progress() : drawing_ ? 0 : 1; }
 
   std::string Summary() {
     if (!run_ && !report_) return "null";
@@ -147,6 +163,9 @@ class BoundRun {
   }
 
  private:
+  // A simulation alone is of few requests.
+  static constexpr bool kIsDrawn = std::is_same_v<Run, Experiment>;
+
   // The report lives until the run moves on, and grows when more of it is asked for.
   const Report& Current(ReportDetail detail) {
     if (run_ && (!report_ || detail > detail_)) {
@@ -161,8 +180,43 @@ class BoundRun {
     issues_.clear();
     run_.reset();
     report_.reset();
+    drawing_.reset();
+    if constexpr (kIsDrawn) {
+      if (trace.rows.empty() && scenario_->workload.requests > kDrawnAtOnce) return BeginDrawing();
+    }
     const Run* kind = nullptr;
-    Result<Run> made = MakeRun(*scenario_, std::move(trace), explained_, kind);
+    Take(MakeRun(*scenario_, std::move(trace), explained_, SimulationHooks{}, kind));
+  }
+
+  void BeginDrawing() {
+    issues_ = Simulation::Refusals(*scenario_, no_trace_);
+    if (!issues_.empty()) {
+      report_ = UnfitReport(*scenario_);
+      return;
+    }
+    Result<RequestDrawing> drawing = RequestDrawing::Begin(*scenario_, no_trace_);
+    if (drawing.ok()) {
+      drawing_.emplace(std::move(drawing.value()));
+    } else {
+      issues_ = drawing.issues();
+    }
+  }
+
+  // All requests are drawn.
+  void Start() {
+    Result<RequestTable> requests = drawing_->Take();
+    drawing_.reset();
+    if (!requests.ok()) {
+      issues_ = requests.issues();
+      return;
+    }
+    SimulationHooks hooks;
+    hooks.requests = std::move(requests.value());
+    const Run* kind = nullptr;
+    Take(MakeRun(*scenario_, Trace{}, explained_, std::move(hooks), kind));
+  }
+
+  void Take(Result<Run> made) {
     if (made.ok()) {
       run_.emplace(std::move(made.value()));
     } else {
@@ -174,6 +228,8 @@ class BoundRun {
   bool explained_;  // with the limit by relief, and where the time went
   Issues issues_;
   std::optional<Scenario> scenario_;
+  Trace no_trace_;
+  std::optional<RequestDrawing> drawing_;
   std::optional<Run> run_;
   std::optional<Report> report_;
   ReportDetail detail_ = ReportDetail::kSummary;
@@ -235,6 +291,7 @@ EMSCRIPTEN_BINDINGS(servecast) {
   BindRun<Simulation>("Simulation").constructor<std::string>();
   BindRun<Experiment>("Experiment")
       .constructor<std::string, bool>()
+      .function("drawn", &BoundRun<Experiment>::Drawn)
       .function("explanation", &BoundRun<Experiment>::Explanation);
   emscripten::class_<BoundAdvice>("Advice")
       .constructor<std::string>()

@@ -141,6 +141,8 @@ export interface Experiment {
   setTrace(trace: Trace): string;
   /** At most about maxSteps engine steps of one of its runs; true when the experiment is finished (or has an error). */
   advance(maxSteps: number): boolean;
+  /** 0..1: the share of the requests that are drawn. Many are drawn by the first advances; until then there is no report. */
+  drawn(): number;
   progress(): number;
   summary(): string;
   column(name: string): Float64Array;

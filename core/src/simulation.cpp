@@ -38,6 +38,20 @@ std::int64_t MostTokens(const Scenario& s) {
 
 TimeNs SecondsToNs(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 1e9)); }
 
+// The scenario as it is run: the only pool's own settings are its.
+Result<Deployment> Deployed(Scenario& scenario, const Trace& trace) {
+  if (scenario.cluster.pools.size() == 1) scenario.UsePool(0);
+  Result<Deployment> deployment = Deploy(scenario);
+  if (!deployment.ok()) return deployment;
+  const RunMemory memory = MemoryOfRun(scenario, trace);
+  if (sizeof(void*) == 4 && memory.bytes > std::int64_t{UINT32_MAX}) {
+    return Issue{"/workload", Format("found {} requests, whose run takes about {} MB; allowed what "
+                                     "fits 4,295 MB, all that WebAssembly has",
+                                     memory.requests, memory.bytes / 1'000'000)};
+  }
+  return deployment;
+}
+
 }  // namespace
 
 struct Simulation::State {
@@ -169,20 +183,18 @@ Simulation::Simulation(Simulation&&) noexcept = default;
 Simulation& Simulation::operator=(Simulation&&) noexcept = default;
 Simulation::~Simulation() = default;
 
+Issues Simulation::Refusals(Scenario scenario, const Trace& trace) {
+  const Result<Deployment> deployment = Deployed(scenario, trace);
+  return deployment.ok() ? Issues{} : deployment.issues();
+}
+
 Result<Simulation> Simulation::Create(Scenario scenario, Trace trace) {
   return Create(std::move(scenario), std::move(trace), SimulationHooks{});
 }
 
 Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, SimulationHooks hooks) {
-  if (scenario.cluster.pools.size() == 1) scenario.UsePool(0);
-  Result<Deployment> deployment = Deploy(scenario);
+  Result<Deployment> deployment = Deployed(scenario, trace);
   if (!deployment.ok()) return Issues(deployment.issues());
-  const RunMemory memory = MemoryOfRun(scenario, trace);
-  if (sizeof(void*) == 4 && memory.bytes > std::int64_t{UINT32_MAX}) {
-    return Issue{"/workload", Format("found {} requests, whose run takes about {} MB; allowed what "
-                                     "fits 4,295 MB, all that WebAssembly has",
-                                     memory.requests, memory.bytes / 1'000'000)};
-  }
   Result<RequestTable> requests =
       hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);
   if (!requests.ok()) return Issues(requests.issues());

@@ -50,6 +50,40 @@ ClassSpec Class(const char* name, double share, std::int64_t priority) {
   return c;
 }
 
+TEST(RequestDrawing, AnyParts_GiveTheSameTable) {
+  Scenario s = Base(2000);
+  s.workload.prompt_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload.prompt_tokens.median = 300;
+  s.workload.prompt_tokens.p99 = 3000;
+  s.workload.sessions.turns = 3;
+  s.workload.prefix.groups = 7;
+  s.workload.prefix.tokens = 100;
+  s.workload.classes = {Class("a", 3, 1), Class("b", 1, 0)};
+  const RequestTable whole = Requests(s);
+  for (const std::int64_t rows : {1, 7, 1000, 1'000'000}) {
+    const Trace none;
+    Result<RequestDrawing> begun = RequestDrawing::Begin(s, none);
+    ASSERT_TRUE(begun.ok());
+    RequestDrawing drawing = std::move(begun.value());
+    double before = -1;
+    for (bool all = false; !all;) {
+      all = drawing.Draw(rows);
+      EXPECT_GT(drawing.Progress(), before);
+      before = drawing.Progress();
+      EXPECT_EQ(all, before == 1);
+    }
+    const RequestTable table = std::move(drawing.Take().value());
+    EXPECT_EQ(table.arrival, whole.arrival);
+    EXPECT_EQ(table.prompt_tokens, whole.prompt_tokens);
+    EXPECT_EQ(table.output_tokens, whole.output_tokens);
+    EXPECT_EQ(table.think, whole.think);
+    EXPECT_EQ(table.of_class, whole.of_class);
+    EXPECT_EQ(table.priority, whole.priority);
+    EXPECT_EQ(table.content, whole.content);
+    ASSERT_EQ(table.segments.size(), whole.segments.size());
+  }
+}
+
 TEST(Poisson, Gaps_AreExponential) {
   constexpr std::int64_t kN = 100000;
   const RequestTable table = Requests(Base(kN));

@@ -1,8 +1,10 @@
 // What comes after the first verdict, when nothing waits for it: the keys of undo and cancel, the page without a
 // connection, the tour of a first visit.
 import type { App } from './state/app';
+import { Undo } from './state/undo';
 
 export function begin(app: App): void {
+  app.remember(new Undo());
   addEventListener('keydown', (event) => key(app, event));
   // Embeds have no storage.
   if (window.top !== window) return;

@@ -22,6 +22,7 @@ const laterParts = [
   'numbers',
   'over-time',
   'pools',
+  'problem',
   'readable',
   'recorded-steps',
   'request-chart',

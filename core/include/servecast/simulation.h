@@ -26,6 +26,8 @@ class Simulation {
   // Issues: a model that does not fit, a trace that is missing, a workload that cannot be.
   static Result<Simulation> Create(Scenario scenario, Trace trace = {});
   static Result<Simulation> Create(Scenario scenario, Trace trace, SimulationHooks hooks);
+  // What Create refuses without a look at the requests, for who draws them a part at a time.
+  static Issues Refusals(Scenario scenario, const Trace& trace);
 
   Simulation(Simulation&&) noexcept;
   Simulation& operator=(Simulation&&) noexcept;

@@ -54,8 +54,14 @@ class Maker {
     MakeSources();
   }
 
-  // False: a start is beyond what a run can hold.
-  bool Fill(RequestTable& table);
+  // Before the first Fill.
+  void Size(RequestTable& table);
+  // At least so many rows more, if there are. False: a start is beyond what a run can hold.
+  bool Fill(std::int64_t rows, RequestTable& table);
+  std::size_t filled() const { return row_; }
+  std::size_t size() const {
+    return replay_ != nullptr ? replay_->positions.size() : static_cast<std::size_t>(w_.requests);
+  }
 
  private:
   void MakeKinds();
@@ -77,6 +83,7 @@ class Maker {
   std::int64_t groups_ = 0;
   std::vector<Source> sources_;
   std::int64_t started_ = 0;  // sessions without a source
+  std::size_t row_ = 0;       // the next to fill
 };
 
 void Maker::MakeKinds() {
@@ -226,17 +233,20 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
   if (!table.timeout.empty()) table.timeout[row] = in_ns(c.timeout_s, 1e9);
 }
 
-bool Maker::Fill(RequestTable& table) {
-  const auto n =
-      replay_ != nullptr ? replay_->positions.size() : static_cast<std::size_t>(w_.requests);
-  SizeColumns(n, table);
+void Maker::Size(RequestTable& table) {
+  SizeColumns(size(), table);
   if (content_) table.segments.resize(static_cast<std::size_t>(groups_));
-  for (std::size_t row = 0; row < n;) {
+}
+
+bool Maker::Fill(std::int64_t rows, RequestTable& table) {
+  const std::size_t n = size();
+  const std::size_t until = row_ + std::min(n - row_, static_cast<std::size_t>(rows));
+  while (row_ < until) {
     const std::optional<Session> session = NextSession();
     if (!session) return false;
     if (content_) AddSegment(*session, table);
-    for (std::int64_t turn = 0; turn < session->kind->turns && row < n; ++turn, ++row) {
-      AddTurn(*session, turn, row, table);
+    for (std::int64_t turn = 0; turn < session->kind->turns && row_ < n; ++turn, ++row_) {
+      AddTurn(*session, turn, row_, table);
     }
   }
   return true;
@@ -283,7 +293,27 @@ std::optional<Issue> OtherContent(const WorkloadSpec& w) {
 
 }  // namespace
 
-Result<RequestTable> MakeRequests(const Scenario& s, const Trace& trace) {
+struct RequestDrawing::State {
+  State(const Scenario& s, const Trace& t, bool arrivals_from_trace, Replay r)
+      : scenario(s),
+        trace(t),
+        replay(std::move(r)),
+        maker(s, t, arrivals_from_trace ? &replay : nullptr) {}
+
+  const Scenario& scenario;
+  const Trace& trace;
+  Replay replay;
+  Maker maker;
+  RequestTable table;
+  bool content_from_trace = false, too_late = false;
+};
+
+RequestDrawing::RequestDrawing(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RequestDrawing::RequestDrawing(RequestDrawing&&) noexcept = default;
+RequestDrawing& RequestDrawing::operator=(RequestDrawing&&) noexcept = default;
+RequestDrawing::~RequestDrawing() = default;
+
+Result<RequestDrawing> RequestDrawing::Begin(const Scenario& s, const Trace& trace) {
   const WorkloadSpec& w = s.workload;
   const bool arrivals_from_trace = w.arrivals.process == ArrivalProcess::kTrace;
   const bool prompts_from_trace = w.prompt_tokens.distribution == LengthDistribution::kTrace;
@@ -310,19 +340,45 @@ Result<RequestTable> MakeRequests(const Scenario& s, const Trace& trace) {
     if (!found.ok()) return Issues(found.issues());
     replay = std::move(found.value());
   }
-  RequestTable table;
-  Maker maker(s, trace, arrivals_from_trace ? &replay : nullptr);
-  if (!maker.Fill(table)) {
+  auto state = std::make_unique<State>(s, trace, arrivals_from_trace, std::move(replay));
+  state->content_from_trace = content_from_trace;
+  state->maker.Size(state->table);
+  return RequestDrawing(std::move(state));
+}
+
+bool RequestDrawing::Draw(std::int64_t rows) {
+  State& s = *state_;
+  s.too_late |= !s.too_late && !s.maker.Fill(std::max<std::int64_t>(rows, 1), s.table);
+  return s.too_late || s.maker.filled() == s.maker.size();
+}
+
+double RequestDrawing::Progress() const {
+  const State& s = *state_;
+  if (s.too_late || s.maker.size() == 0) return 1;
+  return static_cast<double>(s.maker.filled()) / static_cast<double>(s.maker.size());
+}
+
+Result<RequestTable> RequestDrawing::Take() {
+  State& s = *state_;
+  if (s.too_late) {
     return Issue{"/workload/arrivals/rate_per_s",
                  Format("found arrivals later than {} s, the longest that a run can hold; "
                         "allowed a higher rate, a smaller cv, fewer requests, or a profile "
                         "that brings them earlier",
                         NumberText(std::floor(kLatestNs * 1e-9)))};
   }
-  if (content_from_trace) {
-    FillContent(trace, replay.positions, w.prompt_tokens.scale, table);
+  if (s.content_from_trace) {
+    FillContent(s.trace, s.replay.positions, s.scenario.workload.prompt_tokens.scale, s.table);
   }
-  return table;
+  return std::move(s.table);
+}
+
+Result<RequestTable> MakeRequests(const Scenario& scenario, const Trace& trace) {
+  Result<RequestDrawing> drawing = RequestDrawing::Begin(scenario, trace);
+  if (!drawing.ok()) return Issues(drawing.issues());
+  while (!drawing.value().Draw(INT64_MAX)) {
+  }
+  return drawing.value().Take();
 }
 
 }  // namespace servecast

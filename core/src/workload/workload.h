@@ -1,6 +1,8 @@
 // From a workload's description, or a trace, to the requests of a run.
 #pragma once
 
+#include <memory>
+
 #include "servecast/result.h"
 #include "servecast/scenario.h"
 #include "servecast/trace.h"
@@ -21,6 +23,28 @@ inline constexpr std::int64_t kMostTokens = 1'000'000'000;
 // O(requests
 // * classes with a rate of their own).
 Result<RequestTable> MakeRequests(const Scenario& scenario, const Trace& trace);
+
+// The same, a part at a time: millions take seconds. The table does not depend on the parts.
+class RequestDrawing {
+ public:
+  // `scenario` and `trace` outlive it. Issues: those of MakeRequests that are known before drawing.
+  static Result<RequestDrawing> Begin(const Scenario& scenario, const Trace& trace);
+  RequestDrawing(RequestDrawing&&) noexcept;
+  RequestDrawing& operator=(RequestDrawing&&) noexcept;
+  ~RequestDrawing();
+
+  // About `rows` more requests, whole sessions; true when there are no more to draw.
+  bool Draw(std::int64_t rows);
+  // 0..1, never falls.
+  double Progress() const;
+  // Requires: Draw was true. Once. Issues: times beyond what a run can hold.
+  Result<RequestTable> Take();
+
+ private:
+  struct State;
+  explicit RequestDrawing(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 // One length, for draw `u` in (0, 1), at least 1 token. Requires: fixed, uniform, normal, lognormal
 // or empirical.

@@ -323,7 +323,8 @@ async function run(module: FirstModule, request: RunRequest): Promise<void> {
       engineMs += ms;
       if (finished) break;
       const now = performance.now();
-      const reports = lane === 'shown' && now >= nextReport;
+      const drawn = simulation.drawn();
+      const reports = lane === 'shown' && drawn === 1 && now >= nextReport;
       if (reports || now - lastProgress >= progressMs) {
         lastProgress = now;
         const partial = reports ? outcomeOf(simulation, engineMs, lane) : null;
@@ -332,12 +333,15 @@ async function run(module: FirstModule, request: RunRequest): Promise<void> {
           reportMs = performance.now() - now;
           nextReport = now + Math.max(progressMs, reportShare * reportMs);
         }
-        const message: FromWorker = { kind: 'progress', id, progress: simulation.progress(), partial };
+        const message: FromWorker =
+          drawn < 1
+            ? { kind: 'drawing', id, progress: drawn }
+            : { kind: 'progress', id, progress: simulation.progress(), partial };
         scope.postMessage(message, partial ? buffersOf(partial) : []);
       }
       await nextTask();
       if (currentRun[lane] !== id) return;
-      if (cancelledRuns.has(id) && reportMs > promptMs) {
+      if (cancelledRuns.has(id) && (reportMs > promptMs || drawn < 1)) {
         scope.postMessage({ kind: 'finished', id, cancelled: true, progress: reported, outcome: null });
         return;
       }

@@ -15,3 +15,9 @@ function toBase64Url(bytes: Uint8Array): string {
   for (const byte of bytes) binary += String.fromCharCode(byte);
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
+
+/** What a link holds and what it lacks; `trace`: the file that its scenario replays, "" when that has no name yet. */
+export function holds(link: string, trace: string | null): string {
+  const whole = `the whole scenario in ${link.length.toLocaleString('en-US')} characters.`;
+  return trace === null ? whole : `${whole} The trace${trace && ` ${trace}`} is not in it: send the file along.`;
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { encodeLink } from './encode';
+import { encodeLink, holds } from './encode';
 import { decodeLink } from './link';
 
 const text = '{"model":{"preset":"llama-3.1-8b"},"name":"Ünïcode “quotes”","schema":1}';
@@ -59,5 +59,9 @@ describe('links', async () => {
       kind: 'packed',
       text: long,
     });
+  });
+  it('ACopiedLink_SaysWhatItHolds_AndThatATraceIsNotInIt', () => {
+    expect(holds('p=a', null)).toBe('the whole scenario in 3 characters.');
+    expect(holds('p=a', 'day.csv')).toMatch(/The trace day\.csv is not in it/);
   });
 });

@@ -3,7 +3,7 @@
 import type { Canonical } from 'servecast';
 import { needsTrace } from './document';
 import type { Store, ThemeChoice } from './store';
-import { momentOf, type Moment } from './undo';
+import { momentOf, type Moment } from './moment';
 
 export interface Surroundings {
   /** The fragment with or without "#". */
@@ -107,11 +107,9 @@ export class Address {
   }
 
   /** Of the current link, in a sentence. */
-  holds(): string {
+  async holds(): Promise<string> {
     const { link, document, wanted_trace: name } = this.#store.state;
-    const length = `the whole scenario in ${link.length.toLocaleString('en-US')} characters.`;
-    return needsTrace(document)
-      ? `${length} The trace${name === null ? '' : ` ${name}`} is not in it: send the file along.`
-      : length;
+    const { holds } = await import('../share/encode');
+    return holds(link, needsTrace(document) ? (name ?? '') : null);
   }
 }

@@ -17,6 +17,7 @@ import { decodeLink } from '../share/link';
 import { App } from './app';
 import { getAt, needsTrace, setAt, type Document } from './document';
 import { isBefore } from './store';
+import { Undo } from './undo';
 
 function field(path: string, more: Partial<Field> = {}): Field {
   return {
@@ -218,6 +219,7 @@ describe('the app', () => {
       readEntry: () => entries.at(-1)?.entry ?? '',
       saveTheme: () => undefined,
     });
+    app.remember(new Undo());
     await app.start();
   });
   afterEach(() => vi.useRealTimers());

@@ -26,7 +26,8 @@ import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from '
 import { Runs, type Pace } from './runs';
 import { Store, type LinkProblem, type Shown, type ThemeChoice } from './store';
 import type { Traces } from './traces';
-import { momentOf, Undo, type Moment } from './undo';
+import { momentOf, type Moment } from './moment';
+import type { Undo } from './undo';
 import { documentOf, Reasons } from './ways-out';
 
 export type { Surroundings } from './address';
@@ -42,7 +43,7 @@ export class App {
   readonly #around: Surroundings;
   readonly #runs: Runs;
   readonly #address: Address;
-  readonly #undo = new Undo();
+  #undo: Undo | null = null;
   /** Comes when a comparison is first opened. */
   #comparison: Comparison | null = null;
   #traces: Traces | null = null;
@@ -245,24 +246,28 @@ export class App {
 
   #note(key: string): void {
     const { state } = this.store;
-    if (Object.keys(state.document).length === 0) return;
+    if (!this.#undo || Object.keys(state.document).length === 0) return;
     this.#undo.note(momentOf(state), key);
     this.#tellUndo();
   }
 
   #tellUndo(): void {
-    const { canUndo, canRedo } = this.#undo;
-    const { can_undo: undo, can_redo: redo } = this.store.state;
-    if (undo !== canUndo || redo !== canRedo) this.store.update({ can_undo: canUndo, can_redo: canRedo });
+    const { canUndo: undo = false, canRedo: redo = false } = this.#undo ?? {};
+    this.store.update({ can_undo: undo, can_redo: redo });
+  }
+
+  /** From then on changes can be undone: its code comes after the first verdict. */
+  remember(undo: Undo): void {
+    this.#undo = undo;
   }
 
   undo(): void {
-    const moment = this.#undo.undo(momentOf(this.store.state));
+    const moment = this.#undo?.undo(momentOf(this.store.state));
     if (moment) this.#restore(moment, null);
   }
 
   redo(): void {
-    const moment = this.#undo.redo(momentOf(this.store.state));
+    const moment = this.#undo?.redo(momentOf(this.store.state));
     if (moment) this.#restore(moment, null);
   }
 
@@ -516,7 +521,7 @@ export class App {
     return this.#address.current();
   }
 
-  linkHolds(): string {
+  linkHolds(): Promise<string> {
     return this.#address.holds();
   }
 

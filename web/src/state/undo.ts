@@ -1,20 +1,9 @@
 // What was on the page before each change. One line of moments: opening a scenario, Back and an edit are all steps of it.
-import type { AppState } from './store';
-
-/** What a step brings back. */
-export type Moment = Pick<
-  AppState,
-  'base' | 'document' | 'preset_id' | 'wanted_trace' | 'link_trace' | 'former_workload'
->;
+import type { Moment } from './moment';
 
 const mostMoments = 200;
 /** Changes of one field within so long are one step: a drag, a number being typed. */
 const oneStepMs = 1000;
-
-export function momentOf(state: AppState): Moment {
-  const { base, document, preset_id, wanted_trace, link_trace, former_workload } = state;
-  return { base, document, preset_id, wanted_trace, link_trace, former_workload };
-}
 
 export class Undo {
   #past: Moment[] = [];

@@ -304,9 +304,9 @@ export class PageElement extends LitElement {
     if (link === '') return;
     try {
       await navigator.clipboard.writeText(`${location.href.split('#')[0] ?? ''}#${link}`);
-      this.app.announce(`Link copied: ${this.app.linkHolds()}`);
+      this.app.announce(`Link copied: ${await this.app.linkHolds()}`);
     } catch {
-      this.app.announce(`The link is in the address bar: ${this.app.linkHolds()}`);
+      this.app.announce(`The link is in the address bar: ${await this.app.linkHolds()}`);
     }
     setTimeout(() => this.app.announce(''), 6000);
   }

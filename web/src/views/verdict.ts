@@ -2,11 +2,13 @@
 // progress of a long run.
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Issue, Report, VerdictState } from 'servecast';
-import { countOf, formatNumber, sentence } from '../lib/format';
-import { getAt, needsTrace, type Document } from '../state/document';
+import { countOf, sentence } from '../lib/format';
+import { needsTrace } from '../state/document';
 import { fieldAt } from '../state/fields';
 import { isBefore, type AppState } from '../state/store';
+import { needPart } from '../lib/part';
 import type { ViewContext } from './context';
+import type { ProblemKind } from './problem';
 
 type Sign = VerdictState | 'problem';
 
@@ -59,7 +61,12 @@ function verdictBody(view: ViewContext): TemplateResult {
       'The engine could not be loaded.',
       html`<p>${sentence(state.failure)} Reload the page to try again.</p>`,
     );
-  if (state.link_problem) return linkProblem(view);
+  if (state.link_problem)
+    return problem(
+      'problem',
+      `This ${state.link_problem.from} cannot be opened. Nothing was simulated.`,
+      detail(view, 'link'),
+    );
   if (state.trace.kind === 'failed')
     return problem(
       'problem',
@@ -70,7 +77,11 @@ function verdictBody(view: ViewContext): TemplateResult {
   if (bad.length > 0) return badValues(view, bad);
   switch (state.run.kind) {
     case 'broken':
-      return broken(view, state.run.message);
+      return problem(
+        'problem',
+        'The engine stopped on this scenario: a defect of Servecast, not of your input.',
+        detail(view, 'broken'),
+      );
     case 'refused':
       return refused(view, state.run.reason, state.run.issues, state.run.unfit);
     default:
@@ -188,6 +199,12 @@ function renderProgress(view: ViewContext): TemplateResult | typeof nothing {
   </div>`;
 }
 
+/** What is said besides, of what seldom happens: its code comes then. */
+function detail(view: ViewContext, of: ProblemKind): TemplateResult {
+  needPart('sc-problem', () => import('./problem'));
+  return html`<sc-problem .view=${view} .of=${of}></sc-problem>`;
+}
+
 function problem(sign: Sign, title: string, body: TemplateResult | typeof nothing): TemplateResult {
   return html`<div class="verdict-line" data-state=${sign}>
     ${renderSign(sign)}
@@ -226,22 +243,6 @@ export function isStale(state: AppState): boolean {
   return state.shown !== null && (badFields(state).length > 0 || isBefore(state));
 }
 
-function linkProblem(view: ViewContext): TemplateResult {
-  const link = view.state.link_problem;
-  const dropped = link?.nearest?.dropped ?? [];
-  return problem(
-    'problem',
-    `This ${link?.from ?? 'link'} cannot be opened. Nothing was simulated.`,
-    html`<p>${link?.message}</p>
-      ${renderIssues(view, link?.issues ?? [])}
-      <div class="button-row">
-        ${dropped.length === 0 ? nothing : html`<button class="primary" type="button" @click=${() => view.app.openNearest()}>Open the nearest valid scenario</button>`}
-        <button class=${dropped.length === 0 ? 'primary' : ''} type="button" @click=${() => view.app.openDefault()}>Open the default scenario</button>
-      </div>
-      ${dropped.length === 0 ? nothing : html`<p class="quiet-text long-name">The nearest one leaves out ${dropped.join(', ')}.</p>`}`,
-  );
-}
-
 function refused(view: ViewContext, reason: string, issues: readonly Issue[], unfit: Report['unfit']): TemplateResult {
   switch (reason) {
     case 'trace_missing': {
@@ -267,33 +268,11 @@ function refused(view: ViewContext, reason: string, issues: readonly Issue[], un
       return problem(
         issues[0]?.kind === 'does_not_fit' ? 'does_not_fit' : 'problem',
         sentence(issues[0]?.message ?? 'This scenario cannot run.'),
-        html`${unfit ? renderUnfit(view, unfit) : nothing}${renderIssues(view, issues.slice(1))}`,
+        html`${unfit ? detail(view, 'unfit') : nothing}${renderIssues(view, issues.slice(1))}`,
       );
     default:
       return badValues(view, issues);
   }
-}
-
-/** Needed against usable, as a bar that runs over its mark, and the least that fits. */
-function renderUnfit(view: ViewContext, unfit: NonNullable<Report['unfit']>): TemplateResult {
-  const { weights_gib: weights, overhead_gib: other, kv_gib: kv, needed_gib: needed, usable_gib: usable } = unfit;
-  const at = (gib: number) => (100 * gib) / needed;
-  const gib = (value: number) => `${formatNumber(value)}\u202fGiB`;
-  const enough = unfit.enough_tensor_parallel;
-  const named = view.state.catalog ? poolNames(view) : [];
-  const pool = Math.max(0, named.indexOf(unfit.pool));
-  return html`<svg class="unfit-bar" viewBox="0 0 100 16" preserveAspectRatio="none" role="img" aria-label=${`${gib(needed)} needed, ${gib(usable)} usable on a GPU`}>
-      ${svg`<rect class="weights" width=${at(weights)} height="16" /><rect class="other" x=${at(weights)} width=${at(other)} height="16" />
-      <rect class="kv" x=${at(weights + other)} width=${at(kv)} height="16" />
-      <rect class="beyond" x=${at(usable)} y="10" width=${Math.max(0, 100 - at(usable))} height="6" /><rect class="tick" x=${at(usable)} width="0.500" height="16" />`}
-    </svg>
-    <p class="quiet-text">Needed with the least KV cache: ${gib(needed)} on each GPU. The mark is what is usable of it: ${gib(usable)}.</p>
-    ${enough === undefined ? nothing : html`<div class="button-row"><button class="primary" type="button" @click=${() => view.app.useTensorParallel(pool, enough)}>Use tensor parallel ${enough}</button></div>`}`;
-}
-
-function poolNames(view: ViewContext): readonly string[] {
-  const pools = getAt(view.state.document, '/cluster/pools');
-  return Array.isArray(pools) ? pools.map((pool) => String(getAt(pool as Document, '/name') ?? '')) : [];
 }
 
 /** "conv.csv, line 3, column 3": the message alone must say which file. */
@@ -315,21 +294,9 @@ function traceButtons(view: ViewContext): TemplateResult {
   </div>`;
 }
 
-function broken(view: ViewContext, message: string): TemplateResult {
-  const { document, canonical } = view.state;
-  const href = `data:application/json;charset=utf-8,${encodeURIComponent(JSON.stringify(document, null, 2))}`;
-  return problem(
-    'problem',
-    'The engine stopped on this scenario: a defect of Servecast, not of your input.',
-    html`<p>A fresh engine is ready; change the scenario, or report it with the file below.</p>
-      <p class="quiet-text">${message}${canonical ? html` · scenario <code>${canonical.id}</code>` : nothing}</p>
-      <div class="button-row"><a class="button" download="scenario.json" href=${href}>Download the scenario</a></div>`,
-  );
-}
-
 const issuesShown = 20;
 
-function renderIssues(view: ViewContext, issues: readonly Issue[]): TemplateResult | typeof nothing {
+export function renderIssues(view: ViewContext, issues: readonly Issue[]): TemplateResult | typeof nothing {
   if (issues.length === 0) return nothing;
   // The engine lists some, and says how many more there are.
   const cut = issues.find((issue) => issue.kind === 'more');
