@@ -38,7 +38,11 @@ await task('load: first verdict', async (page) => {
 
 await task('load: nothing is requested afterwards', async (page) => {
   await verdict(page);
+  // All that belongs to this version is fetched once, when the verdict is there.
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
   await page.waitForTimeout(300);
+  const before = site.requests.length;
   const other = [];
   page.on(
     'request',
@@ -64,6 +68,7 @@ await task('load: nothing is requested afterwards', async (page) => {
     strange.map((request) => `${request.method()} ${request.url()}`),
     [],
   );
+  assert.deepEqual(site.requests.slice(before), [], 'what was fetched with the first visit is not asked for again');
 });
 
 // --- Editing -----------------------------------------------------------------------------------

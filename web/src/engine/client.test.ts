@@ -52,6 +52,35 @@ describe('the engine client', () => {
     await client.ready;
   });
 
+  it('Cancel_OfAWorkerThatDoesNotListen_IsAnsweredSoon_ByAFreshOne_ThatIsAskedAgain', async () => {
+    vi.useFakeTimers();
+    const run = listener();
+    client.run('{}', false, run);
+    const answer = client.ask('canonical', 'text');
+    const deaf = current();
+    client.cancel();
+    vi.advanceTimersByTime(29);
+    expect(deaf.terminated).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(deaf.terminated).toBe(true);
+    expect(run.finished).toHaveBeenCalledWith(null, 0, true);
+    const canonical = { text: 'text', id: 'id', issues: [] };
+    current().say({ kind: 'answer', id: current().lastId('ask'), canonical });
+    expect(await answer).toEqual(canonical);
+    vi.useRealTimers();
+  });
+  it('Cancel_ThatIsAnswered_KeepsTheWorker', () => {
+    vi.useFakeTimers();
+    const run = listener();
+    client.run('{}', false, run);
+    client.cancel();
+    const id = current().lastId('run');
+    current().say({ kind: 'finished', id, cancelled: true, progress: 0.3, outcome });
+    vi.advanceTimersByTime(1000);
+    expect(workers).toHaveLength(1);
+    expect(run.finished).toHaveBeenCalledTimes(1);
+    vi.useRealTimers();
+  });
   it('Run_Superseded_IsSilent', () => {
     const first = listener();
     const second = listener();
