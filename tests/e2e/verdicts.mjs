@@ -113,19 +113,31 @@ await task(
 );
 
 await task(
-  'verdict: a long change greys what was shown, and cancelling leaves a part',
+  'verdict: a long change has a coarse answer, which cancelling leaves',
   async (page) => {
     await verdict(page);
     await field(page, '/workload/requests').locator('input[type=text]').fill('3000000');
-    await page.getByText(/^Before your change: /).waitFor({ timeout: 20_000 });
-    assert.equal(await page.locator('[data-complete="before"]').count(), 1);
-    await page.locator('[data-complete="partial"]').waitFor({ timeout: 60_000 });
-    assert.match(await page.textContent('.sentence'), /The interval is not known yet\.$/);
+    await page.locator('[data-complete="coarse"]').waitFor();
+    assert.match(await page.textContent('#known-error'), /^Coarse: one run of [\d,]+ requests/);
+    await page.getByText(/^Drawing requests, \d+/).waitFor();
+    await page.getByText(/\d+\s%\ssimulated/).waitFor({ timeout: 60_000 });
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Run again' }).waitFor();
+    assert.equal(await page.locator('[data-complete="before"]').count(), 0);
+  },
+  at(40),
+);
+
+await task(
+  'verdict: a long run that is opened shows a part, which cancelling leaves',
+  async (page) => {
+    await page.getByText(/The interval is not known yet\.$/).waitFor({ timeout: 60_000 });
+    assert.equal(await page.locator('[data-complete="partial"]').count(), 1);
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByText(/Cancelled at \d+/).waitFor();
     assert.equal(await page.textContent('.sign b'), 'Partial');
   },
-  at(40),
+  { fragment: `${at(40).fragment}&workload.requests=3000000` },
 );
 
 await task('words: TTFT says what it means on focus', async (page) => {

@@ -226,9 +226,13 @@ export class Runs {
     // Without a last one the partial one stands; what was shown before this run is no answer to it, and marked.
     const own = shown?.document === document ? shown : null;
     const outcome = last ?? own?.outcome;
+    const share = last ? progress : (own?.progress ?? progress);
     const kept = !last && own?.completeness === 'coarse';
     const completeness = kept ? 'coarse' : cancelled ? 'cancelled' : 'final';
-    this.#settle({ kind: 'idle' }, outcome ? { shown: { outcome, document, completeness, progress, cancelled } } : {});
+    this.#settle(
+      { kind: 'idle' },
+      outcome ? { shown: { outcome, document, completeness, progress: share, cancelled } } : {},
+    );
     if (outcome && !this.#goOn()) this.#hooks.ended(cancelled);
   }
 }
