@@ -366,7 +366,7 @@ await task(
       );
     }
     await openTab(page, 'Why');
-    await page.locator("#load sc-series-chart canvas").first().waitFor();
+    await page.locator('#load sc-series-chart canvas').first().waitFor();
   },
   { fragment: apart, expectsProblems: true },
 );
