@@ -196,7 +196,7 @@ export class TailChart extends ChartElement {
   }
 
   protected updatePlots(): void {
-    this.#panels.forEach((metric, index) => this.plots[index]?.setData(this.#data(metric)));
+    for (const [index, metric] of this.#panels.entries()) this.plots[index]?.setData(this.#data(metric));
   }
 
   #drawPanel(plot: uPlot, metric: Metric): void {

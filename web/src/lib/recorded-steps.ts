@@ -35,7 +35,7 @@ export function lanesOf(steps: Columns, pool: number, replicas: number, from: nu
 /** The numbers of a replica's steps, in order. */
 export function stepsByReplica(steps: Columns): readonly (readonly number[])[] {
   const found: number[][] = [];
-  steps['step_replica']?.forEach((replica, step) => (found[replica] ??= []).push(step));
+  for (const [step, replica] of (steps['step_replica'] ?? none).entries()) (found[replica] ??= []).push(step);
   const starts = steps['step_start_s'] ?? none;
   return Array.from(found, (own) => (own ?? []).sort((a, b) => (starts[a] ?? 0) - (starts[b] ?? 0)));
 }

@@ -209,10 +209,10 @@ function closest(report: Report): TemplateResult | string {
     ['meets', 'no_slo'].includes(verdict.state) || verdict.limit === ''
       ? nothing
       : html`<br /><small>${sentence(verdict.limit)}</small>`;
-  return html`${nameOfTarget(target)} <b>${valueOf(target)}</b>${reason}`;
+  return html`${nameOfTarget(target)} <b>${valueText(target)}</b>${reason}`;
 }
 
-function valueOf(target: Target): string {
+function valueText(target: Target): string {
   const { value_ms: value, limit_ms: limit, low, high, unbounded, share, limit_share: least } = target;
   if (limit === null) return `${formatPercent(share)}, at least ${formatPercent(least)}`;
   if (unbounded) return `no bound, limit ${formatGivenTime(limit)}`;

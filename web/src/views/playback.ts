@@ -203,7 +203,7 @@ export class PlaybackElement extends LitElement {
   }
 
   #toggle(): void {
-    if (this.isPlaying) return this.#pause();
+    if (this.isPlaying) return void this.#pause();
     if (this.time >= this.#span[1]) this.time = this.#span[0];
     this.isPlaying = true;
     this.#last = performance.now();
@@ -219,7 +219,7 @@ export class PlaybackElement extends LitElement {
     const seconds = Math.max(0, now - this.#last) / 1000;
     this.#last = now;
     this.time = Math.min(this.#span[1], this.time + seconds * this.speed);
-    if (this.time >= this.#span[1]) return this.#pause();
+    if (this.time >= this.#span[1]) return void this.#pause();
     this.#frame = requestAnimationFrame((next) => this.#advance(next));
   }
 
