@@ -142,7 +142,7 @@ export default defineConfig({
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: firstChunk, debugName: 'first' }] } } },
     target: 'es2022',
     assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
+    modulePreload: false,
     reportCompressedSize: false,
   },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },

@@ -1,7 +1,7 @@
 // Tasks of answers that follow the hand, of what is said while they are late, of going back, and of no connection. Part of
 // run.mjs.
 import assert from 'node:assert/strict';
-import { field, fingerprint, nextResult, problem, verdict } from './browser.mjs';
+import { field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
 import { preset, site, task } from './harness.mjs';
 
 const rate = (page) => field(page, '/workload/arrivals/rate_per_s');
@@ -143,8 +143,8 @@ await task(
     const gpu = field(page, '/hardware/preset').locator('select');
     await gpu.selectOption(await gpu.locator('optgroup option').first().getAttribute('value'));
     await nextResult(page, first);
-    await page.locator('#numbers > summary').click();
-    await page.locator('#numbers tbody th').first().waitFor();
+    await openTab(page, 'Numbers');
+    await page.locator('sc-numbers tbody th').first().waitFor();
     assert.equal(site.requests.length, before, 'the server hears nothing');
     const caches = await page.evaluate(() => caches.keys());
     assert.equal(caches.length, 1, caches.join(' '));

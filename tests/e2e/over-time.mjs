@@ -1,11 +1,11 @@
 // Tasks of the view over time: playback, recorded steps, zoom. Part of run.mjs.
 import assert from 'node:assert/strict';
-import { verdict } from './browser.mjs';
+import { openTab, verdict } from './browser.mjs';
 import { audit, task } from './harness.mjs';
 
 async function openOverTime(page) {
   await verdict(page);
-  await page.locator('#steps > summary').click();
+  await openTab(page, 'Over time');
   const asked = page.getByRole('button', { name: 'Record the steps' });
   await page.locator('.recording button, sc-playback canvas').first().waitFor();
   if (await asked.isVisible()) await asked.click();
@@ -35,7 +35,7 @@ await task('playback: plays, pauses, is scrubbed, and goes by steps with the key
   await page.waitForTimeout(200);
   assert.equal(await playhead(page), paused);
   // What the charts over time show at the playhead is said below them.
-  assert.match(await page.locator('#load .readout').innerText(), /^at /);
+  assert.match(await page.locator('sc-over-time .readout').innerText(), /^at /);
   await audit(page);
 });
 
@@ -57,10 +57,14 @@ await task('charts: the wheel and the keys zoom all charts over time, and Esc sh
       charts.flatMap(({ plots }) => plots.map(({ scales }) => scales.x.max - scales.x.min)),
     );
   const [whole] = await spans();
-  const plots = page.locator('#load .plots');
+  const plots = page.locator('sc-over-time .plots').first();
   await plots.focus();
   await page.keyboard.press('ArrowRight');
-  assert.match(await page.locator('#steps sc-series-chart .readout').innerText(), /^at /, 'one cursor through all');
+  assert.match(
+    await page.locator('sc-over-time sc-series-chart .readout').last().innerText(),
+    /^at /,
+    'one cursor through all',
+  );
   await page.keyboard.press('+');
   const zoomed = await spans();
   assert.ok(zoomed.length >= 4 && zoomed.every((span) => Math.abs(span - whole / 2) < whole * 0.02), `${zoomed}`);
@@ -74,11 +78,11 @@ await task('charts: the wheel and the keys zoom all charts over time, and Esc sh
   await plots.focus();
   await page.mouse.wheel(0, -240);
   await page.waitForFunction((half) => {
-    const [{ scales }] = document.querySelector('#load sc-series-chart').plots;
+    const [{ scales }] = document.querySelector('sc-over-time sc-series-chart').plots;
     return scales.x.max - scales.x.min < half * 0.6;
   }, zoomed[0]);
   await page.keyboard.press('Escape');
-  const box = await page.locator('#load .u-over').first().boundingBox();
+  const box = await page.locator('sc-over-time .u-over').first().boundingBox();
   await page.mouse.move(box.x + box.width * 0.25, box.y + 20);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.5, box.y + 20, { steps: 4 });

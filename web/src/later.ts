@@ -1,9 +1,12 @@
 // What comes after the first verdict, when nothing waits for it: the keys of undo and cancel, the page without a
 // connection, the tour of a first visit.
+import { addStyles } from './lib/part';
 import type { App } from './state/app';
+import styles from './styles/later.css?inline';
 import { Undo } from './state/undo';
 
 export function begin(app: App): void {
+  addStyles(styles);
   app.remember(new Undo());
   addEventListener('keydown', (event) => key(app, event));
   // Embeds have no storage.

@@ -21,6 +21,7 @@ const laterParts = [
   'memory-bar',
   'numbers',
   'over-time',
+  'pool-edits',
   'pools',
   'problem',
   'readable',

@@ -428,17 +428,17 @@ describe('the app', () => {
     await vi.waitFor(() => expect(engine.explained).toBe(2));
     app.reasons.askWhy(false);
   });
-  it('Draft_GoesWithItsField_AndMovesWithItsItem', () => {
+  it('Draft_GoesWithItsField_AndMovesWithItsItem', async () => {
     engine.finish();
     app.setDraft('/workload/prompt_tokens/median', 'x');
     app.setValue(distribution, 'fixed', 'dragging');
     expect([...state().drafts]).toEqual([]);
-    app.addPool();
-    app.addPool();
+    await app.addPool();
+    await app.addPool();
     app.setDraft('/cluster/pools/2/tensor_parallel', 'two');
-    app.removePool(0);
+    await app.removePool(0);
     expect([...state().drafts]).toEqual([['/cluster/pools/1/tensor_parallel', 'two']]);
-    app.removePool(1);
+    await app.removePool(1);
     expect([...state().drafts]).toEqual([]);
   });
   it('Requests_AreAskedForWhileSomebodyLooks_OfTheRunThatIsShown', async () => {

@@ -22,7 +22,7 @@ import {
 } from './document';
 import { stillThere, withoutItem } from './drafts';
 import { assign, type FormSource } from './fields';
-import { withAnotherPool, withNamedPresets, withPoolFields, withoutPool } from './pools';
+import { withNamedPresets, withPoolFields } from './pools';
 import { Runs, type Pace } from './runs';
 import { Store, type LinkProblem, type Shown, type ThemeChoice } from './store';
 import type { Traces } from './traces';
@@ -349,19 +349,20 @@ export class App {
       this.#edit(pointer, removeAt(source.document, lastOf(pointer) === 'preset' ? parentOf(pointer) : pointer));
   }
 
-  addPool(): void {
-    const source = this.source;
-    if (source) this.setPools(withAnotherPool(source));
+  async addPool(): Promise<void> {
+    const edits = await import('./pool-edits');
+    if (this.source) this.setPools(edits.withAnotherPool(this.source));
   }
 
-  removePool(index: number): void {
+  async removePool(index: number): Promise<void> {
+    const edits = await import('./pool-edits');
     const source = this.source;
     if (!source) return;
     this.store.update({ drafts: withoutItem(this.store.state.drafts, `/cluster/pools/${index}`) });
-    this.setPools(withoutPool(source, index));
+    this.setPools(edits.withoutPool(source, index));
   }
 
-  /** The document with other pools, from state/pools. */
+  /** The document with other pools, from state/pool-edits. */
   setPools(document: Document): void {
     this.#edit('', document);
   }

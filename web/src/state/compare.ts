@@ -23,7 +23,8 @@ import {
   type FormSource,
   type PlacedField,
 } from './fields';
-import { poolList, poolsInWords, poolsOf, splitsOf } from './pools';
+import { splitsOf } from './pool-edits';
+import { poolList, poolsInWords, poolsOf } from './pools';
 import type { Store } from './store';
 
 export interface Variant {

@@ -2,17 +2,8 @@ import type { Catalog, Field } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import type { Document } from './document';
 import { assign, fieldAt, isInherited, placedFields, valueInForce, type FormSource } from './fields';
-import {
-  poolsInWords,
-  poolsOf,
-  splitsOf,
-  withAnotherPool,
-  withNamedPresets,
-  withPoolFields,
-  withSplit,
-  withoutPool,
-  withoutRoles,
-} from './pools';
+import { splitsOf, withAnotherPool, withSplit, withoutPool, withoutRoles } from './pool-edits';
+import { poolsInWords, poolsOf, withNamedPresets, withPoolFields } from './pools';
 
 function field(path: string, more: Partial<Field> = {}): Field {
   return {

@@ -138,7 +138,7 @@ function renderPools(view: ViewContext, source: FormSource): TemplateResult {
 
 function renderAddPool({ app }: ViewContext, source: FormSource): TemplateResult | typeof nothing {
   if (poolsOf(source).length >= mostPools) return nothing;
-  return html`<button class="as-link" type="button" title="More engines, or ones on other GPUs" @click=${() => app.addPool()}>Add a pool</button>`;
+  return html`<button class="as-link" type="button" title="More engines, or ones on other GPUs" @click=${() => void app.addPool()}>Add a pool</button>`;
 }
 
 function renderTraffic(view: ViewContext, source: FormSource): TemplateResult {

@@ -6,7 +6,8 @@ import { countOf, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { isObject, type Document } from '../state/document';
 import { placedFields, type FormSource } from '../state/fields';
-import { hasRoles, poolList, poolsOf, replicasInAll, roleOf, splitsOf, withSplit, withoutRoles } from '../state/pools';
+import { splitsOf, withSplit, withoutRoles } from '../state/pool-edits';
+import { hasRoles, poolList, poolsOf, replicasInAll, roleOf } from '../state/pools';
 import styles from '../styles/pools.css?inline';
 import type { ViewContext } from './context';
 import { issuesAt, renderField, renderPlaced, valueAt } from './placed';
@@ -92,7 +93,7 @@ function renderPool(
   return html`<div class="pool" role="group" aria-label=${`Pool ${index + 1}, ${roleOf(pool)}`}>
     <div class="pool-head">
       <h3 class="long-name">${name}</h3>
-      ${count > 1 ? html`<button class="quiet icon" type="button" title="Remove" aria-label="Remove pool ${index + 1}" @click=${() => view.app.removePool(index)}>×</button>` : nothing}
+      ${count > 1 ? html`<button class="quiet icon" type="button" title="Remove" aria-label="Remove pool ${index + 1}" @click=${() => void view.app.removePool(index)}>×</button>` : nothing}
     </div>
     ${issues.map((issue) => html`<p class="field-error">${sentence(issue.message)}</p>`)}
     ${field('role', 'Role')} ${field('hardware/preset', 'GPU')} ${field('tensor_parallel', 'GPUs each')} ${field('replicas', 'Replicas')}
