@@ -73,13 +73,24 @@ function dismissTour() {
   }
 }
 
-/** A fresh context and page; `problems` gathers console errors and exceptions. */
+/**
+ * A fresh context and page; `problems` gathers console errors and exceptions. Without the service worker, which fetches
+ * everything after a first verdict, unless it is asked for.
+ */
 export async function openPage(browser, { tour = false, ...options } = {}) {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1440, height: 1000 },
+    serviceWorkers: 'block',
+    ...options,
+  });
   const page = await context.newPage();
   if (!tour) await page.addInitScript(dismissTour);
   const problems = [];
-  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && problems.push(message.text()));
+  const blocked = /registration blocked by Playwright/;
+  page.on('console', (message) => {
+    const text = message.text();
+    if (['error', 'warning'].includes(message.type()) && !blocked.test(text)) problems.push(text);
+  });
   page.on('pageerror', (error) => problems.push(String(error)));
   await page.addInitScript(watch);
   return { page, problems, close: () => context.close() };

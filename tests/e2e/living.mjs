@@ -149,7 +149,7 @@ await task(
     const caches = await page.evaluate(() => caches.keys());
     assert.equal(caches.length, 1, caches.join(' '));
   },
-  { expectsProblems: true },
+  { expectsProblems: true, serviceWorkers: 'allow' },
 );
 
 await task(
@@ -163,7 +163,7 @@ await task(
     assert.doesNotMatch(said, /TypeError|Failed to fetch/);
     return (await problem(page)).trim();
   },
-  { expectsProblems: true, serviceWorkers: 'block' },
+  { expectsProblems: true },
 );
 
 await task(

@@ -35,7 +35,7 @@ await task('playback: plays, pauses, is scrubbed, and goes by steps with the key
   await page.waitForTimeout(200);
   assert.equal(await playhead(page), paused);
   // What the charts over time show at the playhead is said below them.
-  assert.match(await page.locator('sc-over-time .readout').innerText(), /^at /);
+  assert.match(await page.locator('sc-over-time .readout').first().innerText(), /^at /);
   await audit(page);
 });
 

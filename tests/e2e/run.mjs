@@ -36,40 +36,44 @@ await task('load: first verdict', async (page) => {
   return `verdict ${times.join(', ')} ms after navigation start; longest main-thread task ${Math.round(longest)} ms`;
 });
 
-await task('load: nothing is requested afterwards', async (page) => {
-  await verdict(page);
-  // All that belongs to this version is fetched once, when the verdict is there.
-  await page.evaluate(() => navigator.serviceWorker.ready);
-  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
-  await page.waitForTimeout(300);
-  const before = site.requests.length;
-  const other = [];
-  page.on(
-    'request',
-    (request) => request.url().startsWith('data:') || request.url().startsWith('blob:') || other.push(request),
-  );
-  const first = await fingerprint(page);
-  await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('9');
-  await nextResult(page, first);
-  await openEverything(page);
-  await inEveryTab(page, () => {});
-  const synthetic = await fingerprint(page);
-  await dropFile(page, 'small.csv', Buffer.from(smallTrace(40)));
-  await nextResult(page, synthetic);
-  // Parts of the page and tables of operators come when they are needed, from where the page came; nothing is sent, and
-  // the trace stays on this machine.
-  const strange = other.filter(
-    (request) =>
-      request.method() !== 'GET' ||
-      !request.url().startsWith(site.url) ||
-      !/\/(assets|presets\/operators)\/[^/?]+(\?\w+)?$/.test(request.url()),
-  );
-  assert.deepEqual(
-    strange.map((request) => `${request.method()} ${request.url()}`),
-    [],
-  );
-  assert.deepEqual(site.requests.slice(before), [], 'what was fetched with the first visit is not asked for again');
-});
+await task(
+  'load: nothing is requested afterwards',
+  async (page) => {
+    await verdict(page);
+    // All that belongs to this version is fetched once, when the verdict is there.
+    await page.evaluate(() => navigator.serviceWorker.ready);
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await page.waitForTimeout(300);
+    const before = site.requests.length;
+    const other = [];
+    page.on(
+      'request',
+      (request) => request.url().startsWith('data:') || request.url().startsWith('blob:') || other.push(request),
+    );
+    const first = await fingerprint(page);
+    await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('9');
+    await nextResult(page, first);
+    await openEverything(page);
+    await inEveryTab(page, () => {});
+    const synthetic = await fingerprint(page);
+    await dropFile(page, 'small.csv', Buffer.from(smallTrace(40)));
+    await nextResult(page, synthetic);
+    // Parts of the page and tables of operators come when they are needed, from where the page came; nothing is sent, and
+    // the trace stays on this machine.
+    const strange = other.filter(
+      (request) =>
+        request.method() !== 'GET' ||
+        !request.url().startsWith(site.url) ||
+        !/\/(assets|presets\/operators)\/[^/?]+(\?\w+)?$/.test(request.url()),
+    );
+    assert.deepEqual(
+      strange.map((request) => `${request.method()} ${request.url()}`),
+      [],
+    );
+    assert.deepEqual(site.requests.slice(before), [], 'what was fetched with the first visit is not asked for again');
+  },
+  { serviceWorkers: 'allow' },
+);
 
 // --- Editing -----------------------------------------------------------------------------------
 

@@ -293,7 +293,9 @@ export class FieldElement extends LitElement {
 
   /** The arrows up and down change a number; nothing else does, least of all a wheel. */
   #step(event: KeyboardEvent): void {
-    const { value, draft, pointer, field } = this.model;
+    const { draft, pointer, field } = this.model;
+    // A key may come before the page has drawn what the one before did.
+    const value = this.typed !== null && draft === undefined ? Number(this.typed) : this.model.value;
     const direction = event.key === 'ArrowUp' ? 1 : event.key === 'ArrowDown' ? -1 : null;
     const isWhole = field.type === 'integer';
     if (direction === null || typeof value !== 'number' || draft !== undefined || !(isWhole || field.type === 'number'))
