@@ -26,11 +26,11 @@ await task(
     await page.locator('.pool').nth(1).locator('summary', { hasText: 'Engine of this pool' }).click();
     const seats = field(page, pool(1, 'engine/max_num_seqs'));
     assert.equal(await seats.locator('.tag').textContent(), 'inherited');
-    await seats.locator('input').fill('16');
+    await seats.locator('input[type=text]').fill('16');
     await nextResult(page, slower);
     await seats.locator('.reset').click();
     await page.waitForFunction((old) => document.querySelector('#fingerprint')?.textContent === old, slower);
-    assert.equal(await seats.locator('input').inputValue(), '256');
+    assert.equal(await seats.locator('input[type=text]').inputValue(), '256');
     await gpu.locator('.reset').click();
     await page.waitForFunction((old) => document.querySelector('#fingerprint')?.textContent === old, first);
     assert.match(await gpu.locator('option:checked').textContent(), /as above$/);
@@ -47,7 +47,7 @@ await task(
     await nextResult(page, first);
     const second = await fingerprint(page);
     await page.locator('.pool').nth(0).locator('summary', { hasText: 'Engine of this pool' }).click();
-    await field(page, pool(0, 'engine/max_num_batched_tokens')).locator('input').fill('8192');
+    await field(page, pool(0, 'engine/max_num_batched_tokens')).locator('input[type=text]').fill('8192');
     await nextResult(page, second);
     const edited = await fingerprint(page);
     await page.waitForTimeout(800);
@@ -62,7 +62,7 @@ await task(
       'a preset, not its figures written out',
     );
     assert.match(await page.locator('.pool').nth(0).innerText(), /Engine of this pool 1 of its own/);
-    assert.equal(await field(page, pool(0, 'replicas')).locator('input').inputValue(), '3');
+    assert.equal(await field(page, pool(0, 'replicas')).locator('input[type=text]').inputValue(), '3');
     return `${(await page.evaluate(() => location.href)).length} characters`;
   },
   { fragment: apart },
@@ -78,9 +78,9 @@ await task(
     await nextResult(page, first);
     const split = await fingerprint(page);
     assert.equal(await page.locator('.pool').count(), 2);
-    assert.equal(await field(page, pool(0, 'replicas')).locator('input').inputValue(), '4');
+    assert.equal(await field(page, pool(0, 'replicas')).locator('input[type=text]').inputValue(), '4');
     await page.locator('summary', { hasText: 'Routers and link' }).click();
-    await field(page, '/cluster/disaggregation/bandwidth_gb_s').locator('input').fill('1');
+    await field(page, '/cluster/disaggregation/bandwidth_gb_s').locator('input[type=text]').fill('1');
     await nextResult(page, split);
     const narrow = await fingerprint(page);
     await button(page, 'Add a pool').click();
@@ -106,20 +106,20 @@ await task(
     await verdict(page);
     const five = await fingerprint(page);
     const replicas = field(page, pool(1, 'replicas'));
-    await replicas.locator('input').fill('5000');
+    await replicas.locator('input[type=text]').fill('5000');
     await replicas.locator('.field-error').waitFor();
     assert.match(await replicas.locator('.field-error').textContent(), /5000.*allowed.*1,?024/);
-    await replicas.locator('input').fill('');
-    await replicas.locator('input').blur();
+    await replicas.locator('input[type=text]').fill('');
+    await replicas.locator('input[type=text]').blur();
     await nextResult(page, five); // the former one stays in view, marked, until then
     assert.equal(
-      await replicas.locator('input').inputValue(),
+      await replicas.locator('input[type=text]').inputValue(),
       '1',
       'emptied, the default is in force and the pool stays',
     );
     const summary = page.locator('.pool').nth(1).locator('summary', { hasText: 'Engine of this pool' });
     await summary.click();
-    await field(page, pool(1, 'engine/block_size')).locator('input').fill('32');
+    await field(page, pool(1, 'engine/block_size')).locator('input[type=text]').fill('32');
     await problem(page);
     await summary.click();
     await page.getByRole('button', { name: pool(1, 'engine/block_size') }).click();
@@ -146,7 +146,7 @@ await task(
   'pools: a text that is no number goes with its pool',
   async (page) => {
     await verdict(page);
-    await field(page, pool(1, 'tensor_parallel')).locator('input').fill('two');
+    await field(page, pool(1, 'tensor_parallel')).locator('input[type=text]').fill('two');
     await problem(page);
     await page.getByRole('button', { name: 'Remove pool 2' }).click();
     await verdict(page);
@@ -173,7 +173,7 @@ await task(
     await page.keyboard.press('Control+A');
     await page.keyboard.type('2');
     await nextResult(page, first);
-    assert.equal(await field(page, pool(0, 'replicas')).locator('input').inputValue(), '2');
+    assert.equal(await field(page, pool(0, 'replicas')).locator('input[type=text]').inputValue(), '2');
   },
   { fragment: apart },
 );
@@ -204,7 +204,7 @@ await task(
     );
     const wide = await page.$eval('#compare .table-scroll', (region) => region.scrollWidth - region.clientWidth);
     assert.ok(wide <= 0, `the table is ${wide} px wider than its card`);
-    await field(page, pool(0, 'replicas')).locator('input').fill('1');
+    await field(page, pool(0, 'replicas')).locator('input[type=text]').fill('1');
     await page.getByText('Empty: this scenario has no such choice').waitFor();
     await page.selectOption('#compare-by', '/hardware/preset');
     await page.waitForFunction(() => document.querySelector('#compared')?.rows.length > 2);
@@ -335,7 +335,7 @@ await task(
   'cluster: the price of all pools is said',
   async (page) => {
     await verdict(page);
-    await field(page, '/hardware/price_per_gpu_hour').locator('input').fill('2');
+    await field(page, '/hardware/price_per_gpu_hour').locator('input[type=text]').fill('2');
     await page.waitForFunction(() =>
       /all pools: \$16\.0\sper hour/.test(document.querySelector('.numbers')?.textContent ?? ''),
     );

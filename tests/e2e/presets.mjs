@@ -15,7 +15,7 @@ await task('checks: attention on GPUs that are not there is an error of its fiel
   await nextResult(page, first);
   await turnGroup(page, 'Everything');
   const attention = page.locator('sc-field[data-pointer="/cluster/pools/0/attention_data_parallel"]:visible').first();
-  await attention.locator('input').fill('8');
+  await attention.locator('input[type=text]').fill('8');
   await attention.locator('.field-error').waitFor();
   assert.match(await attention.locator('.field-error').innerText(), /a divisor of replicas 1/);
   assert.equal(await page.locator('[data-complete]:not([data-complete="stale"])[data-state="meets"]').count(), 0);

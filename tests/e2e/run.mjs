@@ -159,7 +159,7 @@ await task('prefix cache: said in a card, where something is shared', async (pag
   assert.equal(await page.locator('#prefix-cache').count(), 0, 'independent prompts find nothing');
   const first = await fingerprint(page);
   await turnGroup(page, 'Workload details');
-  await field(page, '/workload/sessions/turns').locator('input').fill('5');
+  await field(page, '/workload/sessions/turns').locator('input[type=text]').fill('5');
   await nextResult(page, first);
   assert.match(
     await page.textContent('.chart #prefix-cache'),
@@ -260,7 +260,7 @@ await task('invalid: a message leads to a field in a closed group', async (page)
   await page.locator('#scenario-issues li').first().waitFor();
   await page.getByRole('button', { name: 'Revert' }).click();
   await turnGroup(page, 'Everything');
-  await field(page, '/measure/warmup_s').locator('input').fill('-1');
+  await field(page, '/measure/warmup_s').locator('input[type=text]').fill('-1');
   await problem(page);
   await turnGroup(page, 'Everything');
   await page.getByRole('button', { name: '/measure/warmup_s' }).click();
