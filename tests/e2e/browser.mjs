@@ -96,10 +96,19 @@ export async function openPage(browser, { tour = false, ...options } = {}) {
   return { page, problems, close: () => context.close() };
 }
 
-export const verdict = (page) =>
-  page
-    .waitForSelector('[data-complete="final"] .sentence', { timeout: 60_000 })
-    .then((element) => element.textContent());
+/** The sentence of the answer to what the form says now: an edit is heard of a moment before the page shows it. */
+export async function verdict(page) {
+  await page.waitForFunction(
+    () => {
+      const state = document.querySelector('sc-page')?.app?.store.state;
+      const answered = state?.run.kind === 'idle' && state.shown?.completeness === 'final';
+      return answered && document.querySelector('[data-complete="final"] .sentence');
+    },
+    undefined,
+    { timeout: 60_000 },
+  );
+  return page.textContent('[data-complete="final"] .sentence');
+}
 export const problem = (page) =>
   page
     .waitForSelector('[data-state="problem"] .sentence, [data-state="does_not_fit"] .sentence', { timeout: 30_000 })

@@ -95,7 +95,18 @@ async function withFiles<Answer>(
   }
 }
 
-async function fetchFile(module: FirstModule, file: string): Promise<void> {
+const underWay = new Map<string, { readonly module: FirstModule; readonly done: Promise<void> }>();
+
+/** Once, whoever asks meanwhile. */
+function fetchFile(module: FirstModule, file: string): Promise<void> {
+  const asked = underWay.get(file);
+  if (asked?.module === module) return asked.done;
+  const done = fetchOnce(module, file).finally(() => underWay.delete(file));
+  underWay.set(file, { module, done });
+  return done;
+}
+
+async function fetchOnce(module: FirstModule, file: string): Promise<void> {
   const failed = (why: string) => new Error(`${file} is fetched when it is first needed, and could not be: ${why}`);
   let text: string;
   try {
