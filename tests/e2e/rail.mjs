@@ -32,21 +32,27 @@ await task('rail: five headings, at most 18 rows of 28 px, and what is typical o
   return `${count} rows`;
 });
 
+/** An edit is shown with its answer, or a moment later without it. */
+async function becomes(input, text) {
+  for (let turn = 0; turn < 50 && (await input.inputValue()) !== text; turn += 1) await input.page().waitForTimeout(20);
+  assert.equal(await input.inputValue(), text);
+}
+
 await task('rail: arrows step, GPUs double, and resets take it back', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);
   const rate = box(page, '/workload/arrivals/rate_per_s');
   await rate.focus();
   for (const key of ['ArrowUp', 'ArrowUp', 'ArrowDown']) await page.keyboard.press(key);
-  assert.equal(await rate.inputValue(), '41');
+  await becomes(rate, '41');
   await nextResult(page, first);
   const gpus = box(page, '/cluster/pools/0/tensor_parallel');
   await gpus.focus();
   for (const key of ['ArrowUp', 'ArrowUp']) await page.keyboard.press(key);
-  assert.equal(await gpus.inputValue(), '4');
-  assert.equal(await page.locator('.field.changed').count(), 2);
+  await becomes(gpus, '4');
+  await page.waitForFunction(() => document.querySelectorAll('.field.changed').length === 2);
   await field(page, '/cluster/pools/0/tensor_parallel').locator('.reset').click();
-  assert.equal(await gpus.inputValue(), '1');
+  await becomes(gpus, '1');
   await box(page, '/slo/0/limit_ms').fill('soon');
   await page.getByRole('button', { name: 'Reset all' }).click();
   await page.waitForFunction((print) => document.querySelector('#fingerprint')?.textContent === print, first);
