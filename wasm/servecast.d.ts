@@ -49,6 +49,15 @@ export interface ServecastModule extends FirstModule {
     from_s: number,
     most_steps: number,
   ) => Recording;
+  /** A question of capacity; options that it does not read are not looked at. */
+  readonly Plan: new (
+    question: PlanQuestion,
+    scenario: string,
+    percent: number,
+    months: number,
+    spike: number,
+    spike_s: number,
+  ) => Plan;
 }
 
 /** A trace file, read in pieces; outlives the simulations that replay it. Owned by the worker, which must call delete(). */
@@ -161,6 +170,141 @@ export interface AdviceRun {
   /** JSON Advice of what was tried so far. */
   summary(): string;
   delete(): void;
+}
+
+export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'drill';
+
+export interface PlanOptions {
+  /** Growth a month. */
+  readonly percent: number;
+  /** Of growth, to look ahead. */
+  readonly months: number;
+  /** Times the load, for so long. */
+  readonly spike: number;
+  readonly spike_s: number;
+}
+
+/** Owned by the worker, which must call delete(). */
+export interface Plan {
+  /** "" or JSON Issue[]; no trace yet is one of kind trace_missing. */
+  error(): string;
+  setTrace(trace: Trace): string;
+  advance(maxSteps: number): boolean;
+  progress(): number;
+  /** JSON PlanAnswer, as far as it is known. */
+  answer(): string;
+  /** Requires: finished. */
+  sentence(): string;
+  delete(): void;
+}
+
+/** Of the command's plan, by question; docs/model.md, "Plans". */
+export type PlanAnswer = MaxRate | MinGpus | Growth | Drills;
+
+export type PlanOutcome = 'found' | 'none' | 'unbounded' | 'unknown';
+
+/** With the ends of its 95 % interval. */
+export interface PlanValue {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+  readonly unit: string;
+}
+
+export interface PlanTargetOf {
+  readonly name: string;
+  /** Null of attainment, which has a least share. */
+  readonly limit_ms: number | null;
+  readonly least_share: number | null;
+}
+
+export interface PlanPoint {
+  readonly at: number;
+  readonly runs: number;
+  readonly overloaded: boolean;
+  /** The targets' worst share of what is allowed; null: no bound. */
+  readonly strain: number | null;
+  readonly requests_per_s: number;
+  readonly goodput_per_s: number;
+  /** As the targets; of attainment its share alone. */
+  readonly slo: readonly {
+    readonly value_ms?: number | null;
+    readonly low?: number | null;
+    readonly high?: number | null;
+    readonly unserved_share?: number;
+    readonly share?: number;
+  }[];
+}
+
+export interface MaxRate {
+  readonly outcome: PlanOutcome;
+  readonly answer: PlanValue | null;
+  /** A target by its name, "capacity", or null. */
+  readonly binding: string | null;
+  readonly monotone: boolean;
+  /** Where most requests are within their targets, per second. */
+  readonly knee: number | null;
+  readonly targets: readonly PlanTargetOf[];
+  readonly curve: readonly PlanPoint[];
+  readonly runs: number;
+  readonly requests: number;
+}
+
+export interface MinGpus {
+  readonly outcome: PlanOutcome;
+  readonly answer: PlanValue | null;
+  /** What no system can beat. */
+  readonly least_gpus: number | null;
+  readonly binding: string | null;
+  readonly targets: readonly PlanTargetOf[];
+  /** Empty without an answer. */
+  readonly pools: readonly {
+    readonly name: string;
+    readonly role: 'mixed' | 'prefill' | 'decode';
+    readonly replicas: number;
+    readonly low: number;
+    readonly high: number;
+    readonly gpus: number;
+    readonly price_per_gpu_hour: number | null;
+    readonly least_replicas_by_compute: number;
+    readonly least_replicas_by_bandwidth: number;
+    readonly curve: readonly PlanPoint[];
+  }[];
+  readonly runs: number;
+  readonly requests: number;
+}
+
+export interface Growth {
+  readonly outcome: PlanOutcome;
+  /** The last whole month that the load is held in. */
+  readonly answer: PlanValue | null;
+  /** Today's, in the unit of the schedule's answers. */
+  readonly load: number;
+  readonly growth_per_month: number;
+  readonly looks_ahead_months: number;
+  readonly schedule: readonly {
+    readonly replicas: number;
+    readonly gpus: number;
+    readonly needed_from_month: number;
+    readonly outcome: PlanOutcome;
+    /** The load that they hold. */
+    readonly answer: PlanValue | null;
+    /** Absent without an answer, as what follows: the last whole month. */
+    readonly until_month?: number;
+    readonly until_month_low?: number;
+    readonly until_month_high?: number;
+    /** When the load passes that, in months from now; below 0: it has. */
+    readonly months?: number;
+    readonly months_low?: number;
+    readonly months_high?: number;
+  }[];
+}
+
+export interface Drills {
+  readonly drills: readonly {
+    readonly drill: string;
+    readonly report: Omit<Report, 'scenario'>;
+  }[];
 }
 
 /** Owned by the worker, which must call delete(). */

@@ -382,8 +382,14 @@ await task(
       if (name === 'Over time') await page.locator('sc-request-chart canvas').waitFor();
       else await page.locator('#pools').waitFor();
       await audit(page);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(wide <= 0, `the page is ${wide} px wider than the window`);
+      const wide = await page.evaluate(() => {
+        if (document.documentElement.scrollWidth <= innerWidth) return [];
+        const beyond = [...document.querySelectorAll('*')].filter(
+          (e) => e.getBoundingClientRect().right > innerWidth && !e.closest('.tabs'),
+        );
+        return beyond.map((e) => `${e.localName}.${e.className} to ${Math.round(e.getBoundingClientRect().right)} px`);
+      });
+      assert.deepEqual(wide, [], `${name} is wider than the window`);
     }
   },
   { fragment: apart, viewport: { width: 320, height: 800 }, hasTouch: true, colorScheme: 'dark' },

@@ -408,6 +408,7 @@ beginOthers();
 await import('./over-time.mjs');
 await import('./files-and-links.mjs');
 await import('./comparing.mjs');
+await import('./planning.mjs');
 await import('./presets.mjs');
 await import('./clusters.mjs');
 await import('./mishaps.mjs');

@@ -104,6 +104,52 @@ test('Trace_Names_AreTheDeclaredOnes', () => {
   );
 });
 
+test('Plan_AnswersEachQuestion_AsItIsDeclared', () => {
+  const names = Object.getOwnPropertyNames(module.Plan.prototype).filter(
+    (name) => name !== 'constructor' && !name.startsWith('$'),
+  );
+  assert.deepEqual(
+    names.sort(),
+    declared
+      .names('Plan')
+      .filter((name) => name !== 'delete')
+      .sort(),
+  );
+  const asked = (question, scenario, percent = 5) => new module.Plan(question, scenario, percent, 3, 2, 5);
+  for (const [question, type] of [
+    ['max-rate', 'MaxRate'],
+    ['min-gpus', 'MinGpus'],
+    ['growth', 'Growth'],
+    ['drill', 'Drills'],
+  ]) {
+    const plan = asked(question, small);
+    assert.equal(plan.error(), '');
+    for (let before = 0; !plan.advance(20_000); ) {
+      if (question !== 'drill') fits(type, JSON.parse(plan.answer()));
+      assert.ok(plan.progress() >= before && plan.progress() < 1);
+      before = plan.progress();
+    }
+    assert.equal(plan.progress(), 1);
+    const answer = JSON.parse(plan.answer());
+    for (const { report } of answer.drills ?? []) fits('Report', { ...report, scenario: {} });
+    if (question !== 'drill') fits(type, answer);
+    assert.match(plan.sentence(), /\w/);
+    plan.delete();
+  }
+  for (const [plan, path] of [
+    [asked('most', small), ''],
+    [asked('growth', small, -1), ''],
+    [asked('max-rate', '{'), ''],
+    [asked('min-gpus', JSON.stringify({ ...JSON.parse(small), slo: [] })), '/slo'],
+  ]) {
+    const [issue] = JSON.parse(plan.error());
+    assert.equal(issue.path, path);
+    assert.equal(plan.advance(1), true);
+    assert.equal(plan.answer(), 'null');
+    plan.delete();
+  }
+});
+
 test('Recording_HasTheStepsOfTheRun_AndItsSlowestRequests', () => {
   const recorded = (from, most) => {
     const recording = new module.Recording(small, from, most);

@@ -39,7 +39,7 @@ export class Declarations {
 
   constructor(laidOut) {
     // Literals in the quotes of JSON, however they are laid out.
-    const source = laidOut.replaceAll(/'(\w+)'/g, '"$1"');
+    const source = laidOut.replaceAll(/'([\w-]+)'/g, '"$1"');
     const text = source.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '');
     for (const { 1: name, 2: base, index, 0: head } of text.matchAll(/export interface (\w+) (?:extends (\w+) )?\{/g)) {
       const begin = index + head.length;

@@ -141,6 +141,8 @@ struct GrowthStep {
   PlanAnswer most;              // the load that they hold
   // The last month, counted from now, whose load they hold; by the ends of `most`, too.
   std::int64_t until_month = 0, low_month = 0, high_month = 0;
+  // When the load passes `most`, in months from now; below 0: it has.
+  double months = 0, low_months = 0, high_months = 0;
 };
 
 struct GrowthOptions {
@@ -160,6 +162,8 @@ class GrowthPlan {
 
   bool Advance(std::int64_t max_steps);  // as of Plan
   double Progress() const;
+  // Today's, in the unit of the answers.
+  double Load() const;
   // By rising replicas, from the scenario's own; the last one holds `months`, or none does more:
   // then its outcome is not kFound.
   const std::vector<GrowthStep>& Steps() const;

@@ -33,6 +33,8 @@ struct GrowthPlan::State {
     return load * Exp(static_cast<double>(month) * Log(1 + options.growth));
   }
 
+  double MonthsUntil(double most) const { return Log(most / load) / Log(1 + options.growth); }
+
   // The last month whose load is at most that; -1: not even today's.
   std::int64_t LastMonth(double most) const {
     std::int64_t month = -1;
@@ -64,6 +66,9 @@ struct GrowthPlan::State {
     }
     step.low_month = LastMonth(step.most.low);
     step.high_month = LastMonth(step.most.high);
+    step.months = MonthsUntil(step.most.value);
+    step.low_months = MonthsUntil(step.most.low);
+    step.high_months = MonthsUntil(step.most.high);
     if (step.until_month >= options.months) return finished = true;
     const std::int64_t next = step.until_month + 1;
     // More replicas share better, so a little fewer than in proportion may do.
@@ -122,6 +127,8 @@ double GrowthPlan::Progress() const {
   s.shown = std::max(s.shown, std::min((done + part) / (months + 1), 0.99));
   return s.shown;
 }
+
+double GrowthPlan::Load() const { return state_->load; }
 
 const std::vector<GrowthStep>& GrowthPlan::Steps() const { return state_->steps; }
 

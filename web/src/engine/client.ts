@@ -81,6 +81,15 @@ export interface Engine {
   loadTrace(file: Blob, name: string, progress: (share: number) => void): Promise<LoadedTrace>;
   fitTrace(): Promise<TraceFit>;
   forgetTrace(): void;
+  /** The one that was loaded last. */
+  readonly traceFile: TraceFile | null;
+  /** The address that presets/ is at. */
+  readonly site: string;
+}
+
+export interface TraceFile {
+  readonly file: Blob;
+  readonly name: string;
 }
 
 export interface LoadedTrace {
@@ -109,7 +118,7 @@ export class EngineClient implements Engine {
   #rejectReady!: (error: Error) => void;
   readonly #compiled: Promise<WebAssembly.Module>;
   readonly #createWorker: () => Worker;
-  readonly #site: string;
+  readonly site: string;
   #worker: Worker;
   #alive = false;
   #ids = 0;
@@ -126,10 +135,10 @@ export class EngineClient implements Engine {
   } | null = null;
   #trace: TraceAnswer | null = null;
   #fit: FitAnswer | null = null;
-  #traceFile: { readonly file: Blob; readonly name: string } | null = null;
+  traceFile: TraceFile | null = null;
 
   constructor(compiled: Promise<WebAssembly.Module>, createWorker: () => Worker, site = '') {
-    this.#site = site;
+    this.site = site;
     this.#compiled = compiled;
     this.#createWorker = createWorker;
     this.ready = new Promise((resolve, reject) => {
@@ -184,7 +193,7 @@ export class EngineClient implements Engine {
     this.#runs.delete('shown');
     this.#worker.terminate();
     this.#worker = this.#start();
-    if (this.#traceFile) this.#send({ kind: 'load_trace', id: this.#trace?.id ?? ++this.#ids, ...this.#traceFile });
+    if (this.traceFile) this.#send({ kind: 'load_trace', id: this.#trace?.id ?? ++this.#ids, ...this.traceFile });
     // Who waits for anything else is answered by the fresh worker, or told that it is gone.
     for (const { message } of this.#answers.values()) this.#send(message);
     for (const { message } of this.#coefficients.values()) this.#send(message);
@@ -242,7 +251,7 @@ export class EngineClient implements Engine {
     const id = ++this.#ids;
     return new Promise((resolve, reject) => {
       this.#trace = { id, progress, resolve, reject };
-      this.#traceFile = { file, name };
+      this.traceFile = { file, name };
       this.#send({ kind: 'load_trace', id, file, name });
     });
   }
@@ -257,7 +266,7 @@ export class EngineClient implements Engine {
 
   forgetTrace(): void {
     this.#trace = null;
-    this.#traceFile = null;
+    this.traceFile = null;
     this.#send({ kind: 'forget_trace' });
   }
 
@@ -271,7 +280,7 @@ export class EngineClient implements Engine {
     worker.onmessage = (event: MessageEvent<FromWorker>) => this.#receive(event.data);
     worker.onerror = (event) => this.#replace(event.message || 'the worker could not start');
     void this.#compiled.then(
-      (module) => worker.postMessage({ kind: 'init', module, site: this.#site } satisfies ToWorker),
+      (module) => worker.postMessage({ kind: 'init', module, site: this.site } satisfies ToWorker),
       (error: unknown) => this.#rejectReady(error instanceof Error ? error : new Error(String(error))),
     );
     return worker;
@@ -288,7 +297,7 @@ export class EngineClient implements Engine {
     if (this.#alive) {
       this.#worker = this.#start();
       // Under its old id, so that who still waits for it is answered.
-      if (this.#traceFile) this.#send({ kind: 'load_trace', id: this.#trace?.id ?? ++this.#ids, ...this.#traceFile });
+      if (this.traceFile) this.#send({ kind: 'load_trace', id: this.#trace?.id ?? ++this.#ids, ...this.traceFile });
     } else {
       this.#trace?.reject(new Error(message));
       this.#rejectReady(new Error(message));
@@ -353,7 +362,7 @@ export class EngineClient implements Engine {
         return;
       case 'trace_unreadable':
         if (this.#trace?.id === message.id) {
-          this.#traceFile = null;
+          this.traceFile = null;
           this.#trace.reject(new Error(message.message));
         }
         return;

@@ -33,7 +33,7 @@ export async function advise(
       const files = issues.flatMap(({ kind, path }) => (kind === 'missing_file' ? [path] : []));
       if (issues.length > files.length) return say(1, null, issues[0]?.message);
       if (finished) break;
-      await Promise.all(files.map((file) => host.fetchFile(module, file)));
+      await Promise.all(files.map((file) => host.presets.fetch(module, file)));
       await host.nextTask();
       if (host.currentRun.advice !== id) return;
       if (host.cancelledRuns.has(id)) break;

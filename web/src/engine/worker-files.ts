@@ -39,12 +39,20 @@ export function wholeEngine(host: WorkerHost): Promise<ServecastModule> {
 export async function coefficientsOf(host: WorkerHost, scenario: string, file: string): Promise<Coefficients> {
   const module = await wholeEngine(host);
   const ask = () => JSON.parse(module.coefficients(scenario, file)) as Coefficients;
-  return host.withFiles(module, ask, ({ issues }) => issues);
+  return host.presets.with(module, ask, ({ issues }) => issues);
 }
 
-export async function readTrace(host: WorkerHost, id: number, file: Blob, name: string): Promise<void> {
+/** Who reads a trace: a newer one may come meanwhile. */
+export type TraceHost = Pick<WorkerHost, 'isCurrent' | 'nextTask' | 'keep' | 'post' | 'broken'>;
+
+export async function readTrace(
+  module: ServecastModule,
+  host: TraceHost,
+  id: number,
+  file: Blob,
+  name: string,
+): Promise<void> {
   const unreadable = (message: string) => host.post({ kind: 'trace_unreadable', id, message });
-  const module = await wholeEngine(host);
   const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
   const gzip = head[0] === 0x1f && head[1] === 0x8b;
   let taken = 0;

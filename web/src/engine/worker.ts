@@ -17,6 +17,7 @@ import type {
 } from 'servecast';
 import { inWords, instantiate } from './compile';
 import type { Columns, FromWorker, Lane, Outcome, Question, ToWorker } from './protocol';
+import { PresetFiles } from './preset-files';
 import type { ReadTrace } from './worker-files';
 
 interface WorkerScope {
@@ -46,8 +47,7 @@ let engineLoaded: (module: FirstModule) => void = () => undefined;
 let engine = new Promise<FirstModule>((resolve) => {
   engineLoaded = resolve;
 });
-/** The address that presets/ is at. */
-let site = '';
+const presets = new PresetFiles((catalog) => scope.postMessage({ kind: 'catalog', catalog }));
 /** Settles when the newest trace is read: a run that was asked for meanwhile waits for it. */
 let reading: Promise<void> = Promise.resolve();
 let columnNames: readonly string[] = [];
@@ -76,52 +76,6 @@ function parseIssues(text: string): readonly Issue[] {
   return text === '' ? [] : (JSON.parse(text) as readonly Issue[]);
 }
 
-/**
- * Asks the module until no file is missing: those that it names are fetched, from where the page came, and handed in.
- * Throws, in words, when one cannot be had.
- */
-async function withFiles<Answer>(
-  module: FirstModule,
-  ask: () => Answer,
-  issuesOf: (answer: Answer) => readonly Issue[],
-  waits?: () => void,
-): Promise<Answer> {
-  for (;;) {
-    const answer = ask();
-    const files = issuesOf(answer).flatMap(({ kind, path }) => (kind === 'missing_file' ? [path] : []));
-    if (files.length === 0) return answer;
-    waits?.();
-    await Promise.all(files.map((file) => fetchFile(module, file)));
-  }
-}
-
-const underWay = new Map<string, { readonly module: FirstModule; readonly done: Promise<void> }>();
-
-/** Once, whoever asks meanwhile. */
-function fetchFile(module: FirstModule, file: string): Promise<void> {
-  const asked = underWay.get(file);
-  if (asked?.module === module) return asked.done;
-  const done = fetchOnce(module, file).finally(() => underWay.delete(file));
-  underWay.set(file, { module, done });
-  return done;
-}
-
-async function fetchOnce(module: FirstModule, file: string): Promise<void> {
-  const failed = (why: string) => new Error(`${file} is fetched when it is first needed, and could not be: ${why}`);
-  let text: string;
-  try {
-    const response = await fetch(new URL(`${file}?${presetsVersion}`, site));
-    if (!response.ok) throw new Error(`the server answered ${response.status}`);
-    text = await response.text();
-  } catch (error) {
-    throw failed(inWords(error));
-  }
-  const [issue] = JSON.parse(module.provide(file, text)) as readonly Issue[];
-  if (issue) throw failed(issue.message);
-  if (!/^presets\/(operators|coefficients)\//.test(file))
-    scope.postMessage({ kind: 'catalog', catalog: JSON.parse(module.catalog()) as Catalog });
-}
-
 const unavailable = (error: unknown): readonly Issue[] => [{ path: '', message: inWords(error) }];
 
 /** What reads a person's files comes with the first one. */
@@ -135,14 +89,13 @@ const host = {
     forgetTrace();
     trace = read;
   },
-  withFiles,
+  presets,
   nextTask,
   post: (message: FromWorker) => scope.postMessage(message),
   broken,
   made,
   slice,
   parseIssues,
-  fetchFile,
   currentRun,
   cancelledRuns,
   trace: () => trace,
@@ -151,7 +104,7 @@ export type WorkerHost = typeof host;
 
 function canonicalOf(module: FirstModule, question: Question, text: string, waits?: () => void): Promise<Canonical> {
   const ask = () => (question === 'replaying' ? replaying(text) : (JSON.parse(module[question](text)) as Canonical));
-  return withFiles(module, ask, ({ issues }) => issues, waits);
+  return presets.with(module, ask, ({ issues }) => issues, waits);
 }
 
 /** The answer to a question, or what cannot be had; a trap is neither. */
@@ -175,7 +128,7 @@ async function made<Run extends Experiment | AdviceRun | Recording>(
     return last;
   };
   try {
-    return await withFiles(module, ask, (run) => parseIssues(run.error()), waits);
+    return await presets.with(module, ask, (run) => parseIssues(run.error()), waits);
   } catch (error) {
     (last as Run | null)?.delete();
     throw error;
@@ -417,7 +370,7 @@ function replaying(text: string): Canonical {
 }
 
 async function start(compiled: WebAssembly.Module, address: string): Promise<void> {
-  site = address;
+  presets.site = address;
   const module = await instantiate(createFirst, compiled);
   const catalog = JSON.parse(module.catalog()) as Catalog;
   columnNames = catalog.columns.filter((column) => column.kind !== 'request').map((column) => column.name);
@@ -497,7 +450,7 @@ scope.onmessage = ({ data }) => {
       currentTrace = data.id;
       const { id, name } = data;
       reading = files()
-        .then((part) => part.readTrace(host, id, data.file, name))
+        .then(async (part) => part.readTrace(await part.wholeEngine(host), host, id, data.file, name))
         .catch((error: unknown) => {
           scope.postMessage({ kind: 'trace_unreadable', id, message: `${name} could not be read: ${inWords(error)}.` });
         });

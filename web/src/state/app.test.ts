@@ -84,6 +84,8 @@ function outcomeOf(document: Document, engineMs = 1, verdict: VerdictState = 'me
 }
 
 class RecordingEngine implements Engine {
+  readonly traceFile = null;
+  readonly site = '';
   readonly ready = Promise.resolve(catalog);
   readonly runs: {
     readonly document: Document;

@@ -26,6 +26,7 @@ import { withNamedPresets, withPoolFields } from './pools';
 import { Runs, type Pace } from './runs';
 import { Store, type LinkProblem, type Shown, type ThemeChoice } from './store';
 import type { Traces } from './traces';
+import type { Plans } from './plans';
 import { momentOf, type Moment } from './moment';
 import type { Undo } from './undo';
 import { documentOf, Reasons } from './ways-out';
@@ -47,6 +48,7 @@ export class App {
   /** Comes when a comparison is first opened. */
   #comparison: Comparison | null = null;
   #traces: Traces | null = null;
+  #plans: Plans | null = null;
 
   constructor(engine: Engine, around: Surroundings, store = new Store()) {
     this.#engine = engine;
@@ -58,11 +60,13 @@ export class App {
       accepted: (canonical) => this.#address.accept(canonical),
       begins: () => {
         this.#comparison?.halt();
+        this.#plans?.halt();
         this.reasons.halt();
       },
       ended: (cancelled) => {
         if (!cancelled) this.#comparison?.refresh(this.source);
         this.reasons.refresh();
+        this.#plans?.refresh();
       },
       blocked: () => void this.#checkBesideDrafts(),
       traceMissing: () => {
@@ -472,6 +476,13 @@ export class App {
   /** More GPUs for the pool that the model does not fit on. */
   useTensorParallel(pool: number, gpus: number): void {
     this.setValue(`/cluster/pools/${pool}/tensor_parallel`, gpus);
+  }
+
+  // --- Questions of capacity ---------------------------------------------------------------------
+
+  async plans(): Promise<Plans> {
+    const part = await import('./plans');
+    return (this.#plans ??= new part.Plans(this.#engine, this.store, () => this.source));
   }
 
   // --- Requests one by one -----------------------------------------------------------------------

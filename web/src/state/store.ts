@@ -1,9 +1,21 @@
 // One immutable state, one way to change it, listeners told after each change. Everything the page
 // shows follows from it.
-import type { Advice, Catalog, CoefficientSet, Explanation, Issue, Report, TraceFit, TraceRead } from 'servecast';
+import type {
+  Advice,
+  Catalog,
+  CoefficientSet,
+  Explanation,
+  Issue,
+  PlanAnswer,
+  PlanQuestion,
+  Report,
+  TraceFit,
+  TraceRead,
+} from 'servecast';
 import type { Columns, Outcome, Refusal } from '../engine/protocol';
 import type { Beside, Variant } from './compare';
 import type { Document } from './document';
+import type { PlanInputs } from './plans';
 
 export type ThemeChoice = 'auto' | 'light' | 'dark';
 
@@ -95,6 +107,19 @@ export interface WaysOut {
   readonly message: string;
 }
 
+/** What is known of a question of capacity. */
+export interface Plan {
+  /** "offered": it would take long. "stopped": by a person, or by a change of the scenario. */
+  readonly kind: 'offered' | 'running' | 'answered' | 'stopped' | 'failed';
+  readonly document: Document;
+  readonly inputs: PlanInputs;
+  readonly progress: number;
+  /** While it runs, as far as it is known, or the former one. */
+  readonly answer: PlanAnswer | null;
+  readonly sentence: string;
+  readonly issues: readonly Issue[];
+}
+
 export interface AppState {
   readonly catalog: Catalog | null;
   /** Why the page cannot work at all. */
@@ -115,6 +140,11 @@ export interface AppState {
   readonly explanation: { readonly of: Outcome; readonly explanation: Explanation } | null;
   /** null: nothing is missed. */
   readonly ways_out: WaysOut | null;
+  readonly plans: Readonly<Partial<Record<PlanQuestion, Plan>>>;
+  /** null: the standard ones. */
+  readonly plan_inputs: PlanInputs | null;
+  /** The highest rate at which the document keeps its targets; null: nobody asked. */
+  readonly held_rate: number | null;
   /** Of the document that was accepted last. */
   readonly canonical: { readonly text: string; readonly id: string } | null;
   readonly trace: TraceState;
@@ -152,6 +182,9 @@ export const initialState: AppState = {
   requests: null,
   explanation: null,
   ways_out: null,
+  plans: {},
+  plan_inputs: null,
+  held_rate: null,
   canonical: null,
   trace: { kind: 'none' },
   fit: { kind: 'none' },

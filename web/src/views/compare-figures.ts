@@ -69,7 +69,7 @@ export function settingName(pointer: string, several: boolean): string {
 }
 
 /** The target that is nearest to its limit, or furthest beyond. */
-export function closestTarget(report: Report): Target | null {
+export function closestTarget(report: Pick<Report, 'slo'>): Target | null {
   const margin = ({ unbounded, margin: own }: Target) => (unbounded ? -Infinity : (own ?? -Infinity));
   return report.slo.reduce<Target | null>(
     (closest, each) => (closest === null || margin(each) < margin(closest) ? each : closest),

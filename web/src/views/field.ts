@@ -28,6 +28,8 @@ export interface FieldModel {
   /** What the value means, said below the field; may be "". */
   readonly hint: string;
   readonly slider: boolean;
+  /** Where the slider has a tick: the most that the targets allow. */
+  readonly held: number | null;
   /** A value that every scenario shares, around which the slider spans; null when there is none. */
   readonly anchor: number | null;
   /** The label is the document's own key (vLLM's name of the knob), set in a monospaced face. */
@@ -338,10 +340,11 @@ export class FieldElement extends LitElement {
   }
 
   #slider(): TemplateResult {
-    const { field, value, label, pointer } = this.model;
+    const { field, value, label, pointer, held } = this.model;
     const current = typeof value === 'number' ? value : 0;
     const [low, high] = this.#sliderEnds(current);
-    const position = Math.round((sliderSteps * Math.log(Math.max(current, low) / low)) / Math.log(high / low));
+    const shareOf = (each: number) => Math.log(Math.max(each, low) / low) / Math.log(high / low);
+    const position = Math.round(sliderSteps * shareOf(current));
     const onInput = (event: Event) => {
       const share = Number((event.target as HTMLInputElement).value) / sliderSteps;
       const raw = low * (high / low) ** share;
@@ -358,7 +361,7 @@ export class FieldElement extends LitElement {
       aria-valuetext="${formatGiven(current)} ${unitOf(field)}"
       .value=${live(String(position))}
       @input=${onInput}
-    />
+    />${held === null || held > high ? nothing : html`<i class="held" .style=${`--at:${shareOf(held)}`} title="The highest that keeps all targets: ${held}"></i>`}
     <div class="ends" aria-hidden="true"><span>${formatGiven(low)}</span><span>${formatGiven(high)}</span></div></div>`;
   }
 

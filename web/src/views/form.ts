@@ -148,7 +148,7 @@ function renderTraffic(view: ViewContext, source: FormSource): TemplateResult {
   const load = loadOf(source);
   return html`
     ${renderField(view, source, '/workload/preset', { label: 'Workload' })}
-    ${load ? renderField(view, source, load, { label: load.endsWith('rate_per_s') ? 'Rate' : 'Clients', slider: true }) : nothing}
+    ${load ? renderField(view, source, load, { label: load.endsWith('rate_per_s') ? 'Rate' : 'Clients', slider: true, held: view.state.held_rate }) : nothing}
     ${renderLengths(view, source, 'prompt_tokens', 'Prompt')} ${renderLengths(view, source, 'output_tokens', 'Output')}
     ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true, unit: '' })}
     ${view.state.trace.kind === 'none' ? nothing : renderTrace(view)} ${coefficients}
@@ -287,7 +287,7 @@ function renderTarget(view: ViewContext, source: FormSource, item: Json, index: 
   </div>`;
 }
 
-function addLimit(view: ViewContext, source: FormSource, items: readonly Json[]): void {
+export function addLimit(view: ViewContext, source: FormSource, items: readonly Json[]): void {
   const metric = source.catalog.fields.find((field) => field.path === '/slo/-/metric');
   const used = new Set(items.map((item) => (isObject(item) ? item['metric'] : undefined)));
   const latencies = metric?.choices.filter((choice) => choice !== 'attainment') ?? [];

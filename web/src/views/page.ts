@@ -255,6 +255,9 @@ export class PageElement extends LitElement {
       case 'compare':
         needPart('sc-compare', () => import('./compare'));
         return html`<sc-compare .view=${view}></sc-compare>`;
+      case 'plan':
+        needPart('sc-plan', () => import('./plan'));
+        return html`<sc-plan .view=${view}></sc-plan>`;
       case 'numbers':
         needPart('sc-numbers', () => import('./numbers'));
         return html`<sc-numbers .report=${report}></sc-numbers>`;

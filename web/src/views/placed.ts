@@ -28,6 +28,7 @@ import type { Disclosure, FieldModel } from './field';
 export interface Look {
   readonly label?: string;
   readonly slider?: boolean;
+  readonly held?: number | null;
   readonly verbatim?: boolean;
   /** Where the catalogue's is too long for a row. */
   readonly unit?: string;
@@ -68,6 +69,7 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
         ? ''
         : `${formatGiven(value)} ${unitOf(field)} × ${turnsOf(source)} turns = ${formatGiven(value * turnsOf(source))} ${unitOf(placed.field)}`,
     slider: (look.slider ?? false) && typeof value === 'number',
+    held: look.held ?? null,
     anchor: look.slider ? anchorOf(source, placed) : null,
     verbatim: look.verbatim ?? false,
     unit: look.unit ?? unitOf(field),

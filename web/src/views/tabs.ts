@@ -15,6 +15,7 @@ export const tabs = [
   { id: 'why', label: 'Why', key: '1' },
   { id: 'time', label: 'Over time', key: '2' },
   { id: 'compare', label: 'Compare', key: '3' },
+  { id: 'plan', label: 'Plan', key: '4' },
   { id: 'numbers', label: 'Numbers', key: '5' },
   { id: 'document', label: 'Document', key: '6' },
   { id: 'cluster', label: 'Cluster', key: '7', isOf: (report: Report) => report.replicas !== undefined },

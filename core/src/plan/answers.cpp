@@ -1,0 +1,298 @@
+// See answers.h.
+#include "plan/answers.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.h"
+#include "metrics/words.h"
+
+namespace servecast {
+namespace {
+
+void WriteNumber(std::string_view key, const std::optional<double>& value, JsonWriter& out) {
+  out.Key(key), value ? out.Number(*value) : out.Null();
+}
+
+const char* OutcomeName(PlanOutcome outcome) {
+  switch (outcome) {
+    case PlanOutcome::kFound:
+      return "found";
+    case PlanOutcome::kNone:
+      return "none";
+    case PlanOutcome::kUnbounded:
+      return "unbounded";
+    case PlanOutcome::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string BindingOf(const Scenario& scenario, const std::optional<std::size_t>& target) {
+  return target ? Target(scenario.slo[*target]) : "capacity";
+}
+
+const char* RoleName(PoolRole role) {
+  return role == PoolRole::kPrefill ? "prefill" : role == PoolRole::kDecode ? "decode" : "mixed";
+}
+
+constexpr const char* kTooFew = "Too few requests have an answer to judge a target.";
+
+void WriteTarget(const SloSpec& slo, const PlanTarget& target, JsonWriter& out) {
+  out.BeginObject();
+  if (slo.metric == SloMetric::kAttainment) {
+    out.Key("share"), out.Number(1 - target.unserved_share);
+  } else {
+    WriteNumber("value_ms", target.value, out);
+    WriteNumber("low", target.low, out);
+    WriteNumber("high", target.high, out);
+    out.Key("unserved_share"), out.Number(target.unserved_share);
+  }
+  out.EndObject();
+}
+
+void WritePoint(const Scenario& scenario, const PlanPoint& point, JsonWriter& out) {
+  out.BeginObject();
+  out.Key("at"), out.Number(point.at);
+  out.Key("runs"), out.Integer(point.runs);
+  out.Key("overloaded"), out.Boolean(point.overloaded);
+  out.Key("strain"), out.Number(point.strain);
+  out.Key("requests_per_s"), out.Number(point.requests_per_s);
+  out.Key("goodput_per_s"), out.Number(point.goodput_per_s);
+  out.Key("slo"), out.BeginArray();
+  for (std::size_t k = 0; k < point.targets.size(); ++k) {
+    WriteTarget(scenario.slo[k], point.targets[k], out);
+  }
+  out.EndArray();
+  out.EndObject();
+}
+
+void WriteAnswer(double value, double low, double high, std::string_view unit, JsonWriter& out) {
+  out.Key("answer"), out.BeginObject();
+  out.Key("value"), out.Number(value);
+  out.Key("low"), out.Number(low);
+  out.Key("high"), out.Number(high);
+  out.Key("unit"), out.Text(unit);
+  out.EndObject();
+}
+
+void WriteCurve(const Scenario& scenario, const std::vector<PlanPoint>& curve, JsonWriter& out) {
+  out.Key("curve"), out.BeginArray();
+  for (const PlanPoint& point : curve) WritePoint(scenario, point, out);
+  out.EndArray();
+}
+
+// What the slo of each place of a curve are of.
+void WriteTargets(const Scenario& scenario, JsonWriter& out) {
+  out.Key("targets"), out.BeginArray();
+  for (const SloSpec& slo : scenario.slo) {
+    out.BeginObject();
+    out.Key("name"), out.Text(Target(slo));
+    out.Key("limit_ms");
+    slo.metric == SloMetric::kAttainment ? out.Null() : out.Number(slo.limit_ms);
+    out.Key("least_share");
+    slo.metric == SloMetric::kAttainment ? out.Number(slo.percentile / 100) : out.Null();
+    out.EndObject();
+  }
+  out.EndArray();
+}
+
+void WritePool(const Scenario& scenario, std::size_t index, const FleetAnswer::Pool& pool,
+               JsonWriter& out) {
+  const PoolSpec& spec = scenario.cluster.pools[index];
+  out.BeginObject();
+  out.Key("name"), out.Text(spec.name);
+  out.Key("role"), out.Text(RoleName(spec.role));
+  out.Key("replicas"), out.Integer(pool.replicas);
+  out.Key("low"), out.Integer(pool.low);
+  out.Key("high"), out.Integer(pool.high);
+  out.Key("gpus"), out.Integer(pool.replicas * pool.gpus_per_replica);
+  const HardwareSpec& hardware = spec.hardware ? *spec.hardware : scenario.hardware;
+  WriteNumber("price_per_gpu_hour", hardware.price_per_gpu_hour, out);
+  out.Key("least_replicas_by_compute"), out.Number(pool.least_by_compute);
+  out.Key("least_replicas_by_bandwidth"), out.Number(pool.least_by_bandwidth);
+  WriteCurve(scenario, pool.curve, out);
+  out.EndObject();
+}
+
+std::string DateOf(std::int64_t month) {
+  const std::string year = std::to_string(month / 12);
+  const std::int64_t of_year = month % 12 + 1;
+  return Format("{}{}-{}{}", std::string(year.size() < 4 ? 4 - year.size() : 0, '0'), year,
+                of_year < 10 ? "0" : "", of_year);
+}
+
+void WriteStep(const GrowthStep& step, const std::optional<std::int64_t>& from, JsonWriter& out) {
+  out.BeginObject();
+  out.Key("replicas"), out.Integer(step.replicas);
+  out.Key("gpus"), out.Integer(step.gpus);
+  out.Key("needed_from_month"), out.Integer(step.from_month);
+  if (from) out.Key("needed_from"), out.Text(DateOf(*from + step.from_month));
+  out.Key("outcome"), out.Text(OutcomeName(step.most.outcome));
+  if (step.most.outcome == PlanOutcome::kFound) {
+    WriteAnswer(step.most.value, step.most.low, step.most.high, step.most.unit, out);
+    out.Key("until_month"), out.Integer(step.until_month);
+    out.Key("until_month_low"), out.Integer(step.low_month);
+    out.Key("until_month_high"), out.Integer(step.high_month);
+    out.Key("months"), out.Number(step.months);
+    out.Key("months_low"), out.Number(step.low_months);
+    out.Key("months_high"), out.Number(step.high_months);
+  } else {
+    out.Key("answer"), out.Null();
+  }
+  out.EndObject();
+}
+
+}  // namespace
+
+void WriteMaxRate(const Scenario& scenario, const PlanAnswer& answer, JsonWriter& out) {
+  out.Key("outcome"), out.Text(OutcomeName(answer.outcome));
+  if (answer.outcome == PlanOutcome::kFound) {
+    WriteAnswer(answer.value, answer.low, answer.high, answer.unit, out);
+  } else {
+    out.Key("answer"), out.Null();
+  }
+  out.Key("binding");
+  answer.outcome == PlanOutcome::kUnbounded || answer.outcome == PlanOutcome::kUnknown
+      ? out.Null()
+      : out.Text(BindingOf(scenario, answer.binding));
+  out.Key("monotone"), out.Boolean(answer.monotone);
+  WriteNumber("knee", answer.knee, out);
+  WriteTargets(scenario, out);
+  WriteCurve(scenario, answer.curve, out);
+  out.Key("runs"), out.Integer(answer.runs);
+  out.Key("requests"), out.Integer(answer.requests);
+}
+
+std::string MaxRateSentence(const Scenario& scenario, const PlanAnswer& answer) {
+  switch (answer.outcome) {
+    case PlanOutcome::kFound:
+      return Format("Keeps its targets up to {} {} ({} to {}); {} ends it.",
+                    ShortNumber(answer.value), answer.unit, ShortNumber(answer.low),
+                    ShortNumber(answer.high), BindingOf(scenario, answer.binding));
+    case PlanOutcome::kNone:
+      return Format("Misses a target at any load, {} among them.",
+                    BindingOf(scenario, answer.binding));
+    case PlanOutcome::kUnbounded:
+      return "Keeps its targets at every load that was tried.";
+    case PlanOutcome::kUnknown:
+      break;
+  }
+  return kTooFew;
+}
+
+void WriteMinGpus(const Scenario& scenario, const FleetAnswer& answer, JsonWriter& out) {
+  const bool found = answer.outcome == PlanOutcome::kFound;
+  out.Key("outcome"), out.Text(OutcomeName(answer.outcome));
+  if (found) {
+    const auto number = [](std::int64_t n) { return static_cast<double>(n); };
+    WriteAnswer(number(answer.Gpus()), number(answer.LowGpus()), number(answer.HighGpus()), "GPUs",
+                out);
+  } else {
+    out.Key("answer"), out.Null();
+  }
+  out.Key("least_gpus"), found ? out.Number(answer.LeastGpus()) : out.Null();
+  out.Key("binding"), found ? out.Text(BindingOf(scenario, answer.binding)) : out.Null();
+  WriteTargets(scenario, out);
+  out.Key("pools"), out.BeginArray();
+  for (std::size_t i = 0; i < answer.pools.size(); ++i) {
+    WritePool(scenario, i, answer.pools[i], out);
+  }
+  out.EndArray();
+  out.Key("runs"), out.Integer(answer.runs);
+  out.Key("requests"), out.Integer(answer.requests);
+}
+
+std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer) {
+  if (answer.outcome == PlanOutcome::kNone) return "No number of replicas keeps the targets.";
+  if (answer.outcome == PlanOutcome::kUnbounded) return "Any number of replicas keeps the targets.";
+  if (answer.outcome != PlanOutcome::kFound) return kTooFew;
+  std::string pools;
+  for (std::size_t i = 0; i < answer.pools.size(); ++i) {
+    const PoolRole role = scenario.cluster.pools[i].role;
+    pools += Format("{}{} replica{}{}", i == 0 ? "" : " and ", answer.pools[i].replicas,
+                    answer.pools[i].replicas == 1 ? "" : "s",
+                    role == PoolRole::kMixed ? "" : Format(" for {}", RoleName(role)));
+  }
+  const bool least = std::all_of(answer.pools.begin(), answer.pools.end(),
+                                 [](const auto& pool) { return pool.replicas == 1; });
+  const std::string fewer =
+      least ? ""
+            : "; with fewer, " + (answer.binding
+                                      ? Target(scenario.slo[*answer.binding]) + " is missed"
+                                      : std::string("the load is more than is served"));
+  const std::string bound =
+      answer.LeastGpus() > 0
+          ? Format(" No system could do with less than {} GPUs.", ShortNumber(answer.LeastGpus()))
+          : "";
+  return Format("{} GPU{} ({} to {}): {}{}.{}", answer.Gpus(), answer.Gpus() == 1 ? "" : "s",
+                answer.LowGpus(), answer.HighGpus(), pools, fewer, bound);
+}
+
+void WriteGrowth(const std::vector<GrowthStep>& steps, const GrowthAsked& asked, JsonWriter& out) {
+  const GrowthStep& now = steps.front();
+  const bool found = now.most.outcome == PlanOutcome::kFound;
+  out.Key("outcome"), out.Text(OutcomeName(now.most.outcome));
+  if (found) {
+    const auto number = [](std::int64_t n) { return static_cast<double>(n); };
+    WriteAnswer(number(now.until_month), number(now.low_month), number(now.high_month), "months",
+                out);
+  } else {
+    out.Key("answer"), out.Null();
+  }
+  out.Key("load"), out.Number(asked.load);
+  out.Key("growth_per_month"), out.Number(asked.growth);
+  out.Key("looks_ahead_months"), out.Integer(asked.months);
+  out.Key("schedule"), out.BeginArray();
+  for (const GrowthStep& step : steps) WriteStep(step, asked.from, out);
+  out.EndArray();
+}
+
+std::string GrowthSentence(const std::vector<GrowthStep>& steps, const GrowthAsked& asked) {
+  const GrowthStep& now = steps.front();
+  switch (now.most.outcome) {
+    case PlanOutcome::kFound:
+      break;
+    case PlanOutcome::kNone:
+      return "A target is missed at any load.";
+    case PlanOutcome::kUnbounded:
+      return "The targets hold at every load that was tried.";
+    case PlanOutcome::kUnknown:
+      return kTooFew;
+  }
+  const bool more = steps.size() > 1;
+  if (now.until_month < 0) {
+    return "The targets are missed at today's load already" +
+           (more ? Format(": {} GPUs are needed now.", steps[1].gpus) : std::string("."));
+  }
+  if (now.until_month >= asked.months) {
+    return Format("The targets hold for {} ahead.", Count(asked.months, "month"));
+  }
+  const std::int64_t breaks = now.until_month + 1;
+  return Format("The targets break {} ({} to {} from now){}",
+                asked.from ? "in " + DateOf(*asked.from + breaks) : Format("in month {}", breaks),
+                now.low_month + 1, Count(now.high_month + 1, "month"),
+                more ? Format(": {} GPUs are needed then.", steps[1].gpus) : ".");
+}
+
+void WriteDrills(const DrillReports& drills, JsonWriter& out) {
+  out.Key("drills"), out.BeginArray();
+  for (const auto& [name, report] : drills) {
+    out.BeginObject();
+    out.Key("drill"), out.Text(name);
+    out.Key("report"), out.Raw(ReportJson(report, ReportParts::kSummary));
+    out.EndObject();
+  }
+  out.EndArray();
+}
+
+std::string DrillsSentence(const DrillReports& drills) {
+  std::string lines;
+  for (const auto& [name, report] : drills) {
+    if (!lines.empty()) lines += '\n';
+    lines += name + ": " + report.verdict.sentence;
+  }
+  return lines;
+}
+
+}  // namespace servecast

@@ -1,0 +1,38 @@
+// Answers of plans as JSON and as sentences.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/json_writer.h"
+#include "servecast/plan.h"
+#include "servecast/report.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+// Members of an open object. `answer` is null where the outcome is not "found".
+void WriteMaxRate(const Scenario& scenario, const PlanAnswer& answer, JsonWriter& out);
+std::string MaxRateSentence(const Scenario& scenario, const PlanAnswer& answer);
+
+void WriteMinGpus(const Scenario& scenario, const FleetAnswer& answer, JsonWriter& out);
+std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer);
+
+// `from`: the month of the calendar that is now, 12 times the year and 0 to 11.
+struct GrowthAsked {
+  double load = 0;    // today's
+  double growth = 0;  // a month
+  std::int64_t months = 0;
+  std::optional<std::int64_t> from;
+};
+void WriteGrowth(const std::vector<GrowthStep>& steps, const GrowthAsked& asked, JsonWriter& out);
+std::string GrowthSentence(const std::vector<GrowthStep>& steps, const GrowthAsked& asked);
+
+// Each drill by its name, with the report of its runs.
+using DrillReports = std::vector<std::pair<std::string, Report>>;
+void WriteDrills(const DrillReports& drills, JsonWriter& out);
+std::string DrillsSentence(const DrillReports& drills);  // a line each
+
+}  // namespace servecast

@@ -1,0 +1,181 @@
+// See question.h. Each question is an Answerer; a new one is a class and an entry of the table
+// below.
+#include "plan/question.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "io/json_writer.h"
+#include "plan/answers.h"
+#include "servecast/experiment.h"
+
+namespace servecast {
+
+class Question::Answerer {
+ public:
+  virtual ~Answerer() = default;
+  virtual bool Advance(std::int64_t max_steps) = 0;
+  virtual double Progress() const = 0;
+  virtual void Write(JsonWriter& out) const = 0;
+  virtual std::string Sentence() const = 0;
+  virtual const Issues& Problems() const {
+    static const Issues kNone;
+    return kNone;
+  }
+};
+
+namespace {
+
+using Made = Result<std::unique_ptr<Question::Answerer>>;
+
+// A plan whose answer is written beside the scenario it is of.
+template <class Planned, auto write, auto sentence>
+class OfPlan final : public Question::Answerer {
+ public:
+  static Made Make(Scenario scenario, Trace trace, const QuestionOptions&) {
+    Result<Planned> plan = Planned::Create(scenario, std::move(trace));
+    if (!plan.ok()) return plan.issues();
+    return std::unique_ptr<Question::Answerer>(
+        new OfPlan(std::move(scenario), std::move(plan.value())));
+  }
+
+  bool Advance(std::int64_t max_steps) override { return plan_.Advance(max_steps); }
+  double Progress() const override { return plan_.Progress(); }
+  void Write(JsonWriter& out) const override { write(scenario_, plan_.Answer(), out); }
+  std::string Sentence() const override { return sentence(scenario_, plan_.Answer()); }
+
+ private:
+  OfPlan(Scenario scenario, Planned plan)
+      : scenario_(std::move(scenario)), plan_(std::move(plan)) {}
+
+  Scenario scenario_;
+  Planned plan_;
+};
+
+class Growth final : public Question::Answerer {
+ public:
+  static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
+    GrowthOptions growth;
+    growth.growth = options.percent / 100;
+    growth.months = options.months;
+    Result<GrowthPlan> plan = GrowthPlan::Create(std::move(scenario), std::move(trace), growth);
+    if (!plan.ok()) return plan.issues();
+    const GrowthAsked asked = {plan.value().Load(), growth.growth, growth.months, options.from};
+    return std::unique_ptr<Question::Answerer>(new Growth(asked, std::move(plan.value())));
+  }
+
+  bool Advance(std::int64_t max_steps) override { return plan_.Advance(max_steps); }
+  double Progress() const override { return plan_.Progress(); }
+  void Write(JsonWriter& out) const override { WriteGrowth(plan_.Steps(), asked_, out); }
+  std::string Sentence() const override { return GrowthSentence(plan_.Steps(), asked_); }
+
+ private:
+  Growth(const GrowthAsked& asked, GrowthPlan plan) : asked_(asked), plan_(std::move(plan)) {}
+
+  GrowthAsked asked_;
+  GrowthPlan plan_;
+};
+
+// One experiment after the other.
+class Drills final : public Question::Answerer {
+ public:
+  static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
+    Issues issues;
+    if (scenario.slo.empty()) {
+      issues.push_back({"/slo", "found no target, allowed one at least: a plan keeps targets"});
+    }
+    if (!issues.empty()) return issues;
+    std::unique_ptr<Drills> drills(new Drills(DrillsOf(scenario, options.drill), std::move(trace)));
+    if (!drills->Begin()) return drills->problems_;
+    return std::unique_ptr<Question::Answerer>(std::move(drills));
+  }
+
+  bool Advance(std::int64_t max_steps) override {
+    if (!current_) return true;
+    if (!current_->Advance(max_steps)) return false;
+    done_.emplace_back(drills_[done_.size()].name, current_->Snapshot(ReportDetail::kSummary));
+    return !Begin();
+  }
+  double Progress() const override {
+    if (!current_) return 1;
+    const auto count = static_cast<double>(drills_.size());
+    return (static_cast<double>(done_.size()) + current_->Progress()) / count;
+  }
+  void Write(JsonWriter& out) const override { WriteDrills(done_, out); }
+  std::string Sentence() const override { return DrillsSentence(done_); }
+  const Issues& Problems() const override { return problems_; }
+
+ private:
+  Drills(std::vector<Drill> drills, Trace trace)
+      : drills_(std::move(drills)), trace_(std::move(trace)) {}
+
+  // The next one; false: there is none, or it cannot be run.
+  bool Begin() {
+    current_.reset();
+    if (done_.size() == drills_.size()) return false;
+    const Drill& drill = drills_[done_.size()];
+    Result<Experiment> made = Experiment::Create(drill.scenario, trace_);
+    if (made.ok()) {
+      current_.emplace(std::move(made.value()));
+      return true;
+    }
+    problems_ = made.issues();
+    for (Issue& issue : problems_) issue.message = drill.name + ": " + issue.message;
+    return false;
+  }
+
+  std::vector<Drill> drills_;
+  Trace trace_;
+  DrillReports done_;
+  std::optional<Experiment> current_;
+  Issues problems_;
+};
+
+struct Entry {
+  std::string_view name;
+  Made (*make)(Scenario scenario, Trace trace, const QuestionOptions& options);
+};
+
+constexpr Entry kEntries[] = {
+    {"max-rate", OfPlan<Plan, WriteMaxRate, MaxRateSentence>::Make},
+    {"min-gpus", OfPlan<FleetPlan, WriteMinGpus, MinGpusSentence>::Make},
+    {"growth", Growth::Make},
+    {"drill", Drills::Make},
+};
+
+}  // namespace
+
+Question::Question(std::unique_ptr<Answerer> answerer) : answerer_(std::move(answerer)) {}
+Question::Question(Question&&) noexcept = default;
+Question& Question::operator=(Question&&) noexcept = default;
+Question::~Question() = default;
+
+Result<Question> Question::Create(std::string_view name, Scenario scenario, Trace trace,
+                                  const QuestionOptions& options) {
+  const auto* entry = std::find_if(std::begin(kEntries), std::end(kEntries),
+                                   [name](const Entry& e) { return e.name == name; });
+  if (entry == std::end(kEntries)) {
+    return Issues{{"", Format("question: found {}, allowed max-rate, min-gpus, growth or drill",
+                              std::string(name))}};
+  }
+  Made made = entry->make(std::move(scenario), std::move(trace), options);
+  if (!made.ok()) return made.issues();
+  return Question(std::move(made.value()));
+}
+
+bool Question::Advance(std::int64_t max_steps) { return answerer_->Advance(max_steps); }
+double Question::Progress() const { return answerer_->Progress(); }
+std::string Question::Sentence() const { return answerer_->Sentence(); }
+const Issues& Question::Problems() const { return answerer_->Problems(); }
+
+std::string Question::Json(bool for_people) const {
+  JsonWriter out(for_people);
+  out.BeginObject();
+  answerer_->Write(out);
+  out.EndObject();
+  return out.Take();
+}
+
+}  // namespace servecast

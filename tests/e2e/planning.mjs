@@ -1,0 +1,209 @@
+// Tasks of the plans: questions of capacity. Part of run.mjs.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { command } from '../command.mjs';
+import { dropFile, field, fingerprint, nextResult, openTab, verdict } from './browser.mjs';
+import { audit, preset, skip, smallTrace, task } from './harness.mjs';
+
+const stateOf = (page, question) => page.$eval('sc-page', ({ app }, of) => app.store.state.plans[of] ?? null, question);
+
+/** The text of a card once its question is answered. */
+async function answered(page, question) {
+  await page.waitForFunction(
+    (of) => {
+      const { plans } = document.querySelector('sc-page').app.store.state;
+      return ['answered', 'failed'].includes(plans[of]?.kind) && !document.querySelector(`#plan-${of} progress`);
+    },
+    question,
+    { timeout: 120_000 },
+  );
+  return (await page.locator(`#plan-${question}`).innerText()).replaceAll(/\s+/g, ' ');
+}
+
+const blank = (page, label) => page.getByLabel(label, { exact: true });
+async function put(page, label, text) {
+  await blank(page, label).fill(text);
+  await blank(page, label).press('Enter');
+  await blank(page, label).blur();
+}
+
+await task('plan: how much load, in three clicks', async (page) => {
+  await verdict(page);
+  let clicks = 0;
+  const click = async (what) => {
+    clicks += 1;
+    await what.click();
+  };
+  await click(page.getByRole('tab', { name: 'Plan' }));
+  const words = await answered(page, 'max-rate');
+  assert.match(words, /[\d.]+ requests\/s [\d.]+ to [\d.]+\. TPOT p99 breaks first\./);
+  assert.match(words, /\d+ runs, [\d,]+ requests in all/);
+  const { answer } = (await stateOf(page, 'max-rate')).answer;
+  assert.ok(
+    answer.low <= answer.value && answer.value <= answer.high && answer.high - answer.low < 0.07 * answer.value,
+  );
+  const before = await fingerprint(page);
+  await click(page.getByRole('button', { name: /^Open at/ }));
+  await nextResult(page, before);
+  assert.match(await verdict(page), /meets both targets|too close to call/i);
+  assert.ok(clicks <= 3);
+  assert.equal(await page.locator('sc-field[data-pointer="/workload/arrivals/rate_per_s"] .held').count(), 1);
+  await page.selectOption('sc-field[data-pointer="/hardware/preset"] select', 'a100-80gb');
+  await verdict(page);
+  await page.waitForFunction(
+    () => document.querySelector('sc-page').app.store.state.plans['max-rate']?.kind === 'answered',
+  );
+  const other = (await stateOf(page, 'max-rate')).answer.answer;
+  assert.ok(other.value < answer.value, 'another GPU holds another rate');
+  return `${answer.value.toFixed(1)} requests/s after ${clicks} clicks`;
+});
+
+await task('plan: the fewest GPUs for a rate that is typed, used, and in the address', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Plan');
+  assert.match(await answered(page, 'min-gpus'), /1 GPU, \$[\d.]+ an hour/);
+  await put(page, 'Load', '160');
+  await page.waitForFunction(
+    () => document.querySelector('sc-page').app.store.state.plans['min-gpus'].inputs.rate === 160,
+  );
+  const words = await answered(page, 'min-gpus');
+  assert.match(words, /[34] GPUs, \$[\d.]+ an hour/);
+  assert.match(words, /No system could do with less than/);
+  assert.equal(new URL(page.url()).searchParams.get('plan'), 'rate:160');
+  const before = await fingerprint(page);
+  const row = page.locator('#plan-min-gpus tr.best');
+  await row.getByRole('button').click();
+  await nextResult(page, before);
+  assert.match(await verdict(page), /160 req\/s/);
+  const replicas = await page.$eval('sc-page', ({ app }) => app.store.state.document.cluster.pools[0].replicas);
+  assert.match(words, new RegExp(`^.*\\b${replicas} GPUs, `));
+  await page.goBack();
+  await verdict(page);
+  await page.reload();
+  await verdict(page);
+  assert.equal(await blank(page, 'Load').inputValue(), '160');
+});
+
+await task('plan: until when, and what if', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Plan');
+  assert.match(await answered(page, 'growth'), /About \d+ \w+ 20\d\d \d+ \w+ 20\d\d to .* needed then\./);
+  const first = (await stateOf(page, 'growth')).answer.schedule[0];
+  await put(page, 'Months ahead', '4');
+  await put(page, 'Growth, % a month', '20');
+  await page.waitForFunction(
+    () => document.querySelector('sc-page').app.store.state.plans.growth.inputs.percent === 20,
+  );
+  await answered(page, 'growth');
+  const sooner = (await stateOf(page, 'growth')).answer.schedule[0];
+  assert.equal(sooner.answer.value, first.answer.value, 'what they hold does not depend on the growth');
+  assert.ok(sooner.months < first.months);
+  assert.match(await answered(page, 'drill'), /As it is .* 2 times the load for 60 s/);
+  const cases = await page.locator('#plan-drill tbody tr').count();
+  assert.equal(cases, 2, 'one replica: none to lose');
+});
+
+await task('plan: a blank without a value says what is allowed', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Plan');
+  await answered(page, 'growth');
+  for (const [label, typed, allowed] of [
+    ['Growth, % a month', '-3', /Found -3, allowed 0\.1 to 1,000/],
+    ['Months ahead', '2.5', /allowed 1 to 120, whole/],
+    ['Times the load', '<img src=x>', /Found <img src=x>, allowed 1 to 100/],
+    ['Load', '1e99', /Found 1e99, allowed/],
+  ]) {
+    await put(page, label, typed);
+    assert.match(await page.locator('sc-plan').innerText(), allowed);
+    assert.equal(await page.locator('sc-plan img').count(), 0);
+  }
+  assert.equal(new URL(page.url()).searchParams.get('plan'), null);
+});
+
+await task('plan: a search is stopped, and asked again', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Plan');
+  await page.locator('#plan-growth progress').waitFor();
+  await page.keyboard.press('Escape');
+  const card = page.locator('#plan-growth');
+  await card.getByText('Stopped before it was answered.').waitFor();
+  await card.getByRole('button', { name: 'Ask' }).click();
+  assert.match(await answered(page, 'growth'), /About/);
+});
+
+if (!existsSync(command)) skip('plan: the command says the same', 'the command is not built');
+else
+  await task('plan: the command says the same', async (page) => {
+    await verdict(page);
+    await openTab(page, 'Plan');
+    for (const question of ['max-rate', 'min-gpus']) {
+      await answered(page, question);
+      const said = JSON.parse(
+        execFileSync(command, ['plan', question, preset], { stdio: ['ignore', 'pipe', 'ignore'] }),
+      );
+      assert.deepEqual((await stateOf(page, question)).answer, said, question);
+    }
+  });
+
+await task('plan: a trace has a highest speed', async (page) => {
+  await verdict(page);
+  const first = await fingerprint(page);
+  await dropFile(page, 'small.csv', Buffer.from(smallTrace(400)));
+  await nextResult(page, first);
+  await openTab(page, 'Plan');
+  assert.match(await answered(page, 'max-rate'), /times the trace|every load that was tried/);
+});
+
+await task(
+  'plan: prefill and decode apart, both counts',
+  async (page) => {
+    await verdict(page);
+    const words = await answered(page, 'min-gpus');
+    const { pools } = (await stateOf(page, 'min-gpus')).answer;
+    assert.equal(pools.length, 2);
+    assert.match(words, /prefill/);
+    assert.match(words, /decode/);
+    assert.match(await answered(page, 'growth'), /found 2 pools, allowed 1/i);
+  },
+  {
+    fragment:
+      '?view=plan#p=llama-3.1-8b-h100x8-disaggregated&workload.arrivals.rate_per_s=6&cluster.pools.0.replicas=1&cluster.pools.1.replicas=1',
+  },
+);
+
+await task(
+  'plan: without a target there is nothing to keep',
+  async (page) => {
+    await verdict(page);
+    await page.getByText('A plan keeps targets, and this scenario has none.').waitFor();
+    await page.locator('sc-plan').getByRole('button', { name: 'Add a target' }).click();
+    assert.match(await answered(page, 'max-rate'), /requests\/s/);
+  },
+  { fragment: `?view=plan#p=${preset}&slo=[]` },
+);
+
+for (const colorScheme of ['light', 'dark'])
+  await task(
+    `plan: accessible, ${colorScheme}`,
+    async (page) => {
+      await verdict(page);
+      await openTab(page, 'Plan');
+      for (const question of ['max-rate', 'min-gpus', 'growth', 'drill']) await answered(page, question);
+      await audit(page);
+    },
+    { colorScheme },
+  );
+
+await task(
+  'plan: nothing is cut off on a small screen',
+  async (page) => {
+    await verdict(page);
+    for (const question of ['max-rate', 'min-gpus', 'growth', 'drill']) await answered(page, question);
+    const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(beyond <= 0, `${beyond} px too wide`);
+    assert.ok((await field(page, '/workload/arrivals/rate_per_s').count()) <= 1);
+    await audit(page);
+  },
+  { fragment: `?view=plan#p=${preset}`, viewport: { width: 320, height: 640 } },
+);

@@ -1,0 +1,168 @@
+// Questions of capacity about the scenario: which are asked, and what is known of each. Workers of their own answer them,
+// so that the page stays as quick as it is. Loaded when their view is first opened.
+import type { Issue, PlanAnswer, PlanOptions, PlanQuestion } from 'servecast';
+import type { Engine } from '../engine/client';
+import { Planners } from '../engine/pool';
+import { equalJson, needsTrace, removeAt, setAt, type Document, type Json } from './document';
+import { assign } from './fields';
+import type { FormSource } from './fields';
+import type { Plan, Store } from './store';
+
+/** In the order of being asked: what takes longest last. */
+export const questions: readonly PlanQuestion[] = ['max-rate', 'min-gpus', 'drill', 'growth'];
+export const ratePointer = '/workload/arrivals/rate_per_s';
+
+/** What is typed into the blanks of questions. */
+export interface PlanInputs extends PlanOptions {
+  /** Of the fewest GPUs; null: the scenario's. */
+  readonly rate: number | null;
+}
+export const standardInputs: PlanInputs = { percent: 5, months: 24, spike: 2, spike_s: 60, rate: null };
+
+/** A shown run that took longer is not repeated many times unasked, wall-clock ms. */
+const quickMs = 2500;
+
+export class Plans {
+  readonly #engine: Engine;
+  readonly #store: Store;
+  readonly #source: () => FormSource | null;
+  readonly #planners: Planners;
+  readonly #stops = new Map<PlanQuestion, () => void>();
+  #watched = false;
+
+  constructor(engine: Engine, store: Store, source: () => FormSource | null) {
+    this.#engine = engine;
+    this.#store = store;
+    this.#source = source;
+    this.#planners = new Planners(engine.site);
+    store.subscribe(() => this.#tick());
+  }
+
+  /** Of the rate, as long as nothing else differs. */
+  #tick(): void {
+    const { document, plans, held_rate: shown } = this.#store.state;
+    const plan = plans['max-rate'];
+    const answer = plan?.kind === 'answered' && plan.answer && 'monotone' in plan.answer ? plan.answer.answer : null;
+    const isOfRate = answer?.unit === 'requests/s' || answer?.unit === 'conversations/s';
+    const isSame = plan && equalJson(removeAt(plan.document, ratePointer), removeAt(document, ratePointer));
+    const held = answer && isOfRate && isSame ? Number(answer.value.toPrecision(3)) : null;
+    if (held !== shown) this.#store.update({ held_rate: held });
+  }
+
+  get inputs(): PlanInputs {
+    return this.#store.state.plan_inputs ?? standardInputs;
+  }
+
+  /** Of a blank that only these questions read. */
+  put(inputs: PlanInputs, of: PlanQuestion): void {
+    this.#store.update({ plan_inputs: inputs });
+    this.ask(of);
+  }
+
+  /** Whether the view is open: its questions are then asked after every run. */
+  watch(on: boolean): void {
+    this.#watched = on;
+    if (on) this.refresh();
+    else this.halt();
+  }
+
+  /** A run begins: what is asked is of another scenario. */
+  halt(): void {
+    for (const question of this.#stops.keys()) this.stop(question);
+  }
+
+  /** What was known until then stays. */
+  stop(question: PlanQuestion): void {
+    const plan = this.#store.state.plans[question];
+    this.#stops.get(question)?.();
+    this.#stops.delete(question);
+    if (plan?.kind === 'running') this.#set(question, { ...plan, kind: 'stopped' });
+  }
+
+  /** To be called when the shown run has ended. */
+  refresh(): void {
+    const { shown, plans } = this.#store.state;
+    if (!this.#watched || shown?.completeness !== 'final' || shown.outcome.report.slo.length === 0) return;
+    const quick = shown.outcome.engine_ms <= quickMs;
+    for (const question of questions) {
+      const known = plans[question];
+      if (known && !['offered', 'stopped'].includes(known.kind) && this.isOf(question, known)) continue;
+      if (quick) this.ask(question);
+      else this.#set(question, { ...offered(shown.document, this.inputs), progress: 0 });
+    }
+  }
+
+  /** Whether the answer is one to the scenario as it is shown. */
+  isOf(question: PlanQuestion, { document, inputs }: Plan): boolean {
+    const { shown } = this.#store.state;
+    if (!shown) return false;
+    const free = (each: Document) => (question === 'max-rate' ? removeAt(each, ratePointer) : each);
+    return (
+      equalJson(free(document), free(shown.document)) && equalJson(read(question, inputs), read(question, this.inputs))
+    );
+  }
+
+  ask(question: PlanQuestion): void {
+    const { shown, plans } = this.#store.state;
+    if (!shown) return;
+    this.stop(question);
+    const { inputs } = this;
+    const { document } = shown;
+    const former = plans[question];
+    const plan: Plan = { ...offered(document, inputs), kind: 'running', answer: former?.answer ?? null };
+    this.#set(question, plan);
+    const asked = this.#documentOf(question, document, inputs);
+    const put = (change: Partial<Plan>) => {
+      const now = this.#store.state.plans[question];
+      if (now?.document === document && now.inputs === inputs) this.#set(question, { ...now, ...change });
+    };
+    const done = (change: Partial<Plan>) => {
+      this.#stops.delete(question);
+      put(change);
+    };
+    const withTrace = needsTrace(document);
+    const stop = this.#planners.ask(
+      { question, scenario: JSON.stringify(asked), options: inputs, with_trace: withTrace },
+      withTrace ? this.#engine.traceFile : null,
+      {
+        progress: (progress, answer) => put({ progress, ...(isTelling(answer) ? { answer } : {}) }),
+        answered: (answer, sentence) => done({ kind: 'answered', progress: 1, answer, sentence }),
+        failed: (issues: readonly Issue[]) => done({ kind: 'failed', issues, answer: null }),
+      },
+    );
+    this.#stops.set(question, stop);
+  }
+
+  /** The scenario with what a blank says. */
+  #documentOf(question: PlanQuestion, document: Document, { rate }: PlanInputs): Document {
+    return question === 'min-gpus' && rate !== null ? this.with(document, ratePointer, rate) : document;
+  }
+
+  with(document: Document, pointer: string, value: Json): Document {
+    const source = this.#source();
+    return source ? assign({ ...source, document }, pointer, value) : setAt(document, pointer, value);
+  }
+
+  #set(question: PlanQuestion, plan: Plan): void {
+    this.#store.update({ plans: { ...this.#store.state.plans, [question]: plan } });
+  }
+}
+
+/** What a question reads of the inputs. */
+function read(question: PlanQuestion, { percent, months, spike, spike_s: seconds, rate }: PlanInputs): Json {
+  if (question === 'growth') return [percent, months];
+  if (question === 'drill') return [spike, seconds];
+  return question === 'min-gpus' ? [rate] : [];
+}
+
+function offered(document: Document, inputs: PlanInputs): Plan {
+  return { kind: 'offered', document, inputs, progress: 0, answer: null, sentence: '', issues: [] };
+}
+
+/** Something to draw. */
+function isTelling(answer: PlanAnswer | null): answer is PlanAnswer {
+  if (!answer) return false;
+  if ('curve' in answer) return answer.curve.length > 1;
+  if ('schedule' in answer) return Boolean(answer.schedule[0]?.answer);
+  return 'drills' in answer && answer.drills.length > 0;
+}

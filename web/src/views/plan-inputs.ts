@@ -1,0 +1,38 @@
+// What is typed into the blanks of questions, and where the address holds it.
+import { readNumber } from '../lib/format';
+import { standardInputs, type PlanInputs } from '../state/plans';
+
+export type InputName = keyof PlanInputs;
+export type Range = readonly [number, number];
+export const ranges: Readonly<Record<Exclude<InputName, 'rate'>, Range>> = {
+  percent: [0.1, 1000],
+  months: [1, 120],
+  spike: [1, 100],
+  spike_s: [1, 3600],
+};
+const parameter = 'plan';
+
+/** What an address asks; null: nothing. Values out of range are the standard ones. */
+export function inputsOf(address: string): PlanInputs | null {
+  const text = new URL(address).searchParams.get(parameter);
+  if (text === null) return null;
+  const inputs: Record<string, number | null> = { ...standardInputs };
+  for (const part of text.split(',')) {
+    const [name = '', typed = ''] = part.split(':');
+    const value = readNumber(typed);
+    const [least, most] =
+      name === 'rate' ? [1e-6, 1e6] : Object.hasOwn(ranges, name) ? ranges[name as Exclude<InputName, 'rate'>] : [1, 0];
+    const whole = name !== 'months' || Number.isInteger(value);
+    if (value !== undefined && value >= least && value <= most && whole) inputs[name] = value;
+  }
+  return inputs as unknown as PlanInputs;
+}
+
+/** The address with what differs from the standard; it goes before the "#". */
+export function withInputs(address: string, inputs: PlanInputs): string {
+  const url = new URL(address);
+  const said = Object.entries(inputs).filter(([name, value]) => value !== standardInputs[name as InputName]);
+  if (said.length === 0) url.searchParams.delete(parameter);
+  else url.searchParams.set(parameter, said.map(([name, value]) => `${name}:${value}`).join(','));
+  return url.href;
+}

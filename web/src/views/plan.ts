@@ -1,0 +1,219 @@
+// Questions of capacity about the scenario, each a sentence with blanks: the highest rate, the fewest GPUs, until when it
+// holds, and what if. Loaded when it is opened.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import type { PlanQuestion, Report } from 'servecast';
+import '../charts/growth-chart';
+import '../charts/rate-chart';
+import { countOf, formatGiven, readNumber, sentence } from '../lib/format';
+import { addStyles } from '../lib/part';
+import { fieldAt, unitOf, withRateOfSessions } from '../state/fields';
+import { poolsInWords, poolsOf } from '../state/pools';
+import { ratePointer, standardInputs, type PlanInputs, type Plans } from '../state/plans';
+import type { Plan } from '../state/store';
+import styles from '../styles/plan.css?inline';
+import type { ViewContext } from './context';
+import { nameOfTarget } from './compare-figures';
+import { addLimit } from './form';
+import { renderDrills, renderFewest, renderGrowth, renderHighest, type AnswerContext } from './plan-answers';
+import { inputsOf, ranges, withInputs, type InputName, type Range } from './plan-inputs';
+
+export class PlanElement extends LitElement {
+  static override properties = { view: { attribute: false }, plans: { state: true }, wrong: { state: true } };
+  declare view: ViewContext;
+  declare plans: Plans | null;
+  /** Blanks that hold no value. */
+  declare wrong: ReadonlyMap<InputName, string>;
+  readonly #now = new Date();
+
+  constructor() {
+    super();
+    this.plans = null;
+    this.wrong = new Map();
+  }
+
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  protected override firstUpdated(): void {
+    void this.view.app.plans().then((plans) => {
+      this.plans = plans;
+      const named = inputsOf(location.href);
+      if (this.view.state.plan_inputs === null && named) this.view.app.store.update({ plan_inputs: named });
+      if (this.isConnected) plans.watch(true);
+    });
+    addEventListener('keydown', this.#key);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    removeEventListener('keydown', this.#key);
+    this.plans?.watch(false);
+  }
+
+  readonly #key = (event: KeyboardEvent): void => {
+    if (event.key === 'Escape' && !event.defaultPrevented && this.view.state.run.kind !== 'running') this.plans?.halt();
+  };
+
+  protected override render(): TemplateResult {
+    const { shown } = this.view.state;
+    if (!shown) return html`<p class="quiet-text">Empty: nothing was simulated.</p>`;
+    const { report } = shown.outcome;
+    if (report.slo.length === 0)
+      return html`<p>A plan keeps targets, and this scenario has none.
+        <button type="button" @click=${() => this.#addTarget()}>Add a target</button></p>`;
+    const deployment = deploymentText(report);
+    return html`
+      <p class="plan-targets">
+        <span>${report.slo.length === 1 ? 'Target:' : report.slo.length === 2 ? 'Both targets:' : 'All targets:'}</span>
+        ${report.slo.map((slo, index) => html`<button type="button" class="quiet" @click=${() => this.view.focusField(`/slo/${index}`)}><b>${targetText(slo)}</b></button>`)}
+        <span class="quiet-text">Each answer comes from many runs on the same seeds; Esc stops them.</span>
+      </p>
+      ${this.#card('max-rate', html`Highest ${loadWord(report)} that ${deployment} ${report.gpus === 1 ? 'holds' : 'hold'} within ${allTargets(report)}?`, renderHighest)}
+      ${this.#card('min-gpus', html`Fewest GPUs for ${this.#rateBlank(report)} within ${allTargets(report)}?`, renderFewest)}
+      ${this.#card('growth', html`When does a load that grows by ${this.#blank('percent', '% a month')} break ${deployment}? Looking ${this.#blank('months', 'months')} ahead.`, renderGrowth)}
+      ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
+    `;
+  }
+
+  #addTarget(): void {
+    const { source } = this.view.app;
+    if (source) addLimit(this.view, source, []);
+  }
+
+  #card(
+    question: PlanQuestion,
+    asked: TemplateResult,
+    answer: (context: AnswerContext) => TemplateResult,
+  ): TemplateResult {
+    const plan = this.view.state.plans[question];
+    return html`<section class="card plan" id="plan-${question}" aria-label=${names[question]}>
+      <h3 class="question">${asked}</h3>
+      ${plan && this.plans ? this.#body(question, plan, answer, this.plans) : html`<p class="quiet-text">Waits for the scenario’s own run.</p>`}
+    </section>`;
+  }
+
+  #body(
+    question: PlanQuestion,
+    plan: Plan,
+    answer: (context: AnswerContext) => TemplateResult,
+    plans: Plans,
+  ): TemplateResult {
+    const ask = html`<button type="button" @click=${() => plans.ask(question)}>Ask</button>`;
+    const isOld = plan.kind !== 'running' && !plans.isOf(question, plan);
+    const status = {
+      offered: html`<p>This scenario’s run took long, and an answer takes many. ${ask}</p>`,
+      running: html`<p class="plan-progress" role="status"><progress max="1" .value=${plan.progress} aria-label="Answered so far"></progress>
+        <button type="button" @click=${() => plans.stop(question)}>Stop</button></p>`,
+      stopped: html`<p>Stopped before it was answered. ${ask}</p>`,
+      failed: isOld
+        ? html`<p class="quiet-text">Waits for the scenario’s own run.</p>`
+        : html`<p>${plan.issues.map(({ message }) => sentence(message)).join(' ')}</p>`,
+      answered: isOld ? html`<p class="quiet-text">Of the former settings. ${ask}</p>` : nothing,
+    }[plan.kind];
+    const former = isOld || plan.kind === 'stopped' || (plan.kind === 'running' && plan.sentence === '');
+    return html`${status}
+      ${
+        plan.answer
+          ? html`<div class="plan-answer ${former ? 'former' : ''}">${answer({ ...this.#context(plans), plan, answer: plan.answer })}</div>`
+          : nothing
+      }`;
+  }
+
+  #context(plans: Plans): Omit<AnswerContext, 'plan' | 'answer'> {
+    return { view: this.view, plans, now: this.#now };
+  }
+
+  /** "40 requests/s", or the load in words where no one number is it. */
+  #rateBlank(report: Report): TemplateResult | string {
+    const { source } = this.view.app;
+    const field = source && fieldAt(source, ratePointer);
+    const own = rateOf(report);
+    if (!source || !field || own === null) return 'the scenario’s load';
+    const unit = unitOf(withRateOfSessions(source, field));
+    const [least, most] = [field.minimum ?? 1e-6, field.maximum ?? 1e6];
+    return this.#blank('rate', unit, own, [least, most]);
+  }
+
+  #blank(
+    name: InputName,
+    unit: string,
+    own?: number,
+    [least, most]: Range = ranges[name as Exclude<InputName, 'rate'>],
+  ): TemplateResult {
+    const inputs = this.view.state.plan_inputs ?? standardInputs;
+    const value = inputs[name] ?? own ?? 0;
+    const wrong = this.wrong.get(name);
+    const change = (event: Event) => {
+      const { value: typed } = event.target as HTMLInputElement;
+      const number = typed.trim() === '' && own !== undefined ? own : readNumber(typed);
+      const whole = name !== 'months' || Number.isInteger(number);
+      const rest = new Map(this.wrong);
+      rest.delete(name);
+      if (number === undefined || number < least || number > most || !whole) {
+        this.wrong = rest.set(
+          name,
+          `Found ${typed.slice(0, 40)}, allowed ${formatGiven(least)} to ${formatGiven(most)}${name === 'months' ? ', whole' : ''}.`,
+        );
+        return;
+      }
+      this.wrong = rest;
+      this.#put({ ...inputs, [name]: number === own ? null : number }, name);
+    };
+    return html`<label class="blank ${wrong ? 'invalid' : ''}"><input
+        type="text" inputmode="decimal" aria-label=${labels[name]} .style=${`width:${Math.max(2, formatGiven(value).length) + 1}ch`} .value=${formatGiven(value)}
+        aria-invalid=${wrong ? 'true' : nothing} title=${wrong ?? nothing} @change=${change}
+      /> ${unit}</label>${wrong ? html`<span class="field-error">${wrong}</span>` : nothing}`;
+  }
+
+  #put(inputs: PlanInputs, name: InputName): void {
+    history.replaceState(history.state, '', withInputs(location.href, inputs));
+    this.plans?.put(inputs, name === 'rate' ? 'min-gpus' : name.startsWith('spike') ? 'drill' : 'growth');
+  }
+}
+
+const names: Readonly<Record<PlanQuestion, string>> = {
+  'max-rate': 'Highest load',
+  'min-gpus': 'Fewest GPUs',
+  growth: 'Growth',
+  drill: 'What if',
+};
+const labels: Readonly<Record<InputName, string>> = {
+  rate: 'Load',
+  percent: 'Growth, % a month',
+  months: 'Months ahead',
+  spike: 'Times the load',
+  spike_s: 'Seconds of it',
+};
+
+function targetText(slo: Report['slo'][number]): string {
+  return slo.limit_ms === null
+    ? `${formatGiven((slo.limit_share ?? 0) * 100)}\u202f% ${nameOfTarget(slo)}`
+    : sentence(`${nameOfTarget(slo)} <= ${formatGiven(slo.limit_ms)} ms`).replace(/\.$/, '');
+}
+
+const allTargets = ({ slo }: Report): string =>
+  slo.length === 1 ? 'the target' : slo.length === 2 ? 'both targets' : `all ${slo.length} targets`;
+
+/** Of a process with one rate for all; null: no one number is the load. */
+function rateOf({ scenario, classes }: Report): number | null {
+  const arrivals = (scenario['workload'] as { arrivals?: { rate_per_s?: unknown } } | undefined)?.arrivals;
+  const rate = arrivals?.rate_per_s;
+  return typeof rate === 'number' && classes.length === 0 ? rate : null;
+}
+
+function loadWord(report: Report): string {
+  if (report.workload.source === 'trace') return 'speed of the trace';
+  return rateOf(report) === null ? 'load' : 'rate';
+}
+
+/** "2 × H100 SXM 80 GB", "3 prefill + 5 decode". */
+function deploymentText({ scenario, gpus }: Report): string {
+  const resolved = scenario as Parameters<typeof poolsOf>[0]['document'];
+  const pools = poolsOf({ document: resolved, resolved: null });
+  const name = (resolved['hardware'] as { name?: string } | undefined)?.name;
+  return pools.length > 1 || !name ? `${poolsInWords(pools)} (${countOf(gpus, 'GPU')})` : `${gpus} × ${name}`;
+}
+
+addStyles(styles);
+customElements.define('sc-plan', PlanElement);
