@@ -58,6 +58,10 @@ export interface ServecastModule extends FirstModule {
     spike: number,
     spike_s: number,
   ) => Plan;
+  /** The cheapest design that keeps the targets. `axes`: lines of "path=a,b,c"; "": the standard ones. */
+  readonly Search: new (scenario: string, axes: string) => Search;
+  /** `task`: JSON, one of Search.tasks. */
+  readonly Design: new (task: string) => Design;
 }
 
 /** A trace file, read in pieces; outlives the simulations that replay it. Owned by the worker, which must call delete(). */
@@ -305,6 +309,79 @@ export interface Drills {
     readonly drill: string;
     readonly report: Omit<Report, 'scenario'>;
   }[];
+}
+
+/** Hands out tasks and takes what came of them, in any order; runs nothing itself. The worker must call delete(). */
+export interface Search {
+  /** "" or JSON Issue[]. */
+  error(): string;
+  /** JSON list of this round's tasks that have no point yet; [] at the end. */
+  tasks(): string;
+  /** Of a Design. "" or JSON Issue[]. */
+  take(point: string): string;
+  progress(): number;
+  /** JSON SearchAnswer, so far. */
+  answer(): string;
+  sentence(): string;
+  /** The scenario that is a point, with its replicas; "" where there is none. */
+  document(id: number): string;
+  delete(): void;
+}
+
+/** One task of a search. Owned by the worker, which must call delete(). */
+export interface Design {
+  error(): string;
+  setTrace(trace: Trace): string;
+  advance(maxSteps: number): boolean;
+  /** JSON, for Search.take. */
+  point(): string;
+  delete(): void;
+}
+
+export interface SearchAnswer {
+  readonly outcome: 'found' | 'none' | 'partial';
+  /** $/h, or GPUs where none has a price. */
+  readonly answer: PlanValue | null;
+  /** Ids of points. */
+  readonly cheapest: number | null;
+  readonly frontier: readonly number[];
+  readonly binding: string | null;
+  readonly targets: readonly string[];
+  readonly axes: readonly { readonly path: string; readonly values: readonly (string | number)[] }[];
+  readonly counts: Readonly<Record<string, number>>;
+  readonly points: readonly SearchPoint[];
+  readonly runs: number;
+  readonly requests: number;
+}
+
+/** What the page reads of a point; docs/model.md, "Search", has all of it. */
+export interface SearchPoint {
+  readonly id: number;
+  readonly label: string;
+  readonly own: boolean;
+  readonly dominated_by: number | null;
+  readonly rung: 'bound' | 'coarse' | 'certain';
+  readonly state:
+    | 'unknown'
+    | 'meets'
+    | 'near'
+    | 'misses'
+    | 'overloaded'
+    | 'does_not_fit'
+    | 'refused'
+    | 'not_judged';
+  readonly reason: string;
+  readonly gpus: number | null;
+  readonly dollars_per_hour: number | null;
+  readonly low_dollars_per_hour: number | null;
+  readonly high_dollars_per_hour: number | null;
+  readonly strain: number | null;
+  readonly strain_low: number | null;
+  readonly strain_high: number | null;
+  /** Of the targets, by its index. */
+  readonly closest: number | null;
+  readonly evidence: EvidenceClass;
+  readonly pools: readonly { readonly replicas: number; readonly gpus_per_replica: number }[];
 }
 
 /** Owned by the worker, which must call delete(). */

@@ -1,5 +1,5 @@
 // What the page and its planning workers say to each other.
-import type { Issue, PlanAnswer, PlanOptions, PlanQuestion } from 'servecast';
+import type { Issue, PlanAnswer, PlanOptions, PlanQuestion, SearchAnswer } from 'servecast';
 
 export interface PlanTask {
   readonly question: PlanQuestion;
@@ -14,6 +14,14 @@ export type ToPlanner =
   /** Takes the place of the one before. */
   | { readonly kind: 'trace'; readonly file: Blob; readonly name: string }
   | { readonly kind: 'ask'; readonly id: number; readonly task: PlanTask }
+  /** A task of a search, as JSON. */
+  | { readonly kind: 'design'; readonly id: number; readonly task: string; readonly with_trace: boolean }
+  /** Begins one, in place of the one before; answered by its first round. */
+  | { readonly kind: 'search'; readonly id: number; readonly scenario: string }
+  /** What came of tasks; answered by the next round, once this one is complete. */
+  | { readonly kind: 'take'; readonly id: number; readonly points: readonly string[] }
+  /** The scenario that is a point of the search. */
+  | { readonly kind: 'document'; readonly id: number; readonly point: number }
   | { readonly kind: 'cancel'; readonly id: number };
 
 export type FromPlanner =
@@ -22,5 +30,18 @@ export type FromPlanner =
   | { readonly kind: 'answer'; readonly id: number; readonly answer: PlanAnswer; readonly sentence: string }
   | { readonly kind: 'failed'; readonly id: number; readonly issues: readonly Issue[] }
   | { readonly kind: 'cancelled'; readonly id: number }
+  | { readonly kind: 'point'; readonly id: number; readonly point: string }
+  | { readonly kind: 'found'; readonly id: number; readonly found: Found }
+  /** "": there is none. */
+  | { readonly kind: 'document'; readonly id: number; readonly document: string }
   /** It can do no more. */
   | { readonly kind: 'broken'; readonly message: string };
+
+/** A search, so far. */
+export interface Found {
+  /** To be done next; empty while a round is incomplete, and at the end. */
+  readonly tasks: readonly string[];
+  readonly progress: number;
+  readonly answer: SearchAnswer;
+  readonly sentence: string;
+}

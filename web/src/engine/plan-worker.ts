@@ -1,7 +1,7 @@
 // A thread that answers questions of capacity, one at a time, in slices: a cancel is seen within one. The whole module,
 // compiled once for all of them, comes with the first message.
 import createServecast from 'servecast';
-import type { Issue, Plan, PlanAnswer, ServecastModule, Trace } from 'servecast';
+import type { Design, Issue, Plan, PlanAnswer, Search, SearchAnswer, ServecastModule, Trace } from 'servecast';
 import { inWords, instantiate } from './compile';
 import type { FromPlanner, PlanTask, ToPlanner } from './plan-protocol';
 import { PresetFiles } from './preset-files';
@@ -57,59 +57,123 @@ async function read(file: Blob, name: string): Promise<void> {
   await readTrace(await engine, host, id, file, name);
 }
 
+interface Made {
+  error(): string;
+  advance(maxSteps: number): boolean;
+  setTrace(trace: Trace): string;
+  delete(): void;
+}
+
 /** With the files that it asks for. */
-async function made(module: ServecastModule, { question, scenario, options }: PlanTask): Promise<Plan> {
-  let last: Plan | null = null;
-  const { percent, months, spike, spike_s: seconds } = options;
-  const make = () => {
+async function made<Work extends Made>(module: ServecastModule, make: () => Work): Promise<Work> {
+  let last: Work | null = null;
+  const again = () => {
     last?.delete();
-    last = new module.Plan(question, scenario, percent, months, spike, seconds);
+    last = make();
     return last;
   };
   try {
-    return await presets.with(module, make, (plan) => parsed(plan.error()));
+    return await presets.with(module, again, (work) => parsed(work.error()));
   } catch (error) {
-    (last as Plan | null)?.delete();
+    (last as Work | null)?.delete();
     throw error;
   }
 }
 
-async function answer(id: number, task: PlanTask): Promise<void> {
+/** In slices, to its end. False: it was given up, or cannot be, which has been said. */
+async function worked(id: number, work: Made, withTrace: boolean, tell: () => void): Promise<boolean> {
+  if (withTrace && trace) work.setTrace(trace);
+  let steps = 2000;
+  let told = performance.now();
+  for (;;) {
+    const issues = parsed(work.error());
+    if (issues.length > 0) scope.postMessage({ kind: 'failed', id, issues });
+    else if (cancelled.has(id)) scope.postMessage({ kind: 'cancelled', id });
+    if (issues.length > 0 || cancelled.has(id)) return false;
+    const begin = performance.now();
+    let finished = false;
+    for (let now = begin; !finished && now - begin < sliceMs; ) {
+      finished = work.advance(steps);
+      const then = performance.now();
+      steps = Math.round(Math.min(1e7, Math.max(100, (steps * sliceMs) / 2 / Math.max(then - now, 0.05))));
+      now = then;
+    }
+    if (finished && work.error() === '') return true;
+    if (performance.now() - told >= progressMs) {
+      told = performance.now();
+      tell();
+    }
+    await nextTask();
+  }
+}
+
+/** The module, once the newest trace is read. */
+async function ready(withTrace: boolean): Promise<ServecastModule> {
   const module = await engine;
   await reading;
-  if (task.with_trace && unreadable !== '')
-    return scope.postMessage({ kind: 'failed', id, issues: [{ path: '', message: unreadable }] });
-  const plan = await made(module, task);
+  if (withTrace && unreadable !== '') throw new Error(unreadable);
+  return module;
+}
+
+async function answer(id: number, task: PlanTask): Promise<void> {
+  const module = await ready(task.with_trace);
+  const { question, scenario, options } = task;
+  const { percent, months, spike, spike_s: seconds } = options;
+  const plan: Plan = await made(module, () => new module.Plan(question, scenario, percent, months, spike, seconds));
+  const soFar = () => JSON.parse(plan.answer()) as PlanAnswer;
   try {
-    if (task.with_trace && trace) plan.setTrace(trace);
-    let steps = 2000;
-    let told = performance.now();
-    for (;;) {
-      const issues = parsed(plan.error());
-      if (issues.length > 0) return scope.postMessage({ kind: 'failed', id, issues });
-      if (cancelled.has(id)) return scope.postMessage({ kind: 'cancelled', id });
-      const begin = performance.now();
-      let finished = false;
-      let now = begin;
-      while (!finished && now - begin < sliceMs) {
-        finished = plan.advance(steps);
-        const then = performance.now();
-        steps = Math.round(Math.min(1e7, Math.max(100, (steps * sliceMs) / 2 / Math.max(then - now, 0.05))));
-        now = then;
-      }
-      if (finished && plan.error() === '') break;
-      if (now - told >= progressMs) {
-        told = now;
-        const so = JSON.parse(plan.answer()) as PlanAnswer;
-        scope.postMessage({ kind: 'progress', id, progress: plan.progress(), answer: so });
-      }
-      await nextTask();
-    }
-    const found = JSON.parse(plan.answer()) as PlanAnswer;
-    scope.postMessage({ kind: 'answer', id, answer: found, sentence: plan.sentence() });
+    const tell = () => scope.postMessage({ kind: 'progress', id, progress: plan.progress(), answer: soFar() });
+    if (await worked(id, plan, task.with_trace, tell))
+      scope.postMessage({ kind: 'answer', id, answer: soFar(), sentence: plan.sentence() });
   } finally {
     plan.delete();
   }
+}
+
+async function design(id: number, task: string, withTrace: boolean): Promise<void> {
+  const module = await ready(withTrace);
+  const plan: Design = await made(module, () => new module.Design(task));
+  try {
+    if (await worked(id, plan, withTrace, () => undefined))
+      scope.postMessage({ kind: 'point', id, point: plan.point() });
+  } finally {
+    plan.delete();
+  }
+}
+
+let search: Search | null = null;
+
+function found(id: number, of: Search, isNewRound: boolean): void {
+  const tasks = isNewRound ? (JSON.parse(of.tasks()) as readonly object[]).map((task) => JSON.stringify(task)) : [];
+  const answered = JSON.parse(of.answer()) as SearchAnswer;
+  const so = { tasks, progress: of.progress(), answer: answered, sentence: of.sentence() };
+  scope.postMessage({ kind: 'found', id, found: so });
+}
+
+let open = 0;
+
+async function begin(id: number, scenario: string): Promise<void> {
+  const module = await engine;
+  search?.delete();
+  search = null;
+  const made = new module.Search(scenario, '');
+  const issues = parsed(made.error());
+  if (issues.length > 0) {
+    made.delete();
+    return scope.postMessage({ kind: 'failed', id, issues });
+  }
+  search = made;
+  open = (JSON.parse(made.tasks()) as readonly object[]).length;
+  found(id, made, true);
+}
+
+function take(id: number, points: readonly string[]): void {
+  if (!search) return;
+  for (const point of points) search.take(point);
+  open -= points.length;
+  const isNewRound = open <= 0;
+  if (isNewRound) open = (JSON.parse(search.tasks()) as readonly object[]).length;
+  found(id, search, isNewRound);
 }
 
 scope.onmessage = ({ data }) => {
@@ -126,9 +190,22 @@ scope.onmessage = ({ data }) => {
     case 'cancel':
       cancelled.add(data.id);
       return;
-    case 'ask': {
+    case 'take':
+      return take(data.id, data.points);
+    case 'document':
+      scope.postMessage({ kind: 'document', id: data.id, document: search?.document(data.point) ?? '' });
+      return;
+    case 'search':
+    case 'ask':
+    case 'design': {
       const { id } = data;
-      answer(id, data.task)
+      const done =
+        data.kind === 'ask'
+          ? answer(id, data.task)
+          : data.kind === 'design'
+            ? design(id, data.task, data.with_trace)
+            : begin(id, data.scenario);
+      done
         .catch((error: unknown) => {
           if (error instanceof WebAssembly.RuntimeError)
             return scope.postMessage({ kind: 'broken', message: String(error) });

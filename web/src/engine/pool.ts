@@ -1,10 +1,10 @@
 // Workers that answer questions of capacity beside the one that the page is answered by: as many as there are cores but
-// one, all with one compiled module. A task is done by one of them; which one makes no difference to its answer.
+// one, all with one compiled module. A job is done by one of them; which one makes no difference to what comes of it.
 import wholeUrl from 'servecast.wasm?url';
 import type { Issue, PlanAnswer } from 'servecast';
 import type { TraceFile } from './client';
 import { compileModule, inWords } from './compile';
-import type { FromPlanner, PlanTask, ToPlanner } from './plan-protocol';
+import type { Found, FromPlanner, PlanTask, ToPlanner } from './plan-protocol';
 
 const mostWorkers = 8;
 
@@ -14,11 +14,18 @@ export interface PlanListener {
   failed(issues: readonly Issue[]): void;
 }
 
+export interface SearchListener {
+  found(found: Found): void;
+  failed(issues: readonly Issue[]): void;
+}
+
+type Work = Extract<ToPlanner, { kind: 'ask' | 'design' }>;
+type Heard = Exclude<FromPlanner, { kind: 'broken' | 'cancelled' }>;
+
 interface Job {
-  readonly id: number;
-  readonly task: PlanTask;
+  readonly work: Work;
   readonly trace: TraceFile | null;
-  readonly listener: PlanListener;
+  hear(message: Heard): void;
 }
 
 interface Planner {
@@ -42,7 +49,25 @@ export class Planners {
 
   /** In the order of being asked. Returns what gives it up: nothing more is heard then. */
   ask(task: PlanTask, trace: TraceFile | null, listener: PlanListener): () => void {
-    const job: Job = { id: ++this.#ids, task, trace, listener };
+    return this.#do({ kind: 'ask', id: ++this.#ids, task }, trace, (message) => {
+      if (message.kind === 'progress') listener.progress(message.progress, message.answer);
+      else if (message.kind === 'answer') listener.answered(message.answer, message.sentence);
+      else if (message.kind === 'failed') listener.failed(message.issues);
+    });
+  }
+
+  /** One worker more hands out the tasks of a search, which all the others do. */
+  search(scenario: string, withTrace: boolean, trace: TraceFile | null, listener: SearchListener): Searching {
+    return new Searching({
+      keeper: (hear) => this.#make(hear, (message) => listener.failed([{ path: '', message }])),
+      design: (task, hear) => this.#do({ kind: 'design', id: ++this.#ids, task, with_trace: withTrace }, trace, hear),
+      scenario,
+      listener,
+    });
+  }
+
+  #do(work: Work, trace: TraceFile | null, hear: (message: Heard) => void): () => void {
+    const job: Job = { work, trace, hear };
     this.#waiting.push(job);
     this.#next();
     return () => this.#cancel(job);
@@ -57,9 +82,9 @@ export class Planners {
       this.#busy.add(planner);
       if (job.trace && job.trace !== planner.trace) {
         planner.trace = job.trace;
-        this.#send(planner, { kind: 'trace', ...job.trace });
+        planner.worker.postMessage({ kind: 'trace', ...job.trace } satisfies ToPlanner);
       }
-      this.#send(planner, { kind: 'ask', id: job.id, task: job.task });
+      planner.worker.postMessage(job.work);
     }
   }
 
@@ -69,28 +94,33 @@ export class Planners {
     for (const planner of this.#busy) {
       if (planner.job !== job) continue;
       planner.job = null;
-      this.#send(planner, { kind: 'cancel', id: job.id });
+      planner.worker.postMessage({ kind: 'cancel', id: job.work.id } satisfies ToPlanner);
     }
   }
 
-  #send(planner: Planner, message: ToPlanner): void {
-    planner.worker.postMessage(message);
+  #start(): Planner {
+    const worker = this.#make(
+      (message) => this.#receive(planner, message),
+      (message) => this.#drop(planner, message),
+    );
+    const planner: Planner = { worker, job: null, trace: null };
+    return planner;
   }
 
-  #start(): Planner {
+  /** With the module on its way. */
+  #make(hear: (message: FromPlanner) => void, broken: (message: string) => void): Worker {
     const worker = new Worker(new URL('./plan-worker.ts', import.meta.url), { type: 'module' });
-    const planner: Planner = { worker, job: null, trace: null };
-    worker.onmessage = ({ data }: MessageEvent<FromPlanner>) => this.#receive(planner, data);
-    worker.onerror = (event) => this.#drop(planner, event.message || 'the planning worker could not start');
+    worker.onmessage = ({ data }: MessageEvent<FromPlanner>) => hear(data);
+    worker.onerror = (event) => broken(event.message || 'the planning worker could not start');
     this.#compiled ??= compileModule(wholeUrl).catch((error: unknown) => {
       this.#compiled = null;
       throw error;
     });
     this.#compiled.then(
-      (module) => this.#send(planner, { kind: 'init', module, site: this.#site }),
-      (error: unknown) => this.#drop(planner, inWords(error)),
+      (module) => worker.postMessage({ kind: 'init', module, site: this.#site } satisfies ToPlanner),
+      (error: unknown) => broken(inWords(error)),
     );
-    return planner;
+    return worker;
   }
 
   #drop(planner: Planner, message: string): void {
@@ -98,25 +128,93 @@ export class Planners {
     this.#busy.delete(planner);
     const { job } = planner;
     planner.job = null;
-    job?.listener.failed([{ path: '', message }]);
+    job?.hear({ kind: 'failed', id: job.work.id, issues: [{ path: '', message }] });
     this.#next();
   }
 
   #receive(planner: Planner, message: FromPlanner): void {
     const { job } = planner;
-    if (message.kind === 'broken') this.#drop(planner, message.message);
-    else if (message.kind === 'progress') job?.listener.progress(message.progress, message.answer);
-    else this.#ended(planner, message);
+    if (message.kind === 'broken') return void this.#drop(planner, message.message);
+    if (message.kind !== 'progress') {
+      planner.job = null;
+      this.#busy.delete(planner);
+      this.#free.push(planner);
+      this.#next();
+    }
+    if (message.kind !== 'cancelled' && job?.work.id === message.id) job.hear(message);
+  }
+}
+
+interface SearchAround {
+  keeper(hear: (message: FromPlanner) => void): Worker;
+  design(task: string, hear: (message: Heard) => void): () => void;
+  readonly scenario: string;
+  readonly listener: SearchListener;
+}
+
+/** Points that are handed in together at least so often, ms: each makes the whole answer anew. */
+const handInMs = 150;
+
+/** A search under way; it stays to be asked for documents until it is closed. */
+export class Searching {
+  readonly #around: SearchAround;
+  readonly #keeper: Worker;
+  readonly #stops = new Set<() => void>();
+  readonly #documents: ((document: string) => void)[] = [];
+  #points: string[] = [];
+  #handedIn = 0;
+  #open = 0;
+
+  constructor(around: SearchAround) {
+    this.#around = around;
+    this.#keeper = around.keeper((message) => this.#receive(message));
+    this.#keeper.postMessage({ kind: 'search', id: 0, scenario: around.scenario } satisfies ToPlanner);
   }
 
-  #ended(planner: Planner, message: Extract<FromPlanner, { kind: 'answer' | 'failed' | 'cancelled' }>): void {
-    const { job } = planner;
-    planner.job = null;
-    this.#busy.delete(planner);
-    this.#free.push(planner);
-    this.#next();
-    if (job?.id !== message.id) return;
-    if (message.kind === 'answer') job.listener.answered(message.answer, message.sentence);
-    else if (message.kind === 'failed') job.listener.failed(message.issues);
+  /** What was found stays. */
+  stop(): void {
+    for (const stop of this.#stops) stop();
+    this.#stops.clear();
+  }
+
+  close(): void {
+    this.stop();
+    this.#keeper.terminate();
+  }
+
+  documentOf(point: number): Promise<string> {
+    return new Promise((resolve) => {
+      this.#documents.push(resolve);
+      this.#keeper.postMessage({ kind: 'document', id: 0, point } satisfies ToPlanner);
+    });
+  }
+
+  #receive(message: FromPlanner): void {
+    if (message.kind === 'document') this.#documents.shift()?.(message.document);
+    else if (message.kind === 'broken')
+      this.#around.listener.failed([{ path: '', message: message.message }]);
+    else if (message.kind === 'failed') this.#around.listener.failed(message.issues);
+    else if (message.kind === 'found') {
+      this.#around.listener.found(message.found);
+      this.#open += message.found.tasks.length;
+      for (const task of message.found.tasks) this.#begin(task);
+    }
+  }
+
+  #begin(task: string): void {
+    const stop = this.#around.design(task, (message) => {
+      this.#stops.delete(stop);
+      this.#open -= 1;
+      if (message.kind === 'failed') {
+        this.stop();
+        return this.#around.listener.failed(message.issues);
+      }
+      if (message.kind === 'point') this.#points.push(message.point);
+      if (this.#open > 0 && performance.now() - this.#handedIn < handInMs) return;
+      this.#handedIn = performance.now();
+      this.#keeper.postMessage({ kind: 'take', id: 0, points: this.#points } satisfies ToPlanner);
+      this.#points = [];
+    });
+    this.#stops.add(stop);
   }
 }

@@ -6,6 +6,7 @@ import { Planners } from '../engine/pool';
 import { equalJson, needsTrace, removeAt, setAt, type Document, type Json } from './document';
 import { assign } from './fields';
 import type { FormSource } from './fields';
+import { Searches } from './search';
 import type { Plan, Store } from './store';
 
 /** In the order of being asked: what takes longest last. */
@@ -23,6 +24,7 @@ export const standardInputs: PlanInputs = { percent: 5, months: 24, spike: 2, sp
 const quickMs = 2500;
 
 export class Plans {
+  readonly searches: Searches;
   readonly #engine: Engine;
   readonly #store: Store;
   readonly #source: () => FormSource | null;
@@ -35,6 +37,7 @@ export class Plans {
     this.#store = store;
     this.#source = source;
     this.#planners = new Planners(engine.site);
+    this.searches = new Searches(this.#planners, store);
     store.subscribe(() => this.#tick());
   }
 
@@ -69,6 +72,7 @@ export class Plans {
   /** A run begins: what is asked is of another scenario. */
   halt(): void {
     for (const question of this.#stops.keys()) this.stop(question);
+    this.searches.stop();
   }
 
   /** What was known until then stays. */
@@ -100,6 +104,14 @@ export class Plans {
     return (
       equalJson(free(document), free(shown.document)) && equalJson(read(question, inputs), read(question, this.inputs))
     );
+  }
+
+  /** For the load that the fewest GPUs are asked for. */
+  search(): void {
+    const { shown } = this.#store.state;
+    if (!shown) return;
+    const { document } = shown;
+    this.searches.begin(this.#documentOf('min-gpus', document, this.inputs), document, this.#engine.traceFile);
   }
 
   ask(question: PlanQuestion): void {

@@ -9,6 +9,7 @@ import type {
   PlanAnswer,
   PlanQuestion,
   Report,
+  SearchAnswer,
   TraceFit,
   TraceRead,
 } from 'servecast';
@@ -120,6 +121,17 @@ export interface Plan {
   readonly issues: readonly Issue[];
 }
 
+/** A search for the cheapest design. */
+export interface Search {
+  readonly kind: 'running' | 'answered' | 'stopped' | 'failed';
+  /** The scenario that was shown. */
+  readonly document: Document;
+  readonly progress: number;
+  readonly answer: SearchAnswer | null;
+  readonly sentence: string;
+  readonly issues: readonly Issue[];
+}
+
 export interface AppState {
   readonly catalog: Catalog | null;
   /** Why the page cannot work at all. */
@@ -141,6 +153,8 @@ export interface AppState {
   /** null: nothing is missed. */
   readonly ways_out: WaysOut | null;
   readonly plans: Readonly<Partial<Record<PlanQuestion, Plan>>>;
+  /** null: nobody asked. */
+  readonly search: Search | null;
   /** null: the standard ones. */
   readonly plan_inputs: PlanInputs | null;
   /** The highest rate at which the document keeps its targets; null: nobody asked. */
@@ -183,6 +197,7 @@ export const initialState: AppState = {
   explanation: null,
   ways_out: null,
   plans: {},
+  search: null,
   plan_inputs: null,
   held_rate: null,
   canonical: null,
