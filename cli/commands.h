@@ -12,6 +12,7 @@ int CompareCommand(const std::vector<std::string>& words);
 int AdviseCommand(const std::vector<std::string>& words);
 int ExplainCommand(const std::vector<std::string>& words);
 int PlanCommand(std::vector<std::string> words);
+int SearchCommand(const std::vector<std::string>& words);  // behind "plan search"
 int CheckCommand(const std::vector<std::string>& words);
 int SweepCommand(const std::vector<std::string>& words);
 int MergeCommand(const std::vector<std::string>& words);

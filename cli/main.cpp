@@ -20,7 +20,7 @@ constexpr const char* kHelp =
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
     "  servecast advise FILE|PRESET          one-step changes, each run and ranked\n"
     "  servecast explain FILE|PRESET         why: the limit, and the slowest requests' time\n"
-    "  servecast plan QUESTION FILE|PRESET   max-rate, min-gpus, growth, drill: how much it holds\n"
+    "  servecast plan QUESTION FILE|PRESET   max-rate, min-gpus, search, growth, drill\n"
     "  servecast check FILE|PRESET           for CI: fails when a target is missed for certain\n"
     "  servecast sweep FILE|PRESET --over path=a,b,c   every combination, a line of JSON each\n"
     "  servecast merge FILE...               the lines of a sweep's shards, in order\n"

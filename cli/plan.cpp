@@ -34,6 +34,7 @@ constexpr const char* kPlanHelp =
     "            of its GPUs' speed), and with a spike (--spike TIMES for --seconds S; 2 for\n"
     "            60); what the scenario cannot have, such as one replica fewer of one, is left\n"
     "            out\n"
+    "  search    the cheapest of many designs that keeps them: plan search --help\n"
     "\n"
     "Prints JSON, and a sentence on stderr. answer has value, and low and high of its 95 %\n"
     "interval: on its good side every target is met for certain, beyond the other end one is\n"
@@ -104,6 +105,7 @@ int PlanCommand(std::vector<std::string> words) {
       {"growth", {"--percent", "--months", "--from"}},
       {"drill", {"--spike", "--seconds"}}};
   const std::string name = words.empty() ? "" : words[0];
+  if (name == "search") return SearchCommand({words.begin() + 1, words.end()});
   if (name == "--help" || name == "-h") {
     fmt::print("{}", kPlanHelp);
     return 0;
@@ -112,7 +114,7 @@ int PlanCommand(std::vector<std::string> words) {
                                      [&name](const auto& entry) { return entry.name == name; });
   if (question == questions.end()) {
     return Usage("plan: found " + (name.empty() ? "no question" : name) +
-                 ", allowed max-rate, min-gpus, growth or drill");
+                 ", allowed max-rate, min-gpus, growth, drill or search");
   }
   words.erase(words.begin());
   Arguments args;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "commands.h"
 #include "host/process.h"
 #include "host/workers.h"
+#include "io/axes.h"
 #include "io/json_writer.h"
 #include "servecast/experiment.h"
 #include "servecast/simulation.h"
@@ -52,38 +52,6 @@ constexpr const char* kMergeHelp =
 
 constexpr std::size_t kMostPoints = 10'000'000;
 
-struct Axis {
-  std::string path;
-  Words values;
-};
-
-// "path=a,b,c": nullopt without a path, or with an empty value.
-std::optional<Axis> AxisOf(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) return std::nullopt;
-  Axis axis{text.substr(0, equals), {""}};
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = equals + 1; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '\\' && i + 1 < text.size()) {
-      axis.values.back() += c;
-      axis.values.back() += text[++i];
-      continue;
-    }
-    if (c == '"') quoted = !quoted;
-    if (!quoted) depth += (c == '[' || c == '{') - (c == ']' || c == '}');
-    if (c == ',' && depth == 0 && !quoted) {
-      axis.values.emplace_back();
-    } else {
-      axis.values.back() += c;
-    }
-  }
-  const bool whole = std::none_of(axis.values.begin(), axis.values.end(),
-                                  [](const std::string& value) { return value.empty(); });
-  return whole ? std::optional(std::move(axis)) : std::nullopt;
-}
-
 struct Shard {
   std::size_t index = 1, count = 1;
 };
@@ -97,15 +65,6 @@ std::optional<Shard> ShardOf(const std::string& text) {
   if (second.ec != std::errc() || second.ptr != end) return std::nullopt;
   if (shard.index < 1 || shard.index > shard.count) return std::nullopt;
   return shard;
-}
-
-// A number as one, so that tables read it so.
-void WriteValue(const std::string& value, JsonWriter& out) {
-  double number = 0;
-  const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
-  const bool is =
-      read.ec == std::errc() && std::isfinite(number) && read.ptr == value.data() + value.size();
-  is ? out.Number(number) : out.Text(value);
 }
 
 class Sweep {
@@ -147,7 +106,7 @@ class Sweep {
     for (const Axis& axis : axes_) {
       block /= axis.values.size();
       const std::string& value = axis.values[point / block % axis.values.size()];
-      out.Key(axis.path), WriteValue(value, out);
+      out.Key(axis.path), WriteAxisValue(value, out);
       changes.push_back(axis.path + "=" + value);
     }
     out.EndObject();

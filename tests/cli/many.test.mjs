@@ -204,7 +204,7 @@ test('Plan_Drill_RunsEachAndJudgesIt', () => {
 
 test('Plan_WrongQuestionsAndOptions_AreNamed', () => {
   for (const [words, message] of [
-    [[], /found no question, allowed max-rate, min-gpus, growth or drill/],
+    [[], /found no question, allowed max-rate, min-gpus, growth, drill or search/],
     [['most', chat], /found most, allowed/],
     [['growth', chat], /needs --percent/],
     [['growth', chat, '--percent', '5', '--from', '2026-13'], /--from: found 2026-13/],

@@ -79,5 +79,31 @@ TEST(PlanSearch, EverythingIsEnough_EndsAtTheHeavyEnd) {
   EXPECT_EQ(Follow(ReplicaLine(100), [](double) { return 0.5; }).at, 1);
 }
 
+TEST(PlanSearch, ShortFirstStep_GoesNoFurtherThanThatAndFindsTheSame) {
+  const Slope slope(ReplicaLine(8));
+  EXPECT_EQ(NextScout(slope, {{8, 0.9}}, 1.1, 1.25), 6);
+  EXPECT_EQ(NextScout(slope, {{8, 1.1}}, 1.1, 1.25), 10);
+  EXPECT_EQ(NextScout(slope, {{8, 0.9}}, 1.1), 4);
+  EXPECT_EQ(NextScout(Slope(ReplicaLine(2)), {{2, 0.9}}, 1.1, 1.25), 1);
+}
+
+TEST(PlanSearch, Hopeless_IsWhatMoreReplicasHardlyHelp) {
+  const Slope slope(ReplicaLine(8));
+  const auto of = [&slope](const Curve& curve, double most) {
+    std::vector<Sample> samples;
+    for (double n = most; n >= 8; n /= 2) samples.push_back({n, curve(n)});
+    return Hopeless(slope, samples);
+  };
+  const Curve flat = [](double n) { return 1.2 + 0.1 / n; };
+  EXPECT_FALSE(of(flat, 8));
+  EXPECT_TRUE(of(flat, 16));
+  const Curve falls = [](double n) { return 100 / n; };
+  EXPECT_FALSE(of(falls, 16));
+  EXPECT_FALSE(of(falls, 64));
+  EXPECT_FALSE(of([](double) { return 0.9; }, 64));
+  EXPECT_TRUE(of([](double n) { return 1000 / n; }, 256));  // and has gone far enough
+  EXPECT_FALSE(of([](double) { return std::numeric_limits<double>::infinity(); }, 64));
+}
+
 }  // namespace
 }  // namespace servecast::testing

@@ -9,6 +9,8 @@
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
+#include "serving/cluster/deployment.h"
+#include "serving/hooks.h"
 
 namespace servecast::testing {
 namespace {
@@ -537,6 +539,25 @@ TEST(Trace, LatestTimesThatAFileCanSay_AreServed) {
                             TraceOf("0,1,1\n4611686018.427387904,1,1\n"));
   EXPECT_EQ(r.completed, 2);
   EXPECT_DOUBLE_EQ(r.ColumnOf("arrival_s")[1], 4611686018.427387904);
+}
+
+// As plans run them: other replicas, rate and seed on the step times of a run before.
+TEST(Redeploy, RunsAreThoseOfADeploymentOfTheirOwn) {
+  for (const char* change : {"hardware.preset=h100-sxm", "hardware.preset=a100-80gb",
+                             "cluster.pools.0.pipeline_parallel=2",
+                             R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])"}) {
+    Scenario first = Parsed(Changed({change}));
+    if (first.cluster.pools.size() == 1) first.UsePool(0);
+    const Deployment like = Good(Deploy(first));
+    const std::string document = Changed(
+        {change, "seed=9", "workload.arrivals.rate_per_s=500", "cluster.pools.0.replicas=3"});
+    SimulationHooks hooks;
+    hooks.like = &like;
+    Simulation shared = Good(Simulation::Create(Parsed(document), {}, std::move(hooks)));
+    while (!shared.Advance(INT64_MAX)) {
+    }
+    EXPECT_EQ(shared.Snapshot().fingerprint, RunToEnd(document).fingerprint) << change;
+  }
 }
 
 }  // namespace

@@ -26,6 +26,11 @@ struct PlanOptions {
   double precision = 0.03;  // of a load: half the interval's width, of the value; 0.001 to 0.5
   // Where it ends at the latest: engine steps and requests of all runs together.
   std::int64_t most_work = 12'000'000;
+  // For who has many such questions: one run a place, and an answer between two of them; only the
+  // scenario's own place; and how far the first scout goes from there, as a ratio.
+  bool scouts_only = false;
+  bool fixed = false;
+  double first_step = 2;
 };
 
 // One target at one place of the line: pooled over the runs, with its 95 % interval.
@@ -44,7 +49,7 @@ struct PlanPoint {
   // The targets' worst share of what is allowed: within all of them up to 1. With the targets' own
   // values, the ends of their intervals that are good, and those that are bad.
   double strain = 0, low = 0, high = 0;
-  double requests_per_s = 0, goodput_per_s = 0;
+  double requests_per_s = 0, goodput_per_s = 0, output_tokens_per_s = 0;
   std::vector<PlanTarget> targets;
 };
 

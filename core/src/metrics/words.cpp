@@ -19,6 +19,12 @@ std::string Ms(double value) {
 
 std::string Percent(double share) { return ShortNumber(std::round(share * 1000) / 10) + " %"; }
 
+std::string Dollars(double value) {
+  if (!(value < 1000)) return "$" + ShortNumber(value);
+  const auto cents = static_cast<std::int64_t>(std::nearbyint(100 * value));
+  return Format("${}.{}{}", cents / 100, cents % 100 / 10, cents % 10);
+}
+
 const char* MetricName(SloMetric metric) {
   switch (metric) {
     case SloMetric::kTtft:

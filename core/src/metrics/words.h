@@ -13,6 +13,9 @@ std::string Ms(double value);
 
 std::string Percent(double share);
 
+// "$7.50", "$1,230".
+std::string Dollars(double value);
+
 const char* MetricName(SloMetric metric);
 
 // Of attainment: "TTFT 200 ms and TPOT 20 ms".

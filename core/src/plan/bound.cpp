@@ -56,19 +56,25 @@ LeastReplicas SecondsOf(const Pool& pool, const Demand& demand) {
 
 }  // namespace
 
+std::vector<LeastReplicas> LeastReplicasOf(const Deployment& deployment,
+                                           const RequestTable& requests, double requests_per_s,
+                                           double cached_share) {
+  const Demand demand = DemandOf(requests, cached_share);
+  std::vector<LeastReplicas> least;
+  for (const Pool& pool : deployment.pools) {
+    const LeastReplicas seconds = SecondsOf(pool, demand);
+    least.push_back({seconds.compute * requests_per_s, seconds.bandwidth * requests_per_s});
+  }
+  return least;
+}
+
 Result<std::vector<LeastReplicas>> LeastReplicasFor(const Scenario& scenario, const Trace& trace,
                                                     double requests_per_s, double cached_share) {
   const Result<Deployment> deployment = Deploy(scenario);
   if (!deployment.ok()) return Issues(deployment.issues());
   const Result<RequestTable> requests = MakeRequests(scenario, trace);
   if (!requests.ok()) return Issues(requests.issues());
-  const Demand demand = DemandOf(requests.value(), cached_share);
-  std::vector<LeastReplicas> least;
-  for (const Pool& pool : deployment.value().pools) {
-    const LeastReplicas seconds = SecondsOf(pool, demand);
-    least.push_back({seconds.compute * requests_per_s, seconds.bandwidth * requests_per_s});
-  }
-  return least;
+  return LeastReplicasOf(deployment.value(), requests.value(), requests_per_s, cached_share);
 }
 
 }  // namespace servecast

@@ -7,6 +7,8 @@
 #include "servecast/result.h"
 #include "servecast/scenario.h"
 #include "servecast/trace.h"
+#include "serving/cluster/deployment.h"
+#include "workload/request_table.h"
 
 namespace servecast {
 
@@ -19,5 +21,10 @@ struct LeastReplicas {
 // batch reads them once for more. Issues: those of Simulation::Create.
 Result<std::vector<LeastReplicas>> LeastReplicasFor(const Scenario& scenario, const Trace& trace,
                                                     double requests_per_s, double cached_share);
+
+// The same of what is resolved and drawn already. Requires: a request.
+std::vector<LeastReplicas> LeastReplicasOf(const Deployment& deployment,
+                                           const RequestTable& requests, double requests_per_s,
+                                           double cached_share);
 
 }  // namespace servecast

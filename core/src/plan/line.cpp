@@ -37,7 +37,9 @@ std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options)
   if (options.line == PlanLine::kReplicas) {
     const PoolSpec& pool = scenario.cluster.pools[options.pool];
     const auto step = static_cast<double>(pool.attention_data_parallel);
-    return Line{static_cast<double>(pool.replicas), step, kMostReplicas, step, true, "replicas"};
+    const auto own = static_cast<double>(pool.replicas);
+    if (options.fixed) return Line{own, own, own, step, true, "replicas"};
+    return Line{own, step, kMostReplicas, step, true, "replicas"};
   }
   const ArrivalSpec& a = scenario.workload.arrivals;
   if (a.process == ArrivalProcess::kTrace) return from(a.rate_scale, "times the trace's rate");

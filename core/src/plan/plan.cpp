@@ -7,13 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "experiment/findings.h"
 #include "experiment/replications.h"
 #include "plan/line.h"
 #include "plan/search.h"
+#include "plan/strain.h"
 #include "servecast/simulation.h"
+#include "serving/cluster/deployment.h"
+#include "serving/hooks.h"
+#include "workload/workload.h"
 
 namespace servecast {
 namespace {
@@ -53,22 +58,15 @@ std::vector<Sample> SamplesOf(const std::vector<Place>& places, Curve curve) {
   return samples;
 }
 
-// In the unit of its findings: attainment's are shares of the limits of each request.
-double LimitOf(const SloSpec& slo) {
-  return slo.metric == SloMetric::kAttainment ? 1 : slo.limit_ms;
-}
-
-// Shares of what is allowed are missed: the most of all targets.
-double StrainOf(double ms, double limit_ms, double unserved, double allowed) {
-  const double lost = unserved <= 0 ? 0 : allowed > 0 ? unserved / allowed : kInfinite;
-  return std::max(ms / limit_ms, lost);
-}
-
 }  // namespace
 
 struct Plan::State {
-  State(Scenario s, Trace t, PlanOptions o, const Line& l)
-      : scenario(std::move(s)), trace(std::move(t)), options(o), slope(l) {
+  State(Scenario s, Trace t, PlanOptions o, const Line& l, Deployment d)
+      : scenario(std::move(s)),
+        trace(std::move(t)),
+        options(o),
+        slope(l),
+        deployment(std::move(d)) {
     replays = ReplaysTrace(scenario);
     steady = IsSteady(scenario);
     length = scenario.workload.requests;
@@ -78,7 +76,7 @@ struct Plan::State {
 
   // ---- Running ------------------------------------------------------------------------------
 
-  Result<Simulation> Make(const Place& place) const {
+  Result<Simulation> Make(const Place& place) {
     Scenario s = ScenarioAt(scenario, options, place.at);
     s.seed = SeedOfRun(scenario.seed, place.runs.size());
     s.workload.requests = place.length;
@@ -86,7 +84,20 @@ struct Plan::State {
       s.workload.requests = std::min(
           std::max(place.length, kPerClient * s.workload.arrivals.concurrency), kMaxRequests);
     }
-    return Simulation::Create(std::move(s), trace);
+    SimulationHooks hooks;
+    hooks.like = &deployment;
+    if (const RequestTable* drawn = Drawn(s, place)) hooks.requests = *drawn;
+    return Simulation::Create(std::move(s), trace, std::move(hooks));
+  }
+
+  // Any number of replicas is sent the same requests: those of the first run, which every place
+  // has, are drawn once.
+  const RequestTable* Drawn(const Scenario& s, const Place& place) {
+    if (options.line != PlanLine::kReplicas || replays || !place.runs.empty()) return nullptr;
+    const auto known = tables.find(s.workload.requests);
+    if (known != tables.end()) return &known->second;
+    Result<RequestTable> made = MakeRequests(s, trace);
+    return made.ok() ? &(tables[s.workload.requests] = std::move(made.value())) : nullptr;
   }
 
   std::size_t RunsOfPlace() const { return scouting ? 1 : wanted; }
@@ -190,6 +201,7 @@ struct Plan::State {
     if (found.rates) {
       p.requests_per_s = found.rates->requests_per_s;
       p.goodput_per_s = found.rates->goodput_per_s;
+      p.output_tokens_per_s = found.rates->tokens_per_s;
     }
     place.known = true;
     for (std::size_t k = 0; k < scenario.slo.size(); ++k) {
@@ -202,13 +214,9 @@ struct Plan::State {
         continue;
       }
       out = {target.ms->value, target.ms->low, target.ms->high, target.unserved.value};
-      const double allowed = 1 - slo.percentile / 100;
-      const auto strain = [&](double ms, double lost) {
-        return StrainOf(ms, LimitOf(slo), lost, allowed);
-      };
-      p.strain = std::max(p.strain, strain(target.ms->value, target.unserved.value));
-      p.high = std::max(p.high, strain(target.ms->high, target.unserved.high));
-      p.low = std::max(p.low, strain(target.ms->low, target.unserved.low));
+      p.strain = std::max(p.strain, StrainOf(slo, target.ms->value, target.unserved.value));
+      p.high = std::max(p.high, StrainOf(slo, target.ms->high, target.unserved.high));
+      p.low = std::max(p.low, StrainOf(slo, target.ms->low, target.unserved.low));
     }
     if (p.overloaded) p.strain = p.low = p.high = kInfinite;
     if (!place.known && !p.overloaded) return Finish();
@@ -220,7 +228,10 @@ struct Plan::State {
   void Decide() {
     if (scouting) {
       const std::vector<Sample> seen = SamplesOf(scouts, Curve::kValue);
-      if (const auto at = NextScout(slope, seen, kScoutRatio)) return Add(*at);
+      const bool hopeless = options.scouts_only && Hopeless(slope, seen);
+      const auto at = NextScout(slope, seen, kScoutRatio, options.first_step);
+      if (at && !hopeless) return Add(*at);
+      if (options.scouts_only) return Finish();
       scouting = false;
       const int last = LastWithin(seen);
       for (int i = std::max(last, 0); i <= last + 1 && i < static_cast<int>(scouts.size()); ++i) {
@@ -386,9 +397,7 @@ struct Plan::State {
       for (std::size_t k = 0; k < point.targets.size(); ++k) {
         const PlanTarget& target = point.targets[k];
         if (!target.value) continue;
-        const double allowed = 1 - scenario.slo[k].percentile / 100;
-        const double strain =
-            StrainOf(*target.value, LimitOf(scenario.slo[k]), target.unserved_share, allowed);
+        const double strain = StrainOf(scenario.slo[k], *target.value, target.unserved_share);
         if (strain <= most) continue;
         most = strain;
         answer.binding = k;
@@ -410,6 +419,8 @@ struct Plan::State {
   Trace trace;
   PlanOptions options;
   Slope slope;
+  Deployment deployment;                        // of its own place; runs share its step times
+  std::map<std::int64_t, RequestTable> tables;  // by number of requests; see Drawn
   bool replays = false, steady = true;
   std::int64_t length = 0;
   std::size_t wanted = kRuns;  // runs of each place
@@ -439,12 +450,18 @@ Result<Plan> Plan::Create(Scenario scenario, Trace trace, PlanOptions options) {
          "found requests that all come at once, allowed a process with a rate, a trace "
          "or a closed loop: a plan varies the load"});
   }
-  Result<Simulation> first = Simulation::Create(scenario, trace);
+  Scenario alone = scenario;
+  if (alone.cluster.pools.size() == 1) alone.UsePool(0);
+  Result<Deployment> deployment = Deploy(alone);
+  SimulationHooks hooks;
+  if (deployment.ok()) hooks.like = &deployment.value();
+  const Result<Simulation> first = Simulation::Create(scenario, trace, std::move(hooks));
   if (!first.ok()) {
     issues.insert(issues.end(), first.issues().begin(), first.issues().end());
   }
   if (!issues.empty()) return issues;
-  return Plan(std::make_unique<State>(std::move(scenario), std::move(trace), options, *line));
+  return Plan(std::make_unique<State>(std::move(scenario), std::move(trace), options, *line,
+                                      std::move(deployment.value())));
 }
 
 bool Plan::Advance(std::int64_t max_steps) { return state_->Step(max_steps); }

@@ -68,23 +68,38 @@ int LastWithin(const std::vector<Sample>& samples) {
 }
 
 std::optional<double> NextScout(const Slope& slope, const std::vector<Sample>& samples,
-                                double ratio) {
+                                double ratio, double first_step) {
   if (samples.empty()) return slope.PlaceAt(slope.Along(slope.line().own));
   const int last = LastWithin(samples);
   const auto own = slope.Along(slope.line().own);
   if (last + 1 == static_cast<int>(samples.size())) {  // on, by ever larger steps
     const double along = slope.Along(samples.back().at);
-    return Beyond(slope, samples.back().at, along + std::max(Log(2.0), along - own));
+    return Beyond(slope, samples.back().at, along + std::max(Log(first_step), along - own));
   }
   if (last < 0) {
     const double along = slope.Along(samples.front().at);
-    return Beyond(slope, samples.front().at, along - std::max(Log(2.0), own - along));
+    return Beyond(slope, samples.front().at, along - std::max(Log(first_step), own - along));
   }
   const Sample &a = samples[static_cast<std::size_t>(last)],
                &b = samples[static_cast<std::size_t>(last) + 1];
   const double from = slope.Along(a.at), to = slope.Along(b.at);
   if (to - from <= Log(ratio)) return std::nullopt;
   return Between(slope, a, b, (from + to) / 2);
+}
+
+bool Hopeless(const Slope& slope, const std::vector<Sample>& samples) {
+  if (LastWithin(samples) >= 0) return false;
+  const Sample *light = nullptr, *heavy = nullptr;
+  for (const Sample& s : samples) {
+    if (!Finite(s)) break;
+    if (light == nullptr) light = &s;
+    heavy = &s;
+  }
+  if (light == nullptr) return false;
+  const double apart = slope.Along(heavy->at) - slope.Along(light->at);
+  if (apart < Log(1.9)) return false;
+  const double falls = (LogOf(heavy->strain) - LogOf(light->strain)) / apart;
+  return LogOf(light->strain) > falls * Log(16.0) || apart > Log(16.0);
 }
 
 std::optional<double> NextSample(const Slope& slope, const std::vector<Sample>& samples) {

@@ -36,9 +36,14 @@ class Slope {
 // Doubling, then halving (by ratio), from the line's own place until two places are less than
 // `ratio` apart, or neighbours, of which the lighter has a strain of at most 1 and the heavier
 // more; or until an end of the line is reached. nullopt: no more to ask. `samples`: from light to
-// heavy.
+// heavy. The first step goes by `first_step`, those after it as far as all before them.
 std::optional<double> NextScout(const Slope& slope, const std::vector<Sample>& samples,
-                                double ratio);
+                                double ratio, double first_step = 2);
+
+// Over samples that are a factor of 1.9 or more apart and all have more than 1, finite, the strain
+// falls so slowly that a load 16 times as light as the lightest of them would have more, too; or
+// they are as far apart as that.
+bool Hopeless(const Slope& slope, const std::vector<Sample>& samples);
 
 // The last place up to the first with more than 1, as an index into samples; -1: the first has
 // more.

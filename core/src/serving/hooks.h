@@ -61,11 +61,14 @@ class StepObserver {
   virtual void OnStep(const StepRecord& step) = 0;
 };
 
+struct Deployment;
+
 struct SimulationHooks {
   std::unique_ptr<LatencyModel> latency;  // instead of the scenario's
   std::vector<PipelineStage> stages;      // likewise
   StepObserver* observer = nullptr;       // not owned; outlives the simulation
   std::optional<RequestTable> requests;   // instead of the workload's
+  const Deployment* like = nullptr;       // of a run before: see Redeploy; read by Create only
 };
 
 }  // namespace servecast

@@ -64,8 +64,8 @@ class LatencyModel {
 
 // One of the stages that a model's layers are spread over (pipeline.h).
 struct PipelineStage {
-  std::unique_ptr<LatencyModel> latency;      // of its layers
-  double send_ns = 0, send_ns_per_token = 0;  // to the next one
+  std::shared_ptr<const LatencyModel> latency;  // of its layers
+  double send_ns = 0, send_ns_per_token = 0;    // to the next one
 };
 
 struct LatencyEntry {

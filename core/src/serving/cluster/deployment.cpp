@@ -40,8 +40,7 @@ std::int64_t BlockBytes(const ModelCost& cost, std::int64_t block_size) {
   return static_cast<std::int64_t>(BlockBytesOfGpu(cost, block_size)) * cost.tensor_parallel;
 }
 
-Pool MakePool(Scenario alone, const ModelCost& cost) {
-  const LatencyEntry& entry = ChosenLatencyModel(alone);
+Pool MakePool(Scenario alone, const ModelCost& cost, const LatencyEntry& entry) {
   Pool pool{.scenario = std::move(alone),
             .cost = cost,
             .latency = nullptr,
@@ -119,15 +118,36 @@ Result<Deployment> Deploy(const Scenario& scenario) {
       continue;
     }
     if (Issues missing = MissingFiles(alone); !missing.empty()) return missing;
-    const Pool& pool = deployment.pools.emplace_back(MakePool(std::move(alone), cost.value()));
+    const LatencyEntry& model = ChosenLatencyModel(alone);
+    const Pool& pool =
+        deployment.pools.emplace_back(MakePool(std::move(alone), cost.value(), model));
     deployment.max_model_len = std::min(deployment.max_model_len, MaxModelLenOf(pool));
-    AddLabel(ChosenLatencyModel(pool.scenario).label(pool.scenario), deployment.label);
+    AddLabel(model.label(pool.scenario), deployment.label);
   }
   if (!issues.empty()) return issues;
   if (scenario.cluster.Has(PoolRole::kDecode)) {
     Evidence& evidence = deployment.label.evidence;
     evidence.of = std::max(evidence.of, EvidenceClass::kUntested);
     evidence.sentence += " No server with prefill and decode apart was measured.";
+  }
+  return deployment;
+}
+
+Deployment Redeploy(const Deployment& like, const Scenario& scenario) {
+  Deployment deployment;
+  deployment.max_model_len = like.max_model_len;
+  deployment.label = like.label;
+  for (std::size_t i = 0; i < like.pools.size(); ++i) {
+    const Pool& pool = like.pools[i];
+    Scenario alone = scenario;
+    alone.UsePool(i);
+    deployment.pools.push_back({.scenario = std::move(alone),
+                                .cost = pool.cost,
+                                .latency = pool.latency,
+                                .stages = pool.stages,
+                                .kv_tiers = pool.kv_tiers,
+                                .setup = nullptr,
+                                .block_bytes = pool.block_bytes});
   }
   return deployment;
 }

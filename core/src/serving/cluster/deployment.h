@@ -21,10 +21,10 @@ namespace servecast {
 struct Pool {
   Scenario scenario;  // as it is for this pool alone
   ModelCost cost;
-  std::unique_ptr<LatencyModel> latency;
-  std::vector<PipelineStage> stages;      // empty: one, which `latency` prices
-  std::vector<KvTier> kv_tiers;           // none: nothing is offloaded
-  std::unique_ptr<SchedulerSetup> setup;  // nullptr: vLLM's scheduler, or not set up yet
+  std::shared_ptr<const LatencyModel> latency;  // pure, so deployments may share it
+  std::vector<PipelineStage> stages;            // empty: one, which `latency` prices
+  std::vector<KvTier> kv_tiers;                 // none: nothing is offloaded
+  std::unique_ptr<SchedulerSetup> setup;        // nullptr: vLLM's scheduler, or not set up yet
   // Of a KV block as its scheduler counts them, on all GPUs of a replica together.
   std::int64_t block_bytes = 0;
 
@@ -44,5 +44,9 @@ struct Deployment {
 
 // With several pools, an issue names its pool.
 Result<Deployment> Deploy(const Scenario& scenario);
+
+// The same for a scenario that differs from that of `like` in replicas, load and seed only: step
+// times, which may take milliseconds to compose, are shared.
+Deployment Redeploy(const Deployment& like, const Scenario& scenario);
 
 }  // namespace servecast

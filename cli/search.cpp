@@ -1,0 +1,114 @@
+// servecast plan search: the cheapest of many designs that keeps its targets.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arguments.h"
+#include "commands.h"
+#include "host/process.h"
+#include "host/workers.h"
+#include "io/axes.h"
+#include "io/design_json.h"
+#include "plan/design_plan.h"
+#include "plan/design_search.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+namespace {
+
+constexpr const char* kSearchHelp =
+    "servecast plan search FILE|PRESET [--over path=a,b,c]... [--threads N] [options]\n"
+    "\n"
+    "The cheapest design that keeps all targets (slo) at the scenario's load: of every "
+    "combination\n"
+    "of the values, put into the scenario as servecast sweep does, with the fewest replicas that\n"
+    "keep them. Without --over: each GPU with a price, tensor parallel 1, 2, 4 and 8, and what\n"
+    "weights may be stored as. The scenario itself is always among them; 10,000 designs at most.\n"
+    "\n"
+    "  --over path=a,b,c  values as in --set; in brackets, braces and quotes a comma is a comma.\n"
+    "                     cluster.pools.*.member sets it in every pool; hardware.preset takes the\n"
+    "                     scenario's own figures of a GPU, its price too, with that GPU; a path "
+    "of\n"
+    "                     replicas fixes their number\n"
+    "  --threads N        designs that run at once (default: all cores); the bytes do not depend\n"
+    "                     on it\n"
+    "  --set, --trace, --coefficients  as in run\n"
+    "\n"
+    "Prints JSON, and a sentence on stderr. answer: the price of the cheapest, with low and high;\n"
+    "cheapest, frontier (cost against the closest target's share of its limit, by rising cost) "
+    "and\n"
+    "dominated_by are ids of points. Each point says what it needs, its targets, how it was found\n"
+    "(rung: bound, in closed form; coarse, one run a number of replicas; certain, with "
+    "intervals),\n"
+    "and in reason why it is not on the frontier: what misses, what does not fit, what is better.\n"
+    "Exit 0 also when none keeps the targets: answer is null then.\n";
+
+// The line of a task's point. A design of which a file is missing cannot be: natively all are here.
+std::string LineOf(const DesignTask& task, const Trace& trace) {
+  Result<DesignPlan> plan = DesignPlan::Create(task, trace);
+  if (!plan.ok()) {
+    DesignPoint point;
+    point.id = task.id;
+    point.rung = task.rung;
+    point.state = DesignState::kRefused;
+    point.issues = plan.issues();
+    point.reason = plan.issues()[0].message;
+    return PointJson(point) + "\n";
+  }
+  while (!plan.value().Advance(INT64_MAX)) {
+  }
+  return PointJson(plan.value().Point()) + "\n";
+}
+
+// False: a worker ended before its work did.
+bool Run(DesignSearch& search, const Trace& trace, std::size_t threads) {
+  while (!search.finished()) {
+    const std::vector<DesignTask> tasks = search.Tasks();
+    std::vector<DesignPoint> points;
+    bool read = true;
+    const bool good = InOrder(
+        tasks.size(), threads, [&](std::size_t i) { return LineOf(tasks[i], trace); },
+        [&](const std::string& line) {
+          Result<DesignPoint> point = ReadPoint(line);
+          read = read && point.ok();
+          if (point.ok()) points.push_back(std::move(point.value()));
+        });
+    if (!good || !read) return false;
+    for (DesignPoint& point : points) search.Take(std::move(point));
+  }
+  return true;
+}
+
+}  // namespace
+
+int SearchCommand(const Words& words) {
+  Arguments args;
+  std::vector<Axis> axes;
+  std::string threads_text;
+  Options options{.help = kSearchHelp};
+  options.values = {{"--threads", &threads_text}};
+  options.lists = {{"--over", [&axes](const std::string& text) -> std::string {
+                      std::optional<Axis> axis = AxisOf(text);
+                      if (!axis) return "--over: found " + text + ", allowed path=a,b,c";
+                      axes.push_back(*std::move(axis));
+                      return "";
+                    }}};
+  if (const auto done = ReadArguments(words, options, args)) return *done;
+  const std::optional<std::size_t> threads = ThreadsOf(threads_text);
+  if (!threads) return Usage("--threads: found " + threads_text + ", allowed 1 to 1024");
+  Result<Trace> trace = LoadTrace(args.trace);
+  if (!trace.ok()) return PrintIssues(trace.issues());
+  const Result<std::string> document = LoadDocument(args, !trace.value().has_arrivals);
+  if (!document.ok()) return PrintIssues(document.issues());
+  Result<DesignSearch> search = DesignSearch::Create(document.value(), std::move(axes));
+  if (!search.ok()) return PrintIssues(Labelled(LabelOf(args), search.issues()));
+  if (!Run(search.value(), trace.value(), *threads)) return kBug;
+  fmt::print("{}\n", search.value().Json(true));
+  fmt::print(stderr, "{}\n", search.value().Sentence());
+  return 0;
+}
+
+}  // namespace servecast

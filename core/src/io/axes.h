@@ -1,0 +1,33 @@
+// What a sweep or a search varies: "path=a,b,c", and what that makes of a document.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/json_writer.h"
+#include "servecast/design.h"
+#include "servecast/result.h"
+
+namespace servecast {
+
+// In brackets, braces and quotes a comma is a comma. nullopt: no path, or an empty value.
+std::optional<Axis> AxisOf(std::string_view text);
+
+// A number as one, so that tables read it so; else as text.
+void WriteAxisValue(const std::string& value, JsonWriter& out);
+
+// The document with `value` at `path`, in which "*" behind "cluster.pools" is every pool that it
+// has. "hardware.preset" is another GPU: what the document says about its own one, such as a price,
+// goes with that one. Issues: those of ApplyOverrides.
+Result<std::string> WithValue(const std::string& document, const std::string& path,
+                              const std::string& value);
+
+// The id of the preset that a section of the document names; "" where it names none.
+std::string PresetOf(std::string_view document, std::string_view section);
+
+// The GPUs of the page's menu that have a price, by id.
+std::vector<std::string> PricedGpus();
+
+}  // namespace servecast

@@ -1,0 +1,321 @@
+// See design_plan.h.
+#include "plan/design_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+#include "metrics/words.h"
+#include "plan/before_runs.h"
+#include "plan/strain.h"
+#include "servecast/plan.h"
+#include "servecast/simulation.h"
+#include "serving/cluster/deployment.h"
+#include "workload/workload.h"
+
+namespace servecast {
+namespace {
+
+// Engine steps and requests of all runs of a task.
+constexpr std::int64_t kCoarseWork = 1'000'000, kCertainWork = 1'500'000;
+// The closed form is near: a scout beside it is more likely to be the other side than twice it.
+constexpr double kFirstStep = 1.25;
+constexpr std::int64_t kDrawn = 2000;  // requests that bounds are means of
+
+bool IsMissing(const Issue& issue) { return issue.kind == "missing_file"; }
+
+std::int64_t Whole(double value) { return static_cast<std::int64_t>(std::nearbyint(value)); }
+
+std::optional<double> Known(double strain) {
+  return std::isfinite(strain) ? std::optional(strain) : std::nullopt;
+}
+
+// With as many replicas as a task says to begin with.
+void Begin(const DesignTask& task, Scenario& scenario) {
+  std::vector<PoolSpec>& pools = scenario.cluster.pools;
+  if (task.fixed || task.start.size() != pools.size()) return;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const std::int64_t group = pools[i].attention_data_parallel;
+    const std::int64_t replicas = std::clamp<std::int64_t>(task.start[i], 1, 1024);
+    pools[i].replicas = CeilDiv(replicas, group) * group;
+  }
+}
+
+}  // namespace
+
+struct DesignPlan::State {
+  State(const DesignTask& task, Trace t) : trace(std::move(t)), fixed(task.fixed) {
+    point.id = task.id;
+    point.rung = task.rung;
+  }
+
+  // ---- Before runs ------------------------------------------------------------------------------
+
+  // Issues: missing files.
+  Issues Start(const DesignTask& task) {
+    Result<Scenario> read = ParseScenario(task.document);
+    if (!read.ok()) return Refuse(read.issues());
+    scenario = std::move(read.value());
+    if (Issues missing = MissingFiles(scenario); !missing.empty()) return missing;
+    // Which of several alike should have fewer replicas is no question of capacity.
+    const std::vector<PoolSpec>& pools = scenario.cluster.pools;
+    const bool roles = pools.size() == 2 && scenario.cluster.Has(PoolRole::kPrefill) &&
+                       scenario.cluster.Has(PoolRole::kDecode);
+    fixed = fixed || (pools.size() > 1 && !roles) || IsBlis(scenario.engine.compat);
+    Begin(task, scenario);
+    return task.rung == Rung::kBound ? Bound() : Plans(roles);
+  }
+
+  Issues Refuse(const Issues& issues) {
+    if (std::any_of(issues.begin(), issues.end(), IsMissing)) return issues;
+    const bool unfit = issues[0].kind == "does_not_fit";
+    point.state = unfit ? DesignState::kDoesNotFit : DesignState::kRefused;
+    point.issues = issues;
+    point.reason = issues[0].path.empty() || unfit ? issues[0].message
+                                                   : issues[0].path + ": " + issues[0].message;
+    finished = true;
+    return {};
+  }
+
+  Issues Bound() {
+    finished = true;
+    Scenario drawn = scenario;
+    drawn.workload.requests = std::min(drawn.workload.requests, kDrawn);
+    if (drawn.cluster.pools.size() == 1) drawn.UsePool(0);
+    const Result<Deployment> deployment = Deploy(drawn);
+    if (!deployment.ok()) return Refuse(deployment.issues());
+    const Result<RequestTable> requests = MakeRequests(drawn, trace);
+    if (!requests.ok()) return Refuse(requests.issues());
+    Judge(deployment.value().label.evidence);
+    if (requests.value().size() == 0) return {};
+    const BeforeRuns known = KnownBeforeRuns(scenario, deployment.value(), requests.value());
+    point.least_strains = known.strains;
+    point.start = known.start;
+    AddPools();
+    for (std::size_t i = 0; i < point.pools.size(); ++i) {
+      DesignPoint::Pool& pool = point.pools[i];
+      const double least = fixed ? static_cast<double>(pool.replicas) : known.least[i];
+      point.least_gpus += least * static_cast<double>(pool.gpus_per_replica);
+    }
+    point.least_dollars = PriceOf(fixed ? std::vector<double>() : known.least);
+    if (!fixed) point.pools.clear();
+    MissesAlone();
+    return {};
+  }
+
+  void Judge(const Evidence& evidence) {
+    point.evidence = evidence.of;
+    if (evidence.of != EvidenceClass::kKnownBad) return;
+    point.state = DesignState::kNotJudged;
+    point.reason = evidence.bad;
+  }
+
+  // A target that even a lone request of one token is beyond.
+  void MissesAlone() {
+    for (std::size_t k = 0; k < point.least_strains.size(); ++k) {
+      const double least = point.least_strains[k];
+      if (least <= 1 || point.state != DesignState::kUnknown) continue;
+      point.state = DesignState::kMisses;
+      point.closest.reset();
+      point.reason = Format("misses {} at any load: requests that are alone take {} of it",
+                            Target(scenario.slo[k]), Percent(least));
+    }
+  }
+
+  void AddPools() {
+    for (const PoolSpec& spec : scenario.cluster.pools) {
+      DesignPoint::Pool& pool = point.pools.emplace_back();
+      pool.name = spec.name;
+      pool.role = spec.role;
+      pool.replicas = pool.low = pool.high = spec.replicas;
+      pool.gpus_per_replica = spec.tensor_parallel * spec.pipeline_parallel;
+      pool.price = (spec.hardware ? *spec.hardware : scenario.hardware).price_per_gpu_hour;
+    }
+  }
+
+  // Of so many replicas by pool; of none, of those that there are.
+  std::optional<double> PriceOf(const std::vector<double>& replicas) const {
+    double dollars = 0;
+    for (std::size_t i = 0; i < point.pools.size(); ++i) {
+      const DesignPoint::Pool& pool = point.pools[i];
+      if (!pool.price) return std::nullopt;
+      const double count = replicas.empty() ? static_cast<double>(pool.replicas) : replicas[i];
+      dollars += count * static_cast<double>(pool.gpus_per_replica) * *pool.price;
+    }
+    return dollars;
+  }
+
+  // ---- Runs -------------------------------------------------------------------------------------
+
+  Issues Plans(bool roles) {
+    PlanOptions options;
+    options.line = PlanLine::kReplicas;
+    options.fixed = fixed;
+    options.scouts_only = point.rung == Rung::kCoarse;
+    options.most_work = point.rung == Rung::kCoarse ? kCoarseWork : kCertainWork;
+    options.first_step = kFirstStep;
+    if (roles && !fixed) {
+      Result<FleetPlan> made = FleetPlan::Create(scenario, trace, options);
+      if (!made.ok()) return Refuse(made.issues());
+      fleet.emplace(std::move(made.value()));
+    } else {
+      Result<Plan> made = Plan::Create(scenario, trace, options);
+      if (!made.ok()) return Refuse(made.issues());
+      plan.emplace(std::move(made.value()));
+    }
+    return {};
+  }
+
+  bool Step(std::int64_t max_steps) {
+    if (finished) return true;
+    if (!(plan ? plan->Advance(max_steps) : fleet->Advance(max_steps))) return false;
+    AddPools();
+    plan ? ReadPlan(plan->Answer()) : ReadFleet(fleet->Answer());
+    plan.reset(), fleet.reset();
+    return finished = true;
+  }
+
+  void ReadPlan(const PlanAnswer& answer) {
+    point.runs = answer.runs;
+    point.requests = answer.requests;
+    const bool found =
+        answer.outcome == PlanOutcome::kFound || answer.outcome == PlanOutcome::kUnbounded;
+    const PlanPoint* place = nullptr;
+    for (const PlanPoint& tried : answer.curve) {
+      // The answer; if there is none, what comes nearest to one.
+      const bool better = found ? Whole(tried.at) == Whole(answer.value)
+                                : place == nullptr || tried.strain < place->strain;
+      if (better) place = &tried;
+    }
+    if (place == nullptr || answer.outcome == PlanOutcome::kUnknown) return SayUnknown();
+    DesignPoint::Pool& pool = point.pools[0];
+    if (!fixed) {
+      pool.replicas = pool.low = pool.high = Whole(place->at);
+      Ends(answer, found, pool);
+    }
+    const bool least = pool.replicas <= scenario.cluster.pools[0].attention_data_parallel;
+    if (found && !fixed && !least) point.binding = BindingOf(answer.binding);
+    Read(*place);
+  }
+
+  // Of one run a place the ends are those of the places that were tried.
+  void Ends(const PlanAnswer& answer, bool found, DesignPoint::Pool& pool) const {
+    if (point.rung == Rung::kCertain && found) {
+      pool.low = std::min(pool.replicas, Whole(answer.low));
+      pool.high = std::max(pool.replicas, Whole(answer.high));
+      return;
+    }
+    for (const PlanPoint& tried : answer.curve) {
+      if (tried.low <= 1) pool.low = std::min(pool.low, Whole(tried.at));
+      if (Whole(tried.at) >= pool.replicas && pool.high == pool.replicas && tried.high <= 1) {
+        pool.high = Whole(tried.at);
+      }
+    }
+  }
+
+  void ReadFleet(const FleetAnswer& answer) {
+    point.runs = answer.runs;
+    point.requests = answer.requests;
+    if (answer.outcome != PlanOutcome::kFound) {
+      point.pools.clear();
+      if (answer.outcome != PlanOutcome::kNone) return SayUnknown();
+      point.state = DesignState::kMisses;
+      point.reason = "no number of replicas that was tried keeps the targets";
+      return;
+    }
+    const PlanPoint* place = nullptr;
+    for (std::size_t i = 0; i < point.pools.size(); ++i) {
+      const FleetAnswer::Pool& found = answer.pools[i];
+      DesignPoint::Pool& pool = point.pools[i];
+      pool.replicas = found.replicas;
+      pool.low = std::min(found.low, found.replicas);
+      pool.high = std::max(found.high, found.replicas);
+      for (const PlanPoint& tried : found.curve) {
+        if (Whole(tried.at) == found.replicas) place = &tried;
+      }
+    }
+    point.binding = BindingOf(answer.binding);
+    place == nullptr ? SayUnknown() : Read(*place);
+  }
+
+  void SayUnknown() {
+    point.pools.clear();
+    point.state = DesignState::kUnknown;
+    point.reason = "too few requests have an answer to judge a target";
+  }
+
+  std::string BindingOf(const std::optional<std::size_t>& target) const {
+    return target ? Target(scenario.slo[*target]) : "capacity";
+  }
+
+  void Read(const PlanPoint& place) {
+    point.requests_per_s = place.requests_per_s;
+    point.goodput_per_s = place.goodput_per_s;
+    point.output_tokens_per_s = place.output_tokens_per_s;
+    for (std::size_t k = 0; k < place.targets.size(); ++k) {
+      const PlanTarget& found = place.targets[k];
+      DesignPoint::Target& target = point.targets.emplace_back();
+      target.metric = scenario.slo[k].metric;
+      target.value = found.value;
+      target.low = found.low;
+      target.high = found.high;
+      target.unserved_share = found.unserved_share;
+      if (!found.value) continue;
+      target.strain = Known(StrainOf(scenario.slo[k], *found.value, found.unserved_share));
+      const std::optional<double> most =
+          point.closest ? point.targets[*point.closest].strain : std::nullopt;
+      if (target.strain && (!most || *target.strain > *most)) point.closest = k;
+    }
+    point.strain = Known(place.strain);
+    point.strain_low = Known(place.low);
+    point.strain_high = Known(place.high);
+    SayState(place);
+  }
+
+  void SayState(const PlanPoint& place) {
+    const std::string with = fixed ? "" : Format(" with {}", Replicas());
+    if (place.overloaded) {
+      point.state = DesignState::kOverloaded;
+      point.reason = "completes less than comes" + with;
+    } else if (place.low > 1) {
+      point.state = DesignState::kMisses;
+    } else {
+      point.state = place.high <= 1 ? DesignState::kMeets : DesignState::kNear;
+    }
+    if (place.overloaded || place.strain <= 1 || !point.closest) return;
+    point.reason = Format("misses {} by {}{}", Target(scenario.slo[*point.closest]),
+                          Percent(place.strain - 1), with);
+  }
+
+  std::string Replicas() const { return Count(point.pools[0].replicas, "replica"); }
+
+  Scenario scenario;
+  Trace trace;
+  bool fixed = false, finished = false;
+  DesignPoint point;
+  std::optional<Plan> plan;
+  std::optional<FleetPlan> fleet;
+};
+
+DesignPlan::DesignPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DesignPlan::DesignPlan(DesignPlan&&) noexcept = default;
+DesignPlan& DesignPlan::operator=(DesignPlan&&) noexcept = default;
+DesignPlan::~DesignPlan() = default;
+
+Result<DesignPlan> DesignPlan::Create(const DesignTask& task, Trace trace) {
+  auto state = std::make_unique<State>(task, std::move(trace));
+  if (Issues missing = state->Start(task); !missing.empty()) return missing;
+  return DesignPlan(std::move(state));
+}
+
+bool DesignPlan::Advance(std::int64_t max_steps) { return state_->Step(max_steps); }
+
+double DesignPlan::Progress() const {
+  const State& s = *state_;
+  return s.finished ? 1 : s.plan ? s.plan->Progress() : s.fleet->Progress();
+}
+
+DesignPoint DesignPlan::Point() const { return state_->point; }
+
+}  // namespace servecast

@@ -1,0 +1,148 @@
+// See designs.h.
+#include "plan/designs.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/printable.h"
+#include "base/text.h"
+#include "io/axes.h"
+#include "io/issues.h"
+#include "io/presets.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+namespace {
+
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+// "2 replicas", "TP 2", "H200 SXM 141 GB", "max_num_seqs 512".
+std::string WordsOf(const std::string& path, const std::string& value) {
+  if (EndsWith(path, "tensor_parallel")) return "TP " + value;
+  if (EndsWith(path, "pipeline_parallel")) return "PP " + value;
+  if (EndsWith(path, ".replicas")) return value + (value == "1" ? " replica" : " replicas");
+  if (path == "model.quantization") return value == "none" ? "not quantized" : value;
+  const std::size_t dot = path.rfind('.');
+  if (EndsWith(path, ".preset")) {
+    const std::string section = path.substr(0, dot);
+    const std::size_t before = section.rfind('.');
+    const std::string name = before == std::string::npos ? section : section.substr(before + 1);
+    const PresetName preset = NameOfPreset(PresetKind(name), value);
+    if (!preset.id.empty()) return std::string(preset.name);
+  }
+  return path.substr(dot == std::string::npos ? 0 : dot + 1) + " " + value;
+}
+
+bool SetsReplicas(const std::string& path) {
+  return path.rfind("cluster.pools.", 0) == 0 && EndsWith(path, ".replicas");
+}
+
+Issues Check(const std::vector<Axis>& axes) {
+  Issues issues;
+  std::size_t designs = 1;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::string shown = ShownText(axes[i].path);
+    if (axes[i].path.empty() || axes[i].values.empty()) {
+      issues.push_back({"", Format("found {}, allowed a path and its values", shown)});
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (axes[j].path != axes[i].path) continue;
+      issues.push_back({"", Format("found {} twice, allowed each path once", shown)});
+    }
+    designs = designs > kMostDesigns ? designs : designs * axes[i].values.size();
+  }
+  if (designs > kMostDesigns) {
+    issues.push_back({"", Format("found more than {} designs, allowed {}: fewer values, or a sweep",
+                                 kMostDesigns, kMostDesigns)});
+  }
+  return Bounded(std::move(issues));
+}
+
+Design Combine(const std::string& document, const std::vector<Axis>& axes, std::size_t index,
+               std::size_t count) {
+  Design design;
+  design.document = document;
+  for (const Axis& axis : axes) {
+    count /= axis.values.size();
+    const std::string& value = axis.values[index / count % axis.values.size()];
+    design.values.emplace_back(axis.path, value);
+    design.label += (design.label.empty() ? "" : ", ") + ShownText(WordsOf(axis.path, value));
+    design.fixed = design.fixed || SetsReplicas(axis.path);
+    if (!design.issues.empty()) continue;
+    Result<std::string> changed = WithValue(design.document, axis.path, value);
+    changed.ok() ? design.document = std::move(changed.value()) : design.document = "";
+    if (!changed.ok()) design.issues = changed.issues();
+  }
+  return design;
+}
+
+// The grid, of which each scenario is read: a mistake in a path is one of all designs.
+struct Grid {
+  std::vector<Design> designs;
+  Issues mistakes;        // each once
+  bool readable = false;  // some design is a scenario
+  bool has_own = false;
+};
+
+Grid GridOf(const std::string& document, const Scenario& own, const std::vector<Axis>& axes) {
+  Grid grid;
+  std::size_t count = 1;
+  for (const Axis& axis : axes) count *= axis.values.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    Design& design = grid.designs.emplace_back(Combine(document, axes, i, count));
+    design.id = static_cast<std::int64_t>(i);
+    Issues found = design.issues;
+    if (found.empty()) {
+      const Result<Scenario> read = ParseScenario(design.document);
+      if (read.ok()) {
+        grid.readable = true;
+        design.own = !grid.has_own && read.value().content_hash == own.content_hash;
+        grid.has_own = grid.has_own || design.own;
+      } else {
+        found = read.issues();
+      }
+    }
+    for (Issue& issue : found) {
+      const bool known =
+          std::find(grid.mistakes.begin(), grid.mistakes.end(), issue) != grid.mistakes.end();
+      if (!known && grid.mistakes.size() <= kMostIssues) grid.mistakes.push_back(std::move(issue));
+    }
+  }
+  return grid;
+}
+
+}  // namespace
+
+std::vector<Axis> DefaultAxes(const std::string& document) {
+  std::vector<std::string> gpus = PricedGpus();
+  const std::string own = PresetOf(document, "hardware");
+  if (!own.empty() && std::find(gpus.begin(), gpus.end(), own) == gpus.end()) gpus.push_back(own);
+  const Result<Scenario> scenario = ParseScenario(document);
+  std::vector<std::string> weights = {"none", "fp8", "int4", "nvfp4"};
+  if (scenario.ok() && scenario.value().model.num_local_experts > 0) weights.push_back("mxfp4");
+  return {{"hardware.preset", std::move(gpus)},
+          {"cluster.pools.*.tensor_parallel", {"1", "2", "4", "8"}},
+          {"model.quantization", std::move(weights)}};
+}
+
+Result<std::vector<Design>> DesignsOf(const std::string& document, const std::vector<Axis>& axes) {
+  const Result<Scenario> own = ParseScenario(document);
+  Issues issues = Check(axes);
+  if (!own.ok()) issues.insert(issues.end(), own.issues().begin(), own.issues().end());
+  if (!issues.empty()) return issues;
+  Grid grid = GridOf(document, own.value(), axes);
+  if (!grid.readable) return Bounded(std::move(grid.mistakes));
+  if (grid.has_own) return std::move(grid.designs);
+  Design& as_it_is = grid.designs.emplace_back();
+  as_it_is.id = static_cast<std::int64_t>(grid.designs.size()) - 1;
+  as_it_is.label = "as it is";
+  as_it_is.document = document;
+  as_it_is.own = true;
+  as_it_is.fixed = std::any_of(axes.begin(), axes.end(),
+                               [](const Axis& axis) { return SetsReplicas(axis.path); });
+  return std::move(grid.designs);
+}
+
+}  // namespace servecast

@@ -1,0 +1,179 @@
+// See frontier.h.
+#include "plan/frontier.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "metrics/words.h"
+
+namespace servecast {
+namespace {
+
+std::size_t Index(std::int64_t id) { return static_cast<std::size_t>(id); }
+
+std::string Money(double cost, Cost of) {
+  if (of == Cost::kGpus) return Count(static_cast<std::int64_t>(cost), "GPU");
+  return Dollars(cost) + " an hour";
+}
+
+std::string Named(const std::string& label, const DesignPoint& point) {
+  const std::int64_t replicas = point.pools.size() == 1 ? point.pools[0].replicas : 0;
+  return replicas > 1 ? Format("{} x {}", replicas, label) : label;
+}
+
+// Of one that holds and that another is not worse than, or not for certain.
+std::string Dominated(const DesignPoint& point, const DesignPoint& by, const std::string& label,
+                      Cost cost) {
+  const double mine = *CostOf(point, cost), its = *CostOf(by, cost);
+  const std::string price =
+      its < mine ? Money(its, cost) + " instead of " + Money(mine, cost) : "the same price";
+  const std::string share =
+      *by.strain == *point.strain
+          ? std::string("the same share of the limit")
+          : Format("{} of the limit {} {}{}", Percent(*by.strain),
+                   *by.strain < *point.strain ? "instead of" : "against", Percent(*point.strain),
+                   *by.strain < *point.strain ? "" : " in a single run");
+  return Format("{} is no worse: {}, {}", Named(label, by), price, share);
+}
+
+std::string WhyNot(const DesignPoint& point, Cost cost) {
+  if (!point.reason.empty()) return point.reason;
+  if (point.rung == Rung::kBound) {
+    const std::optional<double> least = LeastCostOf(point, cost);
+    return least ? Format("not run: what it costs at the least, {}, buys a better one",
+                          Money(*least, cost))
+                 : "not run";
+  }
+  if (!CostOf(point, cost)) return "its GPU has no price";
+  return "";
+}
+
+}  // namespace
+
+namespace {
+
+std::int64_t ReplicasOf(const DesignPoint::Pool& pool, End end) {
+  return end == End::kLow ? pool.low : end == End::kHigh ? pool.high : pool.replicas;
+}
+
+}  // namespace
+
+std::int64_t GpusOf(const DesignPoint& point, End end) {
+  std::int64_t gpus = 0;
+  for (const DesignPoint::Pool& pool : point.pools) {
+    gpus += ReplicasOf(pool, end) * pool.gpus_per_replica;
+  }
+  return gpus;
+}
+
+std::optional<double> DollarsPerHour(const DesignPoint& point, End end) {
+  double dollars = 0;
+  for (const DesignPoint::Pool& pool : point.pools) {
+    if (!pool.price) return std::nullopt;
+    dollars += static_cast<double>(ReplicasOf(pool, end) * pool.gpus_per_replica) * *pool.price;
+  }
+  return dollars;
+}
+
+std::optional<double> WorstStrain(const DesignPoint& point, std::size_t /*target*/) {
+  return point.strain;
+}
+std::optional<double> TargetStrain(const DesignPoint& point, std::size_t target) {
+  return target < point.targets.size() ? point.targets[target].strain : std::nullopt;
+}
+std::optional<double> LostGoodput(const DesignPoint& point, std::size_t /*target*/) {
+  return -point.goodput_per_s;
+}
+
+Cost CostFor(const std::vector<DesignPoint>& points) {
+  const bool priced = std::any_of(points.begin(), points.end(), [](const DesignPoint& point) {
+    return point.least_dollars || (!point.pools.empty() && DollarsPerHour(point));
+  });
+  return priced ? Cost::kDollars : Cost::kGpus;
+}
+
+std::optional<double> CostOf(const DesignPoint& point, Cost cost, End end) {
+  if (point.pools.empty()) return std::nullopt;
+  if (cost == Cost::kDollars) return DollarsPerHour(point, end);
+  return static_cast<double>(GpusOf(point, end));
+}
+
+std::optional<double> LeastCostOf(const DesignPoint& point, Cost cost) {
+  if (cost == Cost::kDollars) return point.least_dollars;
+  return point.least_gpus > 0 ? std::optional(point.least_gpus) : std::nullopt;
+}
+
+std::vector<std::int64_t> FrontierOf(const std::vector<DesignPoint>& points, Rung least, Cost cost,
+                                     Measure measure, std::size_t target) {
+  struct Place {
+    double cost = 0, value = 0;
+    std::int64_t id = 0;
+  };
+  std::vector<Place> places;
+  for (const DesignPoint& point : points) {
+    const std::optional<double> price = CostOf(point, cost), value = measure(point, target);
+    if (point.rung < least || !point.Holds() || !price || !value) continue;
+    places.push_back({*price, *value, point.id});
+  }
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    if (a.cost != b.cost) return a.cost < b.cost;
+    return a.value != b.value ? a.value < b.value : a.id < b.id;
+  });
+  std::vector<std::int64_t> ids;
+  double best = 0;
+  for (const Place& place : places) {
+    if (!ids.empty() && place.value >= best) continue;
+    best = place.value;
+    ids.push_back(place.id);
+  }
+  return ids;
+}
+
+Conclusion Conclude(const std::vector<DesignPoint>& points,
+                    const std::vector<std::string>& labels) {
+  Conclusion found;
+  found.cost = CostFor(points);
+  found.rung = Rung::kCertain;
+  found.frontier = FrontierOf(points, found.rung, found.cost, WorstStrain);
+  if (found.frontier.empty()) {
+    found.rung = Rung::kCoarse;
+    found.frontier = FrontierOf(points, found.rung, found.cost, WorstStrain);
+  }
+  found.dominated_by.resize(points.size());
+  found.reasons.resize(points.size());
+  std::vector<bool> on(points.size(), false);
+  for (const std::int64_t id : found.frontier) on[Index(id)] = true;
+  if (!found.frontier.empty()) found.cheapest = found.frontier.front();
+  for (const DesignPoint& point : points) {
+    const std::size_t i = Index(point.id);
+    if (on[i]) continue;
+    const std::optional<double> mine = CostOf(point, found.cost);
+    if (!point.Holds() || !mine) {
+      found.reasons[i] = WhyNot(point, found.cost);
+      continue;
+    }
+    // The dearest of the frontier that does not cost more has the least strain of these.
+    for (const std::int64_t id : found.frontier) {
+      if (*CostOf(points[Index(id)], found.cost) <= *mine) found.dominated_by[i] = id;
+    }
+    if (!found.dominated_by[i]) {  // by one run; many were made of others
+      found.reasons[i] = "known from a single run only";
+      continue;
+    }
+    const std::size_t by = Index(*found.dominated_by[i]);
+    found.reasons[i] = Dominated(point, points[by], labels[by], found.cost);
+  }
+  const auto first = std::find_if(points.begin(), points.end(),
+                                  [](const DesignPoint& point) { return !point.targets.empty(); });
+  for (std::size_t k = 0; first != points.end() && k < first->targets.size(); ++k) {
+    const SloMetric metric = first->targets[k].metric;
+    if (metric != SloMetric::kTtft && metric != SloMetric::kTpot) continue;
+    found.others.push_back({metric == SloMetric::kTtft ? "ttft" : "tpot",
+                            FrontierOf(points, Rung::kCoarse, found.cost, TargetStrain, k)});
+  }
+  found.others.push_back({"goodput", FrontierOf(points, Rung::kCoarse, found.cost, LostGoodput)});
+  return found;
+}
+
+}  // namespace servecast

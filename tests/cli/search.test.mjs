@@ -1,0 +1,92 @@
+// servecast plan search: what it prints, that it is the same whoever computes it, and what it refuses.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import test from 'node:test';
+import { command } from '../command.mjs';
+
+const chat = 'llama-3.1-8b-h100-chat';
+const axes = ['--over', 'hardware.preset=h100-sxm,l40s', '--over', 'model.quantization=none,fp8'];
+
+function search(...words) {
+  const { status, stdout, stderr } = spawnSync(command, ['plan', 'search', ...words], {
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+  });
+  return { status, stdout, stderr, found: stdout === '' ? undefined : JSON.parse(stdout) };
+}
+
+test('Search_Cheapest_HasItsPriceItsPlaceAndItsReasons', () => {
+  const { status, stderr, found } = search(chat, ...axes);
+  assert.equal(status, 0, stderr);
+  const { answer, cheapest, frontier, points, targets } = found;
+  assert.equal(found.outcome, 'found');
+  assert.deepEqual([answer.value, answer.unit], [2.5, '$/h']);
+  assert.ok(answer.low <= answer.value && answer.value <= answer.high);
+  assert.deepEqual(targets, ['TTFT p99 <= 200 ms', 'TPOT p99 <= 20 ms']);
+  assert.equal(frontier[0], cheapest);
+  assert.equal(points[cheapest].dollars_per_hour, answer.value);
+  assert.deepEqual(
+    points.map(({ id, values }) => [id, ...Object.values(values)]),
+    [
+      [0, 'h100-sxm', 'none'],
+      [1, 'h100-sxm', 'fp8'],
+      [2, 'l40s', 'none'],
+      [3, 'l40s', 'fp8'],
+    ],
+  );
+  for (const point of points) {
+    const on = frontier.includes(point.id);
+    assert.equal(point.reason === '', on, point.label);
+    assert.ok(!on || point.rung === 'certain');
+    if (point.dominated_by !== null) assert.ok(frontier.includes(point.dominated_by));
+  }
+  assert.ok(points[0].own);
+  assert.match(points[2].reason, /^misses TPOT p99 <= 20 ms at any load/);
+  assert.match(
+    stderr,
+    /^\$2\.50 an hour \(\$2\.50 to \$2\.50\): H100 SXM 80 GB, fp8, 1 replica\. 3 of 4 designs keep/m,
+  );
+});
+
+test('Search_Threads_ChangeNoByte', () => {
+  const [one, three] = ['1', '3'].map((threads) => search(chat, ...axes, '--threads', threads));
+  assert.equal(one.status, 0);
+  assert.ok(one.stdout === three.stdout, 'the bytes differ');
+});
+
+test('Search_GivenReplicas_AreAnAxis', () => {
+  const { status, found } = search(chat, '--over', 'cluster.pools.0.replicas=1,2');
+  assert.equal(status, 0);
+  assert.deepEqual(
+    found.points.map(({ gpus, state }) => [gpus, state]),
+    [
+      [1, 'meets'],
+      [2, 'meets'],
+    ],
+  );
+  assert.deepEqual(found.frontier, [0, 1]);
+});
+
+test('Search_NothingThatHolds_IsSaid', () => {
+  const { status, stderr, found } = search(chat, '--set', 'slo.1.limit_ms=1', '--over', 'model.quantization=none,fp8');
+  assert.equal(status, 0);
+  assert.deepEqual([found.outcome, found.answer, found.cheapest], ['none', null, null]);
+  assert.match(stderr, /^None of 2 designs keeps the targets\.$/m);
+});
+
+test('Search_WrongOptionsAndAxes_AreNamed', () => {
+  for (const [words, message] of [
+    [[], /no scenario given/],
+    [[chat, '--over', 'seed'], /--over: found seed, allowed path=a,b,c/],
+    [[chat, '--over', 'seed=1', '--over', 'seed=2'], /found seed twice/],
+    [[chat, '--over', 'hardwear.preset=l40s'], /\/hardwear.*did you mean "hardware"/],
+    [[chat, '--threads', '0'], /--threads: found 0, allowed 1 to 1024/],
+    [[chat, '--set', 'slo=[]'], /\/slo: found no target/],
+    [[chat, '--over', `seed=${Array.from({ length: 10_001 }, (_, n) => n)}`], /more than 10000 designs/],
+  ]) {
+    const { status, stdout, stderr } = search(...words);
+    assert.equal(status, 2, words.join(' ').slice(0, 80));
+    assert.equal(stdout, '');
+    assert.match(stderr, message);
+  }
+});

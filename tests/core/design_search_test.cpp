@@ -1,0 +1,312 @@
+// The cheapest of many designs: what a search asks, in which order, and what it concludes.
+#include "plan/design_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/documents.h"
+#include "gtest/gtest.h"
+#include "io/axes.h"
+#include "io/design_json.h"
+#include "plan/design_plan.h"
+
+namespace servecast::testing {
+namespace {
+
+const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":100},)"
+                             R"({"metric":"tpot","percentile":99,"limit_ms":20}])";
+
+std::string Document(std::vector<std::string> changes = {}) {
+  changes.insert(changes.begin(),
+                 {kTargets, "workload.arrivals.rate_per_s=60", "workload.output_tokens.value=60"});
+  return Changed(changes);
+}
+
+Axis AxisFrom(const std::string& text) {
+  std::optional<Axis> axis = AxisOf(text);
+  EXPECT_TRUE(axis) << text;
+  return axis.value_or(Axis());
+}
+
+std::vector<Axis> AxesFrom(const std::vector<std::string>& texts) {
+  std::vector<Axis> axes;
+  for (const std::string& text : texts) axes.push_back(AxisFrom(text));
+  return axes;
+}
+
+DesignTask TaskOf(Rung rung, std::string document) {
+  DesignTask task;
+  task.rung = rung;
+  task.document = std::move(document);
+  return task;
+}
+
+DesignPoint Answered(const DesignTask& task, std::int64_t slice = INT64_MAX) {
+  DesignPlan plan = Good(DesignPlan::Create(task));
+  double before = 0;
+  while (!plan.Advance(slice)) {
+    EXPECT_GE(plan.Progress(), before);
+    before = plan.Progress();
+    EXPECT_LT(before, 1);
+  }
+  EXPECT_EQ(plan.Progress(), 1);
+  return plan.Point();
+}
+
+// By way of what travels between processes.
+DesignSearch Searched(const std::string& document, const std::vector<std::string>& axes,
+                      SearchOptions options = {}, std::uint32_t shuffle = 0) {
+  DesignSearch search = Good(DesignSearch::Create(document, AxesFrom(axes), options));
+  std::mt19937 order(shuffle);
+  double before = 0;
+  while (!search.finished()) {
+    std::vector<DesignTask> tasks = search.Tasks();
+    EXPECT_FALSE(tasks.empty());
+    if (shuffle > 0) std::shuffle(tasks.begin(), tasks.end(), order);
+    for (const DesignTask& task : tasks) {
+      const DesignPoint point = Answered(Good(ReadTask(TaskJson(task))));
+      search.Take(Good(ReadPoint(PointJson(point))));
+      EXPECT_GE(search.Progress(), before);
+      before = search.Progress();
+    }
+  }
+  EXPECT_EQ(search.Progress(), 1);
+  EXPECT_TRUE(search.Tasks().empty());
+  return search;
+}
+
+// ---- Axes and designs ---------------------------------------------------------------------------
+
+TEST(Axes, HaveTheirValues) {
+  const Axis axis = AxisFrom(R"(a.b=1,{"x":[2,3]},"4,5",six)");
+  EXPECT_EQ(axis.path, "a.b");
+  EXPECT_EQ(axis.values, (std::vector<std::string>{"1", R"({"x":[2,3]})", R"("4,5")", "six"}));
+  for (const char* bad : {"", "a", "=1", "a=", "a=1,,2", "a=1,"}) EXPECT_FALSE(AxisOf(bad)) << bad;
+}
+
+TEST(Axes, AnotherGpu_LeavesTheOwnOnesFigures) {
+  const std::string own = Changed({"hardware.price_per_gpu_hour=9"});
+  const Scenario other = Parsed(Good(WithValue(own, "hardware.preset", "l40s")));
+  EXPECT_EQ(other.hardware.price_per_gpu_hour, 1);
+  EXPECT_EQ(Parsed(Good(WithValue(own, "hardware.preset", "h100-sxm"))).hardware.price_per_gpu_hour,
+            9);
+}
+
+TEST(Axes, EveryPool_IsSet) {
+  const std::string pools =
+      Changed({R"(cluster.pools=[{"role":"prefill"},{"role":"decode","replicas":2}])"});
+  const Scenario set = Parsed(Good(WithValue(pools, "cluster.pools.*.tensor_parallel", "2")));
+  EXPECT_EQ(set.cluster.pools[0].tensor_parallel, 2);
+  EXPECT_EQ(set.cluster.pools[1].tensor_parallel, 2);
+  const std::string none = Good(WithValue(SmallDocument(), "cluster.pools.*.tensor_parallel", "4"));
+  EXPECT_EQ(Parsed(none).cluster.pools[0].tensor_parallel, 4);
+}
+
+TEST(Designs, AreTheGridAndTheScenarioItself) {
+  const auto designs = Good(DesignsOf(
+      Document(), AxesFrom({"hardware.preset=l40s,h200-sxm", "model.quantization=none,fp8"})));
+  ASSERT_EQ(designs.size(), 5u);
+  EXPECT_EQ(designs[0].label, "L40S 48 GB, not quantized");
+  EXPECT_EQ(designs[3].label, "H200 SXM 141 GB, fp8");
+  EXPECT_TRUE(designs[4].own);
+  EXPECT_EQ(designs[4].document, Document());
+  for (std::size_t i = 0; i < designs.size(); ++i) {
+    EXPECT_EQ(designs[i].id, static_cast<std::int64_t>(i));
+    EXPECT_EQ(designs[i].own, i == 4);
+    EXPECT_FALSE(designs[i].fixed);
+  }
+  const auto with_own =
+      Good(DesignsOf(Document(), AxesFrom({"cluster.pools.0.replicas=1,2", "seed=1,2"})));
+  ASSERT_EQ(with_own.size(), 4u);
+  EXPECT_TRUE(with_own[0].own);
+  EXPECT_TRUE(with_own[0].fixed);
+}
+
+TEST(Designs, WrongAxes_AreAllNamed) {
+  const auto issues = [](const std::vector<Axis>& axes) {
+    const auto designs = DesignsOf(Document(), axes);
+    return designs.ok() ? "" : Listed(designs.issues());
+  };
+  EXPECT_NE(issues(AxesFrom({"seed=1,2", "seed=3"})).find("seed twice"), std::string::npos);
+  EXPECT_NE(issues(AxesFrom({"hardwear.preset=l40s"})).find("hardware"), std::string::npos);
+  std::string many = "seed=1";
+  for (int i = 2; i <= 101; ++i) many += "," + std::to_string(i);
+  std::string more = "name=" + many.substr(5);
+  EXPECT_NE(issues(AxesFrom({many, more})).find("allowed 10000"), std::string::npos);
+  EXPECT_FALSE(DesignSearch::Create(SmallDocument(), AxesFrom({"seed=1,2"})).ok());  // no target
+  EXPECT_FALSE(DesignSearch::Create("[", {}).ok());
+}
+
+// Whatever is typed: a list of designs, each with a document or issues, or issues.
+TEST(Designs, AnyAxes_AreDesignsOrIssues) {
+  std::mt19937 random(7);
+  const std::string letters = "a0.*=,[]{}\"\\-e \n\xc3\xff";
+  const std::vector<std::string> paths = {"",      "cluster.pools.*.", "hardware.preset",
+                                          "slo.0", "cluster.pools",    "model"};
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<Axis> axes;
+    for (std::size_t a = 0; a <= random() % 2; ++a) {
+      std::string text = paths[random() % paths.size()];
+      for (std::size_t k = random() % 12; k > 0; --k) text += letters[random() % letters.size()];
+      if (auto axis = AxisOf(text)) axes.push_back(*std::move(axis));
+    }
+    const auto designs = DesignsOf(SmallDocument(), axes);
+    if (!designs.ok()) continue;
+    for (const Design& design : designs.value()) {
+      EXPECT_EQ(design.document.empty(), !design.issues.empty());
+    }
+  }
+}
+
+// ---- Points -------------------------------------------------------------------------------------
+
+TEST(DesignPlan, SlicesAndJson_ChangeNothing) {
+  for (const Rung rung : {Rung::kBound, Rung::kCoarse, Rung::kCertain}) {
+    const DesignTask task = TaskOf(rung, Document());
+    const std::string whole = PointJson(Answered(task));
+    EXPECT_EQ(PointJson(Answered(task, 1000)), whole);
+    EXPECT_EQ(PointJson(Good(ReadPoint(whole))), whole);
+    EXPECT_EQ(TaskJson(Good(ReadTask(TaskJson(task)))), TaskJson(task));
+  }
+}
+
+TEST(DesignPlan, OtherTexts_AreNoTasksAndNoPoints) {
+  const std::string point = PointJson(Answered(TaskOf(Rung::kCoarse, Document())));
+  EXPECT_TRUE(ReadPoint(point).ok());
+  for (std::size_t cut = 0; cut < point.size(); cut += 7) {
+    EXPECT_FALSE(ReadPoint(point.substr(0, cut)).ok());
+  }
+  for (const char* bad : {"", "[]", "{}", "null", R"({"id":"1"})"}) {
+    EXPECT_FALSE(ReadPoint(bad).ok()) << bad;
+    EXPECT_FALSE(ReadTask(bad).ok()) << bad;
+  }
+  std::string wrong = point;
+  wrong.replace(wrong.find("\"closest\":") + 10, 1, "9");
+  EXPECT_FALSE(ReadPoint(wrong).ok());
+}
+
+TEST(DesignPlan, BoundsAreBelowWhatRunsFind) {
+  for (const char* change :
+       {"seed=1", "hardware.preset=a100-80gb", "model.quantization=fp8",
+        "engine.max_num_batched_tokens=256",
+        R"(workload.prompt_tokens={"distribution":"lognormal","median":300,"p99":3000})",
+        "cluster.pools.0.tensor_parallel=2", "cluster.pools.0.pipeline_parallel=2",
+        R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])"}) {
+    DesignTask task = TaskOf(Rung::kBound, Document({change}));
+    const DesignPoint bound = Answered(task);
+    ASSERT_EQ(bound.state, DesignState::kUnknown) << change << bound.reason;
+    task.rung = Rung::kCoarse;
+    task.start = bound.start;
+    const DesignPoint found = Answered(task);
+    ASSERT_EQ(found.targets.size(), 2u) << change << found.reason;
+    EXPECT_LE(bound.least_gpus, static_cast<double>(GpusOf(found))) << change;
+    EXPECT_GT(bound.least_gpus, 0) << change;
+    for (std::size_t k = 0; k < 2; ++k) {
+      EXPECT_LE(bound.least_strains[k], *found.targets[k].strain) << change;
+      EXPECT_GT(bound.least_strains[k], 0) << change;
+    }
+  }
+}
+
+TEST(DesignPlan, GivenReplicas_StayAsTheyAre) {
+  DesignTask task = TaskOf(Rung::kCertain, Document({"cluster.pools.0.replicas=3"}));
+  task.fixed = true;
+  task.start = {1};
+  const DesignPoint point = Answered(task);
+  EXPECT_EQ(point.state, DesignState::kMeets);
+  EXPECT_EQ(GpusOf(point), 3);
+  EXPECT_EQ(GpusOf(point, End::kLow), 3);
+  EXPECT_EQ(GpusOf(point, End::kHigh), 3);
+}
+
+// ---- Searches -----------------------------------------------------------------------------------
+
+TEST(DesignSearch, OrderOfTasks_ChangesNoByte) {
+  const std::vector<std::string> axes = {"hardware.preset=h100-sxm,l40s,a100-80gb",
+                                         "model.quantization=none,fp8",
+                                         "cluster.pools.*.tensor_parallel=1,2"};
+  const std::string in_order = Searched(Document(), axes).Json(true);
+  EXPECT_EQ(Searched(Document(), axes, {}, 1).Json(true), in_order);
+  EXPECT_EQ(Searched(Document(), axes, {}, 2).Json(true), in_order);
+}
+
+TEST(DesignSearch, WhatCannotRun_IsNamedAndKept) {
+  const DesignSearch search =
+      Searched(Document({"workload.arrivals.rate_per_s=2"}),
+               {"model.preset=llama-3.1-8b,llama-3.1-70b", "cluster.pools.*.tensor_parallel=1,3"});
+  ASSERT_EQ(search.points().size(), 4u);
+  const Conclusion found = search.Conclude();
+  EXPECT_EQ(search.points()[1].state, DesignState::kRefused);
+  EXPECT_NE(found.reasons[1].find("tensor_parallel"), std::string::npos) << found.reasons[1];
+  EXPECT_EQ(search.points()[2].state, DesignState::kDoesNotFit);
+  EXPECT_NE(found.reasons[2].find("GiB usable"), std::string::npos) << found.reasons[2];
+  EXPECT_EQ(found.frontier, std::vector<std::int64_t>{0});
+  EXPECT_TRUE(found.reasons[0].empty());
+  const std::string json = search.Json(false);
+  for (int id = 0; id < 4; ++id) {
+    EXPECT_NE(json.find("{\"id\":" + std::to_string(id) + ","), std::string::npos);
+  }
+}
+
+TEST(DesignSearch, WhatNobodyAskedFor_ChangesNothing) {
+  DesignSearch search = Good(DesignSearch::Create(Document(), AxesFrom({"seed=1,2"})));
+  const std::string before = search.Json(false);
+  DesignPoint foreign;
+  for (const std::int64_t id : {-1, 2, 1 << 20}) {
+    foreign.id = id;
+    search.Take(foreign);
+  }
+  foreign.id = 0;
+  foreign.rung = Rung::kCertain;
+  search.Take(foreign);
+  EXPECT_EQ(search.Json(false), before);
+}
+
+// The cheapest costs what it does among certain answers of all designs.
+TEST(DesignSearch, Cheapest_IsThatOfBruteForce) {
+  std::mt19937 random(5);
+  const auto any = [&random](std::vector<std::string> of) { return of[random() % of.size()]; };
+  for (int i = 0; i < 3; ++i) {
+    const std::string document =
+        Document({"workload.arrivals.rate_per_s=" + any({"10", "50", "120"}),
+                  "workload.output_tokens.value=" + any({"20", "80", "150"}),
+                  "workload.prompt_tokens.value=" + any({"50", "300", "900"}),
+                  "engine.max_num_seqs=" + any({"16", "64", "256"}),
+                  "slo.1.limit_ms=" + any({"12", "20", "40"})});
+    const std::vector<std::string> axes = {"hardware.preset=h100-sxm,l40s",
+                                           "model.quantization=none,fp8",
+                                           "cluster.pools.*.tensor_parallel=1,2"};
+    const DesignSearch halved = Searched(document, axes);
+    const DesignSearch all = Searched(document, axes, {.all_certain = true});
+    const Conclusion a = halved.Conclude(), b = all.Conclude();
+    ASSERT_EQ(a.cheapest.has_value(), b.cheapest.has_value()) << document;
+    if (!a.cheapest) continue;
+    const double mine = *DollarsPerHour(halved.points()[static_cast<std::size_t>(*a.cheapest)]);
+    const double best = *DollarsPerHour(all.points()[static_cast<std::size_t>(*b.cheapest)]);
+    EXPECT_NEAR(mine, best, 0.01 * best) << document;
+    std::int64_t runs = 0, all_runs = 0;
+    for (const DesignPoint& point : halved.points()) runs += point.runs;
+    for (const DesignPoint& point : all.points()) all_runs += point.runs;
+    EXPECT_LT(runs, all_runs);
+    for (const std::int64_t id : a.frontier) {
+      EXPECT_EQ(halved.points()[static_cast<std::size_t>(id)].rung, Rung::kCertain);
+    }
+  }
+}
+
+TEST(DesignSearch, WithoutPrices_RanksByGpus) {
+  const DesignSearch search = Searched(Document({"hardware.price_per_gpu_hour=null"}),
+                                       {"cluster.pools.*.tensor_parallel=2,1"});
+  const Conclusion found = search.Conclude();
+  ASSERT_TRUE(found.cheapest);
+  EXPECT_EQ(found.cost, Cost::kGpus);
+  EXPECT_EQ(*found.cheapest, 1);
+  EXPECT_NE(search.Json(false).find("\"unit\":\"GPUs\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace servecast::testing
