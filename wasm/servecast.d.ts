@@ -59,9 +59,14 @@ export interface ServecastModule extends FirstModule {
     spike_s: number,
   ) => Plan;
   /** The cheapest design that keeps the targets. `axes`: lines of "path=a,b,c"; "": the standard ones. */
-  readonly Search: new (scenario: string, axes: string) => Search;
+  readonly Search: new (
+    scenario: string,
+    axes: string,
+  ) => Search;
   /** `task`: JSON, one of Search.tasks. */
-  readonly Design: new (task: string) => Design;
+  readonly Design: new (
+    task: string,
+  ) => Design;
 }
 
 /** A trace file, read in pieces; outlives the simulations that replay it. Owned by the worker, which must call delete(). */
@@ -361,15 +366,7 @@ export interface SearchPoint {
   readonly own: boolean;
   readonly dominated_by: number | null;
   readonly rung: 'bound' | 'coarse' | 'certain';
-  readonly state:
-    | 'unknown'
-    | 'meets'
-    | 'near'
-    | 'misses'
-    | 'overloaded'
-    | 'does_not_fit'
-    | 'refused'
-    | 'not_judged';
+  readonly state: 'unknown' | 'meets' | 'near' | 'misses' | 'overloaded' | 'does_not_fit' | 'refused' | 'not_judged';
   readonly reason: string;
   readonly gpus: number | null;
   readonly dollars_per_hour: number | null;

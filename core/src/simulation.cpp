@@ -39,11 +39,10 @@ std::int64_t MostTokens(const Scenario& s) {
 TimeNs SecondsToNs(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 1e9)); }
 
 // The scenario as it is run: the only pool's own settings are its.
-Result<Deployment> Deployed(Scenario& scenario, const Trace& trace,
-                            const Deployment* like = nullptr) {
+Result<Deployment> Deployed(Scenario& scenario, const Trace& trace, Deployment* made = nullptr) {
   if (scenario.cluster.pools.size() == 1) scenario.UsePool(0);
   Result<Deployment> deployment =
-      like != nullptr ? Result<Deployment>(Redeploy(*like, scenario)) : Deploy(scenario);
+      made != nullptr ? Result<Deployment>(std::move(*made)) : Deploy(scenario);
   if (!deployment.ok()) return deployment;
   const RunMemory memory = MemoryOfRun(scenario, trace);
   if (sizeof(void*) == 4 && memory.bytes > std::int64_t{UINT32_MAX}) {
@@ -195,7 +194,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace) {
 }
 
 Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, SimulationHooks hooks) {
-  Result<Deployment> deployment = Deployed(scenario, trace, hooks.like);
+  Result<Deployment> deployment = Deployed(scenario, trace, hooks.deployment.get());
   if (!deployment.ok()) return Issues(deployment.issues());
   Result<RequestTable> requests =
       hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);

@@ -146,6 +146,68 @@ else
     }
   });
 
+const searched = (page) =>
+  page.waitForFunction(
+    () => {
+      const { search } = document.querySelector('sc-page').app.store.state;
+      return search?.kind === 'answered' && !document.querySelector('#plan-search progress');
+    },
+    undefined,
+    { timeout: 120_000 },
+  );
+
+await task('plan: the cheapest design, the frontier, and why not the others', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Plan');
+  const card = page.locator('#plan-search');
+  await card.getByRole('button', { name: 'Search' }).click();
+  await card.locator('progress').waitFor();
+  await searched(page);
+  const words = (await card.innerText()).replaceAll(/\s+/g, ' ');
+  assert.match(words, /\d+ × .*, \$[\d.]+ an hour/);
+  assert.match(words, /\d+ of 1\d\d keep the targets/);
+  const { answer } = await page.$eval('sc-page', ({ app }) => app.store.state.search);
+  const cheapest = answer.points[answer.cheapest];
+  const cheaper = answer.points.filter(
+    ({ state, dollars_per_hour: dollars }) =>
+      ['meets', 'near'].includes(state) && dollars !== null && dollars < cheapest.dollars_per_hour,
+  );
+  assert.deepEqual(
+    cheaper.map(({ label, strain }) => [label, strain <= 1]).filter(([, holds]) => holds),
+    [],
+    'nothing that holds is cheaper',
+  );
+  for (const { id, state, dominated_by: by, reason } of answer.points)
+    assert.ok(answer.frontier.includes(id) || reason !== '' || by !== null, `${id}, ${state}, has a reason`);
+  assert.equal(await card.locator('tbody tr').count(), answer.frontier.length);
+  const before = await fingerprint(page);
+  await card.locator('tr.best').getByRole('button').click();
+  await nextResult(page, before);
+  const sentence = await verdict(page);
+  assert.doesNotMatch(sentence, /misses|overloaded/i);
+  await card.getByText('Of the former settings.').waitFor();
+  if (existsSync(command)) {
+    const said = execFileSync(command, ['plan', 'search', preset], { stdio: ['ignore', 'pipe', 'ignore'] });
+    assert.deepEqual(answer, JSON.parse(said), 'the command says the same');
+  }
+  return `${words.match(/\d+ × [^$]*\$[\d.]+/)?.[0]} of ${answer.points.length}`;
+});
+
+await task('plan: a search that is stopped keeps what it has', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Plan');
+  const card = page.locator('#plan-search');
+  await card.getByRole('button', { name: 'Search' }).click();
+  await page.waitForFunction(() => document.querySelector('sc-page').app.store.state.search?.answer?.runs > 0);
+  await card.getByRole('button', { name: 'Stop' }).click();
+  await card.getByText('Stopped before all were looked at.').waitFor();
+  const runs = () => page.$eval('sc-page', ({ app }) => app.store.state.search.answer.runs);
+  await page.waitForTimeout(500);
+  const then = await runs();
+  await page.waitForTimeout(700);
+  assert.equal(await runs(), then, 'nothing runs on');
+});
+
 await task('plan: a trace has a highest speed', async (page) => {
   await verdict(page);
   const first = await fingerprint(page);

@@ -1,5 +1,6 @@
 // What comes after the first verdict, when nothing waits for it: the keys of undo and cancel, the page without a
 // connection, the tour of a first visit.
+import './charts/chart-moves';
 import { addStyles } from './lib/part';
 import type { App } from './state/app';
 import styles from './styles/later.css?inline';

@@ -85,7 +85,7 @@ struct Plan::State {
           std::max(place.length, kPerClient * s.workload.arrivals.concurrency), kMaxRequests);
     }
     SimulationHooks hooks;
-    hooks.like = &deployment;
+    hooks.deployment = std::make_shared<Deployment>(Redeploy(deployment, s));
     if (const RequestTable* drawn = Drawn(s, place)) hooks.requests = *drawn;
     return Simulation::Create(std::move(s), trace, std::move(hooks));
   }
@@ -454,7 +454,9 @@ Result<Plan> Plan::Create(Scenario scenario, Trace trace, PlanOptions options) {
   if (alone.cluster.pools.size() == 1) alone.UsePool(0);
   Result<Deployment> deployment = Deploy(alone);
   SimulationHooks hooks;
-  if (deployment.ok()) hooks.like = &deployment.value();
+  if (deployment.ok()) {
+    hooks.deployment = std::make_shared<Deployment>(Redeploy(deployment.value(), scenario));
+  }
   const Result<Simulation> first = Simulation::Create(scenario, trace, std::move(hooks));
   if (!first.ok()) {
     issues.insert(issues.end(), first.issues().begin(), first.issues().end());

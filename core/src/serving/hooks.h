@@ -64,11 +64,11 @@ class StepObserver {
 struct Deployment;
 
 struct SimulationHooks {
-  std::unique_ptr<LatencyModel> latency;  // instead of the scenario's
-  std::vector<PipelineStage> stages;      // likewise
-  StepObserver* observer = nullptr;       // not owned; outlives the simulation
-  std::optional<RequestTable> requests;   // instead of the workload's
-  const Deployment* like = nullptr;       // of a run before: see Redeploy; read by Create only
+  std::unique_ptr<LatencyModel> latency;   // instead of the scenario's
+  std::vector<PipelineStage> stages;       // likewise
+  StepObserver* observer = nullptr;        // not owned; outlives the simulation
+  std::optional<RequestTable> requests;    // instead of the workload's
+  std::shared_ptr<Deployment> deployment;  // instead of that of the scenario, which Redeploy makes
 };
 
 }  // namespace servecast

@@ -173,7 +173,7 @@ export class CdfChart extends ChartElement {
     </button>`;
   }
 
-  protected cursorStep(plot: uPlot): number {
+  cursorStep(plot: uPlot): number {
     return plot.over.clientWidth / 100;
   }
 

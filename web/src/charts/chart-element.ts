@@ -41,6 +41,12 @@ function drawNext(): void {
   else document.dispatchEvent(new Event('sc-drawn'));
 }
 
+/** What keys and the wheel do to a chart: comes after the first verdict (chart-moves). */
+export const moves: {
+  key?: (chart: ChartElement, event: KeyboardEvent) => void;
+  wheel?: (chart: ChartElement, event: WheelEvent) => void;
+} = {};
+
 export abstract class ChartElement extends LitElement {
   static override properties = {
     columns: { attribute: false },
@@ -60,7 +66,7 @@ export abstract class ChartElement extends LitElement {
   declare note: TemplateResult | typeof nothing;
   declare showsTable: boolean;
 
-  protected plots: uPlot[] = [];
+  plots: uPlot[] = [];
   #observer: ResizeObserver | null = null;
   #structure = '';
 
@@ -93,9 +99,9 @@ export abstract class ChartElement extends LitElement {
     return width;
   }
   /** How far an arrow key moves the cursor, px. */
-  protected abstract cursorStep(plot: uPlot): number;
+  abstract cursorStep(plot: uPlot): number;
   /** The same up and down; 0: there is nothing to choose. */
-  protected rowStep(): number {
+  rowStep(): number {
     return 0;
   }
 
@@ -151,8 +157,8 @@ export abstract class ChartElement extends LitElement {
         tabindex="0"
         role="group"
         aria-label=${`${this.heading}, chart. Arrow keys move the cursor.`}
-        @keydown=${(event: KeyboardEvent) => this.#moveCursor(event)}
-        @wheel=${(event: WheelEvent) => this.#wheel(event)}
+        @keydown=${(event: KeyboardEvent) => moves.key?.(this, event)}
+        @wheel=${(event: WheelEvent) => moves.wheel?.(this, event)}
       ></div>
       <p class="readout" aria-live="polite"></p>
     `;
@@ -212,73 +218,6 @@ export abstract class ChartElement extends LitElement {
   protected showReadout(plot: uPlot | undefined): void {
     const line = this.querySelector<HTMLElement>('.readout');
     if (line && plot) render(this.readout(plot), line);
-  }
-
-  #moveCursor(event: KeyboardEvent): void {
-    const plot = this.plots[0];
-    if (!plot) return;
-    const width = plot.over.clientWidth;
-    const step = this.cursorStep(plot) * (event.shiftKey ? 10 : 1);
-    const from = plot.cursor.left !== undefined && plot.cursor.left >= 0 ? plot.cursor.left : width / 2;
-    const row = this.rowStep();
-    const middle = plot.over.clientHeight / 2;
-    const height = row > 0 && (plot.cursor.top ?? -1) >= 0 ? (plot.cursor.top ?? middle) : row > 0 ? row / 2 : middle;
-    const places: Record<string, [number, number]> = {
-      ArrowLeft: [from - step, height],
-      ArrowRight: [from + step, height],
-      Home: [0, height],
-      End: [width - 1, height],
-      ...(row > 0 ? { ArrowUp: [from, height - row], ArrowDown: [from, height + row] } : {}),
-    };
-    const place = places[event.key];
-    if (place === undefined) {
-      this.#zoom(event, plot, from / width);
-      return;
-    }
-    event.preventDefault();
-    for (const each of this.plots) {
-      const top = row > 0 ? Math.min(each.over.clientHeight - 1, Math.max(0, place[1])) : each.over.clientHeight / 2;
-      const at = { left: Math.min(width - 1, Math.max(0, place[0])), top };
-      // Told to the charts that share its axis, which the types of uPlot do not know of.
-      (each.setCursor as (at: uPlot.Cursor, fire: boolean, tell: boolean) => void)(at, true, true);
-    }
-  }
-
-  /** + and - about the cursor, < and > along, 0 or Esc back to all, where dragging zooms too. */
-  #zoom(event: KeyboardEvent, plot: uPlot, share: number): void {
-    const factor = { '+': 0.5, '=': 0.5, '-': 2, '0': Infinity, Escape: Infinity, '<': 1, '>': 1 }[event.key];
-    if (factor === undefined || !plot.cursor.drag?.x) return;
-    const along = { '<': -0.25, '>': 0.25 }[event.key] ?? 0;
-    if (this.#zoomBy(plot, factor, share, along)) event.preventDefault();
-  }
-
-  /** With Ctrl, or on a chart that has the focus: else the wheel scrolls the page. */
-  #wheel(event: WheelEvent): void {
-    const plot = this.plots.find(({ root }) => root.contains(event.target as Node));
-    const isMeant = event.ctrlKey || event.metaKey || document.activeElement === event.currentTarget;
-    if (!plot?.cursor.drag?.x || !isMeant) return;
-    event.preventDefault();
-    const { left, width } = plot.over.getBoundingClientRect();
-    const along = event.shiftKey ? event.deltaY : event.deltaX;
-    const share = Math.min(1, Math.max(0, (event.clientX - left) / width));
-    if (along !== 0) this.#zoomBy(plot, 1, share, along / width);
-    else this.#zoomBy(plot, 2 ** (event.deltaY / 240), share, 0);
-  }
-
-  /** False when that changes nothing: it shows all. */
-  #zoomBy(plot: uPlot, factor: number, share: number, along: number): boolean {
-    const times = plot.data[0];
-    const [first = 0, last = 1] = [times[0], times[times.length - 1]];
-    const { min, max } = plot.scales['x'] ?? {};
-    const [low, high] = [min ?? first, max ?? last];
-    const wide = Math.min(last - first, (high - low) * factor);
-    const about = low + share * (high - low);
-    const wanted = about - share * wide + along * (high - low);
-    const from = Math.min(last - wide, Math.max(first, wanted));
-    if (!(wide > 0) || (from === low && from + wide === high)) return false;
-    const key = plot.cursor.sync?.key;
-    for (const each of key ? uPlot.sync(key).plots : this.plots) each.setScale('x', { min: from, max: from + wide });
-    return true;
   }
 
   async #save(select: HTMLSelectElement): Promise<void> {

@@ -80,7 +80,7 @@ export class FitChart extends ChartElement {
     return this.#panes.map((pane) => `${pane.title} ${pane.log}`).join('|');
   }
 
-  protected cursorStep(plot: uPlot): number {
+  cursorStep(plot: uPlot): number {
     return Math.max(1, plot.over.clientWidth / 60);
   }
 

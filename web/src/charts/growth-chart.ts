@@ -83,7 +83,7 @@ export class GrowthChart extends ChartElement {
     return this.#unit;
   }
 
-  protected cursorStep(plot: uPlot): number {
+  cursorStep(plot: uPlot): number {
     return plot.over.clientWidth / 100;
   }
 

@@ -72,7 +72,7 @@ export class KvMapChart extends ChartElement {
     return `${this.#byReplica().length}`;
   }
 
-  protected cursorStep(plot: uPlot): number {
+  cursorStep(plot: uPlot): number {
     return plot.over.clientWidth / 100;
   }
 
@@ -80,7 +80,7 @@ export class KvMapChart extends ChartElement {
     return Math.max(14, Math.min(48, 240 / Math.max(1, this.#byReplica().length)));
   }
 
-  protected override rowStep(): number {
+  override rowStep(): number {
     return this.#rowHeight();
   }
 

@@ -83,7 +83,7 @@ export class RateChart extends ChartElement {
     return `${this.plan.targets.map(({ name }) => name).join()} ${this.unit}`;
   }
 
-  protected cursorStep(plot: uPlot): number {
+  cursorStep(plot: uPlot): number {
     return plot.over.clientWidth / 100;
   }
 

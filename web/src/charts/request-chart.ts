@@ -175,11 +175,11 @@ export class RequestChart extends ChartElement {
     return `${this.order} ${this.#chosen().length} ${this.#usedParts().join()}`;
   }
 
-  protected cursorStep(plot: uPlot): number {
+  cursorStep(plot: uPlot): number {
     return plot.over.clientWidth / 100;
   }
 
-  protected override rowStep(): number {
+  override rowStep(): number {
     return rowHeight;
   }
 

@@ -90,7 +90,7 @@ export class RooflineChart extends ChartElement {
     return 'roofline';
   }
 
-  protected cursorStep(plot: uPlot): number {
+  cursorStep(plot: uPlot): number {
     return plot.over.clientWidth / 100;
   }
 
@@ -210,7 +210,7 @@ export class RooflineChart extends ChartElement {
       <span>arithmetic ${formatPercent(compute)}, bandwidth ${formatPercent(bandwidth)} of the peaks</span>`;
   }
 
-  protected override rowStep(): number {
+  override rowStep(): number {
     return 12;
   }
 }

@@ -130,7 +130,7 @@ export class SeriesChart extends ChartElement {
     return `${timeUnit(this.#column(timeColumn).at(-1) ?? 0).name} ${ends} ${this.#drawn.length} ${JSON.stringify(this.panes)}`;
   }
 
-  protected cursorStep(plot: uPlot): number {
+  cursorStep(plot: uPlot): number {
     return Math.max(1, plot.over.clientWidth / Math.max(1, this.#column(timeColumn).length));
   }
 

@@ -112,7 +112,7 @@ export class TailChart extends ChartElement {
     return `${this.#panels.join()} ${this.other !== null}`;
   }
 
-  protected cursorStep(plot: uPlot): number {
+  cursorStep(plot: uPlot): number {
     return plot.over.clientWidth / 100;
   }
 

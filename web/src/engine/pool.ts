@@ -191,8 +191,7 @@ export class Searching {
 
   #receive(message: FromPlanner): void {
     if (message.kind === 'document') this.#documents.shift()?.(message.document);
-    else if (message.kind === 'broken')
-      this.#around.listener.failed([{ path: '', message: message.message }]);
+    else if (message.kind === 'broken') this.#around.listener.failed([{ path: '', message: message.message }]);
     else if (message.kind === 'failed') this.#around.listener.failed(message.issues);
     else if (message.kind === 'found') {
       this.#around.listener.found(message.found);

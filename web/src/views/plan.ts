@@ -3,6 +3,7 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { PlanQuestion, Report } from 'servecast';
 import '../charts/growth-chart';
+import '../charts/pareto-chart';
 import '../charts/rate-chart';
 import { countOf, formatGiven, readNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
@@ -15,6 +16,7 @@ import type { ViewContext } from './context';
 import { nameOfTarget } from './compare-figures';
 import { addLimit } from './form';
 import { renderDrills, renderFewest, renderGrowth, renderHighest, type AnswerContext } from './plan-answers';
+import { renderSearch } from './plan-search';
 import { inputsOf, ranges, withInputs, type InputName, type Range } from './plan-inputs';
 
 export class PlanElement extends LitElement {
@@ -71,6 +73,7 @@ export class PlanElement extends LitElement {
       </p>
       ${this.#card('max-rate', html`Highest ${loadWord(report)} that ${deployment} ${report.gpus === 1 ? 'holds' : 'hold'} within ${allTargets(report)}?`, renderHighest)}
       ${this.#card('min-gpus', html`Fewest GPUs for ${this.#rateBlank(report)} within ${allTargets(report)}?`, renderFewest)}
+      ${renderSearch(this.view, this.plans, this.#loadText(report))}
       ${this.#card('growth', html`When does a load that grows by ${this.#blank('percent', '% a month')} break ${deployment}? Looking ${this.#blank('months', 'months')} ahead.`, renderGrowth)}
       ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
     `;
@@ -133,6 +136,15 @@ export class PlanElement extends LitElement {
     const unit = unitOf(withRateOfSessions(source, field));
     const [least, most] = [field.minimum ?? 1e-6, field.maximum ?? 1e6];
     return this.#blank('rate', unit, own, [least, most]);
+  }
+
+  #loadText(report: Report): string {
+    const rate = this.view.state.plan_inputs?.rate ?? rateOf(report);
+    const { source } = this.view.app;
+    const field = source && fieldAt(source, ratePointer);
+    return source && field && rate !== null
+      ? `${formatGiven(rate)} ${unitOf(withRateOfSessions(source, field))}`
+      : 'this load';
   }
 
   #blank(

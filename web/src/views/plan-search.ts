@@ -1,0 +1,112 @@
+// The cheapest of many designs: its card among the plans.
+import { html, nothing, type TemplateResult } from 'lit';
+import type { SearchAnswer, SearchPoint } from 'servecast';
+import { dollarText, shortLabel } from '../charts/pareto-chart';
+import { countOf, formatCount, formatPercent, sentence } from '../lib/format';
+import type { Plans } from '../state/plans';
+import type { ViewContext } from './context';
+import { evidenceWords } from './tiles';
+import { renderSign } from './verdict';
+
+const axisNames: Readonly<Record<string, string>> = {
+  'hardware.preset': 'GPU',
+  'cluster.pools.*.tensor_parallel': 'tensor parallel',
+  'model.quantization': 'weights',
+};
+
+/** `load`: the blank of the fewest GPUs, in words. */
+export function renderSearch(view: ViewContext, plans: Plans | null, load: string): TemplateResult {
+  const { search, shown } = view.state;
+  const isOld = search !== null && search.document !== shown?.document;
+  const ask = html`<button type="button" ?disabled=${!plans} @click=${() => plans?.search()}>Search</button>`;
+  return html`<section class="card plan" id="plan-search" aria-label="Cheapest design">
+    <h3 class="question">Cheapest of all GPUs with a price, tensor parallel and weights for ${load}?</h3>
+    ${
+      search === null
+        ? html`<p>Each design with the fewest replicas that keep the targets: some seconds. ${ask}</p>`
+        : html`${status(search, isOld, ask, plans)}
+          ${search.answer ? html`<div class="plan-answer ${isOld ? 'former' : ''}">${found(view, plans, search.answer, search.sentence)}</div>` : nothing}`
+    }
+  </section>`;
+}
+
+function status(
+  { kind, progress, issues }: NonNullable<ViewContext['state']['search']>,
+  isOld: boolean,
+  ask: TemplateResult,
+  plans: Plans | null,
+): TemplateResult | typeof nothing {
+  if (kind === 'running')
+    return html`<p class="plan-progress" role="status"><progress max="1" .value=${progress} aria-label="Searched so far"></progress>
+      <button type="button" @click=${() => plans?.searches.stop()}>Stop</button></p>`;
+  if (kind === 'failed') return html`<p>${issues.map(({ message }) => sentence(message)).join(' ')} ${ask}</p>`;
+  if (isOld) return html`<p class="quiet-text">Of the former settings. ${ask}</p>`;
+  return kind === 'stopped' ? html`<p>Stopped before all were looked at. ${ask}</p>` : nothing;
+}
+
+function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, said: string): TemplateResult {
+  const cheapest = answer.points.find(({ id }) => id === answer.cheapest);
+  const low = cheapest?.low_dollars_per_hour ?? null;
+  const high = cheapest?.high_dollars_per_hour ?? null;
+  const between = low === null || high === null || low === high ? '' : `${dollarText(low)} to ${dollarText(high)}. `;
+  const holds = (answer.counts['meets'] ?? 0) + (answer.counts['near'] ?? 0);
+  const byId = new Map(answer.points.map((point) => [point.id, point]));
+  const frontier = answer.frontier.flatMap((id) => byId.get(id) ?? []);
+  return html`
+    ${
+      cheapest?.dollars_per_hour
+        ? html`<p class="plan-figure"><b>${shortLabel(cheapest)}, ${dollarText(cheapest.dollars_per_hour)} an hour</b>
+          <span>${between}${formatCount(holds)} of ${formatCount(answer.points.length)} keep the targets.</span></p>`
+        : html`<p class="plan-figure"><span>${sentence(said)}</span></p>`
+    }
+    <sc-pareto-chart .search=${answer} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-designs'}></sc-pareto-chart>
+    ${frontier.length === 0 ? nothing : table(view, plans, frontier, answer.cheapest)}
+    ${others(answer)}
+    <p class="plan-note">${answer.axes.map(({ path, values }) => `${axisNames[path] ?? path}: ${values.join(', ')}`).join('; ')}.
+      ${countOf(answer.runs, 'run')}, ${formatCount(answer.requests)} requests in all. Designs that may be on the frontier have intervals, all others one run a number of replicas.</p>`;
+}
+
+function table(
+  view: ViewContext,
+  plans: Plans | null,
+  points: readonly SearchPoint[],
+  cheapest: number | null,
+): TemplateResult {
+  const use = async (id: number) => {
+    const document = await plans?.searches.documentOf(id);
+    if (document) view.app.useVariant(document);
+  };
+  return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Designs that nothing is cheaper and better than">
+    <table><thead><tr><th scope="col">Design</th><th scope="col">Verdict</th><th scope="col">Closest target, of its limit</th><th scope="col">$/h</th><th scope="col">Evidence</th><th scope="col"><span class="visually-hidden">Use it</span></th></tr></thead>
+    <tbody>${points.map(
+      (point) => html`<tr class=${point.id === cheapest ? 'best' : ''}>
+        <th scope="row">${shortLabel(point)}${point.own ? html` <small>as it is</small>` : nothing}</th>
+        <td class="state">${point.state === 'meets' || point.state === 'near' ? renderSign(point.state) : nothing}</td>
+        <td>${formatPercent(point.strain)} <small>${point.rung === 'certain' ? `${formatPercent(point.strain_low)} to ${formatPercent(point.strain_high)}` : 'one run'}</small></td>
+        <td>${point.dollars_per_hour === null ? '–' : dollarText(point.dollars_per_hour)}</td>
+        <td><span class="mark ${point.evidence}">${evidenceWords[point.evidence]}</span></td>
+        <td><button type="button" aria-label=${`Use ${shortLabel(point)}`} @click=${() => void use(point.id)}>Use</button></td>
+      </tr>`,
+    )}</tbody></table></div>`;
+}
+
+/** Every design that is not on the frontier, with the reason. */
+function others({ points, frontier }: SearchAnswer): TemplateResult | typeof nothing {
+  const on = new Set(frontier);
+  const rest = points.filter(({ id, reason }) => !on.has(id) && reason !== '');
+  if (rest.length === 0) return nothing;
+  return html`<details class="plan-others"><summary>Why not the other ${formatCount(rest.length)}</summary>
+    <ul class="plain-list">${rest.map((point) => html`<li><b>${point.label}</b>: ${sentence(point.reason)}</li>`)}</ul></details>`;
+}
+
+function columnsOf({ points, frontier }: SearchAnswer): Readonly<Record<string, Float64Array>> {
+  const on = new Set(frontier);
+  const column = (of: (point: SearchPoint) => number | null) => Float64Array.from(points, (point) => of(point) ?? NaN);
+  return {
+    id: column(({ id }) => id),
+    gpus: column(({ gpus }) => gpus),
+    dollars_per_hour: column(({ dollars_per_hour: dollars }) => dollars),
+    share_of_limit: column(({ strain }) => strain),
+    on_frontier: column(({ id }) => Number(on.has(id))),
+  };
+}
