@@ -1,7 +1,7 @@
 // What every chart on the page has: a titled card, a tool bar (table, save), a text summary, a reachable cursor with
 // a read-out, zoom by wheel and keys, a reason when it is empty. Subclasses say what is drawn.
 import { LitElement, html, nothing, render, type PropertyValues, type TemplateResult } from 'lit';
-import uPlot from 'uplot';
+import type uPlot from 'uplot';
 import type { Columns } from '../engine/protocol';
 import { readPalette, type Palette } from './palette';
 
