@@ -103,6 +103,7 @@ TEST(PlanSearch, Hopeless_IsWhatMoreReplicasHardlyHelp) {
   EXPECT_FALSE(of([](double) { return 0.9; }, 64));
   EXPECT_TRUE(of([](double n) { return 1000 / n; }, 256));  // and has gone far enough
   EXPECT_FALSE(of([](double) { return std::numeric_limits<double>::infinity(); }, 64));
+  EXPECT_TRUE(of([](double) { return std::numeric_limits<double>::infinity(); }, 256));
 }
 
 }  // namespace

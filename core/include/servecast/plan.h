@@ -26,8 +26,9 @@ struct PlanOptions {
   double precision = 0.03;  // of a load: half the interval's width, of the value; 0.001 to 0.5
   // Where it ends at the latest: engine steps and requests of all runs together.
   std::int64_t most_work = 12'000'000;
-  // For who has many such questions: one run a place, and an answer between two of them; only the
-  // scenario's own place; and how far the first scout goes from there, as a ratio.
+  // For who has many such questions: one run a place, and an answer between two of them, of two
+  // pools without exchanges; only the scenario's own place; and how far the first scout goes from
+  // there, as a ratio.
   bool scouts_only = false;
   bool fixed = false;
   double first_step = 2;

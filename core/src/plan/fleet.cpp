@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::int64_t kMostReplicas = 1024;  // of a pool, as scenarios may have
 constexpr int kRounds = 8;                    // of one pool after the other
+// Of scouts only: times its own replicas, that a pool is given before the other is despaired of.
+constexpr std::int64_t kMostTimes = 8;
 
 using Counts = std::vector<std::int64_t>;
 
@@ -98,8 +100,11 @@ struct FleetPlan::State {
         while (fewest != nullptr && fewest->outcome == PlanOutcome::kNone) {
           // However many there are of this pool, the other one is too small.
           std::int64_t& other = counts[1 - pool];
-          if (other >= kMostReplicas) return PlanOutcome::kNone;
-          other = std::min(2 * other, kMostReplicas);
+          const std::int64_t most = options.scouts_only
+                                        ? std::min(kMostTimes * own[1 - pool], kMostReplicas)
+                                        : kMostReplicas;
+          if (other >= most) return PlanOutcome::kNone;
+          other = std::min(2 * other, most);
           fewest = Fewest(pool, counts);
         }
         if (fewest == nullptr) return std::nullopt;
@@ -145,7 +150,8 @@ struct FleetPlan::State {
     }
     const std::optional<PlanOutcome> outcome = Descend(counts);
     if (!outcome) return false;
-    if (*outcome == PlanOutcome::kFound && !Exchange(counts)) return false;
+    const bool exchanges = *outcome == PlanOutcome::kFound && !options.scouts_only;
+    if (exchanges && !Exchange(counts)) return false;
     return Conclude(counts, *outcome);
   }
 

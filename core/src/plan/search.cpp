@@ -88,7 +88,8 @@ std::optional<double> NextScout(const Slope& slope, const std::vector<Sample>& s
 }
 
 bool Hopeless(const Slope& slope, const std::vector<Sample>& samples) {
-  if (LastWithin(samples) >= 0) return false;
+  if (LastWithin(samples) >= 0 || samples.empty()) return false;
+  if (slope.Along(samples.back().at) - slope.Along(samples.front().at) > Log(30.0)) return true;
   const Sample *light = nullptr, *heavy = nullptr;
   for (const Sample& s : samples) {
     if (!Finite(s)) break;

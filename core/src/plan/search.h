@@ -42,7 +42,7 @@ std::optional<double> NextScout(const Slope& slope, const std::vector<Sample>& s
 
 // Over samples that are a factor of 1.9 or more apart and all have more than 1, finite, the strain
 // falls so slowly that a load 16 times as light as the lightest of them would have more, too; or
-// they are as far apart as that.
+// they are as far apart as that, or, some of them infinite, 30 times.
 bool Hopeless(const Slope& slope, const std::vector<Sample>& samples);
 
 // The last place up to the first with more than 1, as an index into samples; -1: the first has
