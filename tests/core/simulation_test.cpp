@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -552,7 +553,7 @@ TEST(Redeploy, RunsAreThoseOfADeploymentOfTheirOwn) {
     const std::string document = Changed(
         {change, "seed=9", "workload.arrivals.rate_per_s=500", "cluster.pools.0.replicas=3"});
     SimulationHooks hooks;
-    hooks.like = &like;
+    hooks.deployment = std::make_shared<Deployment>(Redeploy(like, Parsed(document)));
     Simulation shared = Good(Simulation::Create(Parsed(document), {}, std::move(hooks)));
     while (!shared.Advance(INT64_MAX)) {
     }
