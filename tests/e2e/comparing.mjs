@@ -86,7 +86,7 @@ await task('compare: the rules of BLIS beside ours, with the reasons', async (pa
   const fetched = site.requests.slice(before);
   // The first comparison is that of GPUs, some of which need tables of operators.
   assert.ok(
-    fetched.every((url) => /\/(compare-|pool-edits-|presets\/operators\/)/.test(url)),
+    fetched.every((url) => /\/(compare-|pool-edits-|readable-|presets\/operators\/)/.test(url)),
     fetched.join(' '),
   );
 });

@@ -34,7 +34,8 @@ moves.key = (chart, event) => {
 
 /** With Ctrl, or on a chart that has the focus: else the wheel scrolls the page. */
 moves.wheel = (chart, event) => {
-  const plot = chart.plots.find(({ root }) => root.contains(event.target as Node));
+  // Between two of them, the first.
+  const plot = chart.plots.find(({ root }) => root.contains(event.target as Node)) ?? chart.plots[0];
   const isMeant = event.ctrlKey || event.metaKey || document.activeElement === event.currentTarget;
   if (!plot?.cursor.drag?.x || !isMeant) return;
   event.preventDefault();

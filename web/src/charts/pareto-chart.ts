@@ -178,10 +178,16 @@ export class ParetoChart extends ChartElement {
     pen.globalAlpha = 1;
     const cheapest = this.#points.find(({ id }) => id === this.search.cheapest);
     if (cheapest) {
-      pen.fillStyle = palette.ink;
+      const [left, top] = [x(cheapest.dollars_per_hour) + 9 * ratio, y(cheapest.strain) + 6 * ratio];
       pen.textAlign = 'left';
       pen.textBaseline = 'top';
-      pen.fillText(shortLabel(cheapest), x(cheapest.dollars_per_hour) + 9 * ratio, y(cheapest.strain) + 2 * ratio);
+      const { width } = pen.measureText(shortLabel(cheapest));
+      pen.fillStyle = palette.surface;
+      pen.globalAlpha = 0.8;
+      pen.fillRect(left - 2 * ratio, top - ratio, width + 4 * ratio, 16 * ratio);
+      pen.globalAlpha = 1;
+      pen.fillStyle = palette.ink;
+      pen.fillText(shortLabel(cheapest), left, top);
     }
     pen.restore();
   }
