@@ -180,6 +180,10 @@ await task('plan: the cheapest design, the frontier, and why not the others', as
   for (const { id, state, dominated_by: by, reason } of answer.points)
     assert.ok(answer.frontier.includes(id) || reason !== '' || by !== null, `${id}, ${state}, has a reason`);
   assert.equal(await card.locator('tbody tr').count(), answer.frontier.length);
+  await put(page, 'Load', '80');
+  await card.getByText('Of the former settings.').waitFor();
+  await put(page, 'Load', '');
+  await card.getByText('Of the former settings.').waitFor({ state: 'detached' });
   const before = await fingerprint(page);
   await card.locator('tr.best').getByRole('button').click();
   await nextResult(page, before);

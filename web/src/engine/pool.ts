@@ -189,10 +189,15 @@ export class Searching {
     });
   }
 
+  #fail(issues: readonly Issue[]): void {
+    this.stop();
+    this.#around.listener.failed(issues);
+  }
+
   #receive(message: FromPlanner): void {
     if (message.kind === 'document') this.#documents.shift()?.(message.document);
-    else if (message.kind === 'broken') this.#around.listener.failed([{ path: '', message: message.message }]);
-    else if (message.kind === 'failed') this.#around.listener.failed(message.issues);
+    else if (message.kind === 'broken') this.#fail([{ path: '', message: message.message }]);
+    else if (message.kind === 'failed') this.#fail(message.issues);
     else if (message.kind === 'found') {
       this.#around.listener.found(message.found);
       this.#open += message.found.tasks.length;
@@ -205,8 +210,8 @@ export class Searching {
       this.#stops.delete(stop);
       this.#open -= 1;
       if (message.kind === 'failed') {
-        this.stop();
-        return this.#around.listener.failed(message.issues);
+        this.#fail(message.issues);
+        return;
       }
       if (message.kind === 'point') this.#points.push(message.point);
       if (this.#open > 0 && performance.now() - this.#handedIn < handInMs) return;

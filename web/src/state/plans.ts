@@ -111,7 +111,9 @@ export class Plans {
     const { shown } = this.#store.state;
     if (!shown) return;
     const { document } = shown;
-    this.searches.begin(this.#documentOf('min-gpus', document, this.inputs), document, this.#engine.traceFile);
+    const { inputs } = this;
+    const asked = this.#documentOf('min-gpus', document, inputs);
+    this.searches.begin(asked, { of: document, rate: inputs.rate }, this.#engine.traceFile);
   }
 
   ask(question: PlanQuestion): void {

@@ -14,12 +14,12 @@ export class Searches {
     this.#store = store;
   }
 
-  /** `document`: what is shown, at the load that is asked for. */
-  begin(document: Document, of: Document, trace: TraceFile | null): void {
+  /** `document`: what is shown, at the rate that is asked for. */
+  begin(document: Document, { of, rate }: { of: Document; rate: number | null }, trace: TraceFile | null): void {
     this.#running?.close();
     const withTrace = needsTrace(document);
     this.#store.update({
-      search: { kind: 'running', document: of, progress: 0, answer: null, sentence: '', issues: [] },
+      search: { kind: 'running', document: of, rate, progress: 0, answer: null, sentence: '', issues: [] },
     });
     const running = this.#planners.search(JSON.stringify(document), withTrace, withTrace ? trace : null, {
       found: ({ progress, answer, sentence }) => {

@@ -124,8 +124,9 @@ export interface Plan {
 /** A search for the cheapest design. */
 export interface Search {
   readonly kind: 'running' | 'answered' | 'stopped' | 'failed';
-  /** The scenario that was shown. */
+  /** The scenario that was shown, and the rate that was asked for; null: its own. */
   readonly document: Document;
+  readonly rate: number | null;
   readonly progress: number;
   readonly answer: SearchAnswer | null;
   readonly sentence: string;

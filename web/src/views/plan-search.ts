@@ -16,8 +16,8 @@ const axisNames: Readonly<Record<string, string>> = {
 
 /** `load`: the blank of the fewest GPUs, in words. */
 export function renderSearch(view: ViewContext, plans: Plans | null, load: string): TemplateResult {
-  const { search, shown } = view.state;
-  const isOld = search !== null && search.document !== shown?.document;
+  const { search, shown, plan_inputs: inputs } = view.state;
+  const isOld = search !== null && (search.document !== shown?.document || search.rate !== (inputs?.rate ?? null));
   const ask = html`<button type="button" ?disabled=${!plans} @click=${() => plans?.search()}>Search</button>`;
   return html`<section class="card plan" id="plan-search" aria-label="Cheapest design">
     <h3 class="question">Cheapest of all GPUs with a price, tensor parallel and weights for ${load}?</h3>

@@ -111,7 +111,7 @@ export class PlanElement extends LitElement {
       stopped: html`<p>Stopped before it was answered. ${ask}</p>`,
       failed: isOld
         ? html`<p class="quiet-text">Waits for the scenario’s own run.</p>`
-        : html`<p>${plan.issues.map(({ message }) => sentence(message)).join(' ')}</p>`,
+        : html`<p>${plan.issues.map(({ message }) => sentence(message)).join(' ')} ${plan.issues.every(({ path }) => path === '') ? ask : nothing}</p>`,
       answered: isOld ? html`<p class="quiet-text">Of the former settings. ${ask}</p>` : nothing,
     }[plan.kind];
     const former = isOld || plan.kind === 'stopped' || (plan.kind === 'running' && plan.sentence === '');
