@@ -239,6 +239,7 @@ export class ParetoChart extends ChartElement {
 
 /** "2 × H100 SXM 80 GB, fp8" */
 export function shortLabel(point: SearchPoint): string {
+  if (point.label.startsWith('as it is')) return `${countOf(point.gpus ?? 0, 'GPU')}, ${point.label}`;
   const [gpu = '', ...rest] = point.label.split(', ');
   return [`${point.gpus ?? '?'} × ${gpu}`, ...rest].join(', ');
 }

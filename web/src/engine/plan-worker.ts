@@ -59,9 +59,11 @@ async function read(file: Blob, name: string): Promise<void> {
 
 interface Made {
   error(): string;
+  delete(): void;
+}
+interface Resumable extends Made {
   advance(maxSteps: number): boolean;
   setTrace(trace: Trace): string;
-  delete(): void;
 }
 
 /** With the files that it asks for. */
@@ -81,7 +83,7 @@ async function made<Work extends Made>(module: ServecastModule, make: () => Work
 }
 
 /** In slices, to its end. False: it was given up, or cannot be, which has been said. */
-async function worked(id: number, work: Made, withTrace: boolean, tell: () => void): Promise<boolean> {
+async function worked(id: number, work: Resumable, withTrace: boolean, tell: () => void): Promise<boolean> {
   if (withTrace && trace) work.setTrace(trace);
   let steps = 2000;
   let told = performance.now();
@@ -156,20 +158,25 @@ async function begin(id: number, scenario: string): Promise<void> {
   const module = await engine;
   search?.delete();
   search = null;
-  const made = new module.Search(scenario, '');
-  const issues = parsed(made.error());
+  const begun: Search = await made(module, () => new module.Search(scenario, ''));
+  const issues = parsed(begun.error());
   if (issues.length > 0) {
-    made.delete();
+    begun.delete();
     return scope.postMessage({ kind: 'failed', id, issues });
   }
-  search = made;
-  open = (JSON.parse(made.tasks()) as readonly object[]).length;
-  found(id, made, true);
+  search = begun;
+  open = (JSON.parse(begun.tasks()) as readonly object[]).length;
+  found(id, begun, true);
 }
 
 function take(id: number, points: readonly string[]): void {
   if (!search) return;
-  for (const point of points) search.take(point);
+  for (const point of points) {
+    const issues = parsed(search.take(point));
+    if (issues.length === 0) continue;
+    scope.postMessage({ kind: 'failed', id, issues });
+    return;
+  }
   open -= points.length;
   const isNewRound = open <= 0;
   if (isNewRound) open = (JSON.parse(search.tasks()) as readonly object[]).length;

@@ -39,7 +39,7 @@ export class Planners {
   readonly #free: Planner[] = [];
   readonly #busy = new Set<Planner>();
   readonly #waiting: Job[] = [];
-  readonly #most = Math.max(1, Math.min(mostWorkers, navigator.hardwareConcurrency - 1));
+  readonly #most = Math.max(1, Math.min(mostWorkers, (navigator.hardwareConcurrency || 2) - 1));
   #compiled: Promise<WebAssembly.Module> | null = null;
   #ids = 0;
 
@@ -59,7 +59,7 @@ export class Planners {
   /** One worker more hands out the tasks of a search, which all the others do. */
   search(scenario: string, withTrace: boolean, trace: TraceFile | null, listener: SearchListener): Searching {
     return new Searching({
-      keeper: (hear) => this.#make(hear, (message) => listener.failed([{ path: '', message }])),
+      keeper: (hear) => this.#make(hear, (message) => hear({ kind: 'broken', message })),
       design: (task, hear) => this.#do({ kind: 'design', id: ++this.#ids, task, with_trace: withTrace }, trace, hear),
       scenario,
       listener,
@@ -164,6 +164,8 @@ export class Searching {
   #points: string[] = [];
   #handedIn = 0;
   #open = 0;
+  #stopped = false;
+  #dead = false;
 
   constructor(around: SearchAround) {
     this.#around = around;
@@ -173,6 +175,7 @@ export class Searching {
 
   /** What was found stays. */
   stop(): void {
+    this.#stopped = true;
     for (const stop of this.#stops) stop();
     this.#stops.clear();
   }
@@ -182,11 +185,19 @@ export class Searching {
     this.#keeper.terminate();
   }
 
+  /** "": there is none. */
   documentOf(point: number): Promise<string> {
+    if (this.#dead) return Promise.resolve('');
     return new Promise((resolve) => {
       this.#documents.push(resolve);
       this.#keeper.postMessage({ kind: 'document', id: 0, point } satisfies ToPlanner);
     });
+  }
+
+  #broken(message: string): void {
+    this.#dead = true;
+    for (const resolve of this.#documents.splice(0)) resolve('');
+    this.#fail([{ path: '', message }]);
   }
 
   #fail(issues: readonly Issue[]): void {
@@ -196,10 +207,12 @@ export class Searching {
 
   #receive(message: FromPlanner): void {
     if (message.kind === 'document') this.#documents.shift()?.(message.document);
-    else if (message.kind === 'broken') this.#fail([{ path: '', message: message.message }]);
+    else if (message.kind === 'broken') this.#broken(message.message);
     else if (message.kind === 'failed') this.#fail(message.issues);
     else if (message.kind === 'found') {
       this.#around.listener.found(message.found);
+      // The round that comes after it was stopped is not begun.
+      if (this.#stopped) return;
       this.#open += message.found.tasks.length;
       for (const task of message.found.tasks) this.#begin(task);
     }

@@ -1,7 +1,7 @@
 // Questions of capacity about the scenario: which are asked, and what is known of each. Workers of their own answer them,
 // so that the page stays as quick as it is. Loaded when their view is first opened.
-import type { Issue, PlanAnswer, PlanOptions, PlanQuestion } from 'servecast';
-import type { Engine } from '../engine/client';
+import type { Issue, PlanAnswer, PlanOptions, PlanQuestion, Report } from 'servecast';
+import type { Engine, TraceFile } from '../engine/client';
 import { Planners } from '../engine/pool';
 import { equalJson, needsTrace, removeAt, setAt, type Document, type Json } from './document';
 import { assign } from './fields';
@@ -92,14 +92,14 @@ export class Plans {
       const known = plans[question];
       if (known && !['offered', 'stopped'].includes(known.kind) && this.isOf(question, known)) continue;
       if (quick) this.ask(question);
-      else this.#set(question, { ...offered(shown.document, this.inputs), progress: 0 });
+      else this.#set(question, this.#offered(shown.document, this.inputs));
     }
   }
 
   /** Whether the answer is one to the scenario as it is shown. */
-  isOf(question: PlanQuestion, { document, inputs }: Plan): boolean {
+  isOf(question: PlanQuestion, { document, inputs, trace }: Plan): boolean {
     const { shown } = this.#store.state;
-    if (!shown) return false;
+    if (!shown || trace !== this.#traceOf(shown.document)) return false;
     const free = (each: Document) => (question === 'max-rate' ? removeAt(each, ratePointer) : each);
     return (
       equalJson(free(document), free(shown.document)) && equalJson(read(question, inputs), read(question, this.inputs))
@@ -123,7 +123,11 @@ export class Plans {
     const { inputs } = this;
     const { document } = shown;
     const former = plans[question];
-    const plan: Plan = { ...offered(document, inputs), kind: 'running', answer: former?.answer ?? null };
+    const plan: Plan = {
+      ...this.#offered(document, inputs),
+      kind: 'running',
+      answer: former && this.isOf(question, former) ? former.answer : null,
+    };
     this.#set(question, plan);
     const asked = this.#documentOf(question, document, inputs);
     const put = (change: Partial<Plan>) => {
@@ -134,10 +138,10 @@ export class Plans {
       this.#stops.delete(question);
       put(change);
     };
-    const withTrace = needsTrace(document);
+    const { trace } = plan;
     const stop = this.#planners.ask(
-      { question, scenario: JSON.stringify(asked), options: inputs, with_trace: withTrace },
-      withTrace ? this.#engine.traceFile : null,
+      { question, scenario: JSON.stringify(asked), options: inputs, with_trace: trace !== null },
+      trace,
       {
         progress: (progress, answer) => put({ progress, ...(isTelling(answer) ? { answer } : {}) }),
         answered: (answer, sentence) => done({ kind: 'answered', progress: 1, answer, sentence }),
@@ -149,7 +153,9 @@ export class Plans {
 
   /** The scenario with what a blank says. */
   #documentOf(question: PlanQuestion, document: Document, { rate }: PlanInputs): Document {
-    return question === 'min-gpus' && rate !== null ? this.with(document, ratePointer, rate) : document;
+    const { shown } = this.#store.state;
+    const has = shown !== null && rateOf(shown.outcome.report) !== null;
+    return question === 'min-gpus' && rate !== null && has ? this.with(document, ratePointer, rate) : document;
   }
 
   with(document: Document, pointer: string, value: Json): Document {
@@ -157,9 +163,25 @@ export class Plans {
     return source ? assign({ ...source, document }, pointer, value) : setAt(document, pointer, value);
   }
 
+  #traceOf(document: Document): TraceFile | null {
+    return needsTrace(document) ? this.#engine.traceFile : null;
+  }
+
+  #offered(document: Document, inputs: PlanInputs): Plan {
+    const trace = this.#traceOf(document);
+    return { kind: 'offered', document, inputs, trace, progress: 0, answer: null, sentence: '', issues: [] };
+  }
+
   #set(question: PlanQuestion, plan: Plan): void {
     this.#store.update({ plans: { ...this.#store.state.plans, [question]: plan } });
   }
+}
+
+/** Of a process with one rate for all; null: no one number is the load. */
+export function rateOf({ scenario, classes }: Report): number | null {
+  const arrivals = (scenario['workload'] as { arrivals?: { rate_per_s?: unknown } } | undefined)?.arrivals;
+  const rate = arrivals?.rate_per_s;
+  return typeof rate === 'number' && classes.length === 0 ? rate : null;
 }
 
 /** What a question reads of the inputs. */
@@ -167,10 +189,6 @@ function read(question: PlanQuestion, { percent, months, spike, spike_s: seconds
   if (question === 'growth') return [percent, months];
   if (question === 'drill') return [spike, seconds];
   return question === 'min-gpus' ? [rate] : [];
-}
-
-function offered(document: Document, inputs: PlanInputs): Plan {
-  return { kind: 'offered', document, inputs, progress: 0, answer: null, sentence: '', issues: [] };
 }
 
 /** Something to draw. */

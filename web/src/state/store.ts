@@ -13,6 +13,7 @@ import type {
   TraceFit,
   TraceRead,
 } from 'servecast';
+import type { TraceFile } from '../engine/client';
 import type { Columns, Outcome, Refusal } from '../engine/protocol';
 import type { Beside, Variant } from './compare';
 import type { Document } from './document';
@@ -114,6 +115,8 @@ export interface Plan {
   readonly kind: 'offered' | 'running' | 'answered' | 'stopped' | 'failed';
   readonly document: Document;
   readonly inputs: PlanInputs;
+  /** That it replays; null: none. */
+  readonly trace: TraceFile | null;
   readonly progress: number;
   /** While it runs, as far as it is known, or the former one. */
   readonly answer: PlanAnswer | null;

@@ -2,6 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Drills, Growth, MaxRate, MinGpus, PlanAnswer, PlanPoint, PlanTargetOf, VerdictState } from 'servecast';
 import { dayIn, dayText } from '../charts/growth-chart';
+import { dollarText } from '../charts/pareto-chart';
 import { shareOfLimit } from '../charts/shares';
 import {
   countOf,
@@ -27,9 +28,6 @@ export interface AnswerContext {
   readonly answer: PlanAnswer;
   readonly now: Date;
 }
-
-const dollars = (value: number) =>
-  `$${value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 
 function headline(figure: string, more: TemplateResult | string): TemplateResult {
   return html`<p class="plan-figure"><b>${figure}</b> <span>${more}</span></p>`;
@@ -105,7 +103,7 @@ export function renderFewest(context: AnswerContext): TemplateResult {
   const binding = answer.binding === null ? '' : fewerText(answer.binding, answer);
   const between = found.low === found.high ? '' : `${found.low} to ${found.high}. `;
   return html`
-    ${headline(`${countOf(found.value, 'GPU')}${Number.isFinite(price) ? `, ${dollars(price)} an hour` : ''}`, `${between}${binding}`)}
+    ${headline(`${countOf(found.value, 'GPU')}${Number.isFinite(price) ? `, ${dollarText(price)} an hour` : ''}`, `${between}${binding}`)}
     ${answer.pools.length === 1 ? onePool(context, answer) : severalPools(context, answer)}
     <p class="plan-note">${answer.least_gpus === null || answer.least_gpus <= 0 ? nothing : html`No system could do with less than <b>${formatNumber(answer.least_gpus)}</b> GPUs: so many the load keeps busy at the peaks of the data sheet. `}${basis(answer.runs, answer.requests)}</p>`;
 }
@@ -161,7 +159,7 @@ function onePool({ view, plans, plan }: AnswerContext, { pools, targets }: MinGp
       <th scope="row">${countOf(point.at * each, 'GPU')}</th>
       <td class="state">${renderSign(stateOf(point, targets))}</td>
       <td>${point.overloaded ? nothing : shortTarget(targets[closest]?.name ?? '')} ${figureOf(point, closest)}</td>
-      <td>${pool.price_per_gpu_hour === null ? '–' : dollars(point.at * each * pool.price_per_gpu_hour)}</td>
+      <td>${pool.price_per_gpu_hour === null ? '–' : dollarText(point.at * each * pool.price_per_gpu_hour)}</td>
       <td><button type="button" aria-label=${`Use ${countOf(point.at * each, 'GPU')}`} @click=${use(point.at)}>Use</button></td>
     </tr>`;
   };
@@ -202,18 +200,17 @@ export function renderGrowth({ answer: any, view, plan, now }: AnswerContext): T
   const needed = second?.answer
     ? ` ${countOf(second.gpus, 'GPU')} ${second.gpus === 1 ? 'is' : 'are'} needed then.`
     : '';
+  const { value, low, high, unit } = first.answer;
+  const held = `${formatNumber(value)} ${unit} (${formatNumber(low)} to ${formatNumber(high)})`;
   const figure =
     first.months < 0
-      ? headline(
-          'It does today.',
-          `${countOf(first.gpus, 'GPU')} hold ${formatNumber(first.answer.value)} ${first.answer.unit}.${needed}`,
-        )
+      ? headline('It does today.', `${countOf(first.gpus, 'GPU')} hold ${held}.${needed}`)
       : first.months > ahead
-        ? headline(
-            `Not within ${countOf(ahead, 'month')}.`,
-            `${formatNumber(first.answer.value)} ${first.answer.unit} are held.`,
-          )
-        : headline(`About ${day(first.months)}`, `${day(first.months_low)} to ${day(first.months_high)}.${needed}`);
+        ? headline(`Not within ${countOf(ahead, 'month')}.`, `${held} are held.`)
+        : headline(
+            `About ${day(first.months)}`,
+            `${(first.months_low ?? 0) < 0 ? 'today' : day(first.months_low)} to ${day(first.months_high)}.${needed}`,
+          );
   return html`${figure}
     <sc-growth-chart .plan=${answer} .now=${now} .columns=${growthColumns(answer)} .theme=${view.theme} .fileStem=${'servecast-growth'}></sc-growth-chart>
     <p class="plan-note">From ${formatNumber(answer.load)} ${first.answer.unit} today, ${formatPercent(answer.growth_per_month)} more every month: the growth is your assumption. Bands: the 95 % interval of what so many GPUs hold.</p>`;
@@ -258,7 +255,7 @@ export function renderDrills({ answer: any, plan }: AnswerContext): TemplateResu
           <td>${formatNumber(report.overload?.served_per_s ?? report.requests_per_s)}</td></tr>`;
       })}</tbody></table>
     </div>
-    <p class="plan-note">${drills.length === 2 ? 'With one replica there is none to lose. ' : ''}Not modelled: requests in flight on a replica that fails, and the time until the router notices.</p>`;
+    <p class="plan-note">${drills.some(({ drill }) => drill.includes('fewer')) ? '' : 'No pool has a replica to lose. '}Not modelled: requests in flight on a replica that fails, and the time until the router notices.</p>`;
 }
 
 function targetText(target: NonNullable<ReturnType<typeof closestTarget>>): TemplateResult | string {

@@ -4,6 +4,7 @@ import type { SearchAnswer, SearchPoint } from 'servecast';
 import { dollarText, shortLabel } from '../charts/pareto-chart';
 import { countOf, formatCount, formatPercent, sentence } from '../lib/format';
 import type { Plans } from '../state/plans';
+import { poolsOf } from '../state/pools';
 import type { ViewContext } from './context';
 import { evidenceWords } from './tiles';
 import { renderSign } from './verdict';
@@ -22,10 +23,12 @@ export function renderSearch(view: ViewContext, plans: Plans | null, load: strin
   return html`<section class="card plan" id="plan-search" aria-label="Cheapest design">
     <h3 class="question">Cheapest of all GPUs with a price, tensor parallel and weights for ${load}?</h3>
     ${
-      search === null
-        ? html`<p>Each design with the fewest replicas that keep the targets: some seconds. ${ask}</p>`
-        : html`${status(search, isOld, ask, plans)}
-          ${search.answer ? html`<div class="plan-answer ${isOld ? 'former' : ''}">${found(view, plans, search.answer, search.sentence)}</div>` : nothing}`
+      poolsOf({ document: shown?.document ?? {}, resolved: null }).some(({ hardware }) => hardware !== undefined)
+        ? html`<p>A pool has a GPU of its own, which another one for all would not change: not searched here.</p>`
+        : search === null
+          ? html`<p>Each design with the fewest replicas that keep the targets: some seconds. ${ask}</p>`
+          : html`${status(search, isOld, ask, plans)}
+          ${search.answer ? html`<div class="plan-answer ${isOld ? 'former' : ''}">${found(view, plans, search.answer, search.kind === 'answered' ? search.sentence : 'Not known yet')}</div>` : nothing}`
     }
   </section>`;
 }
@@ -49,14 +52,16 @@ function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, sai
   const low = cheapest?.low_dollars_per_hour ?? null;
   const high = cheapest?.high_dollars_per_hour ?? null;
   const between = low === null || high === null || low === high ? '' : `${dollarText(low)} to ${dollarText(high)}. `;
-  const holds = (answer.counts['meets'] ?? 0) + (answer.counts['near'] ?? 0);
+  const holds = answer.points.filter(
+    ({ state, strain }) => (state === 'meets' || state === 'near') && strain !== null && strain <= 1,
+  ).length;
   const byId = new Map(answer.points.map((point) => [point.id, point]));
   const frontier = answer.frontier.flatMap((id) => byId.get(id) ?? []);
   return html`
     ${
       cheapest?.dollars_per_hour
         ? html`<p class="plan-figure"><b>${shortLabel(cheapest)}, ${dollarText(cheapest.dollars_per_hour)} an hour</b>
-          <span>${between}${formatCount(holds)} of ${formatCount(answer.points.length)} keep the targets.</span></p>`
+          <span>${cheapest.rung === 'certain' ? '' : 'One run, so far. '}${between}${formatCount(holds)} of ${formatCount(answer.points.length)} keep the targets.</span></p>`
         : html`<p class="plan-figure"><span>${sentence(said)}</span></p>`
     }
     <sc-pareto-chart .search=${answer} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-designs'}></sc-pareto-chart>
@@ -80,7 +85,7 @@ function table(
     <table><thead><tr><th scope="col">Design</th><th scope="col">Verdict</th><th scope="col">Closest target, of its limit</th><th scope="col">$/h</th><th scope="col">Evidence</th><th scope="col"><span class="visually-hidden">Use it</span></th></tr></thead>
     <tbody>${points.map(
       (point) => html`<tr class=${point.id === cheapest ? 'best' : ''}>
-        <th scope="row">${shortLabel(point)}${point.own ? html` <small>as it is</small>` : nothing}</th>
+        <th scope="row">${shortLabel(point)}${point.own && !point.label.startsWith('as it is') ? html` <small>as it is</small>` : nothing}</th>
         <td class="state">${point.state === 'meets' || point.state === 'near' ? renderSign(point.state) : nothing}</td>
         <td>${formatPercent(point.strain)} <small>${point.rung === 'certain' ? `${formatPercent(point.strain_low)} to ${formatPercent(point.strain_high)}` : 'one run'}</small></td>
         <td>${point.dollars_per_hour === null ? '–' : dollarText(point.dollars_per_hour)}</td>

@@ -9,7 +9,7 @@ import { countOf, formatGiven, readNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { fieldAt, unitOf, withRateOfSessions } from '../state/fields';
 import { poolsInWords, poolsOf } from '../state/pools';
-import { ratePointer, standardInputs, type PlanInputs, type Plans } from '../state/plans';
+import { rateOf, ratePointer, standardInputs, type PlanInputs, type Plans } from '../state/plans';
 import type { Plan } from '../state/store';
 import styles from '../styles/plan.css?inline';
 import type { ViewContext } from './context';
@@ -139,7 +139,8 @@ export class PlanElement extends LitElement {
   }
 
   #loadText(report: Report): string {
-    const rate = this.view.state.plan_inputs?.rate ?? rateOf(report);
+    const own = rateOf(report);
+    const rate = own === null ? null : (this.view.state.plan_inputs?.rate ?? own);
     const { source } = this.view.app;
     const field = source && fieldAt(source, ratePointer);
     return source && field && rate !== null
@@ -206,13 +207,6 @@ function targetText(slo: Report['slo'][number]): string {
 
 const allTargets = ({ slo }: Report): string =>
   slo.length === 1 ? 'the target' : slo.length === 2 ? 'both targets' : `all ${slo.length} targets`;
-
-/** Of a process with one rate for all; null: no one number is the load. */
-function rateOf({ scenario, classes }: Report): number | null {
-  const arrivals = (scenario['workload'] as { arrivals?: { rate_per_s?: unknown } } | undefined)?.arrivals;
-  const rate = arrivals?.rate_per_s;
-  return typeof rate === 'number' && classes.length === 0 ? rate : null;
-}
 
 function loadWord(report: Report): string {
   if (report.workload.source === 'trace') return 'speed of the trace';
