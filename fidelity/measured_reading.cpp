@@ -8,7 +8,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "measured_names.h"
+#include "import/names.h"
+
 
 namespace servecast {
 namespace {

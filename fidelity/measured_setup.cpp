@@ -10,11 +10,11 @@
 
 #include "cost/nodes.h"
 #include "host/files.h"
+#include "import/model_config.h"
+#include "import/names.h"
 #include "io/json_document.h"
 #include "io/presets.h"
-#include "measured_names.h"
 #include "measured_table.h"
-#include "model_config.h"
 
 namespace servecast {
 namespace {

@@ -114,12 +114,6 @@ std::string RangeText(NumberRange range) {
 
 }  // namespace
 
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
-}
-
 std::string PlainText(std::string_view text) {
   std::string plain;
   while (!text.empty()) {

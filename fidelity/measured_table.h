@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
+
 namespace servecast {
 
 // Columns that measure the same thing under other names; the first that has a value counts.
@@ -100,7 +102,5 @@ std::string PlainText(std::string_view text);
 
 // At most `most` bytes of it, of whole characters.
 std::string Shortened(std::string_view text, std::size_t most);
-
-std::string LowerCase(std::string_view text);
 
 }  // namespace servecast

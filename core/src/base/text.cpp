@@ -206,4 +206,10 @@ int EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
 }  // namespace servecast

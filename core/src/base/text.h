@@ -65,6 +65,9 @@ std::optional<std::int64_t> ParseCount(std::string_view text);
 template <class Range>
 std::string NearestWord(std::string_view word, const Range& candidates);
 
+// Of ASCII letters.
+std::string LowerCase(std::string_view text);
+
 // Levenshtein distance. O(|a| |b|).
 int EditDistance(std::string_view a, std::string_view b);
 

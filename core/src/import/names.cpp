@@ -1,7 +1,5 @@
-// See measured_names.h.
-#include "measured_names.h"
-
-#include <fmt/format.h>
+// See names.h.
+#include "import/names.h"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "io/presets.h"
-#include "measured_table.h"
 
 namespace servecast {
 namespace {
@@ -168,7 +166,7 @@ double MemoryOf(std::string_view word) {
   const std::size_t unit = word.find_first_not_of("0123456789");
   if (unit == 0 || unit == std::string_view::npos) return 0;
   const std::string_view of = word.substr(unit);
-  const double number = NumberOf(word.substr(0, unit)).value_or(0);
+  const auto number = static_cast<double>(ParseCount(word.substr(0, unit)).value_or(0));
   if (of == "gb" || of == "gib") return number;
   if (of == "g" && number > 7) return number;  // "2g": a slice of a GPU
   return of == "mib" || of == "mb" ? number / 1024 : 0;
@@ -261,17 +259,25 @@ bool Fits(const Gpu& said, const Card& card) {
 
 // --- engines
 
+// The whole number that the first digits of a text are; nullopt without one.
+std::optional<double> FirstCount(std::string_view text) {
+  const std::size_t digit = text.find_first_of("0123456789");
+  if (digit == std::string_view::npos) return std::nullopt;
+  const std::size_t end = text.find_first_not_of("0123456789", digit);
+  const auto count = ParseCount(text.substr(digit, end - digit));
+  return count ? std::optional<double>(static_cast<double>(*count)) : std::nullopt;
+}
+
 // "0.15.1" and "vllm-0.15" give 15, "1.0.0rc3" 1000; -1 without a number.
 double VersionNumber(std::string_view text) {
   const std::size_t digit = text.find_first_of("0123456789");
   if (digit == std::string_view::npos) return -1;
   const std::string_view version = text.substr(digit);
   const std::size_t dot = version.find('.');
-  const std::vector<double> major = NumbersIn(version.substr(0, dot));
-  if (major.empty()) return -1;
-  if (dot == std::string_view::npos) return 1000 * major[0];
-  const std::vector<double> minor = NumbersIn(version.substr(dot + 1, version.find('.', dot + 1)));
-  return 1000 * major[0] + (minor.empty() ? 0 : std::floor(minor[0]));
+  const std::optional<double> major = FirstCount(version.substr(0, dot));
+  if (!major) return -1;
+  if (dot == std::string_view::npos) return 1000 * *major;
+  return 1000 * *major + FirstCount(version.substr(dot + 1)).value_or(0);
 }
 
 // "TensorRT-LLM" is trtllm, "dynamo-trt" too: what spreads requests over servers is no engine. ""
@@ -396,7 +402,7 @@ EngineIn EngineInName(std::string_view folder) {
     if (engine.empty()) continue;
     const std::size_t digit = words[i].find_first_of("0123456789");  // "vllm0.16", "vllm16"
     if (digit != std::string::npos) return {engine, words[i].substr(digit)};
-    const bool version = i + 1 < words.size() && NumberOf(words[i + 1].substr(0, 1));
+    const bool version = i + 1 < words.size() && IsDigit(words[i + 1][0]);
     return {engine, version ? words[i + 1] : ""};
   }
   return {};

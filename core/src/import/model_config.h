@@ -1,6 +1,7 @@
 // Hugging Face's config.json of a model as the model of a scenario.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -12,5 +13,8 @@ namespace servecast {
 // the language model. Issues: a family whose layers ModelSpec cannot say, members that are missing
 // or cannot be; each begins with `file`.
 Result<std::string> ModelFromConfig(std::string_view text, const std::string& file);
+
+// The same of a file that has been read. Requires: an object.
+Result<nlohmann::json> ModelOfConfig(const nlohmann::json& config, const std::string& file);
 
 }  // namespace servecast

@@ -1,8 +1,6 @@
 // See model_config.h. What a file does not say is as transformers has it
 // (models/*/configuration_*.py).
-#include "model_config.h"
-
-#include <fmt/format.h>
+#include "import/model_config.h"
 
 #include <algorithm>
 #include <array>
@@ -11,9 +9,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/printable.h"
+#include "base/text.h"
+#include "import/names.h"
 #include "io/json_document.h"
-#include "measured_names.h"
-#include "measured_table.h"
 
 namespace servecast {
 namespace {
@@ -37,7 +36,7 @@ struct Family {
   bool multi_query = false;  // one KV head unless they say otherwise
 };
 
-constexpr std::array<Family, 39> kFamilies = {{
+constexpr std::array<Family, 40> kFamilies = {{
     {.type = "llama"},
     {.type = "llama4_text", .experts = true},
     {.type = "mistral", .windows = Windows::kAll},
@@ -70,6 +69,7 @@ constexpr std::array<Family, 39> kFamilies = {{
     {.type = "deepseek_v2", .experts = true},
     {.type = "deepseek_v3", .experts = true},
     {.type = "kimi_k2", .experts = true},
+    {.type = "minimax_m2", .experts = true},
     {.type = "gpt_oss", .windows = Windows::kAlternate, .experts = true, .bias = true},
     {.type = "glm4", .bias = true},
     {.type = "glm4_moe", .experts = true},
@@ -91,7 +91,7 @@ constexpr std::array<Family, 39> kFamilies = {{
 std::string FamilyNames() {
   std::string names;
   for (const Family& family : kFamilies) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", family.type);
+    names += Format("{}{}", names.empty() ? "" : ", ", family.type);
   }
   return names;
 }
@@ -122,7 +122,7 @@ class ConfigReader {
     }
   }
 
-  Result<std::string> Read() {
+  Result<Json> Read() {
     FindFamily();
     if (family_ == nullptr) return Issue{path_, problem_};
     Attention();
@@ -130,7 +130,7 @@ class ConfigReader {
     Flags();
     Weights();
     if (!problem_.empty()) return Issue{path_, problem_};
-    return CompactJson(model_);
+    return std::move(model_);
   }
 
  private:
@@ -156,8 +156,8 @@ class ConfigReader {
     if (value >= 0 && value <= 1e9 && value == std::floor(value)) {
       return static_cast<std::int64_t>(value);
     }
-    Complain(fmt::format("/{}: found {}, allowed a whole number from 0 to 1e9", key,
-                         ShortJson(*member)));
+    Complain(
+        Format("/{}: found {}, allowed a whole number from 0 to 1e9", key, ShortJson(*member)));
     return 0;
   }
   std::int64_t NumberOr(const char* key, std::int64_t otherwise) {
@@ -170,8 +170,7 @@ class ConfigReader {
     std::int64_t value = 0;
     for (const char* key : keys) value = value > 0 ? value : Number(key);
     if (value == 0) value = otherwise;
-    if (value == 0)
-      Complain(fmt::format("/{}: missing, and no other member says it", *keys.begin()));
+    if (value == 0) Complain(Format("/{}: missing, and no other member says it", *keys.begin()));
     model_[name] = value;
     return value;
   }
@@ -194,8 +193,8 @@ class ConfigReader {
     const std::string found = type.empty() ? architecture : type;
     Complain(found.empty()
                  ? "/model_type: missing, and no /architectures"
-                 : fmt::format("/model_type: found {}, whose layers are not modelled; allowed {}",
-                               Shortened(PlainText(found), 40), FamilyNames()));
+                 : Format("/model_type: found {}, whose layers are not modelled; allowed {}",
+                          ShownText(found, 40), FamilyNames()));
   }
 
   // "Llama" of ["LlamaForCausalLM"]; of a wrapper only the inner one counts.
@@ -209,8 +208,7 @@ class ConfigReader {
       const std::size_t at = name.find(ending);
       if (at != std::string::npos) return name.substr(0, at);
     }
-    Complain(fmt::format("/architectures: found {}, which generates no text",
-                         Shortened(PlainText(name), 40)));
+    Complain(Format("/architectures: found {}, which generates no text", ShownText(name, 40)));
     return "";
   }
 
@@ -226,7 +224,7 @@ class ConfigReader {
     std::int64_t dim = NumberOr("head_dim", family_->head_dim);
     if (dim == 0 && heads > 0) {
       if (hidden % heads != 0) {
-        Complain(fmt::format("/head_dim: missing, and {} heads do not divide {}", heads, hidden));
+        Complain(Format("/head_dim: missing, and {} heads do not divide {}", heads, hidden));
       }
       dim = hidden / heads;
     }
@@ -259,7 +257,7 @@ class ConfigReader {
       experts = experts > 0 ? experts : Number(key);
     }
     if (experts > 0 && !family_->experts) {
-      Complain(fmt::format("experts in a model of the family {}", family_->type));
+      Complain(Format("experts in a model of the family {}", family_->type));
     }
     if (!family_->gated) {
       model_["mlp_matrices"] = 2;
@@ -325,7 +323,7 @@ class ConfigReader {
         const bool known =
             type == "sliding_attention" || type == "full_attention" || type == "chunked_attention";
         if (known) continue;
-        Complain(fmt::format("/layer_types: found {}, which is not modelled", ShortJson(type)));
+        Complain(Format("/layer_types: found {}, which is not modelled", ShortJson(type)));
         return;
       }
     }
@@ -360,6 +358,10 @@ class ConfigReader {
   void Flags() {
     model_["tie_word_embeddings"] = Flag("tie_word_embeddings", family_->tied);
     model_["attention_bias"] = Flag("attention_bias", Flag("qkv_bias", family_->bias));
+    // Servers load 32 bits as 16 (vLLM's --dtype auto).
+    const std::string type =
+        TextOf(*config_, Find("torch_dtype") != nullptr ? "torch_dtype" : "dtype");
+    if (type == "float16") model_["torch_dtype"] = type;
     // A file beside this one would say; of these families it asks for top-p or top-k.
     for (const std::string_view sampled : {"llama", "qwen", "gemma", "deepseek"}) {
       if (family_->type.find(sampled) == 0) model_["top_p_by_default"] = true;
@@ -372,8 +374,8 @@ class ConfigReader {
     if (quantized == nullptr) return;
     const std::optional<std::string> type = TypeOf(*quantized);
     if (!type) {
-      Complain(fmt::format("/quantization_config: found {}, which is not modelled",
-                           ShortJson(*quantized)));
+      Complain(
+          Format("/quantization_config: found {}, which is not modelled", ShortJson(*quantized)));
     } else if (!type->empty()) {
       model_["quantization"] = *type;
     }
@@ -426,6 +428,10 @@ class ConfigReader {
 
 }  // namespace
 
+Result<Json> ModelOfConfig(const Json& config, const std::string& file) {
+  return ConfigReader(config, file).Read();
+}
+
 Result<std::string> ModelFromConfig(std::string_view text, const std::string& file) {
   const Result<Json> json = ParseJson(text);
   if (!json.ok()) {
@@ -433,7 +439,9 @@ Result<std::string> ModelFromConfig(std::string_view text, const std::string& fi
     return Issue{file, issue.path + (issue.path.empty() ? "" : ": ") + issue.message};
   }
   if (!json.value().is_object()) return Issue{file, "no JSON object"};
-  return ConfigReader(json.value(), file).Read();
+  Result<Json> model = ModelOfConfig(json.value(), file);
+  if (!model.ok()) return Issues(model.issues());
+  return CompactJson(model.value());
 }
 
 }  // namespace servecast

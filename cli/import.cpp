@@ -1,0 +1,112 @@
+// servecast import: what other programs say of a deployment, as a scenario document.
+#include "servecast/import.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "base/printable.h"
+#include "commands.h"
+#include "host/files.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+namespace {
+
+constexpr const char* kHelp =
+    "servecast import FILE... [--scenario FILE|PRESET]\n"
+    "\n"
+    "Prints a scenario document of what the files say together; - reads stdin. What they are is\n"
+    "recognised from the text:\n"
+    "  config.json and generation_config.json of Hugging Face   the model\n"
+    "  vllm serve ..., python -m vllm.entrypoints.openai.api_server ..., docker run of vLLM,\n"
+    "  Kubernetes, Compose or llm-d YAML that holds one         engine, parallelism, GPU\n"
+    "  python -m sglang.launch_server ...                       the same\n"
+    "  blis run ..., python -m vidur.main ...                   all that these simulate\n"
+    "  vllm bench serve ..., and its result as JSON             the traffic\n"
+    "  Prometheus text of a vLLM server                         settings and traffic\n"
+    "  nvidia-smi, nvidia-smi -L                                the GPUs\n"
+    "\n"
+    "Of two files that differ the later wins. On stderr: what was taken, and from where; what was\n"
+    "left out, and why; what was assumed or measured; what is wrong with the document.\n"
+    "\n"
+    "  --scenario FILE|PRESET  source of what no file says; default llama-3.1-8b-h100-chat\n"
+    "\n"
+    "Exit 2 when nothing was understood.\n";
+
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+int Usage(const std::string& problem) {
+  fmt::print(stderr, "servecast: {}; see servecast import --help\n", Printable(problem));
+  return kBadInput;
+}
+
+void PrintNotes(const Imported& imported) {
+  std::string text;
+  for (const std::string& kind : imported.kinds) text += "found    " + kind + "\n";
+  for (const ImportNote& note : imported.taken) {
+    text += fmt::format("took     {}   ({})\n", note.what, note.why);
+  }
+  for (const ImportNote& note : imported.ignored) {
+    text += fmt::format("left out {}: {}\n", note.what, note.why);
+  }
+  for (const std::string& remark : imported.remarks) text += "note     " + remark + "\n";
+  for (const Issue& issue : imported.issues) {
+    text += fmt::format("wrong    {}: {}\n", issue.path, issue.message);
+  }
+  // A line each, whatever a file's words are.
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = text.find('\n', begin);
+    fmt::print(stderr, "{}\n", Printable(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+int ImportCommand(const std::vector<std::string>& arguments) {
+  std::vector<std::string> files;
+  std::string scenario = "llama-3.1-8b-h100-chat";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& arg = arguments[i];
+    if (arg == "--help" || arg == "-h") {
+      fmt::print("{}", kHelp);
+      return 0;
+    }
+    if (arg == "--scenario") {
+      if (i + 1 == arguments.size() || arguments[i + 1].empty()) {
+        return Usage(arg + " needs a value");
+      }
+      scenario = arguments[++i];
+    } else if (arg.size() > 1 && arg[0] == '-') {
+      return Usage("unknown option " + arg);
+    } else {
+      files.push_back(arg);
+    }
+  }
+  if (files.empty()) return Usage("no file given");
+  const Result<std::string> base = ScenarioText(scenario);
+  if (!base.ok()) return PrintIssues(base.issues());
+  if (const Result<Scenario> read = ParseScenario(base.value()); !read.ok()) {
+    return PrintIssues(Labelled(ScenarioPreset(scenario) ? "" : scenario, read.issues()));
+  }
+  std::vector<std::string> texts;
+  Issues issues;
+  for (const std::string& file : files) {
+    Result<std::string> text = ReadFile(file, kMostBytes);
+    if (!text.ok()) issues.insert(issues.end(), text.issues().begin(), text.issues().end());
+    texts.push_back(text.ok() ? std::move(text.value()) : "");
+  }
+  if (!issues.empty()) return PrintIssues(issues);
+  std::vector<ImportText> named;
+  for (std::size_t i = 0; i < files.size(); ++i) named.push_back({files[i], texts[i]});
+  const Imported imported = Import(named, base.value());
+  if (imported.document.empty()) return PrintIssues(imported.issues);
+  PrintNotes(imported);
+  fmt::print("{}", imported.document);
+  return 0;
+}
+
+}  // namespace servecast

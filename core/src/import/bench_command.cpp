@@ -1,0 +1,166 @@
+// vllm bench serve, and its older name benchmark_serving.py: the traffic that it sends. Names as
+// vllm/benchmarks/serve.py and datasets.py have them.
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "import/kinds.h"
+#include "import/traffic.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+using enum OptionValue;
+
+constexpr std::string_view kDataset =
+    "prompts of a data set are not here: servecast fit-trace takes lengths";
+
+constexpr Option kOptions[] = {
+    {"model", kText, {}, ""},
+    {"dataset-name", kText, {}, ""},
+    {"dataset-path", kText, {}, kDataset},
+    {"random-input-len", kCount, {}, ""},
+    {"random-output-len", kCount, {}, ""},
+    {"input-len", kCount, {}, ""},
+    {"output-len", kCount, {}, ""},
+    {"random-range-ratio", kNumber, {}, ""},
+    {"random-prefix-len", kCount, {}, ""},
+    {"prefix-repetition-prefix-len", kCount, {}, ""},
+    {"prefix-repetition-suffix-len", kCount, {}, ""},
+    {"prefix-repetition-num-prefixes", kCount, {}, ""},
+    {"prefix-repetition-output-len", kCount, {}, ""},
+    {"num-prompts", kCount, "workload.requests"},
+    {"request-rate", kText, {}, ""},
+    {"burstiness", kNumber, {}, ""},
+    {"max-concurrency", kCount, {}, ""},
+    {"goodput", kText, {}, ""},
+    {"seed", kCount, "seed"},
+    {"ramp-up-strategy", kText, {}, "a ramp is workload.arrivals.profile"},
+    {"ramp-up-start-rps", kNumber, {}, "a ramp is workload.arrivals.profile"},
+    {"ramp-up-end-rps", kNumber, {}, "a ramp is workload.arrivals.profile"},
+    {"sharegpt-output-len", kCount, {}, kDataset},
+    {"num-warmups", kCount, {}, "warm-up is measure.warmup_s"},
+    {"ignore-eos", kFlag, {}, "lengths here are those that are asked for"},
+    {"backend", kText, {}, kNoTime},
+    {"endpoint-type", kText, {}, kNoTime},
+    {"base-url", kText, {}, kNoTime},
+    {"endpoint", kText, {}, kNoTime},
+    {"host", kText, {}, kNoTime},
+    {"port", kText, {}, kNoTime},
+    {"tokenizer", kText, {}, kNoTime},
+    {"served-model-name", kText, {}, kNoTime},
+    {"percentile-metrics", kText, {}, kNoTime},
+    {"metric-percentiles", kText, {}, kNoTime},
+    {"save-result", kFlag, {}, kNoTime},
+    {"save-detailed", kFlag, {}, kNoTime},
+    {"result-dir", kText, {}, kNoTime},
+    {"result-filename", kText, {}, kNoTime},
+    {"disable-tqdm", kFlag, {}, kNoTime},
+    {"trust-remote-code", kFlag, {}, kNoTime},
+    {"temperature", kNumber, {}, "what clients sample is not modelled"},
+    {"top-p", kNumber, {}, "what clients sample is not modelled"},
+    {"top-k", kCount, {}, "what clients sample is not modelled"},
+};
+
+// "ttft:800" of "--goodput ttft:800 tpot:60": milliseconds.
+void TakeGoodput(const std::vector<std::string>& pairs, Draft& draft) {
+  Json target = {{"metric", "attainment"}, {"percentile", 99}};
+  for (const std::string& pair : pairs) {
+    const std::size_t colon = pair.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string name = pair.substr(0, colon);
+    const auto limit = NumberIn(pair.substr(colon + 1));
+    const char* member = name == "ttft"   ? "ttft_ms"
+                         : name == "tpot" ? "tpot_ms"
+                         : name == "e2el" ? "e2e_ms"
+                                          : nullptr;
+    if (member != nullptr && limit && *limit > 0) target[member] = NumberJson(*limit);
+  }
+  if (target.size() == 2) return;
+  draft.Take("slo", Json::array({std::move(target)}), "--goodput");
+  draft.Remark("--goodput says no share of the requests: here 99 % are to be within its limits");
+}
+
+void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
+  const auto number = [&given](std::string_view name, double otherwise) {
+    const auto value = given.Number(name);
+    return value && *value >= 0 ? *value : otherwise;
+  };
+  const std::string set = given.Text("dataset-name");
+  const auto prefix = [&draft](double groups, double tokens, const char* from) {
+    if (groups >= 1 && tokens >= 1) {
+      draft.Take("workload.prefix",
+                 {{"groups", NumberJson(groups)}, {"tokens", NumberJson(tokens)}}, from);
+    }
+  };
+  if (set == "prefix_repetition") {
+    // Lengths where nothing is said are the data set's (datasets.py).
+    const double suffix = number("prefix-repetition-suffix-len", 256),
+                 output = number("prefix-repetition-output-len", 128);
+    TakeLengths(FixedLength(suffix), FixedLength(output), "--dataset-name prefix_repetition",
+                draft);
+    prefix(number("prefix-repetition-num-prefixes", 10),
+           number("prefix-repetition-prefix-len", 256), "--prefix-repetition-num-prefixes");
+    return;
+  }
+  if (set != "random" && !set.empty()) {
+    draft.Ignore("--dataset-name " + set, kDataset);
+    return;
+  }
+  if (set.empty() && given.Find("dataset-path") != nullptr) return;
+  const double share = std::min(number("random-range-ratio", 0), 0.999);
+  TakeLengths(LengthAround(number("random-input-len", number("input-len", 1024)), share),
+              LengthAround(number("random-output-len", number("output-len", 128)), share),
+              "--dataset-name random", draft);
+  prefix(1, number("random-prefix-len", 0), "--random-prefix-len");
+}
+
+void Read(const GivenOptions& given, Draft& draft) {
+  if (const std::string model = given.Text("model"); !model.empty())
+    draft.TakeModelName(model, "--model");
+  std::vector<std::string_view> apart;
+  for (const Option& option : kOptions) {
+    if (option.path.empty() && option.why.empty()) apart.push_back(option.name);
+  }
+  TakeOptions(given, apart, draft);
+  BenchTraffic traffic;
+  const std::string rate = given.Text("request-rate");
+  if (!rate.empty()) {
+    if (const auto read = RateIn(rate)) {
+      traffic.rate_per_s = *read;
+    } else {
+      draft.Ignore("--request-rate " + rate, "found no rate");
+    }
+  }
+  if (const auto shape = given.Number("burstiness"); shape && *shape > 0)
+    traffic.burstiness = *shape;
+  if (const auto users = given.Number("max-concurrency"); users && *users >= 1 && *users <= 1e7) {
+    traffic.concurrency = static_cast<std::int64_t>(*users);
+  }
+  TakeArrivals(traffic, "vllm bench serve", draft);
+  draft.Assume("workload.requests", 1000, "vllm bench serve's default");
+  TakeLengthsOf(given, draft);
+  std::vector<std::string> limits = given.positionals;
+  limits.push_back(given.Text("goodput"));
+  TakeGoodput(limits, draft);
+}
+
+}  // namespace
+
+void ReadBenchCommand(const ImportSource& source, Draft& draft) {
+  for (const CommandWords& words : source.commands) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const bool bench = BaseName(words[i]) == "vllm" && i + 2 < words.size() &&
+                         words[i + 1] == "bench" && words[i + 2] == "serve";
+      const bool script = BaseName(words[i]) == "benchmark_serving.py";
+      if (!bench && !script) continue;
+      draft.Found("vllm bench serve");
+      Read(ReadOptions(std::span<const std::string>(words).subspan(i + (bench ? 3 : 1)), kOptions),
+           draft);
+      break;
+    }
+  }
+}
+
+}  // namespace servecast

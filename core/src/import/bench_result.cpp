@@ -1,0 +1,112 @@
+// A result of vllm bench serve --save-result: the traffic that was sent. What it measured is named,
+// to stand beside a forecast.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "import/json_members.h"
+#include "import/kinds.h"
+#include "import/traffic.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+std::optional<double> NumberOf(const Json& of, const char* key) {
+  const auto at = of.find(key);
+  if (at == of.end()) return std::nullopt;
+  if (at->is_string()) return RateIn(TextOf(*at));
+  return at->is_number() ? std::optional<double>(at->get<double>()) : std::nullopt;
+}
+
+// Positive numbers of a list; those of requests that failed are 0.
+std::vector<double> Positive(const Json& list) {
+  std::vector<double> numbers;
+  for (const Json& number : list) {
+    if (number.is_number() && number.get<double>() > 0) numbers.push_back(number.get<double>());
+  }
+  return numbers;
+}
+
+void TakeResultLengths(const Json& json, double completed, Draft& draft) {
+  const std::vector<double> inputs = Positive(ListIn(json, "input_lens")),
+                            outputs = Positive(ListIn(json, "output_lens"));
+  const auto input = NumberOf(json, "total_input_tokens"),
+             output = NumberOf(json, "total_output_tokens");
+  if (!inputs.empty() && !outputs.empty()) {
+    TakeLengths(LengthsOf(inputs), LengthsOf(outputs), "input_lens and output_lens", draft);
+  } else if (input && output && *input >= completed && *output > 0 && completed > 0) {
+    TakeLengths(FixedLength(*input / completed), FixedLength(*output / completed),
+                "total_input_tokens and total_output_tokens", draft);
+    draft.Remark(
+        "the result has no lengths of its requests (--save-detailed): all have the mean here");
+  }
+}
+
+void TakeResultArrivals(const Json& json, double completed, Draft& draft) {
+  BenchTraffic traffic;
+  const auto rate = NumberOf(json, "request_rate");
+  if (rate && *rate > 0) traffic.rate_per_s = *rate;
+  if (const auto shape = NumberOf(json, "burstiness"); shape && *shape > 0)
+    traffic.burstiness = *shape;
+  if (const auto users = NumberOf(json, "max_concurrency"); users && *users >= 1 && *users <= 1e7) {
+    traffic.concurrency = static_cast<std::int64_t>(*users);
+  }
+  if (rate || traffic.concurrency) {
+    TakeArrivals(traffic, "request_rate, burstiness and max_concurrency", draft);
+  } else if (const auto duration = NumberOf(json, "duration");
+             duration && *duration > 0 && completed > 0) {
+    traffic.rate_per_s = completed / *duration;
+    TakeArrivals(traffic, "completed / duration", draft);
+  }
+}
+
+// "TTFT mean 43.2, p99 110 ms".
+void RemarkMeasured(const Json& json, Draft& draft) {
+  std::string text;
+  constexpr std::pair<const char*, const char*> kMetrics[] = {
+      {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2el", "E2E"}};
+  for (const auto& [key, name] : kMetrics) {
+    std::string of;
+    for (const char* which : {"mean", "median", "p90", "p95", "p99"}) {
+      const auto value = NumberOf(json, Format("{}_{}_ms", which, key).c_str());
+      if (value) of += Format("{}{} {}", of.empty() ? "" : ", ", which, ShortNumber(*value));
+    }
+    if (!of.empty()) text += Format("{}{} {} ms", text.empty() ? "" : "; ", name, of);
+  }
+  constexpr std::pair<const char*, const char*> kRates[] = {
+      {"request_throughput", "requests/s"}, {"output_throughput", "output tokens/s"}};
+  for (const auto& [key, unit] : kRates) {
+    const auto value = NumberOf(json, key);
+    if (value) text += Format("{}{} {}", text.empty() ? "" : "; ", ShortNumber(*value), unit);
+  }
+  if (!text.empty()) draft.Remark("measured: " + text);
+}
+
+}  // namespace
+
+void ReadBenchResult(const ImportSource& source, Draft& draft) {
+  if (source.json == nullptr || !source.json->is_object()) return;
+  const Json& json = *source.json;
+  const bool result = json.contains("request_throughput") || json.contains("mean_ttft_ms") ||
+                      json.contains("total_input_tokens");
+  if (!result) return;
+  draft.Found("a result of vllm bench serve");
+  const double completed = NumberOf(json, "completed").value_or(0);
+  const double asked = NumberOf(json, "num_prompts").value_or(completed);
+  if (const std::string model = TextIn(json, "model_id"); !model.empty())
+    draft.TakeModelName(model, "model_id");
+  if (asked >= 1 && asked <= 5e6) {
+    draft.Take("workload.requests", NumberJson(std::max(asked, 1.0)), "num_prompts");
+  }
+  if (const auto failed = NumberOf(json, "failed"); failed && *failed > 0) {
+    draft.Remark(
+        Format("{} requests failed and are left out of what was measured", NumberText(*failed)));
+  }
+  TakeResultLengths(json, completed, draft);
+  TakeResultArrivals(json, completed, draft);
+  RemarkMeasured(json, draft);
+}
+
+}  // namespace servecast

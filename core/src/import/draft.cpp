@@ -1,0 +1,211 @@
+// See draft.h.
+#include "import/draft.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/printable.h"
+#include "base/text.h"
+#include "import/names.h"
+#include "io/issues.h"
+#include "io/json_document.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kShown = 120;  // bytes of others' words in a note
+
+std::vector<std::string> KeysOf(std::string_view path) {
+  std::vector<std::string> keys;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('.', at), path.size());
+    keys.emplace_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  return keys;
+}
+
+bool IsIndex(const std::string& key) {
+  return !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
+}
+
+const Json* MemberAt(const Json& document, std::string_view path) {
+  const Json* at = &document;
+  for (const std::string& key : KeysOf(path)) {
+    if (at->is_array() && IsIndex(key)) {
+      const auto index = static_cast<std::size_t>(*ParseCount(key));
+      if (index >= at->size()) return nullptr;
+      at = &(*at)[index];
+    } else if (at->is_object() && at->contains(key)) {
+      at = &(*at)[key];
+    } else {
+      return nullptr;
+    }
+  }
+  return at->is_null() ? nullptr : at;
+}
+
+}  // namespace
+
+std::optional<double> NumberIn(std::string_view text, bool units) {
+  double factor = 1;
+  if (units && text.size() > 1) {
+    constexpr std::pair<char, double> kUnits[] = {
+        {'k', 1e3},  {'m', 1e6},           {'g', 1e9},
+        {'K', 1024}, {'M', 1024 * 1024.0}, {'G', 1024 * 1024 * 1024.0}};
+    for (const auto& [unit, times] : kUnits) {
+      if (text.back() == unit) factor = times;
+    }
+    if (factor != 1) text.remove_suffix(1);
+  }
+  if (text.empty() || text.size() > 40) return std::nullopt;
+  std::string number(text);
+  if (number[0] == '+') number.erase(0, 1);
+  if (number[0] == '.') number.insert(0, "0");
+  if (number.back() == '.') number += "0";
+  const Json value = Json::parse(number, nullptr, false);
+  if (!value.is_number()) return std::nullopt;
+  const double read = value.get<double>() * factor;
+  return std::isfinite(read) ? std::optional<double>(read) : std::nullopt;
+}
+
+Json NumberJson(double value) {
+  if (value == std::floor(value) && std::fabs(value) < 1e15) {
+    return static_cast<std::int64_t>(value);
+  }
+  return value;
+}
+
+void Draft::BeginText(std::string name) {
+  text_ = ShownText(name);
+  servers_ = 0;
+}
+
+void Draft::Found(std::string kind) {
+  out_.kinds.push_back(text_.empty() ? std::move(kind) : Format("{}: {}", text_, kind));
+}
+
+Json& Draft::At(std::string_view path) {
+  Json* at = &said_;
+  for (const std::string& key : KeysOf(path)) {
+    if (IsIndex(key)) {
+      if (!at->is_array()) *at = Json::array();
+      const auto index = static_cast<std::size_t>(*ParseCount(key));
+      while (at->size() <= index) at->push_back(Json::object());
+      at = &(*at)[index];
+    } else {
+      if (!at->is_object()) *at = Json::object();
+      at = &(*at)[key];
+    }
+  }
+  return *at;
+}
+
+void Draft::Put(std::string_view path, Json value, std::string_view from, bool said) {
+  Json& member = At(path);
+  const std::string is = ShortJson(value);
+  const std::string why = ShownText(from, kShown) + (text_.empty() || !said ? "" : " of " + text_);
+  if (!member.is_null() && member != value && said) {
+    Remark(Format("{}: {} ({}) takes the place of {}", path, is, why, ShortJson(member)));
+  }
+  member = std::move(value);
+  ImportNote note{Format("{} = {}", path, is), why};
+  const std::string begin = Format("{} = ", path);
+  const auto earlier = std::find_if(
+      out_.taken.begin(), out_.taken.end(),
+      [&](const ImportNote& each) { return each.what.compare(0, begin.size(), begin) == 0; });
+  if (earlier == out_.taken.end()) {
+    out_.taken.push_back(std::move(note));
+  } else {
+    *earlier = std::move(note);
+  }
+}
+
+void Draft::Take(std::string_view path, Json value, std::string_view from) {
+  Put(path, std::move(value), from, true);
+}
+
+void Draft::Assume(std::string_view path, Json value, std::string_view why) {
+  if (Find(path) == nullptr) Put(path, std::move(value), why, false);
+}
+
+void Draft::Ignore(std::string_view what, std::string_view why) {
+  ImportNote note{ShownText(what, kShown), std::string(why)};
+  if (std::find(out_.ignored.begin(), out_.ignored.end(), note) != out_.ignored.end()) return;
+  if (out_.ignored.size() < kMostIssues) {
+    out_.ignored.push_back(std::move(note));
+  } else {
+    ++ignored_beyond_;
+  }
+}
+
+void Draft::Remark(std::string text) {
+  if (out_.remarks.size() < kMostIssues) out_.remarks.push_back(std::move(text));
+}
+
+bool Draft::TakeModelName(std::string_view name, std::string_view from) {
+  const bool other = !model_name_.empty() && !SameModel(model_name_, name) && model_name_ != name;
+  if (other && servers_ > 1) {
+    Remark(Format("a scenario has one model: {} of {} is left out", ShownText(name, kShown),
+                  ShownText(from, kShown)));
+    return false;
+  }
+  if (other) {
+    Remark(Format("model {} ({}) takes the place of {}", ShownText(name, kShown),
+                  ShownText(from, kShown), ShownText(model_name_, kShown)));
+  }
+  model_name_ = name;
+  model_from_ = ShownText(from, kShown) + (text_.empty() ? "" : " of " + text_);
+  return true;
+}
+
+void Draft::TakeModelFigures(Json figures, std::string_view from, bool top_p_known) {
+  if (!figures_.is_null() && figures_ != figures) {
+    Remark(Format("the figures of {} take the place of those of an earlier file", from));
+  }
+  figures_ = std::move(figures);
+  top_p_known_ = top_p_known;
+  out_.taken.push_back({Format("model = {} layers, hidden size {}, ...",
+                               figures_.value("num_hidden_layers", std::int64_t{0}),
+                               figures_.value("hidden_size", std::int64_t{0})),
+                        std::string(from) + (text_.empty() ? "" : " of " + text_)});
+}
+
+void Draft::TakeGpu(std::string_view name, std::string_view from) {
+  const std::string preset = HardwarePresetOf(name);
+  if (preset.empty()) {
+    unknown_gpu_ = ShownText(name, kShown);
+    return;
+  }
+  unknown_gpu_.clear();
+  Take("hardware.preset", preset, Format("{} ({})", from, ShownText(name, kShown)));
+}
+
+void Draft::TakeGpuCount(std::int64_t count, std::string_view from) {
+  gpu_count_ = count;
+  Remark(Format("{}: {} GPU{}", from, count, count == 1 ? "" : "s"));
+}
+
+void Draft::BeginServer() { ++servers_; }
+
+void Draft::TakeDataParallel(std::int64_t ranks) {
+  At(ServerPath("pool.attention_data_parallel")) = ranks;
+}
+
+std::string Draft::ServerPath(std::string_view path) const {
+  const std::size_t pool = servers_ == 0 ? 0 : servers_ - 1;
+  const std::string here = Format("cluster.pools.{}", pool);
+  if (path.substr(0, 5) == "pool.") return here + std::string(path.substr(4));
+  const bool own =
+      pool > 0 && (path.substr(0, 7) == "engine." || path.substr(0, 10) == "scheduler.");
+  return own ? here + "." + std::string(path) : std::string(path);
+}
+
+const Json* Draft::Find(std::string_view path) const { return MemberAt(said_, path); }
+
+void Draft::Drop(std::string_view path) { At(path) = nullptr; }
+
+}  // namespace servecast

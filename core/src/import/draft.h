@@ -1,0 +1,93 @@
+// What texts have said of a scenario so far: members, which words they came from, and what was left
+// out. Readers put in; Finish makes the document.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "servecast/import.h"
+
+namespace servecast {
+
+class Draft {
+ public:
+  // What follows is of another text; its name, where there are several. Servers of a text are pools
+  // beside each other; those of the next text are the same pools again, said anew.
+  void BeginText(std::string name);
+
+  // Something that can be imported: "a command of vLLM". Nothing is understood without one.
+  void Found(std::string kind);
+  bool found() const { return !out_.kinds.empty(); }
+  std::size_t kinds() const { return out_.kinds.size(); }
+  // Something of a kind that is known, and what is wrong with it: said if nothing else is found.
+  void Refuse(Issue issue) { refused_.push_back(std::move(issue)); }
+  Issues TakeRefusals() { return std::exchange(refused_, {}); }
+
+  // A member by its path ("workload.arrivals.rate_per_s", lists by number). Another value that an
+  // earlier text gave it is replaced, and a remark says so.
+  void Take(std::string_view path, nlohmann::json value, std::string_view from);
+  // The same without words that say it: a default of the program that the text is for.
+  void Assume(std::string_view path, nlohmann::json value, std::string_view why);
+  void Ignore(std::string_view what, std::string_view why);
+  void Remark(std::string text);
+
+  // A model by its name on Hugging Face, or by its figures, which are worth more whenever they
+  // come. Of two servers with different models the first counts: false for the second.
+  bool TakeModelName(std::string_view name, std::string_view from);
+  void TakeModelFigures(nlohmann::json figures, std::string_view from, bool top_p_known);
+  // A GPU by what its maker or a cloud calls it.
+  void TakeGpu(std::string_view name, std::string_view from);
+  // So many of them are in the machine that a text describes.
+  void TakeGpuCount(std::int64_t count, std::string_view from);
+
+  // One more server of this text, behind what Found says. Its members are below "pool" and
+  // "engine": "pool.tensor_parallel", "engine.max_num_seqs".
+  void BeginServer();
+  // Data-parallel ranks of the present server: replicas that share the experts, if the model has
+  // any.
+  void TakeDataParallel(std::int64_t ranks);
+  // The path of such a member for the present server.
+  std::string ServerPath(std::string_view path) const;
+
+  // nullptr: no text said it.
+  const nlohmann::json* Find(std::string_view path) const;
+  void Drop(std::string_view path);
+
+  Imported Finish(std::string_view base) &&;
+
+ private:
+  nlohmann::json& At(std::string_view path);
+  void Put(std::string_view path, nlohmann::json value, std::string_view from, bool said);
+  void Settle(const nlohmann::json& base);
+  void SettleModel();
+  void SettlePools();
+  void SettleEngine(const std::string& path);
+  void SettleGpuCount();
+  bool HasExperts() const;
+  void Complete(nlohmann::json& base);
+
+  Imported out_;
+  Issues refused_;
+  nlohmann::json said_ = nlohmann::json::object();
+  std::string text_;
+  std::size_t servers_ = 0;  // of this text
+  std::string model_name_, model_from_, unknown_gpu_, gpu_of_base_;
+  nlohmann::json figures_;
+  bool top_p_known_ = false;
+  std::int64_t gpu_count_ = 0;
+  std::size_t ignored_beyond_ = 0;
+};
+
+// "128", "0.9" as a number, "32k" too where `units` are allowed: 32k 32,000, 32K 32,768, as vLLM
+// has them. nullopt for anything else.
+std::optional<double> NumberIn(std::string_view text, bool units = false);
+
+// A whole number as an integer, others as doubles.
+nlohmann::json NumberJson(double value);
+
+}  // namespace servecast

@@ -1,0 +1,298 @@
+// The end of a draft: what its texts said together becomes a document; see draft.h.
+#include <algorithm>
+#include <utility>
+
+#include "base/printable.h"
+#include "base/text.h"
+#include "import/draft.h"
+#include "import/json_members.h"
+#include "import/names.h"
+#include "io/json_document.h"
+#include "io/presets.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kShown = 120;  // bytes of others' words in a note
+
+// The preset of this kind whose id is nearest to what a name says of the model.
+std::string NearestModel(std::string_view name) {
+  const std::size_t slash = name.find_last_of('/');
+  const std::string wanted =
+      LowerCase(slash == std::string_view::npos ? name : name.substr(slash + 1));
+  return NearestWord(wanted.substr(0, 80), AllPresetIds("models"));
+}
+
+// Members that a config file tells, of which a preset is the same model.
+bool SameFigures(const Json& figures, const Json& preset) {
+  static const Json kDefaults = {{"num_local_experts", 0},
+                                 {"num_experts_per_tok", 0},
+                                 {"shared_expert_intermediate_size", 0},
+                                 {"num_dense_layers", 0},
+                                 {"dense_intermediate_size", 0},
+                                 {"kv_lora_rank", 0},
+                                 {"q_lora_rank", 0},
+                                 {"qk_nope_head_dim", 0},
+                                 {"qk_rope_head_dim", 0},
+                                 {"v_head_dim", 0},
+                                 {"sliding_window", 0},
+                                 {"num_sliding_layers", 0},
+                                 {"tie_word_embeddings", false},
+                                 {"attention_bias", false},
+                                 {"mlp_matrices", 3},
+                                 {"quantization", "none"}};
+  const auto of = [](const Json& model, const std::string& key) {
+    const auto at = model.find(key);
+    if (at != model.end()) return *at;
+    return kDefaults.value(key, Json());
+  };
+  for (const Json* model : {&figures, &preset}) {
+    for (const auto& [key, value] : model->items()) {
+      if (key == "name" || key == "top_p_by_default" || key == "torch_dtype") continue;
+      if (of(figures, key) != of(preset, key)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// Figures are a preset's where they are the same: it has a name, and what else its files say.
+void Draft::SettleModel() {
+  Json& model = said_["model"];
+  if (!model.is_object()) model = Json::object();
+  Json members = std::exchange(model, Json::object());
+  const std::string named = model_name_.empty() ? "" : ModelPresetOf(model_name_);
+  if (!figures_.is_null()) {
+    std::string same;
+    for (const std::string_view id : AllPresetIds("models")) {
+      const Json* preset = FindPresetDocument("models", id);
+      if (preset == nullptr || !SameFigures(figures_, *preset)) continue;
+      if (same.empty() || id == named) same = id;
+    }
+    if (!same.empty()) {
+      model = {{"preset", same}};
+      Remark(Format("model: the config's figures are those of the preset {}", same));
+      if (top_p_known_) model["top_p_by_default"] = figures_.value("top_p_by_default", false);
+    } else {
+      model = figures_;
+      if (!model_name_.empty()) model["name"] = model_name_;
+    }
+  } else if (!named.empty()) {
+    model = {{"preset", named}};
+    out_.taken.insert(out_.taken.begin(),
+                      {"model.preset = \"" + named + "\"",
+                       Format("{} ({})", model_from_, ShownText(model_name_, kShown))});
+    const auto weights = WeightsInName(model_name_);
+    if (weights && !weights->empty() && !members.contains("quantization")) {
+      members["quantization"] = *weights;
+    } else if (!weights) {
+      Ignore(model_name_, "the weights that the name speaks of are not modelled");
+    }
+  } else if (!model_name_.empty()) {
+    const std::string nearest = NearestModel(model_name_);
+    Remark(Format("no preset is the model {}{}: its config.json, given beside, says what it is",
+                  ShownText(model_name_, kShown),
+                  nearest.empty() ? "" : "; the nearest is " + nearest));
+    said_.erase("model");
+    return;
+  }
+  model.update(members);
+  if (model.empty()) said_.erase("model");
+}
+
+// What a server starts with where its command says nothing: vllm/engine/arg_utils.py,
+// _set_default_args, of 0.9 and later: more seats and tokens on GPUs of 70 GiB and more but the
+// A100.
+void Draft::SettleEngine(const std::string& path) {
+  const Json* preset = Find(path + ".preset");
+  if (preset == nullptr || preset->get<std::string>().find("vllm") != 0) return;
+  const Json* said = Find("hardware.preset");
+  const std::string gpu = said == nullptr ? gpu_of_base_ : said->get<std::string>();
+  if (Find(path + ".compat") != nullptr || gpu.empty()) return;
+  const Json* card = FindPresetDocument("hardware", gpu);
+  const bool large =
+      card != nullptr && card->value("memory_gib", 0.0) >= 70 && gpu.find("a100") != 0;
+  const std::int64_t seats = large ? 1024 : 256;
+  std::int64_t tokens = large ? 8192 : 2048;
+  const std::string why = Format("not said; a server of vLLM starts so on {}", gpu);
+  Assume(path + ".max_num_seqs", seats, why);
+  const Json* chunked = Find(path + ".enable_chunked_prefill");
+  const Json* longest = Find(path + ".max_model_len");
+  if (chunked != nullptr && *chunked == false && longest != nullptr && longest->is_number()) {
+    tokens = std::max(tokens, longest->get<std::int64_t>());
+  }
+  const Json* seated = Find(path + ".max_num_seqs");
+  if (seated->is_number_integer()) tokens = std::max(tokens, seated->get<std::int64_t>());
+  Assume(path + ".max_num_batched_tokens", tokens, why);
+}
+
+bool Draft::HasExperts() const {
+  const Json* model = Find("model");
+  if (model == nullptr) return false;
+  const Json* preset = Find("model.preset");
+  if (preset != nullptr) model = FindPresetDocument("models", preset->get<std::string>());
+  return model != nullptr && model->value("num_local_experts", std::int64_t{0}) > 0;
+}
+
+// Pools that are alike are one of more replicas; what is as at the top is said there.
+void Draft::SettlePools() {
+  const Json* found = Find("cluster.pools");
+  if (found == nullptr || !found->is_array()) return;
+  Json pools = Json::array();
+  for (Json pool : *found) {
+    if (pool.is_null()) pool = Json::object();
+    if (!HasExperts() && Find("model") != nullptr) pool.erase("attention_data_parallel");
+    for (const char* section : {"engine", "scheduler"}) {
+      const Json* top = Find(section);
+      if (pool.contains(section) && top != nullptr && pool[section] == *top) pool.erase(section);
+    }
+    const auto same = std::find_if(pools.begin(), pools.end(), [&pool](Json other) {
+      Json mine = pool;
+      mine.erase("replicas");
+      other.erase("replicas");
+      return mine == other;
+    });
+    if (same == pools.end()) {
+      pools.push_back(std::move(pool));
+    } else {
+      (*same)["replicas"] =
+          same->value("replicas", std::int64_t{1}) + pool.value("replicas", std::int64_t{1});
+    }
+  }
+  // Prefill and decode come together; one of them alone serves whole requests.
+  bool prefill = false, decode = false;
+  for (const Json& pool : pools) {
+    prefill |= pool.value("role", "") == "prefill";
+    decode |= pool.value("role", "") == "decode";
+  }
+  for (Json& pool : pools) {
+    if (prefill == decode || !pool.contains("role")) continue;
+    Remark(Format("a pool of role {} without its other half serves whole requests here",
+                  pool["role"].get<std::string>()));
+    pool.erase("role");
+  }
+  said_["cluster"]["pools"] = std::move(pools);
+}
+
+// GPUs of a machine whose servers no text tells: one server each.
+void Draft::SettleGpuCount() {
+  if (gpu_count_ == 0) return;
+  std::int64_t used = 0;
+  if (const Json* pools = Find("cluster.pools"); pools != nullptr) {
+    for (const Json& pool : *pools) {
+      used += pool.value("replicas", std::int64_t{1}) *
+              pool.value("tensor_parallel", std::int64_t{1}) *
+              pool.value("pipeline_parallel", std::int64_t{1});
+    }
+    if (used != gpu_count_)
+      Remark(Format("the servers take {} GPUs, and there are {}", used, gpu_count_));
+  } else {
+    said_["cluster"]["pools"] = Json::array({{{"replicas", gpu_count_}}});
+    if (gpu_count_ > 1) {
+      Remark(Format("no text says how the {} GPUs are used: here {} replicas of one GPU each",
+                    gpu_count_, gpu_count_));
+    }
+  }
+}
+
+void Draft::Settle(const Json& base) {
+  SettleModel();
+  if (!unknown_gpu_.empty()) {
+    Remark(
+        Format("no preset is the GPU {}: allowed are the GPUs of servecast catalog", unknown_gpu_));
+    said_.erase("hardware");
+  }
+  if (Find("hardware.preset") == nullptr && unknown_gpu_.empty()) {
+    gpu_of_base_ = TextIn(base.value("hardware", Json::object()), "preset");
+  }
+  SettleEngine("engine");
+  const Json* pools = Find("cluster.pools");
+  for (std::size_t i = 1; pools != nullptr && i < pools->size(); ++i) {
+    SettleEngine(Format("cluster.pools.{}.engine", i));
+  }
+  SettlePools();
+  SettleGpuCount();
+}
+
+// What no text says is the base's.
+void Draft::Complete(Json& base) {
+  std::string kept;
+  const auto keep = [&kept](const char* section) {
+    kept += (kept.empty() ? "" : ", ") + std::string(section);
+  };
+  const bool no_model = !model_name_.empty() && !said_.contains("model");
+  const bool no_gpu = !unknown_gpu_.empty();
+  if (no_model) base.erase("model");
+  if (no_gpu) base.erase("hardware");
+  for (const char* section : {"model", "hardware", "engine", "cluster", "scheduler", "latency",
+                              "workload", "slo", "measure"}) {
+    const Json* said = Find(section);
+    if (said == nullptr) {
+      if (base.contains(section)) keep(section);
+      continue;
+    }
+    const bool lengths = said->is_object() && said->contains("prompt_tokens");
+    if (std::string_view(section) == "workload" && !lengths && base.contains(section) &&
+        base[section].is_object()) {
+      // Traffic without lengths: those of the base.
+      Json merged = base[section];
+      if (said->contains("arrivals")) merged.erase("arrivals");
+      merged.update(*said);
+      base[section] = std::move(merged);
+      keep("lengths of requests");
+    } else {
+      base[section] = *said;
+    }
+  }
+  if (const Json* seed = Find("seed")) base["seed"] = *seed;
+  if (!kept.empty()) Remark("not said, and so as in the scenario to begin with: " + kept);
+}
+
+namespace {
+
+// Sections in the order in which people read them; what is no UTF-8 in a name becomes U+FFFD.
+std::string DocumentText(const Json& document) {
+  static constexpr const char* kOrder[] = {"schema",   "name",     "seed",    "model",
+                                           "hardware", "engine",   "cluster", "scheduler",
+                                           "latency",  "workload", "slo",     "measure"};
+  std::string text = "{";
+  const auto add = [&text](const std::string& key, const Json& section) {
+    text += Format("{}\n  \"{}\": ", text.size() > 1 ? "," : "", key);
+    for (const char c : section.dump(2, ' ', false, Json::error_handler_t::replace)) {
+      text += c;
+      if (c == '\n') text += "  ";
+    }
+  };
+  for (const char* key : kOrder) {
+    if (document.contains(key)) add(key, document[key]);
+  }
+  return text + "\n}\n";
+}
+
+}  // namespace
+
+Imported Draft::Finish(std::string_view base) && {
+  if (!found()) {
+    out_.issues.push_back({"", "nothing was understood"});
+    return std::move(out_);
+  }
+  Result<Json> read = ParseJson(base);
+  Json document =
+      read.ok() && read.value().is_object() ? std::move(read.value()) : Json{{"schema", 1}};
+  Settle(document);
+  Complete(document);
+  document["name"] = "Imported";
+  document.erase("description");
+  if (ignored_beyond_ > 0) Remark(Format("{} more things were left out", ignored_beyond_));
+  out_.document = DocumentText(document);
+  const Result<Scenario> scenario = ParseScenario(out_.document);
+  if (!scenario.ok()) out_.issues = scenario.issues();
+  return std::move(out_);
+}
+
+}  // namespace servecast

@@ -1,0 +1,53 @@
+// What can be imported: one reader a kind. A kind is a file of its name and a line in kinds.cpp.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "import/draft.h"
+#include "import/vllm_options.h"
+#include "import/words.h"
+
+namespace servecast {
+
+// A text in the forms that readers look for.
+struct ImportSource {
+  std::string_view text;
+  const nlohmann::json* json = nullptr;   // where it is an object or list of JSON
+  std::vector<CommandWords> commands;     // of a text that is no JSON
+  std::vector<nlohmann::json> manifests;  // documents of YAML, or of JSON with a kind
+};
+
+// Takes what it knows of the text, and says so by Draft::Found; else does nothing.
+using ImportReader = void (*)(const ImportSource&, Draft&);
+std::span<const ImportReader> ImportReaders();
+
+void ReadHfConfig(const ImportSource&, Draft&);
+void ReadGenerationConfig(const ImportSource&, Draft&);
+void ReadVllmCommand(const ImportSource&, Draft&);
+void ReadSglangCommand(const ImportSource&, Draft&);
+void ReadManifest(const ImportSource&, Draft&);
+void ReadLlmdValues(const ImportSource&, Draft&);
+void ReadBlisCommand(const ImportSource&, Draft&);
+void ReadVidurCommand(const ImportSource&, Draft&);
+void ReadBenchCommand(const ImportSource&, Draft&);
+void ReadBenchResult(const ImportSource&, Draft&);
+void ReadPrometheus(const ImportSource&, Draft&);
+void ReadNvidiaSmi(const ImportSource&, Draft&);
+
+// A command that starts a server, whatever stands around it: "vllm serve ...", "docker run ...
+// IMAGE ...". False: it is none.
+bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& draft);
+bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& draft);
+
+// Of "docker run ... IMAGE ARGUMENT ...": no image where it is no such command.
+struct Contained {
+  std::string_view image;
+  std::size_t arguments = 0;  // the first of them
+  std::int64_t gpus = 0;      // of --gpus; 0: all, or not said
+};
+Contained ContainedIn(const CommandWords& words);
+
+}  // namespace servecast

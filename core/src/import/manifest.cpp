@@ -1,0 +1,203 @@
+// Kubernetes manifests (Deployment, StatefulSet, Pod, LeaderWorkerSet, KServe's InferenceService)
+// and Compose files that hold a server: a pool each.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "base/text.h"
+#include "import/json_members.h"
+#include "import/kinds.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+// Machines of clouds by the names of their types, and the GPUs in them: AWS, Google and Azure's
+// pages of GPU instances.
+constexpr std::pair<std::string_view, std::string_view> kInstances[] = {
+    {"p6-b300", "B300"},
+    {"p6-b200", "B200"},
+    {"p5en.", "H200"},
+    {"p5e.", "H200"},
+    {"p5.", "H100 SXM"},
+    {"p4de.", "A100 SXM 80GB"},
+    {"p4d.", "A100 SXM 40GB"},
+    {"g6e.", "L40S"},
+    {"g6.", "L4"},
+    {"g5.", "A10G"},
+    {"a4-highgpu", "B200"},
+    {"a3-ultragpu", "H200"},
+    {"a3-", "H100 SXM"},
+    {"a2-ultragpu", "A100 SXM 80GB"},
+    {"a2-highgpu", "A100 SXM 40GB"},
+    {"g2-standard", "L4"},
+    {"Standard_ND96isr_H200", "H200"},
+    {"Standard_ND96isr_H100", "H100 SXM"},
+    {"Standard_ND96amsr_A100", "A100 SXM 80GB"},
+    {"Standard_ND96asr_A100", "A100 SXM 40GB"},
+    {"Standard_NC40ads_H100", "H100 NVL"},
+    {"Standard_NC80adis_H100", "H100 NVL"},
+    {"Standard_NC24ads_A100", "A100 PCIe 80GB"},
+    {"Standard_NC48ads_A100", "A100 PCIe 80GB"},
+    {"Standard_NC96ads_A100", "A100 PCIe 80GB"},
+};
+
+std::string_view GpuOfInstance(std::string_view type) {
+  for (const auto& [begin, gpu] : kInstances) {
+    if (type.substr(0, begin.size()) == begin) return gpu;
+  }
+  return "";
+}
+
+// A label of nodes that says which GPU they have.
+void TakeLabel(const std::string& key, const std::string& value, Draft& draft) {
+  if (key == "node.kubernetes.io/instance-type" || key == "beta.kubernetes.io/instance-type") {
+    const std::string_view gpu = GpuOfInstance(value);
+    if (!gpu.empty()) draft.TakeGpu(gpu, key + " " + ShownText(value));
+  } else if (key == "nvidia.com/gpu.product" || key == "cloud.google.com/gke-accelerator" ||
+             key == "gpu.nvidia.com/model" || key == "nvidia.com/gpu.family") {
+    std::string name = value;
+    // Google's names of cards leave SXM out: nvidia-h100-80gb, nvidia-tesla-a100.
+    std::replace(name.begin(), name.end(), '_', '-');
+    draft.TakeGpu(name, key);
+  }
+}
+
+void TakeSelectors(const Json& pod, Draft& draft) {
+  if (const Json* selector = ObjectIn(pod, "nodeSelector"); selector != nullptr) {
+    for (const auto& [key, value] : selector->items()) TakeLabel(key, TextOf(value), draft);
+  }
+  const Json* required =
+      ObjectAt(pod, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
+  if (required == nullptr) return;
+  for (const Json& term : ListIn(*required, "nodeSelectorTerms")) {
+    for (const Json& expression : ListIn(term, "matchExpressions")) {
+      const Json& values = ListIn(expression, "values");
+      if (!values.empty()) TakeLabel(TextIn(expression, "key"), TextOf(values[0]), draft);
+    }
+  }
+}
+
+// "prefill" and "decode", by labels or the name.
+std::string RoleOf(const Json& document) {
+  const Json* labels = ObjectAt(document, {"spec", "template", "metadata", "labels"});
+  const Json* own = ObjectAt(document, {"metadata", "labels"});
+  for (const Json* each : {labels, own}) {
+    if (each == nullptr) continue;
+    const std::string role = TextIn(*each, "llm-d.ai/role");
+    if (role == "prefill" || role == "decode") return role;
+  }
+  const Json* metadata = ObjectIn(document, "metadata");
+  const std::string name = metadata == nullptr ? "" : TextIn(*metadata, "name");
+  if (name.find("prefill") != std::string::npos) return "prefill";
+  return name.find("decode") != std::string::npos ? "decode" : "";
+}
+
+// The first pod below: an object with a list of containers.
+const Json* PodIn(const Json& node, std::size_t depth = 0) {
+  if (depth > 8 || !node.is_object()) return nullptr;
+  if (!ListIn(node, "containers").empty()) return &node;
+  if (depth > 0 && ObjectIn(node, "model") != nullptr &&
+      !ListIn(*ObjectIn(node, "model"), "args").empty()) {
+    return ObjectIn(node, "model");  // KServe's predictor
+  }
+  for (const auto& [key, member] : node.items()) {
+    if (const Json* pod = PodIn(member, depth + 1); pod != nullptr) return pod;
+  }
+  return nullptr;
+}
+
+bool ReadWords(const CommandWords& words, const ServerContext& context, Draft& draft) {
+  return ReadSglangLaunch(words, context, draft) || ReadVllmLaunch(words, context, draft);
+}
+
+// A container's command and arguments as one command, as its image would start it.
+bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
+  CommandWords words = WordsIn(container, "command");
+  const CommandWords arguments = WordsIn(container, "args");
+  const bool own_command = !words.empty();
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  for (std::string& word : words) {
+    for (const Json& variable : ListIn(container, "env")) {
+      const std::string name = "$(" + TextIn(variable, "name") + ")";
+      const std::size_t at = word.find(name);
+      if (name.size() > 3 && at != std::string::npos)
+        word.replace(at, name.size(), TextIn(variable, "value"));
+    }
+  }
+  const std::string image = TextIn(container, "image");
+  context.version = VersionOfImage(image);
+  if (const Json* resources = ObjectIn(container, "resources"); resources != nullptr) {
+    for (const char* which : {"requests", "limits"}) {
+      const Json* list = ObjectIn(*resources, which);
+      const auto gpus =
+          list == nullptr ? std::nullopt : ParseCount(TextIn(*list, "nvidia.com/gpu"));
+      if (gpus) context.gpus = *gpus;
+    }
+  }
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i].size() < 2 || words[i][0] != '-' || words[i].back() != 'c') continue;
+    bool any = false;
+    for (const CommandWords& each : CommandsIn(words[i + 1]))
+      any |= ReadWords(each, context, draft);
+    if (any) return true;
+  }
+  if (ReadWords(words, context, draft)) return true;
+  // The image's entry point is the server.
+  const bool server =
+      image.find("vllm") != std::string::npos && image.find("sglang") == std::string::npos;
+  if (!server || own_command || words.empty()) return false;
+  draft.Found(context.from);
+  ReadVllmServer(words, context, draft);
+  return true;
+}
+
+void ReadDocument(const Json& document, Draft& draft) {
+  if (!document.is_object()) return;
+  for (const Json& item : ListIn(document, "items")) ReadDocument(item, draft);
+  const std::string kind = TextIn(document, "kind");
+  if (kind.empty()) return;
+  const Json* pod = PodIn(document);
+  if (pod == nullptr) return;
+  ServerContext context;
+  context.from = Format("a manifest ({})", ShownText(kind, 40));
+  context.role = RoleOf(document);
+  const Json* spec = ObjectIn(document, "spec");
+  if (spec != nullptr) context.replicas = ParseCount(TextIn(*spec, "replicas")).value_or(1);
+  bool found = false;
+  for (const Json& container : ListIn(*pod, "containers")) {
+    found = ReadContainer(container, context, draft) || found;
+  }
+  if (ListIn(*pod, "containers").empty()) found = ReadContainer(*pod, context, draft);
+  if (found) TakeSelectors(*pod, draft);
+}
+
+// Compose: services with an image and a command.
+void ReadServices(const Json& document, Draft& draft) {
+  const Json* services = ObjectIn(document, "services");
+  if (services == nullptr) return;
+  for (const auto& [name, service] : services->items()) {
+    if (!service.is_object()) continue;
+    Json container = {{"image", TextIn(service, "image")}, {"args", Json::array()}};
+    for (const char* part : {"entrypoint", "command"}) {
+      for (const std::string& word : WordsIn(service, part)) container["args"].push_back(word);
+    }
+    ServerContext context;
+    context.from = Format("a Compose service ({})", ShownText(name, 40));
+    const Json* deploy = ObjectIn(service, "deploy");
+    if (deploy != nullptr) context.replicas = ParseCount(TextIn(*deploy, "replicas")).value_or(1);
+    ReadContainer(container, context, draft);
+  }
+}
+
+}  // namespace
+
+void ReadManifest(const ImportSource& source, Draft& draft) {
+  for (const Json& document : source.manifests) {
+    ReadDocument(document, draft);
+    ReadServices(document, draft);
+  }
+}
+
+}  // namespace servecast

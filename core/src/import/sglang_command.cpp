@@ -1,0 +1,221 @@
+// Commands that start a server of SGLang: python -m sglang.launch_server, sglang serve, and docker
+// run of its image. Names as sglang/srt/server_args.py has them, of 0.4 and 0.5.
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "import/kinds.h"
+#include "import/names.h"
+
+namespace servecast {
+namespace {
+
+using enum OptionValue;
+
+constexpr std::string_view kKernels = "kernels are as the preset measured them";
+constexpr std::string_view kRouted = "replicas are behind a router of the scenario";
+
+constexpr Option kOptions[] = {
+    {"model-path", kText, {}, "", "--model"},
+    {"tp-size", kCount, "pool.tensor_parallel", {}, "--tp"},
+    {"tensor-parallel-size", kCount, "pool.tensor_parallel"},
+    {"pp-size", kCount, "pool.pipeline_parallel", {}, "--pp"},
+    {"pipeline-parallel-size", kCount, "pool.pipeline_parallel"},
+    {"dp-size", kCount, {}, "", "--dp"},
+    {"data-parallel-size", kCount, {}, ""},
+    {"ep-size", kCount, {}, "", "--ep"},
+    {"expert-parallel-size", kCount, {}, ""},
+    {"max-running-requests", kCount, "engine.max_num_seqs"},
+    {"chunked-prefill-size", kCount, {}, ""},
+    {"mem-fraction-static", kNumber, {}, ""},
+    {"context-length", kCount, "engine.max_model_len"},
+    {"page-size", kCount, "engine.block_size"},
+    {"kv-cache-dtype", kText, {}, ""},
+    {"disable-radix-cache", kFlag, {}, ""},
+    {"disable-overlap-schedule", kFlag, {}, ""},
+    {"quantization", kText, {}, ""},
+    {"dtype", kText, {}, kNoTime},
+    {"disable-cuda-graph", kFlag, {}, ""},
+    {"disaggregation-mode", kText, {}, ""},
+    {"schedule-policy", kText, {}, ""},
+    {"max-prefill-tokens", kCount, {}, "a step's budget here is --chunked-prefill-size"},
+    {"max-total-tokens", kCount, {}, "say engine.num_gpu_blocks_override"},
+    {"schedule-conservativeness", kNumber, {}, kNotModelled},
+    {"enable-mixed-chunk", kFlag, {}, "steps here mix prefill and decode"},
+    {"enable-dp-attention", kFlag, {}, "data-parallel ranks share experts here"},
+    {"speculative-algorithm", kText, {}, kNotModelled},
+    {"speculative-num-steps", kCount, {}, kNotModelled},
+    {"speculative-eagle-topk", kCount, {}, kNotModelled},
+    {"speculative-num-draft-tokens", kCount, {}, kNotModelled},
+    {"speculative-draft-model-path", kText, {}, kNotModelled},
+    {"enable-hierarchical-cache", kFlag, {}, "say engine.kv_offload.cpu_gib"},
+    {"hicache-ratio", kNumber, {}, "say engine.kv_offload.cpu_gib"},
+    {"hicache-size", kNumber, "engine.kv_offload.cpu_gib"},
+    {"enable-two-batch-overlap", kFlag, {}, kNotModelled},
+    {"moe-a2a-backend", kText, {}, kKernels},
+    {"attention-backend", kText, {}, kKernels},
+    {"cuda-graph-max-bs", kCount, {}, kKernels},
+    {"enable-torch-compile", kFlag, {}, kKernels},
+    {"disable-custom-all-reduce", kFlag, {}, kKernels},
+    {"load-balance-method", kText, {}, kRouted},
+    {"nnodes", kCount, {}, "nodes are those of the GPU's preset"},
+    {"node-rank", kCount, {}, kNoTime},
+    {"dist-init-addr", kText, {}, kNoTime},
+    {"host", kText, {}, kNoTime},
+    {"port", kText, {}, kNoTime},
+    {"trust-remote-code", kFlag, {}, kNoTime},
+    {"tokenizer-path", kText, {}, kNoTime},
+    {"served-model-name", kText, {}, kNoTime},
+    {"api-key", kText, {}, kNoTime},
+    {"log-level", kText, {}, kNoTime},
+    {"enable-metrics", kFlag, {}, kNoTime},
+    {"reasoning-parser", kText, {}, kNoTime},
+    {"tool-call-parser", kText, {}, kNoTime},
+    {"chat-template", kText, {}, kNoTime},
+    {"random-seed", kCount, {}, kNoTime},
+    {"watchdog-timeout", kNumber, {}, kNoTime},
+};
+
+constexpr std::string_view kApart[] = {"model-path",           "dp-size",
+                                       "data-parallel-size",   "ep-size",
+                                       "expert-parallel-size", "kv-cache-dtype",
+                                       "disable-radix-cache",  "disable-overlap-schedule",
+                                       "quantization",         "disable-cuda-graph",
+                                       "disaggregation-mode",  "schedule-policy",
+                                       "chunked-prefill-size", "mem-fraction-static"};
+
+class Server {
+ public:
+  Server(const GivenOptions& given, const ServerContext& context, Draft& draft)
+      : given_(given), context_(context), draft_(draft) {}
+
+  void Read() {
+    draft_.BeginServer();
+    std::string model = given_.Text("model-path");
+    if (model.empty()) model = context_.model;
+    if (!model.empty() && !draft_.TakeModelName(model, "--model-path")) return;
+    draft_.Take(Path("engine.preset"), "sglang", context_.from);
+    TakeOptions(given_, kApart, draft_);
+    Engine();
+    Cache();
+    Model();
+    const std::string mode = given_.Text("disaggregation-mode");
+    const bool role = mode == "prefill" || mode == "decode";
+    const std::int64_t ranks = Count("dp-size", "data-parallel-size");
+    TakeServerShape({Tensor(ranks), Count("pp-size", "pipeline-parallel-size"), ranks,
+                     role ? mode : context_.role},
+                    context_, draft_);
+  }
+
+ private:
+  std::string Path(std::string_view path) const { return draft_.ServerPath(path); }
+
+  std::int64_t Count(std::string_view name, std::string_view other) const {
+    const auto first = given_.Number(name), second = given_.Number(other);
+    return static_cast<std::int64_t>(std::clamp(first ? *first : second.value_or(1), 1.0, 1e6));
+  }
+
+  // Ranks of attention within a tensor-parallel group: each has tp / dp GPUs.
+  std::int64_t Tensor(std::int64_t ranks) {
+    const std::int64_t tensor = Count("tp-size", "tensor-parallel-size");
+    const bool within = ranks > 1 && given_.Find("enable-dp-attention") != nullptr;
+    if (!within || tensor % ranks != 0) return tensor;
+    draft_.Take(Path("pool.tensor_parallel"), tensor / ranks,
+                Format("--tp {} over {} ranks of --enable-dp-attention", tensor, ranks));
+    return tensor / ranks;
+  }
+
+  // SGLang asks for a share of the memory for weights and cache, vLLM for one of all that it uses.
+  void Engine() {
+    if (const GivenOption* given = given_.Find("mem-fraction-static"); given != nullptr) {
+      const auto share = given_.Number("mem-fraction-static");
+      if (share && *share > 0 && *share <= 1) {
+        draft_.Take(Path("engine.gpu_memory_utilization"), *share, given->Words());
+        draft_.Remark(
+            "--mem-fraction-static is of weights and cache alone: the cache here is smaller by the "
+            "room of activations");
+      } else {
+        draft_.Ignore(given->Words(), "found no share of the memory");
+      }
+    }
+    if (const GivenOption* given = given_.Find("chunked-prefill-size"); given != nullptr) {
+      const auto tokens = given_.Number("chunked-prefill-size");
+      if (tokens && *tokens >= 1) {
+        draft_.Take(Path("engine.max_num_batched_tokens"), NumberJson(*tokens), given->Words());
+      } else {
+        draft_.Take(Path("engine.enable_chunked_prefill"), false, given->Words());
+      }
+    }
+    if (given_.Find("disable-overlap-schedule") != nullptr) {
+      draft_.Take(Path("engine.async_scheduling"), false, "--disable-overlap-schedule");
+    }
+    if (given_.Find("disable-cuda-graph") != nullptr) {
+      draft_.Take(Path("engine.cuda_graphs"), "eager", "--disable-cuda-graph");
+    }
+    if (Count("ep-size", "expert-parallel-size") > 1) {
+      draft_.Take(Path("engine.enable_expert_parallel"), true, "--ep-size");
+    }
+    const std::string policy = given_.Text("schedule-policy");
+    if (!policy.empty() && policy != "fcfs") {
+      draft_.Ignore("--schedule-policy " + policy,
+                    "the queue is first come, first served; scheduler.order has others");
+    }
+  }
+
+  void Cache() {
+    if (given_.Find("disable-radix-cache") != nullptr) {
+      draft_.Take(Path("engine.enable_prefix_caching"), false, "--disable-radix-cache");
+    }
+    const std::string cache = given_.Text("kv-cache-dtype");
+    if (cache.find("fp8") == 0)
+      draft_.Take(Path("engine.kv_cache_dtype"), "fp8", "--kv-cache-dtype " + cache);
+  }
+
+  void Model() {
+    const std::string method = given_.Text("quantization");
+    if (method.empty()) return;
+    const auto weights = WeightsOf(method);
+    if (weights && !weights->empty()) {
+      draft_.Take("model.quantization", *weights, "--quantization " + method);
+    } else {
+      draft_.Ignore("--quantization " + method, "the weights are as the model's config says");
+    }
+  }
+
+  const GivenOptions& given_;
+  const ServerContext& context_;
+  Draft& draft_;
+};
+
+std::optional<std::size_t> ServerArguments(const CommandWords& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool serve =
+        BaseName(words[i]) == "sglang" && i + 1 < words.size() && words[i + 1] == "serve";
+    if (serve) return i + 2;
+    if (words[i].find("sglang.launch_server") != std::string::npos ||
+        words[i].find("sglang/launch_server.py") != std::string::npos) {
+      return i + 1;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& draft) {
+  const std::optional<std::size_t> begin = ServerArguments(words);
+  if (!begin) return false;
+  const Contained container = ContainedIn(words);
+  if (container.gpus > 0) context.gpus = container.gpus;
+  if (context.from.empty()) context.from = "a command of SGLang";
+  draft.Found(context.from);
+  Server(ReadOptions(std::span<const std::string>(words).subspan(*begin), kOptions), context, draft)
+      .Read();
+  return true;
+}
+
+void ReadSglangCommand(const ImportSource& source, Draft& draft) {
+  for (const CommandWords& words : source.commands) ReadSglangLaunch(words, {}, draft);
+}
+
+}  // namespace servecast

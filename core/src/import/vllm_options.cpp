@@ -1,0 +1,290 @@
+// See vllm_options.h. Names and meanings as vllm/engine/arg_utils.py and
+// vllm/entrypoints/openai/cli_args.py have them, of 0.6 to 0.20.
+#include "import/vllm_options.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/printable.h"
+#include "base/text.h"
+#include "import/names.h"
+#include "io/json_document.h"
+#include "io/presets.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+using enum OptionValue;
+
+constexpr std::string_view kLoading = "is about loading the model";
+constexpr std::string_view kV0 = "is of vLLM's first engine, V0";
+constexpr std::string_view kKernels = "kernels are as the presets measured them";
+
+constexpr Option kOptions[] = {
+    {"model", kText, {}, "", "-m"},
+    {"tensor-parallel-size", kCount, "pool.tensor_parallel", {}, "-tp"},
+    {"pipeline-parallel-size", kCount, "pool.pipeline_parallel", {}, "-pp"},
+    {"data-parallel-size", kCount, {}, "", "-dp"},
+    {"enable-expert-parallel", kSwitch, "engine.enable_expert_parallel", {}, "-ep"},
+    {"max-num-seqs", kCount, "engine.max_num_seqs"},
+    {"max-num-batched-tokens", kCount, "engine.max_num_batched_tokens"},
+    {"max-model-len", kCount, {}, ""},
+    {"block-size", kCount, "engine.block_size"},
+    {"gpu-memory-utilization", kNumber, "engine.gpu_memory_utilization"},
+    {"kv-cache-dtype", kText, {}, ""},
+    {"num-gpu-blocks-override", kCount, "engine.num_gpu_blocks_override"},
+    {"enable-prefix-caching", kSwitch, "engine.enable_prefix_caching"},
+    {"enable-chunked-prefill", kSwitch, "engine.enable_chunked_prefill"},
+    {"long-prefill-token-threshold", kCount, "engine.long_prefill_token_threshold"},
+    {"async-scheduling", kSwitch, "engine.async_scheduling"},
+    {"scheduler-reserve-full-isl", kSwitch, "engine.scheduler_reserve_full_isl"},
+    {"kv-offloading-size", kNumber, "engine.kv_offload.cpu_gib"},
+    {"scheduling-policy", kText, {}, ""},
+    {"quantization", kText, {}, "", "-q"},
+    {"dtype", kText, {}, ""},
+    {"enforce-eager", kSwitch, {}, ""},
+    {"generation-config", kText, {}, ""},
+    {"kv-transfer-config", kText, {}, ""},
+    {"disable-async-output-proc", kFlag, {}, kV0},
+    {"num-scheduler-steps", kCount, {}, kV0},
+    {"use-v2-block-manager", kFlag, {}, kV0},
+    {"swap-space", kNumber, {}, kV0},
+    {"preemption-mode", kText, {}, kV0},
+    {"max-seq-len-to-capture", kCount, {}, kV0},
+    {"speculative-config", kText, {}, kNotModelled},
+    {"speculative-model", kText, {}, kNotModelled},
+    {"num-speculative-tokens", kCount, {}, kNotModelled},
+    {"enable-lora", kSwitch, {}, "adapters are not modelled"},
+    {"lora-modules", kText, {}, "adapters are not modelled"},
+    {"max-loras", kCount, {}, "adapters are not modelled"},
+    {"max-lora-rank", kCount, {}, "adapters are not modelled"},
+    {"cpu-offload-gb", kNumber, {}, "weights outside the GPU are not modelled"},
+    {"kv-offloading-backend", kText, {}, "which program moves KV blocks is not modelled"},
+    {"limit-mm-per-prompt", kText, {}, "images and sound are not modelled"},
+    {"decode-context-parallel-size", kCount, {}, kNotModelled, "-dcp"},
+    {"enable-dbo", kSwitch, {}, kNotModelled},
+    {"enable-eplb", kSwitch, {}, kNotModelled},
+    {"all2all-backend", kText, {}, kKernels},
+    {"data-parallel-size-local", kCount, {}, "a scenario has all replicas", "-dpl"},
+    {"data-parallel-address", kText, {}, kNoTime, "-dpa"},
+    {"data-parallel-rpc-port", kText, {}, kNoTime, "-dpp"},
+    {"data-parallel-backend", kText, {}, kNoTime, "-dpb"},
+    {"data-parallel-start-rank", kCount, {}, kNoTime, "-dpr"},
+    {"compilation-config", kText, {}, kKernels, "-O"},
+    {"attention-backend", kText, {}, kKernels},
+    {"rope-scaling", kText, {}, "a longer context is --max-model-len's"},
+    {"hf-overrides", kText, {}, "the model is as its config says"},
+    {"override-generation-config", kText, {}, "what clients sample is not modelled"},
+    {"distributed-executor-backend", kText, {}, kNoTime},
+    {"host", kText, {}, kNoTime},
+    {"port", kText, {}, kNoTime},
+    {"uvicorn-log-level", kText, {}, kNoTime},
+    {"api-key", kText, {}, kNoTime},
+    {"api-server-count", kCount, {}, "the server's own time is as the presets measured it", "-asc"},
+    {"served-model-name", kText, {}, kNoTime},
+    {"trust-remote-code", kSwitch, {}, kNoTime},
+    {"tokenizer", kText, {}, kNoTime},
+    {"tokenizer-mode", kText, {}, kNoTime},
+    {"config-format", kText, {}, kNoTime},
+    {"chat-template", kText, {}, kNoTime},
+    {"chat-template-content-format", kText, {}, kNoTime},
+    {"enable-auto-tool-choice", kSwitch, {}, kNoTime},
+    {"tool-call-parser", kText, {}, kNoTime},
+    {"reasoning-parser", kText, {}, kNoTime},
+    {"enable-reasoning", kSwitch, {}, kNoTime},
+    {"disable-log-requests", kSwitch, {}, kNoTime},
+    {"disable-log-stats", kSwitch, {}, kNoTime},
+    {"enable-log-requests", kSwitch, {}, kNoTime},
+    {"allowed-origins", kText, {}, kNoTime},
+    {"headless", kFlag, {}, kNoTime},
+    {"seed", kText, {}, "what the model samples is not modelled"},
+    {"revision", kText, {}, kLoading},
+    {"load-format", kText, {}, kLoading},
+    {"download-dir", kText, {}, kLoading},
+    {"hf-token", kText, {}, kLoading},
+    {"config", kText, {}, "another file: its options are not here"},
+};
+
+constexpr std::string_view kApart[] = {"model",
+                                       "data-parallel-size",
+                                       "max-model-len",
+                                       "kv-cache-dtype",
+                                       "scheduling-policy",
+                                       "quantization",
+                                       "dtype",
+                                       "enforce-eager",
+                                       "generation-config",
+                                       "kv-transfer-config"};
+
+// The reading of one server.
+class Server {
+ public:
+  Server(std::span<const std::string> words, const ServerContext& context, Draft& draft)
+      : given_(ReadOptions(words, kOptions)), context_(context), draft_(draft) {}
+
+  void Read() {
+    draft_.BeginServer();
+    if (!Model()) return;
+    Engine();
+    TakeOptions(given_, kApart, draft_);
+    MaxModelLen();
+    KvCache();
+    Weights();
+    Others();
+    ServerShape shape;
+    const auto count = [this](std::string_view name) {
+      return static_cast<std::int64_t>(std::clamp(given_.Number(name).value_or(1), 1.0, 1e6));
+    };
+    shape = {count("tensor-parallel-size"), count("pipeline-parallel-size"),
+             count("data-parallel-size"), Role()};
+    TakeServerShape(shape, context_, draft_);
+  }
+
+ private:
+  // False: this server is of another model.
+  bool Model() {
+    std::string model = given_.Text("model"), from = "--model";
+    if (model.empty() && !given_.positionals.empty()) {
+      model = given_.positionals[0];
+      from = context_.from;
+    }
+    if (model.empty()) {
+      model = context_.model;
+      from = context_.from;
+    }
+    return model.empty() || draft_.TakeModelName(model, from);
+  }
+
+  void Engine() {
+    const EngineName engine = EnginePresetOf("vllm", context_.version);
+    const bool said = !context_.version.empty();
+    if (said && !engine.exact) {
+      draft_.Remark(
+          Format("vLLM {}: the nearest preset is {}", ShownText(context_.version), engine.preset));
+    }
+    const std::string path = draft_.ServerPath("engine.preset");
+    draft_.Take(path, said ? engine.preset : std::string(kDefaultEngine),
+                said ? "the image's version " + context_.version : context_.from);
+  }
+
+  void MaxModelLen() {
+    const GivenOption* given = given_.Find("max-model-len");
+    if (given == nullptr) return;
+    const auto number = given_.Number("max-model-len");
+    if (number && *number >= 1) {
+      draft_.Take(draft_.ServerPath("engine.max_model_len"), NumberJson(*number), given->Words());
+    } else {
+      draft_.Ignore(given->Words(), "vLLM finds the length itself; here it is the model's");
+    }
+  }
+
+  void KvCache() {
+    const GivenOption* given = given_.Find("kv-cache-dtype");
+    if (given == nullptr) return;
+    const std::string type = LowerCase(given->value.value_or(""));
+    const bool fp8 = type.find("fp8") == 0;
+    if (fp8 || type == "auto" || type == "bfloat16" || type == "float16") {
+      draft_.Take(draft_.ServerPath("engine.kv_cache_dtype"), fp8 ? "fp8" : "auto", given->Words());
+    } else {
+      draft_.Ignore(given->Words(), "found another KV cache than auto, bfloat16 and fp8");
+    }
+  }
+
+  void Weights() {
+    if (const GivenOption* given = given_.Find("quantization"); given != nullptr) {
+      const std::string method = given->value.value_or("");
+      const auto weights = WeightsOf(method);
+      if (weights && !weights->empty()) {
+        draft_.Take("model.quantization", *weights, given->Words());
+      } else {
+        draft_.Ignore(given->Words(),
+                      method.find("bitsandbytes") == 0 || method == "gguf"
+                          ? kNotModelled
+                          : std::string_view("the weights are as the model's config says"));
+      }
+    }
+    if (const GivenOption* given = given_.Find("dtype"); given != nullptr) {
+      const std::string type = LowerCase(given->value.value_or(""));
+      if (type == "float32" || type == "float") {
+        draft_.Take("model.torch_dtype", "float32", given->Words());
+      } else if (type == "half" || type == "float16" || type == "bfloat16") {
+        draft_.Take("model.torch_dtype", type == "bfloat16" ? "bfloat16" : "float16",
+                    given->Words());
+      }
+    }
+    if (given_.Text("generation-config") == "vllm") {
+      draft_.Take("model.top_p_by_default", false, "--generation-config vllm");
+    }
+  }
+
+  void Others() {
+    if (given_.Text("scheduling-policy") == "priority") {
+      draft_.Take(draft_.ServerPath("scheduler.order"), "priority_fcfs",
+                  "--scheduling-policy priority");
+    }
+    const GivenOption* eager = given_.Find("enforce-eager");
+    if (eager != nullptr && !eager->negated) {
+      draft_.Take(draft_.ServerPath("engine.cuda_graphs"), "eager", eager->Words());
+      draft_.Remark(
+          "--enforce-eager: what launches cost without graphs (engine.launch_eager_us) is assumed");
+    }
+  }
+
+  // "kv_producer" computes prompts for "kv_consumer".
+  std::string Role() {
+    const GivenOption* given = given_.Find("kv-transfer-config");
+    if (given == nullptr) return context_.role;
+    const Result<Json> config = ParseJson(given->value.value_or(""));
+    const Json* role = nullptr;
+    if (config.ok() && config.value().is_object() && config.value().contains("kv_role")) {
+      role = &config.value()["kv_role"];
+    }
+    if (role != nullptr && *role == "kv_producer") return "prefill";
+    if (role != nullptr && *role == "kv_consumer") return "decode";
+    if (context_.role.empty())
+      draft_.Ignore(given->Words(), "says no role; what moves KV blocks is not modelled");
+    return context_.role;
+  }
+
+  GivenOptions given_;
+  const ServerContext& context_;
+  Draft& draft_;
+};
+
+}  // namespace
+
+std::span<const Option> VllmOptions() { return kOptions; }
+
+void ReadVllmServer(std::span<const std::string> words, const ServerContext& context,
+                    Draft& draft) {
+  Server(words, context, draft).Read();
+}
+
+std::string VersionOfImage(std::string_view image) {
+  const std::size_t slash = image.find_last_of('/');
+  const std::size_t colon = image.find(':', slash == std::string_view::npos ? 0 : slash);
+  if (colon == std::string_view::npos) return "";
+  std::string_view tag = image.substr(colon + 1);
+  if (!tag.empty() && tag[0] == 'v') tag.remove_prefix(1);
+  const bool version =
+      !tag.empty() && tag[0] >= '0' && tag[0] <= '9' && tag.find('.') != std::string_view::npos;
+  return version ? std::string(tag.substr(0, 20)) : "";
+}
+
+void TakeServerShape(const ServerShape& shape, const ServerContext& context, Draft& draft) {
+  const std::int64_t replicas = std::clamp<std::int64_t>(context.replicas, 1, 1024);
+  // A server of data-parallel ranks is so many replicas here; with experts these share them.
+  const std::int64_t all = std::min<std::int64_t>(replicas * shape.data, 1'000'000);
+  draft.Take(
+      draft.ServerPath("pool.replicas"), all,
+      all == 1 ? "one server" : Format("{} servers x {} data-parallel", replicas, shape.data));
+  if (shape.data > 1) draft.TakeDataParallel(shape.data);
+  if (!shape.role.empty()) draft.Take(draft.ServerPath("pool.role"), shape.role, context.from);
+  const std::int64_t used = shape.tensor * shape.pipeline * shape.data;
+  if (context.gpus > 0 && context.gpus != used) {
+    draft.Remark(Format("{} asks for {} GPUs and uses {}", context.from, context.gpus, used));
+  }
+}
+
+}  // namespace servecast

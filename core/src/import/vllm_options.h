@@ -1,0 +1,38 @@
+// vLLM's options, of `vllm serve` and its older names: one table that commands, manifests and
+// exports share.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "import/options.h"
+
+namespace servecast {
+
+std::span<const Option> VllmOptions();
+
+// What stands around a server's options.
+struct ServerContext {
+  std::string from;     // "a command of vLLM"
+  std::string version;  // "0.11.0"; "" when nothing says it
+  std::string role;     // "prefill", "decode"; "": whole requests, or what its options say
+  std::int64_t replicas = 1;
+  std::int64_t gpus = 0;   // that it asks for; 0: not said
+  std::string model = {};  // where it is not among the options
+};
+
+// One server of vLLM by its options ("MODEL --max-num-seqs 128").
+void ReadVllmServer(std::span<const std::string> words, const ServerContext& context, Draft& draft);
+
+// "vllm/vllm-openai:v0.11.0" is 0.11.0; "" when the tag is no version.
+std::string VersionOfImage(std::string_view image);
+
+// What a server of any engine is in a scenario: replicas, roles, the GPUs that it asks for.
+struct ServerShape {
+  std::int64_t tensor = 1, pipeline = 1, data = 1;
+  std::string role;
+};
+void TakeServerShape(const ServerShape& shape, const ServerContext& context, Draft& draft);
+
+}  // namespace servecast

@@ -1,0 +1,26 @@
+// Text as a shell would cut it into commands of words: quotes, continued lines, comments, and the
+// variables that it sets itself. No shell: nothing is run, and what needs one stays as it is.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servecast {
+
+using CommandWords = std::vector<std::string>;
+
+// Commands of one word are left out: nothing is imported from them. What stands in one word behind
+// -c is cut again. O(size); a variable's value is cut at 1,000 bytes.
+std::vector<CommandWords> CommandsIn(std::string_view text);
+
+// "/usr/bin/vllm" is vllm.
+std::string_view BaseName(std::string_view path);
+
+// Lines without what ends them.
+std::vector<std::string_view> LinesIn(std::string_view text);
+
+// Without white space around it.
+std::string_view Stripped(std::string_view text);
+
+}  // namespace servecast
