@@ -28,6 +28,7 @@ constexpr const char* kHelp =
     "  servecast validate FILE|PRESET        check a scenario and list every issue\n"
     "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
     "  servecast import FILE...              a scenario from launch commands, config.json, results\n"
+    "  servecast export FILE|PRESET --to TARGET   vllm, docker, kubernetes, llm-d, sglang, bench\n"
     "  servecast catalog [--json]            presets, policies, every field of a scenario, "
     "columns\n"
     "  servecast fidelity [--data DIR]       predictions against measured servers\n"
@@ -59,6 +60,7 @@ int Main(std::vector<std::string> args) {
   if (command == "merge") return MergeCommand(args);
   if (command == "validate") return ValidateCommand(args);
   if (command == "fit-trace") return FitTraceCommand(args);
+  if (command == "export") return ExportCommand(args);
   if (command == "import") return ImportCommand(args);
   if (command == "catalog") return CatalogCommand(args);
   if (command == "fidelity") return BecomeProgramBeside("servecast-fidelity", args);

@@ -181,7 +181,12 @@ void Draft::TakeGpu(std::string_view name, std::string_view from) {
     return;
   }
   unknown_gpu_.clear();
-  Take("hardware.preset", preset, Format("{} ({})", from, ShownText(name, kShown)));
+  // Servers of one text may have GPUs of their own.
+  const Json* first = Find("hardware.preset");
+  const bool own = servers_ > 1 && first != nullptr && *first != preset;
+  Take(own ? Format("cluster.pools.{}.hardware.preset", servers_ - 1)
+           : std::string("hardware.preset"),
+       preset, Format("{} ({})", from, ShownText(name, kShown)));
 }
 
 void Draft::TakeGpuCount(std::int64_t count, std::string_view from) {

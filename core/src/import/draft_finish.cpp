@@ -246,7 +246,12 @@ void Draft::Complete(Json& base) {
       base[section] = std::move(merged);
       keep("lengths of requests");
     } else {
+      const Json router = std::string_view(section) == "cluster" && base.contains(section) &&
+                                  base[section].is_object()
+                              ? base[section].value("router", Json())
+                              : Json();
       base[section] = *said;
+      if (!router.is_null() && !said->contains("router")) base[section]["router"] = router;
     }
   }
   if (const Json* seed = Find("seed")) base["seed"] = *seed;

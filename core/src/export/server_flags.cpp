@@ -1,0 +1,196 @@
+// Options of servers that a scenario's engine, model and pools are: the reverse of
+// import/vllm_options and import/sglang_command.
+#include <cmath>
+
+#include "base/text.h"
+#include "export/targets.h"
+#include "io/presets.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+// Engine members that are options of vLLM; the rest a server cannot be told.
+const std::set<std::string>& VllmMembers() {
+  static const std::set<std::string> kMembers = {"max_num_seqs",
+                                                 "max_num_batched_tokens",
+                                                 "max_model_len",
+                                                 "block_size",
+                                                 "gpu_memory_utilization",
+                                                 "kv_cache_dtype",
+                                                 "num_gpu_blocks_override",
+                                                 "enable_prefix_caching",
+                                                 "enable_chunked_prefill",
+                                                 "long_prefill_token_threshold",
+                                                 "async_scheduling",
+                                                 "enable_expert_parallel",
+                                                 "kv_offload",
+                                                 "cuda_graphs"};
+  return kMembers;
+}
+
+const char* NameOf(Quantization quantization) {
+  constexpr const char* kNames[] = {"none", "fp8", "int4", "nvfp4", "mxfp4"};
+  return kNames[static_cast<int>(quantization)];
+}
+
+// What the model's preset says of a member; null: it has no preset, or says nothing.
+Json PresetModel(const ExportJob& job, const char* member) {
+  const Json* preset = FindPresetDocument("models", job.Preset("model"));
+  return preset == nullptr ? Json() : preset->value(member, Json());
+}
+
+class Flags {
+ public:
+  void Add(const char* name) { words_.emplace_back(name); }
+  void Add(const char* name, const std::string& value) {
+    words_.emplace_back(name);
+    words_.push_back(value);
+  }
+  void Add(const char* name, std::int64_t value) { Add(name, Format("{}", value)); }
+  // "--enable-x" or "--no-enable-x".
+  void Switch(std::string_view name, bool on) {
+    words_.push_back(Format("{}{}", on ? "--" : "--no-", name));
+  }
+  FlagWords Take() { return std::move(words_); }
+
+ private:
+  FlagWords words_;
+};
+
+// The weights, where they are other than the model's files have them.
+void AddWeights(ExportJob& job, Flags& flags) {
+  const ModelSpec& model = job.scenario().model;
+  const Json published = PresetModel(job, "quantization");
+  const std::string of = published.is_string() ? published.get<std::string>() : "none",
+                    is = NameOf(model.quantization);
+  if (is != of && is == "fp8") {
+    flags.Add("--quantization", "fp8");
+  } else if (is != of && !job.Preset("model").empty()) {
+    job.LeaveOut("model.quantization = " + is,
+                 "needs a checkpoint in that form: put its name in place of the model's");
+  }
+  if (model.torch_dtype == DType::kFloat32) flags.Add("--dtype", "float32");
+  if (model.torch_dtype == DType::kFloat16 && PresetModel(job, "torch_dtype") != "float16")
+    flags.Add("--dtype", "float16");
+}
+
+void AddCache(ExportJob& job, const EngineSpec& e, Flags& flags) {
+  if (e.block_size != 16) flags.Add("--block-size", e.block_size);
+  flags.Add("--gpu-memory-utilization", NumberText(e.gpu_memory_utilization));
+  if (e.kv_cache_dtype == KvCacheDType::kFp8) flags.Add("--kv-cache-dtype", "fp8");
+  if (e.num_gpu_blocks_override) flags.Add("--num-gpu-blocks-override", *e.num_gpu_blocks_override);
+  flags.Switch("enable-prefix-caching", e.enable_prefix_caching);
+  if (e.kv_offload.cpu_gib > 0) flags.Add("--kv-offloading-size", NumberText(e.kv_offload.cpu_gib));
+  if (e.kv_offload.On()) {
+    job.LeaveOut("engine.kv_offload", "latencies and bandwidths are the machine's");
+  }
+  if (e.kv_offload.disk_gib > 0)
+    job.LeaveOut("engine.kv_offload.disk_gib", "vLLM's options know no disk");
+}
+
+void AddScheduler(ExportJob& job, const EngineSpec& e, const SchedulerSpec& s, Flags& flags) {
+  flags.Switch("enable-chunked-prefill", e.enable_chunked_prefill);
+  flags.Switch("async-scheduling", e.async_scheduling);
+  if (e.long_prefill_token_threshold > 0)
+    flags.Add("--long-prefill-token-threshold", e.long_prefill_token_threshold);
+  if (s.order == "priority_fcfs") {
+    flags.Add("--scheduling-policy", "priority");
+  } else if (s.order != "fcfs") {
+    job.LeaveOut("scheduler.order = " + s.order, "vLLM's queue is fcfs or priority");
+  }
+  if (s.policy != "vllm")
+    job.LeaveOut("scheduler.policy = " + s.policy, "a server has its own scheduler");
+  if (e.cuda_graphs == CudaGraphs::kEager) flags.Add("--enforce-eager");
+  if (e.cuda_graphs == CudaGraphs::kCaptured) {
+    job.LeaveOut("engine.cuda_graphs = captured", "servers capture graphs by themselves");
+  }
+  job.LeaveOutRest("scheduler", {"order", "policy"}, "is no option of vLLM");
+}
+
+}  // namespace
+
+FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
+  const PoolSpec& p = job.scenario().cluster.pools[pool];
+  const EngineSpec& e = job.Engine(pool);
+  Flags flags;
+  flags.Add("--tensor-parallel-size", p.tensor_parallel);
+  if (p.pipeline_parallel > 1) flags.Add("--pipeline-parallel-size", p.pipeline_parallel);
+  if (p.attention_data_parallel > 1) flags.Add("--data-parallel-size", p.attention_data_parallel);
+  if (e.enable_expert_parallel) flags.Add("--enable-expert-parallel");
+  flags.Add("--max-num-seqs", e.max_num_seqs);
+  flags.Add("--max-num-batched-tokens", e.max_num_batched_tokens);
+  if (e.max_model_len) flags.Add("--max-model-len", *e.max_model_len);
+  AddCache(job, e, flags);
+  AddScheduler(job, e, job.Scheduler(pool), flags);
+  AddWeights(job, flags);
+  const Json samples = PresetModel(job, "top_p_by_default");
+  if (samples == true && !job.scenario().model.top_p_by_default)
+    flags.Add("--generation-config", "vllm");
+  if (p.role != PoolRole::kMixed) {
+    const char* role = p.role == PoolRole::kPrefill ? "kv_producer" : "kv_consumer";
+    flags.Add("--kv-transfer-config",
+              Format(R"({{"kv_connector":"NixlConnector","kv_role":"{}"}})", role));
+  }
+  job.LeaveOutRest("engine", VllmMembers(), "is no option of vLLM");
+  return flags.Take();
+}
+
+FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
+  const PoolSpec& p = job.scenario().cluster.pools[pool];
+  const EngineSpec& e = job.Engine(pool);
+  Flags flags;
+  const std::int64_t ranks = p.attention_data_parallel;
+  flags.Add("--tp-size", p.tensor_parallel * ranks);
+  if (p.pipeline_parallel > 1) flags.Add("--pp-size", p.pipeline_parallel);
+  if (ranks > 1) {
+    flags.Add("--dp-size", ranks);
+    flags.Add("--enable-dp-attention");
+  }
+  if (e.enable_expert_parallel) flags.Add("--ep-size", p.tensor_parallel * ranks);
+  flags.Add("--max-running-requests", e.max_num_seqs);
+  flags.Add("--chunked-prefill-size", e.enable_chunked_prefill ? e.max_num_batched_tokens : -1);
+  if (e.max_model_len) flags.Add("--context-length", *e.max_model_len);
+  flags.Add("--page-size", e.block_size);
+  flags.Add("--mem-fraction-static", NumberText(e.gpu_memory_utilization));
+  if (e.kv_cache_dtype == KvCacheDType::kFp8) flags.Add("--kv-cache-dtype", "fp8_e4m3");
+  if (!e.enable_prefix_caching) flags.Add("--disable-radix-cache");
+  if (!e.async_scheduling) flags.Add("--disable-overlap-schedule");
+  if (e.cuda_graphs == CudaGraphs::kEager) flags.Add("--disable-cuda-graph");
+  AddWeights(job, flags);
+  if (p.role != PoolRole::kMixed) {
+    flags.Add("--disaggregation-mode", p.role == PoolRole::kPrefill ? "prefill" : "decode");
+  }
+  job.LeaveOut("--mem-fraction-static",
+               "SGLang counts no activations in it: give it less than gpu_memory_utilization if "
+               "memory runs out");
+  std::set<std::string> written = VllmMembers();
+  job.LeaveOutRest("scheduler", {}, "is left out for SGLang");
+  for (const char* unknown : {"num_gpu_blocks_override", "long_prefill_token_threshold",
+                              "kv_offload", "scheduler_reserve_full_isl"}) {
+    written.erase(unknown);
+  }
+  job.LeaveOutRest("engine", written, "is left out for SGLang");
+  return flags.Take();
+}
+
+void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
+  const Scenario& s = job.scenario();
+  job.LeaveOutSections({"workload"}, "is the clients': servecast export --to bench");
+  job.LeaveOutSections({"slo"}, "targets are no settings of a server");
+  job.LeaveOutSections({"latency", "measure", "seed"}, "is the simulation's own");
+  job.LeaveOutRest("hardware", {}, "figures of the GPU are no settings");
+  if (!knows_gpu) {
+    const std::string gpu = job.Preset("hardware");
+    job.LeaveOut("hardware" + (gpu.empty() ? "" : " " + gpu), "is the machine that it runs on");
+  }
+  if (s.cluster.Replicas() > 1 && s.cluster.router != "round_robin") {
+    job.LeaveOut("cluster.router.policy = " + s.cluster.router,
+                 "is the router's that stands before the servers");
+  }
+  if (s.engine.compat != Compat::kNone)
+    job.LeaveOut("engine.compat", "another simulator's rules: a server has vLLM's");
+}
+
+}  // namespace servecast

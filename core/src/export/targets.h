@@ -1,0 +1,70 @@
+// What a scenario can be written as: one writer a target. A target is a line in targets.cpp and a
+// function.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "servecast/export.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+// What a writer is given, and what it leaves out.
+class ExportJob {
+ public:
+  explicit ExportJob(const Scenario& scenario);
+
+  const Scenario& scenario() const { return scenario_; }
+  // The model by its name on Hugging Face; "MODEL", and a note, where nobody knows it.
+  const std::string& model() const { return model_; }
+  // The preset of the scenario's engine or GPU; "" without one.
+  std::string Preset(const char* section) const;
+  const EngineSpec& Engine(std::size_t pool) const;
+  const SchedulerSpec& Scheduler(std::size_t pool) const;
+  // "nvidia.com/gpu.product" of a pool's GPU; "" where it is not known.
+  std::string_view GpuProduct(std::size_t pool) const;
+  // The tag of an image of vLLM with the rules of the engine's preset.
+  std::string VersionTag(std::size_t pool);
+
+  void LeaveOut(std::string what, std::string why);
+  // Members of a section that the document sets and nobody wrote: names them. `written` are paths
+  // below it.
+  void LeaveOutRest(const char* section, const std::set<std::string>& written, const char* why);
+  void LeaveOutSections(const std::vector<const char*>& sections, const char* why);
+
+  std::vector<ImportNote> left_out;
+
+ private:
+  std::string PresetAt(std::size_t pool, const char* section) const;
+
+  const Scenario& scenario_;
+  nlohmann::json canonical_;
+  std::string model_;
+};
+
+// As a shell takes it for one word.
+std::string ShellWord(const std::string& word);
+// As YAML and JSON take it for a text.
+std::string QuotedText(const std::string& text);
+// A command on lines of its own options.
+std::string CommandText(const std::string& program, const std::vector<std::string>& words);
+
+// Options of the servers of a pool ("--max-num-seqs", "128"), without the model.
+using FlagWords = std::vector<std::string>;
+FlagWords VllmFlags(ExportJob& job, std::size_t pool);
+FlagWords SglangFlags(ExportJob& job, std::size_t pool);
+// What no server's options say.
+void LeaveOutBesideServers(ExportJob& job, bool knows_gpu);
+
+std::string WriteVllm(ExportJob&);
+std::string WriteDocker(ExportJob&);
+std::string WriteSglang(ExportJob&);
+std::string WriteKubernetes(ExportJob&);
+std::string WriteLlmd(ExportJob&);
+std::string WriteBench(ExportJob&);
+
+}  // namespace servecast
