@@ -10,7 +10,6 @@
 
 #include "import/names.h"
 
-
 namespace servecast {
 namespace {
 

@@ -104,7 +104,7 @@ class Run {
   Run(const GivenOptions& given, Draft& draft) : given_(given), draft_(draft) {}
 
   void Read() {
-    draft_.BeginServer();
+    if (!draft_.BeginServer("blis run")) return;
     if (const std::string model = given_.Text("model"); !model.empty())
       draft_.TakeModelName(model, "--model");
     if (const std::string gpu = given_.Text("hardware"); !gpu.empty())
@@ -253,7 +253,6 @@ void ReadBlisCommand(const ImportSource& source, Draft& draft) {
       const bool program =
           name == "blis" || name == "simulation_worker" || (name == "main.go" && words[0] == "go");
       if (!program || words[i + 1] != "run") continue;
-      draft.Found("blis run");
       Run(ReadOptions(std::span<const std::string>(words).subspan(i + 2), kOptions), draft).Read();
       break;
     }

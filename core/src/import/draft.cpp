@@ -85,6 +85,7 @@ void Draft::BeginText(std::string name) {
 }
 
 void Draft::Found(std::string kind) {
+  if (out_.kinds.size() >= kMostIssues) return;
   out_.kinds.push_back(text_.empty() ? std::move(kind) : Format("{}: {}", text_, kind));
 }
 
@@ -162,12 +163,11 @@ bool Draft::TakeModelName(std::string_view name, std::string_view from) {
   return true;
 }
 
-void Draft::TakeModelFigures(Json figures, std::string_view from, bool top_p_known) {
+void Draft::TakeModelFigures(Json figures, std::string_view from) {
   if (!figures_.is_null() && figures_ != figures) {
     Remark(Format("the figures of {} take the place of those of an earlier file", from));
   }
   figures_ = std::move(figures);
-  top_p_known_ = top_p_known;
   out_.taken.push_back({Format("model = {} layers, hidden size {}, ...",
                                figures_.value("num_hidden_layers", std::int64_t{0}),
                                figures_.value("hidden_size", std::int64_t{0})),
@@ -194,7 +194,17 @@ void Draft::TakeGpuCount(std::int64_t count, std::string_view from) {
   Remark(Format("{}: {} GPU{}", from, count, count == 1 ? "" : "s"));
 }
 
-void Draft::BeginServer() { ++servers_; }
+bool Draft::BeginServer(std::string kind) {
+  constexpr std::size_t kMostServers = 64;
+  if (servers_ == kMostServers) {
+    Remark(Format("more than {} servers: the rest is left out", kMostServers));
+    ++servers_;
+  }
+  if (servers_ > kMostServers) return false;
+  ++servers_;
+  Found(std::move(kind));
+  return true;
+}
 
 void Draft::TakeDataParallel(std::int64_t ranks) {
   At(ServerPath("pool.attention_data_parallel")) = ranks;

@@ -39,15 +39,16 @@ class Draft {
   // A model by its name on Hugging Face, or by its figures, which are worth more whenever they
   // come. Of two servers with different models the first counts: false for the second.
   bool TakeModelName(std::string_view name, std::string_view from);
-  void TakeModelFigures(nlohmann::json figures, std::string_view from, bool top_p_known);
+  void TakeModelFigures(nlohmann::json figures, std::string_view from);
   // A GPU by what its maker or a cloud calls it.
   void TakeGpu(std::string_view name, std::string_view from);
   // So many of them are in the machine that a text describes.
   void TakeGpuCount(std::int64_t count, std::string_view from);
 
-  // One more server of this text, behind what Found says. Its members are below "pool" and
-  // "engine": "pool.tensor_parallel", "engine.max_num_seqs".
-  void BeginServer();
+  // One more server of this text: what it is ("a command of vLLM"). Its members are below "pool"
+  // and "engine": "pool.tensor_parallel", "engine.max_num_seqs". False: more than a scenario can
+  // have.
+  bool BeginServer(std::string kind);
   // Data-parallel ranks of the present server: replicas that share the experts, if the model has
   // any.
   void TakeDataParallel(std::int64_t ranks);
@@ -78,7 +79,6 @@ class Draft {
   std::size_t servers_ = 0;  // of this text
   std::string model_name_, model_from_, unknown_gpu_, gpu_of_base_;
   nlohmann::json figures_;
-  bool top_p_known_ = false;
   std::int64_t gpu_count_ = 0;
   std::size_t ignored_beyond_ = 0;
 };

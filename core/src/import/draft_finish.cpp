@@ -77,10 +77,14 @@ void Draft::SettleModel() {
     if (!same.empty()) {
       model = {{"preset", same}};
       Remark(Format("model: the config's figures are those of the preset {}", same));
-      if (top_p_known_) model["top_p_by_default"] = figures_.value("top_p_by_default", false);
     } else {
       model = figures_;
       if (!model_name_.empty()) model["name"] = model_name_;
+      if (!members.contains("top_p_by_default")) {
+        Remark(
+            "whether servers sample by top-p is assumed of its family: its generation_config.json "
+            "says it");
+      }
     }
   } else if (!named.empty()) {
     model = {{"preset", named}};
@@ -234,6 +238,14 @@ void Draft::Complete(Json& base) {
     const Json* said = Find(section);
     if (said == nullptr) {
       if (base.contains(section)) keep(section);
+      continue;
+    }
+    // Members over a model that no text names are over the base's.
+    const bool members = std::string_view(section) == "model" && !said->contains("preset") &&
+                         !said->contains("num_hidden_layers");
+    if (members && base.contains(section) && base[section].is_object()) {
+      base[section].update(*said);
+      keep("model");
       continue;
     }
     const bool lengths = said->is_object() && said->contains("prompt_tokens");

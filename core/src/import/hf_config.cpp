@@ -36,7 +36,7 @@ void ReadHfConfig(const ImportSource& source, Draft& draft) {
     const bool repository = !text.empty() && text[0] != '/' && text[0] != '.' && text.size() < 100;
     if (repository) draft.TakeModelName(text, "_name_or_path");
   }
-  draft.TakeModelFigures(std::move(model.value()), "config.json", false);
+  draft.TakeModelFigures(std::move(model.value()), "config.json");
 }
 
 }  // namespace servecast

@@ -43,7 +43,6 @@ void ReadRole(const Json& role, const char* name, bool alone, const std::string&
     const bool said = std::find(words.begin(), words.end(), option) != words.end();
     if (!text.empty() && !said) words.insert(words.end(), {option, text});
   }
-  draft.Found(context.from);
   ReadVllmServer(words, context, draft);
   if (const Json* labels = ObjectIn(role, "acceleratorTypes"); labels != nullptr) {
     const Json& values = ListIn(*labels, "labelValues");

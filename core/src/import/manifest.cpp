@@ -148,7 +148,6 @@ bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
   const bool server =
       image.find("vllm") != std::string::npos && image.find("sglang") == std::string::npos;
   if (!server || own_command || words.empty()) return false;
-  draft.Found(context.from);
   ReadVllmServer(words, context, draft);
   return true;
 }

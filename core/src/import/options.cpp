@@ -42,7 +42,8 @@ std::optional<bool> TruthIn(std::string_view word) {
 const Option* FindOption(std::string_view written, std::string_view plain,
                          std::span<const Option> table) {
   for (const Option& option : table) {
-    if (option.alias == written || SameName(option.name, plain)) return &option;
+    const bool alias = !written.empty() && option.alias == written;
+    if (alias || SameName(option.name, plain)) return &option;
   }
   return nullptr;
 }

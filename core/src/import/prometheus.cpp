@@ -212,8 +212,7 @@ void ReadPrometheus(const ImportSource& source, Draft& draft) {
       Add(*sample, metrics);
   }
   if (!metrics.any) return;
-  draft.Found("metrics of a vLLM server");
-  draft.BeginServer();
+  if (!draft.BeginServer("metrics of a vLLM server")) return;
   if (!metrics.model.empty()) draft.TakeModelName(metrics.model, "model_name");
   if (!metrics.cache.empty()) {
     draft.Take("engine.preset", "vllm", "metrics of a vLLM server");

@@ -90,7 +90,7 @@ class Server {
       : given_(given), context_(context), draft_(draft) {}
 
   void Read() {
-    draft_.BeginServer();
+    if (!draft_.BeginServer(context_.from)) return;
     std::string model = given_.Text("model-path");
     if (model.empty()) model = context_.model;
     if (!model.empty() && !draft_.TakeModelName(model, "--model-path")) return;
@@ -208,7 +208,6 @@ bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& d
   const Contained container = ContainedIn(words);
   if (container.gpus > 0) context.gpus = container.gpus;
   if (context.from.empty()) context.from = "a command of SGLang";
-  draft.Found(context.from);
   Server(ReadOptions(std::span<const std::string>(words).subspan(*begin), kOptions), context, draft)
       .Read();
   return true;

@@ -51,7 +51,7 @@ class VidurRun {
   VidurRun(const GivenOptions& given, Draft& draft) : given_(given), draft_(draft) {}
 
   void Read() {
-    draft_.BeginServer();
+    if (!draft_.BeginServer("a command of Vidur")) return;
     draft_.TakeModelName(TextOr("replica-config-model-name", "meta-llama/Llama-2-7b-hf"),
                          "--replica_config_model_name");
     // Vidur's a100 has 80 GB, and so has its h100.
@@ -224,7 +224,6 @@ void ReadVidurCommand(const ImportSource& source, Draft& draft) {
     const bool options =
         words[0].find("_config_") != std::string::npos && words[0].substr(0, 2) == "--";
     if (main == words.end() && !options) continue;
-    draft.Found("a command of Vidur");
     const auto begin = main == words.end() ? words.begin() : main + 1;
     VidurRun(ReadOptions(std::span<const std::string>(words).subspan(
                              static_cast<std::size_t>(begin - words.begin())),

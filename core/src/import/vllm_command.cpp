@@ -78,8 +78,8 @@ bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& dra
   if (image && context.version.empty()) context.version = VersionOfImage(container.image);
   if (container.gpus > 0) context.gpus = container.gpus;
   if (!begin) begin = container.arguments;
-  context.from = context.from.empty() ? (image ? "docker run" : "a command of vLLM") : context.from;
-  draft.Found(image ? "docker run of vLLM" : context.from);
+  context.from =
+      context.from.empty() ? (image ? "docker run of vLLM" : "a command of vLLM") : context.from;
   ReadVllmServer(std::span<const std::string>(words).subspan(*begin), context, draft);
   return true;
 }

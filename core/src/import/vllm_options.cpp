@@ -124,8 +124,7 @@ class Server {
       : given_(ReadOptions(words, kOptions)), context_(context), draft_(draft) {}
 
   void Read() {
-    draft_.BeginServer();
-    if (!Model()) return;
+    if (!draft_.BeginServer(context_.from) || !Model()) return;
     Engine();
     TakeOptions(given_, kApart, draft_);
     MaxModelLen();

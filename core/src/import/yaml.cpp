@@ -256,13 +256,14 @@ class Reader {
   // What stands behind a key or a dash, with the lines that are indented by more than `indent`.
   Json Value(std::string_view text, std::size_t indent, std::size_t depth) {
     if (text.empty()) return nullptr;
-    if (text[0] == '|' || text[0] == '>') return Block(text[0], indent);
+    if (text[0] == '|' || text[0] == '>') return Block(text, indent);
     const bool flow = (text[0] == '[' || text[0] == '{') && text.substr(0, 2) != "{{";
     std::string whole(text);
     const bool quoted = text[0] == '"' || text[0] == '\'';
     std::int64_t open = flow ? Balance(text) : 0;
     bool closed = quoted && Closes(text.substr(1), text[0]);
-    while (More(indent + 1) && !closed && !(flow && open <= 0)) {
+    // Brackets may close at any indent.
+    while (More(open > 0 ? 0 : indent + 1) && !closed && !(flow && open <= 0)) {
       const std::string_view line = quoted ? lines_[at_].text : WithoutComment(lines_[at_].text);
       whole += ' ';
       whole += line;
@@ -278,15 +279,18 @@ class Reader {
     return nullptr;
   }
 
-  Json Block(char kind, std::size_t indent) {
+  // Behind "|", ">", "|-".
+  Json Block(std::string_view mark, std::size_t indent) {
     std::string out;
     std::optional<std::size_t> begin;
     for (; More(indent + 1); ++at_) {
       const std::string_view raw = lines_[at_].raw;
       if (!begin) begin = IndentOf(raw);
       out += raw.substr(std::min(std::min(*begin, IndentOf(raw)), raw.size()));
-      out += kind == '|' ? '\n' : ' ';
+      out += mark[0] == '|' ? '\n' : ' ';
     }
+    const bool kept = mark.size() < 2 || mark[1] != '-';
+    while (!kept && !out.empty() && (out.back() == '\n' || out.back() == ' ')) out.pop_back();
     return out;
   }
 

@@ -1,0 +1,165 @@
+// servecast import and servecast export as a person types them: files and standard input in, a document
+// on stdout, remarks on stderr, exit codes.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { command } from '../command.mjs';
+
+const folder = fileURLToPath(new URL('../import/', import.meta.url));
+const text = (name) => join(folder, 'texts', name);
+const config = (name) => join(folder, 'configs', `${name}.json`);
+
+function servecastWith(input, ...words) {
+  const { status, stdout, stderr } = spawnSync(command, words, { encoding: 'utf8', maxBuffer: 2 ** 28, input });
+  return { status, stdout, stderr };
+}
+const servecast = (...words) => servecastWith('', ...words);
+
+function inFolder(use) {
+  const made = mkdtempSync(join(tmpdir(), 'servecast-'));
+  try {
+    return use((name, content) => {
+      const path = join(made, name);
+      if (content !== undefined) writeFileSync(path, content);
+      return path;
+    });
+  } finally {
+    rmSync(made, { recursive: true });
+  }
+}
+
+test('Import_EveryText_IsADocumentThatRuns', () => {
+  for (const name of readdirSync(join(folder, 'texts'))) {
+    const { status, stdout, stderr } = servecast('import', text(name));
+    assert.equal(status, 0, `${name}: ${stderr}`);
+    assert.match(stderr, /^found {4}/, name);
+    assert.doesNotMatch(stderr, /^wrong /m, name);
+    assert.equal(JSON.parse(stdout).schema, 1, name);
+    const fits = servecastWith(stdout, 'validate', '-');
+    assert.ok(fits.status === 0 || /does not fit/.test(fits.stderr), `${name}: ${fits.stderr}`);
+  }
+});
+
+test('Import_ACommandOnStdin_GivesAScenarioThatRuns', () => {
+  const { status, stdout, stderr } = servecastWith('vllm serve Qwen/Qwen3-14B --max-num-seqs 64\n', 'import', '-');
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /took {5}engine\.max_num_seqs = 64 {3}\(--max-num-seqs 64\)/);
+  assert.match(stderr, /not said, and so as in the scenario to begin with: hardware, workload, slo/);
+  const run = servecastWith(stdout, 'run', '-', '--once', '--set', 'workload.requests=100');
+  assert.equal(run.status, 0, run.stderr);
+  assert.equal(JSON.parse(run.stdout).arrived, 100);
+});
+
+test('Import_SeveralFiles_AreMerged', () => {
+  const { status, stdout, stderr } = servecast(
+    'import',
+    config('qwen3-32b'),
+    text('nvidia-smi-list.txt'),
+    text('vllm-docker.sh'),
+    text('bench-result.json'),
+  );
+  assert.equal(status, 0, stderr);
+  const { model, hardware, engine, cluster, workload } = JSON.parse(stdout);
+  assert.equal(model.preset, 'qwen3-32b');
+  assert.equal(hardware.preset, 'h100-sxm');
+  assert.equal(engine.preset, 'vllm-0.15');
+  assert.equal(cluster.pools[0].tensor_parallel, 4);
+  assert.deepEqual(workload.arrivals, { process: 'closed_loop', concurrency: 2 });
+  assert.match(stderr, /measured: TTFT mean 43\.2/);
+});
+
+test('Import_WithAScenario_TakesTheRestFromIt', () => {
+  const { stdout } = servecast('import', text('vllm-llama-8b.sh'), '--scenario', 'qwen2.5-7b-l40s-code');
+  const { hardware, workload, model, engine } = JSON.parse(stdout);
+  assert.equal(hardware.preset, 'l40s');
+  assert.equal(model.preset, 'llama-3.1-8b');
+  assert.equal(workload.preset, 'code');
+  assert.equal(engine.max_num_batched_tokens, 2048);
+});
+
+test('Import_NothingUnderstood_ExitsTwoAndSaysWhatIsAllowed', () => {
+  const nothing = servecastWith('Dear all, see you on Monday.', 'import', '-');
+  assert.equal(nothing.status, 2);
+  assert.equal(nothing.stdout, '');
+  assert.match(nothing.stderr, /found nothing that can be imported; allowed are a config\.json/);
+  const unknown = servecastWith('{"architectures": ["MambaForCausalLM"], "model_type": "mamba"}', 'import', '-');
+  assert.equal(unknown.status, 2);
+  assert.match(unknown.stderr, /found mamba, whose layers are not modelled; allowed llama, /);
+  for (const words of [['import'], ['import', '--x'], ['import', '-', '--scenario'], ['import', '/nowhere/at/all']]) {
+    const { status, stdout } = servecast(...words);
+    assert.equal(status, 2, words.join(' '));
+    assert.equal(stdout, '');
+  }
+});
+
+test('Import_AnUnknownModel_SaysTheNearestAndThatItsConfigIsMissing', () => {
+  const { status, stdout, stderr } = servecastWith('vllm serve me/Qwen3-15B', 'import', '-');
+  assert.equal(status, 0);
+  assert.equal(JSON.parse(stdout).model, undefined);
+  assert.match(stderr, /no preset is the model me\/Qwen3-15B; the nearest is qwen3-1\db?.*config\.json/);
+  assert.match(stderr, /^wrong {4}\/model: /m);
+});
+
+test('Import_TextsThatAreTiresome_HaveAnAnswerInTime', () => {
+  inFolder((file) => {
+    const texts = [
+      '\n'.repeat(10_000_000),
+      '{'.repeat(1_000_000),
+      `{"a":${'['.repeat(100_000)}`,
+      '<!DOCTYPE html><img src=x onerror=alert(1)>',
+      '\0'.repeat(100_000),
+      `vllm serve ${'--x '.repeat(1_000_000)}`,
+      `kind: Deployment\n${'a:\n '.repeat(200_000)}`,
+      '{"__proto__": {"polluted": true}, "constructor": {"prototype": 1}, "architectures": ["LlamaForCausalLM"]}',
+      readFileSync(config('deepseek-v3'), 'utf8').slice(0, 500),
+      'vllm serve \u001b[31m\u202ered --port \u0007',
+    ];
+    for (const content of texts) {
+      const before = Date.now();
+      const { status, stderr } = servecast('import', file('text', content));
+      assert.ok(status === 0 || status === 2, `${status}: ${stderr.slice(0, 200)}`);
+      assert.notEqual(stderr, '');
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+      assert.doesNotMatch(stderr, /[\u0000-\u0009\u000b-\u001f\u202e]/);
+      assert.ok(Date.now() - before < 30_000);
+    }
+  });
+});
+
+test('Export_ToEveryTarget_IsReadBack', () => {
+  const scenario = 'llama-3.1-8b-h100x8-disaggregated';
+  for (const target of ['vllm', 'docker', 'kubernetes', 'llm-d', 'sglang', 'bench']) {
+    const { status, stdout, stderr } = servecast('export', scenario, '--to', target, '--set', 'engine.max_num_seqs=77');
+    assert.equal(status, 0, stderr);
+    const back = servecastWith(stdout, 'import', '-', '--scenario', scenario);
+    assert.equal(back.status, 0, back.stderr);
+    const document = JSON.parse(back.stdout);
+    assert.equal(document.model.preset, 'llama-3.1-8b', target);
+    if (target === 'bench') continue;
+    assert.equal(document.engine.max_num_seqs, 77, target);
+    assert.deepEqual(
+      document.cluster.pools.map(({ role }) => role),
+      ['prefill', 'decode'],
+      target,
+    );
+  }
+});
+
+test('Export_WhatTheTargetCannotSay_IsOnStderr', () => {
+  const { stderr } = servecast('export', 'llama-3.1-8b-h100-multi-turn', '--to', 'bench');
+  assert.match(stderr, /left out workload\.sessions: each of its requests stands alone/);
+  const { stderr: vllm } = servecast('export', 'llama-3.1-8b-h100-chat', '--to', 'vllm', '--set', 'scheduler.order=sjf');
+  assert.match(vllm, /left out scheduler\.order = sjf: vLLM's queue is fcfs or priority/);
+});
+
+test('Export_WithoutATargetOrToAnUnknownOne_IsRefused', () => {
+  assert.equal(servecast('export', 'llama-3.1-8b-h100-chat').status, 2);
+  const { status, stderr } = servecast('export', 'llama-3.1-8b-h100-chat', '--to', 'helm');
+  assert.equal(status, 2);
+  assert.match(stderr, /found target helm, allowed vllm, docker, kubernetes, llm-d, sglang, bench/);
+  assert.match(servecast('export', '--help').stdout, /--to bench/);
+});

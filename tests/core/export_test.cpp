@@ -1,0 +1,219 @@
+// A scenario as commands, manifests and a benchmark: what each can say comes back when it is
+// imported, and what it cannot is named.
+#include "servecast/export.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/import_texts.h"
+#include "import/names.h"
+#include "io/presets.h"
+
+namespace servecast::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Text(const Result<Exported>& exported) {
+  EXPECT_TRUE(exported.ok()) << Listed(exported.issues());
+  return exported.ok() ? exported.value().text : "";
+}
+
+bool LeftOut(const Exported& exported, std::string_view what) {
+  for (const ImportNote& note : exported.left_out) {
+    if (note.what.find(what) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// What a server is told by its options.
+const std::vector<std::string> kEngine = {"max_num_seqs",
+                                          "max_num_batched_tokens",
+                                          "max_model_len",
+                                          "block_size",
+                                          "gpu_memory_utilization",
+                                          "kv_cache_dtype",
+                                          "num_gpu_blocks_override",
+                                          "enable_prefix_caching",
+                                          "enable_expert_parallel",
+                                          "enable_chunked_prefill",
+                                          "long_prefill_token_threshold",
+                                          "async_scheduling"};
+
+Json Settings(const Json& resolved, const std::vector<std::string>& engine, bool replicas,
+              bool gpu) {
+  Json out;
+  out["model"] = resolved["model"];
+  if (gpu) out["hardware"] = resolved["hardware"];
+  for (const Json& pool : resolved["cluster"]["pools"]) {
+    Json kept = {{"role", pool["role"]},
+                 {"tensor_parallel", pool["tensor_parallel"]},
+                 {"pipeline_parallel", pool["pipeline_parallel"]}};
+    if (replicas) kept["replicas"] = pool["replicas"];
+    const Json& own = pool.contains("engine") ? pool["engine"] : resolved["engine"];
+    for (const std::string& name : engine) kept["engine"][name] = own.value(name, Json());
+    out["pools"].push_back(std::move(kept));
+  }
+  return out;
+}
+
+void ExpectRoundTrip(const std::string& document, const std::string& target) {
+  SCOPED_TRACE(target + ": " + document);
+  const Result<Exported> exported = Export(document, target);
+  ASSERT_TRUE(exported.ok()) << Listed(exported.issues());
+  SCOPED_TRACE(exported.value().text);
+  const Imported imported = Import(exported.value().text);
+  const Json back = ResolvedImport(imported), from = JsonOf(Parsed(document).resolved_text);
+  const bool replicas = target == "kubernetes" || target == "llm-d";
+  EXPECT_EQ(Settings(back, kEngine, replicas, replicas),
+            Settings(from, kEngine, replicas, replicas))
+      << Listed(imported);
+}
+
+TEST(Export, ModelsAndGpus_ComeBackFromEveryTarget) {
+  for (const std::string_view model : AllPresetIds("models")) {
+    const std::string document =
+        R"({"schema": 1, "model": {"preset": ")" + std::string(model) +
+        R"("}, "hardware": {"preset": "h200-sxm"}, "workload": {"preset": "chat"}})";
+    for (const char* target : {"vllm", "docker", "kubernetes", "llm-d"})
+      ExpectRoundTrip(document, target);
+  }
+  for (const std::string_view gpu : AllPresetIds("hardware")) {
+    if (gpu == "mi300x") continue;  // of another maker, whose labels say it otherwise
+    ExpectRoundTrip(R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": ")" +
+                        std::string(gpu) + R"("}, "workload": {"preset": "chat"}})",
+                    "kubernetes");
+  }
+}
+
+TEST(Export, SettingsAndPools_ComeBackFromEveryTarget) {
+  const std::string kScenarios[] = {
+      R"("engine": {"max_num_seqs": 7, "max_num_batched_tokens": 4096, "max_model_len": 9000, "block_size": 32,
+          "gpu_memory_utilization": 0.85, "kv_cache_dtype": "fp8", "num_gpu_blocks_override": 5000, "enable_prefix_caching": false,
+          "long_prefill_token_threshold": 512, "async_scheduling": false}, "cluster": {"pools": [{"tensor_parallel": 4, "replicas": 3}]})",
+      R"("engine": {"enable_chunked_prefill": false, "max_num_batched_tokens": 40960}, "cluster": {"pools": [{"pipeline_parallel": 2}]})",
+      R"("cluster": {"pools": [{"role": "prefill", "replicas": 2, "engine": {"max_num_batched_tokens": 16384}},
+          {"role": "decode", "tensor_parallel": 2, "replicas": 3, "engine": {"max_num_seqs": 512}}]})"};
+  for (const std::string& settings : kScenarios) {
+    const std::string document =
+        R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "h100-sxm"}, )"
+        R"("workload": {"preset": "chat"}, )" +
+        settings + "}";
+    for (const char* target : {"vllm", "docker", "kubernetes", "llm-d"})
+      ExpectRoundTrip(document, target);
+  }
+}
+
+TEST(Export, ScenarioPresets_ComeBackFromManifests) {
+  for (const std::string_view id : PresetIds("scenarios")) {
+    for (const char* target : {"kubernetes", "llm-d", "docker"})
+      ExpectRoundTrip(std::string(*ScenarioPreset(id)), target);
+  }
+}
+
+TEST(Export, VersionsOfVllm_AreTagsOfImages) {
+  for (const char* preset : {"vllm-0.11", "vllm-0.15", "vllm-0.19", "vllm-0.20", "vllm-0.23"}) {
+    const std::string document = Changed({std::string("engine.preset=") + preset});
+    const Json back = JsonOf(Import(Text(Export(document, "docker"))).document);
+    EXPECT_EQ(back["engine"]["preset"], preset);
+  }
+}
+
+TEST(Export, ASharedSetOfExperts_ComesBack) {
+  const std::string document =
+      R"({"schema": 1, "model": {"preset": "deepseek-v3"}, "hardware": {"preset": "h200-sxm"},
+    "engine": {"enable_expert_parallel": true}, "cluster": {"pools": [{"replicas": 16, "attention_data_parallel": 8}]},
+    "workload": {"preset": "chat"}})";
+  for (const char* target : {"kubernetes", "llm-d"}) {
+    const Json pool =
+        JsonOf(Import(Text(Export(document, target))).document)["cluster"]["pools"][0];
+    EXPECT_EQ(pool["replicas"], 16) << target;
+    EXPECT_EQ(pool["attention_data_parallel"], 8) << target;
+  }
+}
+
+TEST(Export, Traffic_ComesBackFromTheBenchmark) {
+  const std::string kTraffic[] = {
+      R"({"arrivals": {"process": "poisson", "rate_per_s": 3.5}, "prompt_tokens": {"distribution": "fixed", "value": 1000},
+          "output_tokens": {"distribution": "fixed", "value": 200}, "requests": 321})",
+      R"({"arrivals": {"process": "gamma", "rate_per_s": 8, "cv": 2}, "prompt_tokens": {"distribution": "uniform", "min": 800, "max": 1200},
+          "output_tokens": {"distribution": "uniform", "min": 80, "max": 120}, "prefix": {"groups": 1, "tokens": 500}})",
+      R"({"arrivals": {"process": "closed_loop", "concurrency": 32}, "prompt_tokens": {"distribution": "fixed", "value": 256},
+          "output_tokens": {"distribution": "fixed", "value": 64}, "prefix": {"groups": 5, "tokens": 1024}})",
+      R"({"arrivals": {"process": "constant", "rate_per_s": 2}, "prompt_tokens": {"value": 10}, "output_tokens": {"value": 10}})",
+      R"({"arrivals": {"process": "static"}, "prompt_tokens": {"value": 10}, "output_tokens": {"value": 10}})"};
+  for (const std::string& traffic : kTraffic) {
+    SCOPED_TRACE(traffic);
+    const std::string document =
+        R"({"schema": 1, "seed": 5, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "h100-sxm"}, "workload": )" +
+        traffic +
+        R"(, "slo": [{"metric": "attainment", "percentile": 99, "ttft_ms": 500, "e2e_ms": 9000}]})";
+    const Imported imported = Import(Text(Export(document, "bench")));
+    const Json back = ResolvedImport(imported), from = JsonOf(Parsed(document).resolved_text);
+    for (const char* member :
+         {"arrivals", "prompt_tokens", "output_tokens", "prefix", "requests"}) {
+      EXPECT_EQ(back["workload"][member], from["workload"][member]) << member;
+    }
+    EXPECT_EQ(back["slo"], from["slo"]);
+    EXPECT_EQ(back["seed"], 5);
+  }
+}
+
+TEST(Export, SglangsCommand_ComesBack) {
+  const std::string document =
+      R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "h100-sxm"},
+    "engine": {"preset": "sglang", "max_num_seqs": 99, "max_num_batched_tokens": 8192, "enable_prefix_caching": false, "max_model_len": 9999},
+    "cluster": {"pools": [{"tensor_parallel": 2}]}, "workload": {"preset": "chat"}})";
+  const Imported imported = Import(Text(Export(document, "sglang")));
+  const Json back = ResolvedImport(imported), from = JsonOf(Parsed(document).resolved_text);
+  EXPECT_EQ(back["engine"], from["engine"]) << Listed(imported);
+  EXPECT_EQ(back["cluster"], from["cluster"]);
+}
+
+TEST(Export, WhatATargetCannotSay_IsNamed) {
+  const std::string document =
+      R"({"schema": 1, "model": {"preset": "qwen3-14b", "quantization": "int4"}, "hardware": {"preset": "h100-sxm"},
+    "engine": {"preset": "vllm", "watermark": 0.02, "step_overhead_us": 1, "kv_offload": {"cpu_gib": 10, "disk_gib": 5}},
+    "scheduler": {"order": "sjf"}, "cluster": {"pools": [{"replicas": 2}], "router": {"policy": "least_outstanding"}},
+    "workload": {"preset": "multi-turn-chat", "classes": [{"name": "a"}]}, "measure": {"warmup_s": 5}})";
+  const Result<Exported> vllm = Export(document, "vllm");
+  ASSERT_TRUE(vllm.ok()) << Listed(vllm.issues());
+  for (const char* what :
+       {"model.quantization = int4", "engine.watermark", "engine.step_overhead_us",
+        "engine.kv_offload.disk_gib", "scheduler.order = sjf", "cluster.pools.0.replicas",
+        "cluster.router.policy", "workload", "measure", "hardware"}) {
+    EXPECT_TRUE(LeftOut(vllm.value(), what)) << what;
+  }
+  const Result<Exported> bench = Export(document, "bench");
+  for (const char* what :
+       {"workload.prompt_tokens", "workload.sessions", "workload.classes", "engine", "measure"}) {
+    EXPECT_TRUE(LeftOut(bench.value(), what)) << what;
+  }
+}
+
+TEST(Export, NamesOfOthers_AreNoPartOfACommand) {
+  const std::string model = JsonOf(Parsed(SmallDocument()).resolved_text)["model"].dump();
+  Json document = JsonOf(SmallDocument());
+  document["model"] = JsonOf(model);
+  for (const char* name : {"a; rm -rf ~", "$(id)", "--help", "a\nb", ""}) {
+    document["model"]["name"] = name;
+    for (const ExportTarget& target : ExportTargets()) {
+      const std::string text = Text(Export(document.dump(), target.name));
+      EXPECT_NE(text.find("MODEL"), std::string::npos);
+      EXPECT_EQ(text.find("rm -rf"), std::string::npos);
+      EXPECT_EQ(text.find("$(id)"), std::string::npos);
+    }
+  }
+}
+
+TEST(Export, BadInput_IsRefused) {
+  EXPECT_FALSE(Export(SmallDocument(), "helm").ok());
+  EXPECT_NE(
+      Listed(Export(SmallDocument(), "helm").issues()).find("allowed vllm, docker, kubernetes"),
+      std::string::npos);
+  EXPECT_FALSE(Export("{", "vllm").ok());
+}
+
+}  // namespace
+}  // namespace servecast::testing

@@ -1,0 +1,311 @@
+// Scenarios from what other programs write: each kind of text, several together, and what is not
+// understood.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/import_texts.h"
+
+namespace servecast::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Expected {
+  std::string file, kind;
+  // Of the document, by pointer.
+  std::vector<std::pair<std::string, Json>> members;
+  std::vector<std::string> says = {};
+};
+
+void Expect(const Expected& expected) {
+  SCOPED_TRACE(expected.file);
+  const Imported imported = Import(ImportFile("texts/" + expected.file));
+  ASSERT_FALSE(imported.document.empty()) << Listed(imported);
+  EXPECT_EQ(imported.kinds[0], expected.kind);
+  EXPECT_TRUE(imported.issues.empty()) << Listed(imported);
+  const Json document = JsonOf(imported.document);
+  for (const auto& [pointer, value] : expected.members) {
+    const Json::json_pointer at(pointer);
+    ASSERT_TRUE(document.contains(at)) << pointer << "\n" << imported.document;
+    EXPECT_EQ(document[at], value) << pointer;
+  }
+  for (const std::string& words : expected.says)
+    EXPECT_TRUE(Says(imported, words)) << words << "\n" << Listed(imported);
+}
+
+TEST(Import, CommandsOfVllm_AreModelEngineAndPools) {
+  const std::string kind = "a command of vLLM";
+  const Expected kCommands[] = {
+      {"vllm-llama-8b.sh",
+       kind,
+       {{"/model/preset", "llama-3.1-8b"},
+        {"/engine/preset", "vllm"},
+        {"/engine/max_model_len", 8192},
+        {"/engine/gpu_memory_utilization", 0.92},
+        {"/engine/max_num_seqs", 128},
+        {"/engine/max_num_batched_tokens", 8192}},
+       {"a server of vLLM starts so on h100-sxm"}},
+      {"vllm-llama-70b-fp8.sh",
+       kind,
+       {{"/model", {{"preset", "llama-3.1-70b"}, {"quantization", "fp8"}}},
+        {"/cluster/pools/0/tensor_parallel", 4},
+        {"/engine/kv_cache_dtype", "fp8"},
+        {"/engine/max_num_batched_tokens", 16384},
+        {"/engine/enable_prefix_caching", false}}},
+      {"vllm-api-server-mixtral.sh",
+       kind,
+       {{"/model/preset", "mixtral-8x7b"},
+        {"/model/torch_dtype", "float16"},
+        {"/cluster/pools/0/tensor_parallel", 2}},
+       {"--swap-space 16"}},
+      {"vllm-deepseek-ranks.sh",
+       kind,
+       {{"/model/preset", "deepseek-v3"},
+        {"/engine/enable_expert_parallel", true},
+        {"/cluster/pools/0/replicas", 8},
+        {"/cluster/pools/0/attention_data_parallel", 8}}},
+      {"vllm-gpt-oss.sh",
+       kind,
+       {{"/model/preset", "gpt-oss-120b"},
+        {"/engine/async_scheduling", true},
+        {"/engine/max_num_seqs", 512},
+        {"/engine/max_num_batched_tokens", 8192}},
+       {"--compilation-config"}},
+      {"vllm-qwen3-moe.sh",
+       kind,
+       {{"/model/preset", "qwen3-30b-a3b"},
+        {"/engine/enable_expert_parallel", true},
+        {"/engine/cuda_graphs", "eager"}},
+       {"--speculative-config", "is not modelled", "engine.launch_eager_us"}},
+      {"vllm-awq.sh",
+       kind,
+       {{"/model/preset", "qwen2.5-72b"},
+        {"/model/quantization", "int4"},
+        {"/cluster/pools/0/tensor_parallel", 2},
+        {"/cluster/pools/0/pipeline_parallel", 2},
+        {"/engine/block_size", 32},
+        {"/scheduler/order", "priority_fcfs"}}},
+      {"vllm-variables.sh",
+       kind,
+       {{"/model/preset", "llama-3.3-70b"},
+        {"/cluster/pools/0/tensor_parallel", 8},
+        {"/engine/max_model_len", 16384}},
+       {"left --max-num-seqs $SEATS"}},
+      {"vllm-prefill-decode.sh",
+       kind,
+       {{"/model/preset", "qwen3-8b"},
+        {"/cluster/pools",
+         {{{"role", "prefill"}, {"replicas", 1}},
+          {{"role", "decode"}, {"replicas", 1}, {"tensor_parallel", 2}}}}}},
+  };
+  for (const Expected& each : kCommands) Expect(each);
+}
+
+TEST(Import, DockerAndManifests_AreTheirServers) {
+  const Expected kTexts[] = {
+      {"vllm-docker.sh",
+       "docker run of vLLM",
+       {{"/model/preset", "qwen3-32b"},
+        {"/engine/preset", "vllm-0.15"},
+        {"/engine/max_model_len", 32000},
+        {"/cluster/pools/0/tensor_parallel", 4}}},
+      {"kubernetes-script.yaml",
+       "a manifest (Deployment)",
+       {{"/model/preset", "mistral-7b-v0.3"},
+        {"/engine/max_num_batched_tokens", 1024},
+        {"/engine/enable_chunked_prefill", true}}},
+      {"kubernetes-arguments.yaml",
+       "a manifest (Deployment)",
+       {{"/model/preset", "llama-3.1-70b"},
+        {"/hardware/preset", "h100-sxm"},
+        {"/engine/preset", "vllm-0.11"},
+        {"/cluster/pools/0", {{"replicas", 3}, {"tensor_parallel", 2}}},
+        {"/engine/enable_prefix_caching", true}}},
+      {"kserve.yaml",
+       "a manifest (InferenceService)",
+       {{"/model/preset", "qwen2.5-7b"},
+        {"/hardware/preset", "l40s"},
+        {"/engine/preset", "vllm-0.19"},
+        {"/engine/max_num_seqs", 256}}},
+      {"compose.yaml",
+       "a Compose service (vllm)",
+       {{"/model/preset", "gemma-3-27b"},
+        {"/engine/preset", "vllm-0.20"},
+        {"/cluster/pools/0/tensor_parallel", 2},
+        {"/engine/max_num_seqs", 64}}},
+      {"llm-d-values.yaml",
+       "llm-d's prefill",
+       {{"/model/preset", "llama-3.1-70b"},
+        {"/engine/max_model_len", 32000},
+        {"/cluster/pools",
+         {{{"role", "prefill"}, {"replicas", 4}, {"tensor_parallel", 1}},
+          {{"role", "decode"}, {"replicas", 1}, {"tensor_parallel", 4}}}}}},
+  };
+  for (const Expected& each : kTexts) Expect(each);
+}
+
+TEST(Import, CommandsOfSglang_AreMappedAndTheRestIsNamed) {
+  Expect({"sglang.sh",
+          "a command of SGLang",
+          {{"/model/preset", "deepseek-v3"},
+           {"/engine/preset", "sglang"},
+           {"/engine/gpu_memory_utilization", 0.88},
+           {"/engine/max_num_batched_tokens", 8192},
+           {"/cluster/pools/0/tensor_parallel", 8}},
+          {"--speculative-algorithm EAGLE"}});
+  Expect({"sglang-docker.sh",
+          "a command of SGLang",
+          {{"/engine/enable_prefix_caching", false}, {"/engine/max_num_seqs", 100}}});
+}
+
+TEST(Import, CommandsOfSimulators_AreWholeScenarios) {
+  Expect({"blis.sh",
+          "blis run",
+          {{"/seed", 42},
+           {"/model/preset", "qwen3-14b"},
+           {"/engine/compat", "blis"},
+           {"/latency/backend", "trained_physics"},
+           {"/engine/num_gpu_blocks_override", 7463},
+           {"/workload/arrivals", {{"process", "constant"}, {"rate_per_s", 10}}},
+           {"/workload/prompt_tokens",
+            {{"distribution", "normal"}, {"mean", 70}, {"stddev", 35}, {"min", 2}, {"max", 200}}},
+           {"/workload/prefix", {{"groups", 1}, {"tokens", 284}}},
+           {"/workload/requests", 300}}});
+  Expect({"blis-2026-02.sh",
+          "blis run",
+          {{"/engine/compat", "blis-2026-02"},
+           {"/latency/beta", {5752.7, 17.25, 5.99}},
+           {"/scheduler/order", "priority_fcfs"},
+           {"/scheduler/priority", "slo_based"},
+           {"/engine/max_num_seqs", 128}}});
+  Expect({"vidur.sh",
+          "a command of Vidur",
+          {{"/model/preset", "llama-3-8b"},
+           {"/hardware/preset", "a100-80gb"},
+           {"/engine/compat", "vidur"},
+           {"/scheduler/policy", "sarathi"},
+           {"/engine/max_num_batched_tokens", 1024},
+           {"/engine/max_num_seqs", 512},
+           {"/engine/watermark", 0.01},
+           {"/cluster/pools/0/replicas", 2},
+           {"/cluster/router/policy", "least_outstanding"},
+           {"/workload/prompt_tokens",
+            {{"distribution", "zipf"}, {"min", 1024}, {"max", 4096}, {"theta", 0.6}}},
+           {"/workload/arrivals/rate_per_s", 6.45}}});
+}
+
+TEST(Import, Benchmarks_AreTrafficAndWhatWasMeasured) {
+  Expect({"bench.sh",
+          "vllm bench serve",
+          {{"/seed", 7},
+           {"/workload/requests", 400},
+           {"/workload/arrivals", {{"process", "gamma"}, {"rate_per_s", 8}, {"cv", 2}}},
+           {"/workload/prompt_tokens", {{"distribution", "uniform"}, {"min", 800}, {"max", 1200}}},
+           {"/slo/0",
+            {{"metric", "attainment"}, {"percentile", 99}, {"ttft_ms", 500}, {"tpot_ms", 40}}}}});
+  Expect({"bench-result.json",
+          "a result of vllm bench serve",
+          {{"/model/preset", "llama-3.1-8b"},
+           {"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 2}}},
+           {"/workload/output_tokens", {{"distribution", "fixed"}, {"value", 100}}},
+           {"/workload/requests", 5}},
+          {"measured: TTFT mean 43.2", "1 requests failed"}});
+}
+
+TEST(Import, MetricsOfAServer_AreSettingsAndTraffic) {
+  Expect(
+      {"metrics.txt",
+       "metrics of a vLLM server",
+       {{"/model/preset", "qwen3-14b"},
+        {"/engine/num_gpu_blocks_override", 15231},
+        {"/engine/enable_prefix_caching", true},
+        {"/workload/arrivals", {{"process", "poisson"}, {"rate_per_s", 3}}},  // 15 there, 5 s each
+        {"/workload/prompt_tokens/quantiles", {{0, 1}, {0.25, 500}, {0.9, 1000}, {1, 2000}}},
+        {"/workload/output_tokens", {{"distribution", "fixed"}, {"value", 180}}}},
+       {"Little's law", "measured: TTFT mean 120 ms", "25 % of prompt tokens"}});
+}
+
+TEST(Import, NvidiaSmi_IsTheGpuAndTheirNumber) {
+  Expect({"nvidia-smi.txt",
+          "nvidia-smi",
+          {{"/hardware/preset", "a100-80gb"}, {"/cluster/pools/0/replicas", 2}}});
+  Expect({"nvidia-smi-list.txt",
+          "nvidia-smi",
+          {{"/hardware/preset", "h100-sxm"}, {"/cluster/pools/0/replicas", 4}}});
+  Expect({"nvidia-smi-query.txt", "nvidia-smi", {{"/hardware/preset", "l40s"}}});
+}
+
+TEST(Import, SeveralFiles_AreOneScenario) {
+  const std::string config = ImportFile("configs/qwen3-14b.json"),
+                    command = ImportFile("texts/vllm-gpt-oss.sh"),
+                    bench = ImportFile("texts/bench-result.json"),
+                    smi = ImportFile("texts/nvidia-smi-list.txt");
+  const Imported imported = Import(
+      {{"config.json", config}, {"run.sh", command}, {"result.json", bench}, {"smi.txt", smi}},
+      *ScenarioPreset("llama-3.1-8b-h100-chat"));
+  const Json document = JsonOf(imported.document);
+  EXPECT_TRUE(imported.issues.empty()) << Listed(imported);
+  // A config's figures are worth more than names, whatever comes last.
+  EXPECT_EQ(document["model"]["preset"], "qwen3-14b");
+  EXPECT_EQ(document["cluster"]["pools"][0]["tensor_parallel"], 2);
+  EXPECT_EQ(document["workload"]["arrivals"]["process"], "closed_loop");
+  EXPECT_TRUE(Says(imported, "the servers take 2 GPUs, and there are 4"));
+  EXPECT_TRUE(Says(imported, "takes the place of")) << Listed(imported);
+}
+
+TEST(Import, OfTwoValues_TheLaterWinsAndARemarkSaysSo) {
+  const Imported imported = Import({{"a", "vllm serve Qwen/Qwen3-14B --max-num-seqs 64"},
+                                    {"b", "vllm serve Qwen/Qwen3-14B --max-num-seqs 32"}},
+                                   *ScenarioPreset("llama-3.1-8b-h100-chat"));
+  EXPECT_EQ(JsonOf(imported.document)["engine"]["max_num_seqs"], 32);
+  EXPECT_TRUE(
+      Says(imported, "engine.max_num_seqs: 32 (--max-num-seqs 32 of b) takes the place of 64"))
+      << Listed(imported);
+}
+
+TEST(Import, AModelThatIsNoPreset_IsLeftForItsConfig) {
+  const std::string command = "vllm serve someone/Llama-3.1-9B-Merged -tp 2";
+  const Imported alone = Import(command);
+  EXPECT_FALSE(JsonOf(alone.document).contains("model"));
+  EXPECT_TRUE(Says(alone, "no preset is the model someone/Llama-3.1-9B-Merged")) << Listed(alone);
+  EXPECT_TRUE(Says(alone, "/model: ")) << Listed(alone);
+  std::string config = ImportFile("configs/llama-3.1-8b.json");
+  config.replace(config.find("14336"), 5, "16384");
+  const Imported both = Import({{"run.sh", command}, {"config.json", config}},
+                               *ScenarioPreset("llama-3.1-8b-h100-chat"));
+  const Json model = ResolvedImport(both)["model"];
+  EXPECT_EQ(model["intermediate_size"], 16384);
+  EXPECT_EQ(model["name"], "someone/Llama-3.1-9B-Merged");
+}
+
+TEST(Import, AnUnknownGpu_IsNotReplacedByAnother) {
+  const Imported imported = Import("GPU 0: NVIDIA GH200 480GB (UUID: GPU-1)\n");
+  EXPECT_FALSE(JsonOf(imported.document).contains("hardware"));
+  EXPECT_TRUE(Says(imported, "no preset is the GPU NVIDIA GH200 480GB")) << Listed(imported);
+}
+
+TEST(Import, DefaultsOfAServer_FollowItsGpu) {
+  const std::string command = "vllm serve Qwen/Qwen3-14B\n";
+  const auto engine = [&](const char* gpu) {
+    return JsonOf(Import(command + "GPU 0: " + gpu + " (UUID: GPU-1)\n").document)["engine"];
+  };
+  EXPECT_EQ(engine("NVIDIA H200")["max_num_seqs"], 1024);
+  EXPECT_EQ(engine("NVIDIA H200")["max_num_batched_tokens"], 8192);
+  EXPECT_EQ(engine("NVIDIA A100-SXM4-80GB")["max_num_seqs"], 256);
+  EXPECT_EQ(engine("NVIDIA L40S")["max_num_batched_tokens"], 2048);
+}
+
+TEST(Import, TheRest_IsTheBases) {
+  const std::string base =
+      R"({"schema": 1, "model": {"preset": "qwen3-32b"}, "hardware": {"preset": "b200-sxm"},
+    "cluster": {"router": {"policy": "random"}}, "workload": {"preset": "rag", "requests": 77}})";
+  const Json document = JsonOf(Import({{"", "vllm serve Qwen/Qwen3-14B -tp 2"}}, base).document);
+  EXPECT_EQ(document["hardware"]["preset"], "b200-sxm");
+  EXPECT_EQ(document["workload"]["requests"], 77);
+  EXPECT_EQ(document["cluster"]["router"]["policy"], "random");
+  EXPECT_EQ(document["cluster"]["pools"][0]["tensor_parallel"], 2);
+}
+
+}  // namespace
+}  // namespace servecast::testing
