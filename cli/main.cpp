@@ -27,7 +27,7 @@ constexpr const char* kHelp =
     "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        check a scenario and list every issue\n"
     "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
-    "  servecast import FILE...              a scenario from launch commands, config.json, results\n"
+    "  servecast import FILE...              a scenario of commands, configs, results\n"
     "  servecast export FILE|PRESET --to TARGET   vllm, docker, kubernetes, llm-d, sglang, bench\n"
     "  servecast catalog [--json]            presets, policies, every field of a scenario, "
     "columns\n"

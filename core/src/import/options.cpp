@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 // "--max_num_seqs" -> max-num-seqs.
 std::string PlainName(std::string_view written) {
-  std::string name(written.substr(written.find_first_not_of('-')));
+  std::string name(written.substr(std::min(written.find_first_not_of('-'), written.size())));
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
 }
