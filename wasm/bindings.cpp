@@ -266,9 +266,8 @@ EMSCRIPTEN_BINDINGS(servecast) {
       .constructor<std::string, bool>()
       .function("drawn", &BoundRun<Experiment>::Drawn)
       .function("explanation", &BoundRun<Experiment>::Explanation);
-  BindAsked<BoundAdvice>("Advice")
-      .constructor<std::string>()
-      .function("summary", &BoundAdvice::Summary);
+  BindAsked<BoundAdvice>("Advice").constructor<std::string>().function("summary",
+                                                                       &BoundAdvice::Summary);
 }
 
 }  // namespace

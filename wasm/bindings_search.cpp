@@ -90,9 +90,8 @@ EMSCRIPTEN_BINDINGS(servecast_search) {
       .function("answer", &BoundSearch::Answer)
       .function("sentence", &BoundSearch::Sentence)
       .function("document", &BoundSearch::Document);
-  BindAsked<BoundDesign>("Design")
-      .constructor<std::string>()
-      .function("point", &BoundDesign::Point);
+  BindAsked<BoundDesign>("Design").constructor<std::string>().function("point",
+                                                                       &BoundDesign::Point);
 }
 
 }  // namespace
