@@ -63,6 +63,16 @@ std::string LineOf(const DesignTask& task, const Trace& trace) {
   return PointJson(plan.value().Point()) + "\n";
 }
 
+// Of as many runs of the scenario as there are at once; a bad document has other issues.
+std::optional<Issue> TooLarge(const std::string& document, const Trace& trace,
+                              std::size_t threads) {
+  const Result<Scenario> scenario = ParseScenario(document);
+  if (!scenario.ok()) return std::nullopt;
+  RunMemory need = MemoryOfRun(scenario.value(), trace);
+  need.bytes *= static_cast<std::int64_t>(threads);
+  return BeyondRoom(need, MemoryRoom());
+}
+
 // False: a worker ended before its work did.
 bool Run(DesignSearch& search, const Trace& trace, std::size_t threads) {
   while (!search.finished()) {
@@ -75,6 +85,7 @@ bool Run(DesignSearch& search, const Trace& trace, std::size_t threads) {
           Result<DesignPoint> point = ReadPoint(line);
           read = read && point.ok();
           if (point.ok()) points.push_back(std::move(point.value()));
+          if (!point.ok()) PrintIssues(point.issues());
         });
     if (!good || !read) return false;
     for (DesignPoint& point : points) search.Take(std::move(point));
@@ -103,6 +114,9 @@ int SearchCommand(const Words& words) {
   if (!trace.ok()) return PrintIssues(trace.issues());
   const Result<std::string> document = LoadDocument(args, !trace.value().has_arrivals);
   if (!document.ok()) return PrintIssues(document.issues());
+  if (auto beyond = TooLarge(document.value(), trace.value(), *threads)) {
+    return PrintIssues(Labelled(LabelOf(args), {*std::move(beyond)}));
+  }
   Result<DesignSearch> search = DesignSearch::Create(document.value(), std::move(axes));
   if (!search.ok()) return PrintIssues(Labelled(LabelOf(args), search.issues()));
   if (!Run(search.value(), trace.value(), *threads)) return kBug;

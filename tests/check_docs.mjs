@@ -5,7 +5,7 @@
 //   command that `./dev help` lists, an option (-x), or a text that a tracked file has. Not in the
 //   section about C++ that is to be avoided.
 // - Every decision has its status in line 3, at most 60 lines, and is not superseded by nothing.
-// - Every relative link of these, of README.md, ARCHITECTURE.md and docs/ leads somewhere.
+// - Every relative link of these, of README.md, ARCHITECTURE.md and docs/ leads somewhere; every fence is closed.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -77,6 +77,8 @@ for (const name of readdirSync(join(root, 'docs/decisions'))) {
 // --- Links ---------------------------------------------------------------------------------------
 
 for (const file of tracked.filter((each) => /^(\w+\.md|docs\/.*\.md|presets\/.*\.md)$/.test(each))) {
+  const fences = read(file).match(/^```/gm)?.length ?? 0;
+  if (fences % 2 !== 0) offend(file, 1, `${fences} lines begin with \`\`\`: one block is not closed`);
   for (const [index, line] of read(file).split('\n').entries()) {
     for (const [, target] of line.matchAll(/\]\((?!\w+:|#)([^)#\s]+)[^)]*\)/g)) {
       if (!existsSync(join(root, normalize(join(dirname(file), target)))))

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "bound_asked.h"
 #include "bound_trace.h"
 #include "experiment/advice.h"
 #include "experiment/explanation.h"
@@ -79,11 +80,6 @@ std::string Parse(const std::string& fragment) {
 
 std::string Provide(const std::string& file, const std::string& text) {
   return IssuesJson(ProvidePreset(file, text));
-}
-
-std::int64_t Steps(double asked) {
-  const bool countable = asked >= 1 && asked < 0x1p53;  // false for NaN too
-  return static_cast<std::int64_t>(countable ? asked : asked >= 0x1p53 ? 0x1p53 : 1);
 }
 
 // Of requests; drawing them takes a few milliseconds.
@@ -236,38 +232,15 @@ class BoundRun {
 };
 
 // What might be changed about a scenario, each change run; a traced one waits for its trace.
-class BoundAdvice {
+class BoundAdvice final : public BoundAsked<BoundAdvice, Advice> {
  public:
-  explicit BoundAdvice(const std::string& document) : document_(document) { Make({}); }
+  explicit BoundAdvice(const std::string& document) : document_(document) { Begin({}); }
 
-  std::string Error() const {
-    const Issues& issues = advice_ ? advice_->Problems() : issues_;
-    return issues.empty() ? "" : IssuesJson(issues);
-  }
-  std::string SetTrace(const BoundTrace& bound) {
-    if (!bound.trace().ok()) return IssuesJson(bound.trace().issues());
-    Make(bound.trace().value());
-    return Error();
-  }
-  bool Advance(double max_steps) { return !advice_ || advice_->Advance(Steps(max_steps)); }
-  double Progress() const { return advice_ ? advice_->Progress() : 1; }
-  std::string Summary() const { return advice_ ? advice_->Json(/*with_documents=*/true) : "null"; }
+  Result<Advice> Make(Trace trace) { return Advice::Create(document_, std::move(trace)); }
+  std::string Summary() const { return asked_ ? asked_->Json(/*with_documents=*/true) : "null"; }
 
  private:
-  void Make(Trace trace) {
-    issues_.clear();
-    advice_.reset();
-    Result<Advice> made = Advice::Create(document_, std::move(trace));
-    if (made.ok()) {
-      advice_.emplace(std::move(made.value()));
-    } else {
-      issues_ = made.issues();
-    }
-  }
-
   std::string document_;
-  Issues issues_;
-  std::optional<Advice> advice_;
 };
 
 template <class Run>
@@ -293,13 +266,8 @@ EMSCRIPTEN_BINDINGS(servecast) {
       .constructor<std::string, bool>()
       .function("drawn", &BoundRun<Experiment>::Drawn)
       .function("explanation", &BoundRun<Experiment>::Explanation);
-  emscripten::class_<BoundAdvice>("Advice")
-      .constructor<std::string>()
-      .function("error", &BoundAdvice::Error)
-      .function("setTrace", &BoundAdvice::SetTrace)
-      .function("advance", &BoundAdvice::Advance)
-      .function("progress", &BoundAdvice::Progress)
-      .function("summary", &BoundAdvice::Summary);
+  BindAsked<BoundAdvice>("Advice").constructor<std::string>().function("summary",
+                                                                       &BoundAdvice::Summary);
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 // A search over designs: who asks hands out its tasks, which any module may do.
 #include <emscripten/bind.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "bound_trace.h"
+#include "bound_asked.h"
 #include "io/axes.h"
 #include "io/design_json.h"
 #include "plan/design_plan.h"
@@ -17,34 +15,11 @@
 namespace servecast {
 namespace {
 
-// Lines of "path=a,b,c"; none: the default axes. Issues: a line that is none.
-Result<std::vector<Axis>> AxesOf(const std::string& text) {
-  std::vector<Axis> axes;
-  Issues issues;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    begin = end + 1;
-    if (line.empty()) continue;
-    if (auto axis = AxisOf(line)) {
-      axes.push_back(*std::move(axis));
-    } else {
-      issues.push_back({"", "found " + line + ", allowed path=a,b,c"});
-    }
-  }
-  if (!issues.empty()) return issues;
-  return axes;
-}
-
+// Of the default axes.
 class BoundSearch {
  public:
-  BoundSearch(const std::string& document, const std::string& axes) {
-    Result<std::vector<Axis>> read = AxesOf(axes);
-    if (!read.ok()) {
-      issues_ = read.issues();
-      return;
-    }
-    Result<DesignSearch> made = DesignSearch::Create(document, std::move(read.value()));
+  explicit BoundSearch(const std::string& document) {
+    Result<DesignSearch> made = DesignSearch::Create(document, {});
     if (made.ok()) {
       search_.emplace(std::move(made.value()));
     } else {
@@ -91,45 +66,23 @@ class BoundSearch {
   std::optional<DesignSearch> search_;
 };
 
-class BoundDesign {
+class BoundDesign final : public BoundAsked<BoundDesign, DesignPlan> {
  public:
-  explicit BoundDesign(const std::string& task) : task_(ReadTask(task)) { Make({}); }
+  explicit BoundDesign(const std::string& task) : task_(ReadTask(task)) { Begin({}); }
 
-  std::string Error() const { return issues_.empty() ? "" : IssuesJson(issues_); }
-  std::string SetTrace(const BoundTrace& bound) {
-    if (!bound.trace().ok()) return IssuesJson(bound.trace().issues());
-    Make(bound.trace().value());
-    return Error();
+  Result<DesignPlan> Make(Trace trace) {
+    if (!task_.ok()) return task_.issues();
+    return DesignPlan::Create(task_.value(), std::move(trace));
   }
-  bool Advance(double max_steps) {
-    return !plan_ || plan_->Advance(static_cast<std::int64_t>(max_steps));
-  }
-  std::string Point() const { return plan_ ? PointJson(plan_->Point()) : "null"; }
+  std::string Point() const { return asked_ ? PointJson(asked_->Point()) : "null"; }
 
  private:
-  void Make(Trace trace) {
-    issues_.clear();
-    plan_.reset();
-    if (!task_.ok()) {
-      issues_ = task_.issues();
-      return;
-    }
-    Result<DesignPlan> made = DesignPlan::Create(task_.value(), std::move(trace));
-    if (made.ok()) {
-      plan_.emplace(std::move(made.value()));
-    } else {
-      issues_ = made.issues();
-    }
-  }
-
   Result<DesignTask> task_;
-  Issues issues_;
-  std::optional<DesignPlan> plan_;
 };
 
 EMSCRIPTEN_BINDINGS(servecast_search) {
   emscripten::class_<BoundSearch>("Search")
-      .constructor<std::string, std::string>()
+      .constructor<std::string>()
       .function("error", &BoundSearch::Error)
       .function("tasks", &BoundSearch::Tasks)
       .function("take", &BoundSearch::Take)
@@ -137,12 +90,8 @@ EMSCRIPTEN_BINDINGS(servecast_search) {
       .function("answer", &BoundSearch::Answer)
       .function("sentence", &BoundSearch::Sentence)
       .function("document", &BoundSearch::Document);
-  emscripten::class_<BoundDesign>("Design")
-      .constructor<std::string>()
-      .function("error", &BoundDesign::Error)
-      .function("setTrace", &BoundDesign::SetTrace)
-      .function("advance", &BoundDesign::Advance)
-      .function("point", &BoundDesign::Point);
+  BindAsked<BoundDesign>("Design").constructor<std::string>().function("point",
+                                                                       &BoundDesign::Point);
 }
 
 }  // namespace

@@ -61,7 +61,6 @@ export interface ServecastModule extends FirstModule {
   /** The cheapest design that keeps the targets. `axes`: lines of "path=a,b,c"; "": the standard ones. */
   readonly Search: new (
     scenario: string,
-    axes: string,
   ) => Search;
   /** `task`: JSON, one of Search.tasks. */
   readonly Design: new (
@@ -338,6 +337,7 @@ export interface Design {
   error(): string;
   setTrace(trace: Trace): string;
   advance(maxSteps: number): boolean;
+  progress(): number;
   /** JSON, for Search.take. */
   point(): string;
   delete(): void;
@@ -350,6 +350,8 @@ export interface SearchAnswer {
   /** Ids of points. */
   readonly cheapest: number | null;
   readonly frontier: readonly number[];
+  /** By what stands against cost: ttft, tpot, goodput. */
+  readonly frontiers: Readonly<Record<string, readonly number[]>>;
   readonly binding: string | null;
   readonly targets: readonly string[];
   readonly axes: readonly { readonly path: string; readonly values: readonly (string | number)[] }[];
@@ -359,26 +361,66 @@ export interface SearchAnswer {
   readonly requests: number;
 }
 
-/** What the page reads of a point; docs/model.md, "Search", has all of it. */
+/** A design, as far as it is known; null where it is not. docs/model.md, "Search". */
 export interface SearchPoint {
   readonly id: number;
   readonly label: string;
+  /** It is the scenario. */
   readonly own: boolean;
+  /** By the path of an axis. */
+  readonly values: Readonly<Record<string, string | number>>;
   readonly dominated_by: number | null;
   readonly rung: 'bound' | 'coarse' | 'certain';
   readonly state: 'unknown' | 'meets' | 'near' | 'misses' | 'overloaded' | 'does_not_fit' | 'refused' | 'not_judged';
   readonly reason: string;
   readonly gpus: number | null;
+  readonly low_gpus: number | null;
+  readonly high_gpus: number | null;
   readonly dollars_per_hour: number | null;
   readonly low_dollars_per_hour: number | null;
   readonly high_dollars_per_hour: number | null;
+  readonly dollars_per_million_output_tokens: number | null;
+  /** Share of what its closest target allows. */
   readonly strain: number | null;
   readonly strain_low: number | null;
   readonly strain_high: number | null;
   /** Of the targets, by its index. */
   readonly closest: number | null;
+  /** The target that one replica fewer misses; "": the load, or none. */
+  readonly binding: string;
+  readonly ttft_ms: number | null;
+  readonly tpot_ms: number | null;
+  readonly requests_per_s: number;
+  readonly goodput_per_s: number;
+  readonly output_tokens_per_s: number;
   readonly evidence: EvidenceClass;
-  readonly pools: readonly { readonly replicas: number; readonly gpus_per_replica: number }[];
+  readonly targets: readonly {
+    readonly metric: string;
+    readonly value: number | null;
+    readonly low: number | null;
+    readonly high: number | null;
+    readonly unserved_share: number;
+    readonly strain: number | null;
+  }[];
+  readonly pools: readonly {
+    readonly name: string;
+    readonly role: string;
+    readonly replicas: number;
+    readonly low: number;
+    readonly high: number;
+    readonly gpus_per_replica: number;
+    readonly dollars_per_gpu_hour: number | null;
+  }[];
+  /** No system does with less. */
+  readonly least_gpus: number;
+  readonly least_dollars_per_hour: number | null;
+  /** Of each target, the least share of what it allows. */
+  readonly least_strains: readonly (number | null)[];
+  /** Replicas of each pool that its search begins with. */
+  readonly start: readonly number[];
+  readonly issues: readonly Issue[];
+  readonly runs: number;
+  readonly requests: number;
 }
 
 /** Owned by the worker, which must call delete(). */

@@ -209,7 +209,9 @@ test('Plan_WrongQuestionsAndOptions_AreNamed', () => {
     [['growth', chat], /needs --percent/],
     [['growth', chat, '--percent', '5', '--from', '2026-13'], /--from: found 2026-13/],
     [['max-rate', chat, '--percent', '5'], /unknown option --percent/],
-    [['drill', chat, '--spike', '0'], /--spike: found 0, allowed 1 to 100/],
+    [['drill', chat, '--spike', 'nan'], /--spike: found nan, allowed a number/],
+    [['growth', chat, '--percent', '0'], /growth: found 0 % a month, allowed 0\.1 to 1000/],
+    [['drill', chat, '--spike', '0'], /spike: found 0, allowed 1 to 100/],
     [['min-gpus', chat, '--set', 'slo=[]'], /\/slo/],
   ]) {
     const { status, stderr } = plan(...words);

@@ -96,6 +96,18 @@ TEST(Axes, AnotherGpu_LeavesTheOwnOnesFigures) {
             9);
 }
 
+TEST(Axes, AGpuForAll_IsThatOfPoolsWithTheirOwnToo) {
+  const std::string pools = Changed(
+      {R"(cluster.pools=[{"role":"prefill","hardware":{"preset":"l40s"}},{"role":"decode"}])"});
+  for (const char* gpu : {"h100-sxm", "h200-sxm"}) {
+    const Scenario set = Parsed(Good(WithValue(pools, "hardware.preset", gpu)));
+    for (const PoolSpec& pool : set.cluster.pools) {
+      EXPECT_FALSE(pool.hardware.has_value()) << gpu;
+      EXPECT_EQ(pool.role == PoolRole::kPrefill, &pool == &set.cluster.pools[0]);
+    }
+  }
+}
+
 TEST(Axes, EveryPool_IsSet) {
   const std::string pools =
       Changed({R"(cluster.pools=[{"role":"prefill"},{"role":"decode","replicas":2}])"});

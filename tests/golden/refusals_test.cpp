@@ -17,10 +17,17 @@ using Json = nlohmann::ordered_json;
 
 const char* const kFile = SERVECAST_SOURCE_DIR "/tests/golden/refusals.json";
 
+// A new preset is no new refusal: which there are is left out.
+std::string WithoutPresets(const Issue& issue) {
+  const bool lists = issue.path.size() > 7 && issue.path.substr(issue.path.size() - 7) == "/preset";
+  const std::size_t at = lists ? issue.message.find(", allowed ") : std::string::npos;
+  return at == std::string::npos ? issue.message : issue.message.substr(0, at) + ", allowed ...";
+}
+
 Json Stated(const Issues& issues) {
   Json stated = Json::array();
   for (const Issue& issue : issues) {
-    Json row = {{"path", issue.path}, {"message", issue.message}};
+    Json row = {{"path", issue.path}, {"message", WithoutPresets(issue)}};
     if (!issue.kind.empty()) row["kind"] = issue.kind;
     stated.push_back(std::move(row));
   }

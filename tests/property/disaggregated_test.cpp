@@ -17,15 +17,17 @@
 namespace servecast::testing {
 namespace {
 
-std::int64_t Cases(std::int64_t fallback) {
-  const char* cases = std::getenv("SERVECAST_CASES");
-  return cases == nullptr ? fallback : std::atoll(cases);
+std::int64_t FromEnvironment(const char* name, std::int64_t fallback) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? fallback : std::atoll(value);
 }
+std::int64_t Cases(std::int64_t fallback) { return FromEnvironment("SERVECAST_CASES", fallback); }
 
 TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
   PdCoverage all;
   std::map<std::string, std::int64_t> fleets, prefills, decodes;  // requests, by router
-  for (std::int64_t seed = 1; seed <= Cases(2000); ++seed) {
+  const std::int64_t first = FromEnvironment("SERVECAST_SEED", 1);
+  for (std::int64_t seed = first; seed < first + Cases(2000); ++seed) {
     const std::optional<PdCase> pd_case = MakePdCase(static_cast<std::uint64_t>(seed));
     if (!pd_case) continue;
     const PdOutput reference = RunPdReference(pd_case->Input());

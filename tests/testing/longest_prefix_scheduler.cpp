@@ -57,8 +57,8 @@ class LongestPrefix final : public BatchScheduler {
 
 }  // namespace
 
-extern const SchedulerEntry kSchedulerLongestPrefix;
-const SchedulerEntry kSchedulerLongestPrefix = {
+extern const SchedulerEntry kTestSchedulerLongestPrefix;
+const SchedulerEntry kTestSchedulerLongestPrefix = {
     .name = "longest_prefix",
     .help = "whole prompts, those with most in the prefix cache first; decodes in between",
     .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<LongestPrefix>()); },

@@ -690,7 +690,8 @@ class Driver {
   struct Spent {
     TimeSplit all, to_first;
     TimeNs preempted_at = -1;
-    TimeNs until = 0;  // when its last batch ends, where each counts its own
+    TimeNs until = 0;           // when its last batch ends, where each counts its own
+    TimeNs unless_it_ends = 0;  // up to its preemption: counts if it comes back
   };
 
   // Where steps overlap, or decodes are kept waiting between them, each counts its own: from the
@@ -710,7 +711,10 @@ class Driver {
     spent.preempted_at = IsScheduled(replica) ? now_ : start;
     if (!CountsItsOwn(replica)) return;
     spent.preempted_at = std::max(spent.preempted_at, spent.until);
-    if (!IsScheduled(replica) && s.made_or_in_flight >= s.wanted) return;  // it just ends
+    if (!IsScheduled(replica) && s.made_or_in_flight >= s.wanted) {  // most often it just ends
+      spent.unless_it_ends = spent.preempted_at - spent.until;
+      return;
+    }
     (s.was_prefilling ? spent.all.prefill : spent.all.decode) += spent.preempted_at - spent.until;
   }
 
@@ -722,7 +726,11 @@ class Driver {
       in_step.insert(&s);
       decodes = decodes || member.decode;
       Spent& spent = spent_[Row(s)];
-      if (spent.preempted_at >= 0) spent.all.preempted += record.start - spent.preempted_at;
+      if (spent.preempted_at >= 0) {
+        spent.all.preempted += record.start - spent.preempted_at;
+        (member.after_first ? spent.all.decode : spent.all.prefill) +=
+            std::exchange(spent.unless_it_ends, 0);
+      }
       spent.preempted_at = -1;
       const bool first = member.record.kind != MemberKind::kContinued;
       if (first || !CountsItsOwn(replica)) spent.until = record.start;

@@ -10,7 +10,7 @@
 #include "testing/engine_run.h"
 
 namespace servecast {
-extern const SchedulerEntry kSchedulerLongestPrefix;  // longest_prefix_scheduler.cpp
+extern const SchedulerEntry kTestSchedulerLongestPrefix;  // longest_prefix_scheduler.cpp
 }
 
 namespace servecast::testing {
@@ -196,7 +196,7 @@ ScheduledReferenceOutput RunScheduledEngine(const ScheduledCase& c,
   const ModelCost cost = ComputeModelCost(scenario).value();
   const std::unique_ptr<SchedulerSetup> setup =
       MakeSchedulerSetup(scenario, cost, max_model_len, c.base.requests);
-  if (c.policy == kLongestPrefix) setup->entry = &kSchedulerLongestPrefix;
+  if (c.policy == kLongestPrefix) setup->entry = &kTestSchedulerLongestPrefix;
   const std::vector<PipelineStage> stages = MakeStages(c.base.stages, *latency);
   if (options.as_vidur) {
     scenario.scheduler = {};

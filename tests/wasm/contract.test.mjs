@@ -27,6 +27,15 @@ function withTrace(bytes, name, use) {
   }
 }
 
+/** The members of a bound class are the declared ones. */
+function hasDeclaredNames(name) {
+  const names = Object.getOwnPropertyNames(module[name].prototype).filter(
+    (member) => member !== 'constructor' && !member.startsWith('$'),
+  );
+  const expected = declared.names(name).filter((member) => member !== 'delete');
+  assert.deepEqual(names.sort(), expected.sort());
+}
+
 function finished(text, trace, kind = 'Simulation') {
   const simulation = simulationOf(module, text, kind);
   try {
@@ -77,44 +86,18 @@ test('Experiment_Summary_IsAReportWithIntervals', () => {
 });
 
 test('Simulation_Names_AreTheDeclaredOnes', () => {
-  const prototype = module.Simulation.prototype;
-  const names = Object.getOwnPropertyNames(prototype).filter((name) => name !== 'constructor' && !name.startsWith('$'));
-  assert.deepEqual(
-    names.sort(),
-    declared
-      .names('Simulation')
-      .filter((name) => name !== 'delete')
-      .sort(),
-  );
+  hasDeclaredNames('Simulation');
   const simulation = new module.Simulation(small);
   assert.equal(typeof simulation.delete, 'function');
   simulation.delete();
 });
 
 test('Trace_Names_AreTheDeclaredOnes', () => {
-  const names = Object.getOwnPropertyNames(module.Trace.prototype).filter(
-    (name) => name !== 'constructor' && !name.startsWith('$'),
-  );
-  assert.deepEqual(
-    names.sort(),
-    declared
-      .names('Trace')
-      .filter((name) => name !== 'delete')
-      .sort(),
-  );
+  hasDeclaredNames('Trace');
 });
 
 test('Plan_AnswersEachQuestion_AsItIsDeclared', () => {
-  const names = Object.getOwnPropertyNames(module.Plan.prototype).filter(
-    (name) => name !== 'constructor' && !name.startsWith('$'),
-  );
-  assert.deepEqual(
-    names.sort(),
-    declared
-      .names('Plan')
-      .filter((name) => name !== 'delete')
-      .sort(),
-  );
+  hasDeclaredNames('Plan');
   const asked = (question, scenario, percent = 5) => new module.Plan(question, scenario, percent, 3, 2, 5);
   for (const [question, type] of [
     ['max-rate', 'MaxRate'],
@@ -150,6 +133,52 @@ test('Plan_AnswersEachQuestion_AsItIsDeclared', () => {
   }
 });
 
+test('Search_HandsOutTasks_AndTakesTheirPointsInAnyOrder', () => {
+  hasDeclaredNames('Search');
+  hasDeclaredNames('Design');
+  const point = (task) => {
+    const design = simulationOf(module, task, 'Design');
+    assert.equal(design.error(), '');
+    for (let before = 0; !design.advance(20_000); before = design.progress()) assert.ok(design.progress() >= before);
+    assert.equal(design.progress(), 1);
+    const text = design.point();
+    design.delete();
+    return text;
+  };
+  const search = new module.Search(small);
+  assert.equal(search.error(), '');
+  for (let tasks = JSON.parse(search.tasks()); tasks.length > 0; tasks = JSON.parse(search.tasks())) {
+    for (const task of tasks.reverse()) assert.equal(search.take(point(JSON.stringify(task))), '');
+    fits('SearchAnswer', JSON.parse(search.answer()));
+  }
+  assert.equal(search.progress(), 1);
+  const answer = JSON.parse(search.answer());
+  assert.equal(answer.outcome, 'found');
+  assert.ok(answer.frontier.includes(answer.cheapest));
+  assert.match(search.sentence(), /keep/);
+  const cheapest = finished(search.document(answer.cheapest), undefined, 'Experiment');
+  assert.equal(cheapest.report.verdict.state, 'meets');
+  assert.equal(search.document(1e6), '');
+  assert.notEqual(search.take('{'), '');
+  search.delete();
+});
+
+test('Search_OfWhatCannotBe_SaysWhy', () => {
+  for (const text of ['{', JSON.stringify({ ...JSON.parse(small), slo: [] })]) {
+    const search = new module.Search(text);
+    assert.ok(JSON.parse(search.error()).length > 0);
+    assert.equal(search.tasks(), '[]');
+    assert.equal(search.answer(), 'null');
+    assert.equal(search.document(0), '');
+    search.delete();
+    const design = new module.Design(text);
+    assert.ok(JSON.parse(design.error()).length > 0);
+    assert.equal(design.advance(1), true);
+    assert.equal(design.point(), 'null');
+    design.delete();
+  }
+});
+
 test('Recording_HasTheStepsOfTheRun_AndItsSlowestRequests', () => {
   const recorded = (from, most) => {
     const recording = new module.Recording(small, from, most);
@@ -157,11 +186,7 @@ test('Recording_HasTheStepsOfTheRun_AndItsSlowestRequests', () => {
     while (!recording.advance(1000));
     return recording;
   };
-  const names = Object.getOwnPropertyNames(module.Recording.prototype).filter(
-    (name) => name !== 'constructor' && !name.startsWith('$'),
-  );
-  const declaredNames = declared.names('Recording').filter((name) => name !== 'delete');
-  assert.deepEqual(names.sort(), declaredNames.sort());
+  hasDeclaredNames('Recording');
 
   const simulation = new module.Simulation(small);
   while (!simulation.advance(1000));

@@ -34,7 +34,7 @@ export function provideAll(module) {
   return module;
 }
 
-/** With all its files; the caller deletes it. `kind`: Simulation, Experiment or Advice. */
+/** With all its files; the caller deletes it. `kind`: Simulation, Experiment, Advice or Design. */
 export function simulationOf(module, text, kind = 'Simulation') {
   for (;;) {
     const simulation = kind === 'Experiment' ? new module.Experiment(text, true) : new module[kind](text);

@@ -13,6 +13,9 @@ for (const { name, with: changes, issues } of cases) {
     const simulation = simulationOf(module, JSON.stringify({ ...base, ...changes }));
     const found = JSON.parse(simulation.error() || '[]');
     simulation.delete();
+    // Which presets there are is left out there.
+    for (const issue of found)
+      if (issue.path.endsWith('/preset')) issue.message = issue.message.replace(/, allowed .*$/, ', allowed ...');
     assert.deepEqual(found, issues);
   });
 }

@@ -17,13 +17,27 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kEveryPool = "cluster.pools.*.";
 
-std::size_t PoolsOf(const Json& document) {
-  const Json* at = &document;
+// nullptr: the document has no list of them.
+Json* PoolsOf(Json& document) {
+  Json* at = &document;
   for (const char* key : {"cluster", "pools"}) {
-    if (!at->is_object() || !at->contains(key)) return 1;
+    if (!at->is_object() || !at->contains(key)) return nullptr;
     at = &(*at)[key];
   }
-  return at->is_array() && !at->empty() ? at->size() : 1;
+  return at->is_array() && !at->empty() ? at : nullptr;
+}
+
+// The document with the GPUs that pools have of their own left out; nullopt: there are none.
+std::optional<std::string> WithoutOwnGpus(const std::string& document) {
+  Result<Json> json = ParseJson(document);
+  Json* pools = json.ok() ? PoolsOf(json.value()) : nullptr;
+  std::size_t left_out = 0;
+  for (std::size_t i = 0; pools != nullptr && i < pools->size(); ++i) {
+    Json& pool = (*pools)[i];
+    if (pool.is_object()) left_out += pool.erase("hardware");
+  }
+  if (left_out == 0) return std::nullopt;
+  return CompactJson(json.value());
 }
 
 }  // namespace
@@ -72,15 +86,18 @@ std::string PresetOf(std::string_view document, std::string_view section) {
 Result<std::string> WithValue(const std::string& document, const std::string& path,
                               const std::string& value) {
   if (path == "hardware.preset") {
-    if (PresetOf(document, "hardware") == value) return document;
-    return ApplyOverrides(document, {"hardware={\"preset\":" + CompactJson(Json(value)) + "}"});
+    const std::optional<std::string> shared = WithoutOwnGpus(document);
+    if (!shared && PresetOf(document, "hardware") == value) return document;
+    return ApplyOverrides(shared.value_or(document),
+                          {"hardware={\"preset\":" + CompactJson(Json(value)) + "}"});
   }
   if (path.rfind(kEveryPool, 0) != 0) return ApplyOverrides(document, {path + "=" + value});
-  const Result<Json> json = ParseJson(document);
+  Result<Json> json = ParseJson(document);
   if (!json.ok()) return Issues(json.issues());
+  const Json* pools = PoolsOf(json.value());
   std::vector<std::string> changes;
   const std::string member = path.substr(kEveryPool.size());
-  for (std::size_t i = 0; i < PoolsOf(json.value()); ++i) {
+  for (std::size_t i = 0; i < (pools == nullptr ? 1 : pools->size()); ++i) {
     changes.push_back(Format("cluster.pools.{}.{}={}", i, member, value));
   }
   return ApplyOverrides(document, changes);

@@ -19,8 +19,9 @@ std::optional<Axis> AxisOf(std::string_view text);
 void WriteAxisValue(const std::string& value, JsonWriter& out);
 
 // The document with `value` at `path`, in which "*" behind "cluster.pools" is every pool that it
-// has. "hardware.preset" is another GPU: what the document says about its own one, such as a price,
-// goes with that one. Issues: those of ApplyOverrides.
+// has. "hardware.preset" is another GPU for all pools: what the document says about its own one,
+// such as a price, and the GPUs that pools have of their own, go with that one. Issues: those of
+// ApplyOverrides.
 Result<std::string> WithValue(const std::string& document, const std::string& path,
                               const std::string& value);
 

@@ -242,7 +242,7 @@ struct DesignPlan::State {
   void SayUnknown() {
     point.pools.clear();
     point.state = DesignState::kUnknown;
-    point.reason = "too few requests have an answer to judge a target";
+    point.reason = "too few requests have an answer to judge a target, or it takes too much work";
   }
 
   std::string BindingOf(const std::optional<std::size_t>& target) const {
@@ -284,7 +284,8 @@ struct DesignPlan::State {
       point.state = place.high <= 1 ? DesignState::kMeets : DesignState::kNear;
     }
     if (place.overloaded || place.strain <= 1 || !point.closest) return;
-    point.reason = Format("misses {} by {}{}", Target(scenario.slo[*point.closest]),
+    const char* sure = point.state == DesignState::kNear ? "too close to call: " : "";
+    point.reason = Format("{}misses {} by {}{}", sure, Target(scenario.slo[*point.closest]),
                           Percent(place.strain - 1), with);
   }
 

@@ -43,6 +43,19 @@ Scenario WithSpike(const Scenario& scenario, const DrillOptions& options) {
 
 }  // namespace
 
+Issues IssuesOf(const DrillOptions& options) {
+  Issues issues;
+  if (!(options.spike >= 1 && options.spike <= 100)) {
+    issues.push_back({"", Format("spike: found {}, allowed 1 to 100 times the load",
+                                 NumberText(options.spike))});
+  }
+  if (!(options.spike_s >= 1 && options.spike_s <= 3600)) {
+    issues.push_back(
+        {"", Format("spike: found {} s, allowed 1 to 3600 s", NumberText(options.spike_s))});
+  }
+  return issues;
+}
+
 std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& options) {
   std::vector<Drill> drills = {{"as it is", scenario}};
   const std::vector<PoolSpec>& pools = scenario.cluster.pools;

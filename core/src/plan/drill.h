@@ -10,8 +10,8 @@
 namespace servecast {
 
 struct DrillOptions {
-  double spike = 2;         // times the load
-  double spike_s = 60;      // for so long
+  double spike = 2;         // times the load; 1 to 100
+  double spike_s = 60;      // for so long; 1 to 3,600
   double slow_share = 0.7;  // of its GPUs' peaks and bandwidths, of the slow replica
 };
 
@@ -19,6 +19,9 @@ struct Drill {
   std::string name;
   Scenario scenario;
 };
+
+// Those beyond their ranges.
+Issues IssuesOf(const DrillOptions& options);
 
 // As it is; with one replica fewer, of each pool that has several; with one slow replica, of a
 // single pool that has several; with a spike, of a load

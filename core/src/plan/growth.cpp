@@ -96,8 +96,8 @@ GrowthPlan::~GrowthPlan() = default;
 Result<GrowthPlan> GrowthPlan::Create(Scenario scenario, Trace trace, GrowthOptions options) {
   Issues issues;
   if (!(options.growth >= 0.001 && options.growth <= 10)) {
-    issues.push_back(
-        {"", Format("growth: found {} a month, allowed 0.001 to 10", NumberText(options.growth))});
+    issues.push_back({"", Format("growth: found {} % a month, allowed 0.1 to 1000",
+                                 NumberText(100 * options.growth))});
   }
   if (options.months < 1 || options.months > 120) {
     issues.push_back({"", Format("months: found {}, allowed 1 to 120", options.months)});

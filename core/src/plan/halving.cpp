@@ -93,6 +93,7 @@ std::vector<Wanted> FrontierToAsk(const std::vector<DesignPoint>& points, Cost c
 
 // What a design may cost at the least, if one run's interval is right; none: it keeps no target.
 std::optional<double> HopedCost(const DesignPoint& point, Cost cost) {
+  if (IsOpen(point)) return LeastCostOf(point, cost);  // a coarse run did not tell
   const bool may = point.Holds() || (point.strain_low && *point.strain_low <= 1);
   return may ? CostOf(point, cost, End::kLow) : std::nullopt;
 }

@@ -82,7 +82,7 @@ class Growth final : public Question::Answerer {
 class Drills final : public Question::Answerer {
  public:
   static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
-    Issues issues;
+    Issues issues = IssuesOf(options.drill);
     if (scenario.slo.empty()) {
       issues.push_back({"/slo", "found no target, allowed one at least: a plan keeps targets"});
     }

@@ -17,9 +17,10 @@
 namespace servecast {
 
 struct QuestionOptions {
-  double percent = 10;               // growth a month
-  std::int64_t months = 24;          // of growth, to look ahead
-  std::optional<std::int64_t> from;  // its first month, 12 times the year and 0 to 11; for dates
+  double percent = 10;       // growth a month
+  std::int64_t months = 24;  // of growth, to look ahead
+  std::optional<std::int64_t> from =
+      {};  // its first month, 12 times the year and 0 to 11; for dates
   DrillOptions drill;
 };
 

@@ -135,9 +135,11 @@ std::string SearchSentence(const SearchParts& search, const Conclusion& found) {
   const auto hold = std::count_if(search.points.begin(), search.points.end(),
                                   [](const DesignPoint& point) { return point.Holds(); });
   const std::string all = Count(static_cast<std::int64_t>(search.designs.size()), "design");
+  const char* keep = hold == 1 ? "keeps" : "keep";
   if (!found.cheapest) {
+    if (!search.finished) return Format("None of {} is known to keep the targets yet.", all);
     return hold == 0 ? Format("None of {} keeps the targets.", all)
-                     : Format("{} of {} keep the targets, but none has a price.", hold, all);
+                     : Format("{} of {} {} the targets, but none has a price.", hold, all, keep);
   }
   const DesignPoint& point = search.points[Index(*found.cheapest)];
   const std::string hour = found.cost == Cost::kDollars ? " an hour" : "";
@@ -148,9 +150,9 @@ std::string SearchSentence(const SearchParts& search, const Conclusion& found) {
                               : point.binding == "capacity"
                                   ? "; with fewer, the load is more than is served"
                                   : "; with fewer, " + Printable(point.binding) + " is missed";
-  return Format("{}: {}, {}{}. {} of {} keep the targets.", price,
+  return Format("{}: {}, {}{}. {} of {} {} the targets.", price,
                 Printable(search.designs[Index(point.id)].label), PoolsOf(point), binding, hold,
-                all);
+                all, keep);
 }
 
 }  // namespace servecast

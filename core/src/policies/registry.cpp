@@ -6,6 +6,7 @@
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 
+// clang-format off: a new entry is one line, whatever its name's length. Each list ends with an empty one.
 #define SERVECAST_LATENCY_MODELS(X) \
   X(kLatencyAnalytic)               \
   X(kLatencyOperators)              \
@@ -45,6 +46,8 @@
   X(kSchedulerOrca)             \
   X(kSchedulerLightLlm)         \
   X(kSchedulerFasterTransformer)
+
+// clang-format on
 
 namespace servecast {
 namespace {

@@ -1,5 +1,6 @@
-// Every extension point of the simulator, on one page. A policy is one file in core/src/policies/
-// and one line in registry.cpp.
+// The extension points that need one function: orders, priorities, latency models (routers:
+// cluster/router.h, schedulers: replica/batch_scheduler.h). A policy is one file in
+// core/src/policies/ and one line in registry.cpp.
 #pragma once
 
 #include <memory>

@@ -6,6 +6,7 @@ import uPlot from 'uplot';
 import { formatNumber } from '../lib/format';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import type { Palette } from './palette';
+import { paneKey } from './pane-key';
 import { axisTicks } from './ticks';
 
 interface FitPane {
@@ -86,18 +87,8 @@ export class FitChart extends ChartElement {
 
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     return this.#panes.map((pane) => {
-      const heading = document.createElement('p');
-      heading.className = 'pane-key';
-      heading.append(pane.title);
-      for (const side of sides) {
-        const key = document.createElement('span');
-        key.className = 'key';
-        const swatch = document.createElement('i');
-        swatch.className = `swatch ${side.meaning}`;
-        key.append(swatch, side.label);
-        heading.append(key);
-      }
-      host.append(heading);
+      const key = sides.map(({ label, meaning }) => ({ label, mark: `swatch ${meaning}` }));
+      host.append(paneKey(key, pane.title));
       return new uPlot(this.#options(pane, palette, width), pane.data as unknown as uPlot.AlignedData, host);
     });
   }

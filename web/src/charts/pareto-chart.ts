@@ -6,6 +6,7 @@ import uPlot from 'uplot';
 import { countOf, formatNumber, formatPercent } from '../lib/format';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
+import { paneKey } from './pane-key';
 
 /** Shares of a limit beyond that are drawn at the top. */
 const mostShare = 1.5;
@@ -83,16 +84,9 @@ export class ParetoChart extends ChartElement {
 
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     this.#palette = palette;
-    const key = document.createElement('p');
-    key.className = 'pane-key';
-    for (const gpu of this.#gpus) {
-      const entry = document.createElement('span');
-      entry.className = 'key';
-      entry.append(`${shapes[this.#gpus.indexOf(gpu) % shapes.length] ?? ''} ${gpu}`);
-      key.append(entry);
-    }
     const box = document.createElement('div');
-    host.append(key, box);
+    const key = this.#gpus.map((gpu, index) => ({ label: `${shapes[index % shapes.length] ?? ''} ${gpu}` }));
+    host.append(paneKey(key), box);
     const axis = axisStyle(palette);
     const options: uPlot.Options = {
       width,
@@ -124,13 +118,17 @@ export class ParetoChart extends ChartElement {
     return [new uPlot(options, this.#data(), box)];
   }
 
-  /** What spans the scale: a few designs cost many times what others do, and say nothing to who looks for a cheap one. */
-  #data(): uPlot.AlignedData {
+  /** A few designs cost many times what others do, and say nothing to who looks for a cheap one: they are not drawn. */
+  get #mostDollars(): number {
     const costs = this.#points.map(({ dollars_per_hour: dollars }) => dollars);
     const frontier = this.#frontier.at(-1)?.dollars_per_hour ?? 0;
-    const most = Math.max(frontier * 1.3, Math.min(costs.at(-1) ?? 1, (costs[0] ?? 1) * 8));
+    return Math.max(frontier * 1.3, Math.min(costs.at(-1) ?? 1, (costs[0] ?? 1) * 8));
+  }
+
+  /** What spans the scale. */
+  #data(): uPlot.AlignedData {
     return [
-      [0, most],
+      [0, this.#mostDollars],
       [0, mostShare],
     ];
   }
@@ -215,11 +213,12 @@ export class ParetoChart extends ChartElement {
   /** The design that is nearest to the cursor. */
   protected readout(plot: uPlot): TemplateResult | string {
     const { left = -1, top = -1 } = plot.cursor;
+    const points = this.#points.filter(({ dollars_per_hour: dollars }) => dollars <= this.#mostDollars);
+    const beyond = this.#points.length - points.length;
     if (left < 0)
-      return 'Line: nothing is cheaper and better. Above the limit a target is missed. A point: the fewest replicas of a design.';
+      return `Line: nothing is cheaper and better. Above the limit a target is missed. A point: the fewest replicas of a design.${beyond > 0 ? ` ${countOf(beyond, 'design')} further right: in the table.` : ''}`;
     let best: (typeof points)[number] | undefined;
     let distance = Infinity;
-    const points = this.#points;
     for (const point of points) {
       const away = Math.hypot(
         plot.valToPos(point.dollars_per_hour, 'x') - left,

@@ -6,11 +6,15 @@ import uPlot from 'uplot';
 import { countOf, formatInterval, formatNumber, formatPercent, formatTime, sentence } from '../lib/format';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import type { Palette } from './palette';
-import { shareOfLimit } from './shares';
+import { paneKey } from './pane-key';
+import { shareOfLimit, shortTarget } from './shares';
 
 /** Shares of a limit beyond that say nothing more. */
 const mostShare = 2;
-const dashes: readonly (readonly number[])[] = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
+/** As the curves of the forecast have them. */
+const dashes: Readonly<Record<string, readonly number[]>> = { tpot: [7, 3], e2e: [2, 3], output: [7, 3] };
+/** Points of a metric's first target, of its second, and so on. */
+const pointSigns = ['●', '○', '⬤', '◯'] as const;
 
 /** What a line's colour means. */
 function meaningOf({ name }: PlanTargetOf): string {
@@ -46,13 +50,17 @@ export class RateChart extends ChartElement {
       .join(' ');
   }
 
+  /** How many targets before it are drawn in its colour. */
+  #repeat(index: number): number {
+    const meanings = this.plan.targets.slice(0, index + 1).map(meaningOf);
+    return meanings.filter((meaning) => meaning === meanings[index]).length - 1;
+  }
+
   #inWords(point: PlanPoint): readonly string[] {
     if (point.overloaded) return ['overloaded'];
     return this.plan.targets.map((target, index) => {
       const found = point.slo[index];
-      const name = sentence(target.name)
-        .replace(/ [≤<].*$/, '')
-        .replace(/\.$/, '');
+      const name = shortTarget(target.name);
       if (found?.share !== undefined) return `${name} ${formatPercent(found.share)}`;
       const value = found?.value_ms;
       const { low, high } = found ?? {};
@@ -89,22 +97,13 @@ export class RateChart extends ChartElement {
 
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     this.#palette = palette;
-    const key = document.createElement('p');
-    key.className = 'pane-key';
-    this.plan.targets.forEach((target) => {
-      const entry = document.createElement('span');
-      entry.className = 'key';
-      const swatch = document.createElement('i');
-      swatch.className = `swatch ${meaningOf(target)}`;
-      entry.append(swatch, sentence(target.name).replace(/\.$/, ''));
-      key.append(entry);
-    });
     const first = document.createElement('div');
     const second = document.createElement('div');
-    const below = document.createElement('p');
-    below.className = 'pane-key';
-    below.textContent = 'Within all targets, per second';
-    host.append(key, first, below, second);
+    const key = this.plan.targets.map((target, index) => ({
+      label: `${pointSigns[this.#repeat(index) % pointSigns.length] ?? ''} ${sentence(target.name).replace(/\.$/, '')}`,
+      mark: `swatch ${meaningOf(target)}`,
+    }));
+    host.append(paneKey(key), first, paneKey([], 'Within all targets, per second'), second);
     return [
       new uPlot(this.#shares(palette, width), this.#shareData(), first),
       new uPlot(this.#goodput(palette, width), this.#goodputData(), second),
@@ -154,9 +153,13 @@ export class RateChart extends ChartElement {
     const options = this.#common(palette, width, 220, '', true);
     const line = (target: PlanTargetOf, index: number): uPlot.Series => ({
       stroke: palette.of(meaningOf(target)),
-      width: 2,
-      dash: [...(dashes[index % dashes.length] ?? [])],
-      points: { show: true, size: 5, fill: palette.of(meaningOf(target)) },
+      width: meaningOf(target) === 'itl' ? 1 : 2,
+      dash: [...(dashes[meaningOf(target)] ?? [])],
+      points: {
+        show: true,
+        size: this.#repeat(index) > 1 ? 9 : 5,
+        fill: this.#repeat(index) % 2 === 0 ? palette.of(meaningOf(target)) : palette.surface,
+      },
     });
     const edge: uPlot.Series = { stroke: 'transparent', points: { show: false } };
     const { targets } = this.plan;

@@ -10,6 +10,7 @@ import { onWindow, windowShown } from '../lib/time-window';
 import { parts, requestColumns, spansOf, type Part, type Span } from '../lib/requests';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
+import { paneKey } from './pane-key';
 import { axisTicks, tickLabel } from './ticks';
 
 const words: Readonly<Record<Part, string>> = {
@@ -204,17 +205,7 @@ export class RequestChart extends ChartElement {
 
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     this.#palette = palette;
-    const heading = document.createElement('p');
-    heading.className = 'pane-key';
-    for (const part of this.#usedParts()) {
-      const key = document.createElement('span');
-      key.className = 'key';
-      const swatch = document.createElement('i');
-      swatch.className = `block ${part}`;
-      key.append(swatch, words[part]);
-      heading.append(key);
-    }
-    host.append(heading);
+    host.append(paneKey(this.#usedParts().map((part) => ({ label: words[part], mark: `block ${part}` }))));
     const axis = axisStyle(palette);
     const rows = this.#chosen().length;
     const options: uPlot.Options = {

@@ -5,6 +5,7 @@ import uPlot from 'uplot';
 import { formatCount, formatNumber, formatPercent } from '../lib/format';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import type { Palette } from './palette';
+import { paneKey } from './pane-key';
 
 /** More points than pixels say nothing more. */
 const mostPoints = 4000;
@@ -103,17 +104,11 @@ export class RooflineChart extends ChartElement {
 
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     this.#palette = palette;
-    const heading = document.createElement('p');
-    heading.className = 'pane-key';
-    kinds.forEach((name, kind) => {
-      const key = document.createElement('span');
-      key.className = 'key';
-      const swatch = document.createElement('i');
-      swatch.className = `block ${['prefill', 'interference', 'decode'][kind] ?? ''}`;
-      key.append(swatch, `${name} ${['●', '■', '▲'][kind] ?? ''}`);
-      heading.append(key);
-    });
-    host.append(heading);
+    const key = kinds.map((name, kind) => ({
+      label: `${name} ${['●', '■', '▲'][kind] ?? ''}`,
+      mark: `block ${['prefill', 'interference', 'decode'][kind] ?? ''}`,
+    }));
+    host.append(paneKey(key));
     const axis = axisStyle(palette);
     const options: uPlot.Options = {
       width,

@@ -6,6 +6,7 @@ import { formatNumber, formatPercent, formatQuantity, formatTime } from '../lib/
 import { showWindow } from '../lib/time-window';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
+import { paneKey } from './pane-key';
 
 export interface PaneSeries {
   readonly column: string;
@@ -140,24 +141,10 @@ export class SeriesChart extends ChartElement {
     const height = Math.max(88, Math.round(224 / Math.max(1, drawn.length)));
     const ends = this.#uncounted().map(([name]) => name);
     return this.panes.flatMap((pane, index) => {
-      const heading = document.createElement('p');
-      heading.className = 'pane-key';
-      for (const series of pane.series) {
-        const key = document.createElement('span');
-        key.className = 'key';
-        const swatch = document.createElement('i');
-        swatch.className = `swatch ${series.meaning}`;
-        key.append(swatch, series.label);
-        heading.append(key);
-      }
-      if (index === 0 && ends.length > 0) {
-        const key = document.createElement('span');
-        key.className = 'key uncounted';
-        const swatch = document.createElement('i');
-        swatch.className = 'swatch uncounted';
-        key.append(swatch, `${ends.join(' and ')}, not counted`);
-        heading.append(key);
-      }
+      const key = pane.series.map(({ label, meaning }) => ({ label, mark: `swatch ${meaning}` }));
+      if (index === 0 && ends.length > 0)
+        key.push({ label: `${ends.join(' and ')}, not counted`, mark: 'swatch uncounted' });
+      const heading = paneKey(key);
       host.append(heading);
       if (!drawn.includes(pane)) {
         const none = document.createElement('span');

@@ -1,5 +1,12 @@
-// How near a target is to its limit.
+// Targets of plans: how near one is to its limit, and its name.
 import type { PlanPoint, PlanTargetOf } from 'servecast';
+import { sentence } from '../lib/format';
+
+/** "TTFT p99": without its limit. */
+export const shortTarget = (name: string): string =>
+  sentence(name)
+    .replace(/ [≤<].*$/, '')
+    .replace(/\.$/, '');
 
 /** Of a target's limit; of attainment what is beyond, of what may be. null: no bound. */
 export function shareOfLimit(

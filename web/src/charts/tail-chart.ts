@@ -9,6 +9,7 @@ import { formatGivenTime, formatNumber, formatPercent, formatTime } from '../lib
 import { needPart } from '../lib/part';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
+import { paneKey } from './pane-key';
 import { fractionOf, tailOf, valueAt } from './quantiles';
 import { axisTicks, tickLabel } from './ticks';
 
@@ -128,15 +129,7 @@ export class TailChart extends ChartElement {
     return this.#panels.map((metric) => {
       const panel = document.createElement('div');
       panel.className = 'tail-panel';
-      const title = document.createElement('p');
-      title.className = 'pane-key';
-      const key = document.createElement('span');
-      key.className = 'key';
-      const swatch = document.createElement('i');
-      swatch.className = `swatch ${metric}`;
-      key.append(swatch, metric.toUpperCase());
-      title.append(key);
-      panel.append(title);
+      panel.append(paneKey([{ label: metric.toUpperCase(), mark: `swatch ${metric}` }]));
       host.append(panel);
       return new uPlot(this.#options(metric, palette, wide, wide < width), this.#data(metric), panel);
     });

@@ -158,7 +158,7 @@ async function begin(id: number, scenario: string): Promise<void> {
   const module = await engine;
   search?.delete();
   search = null;
-  const begun: Search = await made(module, () => new module.Search(scenario, ''));
+  const begun: Search = await made(module, () => new module.Search(scenario));
   const issues = parsed(begun.error());
   if (issues.length > 0) {
     begun.delete();

@@ -1,5 +1,5 @@
 // The engine's thread. Holds at most one experiment a lane, one advice and one trace. Advances in
-// slices of about 12 ms and gives the thread back between them, so that a cancel or a newer run is
+// slices of about 6 ms and gives the thread back between them, so that a cancel or a newer run is
 // seen within a slice. Traces are decompressed and read here, piece by piece, so that a large file
 // never blocks the page; their rows stay in the module, their bytes do not.
 import createFirst from 'servecast-first';

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { Drills, Growth, MaxRate, MinGpus, PlanAnswer, PlanPoint, PlanTargetOf, VerdictState } from 'servecast';
 import { dayIn, dayText } from '../charts/growth-chart';
 import { dollarText } from '../charts/pareto-chart';
-import { shareOfLimit } from '../charts/shares';
+import { shareOfLimit, shortTarget } from '../charts/shares';
 import {
   countOf,
   formatCount,
@@ -37,8 +37,6 @@ function headline(figure: string, more: TemplateResult | string): TemplateResult
 function noFigure(plan: Plan): TemplateResult {
   return html`<p class="plan-figure"><span>${plan.kind === 'answered' ? sentence(plan.sentence) : 'Not known yet.'}</span></p>`;
 }
-
-const shortTarget = (name: string): string => sentence(name).replace(/ ≤.*$/, '').replace(/\.$/, '');
 
 function basis(runs: number, requests: number): string {
   return `${countOf(runs, 'run')}, ${formatCount(requests)} requests in all, the same seeds at every point.`;
@@ -157,9 +155,9 @@ function onePool({ view, plans, plan }: AnswerContext, { pools, targets }: MinGp
     const best = point.at === pool.replicas;
     return html`<tr class=${best ? 'best' : ''}>
       <th scope="row">${countOf(point.at * each, 'GPU')}</th>
-      <td class="state">${renderSign(stateOf(point, targets))}</td>
-      <td>${point.overloaded ? nothing : shortTarget(targets[closest]?.name ?? '')} ${figureOf(point, closest)}</td>
-      <td>${pool.price_per_gpu_hour === null ? '–' : dollarText(point.at * each * pool.price_per_gpu_hour)}</td>
+      <td class="state" data-head="Verdict">${renderSign(stateOf(point, targets))}</td>
+      <td data-head="Closest target">${point.overloaded ? nothing : shortTarget(targets[closest]?.name ?? '')} ${figureOf(point, closest)}</td>
+      <td data-head="$/h">${pool.price_per_gpu_hour === null ? '–' : dollarText(point.at * each * pool.price_per_gpu_hour)}</td>
       <td><button type="button" aria-label=${`Use ${countOf(point.at * each, 'GPU')}`} @click=${use(point.at)}>Use</button></td>
     </tr>`;
   };
@@ -182,9 +180,11 @@ function severalPools({ view, plans, plan }: AnswerContext, { pools }: MinGpus):
   return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Fewest replicas by pool">
     <table><thead><tr><th scope="col">Pool</th><th scope="col">Replicas</th><th scope="col">95 % interval</th><th scope="col">GPUs</th><th scope="col">Least by any system</th></tr></thead>
     <tbody>${pools.map(
-      (pool) => html`<tr><th scope="row">${pool.name === '' ? pool.role : pool.name}</th><td>${pool.replicas}</td>
-        <td>${pool.low} to ${pool.high}</td><td>${pool.gpus}</td>
-        <td>${formatNumber(Math.max(pool.least_replicas_by_compute, pool.least_replicas_by_bandwidth))}</td></tr>`,
+      (
+        pool,
+      ) => html`<tr><th scope="row">${pool.name === '' ? pool.role : pool.name}</th><td data-head="Replicas">${pool.replicas}</td>
+        <td data-head="95 % interval">${pool.low} to ${pool.high}</td><td data-head="GPUs">${pool.gpus}</td>
+        <td data-head="Least by any system">${formatNumber(Math.max(pool.least_replicas_by_compute, pool.least_replicas_by_bandwidth))}</td></tr>`,
     )}</tbody></table></div>
     <p><button type="button" @click=${use}>Use these</button></p>`;
 }
@@ -250,9 +250,9 @@ export function renderDrills({ answer: any, plan }: AnswerContext): TemplateResu
       <tbody>${drills.map(({ drill, report }) => {
         const target = closestTarget(report);
         return html`<tr><th scope="row">${sentence(drill).replace(/\.$/, '')}</th>
-          <td class="state">${renderSign(report.verdict.state)}</td>
-          <td>${target ? targetText(target) : '–'}</td>
-          <td>${formatNumber(report.overload?.served_per_s ?? report.requests_per_s)}</td></tr>`;
+          <td class="state" data-head="Verdict">${renderSign(report.verdict.state)}</td>
+          <td data-head="Closest target">${target ? targetText(target) : '–'}</td>
+          <td data-head="Serves, req/s">${formatNumber(report.overload?.served_per_s ?? report.requests_per_s)}</td></tr>`;
       })}</tbody></table>
     </div>
     <p class="plan-note">${drills.some(({ drill }) => drill.includes('fewer')) ? '' : 'No pool has a replica to lose. '}Not modelled: requests in flight on a replica that fails, and the time until the router notices.</p>`;

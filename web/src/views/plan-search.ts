@@ -4,7 +4,6 @@ import type { SearchAnswer, SearchPoint } from 'servecast';
 import { dollarText, shortLabel } from '../charts/pareto-chart';
 import { countOf, formatCount, formatPercent, sentence } from '../lib/format';
 import type { Plans } from '../state/plans';
-import { poolsOf } from '../state/pools';
 import type { ViewContext } from './context';
 import { evidenceWords } from './tiles';
 import { renderSign } from './verdict';
@@ -23,11 +22,9 @@ export function renderSearch(view: ViewContext, plans: Plans | null, load: strin
   return html`<section class="card plan" id="plan-search" aria-label="Cheapest design">
     <h3 class="question">Cheapest of all GPUs with a price, tensor parallel and weights for ${load}?</h3>
     ${
-      poolsOf({ document: shown?.document ?? {}, resolved: null }).some(({ hardware }) => hardware !== undefined)
-        ? html`<p>A pool has a GPU of its own, which another one for all would not change: not searched here.</p>`
-        : search === null
-          ? html`<p>Each design with the fewest replicas that keep the targets: some seconds. ${ask}</p>`
-          : html`${status(search, isOld, ask, plans)}
+      search === null
+        ? html`<p>Each design with the fewest replicas that keep the targets: some seconds. ${ask}</p>`
+        : html`${status(search, isOld, ask, plans)}
           ${search.answer ? html`<div class="plan-answer ${isOld ? 'former' : ''}">${found(view, plans, search.answer, search.kind === 'answered' ? search.sentence : 'Not known yet')}</div>` : nothing}`
     }
   </section>`;
@@ -86,10 +83,10 @@ function table(
     <tbody>${points.map(
       (point) => html`<tr class=${point.id === cheapest ? 'best' : ''}>
         <th scope="row">${shortLabel(point)}${point.own && !point.label.startsWith('as it is') ? html` <small>as it is</small>` : nothing}</th>
-        <td class="state">${point.state === 'meets' || point.state === 'near' ? renderSign(point.state) : nothing}</td>
-        <td>${formatPercent(point.strain)} <small>${point.rung === 'certain' ? `${formatPercent(point.strain_low)} to ${formatPercent(point.strain_high)}` : 'one run'}</small></td>
-        <td>${point.dollars_per_hour === null ? '–' : dollarText(point.dollars_per_hour)}</td>
-        <td><span class="mark ${point.evidence}">${evidenceWords[point.evidence]}</span></td>
+        <td class="state" data-head="Verdict">${point.state === 'meets' || point.state === 'near' ? renderSign(point.state) : nothing}</td>
+        <td data-head="Closest target, of its limit">${formatPercent(point.strain)} <small>${point.rung === 'certain' ? `${formatPercent(point.strain_low)} to ${formatPercent(point.strain_high)}` : 'one run'}</small></td>
+        <td data-head="$/h">${point.dollars_per_hour === null ? '–' : dollarText(point.dollars_per_hour)}</td>
+        <td data-head="Evidence"><span class="mark ${point.evidence}">${evidenceWords[point.evidence]}</span></td>
         <td><button type="button" aria-label=${`Use ${shortLabel(point)}`} @click=${() => void use(point.id)}>Use</button></td>
       </tr>`,
     )}</tbody></table></div>`;

@@ -175,8 +175,8 @@ export class PlanElement extends LitElement {
     };
     return html`<label class="blank ${wrong ? 'invalid' : ''}"><input
         type="text" inputmode="decimal" aria-label=${labels[name]} .style=${`width:${Math.max(2, formatGiven(value).length) + 1}ch`} .value=${formatGiven(value)}
-        aria-invalid=${wrong ? 'true' : nothing} title=${wrong ?? nothing} @change=${change}
-      /> ${unit}</label>${wrong ? html`<span class="field-error">${wrong}</span>` : nothing}`;
+        aria-invalid=${wrong ? 'true' : nothing} aria-describedby=${wrong ? `wrong-${name}` : nothing} title=${wrong ?? nothing} @change=${change}
+      /> ${unit}</label>${wrong ? html`<span class="field-error" id=${`wrong-${name}`}>${wrong}</span>` : nothing}`;
   }
 
   #put(inputs: PlanInputs, name: InputName): void {

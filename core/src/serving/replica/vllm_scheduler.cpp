@@ -228,9 +228,11 @@ const DecodeRun* VllmScheduler::RunOfDecodes() {
     const bool may_gain = !in_.engine.scheduler_reserve_full_isl || hit_.copied;
     const bool may_lose = hit_.idle > 0 || hit_.stored > 0;
     if (run.blocked == BlockedBy::kKvBlocks && may_lose && may_gain) return nullptr;
-    // So a prompt that a step takes whole or not at all may begin to fit it, or no longer.
-    const bool whole = kv_.tiered() && !in_.engine.enable_chunked_prefill;
-    if (whole && run.blocked != BlockedBy::kSeats) return nullptr;
+    // So a prompt that a step takes whole or not at all may begin to fit it, or no longer: then it
+    // waits for tokens, not for blocks.
+    const bool whole = !in_.engine.enable_chunked_prefill;
+    if (whole && kv_.tiered() && run.blocked != BlockedBy::kSeats) return nullptr;
+    if (whole && hit_.idle > 0 && run.blocked == BlockedBy::kKvBlocks) return nullptr;
   }
   run.closed = !seats || (run.blocked != BlockedBy::kNothing && !queue_.by_key());
   run.comers_blocked = BlockedBy::kSeats;
