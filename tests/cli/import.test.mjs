@@ -152,7 +152,14 @@ test('Export_ToEveryTarget_IsReadBack', () => {
 test('Export_WhatTheTargetCannotSay_IsOnStderr', () => {
   const { stderr } = servecast('export', 'llama-3.1-8b-h100-multi-turn', '--to', 'bench');
   assert.match(stderr, /left out workload\.sessions: each of its requests stands alone/);
-  const { stderr: vllm } = servecast('export', 'llama-3.1-8b-h100-chat', '--to', 'vllm', '--set', 'scheduler.order=sjf');
+  const { stderr: vllm } = servecast(
+    'export',
+    'llama-3.1-8b-h100-chat',
+    '--to',
+    'vllm',
+    '--set',
+    'scheduler.order=sjf',
+  );
   assert.match(vllm, /left out scheduler\.order = sjf: vLLM's queue is fcfs or priority/);
 });
 
