@@ -16,7 +16,7 @@ std::string In(TimeNs ns, int digits) {
   for (int i = 0; i < digits; ++i) unit *= 10;
   return fmt::format("{}.{:0{}}", ns / unit, ns % unit, digits);
 }
-std::string Seconds(TimeNs ns) { return In(ns, 9); }
+std::string InSeconds(TimeNs ns) { return In(ns, 9); }
 std::string Ms(TimeNs ns) { return In(ns, 6); }
 std::string Us(TimeNs ns) { return In(ns, 3); }
 
@@ -88,13 +88,13 @@ void StepWriter::WriteBatch(const StepRecord& step) {
     batches_->Write(VidurBatchRow(rows_++, step, tokens));
     return;
   }
-  batches_->Write(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", step.replica,
-                              step.index, Seconds(step.start), Ms(step.end - step.start),
-                              Seconds(step.end), step.prefill_tokens, tokens - step.prefill_tokens,
-                              step.members.size(), step.running_after_schedule,
-                              step.waiting_after_schedule, step.used_after_schedule,
-                              kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference),
-                              Ms(step.transfer), step.finished.size(), step.preempted.size()));
+  batches_->Write(fmt::format(
+      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", step.replica, step.index,
+      InSeconds(step.start), Ms(step.end - step.start), InSeconds(step.end), step.prefill_tokens,
+      tokens - step.prefill_tokens, step.members.size(), step.running_after_schedule,
+      step.waiting_after_schedule, step.used_after_schedule,
+      kBounds[static_cast<std::size_t>(step.bound)], Ms(step.interference), Ms(step.transfer),
+      step.finished.size(), step.preempted.size()));
 }
 
 // ---- Time line -----------------------------------------------------------------------------

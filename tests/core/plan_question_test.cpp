@@ -162,7 +162,8 @@ TEST(Question, Tornado_OverloadAndWhatCannotRun_AreSaid) {
   EXPECT_TRUE(InputOf(overloaded, "load")["more"]["unbounded"]);
   EXPECT_TRUE(InputOf(overloaded, "load")["more"]["value"].is_null());
   Scenario longest = Loaded("1");
-  longest.workload.prompt_tokens = {.distribution = LengthDistribution::kFixed, .value = 2000};
+  longest.workload.prompt_tokens = LengthSpec();
+  longest.workload.prompt_tokens.value = 2000;
   longest.engine.max_model_len = 2100;
   const json refused = json::parse(Answered("tornado", longest, {}, INT64_MAX).Json(false));
   const json& more = InputOf(refused, "prompt length")["more"];

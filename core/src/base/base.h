@@ -1,6 +1,7 @@
 // Time, ids and the check that ends a run whose invariant broke.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #ifdef __FAST_MATH__
@@ -15,6 +16,11 @@ inline constexpr TimeNs kNsPerS = 1'000'000'000;
 inline constexpr TimeNs kNever = INT64_MAX;
 // 219 years: no step starts later, so that the clock stays in 64 bits whatever the input.
 inline constexpr TimeNs kClockEnd = TimeNs{3} << 61;
+
+// Times as figures, and figures in ns as times.
+inline constexpr double kMs = 1e6;  // ns
+constexpr double Seconds(TimeNs ns) { return static_cast<double>(ns) / 1e9; }
+inline TimeNs NearestNs(double ns) { return static_cast<TimeNs>(std::nearbyint(ns)); }
 
 using WideInt = __int128;  // sums of times, products with them: tokens * ns, blocks * ns
 

@@ -35,14 +35,6 @@ struct LayerParameters {
 
 double D(std::int64_t x) { return static_cast<double>(x); }
 
-std::int64_t ExpertLayers(const ModelSpec& m) {
-  return m.num_local_experts > 0
-             ? std::max<std::int64_t>(0, m.num_hidden_layers - m.num_dense_layers)
-             : 0;
-}
-
-bool Latent(const ModelSpec& m) { return m.kv_lora_rank > 0; }
-
 LayerParameters ParametersOf(const ModelSpec& m, double kv_heads) {
   const double hidden = D(m.hidden_size), layers = D(m.num_hidden_layers);
   const double expert_layers = D(ExpertLayers(m)), matrices = D(m.mlp_matrices);
@@ -311,6 +303,14 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
 }
 
 }  // namespace
+
+std::int64_t ExpertLayers(const ModelSpec& m) {
+  return m.num_local_experts > 0
+             ? std::max<std::int64_t>(0, m.num_hidden_layers - m.num_dense_layers)
+             : 0;
+}
+
+bool Latent(const ModelSpec& m) { return m.kv_lora_rank > 0; }
 
 std::int64_t BytesPerValue(DType dtype) {
   switch (dtype) {

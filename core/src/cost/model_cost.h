@@ -15,6 +15,9 @@ namespace servecast {
 // What a matrix product is computed in.
 enum class MatrixType { k16, k8, k4, k32 };
 
+std::int64_t ExpertLayers(const ModelSpec& m);
+bool Latent(const ModelSpec& m);  // its cache holds a latent (MLA)
+
 // All figures are per GPU of the tensor-parallel group. FLOPs count a multiply-add as two. With
 // pipeline stages work is that of all of them, memory that of the stage with the least room.
 struct ModelCost {

@@ -14,6 +14,8 @@
 namespace servecast {
 namespace {
 
+double Real(std::int64_t x) { return static_cast<double>(x); }
+
 constexpr double kHead = 128;  // width of the heads that were measured
 // Most tokens of prefill attention that are a table of their own.
 constexpr std::int64_t kMostRows = std::int64_t{1} << 20;
@@ -22,10 +24,6 @@ constexpr double kKeys = 1024;  // that the table of prefill's keys is of
 constexpr double kCached = 0.25;
 // The step whose time tells how much is extrapolated.
 constexpr std::int64_t kDecodes = 32, kChunk = 512, kContext = 1024;
-
-double D(std::int64_t x) { return static_cast<double>(x); }
-
-bool Latent(const ModelSpec& m) { return m.kv_lora_rank > 0; }
 
 // ns of a FLOP and of a byte by the data sheet.
 double FlopNs(const HardwareSpec& h, MatrixType type) { return 1 / (PeakTflops(h, type) * 1e3); }
@@ -36,11 +34,6 @@ const char* TypeName(MatrixType type, double weight_bytes) {
   if (type == MatrixType::k8) return "fp8";
   if (type == MatrixType::k4) return "nvfp4";
   return weight_bytes < 1 ? "mxfp4" : "bf16";
-}
-
-double ExpertLayers(const ModelSpec& m) {
-  if (m.num_local_experts == 0) return 0;
-  return D(std::max<std::int64_t>(0, m.num_hidden_layers - m.num_dense_layers));
 }
 
 std::int64_t KvHeads(const ModelSpec& m, std::int64_t tp) {
@@ -67,17 +60,17 @@ void AddAttention(const ModelSpec& m, std::int64_t tp, const MatrixOperator& lik
 
 // Bytes of a weight of the matrices outside experts, from what the cost model adds up.
 double DenseWeightBytes(const ModelSpec& m, const ModelCost& c) {
-  const double router = ExpertLayers(m) * D(m.hidden_size * m.num_local_experts);
-  return (c.dense_bytes - router * D(BytesPerValue(m.torch_dtype))) /
+  const double router = Real(ExpertLayers(m)) * Real(m.hidden_size * m.num_local_experts);
+  return (c.dense_bytes - router * Real(BytesPerValue(m.torch_dtype))) /
          (c.dense_flops_per_token / 2 - router);
 }
 
 double ExpertWeightBytes(const ModelSpec& m, const ModelCost& c) {
   const std::int64_t gpus = c.tensor_parallel * c.expert_replicas;
-  const double held = c.expert_parallel > 1 ? D(CeilDiv(m.num_local_experts, gpus))
-                                            : D(m.num_local_experts) / D(gpus);
-  return c.expert_bytes /
-         (ExpertLayers(m) * D(m.mlp_matrices) * D(m.hidden_size * m.intermediate_size) * held);
+  const double held = c.expert_parallel > 1 ? Real(CeilDiv(m.num_local_experts, gpus))
+                                            : Real(m.num_local_experts) / Real(gpus);
+  return c.expert_bytes / (Real(ExpertLayers(m)) * Real(m.mlp_matrices) *
+                           Real(m.hidden_size * m.intermediate_size) * held);
 }
 
 // What whole experts take longer than slices of all, whose kernels were measured: by as much as the
@@ -85,9 +78,9 @@ double ExpertWeightBytes(const ModelSpec& m, const ModelCost& c) {
 class Spread {
  public:
   Spread(const ModelSpec& m, const ModelCost& c, double row_ns, double expert_ns)
-      : busiest_(D(c.experts), D(c.experts_per_token), D(c.expert_parallel)),
-        experts_(D(c.experts)),
-        active_(D(c.experts_per_token)),
+      : busiest_(Real(c.experts), Real(c.experts_per_token), Real(c.expert_parallel)),
+        experts_(Real(c.experts)),
+        active_(Real(c.experts_per_token)),
         row_ns_(row_ns),
         expert_ns_(expert_ns),
         on_(c.expert_parallel > 1 && m.num_local_experts > 0) {}
@@ -124,8 +117,9 @@ NearestExperts FindExperts(const OperatorSet& set, const ModelSpec& m, std::stri
   for (const OperatorTable& table : set.tables) {
     if (table.op != "experts" || (table.type != type && table.type != "bf16")) continue;
     double distance = table.type == type ? 0 : 1e3;
-    for (std::size_t i = 0; i < 3; ++i) distance += std::fabs(Log(D(shape[i]) / D(table.shape[i])));
-    distance += 0.1 * std::fabs(Log(D(m.intermediate_size) / D(table.axes[1].back())));
+    for (std::size_t i = 0; i < 3; ++i)
+      distance += std::fabs(Log(Real(shape[i]) / Real(table.shape[i])));
+    distance += 0.1 * std::fabs(Log(Real(m.intermediate_size) / Real(table.axes[1].back())));
     if (nearest.table != nullptr && distance >= least) continue;
     least = distance;
     nearest = {&table, table.type == type && table.shape == shape};
@@ -137,8 +131,8 @@ NearestExperts FindExperts(const OperatorSet& set, const ModelSpec& m, std::stri
 
 std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCost& c) {
   const std::int64_t tp = c.tensor_parallel, hidden = m.hidden_size;
-  const double plain = D(BytesPerValue(m.torch_dtype)), bytes = DenseWeightBytes(m, c);
-  const double layers = D(m.num_hidden_layers), with_experts = ExpertLayers(m);
+  const double plain = Real(BytesPerValue(m.torch_dtype)), bytes = DenseWeightBytes(m, c);
+  const double layers = Real(m.num_hidden_layers), with_experts = Real(ExpertLayers(m));
   std::vector<MatrixOperator> out;
   AddAttention(m, tp, {"", 0, 0, layers, bytes, c.dense_type}, out);
   const auto mlp = [&](std::int64_t width, double of_layers) {
@@ -160,29 +154,29 @@ std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCos
 GroupAllReduce::GroupAllReduce(const OperatorSet& set, const HardwareSpec& h, std::int64_t group,
                                double value_bytes)
     : hardware_(h),
-      whole_(D(group)),
-      group_(SpansNodes(h, D(group)) ? D(h.gpus_per_node) : D(group)),
+      whole_(Real(group)),
+      group_(SpansNodes(h, Real(group)) ? Real(h.gpus_per_node) : Real(group)),
       value_bytes_(value_bytes) {
   const OperatorTable* below = nullptr;
   const OperatorTable* above = nullptr;
   for (const OperatorTable& t : set.tables) {
     if (t.op != "all_reduce") continue;
     const std::int64_t size = t.shape[0];
-    if (D(size) <= group_ && (below == nullptr || size > below->shape[0])) below = &t;
-    if (D(size) > group_ && (above == nullptr || size < above->shape[0])) above = &t;
+    if (Real(size) <= group_ && (below == nullptr || size > below->shape[0])) below = &t;
+    if (Real(size) > group_ && (above == nullptr || size < above->shape[0])) above = &t;
   }
   if (below == nullptr) return;
   const auto grid_of = [&](const OperatorTable& t) {
-    const double n = D(t.shape[0]);
+    const double n = Real(t.shape[0]);
     const double wire = 2 * (n - 1) / n * value_bytes / h.interconnect_gb_s;
     return OperatorGrid(t, [=](const OperatorPoint& p) { return p[0] * wire; });
   };
   below_ = grid_of(*below);
-  of_below_ = D(below->shape[0]);
-  least_values_ = D(below->axes[0].front());
+  of_below_ = Real(below->shape[0]);
+  least_values_ = Real(below->axes[0].front());
   if (above == nullptr) return;
   above_ = grid_of(*above);
-  of_above_ = D(above->shape[0]);
+  of_above_ = Real(above->shape[0]);
 }
 
 bool GroupAllReduce::Measured(double values) const {
@@ -219,10 +213,10 @@ OperatorStep::OperatorStep(const Scenario& s, const ModelCost& cost)
   set_ = nearest.set;
   exact_ = nearest.exact;
   if (cost.window_share > 0) {
-    windowed_layers_ = std::round(cost.window_share * D(cost.layers));
+    windowed_layers_ = std::round(cost.window_share * Real(cost.layers));
     window_ = s.model.sliding_window;
   }
-  full_layers_ = D(cost.layers) - windowed_layers_;
+  full_layers_ = Real(cost.layers) - windowed_layers_;
   MakeTokens(s, cost);
   MakeDecode(s, cost);
   MakePrefill(s, cost);
@@ -258,7 +252,7 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   std::vector<OperatorGrid> grids;
   std::vector<Term> terms;
   const std::vector<MatrixOperator> matrices = MatrixOperatorsOf(m, cost);
-  const auto tokens = D(kDecodes + kChunk);
+  const auto tokens = Real(kDecodes + kChunk);
   const auto add = [&](const char* name, OperatorGrid grid, OperatorPoint point, double layers,
                        double scale, bool measured) {
     OperatorPoint at = point;
@@ -274,32 +268,34 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
       break;
     }
     OperatorGrid grid = GridOf(op, measured);
-    add(op.name, std::move(grid), {1, D(op.n), D(op.k)}, op.layers, 1, measured);
+    add(op.name, std::move(grid), {1, Real(op.n), Real(op.k)}, op.layers, 1, measured);
   }
-  const double replicas = D(cost.expert_replicas);
+  const double replicas = Real(cost.expert_replicas);
   if (cost.expert_bytes > 0) {
     const double bytes = ExpertWeightBytes(m, cost);
     const NearestExperts found = FindExperts(*set_, m, TypeName(cost.expert_type, bytes));
     const double flop_ns = FlopNs(hardware_, cost.expert_type),
                  weight_ns = bytes * ByteNs(hardware_);
-    const double hidden = D(m.hidden_size), experts = D(cost.experts),
-                 active = D(cost.experts_per_token), of_mlp = D(m.mlp_matrices);
+    const double hidden = Real(m.hidden_size), experts = Real(cost.experts),
+                 active = Real(cost.experts_per_token), of_mlp = Real(m.mlp_matrices);
     const auto bound = [=](const OperatorPoint& p) {
       return std::max(2 * of_mlp * p[0] * active * hidden * p[1] * flop_ns,
                       of_mlp * ExpertsTouched(experts, active, p[0]) * hidden * p[1] * weight_ns);
     };
     // Whole experts or slices of all: the tokens of all replicas, and a share of the arithmetic.
-    const double width = D(m.intermediate_size) / D(cost.tensor_parallel * cost.expert_replicas);
+    const double width =
+        Real(m.intermediate_size) / Real(cost.tensor_parallel * cost.expert_replicas);
     if (found.table != nullptr) {
-      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, ExpertLayers(m), replicas,
-          found.exact);
+      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, Real(ExpertLayers(m)),
+          replicas, found.exact);
     } else {  // no GPU's experts are nearer than its plain products
       const std::vector<std::int64_t> one = {1};
       const OperatorTable none{"experts", "bf16", 10, {}, {one, one, one}, {25}};
-      add("experts", OperatorGrid(none, bound), {1, width, 1}, ExpertLayers(m), replicas, false);
+      add("experts", OperatorGrid(none, bound), {1, width, 1}, Real(ExpertLayers(m)), replicas,
+          false);
     }
   }
-  const double values = cost.activation_bytes_per_token / D(BytesPerValue(m.torch_dtype));
+  const double values = cost.activation_bytes_per_token / Real(BytesPerValue(m.torch_dtype));
   std::optional<OperatorGrid> small;
   if (const OperatorTable* table = FindTable(*set_, "small", "bf16")) {
     const double value_ns = set_->small_kernel_value_ps * 1e-3;
@@ -307,7 +303,7 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   }
   const auto small_ns = [&](double n) {
     if (!small) return n * cost.activation_bytes_per_token * byte_ns_;
-    return D(cost.layers) * small->Ns({n * values / D(cost.layers), 1, 1});
+    return Real(cost.layers) * small->Ns({n * values / Real(cost.layers), 1, 1});
   };
   Account("small kernels", small_ns(tokens), small.has_value());
   struct Reduces {
@@ -317,12 +313,12 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   std::vector<Reduces> all_reduces;
   const auto reduce = [&](std::int64_t group, double calls, double message) {
     all_reduces.push_back(
-        {{*set_, s.hardware, group, D(BytesPerValue(m.torch_dtype))}, calls, message});
+        {{*set_, s.hardware, group, Real(BytesPerValue(m.torch_dtype))}, calls, message});
     const GroupAllReduce& added = all_reduces.back().group;
     Account("all_reduce", calls * added.Ns(tokens * message), added.Measured(tokens * message));
   };
-  const double width = D(m.hidden_size), shared = replicas > 1 ? D(cost.expert_layers) : 0;
-  if (cost.tensor_parallel > 1) reduce(cost.tensor_parallel, 2 * D(cost.layers) - shared, width);
+  const double width = Real(m.hidden_size), shared = replicas > 1 ? Real(cost.expert_layers) : 0;
+  if (cost.tensor_parallel > 1) reduce(cost.tensor_parallel, 2 * Real(cost.layers) - shared, width);
   // An all-gather and a reduce-scatter of all replicas' tokens.
   if (shared > 0) reduce(cost.tensor_parallel * cost.expert_replicas, shared, replicas * width);
   const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
@@ -331,13 +327,13 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     const double read =
         cost.expert_bytes > 0
             ? cost.expert_bytes *
-                  ExpertsTouched(D(cost.experts), D(cost.experts_per_token), t * replicas) /
-                  D(cost.experts)
+                  ExpertsTouched(Real(cost.experts), Real(cost.experts_per_token), t * replicas) /
+                  Real(cost.experts)
             : 0;
     return std::max(t * (dense_flop_ns + expert_flop_ns),
                     (cost.dense_bytes + read) * ByteNs(hardware_));
   };
-  const double matrices_of_expert = D(m.mlp_matrices * m.hidden_size);
+  const double matrices_of_expert = Real(m.mlp_matrices * m.hidden_size);
   const Spread spread(m, cost, 2 * matrices_of_expert * FlopNs(hardware_, cost.expert_type),
                       cost.expert_bytes > 0
                           ? matrices_of_expert * ExpertWeightBytes(m, cost) * ByteNs(hardware_)
@@ -345,17 +341,17 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   tokens_ = OctaveCurve(5, std::max<std::int64_t>(16384, 2 * s.engine.max_num_batched_tokens),
                         [&](std::int64_t n) {
                           if (n == 0) return 0.0;
-                          double ns = small_ns(D(n));
+                          double ns = small_ns(Real(n));
                           for (const Term& term : terms) {
                             OperatorPoint point = term.point;
-                            point[0] = D(n) * term.scale;
+                            point[0] = Real(n) * term.scale;
                             const double slower = term.experts ? spread.At(point[0]) : 1;
                             ns += term.layers * grids[term.grid].Ns(point) * slower;
                           }
                           for (const Reduces& r : all_reduces) {
-                            ns += r.calls * r.group.Ns(D(n) * r.message);
+                            ns += r.calls * r.group.Ns(Real(n) * r.message);
                           }
-                          return std::max(ns, bound(D(n)));
+                          return std::max(ns, bound(Real(n)));
                         });
   MakeMonotone(tokens_.Values());
   const double read_ns = cost.dense_bytes * ByteNs(hardware_);
@@ -373,16 +369,17 @@ void OperatorStep::MakeHead(const ModelCost& cost, const MatrixOperator& head) {
   const double read_ns = cost.lm_head_bytes * ByteNs(hardware_);
   head_ = OctaveCurve(4, 4096, [&](std::int64_t rows) {
     if (rows == 0) return 0.0;
-    return std::max({grid.Ns({D(rows), D(head.n), D(head.k)}), D(rows) * flop_ns, read_ns});
+    return std::max(
+        {grid.Ns({Real(rows), Real(head.n), Real(head.k)}), Real(rows) * flop_ns, read_ns});
   });
   MakeMonotone(head_.Values());
-  const OperatorPoint at = {D(kDecodes), D(head.n), D(head.k)};
+  const OperatorPoint at = {Real(kDecodes), Real(head.n), Real(head.k)};
   Account(head.name, grid.Ns(at), measured && grid.Covers(at));
 }
 
 void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
   const ModelSpec& m = s.model;
-  const double layers = D(cost.layers);
+  const double layers = Real(cost.layers);
   const double pair_ns = cost.decode_flops_per_pair / layers * FlopNs(hardware_, MatrixType::k16);
   const double read_ns = cost.kv_read_bytes_per_token / layers * ByteNs(hardware_);
   const double token_ns = std::max(pair_ns, read_ns);  // the least that a token of context takes
@@ -390,26 +387,27 @@ void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
   const OperatorTable* table = FindTable(*set_, "decode", eight ? "fp8" : "bf16");
   const bool measured = table != nullptr && !Latent(m);
   if (table == nullptr) table = FindTable(*set_, "decode", "bf16");
-  const double heads = D(m.num_attention_heads / cost.tensor_parallel);
-  const double kv = D(KvHeads(m, cost.tensor_parallel));
-  const double width = D(m.head_dim) / kHead;
+  const double heads = Real(m.num_attention_heads / cost.tensor_parallel);
+  const double kv = Real(KvHeads(m, cost.tensor_parallel));
+  const double width = Real(m.head_dim) / kHead;
   // Axes: query heads of a KV head, sequences times KV heads, context. By their own width and type.
-  const double read = 2 * kHead * (eight ? 1 : D(BytesPerValue(m.torch_dtype))) * ByteNs(hardware_);
+  const double read =
+      2 * kHead * (eight ? 1 : Real(BytesPerValue(m.torch_dtype))) * ByteNs(hardware_);
   const double work = 4 * kHead * FlopNs(hardware_, MatrixType::k16);
   const OperatorGrid grid(
       *table, [=](const OperatorPoint& p) { return p[1] * p[2] * std::max(read, p[0] * work); }, 1);
   // Contexts beyond the table are the same work in more streams, as keys are split over the GPU.
   const std::int64_t length = s.engine.max_model_len.value_or(m.max_position_embeddings);
-  const auto longest = D(table->axes[2].back());
+  const auto longest = Real(table->axes[2].back());
   const auto point = [&](double n, double contexts) {
-    const double context = std::min(contexts / n, D(length)) * width;
+    const double context = std::min(contexts / n, Real(length)) * width;
     return OperatorPoint{heads / kv, n * kv * std::max(1.0, context / longest),
                          std::min(context, longest)};
   };
   const auto price = [&](std::int64_t n, std::int64_t contexts) {
     if (n == 0 || contexts == 0) return 0.0;
-    const double k = D(std::max(n, contexts));
-    if (!Latent(m)) return std::max(grid.Ns(point(D(n), k)), k * token_ns);
+    const double k = Real(std::max(n, contexts));
+    if (!Latent(m)) return std::max(grid.Ns(point(Real(n), k)), k * token_ns);
     const double reached = std::max(pair_ns / s.hardware.attention_efficiency,
                                     read_ns / s.hardware.bandwidth_efficiency);
     return grid.FloorNs() + k * reached;
@@ -417,14 +415,14 @@ void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
   const std::int64_t seats = std::max<std::int64_t>(s.engine.max_num_seqs, 64);
   decode_ = OctavePlane(2, seats, std::min(seats * length, std::int64_t{1} << 40), price);
   // Beyond the table it grows in proportion, which the least does as well.
-  const OperatorPoint at = point(D(kDecodes), D(kDecodes * kContext));
+  const OperatorPoint at = point(Real(kDecodes), Real(kDecodes * kContext));
   Account("decode attention", layers * decode_.At(kDecodes, kDecodes * kContext),
           measured && width == 1 && grid.Covers(at));
 }
 
 void OperatorStep::MakePrefill(const Scenario& s, const ModelCost& cost) {
   const ModelSpec& m = s.model;
-  const double layers = D(cost.layers), flop_ns = FlopNs(hardware_, MatrixType::k16);
+  const double layers = Real(cost.layers), flop_ns = FlopNs(hardware_, MatrixType::k16);
   const double row_ns = kCached * 4 * kHead * ByteNs(hardware_);
   const OperatorGrid rows(*FindTable(*set_, "prefill", "rows"),
                           [=](const OperatorPoint& p) { return p[0] * row_ns; });
@@ -435,20 +433,20 @@ void OperatorStep::MakePrefill(const Scenario& s, const ModelCost& cost) {
   const double unit = cost.attention_flops_per_pair / layers / (4 * kHead);
   const auto curve = [&](const OperatorGrid& grid, double part) {
     OctaveCurve out(3, kMostRows, [&](std::int64_t n) {
-      return n == 0 ? 0.0 : part * grid.Ns({D(n) * unit, 1, 1});
+      return n == 0 ? 0.0 : part * grid.Ns({Real(n) * unit, 1, 1});
     });
     MakeMonotone(out.Values());
     // Two chunks take no less than one of their rows: the time of a row never rises.
     std::vector<double>& ns = out.Values();
     for (std::size_t i = ns.size() - 1; i > 1; --i) {
-      ns[i - 1] = std::max(ns[i - 1], ns[i] * D(out.Knot(i - 1)) / D(out.Knot(i)));
+      ns[i - 1] = std::max(ns[i - 1], ns[i] * Real(out.Knot(i - 1)) / Real(out.Knot(i)));
     }
     return out;
   };
   rows_ = curve(rows, 1);
   key_ = curve(keys, 1 / kKeys);
   tile_ = static_cast<std::int64_t>(set_->prefill_tile);
-  pair_ns_ = key_.At(kMostRows) / D(kMostRows);
+  pair_ns_ = key_.At(kMostRows) / Real(kMostRows);
   least_key_ns_ = cost.kv_read_bytes_per_token / layers * ByteNs(hardware_);
   key_ns_ = least_key_ns_ / s.hardware.bandwidth_efficiency;
   prefill_token_ns_ =
@@ -461,24 +459,24 @@ void OperatorStep::MakePrefill(const Scenario& s, const ModelCost& cost) {
   AttentionWork work;
   Add(kChunk, kContext, work);
   Account("prefill attention", Attention(work),
-          !Latent(m) && m.head_dim == 128 && keys.Covers({D(kChunk) * unit, 1, 1}));
+          !Latent(m) && m.head_dim == 128 && keys.Covers({Real(kChunk) * unit, 1, 1}));
 }
 
 void OperatorStep::Add(std::int64_t tokens, std::int64_t context, AttentionWork& work) const {
   const std::int64_t rows = (tokens + tile_ - 1) & -tile_;  // tiles are powers of two
   const std::int64_t filled = std::max(tokens, tile_);
-  const double n = D(tokens), before = D(context);
-  const double causal = n * (n + 1) / 2, pairs = D(rows) * before + causal;
+  const double n = Real(tokens), before = Real(context);
+  const double causal = n * (n + 1) / 2, pairs = Real(rows) * before + causal;
   const double key = key_.At(rows), of_filled = filled == rows ? key : key_.At(filled);
-  const double slowest = before * key + causal * of_filled / D(filled);
+  const double slowest = before * key + causal * of_filled / Real(filled);
   work.tokens += n;
-  work.rows += D(rows);
+  work.rows += Real(rows);
   work.pairs += pairs;
   work.keys += before + n;
   work.slowest = std::max(work.slowest, slowest);
   if (window_ == 0) return;
-  const double window = D(window_);
-  work.windowed_pairs += std::min(pairs, D(rows) * window);
+  const double window = Real(window_);
+  work.windowed_pairs += std::min(pairs, Real(rows) * window);
   work.windowed_keys += std::min(before + n, n + window);
   work.windowed_slowest = std::max(work.windowed_slowest, std::min(slowest, window * key));
 }
@@ -491,9 +489,9 @@ double OperatorStep::OfLayer(const AttentionWork& w, std::int64_t contexts, cons
   const double chunks = std::max(prompts, c.keys * key_ns_);
   if (w.decodes == 0) return chunks;
   // One kernel does both: it starts once, and each decode fills a tile of query rows.
-  const double both = std::max(decode, D(contexts) * mixed_pair_ns_) + chunks - one_kernel_ns_;
-  return std::max({both, D(contexts) * least_decode_pair_ns_ + c.pairs * least_pair_ns_,
-                   (D(contexts) + c.keys) * least_key_ns_});
+  const double both = std::max(decode, Real(contexts) * mixed_pair_ns_) + chunks - one_kernel_ns_;
+  return std::max({both, Real(contexts) * least_decode_pair_ns_ + c.pairs * least_pair_ns_,
+                   (Real(contexts) + c.keys) * least_key_ns_});
 }
 
 double OperatorStep::Attention(const AttentionWork& w) const {

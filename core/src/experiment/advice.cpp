@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "experiment/advise.h"
+#include "experiment/limits.h"
 #include "io/json_writer.h"
 #include "servecast/experiment.h"
 #include "servecast/report.h"
@@ -17,7 +18,6 @@
 namespace servecast {
 namespace {
 
-constexpr double kHelps = 0.01;
 constexpr std::int64_t kWorkOfAChange = 600'000;
 
 // What a run says of a change; a report is a hundred times as much.

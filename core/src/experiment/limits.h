@@ -12,10 +12,13 @@
 
 namespace servecast {
 
+// A gain of less than this, by ten per cent of relief or by a change, is noise of the batches.
+inline constexpr double kHelps = 0.01;
+
 inline constexpr double kRelief = 1.1;
 
-// What a scenario has more or less of. `change`: that many times as much of it, or as fast; `report`:
-// of a run, for the blocks of its KV cache. Of counts, at least one more or one less.
+// What a scenario has more or less of. `change`: that many times as much of it, or as fast;
+// `report`: of a run, for the blocks of its KV cache. Of counts, at least one more or one less.
 struct Resource {
   std::string_view name, words;
   void (*change)(Scenario& scenario, double factor, const Report& report);

@@ -12,8 +12,6 @@
 namespace servecast {
 namespace {
 
-constexpr double kMs = 1e6;  // ns
-
 class Reader {
  public:
   Reader(const Scenario& scenario, const RunRecords& records)

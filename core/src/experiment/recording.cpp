@@ -20,8 +20,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-double Seconds(TimeNs ns) { return static_cast<double>(ns) / 1e9; }
-double Ms(TimeNs ns) { return static_cast<double>(ns) / 1e6; }
+double InMs(TimeNs ns) { return static_cast<double>(ns) / 1e6; }
 
 // What a step's shares of the GPU's peaks need to be known.
 struct PoolPeaks {
@@ -226,7 +225,7 @@ std::vector<double> Recording::RequestColumn(std::string_view name) const {
   const RequestResults& results = run.results;
   const auto value = [&](std::size_t i) -> double {
     const auto since = [&](TimeNs time) {
-      return time >= 0 ? Ms(time - run.requests.arrival[i]) : kNan;
+      return time >= 0 ? InMs(time - run.requests.arrival[i]) : kNan;
     };
     if (name == "request") return static_cast<double>(i);
     if (name == "arrival_s") return Seconds(run.requests.arrival[i]);
@@ -248,7 +247,7 @@ std::vector<double> Recording::RequestColumn(std::string_view name) const {
     if (!state_->splits) return kNan;
     for (std::size_t part = 0; part < kTimeParts.size(); ++part) {
       if (name != std::string(TimeSplitReport::kNames[part]) + "_ms") continue;
-      return Ms(TimesOf(run.requests, results, run.token_delay, i).e2e.*kTimeParts[part]);
+      return InMs(TimesOf(run.requests, results, run.token_delay, i).e2e.*kTimeParts[part]);
     }
     return kNan;
   };

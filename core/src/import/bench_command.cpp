@@ -16,7 +16,7 @@ using enum OptionValue;
 constexpr std::string_view kDataset =
     "prompts of a data set are not here: servecast fit-trace takes lengths";
 
-constexpr Option kOptions[] = {
+constexpr Option kBenchOptions[] = {
     {"model", kText, {}, ""},
     {"dataset-name", kText, {}, ""},
     {"dataset-path", kText, {}, kDataset},
@@ -120,7 +120,7 @@ void Read(const GivenOptions& given, Draft& draft) {
   if (const std::string model = given.Text("model"); !model.empty())
     draft.TakeModelName(model, "--model");
   std::vector<std::string_view> apart;
-  for (const Option& option : kOptions) {
+  for (const Option& option : kBenchOptions) {
     if (option.path.empty() && option.why.empty()) apart.push_back(option.name);
   }
   TakeOptions(given, apart, draft);
@@ -156,7 +156,8 @@ void ReadBenchCommand(const ImportSource& source, Draft& draft) {
       const bool script = BaseName(words[i]) == "benchmark_serving.py";
       if (!bench && !script) continue;
       draft.Found("vllm bench serve");
-      Read(ReadOptions(std::span<const std::string>(words).subspan(i + (bench ? 3 : 1)), kOptions),
+      Read(ReadOptions(std::span<const std::string>(words).subspan(i + (bench ? 3 : 1)),
+                       kBenchOptions),
            draft);
       break;
     }

@@ -14,7 +14,7 @@ using enum OptionValue;
 
 constexpr std::string_view kFile = "another file: what it says is not here";
 
-constexpr Option kOptions[] = {
+constexpr Option kBlisOptions[] = {
     {"model", kText, {}, ""},
     {"hardware", kText, {}, "", "--gpu"},
     {"tp", kCount, "pool.tensor_parallel"},
@@ -111,7 +111,7 @@ class Run {
       draft_.TakeGpu(gpu, "--hardware");
     Rules();
     std::vector<std::string_view> apart;
-    for (const Option& option : kOptions) {
+    for (const Option& option : kBlisOptions) {
       if (option.path.empty() && option.why.empty()) apart.push_back(option.name);
     }
     TakeOptions(given_, apart, draft_);
@@ -253,7 +253,8 @@ void ReadBlisCommand(const ImportSource& source, Draft& draft) {
       const bool program =
           name == "blis" || name == "simulation_worker" || (name == "main.go" && words[0] == "go");
       if (!program || words[i + 1] != "run") continue;
-      Run(ReadOptions(std::span<const std::string>(words).subspan(i + 2), kOptions), draft).Read();
+      Run(ReadOptions(std::span<const std::string>(words).subspan(i + 2), kBlisOptions), draft)
+          .Read();
       break;
     }
   }

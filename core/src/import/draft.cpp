@@ -16,8 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kShown = 120;  // bytes of others' words in a note
-
 std::vector<std::string> KeysOf(std::string_view path) {
   std::vector<std::string> keys;
   for (std::size_t at = 0; at <= path.size();) {

@@ -14,6 +14,8 @@
 
 namespace servecast {
 
+inline constexpr std::size_t kShown = 120;  // bytes of others' words in a note
+
 class Draft {
  public:
   // What follows is of another text; its name, where there are several. Servers of a text are pools

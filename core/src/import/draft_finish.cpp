@@ -17,8 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kShown = 120;  // bytes of others' words in a note
-
 // The preset of this kind whose id is nearest to what a name says of the model.
 std::string NearestModel(std::string_view name) {
   const std::size_t slash = name.find_last_of('/');

@@ -9,14 +9,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-bool Has(const Json& of, const char* key) { return of.find(key) != of.end(); }
+bool HasKey(const Json& of, const char* key) { return of.find(key) != of.end(); }
 
 bool IsConfig(const Json& json) {
-  if (!json.is_object() || Has(json, "kind")) return false;
-  if (Has(json, "architectures") || Has(json, "text_config") || Has(json, "llm_config"))
+  if (!json.is_object() || HasKey(json, "kind")) return false;
+  if (HasKey(json, "architectures") || HasKey(json, "text_config") || HasKey(json, "llm_config"))
     return true;
-  const bool layers = Has(json, "num_hidden_layers") || Has(json, "n_layer");
-  return layers || (Has(json, "model_type") && Has(json, "vocab_size"));
+  const bool layers = HasKey(json, "num_hidden_layers") || HasKey(json, "n_layer");
+  return layers || (HasKey(json, "model_type") && HasKey(json, "vocab_size"));
 }
 
 }  // namespace

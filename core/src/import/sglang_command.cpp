@@ -12,10 +12,10 @@ namespace {
 
 using enum OptionValue;
 
-constexpr std::string_view kKernels = "kernels are as the preset measured them";
+constexpr std::string_view kSglangKernels = "kernels are as the preset measured them";
 constexpr std::string_view kRouted = "replicas are behind a router of the scenario";
 
-constexpr Option kOptions[] = {
+constexpr Option kSglangOptions[] = {
     {"model-path", kText, {}, "", "--model"},
     {"tp-size", kCount, "pool.tensor_parallel", {}, "--tp"},
     {"tensor-parallel-size", kCount, "pool.tensor_parallel"},
@@ -52,11 +52,11 @@ constexpr Option kOptions[] = {
     {"hicache-ratio", kNumber, {}, "say engine.kv_offload.cpu_gib"},
     {"hicache-size", kNumber, "engine.kv_offload.cpu_gib"},
     {"enable-two-batch-overlap", kFlag, {}, kNotModelled},
-    {"moe-a2a-backend", kText, {}, kKernels},
-    {"attention-backend", kText, {}, kKernels},
-    {"cuda-graph-max-bs", kCount, {}, kKernels},
-    {"enable-torch-compile", kFlag, {}, kKernels},
-    {"disable-custom-all-reduce", kFlag, {}, kKernels},
+    {"moe-a2a-backend", kText, {}, kSglangKernels},
+    {"attention-backend", kText, {}, kSglangKernels},
+    {"cuda-graph-max-bs", kCount, {}, kSglangKernels},
+    {"enable-torch-compile", kFlag, {}, kSglangKernels},
+    {"disable-custom-all-reduce", kFlag, {}, kSglangKernels},
     {"load-balance-method", kText, {}, kRouted},
     {"nnodes", kCount, {}, "nodes are those of the GPU's preset"},
     {"node-rank", kCount, {}, kNoTime},
@@ -76,17 +76,17 @@ constexpr Option kOptions[] = {
     {"watchdog-timeout", kNumber, {}, kNoTime},
 };
 
-constexpr std::string_view kApart[] = {"model-path",           "dp-size",
-                                       "data-parallel-size",   "ep-size",
-                                       "expert-parallel-size", "kv-cache-dtype",
-                                       "disable-radix-cache",  "disable-overlap-schedule",
-                                       "quantization",         "disable-cuda-graph",
-                                       "disaggregation-mode",  "schedule-policy",
-                                       "chunked-prefill-size", "mem-fraction-static"};
+constexpr std::string_view kSglangApart[] = {"model-path",           "dp-size",
+                                             "data-parallel-size",   "ep-size",
+                                             "expert-parallel-size", "kv-cache-dtype",
+                                             "disable-radix-cache",  "disable-overlap-schedule",
+                                             "quantization",         "disable-cuda-graph",
+                                             "disaggregation-mode",  "schedule-policy",
+                                             "chunked-prefill-size", "mem-fraction-static"};
 
-class Server {
+class SglangServer {
  public:
-  Server(const GivenOptions& given, const ServerContext& context, Draft& draft)
+  SglangServer(const GivenOptions& given, const ServerContext& context, Draft& draft)
       : given_(given), context_(context), draft_(draft) {}
 
   void Read() {
@@ -95,7 +95,7 @@ class Server {
     if (model.empty()) model = context_.model;
     if (!model.empty() && !draft_.TakeModelName(model, "--model-path")) return;
     draft_.Take(Path("engine.preset"), "sglang", context_.from);
-    TakeOptions(given_, kApart, draft_);
+    TakeOptions(given_, kSglangApart, draft_);
     Engine();
     Cache();
     Model();
@@ -208,7 +208,8 @@ bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& d
   const Contained container = ContainedIn(words);
   if (container.gpus > 0) context.gpus = container.gpus;
   if (context.from.empty()) context.from = "a command of SGLang";
-  Server(ReadOptions(std::span<const std::string>(words).subspan(*begin), kOptions), context, draft)
+  SglangServer(ReadOptions(std::span<const std::string>(words).subspan(*begin), kSglangOptions),
+               context, draft)
       .Read();
   return true;
 }

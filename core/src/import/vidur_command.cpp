@@ -15,7 +15,7 @@ constexpr std::string_view kPredictor = "step times are those of latency.backend
 constexpr std::string_view kScheduler = "another scheduler's";
 
 // Those with one meaning; the others are read by the chosen type.
-constexpr Option kOptions[] = {
+constexpr Option kVidurOptions[] = {
     {"seed", kCount, "seed"},
     {"replica-config-model-name", kText, {}, ""},
     {"replica-config-device", kText, {}, ""},
@@ -227,7 +227,7 @@ void ReadVidurCommand(const ImportSource& source, Draft& draft) {
     const auto begin = main == words.end() ? words.begin() : main + 1;
     VidurRun(ReadOptions(std::span<const std::string>(words).subspan(
                              static_cast<std::size_t>(begin - words.begin())),
-                         kOptions),
+                         kVidurOptions),
              draft)
         .Read();
   }

@@ -21,7 +21,7 @@ constexpr std::string_view kLoading = "is about loading the model";
 constexpr std::string_view kV0 = "is of vLLM's first engine, V0";
 constexpr std::string_view kKernels = "kernels are as the presets measured them";
 
-constexpr Option kOptions[] = {
+constexpr Option kVllmOptions[] = {
     {"model", kText, {}, "", "-m"},
     {"tensor-parallel-size", kCount, "pool.tensor_parallel", {}, "-tp"},
     {"pipeline-parallel-size", kCount, "pool.pipeline_parallel", {}, "-pp"},
@@ -121,7 +121,7 @@ constexpr std::string_view kApart[] = {"model",
 class Server {
  public:
   Server(std::span<const std::string> words, const ServerContext& context, Draft& draft)
-      : given_(ReadOptions(words, kOptions)), context_(context), draft_(draft) {}
+      : given_(ReadOptions(words, kVllmOptions)), context_(context), draft_(draft) {}
 
   void Read() {
     if (!draft_.BeginServer(context_.from) || !Model()) return;
@@ -253,7 +253,7 @@ class Server {
 
 }  // namespace
 
-std::span<const Option> VllmOptions() { return kOptions; }
+std::span<const Option> VllmOptions() { return kVllmOptions; }
 
 void ReadVllmServer(std::span<const std::string> words, const ServerContext& context,
                     Draft& draft) {

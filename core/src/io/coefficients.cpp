@@ -11,7 +11,11 @@
 
 namespace servecast {
 
+namespace {
+
 using Json = nlohmann::json;
+
+}  // namespace
 
 Result<std::vector<CoefficientSet>> ReadCoefficientSets(std::string_view file) {
   Result<Json> parsed = ParseJson(file);

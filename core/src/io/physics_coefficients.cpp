@@ -15,9 +15,9 @@ using Json = nlohmann::json;
 constexpr const char* kRoot = "/physics_coefficients";
 
 // Reads members of an object; every one that is missing or of another type is an issue.
-class Members {
+class MembersOfFile {
  public:
-  Members(const Json& object, std::string path, Issues& issues)
+  MembersOfFile(const Json& object, std::string path, Issues& issues)
       : object_(object), path_(std::move(path)), issues_(issues) {}
 
   void Text(const char* name, std::string& value) {
@@ -112,7 +112,7 @@ Result<PhysicsCoefficients> ReadPhysicsCoefficients(std::string_view file) {
   }
   const Json& root = document["physics_coefficients"];
   Issues issues;
-  Members members(root, kRoot, issues);
+  MembersOfFile members(root, kRoot, issues);
   std::string version, variant, target;
   members.Choice("spec_version", {kPhysicsSpecVersion}, version);
   if (!issues.empty()) return issues;  // what the rest means is not known here
@@ -123,7 +123,8 @@ Result<PhysicsCoefficients> ReadPhysicsCoefficients(std::string_view file) {
   members.Coefficients("beta_coefficients", kBetaFeatures, beta);
   const Json none = Json::object();
   const bool known = root.contains("trained_on");
-  Members origin(known ? root["trained_on"] : none, std::string(kRoot) + "/trained_on", issues);
+  MembersOfFile origin(known ? root["trained_on"] : none, std::string(kRoot) + "/trained_on",
+                       issues);
   PhysicsCoefficients read;
   PhysicsProvenance& p = read.trained_on;
   origin.Text("model", p.model);

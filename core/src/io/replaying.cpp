@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 struct Part {
   const char *name, *choice;
 };
-constexpr Part kArrivals = {"arrivals", "process"};
+constexpr Part kArrivalPart = {"arrivals", "process"};
 constexpr Part kLengths[] = {{"prompt_tokens", "distribution"}, {"output_tokens", "distribution"}};
 constexpr const char* kTrace = "trace";
 
@@ -28,7 +28,7 @@ bool IsOfTrace(const Json& workload, const Part& part) {
 }
 
 bool Replays(const Json& workload) {
-  return IsOfTrace(workload, kArrivals) || IsOfTrace(workload, kLengths[0]) ||
+  return IsOfTrace(workload, kArrivalPart) || IsOfTrace(workload, kLengths[0]) ||
          IsOfTrace(workload, kLengths[1]);
 }
 
@@ -52,7 +52,7 @@ std::string ReplayingDocument(std::string_view text, bool has_arrivals) {
   const Json* preset = named != workload.end() && named->is_string()
                            ? FindPresetDocument("workloads", named->get<std::string>())
                            : nullptr;
-  if (has_arrivals) Replay(kArrivals, workload);
+  if (has_arrivals) Replay(kArrivalPart, workload);
   for (const Part& part : kLengths) Replay(part, workload);
   for (const char* member : {"sessions", "prefix"}) {
     workload.erase(member);

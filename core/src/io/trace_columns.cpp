@@ -87,7 +87,7 @@ constexpr Unit kUnits[] = {{"", kNsPerS},
                            {"nanoseconds", 1}};
 
 // "Context Tokens", "context_tokens" and "ContextTokens" are one name: lower-case letters, digits.
-std::string Plain(std::string_view name) {
+std::string PlainName(std::string_view name) {
   std::string plain;
   for (const char c : name.substr(0, 64)) {
     if (c >= 'A' && c <= 'Z') plain += static_cast<char>(c - 'A' + 'a');
@@ -174,7 +174,7 @@ bool TraceColumns::Choose(const std::vector<std::string_view>& names) {
   if (!ChooseKnown(names)) {
     std::vector<std::string> plain;
     plain.reserve(names.size());
-    for (const std::string_view name : names) plain.push_back(Plain(name));
+    for (const std::string_view name : names) plain.push_back(PlainName(name));
     at_[kPrompt] = FirstOf(kPrompts, plain);
     at_[kOutput] = FirstOf(kOutputs, plain);
     for (const std::string_view base : kArrivals) {

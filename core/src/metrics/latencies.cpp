@@ -5,7 +5,6 @@
 namespace servecast {
 
 Distribution Latencies::Distribute() {
-  constexpr double kMs = 1e6;  // ns
   Distribution d;
   d.censored = censored;
   d.n = static_cast<std::int64_t>(ns.size());

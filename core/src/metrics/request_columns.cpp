@@ -10,9 +10,6 @@ namespace servecast {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kMs = 1e6;  // ns
-
-double Seconds(TimeNs ns) { return static_cast<double>(ns) / 1e9; }
 
 std::vector<double>& ColumnAt(Report& report, std::string_view name) {
   std::size_t i = 0;

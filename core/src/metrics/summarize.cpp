@@ -16,11 +16,8 @@
 namespace servecast {
 namespace {
 
-constexpr double kMs = 1e6;  // ns
 constexpr int kCdfPoints = 401;
 constexpr std::size_t kAll = RunView::kNoClass;
-
-double Seconds(TimeNs ns) { return static_cast<double>(ns) / 1e9; }
 
 // Even, and closer in the tail, where charts look.
 std::vector<double> CdfPercents() {

@@ -9,7 +9,6 @@
 namespace servecast {
 namespace {
 
-constexpr double kMs = 1e6;  // ns
 constexpr double kBeyond = std::numeric_limits<double>::infinity();
 
 // As StrainOf, of one limit.

@@ -3,11 +3,6 @@
 #include "metrics/summarize.h"
 
 namespace servecast {
-namespace {
-
-constexpr double kMs = 1e6;  // ns
-
-}  // namespace
 
 RequestTimes TimesOf(const RequestTable& requests, const RequestResults& results,
                      TimeNs token_delay, std::size_t i) {

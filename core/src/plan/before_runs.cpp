@@ -13,10 +13,10 @@
 namespace servecast {
 namespace {
 
-constexpr double kSure = 0.95;         // of a bound that drawn requests and hand-overs may move
-constexpr double kMostReplicas = 256;  // to begin with
-constexpr double kUsual = 2;           // times the bound, where the closed form says nothing
-constexpr double kOfTheLimit = 0.9;    // that a mean step may take where a percentile has a limit
+constexpr double kSure = 0.95;       // of a bound that drawn requests and hand-overs may move
+constexpr double kFirstMost = 256;   // to begin with
+constexpr double kUsual = 2;         // times the bound, where the closed form says nothing
+constexpr double kOfTheLimit = 0.9;  // that a mean step may take where a percentile has a limit
 
 // Requests per second that are sure to come; 0: not known.
 double SureRate(const Scenario& s) {
@@ -140,9 +140,9 @@ std::optional<std::int64_t> Enough(const Scenario& s, const Pool& pool,
   const Estimate one = at(1);
   double low = std::max(1.0, std::ceil(rate / std::max(one.most_requests_per_s, 1e-9)));
   if (!one.overloaded && one.tpot_ms <= most_ms) return 1;
-  if (low >= kMostReplicas) return static_cast<std::int64_t>(kMostReplicas);
+  if (low >= kFirstMost) return static_cast<std::int64_t>(kFirstMost);
   if (at(low).tpot_ms <= most_ms) return static_cast<std::int64_t>(low);
-  double high = std::min(4 * low, kMostReplicas);
+  double high = std::min(4 * low, kFirstMost);
   while (high - low > 1 && high > 1.15 * low) {
     const double middle = std::floor((low + high) / 2);
     (at(middle).tpot_ms <= most_ms ? high : low) = middle;
@@ -169,7 +169,7 @@ BeforeRuns KnownBeforeRuns(const Scenario& scenario, const Deployment& deploymen
     std::optional<std::int64_t> start;
     if (single) start = Enough(scenario, deployment.pools[i], requests);
     if (!start && rate == 0) start = scenario.cluster.pools[i].replicas;
-    if (!start) start = static_cast<std::int64_t>(std::min(kUsual * busy + 1, kMostReplicas));
+    if (!start) start = static_cast<std::int64_t>(std::min(kUsual * busy + 1, kFirstMost));
     const std::int64_t group = spec.attention_data_parallel;
     known.start.push_back(CeilDiv(*start, group) * group);
   }

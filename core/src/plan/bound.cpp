@@ -10,15 +10,15 @@ namespace servecast {
 namespace {
 
 // Of an average request.
-struct Demand {
+struct Need {
   double computed = 0;       // tokens of its prompt that are not cached
   double prefill_pairs = 0;  // (query, key) of them
   double decoded = 0;        // tokens after the first
   double decode_keys = 0;    // summed over these
 };
 
-Demand DemandOf(const RequestTable& requests, double cached_share) {
-  Demand sum;
+Need NeedOf(const RequestTable& requests, double cached_share) {
+  Need sum;
   for (std::size_t r = 0; r < requests.arrival.size(); ++r) {
     const double prompt = requests.prompt_tokens[r], cached = cached_share * prompt;
     const double steps = requests.output_tokens[r] - 1;
@@ -32,20 +32,20 @@ Demand DemandOf(const RequestTable& requests, double cached_share) {
 }
 
 // Seconds of a replica for the part of a request that a pool computes.
-LeastReplicas SecondsOf(const Pool& pool, const Demand& demand) {
+LeastReplicas SecondsOf(const Pool& pool, const Need& need) {
   const ModelCost& cost = pool.cost;
   const HardwareSpec& hardware = pool.scenario.hardware;
   const PoolRole role = pool.spec().role;
   const double prefill = role == PoolRole::kDecode ? 0 : 1;
   const double decode = role == PoolRole::kPrefill ? 0 : 1;
   const double full = 1 - cost.window_share;  // layers with a window count as doing nothing
-  const double tokens = prefill * demand.computed + decode * demand.decoded;
+  const double tokens = prefill * need.computed + decode * need.decoded;
   const double flops = tokens * cost.dense_flops_per_token +
-                       (prefill + decode * demand.decoded) * cost.lm_head_flops_per_token +
-                       full * (prefill * demand.prefill_pairs * cost.attention_flops_per_pair +
-                               decode * demand.decode_keys * cost.decode_flops_per_pair);
+                       (prefill + decode * need.decoded) * cost.lm_head_flops_per_token +
+                       full * (prefill * need.prefill_pairs * cost.attention_flops_per_pair +
+                               decode * need.decode_keys * cost.decode_flops_per_pair);
   const double expert_flops = tokens * cost.expert_flops_per_token;
-  const double bytes = decode * full * demand.decode_keys * cost.kv_read_bytes_per_token;
+  const double bytes = decode * full * need.decode_keys * cost.kv_read_bytes_per_token;
   // A stage of a pipeline computes its layers only, all stages at once.
   const auto stages = static_cast<double>(pool.spec().pipeline_parallel);
   return {(flops / PeakTflops(hardware, cost.dense_type) +
@@ -59,10 +59,10 @@ LeastReplicas SecondsOf(const Pool& pool, const Demand& demand) {
 std::vector<LeastReplicas> LeastReplicasOf(const Deployment& deployment,
                                            const RequestTable& requests, double requests_per_s,
                                            double cached_share) {
-  const Demand demand = DemandOf(requests, cached_share);
+  const Need need = NeedOf(requests, cached_share);
   std::vector<LeastReplicas> least;
   for (const Pool& pool : deployment.pools) {
-    const LeastReplicas seconds = SecondsOf(pool, demand);
+    const LeastReplicas seconds = SecondsOf(pool, need);
     least.push_back({seconds.compute * requests_per_s, seconds.bandwidth * requests_per_s});
   }
   return least;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "metrics/words.h"
 #include "plan/before_runs.h"
+#include "plan/line.h"
 #include "plan/strain.h"
 #include "servecast/plan.h"
 #include "servecast/simulation.h"
@@ -24,8 +25,6 @@ constexpr double kFirstStep = 1.25;
 constexpr std::int64_t kDrawn = 2000;  // requests that bounds are means of
 
 bool IsMissing(const Issue& issue) { return issue.kind == "missing_file"; }
-
-std::int64_t Whole(double value) { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
 std::optional<double> Known(double strain) {
   return std::isfinite(strain) ? std::optional(strain) : std::nullopt;

@@ -14,8 +14,6 @@ namespace {
 // Of a task, by what it takes; only their proportion matters.
 double WeightOf(Rung rung) { return rung == Rung::kBound ? 1 : rung == Rung::kCoarse ? 4 : 60; }
 
-std::size_t Index(std::int64_t id) { return static_cast<std::size_t>(id); }
-
 }  // namespace
 
 struct DesignSearch::State {

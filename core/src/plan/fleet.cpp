@@ -9,28 +9,26 @@
 
 #include "base/text.h"
 #include "plan/bound.h"
+#include "plan/line.h"
 #include "servecast/plan.h"
 #include "servecast/simulation.h"
 
 namespace servecast {
 namespace {
 
-constexpr std::int64_t kMostReplicas = 1024;  // of a pool, as scenarios may have
-constexpr int kRounds = 8;                    // of one pool after the other
+constexpr int kRounds = 8;  // of one pool after the other
 // Of scouts only: times its own replicas, that a pool is given before the other is despaired of.
 constexpr std::int64_t kMostTimes = 8;
 
 using Counts = std::vector<std::int64_t>;
 
-struct Question {
+struct FleetQuestion {
   std::size_t pool = 0;  // is varied
   Counts others;         // its own entry is 0
-  friend bool operator<(const Question& a, const Question& b) {
+  friend bool operator<(const FleetQuestion& a, const FleetQuestion& b) {
     return std::tie(a.pool, a.others) < std::tie(b.pool, b.others);
   }
 };
-
-std::int64_t Whole(double value) { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
 bool HasRoles(const ClusterSpec& cluster) {
   return cluster.pools.size() == 2 && cluster.Has(PoolRole::kPrefill) &&
@@ -83,7 +81,7 @@ struct FleetPlan::State {
   // nullptr: it has to be found first, and is `asked`.
   const PlanAnswer* Fewest(std::size_t pool, Counts counts) {
     counts[pool] = 0;
-    const Question question{pool, std::move(counts)};
+    const FleetQuestion question{pool, std::move(counts)};
     const auto known = answers.find(question);
     if (known != answers.end()) return &known->second;
     asked = question;
@@ -221,8 +219,8 @@ struct FleetPlan::State {
   Trace trace;
   PlanOptions options;
   Counts own, gpus;  // by pool
-  std::map<Question, PlanAnswer> answers;
-  Question asked;
+  std::map<FleetQuestion, PlanAnswer> answers;
+  FleetQuestion asked;
   std::optional<Plan> current;
   std::optional<FleetAnswer> answer;
   std::int64_t runs = 0, requests = 0;

@@ -10,9 +10,7 @@
 namespace servecast {
 namespace {
 
-std::size_t Index(std::int64_t id) { return static_cast<std::size_t>(id); }
-
-std::string Money(double cost, Cost of) {
+std::string CostText(double cost, Cost of) {
   if (of == Cost::kGpus) return Count(static_cast<std::int64_t>(cost), "GPU");
   return Dollars(cost) + " an hour";
 }
@@ -27,7 +25,7 @@ std::string Dominated(const DesignPoint& point, const DesignPoint& by, const std
                       Cost cost) {
   const double mine = *CostOf(point, cost), its = *CostOf(by, cost);
   const std::string price =
-      its < mine ? Money(its, cost) + " instead of " + Money(mine, cost) : "the same price";
+      its < mine ? CostText(its, cost) + " instead of " + CostText(mine, cost) : "the same price";
   const std::string share =
       *by.strain == *point.strain
           ? std::string("the same share of the limit")
@@ -42,7 +40,7 @@ std::string WhyNot(const DesignPoint& point, Cost cost) {
   if (point.rung == Rung::kBound) {
     const std::optional<double> least = LeastCostOf(point, cost);
     return least ? Format("not run: what it costs at the least, {}, buys a better one",
-                          Money(*least, cost))
+                          CostText(*least, cost))
                  : "not run";
   }
   if (!CostOf(point, cost)) return "its GPU has no price";

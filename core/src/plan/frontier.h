@@ -10,6 +10,8 @@
 
 namespace servecast {
 
+inline std::size_t Index(std::int64_t id) { return static_cast<std::size_t>(id); }
+
 // What designs are ranked by: dollars, or GPUs where no design has a price.
 enum class Cost { kDollars, kGpus };
 Cost CostFor(const std::vector<DesignPoint>& points);

@@ -9,14 +9,10 @@ namespace {
 
 // A plan goes so far from the scenario's own load, and no further.
 constexpr double kFarthest = 1 << 20;
-constexpr double kMostReplicas = 1024;  // as scenarios may have
-
 bool HasTurns(const WorkloadSpec& w) {
   return w.sessions.turns > 1 || std::any_of(w.classes.begin(), w.classes.end(),
                                              [](const auto& c) { return c.turns.value_or(1) > 1; });
 }
-
-std::int64_t Whole(double at) { return static_cast<std::int64_t>(std::nearbyint(at)); }
 
 }  // namespace
 

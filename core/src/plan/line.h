@@ -1,6 +1,8 @@
 // The line that a plan walks: a scenario of which one quantity grows.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -8,6 +10,8 @@
 #include "servecast/scenario.h"
 
 namespace servecast {
+
+inline constexpr std::int64_t kMostReplicas = 1024;  // of a pool, as scenarios may have
 
 struct Line {
   double own = 1;  // where the scenario itself stands
@@ -25,5 +29,8 @@ std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options)
 
 // The scenario with so much of it. Requires: LineOf, and `at` within its ends.
 Scenario ScenarioAt(const Scenario& scenario, const PlanOptions& options, double at);
+
+// A count that is walked as a number.
+inline std::int64_t Whole(double at) { return static_cast<std::int64_t>(std::nearbyint(at)); }
 
 }  // namespace servecast

@@ -15,8 +15,6 @@
 namespace servecast {
 namespace {
 
-std::size_t Index(std::int64_t id) { return static_cast<std::size_t>(id); }
-
 void WriteIds(std::string_view key, const std::vector<std::int64_t>& ids, JsonWriter& out) {
   out.Key(key), out.BeginArray();
   for (const std::int64_t id : ids) out.Integer(id);

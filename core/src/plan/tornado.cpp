@@ -14,7 +14,7 @@
 namespace servecast {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kBeyondAll = std::numeric_limits<double>::infinity();
 constexpr std::size_t kNamed = 3;  // inputs that the sentence has
 
 std::int64_t Times(std::int64_t tokens, double factor) {
@@ -52,16 +52,16 @@ std::optional<double> ValueOf(const SloResult& slo) {
 }
 
 // nullopt: it did not run; infinite: it grows without limit.
-std::optional<double> ValueOf(const Side& side, std::size_t target) {
+std::optional<double> ValueOf(const TurnedSide& side, std::size_t target) {
   if (!side.report) return std::nullopt;
   const SloResult& slo = side.report->slo[target];
-  if (slo.unbounded) return kInfinite;
+  if (slo.unbounded) return kBeyondAll;
   return ValueOf(slo);
 }
 
 double SwingOf(const Swing& swing, const Report& as_it_is, std::size_t target) {
   const double own = ValueOf(as_it_is.slo[target]).value_or(0);
-  const auto off = [&](const Side& side) {
+  const auto off = [&](const TurnedSide& side) {
     return std::abs(ValueOf(side, target).value_or(own) - own);
   };
   return std::max(off(swing.less), off(swing.more));
@@ -88,7 +88,7 @@ void WriteResult(const Report& report, std::size_t target, JsonWriter& out) {
   out.EndObject();
 }
 
-void WriteSide(const Side& side, std::size_t target, JsonWriter& out) {
+void WriteSide(const TurnedSide& side, std::size_t target, JsonWriter& out) {
   if (side.report) return WriteResult(*side.report, target, out);
   if (side.issues.empty()) return out.Null();
   out.BeginObject();
@@ -97,7 +97,7 @@ void WriteSide(const Side& side, std::size_t target, JsonWriter& out) {
   out.EndObject();
 }
 
-std::string SideText(const Side& side, std::size_t target) {
+std::string SideText(const TurnedSide& side, std::size_t target) {
   if (!side.report) return "cannot run";
   const std::optional<double> value = ValueOf(side, target);
   if (!value) return "no sample";
@@ -139,7 +139,7 @@ std::size_t TornadoTarget(const Report& as_it_is) {
   std::size_t closest = 0;
   const auto margin = [&](std::size_t k) {
     const SloResult& slo = as_it_is.slo[k];
-    return slo.unbounded ? -kInfinite : slo.margin.value_or(kInfinite);
+    return slo.unbounded ? -kBeyondAll : slo.margin.value_or(kBeyondAll);
   };
   for (std::size_t k = 1; k < as_it_is.slo.size(); ++k) {
     if (margin(k) < margin(closest)) closest = k;
@@ -180,7 +180,8 @@ std::string TornadoSentence(const Report& as_it_is, std::vector<Swing> swings) {
     ++named;
   }
   const std::string own = SideText({as_it_is, {}}, target);
-  if (named == 0) return Format("{}, {}: no input moves it.", Target(as_it_is.slo[target].slo), own);
+  if (named == 0)
+    return Format("{}, {}: no input moves it.", Target(as_it_is.slo[target].slo), own);
   return Format("{}, {}, moves most with {}.", Target(as_it_is.slo[target].slo), own, said);
 }
 

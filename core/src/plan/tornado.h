@@ -29,13 +29,13 @@ std::vector<Turn> TurnsOf(const Scenario& scenario, const Report& report);
 std::size_t TornadoTarget(const Report& as_it_is);
 
 // Both sides of an input: a report, or the issues because of which it cannot run; neither yet.
-struct Side {
+struct TurnedSide {
   std::optional<Report> report;
   Issues issues;
 };
 struct Swing {
   std::string input;
-  Side less, more;
+  TurnedSide less, more;
 };
 
 // Members of an open object; inputs by falling difference between the two sides' values.

@@ -10,8 +10,6 @@
 namespace servecast {
 namespace {
 
-TimeNs Nearest(double ns) { return static_cast<TimeNs>(std::nearbyint(ns)); }
-
 // e^x where what is too small is 0.
 double ExpOrZero(double x) { return x < -700 ? 0 : Exp(std::min(x, 700.0)); }
 
@@ -48,7 +46,7 @@ double WeibullPower(double cv) {
 }  // namespace
 
 TimeNs DrawThinkTime(std::int64_t seed, std::int64_t row, double mean_s) {
-  return Nearest(-Log(Uniform(seed, Stream::kThinkTime, row)) * (mean_s * 1e9));
+  return NearestNs(-Log(Uniform(seed, Stream::kThinkTime, row)) * (mean_s * 1e9));
 }
 
 ArrivalStream::ArrivalStream(const ArrivalSpec& spec, double rate_per_s, std::int64_t seed)
@@ -87,7 +85,7 @@ std::optional<TimeNs> ArrivalStream::Next() {
   if (clock_) ns = clock_->TimeOf(units_ * mean_ns_ * 1e-9) * 1e9;
   const double before = clock_ || constant ? 0 : static_cast<double>(time_);
   if (!(before + ns <= kLatestNs)) return std::nullopt;
-  time_ = clock_ || constant ? std::max(time_, Nearest(ns)) : time_ + Nearest(ns);
+  time_ = clock_ || constant ? std::max(time_, NearestNs(ns)) : time_ + NearestNs(ns);
   return time_;
 }
 

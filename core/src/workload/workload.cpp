@@ -15,8 +15,6 @@
 namespace servecast {
 namespace {
 
-TimeNs Nearest(double ns) { return static_cast<TimeNs>(std::nearbyint(ns)); }
-
 // Sessions of one class, or of a workload without classes.
 struct Kind {
   std::int64_t seed;  // of what is its own; the workload's when rows count alike
@@ -224,7 +222,7 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
   if (content_) table.content[row] = static_cast<std::int32_t>(table.segments.size()) - 1;
   if (kind.spec == nullptr) return;
   const auto in_ns = [](const std::optional<double>& value, double unit_ns) {
-    return value ? Nearest(*value * unit_ns) : kNever;
+    return value ? NearestNs(*value * unit_ns) : kNever;
   };
   const ClassSpec& c = *kind.spec;
   table.of_class[row] = static_cast<std::uint8_t>(&c - w_.classes.data());

@@ -10,8 +10,6 @@
 namespace servecast {
 namespace {
 
-constexpr auto Sum = BlisEvents::Sum;
-
 // A block that comes back costs the latency, cut to whole microseconds, and its own time on the
 // link, rounded up. Bandwidths are decimal fractions: what rounding them adds to a whole number
 // does not count.

@@ -134,6 +134,7 @@ class BlisReplica final : public Engine {
   std::int64_t PromptOf(RequestId r) const { return in_.requests.prompt_tokens[Index(r)]; }
   std::int64_t OutputOf(RequestId r) const { return in_.requests.output_tokens[Index(r)]; }
   Us ArrivalOf(RequestId r) const { return in_.requests.arrival[Index(r)] / 1000; }
+  static constexpr auto Sum = BlisEvents::Sum;
   static std::size_t Index(std::int32_t id) { return static_cast<std::size_t>(id); }
   Seat& At(SeatId id) { return seats_.At(id); }
   const Seat& At(SeatId id) const { return seats_.At(id); }

@@ -13,12 +13,6 @@
 #include "serving/policy.h"
 
 namespace servecast {
-namespace {
-
-constexpr auto Sum = BlisEvents::Sum;
-
-}  // namespace
-
 void BlisReplica::RunStep() {
   kv_.StartStep(now_);
   Step step;
