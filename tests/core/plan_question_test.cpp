@@ -20,8 +20,10 @@ const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms"
                              R"({"metric":"tpot","percentile":99,"limit_ms":20}])";
 
 Scenario Loaded(const std::string& rate, const std::string& replicas = "1") {
+  // Short answers and prompts, as a question is tens of thousands of requests.
   return Parsed(
-      Changed({kTargets, "workload.arrivals.rate_per_s=" + rate, "workload.output_tokens.value=100",
+      Changed({kTargets, "workload.arrivals.rate_per_s=" + rate, "workload.requests=500",
+               "workload.prompt_tokens.value=256", "workload.output_tokens.value=20",
                "cluster.pools.0.replicas=" + replicas}));
 }
 
@@ -163,8 +165,8 @@ TEST(Question, Tornado_OverloadAndWhatCannotRun_AreSaid) {
   EXPECT_TRUE(InputOf(overloaded, "load")["more"]["value"].is_null());
   Scenario longest = Loaded("1");
   longest.workload.prompt_tokens = LengthSpec();
-  longest.workload.prompt_tokens.value = 2000;
-  longest.engine.max_model_len = 2100;
+  longest.workload.prompt_tokens.value = 1000;
+  longest.engine.max_model_len = 1100;
   const json refused = json::parse(Answered("tornado", longest, {}, INT64_MAX).Json(false));
   const json& more = InputOf(refused, "prompt length")["more"];
   EXPECT_TRUE(more["state"] == "cannot_run" ? !more["reason"].get<std::string>().empty()
