@@ -2,35 +2,12 @@
 #include <cmath>
 
 #include "io/json_writer.h"
+#include "metrics/words.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
 namespace {
-
-const char* Name(VerdictState state) {
-  switch (state) {
-    case VerdictState::kMeets:
-      return "meets";
-    case VerdictState::kNear:
-      return "near";
-    case VerdictState::kMisses:
-      return "misses";
-    case VerdictState::kOverloaded:
-      return "overloaded";
-    case VerdictState::kDoesNotFit:
-      return "does_not_fit";
-    case VerdictState::kNotJudged:
-      return "not_judged";
-    case VerdictState::kNoSlo:
-      return "no_slo";
-    case VerdictState::kEmpty:
-      return "empty";
-    case VerdictState::kPartial:
-      return "partial";
-  }
-  return "";
-}
 
 const char* Name(SaturationState state) {
   switch (state) {
@@ -231,7 +208,7 @@ void WriteKvOfPools(const Report& r, JsonWriter& out, Members& put) {
 
 void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
   put.Object("verdict", [&] {
-    put("state", Name(r.verdict.state));
+    put("state", StateName(r.verdict.state));
     put("sentence", r.verdict.sentence);
     put("limit", r.verdict.limit);
     put("note", r.verdict.note);

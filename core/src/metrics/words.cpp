@@ -41,6 +41,30 @@ const char* MetricName(SloMetric metric) {
   return "";
 }
 
+const char* StateName(VerdictState state) {
+  switch (state) {
+    case VerdictState::kMeets:
+      return "meets";
+    case VerdictState::kNear:
+      return "near";
+    case VerdictState::kMisses:
+      return "misses";
+    case VerdictState::kOverloaded:
+      return "overloaded";
+    case VerdictState::kDoesNotFit:
+      return "does_not_fit";
+    case VerdictState::kNotJudged:
+      return "not_judged";
+    case VerdictState::kNoSlo:
+      return "no_slo";
+    case VerdictState::kEmpty:
+      return "empty";
+    case VerdictState::kPartial:
+      return "partial";
+  }
+  return "";
+}
+
 std::string Limits(const SloSpec& slo) {
   std::vector<std::string> limits;
   for (const auto& [metric, ms] : LimitsOf(slo)) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "servecast/report.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -17,6 +18,9 @@ std::string Percent(double share);
 std::string Dollars(double value);
 
 const char* MetricName(SloMetric metric);
+
+// As reports and links name it: "does_not_fit".
+const char* StateName(VerdictState state);
 
 // Of attainment: "TTFT 200 ms and TPOT 20 ms".
 std::string Limits(const SloSpec& slo);

@@ -10,6 +10,12 @@ export async function encodeLink(canonicalText: string, traceName: string | null
   return `${prefix}${toBase64Url(packed)}${suffix}`;
 }
 
+/** The link with this result of its author; what it carried before is gone. "": without one. */
+export function withPin(link: string, pin: string): string {
+  const bare = link.split('&').filter((part) => !/^[vrf]=/.test(part));
+  return [...bare, ...(pin === '' ? [] : [pin])].join('&');
+}
+
 function toBase64Url(bytes: Uint8Array): string {
   let binary = '';
   for (const byte of bytes) binary += String.fromCharCode(byte);
