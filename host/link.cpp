@@ -133,7 +133,26 @@ int HexDigit(char c) {
   return c < '0' || at == std::string_view::npos ? -1 : static_cast<int>(at);
 }
 
-// nullopt: a % without two digits.
+// How long the UTF-8 character is that begins `text`; 0: none does.
+std::size_t CharacterSize(std::string_view text) {
+  const auto byte = [text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned>(static_cast<unsigned char>(text[i])) : 0U;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  constexpr std::array<unsigned, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  unsigned code = first & (0xFFU >> (size + 1));
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80U) return 0;
+    code = (code << 6U) | (byte(i) & 0x3FU);
+  }
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  return first < 0xC0 || first > 0xF7 || code < kLeast[size] || code > 0x10FFFF || surrogate ? 0
+                                                                                             : size;
+}
+
+// nullopt: a % without two digits, or what is no UTF-8.
 std::optional<std::string> Unescaped(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -146,6 +165,11 @@ std::optional<std::string> Unescaped(std::string_view text) {
     }
     out += static_cast<char>((HexDigit(text[i + 1]) << 4) | HexDigit(text[i + 2]));
     i += 2;
+  }
+  for (std::size_t at = 0; at < out.size();) {
+    const std::size_t size = CharacterSize(std::string_view(out).substr(at));
+    if (size == 0) return std::nullopt;
+    at += size;
   }
   return out;
 }

@@ -108,11 +108,4 @@ export class Address {
     await this.#write();
     return this.#store.state.link;
   }
-
-  /** Of the current link, in a sentence. */
-  async holds(): Promise<string> {
-    const { link, document, wanted_trace: name } = this.#store.state;
-    const { holds } = await import('../share/encode');
-    return holds(link, needsTrace(document) ? (name ?? '') : null);
-  }
 }

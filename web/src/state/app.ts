@@ -543,10 +543,6 @@ export class App {
     return this.#address.current();
   }
 
-  linkHolds(): Promise<string> {
-    return this.#address.holds();
-  }
-
   setTheme(theme: ThemeChoice): void {
     this.#around.saveTheme(theme);
     this.store.update({ theme });

@@ -48,8 +48,7 @@ export function renderSign(sign: Sign): TemplateResult {
 export function renderVerdict(view: ViewContext): TemplateResult {
   return html`<section class="card verdict" id="verdict" aria-labelledby="verdict-title" tabindex="-1">
     <h2 class="visually-hidden" id="verdict-title">Verdict</h2>
-    <div class="verdict-body">${verdictBody(view)}</div>
-    ${pinned(view)}
+    <div class="verdict-body">${verdictBody(view)}${pinned(view)}</div>
     ${renderProgress(view)}
   </section>`;
 }
