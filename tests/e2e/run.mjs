@@ -407,6 +407,8 @@ await import('./rail.mjs');
 beginOthers();
 await import('./over-time.mjs');
 await import('./files-and-links.mjs');
+await import('./sharing.mjs');
+await import('./embedding.mjs');
 await import('./comparing.mjs');
 await import('./planning.mjs');
 await import('./presets.mjs');

@@ -20,8 +20,10 @@ interface Released {
   readonly pin: string;
 }
 
+const released: readonly Released[] = corpus.links;
+
 describe('released links', () => {
-  it.each(corpus.links as readonly Released[])('$name is read as ever', async ({ link, text, trace, pin }) => {
+  it.each(released)('$name is read as ever', async ({ link, text, trace, pin }) => {
     const read = await decodeLink(`#${link}`);
     expect(read).toMatchObject({ text, pin });
     if (read.kind === 'packed') expect(read.trace_name).toBe(trace);
@@ -30,9 +32,9 @@ describe('released links', () => {
   it.skipIf(!isBuilt)('are read as ever by the command, too', () => {
     const { status, stdout } = command(
       ['decode', '-'],
-      (corpus.links as readonly Released[]).map(({ link }) => `https://example.org/x/#${link}`).join('\n'),
+      released.map(({ link }) => `https://example.org/x/#${link}`).join('\n'),
     );
-    expect(stdout.trimEnd().split('\n')).toEqual(corpus.links.map(({ canonical }) => canonical));
+    expect(stdout.trimEnd().split('\n')).toEqual(released.map(({ canonical }) => canonical));
     expect(status).toBe(0);
   });
 });
