@@ -1,6 +1,6 @@
 // Links that are cut, bent or meant badly, the same ones every time: `hostileLinks(count)`. What reads links has to have
 // an answer to each: a scenario, or a sentence that says what is wrong.
-import { deflateRawSync } from 'node:zlib';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
 /** A small generator of 32 bits (mulberry32). */
 export function randomFrom(seed) {
@@ -15,6 +15,17 @@ export function randomFrom(seed) {
 }
 
 export const packed = (text, level = 9) => `z1.${deflateRawSync(Buffer.from(text), { level }).toString('base64url')}`;
+
+/** Whether something follows the end of what is packed: browsers refuse that, node's streams do not see it. */
+export function hasTail(link) {
+  if (!link.startsWith('z1.')) return false;
+  const bytes = Buffer.from(link.slice(3).split('&')[0], 'base64url');
+  try {
+    return inflateRawSync(bytes, { info: true }).engine.bytesWritten < bytes.length;
+  } catch {
+    return false;
+  }
+}
 
 const preset = 'llama-3.1-8b-h100-chat';
 const scenario = {
@@ -153,7 +164,7 @@ export function randomScenario(seed) {
       requests: 20 + Math.floor(random() * 60),
       arrivals: { process: 'poisson', rate_per_s: Number((0.5 + random() * 20).toPrecision(5)) },
       prompt_tokens: { distribution: 'uniform', min: 10, max: 10 + Math.floor(random() * 900) },
-      output_tokens: { distribution: 'constant', value: 2 + Math.floor(random() * 60) },
+      output_tokens: { distribution: 'fixed', value: 2 + Math.floor(random() * 60) },
     },
     slo: [
       { metric: pick(['ttft', 'tpot', 'e2e']), percentile: pick([50, 90, 99]), limit_ms: 1 + Math.floor(random() * 2000) },
