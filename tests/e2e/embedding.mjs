@@ -27,7 +27,7 @@ ${body}
   return `${host.url}${name}.html`;
 }
 
-const script = `<script type="module" src="${site.url}servecast-embed.js"></script>`;
+const script = `<script async src="${site.url}servecast-embed.js"></script>`;
 const inside = `<p>Meets both targets. <a href="${site.url}#p=${preset}">Open in Servecast</a></p>`;
 const element = (more = '') => `<servecast-embed scenario="p=${preset}" ${more}>${inside}</servecast-embed>`;
 const framed = (more) =>

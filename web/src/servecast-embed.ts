@@ -1,9 +1,9 @@
 // <servecast-embed scenario="p=...">: a live forecast in any page. What the author wrote inside, a sentence with a link, stands
 // there until the frame can be seen and answers, and stays when it does not. A file of its own, of at most 2 KB gzip.
 const options = ['ui', 'metric', 'autorun', 'theme', 'lock', 'knobs'];
-// Not in one expression, which a bundler would take for a file of its own.
-const own: string = import.meta.url;
-const home = new URL('.', own);
+// A classic script, which another site may use without CORS; its own place is where embed.html is.
+const { currentScript } = document;
+const home = new URL('.', currentScript instanceof HTMLScriptElement ? currentScript.src : location.href);
 const mostHeight = 4000;
 const patienceMs = 20_000;
 

@@ -111,7 +111,7 @@ describe('snippets', () => {
   });
   it('Element_HasTheSentenceTheLinkAndATable', () => {
     const text = elementOf(shared, look);
-    expect(text).toContain('<script type="module" src="https://example.org/x/servecast-embed.js"></script>');
+    expect(text).toContain('<script async src="https://example.org/x/servecast-embed.js"></script>');
     expect(text).toContain('<servecast-embed scenario="p=a&amp;b.c=1" ui="what-if" theme="dark" knobs="a.b,c.d">');
     expect(text).toContain('<a href="https://example.org/x/#p=a&amp;b.c=1">');
     expect(text).toMatch(/<th>TTFT p99<\/th><td>95.*<td>94.* to 97.*<td>800/);

@@ -66,7 +66,7 @@ export function elementOf(shared: Shared, look: EmbedLook): string {
       : ['  <table>', '    <tr><th></th><th>value</th><th>95 % interval</th><th>limit</th></tr>', ...rows, '  </table>'];
   const fingerprint = shared.report ? [`  <p>Fingerprint <code>${shared.report.fingerprint}</code></p>`] : [];
   return [
-    `<script type="module" src="${markup(shared.site)}servecast-embed.js"></script>`,
+    `<script async src="${markup(shared.site)}servecast-embed.js"></script>`,
     `<servecast-embed scenario="${markup(shared.link)}"${said.join('')}>`,
     `  <p>${markup(sentenceOf(shared))} <a href="${markup(addressOf(shared))}">Open in Servecast</a></p>`,
     ...table,
