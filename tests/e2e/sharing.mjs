@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { field, fingerprint, nextResult, verdict } from './browser.mjs';
-import { audit, preset, site, task } from './harness.mjs';
+import { audit, preset, task } from './harness.mjs';
 
 const clipboard = { permissions: ['clipboard-read', 'clipboard-write'] };
 const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
@@ -39,7 +39,8 @@ await task(
     assert.match(await page.textContent('.pin'), /the same bits/);
     await audit(page);
     await page.waitForTimeout(500);
-    assert.equal(await page.evaluate(() => location.href), link, 'a reload still knows the author’s result');
+    const pin = link.slice(link.indexOf('&v='));
+    assert.ok((await page.evaluate(() => location.href)).endsWith(pin), 'a reload still knows the author’s result');
     return `${link.length} characters, ${link.length - link.indexOf('&v=')} of them the result`;
   },
   clipboard,
@@ -93,7 +94,7 @@ await task(
     }
     await kind(page, 'Iframe');
     await page.getByLabel('Shows').selectOption('what-if');
-    await page.getByLabel('Knobs').fill('workload.arrivals.rate_per_s, engine.max_num_seqs');
+    await page.getByLabel('Knobs, one to three').fill('workload.arrivals.rate_per_s, engine.max_num_seqs');
     assert.match(await shownText(page), /knobs=workload\.arrivals\.rate_per_s,engine\.max_num_seqs"/);
     await page.getByLabel('Locked').check();
     assert.match(await shownText(page), /&amp;lock=1"/);
@@ -167,16 +168,3 @@ for (const [name, options] of Object.entries({
     options,
   );
 }
-
-await task('share: a frame of another page shows a link and nothing to press', async (page) => {
-  await verdict(page);
-  await page.evaluate((url) => {
-    const frame = document.createElement('iframe');
-    frame.src = url;
-    document.body.append(frame);
-  }, `${site.url}?framed#p=${preset}`);
-  const link = page.frameLocator('iframe').getByRole('link', { name: 'Open Servecast in a tab of its own' });
-  await link.waitFor();
-  assert.equal(await link.getAttribute('target'), '_blank');
-  assert.equal(await page.frameLocator('iframe').locator('sc-page').count(), 0);
-});

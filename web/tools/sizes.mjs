@@ -13,6 +13,7 @@ const laterParts = [
   'cdf-chart',
   'chart-files',
   'coefficients',
+  'download',
   'embed',
   'fit-chart',
   'cluster',

@@ -16,6 +16,8 @@ import { renderSign, renderVerdict } from './verdict';
 
 type Target = Report['slo'][number];
 
+const heading = html`<h1 class="visually-hidden">Servecast forecast</h1>`;
+
 export class EmbedElement extends LitElement {
   static override properties = {
     app: { attribute: false },
@@ -88,9 +90,9 @@ export class EmbedElement extends LitElement {
     document.documentElement.dataset['theme'] = this.#theme;
     const { options } = this;
     const problems = options.problems.map((problem) => html`<p class="quiet-text embed-note">${problem}</p>`);
-    if (!this.app || this.failure !== '') return html`<main class="embed-card">${this.#waiting()}${problems}</main>`;
+    if (!this.app || this.failure !== '') return html`<main class="embed-card">${heading}${this.#waiting()}${problems}</main>`;
     const view = this.#view(this.app);
-    return html`<main class="embed-card is-${options.ui}">${this.#answer(view)}${problems}</main>`;
+    return html`<main class="embed-card is-${options.ui}">${heading}${this.#answer(view)}${problems}</main>`;
   }
 
   /** Before anything runs: what the author got, if that is in the link. */
