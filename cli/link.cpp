@@ -1,5 +1,5 @@
-// servecast link: a scenario as a link to the page, a link as a scenario, and the run of a link beside
-// the result that its author pinned to it.
+// servecast link: a scenario as a link to the page, a link as a scenario, and the run of a link
+// beside the result that its author pinned to it.
 #include "host/link.h"
 
 #include <fmt/format.h>
@@ -26,13 +26,16 @@ constexpr const char* kLinkHelp =
     "servecast link decode LINK|-...\n"
     "servecast link open LINK [--trace FILE] [--once]\n"
     "\n"
-    "encode prints the link of a scenario: all of it, compressed and not encrypted. A trace is not\n"
+    "encode prints the link of a scenario: all of it, compressed and not encrypted. A trace is "
+    "not\n"
     "in it, its file's name is.\n"
     "  --pin           with the result: verdict, value of each target, engine and fingerprint\n"
     "  --site ADDRESS  in front of the link, e.g. https://example.org/servecast/\n"
-    "decode prints the scenario of each link, canonical JSON, a line each; - reads links from stdin,\n"
+    "decode prints the scenario of each link, canonical JSON, a line each; - reads links from "
+    "stdin,\n"
     "a line each. What is pinned goes to stderr. LINK may be a whole address, of an embed, too.\n"
-    "open runs a link's scenario as servecast run does: the summary on stdout, and on stderr whether\n"
+    "open runs a link's scenario as servecast run does: the summary on stdout, and on stderr "
+    "whether\n"
     "the pinned result came out again.\n"
     "  --trace FILE    the trace that the link names\n"
     "  --once          one run only: of a pinned result the fingerprint is compared\n"

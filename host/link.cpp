@@ -45,8 +45,8 @@ bool IsOfPin(std::string_view part) {
 
 // How an embed looks: no part of a scenario.
 bool IsOption(std::string_view part) {
-  constexpr std::array<std::string_view, 6> kOptions = {"ui=",    "metric=", "autorun=",
-                                                        "theme=", "lock=",   "knobs="};
+  constexpr std::array<std::string_view, 6> kOptions = {
+      "ui=", "metric=", "autorun=", "theme=", "lock=", "knobs="};
   return std::any_of(kOptions.begin(), kOptions.end(),
                      [part](std::string_view option) { return Begins(part, option); });
 }
@@ -251,8 +251,7 @@ std::string PinOf(const Report& report) {
   std::string result = StateName(report.verdict.state);
   for (const SloResult& r : report.slo) {
     const bool share = r.slo.metric == SloMetric::kAttainment;
-    const std::string value =
-        share ? Millionths(r.share, kOfShare) : Millionths(r.value_ms, kOfMs);
+    const std::string value = share ? Millionths(r.share, kOfShare) : Millionths(r.value_ms, kOfMs);
     result += "," + (r.unbounded ? "-" : value);
   }
   return fmt::format("v={}.{}&r={}&f={}", kScenarioSchema, kEngineVersion, result,
@@ -275,8 +274,8 @@ std::optional<Pin> ReadPin(std::string_view pin) {
   const auto of_state = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
   const std::size_t dot = version->find('.');
   if (dot == std::string_view::npos || !IsOf(version->substr(0, dot), 4, digit) ||
-      !IsOf(version->substr(dot + 1), 24, of_version) ||
-      !IsOf(*fingerprint, kHash, hex) || fingerprint->size() != kHash) {
+      !IsOf(version->substr(dot + 1), 24, of_version) || !IsOf(*fingerprint, kHash, hex) ||
+      fingerprint->size() != kHash) {
     return std::nullopt;
   }
   const std::vector<std::string_view> values = Split(*result, ',');

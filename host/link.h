@@ -1,5 +1,5 @@
-// Links to the page: what stands after its "#", read and written as web/src/share does. The decoder bounds
-// its work before it does any, and says of every text that is no link why.
+// Links to the page: what stands after its "#", read and written as web/src/share does. The decoder
+// bounds its work before it does any, and says of every text that is no link why.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ struct Link {
   std::string pin;       // the author's result, as it stands there; "": none
 };
 
-// Of a link, "z1.<packed>..." or "p=PRESET&path=value...", or of an address that ends with one behind
+// Of a link, "z1.<packed>..." or "p=PRESET&path=value...", or of an address that ends with one
+// behind
 // "#". At most 256 KiB, packed or not.
 Result<Link> DecodeLink(std::string_view text);
 
@@ -27,8 +28,8 @@ Result<Link> DecodeLink(std::string_view text);
 std::string EncodeLink(const std::string& canonical, const std::string& trace,
                        const std::string& pin);
 
-// The author's result: v=<schema>.<engine version>, r=<verdict>,<value of each target in millionths of a
-// second, or of one for a share>, f=<fingerprint>.
+// The author's result: v=<schema>.<engine version>, r=<verdict>,<value of each target in millionths
+// of a second, or of one for a share>, f=<fingerprint>.
 struct Pin {
   std::string version, state, fingerprint;
   std::vector<std::optional<std::int64_t>> values;

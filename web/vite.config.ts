@@ -141,7 +141,12 @@ function buildOf(mode: string): BuildOptions {
   if (mode === 'element')
     return {
       emptyOutDir: false,
-      lib: { entry: fileOf('src/servecast-embed.ts'), formats: ['iife'], name: 'servecastEmbed', fileName: () => 'servecast-embed.js' },
+      lib: {
+        entry: fileOf('src/servecast-embed.ts'),
+        formats: ['iife'],
+        name: 'servecastEmbed',
+        fileName: () => 'servecast-embed.js',
+      },
     };
   return {
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: firstChunk, debugName: 'first' }] } } },

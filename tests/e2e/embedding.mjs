@@ -51,30 +51,34 @@ const frameOf = async (page, index = 0) => {
   return found();
 };
 
-await task('embed: an element below the fold, of another site, runs when it is seen', async (page) => {
-  await page.goto(hostPage('below', `<div style="height:3000px"></div>${script}${element()}<p>after</p>`));
-  await page.waitForTimeout(500);
-  assert.equal(await page.locator('servecast-embed iframe').count(), 0, 'nothing is fetched before it is near');
-  assert.ok(await page.getByRole('link', { name: 'Open in Servecast' }).isVisible(), 'the fallback stands there');
-  await page.evaluate(() => {
-    window.begun = performance.now();
-    document.querySelector('servecast-embed').scrollIntoView();
-  });
-  const [result] = await heard(page, 'result');
-  const ms = Math.round(result.at - (await page.evaluate(() => window.begun)));
-  assert.match(result.sentence, /Llama-3\.1-8B/);
-  assert.match(result.fingerprint, /^[0-9a-f]{16}$/);
-  assert.equal(await page.locator('servecast-embed p').first().isVisible(), false, 'the frame is in its place');
-  const height = await page.evaluate(
-    () => document.querySelector('servecast-embed').shadowRoot.querySelector('iframe').clientHeight,
-  );
-  assert.ok(height > 100, `${height} px`);
-  const frame = await frameOf(page);
-  assert.equal(await frame.evaluate(() => localStorage.length), 0, 'an embed stores nothing');
-  assert.ok((await frame.evaluate(() => location.hash)).startsWith(`#p=${preset}`), 'nor does it change its address');
-  assert.equal(await frame.evaluate(() => document.documentElement.scrollHeight > innerHeight + 1), false);
-  return `verdict ${ms} ms after it was scrolled to; ${height} px high`;
-}, { tour: true });
+await task(
+  'embed: an element below the fold, of another site, runs when it is seen',
+  async (page) => {
+    await page.goto(hostPage('below', `<div style="height:3000px"></div>${script}${element()}<p>after</p>`));
+    await page.waitForTimeout(500);
+    assert.equal(await page.locator('servecast-embed iframe').count(), 0, 'nothing is fetched before it is near');
+    assert.ok(await page.getByRole('link', { name: 'Open in Servecast' }).isVisible(), 'the fallback stands there');
+    await page.evaluate(() => {
+      window.begun = performance.now();
+      document.querySelector('servecast-embed').scrollIntoView();
+    });
+    const [result] = await heard(page, 'result');
+    const ms = Math.round(result.at - (await page.evaluate(() => window.begun)));
+    assert.match(result.sentence, /Llama-3\.1-8B/);
+    assert.match(result.fingerprint, /^[0-9a-f]{16}$/);
+    assert.equal(await page.locator('servecast-embed p').first().isVisible(), false, 'the frame is in its place');
+    const height = await page.evaluate(
+      () => document.querySelector('servecast-embed').shadowRoot.querySelector('iframe').clientHeight,
+    );
+    assert.ok(height > 100, `${height} px`);
+    const frame = await frameOf(page);
+    assert.equal(await frame.evaluate(() => localStorage.length), 0, 'an embed stores nothing');
+    assert.ok((await frame.evaluate(() => location.hash)).startsWith(`#p=${preset}`), 'nor does it change its address');
+    assert.equal(await frame.evaluate(() => document.documentElement.scrollHeight > innerHeight + 1), false);
+    return `verdict ${ms} ms after it was scrolled to; ${height} px high`;
+  },
+  { tour: true },
+);
 
 await task('embed: each way to look, in light and dark, on a phone, is accessible', async (page) => {
   const heights = [];
@@ -162,9 +166,7 @@ await task('embed: ready is repeated until somebody answers', async (page) => {
 });
 
 await task('embed: at a click, it first shows what its author got', async (page) => {
-  await page.goto(
-    hostPage('click', framed('&autorun=0&ui=compact&v=1.0.1.0&r=meets,95120,15510&f=0123456789abcdef')),
-  );
+  await page.goto(hostPage('click', framed('&autorun=0&ui=compact&v=1.0.1.0&r=meets,95120,15510&f=0123456789abcdef')));
   const frame = await frameOf(page);
   await frame.getByText('The author’s result:').waitFor();
   assert.match(await frame.textContent('.embed-sentence'), /meets; target 1 95\.1/);
@@ -187,7 +189,10 @@ await task('embed: engines of one page start one after the other', async (page) 
     ),
   );
   const [first, ...others] = workers.filter((at) => at !== null).sort((a, b) => a - b);
-  assert.ok(others.every((at) => at - first > 20), `workers began at ${workers}`);
+  assert.ok(
+    others.every((at) => at - first > 20),
+    `workers began at ${workers}`,
+  );
   return `workers began ${others.map((at) => Math.round(at - first)).join(' and ')} ms after the first`;
 });
 

@@ -81,7 +81,11 @@ await task(
     for (const [name, pattern, said] of [
       ['Markdown', /^\[.+\]\(http.+#p=.+\): .+/, 'Markdown copied.'],
       ['Iframe', /^<iframe src="http.+embed\.html#p=.+&amp;ui=chart" title=".+"/, 'Iframe copied.'],
-      ['Element', /<servecast-embed scenario="p=.+" ui="chart">[\s\S]+<a href="http.+">[\s\S]+TTFT p99/, 'Element copied.'],
+      [
+        'Element',
+        /<servecast-embed scenario="p=.+" ui="chart">[\s\S]+<a href="http.+">[\s\S]+TTFT p99/,
+        'Element copied.',
+      ],
       ['JSON', /^\{\n {2}"/, 'Scenario copied, as JSON.'],
       ['Command', /^servecast link open 'p=.+'$/, 'Command copied.'],
     ]) {
@@ -116,7 +120,8 @@ await task(
       assert.ok(file.suggestedFilename().endsWith(`.${type.toLowerCase()}`));
       const bytes = readFileSync(await file.path());
       if (type === 'PNG') assert.ok(bytes.length > 10_000);
-      else assert.match(bytes.toString('utf8'), /^<svg [\s\S]*TTFT p99[\s\S]*fingerprint [0-9a-f]{16}[\s\S]*<\/svg>\n$/);
+      else
+        assert.match(bytes.toString('utf8'), /^<svg [\s\S]*TTFT p99[\s\S]*fingerprint [0-9a-f]{16}[\s\S]*<\/svg>\n$/);
     }
   },
   { acceptDownloads: true },

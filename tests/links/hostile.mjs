@@ -167,7 +167,11 @@ export function randomScenario(seed) {
       output_tokens: { distribution: 'fixed', value: 2 + Math.floor(random() * 60) },
     },
     slo: [
-      { metric: pick(['ttft', 'tpot', 'e2e']), percentile: pick([50, 90, 99]), limit_ms: 1 + Math.floor(random() * 2000) },
+      {
+        metric: pick(['ttft', 'tpot', 'e2e']),
+        percentile: pick([50, 90, 99]),
+        limit_ms: 1 + Math.floor(random() * 2000),
+      },
     ],
   };
 }

@@ -38,7 +38,12 @@ const surroundings: Surroundings = {
 /** Only embed.html may be in a frame of others: here, whatever they lay over it, there is nothing to press but a link. */
 function refuseFrame(): void {
   const link = document.createElement('a');
-  Object.assign(link, { href: location.href, target: '_blank', rel: 'noopener', textContent: 'Open Servecast in a tab of its own' });
+  Object.assign(link, {
+    href: location.href,
+    target: '_blank',
+    rel: 'noopener',
+    textContent: 'Open Servecast in a tab of its own',
+  });
   document.querySelector('#page')?.replaceChildren(link);
 }
 

@@ -62,7 +62,10 @@ for (const name of readdirSync(dist, { recursive: true }).map(String).sort()) {
   const packed = gzipSync(bytes, { level: 9 }).length;
   const later = name.startsWith('presets/') || parts.test(name);
   if (!later) total += packed;
-  if (/^embed\.html$|^embed\/embed-|\bembed-[^/]*\.css$|\bworker-[^/]*\.js$|servecast-first-/.test(name) && !/plan-worker/.test(name))
+  if (
+    /^embed\.html$|^embed\/embed-|\bembed-[^/]*\.css$|\bworker-[^/]*\.js$|servecast-first-/.test(name) &&
+    !/plan-worker/.test(name)
+  )
     embed += packed;
   if (name === 'servecast-embed.js') element = packed;
   if (name.startsWith('presets/')) {

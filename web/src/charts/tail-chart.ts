@@ -66,7 +66,10 @@ export class TailChart extends ChartElement {
       (metric) =>
         this.only === metric ||
         (this.only === null &&
-        (metric === 'ttft' || metric === 'tpot' || this.#limits(metric).length > 0 || (metric === 'e2e' && this.withE2e))),
+          (metric === 'ttft' ||
+            metric === 'tpot' ||
+            this.#limits(metric).length > 0 ||
+            (metric === 'e2e' && this.withE2e))),
     );
   }
 

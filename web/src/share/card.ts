@@ -21,11 +21,13 @@ const shapes: Readonly<Record<string, string>> = {
   overloaded: 'M-8 0L0-8 8 0M-8 8L0 0 8 8',
 };
 
+// Whatever XML has no letter for is left out.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are they
+const unprintable = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu;
+
 const markup = (text: string) =>
-  // Characters that XML has not are left out.
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are they
   text
-    .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '')
+    .replaceAll(unprintable, '')
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')
@@ -49,7 +51,11 @@ function text(x: number, y: number, size: number, content: string, more = ''): s
 type Target = Report['slo'][number];
 
 /** Latency over the share of requests on a scale of nines, with the limit as a line. */
-function tail(report: Report, columns: Readonly<Record<string, Float64Array>>, box: readonly [number, number, number, number]): string {
+function tail(
+  report: Report,
+  columns: Readonly<Record<string, Float64Array>>,
+  box: readonly [number, number, number, number],
+): string {
   const target = report.slo.find((slo): slo is Target & { limit_ms: number } => slo.limit_ms !== null);
   const metric = target?.metric ?? 'ttft';
   const shares = columns['cdf_fraction'] ?? new Float64Array(0);
@@ -64,7 +70,15 @@ function tail(report: Report, columns: Readonly<Record<string, Float64Array>>, b
   const top = 1.1 * Math.max(target?.limit_ms ?? 0, ...points.map(([, value]) => value));
   const down = (value: number) => y + high - (high * value) / top;
   const path = points.map(([share, value]) => `${at(share).toFixed(1)} ${down(value).toFixed(1)}`).join('L');
-  const ticks = [0.5, 0.9, 0.99, 0.999].map((share) => text(at(share), y + high + 20, 13, `p${Number((share * 100).toPrecision(4))}`, `fill="${quiet}" text-anchor="middle"`));
+  const ticks = [0.5, 0.9, 0.99, 0.999].map((share) =>
+    text(
+      at(share),
+      y + high + 20,
+      13,
+      `p${Number((share * 100).toPrecision(4))}`,
+      `fill="${quiet}" text-anchor="middle"`,
+    ),
+  );
   const limit =
     target === undefined
       ? ''
@@ -74,16 +88,27 @@ function tail(report: Report, columns: Readonly<Record<string, Float64Array>>, b
 }
 
 /** Of a report that is finished; `site`: shown as the place where it can be checked. */
-export function cardOf(title: string, report: Report, columns: Readonly<Record<string, Float64Array>>, site: string): string {
+export function cardOf(
+  title: string,
+  report: Report,
+  columns: Readonly<Record<string, Float64Array>>,
+  site: string,
+): string {
   const { state } = report.verdict;
   const colour = colours[state] ?? quiet;
   const words = sentence(report.verdict.sentence);
-  const lines = wrapped(words, 78, 3).map((line, index) => text(left + 48, 112 + index * 30, 22, line, 'font-weight="600"'));
+  const lines = wrapped(words, 62, 3).map((line, index) =>
+    text(left + 48, 112 + index * 30, 22, line, 'font-weight="600"'),
+  );
   const figures = report.slo
     .filter(({ limit_ms: limit }) => limit !== null)
     .slice(0, 2)
     .map(({ metric, percentile, value_ms: value, limit_ms: limit, unbounded }) => {
-      return [`${metric.toUpperCase()} p${percentile}`, unbounded ? 'no bound' : formatTime(value), `limit ${formatGivenTime(limit)}`];
+      return [
+        `${metric.toUpperCase()} p${percentile}`,
+        unbounded ? 'no bound' : formatTime(value),
+        `limit ${formatGivenTime(limit)}`,
+      ];
     });
   figures.push(['Output per GPU', formatNumber(report.output_tokens_per_s_per_gpu), 'tokens/s']);
   const tiles = figures.map(

@@ -44,7 +44,10 @@ export function pointerOfPath(path: string): string | null {
 
 export function readOptions(fragment: string): EmbedOptions {
   const said = new Map<string, string>();
-  for (const part of fragment.slice(0, 256 * 1024).replace(/^#/, '').split('&')) {
+  for (const part of fragment
+    .slice(0, 256 * 1024)
+    .replace(/^#/, '')
+    .split('&')) {
     const name = nameOf(part);
     if (names.includes(name) && !said.has(name)) said.set(name, part.slice(name.length + 1).slice(0, 1000));
   }

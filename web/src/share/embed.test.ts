@@ -48,15 +48,20 @@ describe('options of an embed', () => {
       problems: [],
     });
   });
-  it.each(['ui=<b>', 'metric=__proto__', 'autorun=2', 'theme=', 'lock=yes', 'knobs=a.b,c.d,e.f,g.h', 'knobs=__proto__.x'])(
-    'Unknown_%s_IsNamedAndLeftOut',
-    (option) => {
-      const { problems, ...others } = readOptions(`#p=a&${option}`);
-      expect(problems).toHaveLength(1);
-      expect(problems[0]).not.toMatch(/[<>]|__/);
-      expect(others.ui).toBe('chart');
-    },
-  );
+  it.each([
+    'ui=<b>',
+    'metric=__proto__',
+    'autorun=2',
+    'theme=',
+    'lock=yes',
+    'knobs=a.b,c.d,e.f,g.h',
+    'knobs=__proto__.x',
+  ])('Unknown_%s_IsNamedAndLeftOut', (option) => {
+    const { problems, ...others } = readOptions(`#p=a&${option}`);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).not.toMatch(/[<>]|__/);
+    expect(others.ui).toBe('chart');
+  });
   it.each(['', 'a', 'a..b', '.a.b', 'a/b.c', 'constructor.__proto__', 'A.b', `${'a.'.repeat(200)}b`])(
     'Path_%s_IsNone',
     (path) => {
@@ -77,12 +82,18 @@ describe('messages to an embed', () => {
     expect(change).toMatchObject({ theme: 'dark', problem: '' });
     expect(readSet(set({}))).toMatchObject({ problem: '' });
   });
-  it.each([null, 1, 'set', [], {}, { type: 'servecast', v: 2, kind: 'set' }, { type: 'servecast', v: 1, kind: 'ready' }, { type: 'other', v: 1, kind: 'set' }])(
-    'Others_%j_AreIgnored',
-    (data) => {
-      expect(readSet(data)).toBeNull();
-    },
-  );
+  it.each([
+    null,
+    1,
+    'set',
+    [],
+    {},
+    { type: 'servecast', v: 2, kind: 'set' },
+    { type: 'servecast', v: 1, kind: 'ready' },
+    { type: 'other', v: 1, kind: 'set' },
+  ])('Others_%j_AreIgnored', (data) => {
+    expect(readSet(data)).toBeNull();
+  });
   it.each([
     { values: [] },
     { values: { a: 1 } },
@@ -106,7 +117,9 @@ describe('messages to an embed', () => {
 describe('snippets', () => {
   it('Iframe_HasItsOptions_AndNoMarkupOfTheScenario', () => {
     const text = iframeOf(shared, look);
-    expect(text).toContain('src="https://example.org/x/embed.html#p=a&amp;b.c=1&amp;ui=what-if&amp;theme=dark&amp;knobs=a.b,c.d"');
+    expect(text).toContain(
+      'src="https://example.org/x/embed.html#p=a&amp;b.c=1&amp;ui=what-if&amp;theme=dark&amp;knobs=a.b,c.d"',
+    );
     expect(text.match(/</g)).toHaveLength(2);
   });
   it('Element_HasTheSentenceTheLinkAndATable', () => {

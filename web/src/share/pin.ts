@@ -32,7 +32,9 @@ function millionths(value: number | null | undefined, factor: number): number | 
 
 /** null: it is cut short, damaged, or of a form that nobody released. */
 export function readPin(text: string): Pin | null {
-  const found = /^v=(\d{1,4})\.([0-9A-Za-z.+-]{1,24})&r=([a-z_]{1,32})((?:,(?:\d{1,15}|-))*)&f=([0-9a-f]{16})$/.exec(text);
+  const found = /^v=(\d{1,4})\.([0-9A-Za-z.+-]{1,24})&r=([a-z_]{1,32})((?:,(?:\d{1,15}|-))*)&f=([0-9a-f]{16})$/.exec(
+    text,
+  );
   if (!found) return null;
   const [, schema = '', version = '', state = '', list = '', fingerprint = ''] = found;
   const values = list.split(',').slice(1);

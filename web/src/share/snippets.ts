@@ -17,14 +17,15 @@ export interface Shared {
 }
 
 /** What an embed takes when nothing tells it more, px. */
-const heights: Readonly<Record<EmbedLook['ui'], number>> = { compact: 66, chart: 384, 'what-if': 176, full: 960 };
+const heights: Readonly<Record<EmbedLook['ui'], number>> = { compact: 66, chart: 464, 'what-if': 240, full: 960 };
 
 const markup = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 const oneLine = (text: string) => text.replaceAll(/\s+/g, ' ').trim();
 
 export const addressOf = ({ site, link }: Shared): string => `${site}#${link}`;
-const sentenceOf = ({ report, title }: Shared) => oneLine(report?.verdict.sentence ?? `${title}: a forecast by Servecast.`);
+const sentenceOf = ({ report, title }: Shared) =>
+  oneLine(report?.verdict.sentence ?? `${title}: a forecast by Servecast.`);
 
 export function markdownOf(shared: Shared): string {
   const escaped = (text: string) => text.replaceAll(/[\\`*_{}[\]<>#|!~]/g, (letter) => `\\${letter}`);
@@ -63,7 +64,12 @@ export function elementOf(shared: Shared, look: EmbedLook): string {
   const table =
     rows.length === 0
       ? []
-      : ['  <table>', '    <tr><th></th><th>value</th><th>95 % interval</th><th>limit</th></tr>', ...rows, '  </table>'];
+      : [
+          '  <table>',
+          '    <tr><th></th><th>value</th><th>95 % interval</th><th>limit</th></tr>',
+          ...rows,
+          '  </table>',
+        ];
   const fingerprint = shared.report ? [`  <p>Fingerprint <code>${shared.report.fingerprint}</code></p>`] : [];
   return [
     `<script async src="${markup(shared.site)}servecast-embed.js"></script>`,

@@ -80,7 +80,8 @@ export class EmbedElement extends LitElement {
       },
       // A frame opens no files, and has neither a rail nor a comparison.
       chooseTrace: () => undefined,
-      focusField: (pointer) => this.querySelector<HTMLElement>(`[data-pointer="${CSS.escape(pointer)}"] input`)?.focus(),
+      focusField: (pointer) =>
+        this.querySelector<HTMLElement>(`[data-pointer="${CSS.escape(pointer)}"] input`)?.focus(),
       compareBy: () => undefined,
       share: () => undefined,
     };
@@ -90,7 +91,8 @@ export class EmbedElement extends LitElement {
     document.documentElement.dataset['theme'] = this.#theme;
     const { options } = this;
     const problems = options.problems.map((problem) => html`<p class="quiet-text embed-note">${problem}</p>`);
-    if (!this.app || this.failure !== '') return html`<main class="embed-card">${heading}${this.#waiting()}${problems}</main>`;
+    if (!this.app || this.failure !== '')
+      return html`<main class="embed-card">${heading}${this.#waiting()}${problems}</main>`;
     const view = this.#view(this.app);
     return html`<main class="embed-card is-${options.ui}">${heading}${this.#answer(view)}${problems}</main>`;
   }
@@ -125,7 +127,7 @@ export class EmbedElement extends LitElement {
         ? html`${renderVerdict(view)}<p class="embed-foot">${report ? html`fingerprint <code id="fingerprint">${report.fingerprint}</code>` : nothing} ${this.#open(view.state.link)}</p>`
         : this.#line(view, report);
     const knobs = this.options.lock ? nothing : this.#knobs(view);
-    if (!report || ui === 'compact') return html`${top}${report ? knobs : nothing}`;
+    if (!report || ui === 'compact') return top;
     const columns = shown?.outcome.columns ?? null;
     const stem = `servecast-${report.fingerprint.slice(0, 8)}`;
     const about = { report, columns, waitingFor: 'Simulating…', stem };
@@ -142,13 +144,13 @@ export class EmbedElement extends LitElement {
     const state = report.finished ? report.verdict.state : 'partial';
     const slow = run.kind === 'running' && run.slow;
     return html`<div class="embed-line" data-state=${state} data-complete=${shown?.completeness ?? ''}>
-      ${renderSign(state)}
+      <h2 class="visually-hidden">Verdict</h2>${renderSign(state)}
       <div class="embed-words">
         <p class="embed-sentence sentence" role="status">${sentence(report.verdict.sentence)}</p>
         <p class="embed-numbers">${figures(report, this.options.metric)} <span class="mark ${report.evidence.class}">${evidenceWords[report.evidence.class]}</span>
-          ${slow ? html`<progress max="1" .value=${run.progress} aria-label="Simulated so far"></progress><button type="button" class="quiet" @click=${() => view.app.cancel()}>Cancel</button>` : html`<code id="fingerprint" title="Fingerprint: equal bits give equal ones">${report.fingerprint}</code>`}</p>
+          ${slow ? html`<progress max="1" .value=${run.progress} aria-label="Simulated so far"></progress><button type="button" class="quiet" @click=${() => view.app.cancel()}>Cancel</button>` : nothing}</p>
       </div>
-      ${this.#open(view.state.link)}
+      <p class="embed-aside">${this.#open(view.state.link)}<code id="fingerprint" title="Fingerprint: equal bits give equal ones">${report.finished ? report.fingerprint : ''}</code></p>
     </div>`;
   }
 
@@ -175,7 +177,9 @@ function signOf(state: string): Parameters<typeof renderSign>[0] {
 }
 
 function figures(report: Report, only: string | null): TemplateResult[] {
-  const targets = report.slo.filter(({ metric, limit_ms: limit }) => limit !== null && (only === null || metric === only));
+  const targets = report.slo.filter(
+    ({ metric, limit_ms: limit }) => limit !== null && (only === null || metric === only),
+  );
   if (targets.length > 0) return targets.slice(0, 2).map(figure);
   const metric = only === 'tpot' || only === 'itl' || only === 'e2e' ? only : 'ttft';
   const { p99 } = report[`${metric}_ms`];

@@ -38,4 +38,3 @@ export function countedOf(report: Report | null): Counted | null {
   const certainty = report?.certainty;
   return certainty && certainty.until_s > certainty.from_s ? certainty : null;
 }
-

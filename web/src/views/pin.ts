@@ -16,7 +16,10 @@ const stateText = (state: string) => state.replaceAll('_', ' ');
 function nameOf(target: Target | undefined, index: number): string {
   if (!target) return `Target ${index + 1}`;
   const { metric, percentile, limit_ms: limit, class: of } = target;
-  const named = metric === 'attainment' ? `Within all limits, at least ${percentile}\u202f%` : `${metric.toUpperCase()} p${percentile}, limit ${formatGivenTime(limit)}`;
+  const named =
+    metric === 'attainment'
+      ? `Within all limits, at least ${percentile}\u202f%`
+      : `${metric.toUpperCase()} p${percentile}, limit ${formatGivenTime(limit)}`;
   return of === undefined ? named : `${named}, ${of}`;
 }
 
@@ -31,7 +34,11 @@ function valueText(value: number | null | undefined, target: Target | undefined)
 export function pinInWords(pin: Pin, targets: readonly Target[]): string {
   const values = pin.values.map((value, index) => {
     const target = targets[index];
-    const name = target ? (target.metric === 'attainment' ? 'within all limits' : `${target.metric.toUpperCase()} p${target.percentile}`) : `target ${index + 1}`;
+    const name = target
+      ? target.metric === 'attainment'
+        ? 'within all limits'
+        : `${target.metric.toUpperCase()} p${target.percentile}`
+      : `target ${index + 1}`;
     return `${name} ${valueText(value, target)}`;
   });
   return [stateText(pin.state), ...values].join('; ');
@@ -84,7 +91,11 @@ export class PinElement extends LitElement {
             const yours = valueText(own.values[index], target);
             // Digits that are not shown may differ.
             return differs && author === yours
-              ? row(nameOf(target, index), `${author} (${pin.values[index] ?? '-'})`, `${yours} (${own.values[index] ?? '-'})`)
+              ? row(
+                  nameOf(target, index),
+                  `${author} (${pin.values[index] ?? '-'})`,
+                  `${yours} (${own.values[index] ?? '-'})`,
+                )
               : row(nameOf(target, index), author, yours);
           })}
           ${row('Fingerprint', pin.fingerprint, own.fingerprint)}

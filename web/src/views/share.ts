@@ -189,17 +189,49 @@ export class ShareElement extends LitElement {
 
   #looks(): TemplateResult {
     const { ui, theme, autorun, lock } = this.look;
-    const select = <T extends string>(label: string, value: T, choices: readonly (readonly [T, string])[], set: (value: T) => void) =>
+    const select = <T extends string>(
+      label: string,
+      value: T,
+      choices: readonly (readonly [T, string])[],
+      set: (value: T) => void,
+    ) =>
       html`<label>${label} <select @change=${(event: Event) => set((event.target as HTMLSelectElement).value as T)}>
         ${choices.map(([id, name]) => html`<option value=${id} ?selected=${id === value}>${name}</option>`)}
       </select></label>`;
     const put = (change: Partial<ShareElement['look']>) => (this.look = { ...this.look, ...change });
     const { source } = this.app;
-    const paths = source ? placedFields(source, () => true).map(({ pointer }) => pointer.slice(1).replaceAll('/', '.')) : [];
+    const paths = source
+      ? placedFields(source, () => true).map(({ pointer }) => pointer.slice(1).replaceAll('/', '.'))
+      : [];
     return html`<div class="share-looks">
-      ${select('Shows', ui, uis.map((id) => [id, { compact: 'a line', chart: 'a chart', 'what-if': 'knobs', full: 'everything' }[id]] as const), (value) => put({ ui: value }))}
-      ${select('Runs', autorun, [['visible', 'when seen'], ['1', 'at once'], ['0', 'at a click']] as const, (value) => put({ autorun: value }))}
-      ${select('Theme', theme, [['auto', 'the reader’s'], ['light', 'light'], ['dark', 'dark']] as const, (value) => put({ theme: value }))}
+      ${select(
+        'Shows',
+        ui,
+        uis.map(
+          (id) => [id, { compact: 'a line', chart: 'a chart', 'what-if': 'knobs', full: 'everything' }[id]] as const,
+        ),
+        (value) => put({ ui: value }),
+      )}
+      ${select(
+        'Runs',
+        autorun,
+        [
+          ['visible', 'when seen'],
+          ['1', 'at once'],
+          ['0', 'at a click'],
+        ] as const,
+        (value) => put({ autorun: value }),
+      )}
+      ${select(
+        'Theme',
+        theme,
+        [
+          ['auto', 'the reader’s'],
+          ['light', 'light'],
+          ['dark', 'dark'],
+        ] as const,
+        (value) => put({ theme: value }),
+      )}
       <label><input type="checkbox" .checked=${lock} @change=${(event: Event) => put({ lock: (event.target as HTMLInputElement).checked })} /> Locked</label>
       ${
         lock || ui === 'compact' || ui === 'chart'
