@@ -50,7 +50,7 @@ const markup = [
   "'-alert(1)-'",
   '</textarea><svg/onload=alert(1)>',
   'javascript:alert(1)',
-  '${alert(1)}',
+  '\u0024{alert(1)}',
   '{{constructor.constructor("alert(1)")()}}',
   '\u202eabc\u0000\u001b[31m',
 ];

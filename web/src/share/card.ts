@@ -6,6 +6,7 @@ import { formatGivenTime, formatNumber, formatTime, sentence } from '../lib/form
 const width = 960;
 const height = 504;
 const left = 48;
+const mostAddress = 120;
 const ink = '#14181f';
 const quiet = '#5e6876';
 const colours: Readonly<Record<string, string>> = {
@@ -87,12 +88,12 @@ function tail(
   return `<g>${name}<path d="M${x} ${y}v${high}h${wide}" fill="none" stroke="#788391"/>${limit}<path d="M${path}" fill="none" stroke="#0072b2" stroke-width="2.5"/>${ticks.join('')}</g>`;
 }
 
-/** Of a report that is finished; `site`: shown as the place where it can be checked. */
+/** Of a report that is finished; `address`: the link by which it can be checked, shown whole where there is room. */
 export function cardOf(
   title: string,
   report: Report,
   columns: Readonly<Record<string, Float64Array>>,
-  site: string,
+  address: string,
 ): string {
   const { state } = report.verdict;
   const colour = colours[state] ?? quiet;
@@ -115,7 +116,8 @@ export function cardOf(
     ([name = '', value = '', note = ''], index) =>
       `<g>${text(left, 242 + index * 72, 14, name, `fill="${quiet}"`)}${text(left, 272 + index * 72, 28, value)}${text(left + 150, 272 + index * 72, 14, note, `fill="${quiet}"`)}</g>`,
   );
-  const place = site.replace(/^https?:\/\//, '').replace(/\/$/, '');
+  const plain = address.replace(/^https?:\/\//, '');
+  const place = plain.length <= mostAddress ? plain : `${plain.split('#')[0]}#…`;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" fill="${ink}" role="img" aria-label="${markup(words)}">
 <title>${markup(title)}</title>
 <rect width="${width}" height="${height}" fill="#ffffff"/><rect x="0.5" y="0.5" width="${width - 1}" height="${height - 1}" fill="none" stroke="#dadee4"/>
@@ -123,8 +125,9 @@ ${text(left, 56, 16, wrapped(title, 90, 1)[0] ?? '', `fill="${quiet}"`)}
 <g transform="translate(${left + 14} 105)" fill="none" stroke="${colour}" stroke-width="3"><circle r="18" stroke-width="2"/><path d="${shapes[state] ?? 'M-8 0H8'}"/></g>
 ${lines.join('\n')}
 ${tiles.join('\n')}
-${tail(report, columns, [380, 240, 520, 180])}
-${text(left, height - 24, 13, `${place} · engine ${report.engine_version} · fingerprint ${report.fingerprint}`, `fill="${quiet}"`)}
+${tail(report, columns, [380, 232, 520, 170])}
+<a href="${markup(address)}">${text(left, height - 40, 13, place, `fill="${ink}" text-decoration="underline"`)}</a>
+${text(left, height - 20, 13, `engine ${report.engine_version} · fingerprint ${report.fingerprint}`, `fill="${quiet}"`)}
 </svg>
 `;
 }

@@ -151,9 +151,10 @@ describe('snippets', () => {
       cdf_fraction: Float64Array.from([0, 0.5, 0.9, 0.99, 1]),
       cdf_ttft_ms: Float64Array.from([1, 50, 80, 95, 100]),
     };
-    const text = cardOf(evil, report, columns, 'https://example.org/x/');
+    const text = cardOf(evil, report, columns, 'https://example.org/x/#p=a&b.c=1');
     expect(text).toMatch(/^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
-    expect(text).toContain('example.org/x · engine 0.1.0 · fingerprint 0123456789abcdef');
+    expect(text).toContain('<a href="https://example.org/x/#p=a&amp;b.c=1">');
+    expect(text).toContain('engine 0.1.0 · fingerprint 0123456789abcdef');
     expect(text).toContain('limit 800');
     expect(text).not.toContain('<img');
     expect(text).not.toContain('\u0000');

@@ -137,8 +137,8 @@ export class ShareElement extends LitElement {
 
   #cardText(): string {
     const shown = this.#shown;
-    const { title, site } = this.#shared;
-    return shown ? cardOf(title, shown.outcome.report, shown.outcome.columns, site) : '';
+    const shared = this.#shared;
+    return shown ? cardOf(shared.title, shown.outcome.report, shown.outcome.columns, addressOf(shared)) : '';
   }
 
   protected override render(): TemplateResult {
