@@ -31,7 +31,7 @@ await task(
     await page.getByLabel('With my result').uncheck();
     assert.doesNotMatch(await shownText(page), /&f=/);
     await page.keyboard.press('Escape');
-    assert.equal(await page.locator('sc-share').count(), 0);
+    await page.locator('sc-share').waitFor({ state: 'detached' });
     await page.goto('about:blank');
     await page.goto(link);
     await verdict(page);
