@@ -480,24 +480,4 @@ await task(
   { colorScheme: 'light' },
 );
 
-await task(
-  'no engine: a page that cannot load it says so',
-  async (page) => {
-    assert.match(await problem(page), /engine could not be loaded/);
-  },
-  {
-    expectsProblems: true,
-    before: (page) => page.route('**/*.wasm', (route) => route.fulfill({ status: 404, body: '' })),
-  },
-);
-
-await task(
-  'no script: the page says what it needs',
-  async (page) => {
-    assert.match(await page.textContent('#page'), /forecasts how an LLM serving deployment behaves/);
-    assert.match(await page.textContent('noscript'), /needs JavaScript/);
-  },
-  { javaScriptEnabled: false },
-);
-
 await finish();
