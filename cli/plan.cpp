@@ -35,6 +35,8 @@ constexpr const char* kPlanHelp =
     "            of its GPUs' speed), and with a spike (--spike TIMES for --seconds S; 2 for\n"
     "            60); what the scenario cannot have, such as one replica fewer of one, is left\n"
     "            out\n"
+    "  tornado   what each input moves: the closest target with a fifth less and a fifth more of\n"
+    "            the load, of lengths, of the GPU's peaks, of limits of the engine ...\n"
     "  search    the cheapest of many designs that keeps them: plan search --help\n"
     "\n"
     "Prints JSON, and a sentence on stderr. answer has value, and low and high of its 95 %\n"
@@ -104,7 +106,8 @@ int PlanCommand(std::vector<std::string> words) {
       {"max-rate", {}},
       {"min-gpus", {}},
       {"growth", {"--percent", "--months", "--from"}},
-      {"drill", {"--spike", "--seconds"}}};
+      {"drill", {"--spike", "--seconds"}},
+      {"tornado", {}}};
   const std::string name = words.empty() ? "" : words[0];
   if (name == "search") return SearchCommand({words.begin() + 1, words.end()});
   if (name == "--help" || name == "-h") {
@@ -115,7 +118,7 @@ int PlanCommand(std::vector<std::string> words) {
                                      [&name](const auto& entry) { return entry.name == name; });
   if (question == questions.end()) {
     return Usage("plan: found " + (name.empty() ? "no question" : name) +
-                 ", allowed max-rate, min-gpus, growth, drill or search");
+                 ", allowed max-rate, min-gpus, growth, drill, tornado or search");
   }
   words.erase(words.begin());
   Arguments args;

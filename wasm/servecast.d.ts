@@ -180,7 +180,7 @@ export interface AdviceRun {
   delete(): void;
 }
 
-export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'drill';
+export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'drill' | 'tornado';
 
 export interface PlanOptions {
   /** Growth a month. */
@@ -207,7 +207,7 @@ export interface Plan {
 }
 
 /** Of the command's plan, by question; docs/model.md, "Plans". */
-export type PlanAnswer = MaxRate | MinGpus | Growth | Drills;
+export type PlanAnswer = MaxRate | MinGpus | Growth | Drills | Tornado;
 
 export type PlanOutcome = 'found' | 'none' | 'unbounded' | 'unknown';
 
@@ -313,6 +313,35 @@ export interface Drills {
     readonly drill: string;
     readonly report: Omit<Report, 'scenario'>;
   }[];
+}
+
+/** What each input moves: the closest target with a fifth less and a fifth more of each. {} until the first is known. */
+export interface Tornado {
+  readonly target: string;
+  readonly limit: number;
+  /** Of values and limit; of attainment the share of requests within. */
+  readonly unit: 'ms' | 'share';
+  readonly turned_by: number;
+  readonly as_it_is: TornadoSide;
+  /** By falling difference of the sides. */
+  readonly inputs: readonly {
+    readonly input: string;
+    /** null: not known yet. */
+    readonly less: TornadoSide | TornadoRefusal | null;
+    readonly more: TornadoSide | TornadoRefusal | null;
+  }[];
+}
+export interface TornadoSide {
+  readonly state: VerdictState;
+  /** null: no sample, or it grows without limit (unbounded). */
+  readonly value: number | null;
+  readonly low: number | null;
+  readonly high: number | null;
+  readonly unbounded: boolean;
+}
+export interface TornadoRefusal {
+  readonly state: 'cannot_run';
+  readonly reason: string;
 }
 
 /** Hands out tasks and takes what came of them, in any order; runs nothing itself. The worker must call delete(). */

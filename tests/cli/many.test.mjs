@@ -202,9 +202,18 @@ test('Plan_Drill_RunsEachAndJudgesIt', () => {
   );
 });
 
+test('Plan_Tornado_TurnsEveryInput', () => {
+  const { status, stderr, target, as_it_is: own, inputs } = plan('tornado', chat, ...rate(40));
+  assert.equal(status, 0);
+  assert.equal(target, 'TPOT p99 <= 20 ms');
+  assert.equal(inputs[0].input, 'load');
+  assert.ok(inputs[0].less.high < own.low && own.high < inputs[0].more.low);
+  assert.match(stderr, /^TPOT p99 <= 20 ms, [\d.]+ ms, moves most with load \(/);
+});
+
 test('Plan_WrongQuestionsAndOptions_AreNamed', () => {
   for (const [words, message] of [
-    [[], /found no question, allowed max-rate, min-gpus, growth, drill or search/],
+    [[], /found no question, allowed max-rate, min-gpus, growth, drill, tornado or search/],
     [['most', chat], /found most, allowed/],
     [['growth', chat], /needs --percent/],
     [['growth', chat, '--percent', '5', '--from', '2026-13'], /--from: found 2026-13/],

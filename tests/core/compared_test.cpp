@@ -25,7 +25,6 @@ namespace {
 
 using Json = nlohmann::json;
 using testing::Changed;
-using testing::Good;
 using testing::Parsed;
 using testing::RunToEnd;
 

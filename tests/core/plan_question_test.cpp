@@ -1,4 +1,5 @@
 // Questions by name: the answers of plans as JSON, whatever the slices.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -6,7 +7,9 @@
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
+#include "metrics/words.h"
 #include "plan/question.h"
+#include "servecast/experiment.h"
 
 namespace servecast::testing {
 namespace {
@@ -42,7 +45,8 @@ Issues RefusalOf(const Result<Question>& question) {
 
 TEST(Question, SlicesAndLayout_ChangeNothing) {
   const QuestionOptions options = {.months = 3, .drill = {.spike_s = 5}};
-  for (const char* name : {"max-rate", "min-gpus", "growth", "drill"}) {
+  // Growth asks for the highest rate first.
+  for (const char* name : {"min-gpus", "growth", "drill", "tornado"}) {
     const Question whole = Answered(name, Loaded("40", "2"), options, INT64_MAX);
     const Question sliced = Answered(name, Loaded("40", "2"), options, 7'000);
     EXPECT_EQ(whole.Json(false), sliced.Json(false)) << name;
@@ -98,11 +102,79 @@ TEST(Question, Drills_ComeOneByOne) {
   for (const json& drill : drills) EXPECT_TRUE(drill["report"]["finished"]);
 }
 
+const json& InputOf(const json& answer, const std::string& name) {
+  static const json kNone;
+  for (const json& input : answer["inputs"]) {
+    if (input["input"] == name) return input;
+  }
+  ADD_FAILURE() << "no input " << name;
+  return kNone;
+}
+
+const json& TornadoOf40() {
+  static const json answer =
+      json::parse(Answered("tornado", Loaded("40"), {}, INT64_MAX).Json(false));
+  return answer;
+}
+
+TEST(Question, Tornado_SidesAreVerdictsOfTheTurnedScenario) {
+  const json& answer = TornadoOf40();
+  const Scenario more = Loaded("48");
+  Experiment run = Good(Experiment::Create(more));
+  while (!run.Advance(INT64_MAX)) {
+  }
+  const Report report = run.Snapshot(ReportDetail::kSummary);
+  std::size_t target = 0;
+  while (Target(report.slo[target].slo) != answer["target"]) ++target;
+  const json& side = InputOf(answer, "load")["more"];
+  EXPECT_EQ(side["value"], *report.slo[target].value_ms);
+  EXPECT_EQ(side["low"], *report.slo[target].low_ms);
+  EXPECT_EQ(side["high"], *report.slo[target].high_ms);
+}
+
+TEST(Question, Tornado_IsOfTheClosestTargetAndRanked) {
+  const json& answer = TornadoOf40();
+  const double own = answer["as_it_is"]["value"];
+  double before = 1e300;
+  for (const json& input : answer["inputs"]) {
+    double swing = 0;
+    for (const char* side : {"less", "more"}) {
+      ASSERT_TRUE(input[side]["value"].is_number()) << input.dump();
+      swing = std::max(swing, std::abs(input[side]["value"].get<double>() - own));
+    }
+    EXPECT_LE(swing, before) << input.dump();
+    before = swing;
+  }
+  // More of a resource never makes it worse by more than its interval, less never better.
+  for (const char* resource : {"arithmetic", "memory bandwidth", "host time", "KV memory"}) {
+    const json& input = InputOf(answer, resource);
+    EXPECT_LE(input["more"]["low"], answer["as_it_is"]["high"]) << resource;
+    EXPECT_GE(input["less"]["high"], answer["as_it_is"]["low"]) << resource;
+  }
+  EXPECT_LT(InputOf(answer, "load")["less"]["value"], own);
+  EXPECT_GT(InputOf(answer, "prompt length")["more"]["value"], own);
+}
+
+TEST(Question, Tornado_OverloadAndWhatCannotRun_AreSaid) {
+  Scenario crowded = Loaded("200");
+  crowded.workload.requests = 1000;
+  const json overloaded = json::parse(Answered("tornado", crowded, {}, INT64_MAX).Json(false));
+  EXPECT_TRUE(InputOf(overloaded, "load")["more"]["unbounded"]);
+  EXPECT_TRUE(InputOf(overloaded, "load")["more"]["value"].is_null());
+  Scenario longest = Loaded("1");
+  longest.workload.prompt_tokens = {.distribution = LengthDistribution::kFixed, .value = 2000};
+  longest.engine.max_model_len = 2100;
+  const json refused = json::parse(Answered("tornado", longest, {}, INT64_MAX).Json(false));
+  const json& more = InputOf(refused, "prompt length")["more"];
+  EXPECT_TRUE(more["state"] == "cannot_run" ? !more["reason"].get<std::string>().empty()
+                                            : more["value"].is_number() || more["value"].is_null());
+}
+
 TEST(Question, WhatCannotBeAsked_IsSaid) {
   EXPECT_EQ(RefusalOf(Question::Create("most", Loaded("40"))).size(), 1u);
   Scenario free = Loaded("40");
   free.slo.clear();
-  for (const char* name : {"max-rate", "min-gpus", "growth", "drill"}) {
+  for (const char* name : {"max-rate", "min-gpus", "growth", "drill", "tornado"}) {
     const Issues issues = RefusalOf(Question::Create(name, free));
     ASSERT_EQ(issues.size(), 1u) << name;
     EXPECT_EQ(issues[0].path, "/slo") << name;

@@ -23,7 +23,6 @@ namespace servecast {
 namespace {
 
 using testing::Good;
-using testing::Listed;
 
 // Of a link of the page, "#z1." and base64url of raw deflate.
 std::size_t PackedCharacters(const std::string& text) {

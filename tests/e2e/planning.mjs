@@ -102,6 +102,12 @@ await task('plan: until when, and what if', async (page) => {
   assert.match(await answered(page, 'drill'), /As it is .* 2 times the load for 60 s/);
   const cases = await page.locator('#plan-drill tbody tr').count();
   assert.equal(cases, 2, 'one replica: none to lose');
+  assert.match(await answered(page, 'tornado'), /^.*Load moves TPOT p99 most; as it is: [\d.]+ ms/s);
+  const inputs = await page.locator('#plan-tornado tbody tr').count();
+  assert.ok(inputs >= 8, `${inputs} inputs`);
+  const [less, more] = await page.locator('#plan-tornado tbody tr:first-child .tornado-bars b').all();
+  const [left, right] = [await less.boundingBox(), await more.boundingBox()];
+  assert.ok(Math.abs(left.x + left.width - right.x) < 2, 'both sides begin at the value as it is');
 });
 
 await task('plan: a blank without a value says what is allowed', async (page) => {
@@ -255,7 +261,7 @@ for (const colorScheme of ['light', 'dark'])
     async (page) => {
       await verdict(page);
       await openTab(page, 'Plan');
-      for (const question of ['max-rate', 'min-gpus', 'growth', 'drill']) await answered(page, question);
+      for (const question of ['max-rate', 'min-gpus', 'growth', 'drill', 'tornado']) await answered(page, question);
       await audit(page);
     },
     { colorScheme },
@@ -265,7 +271,7 @@ await task(
   'plan: nothing is cut off on a small screen',
   async (page) => {
     await verdict(page);
-    for (const question of ['max-rate', 'min-gpus', 'growth', 'drill']) await answered(page, question);
+    for (const question of ['max-rate', 'min-gpus', 'growth', 'drill', 'tornado']) await answered(page, question);
     const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(beyond <= 0, `${beyond} px too wide`);
     assert.ok((await field(page, '/workload/arrivals/rate_per_s').count()) <= 1);

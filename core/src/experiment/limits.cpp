@@ -16,9 +16,11 @@ namespace {
 // Less than this of ten per cent of relief is noise of the batches.
 constexpr double kHelps = 0.01;
 
-std::int64_t More(std::int64_t count) {
-  return std::max(count + 1,
-                  static_cast<std::int64_t>(std::nearbyint(static_cast<double>(count) * kRelief)));
+// At least one more, or one less.
+std::int64_t Times(std::int64_t count, double factor) {
+  const auto near =
+      static_cast<std::int64_t>(std::nearbyint(static_cast<double>(count) * factor));
+  return factor > 1 ? std::max(count + 1, near) : std::max<std::int64_t>(1, std::min(count - 1, near));
 }
 
 // Of the scenario and of every pool that has its own.
@@ -37,42 +39,64 @@ void ChangeEngines(Scenario& s, Change change) {
   }
 }
 
-void FasterArithmetic(HardwareSpec& h) {
-  h.peak_bf16_tflops *= kRelief;
-  h.peak_fp8_tflops *= kRelief;
-  h.peak_fp4_tflops *= kRelief;
+void Compute(Scenario& s, double factor, const Report&) {
+  ChangeHardware(s, [factor](HardwareSpec& h) {
+    h.peak_bf16_tflops *= factor;
+    h.peak_fp8_tflops *= factor;
+    h.peak_fp4_tflops *= factor;
+  });
 }
-void FasterLink(HardwareSpec& h) {
-  h.interconnect_gb_s *= kRelief;
-  h.interconnect_latency_us /= kRelief;
-  h.inter_node_gb_s *= kRelief;
-  h.inter_node_latency_us /= kRelief;
+void Bandwidth(Scenario& s, double factor, const Report&) {
+  ChangeHardware(s, [factor](HardwareSpec& h) { h.memory_bandwidth_gb_s *= factor; });
 }
-void FasterHost(EngineSpec& e) {
-  e.step_overhead_us /= kRelief;
-  e.sequence_overhead_us /= kRelief;
-  e.sampler_ns_per_logit /= kRelief;
-  e.request_overhead_ms /= kRelief;
-  e.prompt_token_overhead_us /= kRelief;
-  e.delivery_overhead_us /= kRelief;
-  e.launch_eager_us /= kRelief;
-  e.launch_replay_us /= kRelief;
+void Link(Scenario& s, double factor, const Report&) {
+  ChangeHardware(s, [factor](HardwareSpec& h) {
+    h.interconnect_gb_s *= factor;
+    h.interconnect_latency_us /= factor;
+    h.inter_node_gb_s *= factor;
+    h.inter_node_latency_us /= factor;
+  });
 }
-
-// More memory for the cache: more of the GPU's, so that every pool gets its own.
-void MoreKv(Scenario& s, const Report& report) {
+void Host(Scenario& s, double factor, const Report&) {
+  ChangeEngines(s, [factor](EngineSpec& e) {
+    e.step_overhead_us /= factor;
+    e.sequence_overhead_us /= factor;
+    e.sampler_ns_per_logit /= factor;
+    e.request_overhead_ms /= factor;
+    e.prompt_token_overhead_us /= factor;
+    e.delivery_overhead_us /= factor;
+    e.launch_eager_us /= factor;
+    e.launch_replay_us /= factor;
+  });
+  ChangeHardware(s, [factor](HardwareSpec& h) { h.layer_latency_us /= factor; });
+}
+// Of each pool's own cache.
+void KvBlocks(Scenario& s, double factor, const Report& report) {
   if (s.cluster.pools.size() == 1) {
     s.UsePool(0);
-    s.engine.num_gpu_blocks_override = More(report.kv_blocks) + 1;
+    s.engine.num_gpu_blocks_override = Times(report.kv_blocks, factor) + 1;
     return;
   }
   for (std::size_t p = 0; p < s.cluster.pools.size(); ++p) {
     PoolSpec& pool = s.cluster.pools[p];
     if (!pool.engine) pool.engine = s.engine;
     const std::int64_t tokens = p < report.pools.size() ? report.pools[p].kv_tokens : 0;
-    if (tokens > 0)
-      pool.engine->num_gpu_blocks_override = More(tokens / pool.engine->block_size) + 1;
+    if (tokens > 0) {
+      pool.engine->num_gpu_blocks_override = Times(tokens / pool.engine->block_size, factor) + 1;
+    }
   }
+}
+void Seats(Scenario& s, double factor, const Report&) {
+  ChangeEngines(s, [factor](EngineSpec& e) { e.max_num_seqs = Times(e.max_num_seqs, factor); });
+}
+void TokenBudget(Scenario& s, double factor, const Report&) {
+  ChangeEngines(s, [factor](EngineSpec& e) {
+    e.max_num_batched_tokens = Times(e.max_num_batched_tokens, factor);
+  });
+}
+void Transfer(Scenario& s, double factor, const Report&) {
+  s.cluster.disaggregation.bandwidth_gb_s = TransferGbS(s) * factor;
+  s.cluster.disaggregation.base_latency_us /= factor;
 }
 
 bool HasLink(const Scenario& s) {
@@ -80,45 +104,40 @@ bool HasLink(const Scenario& s) {
     return pool.tensor_parallel > 1 || pool.pipeline_parallel > 1;
   });
 }
+bool HasTransfer(const Scenario& s) { return s.cluster.Has(PoolRole::kDecode); }
+
+constexpr Resource kResources[] = {
+    {"compute", "arithmetic", Compute},
+    {"bandwidth", "memory bandwidth", Bandwidth},
+    {"link", "the link between GPUs", Link, HasLink},
+    {"host", "host time", Host},
+    {"kv_blocks", "KV memory", KvBlocks},
+    {"seats", "max_num_seqs", Seats},
+    {"token_budget", "max_num_batched_tokens", TokenBudget},
+    {"transfer", "the link between prefill and decode", Transfer, HasTransfer},
+};
 
 }  // namespace
 
+std::vector<Resource> ResourcesOf(const Scenario& scenario) {
+  std::vector<Resource> own;
+  for (const Resource& resource : kResources) {
+    if (resource.has == nullptr || resource.has(scenario)) own.push_back(resource);
+  }
+  return own;
+}
+
 std::vector<Relaxed> RelaxedScenarios(const Scenario& scenario, const Report& report) {
-  std::vector<Relaxed> all;
-  const auto add = [&](std::string_view name, auto change) {
-    all.push_back({name, scenario});
-    change(all.back().scenario);
-  };
-  add("none", [](Scenario&) {});
-  add("compute", [](Scenario& s) { ChangeHardware(s, FasterArithmetic); });
-  add("bandwidth", [](Scenario& s) {
-    ChangeHardware(s, [](HardwareSpec& h) { h.memory_bandwidth_gb_s *= kRelief; });
-  });
-  if (HasLink(scenario)) add("link", [](Scenario& s) { ChangeHardware(s, FasterLink); });
-  add("host", [](Scenario& s) {
-    ChangeEngines(s, FasterHost);
-    ChangeHardware(s, [](HardwareSpec& h) { h.layer_latency_us /= kRelief; });
-  });
-  add("kv_blocks", [&report](Scenario& s) { MoreKv(s, report); });
-  add("seats", [](Scenario& s) {
-    ChangeEngines(s, [](EngineSpec& e) { e.max_num_seqs = More(e.max_num_seqs); });
-  });
-  add("token_budget", [](Scenario& s) {
-    ChangeEngines(s,
-                  [](EngineSpec& e) { e.max_num_batched_tokens = More(e.max_num_batched_tokens); });
-  });
-  if (scenario.cluster.Has(PoolRole::kDecode)) {
-    add("transfer", [](Scenario& s) {
-      s.cluster.disaggregation.bandwidth_gb_s = TransferGbS(s) * kRelief;
-      s.cluster.disaggregation.base_latency_us /= kRelief;
-    });
+  std::vector<Relaxed> all = {{"none", scenario}};
+  for (const Resource& resource : ResourcesOf(scenario)) {
+    all.push_back({resource.name, scenario});
+    resource.change(all.back().scenario, kRelief, report);
   }
   if (scenario.cluster.Replicas() > 1 && scenario.cluster.router != "least_outstanding" &&
       scenario.cluster.router != "central_queue") {
-    add("router", [](Scenario& s) {
-      s.cluster.router = "least_outstanding";
-      s.cluster.router_params.clear();
-    });
+    all.push_back({"router", scenario});
+    all.back().scenario.cluster.router = "least_outstanding";
+    all.back().scenario.cluster.router_params.clear();
   }
   return all;
 }
@@ -152,22 +171,15 @@ double Badness(const Scenario& scenario, const Observations& run, std::size_t ta
 void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, bool overloaded,
                   std::size_t target, Report& report) {
   if (reliefs.empty() || reliefs[0].gain < kHelps) return;
-  struct Words {
-    std::string_view name, limit, more;
-  };
-  static constexpr Words kWords[] = {
-      {"compute", "arithmetic", "a tenth more of it"},
-      {"bandwidth", "memory bandwidth", "a tenth more of it"},
-      {"link", "the link between GPUs", "a link faster by a tenth"},
-      {"host", "host time", "a tenth less of it"},
-      {"kv_blocks", "KV memory", "a tenth more of it"},
-      {"seats", "max_num_seqs", "a tenth more of it"},
-      {"token_budget", "max_num_batched_tokens", "a tenth more of it"},
-      {"transfer", "the link between prefill and decode", "a link faster by a tenth"},
-      {"router", "the router: replicas are loaded unevenly", "least_outstanding"},
-  };
-  const Words* words = std::find_if(std::begin(kWords), std::end(kWords),
-                                    [&](const Words& w) { return w.name == reliefs[0].name; });
+  const std::string_view name = reliefs[0].name;
+  const auto* resource = std::find_if(std::begin(kResources), std::end(kResources),
+                                      [name](const Resource& r) { return r.name == name; });
+  const bool router = resource == std::end(kResources);
+  const std::string_view limit = router ? "the router: replicas are loaded unevenly" : resource->words;
+  const std::string_view more = router                                     ? "least_outstanding"
+                                : name == "link" || name == "transfer" ? "a link faster by a tenth"
+                                : name == "host"                       ? "a tenth less of it"
+                                                                       : "a tenth more of it";
   BindingConstraint& binding = report.binding;
   binding.name = reliefs[0].name;
   binding.share = 0;
@@ -187,7 +199,7 @@ void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, 
                     latencies ? MetricName(slo.metric) : "request",
                     slo.of_class.empty() ? "" : " of " + slo.of_class);
   }
-  report.verdict.limit = Format("The limit is {}: {} {}.", words->limit, words->more, effect);
+  report.verdict.limit = Format("The limit is {}: {} {}.", limit, more, effect);
 }
 
 }  // namespace servecast

@@ -14,6 +14,15 @@ namespace servecast {
 
 inline constexpr double kRelief = 1.1;
 
+// What a scenario has more or less of. `change`: that many times as much of it, or as fast; `report`:
+// of a run, for the blocks of its KV cache. Of counts, at least one more or one less.
+struct Resource {
+  std::string_view name, words;
+  void (*change)(Scenario& scenario, double factor, const Report& report);
+  bool (*has)(const Scenario& scenario) = nullptr;  // null: every one has it
+};
+std::vector<Resource> ResourcesOf(const Scenario& scenario);
+
 // The scenario with more of one resource.
 struct Relaxed {
   std::string_view name;  // "none": as it is

@@ -87,14 +87,13 @@ void ReadNvidiaSmi(const ImportSource& source, Draft& draft) {
     std::string name = NameInList(line);
     if (name.empty() && line.find("MIG ") == 0) continue;
     if (name.empty()) name = NameInTable(line);
-    const bool in_table = !name.empty() && line[0] == '|';
-    table |= in_table;
+    table |= !name.empty() && line[0] == '|';
     if (name.empty() && !table) name = NameInQuery(line);
     if (name.empty() && IsOnlyName(line)) name = line;
-    if (!name.empty()) names.push_back(std::move(name));
-    // The line below a card's has its memory, and says what a name that was cut leaves out.
-    if (table && !names.empty() && name.empty() && !in_table &&
-        names.back().find("MiB") == std::string::npos) {
+    if (!name.empty()) {
+      names.push_back(std::move(name));
+    } else if (table && !names.empty() && names.back().find("MiB") == std::string::npos) {
+      // The line below a card's has its memory, and says what a name that was cut leaves out.
       names.back() += MemoryInTable(line);
     }
     if (names.size() > 1024) return;

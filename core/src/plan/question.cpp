@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/json_writer.h"
 #include "plan/answers.h"
+#include "plan/tornado.h"
 #include "servecast/experiment.h"
 
 namespace servecast {
@@ -133,6 +134,80 @@ class Drills final : public Question::Answerer {
   Issues problems_;
 };
 
+// The scenario as it is, then each input turned to each side.
+class Tornado final : public Question::Answerer {
+ public:
+  static Made Make(Scenario scenario, Trace trace, const QuestionOptions&) {
+    if (scenario.slo.empty()) {
+      return Issues{{"/slo", "found no target, allowed one at least: a plan keeps targets"}};
+    }
+    Result<Experiment> made = Experiment::Create(scenario, trace);
+    if (!made.ok()) return made.issues();
+    return std::unique_ptr<Question::Answerer>(
+        new Tornado(std::move(scenario), std::move(trace), std::move(made.value())));
+  }
+
+  bool Advance(std::int64_t max_steps) override {
+    if (!current_) return true;
+    if (!current_->Advance(max_steps)) return false;
+    Report report = current_->Snapshot(ReportDetail::kSummary);
+    if (as_it_is_) {
+      SideOf(turns_[done_++]).report = std::move(report);
+    } else {
+      turns_ = TurnsOf(scenario_, report);
+      as_it_is_ = std::move(report);
+    }
+    return !Begin();
+  }
+  double Progress() const override {
+    if (!current_) return 1;
+    const double own = current_->Progress();
+    if (!as_it_is_) return own / kUsualTurns;
+    const auto count = static_cast<double>(turns_.size());
+    return (1 + (static_cast<double>(done_) + own) * (kUsualTurns - 1) / count) / kUsualTurns;
+  }
+  void Write(JsonWriter& out) const override {
+    if (as_it_is_) WriteTornado(*as_it_is_, swings_, out);
+  }
+  std::string Sentence() const override {
+    return as_it_is_ ? TornadoSentence(*as_it_is_, swings_) : "";
+  }
+
+ private:
+  static constexpr double kUsualTurns = 20;  // and the scenario as it is among them
+
+  Tornado(Scenario scenario, Trace trace, Experiment first)
+      : scenario_(std::move(scenario)), trace_(std::move(trace)), current_(std::move(first)) {}
+
+  // Both sides of an input follow each other.
+  Side& SideOf(const Turn& turn) {
+    if (swings_.empty() || swings_.back().input != turn.input) swings_.push_back({turn.input, {}, {}});
+    return turn.more ? swings_.back().more : swings_.back().less;
+  }
+
+  // The next one that can run; false: there is none.
+  bool Begin() {
+    current_.reset();
+    for (; done_ < turns_.size(); ++done_) {
+      Result<Experiment> made = Experiment::Create(turns_[done_].scenario, trace_);
+      if (made.ok()) {
+        current_.emplace(std::move(made.value()));
+        return true;
+      }
+      SideOf(turns_[done_]).issues = made.issues();
+    }
+    return false;
+  }
+
+  Scenario scenario_;
+  Trace trace_;
+  std::optional<Report> as_it_is_;
+  std::vector<Turn> turns_;
+  std::size_t done_ = 0;  // of them
+  std::vector<Swing> swings_;
+  std::optional<Experiment> current_;
+};
+
 struct Entry {
   std::string_view name;
   Made (*make)(Scenario scenario, Trace trace, const QuestionOptions& options);
@@ -143,6 +218,7 @@ constexpr Entry kEntries[] = {
     {"min-gpus", OfPlan<FleetPlan, WriteMinGpus, MinGpusSentence>::Make},
     {"growth", Growth::Make},
     {"drill", Drills::Make},
+    {"tornado", Tornado::Make},
 };
 
 }  // namespace
@@ -157,7 +233,7 @@ Result<Question> Question::Create(std::string_view name, Scenario scenario, Trac
   const auto* entry = std::find_if(std::begin(kEntries), std::end(kEntries),
                                    [name](const Entry& e) { return e.name == name; });
   if (entry == std::end(kEntries)) {
-    return Issues{{"", Format("question: found {}, allowed max-rate, min-gpus, growth or drill",
+    return Issues{{"", Format("question: found {}, allowed max-rate, min-gpus, growth, drill or tornado",
                               std::string(name))}};
   }
   Made made = entry->make(std::move(scenario), std::move(trace), options);

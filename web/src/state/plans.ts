@@ -10,7 +10,7 @@ import { Searches } from './search';
 import type { Plan, Store } from './store';
 
 /** In the order of being asked: what takes longest last. */
-export const questions: readonly PlanQuestion[] = ['max-rate', 'min-gpus', 'drill', 'growth'];
+export const questions: readonly PlanQuestion[] = ['max-rate', 'min-gpus', 'drill', 'growth', 'tornado'];
 export const ratePointer = '/workload/arrivals/rate_per_s';
 
 /** What is typed into the blanks of questions. */
@@ -196,5 +196,6 @@ function isTelling(answer: PlanAnswer | null): answer is PlanAnswer {
   if (!answer) return false;
   if ('curve' in answer) return answer.curve.length > 1;
   if ('schedule' in answer) return Boolean(answer.schedule[0]?.answer);
+  if ('inputs' in answer) return answer.inputs.length > 0;
   return 'drills' in answer && answer.drills.length > 0;
 }

@@ -16,6 +16,7 @@ import type { ViewContext } from './context';
 import { nameOfTarget } from './compare-figures';
 import { addLimit } from './form';
 import { renderDrills, renderFewest, renderGrowth, renderHighest, type AnswerContext } from './plan-answers';
+import { renderTornado } from './plan-tornado';
 import { renderSearch } from './plan-search';
 import { inputsOf, ranges, withInputs, type InputName, type Range } from './plan-inputs';
 
@@ -76,6 +77,7 @@ export class PlanElement extends LitElement {
       ${renderSearch(this.view, this.plans, this.#loadText(report))}
       ${this.#card('growth', html`When does a load that grows by ${this.#blank('percent', '% a month')} break ${deployment}? Looking ${this.#blank('months', 'months')} ahead.`, renderGrowth)}
       ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
+      ${this.#card('tornado', html`What moves the closest target most, each input a fifth less or a fifth more?`, renderTornado)}
     `;
   }
 
@@ -190,6 +192,7 @@ const names: Readonly<Record<PlanQuestion, string>> = {
   'min-gpus': 'Fewest GPUs',
   growth: 'Growth',
   drill: 'What if',
+  tornado: 'What moves it',
 };
 const labels: Readonly<Record<InputName, string>> = {
   rate: 'Load',
