@@ -16,7 +16,14 @@ function act(inputs) {
   try {
     const output = join(folder, 'output');
     const junit = join(folder, 'junit.xml');
-    const env = { ...process.env, SERVECAST: command, SCENARIO: preset, GITHUB_OUTPUT: output, JUNIT: junit, ...inputs };
+    const env = {
+      ...process.env,
+      SERVECAST: command,
+      SCENARIO: preset,
+      GITHUB_OUTPUT: output,
+      JUNIT: junit,
+      ...inputs,
+    };
     const { status, stdout } = spawnSync('sh', [script], { encoding: 'utf8', env });
     const read = (path) => {
       try {

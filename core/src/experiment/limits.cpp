@@ -18,9 +18,9 @@ constexpr double kHelps = 0.01;
 
 // At least one more, or one less.
 std::int64_t Times(std::int64_t count, double factor) {
-  const auto near =
-      static_cast<std::int64_t>(std::nearbyint(static_cast<double>(count) * factor));
-  return factor > 1 ? std::max(count + 1, near) : std::max<std::int64_t>(1, std::min(count - 1, near));
+  const auto near = static_cast<std::int64_t>(std::nearbyint(static_cast<double>(count) * factor));
+  return factor > 1 ? std::max(count + 1, near)
+                    : std::max<std::int64_t>(1, std::min(count - 1, near));
 }
 
 // Of the scenario and of every pool that has its own.
@@ -175,8 +175,9 @@ void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, 
   const auto* resource = std::find_if(std::begin(kResources), std::end(kResources),
                                       [name](const Resource& r) { return r.name == name; });
   const bool router = resource == std::end(kResources);
-  const std::string_view limit = router ? "the router: replicas are loaded unevenly" : resource->words;
-  const std::string_view more = router                                     ? "least_outstanding"
+  const std::string_view limit =
+      router ? "the router: replicas are loaded unevenly" : resource->words;
+  const std::string_view more = router                                 ? "least_outstanding"
                                 : name == "link" || name == "transfer" ? "a link faster by a tenth"
                                 : name == "host"                       ? "a tenth less of it"
                                                                        : "a tenth more of it";

@@ -14,8 +14,8 @@ namespace servecast {
 
 inline constexpr double kRelief = 1.1;
 
-// What a scenario has more or less of. `change`: that many times as much of it, or as fast; `report`:
-// of a run, for the blocks of its KV cache. Of counts, at least one more or one less.
+// What a scenario has more or less of. `change`: that many times as much of it, or as fast;
+// `report`: of a run, for the blocks of its KV cache. Of counts, at least one more or one less.
 struct Resource {
   std::string_view name, words;
   void (*change)(Scenario& scenario, double factor, const Report& report);

@@ -181,7 +181,8 @@ class Tornado final : public Question::Answerer {
 
   // Both sides of an input follow each other.
   Side& SideOf(const Turn& turn) {
-    if (swings_.empty() || swings_.back().input != turn.input) swings_.push_back({turn.input, {}, {}});
+    if (swings_.empty() || swings_.back().input != turn.input)
+      swings_.push_back({turn.input, {}, {}});
     return turn.more ? swings_.back().more : swings_.back().less;
   }
 
@@ -233,8 +234,9 @@ Result<Question> Question::Create(std::string_view name, Scenario scenario, Trac
   const auto* entry = std::find_if(std::begin(kEntries), std::end(kEntries),
                                    [name](const Entry& e) { return e.name == name; });
   if (entry == std::end(kEntries)) {
-    return Issues{{"", Format("question: found {}, allowed max-rate, min-gpus, growth, drill or tornado",
-                              std::string(name))}};
+    return Issues{
+        {"", Format("question: found {}, allowed max-rate, min-gpus, growth, drill or tornado",
+                    std::string(name))}};
   }
   Made made = entry->make(std::move(scenario), std::move(trace), options);
   if (!made.ok()) return made.issues();

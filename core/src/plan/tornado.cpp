@@ -180,7 +180,8 @@ std::string TornadoSentence(const Report& as_it_is, std::vector<Swing> swings) {
     ++named;
   }
   const std::string own = SideText({as_it_is, {}}, target);
-  if (named == 0) return Format("{}, {}: no input moves it.", Target(as_it_is.slo[target].slo), own);
+  if (named == 0)
+    return Format("{}, {}: no input moves it.", Target(as_it_is.slo[target].slo), own);
   return Format("{}, {}, moves most with {}.", Target(as_it_is.slo[target].slo), own, said);
 }
 
