@@ -21,6 +21,7 @@ int ValidateCommand(const std::vector<std::string>& words);
 int FitTraceCommand(const std::vector<std::string>& words);
 int ExportCommand(const std::vector<std::string>& words);
 int ImportCommand(const std::vector<std::string>& words);
+int LinkCommand(const std::vector<std::string>& words);
 int CatalogCommand(const std::vector<std::string>& words);
 int CoefficientsCommand(const std::vector<std::string>& words);
 

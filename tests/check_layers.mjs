@@ -57,7 +57,7 @@ const layers = {
 const engine = Object.keys(layers);
 for (const layer of ['host', 'wasm', 'testing']) layers[layer] = [...engine];
 for (const layer of ['cli', 'fidelity']) layers[layer] = [...engine, 'host'];
-layers.tests = [...engine, 'testing'];
+layers.tests = [...engine, 'testing', 'host'];
 
 // Of serving, what a policy may see: the interfaces and what these speak of, none of who calls them.
 const policiesMay = /^serving\/(policy|batch|microseconds|replica\/batch_scheduler|cluster\/(router|prefix_index))\.h$/;

@@ -1,10 +1,11 @@
 // Builds the page. Hides three things from the sources: where the engine's WebAssembly comes from
 // (../build/wasm, or SERVECAST_WASM_DIR), the Content-Security-Policy of the built page, and the
-// hints that let a browser fetch everything at once. Works from any sub-path (base './').
+// hints that let a browser fetch everything at once. Works from any sub-path (base './'). Three builds into one
+// folder, by --mode: the page; "embed", whose parts are not those of the page, as these are one file; "element".
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { HtmlTagDescriptor, Plugin } from 'vite';
+import type { BuildOptions, HtmlTagDescriptor, Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
 const wasmFolder = process.env['SERVECAST_WASM_DIR'] ?? fileURLToPath(new URL('../build/wasm', import.meta.url));
@@ -68,7 +69,9 @@ function builtPage(): Plugin {
         // First in the head: a policy covers only what comes after it.
         const policy = `<meta http-equiv="Content-Security-Policy" content="${contentSecurityPolicy}">`;
         const tags: HtmlTagDescriptor[] = [];
-        for (const name of Object.keys(context.bundle ?? {})) {
+        // An embed may never run.
+        const preloaded = context.path.endsWith('embed.html') ? {} : (context.bundle ?? {});
+        for (const name of Object.keys(preloaded)) {
           if (/\bservecast-first-[^/]*\.wasm$/.test(name)) {
             const attrs = { rel: 'preload', as: 'fetch', type: 'application/wasm', crossorigin: true };
             tags.push({ tag: 'link', attrs: { ...attrs, href: `./${name}` }, injectTo: 'head' });
@@ -126,9 +129,38 @@ function flatTemplates(): Plugin {
   };
 }
 
-export default defineConfig({
+const fileOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+/** What a mode builds, beside the page's defaults. */
+function buildOf(mode: string): BuildOptions {
+  if (mode === 'embed') {
+    // Worker and modules are the page's own files, which a visitor of both has once.
+    const names = { entryFileNames: 'embed/[name]-[hash].js', chunkFileNames: 'embed/[name]-[hash].js' };
+    return { emptyOutDir: false, rolldownOptions: { input: fileOf('embed.html'), output: names } };
+  }
+  if (mode === 'element')
+    return {
+      emptyOutDir: false,
+      lib: {
+        entry: fileOf('src/servecast-embed.ts'),
+        formats: ['iife'],
+        name: 'servecastEmbed',
+        fileName: () => 'servecast-embed.js',
+      },
+    };
+  return {
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: firstChunk, debugName: 'first' }] } } },
+  };
+}
+
+export default defineConfig(({ mode }) => ({
   base: './',
-  plugins: [flatTemplates(), presetFiles(), builtPage(), offline()],
+  publicDir: mode === 'element' ? false : 'public',
+  plugins: [
+    flatTemplates(),
+    ...(mode === 'element' ? [] : [builtPage()]),
+    ...(mode === 'embed' || mode === 'element' ? [] : [presetFiles(), offline()]),
+  ],
   define: { presetsVersion: JSON.stringify(presetsVersion) },
   resolve: {
     alias: [
@@ -139,11 +171,11 @@ export default defineConfig({
   server: { fs: { allow: ['.', wasmFolder] } },
   worker: { format: 'es' },
   build: {
-    rolldownOptions: { output: { codeSplitting: { groups: [{ name: firstChunk, debugName: 'first' }] } } },
+    ...buildOf(mode),
     target: 'es2022',
     assetsInlineLimit: 0,
     modulePreload: false,
     reportCompressedSize: false,
   },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
-});
+}));

@@ -163,3 +163,23 @@ await task('mishap: sizes and paper, charts follow and buttons are not printed',
   );
   assert.ok(await page.getByText('Llama-3.1-8B · H100').isVisible(), 'what was simulated is said');
 });
+
+await task(
+  'no engine: a page that cannot load it says so',
+  async (page) => {
+    assert.match(await problem(page), /engine could not be loaded/);
+  },
+  {
+    expectsProblems: true,
+    before: (page) => page.route('**/*.wasm', (route) => route.fulfill({ status: 404, body: '' })),
+  },
+);
+
+await task(
+  'no script: the page says what it needs',
+  async (page) => {
+    assert.match(await page.textContent('#page'), /forecasts how an LLM serving deployment behaves/);
+    assert.match(await page.textContent('noscript'), /needs JavaScript/);
+  },
+  { javaScriptEnabled: false },
+);

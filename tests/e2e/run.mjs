@@ -407,6 +407,8 @@ await import('./rail.mjs');
 beginOthers();
 await import('./over-time.mjs');
 await import('./files-and-links.mjs');
+await import('./sharing.mjs');
+await import('./embedding.mjs');
 await import('./comparing.mjs');
 await import('./planning.mjs');
 await import('./presets.mjs');
@@ -476,26 +478,6 @@ await task(
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
   },
   { colorScheme: 'light' },
-);
-
-await task(
-  'no engine: a page that cannot load it says so',
-  async (page) => {
-    assert.match(await problem(page), /engine could not be loaded/);
-  },
-  {
-    expectsProblems: true,
-    before: (page) => page.route('**/*.wasm', (route) => route.fulfill({ status: 404, body: '' })),
-  },
-);
-
-await task(
-  'no script: the page says what it needs',
-  async (page) => {
-    assert.match(await page.textContent('#page'), /forecasts how an LLM serving deployment behaves/);
-    assert.match(await page.textContent('noscript'), /needs JavaScript/);
-  },
-  { javaScriptEnabled: false },
 );
 
 await finish();

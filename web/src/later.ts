@@ -10,8 +10,6 @@ export function begin(app: App): void {
   addStyles(styles);
   app.remember(new Undo());
   addEventListener('keydown', (event) => key(app, event));
-  // Embeds have no storage.
-  if (window.top !== window) return;
   // Over http elsewhere than on this machine, browsers have none.
   if (import.meta.env.PROD && 'serviceWorker' in navigator)
     navigator.serviceWorker.register(new URL('sw.js', document.baseURI)).catch(() => undefined);

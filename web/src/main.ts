@@ -7,12 +7,6 @@ import './styles/page.css';
 import './views/page';
 import type { PageElement } from './views/page';
 
-const engine = new EngineClient(
-  compileModule(wasmUrl),
-  () => new Worker(new URL('./engine/worker.ts', import.meta.url), { type: 'module' }),
-  new URL('.', location.href).href,
-);
-
 const themeKey = 'servecast-theme';
 
 function savedTheme(): ThemeChoice {
@@ -41,26 +35,49 @@ const surroundings: Surroundings = {
   },
 };
 
-const app = new App(engine, surroundings, new Store({ ...initialState, theme: savedTheme() }));
-// Both come when an address is written by hand; whoever is second finds that the first one has done it.
-for (const kind of ['popstate', 'hashchange']) addEventListener(kind, () => void app.arrive());
+/** Only embed.html may be in a frame of others: here, whatever they lay over it, there is nothing to press but a link. */
+function refuseFrame(): void {
+  const link = document.createElement('a');
+  Object.assign(link, {
+    href: location.href,
+    target: '_blank',
+    rel: 'noopener',
+    textContent: 'Open Servecast in a tab of its own',
+  });
+  document.querySelector('#page')?.replaceChildren(link);
+}
 
-const page = document.createElement('sc-page') as PageElement;
-page.app = app;
-document.querySelector('#page')?.replaceChildren(page);
-void app.start();
-
-// What a first verdict does not need.
-const unsubscribe = app.store.subscribe(() => {
-  const { shown, run, failure } = app.store.state;
-  if (!shown && run.kind !== 'refused' && failure === null) return;
-  unsubscribe();
-  setTimeout(
-    () =>
-      void import('./later').then(
-        ({ begin }) => begin(app),
-        () => undefined,
-      ),
-    100,
+function begin(): void {
+  const engine = new EngineClient(
+    compileModule(wasmUrl),
+    () => new Worker(new URL('./engine/worker.ts', import.meta.url), { type: 'module' }),
+    new URL('.', location.href).href,
   );
-});
+
+  const app = new App(engine, surroundings, new Store({ ...initialState, theme: savedTheme() }));
+  // Both come when an address is written by hand; whoever is second finds that the first one has done it.
+  for (const kind of ['popstate', 'hashchange']) addEventListener(kind, () => void app.arrive());
+
+  const page = document.createElement('sc-page') as PageElement;
+  page.app = app;
+  document.querySelector('#page')?.replaceChildren(page);
+  void app.start();
+
+  // What a first verdict does not need.
+  const unsubscribe = app.store.subscribe(() => {
+    const { shown, run, failure } = app.store.state;
+    if (!shown && run.kind !== 'refused' && failure === null) return;
+    unsubscribe();
+    setTimeout(
+      () =>
+        void import('./later').then(
+          ({ begin }) => begin(app),
+          () => undefined,
+        ),
+      100,
+    );
+  });
+}
+
+if (window.top === window) begin();
+else refuseFrame();

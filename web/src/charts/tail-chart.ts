@@ -34,6 +34,7 @@ export class TailChart extends ChartElement {
     report: { attribute: false },
     other: { attribute: false },
     switcher: { attribute: false },
+    only: { attribute: false },
     withE2e: { state: true },
   };
   declare heading: string;
@@ -41,6 +42,8 @@ export class TailChart extends ChartElement {
   /** A, when what is shown is B. */
   declare other: Outcome | null;
   declare switcher: TemplateResult | typeof nothing;
+  /** The one panel to show, where it is not to be all. */
+  declare only: Metric | null;
   declare withE2e: boolean;
   #palette: Palette | null = null;
 
@@ -50,6 +53,7 @@ export class TailChart extends ChartElement {
     this.report = null;
     this.other = null;
     this.switcher = nothing;
+    this.only = null;
     this.withE2e = false;
   }
 
@@ -60,7 +64,12 @@ export class TailChart extends ChartElement {
   get #panels(): readonly Metric[] {
     return metrics.filter(
       (metric) =>
-        metric === 'ttft' || metric === 'tpot' || this.#limits(metric).length > 0 || (metric === 'e2e' && this.withE2e),
+        this.only === metric ||
+        (this.only === null &&
+          (metric === 'ttft' ||
+            metric === 'tpot' ||
+            this.#limits(metric).length > 0 ||
+            (metric === 'e2e' && this.withE2e))),
     );
   }
 

@@ -16,19 +16,33 @@ async function deflated(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
 
 describe('links', async () => {
   it('Packed_RoundTrip_GivesTheText', async () => {
-    expect(await decodeLink(`#${await encodeLink(text, null)}`)).toEqual({ kind: 'packed', text, trace_name: null });
+    expect(await decodeLink(`#${await encodeLink(text, null)}`)).toEqual({
+      kind: 'packed',
+      text,
+      trace_name: null,
+      pin: '',
+    });
   });
   it('Packed_WithTrace_NamesTheFileOnly', async () => {
     const link = await encodeLink(text, 'my trace & more.csv.gz');
     expect(link).not.toContain(' ');
-    expect(await decodeLink(link)).toEqual({ kind: 'packed', text, trace_name: 'my trace & more.csv.gz' });
+    expect(await decodeLink(link)).toEqual({ kind: 'packed', text, trace_name: 'my trace & more.csv.gz', pin: '' });
   });
   it('Packed_UsesOnlyFragmentSafeLetters', async () => {
     expect(await encodeLink(text, null)).toMatch(/^z1\.[A-Za-z0-9_-]+$/);
   });
   it('Readable_IsHandedOnAsItIs', async () => {
     const fragment = 'p=llama-3.1-8b-h100-chat&workload.arrivals.rate_per_s=14';
-    expect(await decodeLink(`#${fragment}`)).toEqual({ kind: 'readable', text: fragment });
+    expect(await decodeLink(`#${fragment}`)).toEqual({ kind: 'readable', text: fragment, pin: '' });
+  });
+  it('Readable_WithPinAndOptionsOfAnEmbed_IsTheScenarioAlone', async () => {
+    const pin = 'v=1.0.1.0&r=meets,95120&f=0123456789abcdef';
+    expect(await decodeLink(`#p=a&b.c=1&ui=chart&lock=1&${pin}&knobs=x.y`)).toEqual({
+      kind: 'readable',
+      text: 'p=a&b.c=1',
+      pin,
+    });
+    expect(await decodeLink('#ui=compact')).toEqual({ kind: 'none' });
   });
   it('Empty_IsNone', async () => {
     expect(await decodeLink('')).toEqual({ kind: 'none' });
@@ -61,7 +75,7 @@ describe('links', async () => {
     });
   });
   it('ACopiedLink_SaysWhatItHolds_AndThatATraceIsNotInIt', () => {
-    expect(holds('p=a', null)).toBe('the whole scenario in 3 characters.');
+    expect(holds('p=a', null)).toMatch(/^the whole scenario in 3 characters\. It is compressed, not encrypted/);
     expect(holds('p=a', 'day.csv')).toMatch(/The trace day\.csv is not in it/);
   });
 });

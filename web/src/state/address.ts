@@ -91,7 +91,10 @@ export class Address {
     if (!written) return; // no connection: the next edit tries again
     const packed = await written.encodeLink(canonical.text, traced ? traceName : null);
     const readable = traced ? null : await this.#readable(canonical.text);
-    const link = readable !== null && readable.length < packed.length ? readable : packed;
+    const bare = readable !== null && readable.length < packed.length ? readable : packed;
+    // What was pinned by the author stays while it is of what is on the page.
+    const { pin } = this.#store.state;
+    const link = written.withPin(bare, pin?.document === document ? pin.text : '');
     // Packing takes a moment: another scenario may be on the page by now, and writes its own.
     if (canonical !== this.#store.state.canonical || entry !== this.#entry) return;
     if (link === this.#store.state.link && link === this.#around.readFragment().replace(/^#/, '')) return;
@@ -104,12 +107,5 @@ export class Address {
     clearTimeout(this.#timer);
     await this.#write();
     return this.#store.state.link;
-  }
-
-  /** Of the current link, in a sentence. */
-  async holds(): Promise<string> {
-    const { link, document, wanted_trace: name } = this.#store.state;
-    const { holds } = await import('../share/encode');
-    return holds(link, needsTrace(document) ? (name ?? '') : null);
   }
 }

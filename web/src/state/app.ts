@@ -131,13 +131,21 @@ export class App {
         this.#reject('link', link.reason, [], null);
         return;
       case 'packed':
-        await this.#openText('link', await this.#ask('canonical', link.text), link.trace_name, (issues) =>
-          this.#nearest('document', link.text, issues, link.trace_name),
+        await this.#openText(
+          'link',
+          await this.#ask('canonical', link.text),
+          link.trace_name,
+          (issues) => this.#nearest('document', link.text, issues, link.trace_name),
+          link.pin,
         );
         return;
       case 'readable':
-        await this.#openText('link', await this.#ask('parse', link.text), null, (issues) =>
-          this.#nearest('fragment', link.text, issues, null),
+        await this.#openText(
+          'link',
+          await this.#ask('parse', link.text),
+          null,
+          (issues) => this.#nearest('fragment', link.text, issues, null),
+          link.pin,
         );
         return;
     }
@@ -188,6 +196,7 @@ export class App {
     canonical: Canonical,
     traceName: string | null,
     salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>,
+    pin = '',
   ): Promise<void> {
     // Given up meanwhile, or something else was opened.
     const { run } = this.store.state;
@@ -198,7 +207,7 @@ export class App {
       this.#reject(from, `The ${from} holds a scenario that cannot be run as it is.`, canonical.issues, nearest);
       return;
     }
-    this.#open(document, null, traceName);
+    this.#open(document, null, traceName, pin);
   }
 
   openNearest(): void {
@@ -224,7 +233,7 @@ export class App {
     });
   }
 
-  #open(opened: Document, presetId: string | null, wantedTrace: string | null): void {
+  #open(opened: Document, presetId: string | null, wantedTrace: string | null, pin = ''): void {
     const { catalog } = this.store.state;
     this.#note('');
     const document = catalog ? withNamedPresets(catalog, opened) : opened;
@@ -237,6 +246,7 @@ export class App {
       drafts: new Map(),
       beside_drafts: [],
       link_problem: null,
+      pin: pin === '' ? null : { text: pin, document },
       former_workload: null,
       wanted_trace: wantedTrace,
       link_trace: wantedTrace,
@@ -531,10 +541,6 @@ export class App {
   /** The current link, now: copying must not wait for the pause after which it is written. */
   currentLink(): Promise<string> {
     return this.#address.current();
-  }
-
-  linkHolds(): Promise<string> {
-    return this.#address.holds();
   }
 
   setTheme(theme: ThemeChoice): void {

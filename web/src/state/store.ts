@@ -181,6 +181,8 @@ export interface AppState {
   /** What the scenario is compared with as a whole; null: nothing. */
   readonly beside: Beside | null;
   readonly link: string;
+  /** The author's result, as it stands in the link that was opened, and what it is of; null: none. */
+  readonly pin: { readonly text: string; readonly document: Document } | null;
   readonly link_problem: LinkProblem | null;
   readonly theme: ThemeChoice;
   /** One short sentence for the live region, e.g. after copying. */
@@ -216,6 +218,7 @@ export const initialState: AppState = {
   can_redo: false,
   beside: null,
   link: '',
+  pin: null,
   link_problem: null,
   theme: 'auto',
   announcement: '',

@@ -13,5 +13,5 @@ export interface ViewContext {
   focusField(pointer: string): void;
   /** Opens the comparison of a choice's values. */
   compareBy(pointer: string): void;
-  copyLink(): void;
+  share(): void;
 }

@@ -8,7 +8,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['Space', 'Run, or cancel the run'],
   ['/', 'Search the scenario presets'],
   ['f', 'Find a setting'],
-  ['s', 'Copy the link'],
+  ['s', 'Share: link, embed, card, files'],
   ['Ctrl Z', 'Undo; with Shift: redo'],
   [`${tabs[0].key} – ${tabs.at(-1)!.key}`, 'Open a view: the digit stands beside its name'],
   ['← →', 'Move the cursor in a chart (Shift: ten times as far); ↑ ↓ between requests'],

@@ -1,22 +1,20 @@
 // The page: lays out the header, form, results and footer; keyboard, file drops and focus. Its own
 // state is only what is open or being typed; everything else is the store's.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import type { Catalog, Report } from 'servecast';
+import type { Catalog } from 'servecast';
 import '../charts/tail-chart';
-import '../charts/series-chart';
-import type { Counted, Pane } from '../charts/series-chart';
 import { needPart } from '../lib/part';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
-import type { Columns } from '../engine/protocol';
 import type { AppState, ThemeChoice } from '../state/store';
 import type { ViewContext } from './context';
-import { renderFooter, renderPoolKv, renderPrefixCache } from './details';
+import { renderFooter } from './details';
 import type { FieldElement } from './field';
 import { renderFit } from './fit';
 import type { AllSettingsElement } from './all-settings';
 import { allSettings, formSummary, renderForm } from './form';
 import type { KeysElement } from './keys';
+import { countedOf, renderLoad, type About } from './load';
 import type { Offer, PresetPicker } from './preset-picker';
 import './preset-picker';
 import type { ScenarioDraft } from './scenario-text';
@@ -24,21 +22,6 @@ import { renderTabs, tabInForce, tabOf, tabsOf, withTab, type TabId } from './ta
 import { renderNumbers, renderStrip } from './tiles';
 import { isStale, renderVerdict } from './verdict';
 
-const loadPanes: readonly Pane[] = [
-  {
-    unit: 'requests',
-    series: [
-      { column: 'series_running', label: 'Running', meaning: 'running' },
-      { column: 'series_waiting', label: 'Waiting', meaning: 'waiting', dash: [5, 3], fill: 'hatched' },
-    ],
-  },
-  {
-    unit: '%',
-    share: true,
-    series: [{ column: 'series_kv_usage', label: 'KV memory in use', meaning: 'kv', fill: 'solid' }],
-  },
-];
-const longLink = 2000;
 const oneTurnMs = 1000;
 const firstCompared = '/hardware/preset';
 
@@ -113,7 +96,7 @@ export class PageElement extends LitElement {
       chooseTrace: () => this.querySelector<HTMLInputElement>('#trace-file')?.click(),
       focusField: (pointer) => void this.#focusField(pointer),
       compareBy: (pointer) => void this.#compareBy(pointer),
-      copyLink: () => void this.#copyLink(),
+      share: () => void this.#share(),
     };
   }
 
@@ -184,13 +167,8 @@ export class PageElement extends LitElement {
   }
 
   #shareButton(view: ViewContext, className: string): TemplateResult {
-    const { link } = view.state;
-    const length = link === '' ? 0 : location.href.split('#')[0]!.length + 1 + link.length;
     return html`<div class="share ${className}">
-      <button type="button" class="primary" ?disabled=${link === ''} @click=${() => view.copyLink()}>Copy link</button>
-      <span class="quiet-text">
-        ${length > longLink ? html`${length.toLocaleString('en-US')} characters, long for a chat: send scenario.json instead` : nothing}
-      </span>
+      <button type="button" class="primary" ?disabled=${view.state.link === ''} @click=${() => view.share()}>Share</button>
     </div>`;
   }
 
@@ -220,7 +198,7 @@ export class PageElement extends LitElement {
           <sc-latency-chart .report=${report} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-latency-chart>
         </section>
         ${this.#shareButton(view, 'phone-share')}
-        <section id="load" tabindex="-1" aria-label="Load over time">${this.#load(view, about)}</section>
+        <section id="load" tabindex="-1" aria-label="Load over time">${renderLoad(view, about)}</section>
       </div>
       ${renderFit(view)}`;
   }
@@ -237,10 +215,6 @@ export class PageElement extends LitElement {
     ${this.wide ? nothing : this.#rail(view)}`;
   }
 
-  #load(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
-    return html`<sc-series-chart .subject=${'Load over time'} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 1) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
-  }
-
   #panel(tab: TabId, view: ViewContext, about: About): TemplateResult {
     const { report, stem, waitingFor } = about;
     // The first answer comes before what is below it.
@@ -251,7 +225,7 @@ export class PageElement extends LitElement {
         return html`<sc-why .view=${view}></sc-why>`;
       case 'time':
         needPart('sc-over-time', () => import('./over-time'));
-        return html`<sc-over-time .view=${view} .load=${this.#load(view, about)} .counted=${countedOf(report)} .fileStem=${stem} .waitingFor=${waitingFor}></sc-over-time>`;
+        return html`<sc-over-time .view=${view} .load=${renderLoad(view, about)} .counted=${countedOf(report)} .fileStem=${stem} .waitingFor=${waitingFor}></sc-over-time>`;
       case 'compare':
         needPart('sc-compare', () => import('./compare'));
         return html`<sc-compare .view=${view}></sc-compare>`;
@@ -302,16 +276,13 @@ export class PageElement extends LitElement {
     void this.updateComplete.then(() => this.querySelector<HTMLElement>('[role=tab][aria-selected=true]')?.focus());
   }
 
-  async #copyLink(): Promise<void> {
-    const link = await this.app.currentLink();
-    if (link === '') return;
-    try {
-      await navigator.clipboard.writeText(`${location.href.split('#')[0] ?? ''}#${link}`);
-      this.app.announce(`Link copied: ${await this.app.linkHolds()}`);
-    } catch {
-      this.app.announce(`The link is in the address bar: ${await this.app.linkHolds()}`);
+  async #share(): Promise<void> {
+    const part = await import('./share').catch(() => null);
+    if (part) part.openShare(this.app);
+    else {
+      this.app.announce('There is no connection. The link is in the address bar.');
+      setTimeout(() => this.app.announce(''), 6000);
     }
-    setTimeout(() => this.app.announce(''), 6000);
   }
 
   async #compareBy(pointer: string): Promise<void> {
@@ -390,7 +361,8 @@ export class PageElement extends LitElement {
       event.preventDefault();
       void this.#openAllSettings().then((element) => element?.focusSearch?.());
     } else if (event.key === 's') {
-      void this.#copyLink();
+      event.preventDefault();
+      void this.#share();
     } else {
       const { shown } = this.app.store.state;
       const tab = tabsOf(shown?.outcome.report ?? null).find(({ key }) => key === event.key);
@@ -421,14 +393,6 @@ export class PageElement extends LitElement {
   }
 }
 
-/** What the charts and views are about. */
-interface About {
-  readonly report: Report | null;
-  readonly columns: Columns | null;
-  readonly waitingFor: string;
-  readonly stem: string;
-}
-
 /** Nothing stops the scenario from being run. */
 function isAnswered({ link_problem: problem, failure, trace, run, drafts }: AppState): boolean {
   return (
@@ -439,12 +403,6 @@ function isAnswered({ link_problem: problem, failure, trace, run, drafts }: AppS
     run.kind !== 'broken' &&
     drafts.size === 0
   );
-}
-
-/** Null where nobody can say when the warm-up ended: of one run. */
-function countedOf(report: Report | null): Counted | null {
-  const certainty = report?.certainty;
-  return certainty && certainty.until_s > certainty.from_s ? certainty : null;
 }
 
 /** The collapsed part of the form that has the field. */

@@ -48,9 +48,17 @@ export function renderSign(sign: Sign): TemplateResult {
 export function renderVerdict(view: ViewContext): TemplateResult {
   return html`<section class="card verdict" id="verdict" aria-labelledby="verdict-title" tabindex="-1">
     <h2 class="visually-hidden" id="verdict-title">Verdict</h2>
-    <div class="verdict-body">${verdictBody(view)}</div>
+    <div class="verdict-body">${verdictBody(view)}${pinned(view)}</div>
     ${renderProgress(view)}
   </section>`;
+}
+
+/** The author's result, while what is on the page is what it is of. */
+function pinned(view: ViewContext): TemplateResult | typeof nothing {
+  const { pin, document } = view.state;
+  if (pin?.document !== document) return nothing;
+  needPart('sc-pin', () => import('./pin'));
+  return html`<sc-pin .view=${view} .text=${pin.text}></sc-pin>`;
 }
 
 function verdictBody(view: ViewContext): TemplateResult {

@@ -1,0 +1,228 @@
+// Tasks of embeds: pages of another site, on a port of its own, that show forecasts. Part of run.mjs.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { audit, preset, site, task } from './harness.mjs';
+import { serve } from './server.mjs';
+
+const folder = mkdtempSync(join(tmpdir(), 'servecast-host-'));
+mkdirSync(folder, { recursive: true });
+const host = await serve(folder);
+
+/** A page that hears all messages and events. */
+function hostPage(name, body) {
+  writeFileSync(
+    join(folder, `${name}.html`),
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Notes on capacity</title>
+<link rel="icon" href="data:,"><meta name="viewport" content="width=device-width"></head><body><main><h1>Notes on capacity</h1>
+<script>
+window.heard = [];
+window.begun = performance.now();
+addEventListener('message', (event) => heard.push({ ...event.data, at: performance.now() }));
+</script>
+${body}
+</main></body></html>`,
+  );
+  return `${host.url}${name}.html`;
+}
+
+const script = `<script async src="${site.url}servecast-embed.js"></script>`;
+const inside = `<p>Meets both targets. <a href="${site.url}#p=${preset}">Open in Servecast</a></p>`;
+const element = (more = '') => `<servecast-embed scenario="p=${preset}" ${more}>${inside}</servecast-embed>`;
+const framed = (more) =>
+  `<iframe src="${site.url}embed.html#p=${preset}${more}" title="Forecast" width="100%" height="400" style="border:0"></iframe>`;
+
+const heard = (page, kind, count = 1) =>
+  page
+    .waitForFunction(
+      ([wanted, least]) => {
+        const found = window.heard.filter((message) => message.type === 'servecast' && message.kind === wanted);
+        return found.length >= least && found;
+      },
+      [kind, count],
+      { timeout: 30_000 },
+    )
+    .then((found) => found.jsonValue());
+/** Also of those within an element, which the window does not count. */
+const frameOf = async (page, index = 0) => {
+  const found = () => page.frames().filter((frame) => frame !== page.mainFrame())[index];
+  for (let wait = 0; wait < 100 && !found(); wait += 1) await page.waitForTimeout(50);
+  return found();
+};
+
+await task(
+  'embed: an element below the fold, of another site, runs when it is seen',
+  async (page) => {
+    await page.goto(hostPage('below', `<div style="height:3000px"></div>${script}${element()}<p>after</p>`));
+    await page.waitForTimeout(500);
+    assert.equal(await page.locator('servecast-embed iframe').count(), 0, 'nothing is fetched before it is near');
+    assert.ok(await page.getByRole('link', { name: 'Open in Servecast' }).isVisible(), 'the fallback stands there');
+    await page.evaluate(() => {
+      window.begun = performance.now();
+      document.querySelector('servecast-embed').scrollIntoView();
+    });
+    const [result] = await heard(page, 'result');
+    const ms = Math.round(result.at - (await page.evaluate(() => window.begun)));
+    assert.match(result.sentence, /Llama-3\.1-8B/);
+    assert.match(result.fingerprint, /^[0-9a-f]{16}$/);
+    assert.equal(await page.locator('servecast-embed p').first().isVisible(), false, 'the frame is in its place');
+    const height = await page.evaluate(
+      () => document.querySelector('servecast-embed').shadowRoot.querySelector('iframe').clientHeight,
+    );
+    assert.ok(height > 100, `${height} px`);
+    const frame = await frameOf(page);
+    assert.equal(await frame.evaluate(() => localStorage.length), 0, 'an embed stores nothing');
+    assert.ok((await frame.evaluate(() => location.hash)).startsWith(`#p=${preset}`), 'nor does it change its address');
+    assert.equal(await frame.evaluate(() => document.documentElement.scrollHeight > innerHeight + 1), false);
+    return `verdict ${ms} ms after it was scrolled to; ${height} px high`;
+  },
+  { tour: true },
+);
+
+await task('embed: each way to look, in light and dark, on a phone, is accessible', async (page) => {
+  const heights = [];
+  for (const ui of ['compact', 'chart', 'what-if', 'full']) {
+    await page.goto(hostPage(ui, framed(`&ui=${ui}&autorun=1`)));
+    await heard(page, 'result');
+    await page.waitForTimeout(300);
+    heights.push(`${ui} ${(await heard(page, 'resize')).at(-1).height}`);
+    // As a page of its own: axe does not go into frames of another site.
+    for (const theme of ['light', 'dark'])
+      for (const width of [800, 390]) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.goto('about:blank');
+        await page.goto(`${site.url}embed.html#p=${preset}&ui=${ui}&theme=${theme}&autorun=1`);
+        await page.locator('[data-complete="final"]').waitFor();
+        await page.waitForTimeout(200);
+        await audit(page);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wide <= 0, `${ui} is ${wide} px wider than its frame of ${width}`);
+      }
+    await page.setViewportSize({ width: 1440, height: 1000 });
+  }
+  return `heights in px: ${heights.join(', ')}`;
+});
+
+await task('embed: knobs change the forecast, and so does the page around', async (page) => {
+  const knobs = 'workload.arrivals.rate_per_s,engine.max_num_seqs';
+  await page.goto(hostPage('knobs', script + element(`ui="what-if" knobs="${knobs}" autorun="1"`)));
+  const [first] = await heard(page, 'result');
+  const frame = await frameOf(page);
+  assert.equal(await frame.locator('sc-field').count(), 2);
+  await frame.locator('sc-field[data-pointer="/workload/arrivals/rate_per_s"] input[type=text]').fill('60');
+  await page.keyboard.press('Tab');
+  const second = (await heard(page, 'result', 2)).at(-1);
+  assert.notEqual(second.fingerprint, first.fingerprint);
+  await page.evaluate(() => document.querySelector('servecast-embed').set({ 'workload.arrivals.rate_per_s': 12 }));
+  const third = (await heard(page, 'result', 3)).at(-1);
+  assert.notEqual(third.fingerprint, second.fingerprint);
+  assert.equal(
+    await frame.locator('sc-field[data-pointer="/workload/arrivals/rate_per_s"] input[type=text]').inputValue(),
+    '12',
+  );
+  await page.evaluate(() => document.querySelector('servecast-embed').set({ 'workload.arivals.rate': 12 }));
+  const [{ message }] = await heard(page, 'error');
+  assert.match(message, /no setting workload\.arivals\.rate/);
+  // The way to the page leads to what is shown.
+  await frame.locator('.embed-open[href*="rate_per_s=12"]').waitFor();
+});
+
+await task('embed: locked, nothing changes; strangers are not heard', async (page) => {
+  await page.goto(hostPage('locked', framed('&ui=what-if&lock=1&autorun=1')));
+  await heard(page, 'result');
+  const frame = await frameOf(page);
+  assert.equal(await frame.locator('sc-field').count(), 0);
+  const set = { type: 'servecast', v: 1, kind: 'set', values: { 'workload.arrivals.rate_per_s': 3 } };
+  await page.evaluate((message) => window.frames[0].postMessage(message, '*'), set);
+  const [{ message }] = await heard(page, 'error');
+  assert.match(message, /locked/);
+  // From a frame beside it, and what is no message: not even an answer.
+  await page.goto(
+    hostPage('strangers', `${framed('&ui=what-if&autorun=1')}<iframe title="Stranger" srcdoc="<p>x</p>"></iframe>`),
+  );
+  const [result] = await heard(page, 'result');
+  await page.evaluate((stranger) => {
+    const target = window.frames[0];
+    const from = window.frames[1];
+    from.eval(`parent.frames[0].postMessage(${JSON.stringify(stranger)}, '*')`);
+    for (const odd of [null, 1, 'x', [], { type: 'servecast' }, { type: 'servecast', v: 9, kind: 'set' }])
+      target.postMessage(odd, '*');
+  }, set);
+  await page.waitForTimeout(800);
+  assert.equal(await page.evaluate(() => heard.filter(({ kind }) => kind === 'result').length), 1);
+  assert.equal(await page.evaluate(() => heard.filter(({ kind }) => kind === 'error').length), 0);
+  return result.fingerprint;
+});
+
+await task('embed: ready is repeated until somebody answers', async (page) => {
+  await page.goto(hostPage('ready', framed('&autorun=0')));
+  await heard(page, 'ready', 3);
+  await page.evaluate(() => window.frames[0].postMessage({ type: 'servecast', v: 1, kind: 'set' }, '*'));
+  await page.waitForTimeout(700);
+  const count = (await heard(page, 'ready')).length;
+  await page.waitForTimeout(1200);
+  assert.equal((await heard(page, 'ready')).length, count);
+});
+
+await task('embed: at a click, it first shows what its author got', async (page) => {
+  await page.goto(hostPage('click', framed('&autorun=0&ui=compact&v=1.0.1.0&r=meets,95120,15510&f=0123456789abcdef')));
+  const frame = await frameOf(page);
+  await frame.getByText('The author’s result:').waitFor();
+  assert.match(await frame.textContent('.embed-sentence'), /meets; target 1 95\.1/);
+  const fetched = site.requests.filter((path) => path.endsWith('.wasm')).length;
+  await frame.getByRole('button', { name: 'Run' }).click();
+  await heard(page, 'result');
+  assert.ok(site.requests.filter((path) => path.endsWith('.wasm')).length > fetched, 'the engine came with the click');
+});
+
+await task('embed: engines of one page start one after the other', async (page) => {
+  await page.goto(hostPage('three', [1, 2, 3].map(() => framed('&ui=compact&autorun=1')).join('')));
+  const results = await heard(page, 'result', 3);
+  assert.equal(new Set(results.map(({ fingerprint }) => fingerprint)).size, 1);
+  const workers = await Promise.all(
+    [0, 1, 2].map(async (index) =>
+      (await frameOf(page, index)).evaluate(() => {
+        const [entry] = performance.getEntriesByType('resource').filter(({ name }) => name.includes('worker-'));
+        return entry ? performance.timeOrigin + entry.startTime : null;
+      }),
+    ),
+  );
+  const [first, ...others] = workers.filter((at) => at !== null).sort((a, b) => a - b);
+  assert.ok(
+    others.every((at) => at - first > 20),
+    `workers began at ${workers}`,
+  );
+  return `workers began ${others.map((at) => Math.round(at - first)).join(' and ')} ms after the first`;
+});
+
+await task(
+  'embed: without the frame the words stay',
+  async (page) => {
+    await page.goto(hostPage('blocked', script + element()));
+    await page.waitForTimeout(1500);
+    assert.ok(await page.getByRole('link', { name: 'Open in Servecast' }).isVisible());
+  },
+  { expectsProblems: true, before: (page) => page.route('**/embed.html', (route) => route.abort()) },
+);
+
+await task('embed: a link that is none says so, and its options, too', async (page) => {
+  await page.goto(hostPage('bad', framed('x&ui=<b>&autorun=1')));
+  const frame = await frameOf(page);
+  await frame.getByText('ui is one of compact, chart, what-if, full.').waitFor();
+  await frame.getByText(/cannot be opened/).waitFor();
+  assert.ok((await heard(page, 'error', 2)).length >= 2);
+});
+
+await task('embed: the page itself, in a frame, shows a link and nothing to press', async (page) => {
+  await page.goto(hostPage('framed', `<iframe src="${site.url}#p=${preset}" title="The page"></iframe>`));
+  const frame = await frameOf(page);
+  const link = frame.getByRole('link', { name: 'Open Servecast in a tab of its own' });
+  await link.waitFor();
+  assert.equal(await link.getAttribute('target'), '_blank');
+  assert.equal(await link.getAttribute('href'), `${site.url}#p=${preset}`);
+  assert.equal(await frame.locator('sc-page, button').count(), 0);
+});
+
+host.close();
+rmSync(folder, { recursive: true });

@@ -1,0 +1,175 @@
+// Tasks of sharing: the dialog, what it hands out, and links with their author's result. Part of run.mjs.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { field, fingerprint, nextResult, verdict } from './browser.mjs';
+import { audit, preset, task } from './harness.mjs';
+
+const clipboard = { permissions: ['clipboard-read', 'clipboard-write'] };
+const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
+const kind = (page, name) => page.locator('.share-kinds').getByRole('button', { name, exact: true }).click();
+const shownText = (page) => page.inputValue('#share-text');
+
+async function openDialog(page) {
+  await verdict(page);
+  await page.waitForFunction(() => document.querySelector('.share button:not([disabled])') !== null);
+  await page.keyboard.press('s');
+  await page.locator('#share[open]').waitFor();
+  await page.waitForFunction(() => document.querySelector('#share-text')?.value.includes('#'));
+}
+
+await task(
+  'share: s opens the link with its result, which its reader verifies',
+  async (page) => {
+    await openDialog(page);
+    assert.equal(await page.evaluate(() => document.activeElement?.id), 'share-text');
+    const link = await shownText(page);
+    assert.match(link, /#p=[\w.-]+&v=1\.[\d.]+&r=[a-z_]+(,\d+)+&f=[0-9a-f]{16}$/);
+    await page.getByRole('button', { name: 'Copy', exact: true }).click();
+    await page.getByText('Link copied.').waitFor();
+    assert.equal(await pasted(page), link);
+    assert.match(await page.textContent('#share-holds'), /in \d+ characters\. It is compressed, not encrypted/);
+    await page.getByLabel('With my result').uncheck();
+    assert.doesNotMatch(await shownText(page), /&f=/);
+    await page.keyboard.press('Escape');
+    await page.locator('sc-share').waitFor({ state: 'detached' });
+    await page.goto('about:blank');
+    await page.goto(link);
+    await verdict(page);
+    await page.locator('[data-pin="verified"]').waitFor();
+    assert.match(await page.textContent('.pin'), /the same bits/);
+    await audit(page);
+    await page.waitForTimeout(500);
+    const pin = link.slice(link.indexOf('&v='));
+    assert.ok((await page.evaluate(() => location.href)).endsWith(pin), 'a reload still knows the author’s result');
+    return `${link.length} characters, ${link.length - link.indexOf('&v=')} of them the result`;
+  },
+  clipboard,
+);
+
+await task(
+  'pin: another result and another version are said, beside one’s own',
+  async (page) => {
+    await verdict(page);
+    await page.locator('[data-pin="differs"]').waitFor();
+    const text = (await page.textContent('.pin')).replaceAll(/\s+/g, ' ');
+    assert.match(text, /made with engine 0\.0\.9; this is/);
+    assert.match(text, /Verdict ?misses ?meets ?differs/);
+    assert.match(text, /TTFT p99.*1\.00.s/);
+    await audit(page);
+    const first = await fingerprint(page);
+    await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('9');
+    await nextResult(page, first);
+    assert.equal(await page.locator('sc-pin').count(), 0, 'the result is not of what was edited');
+    await page.waitForFunction(() => !location.hash.includes('&f='));
+  },
+  { fragment: `#p=${preset}&v=1.0.0.9&r=misses,1000000,15000&f=0123456789abcdef` },
+);
+
+await task(
+  'pin: a damaged one leaves the scenario whole',
+  async (page) => {
+    await verdict(page);
+    await page.locator('[data-pin="unreadable"]').waitFor();
+  },
+  { fragment: `#p=${preset}&v=1.0.1.0&r=meets` },
+);
+
+await task(
+  'share: Markdown, iframe, element, JSON and command, each copied',
+  async (page) => {
+    await openDialog(page);
+    for (const [name, pattern, said] of [
+      ['Markdown', /^\[.+\]\(http.+#p=.+\): .+/, 'Markdown copied.'],
+      ['Iframe', /^<iframe src="http.+embed\.html#p=.+&amp;ui=chart" title=".+"/, 'Iframe copied.'],
+      [
+        'Element',
+        /<servecast-embed scenario="p=.+" ui="chart">[\s\S]+<a href="http.+">[\s\S]+TTFT p99/,
+        'Element copied.',
+      ],
+      ['JSON', /^\{\n {2}"/, 'Scenario copied, as JSON.'],
+      ['Command', /^servecast link open 'p=.+'$/, 'Command copied.'],
+    ]) {
+      await kind(page, name);
+      const text = await shownText(page);
+      assert.match(text, pattern, name);
+      await page.getByRole('button', { name: 'Copy', exact: true }).click();
+      await page.getByText(said, { exact: true }).waitFor();
+      assert.equal(await pasted(page), text);
+    }
+    await kind(page, 'Iframe');
+    await page.getByLabel('Shows').selectOption('what-if');
+    await page.getByLabel('Knobs, one to three').fill('workload.arrivals.rate_per_s, engine.max_num_seqs');
+    assert.match(await shownText(page), /knobs=workload\.arrivals\.rate_per_s,engine\.max_num_seqs"/);
+    await page.getByLabel('Locked').check();
+    assert.match(await shownText(page), /&amp;lock=1"/);
+  },
+  clipboard,
+);
+
+await task(
+  'share: the card as SVG and PNG',
+  async (page) => {
+    await openDialog(page);
+    await kind(page, 'Card');
+    await page.waitForFunction(() => document.querySelector('.share-card')?.naturalWidth > 0);
+    for (const type of ['SVG', 'PNG']) {
+      const [file] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: `Save ${type}` }).click(),
+      ]);
+      assert.ok(file.suggestedFilename().endsWith(`.${type.toLowerCase()}`));
+      const bytes = readFileSync(await file.path());
+      if (type === 'PNG') assert.ok(bytes.length > 10_000);
+      else
+        assert.match(bytes.toString('utf8'), /^<svg [\s\S]*TTFT p99[\s\S]*fingerprint [0-9a-f]{16}[\s\S]*<\/svg>\n$/);
+    }
+  },
+  { acceptDownloads: true },
+);
+
+await task(
+  'share: a long link offers the file',
+  async (page) => {
+    await openDialog(page);
+    assert.match(await page.textContent('#share-holds'), /long for a chat/);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save scenario.json' }).click(),
+    ]);
+    assert.equal(JSON.parse(readFileSync(await file.path(), 'utf8')).schema, 1);
+    return `${(await shownText(page)).length} characters`;
+  },
+  { fragment: `#p=${preset}&workload.prompt_tokens=${JSON.stringify(longTable())}`, acceptDownloads: true },
+);
+
+/** Lengths that do not compress well. */
+function longTable() {
+  const rows = 300;
+  const quantiles = Array.from({ length: rows }, (_, index) => [
+    Number((index / (rows - 1)).toPrecision(6)),
+    10 + index * 3 + ((index * 7919) % 3),
+  ]);
+  return { distribution: 'empirical', quantiles };
+}
+
+for (const [name, options] of Object.entries({
+  light: { colorScheme: 'light' },
+  dark: { colorScheme: 'dark' },
+  phone: { viewport: { width: 390, height: 844 }, hasTouch: true },
+})) {
+  await task(
+    `axe: sharing, ${name}`,
+    async (page) => {
+      await openDialog(page);
+      for (const each of ['Link', 'Element', 'Card', 'JSON']) {
+        await kind(page, each);
+        await audit(page);
+      }
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `the page is ${wide} px wider than the window`);
+      const dialog = await page.locator('#share').boundingBox();
+      assert.ok(dialog.x >= 0 && dialog.x + dialog.width <= (await page.evaluate(() => innerWidth)));
+    },
+    options,
+  );
+}

@@ -1,0 +1,169 @@
+// Entry of embed.html, the only page that others may frame: the scenario and the options of its fragment, an engine that
+// starts when it is wanted, and the messages to the page around. It stores nothing, and its address stays as it is.
+import wasmUrl from 'servecast-first.wasm?url';
+import { EngineClient, compileModule } from './engine/client';
+import { readOptions } from './share/embed-options';
+import { readSet, resultOf, type FromEmbed } from './share/messages';
+import { App, type Surroundings } from './state/app';
+import { fieldAt } from './state/fields';
+import './styles/page.css';
+import './styles/embed.css';
+import './views/embed';
+import type { EmbedElement } from './views/embed';
+
+/** Another embed of the same page may start when this one has an answer, or after so long. */
+const turnMs = 10_000;
+const readyEveryMs = 500;
+const readyTimes = 40;
+
+const options = readOptions(location.hash);
+const fragment = location.hash;
+const element = document.createElement('sc-embed') as EmbedElement;
+element.options = options;
+element.fragment = fragment;
+element.wanted = () => void begin();
+document.querySelector('#embed')?.replaceChildren(element);
+
+// --- The engine ----------------------------------------------------------------------------------
+
+const surroundings: Surroundings = {
+  readFragment: () => fragment,
+  writeFragment: () => undefined,
+  readEntry: () => '',
+  saveTheme: () => undefined,
+};
+
+let begun: Promise<App | null> | null = null;
+
+/** Once, however often it is asked for. */
+function begin(): Promise<App | null> {
+  begun ??= inTurn(start);
+  return begun;
+}
+
+async function start(): Promise<App | null> {
+  try {
+    const worker = () => new Worker(new URL('./engine/worker.ts', import.meta.url), { type: 'module' });
+    const engine = new EngineClient(compileModule(wasmUrl), worker, new URL('.', location.href).href);
+    const app = new App(engine, surroundings);
+    element.app = app;
+    app.store.subscribe(() => tell(app));
+    await app.start();
+    return app;
+  } catch {
+    // A sandbox without allow-same-origin has no workers.
+    element.failure = 'This frame may not run the simulator.';
+    post({ kind: 'error', message: element.failure });
+    return null;
+  }
+}
+
+/** Engines of one page start one after the other, where the browser lets embeds know of each other. */
+async function inTurn(act: () => Promise<App | null>): Promise<App | null> {
+  let done: Promise<App | null> | null = null;
+  const once = () => (done ??= act());
+  try {
+    await new Promise<void>((resolve, reject) => {
+      void navigator.locks
+        .request('servecast-engine', async () => {
+          resolve();
+          const app = await once();
+          if (app) await answered(app);
+        })
+        .catch(reject);
+    });
+  } catch {
+    // No locks here: then nobody waits.
+  }
+  return once();
+}
+
+function answered(app: App): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, turnMs);
+    const look = () => {
+      const { run, shown } = app.store.state;
+      if (run.kind === 'running' || (run.kind === 'idle' && shown?.completeness === 'coarse')) return;
+      clearTimeout(timer);
+      resolve();
+      unsubscribe();
+    };
+    const unsubscribe = app.store.subscribe(look);
+    look();
+  });
+}
+
+if (options.autorun === '1') void begin();
+else if (options.autorun === 'visible') {
+  const observer = new IntersectionObserver((entries) => {
+    if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+    observer.disconnect();
+    void begin();
+  });
+  observer.observe(document.documentElement);
+}
+// The page around gives another scenario, or other options.
+addEventListener('hashchange', () => location.reload());
+
+// --- Messages ------------------------------------------------------------------------------------
+
+const around = window.parent === window ? null : window.parent;
+/** To whoever frames it: a message holds what its frame shows, and nothing of the reader. */
+function post(message: FromEmbed): void {
+  around?.postMessage({ type: 'servecast', v: 1, ...message }, '*');
+}
+
+let said: unknown = null;
+let height = 0;
+
+/** What is new of a run. */
+function tell(app: App): void {
+  const { run, shown, failure, link_problem: problem } = app.store.state;
+  const error =
+    failure ??
+    problem?.message ??
+    (run.kind === 'broken' ? run.message : run.kind === 'refused' ? (run.issues[0]?.message ?? run.reason) : null);
+  if (error !== null) {
+    if (said !== error) post({ kind: 'error', message: error });
+    said = error;
+  } else if (run.kind === 'running') {
+    if (run.slow) post({ kind: 'progress', progress: run.progress });
+  } else if (shown?.completeness === 'final' && said !== shown.outcome) {
+    said = shown.outcome;
+    post({ kind: 'result', ...resultOf(shown.outcome.report) });
+  }
+}
+
+async function receive(event: MessageEvent): Promise<void> {
+  if (around === null || event.source !== around) return;
+  const change = readSet(event.data);
+  if (!change) return;
+  clearInterval(readyTimer);
+  if (change.theme) element.options = { ...element.options, theme: change.theme };
+  if (change.values.size === 0 || options.lock) {
+    const problem = change.problem || (change.values.size > 0 ? 'This embed is locked: nothing can be changed.' : '');
+    if (problem !== '') post({ kind: 'error', message: problem });
+    return;
+  }
+  const app = await begin();
+  if (!app) return;
+  for (const [pointer, value] of change.values) {
+    const { source } = app;
+    if (source && fieldAt(source, pointer)) app.setValue(pointer, value, 'dragging');
+    else post({ kind: 'error', message: `There is no setting ${pointer.slice(1).replaceAll('/', '.')}.` });
+  }
+}
+
+let ready = 0;
+const sayReady = () => {
+  if ((ready += 1) > readyTimes) clearInterval(readyTimer);
+  else post({ kind: 'ready' });
+};
+const readyTimer = setInterval(sayReady, readyEveryMs);
+addEventListener('message', (event) => void receive(event));
+sayReady();
+for (const message of options.problems) post({ kind: 'error', message });
+new ResizeObserver(() => {
+  const now = Math.ceil(element.getBoundingClientRect().height);
+  if (now !== height) post({ kind: 'resize', height: (height = now) });
+}).observe(element);

@@ -1,0 +1,94 @@
+// <servecast-embed scenario="p=...">: a live forecast in any page. What the author wrote inside, a sentence with a link, stands
+// there until the frame can be seen and answers, and stays when it does not. A file of its own, of at most 2 KB gzip.
+const options = ['ui', 'metric', 'autorun', 'theme', 'lock', 'knobs'];
+// A classic script, which another site may use without CORS; its own place is where embed.html is.
+const { currentScript } = document;
+const home = new URL('.', currentScript instanceof HTMLScriptElement ? currentScript.src : location.href);
+const mostHeight = 4000;
+const patienceMs = 20_000;
+
+class ServecastEmbed extends HTMLElement {
+  static observedAttributes = ['scenario', ...options];
+  #frame: HTMLIFrameElement | null = null;
+  #seen: IntersectionObserver | null = null;
+  #patience: ReturnType<typeof setTimeout> | undefined;
+
+  connectedCallback(): void {
+    if (!this.shadowRoot) {
+      this.style.display ||= 'block';
+      this.attachShadow({ mode: 'open' }).append(document.createElement('slot'));
+    }
+    addEventListener('message', this);
+    this.#seen = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && this.#show(), {
+      rootMargin: '200px',
+    });
+    this.#seen.observe(this);
+  }
+
+  disconnectedCallback(): void {
+    removeEventListener('message', this);
+    this.#seen?.disconnect();
+    this.#drop();
+  }
+
+  attributeChangedCallback(): void {
+    if (this.#frame) this.#frame.src = this.#address();
+  }
+
+  /** Changes settings, by path: {'workload.arrivals.rate_per_s': 12}. */
+  set(values: Record<string, number | string | boolean>): void {
+    this.#tell({ values });
+  }
+
+  #address(): string {
+    const link = (this.getAttribute('scenario') ?? '').replace(/^.*?#/, '');
+    const said = options.flatMap((name) =>
+      this.hasAttribute(name) ? `${name}=${encodeURIComponent(this.getAttribute(name) ?? '')}` : [],
+    );
+    return `${home.href}embed.html#${[link, ...said].filter(Boolean).join('&')}`;
+  }
+
+  #tell(what: object): void {
+    this.#frame?.contentWindow?.postMessage({ type: 'servecast', v: 1, kind: 'set', ...what }, home.origin);
+  }
+
+  #show(): void {
+    this.#seen?.disconnect();
+    if (this.#frame) return;
+    const frame = document.createElement('iframe');
+    frame.title = this.title || 'Servecast forecast';
+    frame.style.cssText = 'border:0;width:100%;height:0;display:block';
+    frame.src = this.#address();
+    this.#frame = frame;
+    this.shadowRoot?.append(frame);
+    this.#patience = setTimeout(() => this.#drop(), patienceMs);
+  }
+
+  #drop(): void {
+    clearTimeout(this.#patience);
+    this.#frame?.remove();
+    this.#frame = null;
+    const slot = this.shadowRoot?.querySelector('slot');
+    if (slot) slot.hidden = false;
+  }
+
+  handleEvent({ source, origin, data }: MessageEvent): void {
+    const frame = this.#frame;
+    if (!frame || source !== frame.contentWindow || origin !== home.origin) return;
+    if (data?.type !== 'servecast' || data.v !== 1) return;
+    if (data.kind === 'ready') {
+      clearTimeout(this.#patience);
+      this.#tell({});
+    }
+    if (data.kind === 'resize' && data.height > 0) {
+      frame.style.height = `${Math.min(Number(data.height) || 0, mostHeight)}px`;
+      const slot = this.shadowRoot?.querySelector('slot');
+      if (slot) slot.hidden = true;
+    }
+    this.dispatchEvent(new CustomEvent('servecast', { detail: data }));
+  }
+}
+
+if (!customElements.get('servecast-embed')) customElements.define('servecast-embed', ServecastEmbed);
+
+export {};

@@ -1,0 +1,40 @@
+// The load over time as a chart: of the forecast, and of embeds.
+import { html, nothing, type TemplateResult } from 'lit';
+import type { Report } from 'servecast';
+import '../charts/series-chart';
+import type { Counted, Pane } from '../charts/series-chart';
+import type { Columns } from '../engine/protocol';
+import type { ViewContext } from './context';
+import { renderPoolKv, renderPrefixCache } from './details';
+
+const loadPanes: readonly Pane[] = [
+  {
+    unit: 'requests',
+    series: [
+      { column: 'series_running', label: 'Running', meaning: 'running' },
+      { column: 'series_waiting', label: 'Waiting', meaning: 'waiting', dash: [5, 3], fill: 'hatched' },
+    ],
+  },
+  {
+    unit: '%',
+    share: true,
+    series: [{ column: 'series_kv_usage', label: 'KV memory in use', meaning: 'kv', fill: 'solid' }],
+  },
+];
+/** What the charts and views are about. */
+export interface About {
+  readonly report: Report | null;
+  readonly columns: Columns | null;
+  readonly waitingFor: string;
+  readonly stem: string;
+}
+
+export function renderLoad(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
+  return html`<sc-series-chart .subject=${'Load over time'} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 1) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
+}
+
+/** Null where nobody can say when the warm-up ended: of one run. */
+export function countedOf(report: Report | null): Counted | null {
+  const certainty = report?.certainty;
+  return certainty && certainty.until_s > certainty.from_s ? certainty : null;
+}

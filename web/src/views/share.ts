@@ -1,0 +1,303 @@
+// Sharing: the scenario as a link, in others' pages, as a picture, a file or a command, each as it will be read. Loaded when it
+// is asked for.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { download } from '../lib/download';
+import { addStyles } from '../lib/part';
+import { cardOf } from '../share/card';
+import { pointerOfPath, uis, type EmbedOptions } from '../share/embed-options';
+import { holds, withPin } from '../share/encode';
+import { pinOf } from '../share/pin';
+import { addressOf, commandOf, elementOf, iframeOf, markdownOf, type Shared } from '../share/snippets';
+import type { App } from '../state/app';
+import { needsTrace } from '../state/document';
+import { fieldAt, placedFields } from '../state/fields';
+import type { Shown } from '../state/store';
+import styles from '../styles/share.css?inline';
+
+const kinds = [
+  ['link', 'Link'],
+  ['markdown', 'Markdown'],
+  ['iframe', 'Iframe'],
+  ['element', 'Element'],
+  ['card', 'Card'],
+  ['json', 'JSON'],
+  ['command', 'Command'],
+] as const;
+type Kind = (typeof kinds)[number][0];
+const copied: Readonly<Record<Kind, string>> = {
+  link: 'Link copied',
+  markdown: 'Markdown copied',
+  iframe: 'Iframe copied',
+  element: 'Element copied',
+  card: 'Card copied, as SVG',
+  json: 'Scenario copied, as JSON',
+  command: 'Command copied',
+};
+const longLink = 2000;
+const standardKnob = 'workload.arrivals.rate_per_s';
+
+export class ShareElement extends LitElement {
+  static override properties = {
+    app: { attribute: false },
+    kind: { state: true },
+    link: { state: true },
+    pinned: { state: true },
+    look: { state: true },
+    knobs: { state: true },
+    said: { state: true },
+  };
+  declare app: App;
+  declare kind: Kind;
+  /** Of what is on the page, without a result. */
+  declare link: string;
+  /** The result goes with it. */
+  declare pinned: boolean;
+  declare look: Pick<EmbedOptions, 'ui' | 'theme' | 'autorun' | 'lock'>;
+  /** As typed. */
+  declare knobs: string;
+  declare said: string;
+
+  constructor() {
+    super();
+    this.kind = 'link';
+    this.link = '';
+    this.pinned = true;
+    this.look = { ui: 'chart', theme: 'auto', autorun: 'visible', lock: false };
+    this.knobs = standardKnob;
+    this.said = '';
+  }
+
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  async show(): Promise<void> {
+    this.said = '';
+    this.link = withPin(await this.app.currentLink(), '');
+    this.requestUpdate();
+    await this.updateComplete;
+    this.querySelector('dialog')?.showModal();
+    this.#text()?.select();
+  }
+
+  /** The certain run of what is on the page. */
+  get #shown(): Shown | null {
+    const { shown, document } = this.app.store.state;
+    return shown?.completeness === 'final' && shown.document === document ? shown : null;
+  }
+
+  get #shared(): Shared {
+    const { document, catalog, preset_id: preset } = this.app.store.state;
+    const report = this.#shown?.outcome.report ?? null;
+    const named = catalog?.presets.scenarios.find(({ id }) => id === preset)?.name;
+    const own = typeof document['name'] === 'string' && document['name'] !== '' ? document['name'] : 'A forecast';
+    return {
+      site: new URL('.', location.href).href,
+      link: withPin(this.link, this.pinned && report ? pinOf(report) : ''),
+      title: named ?? own,
+      report,
+    };
+  }
+
+  get #trace(): string | null {
+    const { document, wanted_trace: name } = this.app.store.state;
+    return needsTrace(document) ? (name ?? '') : null;
+  }
+
+  /** Those that the scenario has. */
+  get #pointers(): readonly string[] {
+    const { source } = this.app;
+    return this.knobs
+      .split(/[\s,]+/)
+      .flatMap((path) => pointerOfPath(path) ?? [])
+      .filter((pointer) => source !== null && fieldAt(source, pointer) !== undefined)
+      .slice(0, 3);
+  }
+
+  #content(): string {
+    const shared = this.#shared;
+    const look = { ...this.look, knobs: this.look.ui === 'compact' || this.look.ui === 'chart' ? [] : this.#pointers };
+    switch (this.kind) {
+      case 'link':
+        return addressOf(shared);
+      case 'markdown':
+        return markdownOf(shared);
+      case 'iframe':
+        return iframeOf(shared, look);
+      case 'element':
+        return elementOf(shared, look);
+      case 'card':
+        return this.#cardText();
+      case 'json':
+        return `${JSON.stringify(this.app.store.state.document, null, 2)}\n`;
+      case 'command':
+        return commandOf(shared, this.#trace);
+    }
+  }
+
+  #cardText(): string {
+    const shown = this.#shown;
+    const shared = this.#shared;
+    return shown ? cardOf(shared.title, shown.outcome.report, shown.outcome.columns, addressOf(shared)) : '';
+  }
+
+  protected override render(): TemplateResult {
+    const content = this.link === '' ? '' : this.#content();
+    return html`<dialog id="share" aria-labelledby="share-title" @close=${() => this.remove()}>
+      <h2 id="share-title">Share</h2>
+      <div class="share-kinds" role="group" aria-label="As">
+        ${kinds.map(([kind, name]) => html`<button type="button" aria-pressed=${kind === this.kind} @click=${() => this.#choose(kind)}>${name}</button>`)}
+      </div>
+      ${this.kind === 'iframe' || this.kind === 'element' ? this.#looks() : nothing}
+      ${this.kind === 'card' ? this.#picture() : this.#field(content)}
+      ${this.#about()}
+      <div class="button-row">
+        ${this.kind === 'card' && content === '' ? nothing : html`<button type="button" class="primary" @click=${() => void this.#copy()}>Copy</button>`}
+        ${this.kind === 'card' && content !== '' ? html`<button type="button" @click=${() => this.#saveSvg()}>Save SVG</button><button type="button" @click=${() => void this.#savePng()}>Save PNG</button>` : nothing}
+        ${this.kind === 'json' || this.#isLong ? html`<button type="button" @click=${() => this.#saveJson()}>Save scenario.json</button>` : nothing}
+        <button type="button" @click=${() => this.querySelector('dialog')?.close()}>Close</button>
+      </div>
+      <p class="share-said" role="status">${this.said}</p>
+    </dialog>`;
+  }
+
+  get #isLong(): boolean {
+    return addressOf(this.#shared).length > longLink;
+  }
+
+  #field(content: string): TemplateResult {
+    const name = kinds.find(([kind]) => kind === this.kind)?.[1];
+    return this.kind === 'link'
+      ? html`<input id="share-text" type="text" readonly aria-label=${name} .value=${content} />`
+      : html`<textarea id="share-text" readonly rows=${this.kind === 'json' || this.kind === 'element' ? 10 : 4} aria-label=${name} .value=${content}></textarea>`;
+  }
+
+  #picture(): TemplateResult {
+    const svg = this.#cardText();
+    if (svg === '') return html`<p>There is no card before a run is done.</p>`;
+    return html`<img class="share-card" alt=${this.#shown?.outcome.report.verdict.sentence ?? ''} src=${`data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`} />`;
+  }
+
+  #about(): TemplateResult | typeof nothing {
+    if (this.kind === 'json' || this.kind === 'card') return nothing;
+    const address = addressOf(this.#shared);
+    const words = holds(address, this.#trace);
+    return html`<label class="share-pin"><input type="checkbox" .checked=${this.pinned && this.#shown !== null} ?disabled=${this.#shown === null} @change=${(event: Event) => (this.pinned = (event.target as HTMLInputElement).checked)} />
+        With my result: whoever opens it sees whether their run gives the same bits</label>
+      <p class="quiet-text" id="share-holds">It holds ${words}${this.#isLong ? ' That is long for a chat: send scenario.json instead.' : ''}</p>`;
+  }
+
+  #looks(): TemplateResult {
+    const { ui, theme, autorun, lock } = this.look;
+    const select = <T extends string>(
+      label: string,
+      value: T,
+      choices: readonly (readonly [T, string])[],
+      set: (value: T) => void,
+    ) =>
+      html`<label>${label} <select @change=${(event: Event) => set((event.target as HTMLSelectElement).value as T)}>
+        ${choices.map(([id, name]) => html`<option value=${id} ?selected=${id === value}>${name}</option>`)}
+      </select></label>`;
+    const put = (change: Partial<ShareElement['look']>) => (this.look = { ...this.look, ...change });
+    const { source } = this.app;
+    const paths = source
+      ? placedFields(source, () => true).map(({ pointer }) => pointer.slice(1).replaceAll('/', '.'))
+      : [];
+    return html`<div class="share-looks">
+      ${select(
+        'Shows',
+        ui,
+        uis.map(
+          (id) => [id, { compact: 'a line', chart: 'a chart', 'what-if': 'knobs', full: 'everything' }[id]] as const,
+        ),
+        (value) => put({ ui: value }),
+      )}
+      ${select(
+        'Runs',
+        autorun,
+        [
+          ['visible', 'when seen'],
+          ['1', 'at once'],
+          ['0', 'at a click'],
+        ] as const,
+        (value) => put({ autorun: value }),
+      )}
+      ${select(
+        'Theme',
+        theme,
+        [
+          ['auto', 'the reader’s'],
+          ['light', 'light'],
+          ['dark', 'dark'],
+        ] as const,
+        (value) => put({ theme: value }),
+      )}
+      <label><input type="checkbox" .checked=${lock} @change=${(event: Event) => put({ lock: (event.target as HTMLInputElement).checked })} /> Locked</label>
+      ${
+        lock || ui === 'compact' || ui === 'chart'
+          ? nothing
+          : html`<label class="share-knobs">Knobs, one to three <input type="text" list="share-paths" .value=${this.knobs} @input=${(event: Event) => (this.knobs = (event.target as HTMLInputElement).value)} /></label>
+            <datalist id="share-paths">${paths.map((path) => html`<option value=${path}></option>`)}</datalist>`
+      }
+    </div>`;
+  }
+
+  #text(): HTMLInputElement | HTMLTextAreaElement | null {
+    return this.querySelector('#share-text');
+  }
+
+  #choose(kind: Kind): void {
+    this.kind = kind;
+    this.said = '';
+  }
+
+  async #copy(): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(this.#content());
+      this.said = `${copied[this.kind]}.`;
+    } catch {
+      this.#text()?.select();
+      this.said = 'The browser does not let pages copy here: the text is selected, press Ctrl C.';
+    }
+  }
+
+  get #stem(): string {
+    return `servecast-${this.#shown?.outcome.report.fingerprint.slice(0, 8) ?? 'scenario'}`;
+  }
+
+  #saveJson(): void {
+    const { document } = this.app.store.state;
+    download('scenario.json', new Blob([`${JSON.stringify(document, null, 2)}\n`], { type: 'application/json' }));
+    this.said = 'scenario.json saved.';
+  }
+
+  #saveSvg(): void {
+    download(`${this.#stem}.svg`, new Blob([this.#cardText()], { type: 'image/svg+xml' }));
+    this.said = 'Card saved, as SVG.';
+  }
+
+  async #savePng(): Promise<void> {
+    const image = new Image();
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(this.#cardText())}`;
+    await image.decode();
+    const canvas = document.createElement('canvas');
+    [canvas.width, canvas.height] = [image.naturalWidth * 2, image.naturalHeight * 2];
+    canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((blob) => {
+      if (blob) download(`${this.#stem}.png`, blob);
+      this.said = blob ? 'Card saved, as PNG.' : 'The browser could not draw the card.';
+    });
+  }
+}
+
+addStyles(styles);
+customElements.define('sc-share', ShareElement);
+
+/** The dialog, over the page, until it is closed. */
+export function openShare(app: App): void {
+  if (document.querySelector('sc-share')) return;
+  const element = document.createElement('sc-share') as ShareElement;
+  element.app = app;
+  document.querySelector('sc-page')?.append(element);
+  void element.show();
+}
