@@ -21,10 +21,9 @@ const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms"
 
 Scenario Loaded(const std::string& rate, const std::string& replicas = "1") {
   // Short answers and prompts, as a question is tens of thousands of requests.
-  return Parsed(
-      Changed({kTargets, "workload.arrivals.rate_per_s=" + rate, "workload.requests=500",
-               "workload.prompt_tokens.value=256", "workload.output_tokens.value=20",
-               "cluster.pools.0.replicas=" + replicas}));
+  return Parsed(Changed({kTargets, "workload.arrivals.rate_per_s=" + rate, "workload.requests=500",
+                         "workload.prompt_tokens.value=256", "workload.output_tokens.value=20",
+                         "cluster.pools.0.replicas=" + replicas}));
 }
 
 Question Answered(std::string_view name, Scenario scenario, const QuestionOptions& options,
