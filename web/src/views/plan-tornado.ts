@@ -41,7 +41,7 @@ export function renderTornado({ answer: any, plan }: AnswerContext): TemplateRes
       <table class="tornado">
         <thead><tr>
           <th scope="col">Input</th>
-          <td class="tornado-scale" aria-hidden="true">${own.value === null ? nothing : html`<i class="own" style="left:${scale.at(own.value)}%"></i>`}<i class="limit" style="left:${scale.at(answer.limit)}%"><span>limit</span></i></td>
+          <td class="tornado-scale" aria-hidden="true">${own.value === null ? nothing : html`<i class="own" .style=${`left:${scale.at(own.value)}%`}></i>`}<i class="limit" .style=${`left:${scale.at(answer.limit)}%`}><span>limit</span></i></td>
           <th scope="col"><i class="tornado-key less"></i>a fifth less</th>
           <th scope="col"><i class="tornado-key more"></i>a fifth more</th>
         </tr></thead>
@@ -50,8 +50,8 @@ export function renderTornado({ answer: any, plan }: AnswerContext): TemplateRes
             <th scope="row">${sentence(input).replace(/\.$/, '')}</th>
             <td class="tornado-bars" aria-hidden="true">
               ${bar(less, 'less', answer, scale)}${bar(more, 'more', answer, scale)}
-              ${own.value === null ? nothing : html`<i class="own" style="left:${scale.at(own.value)}%"></i>`}
-              <i class="limit" style="left:${scale.at(answer.limit)}%"></i>
+              ${own.value === null ? nothing : html`<i class="own" .style=${`left:${scale.at(own.value)}%`}></i>`}
+              <i class="limit" .style=${`left:${scale.at(answer.limit)}%`}></i>
             </td>
             <td data-head="A fifth less">${sideText(less, scale)}</td>
             <td data-head="A fifth more">${sideText(more, scale)}</td>
@@ -71,7 +71,7 @@ function bar(side: Side, name: string, { as_it_is: own }: Tornado, scale: Scale)
   if (!hasRun(side) || own.value === null || (side.value === null && !side.unbounded)) return nothing;
   const from = scale.at(own.value);
   const to = side.value === null ? 100 : scale.at(side.value);
-  return html`<b class="${name} ${side.unbounded ? 'unbounded' : ''}" style="left:${Math.min(from, to)}%;width:${Math.abs(to - from)}%"></b>`;
+  return html`<b class="${name} ${side.unbounded ? 'unbounded' : ''}" .style=${`left:${Math.min(from, to)}%;width:${Math.abs(to - from)}%`}></b>`;
 }
 
 function sideText(side: Side, { text }: Scale): TemplateResult | string {
