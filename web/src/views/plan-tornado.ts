@@ -34,8 +34,11 @@ export function renderTornado({ answer: any, plan }: AnswerContext): TemplateRes
   const most = inputs[0];
   const now = own.value === null ? (own.unbounded ? 'grows without limit' : 'has no sample') : scale.text(own.value);
   return html`<p class="plan-figure">
-      <b>${plan.kind === 'answered' && most ? sentence(most.input).replace(/\.$/, '') : 'Not known yet'}</b>
-      <span>moves ${shortTarget(answer.target)} most; as it is: ${now}.</span>
+      ${
+        plan.kind === 'answered' && most
+          ? html`<b>${sentence(most.input).replace(/\.$/, '')}</b> <span>moves ${shortTarget(answer.target)} most; as it is: ${now}.</span>`
+          : html`<span>Not known yet. ${shortTarget(answer.target)} as it is: ${now}.</span>`
+      }
     </p>
     <div class="table-scroll" tabindex="0" role="region" aria-label="Inputs">
       <table class="tornado">
