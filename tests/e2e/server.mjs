@@ -1,4 +1,4 @@
-// A static host in miniature: the built site under a sub-path, every request remembered.
+// A static host in miniature: a built site under a path, every request remembered.
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
@@ -13,12 +13,12 @@ const types = {
 };
 export const subPath = '/some/path/';
 
-export async function serve(folder) {
+export async function serve(folder, under = subPath) {
   const requests = [];
   const server = createServer(async (request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? '/', 'http://localhost').pathname);
     requests.push(path);
-    const inside = path.startsWith(subPath) ? normalize(path.slice(subPath.length) || 'index.html') : '..';
+    const inside = path.startsWith(under) ? normalize(path.slice(under.length) || 'index.html') : '..';
     try {
       if (inside.startsWith('..')) throw new Error('outside');
       const body = await readFile(join(folder, inside));
@@ -30,6 +30,6 @@ export async function serve(folder) {
     }
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${server.address().port}${subPath}`;
+  const url = `http://127.0.0.1:${server.address().port}${under}`;
   return { url, requests, close: () => server.close() };
 }

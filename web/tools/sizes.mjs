@@ -57,7 +57,7 @@ let total = 0;
 let embed = 0;
 let element = 0;
 for (const name of readdirSync(dist, { recursive: true }).map(String).sort()) {
-  if (!/\.(html|js|css|wasm|svg|json)$/.test(name)) continue;
+  if (name.startsWith('docs/') || !/\.(html|js|css|wasm|svg|json)$/.test(name)) continue;
   const bytes = readFileSync(new URL(name, dist));
   const packed = gzipSync(bytes, { level: 9 }).length;
   const later = name.startsWith('presets/') || parts.test(name);

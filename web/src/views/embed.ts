@@ -92,9 +92,9 @@ export class EmbedElement extends LitElement {
     const { options } = this;
     const problems = options.problems.map((problem) => html`<p class="quiet-text embed-note">${problem}</p>`);
     if (!this.app || this.failure !== '')
-      return html`<main class="embed-card">${heading}${this.#waiting()}${problems}</main>`;
+      return html`<main class="embed-card" aria-label="Forecast">${heading}${this.#waiting()}${problems}</main>`;
     const view = this.#view(this.app);
-    return html`<main class="embed-card is-${options.ui}">${heading}${this.#answer(view)}${problems}</main>`;
+    return html`<main class="embed-card is-${options.ui}" aria-label="Forecast">${heading}${this.#answer(view)}${problems}</main>`;
   }
 
   /** Before anything runs: what the author got, if that is in the link. */
