@@ -18,6 +18,16 @@ export default defineConfig({
   title: 'Servecast',
   description: 'Forecasts of LLM serving: how the simulator works, how to use it, and how far to trust it',
   base,
+  // The page's own.
+  head: [
+    [
+      'link',
+      {
+        rel: 'icon',
+        href: /rel="icon" href="([^"]*)"/.exec(readFileSync(`${folder}../web/index.html`, 'utf8'))?.[1] ?? '',
+      },
+    ],
+  ],
   outDir: '../web/dist/docs',
   srcExclude: ['node_modules/**', 'tools/**'],
   cleanUrls: false,

@@ -119,7 +119,9 @@ function* texts(folder = docs) {
 function sentences() {
   const all = {};
   for (const file of texts())
-    for (const [, scenario] of readFileSync(file, 'utf8').matchAll(/<(?:Live|Said)\b[^>]*\sscenario="([^"]*)"/g)) {
+    for (const [, scenario] of readFileSync(file, 'utf8').matchAll(
+      /<(?:Live|Said)\b[^>]*\sscenario="((?:p=|z1\.)[^"]*)"/g,
+    )) {
       const run = spawnSync(command, ['link', 'open', `#${scenario}`], { encoding: 'utf8', maxBuffer: 1 << 26 });
       if (run.status !== 0) throw new Error(`${file}: ${scenario}\n${run.stderr}`);
       all[scenario] = JSON.parse(run.stdout).verdict.sentence;
