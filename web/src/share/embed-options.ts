@@ -42,6 +42,7 @@ export function pointerOfPath(path: string): string | null {
     : null;
 }
 
+/** Of one said twice the last counts: what the element adds stands behind what its link had. */
 export function readOptions(fragment: string): EmbedOptions {
   const said = new Map<string, string>();
   for (const part of fragment
@@ -49,7 +50,7 @@ export function readOptions(fragment: string): EmbedOptions {
     .replace(/^#/, '')
     .split('&')) {
     const name = nameOf(part);
-    if (names.includes(name) && !said.has(name)) said.set(name, part.slice(name.length + 1).slice(0, 1000));
+    if (names.includes(name)) said.set(name, part.slice(name.length + 1).slice(0, 1000));
   }
   const problems: string[] = [];
   const one = <T extends string>(name: string, allowed: readonly T[], otherwise: T): T => {

@@ -37,6 +37,10 @@ describe('options of an embed', () => {
     });
     expect(withoutOptions(fragment)).toBe('p=a&b.c=1&v=1.0.1.0');
   });
+  it('SaidTwice_TheLastCounts', () => {
+    // An element's attributes stand behind the link that it was given.
+    expect(readOptions('#p=a&ui=compact&theme=dark&ui=full')).toMatchObject({ ui: 'full', theme: 'dark' });
+  });
   it('NotSaid_AreAChartThatRunsWhenItIsSeen', () => {
     expect(readOptions('#p=a')).toEqual({
       ui: 'chart',
