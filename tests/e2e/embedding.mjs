@@ -205,6 +205,8 @@ await task('embed: other attributes are followed, and are no steps of Back', asy
   assert.equal(await frame.locator('sc-field').count(), 1);
   assert.equal(await frame.evaluate(() => document.documentElement.dataset.theme), 'dark');
   assert.equal(await page.evaluate(() => history.length), steps);
+  await page.evaluate(() => (document.querySelector('servecast-embed').hidden = true));
+  assert.equal(await page.locator('servecast-embed').isVisible(), false);
 });
 
 await task('embed: whoever answers late is told again', async (page) => {

@@ -18,8 +18,12 @@ class ServecastEmbed extends HTMLElement {
 
   connectedCallback(): void {
     if (!this.shadowRoot) {
-      this.style.display ||= 'block';
-      this.attachShadow({ mode: 'open' }).append(document.createElement('slot'));
+      const root = this.attachShadow({ mode: 'open' });
+      // Not by an attribute: a page's policy may forbid it, and the page's own styles come first.
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync(':host{display:block}:host([hidden]){display:none}');
+      root.adoptedStyleSheets = [sheet];
+      root.append(document.createElement('slot'));
     }
     addEventListener('message', this);
     this.#seen = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && this.#show(), {

@@ -23,7 +23,8 @@ export interface EmbedOptions {
   readonly problems: readonly string[];
 }
 
-const names = ['ui', 'metric', 'autorun', 'theme', 'lock', 'knobs'];
+/** share/link.ts and host/link.cpp know them, too. */
+export const names = ['ui', 'metric', 'autorun', 'theme', 'lock', 'knobs'];
 const nameOf = (part: string) => part.split('=', 1)[0] ?? '';
 
 /** The link without what is of an embed. */

@@ -2,7 +2,7 @@
 // pinned link.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { formatGivenTime, formatPercent, formatTime } from '../lib/format';
+import { countOf, formatGivenTime, formatPercent, formatTime } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { differences, pinOf, readPin, type Difference, type Pin } from '../share/pin';
 import styles from '../styles/pin.css?inline';
@@ -100,7 +100,7 @@ export class PinElement extends LitElement {
           ${row('Fingerprint', pin.fingerprint, own.fingerprint)}
         </tbody>
       </table></div>
-      ${pin.values.length === own.values.length ? nothing : html`<p>The numbers of targets differ.</p>`}
+      ${pin.values.length === own.values.length ? nothing : html`<p>The author’s result has ${countOf(pin.values.length, 'target')}, yours ${own.values.length}.</p>`}
     </div>`;
   }
 }
