@@ -26,22 +26,22 @@ constexpr const char* kLinkHelp =
     "servecast link decode LINK|-...\n"
     "servecast link open LINK [--trace FILE] [--once]\n"
     "\n"
-    "encode prints the link of a scenario: all of it, compressed and not encrypted. A trace is "
-    "not\n"
-    "in it, its file's name is.\n"
+    "encode prints the link of a scenario: all of it, compressed and not encrypted. A trace is\n"
+    "not in it, its file's name is.\n"
     "  --pin           with the result: verdict, value of each target, engine and fingerprint\n"
     "  --site ADDRESS  in front of the link, e.g. https://example.org/servecast/\n"
-    "decode prints the scenario of each link, canonical JSON, a line each; - reads links from "
-    "stdin,\n"
-    "a line each. What is pinned goes to stderr. LINK may be a whole address, of an embed, too.\n"
+    "decode prints the scenario of each link, canonical JSON, a line each; - reads links from\n"
+    "stdin, a line each. What is pinned goes to stderr. LINK may be a whole address, of an embed,\n"
+    "too.\n"
     "open runs a link's scenario as servecast run does: the summary on stdout, and on stderr "
     "whether\n"
     "the pinned result came out again.\n"
     "  --trace FILE    the trace that the link names\n"
     "  --once          one run only: of a pinned result the fingerprint is compared\n"
     "\n"
-    "Exit 0: done, and a pinned result is verified. 1: it differs. 2: bad input, all of it on\n"
-    "stderr.\n";
+    "Exit 0: done, and a pinned result is verified: the same bits, whichever version gave them.\n"
+    "1: it differs. 2: bad input, all of it on stderr; of a pinned result that is damaged, after\n"
+    "the run.\n";
 
 constexpr int kExitDiffers = 1;
 constexpr std::size_t kMostLinks = std::size_t{64} << 20;  // bytes of stdin
@@ -57,15 +57,20 @@ std::string ValueText(const Report* report, std::size_t index, std::int64_t valu
   return Ms(number / kOfMs);
 }
 
+// Of "1.0.1.0": "engine 0.1.0 (scenario schema 1)".
+std::string VersionText(const std::string& version) {
+  const std::size_t dot = version.find('.');
+  return fmt::format("engine {} (scenario schema {})", version.substr(dot + 1),
+                     version.substr(0, dot));
+}
+
 // "meets, 95.1 ms, 15.5 ms; engine 0.1.0 (scenario schema 1), fingerprint 0123456789abcdef".
 std::string PinText(const Pin& pin, const Report* report) {
   std::string text = pin.state;
   for (std::size_t i = 0; i < pin.values.size(); ++i) {
     text += ", " + (pin.values[i] ? ValueText(report, i, *pin.values[i]) : "none");
   }
-  const std::size_t dot = pin.version.find('.');
-  return fmt::format("{}; engine {} (scenario schema {}), fingerprint {}", text,
-                     pin.version.substr(dot + 1), pin.version.substr(0, dot), pin.fingerprint);
+  return fmt::format("{}; {}, fingerprint {}", text, VersionText(pin.version), pin.fingerprint);
 }
 
 std::string NameOf(const std::string& path) {
@@ -158,6 +163,7 @@ int Decode(const Words& words) {
     for (std::size_t at = 0; at < lines.value().size();) {
       const std::size_t end = std::min(lines.value().find('\n', at), lines.value().size());
       links.push_back(lines.value().substr(at, end - at));
+      if (!links.back().empty() && links.back().back() == '\r') links.back().pop_back();
       at = end + 1;
     }
   }
@@ -181,9 +187,10 @@ int Decode(const Words& words) {
 int Verify(const Pin& pinned, const Report& report, bool once) {
   const Pin own = *ReadPin(PinOf(report));
   if (pinned.fingerprint == own.fingerprint &&
-      (once || (pinned.state == own.state && pinned.values == own.values)) &&
-      pinned.version == own.version) {
-    fmt::print(stderr, "verified: the same bits, fingerprint {}\n", own.fingerprint);
+      (once || (pinned.state == own.state && pinned.values == own.values))) {
+    const bool same = pinned.version == own.version;
+    fmt::print(stderr, "verified: the same bits, fingerprint {}{}\n", own.fingerprint,
+               same ? "" : ", which another version gave: " + VersionText(pinned.version));
     return 0;
   }
   fmt::print(stderr, "differs from the pinned result{}\n  pinned {}\n  here   {}\n",
@@ -213,7 +220,8 @@ int Open(const Words& words) {
       ReportOf(args, {std::move(scenario.value()), std::move(trace.value())}, once);
   if (!report) return kBadInput;
   fmt::print("{}\n", ReportJson(*report, ReportParts::kSummary));
-  return pin ? Verify(*pin, *report, once) : 0;
+  if (pin) return Verify(*pin, *report, once);
+  return link.value().pin.empty() ? 0 : kBadInput;  // a damaged result is not verified
 }
 
 }  // namespace

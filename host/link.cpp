@@ -60,7 +60,7 @@ bool IsPacked(std::string_view text) {
 }
 
 std::optional<std::string> FromBase64Url(std::string_view text) {
-  // Six bits over, or others than zeros, are of no encoder.
+  // Six bits over are of no encoder.
   if (text.empty() || text.size() % 4 == 1) return std::nullopt;
   std::string bytes;
   std::uint32_t held = 0;

@@ -20,8 +20,7 @@ struct Link {
 };
 
 // Of a link, "z1.<packed>..." or "p=PRESET&path=value...", or of an address that ends with one
-// behind
-// "#". At most 256 KiB, packed or not.
+// behind "#". At most 256 KiB, packed or not.
 Result<Link> DecodeLink(std::string_view text);
 
 // The packed form of a canonical text; `pin` may be "".

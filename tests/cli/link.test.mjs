@@ -45,17 +45,33 @@ test('Open_AnotherResultOrVersion_SaysWhatDiffers_ExitsOne', () => {
   const { status, stderr } = servecast(['link', 'open', changed]);
   assert.equal(status, 1);
   assert.match(stderr, /differs from the pinned result\n {2}pinned .*\n {2}here /);
-  const older = servecast(['link', 'open', stdout.trim().replace(/v=1\.[\d.]+/, 'v=1.0.0.1')]);
+  const older = servecast(['link', 'open', changed.replace(/v=1\.[\d.]+/, 'v=1.0.0.1')]);
   assert.equal(older.status, 1);
   assert.match(older.stderr, /which another version gave\n {2}pinned .*engine 0\.0\.1/);
+  const same = servecast(['link', 'open', stdout.trim().replace(/v=1\.[\d.]+/, 'v=1.0.0.1')]);
+  assert.equal(same.status, 0, 'the bits are the same');
+  assert.match(same.stderr, /verified: the same bits.*another version gave: engine 0\.0\.1/);
 });
 
-test('Open_WithoutAPinOrWithADamagedOne_Runs', () => {
+test('Open_WithoutAPin_Runs_WithADamagedOne_RunsButIsNotVerified', () => {
   const link = `p=${preset}&workload.requests=100`;
   assert.equal(servecast(['link', 'open', link, '--once']).status, 0);
-  const { status, stderr } = servecast(['link', 'open', `${link}&v=1.0.1.0&r=meets`, '--once']);
-  assert.equal(status, 0);
+  const { status, stdout, stderr } = servecast(['link', 'open', `${link}&v=1.0.1.0&r=meets`, '--once']);
+  assert.equal(status, 2);
+  assert.equal(JSON.parse(stdout).finished, true);
   assert.match(stderr, /cut short or damaged, and not read/);
+});
+
+test('Decode_LinesOfAFileFromWindows_AreRead', () => {
+  const { status, stdout } = servecast(['link', 'decode', '-'], `p=${preset}\r\np=${preset}&seed=2\r\n`);
+  assert.equal(status, 0);
+  assert.deepEqual(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).seed),
+    [undefined, 2],
+  );
 });
 
 test('Open_ALinkOfATrace_AsksForTheFile_AndTakesIt', () => {

@@ -27,7 +27,7 @@ await task(
     await page.getByRole('button', { name: 'Copy', exact: true }).click();
     await page.getByText('Link copied.').waitFor();
     assert.equal(await pasted(page), link);
-    assert.match(await page.textContent('#share-holds'), /in \d+ characters\. It is compressed, not encrypted/);
+    assert.match(await page.textContent('#share-holds'), /in \d+ characters\. It is not encrypted/);
     await page.getByLabel('With my result').uncheck();
     assert.doesNotMatch(await shownText(page), /&f=/);
     await page.keyboard.press('Escape');
@@ -63,6 +63,54 @@ await task(
     await page.waitForFunction(() => !location.hash.includes('&f='));
   },
   { fragment: `#p=${preset}&v=1.0.0.9&r=misses,1000000,15000&f=0123456789abcdef` },
+);
+
+await task('pin: the same bits by another version are verified, and Back brings the result again', async (page) => {
+  await openDialog(page);
+  const link = (await shownText(page)).replace(/&v=1\.[\d.]+&/, '&v=1.0.0.9&');
+  await page.goto('about:blank');
+  await page.goto(link);
+  await page.locator('[data-pin="verified"]').waitFor();
+  assert.match(await page.textContent('.pin'), /by another version.*made with engine 0\.0\.9; yours/);
+  const first = await fingerprint(page);
+  await page.keyboard.press('/');
+  await page.keyboard.type('rag');
+  await page.locator('#preset-list li:visible').first().waitFor();
+  await page.keyboard.press('Enter');
+  await nextResult(page, first);
+  assert.equal(await page.locator('sc-pin').count(), 0);
+  await page.goBack();
+  await page.locator('[data-pin="verified"]').waitFor();
+  await page.waitForFunction(() => location.hash.includes('&v=1.0.0.9&'));
+});
+
+await task(
+  'share: a link that people wrote stays as short; one that cannot be opened is not passed on',
+  async (page) => {
+    await openDialog(page);
+    assert.match(await shownText(page), /#p=llama-3\.1-8b-h100-chat&workload\.arrivals\.rate_per_s=41&v=/);
+    assert.match(await page.textContent('#share-holds'), /It is not encrypted/);
+    await page.keyboard.press('Escape');
+    await page.evaluate(() => (location.hash = '#z1.AAAA'));
+    await page.getByText('This link cannot be opened').waitFor();
+    await page.keyboard.press('s');
+    await page.getByText('There is nothing to share').waitFor();
+    assert.equal(await page.locator('#share-text').count(), 0);
+  },
+  { fragment: `#p=${preset}&workload.arrivals.rate_per_s=41` },
+);
+
+await task(
+  'share: opened during a run, the dialog has its result when it is done',
+  async (page) => {
+    await page.waitForFunction(() => document.querySelector('.share button:not([disabled])') !== null);
+    await page.keyboard.press('s');
+    await page.locator('#share[open]').waitFor();
+    assert.equal(await page.getByLabel('With my result').isEnabled(), false, 'the run lasts longer than this');
+    await page.waitForFunction(() => /&f=[0-9a-f]{16}$/.test(document.querySelector('#share-text')?.value));
+    assert.equal(await page.getByLabel('With my result').isChecked(), true);
+  },
+  { fragment: `#p=${preset}&workload.requests=60000` },
 );
 
 await task(
@@ -131,7 +179,7 @@ await task(
   'share: a long link offers the file',
   async (page) => {
     await openDialog(page);
-    assert.match(await page.textContent('#share-holds'), /long for a chat/);
+    assert.match(await page.textContent('#share-holds'), /compressed, not encrypted.*long for a chat/);
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Save scenario.json' }).click(),

@@ -4,14 +4,16 @@ import wasmUrl from 'servecast-first.wasm?url';
 import { EngineClient, compileModule } from './engine/client';
 import { readOptions } from './share/embed-options';
 import { readSet, resultOf, type FromEmbed } from './share/messages';
+import type { Issue } from 'servecast';
 import { App, type Surroundings } from './state/app';
 import { fieldAt } from './state/fields';
+import type { AppState } from './state/store';
 import './styles/page.css';
 import './styles/embed.css';
 import './views/embed';
 import type { EmbedElement } from './views/embed';
 
-/** Another embed of the same page may start when this one has an answer, or after so long. */
+/** Another embed of the same page may start when this one has an answer, or after so long, counted from its turn. */
 const turnMs = 10_000;
 const readyEveryMs = 500;
 const readyTimes = 40;
@@ -37,6 +39,7 @@ let begun: Promise<App | null> | null = null;
 
 /** Once, however often it is asked for. */
 function begin(): Promise<App | null> {
+  element.asked = true;
   begun ??= inTurn(start);
   return begun;
 }
@@ -67,8 +70,8 @@ async function inTurn(act: () => Promise<App | null>): Promise<App | null> {
       void navigator.locks
         .request('servecast-engine', async () => {
           resolve();
-          const app = await once();
-          if (app) await answered(app);
+          const done = once().then((app) => app && answered(app));
+          await Promise.race([done, new Promise((pass) => setTimeout(pass, turnMs))]);
         })
         .catch(reject);
     });
@@ -80,11 +83,9 @@ async function inTurn(act: () => Promise<App | null>): Promise<App | null> {
 
 function answered(app: App): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, turnMs);
     const look = () => {
       const { run, shown } = app.store.state;
       if (run.kind === 'running' || (run.kind === 'idle' && shown?.completeness === 'coarse')) return;
-      clearTimeout(timer);
       resolve();
       unsubscribe();
     };
@@ -116,13 +117,23 @@ function post(message: FromEmbed): void {
 let said: unknown = null;
 let height = 0;
 
+/** With the setting that it is about. */
+const inWords = ({ path, message }: Issue) =>
+  path.startsWith('/') ? `${path.slice(1).replaceAll('/', '.')}: ${message}` : message;
+
+function errorOf({ failure, link_problem: problem, run }: AppState): string | null {
+  if (failure !== null) return failure;
+  if (problem) return [problem.message, ...problem.issues.slice(0, 1).map(inWords)].join(' ');
+  if (run.kind === 'broken') return run.message;
+  if (run.kind !== 'refused') return null;
+  if (run.reason === 'trace_missing') return 'This scenario replays a trace, which no link carries.';
+  return run.issues[0] ? inWords(run.issues[0]) : run.reason;
+}
+
 /** What is new of a run. */
 function tell(app: App): void {
-  const { run, shown, failure, link_problem: problem } = app.store.state;
-  const error =
-    failure ??
-    problem?.message ??
-    (run.kind === 'broken' ? run.message : run.kind === 'refused' ? (run.issues[0]?.message ?? run.reason) : null);
+  const { run, shown } = app.store.state;
+  const error = errorOf(app.store.state);
   if (error !== null) {
     if (said !== error) post({ kind: 'error', message: error });
     said = error;
@@ -138,7 +149,7 @@ async function receive(event: MessageEvent): Promise<void> {
   if (around === null || event.source !== around) return;
   const change = readSet(event.data);
   if (!change) return;
-  clearInterval(readyTimer);
+  if (!heard) sayAgain();
   if (change.theme) element.options = { ...element.options, theme: change.theme };
   if (change.values.size === 0 || options.lock) {
     const problem = change.problem || (change.values.size > 0 ? 'This embed is locked: nothing can be changed.' : '');
@@ -154,6 +165,17 @@ async function receive(event: MessageEvent): Promise<void> {
   }
 }
 
+/** Somebody listens from now on: what was said before may not have been heard. */
+function sayAgain(): void {
+  heard = true;
+  clearInterval(readyTimer);
+  if (height > 0) post({ kind: 'resize', height });
+  for (const message of options.problems) post({ kind: 'error', message });
+  said = null;
+  if (element.app) tell(element.app);
+}
+
+let heard = false;
 let ready = 0;
 const sayReady = () => {
   if ((ready += 1) > readyTimes) clearInterval(readyTimer);

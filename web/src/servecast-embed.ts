@@ -12,11 +12,18 @@ class ServecastEmbed extends HTMLElement {
   #frame: HTMLIFrameElement | null = null;
   #seen: IntersectionObserver | null = null;
   #patience: ReturnType<typeof setTimeout> | undefined;
+  #isReady = false;
+  /** Set before the frame could hear it. */
+  #early: Record<string, number | string | boolean> = {};
 
   connectedCallback(): void {
     if (!this.shadowRoot) {
-      this.style.display ||= 'block';
-      this.attachShadow({ mode: 'open' }).append(document.createElement('slot'));
+      const root = this.attachShadow({ mode: 'open' });
+      // Not by an attribute: a page's policy may forbid it, and the page's own styles come first.
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync(':host{display:block}:host([hidden]){display:none}');
+      root.adoptedStyleSheets = [sheet];
+      root.append(document.createElement('slot'));
     }
     addEventListener('message', this);
     this.#seen = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && this.#show(), {
@@ -32,12 +39,15 @@ class ServecastEmbed extends HTMLElement {
   }
 
   attributeChangedCallback(): void {
-    if (this.#frame) this.#frame.src = this.#address();
+    // Not by its src: each change would be a step of the page's Back.
+    this.#isReady = false;
+    this.#frame?.contentWindow?.location.replace(this.#address());
   }
 
-  /** Changes settings, by path: {'workload.arrivals.rate_per_s': 12}. */
+  /** Changes settings, by path: {'workload.arrivals.rate_per_s': 12}. The frame has them once it is there. */
   set(values: Record<string, number | string | boolean>): void {
-    this.#tell({ values });
+    if (this.#isReady) this.#tell({ values });
+    else Object.assign(this.#early, values);
   }
 
   #address(): string {
@@ -68,6 +78,7 @@ class ServecastEmbed extends HTMLElement {
     clearTimeout(this.#patience);
     this.#frame?.remove();
     this.#frame = null;
+    this.#isReady = false;
     const slot = this.shadowRoot?.querySelector('slot');
     if (slot) slot.hidden = false;
   }
@@ -78,7 +89,9 @@ class ServecastEmbed extends HTMLElement {
     if (data?.type !== 'servecast' || data.v !== 1) return;
     if (data.kind === 'ready') {
       clearTimeout(this.#patience);
-      this.#tell({});
+      this.#isReady = true;
+      this.#tell({ values: this.#early });
+      this.#early = {};
     }
     if (data.kind === 'resize' && data.height > 0) {
       frame.style.height = `${Math.min(Number(data.height) || 0, mostHeight)}px`;

@@ -23,7 +23,8 @@ export interface EmbedOptions {
   readonly problems: readonly string[];
 }
 
-const names = ['ui', 'metric', 'autorun', 'theme', 'lock', 'knobs'];
+/** share/link.ts and host/link.cpp know them, too. */
+export const names = ['ui', 'metric', 'autorun', 'theme', 'lock', 'knobs'];
 const nameOf = (part: string) => part.split('=', 1)[0] ?? '';
 
 /** The link without what is of an embed. */
@@ -42,6 +43,7 @@ export function pointerOfPath(path: string): string | null {
     : null;
 }
 
+/** Of one said twice the last counts: what the element adds stands behind what its link had. */
 export function readOptions(fragment: string): EmbedOptions {
   const said = new Map<string, string>();
   for (const part of fragment
@@ -49,7 +51,7 @@ export function readOptions(fragment: string): EmbedOptions {
     .replace(/^#/, '')
     .split('&')) {
     const name = nameOf(part);
-    if (names.includes(name) && !said.has(name)) said.set(name, part.slice(name.length + 1).slice(0, 1000));
+    if (names.includes(name)) said.set(name, part.slice(name.length + 1).slice(0, 1000));
   }
   const problems: string[] = [];
   const one = <T extends string>(name: string, allowed: readonly T[], otherwise: T): T => {

@@ -2,7 +2,8 @@
 import type { Report } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import { cardOf, wrapped } from './card';
-import { pointerOfPath, readOptions, withoutOptions } from './embed-options';
+import { names, pointerOfPath, readOptions, withoutOptions } from './embed-options';
+import { decodeLink } from './link';
 import { readSet, resultOf } from './messages';
 import { commandOf, elementOf, iframeOf, markdownOf, type Shared } from './snippets';
 
@@ -36,6 +37,14 @@ describe('options of an embed', () => {
       problems: [],
     });
     expect(withoutOptions(fragment)).toBe('p=a&b.c=1&v=1.0.1.0');
+  });
+  it.each(names)('%s_IsNoPartOfAScenario_ForTheDecoderEither', async (name) => {
+    expect(withoutOptions(`p=a&${name}=x&b.c=1`)).toBe('p=a&b.c=1');
+    expect(await decodeLink(`p=a&${name}=x&b.c=1`)).toMatchObject({ kind: 'readable', text: 'p=a&b.c=1' });
+  });
+  it('SaidTwice_TheLastCounts', () => {
+    // An element's attributes stand behind the link that it was given.
+    expect(readOptions('#p=a&ui=compact&theme=dark&ui=full')).toMatchObject({ ui: 'full', theme: 'dark' });
   });
   it('NotSaid_AreAChartThatRunsWhenItIsSeen', () => {
     expect(readOptions('#p=a')).toEqual({

@@ -25,7 +25,7 @@ function toBase64Url(bytes: Uint8Array): string {
 /** What a link holds and what it lacks; `trace`: the file that its scenario replays, "" when that has no name yet. */
 export function holds(link: string, trace: string | null): string {
   const whole = `the whole scenario in ${link.length.toLocaleString('en-US')} characters.`;
-  const open = 'It is compressed, not encrypted: whoever has the link can read it.';
+  const open = `It is ${link.includes(`#${prefix}`) ? 'compressed, not encrypted' : 'not encrypted'}: whoever has the link can read it.`;
   return trace === null
     ? `${whole} ${open}`
     : `${whole} ${open} The trace${trace && ` ${trace}`} is not in it: send the file along.`;

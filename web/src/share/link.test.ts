@@ -75,7 +75,10 @@ describe('links', async () => {
     });
   });
   it('ACopiedLink_SaysWhatItHolds_AndThatATraceIsNotInIt', () => {
-    expect(holds('p=a', null)).toMatch(/^the whole scenario in 3 characters\. It is compressed, not encrypted/);
-    expect(holds('p=a', 'day.csv')).toMatch(/The trace day\.csv is not in it/);
+    expect(holds('https://x/#z1.A', null)).toMatch(
+      /^the whole scenario in 15 characters\. It is compressed, not encrypted/,
+    );
+    expect(holds('https://x/#p=a', null)).toMatch(/characters\. It is not encrypted/);
+    expect(holds('https://x/#p=a', 'day.csv')).toMatch(/The trace day\.csv is not in it/);
   });
 });

@@ -16,8 +16,8 @@ export interface Shared {
   readonly report: Report | null;
 }
 
-/** What an embed takes when nothing tells it more, px. */
-const heights: Readonly<Record<EmbedLook['ui'], number>> = { compact: 66, chart: 464, 'what-if': 240, full: 960 };
+/** What an embed takes in a column of 600 px or more, px. */
+const heights: Readonly<Record<EmbedLook['ui'], number>> = { compact: 86, chart: 488, 'what-if': 284, full: 1320 };
 
 const markup = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');

@@ -527,15 +527,12 @@ export class App {
 
   /** The shortest way to say it to people that the engine reads as the same scenario. */
   async #readable(canonical: string): Promise<string | null> {
-    // As it was edited: what is canonical has lost the defaults that presets spell out.
     const { document, catalog } = this.store.state;
     const presets = catalog?.presets.scenarios ?? [];
     const written = await import('./readable').catch(() => null);
     if (!written) return null;
     const known = presets.map(({ id, document: own }) => ({ id, document: (own ?? {}) as Document }));
-    for (const link of written.readableLinks(known, document).slice(0, 2))
-      if ((await this.#ask('parse', link)).text === canonical) return link;
-    return null;
+    return written.readableLink(known, document, canonical, (link) => this.#ask('parse', link));
   }
 
   /** The current link, now: copying must not wait for the pause after which it is written. */

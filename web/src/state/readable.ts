@@ -1,5 +1,9 @@
 // A scenario in the link grammar that people write: a preset and what differs from it. Fetched with the first link.
-import { equalJson, isObject, type Document, type Json } from './document';
+import type { Canonical } from 'servecast';
+import { equalJson, isObject, readDocument, type Document, type Json } from './document';
+
+/** The engine is asked about so many presets, each twice. */
+const tried = 2;
 
 export interface NamedDocument {
   readonly id: string;
@@ -16,6 +20,28 @@ export function readableLinks(presets: readonly NamedDocument[], document: Docum
     return changes ? [[`p=${preset.id}`, ...changes].join('&')] : [];
   });
   return links.sort((a, b) => a.length - b.length);
+}
+
+/** The link's preset as the engine writes it: what comes from a link has lost the defaults that presets spell out. */
+async function asRead(link: string, parse: (link: string) => Promise<Canonical>): Promise<NamedDocument[]> {
+  const id = link.slice('p='.length).split('&', 1)[0] ?? '';
+  const document = readDocument((await parse(`p=${id}`)).text);
+  return document ? [{ id, document }] : [];
+}
+
+/** The shortest that the engine reads as this canonical text; null: there is none. */
+export async function readableLink(
+  presets: readonly NamedDocument[],
+  document: Document,
+  canonical: string,
+  parse: (link: string) => Promise<Canonical>,
+): Promise<string | null> {
+  const links = readableLinks(presets, document).slice(0, tried);
+  const read = await Promise.all(links.map((link) => asRead(link, parse)));
+  const all = new Set([...readableLinks(read.flat(), document), ...links]);
+  for (const link of [...all].sort((a, b) => a.length - b.length))
+    if ((await parse(link)).text === canonical) return link;
+  return null;
 }
 
 /** What decides which other members there may be is said before these. */

@@ -7,6 +7,8 @@ import { formatInterval, formatTime, sentence } from '../lib/format';
 import { readOptions, withoutOptions, type EmbedOptions } from '../share/embed-options';
 import { readPin } from '../share/pin';
 import type { App } from '../state/app';
+import { lastOf, parentOf } from '../state/document';
+import { labelOf } from '../state/fields';
 import type { ViewContext } from './context';
 import { renderLoad } from './load';
 import { pinInWords } from './pin';
@@ -24,6 +26,7 @@ export class EmbedElement extends LitElement {
     options: { attribute: false },
     fragment: { attribute: false },
     failure: { attribute: false },
+    asked: { attribute: false },
     dark: { state: true },
     openGroups: { state: true },
   };
@@ -33,6 +36,8 @@ export class EmbedElement extends LitElement {
   /** As it came. */
   declare fragment: string;
   declare failure: string;
+  /** It runs, or will in its turn. */
+  declare asked: boolean;
   declare dark: boolean;
   declare openGroups: ReadonlySet<string>;
   /** The reader wants it to run. */
@@ -46,6 +51,7 @@ export class EmbedElement extends LitElement {
     this.options = readOptions('');
     this.fragment = '';
     this.failure = '';
+    this.asked = false;
     this.dark = this.#dark.matches;
     this.openGroups = new Set();
     this.#dark.addEventListener('change', () => (this.dark = this.#dark.matches));
@@ -94,7 +100,7 @@ export class EmbedElement extends LitElement {
     if (!this.app || this.failure !== '')
       return html`<main class="embed-card" aria-label="Forecast">${heading}${this.#waiting()}${problems}</main>`;
     const view = this.#view(this.app);
-    return html`<main class="embed-card is-${options.ui}" aria-label="Forecast">${heading}${this.#answer(view)}${problems}</main>`;
+    return html`<main class="embed-card is-${options.ui} ${options.lock ? 'is-locked' : ''}" aria-label="Forecast">${heading}${this.#answer(view)}${problems}</main>`;
   }
 
   /** Before anything runs: what the author got, if that is in the link. */
@@ -106,13 +112,16 @@ export class EmbedElement extends LitElement {
         .filter((part) => /^[vrf]=/.test(part))
         .join('&'),
     );
-    const canRun = this.failure === '';
+    const waits = this.asked || this.options.autorun !== '0';
+    const words = waits
+      ? 'A forecast of an LLM serving deployment, about to be simulated here.'
+      : 'A forecast of an LLM serving deployment, simulated here when you run it.';
     return html`<div class="embed-line">
       ${pin ? renderSign(signOf(pin.state)) : nothing}
       <div class="embed-words">
-        <p class="embed-sentence">${this.failure !== '' ? this.failure : pin ? html`<b>The author’s result:</b> ${pinInWords(pin, [])}` : 'A forecast of an LLM serving deployment, simulated here when you run it.'}</p>
+        <p class="embed-sentence">${this.failure !== '' ? this.failure : pin ? html`<b>The author’s result:</b> ${pinInWords(pin, [])}` : words}</p>
       </div>
-      ${canRun && this.options.autorun === '0' ? html`<button type="button" class="primary" @click=${() => this.wanted()}>Run</button>` : nothing}
+      ${this.failure === '' && !waits ? html`<button type="button" class="primary" @click=${() => this.wanted()}>Run</button>` : nothing}
       ${this.#open('')}
     </div>`;
   }
@@ -120,11 +129,12 @@ export class EmbedElement extends LitElement {
   #answer(view: ViewContext): TemplateResult {
     const { shown, run, link_problem: problem, failure } = view.state;
     const report = problem === null && failure === null ? (shown?.outcome.report ?? null) : null;
+    if (run.kind === 'refused' && run.reason === 'trace_missing') return this.#withoutTrace(view);
     const { ui, metric } = this.options;
     const stops = run.kind === 'refused' || run.kind === 'broken' || view.state.drafts.size > 0;
     const top =
       !report || stops || ui === 'full'
-        ? html`${renderVerdict(view)}<p class="embed-foot">${report ? html`fingerprint <code id="fingerprint">${report.fingerprint}</code>` : nothing} ${this.#open(view.state.link)}</p>`
+        ? html`${renderVerdict(view)}<p class="embed-foot"><span>${report ? html`fingerprint <code id="fingerprint">${report.fingerprint}</code>` : nothing}</span>${this.#open(view.state.link)}</p>`
         : this.#line(view, report);
     const knobs = this.options.lock ? nothing : this.#knobs(view);
     if (!report || ui === 'compact') return top;
@@ -136,6 +146,14 @@ export class EmbedElement extends LitElement {
     if (ui === 'chart') return html`${top}${knobs}${tail()}`;
     if (ui === 'what-if') return html`${top}${knobs}`;
     return html`${top}${knobs}${renderNumbers(view)}<div class="charts">${tail()}${renderLoad(view, about)}</div>`;
+  }
+
+  /** A frame opens no files. */
+  #withoutTrace({ state }: ViewContext): TemplateResult {
+    return html`<div class="embed-line" data-state="problem">${renderSign('problem')}
+      <div class="embed-words"><p class="embed-sentence" role="alert">This scenario replays a trace, which no link carries: open it, and choose the file ${state.wanted_trace ?? ''} there.</p></div>
+      ${this.#open(state.link)}
+    </div>`;
   }
 
   /** Verdict and numbers in two lines. */
@@ -159,7 +177,7 @@ export class EmbedElement extends LitElement {
     const { knobs } = this.options;
     if (!source || knobs.length === 0) return nothing;
     return html`<form class="form embed-knobs" aria-label="Change" @submit=${(event: Event) => event.preventDefault()}>
-      ${knobs.map((pointer) => renderField(view, source, pointer, { slider: true }))}
+      ${knobs.map((pointer) => renderField(view, source, pointer, { slider: true, ...nameOf(pointer) }))}
     </form>`;
   }
 
@@ -169,6 +187,9 @@ export class EmbedElement extends LitElement {
     return html`<a class="embed-open" href=${`${new URL('.', location.href).href}#${to}`} target="_blank" rel="noopener">Open<span class="visually-hidden"> in Servecast, in a new tab</span> ↗</a>`;
   }
 }
+
+/** "Preset" alone does not say of what. */
+const nameOf = (pointer: string) => (lastOf(pointer) === 'preset' ? { label: labelOf(parentOf(pointer)) } : {});
 
 /** A later engine may know verdicts that this one has no sign for. */
 function signOf(state: string): Parameters<typeof renderSign>[0] {

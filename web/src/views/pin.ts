@@ -2,7 +2,7 @@
 // pinned link.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { formatGivenTime, formatPercent, formatTime } from '../lib/format';
+import { countOf, formatGivenTime, formatPercent, formatTime } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { differences, pinOf, readPin, type Difference, type Pin } from '../share/pin';
 import styles from '../styles/pin.css?inline';
@@ -27,19 +27,16 @@ function nameOf(target: Target | undefined, index: number): string {
 function valueText(value: number | null | undefined, target: Target | undefined): string {
   if (value === undefined) return 'not there';
   if (value === null) return 'none';
-  return target?.metric === 'attainment' ? formatPercent(value / 1e6) : formatTime(value / 1e3);
+  if (!target) return `${value} millionths`;
+  return target.metric === 'attainment' ? formatPercent(value / 1e6) : formatTime(value / 1e3);
 }
 
-/** "meets; TTFT p99 95.1 ms": in a line. */
+/** "meets; TTFT p99 95.1 ms": in a line. Of what a target's value is, and in which unit, only the target says. */
 export function pinInWords(pin: Pin, targets: readonly Target[]): string {
-  const values = pin.values.map((value, index) => {
-    const target = targets[index];
-    const name = target
-      ? target.metric === 'attainment'
-        ? 'within all limits'
-        : `${target.metric.toUpperCase()} p${target.percentile}`
-      : `target ${index + 1}`;
-    return `${name} ${valueText(value, target)}`;
+  const values = targets.slice(0, pin.values.length).map((target, index) => {
+    const name =
+      target.metric === 'attainment' ? 'within all limits' : `${target.metric.toUpperCase()} p${target.percentile}`;
+    return `${name} ${valueText(pin.values[index], target)}`;
   });
   return [stateText(pin.state), ...values].join('; ');
 }
@@ -61,10 +58,12 @@ export class PinElement extends LitElement {
     const report = shown?.completeness === 'final' && shown.document === document ? shown.outcome.report : null;
     const own = report ? readPin(pinOf(report)) : null;
     if (!report || !own)
-      return html`<p class="pin" data-pin="waiting"><b>The author’s result:</b> ${pinInWords(pin, [])}, by engine ${pin.engine_version}. Yours is compared with it when your run is done.</p>`;
+      return html`<p class="pin" data-pin="waiting"><b>The author’s result:</b> ${pinInWords(pin, shown?.document === document ? shown.outcome.report.slo : [])}, by engine ${pin.engine_version}. Yours is compared with it when your run is done.</p>`;
     const found = differences(pin, own);
     if (found.length === 0)
       return html`<p class="pin" data-pin="verified"><b>Verified: the same bits.</b> Your run gave the author’s result, fingerprint <code>${own.fingerprint}</code>.</p>`;
+    if (found.every(({ what }) => what === 'engine' || what === 'schema'))
+      return html`<p class="pin" data-pin="verified"><b>Verified: the same bits, by another version.</b> The link was made with engine ${pin.engine_version}; yours, ${own.engine_version}, gave the author’s result, fingerprint <code>${own.fingerprint}</code>.</p>`;
     return this.#differing(pin, own, found, report);
   }
 
@@ -101,7 +100,7 @@ export class PinElement extends LitElement {
           ${row('Fingerprint', pin.fingerprint, own.fingerprint)}
         </tbody>
       </table></div>
-      ${pin.values.length === own.values.length ? nothing : html`<p>The numbers of targets differ.</p>`}
+      ${pin.values.length === own.values.length ? nothing : html`<p>The author’s result has ${countOf(pin.values.length, 'target')}, yours ${own.values.length}.</p>`}
     </div>`;
   }
 }

@@ -56,6 +56,7 @@ export class ShareElement extends LitElement {
   /** As typed. */
   declare knobs: string;
   declare said: string;
+  #unsubscribe: () => void = () => undefined;
 
   constructor() {
     super();
@@ -71,9 +72,21 @@ export class ShareElement extends LitElement {
     return this;
   }
 
+  /** A run may end, and give a result, while the dialog is open. */
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#unsubscribe = this.app.store.subscribe(() => this.requestUpdate());
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#unsubscribe();
+  }
+
   async show(): Promise<void> {
-    this.said = '';
-    this.link = withPin(await this.app.currentLink(), '');
+    const link = withPin(await this.app.currentLink(), '');
+    // After one that cannot be opened the last link is still that of the scenario before.
+    this.link = this.app.store.state.link_problem ? '' : link;
     this.requestUpdate();
     await this.updateComplete;
     this.querySelector('dialog')?.showModal();
@@ -142,7 +155,8 @@ export class ShareElement extends LitElement {
   }
 
   protected override render(): TemplateResult {
-    const content = this.link === '' ? '' : this.#content();
+    if (this.link === '') return this.#nothing();
+    const content = this.#content();
     return html`<dialog id="share" aria-labelledby="share-title" @close=${() => this.remove()}>
       <h2 id="share-title">Share</h2>
       <div class="share-kinds" role="group" aria-label="As">
@@ -158,6 +172,15 @@ export class ShareElement extends LitElement {
         <button type="button" @click=${() => this.querySelector('dialog')?.close()}>Close</button>
       </div>
       <p class="share-said" role="status">${this.said}</p>
+    </dialog>`;
+  }
+
+  /** A link that cannot be opened, say, is none to pass on. */
+  #nothing(): TemplateResult {
+    return html`<dialog id="share" aria-labelledby="share-title" @close=${() => this.remove()}>
+      <h2 id="share-title">Share</h2>
+      <p>There is nothing to share before a scenario can be read.</p>
+      <div class="button-row"><button type="button" class="primary" @click=${() => this.querySelector('dialog')?.close()}>Close</button></div>
     </dialog>`;
   }
 
@@ -279,14 +302,19 @@ export class ShareElement extends LitElement {
   async #savePng(): Promise<void> {
     const image = new Image();
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(this.#cardText())}`;
-    await image.decode();
     const canvas = document.createElement('canvas');
-    [canvas.width, canvas.height] = [image.naturalWidth * 2, image.naturalHeight * 2];
-    canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height);
-    canvas.toBlob((blob) => {
+    const done = (blob: Blob | null) => {
       if (blob) download(`${this.#stem}.png`, blob);
       this.said = blob ? 'Card saved, as PNG.' : 'The browser could not draw the card.';
-    });
+    };
+    try {
+      await image.decode();
+      [canvas.width, canvas.height] = [image.naturalWidth * 2, image.naturalHeight * 2];
+      canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(done);
+    } catch {
+      done(null);
+    }
   }
 }
 
