@@ -26,6 +26,7 @@ interface Released {
 const released = corpus.links as unknown as readonly Released[];
 
 describe('released links', () => {
+  it('are different ones', () => expect(new Set(released.map(({ link }) => link)).size).toBe(released.length));
   it.each(released)('$name is read as ever', async ({ link, text, trace, pin }) => {
     const read = await decodeLink(`#${link}`);
     expect(read).toMatchObject({ text, pin });
