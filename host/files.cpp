@@ -83,6 +83,11 @@ Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes) {
 Result<std::string> ScenarioText(const std::string& name) {
   const auto preset = ScenarioPreset(name);
   if (preset) return std::string(*preset);
+  // Standard input can be read once; a comparison asks for its document again and again.
+  if (name == "-") {
+    static const Result<std::string> piped = ReadFile(name, kMostScenarioBytes);
+    return piped;
+  }
   Result<std::string> text = ReadFile(name, kMostScenarioBytes);
   if (text.ok() || text.issues()[0].message != kCannotOpen) return text;
   const std::string near = NearestScenarioPreset(name);

@@ -23,7 +23,7 @@ inline constexpr const char* kCannotOpen = "cannot be opened";
 // Decompressed when it is gzip; "-" is stdin.
 Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes);
 
-// A preset by name, else a file; "-" is stdin.
+// A preset by name, else a file; "-" is stdin, which is kept for whoever asks again.
 Result<std::string> ScenarioText(const std::string& name);
 
 // Decompressed when it is gzip; read in pieces. Says on stderr what it was read as. No trace of the

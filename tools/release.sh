@@ -1,6 +1,6 @@
 #!/bin/sh
 # Packs a release into build/release-files: the command for Linux on x86-64 and arm64, the site with its documentation,
-# the sources' licence, the changelog's section and checksums. After ./dev docs; needs g++-aarch64-linux-gnu,
+# the npm package, the changelog's section and checksums. After ./dev docs; needs g++-aarch64-linux-gnu,
 # zlib1g-dev:arm64 and qemu-user-static. Ends with 1 when both commands do not say the same bytes.
 #   sh tools/release.sh VERSION
 set -eu
@@ -33,6 +33,8 @@ pack() {
 pack "servecast-$version-linux-x86_64" static strip
 pack "servecast-$version-linux-arm64" static-arm64 aarch64-linux-gnu-strip
 tar -C web/dist --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$out/servecast-$version-site.tar.gz" .
+node npm/tools/build.mjs
+npm pack ./build/npm --pack-destination "$out" >/dev/null && mv "$out/servecast-$version.tgz" "$out/servecast-$version-npm.tar.gz"
 awk -v head="## $version" 'index($0, "## ") == 1 { on = ($0 == head); next } on' CHANGELOG.md >"$out/notes.md"
 [ -s "$out/notes.md" ] || { echo "release: CHANGELOG.md has no section $version" >&2; exit 1; }
 (cd "$out" && sha256sum ./*.tar.gz >SHA256SUMS)

@@ -40,6 +40,31 @@ test('Run_ByDefault_SaysHowSureItIs', () => {
   assert.ok(one.requests_per_s < 38 && Math.abs(many.requests_per_s - 40) < 1, 'ramp and drain are not counted');
 });
 
+test('EveryCommand_OfStandardInput_SaysWhatItSaysOfTheFile', () => {
+  const document = JSON.parse(servecast('catalog', '--json').stdout).presets.scenarios.find(
+    ({ id }) => id === chat,
+  ).document;
+  const piped = (...words) => {
+    const { status, stdout, stderr } = spawnSync(command, words, { encoding: 'utf8', input: JSON.stringify(document) });
+    assert.equal(status, 0, `${words.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  for (const [before, after] of [
+    ['run', ['--set', 'seed=2', '--once']],
+    ['compare', ['--with', 'engine.max_num_seqs=64']],
+    ['advise', []],
+    ['explain', []],
+    ['check', []],
+    ['estimate', []],
+    ['validate', []],
+    ['sweep', ['--over', 'seed=1,2', '--once']],
+    ['export', ['--to', 'vllm']],
+  ]) {
+    const words = before.split(' ');
+    assert.equal(piped(...words, '-', ...after), servecast(...words, chat, ...after).stdout, before);
+  }
+});
+
 test('Explain_Blame_AddsUpAndLimitsFall', () => {
   const { status, stdout } = servecast('explain', chat, '--set', 'workload.arrivals.rate_per_s=60');
   assert.equal(status, 0);

@@ -1,9 +1,10 @@
 // <servecast-embed scenario="p=...">: a live forecast in any page. What the author wrote inside, a sentence with a link, stands
 // there until the frame can be seen and answers, and stays when it does not. A file of its own, of at most 2 KB gzip.
 const options = ['ui', 'metric', 'autorun', 'theme', 'lock', 'knobs'];
-// A classic script, which another site may use without CORS; its own place is where embed.html is.
+// A classic script, which another site may use without CORS; its own place is where embed.html is. In a bundle, embed.html
+// is where the link's page is.
 const { currentScript } = document;
-const home = new URL('.', currentScript instanceof HTMLScriptElement ? currentScript.src : location.href);
+const ours = currentScript instanceof HTMLScriptElement && currentScript.src;
 const mostHeight = 4000;
 const patienceMs = 20_000;
 
@@ -50,16 +51,24 @@ class ServecastEmbed extends HTMLElement {
     else Object.assign(this.#early, values);
   }
 
+  get #home(): URL {
+    return new URL('.', new URL(ours || this.#link.replace(/#.*/, ''), location.href));
+  }
+
+  get #link(): string {
+    return this.getAttribute('scenario') ?? '';
+  }
+
   #address(): string {
-    const link = (this.getAttribute('scenario') ?? '').replace(/^.*?#/, '');
+    const link = this.#link.replace(/^.*?#/, '');
     const said = options.flatMap((name) =>
       this.hasAttribute(name) ? `${name}=${encodeURIComponent(this.getAttribute(name) ?? '')}` : [],
     );
-    return `${home.href}embed.html#${[link, ...said].filter(Boolean).join('&')}`;
+    return `${this.#home.href}embed.html#${[link, ...said].filter(Boolean).join('&')}`;
   }
 
   #tell(what: object): void {
-    this.#frame?.contentWindow?.postMessage({ type: 'servecast', v: 1, kind: 'set', ...what }, home.origin);
+    this.#frame?.contentWindow?.postMessage({ type: 'servecast', v: 1, kind: 'set', ...what }, this.#home.origin);
   }
 
   #show(): void {
@@ -85,7 +94,7 @@ class ServecastEmbed extends HTMLElement {
 
   handleEvent({ source, origin, data }: MessageEvent): void {
     const frame = this.#frame;
-    if (!frame || source !== frame.contentWindow || origin !== home.origin) return;
+    if (!frame || source !== frame.contentWindow || origin !== this.#home.origin) return;
     if (data?.type !== 'servecast' || data.v !== 1) return;
     if (data.kind === 'ready') {
       clearTimeout(this.#patience);

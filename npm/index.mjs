@@ -1,0 +1,9 @@
+import create from './engine/servecast-first.mjs';
+import { fetchedPreset, handedPreset, handedProgram } from './fetched.mjs';
+import { opener, syncOpener } from './servecast.mjs';
+
+const program = () => new URL('./engine/servecast-first.wasm', import.meta.url);
+
+export const createServecast = opener(create, program, fetchedPreset);
+export const createServecastSync = syncOpener(create, handedProgram, handedPreset);
+export { ServecastError } from './servecast.mjs';

@@ -1,0 +1,224 @@
+// The engine's module with the conveniences of a library: documents and answers are values, files that a scenario
+// needs are read when it needs them, what cannot run is an error with all its issues. Each operation is written once,
+// as a generator that yields the files that it lacks and, between slices of a run, progress; `later` and `now` drive it.
+
+/** Engine steps between two looks at the clock: a few milliseconds at most. */
+const stepsPerSlice = 10_000;
+/** So long may the thread be kept. */
+const sliceMs = 12;
+
+/** A scenario that cannot run. `issues`: each with path, message and, for some, kind. */
+export class ServecastError extends Error {
+  constructor(issues) {
+    super(issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('\n'));
+    this.name = 'ServecastError';
+    this.issues = issues;
+  }
+}
+
+const parsed = (text) => (text === '' ? [] : JSON.parse(text));
+const textOf = (document) => (typeof document === 'string' ? document : JSON.stringify(document));
+
+/** Asks until no file is missing. */
+function* complete(module, ask, issuesOf) {
+  for (;;) {
+    const answer = ask();
+    const files = issuesOf(answer).flatMap(({ kind, path }) => (kind === 'missing_file' ? [path] : []));
+    if (files.length === 0) return answer;
+    for (const file of files) {
+      const refused = JSON.parse(module.provide(file, yield { file }));
+      if (refused.length > 0) throw new ServecastError(refused);
+    }
+  }
+}
+
+function* canonical(module, document) {
+  const ask = () => JSON.parse(module.canonical(textOf(document)));
+  return yield* complete(module, ask, ({ issues }) => issues);
+}
+
+/** `make`: an object of the module that advances; `read`: its answer, before it is deleted. */
+function* advanced(module, make, read, trace) {
+  let run = null;
+  const ask = () => {
+    run?.delete();
+    run = make();
+    return run;
+  };
+  try {
+    yield* complete(module, ask, () => parsed(run.error()));
+    if (trace) run.setTrace(trace);
+    const refused = () => {
+      const issues = parsed(run.error()).filter(({ kind }) => kind !== 'missing_file');
+      if (issues.length > 0) throw new ServecastError(issues);
+    };
+    refused();
+    while (!run.advance(stepsPerSlice)) {
+      // Advice may need the files of another GPU.
+      yield* complete(
+        module,
+        () => 0,
+        () => parsed(run.error()),
+      );
+      refused();
+      yield { progress: run.progress() };
+    }
+    refused();
+    return read(run);
+  } finally {
+    run?.delete();
+  }
+}
+
+function* good(module, document) {
+  const { issues } = yield* canonical(module, document);
+  if (issues.length > 0) throw new ServecastError(issues);
+}
+
+const operations = {
+  *canonical(module, document) {
+    const { text, issues } = yield* canonical(module, document);
+    if (issues.length > 0) throw new ServecastError(issues);
+    return JSON.parse(text);
+  },
+  *validate(module, document) {
+    return (yield* canonical(module, document)).issues;
+  },
+  *run(module, document, { columns = [], explain = false, once = false, trace } = {}) {
+    yield* good(module, document);
+    const make = () =>
+      once ? new module.Simulation(textOf(document)) : new module.Experiment(textOf(document), explain);
+    return yield* advanced(
+      module,
+      make,
+      (run) => ({
+        report: JSON.parse(run.summary()),
+        columns: Object.fromEntries(columns.map((name) => [name, run.column(name).slice()])),
+        explanation: explain && !once ? JSON.parse(run.explanation()) : null,
+      }),
+      trace,
+    );
+  },
+  *advise(module, document, { trace } = {}) {
+    yield* good(module, document);
+    return yield* advanced(
+      module,
+      () => new module.Advice(textOf(document)),
+      (run) => JSON.parse(run.summary()),
+      trace,
+    );
+  },
+  *plan(module, question, document, { percent = 10, months = 36, spike = 2, spike_s = 60, trace } = {}) {
+    if (!module.Plan) throw new Error('plan: it is in servecast/full');
+    yield* good(module, document);
+    return yield* advanced(
+      module,
+      () => new module.Plan(question, textOf(document), percent, months, spike, spike_s),
+      (run) => ({ answer: JSON.parse(run.answer()), sentence: run.sentence() }),
+      trace,
+    );
+  },
+};
+
+async function later(steps, { files, onProgress, signal }) {
+  let since = performance.now();
+  for (let next = steps.next(); ; ) {
+    if (next.done) return next.value;
+    try {
+      signal?.throwIfAborted();
+      if (next.value.file) {
+        next = steps.next(await files(next.value.file));
+        continue;
+      }
+      if (performance.now() - since > sliceMs) {
+        onProgress?.(next.value.progress);
+        await new Promise((resolve) => setTimeout(resolve));
+        signal?.throwIfAborted();
+        since = performance.now();
+      }
+    } catch (error) {
+      // Its run is deleted.
+      steps.return();
+      throw error;
+    }
+    next = steps.next();
+  }
+}
+
+function now(steps, { files, onProgress }) {
+  for (let next = steps.next(); ; ) {
+    if (next.done) return next.value;
+    const { file, progress } = next.value;
+    if (!file) onProgress?.(progress);
+    next = steps.next(file && files(file));
+  }
+}
+
+/** Over a module that was made. `drive`: later or now. `files`: the text of "presets/kind/name.json". */
+function overModule(module, drive, files) {
+  const asked = (name, values, options = {}) =>
+    drive(operations[name](module, ...values, options), { ...options, files });
+  return {
+    /** The whole boundary, as ./engine/servecast.d.ts has it. */
+    module,
+    version: JSON.parse(module.version()).engine_version,
+    catalog: () => JSON.parse(module.catalog()),
+    preset(id) {
+      const { scenarios } = JSON.parse(module.catalog()).presets;
+      const found = scenarios.find((each) => each.id === id);
+      if (found) return found.document;
+      const allowed = scenarios.map((each) => each.id).join(', ');
+      throw new ServecastError([{ path: '', message: `found the preset ${JSON.stringify(id)}; allowed: ${allowed}` }]);
+    },
+    validate: (document) => asked('validate', [document]),
+    canonical: (document) => asked('canonical', [document]),
+    run: (document, options) => asked('run', [document], options),
+    advise: (document, options) => asked('advise', [document], options),
+    plan: (question, document, options) => asked('plan', [question, document], options),
+  };
+}
+
+async function compiled(wasm) {
+  const source = await wasm;
+  if (source instanceof WebAssembly.Module) return source;
+  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return WebAssembly.compile(source);
+  const response = source instanceof Response ? source : await fetch(source);
+  if (!response.ok) throw new Error(`the engine could not be loaded: ${response.url} answered ${response.status}`);
+  // compileStreaming wants a MIME type that some servers do not send.
+  return WebAssembly.compile(await response.arrayBuffer());
+}
+
+/**
+ * createServecast of a module. `create`: Emscripten's factory; `wasm()` and `files(path)`: where its program and its
+ * presets are unless the caller says otherwise.
+ */
+export function opener(create, wasm, files) {
+  return async (options = {}) => {
+    const program = await compiled(options.wasm ?? wasm());
+    const module = await create({
+      instantiateWasm(imports, done) {
+        WebAssembly.instantiate(program, imports).then(done);
+        return {};
+      },
+    });
+    return overModule(module, later, options.files ?? files);
+  };
+}
+
+/** createServecastSync: at once, from a program that is in memory; its operations answer at once, too. */
+export function syncOpener(create, wasm, files) {
+  return (options = {}) => {
+    const source = options.wasm ?? wasm();
+    const program = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
+    // Emscripten makes its module of the very object that it is given.
+    const module = {
+      instantiateWasm(imports, done) {
+        const instance = new WebAssembly.Instance(program, imports);
+        done(instance);
+        return instance.exports;
+      },
+    };
+    create(module);
+    return overModule(module, now, options.files ?? files);
+  };
+}
