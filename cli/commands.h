@@ -19,6 +19,7 @@ int MergeCommand(const std::vector<std::string>& words);
 int EstimateCommand(const std::vector<std::string>& words);
 int ValidateCommand(const std::vector<std::string>& words);
 int FitTraceCommand(const std::vector<std::string>& words);
+int CardCommand(const std::vector<std::string>& words);
 int ExportCommand(const std::vector<std::string>& words);
 int ImportCommand(const std::vector<std::string>& words);
 int LinkCommand(const std::vector<std::string>& words);

@@ -29,6 +29,7 @@ constexpr const char* kHelp =
     "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
     "  servecast import FILE...              a scenario of commands, configs, results\n"
     "  servecast export FILE|PRESET --to TARGET   vllm, docker, kubernetes, llm-d, sglang, bench\n"
+    "  servecast card LINK|FILE|PRESET       a forecast as a picture or badge, SVG\n"
     "  servecast link encode|decode|open     links to the page, and their pinned results\n"
     "  servecast catalog [--json]            presets, policies, every field of a scenario, "
     "columns\n"
@@ -61,6 +62,7 @@ int Main(std::vector<std::string> args) {
   if (command == "merge") return MergeCommand(args);
   if (command == "validate") return ValidateCommand(args);
   if (command == "fit-trace") return FitTraceCommand(args);
+  if (command == "card") return CardCommand(args);
   if (command == "export") return ExportCommand(args);
   if (command == "import") return ImportCommand(args);
   if (command == "link") return LinkCommand(args);

@@ -104,17 +104,18 @@ export function cardOf(
   const figures = report.slo
     .filter(({ limit_ms: limit }) => limit !== null)
     .slice(0, 2)
-    .map(({ metric, percentile, value_ms: value, limit_ms: limit, unbounded }) => {
+    .map(({ metric, percentile, value_ms: value, limit_ms: limit, unbounded, low, high }) => {
       return [
         `${metric.toUpperCase()} p${percentile}`,
         unbounded ? 'no bound' : formatTime(value),
         `limit ${formatGivenTime(limit)}`,
+        unbounded || low === null || high === null ? '' : `${formatTime(low)} to ${formatTime(high)}`,
       ];
     });
   figures.push(['Output per GPU', formatNumber(report.output_tokens_per_s_per_gpu), 'tokens/s']);
   const tiles = figures.map(
-    ([name = '', value = '', note = ''], index) =>
-      `<g>${text(left, 242 + index * 72, 14, name, `fill="${quiet}"`)}${text(left, 272 + index * 72, 28, value)}${text(left + 150, 272 + index * 72, 14, note, `fill="${quiet}"`)}</g>`,
+    ([name = '', value = '', note = '', interval = ''], index) =>
+      `<g>${text(left, 242 + index * 72, 14, name, `fill="${quiet}"`)}${text(left, 272 + index * 72, 28, value)}${text(left + 150, 272 + index * 72, 14, note, `fill="${quiet}"`)}${text(left + 150, 254 + index * 72, 14, interval, `fill="${quiet}"`)}</g>`,
   );
   const plain = address.replace(/^https?:\/\//, '');
   const place = plain.length <= mostAddress ? plain : `${plain.split('#')[0]}#…`;
@@ -125,7 +126,7 @@ ${text(left, 56, 16, wrapped(title, 90, 1)[0] ?? '', `fill="${quiet}"`)}
 <g transform="translate(${left + 14} 105)" fill="none" stroke="${colour}" stroke-width="3"><circle r="18" stroke-width="2"/><path d="${shapes[state] ?? 'M-8 0H8'}"/></g>
 ${lines.join('\n')}
 ${tiles.join('\n')}
-${tail(report, columns, [380, 232, 520, 170])}
+${tail(report, columns, [400, 232, 500, 170])}
 <a href="${markup(address)}">${text(left, height - 40, 13, place, `fill="${ink}" text-decoration="underline"`)}</a>
 ${text(left, height - 20, 13, `engine ${report.engine_version} · fingerprint ${report.fingerprint}`, `fill="${quiet}"`)}
 </svg>
