@@ -77,6 +77,13 @@ LengthSpec FixedLength(double tokens) {
 }
 
 LengthSpec LengthsOf(const MeasuredLengths& lengths) {
+  if (lengths.least && lengths.most) {
+    LengthSpec spec;
+    spec.distribution = LengthDistribution::kUniform;
+    spec.min = std::max<std::int64_t>(1, std::llround(*lengths.least));
+    spec.max = std::max<std::int64_t>(spec.min, std::llround(*lengths.most));
+    return spec;
+  }
   if (!lengths.sigma) return FixedLength(lengths.mean);
   constexpr double kNormalAt99 = 2.3263478740408408;
   LengthSpec spec;
@@ -140,8 +147,8 @@ Result<Metrics> RunClosedLoop(const MeasuredLoad& load, Scenario s) {
   s.workload.arrivals.process = ArrivalProcess::kClosedLoop;
   s.workload.arrivals.concurrency = load.batch;
   s.workload.requests = kRounds * load.batch;
-  s.workload.prompt_tokens = FixedLength(load.input.mean);
-  s.workload.output_tokens = FixedLength(load.output.mean);
+  s.workload.prompt_tokens = LengthsOf(load.input);
+  s.workload.output_tokens = LengthsOf(load.output);
   s.engine.max_num_seqs = std::max(s.engine.max_num_seqs, load.batch);
   s.engine.max_num_batched_tokens =
       std::max(s.engine.max_num_batched_tokens, s.engine.max_num_seqs);

@@ -123,6 +123,19 @@ void ReadBatch(const Reading& r, Measured& m) {
   m.setup.decode.reset();
 }
 
+// Of each request as many as said, or, with a ratio, uniformly from that share of them.
+void ReadLengths(MeasuredRow& row, MeasuredLoad& load) {
+  load.input.mean = row.NeededNumber({"isl"}, kTokenRange);
+  load.output.mean = row.NeededNumber({"osl"}, {2, 1e7});
+  const auto ratio = row.Number({"length_range_ratio"}, {0, 1});
+  if (!ratio || *ratio == 1) return;
+  for (MeasuredLengths* lengths : {&load.input, &load.output}) {
+    lengths->most = lengths->mean;
+    lengths->least = *ratio * lengths->mean;
+    lengths->mean = (1 + *ratio) / 2 * lengths->mean;
+  }
+}
+
 void ReadClosedLoop(const Reading& r) {
   Measured m = r.Begin(RowLabel(
       {r.row.Text({"id"}), r.row.Text({"model"}), r.row.Text({"gpu"}), r.row.Text({"engine"})}));
@@ -133,8 +146,7 @@ void ReadClosedLoop(const Reading& r) {
   } else if (!mode.empty() && mode != "agg" && mode != "aggregated") {
     r.row.Complain({"mode"}, "agg or disagg");
   }
-  m.load.input.mean = r.row.NeededNumber({"isl"}, kTokenRange);
-  m.load.output.mean = r.row.NeededNumber({"osl"}, {2, 1e7});
+  ReadLengths(r.row, m.load);
   const bool clients = !r.row.Text({"concurrency"}).empty();
   const bool batch = !r.row.Text({"batch_size", "decode_batch"}).empty();
   if (clients || !batch) {

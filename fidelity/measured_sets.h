@@ -46,10 +46,11 @@ enum class MeasuredForm {
   kReplay       // recorded arrivals and lengths
 };
 
-// Tokens: fixed at `mean`, or a clipped lognormal of that mean.
+// Tokens: fixed at `mean`, or a clipped lognormal of that mean, or uniform from `least` to `most`.
 struct MeasuredLengths {
   double mean = 0;
   std::optional<double> sigma;
+  std::optional<double> least, most;
   double min = 1, max = 1e6;
 };
 

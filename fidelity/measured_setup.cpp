@@ -178,7 +178,7 @@ Result<SetupReader::ModelText> SetupReader::FindModel(const std::string& name) c
   if (!preset.empty()) {
     const nlohmann::json model = *FindPresetDocument("models", preset);
     return ModelText{CompactJson(model), preset, model.contains("num_local_experts"),
-                     model.contains("quantization")};
+                     model.value("quantization", "")};
   }
   std::string found;
   for (const std::string& path : config_files_) {
@@ -205,11 +205,9 @@ Result<SetupReader::ModelText> SetupReader::FindModel(const std::string& name) c
   if (!text.ok()) return Issue{file, text.issues()[0].message};
   Result<std::string> model = ModelFromConfig(text.value(), file);
   if (!model.ok()) return Issues(model.issues());
-  const auto has = [&model](const char* member) {
-    return model.value().find(fmt::format("\"{}\":", member)) != std::string::npos;
-  };
-  const bool experts = has("num_local_experts"), quantized = has("quantization");
-  return ModelText{std::move(model.value()), file, experts, quantized};
+  const auto read = nlohmann::json::parse(model.value());
+  return ModelText{std::move(model.value()), file, read.contains("num_local_experts"),
+                   read.value("quantization", "")};
 }
 
 const Result<SimulatedSetup>& SetupReader::Read(const MeasuredSetup& setup) {
@@ -239,10 +237,13 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   }
   const Result<ModelText> model = FindModel(setup.model);
   if (!model.ok()) return Issue{"", TextOf(model.issues())};
+  const std::string& published = model.value().quantization;
+  // Four bits of a checkpoint that has them are those that it has.
+  if (published == "mxfp4" && LowerCase(setup.precision) == "fp4") weights = published;
   const nlohmann::json card = *FindPresetDocument("hardware", gpu);
   std::vector<std::string> settings =
       EngineSettings(setup, card.value("memory_gib", 0.0),
-                     HasCacheOfCheckpoint(setup, engine, *weights, model.value().quantized));
+                     HasCacheOfCheckpoint(setup, engine, *weights, !published.empty()));
   if (!weights->empty()) settings.push_back("model.quantization=" + *weights);
   if (model.value().experts && HasWholeExperts(setup)) {
     settings.emplace_back("engine.enable_expert_parallel=true");

@@ -37,7 +37,7 @@ class SetupReader {
     std::string text;        // the scenario's "model"
     std::string name;        // a preset, or a file
     bool experts = false;    // it has them
-    bool quantized = false;  // as it was published
+    std::string quantization;  // of the weights as published; "": 16 bits
   };
   Result<ModelText> FindModel(const std::string& name) const;
   Result<SimulatedSetup> ReadAnew(const MeasuredSetup& setup) const;
