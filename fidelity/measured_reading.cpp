@@ -71,6 +71,7 @@ MeasuredSetup SetupOf(const MeasuredFile& file, MeasuredRow& row) {
   gpus({"pp", "pipeline_parallel"}, kNotSaid, s.pipeline_parallel);
   gpus({"dp", "attention_dp", "data_parallel"}, kNotSaid, s.data_parallel);
   gpus({"ep", "moe_ep", "expert_parallel"}, kNotSaid, s.expert_parallel);
+  gpus({"replicas"}, kNotSaid, s.replicas);
   s.expert_tensor_parallel = row.Whole({"moe_tp"}, kNotSaid);
   if (s.expert_tensor_parallel == 0) s.expert_tensor_parallel.reset();
   s.max_num_seqs = row.Whole({"max_num_seqs"});

@@ -25,6 +25,7 @@ struct MeasuredWorkers {
 struct MeasuredSetup {
   std::string model, gpu, engine, engine_version, precision, kv_dtype;
   std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1, expert_parallel = 1;
+  std::int64_t replicas = 1;  // independent servers behind a router, each with all of the above
   std::optional<std::int64_t> max_num_seqs, max_num_batched_tokens, block_size;
   std::optional<std::int64_t> kv_blocks;  // the whole pool
   std::optional<double> gpu_memory_utilization;

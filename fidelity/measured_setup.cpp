@@ -117,7 +117,8 @@ Result<std::string> ClusterText(const MeasuredSetup& s, bool experts) {
   if (!s.prefill || !s.decode) {
     const std::int64_t sliced = s.expert_tensor_parallel.value_or(1);
     const Result<std::string> pool =
-        PoolText("mixed", {1, s.tensor_parallel, s.data_parallel, s.expert_parallel * sliced},
+        PoolText("mixed",
+                 {s.replicas, s.tensor_parallel, s.data_parallel, s.expert_parallel * sliced},
                  s.pipeline_parallel, experts);
     if (!pool.ok()) return pool;
     return fmt::format(R"({{"pools": [{}]}})", pool.value());
@@ -146,9 +147,9 @@ std::string KeyOf(const MeasuredSetup& s) {
     return fmt::format("{}x{}x{}x{}", w->workers, w->tensor_parallel, w->data_parallel,
                        w->expert_parallel);
   };
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {} {} {} {}", s.model,
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {} {} {} {} {}", s.model,
                      s.gpu, s.engine, s.engine_version, s.precision, s.kv_dtype, s.tensor_parallel,
-                     s.pipeline_parallel, s.data_parallel, s.expert_parallel,
+                     s.pipeline_parallel, s.data_parallel, s.replicas, s.expert_parallel,
                      or_none(s.max_num_seqs), or_none(s.max_num_batched_tokens),
                      or_none(s.block_size), or_none(s.kv_blocks), or_none(s.gpu_memory_utilization),
                      or_none(s.expert_tensor_parallel), workers(s.prefill), workers(s.decode),
