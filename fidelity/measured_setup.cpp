@@ -116,10 +116,9 @@ Result<std::string> ClusterText(const MeasuredSetup& s, bool experts) {
   // A link of each GPU of the smaller side carries KV between them.
   if (!s.prefill || !s.decode) {
     const std::int64_t sliced = s.expert_tensor_parallel.value_or(1);
-    const Result<std::string> pool =
-        PoolText("mixed",
-                 {s.replicas, s.tensor_parallel, s.data_parallel, s.expert_parallel * sliced},
-                 s.pipeline_parallel, experts);
+    const Result<std::string> pool = PoolText(
+        "mixed", {s.replicas, s.tensor_parallel, s.data_parallel, s.expert_parallel * sliced},
+        s.pipeline_parallel, experts);
     if (!pool.ok()) return pool;
     return fmt::format(R"({{"pools": [{}]}})", pool.value());
   }

@@ -34,9 +34,9 @@ class SetupReader {
 
  private:
   struct ModelText {
-    std::string text;        // the scenario's "model"
-    std::string name;        // a preset, or a file
-    bool experts = false;    // it has them
+    std::string text;          // the scenario's "model"
+    std::string name;          // a preset, or a file
+    bool experts = false;      // it has them
     std::string quantization;  // of the weights as published; "": 16 bits
   };
   Result<ModelText> FindModel(const std::string& name) const;

@@ -30,6 +30,8 @@ const columns = [
   'decode_dp',
   'decode_ep',
   'decode_batch',
+  'length_range_ratio',
+  'replicas',
   'tpot_ms',
 ];
 const usual = {
@@ -84,6 +86,27 @@ test('Fidelity_PrefillAndDecodeApart_RunInPoolsOfTheirOwn', () => {
       'column mode: found "both", allowed agg or disagg',
     ],
   );
+});
+
+test('Fidelity_ARangeOfLengths_IsDrawnFrom', () => {
+  const long = { isl: 8000, osl: 2000 };
+  const { tpot } = loops(long, { ...long, length_range_ratio: 1 }, { ...long, length_range_ratio: 0.2 });
+  assert.equal(tpot[1], tpot[0]);
+  // Mean contexts are 0.6 of those: less to read for each token.
+  assert.ok(tpot[2] < 0.97 * tpot[0], `${tpot}`);
+});
+
+test('Fidelity_Replicas_ShareTheClients', () => {
+  const { tpot } = loops({ concurrency: 8 }, { concurrency: 32, replicas: 4 }, { concurrency: 32 });
+  assert.ok(Math.abs(tpot[1] / tpot[0] - 1) < 0.1, `${tpot}`);
+  assert.ok(tpot[2] > 1.15 * tpot[1], `${tpot}`);
+});
+
+test('Fidelity_FourBitsOfACheckpointInMxfp4_AreThose', () => {
+  const oss = { model: 'openai/gpt-oss-120b', gpu: 'b200_sxm', isl: 1000 };
+  const { tpot } = loops({ ...oss, precision: 'mxfp4' }, { ...oss, precision: 'fp4' }, { ...oss, precision: 'nvfp4' });
+  assert.equal(tpot[1], tpot[0]);
+  assert.notEqual(tpot[2], tpot[0]);
 });
 
 test('Fidelity_ABatchWithoutClients_IsAStep', () => {

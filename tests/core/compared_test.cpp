@@ -215,7 +215,8 @@ const Json& Record() {
 
 // "1.2 %", as a reader would round it.
 std::string Percent(double share) {
-  const double percent = 100 * share;
+  // As the engine keeps it: a tie would be rounded the other way.
+  const double percent = 100 * static_cast<double>(static_cast<float>(share));
   char text[32];
   std::snprintf(text, sizeof text, percent < 9.95 ? "%.1f" : "%.0f", percent);
   std::string number = text;
