@@ -146,7 +146,7 @@ Metrics RunDecodeStep(const MeasuredLoad& load, const Scenario& s, const ModelCo
 // Outputs of one stated length are drawn from within so much of it. Equal ones would keep requests
 // that were once computed together in step for ever, so that prompts of one hardly ever delay
 // tokens of another; between a client and a server they drift apart. Chosen on closed loops of
-// vLLM, whose errors it takes from 3.6 to 2.3 % (docs/fidelity.md).
+// vLLM on H100, whose errors it takes from 3.3 to 2.4 % (docs/fidelity.md).
 constexpr double kDrift = 0.05;
 
 Result<Metrics> RunClosedLoop(const MeasuredLoad& load, Scenario s) {
