@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "serving/batch.h"

@@ -181,6 +181,39 @@ struct EngineSpec {
 // Parameters of policies, by name; absent: as registered (policy.h).
 using ParamMap = std::map<std::string, double, std::less<>>;
 
+enum class SglangVersion { k0516, k059 };
+enum class SglangQueue { kFcfs, kLpm, kDfsWeight, kLof };
+enum class RadixEviction { kLru, kLfu, kSlru, kFifo, kFilo, kMru, kPriority };
+enum class SglangRetraction { kLength, kPriority };
+
+// What SGLang's scheduler has beside the options that it shares with vLLM's: by its arguments'
+// names, or those of its environment's variables (decision 048). Defaults are SGLang's.
+struct SglangSpec {
+  SglangVersion version = SglangVersion::k0516;
+  SglangQueue schedule_policy = SglangQueue::kFcfs;
+  double schedule_conservativeness = 1;
+  std::int64_t max_prefill_tokens = 16384;
+  std::optional<std::int64_t> prefill_max_requests;
+  bool enable_mixed_chunk = false;
+  std::optional<std::int64_t> max_new_tokens;  // that clients ask for; none: what each will make
+  bool ignore_eos = false;
+  RadixEviction radix_eviction_policy = RadixEviction::kLru;
+  bool enable_priority_scheduling = false;
+  bool schedule_low_priority_values_first = false;
+  bool disable_priority_preemption = false;
+  std::int64_t priority_scheduling_preemption_threshold = 10;
+  SglangRetraction retraction_policy = SglangRetraction::kLength;
+  double init_new_token_ratio = 0.7;
+  double min_new_token_ratio_factor = 0.14;
+  std::int64_t new_token_ratio_decay_steps = 600;
+  std::int64_t retract_decode_steps = 20;
+  std::int64_t clip_max_new_tokens = 4096;
+  std::int64_t in_batch_check_threshold = 32;
+  std::int64_t in_batch_deprioritize_threshold = 32;
+
+  friend bool operator==(const SglangSpec&, const SglangSpec&) = default;
+};
+
 // How a replica forms its batches and orders its queue. Policies by their registered names.
 struct SchedulerSpec {
   std::string policy = "vllm";
@@ -188,6 +221,7 @@ struct SchedulerSpec {
   std::string priority = "class";   // what a request's priority number is; lower is more urgent
   std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
   ParamMap params;                  // of the chosen order and priority
+  SglangSpec sglang = {};           // with the policy sglang
 
   friend bool operator==(const SchedulerSpec&, const SchedulerSpec&) = default;
 };

@@ -45,7 +45,8 @@
   X(kSchedulerSarathi)          \
   X(kSchedulerOrca)             \
   X(kSchedulerLightLlm)         \
-  X(kSchedulerFasterTransformer)
+  X(kSchedulerFasterTransformer) \
+  X(kSchedulerSglang)
 
 // clang-format on
 

@@ -33,6 +33,17 @@ struct StageSpan {
   friend bool operator==(const StageSpan&, const StageSpan&) = default;
 };
 
+// What SGLang's scheduler alone has, by the names of its golden traces.
+struct SglangLevels {
+  double new_token_ratio = 0;
+  std::int64_t evictable_after_schedule = 0, evictable_after_step = 0;  // tokens
+  std::int64_t running_batch = 0;
+  RequestId chunked = kNoRequest;  // whose prompt is unfinished
+  bool batch_is_full = false;
+
+  friend bool operator==(const SglangLevels&, const SglangLevels&) = default;
+};
+
 // Emitted when the step's output is applied: with async scheduling after the next one is scheduled.
 struct StepRecord {
   std::int64_t replica = 0;
@@ -50,6 +61,7 @@ struct StepRecord {
   std::int64_t used_after_schedule = 0;  // KV blocks of the replica, as its report counts them
   std::int64_t running_after_schedule = 0, waiting_after_schedule = 0;
   std::int64_t running_after_step = 0, waiting_after_step = 0;  // before later arrivals are added
+  SglangLevels sglang;
 
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };

@@ -43,6 +43,9 @@ struct RequestTable {
   // dropped or timed out - and start so long after that. -1 for later turns, too.
   std::vector<TimeNs> pause;
   std::vector<std::int32_t> priority;  // optional; lower is more urgent
+  // Optional, >= 1: the limit that its client sets, which schedulers know; else they are told what
+  // the scenario says of it.
+  std::vector<std::int32_t> max_new_tokens;
   std::vector<TimeNs> ttft_deadline;   // optional, after arrival; kNever: none
   std::vector<TimeNs> timeout;         // optional, after arrival; kNever: none
   std::vector<std::uint8_t> of_class;  // optional; index into the workload's classes

@@ -25,10 +25,14 @@ Issue OfPool(const Issue& issue, std::size_t number, const PoolSpec& pool) {
 std::int64_t MaxModelLenOf(const Pool& pool) {
   const Scenario& s = pool.scenario;
   EngineSpec limits = s.engine;
+  std::int64_t room = 0;
   if (pool.HasBatchScheduler()) {
-    limits.enable_chunked_prefill = !FindScheduler(s.scheduler.policy).whole_prompts;
+    const SchedulerEntry& entry = FindScheduler(s.scheduler.policy);
+    limits.enable_chunked_prefill = !entry.whole_prompts;
+    if (entry.keeps_room != nullptr) room = entry.keeps_room(s.engine);
   }
-  return EffectiveMaxModelLen(limits, s.model.max_position_embeddings, pool.cost.usable_blocks);
+  return EffectiveMaxModelLen(limits, s.model.max_position_embeddings, pool.cost.usable_blocks) -
+         room;
 }
 
 // What a GPU holds of a KV block of so many tokens.

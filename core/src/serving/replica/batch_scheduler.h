@@ -19,6 +19,11 @@
 namespace servecast {
 
 class QueuePolicy;
+class Replica;
+class Scheduler;
+// Require: the replica's input has a setup. The first has the batches of a BatchScheduler.
+std::unique_ptr<Scheduler> MakeJobScheduler(Replica& replica);
+std::unique_ptr<Scheduler> MakeSglangScheduler(Replica& replica);
 
 // A request on a replica. The first output token comes from the prefill's last pass, so `processed`
 // jumps from `prompt` to prompt + 1 when a prefill ends. A restart makes what was generated part of
@@ -249,17 +254,22 @@ class BatchScheduler {
 
 struct SchedulerEntry {
   std::string_view name, help;
-  std::unique_ptr<BatchScheduler> (*make)();
+  std::unique_ptr<BatchScheduler> (*make)();  // nullptr: `machine` needs none
   bool splits_prompts = false;  // else it computes each in one batch
   bool whole_prompts = false;   // each must fit max_num_batched_tokens
   bool counts_tokens = false;   // of KV cache, instead of blocks
   // Why it keeps nothing of requests that others could find; empty: it caches prefixes.
   std::string_view no_prefix_caching = {};
   bool preempts = false;       // when blocks run short; else it never does
+  bool overlaps = false;       // with async_scheduling: forms a batch while one computes
+  // Of the longest sequence, tokens that it never makes; nullptr: none.
+  std::int64_t (*keeps_room)(const EngineSpec& engine) = nullptr;
+  bool own_cache = false;      // of prefixes; the replica's blocks are then a mere number
   std::string_view departure;  // how its batches differ from those of vLLM
   // What it does not go with in a scenario of one pool, beside what none of them does (see
   // RefuseForBatchScheduler); nullptr: nothing.
   void (*refuse)(const Scenario& scenario, Issues& issues) = nullptr;
+  std::unique_ptr<Scheduler> (*machine)(Replica&) = MakeJobScheduler;
 };
 
 // The registered ones, in the order of menus; see registry.cpp.

@@ -46,7 +46,7 @@ KvCache::Options CacheOptions(const ReplicaInput& in) {
   if (in.setup != nullptr) {
     options.usable_blocks = in.setup->limits.blocks;
     options.block_size = in.setup->limits.block_size;
-    options.prefix_caching = in.setup->limits.caches_prefixes;
+    options.prefix_caching = in.setup->limits.caches_prefixes && !in.setup->entry->own_cache;
   }
   return options;
 }
@@ -81,7 +81,7 @@ Replica::Replica(const ReplicaInput& input)
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
   for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
-  scheduler_ = in_.setup == nullptr ? MakeVllmScheduler(*this) : MakeJobScheduler(*this);
+  scheduler_ = in_.setup == nullptr ? MakeVllmScheduler(*this) : in_.setup->entry->machine(*this);
 }
 
 // ---- The loop ------------------------------------------------------------------------------
@@ -548,6 +548,7 @@ void Replica::ObserveStep(Step& step) {
   record.bound = step.bound;
   record.end = step.end;
   record.free_after_step = kv_.free();
+  scheduler_->ObserveAfter(record);
   record.running_after_step = running();
   record.waiting_after_step = queued();
   in_.observer->OnStep(record);

@@ -141,6 +141,7 @@ class Scheduler {
   virtual KvOffloadReport kv_offload() const { return {}; }
   // The members of the step that is being formed.
   virtual void Observe(StepRecord& record) const = 0;
+  virtual void ObserveAfter(StepRecord& /*record*/) const {}  // its outputs are applied
 
  protected:
   DecodeRun run_;  // the latest
@@ -149,8 +150,7 @@ class Scheduler {
   Habits habits_;
 };
 
-// Require: the replica's input has no setup of another scheduler; has one.
+// Requires: the replica's input has no setup of another scheduler, whose entry makes it.
 std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica);
-std::unique_ptr<Scheduler> MakeJobScheduler(Replica& replica);
 
 }  // namespace servecast

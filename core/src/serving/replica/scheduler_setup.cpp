@@ -15,6 +15,7 @@ SchedulerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const Schedul
   SchedulerLimits limits;
   limits.max_num_seqs = e.max_num_seqs;
   limits.stages = s.cluster.pools[0].pipeline_parallel;
+  if (entry.overlaps && e.async_scheduling) limits.stages = 2;
   limits.max_num_batched_tokens = e.max_num_batched_tokens;
   limits.block_size = e.block_size / unit;
   limits.blocks = cost.usable_blocks * unit;
@@ -39,7 +40,7 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
       {e.enable_prefix_caching && vidur, "prefix caching: none, as Vidur has none"},
       {e.enable_prefix_caching && !vidur && !entry.no_prefix_caching.empty(),
        entry.no_prefix_caching},
-      {e.async_scheduling, "scheduling: always synchronous: a batch is formed when one has ended"},
+      {e.async_scheduling && !entry.overlaps, "scheduling: always synchronous: a batch is formed when one has ended"},
       {e.enable_chunked_prefill && !entry.splits_prompts,
        "chunked prefill: this scheduler computes each prompt in one batch"},
       {vidur,

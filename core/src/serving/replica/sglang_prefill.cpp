@@ -1,0 +1,368 @@
+// Which waiting requests a prefill batch takes: SGLang's order of the queue, its budget, and
+// preemption by priority (rules 6 to 20 and 28 to 37). See sglang_scheduler.h.
+#include <algorithm>
+#include <map>
+
+#include "serving/replica/sglang_scheduler.h"
+
+namespace servecast {
+
+// ---- The order of the queue (rules 29 to 33) -------------------------------------------------
+
+void SglangScheduler::SortWaiting() {
+  const bool urgent = options_.enable_priority_scheduling;
+  const auto by = [&](auto key) {
+    std::stable_sort(waiting_.begin(), waiting_.end(),
+                     [&](JobId a, JobId b) { return key(At(a)) < key(At(b)); });
+  };
+  const SglangQueue policy = options_.schedule_policy;
+  const bool of_tree = policy == SglangQueue::kLpm || policy == SglangQueue::kDfsWeight;
+  if (policy == SglangQueue::kLof) {
+    by([&](const Job& job) { return std::pair(urgent ? -Urgency(job) : 0, -job.max_new); });
+  } else if (!of_tree || !in_.engine.enable_prefix_caching) {
+    if (urgent) by([&](const Job& job) { return std::pair(-Urgency(job), job.entry); });
+  } else if (policy == SglangQueue::kDfsWeight || waiting_.size() <= 128) {
+    std::vector<JobId> late;
+    MatchWaiting(late);
+    policy == SglangQueue::kLpm ? SortByPrefix(late) : SortByTree();
+  }
+}
+
+// Looks all up. `late`: what one before them in the queue will have computed, if they wait.
+void SglangScheduler::MatchWaiting(std::vector<JobId>& late) {
+  RadixCache scratch(1, RadixEviction::kLru, in_.requests, true);
+  for (const JobId id : waiting_) {
+    Job& job = At(id);
+    const RadixCache::Match match = tree_.Find(job.request, job.known());
+    job.prefix = match.tokens;
+    job.node = match.node;
+    if (match.tokens > options_.in_batch_check_threshold) continue;
+    const std::int64_t shared = scratch.Find(job.request, job.known()).tokens;
+    if (shared >= options_.in_batch_deprioritize_threshold) {
+      late.push_back(id);
+    } else {
+      scratch.Insert(job.request, job.known(), 0, false);
+    }
+  }
+}
+
+void SglangScheduler::SortByPrefix(const std::vector<JobId>& late) {
+  std::vector<std::pair<std::pair<bool, std::int64_t>, JobId>> keyed;
+  std::size_t next_late = 0;
+  const bool whole = options_.version == SglangVersion::k059;
+  for (const JobId id : waiting_) {
+    const bool is_late = next_late < late.size() && late[next_late] == id;
+    if (is_late) ++next_late;
+    const Job& job = At(id);
+    const std::int64_t hit = whole ? job.prefix : std::min(job.prefix, job.known() - 1);
+    keyed.push_back({{is_late, is_late ? 0 : -hit}, id});
+  }
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < keyed.size(); ++i) waiting_[i] = keyed[i].second;
+}
+
+// The tree's post-order, children with the most requests below first.
+void SglangScheduler::SortByTree() {
+  struct Weighed {
+    std::int64_t weight = 0;
+    std::vector<RadixCache::NodeId> children;
+    std::vector<JobId> own;
+  };
+  std::map<RadixCache::NodeId, Weighed> nodes;
+  for (const JobId id : waiting_) {
+    RadixCache::NodeId node = At(id).node;
+    nodes[node].own.push_back(id);
+    for (; node != RadixCache::kRoot; node = tree_.Parent(node)) {
+      Weighed& here = nodes[node];
+      if (here.weight++ == 0) nodes[tree_.Parent(node)].children.push_back(node);
+    }
+  }
+  waiting_.clear();
+  const auto before = [&](RadixCache::NodeId a, RadixCache::NodeId b) {
+    return std::pair(-nodes[a].weight, tree_.Place(a)) < std::pair(-nodes[b].weight, tree_.Place(b));
+  };
+  std::vector<std::pair<RadixCache::NodeId, std::size_t>> path = {{RadixCache::kRoot, 0}};
+  while (!path.empty()) {
+    auto& [node, next] = path.back();
+    Weighed& here = nodes[node];
+    if (next == 0) std::sort(here.children.begin(), here.children.end(), before);
+    if (next < here.children.size()) {
+      path.emplace_back(here.children[next++], 0);
+      continue;
+    }
+    waiting_.insert(waiting_.end(), here.own.begin(), here.own.end());
+    path.pop_back();
+  }
+}
+
+// ---- The budget (rules 12 to 19) -------------------------------------------------------------
+
+void SglangScheduler::StartBudget() {
+  const std::int64_t mixed = mixes() ? static_cast<std::int64_t>(running_.size()) : 0;
+  double estimate = 0;
+  for (const JobId id : running_) estimate += Left(At(id));
+  budget_.total = static_cast<double>(mixed) + estimate;
+  budget_.current = mixed;
+  budget_.input = options_.max_prefill_tokens - mixed;
+  budget_.chunk = in_.engine.max_num_batched_tokens - mixed;
+}
+
+void SglangScheduler::Add(JobId id, std::int64_t end, std::int64_t charged, std::int64_t reserved) {
+  Job& job = At(id);
+  batch_.extends.push_back({id, end - job.prefix, end == job.fill});
+  job.kv = end;
+  charged = CeilToPages(charged);
+  const std::int64_t spare = options_.version == SglangVersion::k059 ? 0 : page_;
+  budget_.total += static_cast<double>(charged + reserved + spare);
+  budget_.current += charged + spare;
+  budget_.input -= charged;
+  budget_.chunk -= charged;
+}
+
+SglangScheduler::Verdict SglangScheduler::AfterAdding() const {
+  if (TotalLeft() <= 0 || CurrentLeft() <= 0) return Verdict::kMemory;
+  const bool spent =
+      budget_.input <= 0 || (in_.engine.enable_chunked_prefill && budget_.chunk <= 0);
+  return spent ? Verdict::kStop : Verdict::kGo;
+}
+
+// The unfinished prompt goes on, whatever the budget says (rule 16).
+void SglangScheduler::AddChunked() {
+  Job& job = At(chunked_);
+  job.fill = job.known();
+  const std::int64_t rest = job.fill - job.prefix;
+  std::int64_t most = std::min(budget_.chunk, static_cast<std::int64_t>(TotalLeft()));
+  if (most <= 0) most = budget_.chunk;
+  const std::int64_t tokens = std::min(rest, most);
+  Add(chunked_, job.prefix + tokens, tokens, rest > most ? 0 : Clip(job.max_new));
+  if (rest <= most) chunked_ = kNoJob;
+}
+
+SglangScheduler::Verdict SglangScheduler::Test(JobId id) {
+  Job& job = At(id);
+  job.fill = job.known();
+  job.prefix = 0;
+  job.node = RadixCache::kRoot;
+  if (in_.engine.enable_prefix_caching) {
+    const RadixCache::Match match = tree_.Find(job.request, job.fill - 1);
+    job.prefix = match.tokens;
+    job.node = match.node;
+  }
+  job.owned = job.prefix;
+  const auto added = static_cast<std::int64_t>(batch_.extends.size());
+  if (options_.prefill_max_requests && added >= *options_.prefill_max_requests) {
+    return Verdict::kStop;
+  }
+  const bool by_states = options_.ignore_eos && !in_.engine.enable_prefix_caching;
+  return by_states ? TestIgnoringEos(id) : TestPlain(id);
+}
+
+// Rule 13.
+SglangScheduler::Verdict SglangScheduler::TestPlain(JobId id) {
+  const Job& job = At(id);
+  const std::int64_t rest = job.fill - job.prefix;
+  const std::int64_t spare = options_.version == SglangVersion::k0516 ? page_ : 0;
+  const std::int64_t total =
+      rest + Clip(std::max<std::int64_t>(job.max_new - job.out, 0)) + spare;
+  if (static_cast<double>(total) >= TotalLeft()) return Verdict::kMemory;
+  if (!in_.engine.enable_chunked_prefill && !batch_.extends.empty() &&
+      CeilToPages(rest) >= budget_.input) {
+    return Verdict::kStop;
+  }
+  const std::size_t before = batch_.extends.size();
+  tree_.Lock(job.node);
+  const Verdict verdict = AddPlain(id, total);
+  if (batch_.extends.size() == before) tree_.Unlock(job.node);
+  return verdict;
+}
+
+SglangScheduler::Verdict SglangScheduler::AddPlain(JobId id, std::int64_t total) {
+  const Job& job = At(id);
+  if (static_cast<double>(total) >= TotalLeft()) return Verdict::kMemory;
+  const std::int64_t size = CeilToPages(job.fill - job.prefix);
+  if (!in_.engine.enable_chunked_prefill || size <= budget_.chunk) {
+    Add(id, job.fill, size, Clip(job.max_new));
+    return AfterAdding();
+  }
+  std::int64_t tokens = WholePages(std::max<std::int64_t>(budget_.chunk, 0));
+  if (tokens > 0) tokens = WholePages(job.prefix + tokens) - job.prefix;
+  if (tokens <= 0) return Verdict::kStop;
+  new_chunk_ = id;
+  Add(id, job.prefix + tokens, tokens, 0);
+  return AfterAdding();
+}
+
+void SglangScheduler::AddState(const Job& job, std::size_t at) {
+  const std::int64_t out = Out(job);
+  if (job.max_new <= out) return;
+  states_.insert(states_.begin() + static_cast<std::ptrdiff_t>(at),
+                 {job.max_new - out, job.prompt + out});
+}
+
+// Whether memory would run out before enough of the requests had ended, each of which makes all its
+// tokens (rule 19).
+bool SglangScheduler::RunsOut(const Job& job) {
+  if (!has_states_) {
+    has_states_ = true;
+    AddState(job, states_.size());
+    for (const JobId id : running_) AddState(At(id), states_.size());
+    for (const Extend& extend : batch_.extends) AddState(At(extend.job), states_.size());
+    std::stable_sort(states_.begin(), states_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+  } else {
+    std::size_t at = 0;
+    while (at + 1 < states_.size() && job.max_new - job.out > states_[at].first) ++at;
+    AddState(job, at);
+  }
+  const std::int64_t left = Available() - budget_.current - CeilToPages(job.fill);
+  std::int64_t freed = 0;
+  auto others = static_cast<std::int64_t>(states_.size());
+  for (const auto& [to_come, held] : states_) {
+    if (left + freed - to_come * others <= others) return true;
+    freed += held;
+    --others;
+  }
+  return false;
+}
+
+SglangScheduler::Verdict SglangScheduler::TestIgnoringEos(JobId id) {
+  const Job& job = At(id);
+  const auto size = static_cast<double>(CeilToPages(job.fill));
+  if (size > std::min(CurrentLeft(), TotalLeft()) || RunsOut(job)) return Verdict::kMemory;
+  if (!in_.engine.enable_chunked_prefill || job.fill <= budget_.chunk) {
+    Add(id, job.fill, job.fill, Clip(job.max_new));
+  } else if (budget_.chunk <= 0) {
+    return Verdict::kStop;
+  } else {
+    new_chunk_ = id;
+    Add(id, budget_.chunk, budget_.chunk, 0);
+  }
+  return AfterAdding();
+}
+
+// ---- Preemption by priority (rules 36 and 37) ------------------------------------------------
+
+bool SglangScheduler::PreemptFor(const Job& job) {
+  std::vector<JobId> candidates;
+  for (const JobId id : running_) {
+    if (!At(id).done || options_.version == SglangVersion::k059) candidates.push_back(id);
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [&](JobId a, JobId b) {
+    return std::pair(Urgency(At(a)), -At(a).entry) < std::pair(Urgency(At(b)), -At(b).entry);
+  });
+  double need = static_cast<double>(job.fill - job.prefix + Clip(job.max_new)) - TotalLeft();
+  std::size_t victims = 0;
+  for (const JobId id : candidates) {
+    const std::int64_t more = Urgency(job) - Urgency(At(id));
+    if (more <= options_.priority_scheduling_preemption_threshold) break;
+    ++victims;
+    need -= Left(At(id));
+    if (need <= 0) break;
+  }
+  if (victims == 0 || need > 0) return false;
+  candidates.resize(victims);
+  auto left = static_cast<std::int64_t>(running_.size());
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    const JobId id = running_[i];
+    if (std::find(candidates.begin(), candidates.end(), id) == candidates.end()) {
+      running_[kept++] = id;
+      continue;
+    }
+    budget_.total -= Left(At(id));
+    Retract(id, --left);
+  }
+  running_.resize(kept);
+  preempted_.insert(preempted_.end(), candidates.begin(), candidates.end());
+  return true;
+}
+
+// ---- A prefill batch (rules 6 to 11, 15 and 20) ----------------------------------------------
+
+bool SglangScheduler::Prefill(StepPlan& plan) {
+  const bool preempts =
+      options_.enable_priority_scheduling && !options_.disable_priority_preemption;
+  if (preempts) is_full_ = false;
+  if ((is_full_ || waiting_.empty()) && chunked_ == kNoJob) return false;
+  if (Room() <= 0 && chunked_ == kNoJob && !preempts) {
+    is_full_ = true;
+    full_by_ = BlockedBy::kSeats;
+    return false;
+  }
+  SortWaiting();
+  StartBudget();
+  states_.clear();
+  preempted_.clear();
+  has_states_ = false;
+  new_chunk_ = kNoJob;
+  const bool goes_on = chunked_ != kNoJob;
+  if (goes_on) AddChunked();
+  Admit();
+  for (const JobId id : preempted_) {
+    plan.preempted.push_back(At(id).request);
+    At(id).entry = ++entries_;
+    waiting_.push_back(id);
+  }
+  if (batch_.extends.empty()) return false;
+  // Those that were added are the first of the queue, as the first that is not ends the loop.
+  const std::size_t added = batch_.extends.size() - (goes_on ? 1 : 0);
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(added));
+  TakePrefill();
+  return true;
+}
+
+void SglangScheduler::Admit() {
+  const bool preempts =
+      options_.enable_priority_scheduling && !options_.disable_priority_preemption;
+  for (const JobId id : waiting_) {
+    if (static_cast<std::int64_t>(batch_.extends.size()) >= Room()) {
+      is_full_ = true;
+      full_by_ = BlockedBy::kSeats;
+    }
+    if (is_full_ && !(preempts && PreemptFor(At(id)))) return;
+    const Verdict verdict = Test(id);
+    if (verdict == Verdict::kGo) continue;
+    if (verdict == Verdict::kMemory) is_full_ = true;
+    full_by_ = verdict == Verdict::kMemory ? BlockedBy::kKvBlocks : BlockedBy::kTokenBudget;
+    return;
+  }
+}
+
+void SglangScheduler::TakePrefill() {
+  if (new_chunk_ != kNoJob) chunked_ = new_chunk_;
+  batch_.kind = Kind::kExtend;
+  batch_.chunk = chunked_;
+  std::int64_t tokens = 0, taken = 0;
+  for (const Extend& extend : batch_.extends) {
+    const Job& job = At(extend.job);
+    tokens += extend.tokens;
+    taken += CeilToPages(job.kv) - CeilToPages(job.prefix);
+  }
+  const auto members = static_cast<std::int64_t>(batch_.extends.size());
+  MakeRoom(page_ == 1 ? tokens : tokens + members * page_);
+  free_ -= taken;
+  SERVECAST_CHECK(free_ >= 0, "I4: used + free = total KV blocks");
+  for (Extend& extend : batch_.extends) {
+    Job& job = At(extend.job);
+    extend.ends = extend.job != chunked_;
+    if (job.seat >= 0) continue;
+    job.seat = seats_.back();
+    seats_.pop_back();
+    job_of_seat_[static_cast<std::size_t>(job.seat)] = extend.job;
+  }
+  if (mixes()) MixIn();
+}
+
+// Rule 28.
+void SglangScheduler::MixIn() {
+  DropDone();
+  if (running_.empty()) return;
+  TakeForDecodes();
+  batch_.kind = Kind::kMixed;
+  for (const JobId id : running_) At(id).fill = At(id).prompt + Out(At(id));
+  batch_.decoding.swap(running_);
+  running_.clear();
+}
+
+}  // namespace servecast

@@ -1,0 +1,281 @@
+// The rules of SGLang's scheduler (sgl-project/sglang v0.5.16; docs/model.md, "SGLang").
+//
+// A pass merges what was prefilled into the running batch, then tries a batch of prompts, and only
+// if there is none makes a decode step of all that run. So prompts come first, and tokens wait for
+// them, unless mixed chunks are on. Admission weighs an estimate of what the running requests will
+// still need, by a ratio that falls with every decode step; when it was too low, requests are
+// retracted and the ratio jumps. Once a request was refused for memory or seats, a flag keeps all
+// waiting until one that runs has ended.
+//
+// With the overlap scheduler a batch is formed while the one before computes, so it knows the
+// outputs only up to the batch before that: here, what is `launched` and what is applied of it.
+//
+// Requests that decode are sums (decode_group.h): a decode step of unchanged members costs nothing
+// a member, and many in a row are one run of the machine. Memory is counted in the machine's KV
+// blocks, one a page; what the radix cache keeps and nobody uses counts there as free.
+//
+// "Rule" is one of the README of SGLang's golden traces. One is not followed: by rule 38 SGLang
+// loses requests; here they go back to the queue.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/base.h"
+#include "base/indexed_heap.h"
+#include "serving/kv/radix_cache.h"
+#include "serving/replica/decode_group.h"
+#include "serving/replica/replica.h"
+#include "serving/replica/scheduler.h"
+
+namespace servecast {
+
+class SglangScheduler final : public Scheduler {
+ public:
+  // Requires: the replica's input has a setup.
+  explicit SglangScheduler(Replica& replica);
+
+  void Enqueue(RequestId request) override;
+  bool GiveUp(RequestId request) override;
+  void Arrive(RequestId request, TimeNs time) override;
+
+  Formed Form(StepPlan& plan) override;
+  void Launched(Step& step, const StepPlan& plan, TimeNs interference) override;
+  void Apply(Step& step) override;
+
+  const DecodeRun* BeginRun() override;
+  void EndsMember(Step& step) override;
+  void EndRun(std::int64_t steps) override;
+
+  std::int64_t running() const override { return in_.engine.max_num_seqs - seats_left(); }
+  std::int64_t waiting() const override { return static_cast<std::int64_t>(waiting_.size()); }
+  bool HasRequests() const override { return live_ > 0; }
+  bool MayStall() const override { return false; }
+  TimeNs QuietUntil() override { return replica_.ready(); }
+  void WriteProgress(std::vector<std::int32_t>& generated) const override;
+  const PrefixCacheReport& prefix_cache() override;
+  void Observe(StepRecord& record) const override;
+  void ObserveAfter(StepRecord& record) const override;
+
+ private:
+  using JobId = std::int32_t;
+  static constexpr JobId kNoJob = -1;
+
+  struct Job {
+    RequestId request = kNoRequest;
+    std::int64_t life = 0;  // what was noted of a former one no longer holds
+    std::int64_t prompt = 0;
+    std::int64_t max_new = 0;   // the limit that the scheduler knows
+    std::int64_t limit = 0;     // the tokens that it makes
+    std::int64_t priority = 0;
+    std::int64_t entry = 0;     // when it came to the queue
+    std::int64_t order = 0;     // in the running batch
+    std::int32_t seat = -1;     // from its first step to its end, retraction or preemption
+    bool done = false, decodes = false, begun = false;
+    MemberKind kind = MemberKind::kNew;
+
+    std::int64_t out = 0;     // applied tokens; of one that decodes: see Out
+    std::int64_t kv = 0;      // tokens that have slots; of one that decodes: see Kv
+    std::int64_t prefix = 0;  // of these, that need no computing
+    std::int64_t owned = 0;   // of these, the tree's
+    std::int64_t fill = 0;    // rule 36
+    RadixCache::NodeId node = RadixCache::kRoot;
+
+    std::int64_t ahead = 0;        // in the decodes
+    std::int64_t joined_with = 0;  // kv
+    std::int64_t joined_in = 0;    // a pass
+
+    TimeNs admitted = 0;
+    TimeNs token = -1, token_before = -1;  // the latest by a prefill, and the one before it
+    TimeNs last_step = -1;                 // the end of the latest that was no decode
+    TimeNs interference_before = 0;
+    std::int64_t known() const { return prompt + out; }
+  };
+
+  // Of a batch, as it is formed.
+  struct Extend {
+    JobId job = kNoJob;
+    std::int64_t tokens = 0;
+    bool ends = false;  // its prompt
+  };
+  enum class Kind : std::uint8_t { kNone, kExtend, kDecode, kMixed };
+  struct Batch {
+    Kind kind = Kind::kNone;
+    std::vector<Extend> extends;
+    std::vector<JobId> decoding;  // of a mixed one
+    JobId chunk = kNoJob;         // that ends in it unfinished
+
+    void Clear() {
+      kind = Kind::kNone;
+      extends.clear();
+      decoding.clear();
+      chunk = kNoJob;
+    }
+  };
+
+  // What is to be done as a step's outputs are there.
+  struct Output {
+    JobId job = kNoJob;
+    std::int64_t life = 0;
+    bool last = false;
+    TimeNs previous = -1;  // token
+  };
+  struct Outputs {
+    std::vector<Output> extends;  // that make a token
+    std::vector<Output> first;    // the first decode of theirs
+    std::vector<Output> last;     // decodes that end
+  };
+
+  enum class Verdict : std::uint8_t { kGo, kStop, kMemory };
+
+  Job& At(JobId id) { return jobs_[static_cast<std::size_t>(id)]; }
+  const Job& At(JobId id) const { return jobs_[static_cast<std::size_t>(id)]; }
+  Outputs& OutputsOf(const Step& step) { return outputs_[step.place]; }
+  bool IsNow(const Output& output) const { return At(output.job).life == output.life; }
+  std::int64_t seats_left() const { return static_cast<std::int64_t>(seats_.size()); }
+
+  // Of a request, with what is launched; as far as it is applied.
+  std::int64_t Kv(const Job& job) const {
+    return job.decodes ? job.ahead + decodes_.step() : job.kv;
+  }
+  bool Pending(const Job& job) const {
+    return replica_.in_flight() > 0 && (last_decoded_ || job.joined_in == pass_);
+  }
+  std::int64_t Out(const Job& job) const {
+    return job.decodes ? Kv(job) - job.prompt + 1 - (Pending(job) ? 1 : 0) : job.out;
+  }
+
+  // ---- Memory, in tokens ----
+  std::int64_t CeilToPages(std::int64_t tokens) const { return CeilDiv(tokens, page_) * page_; }
+  std::int64_t WholePages(std::int64_t tokens) const { return tokens / page_ * page_; }
+  std::int64_t Available() const { return free_ + tree_.evictable(); }
+  void MakeRoom(std::int64_t tokens) {
+    if (free_ < tokens && tree_.evictable() > 0) free_ += tree_.Evict(tokens);
+  }
+  void TellMachine();
+  void HearMachine() { free_ = replica_.kv().free() * page_ - tree_.evictable(); }
+  std::int64_t TreePriority(const Job& job) const {
+    return options_.enable_priority_scheduling ? job.priority : 0;
+  }
+  void CacheUnfinished(Job& job, bool of_chunk);
+  void Release(Job& job, bool keeps);
+  void Retract(JobId id, std::int64_t others);
+
+  // ---- A pass ----
+  bool Schedule(StepPlan& plan);
+  void Merge();
+  void MergeOne(JobId id);
+  void DropDone();
+  bool DecodeStep(StepPlan& plan);
+  void RetractSome(StepPlan& plan);
+  bool DecodesFit();
+  void TakeForDecodes();
+  void Fill(StepPlan& plan);
+  void FillDecodes(StepPlan& plan);
+  void FillExtends(StepPlan& plan);
+  void Begin(Job& job);
+  void CountHit(const Job& job);
+  void CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requests);
+  void EndIdle();
+  void Recycle(JobId id);
+
+  // ---- Outputs ----
+  void Join(JobId id);
+  void Leave(Job& job);
+  void CountInterference(Job& job);
+  void EndDecodes(Outputs& outputs);
+  void LaunchExtends(const Step& step, Outputs& outputs);
+  void LaunchDecodes(Step& step, Outputs& outputs);
+  void ExtendDone(const Output& output, Step& step);
+  void Finish(const Output& output, Step& step);
+  TimeNs LastToken(const Job& job) const;
+  double RatioAfter(std::int64_t decode_steps) const;
+
+  // ---- Prefill (sglang_prefill.cpp) ----
+  std::int64_t Urgency(const Job& job) const {
+    return options_.schedule_low_priority_values_first ? -job.priority : job.priority;
+  }
+  std::int64_t Clip(std::int64_t tokens) const {
+    return std::min(tokens, options_.clip_max_new_tokens);
+  }
+  double Left(const Job& job) const {
+    return static_cast<double>(Clip(job.max_new - Out(job))) * ratio_;
+  }
+  bool mixes() const { return options_.enable_mixed_chunk && in_.engine.enable_chunked_prefill; }
+  std::int64_t Room() const {
+    return std::min(in_.engine.max_num_seqs - static_cast<std::int64_t>(running_.size()),
+                    seats_left());
+  }
+  double TotalLeft() const { return static_cast<double>(Available()) - budget_.total; }
+  double CurrentLeft() const { return static_cast<double>(Available() - budget_.current); }
+  void SortWaiting();
+  void MatchWaiting(std::vector<JobId>& late);
+  void SortByPrefix(const std::vector<JobId>& late);
+  void SortByTree();
+  void StartBudget();
+  void Add(JobId id, std::int64_t end, std::int64_t charged, std::int64_t reserved);
+  Verdict AfterAdding() const;
+  void AddChunked();
+  Verdict Test(JobId id);
+  Verdict TestPlain(JobId id);
+  Verdict AddPlain(JobId id, std::int64_t total);
+  Verdict TestIgnoringEos(JobId id);
+  bool RunsOut(const Job& job);
+  void AddState(const Job& job, std::size_t at);
+  bool PreemptFor(const Job& job);
+  bool Prefill(StepPlan& plan);
+  void Admit();
+  void TakePrefill();
+  void MixIn();
+
+  // What a prefill batch may still take (rule 12).
+  struct Budget {
+    double total = 0;
+    std::int64_t current = 0, input = 0, chunk = 0;
+  };
+
+  Replica& replica_;
+  const ReplicaInput in_;
+  const SglangSpec options_;
+  const std::int64_t page_;
+  RadixCache tree_;
+  std::int64_t free_;
+
+  std::vector<Job> jobs_;
+  std::vector<JobId> unused_;
+  std::vector<std::int32_t> seats_;  // that are free
+  std::deque<JobId> waiting_;
+  std::vector<JobId> running_;
+  std::int64_t live_ = 0, entries_ = 0, orders_ = 0, pass_ = 0;
+  bool is_full_ = false;                       // rule 6
+  BlockedBy full_by_ = BlockedBy::kNothing;    // why
+  double ratio_;                               // new_token_ratio
+  JobId chunked_ = kNoJob;
+  Batch batch_, last_;  // that is being formed; of the last pass
+  bool last_decoded_ = false;
+
+  // What decodes: as sums, and when each makes its last token.
+  DecodeSums decodes_;
+  IndexedHeap finishes_;               // by seat
+  std::vector<JobId> job_of_seat_;
+  std::vector<Output> newcomers_;      // since the last decode step
+  std::int64_t ending_ = 0;            // whose last token is launched
+  std::int64_t wasted_ = 0;            // of the batch: tokens that nobody needs
+  TimeNs decoded_ = 0, decoded_before_ = 0, launched_until_ = 0;
+  TimeNs interference_ = 0;
+  std::int64_t run_began_ = -1;        // a step of decodes_; -1: the last batch was no run's
+
+  Budget budget_;
+  std::vector<JobId> preempted_;
+  JobId new_chunk_ = kNoJob;
+  bool has_states_ = false;
+  std::vector<std::pair<std::int64_t, std::int64_t>> states_;  // rule 19
+
+  std::vector<Outputs> outputs_;  // by a step's place
+  PrefixCacheReport cached_;
+};
+
+}  // namespace servecast
