@@ -335,7 +335,7 @@ EngineCase EngineCaseOf(const SglangCase& golden) {
   e.enable_prefix_caching = !s.disable_radix_cache;
   e.async_scheduling = s.overlap;
   e.num_gpu_blocks_override = s.max_total_num_tokens / s.page_size + 1;
-  made.model_max_len = s.context_len - 2 + 2 * s.page_size;
+  made.model_max_len = s.context_len;
   made.scheduler.policy = "sglang";
   SglangSpec& o = made.scheduler.sglang;
   o.schedule_policy = static_cast<SglangQueue>(

@@ -61,8 +61,9 @@ void SglangScheduler::Enqueue(RequestId request) {
   job.prompt = in_.requests.prompt_tokens[r];
   job.priority = in_.requests.priority.empty() ? 0 : in_.requests.priority[r];
   const std::int64_t total = replica_.kv().total() * page_;
-  const std::int64_t longest =
-      std::min(in_.max_model_len - job.prompt, total - CeilToPages(job.prompt) - page_ - 1);
+  // The replica's limit leaves two pages, see scheduler_sglang.cpp.
+  const std::int64_t longest = std::min(in_.max_model_len + 2 * page_ - 2 - job.prompt,
+                                        total - CeilToPages(job.prompt) - page_ - 1);
   std::int64_t asked = in_.requests.output_tokens[r];
   if (!in_.requests.max_new_tokens.empty()) {
     asked = in_.requests.max_new_tokens[r];
@@ -90,7 +91,8 @@ void SglangScheduler::Recycle(JobId id) {
   unused_.push_back(id);
 }
 
-// Passes without a batch have dropped what had ended, and begun anew (rule 34).
+// Passes without a batch have dropped what had ended. The second of them begins anew with the ratio
+// (rule 34), and with the overlap scheduler the next request comes to the second.
 void SglangScheduler::EndIdle() {
   for (const JobId id : running_) Recycle(id);
   running_.clear();
@@ -98,7 +100,7 @@ void SglangScheduler::EndIdle() {
   for (const JobId id : last_.decoding) Recycle(id);
   last_ = {};
   is_full_ = last_decoded_ = false;
-  ratio_ = FirstRatio(options_);
+  if (replica_.most_in_flight() == 1) ratio_ = FirstRatio(options_);
 }
 
 // ---- Memory ----------------------------------------------------------------------------------
