@@ -9,6 +9,7 @@
 #include "cost/model_cost.h"
 #include "metrics/recorder.h"
 #include "serving/replica/replica.h"
+#include "serving/replica/scheduler_setup.h"
 
 namespace servecast::testing {
 
@@ -153,8 +154,19 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   ReplicaRun run;
   run.requests = engine_case.requests;
   const std::int64_t pool_blocks = *engine_case.engine.num_gpu_blocks_override;
-  const std::int64_t max_model_len =
-      EffectiveMaxModelLen(engine_case.engine, engine_case.model_max_len, pool_blocks - 1);
+  EngineSpec limits = engine_case.engine;
+  if (engine_case.scheduler.policy != "vllm") limits.enable_chunked_prefill = true;
+  std::int64_t max_model_len =
+      EffectiveMaxModelLen(limits, engine_case.model_max_len, pool_blocks - 1);
+  const Scenario scenario = MakeScenario(engine_case);
+  std::unique_ptr<SchedulerSetup> setup;
+  if (scenario.scheduler.policy != "vllm") {
+    setup = MakeSchedulerSetup(scenario, ComputeModelCost(scenario).value(), max_model_len,
+                               run.requests);
+    if (setup->entry->keeps_room != nullptr) {
+      max_model_len -= setup->entry->keeps_room(engine_case.engine);
+    }
+  }
   run.results.Resize(run.requests.size());
   Clients clients(run.requests, latency, max_model_len, run.results);
   Inbox inbox(clients, run.requests, run.results, false);
@@ -167,7 +179,7 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
                    run.requests, inbox, latency, run.results, recorder, scratch,
                    engine_case.horizon.value_or(kNever), &collector,
                    KvTiersOf(engine_case.engine.kv_offload, KvBlockBytes(engine_case), 1), 0, false,
-                   stages.empty() ? nullptr : &stages});
+                   stages.empty() ? nullptr : &stages, setup.get()});
   while (!replica.Advance(INT64_MAX)) {
   }
   replica.WriteProgress(run.results.generated);

@@ -381,7 +381,9 @@ std::vector<SglangStep> StepsOf(const SglangCase& golden, const std::vector<Step
       step.members.push_back({m.id, m.tokens, m.computed_before, kind});
     }
     step.mode = prefilled == 0 ? "decode" : decodes ? "mixed" : "extend";
-    (prefilled == 0 ? step.retracted : step.preempted) = r.preempted;
+    const auto first_retracted = r.preempted.end() - r.sglang.retracted;
+    step.preempted.assign(r.preempted.begin(), first_retracted);
+    step.retracted.assign(first_retracted, r.preempted.end());
     step.finished = r.finished;
     step.chunked = r.sglang.chunked;
     step.new_token_ratio = r.sglang.new_token_ratio;

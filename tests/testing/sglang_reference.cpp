@@ -703,6 +703,7 @@ void Sglang::Token(Request& r, std::size_t step) {
   ++r.out;
   r.text = TextOf(in_.requests, r.id, r.prompt + r.out);
   r.result.output_tokens = r.out;
+  r.result.tokens.push_back(now_);
   if (r.result.first_token < 0) r.result.first_token = now_;
   if (r.out >= r.max_new) {
     r.result.finish_reason = "length";

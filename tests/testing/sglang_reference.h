@@ -79,6 +79,7 @@ struct SglangResult {
   std::int64_t retractions = 0;
   std::int64_t cached_tokens = 0, cached_at_first_schedule = 0, cached_on_resumes = 0;
   std::int64_t first_step = -1, finish_step = -1;
+  std::vector<TimeNs> tokens;  // when each was there
 };
 
 struct SglangInput {

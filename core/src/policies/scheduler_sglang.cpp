@@ -14,6 +14,9 @@ bool HasTimeouts(const WorkloadSpec& w) {
 void Refuse(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
   const PoolSpec& pool = s.cluster.pools[0];
+  const SglangSpec& o = s.scheduler.sglang;
+  const bool by_prefix =
+      o.schedule_policy == SglangQueue::kLpm || o.schedule_policy == SglangQueue::kDfsWeight;
   const struct {
     bool broken;
     const char *path, *message;
@@ -37,6 +40,11 @@ void Refuse(const Scenario& s, Issues& issues) {
       {s.scheduler.preemption != "auto", "/scheduler/preemption",
        "found %, allowed \"auto\" with scheduler.policy \"sglang\": see "
        "scheduler.retraction_policy"},
+      {by_prefix && o.enable_priority_scheduling && !o.disable_priority_preemption,
+       "/scheduler/schedule_policy",
+       "found %, allowed \"fcfs\" and \"lof\" with enable_priority_scheduling unless "
+       "disable_priority_preemption is set: where prefixes order the queue, two requests may "
+       "preempt each other for ever"},
       {e.enable_chunked_prefill && e.max_num_batched_tokens < e.block_size,
        "/engine/max_num_batched_tokens",
        "found %, allowed from engine.block_size up with scheduler.policy \"sglang\": a chunk is "

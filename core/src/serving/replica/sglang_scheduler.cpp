@@ -186,12 +186,11 @@ Formed SglangScheduler::Form(StepPlan& plan) {
   ++pass_;
   const bool was_full = is_full_, had_last = last_.kind != Kind::kNone;
   run_began_ = -1;
+  retracted_ = 0;
   batch_.Clear();
   const bool formed = Schedule(plan);
   TellMachine();
-  if (batch_.kind == Kind::kDecode) {
-    in_.recorder.BlocksRefused(static_cast<std::int64_t>(plan.preempted.size()));
-  }
+  in_.recorder.BlocksRefused(retracted_);
   if (!waiting_.empty()) plan.blocked = is_full_ || formed ? full_by_ : BlockedBy::kNothing;
   if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
   const bool changed = was_full != is_full_ || had_last || !plan.preempted.empty();
@@ -301,6 +300,7 @@ void SglangScheduler::RetractSome(StepPlan& plan) {
     out += Out(At(id)) + options_.retract_decode_steps;
     most += At(id).max_new;
   }
+  retracted_ = static_cast<std::int64_t>(retracted.size());
   ratio_ = std::min(1.0, static_cast<double>(out) / static_cast<double>(most + 1));
   for (const JobId id : retracted) {
     plan.preempted.push_back(At(id).request);
@@ -619,6 +619,7 @@ void SglangScheduler::Observe(StepRecord& record) const {
       .evictable_after_schedule = tree_.evictable(),
       .evictable_after_step = 0,
       .running_batch = static_cast<std::int64_t>(running_.size()),
+      .retracted = run_began_ < 0 ? retracted_ : 0,
       .chunked = chunked_ == kNoJob ? kNoRequest : At(chunked_).request,
       .batch_is_full = is_full_};
 }

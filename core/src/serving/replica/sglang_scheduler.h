@@ -271,6 +271,7 @@ class SglangScheduler final : public Scheduler {
   Budget budget_;
   std::vector<JobId> preempted_;
   JobId new_chunk_ = kNoJob;
+  std::int64_t retracted_ = 0;
   bool has_states_ = false;
   std::vector<std::pair<std::int64_t, std::int64_t>> states_;  // rule 19
 

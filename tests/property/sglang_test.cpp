@@ -1,0 +1,158 @@
+// SGLang's scheduler: equal to its reference on random cases, to the nanosecond, whatever the
+// slices and whether observed or not. SERVECAST_CASES sets how many.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "metrics/time_split.h"
+#include "testing/engine_run.h"
+#include "testing/sglang_cases.h"
+#include "testing/sglang_golden.h"
+#include "testing/sglang_reference.h"
+
+namespace servecast::testing {
+namespace {
+
+std::uint64_t Cases() {
+  const char* text = std::getenv("SERVECAST_CASES");
+  return text == nullptr || *text == '\0' ? 3000 : std::strtoull(text, nullptr, 10);
+}
+
+std::unique_ptr<LatencyModel> LatencyFor(std::uint64_t seed) {
+  RandomCase priced;
+  priced.latency = MakeSglangLatency(seed);
+  return MakeLatency(priced);
+}
+
+// Between tokens of a request -> how often; from a step of it to its next -> how often.
+using Times = std::map<TimeNs, std::int64_t>;
+
+Times GapsOf(const SglangOutput& output) {
+  Times gaps;
+  for (const SglangResult& result : output.results) {
+    for (std::size_t i = 1; i < result.tokens.size(); ++i) {
+      ++gaps[result.tokens[i] - result.tokens[i - 1]];
+    }
+  }
+  return gaps;
+}
+
+Times DelaysOf(const SglangOutput& output) {
+  Times delays;
+  std::map<RequestId, TimeNs> last;
+  for (const SglangStep& step : output.steps) {
+    for (const SglangMember& member : step.members) {
+      const auto at = last.find(member.id);
+      if (at != last.end()) ++delays[step.start - at->second];
+      last[member.id] = step.end;
+    }
+  }
+  return delays;
+}
+
+// A case whose rows are the reference's.
+SglangCase Answered(SglangCase random_case, const SglangOutput& output) {
+  random_case.steps = output.steps;
+  random_case.results = output.results;
+  return random_case;
+}
+
+// The rows before and at a difference.
+std::string Around(const SglangCase& c, const std::vector<SglangStep>& found) {
+  std::size_t at = 0;
+  SglangCase upto = c;
+  for (; at < std::min(found.size(), c.steps.size()); ++at) {
+    upto.steps = {c.steps[at]};
+    if (FirstDifference(upto, std::vector<SglangStep>{found[at]})) break;
+  }
+  std::string text;
+  for (std::size_t i = at - std::min<std::size_t>(at, 3); i <= at; ++i) {
+    for (const std::vector<SglangStep>* steps : {&c.steps, &found}) {
+      if (i >= steps->size()) continue;
+      const SglangStep& s = (*steps)[i];
+      text += steps == &found ? "\n  engine    " : "\n  reference ";
+      text += std::to_string(i) + " at " + std::to_string(s.scheduled) + " " + s.mode;
+      for (const SglangMember& m : s.members) {
+        text += " " + std::to_string(m.id) + m.kind + std::to_string(m.prefix) + "+" +
+                std::to_string(m.tokens);
+      }
+      text += " chunked " + std::to_string(s.chunked) + " full " + std::to_string(s.batch_is_full) +
+              " waiting " + std::to_string(s.waiting_after_schedule) + " free " +
+              std::to_string(s.available_after_schedule) + "+" +
+              std::to_string(s.evictable_after_schedule) + " preempted";
+      for (const RequestId id : s.preempted) text += " " + std::to_string(id);
+      for (const RequestId id : s.retracted) text += " r" + std::to_string(id);
+      text += " finished";
+      for (const RequestId id : s.finished) text += " " + std::to_string(id);
+    }
+  }
+  return text;
+}
+
+void CheckTimes(const SglangCase& c, const ReplicaRun& run) {
+  for (std::size_t r = 0; r < c.max_new.size(); ++r) {
+    TimeAfterFirst after;
+    const TimeSplit split = SplitOf(c.requests, run.results, 0, r, after);
+    ASSERT_EQ(split.Sum(), run.results.completion[r] - c.requests.arrival[r]) << "request " << r;
+    for (const TimeNs part : {split.host, split.queue, split.prefill, split.decode,
+                              split.interference, split.preempted, split.transfer}) {
+      ASSERT_GE(part, 0) << "request " << r;
+    }
+  }
+}
+
+TEST(DifferentialSglang, RandomCases_EqualTheReference) {
+  std::int64_t steps = 0, retracted = 0, preempted = 0, chunks = 0, mixed = 0, hits = 0, lost = 0;
+  for (std::uint64_t seed = 1; seed <= Cases(); ++seed) {
+    const SglangCase drawn = MakeSglangCase(seed);
+    const std::unique_ptr<LatencyModel> latency = LatencyFor(seed);
+    const SglangOutput reference =
+        RunSglangReference({drawn.requests, drawn.max_new, drawn.settings, *latency});
+    const SglangCase c = Answered(drawn, reference);
+    const ReplicaRun run = RunReplica(EngineCaseOf(c), *latency, kClockEnd);
+    const std::vector<SglangStep> found = StepsOf(c, run.steps);
+    ASSERT_EQ(FirstDifference(c, found).value_or(""), "") << Describe(c) << Around(c, found);
+    ASSERT_EQ(FirstDifference(c, run.results).value_or(""), "") << Describe(c);
+    ASSERT_EQ(run.itl, GapsOf(reference)) << Describe(c);
+    ASSERT_EQ(run.step_delays, DelaysOf(reference)) << Describe(c);
+    ASSERT_NO_FATAL_FAILURE(CheckTimes(c, run)) << Describe(c);
+    for (const SglangStep& step : reference.steps) {
+      retracted += static_cast<std::int64_t>(step.retracted.size());
+      preempted += static_cast<std::int64_t>(step.preempted.size());
+      chunks += step.chunked != kNoRequest ? 1 : 0;
+      mixed += step.mode == "mixed" ? 1 : 0;
+    }
+    for (const SglangResult& result : reference.results) hits += result.cached_tokens > 0 ? 1 : 0;
+    steps += static_cast<std::int64_t>(reference.steps.size());
+    lost += reference.met_rule_38 ? 1 : 0;
+  }
+  std::printf("%lld steps, %lld retracted, %lld preempted, %lld chunks, %lld mixed, %lld hits, "
+              "%lld cases in which SGLang loses requests\n",
+              static_cast<long long>(steps), static_cast<long long>(retracted),
+              static_cast<long long>(preempted), static_cast<long long>(chunks),
+              static_cast<long long>(mixed), static_cast<long long>(hits),
+              static_cast<long long>(lost));
+  if (Cases() < 1000) return;
+  for (const std::int64_t count : {retracted, preempted, chunks, mixed, hits}) EXPECT_GT(count, 100);
+}
+
+TEST(DifferentialSglang, SlicesAndObservers_ChangeNothing) {
+  for (std::uint64_t seed = 1; seed <= std::min<std::uint64_t>(Cases() / 5, 2000); ++seed) {
+    const SglangCase c = MakeSglangCase(seed);
+    const auto run = [&](const RunOptions& options) {
+      return RunEngine(EngineCaseOf(c), LatencyFor(seed), options).value().report.fingerprint;
+    };
+    const auto whole = run({});
+    ASSERT_EQ(run({.slice = 1}), whole) << Describe(c);
+    ASSERT_EQ(run({.slice = 7, .observe = false}), whole) << Describe(c);
+    ASSERT_EQ(run({.observe = false}), whole) << Describe(c);
+  }
+}
+
+}  // namespace
+}  // namespace servecast::testing
