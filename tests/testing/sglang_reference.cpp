@@ -463,7 +463,6 @@ std::unique_ptr<Batch> Sglang::Prefill() {
     is_full_ = true;
     return nullptr;
   }
-  SortWaiting();
   const std::int64_t decodes = mixes_ ? static_cast<std::int64_t>(running_.size()) : 0;
   double estimate = 0;
   for (const Request* r : running_) estimate += Left(*r);
@@ -475,6 +474,17 @@ std::unique_ptr<Batch> Sglang::Prefill() {
   states_.clear();
   has_states_ = false;
   new_chunk_ = nullptr;
+  if (chunked_ != nullptr && !running_.empty()) {
+    std::int64_t tokens = std::min(chunk_left_, static_cast<std::int64_t>(TotalLeft()));
+    if (tokens <= 0) tokens = chunk_left_;
+    tokens = std::min(tokens, chunked_->known() - chunked_->prefix);
+    const std::int64_t end = chunked_->prefix + tokens;
+    if (tokens <= 0 || CeilToPages(end) - CeilToPages(chunked_->prefix) > Available()) {
+      out_.out_of_memory = true;
+      return nullptr;
+    }
+  }
+  SortWaiting();
   if (chunked_ != nullptr) AddChunked();
   for (Request* r : waiting_) {
     if (static_cast<std::int64_t>(batch_.size()) >= Room()) is_full_ = true;
@@ -525,6 +535,12 @@ std::unique_ptr<Batch> Sglang::PrefillBatch() {
   }
   if (!mixes_ || running_.empty()) return batch;
   DropDone();
+  std::int64_t need = 0;
+  for (const Request* r : running_) need += r->kv % page == 0 ? page : 0;
+  if (need > Available()) {
+    out_.out_of_memory = true;
+    return batch;
+  }
   if (!running_.empty()) {
     Decode(*batch, running_);
     batch->mode = "mixed";
@@ -568,8 +584,9 @@ void Sglang::RetractSome() {
     };
     return key(a) < key(b);
   });
-  while (retracted_.empty() || !Fits(running_)) {
-    SERVECAST_CHECK(running_.size() > 1, "the reference knows no request that does not fit alone");
+  while (!running_.empty() && (retracted_.empty() || !Fits(running_))) {
+    SERVECAST_CHECK(running_.size() > 1 || chunked_ != nullptr,
+                    "the reference knows no request that does not fit alone");
     Request* const r = running_.back();
     running_.pop_back();
     retracted_.push_back(r);
@@ -580,7 +597,9 @@ void Sglang::RetractSome() {
     out += r->out + c_.retract_decode_steps;
     most += r->max_new;
   }
-  ratio_ = std::min(1.0, static_cast<double>(out) / static_cast<double>(most + 1));
+  if (!running_.empty()) {
+    ratio_ = std::min(1.0, static_cast<double>(out) / static_cast<double>(most + 1));
+  }
   for (Request* r : retracted_) Enqueue(*r);
 }
 
@@ -598,6 +617,7 @@ std::unique_ptr<Batch> Sglang::DecodeStep() {
     RetractSome();
   }
   if (running_.size() < before) is_full_ = false;
+  if (running_.empty()) return nullptr;
   auto batch = std::make_unique<Batch>();
   batch->mode = "decode";
   batch->requests = running_;

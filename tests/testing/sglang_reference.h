@@ -92,7 +92,8 @@ struct SglangInput {
 struct SglangOutput {
   std::vector<SglangStep> steps;
   std::vector<SglangResult> results;
-  bool met_rule_38 = false;  // SGLang would have lost requests
+  bool met_rule_38 = false;    // SGLang would have lost requests
+  bool out_of_memory = false;  // it would have stopped with an error; here somebody waits
 };
 
 SglangOutput RunSglangReference(const SglangInput& input);

@@ -127,16 +127,30 @@ SglangScheduler::Verdict SglangScheduler::AfterAdding() const {
   return spent ? Verdict::kStop : Verdict::kGo;
 }
 
-// The unfinished prompt goes on, whatever the budget says (rule 16).
-void SglangScheduler::AddChunked() {
-  Job& job = At(chunked_);
-  job.fill = job.known();
-  const std::int64_t rest = job.fill - job.prefix;
+// What the unfinished prompt goes on with, whatever the budget says (rule 16).
+std::int64_t SglangScheduler::NextOfChunked() const {
+  const Job& job = At(chunked_);
   std::int64_t most = std::min(budget_.chunk, static_cast<std::int64_t>(TotalLeft()));
   if (most <= 0) most = budget_.chunk;
-  const std::int64_t tokens = std::min(rest, most);
-  Add(chunked_, job.prefix + tokens, tokens, rest > most ? 0 : Clip(job.max_new));
-  if (rest <= most) chunked_ = kNoJob;
+  return std::min(job.known() - job.prefix, most);
+}
+
+// Where memory has no room for it SGLang stops with an error; here it waits until decodes have
+// ended, or were retracted.
+bool SglangScheduler::ChunkedFits() const {
+  const Job& job = At(chunked_);
+  const std::int64_t tokens = NextOfChunked();
+  const std::int64_t taken = CeilToPages(job.prefix + tokens) - CeilToPages(job.prefix);
+  return tokens > 0 && taken <= Available();
+}
+
+void SglangScheduler::AddChunked() {
+  Job& job = At(chunked_);
+  const std::int64_t tokens = NextOfChunked();
+  job.fill = job.known();
+  const bool cut = job.prefix + tokens < job.fill;
+  Add(chunked_, job.prefix + tokens, tokens, cut ? 0 : Clip(job.max_new));
+  if (!cut) chunked_ = kNoJob;
 }
 
 SglangScheduler::Verdict SglangScheduler::Test(JobId id) {
@@ -290,13 +304,14 @@ bool SglangScheduler::Prefill(StepPlan& plan) {
     full_by_ = BlockedBy::kSeats;
     return false;
   }
-  SortWaiting();
   StartBudget();
+  const bool goes_on = chunked_ != kNoJob;
+  if (goes_on && !running_.empty() && !ChunkedFits()) return false;
+  SortWaiting();
   states_.clear();
   preempted_.clear();
   has_states_ = false;
   new_chunk_ = kNoJob;
-  const bool goes_on = chunked_ != kNoJob;
   if (goes_on) AddChunked();
   Admit();
   for (const JobId id : preempted_) {
@@ -354,10 +369,10 @@ void SglangScheduler::TakePrefill() {
   if (mixes()) MixIn();
 }
 
-// Rule 28.
+// Rule 28; where memory has no room for the decodes SGLang stops with an error, and here they wait.
 void SglangScheduler::MixIn() {
   DropDone();
-  if (running_.empty()) return;
+  if (running_.empty() || Available() < decodes_.due() * page_) return;
   TakeForDecodes();
   batch_.kind = Kind::kMixed;
   for (const JobId id : running_) At(id).fill = At(id).prompt + Out(At(id));

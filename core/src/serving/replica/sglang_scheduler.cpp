@@ -185,6 +185,7 @@ void SglangScheduler::Retract(JobId id, std::int64_t others) {
 Formed SglangScheduler::Form(StepPlan& plan) {
   ++pass_;
   const bool was_full = is_full_, had_last = last_.kind != Kind::kNone;
+  const std::size_t had_running = running_.size();
   run_began_ = -1;
   retracted_ = 0;
   batch_.Clear();
@@ -193,7 +194,8 @@ Formed SglangScheduler::Form(StepPlan& plan) {
   in_.recorder.BlocksRefused(retracted_);
   if (!waiting_.empty()) plan.blocked = is_full_ || formed ? full_by_ : BlockedBy::kNothing;
   if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
-  const bool changed = was_full != is_full_ || had_last || !plan.preempted.empty();
+  const bool changed = was_full != is_full_ || had_last || !plan.preempted.empty() ||
+                       had_running != running_.size();
   if (formed) Fill(plan);
   std::swap(last_, batch_);
   if (formed) return Formed::kStep;
@@ -271,6 +273,7 @@ bool SglangScheduler::DecodeStep(StepPlan& plan) {
     RetractSome(plan);
   }
   if (running_.size() < before) is_full_ = false;
+  if (running_.empty()) return false;
   batch_.kind = Kind::kDecode;
   TakeForDecodes();
   return true;
@@ -287,8 +290,9 @@ void SglangScheduler::RetractSome(StepPlan& plan) {
     return one.prompt < other.prompt;
   });
   std::vector<JobId> retracted;
-  while (retracted.empty() || !DecodesFit()) {
-    SERVECAST_CHECK(running_.size() > 1, "I8: the only request has room");
+  while (!running_.empty() && (retracted.empty() || !DecodesFit())) {
+    // Beside an unfinished prompt even the last one may have to go.
+    SERVECAST_CHECK(running_.size() > 1 || chunked_ != kNoJob, "I8: the only request has room");
     const JobId id = running_.back();
     running_.pop_back();
     retracted.push_back(id);
@@ -301,7 +305,9 @@ void SglangScheduler::RetractSome(StepPlan& plan) {
     most += At(id).max_new;
   }
   retracted_ = static_cast<std::int64_t>(retracted.size());
-  ratio_ = std::min(1.0, static_cast<double>(out) / static_cast<double>(most + 1));
+  if (!running_.empty()) {
+    ratio_ = std::min(1.0, static_cast<double>(out) / static_cast<double>(most + 1));
+  }
   for (const JobId id : retracted) {
     plan.preempted.push_back(At(id).request);
     At(id).entry = ++entries_;

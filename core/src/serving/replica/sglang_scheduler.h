@@ -218,6 +218,8 @@ class SglangScheduler final : public Scheduler {
   void StartBudget();
   void Add(JobId id, std::int64_t end, std::int64_t charged, std::int64_t reserved);
   Verdict AfterAdding() const;
+  std::int64_t NextOfChunked() const;
+  bool ChunkedFits() const;
   void AddChunked();
   Verdict Test(JobId id);
   Verdict TestPlain(JobId id);
