@@ -158,12 +158,27 @@ struct SpeculativeSpec {
   // members of a step of decodes are alike.
   bool pads_one_token = true;
   // Tokens of a step that verifies all its drafts, the model's own included, on average; or, by
-  // position, the probability that it and all before it are accepted: rows of [position, rate].
+  // position, the probability that it and all before it are accepted: rows of [position, rate]; or
+  // as was measured (acceptance_curves.h).
+  std::string acceptance_as = "none";
   double acceptance_length = 2;
   NumberTable acceptance_rates;
   double draft_share = 1;  // ngram: of the steps in which it finds drafts
+  // The drafter's cost: layers like the model's, but for what is said here (0: as the model's).
+  std::int64_t draft_num_hidden_layers = 1;
+  std::int64_t draft_hidden_size = 0, draft_num_attention_heads = 0;
+  std::int64_t draft_num_key_value_heads = 0, draft_head_dim = 0;
+  std::int64_t draft_intermediate_size = 0, draft_vocab_size = 0;
+  double draft_overhead_us = 0;  // host time of each of its passes
 
   bool On() const { return method != DraftMethod::kNone; }
+  // It is a network with weights and, but for what it shares with the model, a KV cache.
+  bool HasDrafter() const {
+    return On() && method != DraftMethod::kNgram && method != DraftMethod::kNgramGpu;
+  }
+  bool DraftsAtOnce() const {
+    return parallel_drafting || method == DraftMethod::kDflash || method == DraftMethod::kDspark;
+  }
   friend bool operator==(const SpeculativeSpec&, const SpeculativeSpec&) = default;
 };
 

@@ -3,14 +3,10 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "serving/replica/acceptance_curves.h"
 
 namespace servecast {
 namespace {
-
-bool DraftsAtOnce(const SpeculativeSpec& s) {
-  return s.parallel_drafting || s.method == DraftMethod::kDflash ||
-         s.method == DraftMethod::kDspark;
-}
 
 std::int64_t Lookahead(const SpeculativeSpec& s) {
   switch (s.method) {
@@ -59,7 +55,7 @@ bool NeedsHiddenStates(DraftMethod method) {
 std::int64_t TokenBudget(const EngineSpec& engine) {
   const SpeculativeSpec& s = engine.speculative;
   if (!s.On()) return engine.max_num_batched_tokens;
-  std::int64_t slots = DraftsAtOnce(s) ? s.num_speculative_tokens - 1 : 0;
+  std::int64_t slots = s.DraftsAtOnce() ? s.num_speculative_tokens - 1 : 0;
   if (s.method == DraftMethod::kDraftModel) ++slots;
   return engine.max_num_batched_tokens - slots * engine.max_num_seqs;
 }
@@ -87,6 +83,7 @@ std::int64_t DraftRules::After(std::int64_t members) const {
 }
 
 std::vector<double> AcceptanceRates(const SpeculativeSpec& s) {
+  if (s.acceptance_as != "none") return RatesOfCurve(s.acceptance_as, s.num_speculative_tokens);
   std::vector<double> rates;
   const auto most = static_cast<std::size_t>(s.num_speculative_tokens);
   for (const std::vector<double>& row : s.acceptance_rates) {
