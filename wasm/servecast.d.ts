@@ -970,6 +970,20 @@ export interface Report {
     readonly prefill_tokens: number;
     readonly padding_tokens: number;
   };
+  /** Of speculative decoding, where a step verified drafts. */
+  readonly speculative?: {
+    /** Requests in steps with drafts of theirs, summed over steps. */
+    readonly verified_steps: number;
+    readonly draft_tokens: number;
+    readonly accepted_tokens: number;
+    /** Of the accepted, those that a client got: not those beyond a request's end. */
+    readonly used_draft_tokens: number;
+    /** Drafts that were computed and that no client got. */
+    readonly wasted_draft_tokens: number;
+    readonly acceptance_rate: number;
+    /** Mean tokens of a request's step with drafts, the model's own included. */
+    readonly acceptance_length: number;
+  };
   /** Look-ups of prompts, by first admissions; rates are null when nothing was looked up. */
   readonly prefix_cache: {
     readonly query_tokens: number;

@@ -85,7 +85,8 @@ struct Simulation::State {
             .stages = pool.stages.empty() ? nullptr : &pool.stages,
             .setup = pool.setup.get(),
             .role = pool.spec().role,
-            .first_token_from_decode = scenario.cluster.disaggregation.first_token_from_decode};
+            .first_token_from_decode = scenario.cluster.disaggregation.first_token_from_decode,
+            .seed = scenario.seed};
   }
 
   void StartReplicas(StepObserver* observer) {

@@ -1,5 +1,6 @@
 // Engine and reference against what the real vLLM scheduler did, step by step. The data is outside
-// the project: SERVECAST_VLLM_GOLDEN, or ../shared/reference/vllm-golden beside it.
+// the project: SERVECAST_VLLM_GOLDEN, or ../shared/reference/vllm-golden beside it; with drafts
+// SERVECAST_VLLM_SPEC_GOLDEN, or ../shared/reference/vllm-spec-golden.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -16,16 +17,18 @@
 namespace servecast::testing {
 namespace {
 
-std::string GoldenFolder() { return DataFolder("SERVECAST_VLLM_GOLDEN", "reference/vllm-golden"); }
-
 class VllmConformance : public ::testing::Test {
  protected:
+  virtual std::string Folder() const {
+    return DataFolder("SERVECAST_VLLM_GOLDEN", "reference/vllm-golden");
+  }
+
   void SetUp() override {
     std::error_code error;
-    if (!std::filesystem::exists(GoldenFolder() + "/manifest.json", error)) {
+    if (!std::filesystem::exists(Folder() + "/manifest.json", error)) {
       GTEST_SKIP() << "skipped: no data";
     }
-    Result<std::vector<GoldenCase>> loaded = LoadGoldenCases(GoldenFolder());
+    Result<std::vector<GoldenCase>> loaded = LoadGoldenCases(Folder());
     ASSERT_TRUE(loaded.ok()) << loaded.issues()[0].path << ": " << loaded.issues()[0].message;
     cases_ = std::move(loaded.value());
     ASSERT_FALSE(cases_.empty());
@@ -42,27 +45,43 @@ class VllmConformance : public ::testing::Test {
                                        .horizon = {}});
   }
 
+  void CompareEngine() const {
+    for (const GoldenCase& golden : cases_) {
+      if (golden.HasQueueCaps()) continue;
+      const Result<EngineRun> run =
+          RunEngine(EngineCaseOf(golden), std::make_unique<GoldenLatency>(), {});
+      ASSERT_TRUE(run.ok()) << golden.name << ": " << run.issues()[0].message;
+      EXPECT_EQ(FirstDifference(golden, run.value().steps).value_or(""), "") << golden.name;
+      const RequestResults results = ResultsOf(run.value().report, golden.requests);
+      EXPECT_EQ(FirstDifference(golden, results).value_or(""), "") << golden.name;
+    }
+  }
+
+  void CompareReference() const {
+    for (const GoldenCase& golden : cases_) {
+      if (golden.HasQueueCaps()) continue;
+      const ReferenceOutput output = Reference(golden);
+      EXPECT_EQ(FirstDifference(golden, output.steps).value_or(""), "") << golden.name;
+      EXPECT_EQ(FirstDifference(golden, output.results).value_or(""), "") << golden.name;
+    }
+  }
+
   std::vector<GoldenCase> cases_;
 };
 
-TEST_F(VllmConformance, EveryCase_EngineTakesVllmsSteps) {
-  for (const GoldenCase& golden : cases_) {
-    const Result<EngineRun> run =
-        RunEngine(EngineCaseOf(golden), std::make_unique<GoldenLatency>(), {});
-    ASSERT_TRUE(run.ok()) << golden.name << ": " << run.issues()[0].message;
-    EXPECT_EQ(FirstDifference(golden, run.value().steps).value_or(""), "") << golden.name;
-    const RequestResults results = ResultsOf(run.value().report, golden.requests);
-    EXPECT_EQ(FirstDifference(golden, results).value_or(""), "") << golden.name;
-  }
-}
+TEST_F(VllmConformance, EveryCase_EngineTakesVllmsSteps) { CompareEngine(); }
+TEST_F(VllmConformance, EveryCase_ReferenceTakesVllmsSteps) { CompareReference(); }
 
-TEST_F(VllmConformance, EveryCase_ReferenceTakesVllmsSteps) {
-  for (const GoldenCase& golden : cases_) {
-    const ReferenceOutput output = Reference(golden);
-    EXPECT_EQ(FirstDifference(golden, output.steps).value_or(""), "") << golden.name;
-    EXPECT_EQ(FirstDifference(golden, output.results).value_or(""), "") << golden.name;
+// The set with drafts.
+class VllmSpecConformance : public VllmConformance {
+ protected:
+  std::string Folder() const override {
+    return DataFolder("SERVECAST_VLLM_SPEC_GOLDEN", "reference/vllm-spec-golden");
   }
-}
+};
+
+TEST_F(VllmSpecConformance, EveryCase_EngineTakesVllmsSteps) { CompareEngine(); }
+TEST_F(VllmSpecConformance, EveryCase_ReferenceTakesVllmsSteps) { CompareReference(); }
 
 // A comparer that sees nothing passes everything: change one thing of a step at a time.
 TEST_F(VllmConformance, OneThingOfAStepChanged_IsNamed) {
@@ -81,7 +100,7 @@ TEST_F(VllmConformance, OneThingOfAStepChanged_IsNamed) {
   named("scheduled", [](StepRecord& s) { s.members.push_back(s.members[0]); });
   named("kind", [](StepRecord& s) { s.members[0].kind = MemberKind::kResumed; });
   named("computed_before", [](StepRecord& s) { s.members[0].computed_before += 1; });
-  named("sampled", [](StepRecord& s) { s.members[0].sampled = !s.members[0].sampled; });
+  named("sampled", [](StepRecord& s) { s.members[0].sampled = 1 - s.members[0].sampled; });
   named("preempted", [](StepRecord& s) { s.preempted.push_back(0); });
   named("finished", [](StepRecord& s) { s.finished.push_back(0); });
   named("free_after_schedule", [](StepRecord& s) { s.free_after_schedule -= 1; });

@@ -66,6 +66,7 @@ Json DocumentFor(const Json& field) {
   AddLimit(value, object);
   if (value == "uniform" || value == "zipf") object["max"] = 100;
   if (value == "piecewise") object["rate_factors"] = {{0, 1}};
+  if (value == "ngram") document["engine"]["async_scheduling"] = false;
   if (value == "empirical") object["quantiles"] = {{0, 10}, {1, 20}};
   return document;
 }
@@ -123,6 +124,15 @@ std::vector<Json> BadValues(const Json& field) {
            Json{{0, "1", 1}},
            Json{{-1, 1, 1}},
            Json{{0, 2e8, 1}}};
+  } else if (field["path"].get<std::string>().find("/speculative/") != std::string::npos) {
+    bad = {5,
+           "x",
+           Json::object(),
+           Json{0, 1},
+           Json{{1}},
+           Json{{1, 2, 3, 4}},
+           Json{{0, "1", 1}},
+           Json{{-1, 1, 1}}};
   } else {  // three coefficients
     bad = {5,
            "x",
@@ -223,6 +233,7 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
                         : choice.back() == "order"       ? "fcfs"
                         : choice.back() == "policy"      ? "random"
                         : choice.back() == "cuda_graphs" ? "implied"
+                        : choice.back() == "method"      ? "none"
                         : choice.back() == "profile"     ? "flat"
                         : choice.back() == "process"     ? (value == "trace" ? "static" : "trace")
                         : value == "fixed"               ? "lognormal"

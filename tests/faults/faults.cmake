@@ -7,7 +7,7 @@
 #
 # Numbers say which differential test has to notice: from 1 on that of one replica, from 101 on of
 # BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
-# decode apart.
+# decode apart, from 501 on of one with drafts.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -567,6 +567,148 @@ plant_in(vllm_scheduler 210 "a replica stays behind when somebody leaves it at t
 plant_in(decode_group 211 "a replica stays behind for a step after somebody has left it"
   [==[last_step() - point.step + 1, kMost]==]
   [==[last_step() - point.step + (Planted(211) ? 2 : 1), kMost]==])
+
+plant_in(draft_rules 501 "no lookahead"
+  [==[lookahead = Lookahead(s);]==]
+  [==[lookahead = Planted(501) ? 0 : Lookahead(s);]==])
+
+plant_in(draft_rules 502 "dflash looks as far ahead as the others"
+  [==[return s.num_speculative_tokens + 1;]==]
+  [==[return s.num_speculative_tokens + (Planted(502) ? 0 : 1);]==])
+
+plant_in(draft_rules 503 "ngram looks ahead, too"
+  [==[case DraftMethod::kNgramGpu:
+      return 0;]==]
+  [==[case DraftMethod::kNgramGpu:
+      return Planted(503) ? s.num_speculative_tokens : 0;]==])
+
+plant_in(draft_rules 504 "the last hit block counts"
+  [==[drops_last_hit = NeedsHiddenStates(s.method);]==]
+  [==[drops_last_hit = NeedsHiddenStates(s.method) && !Planted(504);]==])
+
+plant_in(draft_rules 505 "no slots are kept of the budget"
+  [==[return engine.max_num_batched_tokens - slots * engine.max_num_seqs;]==]
+  [==[return engine.max_num_batched_tokens - (Planted(505) ? 0 : slots) * engine.max_num_seqs;]==])
+
+plant_in(draft_rules 506 "gaps of the table have no drafts"
+  [==[if (range.from <= members) drafts = range.drafts;]==]
+  [==[if (range.from <= members) drafts = range.drafts;
+    if (Planted(506) && range.from > members) break;
+    if (Planted(506) && range.from + 1 < members) drafts = 0;]==])
+
+plant_in(draft_rules 507 "with a table, too, admissions are padded"
+  [==[s.pads_one_token && s.num_speculative_tokens_per_batch_size.empty();]==]
+  [==[s.pads_one_token && (Planted(507) || s.num_speculative_tokens_per_batch_size.empty());]==])
+
+plant_in(sequence_grants 511 "the threshold does not cut drafts"
+  [==[std::int64_t tokens = CutToThreshold(s.Known() + s.drafts + s.placeholders - s.computed);]==]
+  [==[std::int64_t tokens = CutToThreshold(s.Known() + (Planted(511) ? 0 : s.drafts) +
+                                         s.placeholders - s.computed) +
+                          (Planted(511) ? s.drafts : 0);]==])
+
+plant_in(sequence_grants 512 "a request is skipped if all drafts in flight would end it"
+  [==[s.placeholders > 0 && s.computed - s.placeholders + 2 >= s.prompt + s.asked;]==]
+  [==[s.placeholders > 0 && s.computed - (Planted(512) ? 1 : s.placeholders) + 2 >= s.prompt + s.asked;]==])
+
+plant_in(sequence_grants 513 "no request is skipped as it ends"
+  [==[    if (ends || tokens <= 0) {]==]
+  [==[    if ((ends && !Planted(513)) || tokens <= 0) {]==])
+
+plant_in(sequence_grants 514 "a victim keeps its drafts"
+  [==[s.computed = s.placeholders = s.drafts = 0;]==]
+  [==[s.computed = s.placeholders = 0;
+  if (!Planted(514)) s.drafts = 0;]==])
+
+plant_in(sequence_grants 515 "a victim's tokens do not return to the budget"
+  [==[    budget += member->tokens;]==]
+  [==[    budget += Planted(515) ? 0 : member->tokens;]==])
+
+plant_in(sequence_grants 516 "padding among prefills, too"
+  [==[only_decodes = only_decodes && member.decodes;]==]
+  [==[only_decodes = only_decodes && (member.decodes || Planted(516));]==])
+
+plant_in(sequence_grants 517 "padding alone, too"
+  [==[bool only_decodes = !members_.empty();]==]
+  [==[bool only_decodes = Planted(517) || !members_.empty();]==])
+
+plant_in(sequence_grants 518 "padding is cut to the budget"
+  [==[if (tokens > budget || cached]==]
+  [==[if ((tokens > budget && !Planted(518)) || cached]==])
+
+plant_in(sequence_grants 519 "padding goes beyond max_model_len"
+  [==[|| cached + tokens > in_.max_model_len)]==]
+  [==[|| (cached + tokens > in_.max_model_len && !Planted(519)))]==])
+
+plant_in(sequence_grants 520 "the test of the whole prompt has lookahead"
+  [==[kv_.BlocksFor(known) - hit.blocks);]==]
+  [==[(Planted(520) ? BlocksWith(known) : kv_.BlocksFor(known)) - hit.blocks);]==])
+
+plant_in(sequence_grants 521 "drafts are registered"
+  [==[  tokens = std::min(tokens, s.Known());]==]
+  [==[  if (!Planted(521)) tokens = std::min(tokens, s.Known());]==])
+
+plant_in(sequence_grants 522 "an adapter without a seat holds the queue up"
+  [==[      passed_.push_back(At(id).request);
+      queue.Pop();
+      continue;]==]
+  [==[      if (Planted(522)) break;
+      passed_.push_back(At(id).request);
+      queue.Pop();
+      continue;]==])
+
+plant_in(sequence_grants 523 "an admission takes no adapter's seat"
+  [==[    add_adapter(At(id).lora);
+    budget]==]
+  [==[    if (!Planted(523)) add_adapter(At(id).lora);
+    budget]==])
+
+plant_in(sequence_grants 524 "those overtaken stand behind the others"
+  [==[if (waiting_.size() == 0 || !waiting_.by_key()) return aside_;]==]
+  [==[if (waiting_.size() == 0 || !waiting_.by_key()) {
+    return Planted(524) && waiting_.size() > 0 ? waiting_ : aside_;
+  }]==])
+
+plant_in(sequence_scheduler 531 "padding uses an entry up"
+  [==[    if (member.drafts > 0 && !member.padded) {
+      member.accepted]==]
+  [==[    if (Planted(531) && member.padded) ++s.verified;
+    if (member.drafts > 0 && !member.padded) {
+      member.accepted]==])
+
+plant_in(sequence_scheduler 532 "after a cut there are as many drafts as it left"
+  [==[    s.drafts = next;]==]
+  [==[    s.drafts = Planted(532) && member.drafts > 0 ? member.drafts : next;]==])
+
+plant_in(sequence_scheduler 533 "a yield has one placeholder"
+  [==[s.placeholders += 1 + member.drafts;]==]
+  [==[s.placeholders += 1 + (Planted(533) ? 0 : member.drafts);]==])
+
+plant_in(sequence_scheduler 534 "rejected drafts stay computed"
+  [==[    s.computed -= rejected;]==]
+  [==[    s.computed -= Planted(534) ? 0 : rejected;]==])
+
+plant_in(sequence_scheduler 535 "a victim is put back, too"
+  [==[  if (s.running) {  // S10]==]
+  [==[  if (s.running || Planted(535)) {  // S10]==])
+
+plant_in(sequence_scheduler 536 "nothing is registered at output"
+  [==[if (s.running && async_) Register(]==]
+  [==[if (s.running && async_ && !Planted(536)) Register(]==])
+
+plant_in(sequence_scheduler 537 "an unfinished chunk has drafts, too"
+  [==[if (s.request != member.request || !member.yields) continue;]==]
+  [==[if (s.request != member.request || (!member.yields && !Planted(537))) continue;]==])
+
+plant_in(sequence_scheduler 538 "tokens beyond the end are delivered in the gap's stead"
+  [==[s.limit - s.generated - s.coming);
+]==]
+  [==[s.limit - s.generated - (Planted(538) ? 0 : s.coming));
+]==])
+
+plant_in(sequence_scheduler 539 "the drafts of the table are those of the running list"
+  [==[  const std::int64_t next = rules_.After(static_cast<std::int64_t>(members_.size()));]==]
+  [==[  const std::int64_t next =
+      rules_.After(static_cast<std::int64_t>(Planted(539) ? running_.size() : members_.size()));]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

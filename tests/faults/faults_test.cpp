@@ -15,6 +15,7 @@
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
 #include "testing/pd_cases.h"
+#include "testing/random_drafts.h"
 #include "testing/reference_router.h"
 #include "testing/scheduled_differential.h"
 
@@ -27,10 +28,15 @@ namespace {
 constexpr std::uint64_t kFirstSeed = 1;        // the cases of the differential tests themselves
 constexpr int kCases = 1000, kPdCases = 6000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
-              kFirstPdFault = 401;
+              kFirstPdFault = 401, kFirstDraftFault = 501;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
+  return FirstMismatch(random_case, RunReference(random_case)).has_value();
+}
+
+bool DraftsDiffer(std::uint64_t seed) {
+  const RandomCase random_case = MakeRandomDraftCase(seed);
   return FirstMismatch(random_case, RunReference(random_case)).has_value();
 }
 
@@ -62,13 +68,14 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstDraftFault) return first(DraftsDiffer);
   if (fault >= kFirstPdFault) return first(PdDiffers, kPdCases);
   if (fault >= kFirstScheduledFault) return first(ScheduledDiffers);
   if (fault >= kFirstClusterFault) return first(ClusterDiffers);
   if (fault >= kFirstBlisFault) return first(BlisDiffers);
   if (fault > 0) return first(Differs);
   return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
-                   first(ScheduledDiffers), first(PdDiffers)});
+                   first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

@@ -180,7 +180,7 @@ class Bookkeeper : public StepObserver {
       Check(member.computed_before == book.computed, "I6", "tokens computed before");
       book.computed += member.tokens;
       Check(book.computed <= known, "I6", "no token is computed before it is known");
-      Check(member.sampled == (book.computed == known), "I6", "sampled when all is computed");
+      Check((member.sampled > 0) == (book.computed == known), "I6", "sampled when all is computed");
       if (engine_.long_prefill_token_threshold > 0) {
         Check(member.tokens <= engine_.long_prefill_token_threshold, "I7", "threshold");
       }
@@ -417,7 +417,7 @@ class StepChecker : public StepObserver {
     book.prefilled += std::max<std::int64_t>(std::min(book.computed, prompt) - before, 0);
     Check(member.tokens >= 1, "I6", "a member computes something");
     Check(book.computed <= known, "I6", "no token is computed before it is known");
-    Check(member.sampled == (book.computed == known), "I6", "sampled when all is computed");
+    Check((member.sampled > 0) == (book.computed == known), "I6", "sampled when all is computed");
     if (engine.long_prefill_token_threshold > 0) {
       Check(member.tokens <= engine.long_prefill_token_threshold, "I7", "threshold");
     }

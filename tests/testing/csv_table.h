@@ -25,6 +25,7 @@ class CsvTable {
   // Issues: no file, no header, a column that is missing, a row of another width.
   static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& columns);
 
+  bool Has(const char* column) const { return Column(column).has_value(); }
   std::size_t Rows() const { return rows_.size() - 1; }
 
   // Require: a column that the table has.

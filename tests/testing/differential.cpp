@@ -21,7 +21,10 @@ std::string Show(const StepRecord& step) {
       step.running_after_step, step.waiting_after_schedule, step.waiting_after_step);
   for (const StepMember& member : step.members) {
     text += fmt::format(" {}{}:{}@{}{}", static_cast<char>(member.kind), member.id, member.tokens,
-                        member.computed_before, member.sampled ? "*" : "");
+                        member.computed_before, std::string(member.sampled > 0 ? 1 : 0, '*'));
+    if (member.drafts > 0) {
+      text += fmt::format("({}/{}:{})", member.accepted, member.drafts, member.sampled);
+    }
   }
   for (const StageSpan& span : step.stages) text += fmt::format(" {}..{}", span.start, span.end);
   if (step.transfer > 0) text += fmt::format(" transfer {}", step.transfer);
@@ -104,6 +107,10 @@ void CompareCounts(Comparer& comparer, const SchedulerCounts& expected,
   comparer.Equal("padding_tokens", expected.padding_tokens, found.padding_tokens);
   comparer.Equal("gc_passes", expected.gc_passes, found.gc_passes);
   comparer.Equal("stage_busy_ns", expected.stage_busy_ns, found.stage_busy_ns);
+  comparer.Equal("verified_steps", expected.verified_steps, found.verified_steps);
+  comparer.Equal("draft_tokens", expected.draft_tokens, found.draft_tokens);
+  comparer.Equal("accepted_tokens", expected.accepted_tokens, found.accepted_tokens);
+  comparer.Equal("used_draft_tokens", expected.used_draft_tokens, found.used_draft_tokens);
 }
 
 void CompareOffload(Comparer& comparer, const KvOffloadReport& expected,
@@ -373,6 +380,18 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.victims_in_flight += more.victims_in_flight;
   rules.victims_passed += more.victims_passed;
   rules.victims_timed_out += more.victims_timed_out;
+  rules.verified += more.verified;
+  rules.cut_drafts += more.cut_drafts;
+  rules.lost_drafts += more.lost_drafts;
+  rules.kept_drafts += more.kept_drafts;
+  rules.padded += more.padded;
+  rules.padding_waits += more.padding_waits;
+  rules.dropped_hits += more.dropped_hits;
+  rules.cut_outputs += more.cut_outputs;
+  rules.unneeded += more.unneeded;
+  rules.ended_in_queue += more.ended_in_queue;
+  rules.refused_by_lookahead += more.refused_by_lookahead;
+  rules.adapters_without_seat += more.adapters_without_seat;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,
@@ -414,10 +433,10 @@ std::optional<std::string> FirstMismatch(const RandomCase& random_case,
   return std::nullopt;
 }
 
-std::optional<std::string> RunCases(std::uint64_t seed, std::int64_t cases,
-                                    CasesCoverage* coverage) {
+std::optional<std::string> RunCases(std::uint64_t seed, std::int64_t cases, CasesCoverage* coverage,
+                                    RandomCase (*make)(std::uint64_t)) {
   for (std::int64_t i = 0; i < cases; ++i) {
-    const RandomCase random_case = MakeRandomCase(seed + static_cast<std::uint64_t>(i));
+    const RandomCase random_case = make(seed + static_cast<std::uint64_t>(i));
     const ReferenceOutput reference = RunReference(random_case);
     if (coverage != nullptr) coverage->Add(reference);
     if (!FirstMismatch(random_case, reference)) continue;

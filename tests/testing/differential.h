@@ -25,9 +25,9 @@ struct CasesCoverage {
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,
                                          const ReferenceOutput& reference);
 
-// Runs cases seed, seed + 1, ... and returns the report on the first that differs, with the
-// smallest part of its requests that still does.
-std::optional<std::string> RunCases(std::uint64_t seed, std::int64_t cases,
-                                    CasesCoverage* coverage);
+// Runs cases seed, seed + 1, ..., each of which `make` makes, and returns the report on the first
+// that differs, with the smallest part of its requests that still does.
+std::optional<std::string> RunCases(std::uint64_t seed, std::int64_t cases, CasesCoverage* coverage,
+                                    RandomCase (*make)(std::uint64_t) = MakeRandomCase);
 
 }  // namespace servecast::testing

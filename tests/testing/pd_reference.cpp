@@ -610,7 +610,7 @@ class Driver {
         chunks.push_back({.tokens = member.record.tokens,
                           .context = member.record.computed_before,
                           .prompt = member.sequence->prompt,
-                          .samples = member.record.sampled});
+                          .samples = member.record.sampled > 0});
       }
     }
     shape.prefill = chunks;

@@ -1,10 +1,7 @@
-// std::mt19937_64 is the same everywhere; the distributions of <random> are not, so draws are made
-// of plain integers here.
 #include "testing/random_cases.h"
 
 #include <algorithm>
 #include <cstddef>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,31 +9,13 @@
 #include "cost/model_cost.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "testing/dice.h"
 #include "testing/engine_run.h"
+#include "testing/random_drafts.h"
 #include "testing/reference_sim.h"
 
 namespace servecast::testing {
 namespace {
-
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : bits_(seed) {}
-
-  // Uniform in [low, high].
-  std::int64_t Between(std::int64_t low, std::int64_t high) {
-    const auto width = static_cast<std::uint64_t>(high - low) + 1;
-    return low + static_cast<std::int64_t>(bits_() % width);
-  }
-  bool Percent(std::int64_t percent) { return Between(1, 100) <= percent; }
-  template <class T = std::int64_t>
-  T Pick(const std::vector<T>& values) {
-    return values[static_cast<std::size_t>(
-        Between(0, static_cast<std::int64_t>(values.size()) - 1))];
-  }
-
- private:
-  std::mt19937_64 bits_;
-};
 
 class RandomLatency : public LatencyModel {
  public:
@@ -52,6 +31,12 @@ class RandomLatency : public LatencyModel {
           place *
           (spec_.per_chunk_token * chunk.tokens + spec_.per_chunk_context * chunk.context +
            spec_.per_chunk_prompt * chunk.prompt + (chunk.samples ? spec_.per_chunk_sample : 0));
+    }
+    place = 0;
+    for (const DraftedDecode& decode : shape.drafted) {
+      ++place;
+      duration += place * (spec_.per_decode * decode.tokens +
+                           spec_.per_decode_context * (decode.context + decode.tokens));
     }
     StepPrice price;
     price.duration = duration;
@@ -466,6 +451,9 @@ RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, st
   cut(requests.ttft_deadline);
   cut(requests.timeout);
   cut(requests.content);
+  cut(requests.accepted_drafts);
+  cut(requests.proposed_drafts);
+  cut(requests.lora);
   return part;
 }
 
@@ -513,6 +501,7 @@ std::string Describe(const RandomCase& random_case) {
     text += fmt::format("  stage: {} times, then sends for {} + {}*tokens\n", stage.weight,
                         stage.send, stage.send_per_token);
   }
+  text += DescribeDrafts(random_case);
   if (random_case.requests.size() > 12) return text;
   const RequestTable& requests = random_case.requests;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "testing/reference_drafts.h"
 #include "testing/reference_order.h"
 
 namespace servecast::testing {
@@ -260,7 +261,10 @@ struct Sequence {
 
   std::int64_t generated = 0;
   std::int64_t computed = 0;      // tokens whose KV is done or scheduled
-  std::int64_t placeholders = 0;  // tokens sampled by steps in flight (rule 21)
+  std::int64_t placeholders = 0;  // tokens sampled by steps in flight (rules 21, S22)
+  std::int64_t drafts = 0;        // that wait for its next step
+  std::int64_t verified = 0;      // entries of accepted drafts used up
+  std::int64_t proposed = 0;      // likewise, of proposals
   std::int64_t in_flight = 0;     // steps in flight that it is a member of
   std::vector<KvPool::BlockId> blocks;
   std::int64_t registered = 0;  // of `blocks`, from the first: findable
@@ -286,6 +290,8 @@ struct Member {
   Sequence* sequence = nullptr;
   StepMember record;
   bool decode = false;
+  bool padded = false;  // its drafts are no drafts (S9)
+  bool yields = false;
 };
 
 struct ScheduledStep {
@@ -309,6 +315,7 @@ class Scheduler {
         engine_(input.engine),
         max_len_(max_len),
         staged_(input.stages != nullptr),
+        drafts_(engine_, requests, input.seed),
         watermark_blocks_(static_cast<std::int64_t>(
             std::floor(engine_.watermark * static_cast<double>(input.pool_blocks)))),
         fcfs_(order.InOrderOfEnqueue()),
@@ -327,7 +334,7 @@ class Scheduler {
     ScheduledStep step;
     tiers_.SetNow(now);
     registered_now_.clear();
-    std::int64_t budget = engine_.max_num_batched_tokens;
+    std::int64_t budget = drafts_.Budget();
     ScheduleRunning(step, budget);
     if (step.preempted.empty()) Admit(step, budget);  // rule 11
     if (!step.preempted.empty()) ++tokenless_calls_;
@@ -335,34 +342,75 @@ class Scheduler {
       Sequence& sequence = *member.sequence;
       sequence.computed += member.record.tokens;
       ++sequence.in_flight;
-      // Rules 5 and 21.
-      member.record.sampled = sequence.computed >= sequence.Known() + sequence.placeholders;
-      if (!member.record.sampled) continue;
-      if (tokenless_calls_ < 1000) tokenless_calls_ = 0;  // seen once, it holds for the run
+      // Rules 5, 21 and S8.
+      member.yields = sequence.computed >= sequence.Known() + sequence.placeholders;
+      if (!member.yields) continue;
       sequence.prefilling = false;
-      ++sequence.placeholders;
-      ++sequence.sampling;
+      Verify(member);
+      // Of its tokens those up to its end, which steps in flight may have passed already.
+      const std::int64_t left = sequence.wanted - sequence.generated - sequence.sampling;
+      member.record.sampled = std::min(1 + member.record.accepted, left);
+      coverage_.cut_outputs += 1 + member.record.accepted - member.record.sampled;
+      if (left == 0) ++coverage_.unneeded;
+      if (member.record.sampled > 0 && tokenless_calls_ < 1000) {
+        tokenless_calls_ = 0;  // seen once, it holds for the run
+      }
+      sequence.placeholders += 1 + member.record.drafts;
+      sequence.sampling += member.record.sampled;
+      if (engine_.async_scheduling) {  // S22
+        sequence.drafts = drafts_.AfterStepOf(static_cast<std::int64_t>(step.members.size()));
+      }
     }
     return step;
   }
 
-  // The output of a member's step is there. True when a token of the request is known by it.
-  bool Apply(const Member& member) {
+  // The output of a member's step is there. How many tokens of the request are known by it.
+  std::int64_t Apply(const Member& member) {
     Sequence& sequence = *member.sequence;
     --sequence.in_flight;
-    if (member.record.sampled) --sequence.sampling;
-    if (!member.record.sampled || sequence.timed_out) return false;
-    ++sequence.generated;
-    if (sequence.running) {
-      --sequence.placeholders;
-      const std::int64_t before = sequence.registered;
-      RegisterUpTo(sequence, sequence.computed - sequence.placeholders);  // rule 23
-      coverage_.late_registrations += sequence.registered - before;
-    } else {
-      ++coverage_.stale_tokens;  // rule 24
+    sequence.sampling -= member.record.sampled;
+    const bool ended = sequence.generated == sequence.wanted;
+    if (!member.yields || sequence.timed_out || ended) return 0;
+    const std::int64_t rejected = member.record.drafts - member.record.accepted;
+    if (sequence.running) {  // S10, S23
+      sequence.computed -= rejected;
+      sequence.placeholders -= rejected;
     }
-    if (sequence.generated == sequence.wanted) Remove(sequence);  // rule 20
-    return true;
+    std::int64_t made = 0;
+    while (made < 1 + member.record.accepted && sequence.generated < sequence.wanted) {  // S11
+      ++made;
+      ++sequence.generated;
+      if (sequence.running) --sequence.placeholders;
+    }
+    SERVECAST_CHECK(made == member.record.sampled, "reference: tokens as foreseen");
+    if (!sequence.running) {
+      coverage_.stale_tokens += made;  // rule 24
+    } else if (engine_.async_scheduling || !drafts_.On()) {
+      const std::int64_t before = sequence.registered;
+      RegisterUpTo(sequence, sequence.computed - sequence.placeholders);  // rules 23, S20
+      coverage_.late_registrations += sequence.registered - before;
+    }
+    if (sequence.generated == sequence.wanted) {
+      if (!sequence.running) ++coverage_.ended_in_queue;
+      Remove(sequence);  // rule 20
+    }
+    return made;
+  }
+
+  // S12, after a step's outputs were applied.
+  void Propose(const ScheduledStep& step) {
+    if (!drafts_.On() || engine_.async_scheduling) return;
+    for (const Member& member : step.members) {
+      Sequence& sequence = *member.sequence;
+      const bool over = sequence.timed_out || sequence.generated == sequence.wanted;
+      if (!member.yields || over) continue;
+      sequence.drafts = drafts_.AfterStepOf(static_cast<std::int64_t>(step.members.size()));
+      if (!drafts_.HostLooksUp()) continue;
+      const std::int64_t found =
+          drafts_.Proposed(sequence.id, sequence.proposed++, sequence.drafts);
+      sequence.drafts =
+          std::max<std::int64_t>(0, std::min(found, max_len_ - sequence.Known()));  // S13
+    }
   }
 
   // It ends: its blocks are free, or garbage, it is in no list.
@@ -373,7 +421,10 @@ class Scheduler {
     if (sequence.running) {
       running_.erase(std::find(running_.begin(), running_.end(), &sequence));
     } else {
-      waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &sequence));
+      for (std::deque<Sequence*>* queue : {&waiting_, &aside_}) {
+        const auto at = std::find(queue->begin(), queue->end(), &sequence);
+        if (at != queue->end()) queue->erase(at);
+      }
     }
     sequence.running = false;
   }
@@ -383,10 +434,15 @@ class Scheduler {
     return static_cast<std::int64_t>(LookUp(sequence).size()) * engine_.block_size;
   }
   const std::vector<Sequence*>& Running() const { return running_; }
-  const std::deque<Sequence*>& Waiting() const { return waiting_; }
+  std::vector<Sequence*> Waiting() const {
+    std::vector<Sequence*> all(aside_.begin(), aside_.end());
+    all.insert(all.end(), waiting_.begin(), waiting_.end());
+    return all;
+  }
   ReferenceCoverage& Coverage() { return coverage_; }
   const PrefixCacheReport& PrefixCache() const { return prefix_cache_; }
   std::int64_t Collections() const { return collections_; }
+  const SchedulerCounts& Counts() const { return counts_; }
   std::int64_t Failures() const { return failures_; }
   // Tokens for which blocks have room, and that they do not hold.
   std::int64_t Unused() const {
@@ -413,6 +469,26 @@ class Scheduler {
     return threshold > 0 ? std::min(tokens, threshold) : tokens;
   }
 
+  // How many of a member's drafts are accepted: an entry is used up, unless they are padding.
+  void Verify(Member& member) {
+    Sequence& sequence = *member.sequence;
+    if (member.record.drafts == 0 || member.padded) return;
+    ++coverage_.verified;
+    member.record.accepted =
+        drafts_.Accepted(sequence.id, sequence.verified++, member.record.drafts);
+    const std::int64_t left = sequence.wanted - sequence.generated - sequence.sampling;
+    ++counts_.verified_steps;
+    counts_.draft_tokens += member.record.drafts;
+    counts_.accepted_tokens += member.record.accepted;
+    counts_.used_draft_tokens +=
+        std::min(member.record.accepted, std::max<std::int64_t>(left - 1, 0));
+  }
+
+  // S14: with slots for drafts to come.
+  std::int64_t BlocksWithLookahead(std::int64_t tokens) const {
+    return Blocks(drafts_.On() ? std::min(tokens + drafts_.Lookahead(), max_len_) : tokens);
+  }
+
   void ScheduleRunning(ScheduledStep& step, std::int64_t& budget) {
     std::size_t at = 0;
     while (at < running_.size() && budget > 0) {
@@ -423,7 +499,8 @@ class Scheduler {
           sequence->computed + 2 - sequence->placeholders >= sequence->prompt + sequence->asked;
       // Only with async scheduling can a token be computed before the one before it is known.
       const std::int64_t ahead = engine_.async_scheduling ? sequence->placeholders : 0;
-      std::int64_t tokens = CutToThreshold(sequence->Known() + ahead - sequence->computed);
+      std::int64_t tokens =
+          CutToThreshold(sequence->Known() + sequence->drafts + ahead - sequence->computed);
       tokens = std::min(tokens, budget);
       tokens = std::min(tokens, max_len_ - sequence->computed - 1);  // rule 2
       if (last_in_flight || tokens <= 0) {
@@ -436,10 +513,18 @@ class Scheduler {
       if (sequence->in_flight > 0 && staged_) ++coverage_.chunks_in_flight;
       if (!MakeRoom(sequence, tokens, step, at, budget)) return;  // rule 9: it went itself
       step.members.push_back(Decide(sequence, tokens, MemberKind::kContinued));
+      if (sequence->drafts > 0) {  // S5
+        std::int64_t& drafts = step.members.back().record.drafts;
+        drafts = sequence->computed + tokens - sequence->Known() - ahead;
+        drafts = std::max<std::int64_t>(drafts, 0);
+        if (drafts < sequence->drafts) ++coverage_.cut_drafts;
+        sequence->drafts = 0;
+      }
       budget -= tokens;
       ++at;
     }
     coverage_.skipped += static_cast<std::int64_t>(running_.size() - at);
+    for (; at < running_.size(); ++at) coverage_.kept_drafts += running_[at]->drafts > 0 ? 1 : 0;
   }
 
   // Rules 6, 9, 10: blocks for the running request at place `at`; false when it had to preempt
@@ -449,7 +534,8 @@ class Scheduler {
     bool collected = false;
     for (;;) {
       const std::int64_t needed =
-          Blocks(sequence->computed + tokens) - static_cast<std::int64_t>(sequence->blocks.size());
+          std::max<std::int64_t>(0, BlocksWithLookahead(sequence->computed + tokens) -
+                                        static_cast<std::int64_t>(sequence->blocks.size()));
       if (needed > Available()) ++failures_;
       if (needed > Available() && Collect()) {
         ++coverage_.gc_for_running;
@@ -520,61 +606,134 @@ class Scheduler {
     victim->running = false;
     victim->computed = 0;
     victim->placeholders = 0;  // rule 24
+    if (victim->drafts > 0) ++coverage_.lost_drafts;
+    victim->drafts = 0;  // S21
     victim->preempted = true;
     victim->was_prefilling = victim->prefilling;
     victim->prefilling = true;
     waiting_.insert(fcfs_ ? waiting_.begin() : PlaceOf(victim), victim);
   }
 
+  // S29: adapters of the running part and of those admitted since.
+  static std::set<std::int32_t> AdaptersOf(const ScheduledStep& step,
+                                           const ReferenceDrafts& drafts) {
+    std::set<std::int32_t> adapters;
+    for (const Member& member : step.members) {
+      const std::int32_t adapter = drafts.Lora(member.record.id);
+      if (adapter != 0) adapters.insert(adapter);
+    }
+    return adapters;
+  }
+  bool HasSeat(const Sequence& sequence, const ScheduledStep& step) const {
+    const std::int32_t adapter = drafts_.Lora(sequence.id);
+    if (engine_.max_loras == 0 || adapter == 0) return true;
+    const std::set<std::int32_t> adapters = AdaptersOf(step, drafts_);
+    return adapters.count(adapter) > 0 ||
+           static_cast<std::int64_t>(adapters.size()) < engine_.max_loras;
+  }
+
+  // S30: those without a seat stand apart, and are asked first; by a key the more urgent one is.
+  bool AsideIsNext(std::size_t at) const {
+    if (aside_.empty()) return false;
+    return fcfs_ || at >= waiting_.size() || aside_.front()->queue_key < waiting_[at]->queue_key;
+  }
+
   void Admit(ScheduledStep& step, std::int64_t& budget) {
+    // S9: whether its running part is decodes only.
+    const bool decodes =
+        !step.members.empty() && std::all_of(step.members.begin(), step.members.end(),
+                                             [](const Member& member) { return member.decode; });
+    std::vector<Sequence*> later;
     std::size_t at = 0;
-    while (at < waiting_.size() && budget > 0 &&
+    while ((at < waiting_.size() || !aside_.empty()) && budget > 0 &&
            static_cast<std::int64_t>(running_.size()) < engine_.max_num_seqs) {
-      Sequence* sequence = waiting_[at];
+      const bool aside = AsideIsNext(at);
+      Sequence* sequence = aside ? aside_.front() : waiting_[at];
       if (sequence->in_flight > 0) {  // rule 24
         ++coverage_.victims_passed;
         ++at;
         continue;
       }
-      const std::vector<KvPool::BlockId> hits = LookUp(*sequence);
-      const auto hit_blocks = static_cast<std::int64_t>(hits.size());
-      const std::vector<ContentKey> stored = LookUpTiers(*sequence, hit_blocks);
-      const std::int64_t hit_tokens =
-          (hit_blocks + static_cast<std::int64_t>(stored.size())) * engine_.block_size;
-      std::int64_t tokens = CutToThreshold(sequence->Known() - hit_tokens);
-      if (!engine_.enable_chunked_prefill && tokens > budget) {  // rule 3
-        ++coverage_.refused_unchunked;
-        return;
+      if (!HasSeat(*sequence, step)) {
+        ++coverage_.adapters_without_seat;
+        TakeFromQueue(aside, at);
+        later.push_back(sequence);
+        continue;
       }
-      tokens = std::min(tokens, budget);
-      const std::int64_t first_chunk = Blocks(hit_tokens + tokens) - hit_blocks;
-      const std::int64_t all_known = Blocks(sequence->Known());
-      if (!Admissible(first_chunk, all_known, hits)) {
-        ++failures_;
-        if (!Collect()) return;
-        ++coverage_.gc_for_admission;
-        continue;  // it tries again
+      bool collected = false;
+      if (AdmitOne(sequence, decodes, step, budget, collected)) {
+        TakeFromQueue(aside, at);
+      } else if (!collected) {
+        break;
       }
-
-      CountHits(*sequence, hits);
-      if (!stored.empty() && hit_blocks > 0) ++coverage_.behind_gpu_hits;
-      step.transfer_blocks += static_cast<std::int64_t>(stored.size());
-      step.transfer += tiers_.Load(stored, !sequence->admitted, engine_.block_size);
-      for (const KvPool::BlockId block : hits) pool_.Share(block, sequence->blocks);
-      pool_.Take(first_chunk, sequence->blocks);
-      sequence->computed = hit_tokens;
-      sequence->registered = hit_blocks;
-      RegisterUpTo(*sequence, hit_tokens + tokens);
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
-      running_.push_back(sequence);
-      sequence->running = true;
-      step.members.push_back(
-          Decide(sequence, tokens, sequence->preempted ? MemberKind::kResumed : MemberKind::kNew));
-      if (sequence->preempted) ++coverage_.resumes;
-      sequence->admitted = true;
-      sequence->preempted = false;
-      budget -= tokens;
     }
+    aside_.insert(aside_.begin(), later.begin(), later.end());
+  }
+
+  void TakeFromQueue(bool aside, std::size_t at) {
+    if (aside) {
+      aside_.pop_front();
+    } else {
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  }
+
+  // False: it is not admitted; `collected`: but may be now, as garbage was collected.
+  bool AdmitOne(Sequence* sequence, bool decodes, ScheduledStep& step, std::int64_t& budget,
+                bool& collected) {
+    const std::vector<KvPool::BlockId> hits = LookUp(*sequence);
+    const auto hit_blocks = static_cast<std::int64_t>(hits.size());
+    const std::vector<ContentKey> stored = LookUpTiers(*sequence, hit_blocks);
+    const std::int64_t hit_tokens =
+        (hit_blocks + static_cast<std::int64_t>(stored.size())) * engine_.block_size;
+    std::int64_t tokens = sequence->Known() - hit_tokens;
+    const bool padded = drafts_.Pads() && decodes && tokens == 1;
+    if (padded) {
+      tokens = 1 + drafts_.Most();
+      if (tokens > budget || hit_tokens + tokens > max_len_) {
+        ++coverage_.padding_waits;
+        return false;
+      }
+    }
+    tokens = CutToThreshold(tokens);
+    if (!engine_.enable_chunked_prefill && tokens > budget) {  // rule 3
+      ++coverage_.refused_unchunked;
+      return false;
+    }
+    tokens = std::min(tokens, budget);
+    const std::int64_t first_chunk =
+        std::max<std::int64_t>(0, BlocksWithLookahead(hit_tokens + tokens) - hit_blocks);
+    const std::int64_t all_known = Blocks(sequence->Known());
+    if (!Admissible(first_chunk, all_known, hits)) {
+      ++failures_;
+      collected = Collect();
+      if (collected) ++coverage_.gc_for_admission;
+      return false;
+    }
+
+    CountHits(*sequence, hits);
+    if (!stored.empty() && hit_blocks > 0) ++coverage_.behind_gpu_hits;
+    step.transfer_blocks += static_cast<std::int64_t>(stored.size());
+    step.transfer += tiers_.Load(stored, !sequence->admitted, engine_.block_size);
+    for (const KvPool::BlockId block : hits) pool_.Share(block, sequence->blocks);
+    pool_.Take(first_chunk, sequence->blocks);
+    sequence->computed = hit_tokens;
+    sequence->registered = hit_blocks;
+    RegisterUpTo(*sequence, hit_tokens + tokens);
+    running_.push_back(sequence);
+    sequence->running = true;
+    step.members.push_back(
+        Decide(sequence, tokens, sequence->preempted ? MemberKind::kResumed : MemberKind::kNew));
+    if (padded) {
+      ++coverage_.padded;
+      step.members.back().padded = true;
+      step.members.back().record.drafts = tokens - 1;
+    }
+    if (sequence->preempted) ++coverage_.resumes;
+    sequence->admitted = true;
+    sequence->preempted = false;
+    budget -= tokens;
+    return true;
   }
 
   // Rules 7 and 8: may a first chunk take its blocks, given what all known tokens will need?
@@ -605,6 +764,8 @@ class Scheduler {
       ++coverage_.refused_by_unused_hits;
     } else if (first_chunk + unused + watermark <= free) {
       ++coverage_.refused_by_full_prompt;
+    } else if (all_known + unused + watermark <= free) {
+      ++coverage_.refused_by_lookahead;
     }
     return false;
   }
@@ -619,6 +780,7 @@ class Scheduler {
       if (!block) break;
       hits.push_back(*block);
     }
+    if (drafts_.DropsLastHit() && !hits.empty()) hits.pop_back();  // S18
     return hits;
   }
 
@@ -644,6 +806,10 @@ class Scheduler {
       prefix_cache_.query_blocks += sequence.Known() / size;
       prefix_cache_.hit_tokens += blocks * size;
       prefix_cache_.hit_blocks += blocks;
+    }
+    if (drafts_.DropsLastHit() && blocks < (sequence.Known() - 1) / size &&
+        pool_.Find(Key(sequence, blocks))) {
+      ++coverage_.dropped_hits;
     }
     for (const KvPool::BlockId block : hits) {
       ++(pool_.IsHeld(block) ? coverage_.hits_on_held : coverage_.hits_on_unused);
@@ -689,6 +855,7 @@ class Scheduler {
   const EngineSpec engine_;
   const std::int64_t max_len_;
   const bool staged_;
+  const ReferenceDrafts drafts_;
   const std::int64_t watermark_blocks_;
   const bool fcfs_;
   const bool victim_by_priority_;
@@ -697,8 +864,10 @@ class Scheduler {
   KvPool pool_;
   std::vector<Sequence*> running_;  // in order of admission
   std::deque<Sequence*> waiting_;
+  std::deque<Sequence*> aside_;               // overtaken, for want of an adapter's seat
   std::set<KvPool::BlockId> registered_now_;  // by this schedule call
   PrefixCacheReport prefix_cache_;
+  SchedulerCounts counts_;
   std::int64_t tokenless_calls_ = 0;  // that preempted, since a step yielded a token
   std::int64_t garbage_ = 0;          // blocks among the free ones
   std::int64_t collections_ = 0;
@@ -771,7 +940,8 @@ class Driver {
     if (!input.engine.enable_chunked_prefill) {
       // A prompt, and all that a resumed request has to recompute, must fit one step; vLLM refuses
       // to start where it might not.
-      max_len = std::min(max_len, input.engine.max_num_batched_tokens + 1);
+      const ReferenceDrafts drafts(input.engine, input.requests, input.seed);
+      max_len = std::min(max_len, drafts.Budget() + 1);
     }
     return max_len;
   }
@@ -1012,15 +1182,16 @@ class Driver {
     PassTime(record.end);
     executing_ = false;
     std::int64_t tokens = 0;
-    for (const Member& member : batch.step.members) tokens += member.record.sampled ? 1 : 0;
+    for (const Member& member : batch.step.members) tokens += member.record.sampled > 0 ? 1 : 0;
     for (const Member& member : batch.step.members) {
       const std::size_t waiting = scheduler_.Waiting().size();
-      const bool made = scheduler_.Apply(member);
+      const std::int64_t made = scheduler_.Apply(member);
       left_ += static_cast<std::int64_t>(waiting - scheduler_.Waiting().size());
-      if (!made) continue;
-      if (Deliver(*member.sequence, record.end, tokens))
+      if (made == 0) continue;
+      if (Deliver(*member.sequence, made, record.end, tokens))
         record.finished.push_back(member.record.id);
     }
+    scheduler_.Propose(batch.step);
     record.free_after_step = scheduler_.Pool().Free();
     record.running_after_step = static_cast<std::int64_t>(scheduler_.Running().size());
     record.waiting_after_step = static_cast<std::int64_t>(scheduler_.Waiting().size());
@@ -1072,6 +1243,13 @@ class Driver {
     return std::max<TimeNs>(longer, 0);
   }
 
+  // Whether a step that is launched makes the first token of a request.
+  static bool IsFirst(const Member& member) {
+    const Sequence& sequence = *member.sequence;
+    return member.record.sampled > 0 && sequence.generated == 0 &&
+           sequence.sampling == member.record.sampled;
+  }
+
   // With stages steps overlap, so each request counts its own: from where its time is spent up to
   // the end of this one it prefilled or decoded, or was waiting for its turn to.
   void SplitStagedTime(const ScheduledStep& step, const StepRecord& record) {
@@ -1091,9 +1269,7 @@ class Driver {
       } else {
         sequence.spent.prefill += since;
       }
-      if (member.record.sampled && sequence.generated == 0 && sequence.placeholders == 1) {
-        sequence.to_first = sequence.spent;
-      }
+      if (IsFirst(member)) sequence.to_first = sequence.spent;
     }
   }
 
@@ -1109,14 +1285,14 @@ class Driver {
         sequence.spent.preempted += record.start - sequence.preempted_at;
         sequence.preempted_at = -1;
       }
-      Spend(sequence, member.decode, computing, record);
+      // Nothing is spent on one that the steps in flight will have ended.
+      const bool over = member.yields && member.record.sampled == 0;
+      if (!over) Spend(sequence, member.decode, computing, record);
       // Its first token is this step's.
-      if (member.record.sampled && sequence.generated == 0 && sequence.placeholders == 1) {
-        sequence.to_first = sequence.spent;
-      }
+      if (IsFirst(member)) sequence.to_first = sequence.spent;
     }
     for (Sequence* sequence : scheduler_.Running()) {
-      const bool all_made = sequence->generated + sequence->placeholders >= sequence->wanted;
+      const bool all_made = sequence->generated + sequence->sampling >= sequence->wanted;
       if (in_step.count(sequence) > 0 || all_made) continue;
       ++scheduler_.Coverage().sat_out;
       Spend(*sequence, !sequence->prefilling, computing, record);
@@ -1137,9 +1313,9 @@ class Driver {
     bool sampled = false;
     for (const Member& member : step.members) {
       const std::int64_t n = member.record.tokens, before = member.record.computed_before;
-      sampled = sampled || member.record.sampled;
+      sampled = sampled || member.yields;
       output_.tokens += n;
-      if (member.decode) {
+      if (member.decode && n == 1) {
         output_.decode_keys += before + 1;
         continue;
       }
@@ -1172,8 +1348,12 @@ class Driver {
     shape.transfer_blocks = step.transfer_blocks;
     shape.preemption_ema = preemption_ema_;
     std::vector<PrefillChunk> chunks;
+    std::vector<DraftedDecode> drafted;
     for (const Member& member : step.members) {
-      if (member.decode) {
+      if (member.decode && member.record.tokens > 1) {
+        drafted.push_back({member.record.tokens, member.record.computed_before});
+        shape.decode_kv_blocks += static_cast<std::int64_t>(member.sequence->blocks.size());
+      } else if (member.decode) {
         ++shape.decode_seqs;
         shape.decode_context_tokens += member.record.computed_before;
         shape.decode_kv_blocks += static_cast<std::int64_t>(member.sequence->blocks.size());
@@ -1181,10 +1361,11 @@ class Driver {
         chunks.push_back({.tokens = member.record.tokens,
                           .context = member.record.computed_before,
                           .prompt = member.sequence->prompt,
-                          .samples = member.record.sampled});
+                          .samples = member.yields});
       }
     }
     shape.prefill = chunks;
+    shape.drafted = drafted;
     return latency.Price(shape);
   }
 
@@ -1252,15 +1433,17 @@ class Driver {
     output_.busy_ns += duration;
   }
 
-  // The next token of a sequence is out at `end`; true when it was the last one.
-  bool Deliver(Sequence& sequence, TimeNs end, std::int64_t tokens_of_step) {
+  // The next tokens of a sequence, `made` at once, are out at `end`; true when its last one is
+  // among them. `answered`: requests of the step with a token.
+  bool Deliver(Sequence& sequence, std::int64_t made, TimeNs end, std::int64_t answered) {
     RequestResults& results = output_.results;
     const auto at = static_cast<std::size_t>(sequence.id);
-    if (sequence.generated == 1) sequence.late = tokens_of_step * input_.latency.DeliveryDelay();
+    const bool first = sequence.generated == made;
+    if (first) sequence.late = answered * input_.latency.DeliveryDelay();
     const TimeNs delays = sequence.generated * input_.latency.OutputTokenDelay() + sequence.late;
     const TimeNs seen = end + delays;
     results.generated[at] = static_cast<std::int32_t>(sequence.generated);
-    if (sequence.generated == 1) {
+    if (first) {
       if (seen <= sequence.gives_up) results.first_token[at] = seen;
     } else {
       ++output_.itl[seen - sequence.last_seen];
@@ -1332,6 +1515,10 @@ class Driver {
     output_.prefix_cache = scheduler_.PrefixCache();
     output_.prefix_cache.evicted_blocks = scheduler_.Pool().Evicted();
     output_.counts.gc_passes = scheduler_.Collections();
+    output_.counts.verified_steps = scheduler_.Counts().verified_steps;
+    output_.counts.draft_tokens = scheduler_.Counts().draft_tokens;
+    output_.counts.accepted_tokens = scheduler_.Counts().accepted_tokens;
+    output_.counts.used_draft_tokens = scheduler_.Counts().used_draft_tokens;
     output_.allocation_failures = scheduler_.Failures();
     const TimeNs transfer = output_.kv_offload.transfer_ns;
     output_.kv_offload = scheduler_.Offload();

@@ -30,6 +30,7 @@ struct ReferenceInput {
   std::optional<TimeNs> horizon;                       // no step starts at or after it
   std::int64_t kv_block_bytes = 0;                     // of the one GPU
   const std::vector<PipelineStage>* stages = nullptr;  // instead of `latency` for the steps
+  std::int64_t seed = 1;                               // of the draws of accepted drafts
 };
 
 // How much of the rules a run exercised: tests assert that they are not hollow.
@@ -85,6 +86,19 @@ struct ReferenceCoverage {
   std::int64_t victims_in_flight = 0;
   std::int64_t victims_passed = 0;     // at the head of the queue, with a step in flight
   std::int64_t victims_timed_out = 0;  // queued, with a token in flight
+  // Drafts (S1 to S31).
+  std::int64_t verified = 0;              // members with drafts
+  std::int64_t cut_drafts = 0;            // of them with fewer than waited
+  std::int64_t lost_drafts = 0;           // by a preemption
+  std::int64_t kept_drafts = 0;           // a request was not reached
+  std::int64_t padded = 0;                // admissions
+  std::int64_t padding_waits = 0;         // admissions that end for it
+  std::int64_t dropped_hits = 0;          // last blocks found that do not count
+  std::int64_t cut_outputs = 0;           // accepted tokens beyond a request's end
+  std::int64_t unneeded = 0;              // members of requests that had ended
+  std::int64_t ended_in_queue = 0;        // victims, by a step in flight
+  std::int64_t refused_by_lookahead = 0;  // admissions that pass the test of the whole prompt
+  std::int64_t adapters_without_seat = 0;
 };
 
 struct ReferenceOutput {

@@ -1,64 +1,46 @@
 #include "testing/sglang_cases.h"
 
 #include <algorithm>
-#include <random>
 #include <vector>
 
 #include "fmt/format.h"
+#include "testing/dice.h"
 
 namespace servecast::testing {
 namespace {
 
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : bits_(seed) {}
-
-  // Uniform in [low, high].
-  std::int64_t Between(std::int64_t low, std::int64_t high) {
-    return low + static_cast<std::int64_t>(bits_() % static_cast<std::uint64_t>(high - low + 1));
-  }
-  bool Percent(std::int64_t percent) { return Between(1, 100) <= percent; }
-  template <class T>
-  T Of(std::initializer_list<T> values) {
-    return values.begin()[Between(0, static_cast<std::int64_t>(values.size()) - 1)];
-  }
-
- private:
-  std::mt19937_64 bits_;
-};
-
 SglangSettings MakeSettings(Dice& dice) {
   SglangSettings s;
-  s.page_size = dice.Of<std::int64_t>({1, 1, 1, 4, 16});
-  s.max_total_num_tokens = dice.Of<std::int64_t>({96, 160, 400, 400, 800, 2400}) + 4 * s.page_size;
+  s.page_size = dice.Pick<std::int64_t>({1, 1, 1, 4, 16});
+  s.max_total_num_tokens = dice.Pick<std::int64_t>({96, 160, 400, 400, 800, 2400}) + 4 * s.page_size;
   s.max_total_num_tokens -= s.max_total_num_tokens % s.page_size;
   s.context_len = dice.Percent(80) ? 4096 : s.max_total_num_tokens / 2 + 4 * s.page_size;
-  s.max_running_requests = dice.Of<std::int64_t>({1, 2, 3, 5, 8, 16});
+  s.max_running_requests = dice.Pick<std::int64_t>({1, 2, 3, 5, 8, 16});
   s.chunked_prefill_size =
-      dice.Percent(20) ? -1 : std::max(s.page_size, dice.Of<std::int64_t>({16, 24, 64, 200, 1000}));
-  s.max_prefill_tokens = dice.Of<std::int64_t>({32, 100, 400, 16384});
+      dice.Percent(20) ? -1 : std::max(s.page_size, dice.Pick<std::int64_t>({16, 24, 64, 200, 1000}));
+  s.max_prefill_tokens = dice.Pick<std::int64_t>({32, 100, 400, 16384});
   if (dice.Percent(10)) s.prefill_max_requests = dice.Between(1, 3);
-  s.schedule_policy = dice.Of<const char*>({"fcfs", "fcfs", "lpm", "dfs-weight", "lof"});
-  s.schedule_conservativeness = dice.Of({0.1, 0.3, 1.0, 1.0, 1.5});
+  s.schedule_policy = dice.Pick<const char*>({"fcfs", "fcfs", "lpm", "dfs-weight", "lof"});
+  s.schedule_conservativeness = dice.Pick<double>({0.1, 0.3, 1.0, 1.0, 1.5});
   s.disable_radix_cache = dice.Percent(25);
   s.enable_mixed_chunk = dice.Percent(25);
   s.overlap = dice.Percent(60);
   s.enable_priority_scheduling = dice.Percent(50);
   s.schedule_low_priority_values_first = dice.Percent(30);
-  s.priority_scheduling_preemption_threshold = dice.Of<std::int64_t>({0, 1, 3, 10});
+  s.priority_scheduling_preemption_threshold = dice.Pick<std::int64_t>({0, 1, 3, 10});
   // By prefix two requests may preempt each other for ever, so the engine refuses it.
   const bool by_priority = s.schedule_policy == "fcfs" || s.schedule_policy == "lof";
   s.disable_priority_preemption = !by_priority || dice.Percent(20);
   s.radix_eviction_policy =
-      dice.Of<const char*>({"lru", "lru", "lfu", "slru", "fifo", "filo", "mru", "priority"});
-  s.retraction_policy = dice.Of<const char*>({"length", "length", "priority"});
+      dice.Pick<const char*>({"lru", "lru", "lfu", "slru", "fifo", "filo", "mru", "priority"});
+  s.retraction_policy = dice.Pick<const char*>({"length", "length", "priority"});
   s.ignore_eos = dice.Percent(25);
-  s.min_new_token_ratio_factor = dice.Of({0.1, 0.14, 1.0});
-  s.new_token_ratio_decay_steps = dice.Of<std::int64_t>({5, 20, 600});
-  s.retract_decode_steps = dice.Of<std::int64_t>({1, 5, 20});
-  s.clip_max_new_tokens = dice.Of<std::int64_t>({8, 40, 4096});
-  s.in_batch_check_threshold = dice.Of<std::int64_t>({0, 8, 32});
-  s.in_batch_deprioritize_threshold = dice.Of<std::int64_t>({4, 32});
+  s.min_new_token_ratio_factor = dice.Pick<double>({0.1, 0.14, 1.0});
+  s.new_token_ratio_decay_steps = dice.Pick<std::int64_t>({5, 20, 600});
+  s.retract_decode_steps = dice.Pick<std::int64_t>({1, 5, 20});
+  s.clip_max_new_tokens = dice.Pick<std::int64_t>({8, 40, 4096});
+  s.in_batch_check_threshold = dice.Pick<std::int64_t>({0, 8, 32});
+  s.in_batch_deprioritize_threshold = dice.Pick<std::int64_t>({4, 32});
   return s;
 }
 
@@ -91,8 +73,8 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
   RequestTable& t = made.requests;
   const std::int64_t requests = dice.Between(1, dice.Percent(20) ? 40 : 14);
   const std::int64_t longest = std::min(s.context_len, s.max_total_num_tokens) - 2 * s.page_size - 1;
-  const std::int64_t most_prompt = std::max<std::int64_t>(1, std::min(longest, dice.Of<std::int64_t>({20, 60, 300})));
-  const std::int64_t spread = dice.Of<std::int64_t>({0, 2'000'000, 30'000'000});
+  const std::int64_t most_prompt = std::max<std::int64_t>(1, std::min(longest, dice.Pick<std::int64_t>({20, 60, 300})));
+  const std::int64_t spread = dice.Pick<std::int64_t>({0, 2'000'000, 30'000'000});
   const std::size_t groups = 2;
   if (dice.Percent(85)) t.segments.resize(groups);
   TimeNs arrival = 0;
@@ -100,9 +82,9 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
     arrival += dice.Percent(5) ? 2'000'000'000 : dice.Between(0, spread);
     t.arrival.push_back(arrival);
     t.prompt_tokens.push_back(static_cast<std::int32_t>(dice.Between(1, most_prompt)));
-    const std::int64_t output = dice.Of<std::int64_t>({1, 2, dice.Between(1, 40), dice.Between(1, 200)});
+    const std::int64_t output = dice.Pick<std::int64_t>({1, 2, dice.Between(1, 40), dice.Between(1, 200)});
     const std::int64_t asked =
-        s.ignore_eos || dice.Percent(40) ? output : dice.Of<std::int64_t>({1, output + dice.Between(0, 50), 3000});
+        s.ignore_eos || dice.Percent(40) ? output : dice.Pick<std::int64_t>({1, output + dice.Between(0, 50), 3000});
     t.output_tokens.push_back(static_cast<std::int32_t>(output));
     t.max_new_tokens.push_back(static_cast<std::int32_t>(asked));
     made.max_new.push_back(asked);

@@ -32,18 +32,21 @@ fs::path Find(const fs::path& folder, const std::string& file) {
   return here;
 }
 
-// A segment for each prefix group, and one for each request, whose first tokens are its group's.
+// A segment for each prefix group (of an adapter's own), and one for each request, whose first
+// tokens are its group's.
 void WriteContent(GoldenCase& golden) {
   RequestTable& requests = golden.requests;
-  std::map<std::int64_t, std::int32_t> groups;
+  std::map<std::pair<std::int64_t, std::int32_t>, std::int32_t> groups;
   const auto add = [&](ContentSegment segment) {
     requests.segments.push_back(segment);
     return static_cast<std::int32_t>(requests.segments.size() - 1);
   };
-  for (const GoldenExtras& extras : golden.extras) {
+  for (std::size_t i = 0; i < golden.extras.size(); ++i) {
+    const GoldenExtras& extras = golden.extras[i];
     ContentSegment segment;
     if (extras.prefix_group >= 0) {
-      const auto [group, is_new] = groups.try_emplace(extras.prefix_group, 0);
+      const std::int32_t lora = requests.lora.empty() ? 0 : requests.lora[i];
+      const auto [group, is_new] = groups.try_emplace({extras.prefix_group, lora}, 0);
       if (is_new) group->second = add({});
       segment.parent = group->second;
       segment.shared_tokens = static_cast<std::int32_t>(extras.prefix_tokens);
@@ -63,7 +66,20 @@ std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
   golden.requests.output_tokens.assign(rows, 0);
   golden.requests.priority.assign(rows, 0);
   golden.extras.assign(rows, {});
+  const bool drafts = table.Has("accept");  // of the set with drafts
+  if (drafts) {
+    golden.requests.lora.assign(rows, 0);
+    golden.requests.accepted_drafts.assign(rows, {});
+    golden.requests.proposed_drafts.assign(rows, {});
+  }
   std::vector<bool> seen(rows, false);
+  const auto list = [&](std::size_t row, const char* column) {
+    std::vector<std::int32_t> entries;
+    for (const std::string& item : Items(table.Text(row, column))) {
+      entries.push_back(static_cast<std::int32_t>(table.Int(row, column, item)));
+    }
+    return entries;
+  };
   const auto tokens = [&](std::size_t row, const char* column) {
     const std::int64_t value = table.Int(row, column);
     if (value < 1 || value > INT32_MAX) {
@@ -89,6 +105,10 @@ std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
     golden.extras[at].prefix_group = table.Int(row, "prefix_group");
     golden.extras[at].prefix_tokens = table.Int(row, "prefix_tokens");
     golden.requests.priority[at] = static_cast<std::int32_t>(table.Int(row, "priority"));
+    if (!drafts) continue;
+    golden.requests.lora[at] = static_cast<std::int32_t>(table.Int(row, "lora"));
+    golden.requests.accepted_drafts[at] = list(row, "accept");
+    golden.requests.proposed_drafts[at] = list(row, "propose");
   }
   if (table.error()) return table.error();
   WriteContent(golden);
@@ -108,11 +128,16 @@ std::vector<StepMember> ReadMembers(CsvTable& table, std::size_t row, std::int64
   const std::vector<std::string> kinds = Items(table.Text(row, "kind"));
   const std::vector<std::string> computed = Items(table.Text(row, "computed_before"));
   const std::vector<std::string> sampled = Items(table.Text(row, "sampled"));
+  const bool has_drafts = table.Has("drafts");
+  const std::vector<std::string> none(scheduled.size(), "0");
+  const auto drafts = has_drafts ? Items(table.Text(row, "drafts")) : none;
+  const auto accepted = has_drafts ? Items(table.Text(row, "accepted")) : none;
   std::vector<StepMember> members;
   if (scheduled.empty() || kinds.size() != scheduled.size() ||
-      computed.size() != scheduled.size() || sampled.size() != scheduled.size()) {
+      computed.size() != scheduled.size() || sampled.size() != scheduled.size() ||
+      drafts.size() != scheduled.size() || accepted.size() != scheduled.size()) {
     table.Fail(row, "scheduled", table.Text(row, "scheduled"),
-               "a list as long as kind, computed_before and sampled");
+               "a list as long as the lists of its members");
     return members;
   }
   for (std::size_t i = 0; i < scheduled.size(); ++i) {
@@ -120,7 +145,9 @@ std::vector<StepMember> ReadMembers(CsvTable& table, std::size_t row, std::int64
     const bool known_kind = kinds[i] == "n" || kinds[i] == "r" || kinds[i] == "c";
     if (pair.size() != 2) table.Fail(row, "scheduled", scheduled[i], "id:tokens");
     if (!known_kind) table.Fail(row, "kind", kinds[i], "n, r or c");
-    if (sampled[i] != "0" && sampled[i] != "1") table.Fail(row, "sampled", sampled[i], "0 or 1");
+    if (!has_drafts && sampled[i] != "0" && sampled[i] != "1") {
+      table.Fail(row, "sampled", sampled[i], "0 or 1");
+    }
     if (table.error()) return members;
     StepMember member;
     const std::int64_t id = table.Int(row, "scheduled", pair[0]);
@@ -129,7 +156,9 @@ std::vector<StepMember> ReadMembers(CsvTable& table, std::size_t row, std::int64
     member.tokens = table.Int(row, "scheduled", pair[1]);
     member.computed_before = table.Int(row, "computed_before", computed[i]);
     member.kind = static_cast<MemberKind>(kinds[i][0]);
-    member.sampled = sampled[i] == "1";
+    member.sampled = table.Int(row, "sampled", sampled[i]);
+    member.drafts = table.Int(row, "drafts", drafts[i]);
+    member.accepted = table.Int(row, "accepted", accepted[i]);
     members.push_back(member);
   }
   return members;
@@ -188,6 +217,8 @@ std::optional<Issue> ReadResults(const fs::path& path, GoldenCase& golden) {
     seen[static_cast<std::size_t>(id)] = true;
     GoldenRequest& request = golden.results[static_cast<std::size_t>(id)];
     request.arrival_s = table.Real(row, "arrival_s");
+    if (table.Has("rejected")) request.rejected = table.Text(row, "rejected");
+    if (!request.rejected.empty()) continue;
     request.first_scheduled_s = table.Real(row, "first_scheduled_s");
     request.first_token_s = table.Real(row, "first_token_s");
     request.finish_s = table.Real(row, "finish_s");
@@ -228,6 +259,29 @@ class Settings {
     return at->get<std::string>();
   }
 
+  bool Has(const char* key) const { return json_.contains(key); }
+  template <class T>
+  T OneOf(const char* key, const std::map<std::string, T>& values) {
+    const auto at = values.find(Text(key));
+    if (at != values.end()) return at->second;
+    Fail(key, "one that is known");
+    return values.begin()->second;
+  }
+  // null: none.
+  NumberTable Rows(const char* key) {
+    NumberTable rows;
+    const auto at = json_.find(key);
+    if (at == json_.end() || at->is_null()) return rows;
+    for (const Json& row : *at) {
+      const bool good = row.is_array() && row.size() == 3 &&
+                        std::all_of(row.begin(), row.end(),
+                                    [](const Json& item) { return item.is_number_integer(); });
+      if (!good) return Fail(key, "rows of three whole numbers"), NumberTable();
+      rows.push_back({row[0].get<double>(), row[1].get<double>(), row[2].get<double>()});
+    }
+    return rows;
+  }
+
   const std::optional<std::string>& error() const { return error_; }
 
  private:
@@ -241,6 +295,24 @@ class Settings {
   const Json& json_;
   std::optional<std::string> error_;
 };
+
+// Of the set with drafts.
+void ReadDrafts(Settings& settings, EngineSpec& engine) {
+  if (!settings.Has("num_speculative_tokens")) return;
+  static const std::map<std::string, DraftMethod> kMethods = {
+      {"none", DraftMethod::kNone},          {"ngram", DraftMethod::kNgram},
+      {"ngram_gpu", DraftMethod::kNgramGpu}, {"eagle", DraftMethod::kEagle},
+      {"eagle3", DraftMethod::kEagle3},      {"mtp", DraftMethod::kMtp},
+      {"dflash", DraftMethod::kDflash},      {"draft_model", DraftMethod::kDraftModel},
+      {"dspark", DraftMethod::kDspark}};
+  SpeculativeSpec& speculative = engine.speculative;
+  speculative.method = settings.OneOf("method", kMethods);
+  if (speculative.On())
+    speculative.num_speculative_tokens = settings.Int("num_speculative_tokens", 1);
+  speculative.num_speculative_tokens_per_batch_size =
+      settings.Rows("num_speculative_tokens_per_batch_size");
+  engine.max_loras = settings.Int("max_loras", 0);
+}
 
 // The settings as an EngineSpec; its other members stay at "no cost outside the step".
 void ReadEngine(Settings& settings, GoldenCase& golden) {
@@ -259,6 +331,7 @@ void ReadEngine(Settings& settings, GoldenCase& golden) {
   engine.async_scheduling = settings.Bool("async_scheduling");
   // The default of this version (rule 19); the manifest names it where it differs.
   engine.free_contentless_first = true;
+  ReadDrafts(settings, engine);
   const std::string policy = settings.Text("policy");
   golden.scheduler.order = policy == "priority" ? "priority_fcfs" : policy;
 }

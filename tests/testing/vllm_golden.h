@@ -31,11 +31,13 @@ struct GoldenStep {
   double q = 0;
 };
 
+// A row of <case>.requests.csv.
 struct GoldenRequest {
   double arrival_s = 0, first_scheduled_s = 0, first_token_s = 0, finish_s = 0;
   std::int64_t preemptions = 0;
   std::int64_t cached_at_first_schedule = 0, cached_on_resumes = 0;
   std::int64_t first_step = 0, finish_step = 0;
+  std::string rejected;  // empty: it was served
 };
 
 struct GoldenCase {
@@ -50,6 +52,14 @@ struct GoldenCase {
   std::vector<GoldenRequest> results;  // by request id
 
   std::int64_t PoolBlocks() const { return *engine.num_gpu_blocks_override; }
+  // Front-end caps on the queue, which are not modelled: such a case is not run.
+  bool HasQueueCaps() const {
+    const auto capped = [this](const char* key) {
+      const auto at = settings.find(key);
+      return at != settings.end() && at->second != "null";
+    };
+    return capped("max_num_queued_reqs") || capped("max_num_queued_tokens");
+  }
   std::int64_t MaxModelLen() const { return *engine.max_model_len; }
 };
 

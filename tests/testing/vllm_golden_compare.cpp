@@ -12,7 +12,6 @@ namespace {
 constexpr double kTimeToleranceS = 1e-6;
 
 std::string ShowId(RequestId id) { return fmt::format("{}", id); }
-std::string ShowBool(bool value) { return value ? "1" : "0"; }
 
 // One row after another; after the first difference the rest is not looked at.
 class Comparer {
@@ -78,7 +77,9 @@ class Comparer {
     column("kind", [](const StepMember& m) { return std::string(1, static_cast<char>(m.kind)); });
     column("computed_before",
            [](const StepMember& m) { return fmt::format("{}", m.computed_before); });
-    column("sampled", [](const StepMember& m) { return ShowBool(m.sampled); });
+    column("drafts", [](const StepMember& m) { return fmt::format("{}", m.drafts); });
+    column("accepted", [](const StepMember& m) { return fmt::format("{}", m.accepted); });
+    column("sampled", [](const StepMember& m) { return fmt::format("{}", m.sampled); });
   }
 
   void Sums(const GoldenStep& expected, const StepRecord& found) {
@@ -129,7 +130,7 @@ std::vector<DerivedRequest> DeriveRequests(std::size_t count,
       } else if (member.kind == MemberKind::kResumed) {
         request.cached_on_resumes += member.computed_before;
       }
-      if (member.sampled && request.first_token < 0) request.first_token = step.end;
+      if (member.sampled > 0 && request.first_token < 0) request.first_token = step.end;
     }
     for (const RequestId id : step.preempted) ++requests[static_cast<std::size_t>(id)].preemptions;
     for (const RequestId id : step.finished) {
@@ -154,6 +155,11 @@ StepPrice GoldenLatency::Price(const BatchShape& shape) const {
       q += static_cast<double>(chunk.tokens) *
            (static_cast<double>(chunk.context) + static_cast<double>(chunk.tokens) / 2);
     }
+  }
+  for (const DraftedDecode& decode : shape.drafted) {
+    t += decode.tokens;
+    q += static_cast<double>(decode.tokens) *
+         (static_cast<double>(decode.context) + static_cast<double>(decode.tokens) / 2);
   }
   const double ms =
       ((5.0 + 0.02 * static_cast<double>(t)) + 1e-4 * static_cast<double>(k)) + 1e-5 * q;

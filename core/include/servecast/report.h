@@ -141,6 +141,9 @@ struct SchedulerCounts {
       0;                           // more of them if a step's were padded to their bucket's longest
   std::int64_t gc_passes = 0;      // garbage collections
   std::int64_t stage_busy_ns = 0;  // of all pipeline stages; 0 with one
+  // Speculative decoding: requests in a step with drafts, summed over steps; their drafts; those
+  // that were accepted; those of them that a client got.
+  std::int64_t verified_steps = 0, draft_tokens = 0, accepted_tokens = 0, used_draft_tokens = 0;
 };
 
 // What the tiers behind the GPU's KV cache did: host memory, then disk.

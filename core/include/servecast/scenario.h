@@ -21,6 +21,8 @@ inline constexpr int kScenarioSchema = 1;
 // Fixed by memory: a request costs about 100 bytes in a run.
 inline constexpr std::int64_t kMaxRequests = 5'000'000;
 
+using NumberTable = std::vector<std::vector<double>>;
+
 enum class DType { kBfloat16, kFloat16, kFloat32 };
 std::int64_t BytesPerValue(DType dtype);
 
@@ -132,6 +134,54 @@ struct KvOffloadSpec {
 
 enum class KvCacheDType { kAuto, kFp8 };
 
+// Who proposes draft tokens that the model verifies; vLLM's methods by vLLM's names.
+enum class DraftMethod {
+  kNone,
+  kNgram,     // earlier tokens of the request itself, looked up by the host
+  kNgramGpu,  // the same on the GPU
+  kEagle,     // a layer or more of its own, on the model's hidden states
+  kEagle3,
+  kMtp,         // the model's own layers for it
+  kDraftModel,  // a smaller model
+  kDflash,      // all drafts of a step at once
+  kDspark,
+};
+
+// Speculative decoding. How many drafts are accepted is an input: no model is executed.
+struct SpeculativeSpec {
+  DraftMethod method = DraftMethod::kNone;
+  std::int64_t num_speculative_tokens = 3;
+  // Rows of [from, to, drafts]: drafts by the members of a step.
+  NumberTable num_speculative_tokens_per_batch_size;
+  bool parallel_drafting = false;  // eagle, eagle3, draft_model: all drafts of a step at once
+  // A waiting request with one token to compute gets drafts that are never accepted, so that all
+  // members of a step of decodes are alike.
+  bool pads_one_token = true;
+  // Tokens of a step that verifies all its drafts, the model's own included, on average; or, by
+  // position, the probability that it and all before it are accepted: rows of [position, rate]; or
+  // as was measured (acceptance_curves.h).
+  std::string acceptance_as = "none";
+  double acceptance_length = 2;
+  NumberTable acceptance_rates;
+  double draft_share = 1;  // ngram: of the steps in which it finds drafts
+  // The drafter's cost: layers like the model's, but for what is said here (0: as the model's).
+  std::int64_t draft_num_hidden_layers = 1;
+  std::int64_t draft_hidden_size = 0, draft_num_attention_heads = 0;
+  std::int64_t draft_num_key_value_heads = 0, draft_head_dim = 0;
+  std::int64_t draft_intermediate_size = 0, draft_vocab_size = 0;
+  double draft_overhead_us = 0;  // host time of each of its passes
+
+  bool On() const { return method != DraftMethod::kNone; }
+  // It is a network with weights and, but for what it shares with the model, a KV cache.
+  bool HasDrafter() const {
+    return On() && method != DraftMethod::kNgram && method != DraftMethod::kNgramGpu;
+  }
+  bool DraftsAtOnce() const {
+    return parallel_drafting || method == DraftMethod::kDflash || method == DraftMethod::kDspark;
+  }
+  friend bool operator==(const SpeculativeSpec&, const SpeculativeSpec&) = default;
+};
+
 // vLLM's options by vLLM's names, then what the engine costs outside the GPU's kernels.
 struct EngineSpec {
   std::string name;
@@ -152,8 +202,10 @@ struct EngineSpec {
   double watermark = 0;
   // A freed KV block that holds nothing findable goes to the front of the free list.
   bool free_contentless_first = true;
-  bool async_scheduling = false;        // two batches in flight
-  KvOffloadSpec kv_offload;             // with prefix caching only
+  bool async_scheduling = false;  // two batches in flight
+  KvOffloadSpec kv_offload;       // with prefix caching only
+  SpeculativeSpec speculative;
+  std::int64_t max_loras = 0;           // adapters among the decodes and prefills of a step; 0: any
   double step_overhead_us = 0;          // host time in every step
   double sequence_overhead_us = 0;      // host and sampling time per sequence in a step
   double sampler_ns_per_logit = 0;      // of each sampled token, if top-p or top-k sort its logits
@@ -332,8 +384,6 @@ inline bool HasRate(ArrivalProcess process) {
 }
 // How the rate changes over time; each is a factor of the rate.
 enum class RateProfile { kFlat, kPiecewise, kDiurnal, kRamp };
-
-using NumberTable = std::vector<std::vector<double>>;
 
 struct ArrivalSpec {
   ArrivalProcess process = ArrivalProcess::kPoisson;

@@ -19,6 +19,8 @@ enum class Stream : std::uint64_t {
   kOwnDraws = 8,      // by class: the seed of what is the class's own
   kRouter = 9,        // by request
   kReplication = 10,  // by run: its seed
+  kAcceptance = 11,   // by request and by its steps with drafts
+  kProposal = 12,     // by request and by its steps with output
 };
 
 // A bijection of 64-bit words that spreads every input bit over all output bits (the finaliser of

@@ -201,13 +201,38 @@ std::vector<Stage> StagesOf(const Scenario& s) {
   return stages;
 }
 
+// Of the drafter, which is on the GPUs of the only stage. It shares embedding and LM head with the
+// model, unless it is a model by itself or chooses from a vocabulary of its own.
+double DrafterWeightBytes(const Scenario& s, std::int64_t tp) {
+  if (!s.engine.speculative.HasDrafter()) return 0;
+  const ModelSpec m = DrafterScenario(s).model;
+  int tables = s.engine.speculative.draft_vocab_size > 0 ? 1 : 0;
+  if (s.engine.speculative.method == DraftMethod::kDraftModel) {
+    tables = m.tie_word_embeddings ? 1 : 2;
+  }
+  const std::int64_t gpus = tp * s.cluster.pools[0].attention_data_parallel;
+  return WeightBytes(m, tp, tables, ExpertShare(m, s.engine, gpus));
+}
+
+// Its layers are among those that a KV block has room for.
+double DrafterKvBytesPerToken(const Scenario& s, std::int64_t tp) {
+  if (!s.engine.speculative.HasDrafter()) return 0;
+  const ModelSpec m = DrafterScenario(s).model;
+  return KvBytes(m, s.engine.kv_cache_dtype, tp, m.num_hidden_layers);
+}
+
+double AllWeightBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  return WeightBytes(stage, s.engine, tp) + DrafterWeightBytes(s, tp);
+}
+
 double KvGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
   return s.hardware.memory_gib * s.engine.gpu_memory_utilization -
-         WeightBytes(stage, s.engine, tp) / kGib - OverheadGib(s, stage, tp);
+         AllWeightBytes(s, stage, tp) / kGib - OverheadGib(s, stage, tp);
 }
 
 double BlockBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  return KvBytesPerToken(s, stage.layers, tp) * static_cast<double>(s.engine.block_size);
+  return (KvBytesPerToken(s, stage.layers, tp) + DrafterKvBytesPerToken(s, tp)) *
+         static_cast<double>(s.engine.block_size);
 }
 
 // At least the reserved block and one to use.
@@ -224,7 +249,7 @@ Unfit UnfitAt(const Scenario& s, const std::vector<Stage>& stages, const Stage& 
   u.stages = static_cast<std::int64_t>(stages.size());
   u.total_gib = s.hardware.memory_gib;
   u.usable_gib = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
-  u.weights_gib = WeightBytes(stage, s.engine, tp) / kGib;
+  u.weights_gib = AllWeightBytes(s, stage, tp) / kGib;
   u.overhead_gib = OverheadGib(s, stage, tp);
   u.kv_gib = 2 * BlockBytes(s, stage, tp) / kGib;
   for (std::int64_t more = tp * 2; more <= 64; more *= 2) {
@@ -263,7 +288,7 @@ Issue DoesNotFit(const Scenario& s, const Unfit& u, const Stage& stage) {
 const Stage* TooLarge(const Scenario& s, const std::vector<Stage>& stages, std::int64_t tp) {
   const double usable = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
   for (const Stage& stage : stages) {
-    if (s.engine.num_gpu_blocks_override ? WeightBytes(stage, s.engine, tp) / kGib > usable
+    if (s.engine.num_gpu_blocks_override ? AllWeightBytes(s, stage, tp) / kGib > usable
                                          : !Fits(s, stage, tp)) {
       return &stage;
     }
@@ -282,7 +307,7 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
   bool planned = false;
   for (const Stage& stage : stages) {
     const double block_bytes = BlockBytes(s, stage, tp);
-    const double weights = WeightBytes(stage, s.engine, tp) / kGib;
+    const double weights = AllWeightBytes(s, stage, tp) / kGib;
     const auto& given = s.engine.num_gpu_blocks_override;
     double kv_gib = KvGib(s, stage, tp);
     // Layers with windows only are planned as if they took none.
@@ -292,7 +317,7 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
     if (given) kv_gib = static_cast<double>(blocks) * block_bytes / kGib;
     if (planned && (given ? weights <= c.weights_gib : blocks >= c.pool_blocks)) continue;
     planned = true;
-    c.weight_bytes = WeightBytes(stage, s.engine, tp);
+    c.weight_bytes = AllWeightBytes(s, stage, tp);
     c.pool_blocks = blocks;
     c.kv_gib = kv_gib;
     c.weights_gib = weights;
@@ -355,6 +380,48 @@ Scenario StageScenario(const Scenario& s, std::int64_t stage) {
   part.model = own.layers;
   part.cluster.pools[0].pipeline_parallel = 1;
   if (!own.last) part.model.vocab_size = 0;  // nothing is sampled
+  return part;
+}
+
+Scenario DrafterScenario(const Scenario& s) {
+  const SpeculativeSpec& drafts = s.engine.speculative;
+  Scenario part = s;
+  ModelSpec& m = part.model;
+  const auto set = [](std::int64_t& figure, std::int64_t own) {
+    if (own > 0) figure = own;
+  };
+  const bool itself = drafts.method == DraftMethod::kDraftModel;
+  const bool experts = drafts.method == DraftMethod::kMtp && m.num_local_experts > 0;
+  if (!experts && m.num_local_experts > 0) {
+    // As wide as what a token passes in the model.
+    m.intermediate_size =
+        m.dense_intermediate_size > 0
+            ? m.dense_intermediate_size
+            : m.num_experts_per_tok * m.intermediate_size + m.shared_expert_intermediate_size;
+    m.num_local_experts = m.num_experts_per_tok = m.shared_expert_intermediate_size = 0;
+    part.engine.enable_expert_parallel = false;
+  }
+  if (drafts.method != DraftMethod::kMtp) m.quantization = Quantization::kNone;
+  m.num_hidden_layers = drafts.draft_num_hidden_layers;
+  m.num_dense_layers = m.num_sliding_layers = m.sliding_window = 0;
+  set(m.intermediate_size, drafts.draft_intermediate_size);
+  set(m.vocab_size, drafts.draft_vocab_size);
+  if (itself) {
+    set(m.hidden_size, drafts.draft_hidden_size);
+    set(m.num_attention_heads, drafts.draft_num_attention_heads);
+    set(m.num_key_value_heads, drafts.draft_num_key_value_heads);
+    set(m.head_dim, drafts.draft_head_dim);
+    if (drafts.draft_num_attention_heads > 0) m.kv_lora_rank = 0;  // of its own attention
+  } else {
+    // A projection of the model's hidden states, and of the token, to the drafter's width: one
+    // matrix, here as so much more MLP.
+    const std::int64_t widths = drafts.method == DraftMethod::kEagle3 ? 3 : 2;
+    std::int64_t& mlp = experts ? m.shared_expert_intermediate_size : m.intermediate_size;
+    mlp += widths * m.hidden_size / m.mlp_matrices / m.num_hidden_layers;
+  }
+  part.engine.speculative = {};
+  part.engine.step_overhead_us = drafts.draft_overhead_us;
+  part.engine.sequence_overhead_us = part.engine.sampler_ns_per_logit = 0;
   return part;
 }
 
@@ -435,6 +502,12 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
     return Issue{"/hardware/peak_fp32_tflops",
                  "found 0, allowed above 0 with the model's torch_dtype float32: the GPU's data "
                  "sheet has the figure, without tensor cores"};
+  }
+  if (s.engine.speculative.HasDrafter() && !Divides(DrafterScenario(s).model, tp)) {
+    return Issue{"/engine/speculative/draft_num_attention_heads",
+                 Format("found {}, allowed heads of the draft model that divide over "
+                        "tensor_parallel {} as the model's do",
+                        s.engine.speculative.draft_num_attention_heads, tp)};
   }
   ModelCost c = WorkOf(s);
   if (std::optional<Issue> issue = PlanMemory(s, tp, c)) return *issue;

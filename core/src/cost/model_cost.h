@@ -91,6 +91,9 @@ std::vector<std::int64_t> StageLayers(const ModelSpec& model, std::int64_t stage
 // One pipeline stage as a model of its own, for a latency model: its layers, and no vocabulary
 // where nothing is sampled. Require: ComputeModelCost has no issue.
 Scenario StageScenario(const Scenario& scenario, std::int64_t stage);
+// The drafter as a model of its own, for a latency model: its passes cost the host
+// `draft_overhead_us`. Requires: the scenario's engine has one.
+Scenario DrafterScenario(const Scenario& scenario);
 // What it has to do; no memory is planned in it.
 ModelCost WorkOf(const Scenario& scenario);
 

@@ -70,6 +70,12 @@ class OperatorStep {
   // A chunk of so many tokens, with so many before it.
   void Add(std::int64_t tokens, std::int64_t context, AttentionWork& work) const;
   double Attention(const AttentionWork& work) const;
+  // So many (query, key) pairs of decodes with several queries each, at the GPU's share of its
+  // peak.
+  double DecodePairs(std::int64_t pairs) const {
+    return (full_layers_ + windowed_layers_) * static_cast<double>(pairs) * least_decode_pair_ns_ /
+           hardware_.attention_efficiency;
+  }
 
   std::int64_t ComputeBoundFrom() const { return compute_bound_from_; }  // tokens
   // The table at hand, whether it is of this very GPU, and of a step of 32 decodes and a chunk of

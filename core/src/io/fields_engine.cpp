@@ -1,6 +1,7 @@
 // The fields of a scenario's engine; see fields.cpp.
 #include "io/fields_of.h"
 #include "io/presets.h"
+#include "serving/replica/acceptance_curves.h"
 
 namespace servecast {
 namespace {
@@ -108,6 +109,117 @@ void Describe(FieldVisitor& v, KvOffloadSpec& o, const KvOffloadSpec& base) {
         &KvOffloadSpec::threshold);
 }
 
+// The drafter's own work: of a network, and of one that is a model by itself.
+void DescribeDrafter(FieldVisitor& v, SpeculativeSpec& s, const SpeculativeSpec& base) {
+  using Drafts = Fields<SpeculativeSpec>;
+  const auto size = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .min = 0, .max = 1e7, .help = help};
+  };
+  v.When("method", {"eagle", "eagle3", "mtp", "draft_model", "dflash", "dspark"}, s.HasDrafter(),
+         [&](FieldVisitor& inner) {
+           Drafts f(inner, s, base);
+           f.Add({.name = "draft_num_hidden_layers",
+                  .min = 1,
+                  .max = 1000,
+                  .help = "layers of the drafter, each as the model's but for what is said here, "
+                          "and dense but for mtp"},
+                 &SpeculativeSpec::draft_num_hidden_layers);
+           f.Add(size("draft_intermediate_size", "width of the drafter's MLP; 0: as the model's"),
+                 &SpeculativeSpec::draft_intermediate_size);
+           f.Add(size("draft_vocab_size", "entries that the drafter chooses from; 0: as the model"),
+                 &SpeculativeSpec::draft_vocab_size);
+         });
+  v.When("method", {"draft_model"}, s.method == DraftMethod::kDraftModel, [&](FieldVisitor& inner) {
+    Drafts f(inner, s, base);
+    f.Add(size("draft_hidden_size", "of the draft model; 0: as the model's"),
+          &SpeculativeSpec::draft_hidden_size);
+    f.Add(size("draft_num_attention_heads", "of the draft model; 0: as the model's"),
+          &SpeculativeSpec::draft_num_attention_heads);
+    f.Add(size("draft_num_key_value_heads", "of the draft model; 0: as the model's"),
+          &SpeculativeSpec::draft_num_key_value_heads);
+    f.Add(size("draft_head_dim", "of the draft model; 0: as the model's"),
+          &SpeculativeSpec::draft_head_dim);
+  });
+}
+
+void Describe(FieldVisitor& v, SpeculativeSpec& s, const SpeculativeSpec& base) {
+  Fields<SpeculativeSpec> f(v, s, base);
+  f.Enum(
+      {.name = "method",
+       .help = "who proposes draft tokens, which the model verifies in its next step: earlier "
+               "tokens (ngram, ngram_gpu), layers beside the model (eagle, eagle3, mtp, dflash, "
+               "dspark) or a smaller model (draft_model)"},
+      &SpeculativeSpec::method,
+      {"none", "ngram", "ngram_gpu", "eagle", "eagle3", "mtp", "draft_model", "dflash", "dspark"});
+  const Choices all = {"ngram", "ngram_gpu",   "eagle",  "eagle3",
+                       "mtp",   "draft_model", "dflash", "dspark"};
+  v.When("method", all, s.On(), [&](FieldVisitor& inner) {
+    Fields<SpeculativeSpec> g(inner, s, base);
+    g.Add({.name = "num_speculative_tokens",
+           .unit = "tokens",
+           .min = 1,
+           .max = 32,
+           .help = "drafts of a request in a step"},
+          &SpeculativeSpec::num_speculative_tokens);
+    Choices curves = {"none"};
+    for (const AcceptanceCurve& curve : AcceptanceCurves()) curves.push_back(curve.name);
+    g.Policy(
+        {.name = "acceptance_as",
+         .help = "accept drafts as was measured of this model and method on coding prompts, up "
+                 "to 8 drafts; none: by the figures here"},
+        &SpeculativeSpec::acceptance_as, curves);
+    g.Add({.name = "acceptance_length",
+           .unit = "tokens",
+           .min = 1,
+           .max = 33,
+           .help = "mean number of tokens that a step with all its drafts yields, with the one "
+                   "that the model makes itself; each draft is as likely as the one before it"},
+          &SpeculativeSpec::acceptance_length);
+    g.Add({.name = "acceptance_rates",
+           .min = 0,
+           .max = 32,
+           .help = "instead of acceptance_length: by position from 1 on, the probability that a "
+                   "draft and all before it are accepted",
+           .columns = "position, rate"},
+          &SpeculativeSpec::acceptance_rates);
+    g.Add({.name = "num_speculative_tokens_per_batch_size",
+           .min = 0,
+           .max = 65536,
+           .help = "drafts by the number of requests in a step: the last row that begins at or "
+                   "below it; default: num_speculative_tokens",
+           .columns = "from, to, drafts"},
+          &SpeculativeSpec::num_speculative_tokens_per_batch_size);
+    g.Add({.name = "pad_one_token_admissions",
+           .help = "a request with one token to compute that joins a step of decodes gets drafts, "
+                   "none of which is accepted, or waits for room (vLLM since June 2026)"},
+          &SpeculativeSpec::pads_one_token);
+    g.Add({.name = "draft_overhead_us",
+           .unit = "us",
+           .min = 0,
+           .max = 1e6,
+           .help = "host time of each pass of the drafter (analytic, operators)"},
+          &SpeculativeSpec::draft_overhead_us);
+  });
+  v.When("method", {"ngram"}, s.method == DraftMethod::kNgram, [&](FieldVisitor& inner) {
+    Fields<SpeculativeSpec>(inner, s, base)
+        .Add({.name = "draft_share",
+              .unit = "1",
+              .min = 0,
+              .max = 1,
+              .help = "share of a request's steps after which drafts are found"},
+             &SpeculativeSpec::draft_share);
+  });
+  const bool may = s.method == DraftMethod::kEagle || s.method == DraftMethod::kEagle3 ||
+                   s.method == DraftMethod::kDraftModel;
+  v.When("method", {"eagle", "eagle3", "draft_model"}, may, [&](FieldVisitor& inner) {
+    Fields<SpeculativeSpec>(inner, s, base)
+        .Add({.name = "parallel_drafting",
+              .help = "the drafter makes all drafts of a step in one pass"},
+             &SpeculativeSpec::parallel_drafting);
+  });
+  DescribeDrafter(v, s, base);
+}
+
 }  // namespace
 
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
@@ -193,6 +305,10 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   v.Object(
       {.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On() && !base.kv_offload.On()},
       [&](FieldVisitor& inner) { Describe(inner, e.kv_offload, base.kv_offload); });
+  v.Object({.name = "speculative",
+            .nullable = true,
+            .idle = !e.speculative.On() && !base.speculative.On()},
+           [&](FieldVisitor& inner) { Describe(inner, e.speculative, base.speculative); });
   f.Add({.name = "step_overhead_us",
          .unit = "us",
          .min = 0,

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "io/draft_checks.h"
 #include "serving/replica/scheduler_setup.h"
 
 namespace servecast {
@@ -71,6 +72,7 @@ class PoolChecks {
       Issues of_pool;
       CheckScheduler(alone, of_pool);
       CheckStages(alone, of_pool);
+      CheckDrafts(alone, of_pool);
       for (Issue& issue : of_pool) {
         issue.path = PathIn(Pools()[i], i, issue.path);
         AddOnce(std::move(issue), issues_);
@@ -188,6 +190,9 @@ class PoolChecks {
     refuse(engine.gc_pass_us > 0, "gc_pass_us",
            "found %, allowed 0 in a pool for prefill or decode: blocks that a transfer frees "
            "are free at once");
+    refuse(engine.speculative.On(), "speculative/method",
+           "found %, allowed \"none\" in a pool for prefill or decode: drafts across a hand-over "
+           "are not modelled");
   }
 
   void Add(std::size_t pool, const char* name, std::string message) {

@@ -412,6 +412,18 @@ void WriteSetting(const Report& r, JsonWriter& out, Members& put) {
     put("prefill_tokens", r.counts.prefill_tokens);
     put("padding_tokens", r.counts.padding_tokens);
   });
+  if (r.counts.verified_steps > 0) {
+    put.Object("speculative", [&] {
+      const SchedulerCounts& c = r.counts;
+      put("verified_steps", c.verified_steps);
+      put("draft_tokens", c.draft_tokens);
+      put("accepted_tokens", c.accepted_tokens);
+      put("used_draft_tokens", c.used_draft_tokens);
+      put("wasted_draft_tokens", c.draft_tokens - c.used_draft_tokens);
+      put("acceptance_rate", Rate(c.accepted_tokens, c.draft_tokens));
+      put("acceptance_length", Rate(c.accepted_tokens + c.verified_steps, c.verified_steps));
+    });
+  }
   put.Object("prefix_cache", [&] {
     const PrefixCacheReport& c = r.prefix_cache;
     put("query_tokens", c.query_tokens);

@@ -33,7 +33,7 @@ bool MayFind(const Scenario& s, const RequestTable& requests) {
 
 bool HasLoneSteps(const Scenario& s) {
   return s.engine.compat == Compat::kNone && s.scheduler.policy == "vllm" &&
-         !s.engine.overlap_scheduling;
+         !s.engine.overlap_scheduling && !s.engine.speculative.On();
 }
 
 // Until a prompt that is alone has its first token: its steps, one after the other, of which the

@@ -152,7 +152,17 @@ class Analytic final : public LatencyModel {
       context_tokens = Windowed(context_tokens, decodes * cost_.window);
     }
     const double rows = shape.prefill.empty() ? 1 : mixed_rows_;
-    parts.Add(rows * context_tokens * cost_.decode_flops_per_pair * attention_flop_ns_,
+    double pairs_of_decodes = rows * context_tokens;
+    for (const DraftedDecode& decode : shape.drafted) {  // all its queries read a key at once
+      const auto n = static_cast<double>(decode.tokens);
+      double read = static_cast<double>(decode.context) + n;
+      if (cost_.window_share > 0) read = Windowed(read, n + cost_.window);
+      tokens += n;
+      sampled += n;
+      context_tokens += read;
+      pairs_of_decodes += std::max(rows, n) * read;
+    }
+    parts.Add(pairs_of_decodes * cost_.decode_flops_per_pair * attention_flop_ns_,
               context_tokens * cost_.kv_read_bytes_per_token * kv_byte_ns_);
     for (const PrefillChunk& chunk : shape.prefill) {
       const auto n = static_cast<double>(chunk.tokens);
@@ -171,7 +181,8 @@ class Analytic final : public LatencyModel {
     parts.memory += cost_.activation_bytes_per_token * tokens * byte_ns_;
     if (cost_.expert_bytes > 0) AddExperts(tokens, parts);
     if (sampled > 0) parts.Blend(lm_head_, sampled);
-    const double sequences = decodes + static_cast<double>(shape.prefill.size());
+    const double sequences =
+        decodes + static_cast<double>(shape.drafted.size() + shape.prefill.size());
     const double host = step_ns_ + sequence_ns_ * sequences;
     double overhead =
         host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * tokens;

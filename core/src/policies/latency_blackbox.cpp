@@ -19,8 +19,10 @@ class Blackbox final : public LatencyModel {
     for (const PrefillChunk& chunk : shape.prefill) {
       prefill_tokens += static_cast<double>(chunk.tokens);
     }
+    std::int64_t decoded = shape.decode_seqs;
+    for (const DraftedDecode& decode : shape.drafted) decoded += decode.tokens;
     const double us = spec_.beta[0] + spec_.beta[1] * prefill_tokens +
-                      spec_.beta[2] * static_cast<double>(shape.decode_seqs);
+                      spec_.beta[2] * static_cast<double>(decoded);
     // A linear form says nothing of what bounds it.
     return {StepTimeOf(us * share_, compat_), StepBound::kOverhead};
   }

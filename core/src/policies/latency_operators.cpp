@@ -46,9 +46,20 @@ class Operators final : public LatencyModel {
       sampled += chunk.samples ? 1 : 0;
       step_.Add(chunk.tokens, chunk.context, work);
     }
-    const double attention = step_.Attention(work);
+    std::int64_t pairs = 0;
+    for (const DraftedDecode& decode : shape.drafted) {  // all its queries read a key at once
+      const std::int64_t read = decode.context + decode.tokens;
+      tokens += decode.tokens;
+      sampled += decode.tokens;
+      ++work.decodes;
+      work.contexts += read;
+      pairs += decode.tokens * read;
+    }
+    double attention = step_.Attention(work);
+    if (pairs > 0) attention = std::max(attention, step_.DecodePairs(pairs));
     const double matrices = step_.Tokens(tokens) + step_.Head(sampled);
-    const auto sequences = static_cast<double>(decodes) + static_cast<double>(shape.prefill.size());
+    const auto sequences = static_cast<double>(decodes) +
+                           static_cast<double>(shape.drafted.size() + shape.prefill.size());
     const double host = step_ns_ + sequence_ns_ * sequences;
     const double sampler = sample_ns_ * static_cast<double>(sampled - padding);
     const double launch = launch_.Ns(replayed);

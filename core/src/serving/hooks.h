@@ -21,7 +21,11 @@ struct StepMember {
   std::int64_t tokens = 0;           // computed in this step
   std::int64_t computed_before = 0;  // tokens whose KV was there before
   MemberKind kind = MemberKind::kContinued;
-  bool sampled = false;  // yields an output token
+  // Output tokens that it yields: of a decode with drafts several, none of a request that the steps
+  // in flight will have ended.
+  std::int64_t sampled = 0;
+  std::int64_t drafts = 0;    // of its tokens
+  std::int64_t accepted = 0;  // of them
 
   friend bool operator==(const StepMember&, const StepMember&) = default;
 };

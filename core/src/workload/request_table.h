@@ -50,6 +50,11 @@ struct RequestTable {
   std::vector<TimeNs> timeout;         // optional, after arrival; kNever: none
   std::vector<std::uint8_t> of_class;  // optional; index into the workload's classes
 
+  // Optional, of a recorded run instead of the engine's draws: how many drafts of a request are
+  // accepted, and how many its drafter proposes, one entry after another and again from the first.
+  std::vector<std::vector<std::int32_t>> accepted_drafts, proposed_drafts;
+  std::vector<std::int32_t> lora;  // optional: its adapter; 0: none
+
   // Optional: `content[r]` is request r's segment. Full KV block k (tokens k*block_size and on) of
   // a request is the same as another's iff both take it from the same segment:
   //   s = content[r]; while ((k+1)*block_size <= segments[s].shared_tokens) s = segments[s].parent

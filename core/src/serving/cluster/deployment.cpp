@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "serving/replica/draft_latency.h"
 
 namespace servecast {
 namespace {
@@ -52,7 +53,7 @@ Pool MakePool(Scenario alone, const ModelCost& cost, const LatencyEntry& entry) 
             .kv_tiers = {},
             .setup = nullptr};
   const EngineSpec& engine = pool.scenario.engine;
-  pool.latency = entry.make(pool.scenario, pool.cost);
+  pool.latency = WithDrafter(entry.make(pool.scenario, pool.cost), pool.scenario, entry);
   if (pool.spec().pipeline_parallel > 1) pool.stages = MakeStages(pool.scenario, entry);
   pool.kv_tiers = KvTiersOf(engine.kv_offload, BlockBytesOfGpu(pool.cost, engine.block_size),
                             pool.cost.tensor_parallel);
@@ -129,10 +130,17 @@ Result<Deployment> Deploy(const Scenario& scenario) {
     AddLabel(model.label(pool.scenario), deployment.label);
   }
   if (!issues.empty()) return issues;
-  if (scenario.cluster.Has(PoolRole::kDecode)) {
+  const auto untested = [&](const char* why) {
     Evidence& evidence = deployment.label.evidence;
     evidence.of = std::max(evidence.of, EvidenceClass::kUntested);
-    evidence.sentence += " No server with prefill and decode apart was measured.";
+    evidence.sentence += why;
+  };
+  if (scenario.cluster.Has(PoolRole::kDecode)) {
+    untested(" No server with prefill and decode apart was measured.");
+  }
+  if (std::any_of(deployment.pools.begin(), deployment.pools.end(),
+                  [](const Pool& p) { return p.scenario.engine.speculative.On(); })) {
+    untested(" No server with speculative decoding was compared.");
   }
   return deployment;
 }

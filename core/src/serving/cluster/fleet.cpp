@@ -41,7 +41,8 @@ Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(
                                   .stages = each.stages,
                                   .setup = each.setup,
                                   .role = each.role,
-                                  .first_token_from_decode = each.first_token_from_decode});
+                                  .first_token_from_decode = each.first_token_from_decode,
+                                  .seed = each.seed});
     }
   }
 }
@@ -114,6 +115,10 @@ SchedulerCounts Fleet::counts() const {
     sum.prefill_tokens += one.prefill_tokens;
     sum.padding_tokens += one.padding_tokens;
     sum.gc_passes += one.gc_passes;
+    sum.verified_steps += one.verified_steps;
+    sum.draft_tokens += one.draft_tokens;
+    sum.accepted_tokens += one.accepted_tokens;
+    sum.used_draft_tokens += one.used_draft_tokens;
     sum.stage_busy_ns += one.stage_busy_ns;
   }
   return sum;

@@ -42,7 +42,7 @@ void KvCache::PathOf(RequestId request, std::int64_t blocks) {
   }
 }
 
-KvCache::Hit KvCache::LookUp(RequestId request, std::int64_t known_tokens) {
+KvCache::Hit KvCache::LookUp(RequestId request, std::int64_t known_tokens, bool without_last) {
   Hit hit;
   found_.clear();
   if (!options_.prefix_caching) return hit;
@@ -50,6 +50,9 @@ KvCache::Hit KvCache::LookUp(RequestId request, std::int64_t known_tokens) {
   PathOf(request, FullBlocks(known_tokens - 1));  // rule 14: never all of it
   for (std::size_t i = path_.size(); i > 0; --i) {
     if (!FindIn(path_[i - 1])) break;
+  }
+  if (without_last && !found_.empty() && --found_.back().last == found_.back().first) {
+    found_.pop_back();
   }
   for (const Found& found : found_) {
     hit.blocks += found.last - found.first;

@@ -80,7 +80,9 @@ class KvCache {
 
   // Longest cached beginning of `known_tokens` tokens of a request, at most all but one token.
   // Nothing is used by it: what is overwritten next stays the same. O(parts on its path).
-  Hit LookUp(RequestId request, std::int64_t known_tokens);
+  // `without_last`: the last block that is found does not count (drafters that need the model's
+  // hidden states have none of it).
+  Hit LookUp(RequestId request, std::int64_t known_tokens, bool without_last = false);
   // Holds what the last LookUp found. Requires: nothing happened in between.
   void HoldHit(Holding& holding);
   // Takes what the last LookUp found in the tiers out of them: the GPU blocks for it are the

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "serving/replica/draft_rules.h"
 #include "serving/replica/scheduler_setup.h"
 
 namespace servecast {
@@ -61,7 +62,7 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
                                   std::int64_t usable_blocks) {
   std::int64_t length = std::min(model_max_len, usable_blocks * engine.block_size);
   if (engine.max_model_len) length = std::min(length, *engine.max_model_len);
-  if (!engine.enable_chunked_prefill) length = std::min(length, engine.max_num_batched_tokens + 1);
+  if (!engine.enable_chunked_prefill) length = std::min(length, TokenBudget(engine) + 1);
   return length;
 }
 
@@ -81,7 +82,10 @@ Replica::Replica(const ReplicaInput& input)
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
   for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
-  scheduler_ = in_.setup == nullptr ? MakeVllmScheduler(*this) : in_.setup->entry->machine(*this);
+  const bool walks = in_.engine.speculative.On() || in_.engine.max_loras > 0;
+  scheduler_ = in_.setup != nullptr ? in_.setup->entry->machine(*this)
+               : walks              ? MakeSequenceScheduler(*this)
+                                    : MakeVllmScheduler(*this);
 }
 
 // ---- The loop ------------------------------------------------------------------------------
@@ -144,6 +148,10 @@ bool Replica::Close() {
 void Replica::PassTo(TimeNs time) {
   settled_ = false;
   if (time <= now_) return;
+  if (left_queue_ > 0) {  // and nothing else is there, so nothing was delivered since
+    left_queue_ = 0;
+    QueueChanged();
+  }
   if (in_flight_ == 0) load_.running = load_.kv_blocks_used = 0;
   now_ = time;
 }
@@ -226,7 +234,7 @@ void Replica::TimeOut(RequestId request) {
   step.record.prefill_tokens = tokens;
   counts_.prefill_tokens += tokens;
   if (plan_.chunks.size() > 1) CountPadding();
-  if (plan_.shape.decode_seqs == 0) return price.duration;
+  if (plan_.shape.decode_seqs == 0 && plan_.drafted.empty()) return price.duration;
   BatchShape without = plan_.shape;
   without.prefill = {};
   const StepPrice alone = staged() ? pipeline_->Price(without) : in_.latency.Price(without);
@@ -234,11 +242,22 @@ void Replica::TimeOut(RequestId request) {
   return step.record.interference;
 }
 
+// Decodes that verify drafts work as prefills do: several queries read each key once.
+void Replica::CountDrafted(Step& step) {
+  if (plan_.chunks.empty()) step.prefill = {};
+  for (const DraftedDecode& decode : plan_.drafted) {
+    step.prefill.pairs += decode.tokens * decode.context + decode.tokens * (decode.tokens + 1) / 2;
+    step.prefill.keys += decode.context + decode.tokens;
+    step.levels.batch_tokens += decode.tokens;
+  }
+}
+
 // Sends the step to the device, and prices it.
 [[gnu::always_inline]] void Replica::Launch() {
   const TimeNs start = StartTime();
   BatchShape& shape = plan_.shape;
   shape.prefill = plan_.chunks;
+  shape.drafted = plan_.drafted;
   shape.preemption_ema = load_.preemption_ema;
   const StepPrice price =
       staged() ? pipeline_->Enter(shape, start, plan_.host) : in_.latency.Price(shape);
@@ -261,8 +280,9 @@ void Replica::TimeOut(RequestId request) {
                  shape.decode_seqs, shape.decode_context_tokens + shape.decode_seqs,
                  plan_.kv_unused,   plan_.in_turn};
   step.decodes = plan_.decodes;
-  step.sampled = shape.decode_seqs;
+  step.sampled = shape.decode_seqs + static_cast<std::int64_t>(shape.drafted.size());
   const TimeNs interference = plan_.chunks.empty() ? 0 : CountPrefills(step, price);
+  if (!plan_.drafted.empty()) CountDrafted(step);
   step.made = step.sampled;
   if (staged() && in_.observer != nullptr) step.record.stages = pipeline_->spans();
   scheduler_->Launched(step, plan_, interference);

@@ -64,6 +64,7 @@ struct ReplicaInput {
   // HandOver; see the inbox's events. With them: no KV tiers, no garbage collection.
   PoolRole role = PoolRole::kMixed;
   bool first_token_from_decode = false;
+  std::int64_t seed = 1;  // of the draws of accepted drafts
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
@@ -171,6 +172,14 @@ class Replica final : public Engine {
     if (preemption_weight_ != 0) Smooth(preempted, running);
   }
   void GarbageCollected() { ++counts_.gc_passes; }
+  // A member of a step that is launched has drafts, of which so many will be accepted, and so many
+  // of the accepted tokens reach a client.
+  void Verified(std::int64_t drafts, std::int64_t accepted, std::int64_t used) {
+    ++counts_.verified_steps;
+    counts_.draft_tokens += drafts;
+    counts_.accepted_tokens += accepted;
+    counts_.used_draft_tokens += used;
+  }
   // The queue is another.
   void QueueChanged() { in_.recorder.Waiting(now_, queued()); }
   // A request ended in the queue, by a token that was in flight.
@@ -212,6 +221,7 @@ class Replica final : public Engine {
   inline Step& NewStep();
   inline void Launch();
   inline TimeNs CountPrefills(Step& step, const StepPrice& price);
+  void CountDrafted(Step& step);
   void CountPadding();
   void Smooth(std::size_t preempted, std::int64_t running);
   void Apply();

@@ -6,8 +6,8 @@
 // one for many steps of decodes, so they cost nothing beside the work that they ask for. What a
 // scheduler does with the machine's memory the machine checks, by the numbers of the invariants.
 //
-// vllm_scheduler.h has vLLM's rules. Schedulers that form each batch anew (batch_scheduler.h) are
-// behind job_scheduler.h.
+// vllm_scheduler.h has vLLM's rules, and for drafts sequence_scheduler.h. Schedulers that form each
+// batch anew (batch_scheduler.h) are behind job_scheduler.h.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,9 @@ class Replica;
 
 // What a scheduler decided for the next step.
 struct StepPlan {
-  BatchShape shape;  // but for its prefill, which `chunks` are
+  BatchShape shape;  // but for its spans
   std::vector<PrefillChunk> chunks;
+  std::vector<DraftedDecode> drafted;  // likewise
   // Of its decodes, those whose token before came as this step starts, or at Step::before. The
   // scheduler counts the gaps of the others.
   std::int64_t decodes = 0;
@@ -41,6 +42,7 @@ struct StepPlan {
   void Clear() {
     shape = {};
     chunks.clear();
+    drafted.clear();
     decodes = 0;
     blocked = BlockedBy::kNothing;
     host = transfer = 0;
@@ -79,6 +81,11 @@ struct DecodeRun {
   bool prices_blocks = true;   // BatchShape::decode_kv_blocks is told
   bool first_apart = false;    // the scheduler counts gaps and delays of its first step: FirstOfRun
 };
+
+// By vLLM's rules: after so many schedule calls that preempted, and none that yielded a token,
+// equally urgent requests give way from the last of the running list, for the rest of the run (see
+// VllmScheduler::Victim).
+inline constexpr std::int64_t kMostTokenlessCalls = 1000;
 
 enum class Formed : std::uint8_t {
   kStep,
@@ -150,7 +157,8 @@ class Scheduler {
   Habits habits_;
 };
 
-// Requires: the replica's input has no setup of another scheduler, whose entry makes it.
+// Require: the replica's input has no setup of another scheduler, whose entry makes it.
 std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica);
+std::unique_ptr<Scheduler> MakeSequenceScheduler(Replica& replica);
 
 }  // namespace servecast

@@ -23,10 +23,6 @@
 
 namespace servecast {
 
-// After so many schedule calls that preempted, and none that yielded a token, equally urgent
-// requests give way from the last of the running list, for the rest of the run (see Victim).
-inline constexpr std::int64_t kMostTokenlessCalls = 1000;
-
 class VllmScheduler final : public Scheduler {
  public:
   explicit VllmScheduler(Replica& replica);

@@ -1,0 +1,97 @@
+#include "serving/replica/draft_latency.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "cost/model_cost.h"
+#include "serving/replica/draft_rules.h"
+
+namespace servecast {
+namespace {
+
+class DraftedLatency final : public LatencyModel {
+ public:
+  DraftedLatency(std::unique_ptr<LatencyModel> model, std::unique_ptr<LatencyModel> drafter,
+                 const EngineSpec& engine)
+      : model_(std::move(model)),
+        drafter_(std::move(drafter)),
+        rules_(engine),
+        at_once_(engine.speculative.DraftsAtOnce()),
+        look_up_(NearestNs(engine.speculative.draft_overhead_us * 1e3)) {}
+
+  StepPrice Price(const BatchShape& shape) const override {
+    StepPrice price = model_->Price(shape);
+    const TimeNs drafting = drafter_ == nullptr ? look_up_ : Drafting(shape);
+    price.duration = std::min(price.duration + drafting, kMaxStepNs);
+    return price;
+  }
+
+  TimeNs EnqueueDelay(std::int64_t prompt) const override { return model_->EnqueueDelay(prompt); }
+  bool DelayByLoad() const override { return model_->DelayByLoad(); }
+  TimeNs DelayUnder(std::int64_t prompt, const EngineLoad& load) const override {
+    return model_->DelayUnder(prompt, load);
+  }
+  bool DelayByCache() const override { return model_->DelayByCache(); }
+  double PreemptionWeight() const override { return model_->PreemptionWeight(); }
+  bool PricesTransfers() const override { return model_->PricesTransfers(); }
+  TimeNs OutputTokenDelay() const override { return model_->OutputTokenDelay(); }
+  TimeNs DeliveryDelay() const override { return model_->DeliveryDelay(); }
+  TimeNs PostDecodeDelay() const override { return model_->PostDecodeDelay(); }
+
+ private:
+  // One pass over the step's tokens, which its KV cache needs, too, and chooses the first draft of
+  // each request; then one for each further draft, of a token a request.
+  TimeNs Drafting(const BatchShape& shape) const {
+    const auto members =
+        shape.decode_seqs + static_cast<std::int64_t>(shape.drafted.size() + shape.prefill.size());
+    const std::int64_t drafts = rules_.After(members);
+    if (drafts == 0) return 0;
+    BatchShape last{shape.decode_seqs, shape.decode_context_tokens + shape.decode_seqs, {}};
+    std::vector<PrefillChunk> chunks(shape.prefill.begin(), shape.prefill.end());
+    for (const DraftedDecode& decode : shape.drafted) {
+      chunks.push_back({decode.tokens, decode.context, decode.context, true});
+    }
+    for (const PrefillChunk& chunk : chunks) {
+      if (!chunk.samples) continue;
+      ++last.decode_seqs;
+      last.decode_context_tokens += chunk.context + chunk.tokens;
+    }
+    BatchShape first{shape.decode_seqs, shape.decode_context_tokens, {}};
+    first.prefill = chunks;
+    std::vector<DraftedDecode> slots;
+    if (at_once_ && drafts > 1 && last.decode_seqs > 0) {  // one pass, with a slot for each
+      slots.assign(static_cast<std::size_t>(last.decode_seqs),
+                   {drafts - 1, last.decode_context_tokens / last.decode_seqs});
+      first.drafted = slots;
+    }
+    TimeNs time = drafter_->Price(first).duration;
+    for (std::int64_t draft = 1; draft < drafts && !at_once_ && last.decode_seqs > 0; ++draft) {
+      time += drafter_->Price(last).duration;
+      last.decode_context_tokens += last.decode_seqs;
+    }
+    return time;
+  }
+
+  std::unique_ptr<LatencyModel> model_, drafter_;  // nullptr: nothing that the GPU computes
+  DraftRules rules_;
+  bool at_once_;
+  TimeNs look_up_;
+};
+
+}  // namespace
+
+std::shared_ptr<const LatencyModel> WithDrafter(std::unique_ptr<LatencyModel> model,
+                                                const Scenario& s, const LatencyEntry& entry) {
+  const SpeculativeSpec& drafts = s.engine.speculative;
+  // Coefficients of whole steps have what a drafter took in them.
+  if (!drafts.On() || entry.name == "blackbox") return model;
+  std::unique_ptr<LatencyModel> drafter;
+  if (drafts.HasDrafter()) {
+    const Scenario of_drafter = DrafterScenario(s);
+    drafter = entry.make(of_drafter, WorkOf(of_drafter));
+  }
+  return std::make_shared<DraftedLatency>(std::move(model), std::move(drafter), s.engine);
+}
+
+}  // namespace servecast

@@ -1,0 +1,60 @@
+// What drafts change for a scheduler by the method that proposes them (rules S1, S2, S18 and S28 of
+// the golden traces with drafts), and how many of them are proposed and accepted, which no
+// scheduler decides.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/base.h"
+#include "servecast/scenario.h"
+#include "workload/request_table.h"
+
+namespace servecast {
+
+// Tokens that a step may compute: some are kept for drafts that a drafter makes of its own slots.
+std::int64_t TokenBudget(const EngineSpec& engine);
+
+// One that is told the model's hidden states, which the KV cache does not keep.
+bool NeedsHiddenStates(DraftMethod method);
+
+struct DraftRules {
+  explicit DraftRules(const EngineSpec& engine);
+
+  // Drafts of a request after a step of so many members.
+  std::int64_t After(std::int64_t members) const;
+
+  std::int64_t most = 0;       // vLLM's num_speculative_tokens
+  std::int64_t lookahead = 0;  // slots of KV blocks beyond a step's tokens
+  std::int64_t budget = 0;     // tokens of a step
+  bool drops_last_hit = false;
+  bool varies = false;          // the drafter may find fewer, which the next schedule call knows
+  bool pads_one_token = false;  // see SpeculativeSpec
+  struct Range {
+    std::int64_t from = 0, drafts = 0;
+  };
+  std::vector<Range> by_members;  // as rows are given; empty: always `most`
+};
+
+// By position, the probability that a draft and all before it are accepted.
+std::vector<double> AcceptanceRates(const SpeculativeSpec& spec);
+
+class Acceptance {
+ public:
+  // `requests` outlives it.
+  Acceptance(const SpeculativeSpec& spec, const RequestTable& requests, std::int64_t seed);
+
+  // Of the drafts of a request's n-th step with drafts, from 0 on. Without a recorded list: as many
+  // as have a rate above one uniform draw, which is the same for any number of drafts.
+  std::int64_t Accepted(RequestId request, std::int64_t n, std::int64_t drafts) const;
+  // By a drafter whose number varies, after the request's n-th step with output.
+  std::int64_t Proposed(RequestId request, std::int64_t n, std::int64_t most) const;
+
+ private:
+  std::vector<double> rates_;
+  double draft_share_;
+  const RequestTable& requests_;
+  std::int64_t seed_;
+};
+
+}  // namespace servecast

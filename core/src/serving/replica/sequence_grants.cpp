@@ -1,0 +1,252 @@
+// One schedule call with drafts: the running list in its order, then, if nothing was preempted, the
+// queue.
+#include <algorithm>
+
+#include "serving/replica/sequence_scheduler.h"
+
+namespace servecast {
+
+std::int64_t SequenceScheduler::CutToThreshold(std::int64_t tokens) const {
+  const std::int64_t threshold = in_.engine.long_prefill_token_threshold;
+  return threshold > 0 ? std::min(tokens, threshold) : tokens;
+}
+
+// Blocks of known tokens have content from now on; drafts are not known.
+void SequenceScheduler::Register(Sequence& s, std::int64_t tokens) {
+  tokens = std::min(tokens, s.Known());
+  if (tokens <= s.registered) return;
+  s.registered = tokens;
+  kv_.Register(s.holding, s.request, tokens);
+}
+
+// ---- The running list ----------------------------------------------------------------------
+
+void SequenceScheduler::GrantRunning(StepPlan& plan, std::int64_t& budget) {
+  for (std::size_t at = 0; at < running_.size() && budget > 0;) {
+    const Id id = running_[at];
+    Sequence& s = At(id);
+    // S24: even if all drafts in flight are rejected it ends by the steps that are under way.
+    const bool ends = s.placeholders > 0 && s.computed - s.placeholders + 2 >= s.prompt + s.asked;
+    std::int64_t tokens = CutToThreshold(s.Known() + s.drafts + s.placeholders - s.computed);
+    tokens = std::min({tokens, budget, in_.max_model_len - s.computed - 1});
+    if (ends || tokens <= 0) {
+      ++at;
+      continue;
+    }
+    if (!MakeRoom(id, tokens, at, plan, budget)) return;
+    // S5: the token that is due comes first, a cut takes the last drafts.
+    const std::int64_t drafts =
+        std::max<std::int64_t>(0, s.computed + tokens - s.Known() - s.placeholders);
+    members_.push_back({.id = id,
+                        .request = s.request,
+                        .tokens = tokens,
+                        .drafts = s.drafts > 0 ? drafts : 0,
+                        .before = s.computed,
+                        .decodes = !s.prefilling});
+    s.drafts = 0;
+    budget -= tokens;
+    ++at;
+  }
+}
+
+// Blocks for the running sequence at place `at`; false: it had to give way itself.
+bool SequenceScheduler::MakeRoom(Id id, std::int64_t tokens, std::size_t& at, StepPlan& plan,
+                                 std::int64_t& budget) {
+  for (;;) {
+    Sequence& s = At(id);
+    const std::int64_t needed =
+        std::max<std::int64_t>(0, BlocksWith(s.computed + tokens) - s.blocks);
+    if (needed <= kv_.free()) {
+      kv_.Take(needed, replica_.now());
+      s.blocks += needed;
+      Register(s, s.computed + tokens);
+      return true;
+    }
+    in_.recorder.BlocksRefused(1);
+    const std::size_t victim_at = VictimAt();
+    const Id victim = running_[victim_at];
+    if (victim_at < at) --at;
+    Preempt(victim, plan, budget);
+    if (victim == id) return false;
+  }
+}
+
+// See VllmScheduler::Victim.
+std::size_t SequenceScheduler::VictimAt() const {
+  if (!victim_by_priority_) return running_.size() - 1;
+  const auto arrival = [this](const Sequence& s) {
+    return in_.requests.arrival[static_cast<std::size_t>(s.request)];
+  };
+  std::size_t worst = 0;
+  for (std::size_t i = 1; i < running_.size(); ++i) {
+    const Sequence &a = At(running_[i]), &b = At(running_[worst]);
+    if (a.priority != b.priority) {
+      if (a.priority > b.priority) worst = i;
+    } else if (arrival(a) > arrival(b) ||
+               (arrival(a) == arrival(b) && tokenless_calls_ >= kMostTokenlessCalls)) {
+      worst = i;
+    }
+  }
+  return worst;
+}
+
+// S21: blocks and drafts are gone, what was generated stays, and what steps in flight make still
+// comes. What it was given in this call returns to the budget.
+void SequenceScheduler::Preempt(Id id, StepPlan& plan, std::int64_t& budget) {
+  Sequence& s = At(id);
+  const auto r = static_cast<std::size_t>(s.request);
+  LeaveRunning(id);
+  const auto member =
+      std::find_if(members_.begin(), members_.end(), [id](const Member& m) { return m.id == id; });
+  if (member != members_.end()) {
+    budget += member->tokens;
+    members_.erase(member);
+  }
+  const TimeNs start = replica_.StartTime();
+  Setbacks& setbacks = in_.results.SetbacksOf(r);
+  setbacks.preempted_at = start;
+  setbacks.last_step = s.last_step;
+  if (s.prefilling && s.to_recompute > 0) setbacks.recompute += start - s.began;
+  Release(s, true);
+  s.computed = s.placeholders = s.drafts = 0;
+  s.prefilling = s.preempted = true;
+  replica_.Preempted(s.request);
+  plan.preempted.push_back(s.request);
+  s.aside = false;
+  waiting_.PushPreempted(replica_.policy().KeyOf(s.request), in_.requests.arrival[r], s.request);
+}
+
+// ---- The queue -----------------------------------------------------------------------------
+
+// Those set aside come first; by a key whichever head is more urgent.
+WaitQueue& SequenceScheduler::NextQueue() {
+  if (aside_.size() == 0) return waiting_;
+  if (waiting_.size() == 0 || !waiting_.by_key()) return aside_;
+  const RequestId a = aside_.Head(), b = waiting_.Head();
+  const double key_a = replica_.policy().KeyOf(a), key_b = replica_.policy().KeyOf(b);
+  if (key_a != key_b) return key_a < key_b ? aside_ : waiting_;
+  const TimeNs of_a = in_.requests.arrival[static_cast<std::size_t>(a)];
+  const TimeNs of_b = in_.requests.arrival[static_cast<std::size_t>(b)];
+  if (of_a != of_b) return of_a < of_b ? aside_ : waiting_;
+  return a < b ? aside_ : waiting_;
+}
+
+// S27, S29: a victim whose step is under way, or one whose adapter has no seat.
+bool SequenceScheduler::PassedOver(const Sequence& s) const {
+  if (s.in_flight > 0) return true;
+  const std::int64_t seats = in_.engine.max_loras;
+  return seats > 0 && s.lora != 0 && static_cast<std::int64_t>(adapters_.size()) >= seats &&
+         std::find(adapters_.begin(), adapters_.end(), s.lora) == adapters_.end();
+}
+
+void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
+  adapters_.clear();
+  const auto add_adapter = [this](std::int32_t lora) {
+    const bool there = std::find(adapters_.begin(), adapters_.end(), lora) != adapters_.end();
+    if (lora != 0 && !there) adapters_.push_back(lora);
+  };
+  bool only_decodes = !members_.empty();
+  for (const Member& member : members_) {
+    add_adapter(At(member.id).lora);
+    only_decodes = only_decodes && member.decodes;
+  }
+  passed_.clear();
+  BlockedBy blocked = BlockedBy::kNothing;
+  while (waiting() > 0) {
+    if (running() >= in_.engine.max_num_seqs) {
+      blocked = BlockedBy::kSeats;
+    } else if (budget <= 0) {
+      blocked = BlockedBy::kTokenBudget;
+    }
+    if (blocked != BlockedBy::kNothing) break;
+    WaitQueue& queue = NextQueue();
+    const Id id = IdOf(queue.Head());
+    if (PassedOver(At(id))) {
+      passed_.push_back(At(id).request);
+      queue.Pop();
+      continue;
+    }
+    Admission admission;
+    blocked = Refusal(At(id), budget, only_decodes, admission);
+    if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
+    if (blocked != BlockedBy::kNothing) break;
+    queue.Pop();
+    Begin(id, admission);
+    add_adapter(At(id).lora);
+    budget -= admission.tokens;
+  }
+  if (blocked == BlockedBy::kNothing && !passed_.empty()) blocked = BlockedBy::kSeats;
+  plan.blocked = blocked;
+  // In front, in their order.
+  for (std::size_t i = passed_.size(); i > 0; --i) {
+    const RequestId request = passed_[i - 1];
+    At(IdOf(request)).aside = true;
+    aside_.PushPreempted(replica_.policy().KeyOf(request),
+                         in_.requests.arrival[static_cast<std::size_t>(request)], request);
+  }
+}
+
+// Why it cannot be admitted; if it can, what it takes.
+BlockedBy SequenceScheduler::Refusal(const Sequence& s, std::int64_t budget, bool only_decodes,
+                                     Admission& admission) {
+  const std::int64_t known = s.Known();
+  const KvCache::Hit hit = kv_.LookUp(s.request, known, rules_.drops_last_hit);
+  const std::int64_t cached = hit.blocks * kv_.block_size();
+  std::int64_t tokens = known - cached;
+  // S9: among decodes it looks like one that has drafts, or waits.
+  admission.padded = rules_.pads_one_token && tokens == 1 && only_decodes;
+  if (admission.padded) {
+    tokens = 1 + rules_.most;
+    if (tokens > budget || cached + tokens > in_.max_model_len) return BlockedBy::kTokenBudget;
+  }
+  tokens = CutToThreshold(tokens);  // padding, too, where vLLM's counts no longer fit each other
+  if (!in_.engine.enable_chunked_prefill && tokens > budget) return BlockedBy::kTokenBudget;
+  tokens = std::min(tokens, budget);
+  admission.hit = hit;
+  admission.tokens = tokens;
+  admission.blocks = std::max<std::int64_t>(0, BlocksWith(cached + tokens) - hit.blocks);
+  // S15: the test of all that is known has no lookahead.
+  std::int64_t must_fit = admission.blocks;
+  if (in_.engine.scheduler_reserve_full_isl) {
+    must_fit = std::max(must_fit, kv_.BlocksFor(known) - hit.blocks);
+  }
+  const std::int64_t watermark = running_.empty() ? 0 : watermark_blocks_;
+  return must_fit + hit.idle + watermark > kv_.free() ? BlockedBy::kKvBlocks : BlockedBy::kNothing;
+}
+
+// An admission that Refusal has just looked at.
+void SequenceScheduler::Begin(Id id, const Admission& admission) {
+  Sequence& s = At(id);
+  const std::int64_t hit = admission.hit.blocks;
+  s.computed = s.registered = hit * kv_.block_size();
+  if (kv_.prefix_caching()) {
+    if (s.admitted) {
+      cached_.resumed_hit_tokens += s.computed;
+    } else {
+      in_.results.cached_tokens[static_cast<std::size_t>(s.request)] =
+          static_cast<std::int32_t>(s.computed);
+      cached_.query_tokens += s.Known();
+      cached_.hit_tokens += s.computed;
+      cached_.query_blocks += kv_.FullBlocks(s.Known());
+      cached_.hit_blocks += hit;
+    }
+  }
+  kv_.HoldHit(s.holding);
+  kv_.Take(admission.blocks, replica_.now());
+  s.blocks = hit + admission.blocks;
+  Register(s, s.computed + admission.tokens);
+  members_.push_back({.id = id,
+                      .request = s.request,
+                      .tokens = admission.tokens,
+                      .drafts = admission.padded ? admission.tokens - 1 : 0,
+                      .before = s.computed,
+                      .kind = s.preempted ? MemberKind::kResumed : MemberKind::kNew,
+                      .padded = admission.padded});
+  running_.push_back(id);
+  s.running = s.admitted = true;
+  s.aside = s.preempted = false;
+  s.to_recompute = s.generated;
+  in_.results.state[static_cast<std::size_t>(s.request)] = RequestState::kRunning;
+}
+
+}  // namespace servecast

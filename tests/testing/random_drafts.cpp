@@ -1,0 +1,139 @@
+#include "testing/random_drafts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "testing/dice.h"
+
+namespace servecast::testing {
+namespace {
+
+constexpr DraftMethod kMethods[] = {
+    DraftMethod::kNgram, DraftMethod::kNgramGpu,   DraftMethod::kEagle,  DraftMethod::kEagle3,
+    DraftMethod::kMtp,   DraftMethod::kDraftModel, DraftMethod::kDflash, DraftMethod::kDspark};
+
+// Tokens of a step that drafts take from the budget of every request.
+std::int64_t SlotsOf(const SpeculativeSpec& s) {
+  const bool at_once =
+      s.parallel_drafting || s.method == DraftMethod::kDflash || s.method == DraftMethod::kDspark;
+  return (at_once ? s.num_speculative_tokens - 1 : 0) +
+         (s.method == DraftMethod::kDraftModel ? 1 : 0);
+}
+
+void MakeAcceptance(Dice& dice, RandomCase& random_case) {
+  SpeculativeSpec& s = random_case.engine.speculative;
+  const std::int64_t most = s.num_speculative_tokens;
+  RequestTable& requests = random_case.requests;
+  if (dice.Percent(50)) {
+    const std::int64_t generous = dice.Pick({0, 1, most, most, most + 2});
+    for (std::int64_t row = 0; row < requests.size(); ++row) {
+      std::vector<std::int32_t> accepted, proposed;
+      for (std::int64_t n = dice.Between(1, 6); n > 0; --n) {
+        accepted.push_back(static_cast<std::int32_t>(dice.Between(0, generous)));
+        proposed.push_back(static_cast<std::int32_t>(dice.Between(0, most + 1)));
+      }
+      requests.accepted_drafts.push_back(accepted);
+      requests.proposed_drafts.push_back(proposed);
+    }
+    return;
+  }
+  s.draft_share = static_cast<double>(dice.Between(0, 10)) / 10;
+  if (dice.Percent(50)) {
+    s.acceptance_length = 1 + static_cast<double>(dice.Between(0, 100 * most)) / 100;
+    return;
+  }
+  double rate = 1;
+  for (std::int64_t position = 1; position <= most; ++position) {
+    rate *= static_cast<double>(dice.Between(0, 100)) / 100;
+    s.acceptance_rates.push_back({static_cast<double>(position), rate});
+  }
+}
+
+void MakeMembersTable(Dice& dice, SpeculativeSpec& s) {
+  std::int64_t from = 1;
+  while (from < 12) {
+    const std::int64_t to = from + dice.Between(0, 5);
+    s.num_speculative_tokens_per_batch_size.push_back(
+        {static_cast<double>(from), static_cast<double>(to),
+         static_cast<double>(dice.Between(0, s.num_speculative_tokens + 1))});
+    from = to + dice.Between(1, 3);
+  }
+}
+
+void MakeDrafts(Dice& dice, RandomCase& random_case) {
+  EngineSpec& engine = random_case.engine;
+  SpeculativeSpec& s = engine.speculative;
+  s.method = kMethods[dice.Between(0, 7)];
+  if (s.method == DraftMethod::kNgram && engine.async_scheduling) s.method = DraftMethod::kNgramGpu;
+  s.num_speculative_tokens = dice.Pick({1, 1, 2, 3, 4, 5, 8});
+  if (s.method == DraftMethod::kEagle) s.parallel_drafting = dice.Percent(30);
+  s.pads_one_token = dice.Percent(80);
+  if (dice.Percent(25)) MakeMembersTable(dice, s);
+  // Some room for each, or hardly any for the last of them.
+  const std::int64_t kept = SlotsOf(s) * engine.max_num_seqs;
+  engine.max_num_batched_tokens =
+      std::max(engine.max_num_batched_tokens, kept + dice.Between(2, 40));
+  MakeAcceptance(dice, random_case);
+}
+
+}  // namespace
+
+RandomCase MakeRandomDraftCase(std::uint64_t seed) {
+  RandomCase random_case = MakeRandomCase(seed);
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 23);
+  EngineSpec& engine = random_case.engine;
+  engine.kv_offload = {};
+  engine.gc_pass_us = engine.admission_reserve = 0;
+  engine.gc_fraction = 1;
+  random_case.latency.physics.reset();
+  random_case.stages.clear();
+  RequestTable& requests = random_case.requests;
+  // Prompts of one token, or of one beyond full blocks, are those that are padded.
+  if (dice.Percent(40)) {
+    for (std::int32_t& prompt : requests.prompt_tokens) {
+      if (requests.think.empty() && dice.Percent(40)) {
+        prompt = static_cast<std::int32_t>(prompt / engine.block_size * engine.block_size + 1);
+      }
+    }
+  }
+  const bool adapters = dice.Percent(25);
+  if (adapters) {
+    engine.max_loras = dice.Between(1, 3);
+    const std::int64_t most = dice.Between(1, 5);
+    for (std::int64_t row = 0; row < requests.size(); ++row) {
+      requests.lora.push_back(static_cast<std::int32_t>(dice.Between(0, most)));
+    }
+  }
+  if (!adapters || dice.Percent(70)) MakeDrafts(dice, random_case);
+  return random_case;
+}
+
+std::string DescribeDrafts(const RandomCase& random_case) {
+  const EngineSpec& engine = random_case.engine;
+  const SpeculativeSpec& s = engine.speculative;
+  const RequestTable& requests = random_case.requests;
+  if (!s.On() && engine.max_loras == 0) return "";
+  std::string text = fmt::format(
+      "  drafts: method {}, {} tokens, at once {}, pads {}, length {}, share {}, seats for {} "
+      "adapters",
+      static_cast<int>(s.method), s.num_speculative_tokens, s.parallel_drafting, s.pads_one_token,
+      s.acceptance_length, s.draft_share, engine.max_loras);
+  for (const auto& row : s.acceptance_rates) text += fmt::format(", rate {}", row[1]);
+  for (const auto& row : s.num_speculative_tokens_per_batch_size) {
+    text += fmt::format(", from {} members {}", row[0], row[2]);
+  }
+  text += "\n";
+  if (requests.size() > 12) return text;
+  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
+    if (!requests.lora.empty()) text += fmt::format("  adapter of {}: {}\n", i, requests.lora[i]);
+    if (requests.accepted_drafts.empty()) continue;
+    text += fmt::format("  of {}: accepted {}, proposed {}\n", i,
+                        fmt::join(requests.accepted_drafts[i], " "),
+                        fmt::join(requests.proposed_drafts[i], " "));
+  }
+  return text;
+}
+
+}  // namespace servecast::testing
