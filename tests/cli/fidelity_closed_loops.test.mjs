@@ -20,6 +20,7 @@ const columns = [
   'tp',
   'attention_dp',
   'moe_tp',
+  'num_gpus',
   'moe_ep',
   'prefill_workers',
   'prefill_tp',
@@ -137,9 +138,10 @@ test('Fidelity_ExpertsOverReplicasOfAttention_AreShared', () => {
     { tp: 1, attention_dp: 8, moe_tp: 8 },
     { tp: 1, moe_ep: 8 },
     { tp: 1, attention_dp: 16, moe_ep: 16 },
+    { tp: 1, attention_dp: 1, moe_tp: 1, moe_ep: 8, num_gpus: 8 },
   ];
   const {
-    tpot: [slices, whole, attention, sliced, unsaid, more],
+    tpot: [slices, whole, attention, sliced, unsaid, more, group],
     reasons,
   } = loops(
     ...shapes.map((shape) => ({ ...r1, ...shape })),
@@ -151,6 +153,7 @@ test('Fidelity_ExpertsOverReplicasOfAttention_AreShared', () => {
   assert.ok(sliced < attention);
   assert.equal(unsaid, attention);
   assert.ok(more < attention);
+  assert.equal(group, whole, 'one replica of attention is over all GPUs');
   assert.equal(reasons[0], 'experts over 32 GPUs, but attention on 4 groups of 4');
   assert.match(reasons[1], /does not fit on 1 x H200/, 'a quarter of the experts on each GPU');
   const {

@@ -84,6 +84,8 @@ void SetVariants(Dice& dice, Scenario& s) {
   }
   if (m.num_local_experts == 0) return;
   s.engine.enable_expert_parallel = dice.Next() < 0.5;
+  if (dice.Next() < 0.5) s.engine.fp8_experts_read_share = dice.Log(0.1, 1);
+  s.engine.expert_exchange_latencies = dice.Log(1, 20);
   m.shared_expert_intermediate_size = 64 * dice.Integer(0, 64);
   m.num_dense_layers = dice.Integer(0, m.num_hidden_layers);
   m.dense_intermediate_size = 64 * dice.Integer(1, 512);
@@ -587,6 +589,58 @@ TEST(Analytic, ExpertsOfFourBits_AreUnpackedWhereTheGpuHasNoProductsOfThem) {
   EXPECT_LE(unpacked, least * 3 / 2);
   s.hardware.peak_fp4_tflops = 4e6;
   EXPECT_LT(StepTime(s, all_touched) + least / 2, unpacked);
+}
+
+// Kernels of 8-bit experts that read all of them in each step, at a share of what others reach.
+TEST(Analytic, ExpertsOfEightBits_AreAllReadWhereTheEngineDoes) {
+  Dice dice(2);
+  Scenario s = RandomScenario(dice, true);
+  ModelSpec& m = s.model;
+  m.num_hidden_layers = 24;
+  m.hidden_size = m.intermediate_size = 2048;
+  m.num_local_experts = 128;
+  m.num_experts_per_tok = 2;
+  m.quantization = Quantization::kFp8;
+  s.hardware.peak_bf16_tflops = 1e6;
+  s.hardware.peak_fp8_tflops = 2e6;
+  s.hardware.memory_bandwidth_gb_s = 1000;
+  s.hardware.bandwidth_efficiency = 0.8;
+  const auto seconds = [&](std::int64_t n) {
+    return static_cast<double>(StepTime(s, {n, n, {}})) * 1e-9;
+  };
+  const double chosen = seconds(1), all = 24.0 * 3 * 2048 * 2048 * 128 / (1000e9 * 0.8);
+  const double others = chosen - all * 2 / 128;
+  s.engine.fp8_experts_read_share = 1;
+  EXPECT_NEAR(seconds(1), others + all, 1e-3 * all);
+  EXPECT_NEAR(seconds(64), seconds(1), 1e-2 * all);
+  s.engine.fp8_experts_read_share = 0.5;
+  EXPECT_NEAR(seconds(1), others + 2 * all, 1e-3 * all);
+  // A GPU without products of 8 bits reads them, too; of other weights it says nothing.
+  s.hardware.peak_fp8_tflops = 0;
+  EXPECT_GE(seconds(1), 2 * all);
+  for (const Quantization q : {Quantization::kNone, Quantization::kNvfp4}) {
+    m.quantization = q;
+    const double with = seconds(8);
+    s.engine.fp8_experts_read_share = 0;
+    EXPECT_EQ(seconds(8), with);
+    s.engine.fp8_experts_read_share = 0.5;
+  }
+}
+
+// Where replicas share experts, a layer waits as many latencies of all their GPUs as the engine
+// needs.
+TEST(Analytic, ExpertsThatReplicasShare_WaitForTheirExchange) {
+  Dice dice(2);
+  Scenario s = RandomScenario(dice, true);
+  s.model.num_local_experts = 64;
+  s.model.num_experts_per_tok = 2;
+  s.cluster.pools[0].attention_data_parallel = 4;
+  s.hardware.interconnect_latency_us = 10;
+  const Batch batch{8, 800, {}};
+  const TimeNs two = StepTime(s, batch);
+  s.engine.expert_exchange_latencies = 10;
+  const double layers = static_cast<double>(s.model.num_hidden_layers);
+  EXPECT_NEAR(static_cast<double>(StepTime(s, batch) - two), layers * 8 * 1e4 * 1.8, 2);
 }
 
 TEST(LatencyModels, PricingTwice_GivesTheSame) {

@@ -113,6 +113,11 @@ class Analytic final : public LatencyModel {
       if (unpacked) {
         expert_bytes_ = std::max(expert_bytes_, weights / (kUnpackedPerNs * byte_ns_));
       }
+      // By the weights' type alone: a GPU without products of 8 bits is not faster for it.
+      if (s.model.quantization == Quantization::kFp8 && s.engine.fp8_experts_read_share > 0) {
+        all_read_ = true;
+        expert_bytes_ /= s.engine.fp8_experts_read_share;
+      }
       busiest_ =
           BusiestGpu(static_cast<double>(cost.experts), static_cast<double>(cost.experts_per_token),
                      static_cast<double>(cost.expert_parallel));
@@ -123,7 +128,8 @@ class Analytic final : public LatencyModel {
     if (cost.expert_replicas > 1) {
       const auto shared = static_cast<double>(cost.expert_layers);
       all_reduces -= shared;
-      kernels_ns_ += AllReduceWaitNs(s.hardware, tp * replicas, 2 * shared);
+      kernels_ns_ +=
+          AllReduceWaitNs(s.hardware, tp * replicas, s.engine.expert_exchange_latencies * shared);
       collective_token_ns_ = AllReduceNs(s.hardware, tp * replicas,
                                          shared * replicas * cost.collective_bytes_per_token);
     }
@@ -235,8 +241,9 @@ class Analytic final : public LatencyModel {
   void AddExperts(double tokens, Parts& parts) const {
     const auto experts = static_cast<double>(cost_.experts);
     const double exponent = std::max(log_untouched_ * RoutedTokens(tokens), -700.0);
-    const double touched =
-        cost_.experts > cost_.experts_per_token ? experts * (1 - Exp(exponent)) : experts;
+    const double touched = all_read_ || cost_.experts <= cost_.experts_per_token
+                               ? experts
+                               : experts * (1 - Exp(exponent));
     double rows = tokens, read = expert_bytes_ * touched / experts;
     if (cost_.expert_parallel > 1 && tokens > 0) {
       const ExpertLoad busiest =
@@ -254,6 +261,7 @@ class Analytic final : public LatencyModel {
                              sequence_ns_, sample_ns_;
   double collective_token_ns_ = 0, log_untouched_ = 0;
   double expert_bytes_ = 0;  // all experts; more than there are, where unpacking takes longer
+  bool all_read_ = false;    // whatever the tokens choose
   Launch launch_;
   double mixed_rows_;
   double request_ns_, prompt_token_ns_;
