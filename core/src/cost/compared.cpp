@@ -165,8 +165,8 @@ std::string BadText(const Compared& run) {
 }
 
 // What a scenario rests on that no server was measured with, whatever its row says.
-// `like`: a server with all that the scenario has was measured.
-std::vector<std::string> WarningsOf(const Scenario& s, bool like) {
+// `like`: so many runs of servers with all that the scenario has.
+std::vector<std::string> WarningsOf(const Scenario& s, std::int64_t like) {
   std::vector<std::string> warnings;
   const PoolSpec& pool = s.cluster.pools[0];
   const std::int64_t group = pool.tensor_parallel * pool.attention_data_parallel;
@@ -177,8 +177,8 @@ std::vector<std::string> WarningsOf(const Scenario& s, bool like) {
                "memory (no peer-to-peer over PCIe) all-reduces can take several times as long.",
                h.name.empty() ? "cards on PCIe" : h.name));
   }
-  const bool known = like && s.engine.fp8_experts_read_share > 0;
-  if (s.model.quantization == Quantization::kFp8 && s.model.num_local_experts > 0 && !known) {
+  constexpr std::int64_t kMany = 10;
+  if (s.model.quantization == Quantization::kFp8 && s.model.num_local_experts > 0 && like < kMany) {
     warnings.emplace_back(
         "Experts in 8 bits with block scales, as of DeepSeek-V3 and Qwen3, run kernels of their "
         "own, of which few were measured.");
@@ -257,7 +257,7 @@ Evidence EvidenceOf(const Scenario& s, std::string_view model) {
   e.sentence = KnownError(s, model);
   const Nearest nearest = NearestOf(s, model);
   const bool like = nearest.run != nullptr && nearest.missing.empty();
-  e.warnings = WarningsOf(s, like);
+  e.warnings = WarningsOf(s, like ? nearest.run->runs : 0);
   if ((like && IsBad(*nearest.run)) || (nearest.of_gpu && !nearest.gpu_is_known)) {
     const Compared* bad = nearest.run;
     for (const Compared& run : ComparedRuns()) {
