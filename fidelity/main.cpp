@@ -23,7 +23,7 @@ constexpr const char* kFolderVariable = "SERVECAST_GROUNDTRUTH";
 constexpr const char* kDefaultFolder = "../shared/groundtruth";
 
 constexpr const char* kFidelityHelp =
-    "servecast fidelity [--data DIR] [--json | --rows] [--set path=value]...\n"
+    "servecast fidelity [--data DIR]... [--json | --rows] [--set path=value]...\n"
     "                   [--record FILE] [--against FILE] [--compared FILE]\n"
     "\n"
     "Runs what was measured on real servers, and prints how far off the predictions are: median\n"
@@ -31,7 +31,8 @@ constexpr const char* kFidelityHelp =
     "\n"
     "  --data DIR      CSV files of measurements, recognised by their columns; docs/fidelity.md\n"
     "                  lists the forms. DIR/models may hold config.json files of models without a\n"
-    "                  preset. Default: $SERVECAST_GROUNDTRUTH, else ../shared/groundtruth\n"
+    "                  preset. Default: $SERVECAST_GROUNDTRUTH, else ../shared/groundtruth.\n"
+    "                  Several are read one after the other\n"
     "  --json          the table as JSON, with every row that is left out and why\n"
     "  --rows          a line for each figure of each row: measured, predicted, error\n"
     "  --set           change the scenarios of all rows, e.g. hardware.compute_efficiency=0.7\n"
@@ -47,15 +48,13 @@ constexpr const char* kFidelityHelp =
     "When nothing can be compared it exits with 2.\n";
 
 struct Options {
-  std::string folder, record, against, compared;
-  std::vector<std::string> overrides;
+  std::string record, against, compared;
+  std::vector<std::string> folders, overrides;
   bool json = false, rows = false, help = false;
 };
 
 // What is wrong with the arguments.
 std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Options& out) {
-  if (const char* folder = std::getenv(kFolderVariable)) out.folder = folder;
-  if (out.folder.empty()) out.folder = kDefaultFolder;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
     const bool valued = arg == "--data" || arg == "--record" || arg == "--against" ||
@@ -63,7 +62,7 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
     if (valued && i + 1 == args.size()) return arg + " needs a value";
     if (valued && args[i + 1].empty()) return arg + " needs a value, found none";
     if (arg == "--data") {
-      out.folder = args[++i];
+      out.folders.push_back(args[++i]);
     } else if (arg == "--record") {
       out.record = args[++i];
     } else if (arg == "--against") {
@@ -81,6 +80,10 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
     } else {
       return "unknown option " + arg;
     }
+  }
+  if (out.folders.empty()) {
+    const char* folder = std::getenv(kFolderVariable);
+    out.folders = {folder != nullptr && *folder != 0 ? folder : kDefaultFolder};
   }
   if (out.json && out.rows) return "--json and --rows are two outputs, and one is printed";
   return std::nullopt;
@@ -112,20 +115,21 @@ int Main(const std::vector<std::string>& arguments) {
     return 0;
   }
   std::error_code ignored;
-  if (!std::filesystem::is_directory(options.folder, ignored)) {
-    fmt::print(stderr, "{}: no such folder, so there is nothing to compare with\n", options.folder);
-    if (!options.against.empty()) fmt::print("0 passed, 0 failed, 1 skipped\n");
-    return options.against.empty() ? kBadInput : 0;
-  }
   std::vector<std::string> inputs = {options.against};
-  for (const std::string& file : FilesBelow(options.folder)) {
-    inputs.push_back(options.folder + "/" + file);
+  std::vector<MeasuredFolder> data;
+  for (const std::string& folder : options.folders) {
+    if (!std::filesystem::is_directory(folder, ignored)) {
+      fmt::print(stderr, "{}: no such folder, so there is nothing to compare with\n", folder);
+      if (!options.against.empty()) fmt::print("0 passed, 0 failed, 1 skipped\n");
+      return options.against.empty() ? kBadInput : 0;
+    }
+    for (const std::string& file : FilesBelow(folder)) inputs.push_back(folder + "/" + file);
+    data.push_back({folder, ReadMeasuredSets(folder)});
   }
   if (const auto problem = Collision(inputs, {options.record})) {
     return PrintIssues({{"--record", *problem}});
   }
-  const std::vector<Measured> rows = ReadMeasuredSets(options.folder);
-  const Result<std::vector<ScoredRow>> scored = ScoreRows(rows, options.folder, options.overrides);
+  const Result<std::vector<ScoredRow>> scored = ScoreRows(data, options.overrides);
   if (!scored.ok()) return PrintIssues(scored.issues());
   const FidelityTable table = TableOf(scored.value());
   if (options.rows) {
@@ -139,17 +143,18 @@ int Main(const std::vector<std::string>& arguments) {
                                [](const ScoredRow& row) { return row.skipped.empty(); });
   if (!any && options.against.empty()) {
     return PrintIssues(
-        {{options.folder, rows.empty() ? "holds no measurements (docs/fidelity.md lists the "
-                                         "forms of files), so nothing was compared"
-                                       : "none of its rows could be predicted, so nothing "
-                                         "was compared; --json says why"}});
+        {{options.folders[0], scored.value().empty()
+                                  ? "holds no measurements (docs/fidelity.md lists the "
+                                    "forms of files), so nothing was compared"
+                                  : "none of its rows could be predicted, so nothing "
+                                    "was compared; --json says why"}});
   }
   if (!options.record.empty() &&
       !WriteFile(options.record, FidelityJson(table, FidelityParts::kErrors) + "\n")) {
     return kBadInput;
   }
   if (!options.compared.empty()) {
-    const Result<std::string> compared = ComparedJson(rows, options.folder, options.overrides);
+    const Result<std::string> compared = ComparedJson(data, options.overrides);
     if (!compared.ok()) return PrintIssues(compared.issues());
     if (!WriteFile(options.compared, compared.value())) return kBadInput;
   }

@@ -72,6 +72,12 @@ MeasuredSetup SetupOf(const MeasuredFile& file, MeasuredRow& row) {
   gpus({"dp", "attention_dp", "data_parallel"}, kNotSaid, s.data_parallel);
   gpus({"ep", "moe_ep", "expert_parallel"}, kNotSaid, s.expert_parallel);
   gpus({"replicas"}, kNotSaid, s.replicas);
+  // One replica of attention, said to be one, beside experts over all GPUs: it is over them, too.
+  const bool one = row.Whole({"dp", "attention_dp", "data_parallel"}, kNotSaid) == 1;
+  const std::int64_t all = row.Whole({"num_gpus", "n_gpu"}, kGpus).value_or(0);
+  if (one && s.pipeline_parallel == 1 && s.expert_parallel == all) {
+    s.tensor_parallel = std::max(s.tensor_parallel, all);
+  }
   s.expert_tensor_parallel = row.Whole({"moe_tp"}, kNotSaid);
   if (s.expert_tensor_parallel == 0) s.expert_tensor_parallel.reset();
   s.max_num_seqs = row.Whole({"max_num_seqs"});

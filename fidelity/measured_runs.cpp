@@ -288,6 +288,9 @@ std::string Unstated(MeasuredRow& row, std::string_view name) {
   if (offload == "on" || offload == "true" || offload == "1") {
     return "KV offload to memory whose size is not stated";
   }
+  if (row.Number({"kv_offload_gib"}).value_or(0) > 0) {
+    return "KV offload, and what of its prompts earlier runs left there is not stated";
+  }
   const bool apart = LowerCase(name).find("disagg") != std::string::npos;
   return apart ? "prefill and decode on servers of their own that the row does not describe" : "";
 }
@@ -307,10 +310,11 @@ void ReadRun(const Reading& r, const RunStages& run) {
   // Clients that wait for their answers.
   if (conversations) m.serving = false;
   const bool pool = r.file.table.HasAny({"input_tokens_nominal", "n_system_prompts"});
+  const auto path = r.file.requests.Find(r.file.Directory(), name);
   if (whole && !run.requests.empty()) m.skipped = kWholeRun;
   if (m.skipped.empty()) m.skipped = Unstated(r.row, name);
   if (!m.skipped.empty()) return r.Add(std::move(m));
-  if (const auto path = r.file.requests.Find(r.file.Directory(), name)) {
+  if (path) {
     const Result<Recorded>& recorded = r.file.requests.Read(*path);
     if (recorded.ok()) {
       ReadRecorded(r, recorded.value(), run, stage, m);

@@ -309,14 +309,15 @@ std::optional<double> SignedError(const ScoredRow& row, const char* metric) {
   return (predicted->second - measured->second) / measured->second;
 }
 
-Result<std::vector<ScoredRow>> ScoreRows(const std::vector<Measured>& rows,
-                                         const std::string& folder,
+Result<std::vector<ScoredRow>> ScoreRows(const std::vector<MeasuredFolder>& folders,
                                          const std::vector<std::string>& overrides) {
-  Scorer scorer(folder, overrides);
-  Issues issues = scorer.OverrideIssues();
-  if (!issues.empty()) return issues;
   std::vector<ScoredRow> scored;
-  for (const Measured& row : rows) scored.push_back(scorer.Score(row));
+  for (const MeasuredFolder& folder : folders) {
+    Scorer scorer(folder.path, overrides);
+    Issues issues = scorer.OverrideIssues();
+    if (!issues.empty()) return issues;
+    for (const Measured& row : folder.rows) scored.push_back(scorer.Score(row));
+  }
   FindRepeated(scored);
   return scored;
 }

@@ -81,9 +81,14 @@ struct FidelityTable {
   std::vector<UnderstoodSetup> understood;
 };
 
+// A folder, and what ReadMeasuredSets has found in it.
+struct MeasuredFolder {
+  std::string path;
+  std::vector<Measured> rows;
+};
+
 // Runs every row; rows that ask the same are run once. Issues: of the overrides.
-Result<std::vector<ScoredRow>> ScoreRows(const std::vector<Measured>& rows,
-                                         const std::string& folder,
+Result<std::vector<ScoredRow>> ScoreRows(const std::vector<MeasuredFolder>& folders,
                                          const std::vector<std::string>& overrides);
 
 // |predicted - measured| / measured of a figure, with its sign; nullopt where it is not known.
@@ -100,7 +105,7 @@ std::string FidelityRowsCsv(const std::vector<ScoredRow>& rows);
 
 // presets/compared.json: how far each of these latency models was off, by GPU, engine, kind of run
 // and features. Issues: of the overrides.
-Result<std::string> ComparedJson(const std::vector<Measured>& rows, const std::string& folder,
+Result<std::string> ComparedJson(const std::vector<MeasuredFolder>& folders,
                                  const std::vector<std::string>& overrides);
 
 // Errors that have grown by more than a tenth over a table of FidelityJson, and sets of which fewer

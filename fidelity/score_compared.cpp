@@ -126,7 +126,7 @@ void WriteGroup(JsonWriter& json, const char* model, const GroupKey& key, const 
 
 }  // namespace
 
-Result<std::string> ComparedJson(const std::vector<Measured>& rows, const std::string& folder,
+Result<std::string> ComparedJson(const std::vector<MeasuredFolder>& folders,
                                  const std::vector<std::string>& overrides) {
   JsonWriter json(true);
   json.BeginObject();
@@ -139,7 +139,7 @@ Result<std::string> ComparedJson(const std::vector<Measured>& rows, const std::s
   for (const char* model : kModels) {
     std::vector<std::string> with_model = overrides;
     with_model.push_back(fmt::format("latency.backend={}", model));
-    const Result<std::vector<ScoredRow>> scored = ScoreRows(rows, folder, with_model);
+    const Result<std::vector<ScoredRow>> scored = ScoreRows(folders, with_model);
     if (!scored.ok()) return Issues(scored.issues());
     for (const auto& [key, group] : GroupsOf(scored.value())) WriteGroup(json, model, key, group);
   }

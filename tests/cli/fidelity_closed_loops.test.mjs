@@ -1,8 +1,9 @@
 // servecast fidelity on closed loops of fixed lengths: which servers they are run on, and what checkpoints bring;
 // and the rates that replayed runs are served at.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import test from 'node:test';
-import { fidelity, rowsOf, withFiles } from './measured_folders.mjs';
+import { fidelity, rowsOf, servecast, withFiles } from './measured_folders.mjs';
 
 const columns = [
   'id',
@@ -20,6 +21,7 @@ const columns = [
   'tp',
   'attention_dp',
   'moe_tp',
+  'num_gpus',
   'moe_ep',
   'prefill_workers',
   'prefill_tp',
@@ -33,6 +35,7 @@ const columns = [
   'length_range_ratio',
   'replicas',
   'tpot_ms',
+  'tpot_p50_ms',
 ];
 const usual = {
   model: 'meta-llama/Llama-3.1-70B',
@@ -137,9 +140,10 @@ test('Fidelity_ExpertsOverReplicasOfAttention_AreShared', () => {
     { tp: 1, attention_dp: 8, moe_tp: 8 },
     { tp: 1, moe_ep: 8 },
     { tp: 1, attention_dp: 16, moe_ep: 16 },
+    { tp: 1, attention_dp: 1, moe_tp: 1, moe_ep: 8, num_gpus: 8 },
   ];
   const {
-    tpot: [slices, whole, attention, sliced, unsaid, more],
+    tpot: [slices, whole, attention, sliced, unsaid, more, group],
     reasons,
   } = loops(
     ...shapes.map((shape) => ({ ...r1, ...shape })),
@@ -151,6 +155,7 @@ test('Fidelity_ExpertsOverReplicasOfAttention_AreShared', () => {
   assert.ok(sliced < attention);
   assert.equal(unsaid, attention);
   assert.ok(more < attention);
+  assert.equal(group, whole, 'one replica of attention is over all GPUs');
   assert.equal(reasons[0], 'experts over 32 GPUs, but attention on 4 groups of 4');
   assert.match(reasons[1], /does not fit on 1 x H200/, 'a quarter of the experts on each GPU');
   const {
@@ -224,10 +229,19 @@ test('Fidelity_ReplayedRuns_HaveARateServedAndAKnee', () => {
 
 test('Fidelity_RunsWithMoreThanTheirRowsDescribe_AreLeftOut', () => {
   const header =
-    'run,model,gpu,engine,engine_version,target_rate_rps,n_requests,input_tokens_mean,output_tokens_mean,tpot_mean_ms,offload';
-  const row = (name, offload) => `${name},Llama-3.1-8B,H100,vllm,0.15.1,5,40,500,50,10,${offload}`;
+    'run,model,gpu,engine,engine_version,target_rate_rps,n_requests,input_tokens_mean,output_tokens_mean,tpot_mean_ms,offload,kv_offload_gib';
+  const row = (name, offload, gib = '') => `${name},Llama-3.1-8B,H100,vllm,0.15.1,5,40,500,50,10,${offload},${gib}`;
   withFiles(
-    { 's/summary.csv': [header, row('agg_5rps', 'off'), row('agg_5rps', 'on'), row('disagg_5rps', '')] },
+    {
+      's/summary.csv': [
+        header,
+        row('agg_5rps', 'off'),
+        row('agg_5rps', 'on'),
+        row('disagg_5rps', ''),
+        row('a', '', 0),
+        row('b', '', 40),
+      ],
+    },
     (folder) => {
       assert.deepEqual(
         fidelity(folder)
@@ -236,8 +250,28 @@ test('Fidelity_RunsWithMoreThanTheirRowsDescribe_AreLeftOut', () => {
         [
           'KV offload to memory whose size is not stated',
           'prefill and decode on servers of their own that the row does not describe',
+          'KV offload, and what of its prompts earlier runs left there is not stated',
         ],
       );
     },
   );
+});
+
+test('Fidelity_MedianTpot_IsNotComparedWithAMean', () => {
+  const { tpot, reasons } = loops({}, { tpot_p50_ms: 18 }, { tpot_p50_ms: 20 });
+  assert.equal(tpot[0], tpot[1]);
+  assert.deepEqual(
+    [tpot[2], reasons[0]],
+    [null, 'TPOT is the median of requests (tpot_p50_ms), and means are compared'],
+  );
+});
+
+test('Fidelity_SeveralFolders_AreReadOneAfterTheOther', () => {
+  withFiles({ 'a/s/loops.csv': lines([{}]), 'b/t/loops.csv': lines([{}, {}]) }, (folder) => {
+    const { set } = fidelity(join(folder, 'a'), '--data', join(folder, 'b'));
+    assert.deepEqual([set('s/loops').rows, set('t/loops').rows], [1, 2]);
+    const none = servecast('fidelity', '--data', join(folder, 'a'), '--data', join(folder, 'c'));
+    assert.deepEqual([none.status, none.stdout], [2, '']);
+    assert.match(none.stderr, /c: no such folder/);
+  });
 });

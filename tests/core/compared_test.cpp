@@ -286,6 +286,13 @@ TEST(KnownError, ChangedFigure_EndsTheClaimInAWholeSentence) {
         KnownErrorOf(Changed({std::string("engine.") + overhead + "=1"}, document));
     EXPECT_TRUE(Contains(said, std::string("engine.") + overhead + " was changed since")) << said;
   }
+  // What experts cost, where there are some.
+  const std::string experts = Document("mixtral-8x7b", "h100-sxm");
+  for (const char* cost : {"fp8_experts_read_share", "expert_exchange_latencies"}) {
+    const std::string set = std::string("engine.") + cost + "=1";
+    EXPECT_EQ(KnownErrorOf(Changed({set}, document)), whole) << cost;
+    EXPECT_TRUE(Contains(KnownErrorOf(Changed({set}, experts)), " was changed since")) << cost;
+  }
   // Neither room nor money nor a link that is not used.
   for (const char* other : {"hardware.memory_gib=60", "hardware.price_per_gpu_hour=2",
                             "hardware.name=H", "hardware.interconnect_gb_s=100",

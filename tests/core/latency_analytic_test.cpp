@@ -84,6 +84,8 @@ void SetVariants(Dice& dice, Scenario& s) {
   }
   if (m.num_local_experts == 0) return;
   s.engine.enable_expert_parallel = dice.Next() < 0.5;
+  if (dice.Next() < 0.5) s.engine.fp8_experts_read_share = dice.Log(0.1, 1);
+  s.engine.expert_exchange_latencies = dice.Log(1, 20);
   m.shared_expert_intermediate_size = 64 * dice.Integer(0, 64);
   m.num_dense_layers = dice.Integer(0, m.num_hidden_layers);
   m.dense_intermediate_size = 64 * dice.Integer(1, 512);
@@ -526,8 +528,11 @@ TEST(Analytic, ReplicasThatShareExperts_ReadWhatAllTouchAndExchangeTokens) {
                        d(m.num_local_experts);
     const double missed = 1 - d(m.num_experts_per_tok) / d(m.num_local_experts);
     const double per_ns = h.memory_bandwidth_gb_s * h.bandwidth_efficiency;
-    const double touched = 1 - std::pow(missed, d(tokens));
-    const double touched_by_all = 1 - std::pow(missed, d(tokens) * replicas);
+    const auto touched_by = [missed](double of) {
+      return missed > 0 ? 1 - missed * std::pow(1 - (of - 1) * std::log(missed) / 4, -4) : 1;
+    };
+    const double touched = touched_by(d(tokens));
+    const double touched_by_all = touched_by(d(tokens) * replicas);
     const double saved = all * (touched - touched_by_all / replicas) / per_ns;
     EXPECT_NEAR(alone - together, saved, 1e-5 * (alone + together) + 2) << i;
 
@@ -587,6 +592,93 @@ TEST(Analytic, ExpertsOfFourBits_AreUnpackedWhereTheGpuHasNoProductsOfThem) {
   EXPECT_LE(unpacked, least * 3 / 2);
   s.hardware.peak_fp4_tflops = 4e6;
   EXPECT_LT(StepTime(s, all_touched) + least / 2, unpacked);
+}
+
+// One token reads the experts that it chose, further ones fewer new ones than if all were chosen
+// alike: popularity has a gamma distribution, here with draws of its own.
+TEST(Analytic, ExpertsThatTokensChoose_AreSomeMoreThanOthers) {
+  Dice dice(2);
+  Scenario s = RandomScenario(dice, true);
+  ModelSpec& m = s.model;
+  m.num_hidden_layers = 24;
+  m.hidden_size = m.intermediate_size = 2048;
+  m.num_local_experts = 64;
+  m.num_experts_per_tok = 2;
+  s.cluster.pools[0].tensor_parallel = 1;
+  s.hardware.peak_bf16_tflops = 1e8;
+  s.hardware.memory_bandwidth_gb_s = 1000;
+  s.hardware.bandwidth_efficiency = 1;
+  const double expert = 24.0 * 3 * 2048 * 2048 * 2 / 1000;  // ns
+  const auto read = [&](std::int64_t n) {
+    const auto more = static_cast<double>(StepTime(s, {n, n, {}}) - StepTime(s, {1, n, {}}));
+    return 2 + more / expert;
+  };
+  for (const auto& [tokens, alike] : {std::pair{8, 14.4}, {32, 40.8}, {128, 62.9}}) {
+    // The mean over popularities of 1 - (1 - k/E) exp(-p x), with x of the other tokens.
+    const double x = -std::log(1 - 2.0 / 64) * (tokens - 1);
+    double left = 0;
+    constexpr int kDraws = 200'000;
+    for (int i = 0; i < kDraws; ++i) {  // a gamma of shape 4 is a sum of four exponentials
+      double popularity = 0;
+      for (int k = 0; k < 4; ++k) popularity -= std::log(dice.Next()) / 4;
+      left += std::exp(-popularity * x) / kDraws;
+    }
+    EXPECT_NEAR(read(tokens), 64 * (1 - 62.0 / 64 * left), 0.4) << tokens;
+    EXPECT_LT(read(tokens), alike);
+    EXPECT_GT(read(tokens), 0.85 * alike);
+  }
+}
+
+// Kernels of 8-bit experts that read all of them in each step, at a share of what others reach.
+TEST(Analytic, ExpertsOfEightBits_AreAllReadWhereTheEngineDoes) {
+  Dice dice(2);
+  Scenario s = RandomScenario(dice, true);
+  ModelSpec& m = s.model;
+  m.num_hidden_layers = 24;
+  m.hidden_size = m.intermediate_size = 2048;
+  m.num_local_experts = 128;
+  m.num_experts_per_tok = 2;
+  m.quantization = Quantization::kFp8;
+  s.hardware.peak_bf16_tflops = 1e6;
+  s.hardware.peak_fp8_tflops = 2e6;
+  s.hardware.memory_bandwidth_gb_s = 1000;
+  s.hardware.bandwidth_efficiency = 0.8;
+  const auto seconds = [&](std::int64_t n) {
+    return static_cast<double>(StepTime(s, {n, n, {}})) * 1e-9;
+  };
+  const double chosen = seconds(1), all = 24.0 * 3 * 2048 * 2048 * 128 / (1000e9 * 0.8);
+  const double others = chosen - all * 2 / 128;
+  s.engine.fp8_experts_read_share = 1;
+  EXPECT_NEAR(seconds(1), others + all, 1e-3 * all);
+  EXPECT_NEAR(seconds(64), seconds(1), 1e-2 * all);
+  s.engine.fp8_experts_read_share = 0.5;
+  EXPECT_NEAR(seconds(1), others + 2 * all, 1e-3 * all);
+  // A GPU without products of 8 bits reads them, too; of other weights it says nothing.
+  s.hardware.peak_fp8_tflops = 0;
+  EXPECT_GE(seconds(1), 2 * all);
+  for (const Quantization q : {Quantization::kNone, Quantization::kNvfp4}) {
+    m.quantization = q;
+    const double with = seconds(8);
+    s.engine.fp8_experts_read_share = 0;
+    EXPECT_EQ(seconds(8), with);
+    s.engine.fp8_experts_read_share = 0.5;
+  }
+}
+
+// Where replicas share experts, a layer waits as many latencies of all their GPUs as the engine
+// needs.
+TEST(Analytic, ExpertsThatReplicasShare_WaitForTheirExchange) {
+  Dice dice(2);
+  Scenario s = RandomScenario(dice, true);
+  s.model.num_local_experts = 64;
+  s.model.num_experts_per_tok = 2;
+  s.cluster.pools[0].attention_data_parallel = 4;
+  s.hardware.interconnect_latency_us = 10;
+  const Batch batch{8, 800, {}};
+  const TimeNs two = StepTime(s, batch);
+  s.engine.expert_exchange_latencies = 10;
+  const double layers = static_cast<double>(s.model.num_hidden_layers);
+  EXPECT_NEAR(static_cast<double>(StepTime(s, batch) - two), layers * 8 * 1e4 * 1.8, 2);
 }
 
 TEST(LatencyModels, PricingTwice_GivesTheSame) {

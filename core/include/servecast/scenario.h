@@ -212,6 +212,12 @@ struct EngineSpec {
   double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
   double prompt_token_overhead_us = 0;  // likewise, per prompt token: tokenizer, hashes, copies
   double delivery_overhead_us = 0;      // behind the engine, per token of a first token's step
+  // Of `bandwidth_efficiency`, what kernels of experts in 8 bits reach that read all of them in
+  // each step; 0: they read those that tokens chose, as fast as others do.
+  double fp8_experts_read_share = 0;
+  // Latencies of an all-reduce that a layer waits where replicas share its experts: for the tokens
+  // of the others, and for the results of its own.
+  double expert_exchange_latencies = 2;
   // The engine preset whose measured runs tell how far off a model of step times is. Written by the
   // parser: the costs above that differ from that preset's, by name.
   std::string compared_as = "none";

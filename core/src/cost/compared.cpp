@@ -75,7 +75,10 @@ std::string ChangedText(const Scenario& s) {
     if (alone && name.rfind("interconnect", 0) == 0) continue;  // no link is used
     names.push_back("hardware." + name);
   }
-  for (const std::string& name : s.engine.changed) names.push_back("engine." + name);
+  for (const std::string& name : s.engine.changed) {
+    if (s.model.num_local_experts == 0 && name.find("expert") != std::string::npos) continue;
+    names.push_back("engine." + name);
+  }
   if (names.empty()) return "";
   const bool one = names.size() == 1;
   if (names.size() > kMostNamed) {
@@ -162,7 +165,8 @@ std::string BadText(const Compared& run) {
 }
 
 // What a scenario rests on that no server was measured with, whatever its row says.
-std::vector<std::string> WarningsOf(const Scenario& s) {
+// `like`: so many runs of servers with all that the scenario has.
+std::vector<std::string> WarningsOf(const Scenario& s, std::int64_t like) {
   std::vector<std::string> warnings;
   const PoolSpec& pool = s.cluster.pools[0];
   const std::int64_t group = pool.tensor_parallel * pool.attention_data_parallel;
@@ -173,10 +177,11 @@ std::vector<std::string> WarningsOf(const Scenario& s) {
                "memory (no peer-to-peer over PCIe) all-reduces can take several times as long.",
                h.name.empty() ? "cards on PCIe" : h.name));
   }
-  if (s.model.quantization == Quantization::kFp8 && s.model.num_local_experts > 0) {
+  constexpr std::int64_t kMany = 10;
+  if (s.model.quantization == Quantization::kFp8 && s.model.num_local_experts > 0 && like < kMany) {
     warnings.emplace_back(
         "Experts in 8 bits with block scales, as of DeepSeek-V3 and Qwen3, run kernels of their "
-        "own, which were not measured.");
+        "own, of which few were measured.");
   }
   return warnings;
 }
@@ -250,9 +255,9 @@ std::string KnownError(const Scenario& s, std::string_view model) {
 Evidence EvidenceOf(const Scenario& s, std::string_view model) {
   Evidence e;
   e.sentence = KnownError(s, model);
-  e.warnings = WarningsOf(s);
   const Nearest nearest = NearestOf(s, model);
   const bool like = nearest.run != nullptr && nearest.missing.empty();
+  e.warnings = WarningsOf(s, like ? nearest.run->runs : 0);
   if ((like && IsBad(*nearest.run)) || (nearest.of_gpu && !nearest.gpu_is_known)) {
     const Compared* bad = nearest.run;
     for (const Compared& run : ComparedRuns()) {

@@ -353,6 +353,24 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
                  "first tokens last (analytic, operators)",
          .compared = true},
         &EngineSpec::delivery_overhead_us);
+  f.Add({.name = "fp8_experts_read_share",
+         .unit = "1",
+         .min = 0,
+         .max = 1,
+         .help = "share of hardware.bandwidth_efficiency that kernels of experts in 8 bits with "
+                 "block scales reach, which then read all experts in every step; 0: they read "
+                 "those that tokens chose, at its rate (analytic)",
+         .compared = true},
+        &EngineSpec::fp8_experts_read_share);
+  f.Add({.name = "expert_exchange_latencies",
+         .unit = "1",
+         .min = 0,
+         .max = 1000,
+         .help = "how many latencies of an all-reduce a layer waits where replicas share its "
+                 "experts: 2 for an all-gather and a reduce-scatter, more where an engine sends "
+                 "in several parts (analytic)",
+         .compared = true},
+        &EngineSpec::expert_exchange_latencies);
   Choices engines = PresetIds("engines");
   engines.insert(engines.begin(), "none");
   f.Policy({.name = "compared_as",

@@ -3,8 +3,8 @@
 //
 //   matrices   the longer of FLOPs / (peak eff) and bytes / (bandwidth eff), and up to kBlend more
 //              where they are near each other. A mixture of experts reads the experts that M tokens
-//              touch, E (1 - (1 - k/E)^M) expected; where whole ones are spread over GPUs, the
-//              busiest of them counts. Between products activations are read and written.
+//              touch, some being chosen more than others; where whole ones are spread over GPUs,
+//              the busiest of them counts. Between products activations are read and written.
 //   LM head    the same for the sampled tokens only
 //   attention  prefill chunk [c0, c0+n): 4 h d (n c0 + n(n+1)/2) FLOPs a layer, or its KV reads;
 //              decode: the same over all contexts, nearly always their KV reads; beside prefill
@@ -53,9 +53,19 @@ constexpr double kExpertKernels = 1.6;
 constexpr double kExpertShare = 0.6;
 // 4-bit weights of experts that are unpacked to 16 bits are not read as fast as memory gives them,
 // but unpacked at 4.6e12 a second on H100 and 4.8e12 on H200, whose memories differ by 1.4, and
-// their kernels take 7 us more (same data, MXFP4 against 16 bits, up to 16 tokens; 6.3e12 on B200).
+// their kernels take 7 us more (same data, MXFP4 against 16 bits, up to 16 tokens; 6.3e12 on B200),
+// in servers 13: gpt-oss-20b and 120b on 1 to 8 H100, vLLM 0.11 (ml-energy/leaderboard@0cd52da,
+// anyscale/ray-serve-llm-perf-examples@0bb2858f).
 constexpr double kUnpackedPerNs = 4600;
-constexpr double kUnpackingKernels = 1.9;  // instead of kExpertKernels
+constexpr double kUnpackingKernels = 2.1;  // instead of kExpertKernels
+// Activations are rounded to 8 bits before each of the two products of experts, too. DeepSeek-V3 on
+// H200 and MiniMax-M2.5 on B200, 4 to 8 clients (ai-dynamo/aiconfigurator@095f58a,
+// systems/silicon_sample.csv).
+constexpr double kRoundingNs = 12e3;
+// Experts are not chosen alike: as if popularity had a gamma distribution of this shape. Closed
+// loops and steps at saturation of ten mixtures of experts (same file;
+// ml-energy/leaderboard@0cd52da): 3 to 6.
+constexpr double kPopularity = 4;
 // Tokens of a step that choose experts: with those that pad it to the size of a CUDA graph, which
 // vLLM captures for 1, 2, 4 and multiples of 8 up to 512 (cudagraph_capture_sizes). Such tokens are
 // left from earlier steps and choose as others do: Llama-4-Scout on two H100 (vLLM 0.15.1,
@@ -113,6 +123,14 @@ class Analytic final : public LatencyModel {
       if (unpacked) {
         expert_bytes_ = std::max(expert_bytes_, weights / (kUnpackedPerNs * byte_ns_));
       }
+      // By the weights' type alone: a GPU without products of 8 bits is not faster for it.
+      if (s.model.quantization == Quantization::kFp8 && s.engine.fp8_experts_read_share > 0) {
+        all_read_ = true;
+        expert_bytes_ /= s.engine.fp8_experts_read_share;
+      }
+      if (cost.expert_type == MatrixType::k8) {
+        kernels_ns_ += kRoundingNs * static_cast<double>(cost.expert_layers);
+      }
       busiest_ =
           BusiestGpu(static_cast<double>(cost.experts), static_cast<double>(cost.experts_per_token),
                      static_cast<double>(cost.expert_parallel));
@@ -123,7 +141,8 @@ class Analytic final : public LatencyModel {
     if (cost.expert_replicas > 1) {
       const auto shared = static_cast<double>(cost.expert_layers);
       all_reduces -= shared;
-      kernels_ns_ += AllReduceWaitNs(s.hardware, tp * replicas, 2 * shared);
+      kernels_ns_ +=
+          AllReduceWaitNs(s.hardware, tp * replicas, s.engine.expert_exchange_latencies * shared);
       collective_token_ns_ = AllReduceNs(s.hardware, tp * replicas,
                                          shared * replicas * cost.collective_bytes_per_token);
     }
@@ -133,8 +152,8 @@ class Analytic final : public LatencyModel {
           AllReduceNs(s.hardware, tp, all_reduces * cost.collective_bytes_per_token);
     }
     if (cost.experts > cost.experts_per_token) {
-      log_untouched_ = replicas * Log(1 - static_cast<double>(cost.experts_per_token) /
-                                              static_cast<double>(cost.experts));
+      log_untouched_ =
+          Log(1 - static_cast<double>(cost.experts_per_token) / static_cast<double>(cost.experts));
     }
   }
 
@@ -243,11 +262,19 @@ class Analytic final : public LatencyModel {
     }
   };
 
+  // The share of experts that no token of a step chose: one token chooses `experts_per_token`, and
+  // were all chosen alike, M would leave (1 - k/E)^M.
+  double Untouched(double tokens) const {
+    if (all_read_ || cost_.experts <= cost_.experts_per_token) return 0;
+    const double routed = RoutedTokens(tokens) * static_cast<double>(cost_.expert_replicas);
+    if (routed <= 1) return Exp(routed * log_untouched_);
+    const double later = (1 - routed) * log_untouched_;
+    return Exp(std::max(log_untouched_ - kPopularity * Log(1 + later / kPopularity), -700.0));
+  }
+
   void AddExperts(double tokens, Parts& parts) const {
     const auto experts = static_cast<double>(cost_.experts);
-    const double exponent = std::max(log_untouched_ * RoutedTokens(tokens), -700.0);
-    const double touched =
-        cost_.experts > cost_.experts_per_token ? experts * (1 - Exp(exponent)) : experts;
+    const double touched = experts * (1 - Untouched(tokens));
     double rows = tokens, read = expert_bytes_ * touched / experts;
     if (cost_.expert_parallel > 1 && tokens > 0) {
       const ExpertLoad busiest =
@@ -263,8 +290,9 @@ class Analytic final : public LatencyModel {
   BusiestGpu busiest_;  // whole experts spread over a group
   double attention_flop_ns_, expert_ns_ = 0, byte_ns_, kv_byte_ns_, step_ns_, kernels_ns_,
                              sequence_ns_, sample_ns_;
-  double collective_token_ns_ = 0, log_untouched_ = 0;
+  double collective_token_ns_ = 0, log_untouched_ = 0;  // by one token
   double expert_bytes_ = 0;  // all experts; more than there are, where unpacking takes longer
+  bool all_read_ = false;    // whatever the tokens choose
   Launch launch_;
   double mixed_rows_;
   double request_ns_, prompt_token_ns_;
