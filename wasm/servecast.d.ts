@@ -498,6 +498,10 @@ export interface Recording {
   progress(): number;
   /** No further step will be kept. */
   isFull(): boolean;
+  /** From now on the kept steps are written in Chrome's trace format, too. */
+  keepTimeLine(): void;
+  /** What was written since it was last taken; with `ends`, which is once, the requests that arrived meanwhile. */
+  takeTimeLine(ends: boolean): string;
   /** Of the complete requests, after the `first` ones: the slowest by "ttft" or "e2e" before others, else by "arrival". */
   choose(order: string, first: number, count: number): void;
   /** Requests among which it chose. */

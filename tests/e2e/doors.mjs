@@ -1,7 +1,7 @@
 // Tasks of the doors to other tools: what they write becomes the scenario, and the scenario what they read. Part of run.mjs.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { dropFile, field, fingerprint, nextResult, problem, verdict } from './browser.mjs';
+import { dropFile, field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
 import { audit, preset, task } from './harness.mjs';
 
 const textOf = (name) => readFileSync(new URL(`../import/texts/${name}`, import.meta.url), 'utf8');
@@ -120,6 +120,62 @@ await task(
     assert.equal(await fingerprint(page), first, 'the same bits');
   },
   { permissions: ['clipboard-read', 'clipboard-write'] },
+);
+
+/** Answers as Perfetto does, and keeps what it was handed. */
+const perfetto = `<!doctype html><title>Perfetto</title><script>
+addEventListener('message', ({ source, origin, data }) => {
+  if (data === 'PING') source.postMessage('PONG', origin);
+  else window.handed = data.perfetto;
+});
+</script>`;
+const standIn = (page, body) =>
+  page.context().route('https://ui.perfetto.dev/**', (route) => route.fulfill({ contentType: 'text/html', body }));
+
+await task(
+  'time line: handed to a window of Perfetto, and saved',
+  async (page) => {
+    await standIn(page, perfetto);
+    await verdict(page);
+    await openTab(page, 'Over time');
+    const open = page.getByRole('button', { name: 'Open in Perfetto' });
+    await open.waitFor();
+    const [opened] = await Promise.all([page.waitForEvent('popup'), open.click()]);
+    await opened.waitForFunction(() => window.handed !== undefined);
+    const handed = await opened.evaluate(() => {
+      const { title, fileName, buffer } = window.handed;
+      const { traceEvents: events } = JSON.parse(new TextDecoder().decode(buffer));
+      return { title, fileName, steps: events.filter(({ ph }) => ph === 'X').length };
+    });
+    assert.match(handed.title, /H100/);
+    assert.match(handed.fileName, /^servecast-[0-9a-f]{8}\.json$/);
+    assert.ok(handed.steps > 1000, `${handed.steps} steps`);
+    await page.getByText('Perfetto has it.').waitFor();
+    await opened.close();
+    await audit(page);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save the time line' }).click(),
+    ]);
+    assert.equal(JSON.parse(readFileSync(await file.path(), 'utf8')).displayTimeUnit, 'ms');
+    return `${handed.steps} steps`;
+  },
+  // A message to a window that is not there yet is an error on the console.
+  { acceptDownloads: true, expectsProblems: true },
+);
+
+await task(
+  'time line: a window that is closed before it answers is said',
+  async (page) => {
+    await standIn(page, '<!doctype html><title>silent</title>');
+    await verdict(page);
+    await openTab(page, 'Over time');
+    const open = page.getByRole('button', { name: 'Open in Perfetto' });
+    const [opened] = await Promise.all([page.waitForEvent('popup'), open.click()]);
+    await opened.close();
+    await page.getByText('Perfetto did not answer').waitFor();
+  },
+  { expectsProblems: true },
 );
 
 for (const [name, options] of Object.entries({

@@ -1,7 +1,9 @@
 // What other programs write, in and out: the whole module says what the command says of the same text.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test from 'node:test';
 import { command } from '../command.mjs';
 import { fileText, load, provide, root } from './module.mjs';
@@ -81,4 +83,44 @@ test('Export_ToEveryTarget_IsTheCommandsText', async () => {
     }
   }
   assert.match(answer(module, 'exportTo', '{"schema": 1}', 'helm').issues[0].message, /allowed vllm, docker/);
+});
+
+function timeLine(module, text, from, most) {
+  const recording = new module.Recording(text, from, most);
+  assert.equal(recording.error(), '');
+  recording.keepTimeLine();
+  let written = '';
+  for (let finished = false; !finished; ) {
+    finished = recording.advance(100);
+    written += recording.takeTimeLine(false);
+  }
+  written += recording.takeTimeLine(true);
+  assert.equal(recording.takeTimeLine(true), '', 'it ends once');
+  recording.delete();
+  return written;
+}
+
+test('TimeLine_OfAllSteps_IsTheCommandsFile', async () => {
+  const module = await load();
+  const folder = mkdtempSync(join(tmpdir(), 'servecast-doors-'));
+  for (const scenario of ['llama-3.1-8b-h100-chat', 'llama-3.1-8b-h100x8-disaggregated']) {
+    const { document } = JSON.parse(fileText(`presets/scenarios/${scenario}.json`));
+    document.workload.requests = 300;
+    const file = join(folder, 'line.json');
+    asked('', 'run', scenario, '--set', 'workload.requests=300', '--once', '--chrome-trace', file);
+    assert.ok(timeLine(module, JSON.stringify(document), 0, 1e6) === readFileSync(file, 'utf8'), scenario);
+  }
+  rmSync(folder, { recursive: true });
+});
+
+test('TimeLine_OfAWindow_HasItsStepsAndTheRequestsUntilThen', async () => {
+  const module = await load();
+  const { document } = JSON.parse(fileText('presets/scenarios/llama-3.1-8b-h100-chat.json'));
+  const { traceEvents: events } = JSON.parse(timeLine(module, JSON.stringify(document), 2, 100));
+  const steps = events.filter(({ ph }) => ph === 'X');
+  assert.equal(steps.length, 100);
+  assert.ok(steps.every(({ ts }) => ts >= 2e6));
+  const end = Math.max(...steps.map(({ ts, dur }) => ts + dur));
+  const begun = events.filter(({ ph, name }) => ph === 'b' && name === 'queue');
+  assert.ok(begun.length > 50 && begun.every(({ ts }) => ts <= end));
 });

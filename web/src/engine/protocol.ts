@@ -130,6 +130,8 @@ export interface RecordRequest {
     readonly first: number;
     readonly count: number;
   } | null;
+  /** The kept steps in Chrome's trace format, too. */
+  readonly time_line?: boolean;
 }
 
 export interface Recorded {
@@ -140,6 +142,8 @@ export interface Recorded {
   readonly complete: number;
   /** The run has more steps, after these. */
   readonly is_cut: boolean;
+  /** null: it was not asked for. */
+  readonly time_line: Blob | null;
 }
 
 export interface Outcome {

@@ -517,7 +517,7 @@ export class App {
   /** The shown run once more, kept step by step, from a moment on; see Engine.record. */
   record(
     shown: Shown,
-    what: Pick<RecordRequest, 'from_s' | 'most_steps' | 'requests'>,
+    what: Pick<RecordRequest, 'from_s' | 'most_steps' | 'requests' | 'time_line'>,
     progress: (share: number) => void,
   ): Promise<Recorded> {
     const { document } = shown;
