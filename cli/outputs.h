@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "host/output_file.h"
+#include "io/time_line.h"
 #include "io/vidur_names.h"
 #include "servecast/report.h"
 #include "serving/hooks.h"
@@ -29,22 +30,12 @@ class StepWriter final : public StepObserver {
 
  private:
   void WriteBatch(const StepRecord& step);
-  void TraceStep(const StepRecord& step);
-  void TraceRequests(const Report& report);
-  void Event(const std::string& event);
-  void NameReplica(std::int64_t replica, std::size_t stages);
-  void NameThread(std::int64_t replica, std::size_t thread, const std::string& name);
-  void Mark(const char* name, RequestId request, TimeNs time);
-  std::size_t LaneOf(const StepRecord& step);
 
   OutputFile* batches_;
-  OutputFile* trace_;
   Names names_;
   VidurTimes vidur_times_;
-  bool first_event_ = true;
-  std::int64_t rows_ = 0;                   // of batches, by Vidur's names
-  std::vector<bool> named_;                 // by replica
-  std::vector<std::vector<TimeNs>> lanes_;  // by replica: when the last step of each thread ends
+  std::int64_t rows_ = 0;  // of batches, by Vidur's names
+  std::optional<TimeLine> time_line_;
 };
 
 // Where the files go; "": nowhere.

@@ -28,6 +28,12 @@ class BoundRecording final : public BoundAsked<BoundRecording, Recording> {
     if (asked_)
       asked_->Choose(order, static_cast<std::int64_t>(first), static_cast<std::int64_t>(count));
   }
+  void KeepTimeLine() {
+    if (asked_) asked_->KeepTimeLine();
+  }
+  std::string TakeTimeLine(bool ends) {
+    return asked_ ? asked_->TakeTimeLine(ends) : std::string();
+  }
   double Complete() const { return asked_ ? static_cast<double>(asked_->Complete()) : 0; }
   emscripten::val Column(const std::string& name) {
     const std::vector<double>* column = &column_;
@@ -50,6 +56,8 @@ EMSCRIPTEN_BINDINGS(servecast_steps) {
       .constructor<std::string, double, double>()
       .function("isFull", &BoundRecording::IsFull)
       .function("choose", &BoundRecording::Choose)
+      .function("keepTimeLine", &BoundRecording::KeepTimeLine)
+      .function("takeTimeLine", &BoundRecording::TakeTimeLine)
       .function("complete", &BoundRecording::Complete)
       .function("column", &BoundRecording::Column);
 }

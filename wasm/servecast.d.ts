@@ -42,6 +42,13 @@ export interface FirstModule {
 export interface ServecastModule extends FirstModule {
   /** JSON Coefficients: of a file of latency-model coefficients; of "" those that were published. */
   coefficients(scenario: string, file: string): string;
+  /** JSON ImportedText: of a command, a config file, a manifest or figures of a server. `base`: the document that says
+      what the text does not; "": that of the command. */
+  importText(text: string, base: string): string;
+  /** JSON ExportedText: as the target of that name reads it. */
+  exportTo(scenario: string, target: string): string;
+  /** JSON ExportTarget[]. */
+  exportTargets(): string;
   readonly Trace: new (name: string) => Trace;
   /** One run, whose steps that begin from `from_s` on, at most so many, are kept. */
   readonly Recording: new (
@@ -115,6 +122,37 @@ export interface TraceFit {
     readonly output_trace: readonly number[];
     readonly output_fit: readonly number[];
   };
+}
+
+/** A member of the scenario and the words that it came from, or words that were left out and why. */
+export interface ImportNote {
+  readonly what: string;
+  readonly why: string;
+}
+
+export interface ImportedText {
+  /** Indented JSON; "" when nothing was understood. */
+  readonly document: string;
+  /** What was found. */
+  readonly kinds: readonly string[];
+  readonly taken: readonly ImportNote[];
+  readonly ignored: readonly ImportNote[];
+  /** What was assumed, and what was measured. */
+  readonly remarks: readonly string[];
+  /** Of the document, or why there is none. */
+  readonly issues: readonly Issue[];
+}
+
+export interface ExportedText {
+  readonly text: string;
+  /** What the target cannot say, and why. */
+  readonly left_out: readonly ImportNote[];
+  readonly issues: readonly Issue[];
+}
+
+export interface ExportTarget {
+  readonly name: string;
+  readonly help: string;
 }
 
 /** What `latency` of a document may be, those that are of the scenario's model and GPU first. */
@@ -460,6 +498,10 @@ export interface Recording {
   progress(): number;
   /** No further step will be kept. */
   isFull(): boolean;
+  /** From now on the kept steps are written in Chrome's trace format, too. */
+  keepTimeLine(): void;
+  /** What was written since it was last taken; with `ends`, which is once, the requests that arrived meanwhile. */
+  takeTimeLine(ends: boolean): string;
   /** Of the complete requests, after the `first` ones: the slowest by "ttft" or "e2e" before others, else by "arrival". */
   choose(order: string, first: number, count: number): void;
   /** Requests among which it chose. */

@@ -29,7 +29,7 @@ export default defineConfig({
     ],
   ],
   outDir: '../web/dist/docs',
-  srcExclude: ['node_modules/**', 'tools/**'],
+  srcExclude: ['node_modules/**', 'tools/**', 'examples/**'],
   cleanUrls: false,
   metaChunk: true,
   ignoreDeadLinks: [/^\.\.?\/\.\.\//, /^\.\.\//],
@@ -77,7 +77,10 @@ export default defineConfig({
           'concepts/tails',
         ),
       },
-      { text: 'How to', items: pages('how-to/size', 'how-to/read-p99', 'embed', 'ci', 'sweeps') },
+      {
+        text: 'How to',
+        items: pages('how-to/import', 'how-to/size', 'how-to/read-p99', 'how-to/figure', 'embed', 'ci', 'sweeps'),
+      },
       { text: 'Reference', items: pages('reference/fields', 'reference/commands', 'reference/terms', 'scenario') },
       { text: 'Method', items: pages('model', 'physics-model', 'reference/accuracy', 'fidelity') },
       {

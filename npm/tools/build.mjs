@@ -21,7 +21,8 @@ for (const name of ['servecast', 'servecast-first']) {
     cpSync(new URL(`${name}.${kind}`, wasm), new URL(`engine/${name}.${kind}`, target));
 }
 cpSync(new URL('wasm/servecast.d.ts', root), new URL('engine/servecast.d.ts', target));
-for (const kind of ['coefficients', 'measured_hardware', 'measured_models', 'operators']) {
+// Models, too: with their sources, which the modules lack and exports name.
+for (const kind of ['coefficients', 'measured_hardware', 'measured_models', 'models', 'operators']) {
   cpSync(new URL(`presets/${kind}`, root), new URL(`presets/${kind}`, target), {
     recursive: true,
     filter: (path) => !/\.[a-z]+$/.test(path) || path.endsWith('.json'),

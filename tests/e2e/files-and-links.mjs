@@ -288,7 +288,7 @@ await task('link: a reload gives the same fingerprint', async (page) => {
   await page.waitForFunction(
     () =>
       location.hash === '#p=llama-3.1-8b-h100-chat&workload.arrivals.rate_per_s=11' &&
-      document.querySelector('.share button')?.disabled === false,
+      document.querySelector('.share .primary')?.disabled === false,
   );
   await page.waitForTimeout(400);
   const slider = field(page, '/workload/arrivals/rate_per_s').locator('input[type=range]');

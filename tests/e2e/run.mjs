@@ -408,6 +408,7 @@ beginOthers();
 await import('./over-time.mjs');
 await import('./files-and-links.mjs');
 await import('./sharing.mjs');
+await import('./doors.mjs');
 await import('./embedding.mjs');
 await import('./comparing.mjs');
 await import('./planning.mjs');

@@ -11,7 +11,7 @@ const shownText = (page) => page.inputValue('#share-text');
 
 async function openDialog(page) {
   await verdict(page);
-  await page.waitForFunction(() => document.querySelector('.share button:not([disabled])') !== null);
+  await page.waitForFunction(() => document.querySelector('.share .primary:not([disabled])') !== null);
   await page.keyboard.press('s');
   await page.locator('#share[open]').waitFor();
   await page.waitForFunction(() => document.querySelector('#share-text')?.value.includes('#'));
@@ -103,7 +103,7 @@ await task(
 await task(
   'share: opened during a run, the dialog has its result when it is done',
   async (page) => {
-    await page.waitForFunction(() => document.querySelector('.share button:not([disabled])') !== null);
+    await page.waitForFunction(() => document.querySelector('.share .primary:not([disabled])') !== null);
     await page.keyboard.press('s');
     await page.locator('#share[open]').waitFor();
     assert.equal(await page.getByLabel('With my result').isEnabled(), false, 'the run lasts longer than this');

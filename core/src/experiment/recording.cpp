@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "io/time_line.h"
 #include "metrics/records.h"
 #include "metrics/time_split.h"
 #include "metrics/work.h"
@@ -83,12 +84,17 @@ struct Recording::State : StepObserver {
   std::vector<std::int32_t> chosen;
   std::int64_t complete = 0;
   bool splits = false;
+  std::string text;  // of the time line
+  TimeNs last_end = 0;
+  std::optional<TimeLine> time_line;
   std::optional<Simulation> simulation;
 
   bool IsFull() const { return static_cast<std::int64_t>(columns[kReplica].size()) >= most; }
 
   void OnStep(const StepRecord& step) override {
     if (step.start < from || IsFull()) return;
+    if (time_line) time_line->OnStep(step);
+    last_end = std::max(last_end, step.end);
     const auto replica = static_cast<std::size_t>(step.replica);
     const std::size_t pool = replica < pool_of.size() ? pool_of[replica] : 0;
     Work work;
@@ -178,6 +184,20 @@ Result<Recording> Recording::Create(Scenario scenario, Trace trace, RecordingWin
 
 bool Recording::Advance(std::int64_t max_steps) { return state_->simulation->Advance(max_steps); }
 double Recording::Progress() const { return state_->simulation->Progress(); }
+void Recording::KeepTimeLine() {
+  State& state = *state_;
+  state.time_line.emplace([&state](std::string_view text) { state.text += text; });
+}
+
+std::string Recording::TakeTimeLine(bool ends) {
+  State& state = *state_;
+  if (ends && state.time_line) {
+    state.time_line->Finish(state.simulation->Snapshot(), state.last_end);
+    state.time_line.reset();
+  }
+  return std::exchange(state.text, {});
+}
+
 bool Recording::WindowIsFull() const { return state_->IsFull(); }
 
 const std::vector<double>& Recording::StepColumn(std::string_view name) const {

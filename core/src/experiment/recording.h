@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,11 @@ class Recording {
 
   bool Advance(std::int64_t max_steps);
   double Progress() const;
+  // From now on the steps of the window are written as a time line, too (io/time_line.h).
+  void KeepTimeLine();
+  // What came since it was last taken; with `ends`, which is once, requests that arrived before the
+  // last kept step ended.
+  std::string TakeTimeLine(bool ends);
   // All that the window asked for is there: more steps of the run change no step column.
   bool WindowIsFull() const;
 

@@ -177,7 +177,7 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
 
 void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
   const Scenario& s = job.scenario();
-  job.LeaveOutSections({"workload"}, "is the clients': servecast export --to bench");
+  job.LeaveOutSections({"workload"}, "is the clients': the target bench writes it");
   job.LeaveOutSections({"slo"}, "targets are no settings of a server");
   job.LeaveOutSections({"latency", "measure", "seed"}, "is the simulation's own");
   job.LeaveOutRest("hardware", {}, "figures of the GPU are no settings");

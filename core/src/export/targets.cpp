@@ -23,8 +23,8 @@ struct Target {
 constexpr Target kTargets[] = {
     {{"vllm", "vllm serve"}, WriteVllm},
     {{"docker", "docker run of vLLM's image"}, WriteDocker},
-    {{"kubernetes", "a Deployment for each pool"}, WriteKubernetes},
-    {{"llm-d", "values of its chart llm-d-modelservice"}, WriteLlmd},
+    {{"kubernetes", "Kubernetes: a Deployment for each pool"}, WriteKubernetes},
+    {{"llm-d", "values of llm-d's chart llm-d-modelservice"}, WriteLlmd},
     {{"sglang", "python -m sglang.launch_server"}, WriteSglang},
     {{"bench", "the vllm bench serve that would check the forecast"}, WriteBench},
 };
@@ -61,9 +61,9 @@ constexpr std::pair<std::string_view, std::string_view> kProducts[] = {
 std::string RepositoryOf(std::string_view preset) {
   constexpr std::string_view kSite = "https://huggingface.co/";
   for (const char* kind : {"models", "measured_models"}) {
-    const Json* file = FindPreset(kind, preset);
-    if (file == nullptr || !file->contains("sources")) continue;
-    const std::string source = (*file)["sources"].value("*", "");
+    const Result<Json> file = ParseJson(PresetText(kind, preset));
+    if (!file.ok() || !file.value().contains("sources")) continue;
+    const std::string source = file.value()["sources"].value("*", "");
     if (source.compare(0, kSite.size(), kSite) != 0) continue;
     const std::size_t slash = source.find('/', kSite.size());
     const std::size_t end = slash == std::string::npos ? slash : source.find('/', slash + 1);
@@ -208,6 +208,9 @@ Result<Exported> Export(std::string_view document, std::string_view target) {
   const Result<Scenario> scenario = ParseScenario(document);
   if (!scenario.ok()) return Issues(scenario.issues());
   ExportJob job(scenario.value());
+  if (Issues missing = MissingSources("models", job.Preset("model")); !missing.empty()) {
+    return missing;
+  }
   Exported exported;
   exported.text = found->write(job);
   exported.left_out = std::move(job.left_out);

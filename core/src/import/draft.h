@@ -71,11 +71,14 @@ class Draft {
   void SettlePools();
   void SettleEngine(const std::string& path);
   void SettleGpuCount();
-  bool HasExperts() const;
+  bool HasExperts();
+  // Of a preset, or nullptr: of one that is not here its file is asked for.
+  const nlohmann::json* Preset(std::string_view kind, std::string_view id);
   void Complete(nlohmann::json& base);
 
   Imported out_;
   Issues refused_;
+  Issues missing_;  // files of presets
   nlohmann::json said_ = nlohmann::json::object();
   std::string text_;
   std::size_t servers_ = 0;  // of this text

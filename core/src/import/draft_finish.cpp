@@ -59,6 +59,14 @@ bool SameFigures(const Json& figures, const Json& preset) {
 
 }  // namespace
 
+const Json* Draft::Preset(std::string_view kind, std::string_view id) {
+  for (Issue& issue : MissingPreset(kind, id)) {
+    const bool known = std::find(missing_.begin(), missing_.end(), issue) != missing_.end();
+    if (!known) missing_.push_back(std::move(issue));
+  }
+  return FindPresetDocument(kind, id);
+}
+
 // Figures are a preset's where they are the same: it has a name, and what else its files say.
 void Draft::SettleModel() {
   Json& model = said_["model"];
@@ -68,7 +76,7 @@ void Draft::SettleModel() {
   if (!figures_.is_null()) {
     std::string same;
     for (const std::string_view id : AllPresetIds("models")) {
-      const Json* preset = FindPresetDocument("models", id);
+      const Json* preset = Preset("models", id);
       if (preset == nullptr || !SameFigures(figures_, *preset)) continue;
       if (same.empty() || id == named) same = id;
     }
@@ -116,7 +124,7 @@ void Draft::SettleEngine(const std::string& path) {
   const Json* said = Find("hardware.preset");
   const std::string gpu = said == nullptr ? gpu_of_base_ : said->get<std::string>();
   if (Find(path + ".compat") != nullptr || gpu.empty()) return;
-  const Json* card = FindPresetDocument("hardware", gpu);
+  const Json* card = Preset("hardware", gpu);
   const bool large =
       card != nullptr && card->value("memory_gib", 0.0) >= 70 && gpu.find("a100") != 0;
   const std::int64_t seats = large ? 1024 : 256;
@@ -133,11 +141,11 @@ void Draft::SettleEngine(const std::string& path) {
   Assume(path + ".max_num_batched_tokens", tokens, why);
 }
 
-bool Draft::HasExperts() const {
+bool Draft::HasExperts() {
   const Json* model = Find("model");
   if (model == nullptr) return false;
   const Json* preset = Find("model.preset");
-  if (preset != nullptr) model = FindPresetDocument("models", preset->get<std::string>());
+  if (preset != nullptr) model = Preset("models", preset->get<std::string>());
   return model != nullptr && model->value("num_local_experts", std::int64_t{0}) > 0;
 }
 
@@ -300,6 +308,12 @@ Imported Draft::Finish(std::string_view base) && {
   Json document =
       read.ok() && read.value().is_object() ? std::move(read.value()) : Json{{"schema", 1}};
   Settle(document);
+  if (!missing_.empty()) {
+    // Who hands them in asks again.
+    Imported waits;
+    waits.issues = std::move(missing_);
+    return waits;
+  }
   Complete(document);
   document["name"] = "Imported";
   document.erase("description");

@@ -236,9 +236,11 @@ struct Card {
 std::vector<Card> Cards() {
   std::vector<Card> cards;
   for (const std::string_view id : AllPresetIds("hardware")) {
-    Gpu gpu = GpuOf(FindPresetDocument("hardware", id)->value("name", std::string(id)));
+    // The card's own name, which is known of files that are not here, too.
+    const PresetName preset = NameOfPreset("hardware", id);
+    Gpu gpu = GpuOf(preset.name);
     std::string family = FamilyOf(gpu);
-    const bool stated = FindPreset("hardware", id) != nullptr;
+    const bool stated = preset.kind == "hardware";
     cards.push_back({id, std::move(family), std::move(gpu), stated});
   }
   // What is meant when nothing is said comes last.

@@ -50,9 +50,14 @@ std::map<const EmbeddedPreset*, std::string>& Provided() {
 
 // "": it is not here.
 std::string_view TextOf(const EmbeddedPreset& preset) {
-  if (preset.text != nullptr) return preset.text;
   const auto provided = Provided().find(&preset);
-  return provided == Provided().end() ? std::string_view() : provided->second;
+  if (provided != Provided().end()) return provided->second;
+  return preset.text != nullptr ? preset.text : std::string_view();
+}
+
+// With its sources.
+bool IsWhole(const EmbeddedPreset& preset) {
+  return TextOf(preset).size() == static_cast<std::size_t>(preset.size);
 }
 
 // Files are parsed when first asked for: a page opens with one scenario, not with all.
@@ -142,11 +147,17 @@ Issues MissingPreset(std::string_view kind, std::string_view id) {
   return {{FileOf(*preset), "is needed but not here", "missing_file"}};
 }
 
+Issues MissingSources(std::string_view kind, std::string_view id) {
+  const EmbeddedPreset* preset = FindAny(kind, id);
+  if (preset == nullptr || IsWhole(*preset)) return {};
+  return {{FileOf(*preset), "is needed with its sources", "missing_file"}};
+}
+
 Issues ProvidePreset(std::string_view file, std::string_view text) {
   for (int i = 0; i < kEmbeddedPresetCount; ++i) {
     const EmbeddedPreset& preset = kEmbeddedPresets[i];
     if (file != FileOf(preset)) continue;
-    if (!TextOf(preset).empty()) return {};
+    if (IsWhole(preset)) return {};
     if (text.size() != static_cast<std::size_t>(preset.size) || !ParseJson(text).ok()) {
       return {{std::string(file), Format("found {} bytes, allowed the {} of this version's file",
                                          text.size(), preset.size)}};

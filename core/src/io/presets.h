@@ -48,8 +48,10 @@ std::string_view PresetText(std::string_view kind, std::string_view id);
 // An issue of kind "missing_file", whose path is the file, when it is known but not here; else
 // none. Of that kind or of measured servers.
 Issues MissingPreset(std::string_view kind, std::string_view id);
+// The same when the file is here without its sources, as the page has it.
+Issues MissingSources(std::string_view kind, std::string_view id);
 // Takes in "presets/KIND/ID.json". Issues: no such file, or a text that is not the one that the
-// build knew. One that is here already stays as it is.
+// build knew. One that is here with its sources stays as it is.
 Issues ProvidePreset(std::string_view file, std::string_view text);
 
 }  // namespace servecast

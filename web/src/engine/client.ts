@@ -1,17 +1,7 @@
 // The page's only door to the engine. Compiles the module once, owns the worker, and replaces a
 // worker that died (the compiled module and the trace file are kept, so nothing is fetched again
 // and nothing is asked of the user twice).
-import type {
-  Advice,
-  Canonical,
-  Catalog,
-  Coefficients,
-  Explanation,
-  Issue,
-  Report,
-  TraceFit,
-  TraceRead,
-} from 'servecast';
+import type { Advice, Canonical, Catalog, Explanation, Issue, Report, TraceFit, TraceRead } from 'servecast';
 import type {
   Columns,
   FromWorker,
@@ -22,6 +12,7 @@ import type {
   RecordRequest,
   Refusal,
   ToWorker,
+  WholeQuestion,
 } from './protocol';
 
 export { compileModule } from './compile';
@@ -69,8 +60,8 @@ export interface Engine {
   advise(scenario: string, withTrace: boolean, listener: AdviceListener): void;
   cancelAdvice(): void;
   ask(question: Question, text: string): Promise<Canonical>;
-  /** Of a file's text; of "" those that were published. */
-  coefficients(scenario: string, file: string): Promise<Coefficients>;
+  /** Asks the whole module, which is fetched for it. */
+  whole(question: WholeQuestion, words: readonly string[]): Promise<unknown>;
   /** Of the shown run that finished last; null when it is gone. */
   requests(names: readonly string[]): Promise<Columns | null>;
   /** Never settles when another one is asked for before it is there. */
@@ -124,7 +115,7 @@ export class EngineClient implements Engine {
   #ids = 0;
   readonly #runs = new Map<Lane, { readonly id: number; readonly listener: RunListener }>();
   readonly #answers = new Map<number, Answer<Canonical>>();
-  readonly #coefficients = new Map<number, Answer<Coefficients>>();
+  readonly #whole = new Map<number, Answer<unknown>>();
   readonly #columns = new Map<number, (columns: Columns | null) => void>();
   readonly #explanations = new Map<number, (explanation: Explanation | null) => void>();
   #advice: { readonly id: number; readonly listener: AdviceListener } | null = null;
@@ -196,7 +187,7 @@ export class EngineClient implements Engine {
     if (this.traceFile) this.#send({ kind: 'load_trace', id: this.#trace?.id ?? ++this.#ids, ...this.traceFile });
     // Who waits for anything else is answered by the fresh worker, or told that it is gone.
     for (const { message } of this.#answers.values()) this.#send(message);
-    for (const { message } of this.#coefficients.values()) this.#send(message);
+    for (const { message } of this.#whole.values()) this.#send(message);
     this.#forgetKept();
     this.#advice?.listener.failed('cancelled');
     this.#advice = null;
@@ -222,11 +213,11 @@ export class EngineClient implements Engine {
     });
   }
 
-  coefficients(scenario: string, file: string): Promise<Coefficients> {
+  whole(question: WholeQuestion, words: readonly string[]): Promise<unknown> {
     const id = ++this.#ids;
     return new Promise((resolve, reject) => {
-      const message: ToWorker = { kind: 'coefficients', id, scenario, file };
-      this.#coefficients.set(id, { message, resolve, reject });
+      const message: ToWorker = { kind: 'whole', id, question, words };
+      this.#whole.set(id, { message, resolve, reject });
       this.#send(message);
     });
   }
@@ -289,10 +280,10 @@ export class EngineClient implements Engine {
   #replace(message: string): void {
     this.#worker.terminate();
     const runs = [...this.#runs.values()];
-    const answers = [...this.#answers.values(), ...this.#coefficients.values()];
+    const answers = [...this.#answers.values(), ...this.#whole.values()];
     this.#runs.clear();
     this.#answers.clear();
-    this.#coefficients.clear();
+    this.#whole.clear();
     // One that never came up would not come up again.
     if (this.#alive) {
       this.#worker = this.#start();
@@ -325,10 +316,13 @@ export class EngineClient implements Engine {
       case 'catalog':
         this.onCatalog?.(message.catalog);
         return;
-      case 'coefficients':
-        this.#coefficients.get(message.id)?.resolve(message.coefficients);
-        this.#coefficients.delete(message.id);
+      case 'whole': {
+        const asked = this.#whole.get(message.id);
+        if (message.message === '') asked?.resolve(message.answer);
+        else asked?.reject(new Error(message.message));
+        this.#whole.delete(message.id);
         return;
+      }
       case 'requests':
         this.#columns.get(message.id)?.(message.columns);
         this.#columns.delete(message.id);

@@ -1,16 +1,6 @@
 // What the page and the worker say to each other: two closed unions and nothing else. Text that
 // crosses to the engine stays text here; reports arrive parsed, columns as transferred arrays.
-import type {
-  Advice,
-  Canonical,
-  Catalog,
-  Coefficients,
-  Explanation,
-  Issue,
-  Report,
-  TraceFit,
-  TraceRead,
-} from 'servecast';
+import type { Advice, Canonical, Catalog, Explanation, Issue, Report, TraceFit, TraceRead } from 'servecast';
 
 export type Columns = Readonly<Record<string, Float64Array>>;
 
@@ -32,7 +22,13 @@ export type ToWorker =
     }
   /** Until it is cancelled, or another one begins. */
   | { readonly kind: 'advise'; readonly id: number; readonly scenario: string; readonly with_trace: boolean }
-  | { readonly kind: 'coefficients'; readonly id: number; readonly scenario: string; readonly file: string }
+  /** Of the whole module. */
+  | {
+      readonly kind: 'whole';
+      readonly id: number;
+      readonly question: WholeQuestion;
+      readonly words: readonly string[];
+    }
   | { readonly kind: 'cancel'; readonly id: number }
   /** Columns with a value a request, of the shown run that finished last. */
   | { readonly kind: 'requests'; readonly id: number; readonly names: readonly string[] }
@@ -52,6 +48,9 @@ export type Lane = 'shown' | 'beside';
     document and answers with the one that replays the trace that was read last, as it is. */
 export type Question = 'canonical' | 'parse' | 'replaying';
 
+/** Functions of the module that not every visit has; they take texts. */
+export type WholeQuestion = 'coefficients' | 'importText' | 'exportTo' | 'exportTargets';
+
 /** Why a run did not start: a bad document, a bad trace, or a scenario that cannot run as it is. */
 export type Refusal = 'scenario' | 'trace' | 'engine';
 
@@ -65,7 +64,8 @@ export type FromWorker =
   | { readonly kind: 'accepted'; readonly id: number; readonly canonical: Canonical }
   /** With what was fetched since. */
   | { readonly kind: 'catalog'; readonly catalog: Catalog }
-  | { readonly kind: 'coefficients'; readonly id: number; readonly coefficients: Coefficients }
+  /** Its answer; null with a message: there is none. */
+  | { readonly kind: 'whole'; readonly id: number; readonly answer: unknown; readonly message: string }
   /** The run waits for a file that few need. */
   | { readonly kind: 'loading'; readonly id: number }
   | {
@@ -130,6 +130,8 @@ export interface RecordRequest {
     readonly first: number;
     readonly count: number;
   } | null;
+  /** The kept steps in Chrome's trace format, too. */
+  readonly time_line?: boolean;
 }
 
 export interface Recorded {
@@ -140,6 +142,8 @@ export interface Recorded {
   readonly complete: number;
   /** The run has more steps, after these. */
   readonly is_cut: boolean;
+  /** null: it was not asked for. */
+  readonly time_line: Blob | null;
 }
 
 export interface Outcome {

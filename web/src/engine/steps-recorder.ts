@@ -23,7 +23,7 @@ export interface Around {
 
 /** Only as far as the steps that are wanted go when nobody asks for its requests. */
 export async function record(request: Extract<ToWorker, { kind: 'record' }>, around: Around): Promise<void> {
-  const { id, scenario, from_s: from, most_steps: most, requests } = request;
+  const { id, scenario, from_s: from, most_steps: most, requests, time_line: timeLine = false } = request;
   const { module, trace } = around;
   const say = (progress: number, message = '') =>
     around.post({ kind: 'recorded', id, progress, recorded: null, message });
@@ -33,15 +33,19 @@ export async function record(request: Extract<ToWorker, { kind: 'record' }>, aro
     const issues = recording.error();
     if (issues !== '') return say(1, (JSON.parse(issues) as readonly Issue[])[0]?.message);
     const pace = { steps: 500 };
+    const written: string[] = [];
+    if (timeLine) recording.keepTimeLine();
     let lastProgress = 0;
-    for (let finished = false; !finished && (requests !== null || !recording.isFull()); ) {
+    for (let finished = false; !finished && (requests !== null || timeLine || !recording.isFull()); ) {
       finished = around.slice(recording, pace);
+      if (timeLine) written.push(recording.takeTimeLine(false));
       await around.nextTask();
       if (!around.isCurrent()) return;
       if (performance.now() - lastProgress < progressMs) continue;
       lastProgress = performance.now();
       say(recording.progress());
     }
+    if (timeLine) written.push(recording.takeTimeLine(true));
     if (requests) recording.choose(requests.order, requests.first, requests.count);
     const copied = (names: readonly string[]) =>
       Object.fromEntries(names.map((name) => [name, recording.column(name).slice()]));
@@ -50,6 +54,7 @@ export async function record(request: Extract<ToWorker, { kind: 'record' }>, aro
       requests: requests ? copied(['request', ...requestColumns]) : {},
       complete: recording.complete(),
       is_cut: recording.isFull(),
+      time_line: timeLine ? new Blob(written, { type: 'application/json' }) : null,
     };
     const buffers = [...Object.values(recorded.steps), ...Object.values(recorded.requests)].map(({ buffer }) => buffer);
     around.post({ kind: 'recorded', id, progress: 1, recorded, message: '' }, buffers as ArrayBuffer[]);

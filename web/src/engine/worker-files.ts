@@ -2,9 +2,9 @@
 // are decompressed and read piece by piece, so that a large file never blocks the page; their rows stay in the module,
 // their bytes do not.
 import wholeUrl from 'servecast.wasm?url';
-import type { Coefficients, FirstModule, Issue, ServecastModule, Trace, TraceFit, TraceRead } from 'servecast';
+import type { FirstModule, Issue, ServecastModule, Trace, TraceFit, TraceRead } from 'servecast';
 import { compileModule, instantiate } from './compile';
-import type { FromWorker } from './protocol';
+import type { FromWorker, WholeQuestion } from './protocol';
 import type { WorkerHost } from './worker';
 
 export interface ReadTrace {
@@ -36,10 +36,11 @@ export function wholeEngine(host: WorkerHost): Promise<ServecastModule> {
   return whole;
 }
 
-export async function coefficientsOf(host: WorkerHost, scenario: string, file: string): Promise<Coefficients> {
+export async function answered(host: WorkerHost, question: WholeQuestion, words: readonly string[]): Promise<unknown> {
   const module = await wholeEngine(host);
-  const ask = () => JSON.parse(module.coefficients(scenario, file)) as Coefficients;
-  return host.presets.with(module, ask, ({ issues }) => issues);
+  const asked: (...words: readonly string[]) => string = module[question];
+  const ask = () => JSON.parse(asked(...words)) as { readonly issues?: readonly Issue[] };
+  return host.presets.with(module, ask, ({ issues }) => issues ?? []);
 }
 
 /** Who reads a trace: a newer one may come meanwhile. */

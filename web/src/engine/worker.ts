@@ -397,14 +397,15 @@ scope.onmessage = ({ data }) => {
         .catch((error: unknown) => broken(id, error));
       return;
     }
-    case 'coefficients': {
+    case 'whole': {
       const { id } = data;
-      orIssues(
-        files().then((part) => part.coefficientsOf(host, data.scenario, data.file)),
-        (issues) => ({ sets: [], issues }),
-      )
-        .then((coefficients) => scope.postMessage({ kind: 'coefficients', id, coefficients }))
-        .catch((error: unknown) => broken(id, error));
+      files()
+        .then((part) => part.answered(host, data.question, data.words))
+        .then((answer) => scope.postMessage({ kind: 'whole', id, answer, message: '' }))
+        .catch((error: unknown) => {
+          if (error instanceof WebAssembly.RuntimeError) return broken(id, error);
+          scope.postMessage({ kind: 'whole', id, answer: null, message: inWords(error) });
+        });
       return;
     }
     case 'run': {

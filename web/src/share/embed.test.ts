@@ -133,6 +133,8 @@ describe('snippets', () => {
   });
   it('Element_HasTheSentenceTheLinkAndATable', () => {
     const text = elementOf(shared, look);
+    expect(text).toMatch(/^<div>\n[\s\S]*\S\n<\/div>$/);
+    expect(text).not.toContain('\n\n');
     expect(text).toContain('<script async src="https://example.org/x/servecast-embed.js"></script>');
     expect(text).toContain('<servecast-embed scenario="p=a&amp;b.c=1" ui="what-if" theme="dark" knobs="a.b,c.d">');
     expect(text).toContain('<a href="https://example.org/x/#p=a&amp;b.c=1">');

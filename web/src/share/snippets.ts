@@ -50,7 +50,10 @@ export function iframeOf(shared: Shared, look: EmbedLook): string {
   return `<iframe src="${markup(source)}" title="${markup(oneLine(shared.title))}" width="100%" height="${heights[look.ui]}" style="border:0" loading="lazy"></iframe>`;
 }
 
-/** With what stands there where no script runs: the sentence, a link, and each target with its limit. */
+/**
+ * With what stands there where no script runs: the sentence, a link, and each target with its limit. In a div, as Python's
+ * Markdown (MkDocs) puts elements that it does not know into a paragraph, which ends at the first one within.
+ */
 export function elementOf(shared: Shared, look: EmbedLook): string {
   const said = optionsOf(look).map(([name, value]) => ` ${name}="${markup(value)}"`);
   const rows = (shared.report?.slo ?? []).flatMap((slo) => {
@@ -72,12 +75,14 @@ export function elementOf(shared: Shared, look: EmbedLook): string {
         ];
   const fingerprint = shared.report ? [`  <p>Fingerprint <code>${shared.report.fingerprint}</code></p>`] : [];
   return [
+    '<div>',
     `<script async src="${markup(shared.site)}servecast-embed.js"></script>`,
     `<servecast-embed scenario="${markup(shared.link)}"${said.join('')}>`,
     `  <p>${markup(sentenceOf(shared))} <a href="${markup(addressOf(shared))}">Open in Servecast</a></p>`,
     ...table,
     ...fingerprint,
     '</servecast-embed>',
+    '</div>',
   ].join('\n');
 }
 

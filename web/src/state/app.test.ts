@@ -172,7 +172,7 @@ class RecordingEngine implements Engine {
   }
   forgetTrace(): void {}
   onCatalog?: (catalog: Catalog) => void;
-  coefficients(_scenario: string, file: string): Promise<Coefficients> {
+  whole(_question: string, [, file = '']: readonly string[]): Promise<Coefficients> {
     const set = (id: string) => ({
       id,
       latency: { backend: 'blackbox', beta: [1, 2, 3] },
@@ -639,10 +639,24 @@ describe('the app', () => {
     sets.take(coefficients.sets[1]!);
     expect(state().coefficients).toMatchObject({ chosen: { id: 'b' } });
     expect(getAt(state().document, '/latency/beta')).toEqual([1, 2, 3]);
-    await app.openFile(new File(['{"physics_coefficients":"good"}'], 'mine.json'));
+    await app.openFile(new File(['{"physics_coefficients":"good"}'], 'mine.json'), expect.unreachable);
     expect(state().coefficients).toMatchObject({ name: 'mine.json', chosen: { id: 'of a file' } });
-    await app.openFile(new File(['{"sets":[]}'], 'mine.json'));
+    await app.openFile(new File(['{"sets":[]}'], 'mine.json'), expect.unreachable);
     expect(state().coefficients).toEqual({ kind: 'failed', message: '/sets: missing' });
+  });
+  it('OpenFile_OfAnotherProgram_IsImported', async () => {
+    const before = state().document;
+    for (const [name, text] of [
+      ['compose.yaml', 'services:'],
+      ['config.json', '{"architectures": ["LlamaForCausalLM"]}'],
+      ['result.json', '{"request_throughput": 1}'],
+      ['metrics.txt', '# HELP vllm:num_requests_running'],
+    ] as const) {
+      const imported = vi.fn();
+      await app.openFile(new File([text], name), imported);
+      expect(imported, name).toHaveBeenCalledOnce();
+    }
+    expect(state().document).toBe(before);
   });
   it('Catalog_ThatKnowsMore_IsTheFormsOwn', () => {
     engine.onCatalog?.({ ...catalog, engine_version: 'with a preset that was fetched' });

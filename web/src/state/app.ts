@@ -25,6 +25,7 @@ import { assign, type FormSource } from './fields';
 import { withNamedPresets, withPoolFields } from './pools';
 import { Runs, type Pace } from './runs';
 import { Store, type LinkProblem, type Shown, type ThemeChoice } from './store';
+import type { Doors } from './doors';
 import type { Traces } from './traces';
 import type { Plans } from './plans';
 import { momentOf, type Moment } from './moment';
@@ -172,8 +173,8 @@ export class App {
     }
   }
 
-  /** A scenario as this page saves it, coefficients of a latency model, or else a trace. */
-  async openFile(file: File): Promise<void> {
+  /** A scenario as this page saves it, coefficients of a latency model, or else a trace; or a text of another program. */
+  async openFile(file: File, importIt: () => void): Promise<void> {
     const text = file.size <= longestScenario && /\.json$/i.test(file.name) ? await file.text() : '';
     const document = readDocument(text);
     if (
@@ -182,6 +183,10 @@ export class App {
       (document['physics_coefficients'] !== undefined || Array.isArray(document['sets']))
     )
       return (await this.coefficients()).open(file);
+    const isTraceOrScenario = document?.['schema'] !== undefined || document?.['input_lens'] !== undefined;
+    if (/\.(ya?ml|sh)$/i.test(file.name) || (document && !isTraceOrScenario)) return importIt();
+    // Lengths may be a .txt, too.
+    if (/\.txt$/i.test(file.name) && /vllm|nvidia|launch/i.test(await file.slice(0, 65536).text())) return importIt();
     if (!document || document['schema'] === undefined || document['workload'] === undefined)
       return this.loadTrace(file);
     this.#runs.opening();
@@ -442,6 +447,13 @@ export class App {
     return this.#coefficients;
   }
 
+  // --- Others' texts -----------------------------------------------------------------------------
+
+  async doors(): Promise<Doors> {
+    const part = await import('./doors');
+    return new part.Doors(this.#engine, this.store);
+  }
+
   // --- Comparing ---------------------------------------------------------------------------------
 
   /** Runs the scenario under other values of a setting whenever it ran; "" ends that. */
@@ -505,7 +517,7 @@ export class App {
   /** The shown run once more, kept step by step, from a moment on; see Engine.record. */
   record(
     shown: Shown,
-    what: Pick<RecordRequest, 'from_s' | 'most_steps' | 'requests'>,
+    what: Pick<RecordRequest, 'from_s' | 'most_steps' | 'requests' | 'time_line'>,
     progress: (share: number) => void,
   ): Promise<Recorded> {
     const { document } = shown;

@@ -1,5 +1,5 @@
 // Sets of coefficients for a step-time model: the published ones, or those of a file; one is chosen.
-import type { CoefficientSet } from 'servecast';
+import type { Coefficients, CoefficientSet } from 'servecast';
 import type { Engine } from '../engine/client';
 import type { Document } from './document';
 import type { Store } from './store';
@@ -36,7 +36,8 @@ export class CoefficientSets {
   async #read(name: string, file: Promise<string>): Promise<void> {
     this.#store.update({ coefficients: { kind: 'reading' } });
     try {
-      const { sets, issues } = await this.#engine.coefficients(JSON.stringify(this.#store.state.document), await file);
+      const words = [JSON.stringify(this.#store.state.document), await file];
+      const { sets, issues } = (await this.#engine.whole('coefficients', words)) as Coefficients;
       if (issues.length > 0)
         throw new Error(issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; '));
       this.#store.update({ coefficients: { kind: 'listed', name, sets, chosen: null } });

@@ -8,7 +8,9 @@ import '../charts/roofline-chart';
 import type { Counted, Pane } from '../charts/series-chart';
 import type { Columns, Outcome, Recorded } from '../engine/protocol';
 import { countOf, formatCount, formatNumber, formatPercent, formatTime, sentence } from '../lib/format';
+import { download } from '../lib/download';
 import { addStyles } from '../lib/part';
+import { handToPerfetto, openPerfetto } from '../share/perfetto';
 import { mostRequestsDrawn, transfersUnderWay } from '../lib/requests';
 import { lanesOf } from '../lib/recorded-steps';
 import { onWindow, windowShown } from '../lib/time-window';
@@ -19,6 +21,8 @@ import './playback';
 
 /** Of all replicas; 16 numbers each. */
 const mostSteps = 100_000;
+/** About 700 bytes each in the time line. */
+const mostStepsWritten = 50_000;
 /** A run that took longer is not run again unasked, wall-clock ms. */
 const quickMs = 3000;
 /** Single requests of a run that has more than are fetched. */
@@ -90,6 +94,7 @@ export class OverTimeElement extends LitElement {
     recorded: { state: true },
     progress: { state: true },
     problem: { state: true },
+    handing: { state: true },
   };
   declare view: ViewContext;
   /** The chart of the load, as the page shows it. */
@@ -101,6 +106,8 @@ export class OverTimeElement extends LitElement {
   /** null: nothing is recorded now. */
   declare progress: number | null;
   declare problem: string;
+  /** What became of the time line, in words. */
+  declare handing: string;
   #asked: Outcome | null = null;
   #order: Order = 'ttft';
   #lanes: {
@@ -118,6 +125,7 @@ export class OverTimeElement extends LitElement {
     this.recorded = null;
     this.progress = null;
     this.problem = '';
+    this.handing = '';
   }
 
   protected override createRenderRoot(): HTMLElement {
@@ -176,6 +184,61 @@ export class OverTimeElement extends LitElement {
       this.problem = error instanceof Error ? error.message : String(error);
     }
     this.progress = null;
+  }
+
+  #timeLine(): TemplateResult {
+    return html`<p class="recording">
+      <button type="button" ?disabled=${this.progress !== null} @click=${() => void this.#handOver()}>Open in Perfetto</button>
+      <button type="button" ?disabled=${this.progress !== null} @click=${() => void this.#saveTimeLine()}>Save the time line</button>
+      <span class="quiet-text" role="status">${this.handing === '' ? 'A window of ui.perfetto.dev takes the steps and requests from this one: they stay in your browser.' : this.handing}</span>
+    </p>`;
+  }
+
+  /** The first run once more, written as a time line; null when it cannot be, or another one has begun. */
+  async #written(): Promise<Blob | null> {
+    const { shown } = this.view.state;
+    if (!shown) return null;
+    this.handing = 'Writing the time line…';
+    this.progress = 0;
+    try {
+      const what = {
+        from_s: windowShown()?.from_s ?? 0,
+        most_steps: mostStepsWritten,
+        requests: null,
+        time_line: true,
+      };
+      const { time_line: line, is_cut: isCut } = await this.view.app.record(
+        shown,
+        what,
+        (share) => (this.progress = share),
+      );
+      this.handing = isCut ? `It has the first ${formatCount(mostStepsWritten)} steps of what the charts show.` : '';
+      return line;
+    } catch (error) {
+      this.handing = sentence(error instanceof Error ? error.message : String(error));
+      return null;
+    } finally {
+      this.progress = null;
+    }
+  }
+
+  async #handOver(): Promise<void> {
+    const opened = openPerfetto();
+    if (!opened) {
+      this.handing = 'The browser opened no window. Save the time line, and open its file at ui.perfetto.dev.';
+      return;
+    }
+    const line = await this.#written();
+    if (!line) return opened.close();
+    const name = String(this.view.state.document['name'] ?? '') || 'Servecast';
+    const isTaken = await handToPerfetto(opened, await line.arrayBuffer(), name, `${this.fileStem}.json`);
+    if (!isTaken) this.handing = 'Perfetto did not answer. Save the time line, and open its file there.';
+    else if (this.handing === '') this.handing = 'Perfetto has it.';
+  }
+
+  async #saveTimeLine(): Promise<void> {
+    const line = await this.#written();
+    if (line) download(`${this.fileStem}-time-line.json`, line);
   }
 
   protected override render(): TemplateResult {
@@ -248,6 +311,7 @@ export class OverTimeElement extends LitElement {
           : nothing
       }
       <sc-playback .steps=${steps} .names=${names} .theme=${theme}></sc-playback>
+      ${this.#timeLine()}
       <div class="lanes">
         <sc-kv-map-chart .columns=${steps} .theme=${theme} .fileStem=${this.fileStem}></sc-kv-map-chart>
         <sc-roofline-chart .columns=${steps} .theme=${theme} .fileStem=${this.fileStem}></sc-roofline-chart>

@@ -168,6 +168,7 @@ export class PageElement extends LitElement {
 
   #shareButton(view: ViewContext, className: string): TemplateResult {
     return html`<div class="share ${className}">
+      <button type="button" @click=${() => void this.#import()}>Import</button>
       <button type="button" class="primary" ?disabled=${view.state.link === ''} @click=${() => view.share()}>Share</button>
     </div>`;
   }
@@ -276,13 +277,23 @@ export class PageElement extends LitElement {
     void this.updateComplete.then(() => this.querySelector<HTMLElement>('[role=tab][aria-selected=true]')?.focus());
   }
 
-  async #share(): Promise<void> {
-    const part = await import('./share').catch(() => null);
-    if (part) part.openShare(this.app);
-    else {
-      this.app.announce('There is no connection. The link is in the address bar.');
-      setTimeout(() => this.app.announce(''), 6000);
-    }
+  #share(): Promise<void> {
+    return import('./share').then(
+      (part) => part.openShare(this.app),
+      () => this.#unconnected(' The link is in the address bar.'),
+    );
+  }
+
+  #import(file?: File): Promise<void> {
+    return import('./import-box').then(
+      (part) => part.openImport(this.app, file),
+      () => this.#unconnected(''),
+    );
+  }
+
+  #unconnected(more: string): void {
+    this.app.announce(`There is no connection.${more}`);
+    setTimeout(() => this.app.announce(''), 6000);
   }
 
   async #compareBy(pointer: string): Promise<void> {
@@ -381,7 +392,11 @@ export class PageElement extends LitElement {
     const file = event.dataTransfer?.files[0];
     if (!file) return;
     event.preventDefault();
-    void this.app.openFile(file);
+    this.#openFile(file);
+  }
+
+  #openFile(file: File): void {
+    void this.app.openFile(file, () => void this.#import(file));
   }
 
   #picked(event: Event): void {
@@ -389,7 +404,7 @@ export class PageElement extends LitElement {
     const file = input.files?.[0];
     // So that picking the same, corrected file again is a change.
     input.value = '';
-    if (file) void this.app.openFile(file);
+    if (file) this.#openFile(file);
   }
 }
 

@@ -1,7 +1,9 @@
 // Sharing: the scenario as a link, in others' pages, as a picture, a file or a command, each as it will be read. Loaded when it
 // is asked for.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import type { ExportTarget, ExportedText } from 'servecast';
 import { download } from '../lib/download';
+import { sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { cardOf } from '../share/card';
 import { pointerOfPath, uis, type EmbedOptions } from '../share/embed-options';
@@ -22,6 +24,7 @@ const kinds = [
   ['card', 'Card'],
   ['json', 'JSON'],
   ['command', 'Command'],
+  ['deploy', 'Deploy'],
 ] as const;
 type Kind = (typeof kinds)[number][0];
 const copied: Readonly<Record<Kind, string>> = {
@@ -32,6 +35,7 @@ const copied: Readonly<Record<Kind, string>> = {
   card: 'Card copied, as SVG',
   json: 'Scenario copied, as JSON',
   command: 'Command copied',
+  deploy: 'Deployment copied',
 };
 const longLink = 2000;
 const standardKnob = 'workload.arrivals.rate_per_s';
@@ -45,6 +49,9 @@ export class ShareElement extends LitElement {
     look: { state: true },
     knobs: { state: true },
     said: { state: true },
+    targets: { state: true },
+    target: { state: true },
+    exported: { state: true },
   };
   declare app: App;
   declare kind: Kind;
@@ -56,6 +63,10 @@ export class ShareElement extends LitElement {
   /** As typed. */
   declare knobs: string;
   declare said: string;
+  declare targets: readonly ExportTarget[];
+  declare target: string;
+  /** null: it is under way. */
+  declare exported: ExportedText | null;
   #unsubscribe: () => void = () => undefined;
 
   constructor() {
@@ -66,6 +77,9 @@ export class ShareElement extends LitElement {
     this.look = { ui: 'chart', theme: 'auto', autorun: 'visible', lock: false };
     this.knobs = standardKnob;
     this.said = '';
+    this.targets = [];
+    this.target = 'vllm';
+    this.exported = null;
   }
 
   protected override createRenderRoot(): HTMLElement {
@@ -145,6 +159,8 @@ export class ShareElement extends LitElement {
         return `${JSON.stringify(this.app.store.state.document, null, 2)}\n`;
       case 'command':
         return commandOf(shared, this.#trace);
+      case 'deploy':
+        return this.exported?.text ?? '';
     }
   }
 
@@ -163,10 +179,11 @@ export class ShareElement extends LitElement {
         ${kinds.map(([kind, name]) => html`<button type="button" aria-pressed=${kind === this.kind} @click=${() => this.#choose(kind)}>${name}</button>`)}
       </div>
       ${this.kind === 'iframe' || this.kind === 'element' ? this.#looks() : nothing}
+      ${this.kind === 'deploy' ? this.#deployment() : nothing}
       ${this.kind === 'card' ? this.#picture() : this.#field(content)}
-      ${this.#about()}
+      ${this.kind === 'deploy' ? this.#leftOut() : this.#about()}
       <div class="button-row">
-        ${this.kind === 'card' && content === '' ? nothing : html`<button type="button" class="primary" @click=${() => void this.#copy()}>Copy</button>`}
+        ${content === '' ? nothing : html`<button type="button" class="primary" @click=${() => void this.#copy()}>Copy</button>`}
         ${this.kind === 'card' && content !== '' ? html`<button type="button" @click=${() => this.#saveSvg()}>Save SVG</button><button type="button" @click=${() => void this.#savePng()}>Save PNG</button>` : nothing}
         ${this.kind === 'json' || this.#isLong ? html`<button type="button" @click=${() => this.#saveJson()}>Save scenario.json</button>` : nothing}
         <button type="button" @click=${() => this.querySelector('dialog')?.close()}>Close</button>
@@ -192,7 +209,7 @@ export class ShareElement extends LitElement {
     const name = kinds.find(([kind]) => kind === this.kind)?.[1];
     return this.kind === 'link'
       ? html`<input id="share-text" type="text" readonly aria-label=${name} .value=${content} />`
-      : html`<textarea id="share-text" readonly rows=${this.kind === 'json' || this.kind === 'element' ? 10 : 4} aria-label=${name} .value=${content}></textarea>`;
+      : html`<textarea id="share-text" readonly rows=${this.kind === 'deploy' ? 16 : this.kind === 'json' || this.kind === 'element' ? 10 : 4} aria-label=${name} .value=${content}></textarea>`;
   }
 
   #picture(): TemplateResult {
@@ -265,6 +282,35 @@ export class ShareElement extends LitElement {
     </div>`;
   }
 
+  async #export(target: string): Promise<void> {
+    this.target = target;
+    this.exported = null;
+    try {
+      const doors = await this.app.doors();
+      if (this.targets.length === 0) this.targets = await doors.targets();
+      const exported = await doors.exported(target);
+      if (this.target === target) this.exported = exported;
+    } catch (error) {
+      this.said = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  #deployment(): TemplateResult {
+    return html`<label class="share-target">As <select id="share-target" @change=${(event: Event) => void this.#export((event.target as HTMLSelectElement).value)}>
+      ${this.targets.map(({ name, help }) => html`<option value=${name} ?selected=${name === this.target}>${help}</option>`)}
+    </select></label>`;
+  }
+
+  #leftOut(): TemplateResult {
+    const { left_out: left, issues } = this.exported ?? { left_out: [], issues: [] };
+    if (left.length + issues.length === 0)
+      return html`<p class="quiet-text">${this.exported ? 'Nothing of the scenario was left out.' : 'Reading…'}</p>`;
+    return html`<ul class="share-left-out" aria-label="Left out">
+      ${issues.map(({ path, message }) => html`<li>${path === '' ? nothing : html`<b>${path}</b>: `}${sentence(message)}</li>`)}
+      ${left.map(({ what, why }) => html`<li>Left out <b>${what}</b>: ${why}</li>`)}
+    </ul>`;
+  }
+
   #text(): HTMLInputElement | HTMLTextAreaElement | null {
     return this.querySelector('#share-text');
   }
@@ -272,6 +318,7 @@ export class ShareElement extends LitElement {
   #choose(kind: Kind): void {
     this.kind = kind;
     this.said = '';
+    if (kind === 'deploy') void this.#export(this.target);
   }
 
   async #copy(): Promise<void> {

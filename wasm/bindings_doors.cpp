@@ -1,0 +1,79 @@
+// What other programs say of a deployment, as a scenario, and a scenario as they read it.
+#include <emscripten/bind.h>
+
+#include <string>
+#include <vector>
+
+#include "base/printable.h"
+#include "bound_trace.h"
+#include "servecast/export.h"
+#include "servecast/import.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+namespace {
+
+void WriteNotes(const std::vector<ImportNote>& notes, JsonWriter& out) {
+  out.BeginArray();
+  for (const ImportNote& note : notes) {
+    out.BeginObject();
+    out.Key("what"), out.Text(Printable(note.what));
+    out.Key("why"), out.Text(Printable(note.why));
+    out.EndObject();
+  }
+  out.EndArray();
+}
+
+void WriteTexts(const std::vector<std::string>& texts, JsonWriter& out) {
+  out.BeginArray();
+  for (const std::string& text : texts) out.Text(Printable(text));
+  out.EndArray();
+}
+
+std::string ImportedJson(const std::string& text, const std::string& base) {
+  const Imported imported = base.empty() ? Import(text) : Import({{"", text}}, base);
+  JsonWriter out(false);
+  out.BeginObject();
+  out.Key("document"), out.Text(imported.document);
+  out.Key("kinds"), WriteTexts(imported.kinds, out);
+  out.Key("taken"), WriteNotes(imported.taken, out);
+  out.Key("ignored"), WriteNotes(imported.ignored, out);
+  out.Key("remarks"), WriteTexts(imported.remarks, out);
+  out.Key("issues"), WriteIssues(imported.issues, out);
+  out.EndObject();
+  return out.Take();
+}
+
+std::string ExportTo(const std::string& document, const std::string& target) {
+  const Result<Exported> exported = Export(document, target);
+  JsonWriter out(false);
+  out.BeginObject();
+  out.Key("text"), out.Text(exported.ok() ? exported.value().text : "");
+  out.Key("left_out");
+  WriteNotes(exported.ok() ? exported.value().left_out : std::vector<ImportNote>{}, out);
+  out.Key("issues"), WriteIssues(exported.ok() ? Issues{} : exported.issues(), out);
+  out.EndObject();
+  return out.Take();
+}
+
+std::string Targets() {
+  JsonWriter out(false);
+  out.BeginArray();
+  for (const ExportTarget& target : ExportTargets()) {
+    out.BeginObject();
+    out.Key("name"), out.Text(target.name);
+    out.Key("help"), out.Text(target.help);
+    out.EndObject();
+  }
+  out.EndArray();
+  return out.Take();
+}
+
+EMSCRIPTEN_BINDINGS(servecast_doors) {
+  emscripten::function("importText", &ImportedJson);
+  emscripten::function("exportTo", &ExportTo);
+  emscripten::function("exportTargets", &Targets);
+}
+
+}  // namespace
+}  // namespace servecast

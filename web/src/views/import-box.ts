@@ -1,0 +1,155 @@
+// The box for what other programs say of a deployment: pasted or dropped, read in the worker, and shown before it is used.
+// Loaded when it is asked for.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import type { ImportedText, ImportNote } from 'servecast';
+import { sentence } from '../lib/format';
+import { addStyles } from '../lib/part';
+import type { App } from '../state/app';
+import styles from '../styles/import-box.css?inline';
+
+const mostBytes = 2 ** 24;
+const pauseMs = 200;
+
+class ImportElement extends LitElement {
+  static override properties = {
+    app: { attribute: false },
+    text: { state: true },
+    overOpen: { state: true },
+    imported: { state: true },
+    problem: { state: true },
+  };
+  declare app: App;
+  declare text: string;
+  declare overOpen: boolean;
+  /** Of the text; null before. */
+  declare imported: ImportedText | null;
+  declare problem: string;
+  #pause: ReturnType<typeof setTimeout> | undefined;
+
+  constructor() {
+    super();
+    this.text = '';
+    this.overOpen = true;
+    this.imported = null;
+    this.problem = '';
+  }
+
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  async show(file?: File): Promise<void> {
+    await this.updateComplete;
+    this.querySelector('dialog')?.showModal();
+    this.querySelector('textarea')?.focus();
+    if (file) await this.take(file);
+  }
+
+  async take(file: File): Promise<void> {
+    if (file.size > mostBytes) this.problem = `${file.name} is larger than 16 MiB: no more than that is read.`;
+    else this.#write(await file.text());
+  }
+
+  #write(text: string): void {
+    Object.assign(this, { text, imported: null, problem: '' });
+    clearTimeout(this.#pause);
+    if (text.trim() !== '') this.#pause = setTimeout(() => void this.#read(), pauseMs);
+  }
+
+  async #read(): Promise<void> {
+    const { text, overOpen } = this;
+    const isCurrent = () => this.text === text && this.overOpen === overOpen;
+    try {
+      const imported = await (await this.app.doors()).imported(text, overOpen);
+      if (isCurrent()) this.imported = imported;
+    } catch (error) {
+      if (isCurrent()) this.problem = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  protected override render(): TemplateResult {
+    const { imported } = this;
+    return html`<dialog id="import" aria-labelledby="import-title" @close=${() => this.remove()} @dragover=${(event: Event) => event.preventDefault()} @drop=${(event: DragEvent) => this.#drop(event)}>
+      <h2 id="import-title">Import</h2>
+      <label for="import-text">A launch command, YAML of Kubernetes or Compose, a config.json, a benchmark’s result, a server’s metrics, or nvidia-smi: paste it, or drop its file. It stays on this machine.</label>
+      <textarea id="import-text" rows="6" spellcheck="false" autocomplete="off" .value=${this.text} @input=${(event: Event) => this.#write((event.target as HTMLTextAreaElement).value)}></textarea>
+      <label class="import-base"><input type="checkbox" .checked=${this.overOpen} @change=${(event: Event) => this.#over((event.target as HTMLInputElement).checked)} /> What it does not say stays as in the open scenario; otherwise it is as in the preset llama-3.1-8b-h100-chat</label>
+      <div role="status" id="import-said">${this.#answer()}</div>
+      <div class="button-row">
+        <button type="button" class="primary" ?disabled=${!imported || imported.document === '' || imported.issues.length > 0} @click=${() => void this.#use()}>Use</button>
+        <button type="button" @click=${() => this.#close()}>Close</button>
+      </div>
+    </dialog>`;
+  }
+
+  #answer(): TemplateResult | typeof nothing {
+    if (this.problem !== '') return html`<p>${sentence(this.problem)}</p>`;
+    if (this.imported) return this.#said(this.imported);
+    return this.text.trim() === '' ? nothing : html`<p>Reading…</p>`;
+  }
+
+  #said({ document, kinds, taken, ignored, remarks, issues }: ImportedText): TemplateResult {
+    const understood =
+      document === ''
+        ? html`<p><strong>Nothing was understood.</strong> Nothing changes.</p>`
+        : html`<p><strong>Found ${kinds.join(', ')}.</strong> Nothing changes before you use it.</p>`;
+    const problems = issues.map(
+      ({ path, message }) => html`<li>${path === '' ? nothing : html`<b>${path}</b>: `}${sentence(message)}</li>`,
+    );
+    return html`${understood}
+      ${issues.length > 0 ? html`<ul class="issues" aria-label="Issues">${problems}</ul>` : nothing}
+      ${this.#list('Left out', ignored)}${this.#list('Taken', taken)}
+      ${remarks.map((remark) => html`<p class="quiet-text">${sentence(remark)}</p>`)}`;
+  }
+
+  #list(name: string, notes: readonly ImportNote[]): TemplateResult | typeof nothing {
+    if (notes.length === 0) return nothing;
+    return html`<h3>${name}: ${notes.length}</h3>
+      <ul class="import-notes" aria-label=${name}>
+        ${notes.map(({ what, why }) => html`<li><code>${what}</code> <span>${why}</span></li>`)}
+      </ul>`;
+  }
+
+  #over(on: boolean): void {
+    this.overOpen = on;
+    this.#write(this.text);
+  }
+
+  #drop(event: DragEvent): void {
+    const file = event.dataTransfer?.files[0];
+    if (!file) return;
+    event.preventDefault();
+    event.stopPropagation();
+    void this.take(file);
+  }
+
+  async #use(): Promise<void> {
+    if (!this.imported) return;
+    const { document, kinds } = this.imported;
+    const issues = await this.app.applyText(document);
+    if (issues.length > 0) {
+      this.problem = issues.map(({ path, message }) => `${path}: ${message}`).join('; ');
+      return;
+    }
+    this.#close();
+    this.app.announce(`Imported ${kinds.join(', ')}. Undo brings back what was open.`);
+    setTimeout(() => this.app.announce(''), 6000);
+  }
+
+  #close(): void {
+    this.querySelector('dialog')?.close();
+  }
+}
+
+addStyles(styles);
+customElements.define('sc-import', ImportElement);
+
+/** The dialog, over the page, until it is closed; with a file that was dropped. */
+export function openImport(app: App, file?: File): void {
+  const open = document.querySelector<ImportElement>('sc-import');
+  if (open) return void (file && open.take(file));
+  const element = document.createElement('sc-import') as ImportElement;
+  element.app = app;
+  document.querySelector('sc-page')?.append(element);
+  void element.show(file);
+}
