@@ -42,6 +42,16 @@ void DropBasis(Json& hardware) {
   if (own) hardware["price_basis"] = "";
 }
 
+// An engine's own scheduler, where its preset names one, unless the document has another.
+void TakeScheduler(std::string_view engine, Json& document) {
+  const Json* file = FindPreset("engines", engine);
+  if (file == nullptr || !file->contains("scheduler")) return;
+  Json& own = document["scheduler"];
+  if (own.is_string()) own = Json{{"policy", own}};
+  if (own.is_null()) own = Json::object();
+  if (own.is_object()) own = Merged((*file)["scheduler"], own);
+}
+
 // Replaces {"preset": id, ...} by the preset's document with the other members over it. Returns
 // the id; "" when the section names none.
 std::string MergePreset(const PresetSection& section, Json& document, Issues& issues,
@@ -81,6 +91,7 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
   }
   if (section.name == "hardware") DropBasis(*found);
   *found = Merged(*preset, *found);
+  if (engine) TakeScheduler(id, document);
   return id;
 }
 
@@ -138,6 +149,7 @@ Scenario BaseOf(const std::map<std::string_view, std::string>& presets) {
     const auto preset = presets.find(section.name);
     if (preset == presets.end()) continue;
     document[section.name] = *FindPresetDocument(section.kind, preset->second);
+    if (section.name == kDefaultedSection) TakeScheduler(preset->second, document);
   }
   Scenario base;
   Issues ignored;  // sections without a preset lack their required members

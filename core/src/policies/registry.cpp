@@ -102,6 +102,10 @@ std::span<const SchedulerEntry> Schedulers() {
 
 const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(LatencyModels(), name); }
 Issues MissingFiles(const Scenario& s) {
+  const bool walks = s.engine.speculative.On() || s.engine.max_loras > 0;
+  if (!IsWholeEngine() && (walks || s.scheduler.policy == "sglang")) {
+    return {{std::string(kWholeEngine), "is needed, and not here", "missing_file"}};
+  }
   for (const LatencyEntry& entry : LatencyModels()) {
     std::string file = entry.missing == nullptr ? "" : entry.missing(s);
     if (!file.empty()) return {{std::move(file), "is needed, and not here", "missing_file"}};

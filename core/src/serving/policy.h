@@ -87,6 +87,10 @@ const LatencyEntry& FindLatencyModel(std::string_view name);
 // An issue of kind "missing_file" when a file that the scenario's model needs is not loaded, as on
 // the page until it is fetched (io/presets.h); else none. To be asked first.
 Issues MissingFiles(const Scenario& scenario);
+// False in a program that lacks some schedulers; a scenario with one of these needs the file
+// kWholeEngine.
+bool IsWholeEngine();
+inline constexpr std::string_view kWholeEngine = "servecast.wasm";
 // By `latency.backend`; "auto" is the one that was nearest to servers with such GPUs.
 const LatencyEntry& ChosenLatencyModel(const Scenario& scenario);
 

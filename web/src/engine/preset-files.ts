@@ -2,6 +2,12 @@
 import type { Catalog, FirstModule, Issue } from 'servecast';
 import { inWords } from './compile';
 
+/** As the engine names the whole module where the first one lacks a scheduler. */
+const wholeModule = 'servecast.wasm';
+
+/** The scenario asks for what the first module lacks. */
+export class NeedsWholeModule extends Error {}
+
 export class PresetFiles {
   /** The address that presets/ is at. */
   site = '';
@@ -13,7 +19,7 @@ export class PresetFiles {
     this.#known = known;
   }
 
-  /** Asks the module until no file is missing. Throws, in words, when one cannot be had. */
+  /** Asks the module until no file is missing. Throws, in words, when one cannot be had, and NeedsWholeModule. */
   async with<Answer>(
     module: FirstModule,
     ask: () => Answer,
@@ -25,6 +31,7 @@ export class PresetFiles {
       const files = issuesOf(answer).flatMap(({ kind, path }) => (kind === 'missing_file' ? [path] : []));
       if (files.length === 0) return answer;
       waits?.();
+      if (files.includes(wholeModule)) throw new NeedsWholeModule();
       await Promise.all(files.map((file) => this.fetch(module, file)));
     }
   }

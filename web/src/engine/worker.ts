@@ -17,7 +17,7 @@ import type {
 } from 'servecast';
 import { inWords, instantiate } from './compile';
 import type { Columns, FromWorker, Lane, Outcome, Question, ToWorker } from './protocol';
-import { PresetFiles } from './preset-files';
+import { NeedsWholeModule, PresetFiles } from './preset-files';
 import type { ReadTrace } from './worker-files';
 
 interface WorkerScope {
@@ -230,6 +230,17 @@ async function runCoarse(module: FirstModule, request: RunRequest): Promise<bool
   }
 }
 
+async function runInWhole(request: RunRequest): Promise<void> {
+  const { id, lane } = request;
+  try {
+    const module = await files().then((each) => each.wholeEngine(host));
+    if (currentRun[lane] === id) await run(module, request);
+  } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError || currentRun[lane] !== id) throw error;
+    scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: unavailable(error) });
+  }
+}
+
 async function run(module: FirstModule, request: RunRequest): Promise<void> {
   const { id, lane, scenario, with_trace: withTrace } = request;
   if (request.coarse !== null && (await runCoarse(module, request))) return void cancelledRuns.delete(id);
@@ -247,6 +258,7 @@ async function run(module: FirstModule, request: RunRequest): Promise<void> {
     if (lane === 'shown') forgetRun();
     simulation = await made(module, () => new module.Experiment(scenario, lane === 'shown'), waits);
   } catch (error) {
+    if (error instanceof NeedsWholeModule) return runInWhole(request);
     if (error instanceof WebAssembly.RuntimeError) throw error;
     if (currentRun[lane] === id)
       scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: unavailable(error) });

@@ -1,0 +1,23 @@
+// What a first visit's module has instead of schedulers that few scenarios ask for: nothing calls
+// them, as MissingFiles names the whole module first.
+#include <cstdlib>
+#include <memory>
+
+#include "serving/policy.h"
+#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/draft_latency.h"
+#include "serving/replica/scheduler.h"
+
+namespace servecast {
+
+bool IsWholeEngine() { return false; }
+
+std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeSequenceScheduler(Replica&) { std::abort(); }
+
+std::shared_ptr<const LatencyModel> WithDrafter(std::unique_ptr<LatencyModel> model,
+                                                const Scenario&, const LatencyEntry&) {
+  return model;
+}
+
+}  // namespace servecast
