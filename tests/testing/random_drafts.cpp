@@ -107,6 +107,17 @@ RandomCase MakeRandomDraftCase(std::uint64_t seed) {
     }
   }
   if (!adapters || dice.Percent(70)) MakeDrafts(dice, random_case);
+  if (dice.Percent(20)) {  // little room behind the longest prompts
+    const auto most = static_cast<std::int32_t>(engine.speculative.num_speculative_tokens);
+    if (requests.think.empty() && engine.speculative.On() && dice.Percent(50)) {
+      for (std::int32_t& prompt : requests.prompt_tokens) {
+        prompt = dice.Percent(50) ? 1 : std::min(prompt, std::max(most - 2, 1));
+      }
+    }
+    const auto longest =
+        std::max_element(requests.prompt_tokens.begin(), requests.prompt_tokens.end());
+    engine.max_model_len = *longest + dice.Between(1, 9);
+  }
   return random_case;
 }
 

@@ -26,6 +26,7 @@ const std::set<std::string>& VllmMembers() {
                                                  "async_scheduling",
                                                  "enable_expert_parallel",
                                                  "kv_offload",
+                                                 "speculative",
                                                  "cuda_graphs"};
   return kMembers;
 }
@@ -90,6 +91,21 @@ void AddCache(ExportJob& job, const EngineSpec& e, Flags& flags) {
     job.LeaveOut("engine.kv_offload.disk_gib", "vLLM's options know no disk");
 }
 
+void AddDrafts(ExportJob& job, const SpeculativeSpec& s, Flags& flags) {
+  if (!s.On()) return;
+  constexpr const char* kMethods[] = {"",    "ngram",       "ngram_gpu", "eagle", "eagle3",
+                                      "mtp", "draft_model", "dflash",    "dspark"};
+  const std::string at_once = s.parallel_drafting ? R"(,"parallel_drafting":true)" : "";
+  flags.Add("--speculative-config", Format(R"({{"method":"{}","num_speculative_tokens":{}{}}})",
+                                           kMethods[static_cast<std::size_t>(s.method)],
+                                           s.num_speculative_tokens, at_once));
+  if (s.HasDrafter() && s.method != DraftMethod::kMtp) {
+    job.LeaveOut("engine.speculative.method", "needs the drafter's checkpoint as \"model\"");
+  }
+  job.LeaveOut("engine.speculative.acceptance_length",
+               "how many drafts are accepted is the texts' and the drafter's");
+}
+
 void AddScheduler(ExportJob& job, const EngineSpec& e, const SchedulerSpec& s, Flags& flags) {
   flags.Switch("enable-chunked-prefill", e.enable_chunked_prefill);
   flags.Switch("async-scheduling", e.async_scheduling);
@@ -124,6 +140,7 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
   if (e.max_model_len) flags.Add("--max-model-len", *e.max_model_len);
   AddCache(job, e, flags);
   AddScheduler(job, e, job.Scheduler(pool), flags);
+  AddDrafts(job, e.speculative, flags);
   AddWeights(job, flags);
   const Json samples = PresetModel(job, "top_p_by_default");
   if (samples == true && !job.scenario().model.top_p_by_default)
@@ -168,7 +185,7 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
   std::set<std::string> written = VllmMembers();
   job.LeaveOutRest("scheduler", {}, "is left out for SGLang");
   for (const char* unknown : {"num_gpu_blocks_override", "long_prefill_token_threshold",
-                              "kv_offload", "scheduler_reserve_full_isl"}) {
+                              "kv_offload", "scheduler_reserve_full_isl", "speculative"}) {
     written.erase(unknown);
   }
   job.LeaveOutRest("engine", written, "is left out for SGLang");

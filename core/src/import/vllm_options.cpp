@@ -52,7 +52,7 @@ constexpr Option kVllmOptions[] = {
     {"swap-space", kNumber, {}, kV0},
     {"preemption-mode", kText, {}, kV0},
     {"max-seq-len-to-capture", kCount, {}, kV0},
-    {"speculative-config", kText, {}, kNotModelled},
+    {"speculative-config", kText, {}, ""},
     {"speculative-model", kText, {}, kNotModelled},
     {"num-speculative-tokens", kCount, {}, kNotModelled},
     {"enable-lora", kSwitch, {}, "adapters are not modelled"},
@@ -115,7 +115,8 @@ constexpr std::string_view kApart[] = {"model",
                                        "dtype",
                                        "enforce-eager",
                                        "generation-config",
-                                       "kv-transfer-config"};
+                                       "kv-transfer-config",
+                                       "speculative-config"};
 
 // The reading of one server.
 class Server {
@@ -131,6 +132,7 @@ class Server {
     KvCache();
     Weights();
     Others();
+    Drafts();
     ServerShape shape;
     const auto count = [this](std::string_view name) {
       return static_cast<std::int64_t>(std::clamp(given_.Number(name).value_or(1), 1.0, 1e6));
@@ -228,6 +230,40 @@ class Server {
       draft_.Remark(
           "--enforce-eager: what launches cost without graphs (engine.launch_eager_us) is assumed");
     }
+  }
+
+  // A draft model may be named without a method.
+  void Drafts() {
+    const GivenOption* given = given_.Find("speculative-config");
+    if (given == nullptr) return;
+    const Result<Json> config = ParseJson(given->value.value_or(""));
+    const auto member = [&config](const char* name) {
+      return config.ok() && config.value().is_object() ? config.value().value(name, Json())
+                                                       : Json();
+    };
+    std::string method = member("method").is_string()  ? member("method").get<std::string>()
+                         : member("model").is_string() ? "draft_model"
+                                                       : "";
+    if (method.size() > 4 && method.compare(method.size() - 4, 4, "_mtp") == 0) method = "mtp";
+    constexpr std::string_view kKnown[] = {"ngram", "ngram_gpu",   "eagle",  "eagle3",
+                                           "mtp",   "draft_model", "dflash", "dspark"};
+    const bool known = std::find(std::begin(kKnown), std::end(kKnown), method) != std::end(kKnown);
+    const Json tokens = member("num_speculative_tokens");
+    const bool apart = given_.Number("pipeline-parallel-size").value_or(1) > 1 ||
+                       given_.Find("kv-transfer-config") != nullptr || !context_.role.empty();
+    if (!known || apart || !tokens.is_number_integer() || tokens < 1 || tokens > 32) {
+      return draft_.Ignore(given->Words(), kNotModelled);
+    }
+    draft_.Take(draft_.ServerPath("engine.speculative.method"), method, given->Words());
+    draft_.Take(draft_.ServerPath("engine.speculative.num_speculative_tokens"), tokens,
+                given->Words());
+    if (method == "ngram") {
+      draft_.Assume(draft_.ServerPath("engine.async_scheduling"), false,
+                    "vLLM schedules synchronously with ngram");
+    }
+    draft_.Remark(
+        "--speculative-config: how many drafts are accepted (engine.speculative.acceptance_length) "
+        "is assumed");
   }
 
   // "kv_producer" computes prompts for "kv_consumer".

@@ -87,9 +87,9 @@ void CheckDrafts(const Scenario& s, Issues& issues) {
       {e.gc_pass_us > 0, "/engine/gc_pass_us", "found %, allowed 0 with speculative decoding"},
       {e.admission_reserve > 0, "/engine/admission_reserve",
        "found %, allowed 0 with speculative decoding"},
-      {e.cuda_graphs != CudaGraphs::kImplied, "/engine/cuda_graphs",
-       "found %, allowed \"implied\" with speculative decoding: graphs of several tokens a request "
-       "are not modelled"},
+      {e.cuda_graphs == CudaGraphs::kCaptured, "/engine/cuda_graphs",
+       "found %, allowed \"implied\" and \"eager\" with speculative decoding: graphs of several "
+       "tokens a request are not modelled"},
       {e.overlap_scheduling, "/engine/overlap_scheduling",
        "found true, allowed false with speculative decoding"},
       {e.async_scheduling && drafts.method == DraftMethod::kNgram, "/engine/async_scheduling",

@@ -19,8 +19,8 @@ struct AcceptanceCurve {
 std::span<const AcceptanceCurve> AcceptanceCurves();
 
 // By position, the probability that a draft and all before it are accepted, in steps of so many
-// drafts: what each further draft adds to the curve, scaled so that the mean is the measured one (within 0.03).
-// Requires: the name of a curve, 1 <= drafts <= kMeasuredDrafts.
+// drafts: what each further draft adds to the curve, scaled so that the mean is the measured one
+// (within 0.03). Requires: the name of a curve, 1 <= drafts <= kMeasuredDrafts.
 std::vector<double> RatesOfCurve(std::string_view name, std::int64_t drafts);
 
 }  // namespace servecast
