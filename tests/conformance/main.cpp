@@ -13,6 +13,7 @@
 #include "fmt/format.h"
 #include "testing/blis_golden.h"
 #include "testing/engine_run.h"
+#include "testing/sglang_golden.h"
 #include "testing/vidur_golden.h"
 #include "testing/vllm_golden.h"
 
@@ -23,6 +24,7 @@ constexpr int kOk = 0, kDifferent = 1, kBadUsage = 2;
 
 constexpr char kUsage[] =
     R"(usage: servecast-conformance vllm DIR [--only SETTING...]
+       servecast-conformance sglang DIR
        servecast-conformance blis DIR
        servecast-conformance vidur DIR
 
@@ -37,6 +39,10 @@ queue lengths must be equal, times within 1 us.
                         scarce_a          the case of that name (name=scarce_a)
                         priority          the cases of that policy
                       Different settings must all hold; one of several values of a setting.
+
+sglang: runs SGLang's scheduler on every case of the folders that DIR/manifest.json names (form
+sglang-golden-1). Members, hits, retractions, preemptions, finishes, free and evictable tokens, the ratio
+and flag of admission must be equal, times within 1 us.
 
 blis: runs the engine by BLIS's rules (engine.compat) on every case of the files in DIR
 (goldendataset*.json with gd_*.csv, session files *.txt, noop_*.csv) and prints a line a case.
@@ -57,7 +63,7 @@ struct Arguments {
 
 // False: not a valid command line.
 bool ParseArguments(const std::vector<std::string>& words, Arguments& arguments) {
-  if (words.empty() || (words[0] != "vllm" && words[0] != "blis" && words[0] != "vidur"))
+  if (words.empty() || (words[0] != "vllm" && words[0] != "sglang" && words[0] != "blis" && words[0] != "vidur"))
     return false;
   arguments.system = words[0];
   bool only = false;
@@ -135,6 +141,34 @@ int RunVllm(const Arguments& arguments) {
   return equal > 0 && equal == cases ? kOk : kDifferent;
 }
 
+int RunSglang(const Arguments& arguments) {
+  const Result<std::vector<SglangCase>> loaded = LoadSglangCases(arguments.folder);
+  if (!loaded.ok()) {
+    PrintIssues(loaded.issues());
+    return kDifferent;
+  }
+  std::size_t equal = 0;
+  for (const SglangCase& golden : loaded.value()) {
+    const Result<EngineRun> run =
+        RunEngine(EngineCaseOf(golden), std::make_unique<SglangGoldenLatency>(), {});
+    std::optional<std::string> difference;
+    if (!run.ok()) {
+      difference = "the engine refuses it: " + run.issues().front().message;
+    } else {
+      difference = FirstDifference(golden, StepsOf(golden, run.value().steps));
+      if (!difference) {
+        difference = FirstDifference(golden, ResultsOf(run.value().report, golden.requests));
+      }
+    }
+    equal += difference ? 0 : 1;
+    std::printf("%s %s%s\n", difference ? "DIFF" : "ok", golden.name.c_str(),
+                difference ? (": " + *difference).c_str()
+                           : fmt::format(" steps={}", golden.steps.size()).c_str());
+  }
+  std::printf("%zu cases, %zu equal\n", loaded.value().size(), equal);
+  return equal > 0 && equal == loaded.value().size() ? kOk : kDifferent;
+}
+
 int RunBlis(const Arguments& arguments) {
   const BlisCases loaded = LoadBlisCases(arguments.folder);
   int equal = 0;
@@ -193,6 +227,7 @@ int Run(const std::vector<std::string>& words) {
     return kBadUsage;
   }
   if (arguments.system == "vidur") return RunVidur(arguments);
+  if (arguments.system == "sglang") return RunSglang(arguments);
   return arguments.system == "vllm" ? RunVllm(arguments) : RunBlis(arguments);
 }
 

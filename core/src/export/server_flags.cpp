@@ -154,6 +154,45 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
   return flags.Take();
 }
 
+namespace {
+
+// What the scheduler has beside the engine's options; returns the members that are written.
+std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& flags) {
+  if (scheduler.policy != "sglang") return {};
+  const SglangSpec& o = scheduler.sglang;
+  const SglangSpec usual;
+  constexpr const char* kPolicies[] = {"fcfs", "lpm", "dfs-weight", "lof"};
+  constexpr const char* kEvictions[] = {"lru", "lfu", "slru", "fifo", "filo", "mru", "priority"};
+  if (o.schedule_policy != usual.schedule_policy) {
+    flags.Add("--schedule-policy", kPolicies[static_cast<std::size_t>(o.schedule_policy)]);
+  }
+  if (o.schedule_conservativeness != usual.schedule_conservativeness) {
+    flags.Add("--schedule-conservativeness", NumberText(o.schedule_conservativeness));
+  }
+  if (o.max_prefill_tokens != usual.max_prefill_tokens) {
+    flags.Add("--max-prefill-tokens", o.max_prefill_tokens);
+  }
+  if (o.prefill_max_requests) flags.Add("--prefill-max-requests", *o.prefill_max_requests);
+  if (o.enable_mixed_chunk) flags.Add("--enable-mixed-chunk");
+  if (o.radix_eviction_policy != usual.radix_eviction_policy) {
+    flags.Add("--radix-eviction-policy",
+              kEvictions[static_cast<std::size_t>(o.radix_eviction_policy)]);
+  }
+  if (o.enable_priority_scheduling) flags.Add("--enable-priority-scheduling");
+  if (o.schedule_low_priority_values_first) flags.Add("--schedule-low-priority-values-first");
+  if (o.priority_scheduling_preemption_threshold !=
+      usual.priority_scheduling_preemption_threshold) {
+    flags.Add("--priority-scheduling-preemption-threshold",
+              o.priority_scheduling_preemption_threshold);
+  }
+  return {"policy", "schedule_policy", "schedule_conservativeness", "max_prefill_tokens",
+          "prefill_max_requests", "enable_mixed_chunk", "radix_eviction_policy",
+          "enable_priority_scheduling", "schedule_low_priority_values_first",
+          "priority_scheduling_preemption_threshold"};
+}
+
+}  // namespace
+
 FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
   const PoolSpec& p = job.scenario().cluster.pools[pool];
   const EngineSpec& e = job.Engine(pool);
@@ -175,6 +214,8 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
   if (!e.enable_prefix_caching) flags.Add("--disable-radix-cache");
   if (!e.async_scheduling) flags.Add("--disable-overlap-schedule");
   if (e.cuda_graphs == CudaGraphs::kEager) flags.Add("--disable-cuda-graph");
+  const std::set<std::string> scheduled =
+      AddSglangScheduler(p.scheduler ? *p.scheduler : job.scenario().scheduler, flags);
   AddWeights(job, flags);
   if (p.role != PoolRole::kMixed) {
     flags.Add("--disaggregation-mode", p.role == PoolRole::kPrefill ? "prefill" : "decode");
@@ -183,7 +224,7 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
                "SGLang counts no activations in it: give it less than gpu_memory_utilization if "
                "memory runs out");
   std::set<std::string> written = VllmMembers();
-  job.LeaveOutRest("scheduler", {}, "is left out for SGLang");
+  job.LeaveOutRest("scheduler", scheduled, "is left out for SGLang");
   for (const char* unknown : {"num_gpu_blocks_override", "long_prefill_token_threshold",
                               "kv_offload", "scheduler_reserve_full_isl", "speculative"}) {
     written.erase(unknown);

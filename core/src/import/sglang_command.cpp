@@ -38,10 +38,16 @@ constexpr Option kSglangOptions[] = {
     {"disable-cuda-graph", kFlag, {}, ""},
     {"disaggregation-mode", kText, {}, ""},
     {"schedule-policy", kText, {}, ""},
-    {"max-prefill-tokens", kCount, {}, "a step's budget here is --chunked-prefill-size"},
+    {"max-prefill-tokens", kCount, "scheduler.max_prefill_tokens"},
+    {"radix-eviction-policy", kText, "scheduler.radix_eviction_policy"},
+    {"enable-priority-scheduling", kFlag, "scheduler.enable_priority_scheduling"},
+    {"schedule-low-priority-values-first", kFlag, "scheduler.schedule_low_priority_values_first"},
+    {"priority-scheduling-preemption-threshold", kCount,
+     "scheduler.priority_scheduling_preemption_threshold"},
+    {"prefill-max-requests", kCount, "scheduler.prefill_max_requests"},
     {"max-total-tokens", kCount, {}, "say engine.num_gpu_blocks_override"},
-    {"schedule-conservativeness", kNumber, {}, kNotModelled},
-    {"enable-mixed-chunk", kFlag, {}, "steps here mix prefill and decode"},
+    {"schedule-conservativeness", kNumber, "scheduler.schedule_conservativeness"},
+    {"enable-mixed-chunk", kFlag, "scheduler.enable_mixed_chunk"},
     {"enable-dp-attention", kFlag, {}, "data-parallel ranks share experts here"},
     {"speculative-algorithm", kText, {}, kNotModelled},
     {"speculative-num-steps", kCount, {}, kNotModelled},
@@ -102,6 +108,12 @@ class SglangServer {
     const std::string mode = given_.Text("disaggregation-mode");
     const bool role = mode == "prefill" || mode == "decode";
     const std::int64_t ranks = Count("dp-size", "data-parallel-size");
+    if (role || Count("pp-size", "pipeline-parallel-size") > 1) {
+      draft_.Take(Path("scheduler.policy"), "vllm", context_.from);
+      draft_.Remark(
+          "SGLang's scheduler is modelled without stages, and without prefill and decode apart: "
+          "vLLM's is in its place");
+    }
     TakeServerShape({Tensor(ranks), Count("pp-size", "pipeline-parallel-size"), ranks,
                      role ? mode : context_.role},
                     context_, draft_);
@@ -156,9 +168,10 @@ class SglangServer {
       draft_.Take(Path("engine.enable_expert_parallel"), true, "--ep-size");
     }
     const std::string policy = given_.Text("schedule-policy");
-    if (!policy.empty() && policy != "fcfs") {
-      draft_.Ignore("--schedule-policy " + policy,
-                    "the queue is first come, first served; scheduler.order has others");
+    if (policy == "lpm" || policy == "dfs-weight" || policy == "lof") {
+      draft_.Take(Path("scheduler.schedule_policy"), policy, "--schedule-policy " + policy);
+    } else if (!policy.empty() && policy != "fcfs") {
+      draft_.Ignore("--schedule-policy " + policy, kNotModelled);
     }
   }
 
