@@ -1,4 +1,5 @@
 // Drafts: how many are accepted, what they cost, and what they do not go with.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "serving/replica/acceptance_curves.h"
 #include "serving/replica/draft_latency.h"
 #include "serving/replica/draft_rules.h"
+#include "testing/engine_run.h"
 #include "testing/random_drafts.h"
 
 namespace servecast {
@@ -138,6 +140,79 @@ TEST(Speculation, WhatDoesNotGoTogether_IsRefusedWithReasons) {
             speculative + "num_speculative_tokens_per_batch_size");
   EXPECT_EQ(path_of(R"("method": "dflash", "num_speculative_tokens": 32)"),
             "/engine/max_num_batched_tokens");
+}
+
+// A random case whose steps all take as long, with room for everything, and drafts of which
+// `accepted` are accepted each time.
+testing::RandomCase RoomyCase(std::uint64_t seed, std::int32_t accepted) {
+  testing::RandomCase c = testing::MakeRandomDraftCase(seed);
+  EngineSpec& engine = c.engine;
+  engine.speculative = {};
+  engine.speculative.method = DraftMethod::kNgramGpu;
+  engine.speculative.num_speculative_tokens = 4;
+  engine.speculative.pads_one_token = false;
+  engine.max_loras = 0;
+  engine.async_scheduling = false;
+  engine.num_gpu_blocks_override = 1 << 16;
+  engine.max_num_batched_tokens = 1 << 20;
+  engine.long_prefill_token_threshold = 0;
+  engine.watermark = 0;
+  engine.max_model_len.reset();
+  c.model_max_len = 1 << 20;
+  c.horizon.reset();
+  testing::RandomLatencySpec latency;
+  latency.base = c.latency.base;
+  c.latency = latency;
+  RequestTable& requests = c.requests;
+  requests.lora.clear();
+  requests.proposed_drafts.clear();
+  requests.accepted_drafts.assign(requests.arrival.size(), {accepted});
+  return c;
+}
+
+testing::ReplicaRun Ran(const testing::RandomCase& c) {
+  return testing::RunReplica(testing::EngineCaseOf(c), *testing::MakeLatency(c), 0);
+}
+
+TEST(Speculation, RandomScenarios_WithNothingAcceptedAreAsWithoutDrafts) {
+  std::int64_t verified = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    testing::RandomCase c = RoomyCase(seed, 0);
+    const testing::ReplicaRun drafts = Ran(c);
+    c.engine.speculative = {};
+    const testing::ReplicaRun without = Ran(c);
+    EXPECT_EQ(drafts.results.first_token, without.results.first_token) << seed;
+    EXPECT_EQ(drafts.results.completion, without.results.completion) << seed;
+    EXPECT_EQ(drafts.results.generated, without.results.generated) << seed;
+    EXPECT_EQ(drafts.itl, without.itl) << seed;
+    EXPECT_EQ(drafts.step_count, without.step_count) << seed;
+    EXPECT_EQ(drafts.kv_blocks_used, 0) << seed;
+    verified += drafts.counts.verified_steps;
+  }
+  EXPECT_GT(verified, 10'000);
+}
+
+TEST(Speculation, RandomScenarios_WithAllAcceptedMakeAllOfThemAStep) {
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    testing::RandomCase c = RoomyCase(seed, 4);
+    c.requests.timeout.clear();
+    const testing::ReplicaRun run = Ran(c);
+    std::int64_t steps = 0, tokens = 0;
+    for (std::size_t r = 0; r < run.results.generated.size(); ++r) {
+      const std::int64_t made = run.results.generated[r];
+      if (run.results.completion[r] < 0) continue;
+      tokens += made;
+      steps += CeilDiv(made - 1, 5);  // behind the first token
+    }
+    EXPECT_EQ(run.counts.verified_steps, steps) << seed;
+    EXPECT_EQ(run.output_tokens, tokens) << seed;
+    EXPECT_EQ(run.counts.used_draft_tokens,
+              tokens - steps -
+                  static_cast<std::int64_t>(std::count_if(run.results.completion.begin(),
+                                                          run.results.completion.end(),
+                                                          [](TimeNs time) { return time >= 0; })))
+        << seed;
+  }
 }
 
 // More tokens are never quicker, and drafts cost the model no less than single tokens.
