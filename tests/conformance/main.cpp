@@ -63,7 +63,8 @@ struct Arguments {
 
 // False: not a valid command line.
 bool ParseArguments(const std::vector<std::string>& words, Arguments& arguments) {
-  if (words.empty() || (words[0] != "vllm" && words[0] != "sglang" && words[0] != "blis" && words[0] != "vidur"))
+  if (words.empty() ||
+      (words[0] != "vllm" && words[0] != "sglang" && words[0] != "blis" && words[0] != "vidur"))
     return false;
   arguments.system = words[0];
   bool only = false;

@@ -107,7 +107,8 @@ void CheckTimes(const SglangCase& c, const ReplicaRun& run) {
 }
 
 TEST(DifferentialSglang, RandomCases_EqualTheReference) {
-  std::int64_t steps = 0, retracted = 0, preempted = 0, chunks = 0, mixed = 0, hits = 0, lost = 0, stopped = 0;
+  std::int64_t steps = 0, retracted = 0, preempted = 0, chunks = 0, mixed = 0, hits = 0, lost = 0,
+               stopped = 0;
   for (std::uint64_t seed = 1; seed <= Cases(); ++seed) {
     const SglangCase drawn = MakeSglangCase(seed);
     const std::unique_ptr<LatencyModel> latency = LatencyFor(seed);
@@ -132,14 +133,16 @@ TEST(DifferentialSglang, RandomCases_EqualTheReference) {
     lost += reference.met_rule_38 ? 1 : 0;
     stopped += reference.out_of_memory ? 1 : 0;
   }
-  std::printf("%lld steps, %lld retracted, %lld preempted, %lld chunks, %lld mixed, %lld hits, "
-              "%lld cases in which SGLang loses requests, %lld in which it stops\n",
-              static_cast<long long>(steps), static_cast<long long>(retracted),
-              static_cast<long long>(preempted), static_cast<long long>(chunks),
-              static_cast<long long>(mixed), static_cast<long long>(hits),
-              static_cast<long long>(lost), static_cast<long long>(stopped));
+  std::printf(
+      "%lld steps, %lld retracted, %lld preempted, %lld chunks, %lld mixed, %lld hits, "
+      "%lld cases in which SGLang loses requests, %lld in which it stops\n",
+      static_cast<long long>(steps), static_cast<long long>(retracted),
+      static_cast<long long>(preempted), static_cast<long long>(chunks),
+      static_cast<long long>(mixed), static_cast<long long>(hits), static_cast<long long>(lost),
+      static_cast<long long>(stopped));
   if (Cases() < 1000) return;
-  for (const std::int64_t count : {retracted, preempted, chunks, mixed, hits}) EXPECT_GT(count, 100);
+  for (const std::int64_t count : {retracted, preempted, chunks, mixed, hits})
+    EXPECT_GT(count, 100);
 }
 
 TEST(DifferentialSglang, SlicesAndObservers_ChangeNothing) {

@@ -12,12 +12,14 @@ namespace {
 SglangSettings MakeSettings(Dice& dice) {
   SglangSettings s;
   s.page_size = dice.Pick<std::int64_t>({1, 1, 1, 4, 16});
-  s.max_total_num_tokens = dice.Pick<std::int64_t>({96, 160, 400, 400, 800, 2400}) + 4 * s.page_size;
+  s.max_total_num_tokens =
+      dice.Pick<std::int64_t>({96, 160, 400, 400, 800, 2400}) + 4 * s.page_size;
   s.max_total_num_tokens -= s.max_total_num_tokens % s.page_size;
   s.context_len = dice.Percent(80) ? 4096 : s.max_total_num_tokens / 2 + 4 * s.page_size;
   s.max_running_requests = dice.Pick<std::int64_t>({1, 2, 3, 5, 8, 16});
   s.chunked_prefill_size =
-      dice.Percent(20) ? -1 : std::max(s.page_size, dice.Pick<std::int64_t>({16, 24, 64, 200, 1000}));
+      dice.Percent(20) ? -1
+                       : std::max(s.page_size, dice.Pick<std::int64_t>({16, 24, 64, 200, 1000}));
   s.max_prefill_tokens = dice.Pick<std::int64_t>({32, 100, 400, 16384});
   if (dice.Percent(10)) s.prefill_max_requests = dice.Between(1, 3);
   s.schedule_policy = dice.Pick<const char*>({"fcfs", "fcfs", "lpm", "dfs-weight", "lof"});
@@ -56,7 +58,8 @@ void AddContent(Dice& dice, SglangCase& made, std::size_t groups) {
         std::min<std::int64_t>(t.prompt_tokens[p] + made_there, t.prompt_tokens[r]);
     own = {t.content[p], static_cast<std::int32_t>(shared)};
   } else if (dice.Percent(60)) {
-    const auto group = static_cast<std::int32_t>(dice.Between(0, static_cast<std::int64_t>(groups) - 1));
+    const auto group =
+        static_cast<std::int32_t>(dice.Between(0, static_cast<std::int64_t>(groups) - 1));
     own = {group, static_cast<std::int32_t>(dice.Between(1, t.prompt_tokens[r]))};
   }
   t.segments.push_back(own);
@@ -72,8 +75,10 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
   SglangSettings& s = made.settings = MakeSettings(dice);
   RequestTable& t = made.requests;
   const std::int64_t requests = dice.Between(1, dice.Percent(20) ? 40 : 14);
-  const std::int64_t longest = std::min(s.context_len, s.max_total_num_tokens) - 2 * s.page_size - 1;
-  const std::int64_t most_prompt = std::max<std::int64_t>(1, std::min(longest, dice.Pick<std::int64_t>({20, 60, 300})));
+  const std::int64_t longest =
+      std::min(s.context_len, s.max_total_num_tokens) - 2 * s.page_size - 1;
+  const std::int64_t most_prompt =
+      std::max<std::int64_t>(1, std::min(longest, dice.Pick<std::int64_t>({20, 60, 300})));
   const std::int64_t spread = dice.Pick<std::int64_t>({0, 2'000'000, 30'000'000});
   const std::size_t groups = 2;
   if (dice.Percent(85)) t.segments.resize(groups);
@@ -82,9 +87,12 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
     arrival += dice.Percent(5) ? 2'000'000'000 : dice.Between(0, spread);
     t.arrival.push_back(arrival);
     t.prompt_tokens.push_back(static_cast<std::int32_t>(dice.Between(1, most_prompt)));
-    const std::int64_t output = dice.Pick<std::int64_t>({1, 2, dice.Between(1, 40), dice.Between(1, 200)});
+    const std::int64_t output =
+        dice.Pick<std::int64_t>({1, 2, dice.Between(1, 40), dice.Between(1, 200)});
     const std::int64_t asked =
-        s.ignore_eos || dice.Percent(40) ? output : dice.Pick<std::int64_t>({1, output + dice.Between(0, 50), 3000});
+        s.ignore_eos || dice.Percent(40)
+            ? output
+            : dice.Pick<std::int64_t>({1, output + dice.Between(0, 50), 3000});
     t.output_tokens.push_back(static_cast<std::int32_t>(output));
     t.max_new_tokens.push_back(static_cast<std::int32_t>(asked));
     made.max_new.push_back(asked);
@@ -114,17 +122,17 @@ std::string Describe(const SglangCase& c) {
       "overlap {} priority {} preempts {} eviction {} retraction {} ignore_eos {}",
       c.name, s.page_size, s.max_total_num_tokens, s.context_len, s.max_running_requests,
       s.chunked_prefill_size, s.max_prefill_tokens, s.schedule_policy, !s.disable_radix_cache,
-      s.enable_mixed_chunk, s.overlap, s.enable_priority_scheduling,
-      !s.disable_priority_preemption, s.radix_eviction_policy, s.retraction_policy, s.ignore_eos);
+      s.enable_mixed_chunk, s.overlap, s.enable_priority_scheduling, !s.disable_priority_preemption,
+      s.radix_eviction_policy, s.retraction_policy, s.ignore_eos);
   for (std::size_t r = 0; r < c.max_new.size(); ++r) {
     text += fmt::format("\n  {}: arrival {} prompt {} max_new {} output {} priority {}", r,
                         c.requests.arrival[r], c.requests.prompt_tokens[r], c.max_new[r],
                         c.requests.output_tokens[r], c.requests.priority[r]);
     if (c.requests.content.empty()) continue;
     const auto content = static_cast<std::size_t>(c.requests.content[r]);
-    text += fmt::format(" content {} parent {} shared {}", content,
-                        c.requests.segments[content].parent,
-                        c.requests.segments[content].shared_tokens);
+    text +=
+        fmt::format(" content {} parent {} shared {}", content, c.requests.segments[content].parent,
+                    c.requests.segments[content].shared_tokens);
   }
   return text;
 }

@@ -41,8 +41,8 @@ std::vector<RequestId> Ids(CsvTable& table, std::size_t row, const char* column)
   return ids;
 }
 
-// What a prompt is made of: a parent's text, then a group's tokens, then its own. A segment for each
-// text that others may begin with.
+// What a prompt is made of: a parent's text, then a group's tokens, then its own. A segment for
+// each text that others may begin with.
 class Contents {
  public:
   explicit Contents(SglangCase& golden) : golden_(golden) {}
@@ -59,8 +59,8 @@ class Contents {
     } else if (group >= 0) {
       const auto [at, is_new] = groups_.try_emplace(group, 0);
       if (is_new) at->second = Segment({});
-      own = {at->second, static_cast<std::int32_t>(
-                             std::min<std::int64_t>(group_tokens, t.prompt_tokens[r]))};
+      own = {at->second,
+             static_cast<std::int32_t>(std::min<std::int64_t>(group_tokens, t.prompt_tokens[r]))};
     }
     t.content.push_back(Segment(own));
   }
@@ -118,12 +118,26 @@ void ReadMembers(CsvTable& table, std::size_t row, SglangStep& step) {
 }
 
 std::optional<Issue> ReadSteps(const fs::path& path, SglangCase& golden) {
-  Result<CsvTable> read = CsvTable::Read(
-      path, {"sched_s", "start_s", "end_s", "mode", "members", "tokens", "prefix", "kind",
-             "retracted", "preempted", "finished", "chunked", "new_token_ratio",
-             "available_after_schedule", "evictable_after_schedule", "running_after_schedule",
-             "waiting_after_schedule", "batch_is_full", "available_after_step",
-             "evictable_after_step"});
+  Result<CsvTable> read = CsvTable::Read(path, {"sched_s",
+                                                "start_s",
+                                                "end_s",
+                                                "mode",
+                                                "members",
+                                                "tokens",
+                                                "prefix",
+                                                "kind",
+                                                "retracted",
+                                                "preempted",
+                                                "finished",
+                                                "chunked",
+                                                "new_token_ratio",
+                                                "available_after_schedule",
+                                                "evictable_after_schedule",
+                                                "running_after_schedule",
+                                                "waiting_after_schedule",
+                                                "batch_is_full",
+                                                "available_after_step",
+                                                "evictable_after_step"});
   if (!read.ok()) return read.issues().front();
   CsvTable& table = read.value();
   for (std::size_t row = 0; row < table.Rows() && !table.error(); ++row) {
@@ -338,8 +352,8 @@ EngineCase EngineCaseOf(const SglangCase& golden) {
   made.model_max_len = s.context_len;
   made.scheduler.policy = "sglang";
   SglangSpec& o = made.scheduler.sglang;
-  o.schedule_policy = static_cast<SglangQueue>(
-      choice(s.schedule_policy, {"fcfs", "lpm", "dfs-weight", "lof"}));
+  o.schedule_policy =
+      static_cast<SglangQueue>(choice(s.schedule_policy, {"fcfs", "lpm", "dfs-weight", "lof"}));
   o.schedule_conservativeness = s.schedule_conservativeness;
   o.max_prefill_tokens = s.max_prefill_tokens;
   o.prefill_max_requests = s.prefill_max_requests;

@@ -642,9 +642,9 @@ bool Sglang::Arrivals() {
     r.priority = in_.requests.priority.empty() ? 0 : in_.requests.priority[i];
     const std::int64_t total = c_.max_total_num_tokens;
     const std::int64_t longest = std::min(c_.context_len, total) - 1;
-    r.max_new = std::max<std::int64_t>(
-        0, std::min({in_.max_new[i], longest - r.prompt - 1,
-                     total - CeilToPages(r.prompt) - c_.page_size - 1}));
+    r.max_new =
+        std::max<std::int64_t>(0, std::min({in_.max_new[i], longest - r.prompt - 1,
+                                            total - CeilToPages(r.prompt) - c_.page_size - 1}));
     Enqueue(r);
     any = true;
   }

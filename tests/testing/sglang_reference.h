@@ -1,5 +1,5 @@
-// The rules of SGLang's scheduler (v0.5.16), written to be read: every request has its tokens, every
-// sum is made anew. It decides what the engine has to do; the recorded steps of SGLang itself
+// The rules of SGLang's scheduler (v0.5.16), written to be read: every request has its tokens,
+// every sum is made anew. It decides what the engine has to do; the recorded steps of SGLang itself
 // (sglang_golden.h) decide whether it is right. "Rule" is one of their README.
 //
 // One of SGLang's habits is not followed: rule 38, where the victims of a preemption are lost. Here

@@ -185,9 +185,15 @@ std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& 
     flags.Add("--priority-scheduling-preemption-threshold",
               o.priority_scheduling_preemption_threshold);
   }
-  return {"policy", "schedule_policy", "schedule_conservativeness", "max_prefill_tokens",
-          "prefill_max_requests", "enable_mixed_chunk", "radix_eviction_policy",
-          "enable_priority_scheduling", "schedule_low_priority_values_first",
+  return {"policy",
+          "schedule_policy",
+          "schedule_conservativeness",
+          "max_prefill_tokens",
+          "prefill_max_requests",
+          "enable_mixed_chunk",
+          "radix_eviction_policy",
+          "enable_priority_scheduling",
+          "schedule_low_priority_values_first",
           "priority_scheduling_preemption_threshold"};
 }
 

@@ -70,8 +70,7 @@ void DescribeSglangQueue(Fields<SglangSpec>& f) {
   f.Add({.name = "enable_priority_scheduling",
          .help = "requests of higher priority first; they may preempt others"},
         &SglangSpec::enable_priority_scheduling);
-  f.Add({.name = "schedule_low_priority_values_first",
-         .help = "a lower number is more urgent"},
+  f.Add({.name = "schedule_low_priority_values_first", .help = "a lower number is more urgent"},
         &SglangSpec::schedule_low_priority_values_first);
   f.Add({.name = "disable_priority_preemption",
          .help = "a more urgent request waits for a seat as any other"},
@@ -86,9 +85,10 @@ void DescribeSglangQueue(Fields<SglangSpec>& f) {
           .help = "who is retracted when KV memory runs out: who has made the fewest tokens "
                   "(length), or the least urgent (priority)"},
          &SglangSpec::retraction_policy, {"length", "priority"});
-  f.Enum({.name = "radix_eviction_policy", .help = "which leaf of the radix cache is evicted first"},
-         &SglangSpec::radix_eviction_policy,
-         {"lru", "lfu", "slru", "fifo", "filo", "mru", "priority"});
+  f.Enum(
+      {.name = "radix_eviction_policy", .help = "which leaf of the radix cache is evicted first"},
+      &SglangSpec::radix_eviction_policy,
+      {"lru", "lfu", "slru", "fifo", "filo", "mru", "priority"});
 }
 
 // What SGLang's admission reckons with.
@@ -105,8 +105,9 @@ void DescribeSglangBudget(Fields<SglangSpec>& f) {
          .max = 65536,
          .help = "most requests in a batch of prompts; default: no limit"},
         &SglangSpec::prefill_max_requests);
-  f.Add({.name = "enable_mixed_chunk", .help = "a batch of prompts takes the running decodes along"},
-        &SglangSpec::enable_mixed_chunk);
+  f.Add(
+      {.name = "enable_mixed_chunk", .help = "a batch of prompts takes the running decodes along"},
+      &SglangSpec::enable_mixed_chunk);
   f.Add({.name = "schedule_conservativeness",
          .unit = "1",
          .min = 0.01,

@@ -15,6 +15,43 @@ namespace servecast {
 
 inline constexpr double kMaxTokens = 1e9;
 
+// A member and its default, once for each type of member: who describes them are many.
+template <class M>
+[[gnu::noinline]] void AddField(FieldVisitor& visitor, const FieldSpec& spec, M& value,
+                                const M& base) {
+  if constexpr (std::is_same_v<M, std::optional<std::int64_t>>) {
+    visitor.Integer(spec, value, base);
+  } else if constexpr (std::is_same_v<M, std::optional<double>>) {
+    visitor.Number(spec, value, base);
+  } else if constexpr (std::is_same_v<M, std::int64_t>) {
+    std::optional<std::int64_t> v = value;
+    visitor.Integer(spec, v, base);
+    value = v.value_or(value);
+  } else if constexpr (std::is_same_v<M, double>) {
+    std::optional<double> v = value;
+    visitor.Number(spec, v, base);
+    value = v.value_or(value);
+  } else if constexpr (std::is_same_v<M, bool>) {
+    visitor.Boolean(spec, value, base);
+  } else if constexpr (std::is_same_v<M, std::string>) {
+    visitor.Text(spec, value, base);
+  } else if constexpr (std::is_same_v<M, std::vector<double>>) {
+    visitor.Numbers(spec, value, base);
+  } else {
+    visitor.Table(spec, value, base);
+  }
+}
+
+// An enumerator by its name, likewise; returns it.
+[[gnu::noinline]] inline int ReadChoice(FieldVisitor& visitor, const FieldSpec& spec, int member,
+                                        int base, const Choices& names, const Choices& offered) {
+  std::string value(names[static_cast<std::size_t>(member)]);
+  visitor.Choice(spec, offered.empty() ? names : offered, value,
+                 std::string(names[static_cast<std::size_t>(base)]));
+  const auto at = std::find(names.begin(), names.end(), value);
+  return at == names.end() ? member : static_cast<int>(at - names.begin());
+}
+
 // A visitor bound to an object and its base, so that a field is one line.
 template <class T>
 class Fields {
@@ -24,29 +61,7 @@ class Fields {
 
   template <class M>
   void Add(const FieldSpec& spec, M T::*member) {
-    M& value = object_.*member;
-    const M& base = base_.*member;
-    if constexpr (std::is_same_v<M, std::optional<std::int64_t>>) {
-      visitor_.Integer(spec, value, base);
-    } else if constexpr (std::is_same_v<M, std::optional<double>>) {
-      visitor_.Number(spec, value, base);
-    } else if constexpr (std::is_same_v<M, std::int64_t>) {
-      std::optional<std::int64_t> v = value;
-      visitor_.Integer(spec, v, base);
-      value = v.value_or(value);
-    } else if constexpr (std::is_same_v<M, double>) {
-      std::optional<double> v = value;
-      visitor_.Number(spec, v, base);
-      value = v.value_or(value);
-    } else if constexpr (std::is_same_v<M, bool>) {
-      visitor_.Boolean(spec, value, base);
-    } else if constexpr (std::is_same_v<M, std::string>) {
-      visitor_.Text(spec, value, base);
-    } else if constexpr (std::is_same_v<M, std::vector<double>>) {
-      visitor_.Numbers(spec, value, base);
-    } else {
-      visitor_.Table(spec, value, base);
-    }
+    AddField(visitor_, spec, object_.*member, base_.*member);
   }
 
   // An enumerator by its name; `names` in the order of the enumerators, all of them `offered`
@@ -54,11 +69,9 @@ class Fields {
   template <class E>
   void Enum(const FieldSpec& spec, E T::*member, const Choices& names,
             const Choices& offered = {}) {
-    std::string value(names[static_cast<std::size_t>(object_.*member)]);
-    visitor_.Choice(spec, offered.empty() ? names : offered, value,
-                    std::string(names[static_cast<std::size_t>(base_.*member)]));
-    const auto at = std::find(names.begin(), names.end(), value);
-    if (at != names.end()) object_.*member = static_cast<E>(at - names.begin());
+    object_.*member =
+        static_cast<E>(ReadChoice(visitor_, spec, static_cast<int>(object_.*member),
+                                  static_cast<int>(base_.*member), names, offered));
   }
 
   void Policy(const FieldSpec& spec, std::string T::*member, const Choices& names) {

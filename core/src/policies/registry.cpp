@@ -40,11 +40,11 @@
   X(kRouterWeighted)         \
   X(kRouterCentralQueue)
 
-#define SERVECAST_SCHEDULERS(X) \
-  X(kSchedulerVllmV0)           \
-  X(kSchedulerSarathi)          \
-  X(kSchedulerOrca)             \
-  X(kSchedulerLightLlm)         \
+#define SERVECAST_SCHEDULERS(X)  \
+  X(kSchedulerVllmV0)            \
+  X(kSchedulerSarathi)           \
+  X(kSchedulerOrca)              \
+  X(kSchedulerLightLlm)          \
   X(kSchedulerFasterTransformer) \
   X(kSchedulerSglang)
 

@@ -1,4 +1,5 @@
-// Of the whole engine. The page's first module has a file of its own instead (wasm/first_module.cpp).
+// Of the whole engine. The page's first module has a file of its own instead
+// (wasm/first_module.cpp).
 #include "serving/policy.h"
 
 namespace servecast {

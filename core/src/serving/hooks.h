@@ -42,7 +42,7 @@ struct SglangLevels {
   double new_token_ratio = 0;
   std::int64_t evictable_after_schedule = 0, evictable_after_step = 0;  // tokens
   std::int64_t running_batch = 0;
-  std::int64_t retracted = 0;  // of `preempted`, the last ones: for lack of memory
+  std::int64_t retracted = 0;      // of `preempted`, the last ones: for lack of memory
   RequestId chunked = kNoRequest;  // whose prompt is unfinished
   bool batch_is_full = false;
 

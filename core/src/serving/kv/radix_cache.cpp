@@ -19,9 +19,8 @@ RadixCache::RadixCache(std::int64_t page, RadixEviction order, const RequestTabl
 void RadixCache::ReadText(RequestId request, std::int64_t tokens) {
   length_ = Whole(tokens);
   text_.clear();
-  std::int32_t segment = requests_.content.empty()
-                             ? request
-                             : requests_.content[static_cast<std::size_t>(request)];
+  std::int32_t segment =
+      requests_.content.empty() ? request : requests_.content[static_cast<std::size_t>(request)];
   for (std::int64_t to = length_; to > 0;) {
     const ContentSegment content = Content(segment);
     const std::int64_t from = std::min<std::int64_t>(content.shared_tokens, to);
@@ -202,13 +201,20 @@ void RadixCache::Unlock(NodeId node) {
 // Rule 51: the smallest goes first.
 RadixCache::Rank RadixCache::RankOf(const Node& node) const {
   switch (order_) {
-    case RadixEviction::kLru: break;
-    case RadixEviction::kLfu: return {node.hits, node.used};
-    case RadixEviction::kSlru: return {node.hits >= 2 ? 1 : 0, node.used};
-    case RadixEviction::kFifo: return {node.born, 0};
-    case RadixEviction::kFilo: return {-node.born, 0};
-    case RadixEviction::kMru: return {-node.used, 0};
-    case RadixEviction::kPriority: return {node.priority, node.used};
+    case RadixEviction::kLru:
+      break;
+    case RadixEviction::kLfu:
+      return {node.hits, node.used};
+    case RadixEviction::kSlru:
+      return {node.hits >= 2 ? 1 : 0, node.used};
+    case RadixEviction::kFifo:
+      return {node.born, 0};
+    case RadixEviction::kFilo:
+      return {-node.born, 0};
+    case RadixEviction::kMru:
+      return {-node.used, 0};
+    case RadixEviction::kPriority:
+      return {node.priority, node.used};
   }
   return {node.used, 0};
 }

@@ -110,11 +110,11 @@ class RadixCache {
   bool sparse_;
   std::vector<Node> nodes_;
   std::vector<NodeId> unused_;
-  std::vector<NodeId> heads_;                        // by segment: its list of nodes
-  std::unordered_map<std::int32_t, NodeId> some_;    // likewise, when sparse
-  std::vector<Candidate> candidates_;                // a heap
-  std::vector<Part> text_;                           // scratch: of the text, its end first
-  std::int64_t length_ = 0;                          // likewise, in whole pages
+  std::vector<NodeId> heads_;                      // by segment: its list of nodes
+  std::unordered_map<std::int32_t, NodeId> some_;  // likewise, when sparse
+  std::vector<Candidate> candidates_;              // a heap
+  std::vector<Part> text_;                         // scratch: of the text, its end first
+  std::int64_t length_ = 0;                        // likewise, in whole pages
   std::int64_t ticks_ = 0, evictable_ = 0, evicted_ = 0, alive_ = 0;
 };
 

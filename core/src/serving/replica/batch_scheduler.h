@@ -255,13 +255,13 @@ class BatchScheduler {
 struct SchedulerEntry {
   std::string_view name, help;
   std::unique_ptr<BatchScheduler> (*make)();  // nullptr: `machine` needs none
-  bool splits_prompts = false;  // else it computes each in one batch
-  bool whole_prompts = false;   // each must fit max_num_batched_tokens
-  bool counts_tokens = false;   // of KV cache, instead of blocks
+  bool splits_prompts = false;                // else it computes each in one batch
+  bool whole_prompts = false;                 // each must fit max_num_batched_tokens
+  bool counts_tokens = false;                 // of KV cache, instead of blocks
   // Why it keeps nothing of requests that others could find; empty: it caches prefixes.
   std::string_view no_prefix_caching = {};
-  bool preempts = false;       // when blocks run short; else it never does
-  bool overlaps = false;       // with async_scheduling: forms a batch while one computes
+  bool preempts = false;  // when blocks run short; else it never does
+  bool overlaps = false;  // with async_scheduling: forms a batch while one computes
   // Of the longest sequence, tokens that it never makes; nullptr: none.
   std::int64_t (*keeps_room)(const EngineSpec& engine) = nullptr;
   bool own_cache = false;      // of prefixes; the replica's blocks are then a mere number

@@ -80,7 +80,8 @@ void SglangScheduler::SortByTree() {
   }
   waiting_.clear();
   const auto before = [&](RadixCache::NodeId a, RadixCache::NodeId b) {
-    return std::pair(-nodes[a].weight, tree_.Place(a)) < std::pair(-nodes[b].weight, tree_.Place(b));
+    return std::pair(-nodes[a].weight, tree_.Place(a)) <
+           std::pair(-nodes[b].weight, tree_.Place(b));
   };
   std::vector<std::pair<RadixCache::NodeId, std::size_t>> path = {{RadixCache::kRoot, 0}};
   while (!path.empty()) {
@@ -177,8 +178,7 @@ SglangScheduler::Verdict SglangScheduler::TestPlain(JobId id) {
   const Job& job = At(id);
   const std::int64_t rest = job.fill - job.prefix;
   const std::int64_t spare = options_.version == SglangVersion::k0516 ? page_ : 0;
-  const std::int64_t total =
-      rest + Clip(std::max<std::int64_t>(job.max_new - job.out, 0)) + spare;
+  const std::int64_t total = rest + Clip(std::max<std::int64_t>(job.max_new - job.out, 0)) + spare;
   if (static_cast<double>(total) >= TotalLeft()) return Verdict::kMemory;
   if (!in_.engine.enable_chunked_prefill && !batch_.extends.empty() &&
       CeilToPages(rest) >= budget_.input) {

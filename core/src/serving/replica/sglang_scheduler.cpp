@@ -194,8 +194,8 @@ Formed SglangScheduler::Form(StepPlan& plan) {
   in_.recorder.BlocksRefused(retracted_);
   if (!waiting_.empty()) plan.blocked = is_full_ || formed ? full_by_ : BlockedBy::kNothing;
   if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
-  const bool changed = was_full != is_full_ || had_last || !plan.preempted.empty() ||
-                       had_running != running_.size();
+  const bool changed =
+      was_full != is_full_ || had_last || !plan.preempted.empty() || had_running != running_.size();
   if (formed) Fill(plan);
   std::swap(last_, batch_);
   if (formed) return Formed::kStep;
@@ -317,8 +317,8 @@ void SglangScheduler::RetractSome(StepPlan& plan) {
 
 double SglangScheduler::RatioAfter(std::int64_t decode_steps) const {
   const double least = LeastRatio(options_);
-  const double decay = (FirstRatio(options_) - least) /
-                       static_cast<double>(options_.new_token_ratio_decay_steps);
+  const double decay =
+      (FirstRatio(options_) - least) / static_cast<double>(options_.new_token_ratio_decay_steps);
   double ratio = ratio_;
   for (std::int64_t i = 0; i < decode_steps; ++i) {
     const double next = std::max(ratio - decay, least);
@@ -455,9 +455,8 @@ void SglangScheduler::EndDecodes(Outputs& outputs) {
     ++ending_;
     outputs.last.push_back({id, At(id).life, true, 0});
   }
-  std::sort(outputs.last.begin(), outputs.last.end(), [&](const Output& a, const Output& b) {
-    return At(a.job).order < At(b.job).order;
-  });
+  std::sort(outputs.last.begin(), outputs.last.end(),
+            [&](const Output& a, const Output& b) { return At(a.job).order < At(b.job).order; });
 }
 
 void SglangScheduler::LaunchDecodes(Step& step, Outputs& outputs) {
@@ -479,8 +478,8 @@ void SglangScheduler::LaunchExtends(const Step& step, Outputs& outputs) {
     job.last_step = step.end;
     if (!extend.ends) continue;
     const bool resumed = in_.results.preemptions[static_cast<std::size_t>(job.request)] > 0;
-    job.token_before = job.out == 0 ? -1 : in_.scratch.last_token[static_cast<std::size_t>(
-                                               job.request)];
+    job.token_before =
+        job.out == 0 ? -1 : in_.scratch.last_token[static_cast<std::size_t>(job.request)];
     job.token = step.end;
     if (resumed && job.out > 0) {
       in_.results.SetbacksOf(static_cast<std::size_t>(job.request)).recompute +=

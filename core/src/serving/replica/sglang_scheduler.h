@@ -68,12 +68,12 @@ class SglangScheduler final : public Scheduler {
     RequestId request = kNoRequest;
     std::int64_t life = 0;  // what was noted of a former one no longer holds
     std::int64_t prompt = 0;
-    std::int64_t max_new = 0;   // the limit that the scheduler knows
-    std::int64_t limit = 0;     // the tokens that it makes
+    std::int64_t max_new = 0;  // the limit that the scheduler knows
+    std::int64_t limit = 0;    // the tokens that it makes
     std::int64_t priority = 0;
-    std::int64_t entry = 0;     // when it came to the queue
-    std::int64_t order = 0;     // in the running batch
-    std::int32_t seat = -1;     // from its first step to its end, retraction or preemption
+    std::int64_t entry = 0;  // when it came to the queue
+    std::int64_t order = 0;  // in the running batch
+    std::int32_t seat = -1;  // from its first step to its end, retraction or preemption
     bool done = false, decodes = false, begun = false;
     MemberKind kind = MemberKind::kNew;
 
@@ -252,23 +252,23 @@ class SglangScheduler final : public Scheduler {
   std::deque<JobId> waiting_;
   std::vector<JobId> running_;
   std::int64_t live_ = 0, entries_ = 0, orders_ = 0, pass_ = 0;
-  bool is_full_ = false;                       // rule 6
-  BlockedBy full_by_ = BlockedBy::kNothing;    // why
-  double ratio_;                               // new_token_ratio
+  bool is_full_ = false;                     // rule 6
+  BlockedBy full_by_ = BlockedBy::kNothing;  // why
+  double ratio_;                             // new_token_ratio
   JobId chunked_ = kNoJob;
   Batch batch_, last_;  // that is being formed; of the last pass
   bool last_decoded_ = false;
 
   // What decodes: as sums, and when each makes its last token.
   DecodeSums decodes_;
-  IndexedHeap finishes_;               // by seat
+  IndexedHeap finishes_;  // by seat
   std::vector<JobId> job_of_seat_;
-  std::vector<Output> newcomers_;      // since the last decode step
-  std::int64_t ending_ = 0;            // whose last token is launched
-  std::int64_t wasted_ = 0;            // of the batch: tokens that nobody needs
+  std::vector<Output> newcomers_;  // since the last decode step
+  std::int64_t ending_ = 0;        // whose last token is launched
+  std::int64_t wasted_ = 0;        // of the batch: tokens that nobody needs
   TimeNs decoded_ = 0, decoded_before_ = 0, launched_until_ = 0;
   TimeNs interference_ = 0;
-  std::int64_t run_began_ = -1;        // a step of decodes_; -1: the last batch was no run's
+  std::int64_t run_began_ = -1;  // a step of decodes_; -1: the last batch was no run's
 
   Budget budget_;
   std::vector<JobId> preempted_;
