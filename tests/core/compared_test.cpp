@@ -233,6 +233,7 @@ TEST(KnownError, OfEveryRowOfTheRecord_IsWhatItsLabelSays) {
     const std::string with = text("with");
     Scenario s = Parsed(Document("llama-3.1-8b", text("gpu"), "vllm"));
     s.engine.compared_as = text("engine");
+    if (s.engine.compared_as == "sglang") s.scheduler.policy = "sglang";
     const char* const weights[] = {"16-bit", "FP8", "INT4", "NVFP4", "MXFP4"};
     for (int i = 0; i < 5; ++i) {
       if (with.rfind(weights[i], 0) == 0) s.model.quantization = static_cast<Quantization>(i);

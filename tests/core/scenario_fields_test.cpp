@@ -66,6 +66,7 @@ Json DocumentFor(const Json& field) {
   AddLimit(value, object);
   if (value == "uniform" || value == "zipf") object["max"] = 100;
   if (value == "piecewise") object["rate_factors"] = {{0, 1}};
+  if (value == "sglang") document["workload"]["classes"][0].erase("timeout_s");
   if (value == "ngram") document["engine"]["async_scheduling"] = false;
   if (value == "empirical") object["quantiles"] = {{0, 10}, {1, 20}};
   return document;

@@ -120,7 +120,10 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
   add(m.num_sliding_layers > 0, "sliding windows");
   add(m.kv_lora_rank > 0, "latent attention");
   add(e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling, "launch options");
-  add(e.compat != Compat::kNone || s.scheduler.policy != "vllm", "rules other than vLLM's");
+  const bool sglang = e.compared_as == "sglang";
+  const std::string_view own = sglang ? "sglang" : "vllm";
+  add(e.compat != Compat::kNone || s.scheduler.policy != own,
+      sglang ? "rules other than SGLang's" : "rules other than vLLM's");
   add(pool.pipeline_parallel > 1, "pipeline stages");
   add(e.enable_expert_parallel || pool.attention_data_parallel > 1, "expert parallelism");
   return features;
