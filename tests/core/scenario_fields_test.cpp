@@ -232,7 +232,7 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
                         : choice.back() == "metric"      ? (value == "ttft" ? "attainment" : "ttft")
                         : choice.back() == "priority"    ? "class"
                         : choice.back() == "order"       ? "fcfs"
-                        : choice.back() == "policy"      ? "random"
+                        : choice.back() == "policy"      ? (value == "sglang" ? "vllm" : "random")
                         : choice.back() == "cuda_graphs" ? "implied"
                         : choice.back() == "method"      ? "none"
                         : choice.back() == "profile"     ? "flat"

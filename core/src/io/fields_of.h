@@ -69,9 +69,8 @@ class Fields {
   template <class E>
   void Enum(const FieldSpec& spec, E T::*member, const Choices& names,
             const Choices& offered = {}) {
-    object_.*member =
-        static_cast<E>(ReadChoice(visitor_, spec, static_cast<int>(object_.*member),
-                                  static_cast<int>(base_.*member), names, offered));
+    object_.*member = static_cast<E>(ReadChoice(visitor_, spec, static_cast<int>(object_.*member),
+                                                static_cast<int>(base_.*member), names, offered));
   }
 
   void Policy(const FieldSpec& spec, std::string T::*member, const Choices& names) {
