@@ -740,7 +740,8 @@ void Sglang::Token(Request& r, std::size_t step) {
 
 // Rules 48, 50, 56 and 58.
 void Sglang::Apply() {
-  const auto [number, batch] = in_flight_.front();
+  const std::size_t number = in_flight_.front().first;
+  const std::shared_ptr<Batch> batch = in_flight_.front().second;
   in_flight_.pop_front();
   now_ = std::max(now_, out_.steps[number].end);
   const auto decodes = [&](const Request* r) {

@@ -202,7 +202,7 @@ SglangScheduler::Verdict SglangScheduler::AddPlain(JobId id, std::int64_t total)
   std::int64_t tokens = WholePages(std::max<std::int64_t>(budget_.chunk, 0));
   if (tokens > 0) tokens = WholePages(job.prefix + tokens) - job.prefix;
   if (tokens <= 0) return Verdict::kStop;
-  new_chunk_ = id;
+  budget_.new_chunk = id;
   Add(id, job.prefix + tokens, tokens, 0);
   return AfterAdding();
 }
@@ -210,29 +210,29 @@ SglangScheduler::Verdict SglangScheduler::AddPlain(JobId id, std::int64_t total)
 void SglangScheduler::AddState(const Job& job, std::size_t at) {
   const std::int64_t out = Out(job);
   if (job.max_new <= out) return;
-  states_.insert(states_.begin() + static_cast<std::ptrdiff_t>(at),
-                 {job.max_new - out, job.prompt + out});
+  budget_.states.insert(budget_.states.begin() + static_cast<std::ptrdiff_t>(at),
+                        {job.max_new - out, job.prompt + out});
 }
 
 // Whether memory would run out before enough of the requests had ended, each of which makes all its
 // tokens (rule 19).
 bool SglangScheduler::RunsOut(const Job& job) {
-  if (!has_states_) {
-    has_states_ = true;
-    AddState(job, states_.size());
-    for (const JobId id : running_) AddState(At(id), states_.size());
-    for (const Extend& extend : batch_.extends) AddState(At(extend.job), states_.size());
-    std::stable_sort(states_.begin(), states_.end(),
+  if (!budget_.has_states) {
+    budget_.has_states = true;
+    AddState(job, budget_.states.size());
+    for (const JobId id : running_) AddState(At(id), budget_.states.size());
+    for (const Extend& extend : batch_.extends) AddState(At(extend.job), budget_.states.size());
+    std::stable_sort(budget_.states.begin(), budget_.states.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
   } else {
     std::size_t at = 0;
-    while (at + 1 < states_.size() && job.max_new - job.out > states_[at].first) ++at;
+    while (at + 1 < budget_.states.size() && job.max_new - job.out > budget_.states[at].first) ++at;
     AddState(job, at);
   }
   const std::int64_t left = Available() - budget_.current - CeilToPages(job.fill);
   std::int64_t freed = 0;
-  auto others = static_cast<std::int64_t>(states_.size());
-  for (const auto& [to_come, held] : states_) {
+  auto others = static_cast<std::int64_t>(budget_.states.size());
+  for (const auto& [to_come, held] : budget_.states) {
     if (left + freed - to_come * others <= others) return true;
     freed += held;
     --others;
@@ -249,7 +249,7 @@ SglangScheduler::Verdict SglangScheduler::TestIgnoringEos(JobId id) {
   } else if (budget_.chunk <= 0) {
     return Verdict::kStop;
   } else {
-    new_chunk_ = id;
+    budget_.new_chunk = id;
     Add(id, budget_.chunk, budget_.chunk, 0);
   }
   return AfterAdding();
@@ -288,7 +288,7 @@ bool SglangScheduler::PreemptFor(const Job& job) {
     Retract(id, --left);
   }
   running_.resize(kept);
-  preempted_.insert(preempted_.end(), candidates.begin(), candidates.end());
+  budget_.preempted.insert(budget_.preempted.end(), candidates.begin(), candidates.end());
   return true;
 }
 
@@ -297,26 +297,26 @@ bool SglangScheduler::PreemptFor(const Job& job) {
 bool SglangScheduler::Prefill(StepPlan& plan) {
   const bool preempts =
       options_.enable_priority_scheduling && !options_.disable_priority_preemption;
-  if (preempts) is_full_ = false;
-  if ((is_full_ || waiting_.empty()) && chunked_ == kNoJob) return false;
+  if (preempts) full_.flag = false;
+  if ((full_.flag || waiting_.empty()) && chunked_ == kNoJob) return false;
   if (Room() <= 0 && chunked_ == kNoJob && !preempts) {
-    is_full_ = true;
-    full_by_ = BlockedBy::kSeats;
+    full_.flag = true;
+    full_.reason = BlockedBy::kSeats;
     return false;
   }
   StartBudget();
   const bool goes_on = chunked_ != kNoJob;
   if (goes_on && !running_.empty() && !ChunkedFits()) return false;
   SortWaiting();
-  states_.clear();
-  preempted_.clear();
-  has_states_ = false;
-  new_chunk_ = kNoJob;
+  budget_.states.clear();
+  budget_.preempted.clear();
+  budget_.has_states = false;
+  budget_.new_chunk = kNoJob;
   if (goes_on) AddChunked();
   Admit();
-  for (const JobId id : preempted_) {
+  for (const JobId id : budget_.preempted) {
     plan.preempted.push_back(At(id).request);
-    At(id).entry = ++entries_;
+    At(id).entry = ++counts_.entries;
     waiting_.push_back(id);
   }
   if (batch_.extends.empty()) return false;
@@ -332,20 +332,20 @@ void SglangScheduler::Admit() {
       options_.enable_priority_scheduling && !options_.disable_priority_preemption;
   for (const JobId id : waiting_) {
     if (static_cast<std::int64_t>(batch_.extends.size()) >= Room()) {
-      is_full_ = true;
-      full_by_ = BlockedBy::kSeats;
+      full_.flag = true;
+      full_.reason = BlockedBy::kSeats;
     }
-    if (is_full_ && !(preempts && PreemptFor(At(id)))) return;
+    if (full_.flag && !(preempts && PreemptFor(At(id)))) return;
     const Verdict verdict = Test(id);
     if (verdict == Verdict::kGo) continue;
-    if (verdict == Verdict::kMemory) is_full_ = true;
-    full_by_ = verdict == Verdict::kMemory ? BlockedBy::kKvBlocks : BlockedBy::kTokenBudget;
+    if (verdict == Verdict::kMemory) full_.flag = true;
+    full_.reason = verdict == Verdict::kMemory ? BlockedBy::kKvBlocks : BlockedBy::kTokenBudget;
     return;
   }
 }
 
 void SglangScheduler::TakePrefill() {
-  if (new_chunk_ != kNoJob) chunked_ = new_chunk_;
+  if (budget_.new_chunk != kNoJob) chunked_ = budget_.new_chunk;
   batch_.kind = Kind::kExtend;
   batch_.chunk = chunked_;
   std::int64_t tokens = 0, taken = 0;
@@ -362,9 +362,9 @@ void SglangScheduler::TakePrefill() {
     Job& job = At(extend.job);
     extend.ends = extend.job != chunked_;
     if (job.seat >= 0) continue;
-    job.seat = seats_.back();
-    seats_.pop_back();
-    job_of_seat_[static_cast<std::size_t>(job.seat)] = extend.job;
+    job.seat = seats_.free.back();
+    seats_.free.pop_back();
+    seats_.jobs[static_cast<std::size_t>(job.seat)] = extend.job;
   }
   if (mixes()) MixIn();
 }

@@ -52,7 +52,7 @@ class SglangScheduler final : public Scheduler {
 
   std::int64_t running() const override { return in_.engine.max_num_seqs - seats_left(); }
   std::int64_t waiting() const override { return static_cast<std::int64_t>(waiting_.size()); }
-  bool HasRequests() const override { return live_ > 0; }
+  bool HasRequests() const override { return counts_.live > 0; }
   bool MayStall() const override { return false; }
   TimeNs QuietUntil() override { return replica_.ready(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
@@ -135,14 +135,14 @@ class SglangScheduler final : public Scheduler {
   const Job& At(JobId id) const { return jobs_[static_cast<std::size_t>(id)]; }
   Outputs& OutputsOf(const Step& step) { return outputs_[step.place]; }
   bool IsNow(const Output& output) const { return At(output.job).life == output.life; }
-  std::int64_t seats_left() const { return static_cast<std::int64_t>(seats_.size()); }
+  std::int64_t seats_left() const { return static_cast<std::int64_t>(seats_.free.size()); }
 
   // Of a request, with what is launched; as far as it is applied.
   std::int64_t Kv(const Job& job) const {
     return job.decodes ? job.ahead + decodes_.step() : job.kv;
   }
   bool Pending(const Job& job) const {
-    return replica_.in_flight() > 0 && (last_decoded_ || job.joined_in == pass_);
+    return replica_.in_flight() > 0 && (last_decoded_ || job.joined_in == counts_.passes);
   }
   std::int64_t Out(const Job& job) const {
     return job.decodes ? Kv(job) - job.prompt + 1 - (Pending(job) ? 1 : 0) : job.out;
@@ -233,10 +233,14 @@ class SglangScheduler final : public Scheduler {
   void TakePrefill();
   void MixIn();
 
-  // What a prefill batch may still take (rule 12).
+  // What a prefill batch may still take (rule 12), and what was decided for it.
   struct Budget {
     double total = 0;
     std::int64_t current = 0, input = 0, chunk = 0;
+    JobId new_chunk = kNoJob;
+    std::vector<JobId> preempted;
+    bool has_states = false;
+    std::vector<std::pair<std::int64_t, std::int64_t>> states;  // rule 19
   };
 
   Replica& replica_;
@@ -248,34 +252,44 @@ class SglangScheduler final : public Scheduler {
 
   std::vector<Job> jobs_;
   std::vector<JobId> unused_;
-  std::vector<std::int32_t> seats_;  // that are free
+  struct Seats {
+    std::vector<std::int32_t> free;
+    std::vector<JobId> jobs;  // of each that is taken
+  };
+  Seats seats_;
   std::deque<JobId> waiting_;
   std::vector<JobId> running_;
-  std::int64_t live_ = 0, entries_ = 0, orders_ = 0, pass_ = 0;
-  bool is_full_ = false;                     // rule 6
-  BlockedBy full_by_ = BlockedBy::kNothing;  // why
-  double ratio_;                             // new_token_ratio
+  struct Counts {
+    std::int64_t live = 0;                             // requests
+    std::int64_t entries = 0, orders = 0, passes = 0;  // so far
+  };
+  Counts counts_;
+  struct Full {
+    bool flag = false;  // rule 6
+    BlockedBy reason = BlockedBy::kNothing;
+  };
+  Full full_;
+  double ratio_;  // new_token_ratio
   JobId chunked_ = kNoJob;
   Batch batch_, last_;  // that is being formed; of the last pass
   bool last_decoded_ = false;
 
   // What decodes: as sums, and when each makes its last token.
   DecodeSums decodes_;
-  IndexedHeap finishes_;  // by seat
-  std::vector<JobId> job_of_seat_;
+  IndexedHeap finishes_;           // by seat
   std::vector<Output> newcomers_;  // since the last decode step
   std::int64_t ending_ = 0;        // whose last token is launched
   std::int64_t wasted_ = 0;        // of the batch: tokens that nobody needs
-  TimeNs decoded_ = 0, decoded_before_ = 0, launched_until_ = 0;
-  TimeNs interference_ = 0;
+  struct Times {
+    TimeNs decoded = 0, decoded_before = 0;  // ends of the latest decode steps
+    TimeNs launched_until = 0;
+    TimeNs interference = 0;  // by which prefills made decodes wait, so far
+  };
+  Times times_;
   std::int64_t run_began_ = -1;  // a step of decodes_; -1: the last batch was no run's
 
   Budget budget_;
-  std::vector<JobId> preempted_;
-  JobId new_chunk_ = kNoJob;
   std::int64_t retracted_ = 0;
-  bool has_states_ = false;
-  std::vector<std::pair<std::int64_t, std::int64_t>> states_;  // rule 19
 
   std::vector<Outputs> outputs_;  // by a step's place
   PrefixCacheReport cached_;
