@@ -589,6 +589,8 @@ export interface Preset {
   /** The preset's own document (for scenarios: a whole scenario document that runs as it is); absent while its file is
       not here. */
   readonly document?: Record<string, unknown>;
+  /** Of engines: the section `scheduler` that comes with it, where it is not vLLM's. */
+  readonly scheduler?: Record<string, unknown>;
   /** Those that menus list apart. */
   readonly group?: string;
   /** Where its numbers come from, by the member's path; "*": all others. */

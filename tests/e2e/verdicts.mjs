@@ -31,6 +31,16 @@ await task(
 );
 
 await task(
+  'verdict: of a scheduler that the first module lacks, by the whole one',
+  async (page) => {
+    assert.match(await verdict(page), /at 10\sreq\/s/);
+    await openTab(page, 'Document');
+    assert.equal(JSON.parse(await page.inputValue('#scenario-text')).engine.preset, 'sglang');
+  },
+  at(10, '&engine.preset=sglang'),
+);
+
+await task(
   'verdict: near its limit it is too close to call, and says what would tell',
   async (page) => {
     assert.match(await verdict(page), /is too close to call at 48\sreq\/s: TPOT p99/);

@@ -44,8 +44,10 @@ class Watcher final : public StepObserver {
     for (std::size_t p = 0; p < pools.size(); ++p) {
       const SchedulerSpec& own = pools[p].scheduler ? *pools[p].scheduler : scenario.scheduler;
       const std::string& policy = own.policy;
-      const bool unlimited = policy == "orca" || policy == "faster_transformer";  // whole prompts
       const EngineSpec& engine = pools[p].engine ? *pools[p].engine : scenario.engine;
+      const bool unlimited =
+          policy == "orca" || policy == "faster_transformer" ||
+          (policy == "sglang" && !engine.enable_chunked_prefill);  // whole prompts
       const std::int64_t tokens =
           report.pools.empty() ? report.kv_tokens : report.pools[p].kv_tokens;
       const std::int64_t unit = policy == "lightllm" ? 1 : engine.block_size;

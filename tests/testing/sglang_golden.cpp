@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -395,7 +396,8 @@ std::vector<SglangStep> StepsOf(const SglangCase& golden, const std::vector<Step
       step.members.push_back({m.id, m.tokens, m.computed_before, kind});
     }
     step.mode = prefilled == 0 ? "decode" : decodes ? "mixed" : "extend";
-    const auto first_retracted = r.preempted.end() - r.sglang.retracted;
+    const auto first_retracted =
+        std::prev(r.preempted.end(), static_cast<std::ptrdiff_t>(r.sglang.retracted));
     step.preempted.assign(r.preempted.begin(), first_retracted);
     step.retracted.assign(first_retracted, r.preempted.end());
     step.finished = r.finished;

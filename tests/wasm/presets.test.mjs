@@ -94,3 +94,15 @@ test('Coefficients_ThatWerePublished_AreSectionsOfADocument', async () => {
   );
   assert.ok(JSON.parse(module.coefficients(text, '{"physics_coefficients":{}}')).issues.length > 0);
 });
+
+test('Scheduler_ThatTheFirstModuleLacks_NamesTheWholeModule', async () => {
+  const text = documentOf({ engine: { preset: 'sglang' } });
+  const errorsOf = (module) => {
+    const simulation = new module.Simulation(text);
+    const errors = JSON.parse(simulation.error() || '[]');
+    simulation.delete();
+    return errors.map(({ path, kind }) => [path, kind]);
+  };
+  assert.deepEqual(errorsOf(await load('servecast-first')), [['servecast.wasm', 'missing_file']]);
+  assert.deepEqual(errorsOf(await load()), []);
+});
