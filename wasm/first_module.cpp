@@ -1,8 +1,9 @@
-// What a first visit's module has instead of schedulers that few scenarios ask for: nothing calls
-// them, as MissingFiles names the whole module first.
+// What a first visit's module has instead of schedulers other than vLLM's, which few scenarios ask
+// for: nothing calls them, as MissingFiles names the whole module first.
 #include <cstdlib>
 #include <memory>
 
+#include "serving/blis/blis_replica.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 #include "serving/replica/draft_latency.h"
@@ -12,6 +13,8 @@ namespace servecast {
 
 bool IsWholeEngine() { return false; }
 
+std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSequenceScheduler(Replica&) { std::abort(); }
 

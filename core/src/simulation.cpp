@@ -144,10 +144,10 @@ struct Simulation::State {
   void StartBlisReplica(const KvTier& host, StepObserver* observer) {
     const ModelCost& cost = first().cost;
     clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results);
-    replica = std::make_unique<BlisReplica>(
-        BlisInput{scenario.engine, scenario.scheduler, cost.usable_blocks,
-                  scenario.model.max_position_embeddings, requests, *latency, results, recorder,
-                  horizon, host, observer, SecondsToNs(scenario.measure.warmup_s)});
+    replica = MakeBlisReplica(BlisInput{scenario.engine, scenario.scheduler, cost.usable_blocks,
+                                        scenario.model.max_position_embeddings, requests, *latency,
+                                        results, recorder, horizon, host, observer,
+                                        SecondsToNs(scenario.measure.warmup_s)});
   }
 
   // Where the clock stands: a finished run's at its last event or at the horizon, if that is later.

@@ -85,9 +85,11 @@ await task('compare: the rules of BLIS beside ours, with the reasons', async (pa
     .waitFor();
   const fetched = site.requests.slice(before);
   // The first comparison is that of GPUs, some of which need tables of operators; what writes the address comes when
-  // the page is idle, which may be now.
+  // the page is idle, which may be now. BLIS's rules are in the whole module.
   assert.ok(
-    fetched.every((url) => /\/(compare-|encode-|pool-edits-|readable-|presets\/operators\/)/.test(url)),
+    fetched.every((url) =>
+      /\/(compare-|encode-|pool-edits-|readable-|servecast-|worker-files-|presets\/operators\/)/.test(url),
+    ),
     fetched.join(' '),
   );
 });

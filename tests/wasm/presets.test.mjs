@@ -96,13 +96,22 @@ test('Coefficients_ThatWerePublished_AreSectionsOfADocument', async () => {
 });
 
 test('Scheduler_ThatTheFirstModuleLacks_NamesTheWholeModule', async () => {
-  const text = documentOf({ engine: { preset: 'sglang' } });
-  const errorsOf = (module) => {
+  const texts = [
+    { engine: { preset: 'sglang' } },
+    { engine: { compat: 'blis' } },
+    { engine: { speculative: { method: 'ngram', num_speculative_tokens: 3 }, async_scheduling: false } },
+    { scheduler: { policy: 'orca' }, engine: { enable_prefix_caching: false } },
+    { cluster: { pools: [{ replicas: 1, scheduler: { policy: 'sglang' } }, { replicas: 1 }] } },
+  ].map(documentOf);
+  const errorsOf = (module, text) => {
     const simulation = new module.Simulation(text);
     const errors = JSON.parse(simulation.error() || '[]');
     simulation.delete();
     return errors.map(({ path, kind }) => [path, kind]);
   };
-  assert.deepEqual(errorsOf(await load('servecast-first')), [['servecast.wasm', 'missing_file']]);
-  assert.deepEqual(errorsOf(await load()), []);
+  const [first, whole] = [await load('servecast-first'), await load()];
+  for (const text of texts) {
+    assert.deepEqual(errorsOf(first, text), [['servecast.wasm', 'missing_file']], text);
+    assert.deepEqual(errorsOf(whole, text), [], text);
+  }
 });

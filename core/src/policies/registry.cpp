@@ -1,5 +1,6 @@
 // Every policy of the project, one line each, in the order of menus. Tables rather than static
 // registration: the order is fixed and the linker cannot drop an entry.
+#include <algorithm>
 #include <span>
 
 #include "serving/cluster/router.h"
@@ -101,9 +102,27 @@ std::span<const SchedulerEntry> Schedulers() {
 }
 
 const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(LatencyModels(), name); }
+
+namespace {
+
+// Of rules other than vLLM's without drafts and adapters: the first module has no more.
+bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) {
+  return engine.speculative.On() || engine.max_loras > 0 || IsBlis(engine.compat) ||
+         scheduler.policy != "vllm";
+}
+
+bool NeedsWholeEngine(const Scenario& s) {
+  return NeedsWholeEngine(s.engine, s.scheduler) ||
+         std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
+           return NeedsWholeEngine(pool.engine.value_or(s.engine),
+                                   pool.scheduler.value_or(s.scheduler));
+         });
+}
+
+}  // namespace
+
 Issues MissingFiles(const Scenario& s) {
-  const bool walks = s.engine.speculative.On() || s.engine.max_loras > 0;
-  if (!IsWholeEngine() && (walks || s.scheduler.policy == "sglang")) {
+  if (!IsWholeEngine() && NeedsWholeEngine(s)) {
     return {{std::string(kWholeEngine), "is needed, and not here", "missing_file"}};
   }
   for (const LatencyEntry& entry : LatencyModels()) {

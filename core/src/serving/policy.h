@@ -87,7 +87,7 @@ const LatencyEntry& FindLatencyModel(std::string_view name);
 // An issue of kind "missing_file" when a file that the scenario's model needs is not loaded, as on
 // the page until it is fetched (io/presets.h); else none. To be asked first.
 Issues MissingFiles(const Scenario& scenario);
-// False in a program that lacks some schedulers; a scenario with one of these needs the file
+// False in a program that has only vLLM's scheduler; a scenario with another needs the file
 // kWholeEngine.
 bool IsWholeEngine();
 inline constexpr std::string_view kWholeEngine = "servecast.wasm";

@@ -23,6 +23,10 @@ BlisKv::Host HostOf(const BlisInput& in, const BlisEra& era) {
 
 }  // namespace
 
+std::unique_ptr<Engine> MakeBlisReplica(const BlisInput& input) {
+  return std::make_unique<BlisReplica>(input);
+}
+
 // --- Events --------------------------------------------------------------------------------------
 
 BlisReplica::BlisReplica(const BlisInput& input)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -186,5 +187,7 @@ class BlisReplica final : public Engine {
 
   StepRecord record_;  // for an observer only
 };
+
+std::unique_ptr<Engine> MakeBlisReplica(const BlisInput& input);
 
 }  // namespace servecast
