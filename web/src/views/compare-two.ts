@@ -30,6 +30,7 @@ export function renderBeside(view: ViewContext): TemplateResult {
         </select>
       </label>
       <button type="button" id="keep" @click=${() => void app.keepToCompare(nameOf(view))}>Keep this one as A</button>
+      ${state.former === null ? nothing : html`<button type="button" id="keep-former" @click=${() => void app.compareWithFormer()}>Take what was open before as A</button>`}
       <span class="quiet-text">then change anything: A stays as it was, on the requests and targets that are asked now</span>
     </p>
     ${beside ? sideBySide(view, beside, shown?.completeness === 'final' ? shown.outcome.report : null) : nothing}
