@@ -37,6 +37,9 @@ constexpr const char* kPlanHelp =
     "            out\n"
     "  tornado   what each input moves: the closest target with a fifth less and a fifth more of\n"
     "            the load, of lengths, of the GPU's peaks, of limits of the engine ...\n"
+    "  cost      what the GPUs cost, beside an API that is paid by the token: --input $ and\n"
+    "            --output $ per million; answer is the load at which both cost as much. Whether\n"
+    "            it is held, max-rate says\n"
     "  search    the cheapest of many designs that keeps them: plan search --help\n"
     "\n"
     "Prints JSON, and a sentence on stderr. answer has value, and low and high of its 95 %\n"
@@ -47,7 +50,7 @@ constexpr const char* kPlanHelp =
 
 // What a question is given besides the scenario, as typed.
 struct Typed {
-  std::string percent, months, from, spike, seconds;
+  std::string percent, months, from, spike, seconds, input, output;
 };
 
 // A number of an option; what is not given keeps its value. False: it is said on stderr.
@@ -83,7 +86,9 @@ std::optional<QuestionOptions> OptionsOf(const std::string& question, const Type
   if (!ReadNumber("--percent", typed.percent, options.percent) ||
       !ReadNumber("--months", typed.months, options.months) ||
       !ReadNumber("--spike", typed.spike, options.drill.spike) ||
-      !ReadNumber("--seconds", typed.seconds, options.drill.spike_s)) {
+      !ReadNumber("--seconds", typed.seconds, options.drill.spike_s) ||
+      !ReadNumber("--input", typed.input, options.api.input) ||
+      !ReadNumber("--output", typed.output, options.api.output)) {
     return std::nullopt;
   }
   options.from = MonthOf(typed.from);
@@ -107,7 +112,8 @@ int PlanCommand(std::vector<std::string> words) {
       {"min-gpus", {}},
       {"growth", {"--percent", "--months", "--from"}},
       {"drill", {"--spike", "--seconds"}},
-      {"tornado", {}}};
+      {"tornado", {}},
+      {"cost", {"--input", "--output"}}};
   const std::string name = words.empty() ? "" : words[0];
   if (name == "search") return SearchCommand({words.begin() + 1, words.end()});
   if (name == "--help" || name == "-h") {
@@ -118,7 +124,7 @@ int PlanCommand(std::vector<std::string> words) {
                                      [&name](const auto& entry) { return entry.name == name; });
   if (question == questions.end()) {
     return Usage("plan: found " + (name.empty() ? "no question" : name) +
-                 ", allowed max-rate, min-gpus, growth, drill, tornado or search");
+                 ", allowed max-rate, min-gpus, growth, drill, tornado, cost or search");
   }
   words.erase(words.begin());
   Arguments args;
@@ -129,6 +135,8 @@ int PlanCommand(std::vector<std::string> words) {
                                         : option == "--months" ? &typed.months
                                         : option == "--from"   ? &typed.from
                                         : option == "--spike"  ? &typed.spike
+                                        : option == "--input"  ? &typed.input
+                                        : option == "--output" ? &typed.output
                                                                : &typed.seconds);
   }
   if (const auto done = ReadArguments(words, options, args)) return *done;

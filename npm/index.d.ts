@@ -94,7 +94,7 @@ export interface ServecastSync<Module = FirstModule> extends Known<Module> {
 }
 /** Of servecast/full. */
 export interface Planning {
-  /** Highest rate, fewest GPUs, growth, drills, or what moves a target most. */
+  /** Highest rate, fewest GPUs, growth, drills, what moves a target most, or an API's cost. */
   plan(
     question: PlanQuestion,
     document: Document,

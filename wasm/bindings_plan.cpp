@@ -14,12 +14,13 @@ namespace {
 class BoundPlan final : public BoundAsked<BoundPlan, Question> {
  public:
   BoundPlan(std::string name, const std::string& text, double percent, double months, double spike,
-            double spike_s)
+            double spike_s, double input_price, double output_price)
       : name_(std::move(name)), scenario_(ParseScenario(text)) {
     options_.percent = percent;
     options_.months = Steps(months);
     options_.drill.spike = spike;
     options_.drill.spike_s = spike_s;
+    options_.api = {input_price, output_price};
     Begin({});
   }
 
@@ -38,7 +39,7 @@ class BoundPlan final : public BoundAsked<BoundPlan, Question> {
 
 EMSCRIPTEN_BINDINGS(servecast_plan) {
   BindAsked<BoundPlan>("Plan")
-      .constructor<std::string, std::string, double, double, double, double>()
+      .constructor<std::string, std::string, double, double, double, double, double, double>()
       .function("answer", &BoundPlan::Answer)
       .function("sentence", &BoundPlan::Sentence);
 }

@@ -64,6 +64,8 @@ export interface ServecastModule extends FirstModule {
     months: number,
     spike: number,
     spike_s: number,
+    input_price: number,
+    output_price: number,
   ) => Plan;
   /** The cheapest design that keeps the targets. `axes`: lines of "path=a,b,c"; "": the standard ones. */
   readonly Search: new (
@@ -218,7 +220,7 @@ export interface AdviceRun {
   delete(): void;
 }
 
-export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'drill' | 'tornado';
+export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'drill' | 'tornado' | 'cost';
 
 export interface PlanOptions {
   /** Growth a month. */
@@ -228,6 +230,9 @@ export interface PlanOptions {
   /** Times the load, for so long. */
   readonly spike: number;
   readonly spike_s: number;
+  /** $ per million tokens where they are bought; both 0: nothing is compared. */
+  readonly input_price: number;
+  readonly output_price: number;
 }
 
 /** Owned by the worker, which must call delete(). */
@@ -245,7 +250,7 @@ export interface Plan {
 }
 
 /** Of the command's plan, by question; docs/model.md, "Plans". */
-export type PlanAnswer = MaxRate | MinGpus | Growth | Drills | Tornado;
+export type PlanAnswer = MaxRate | MinGpus | Growth | Drills | Tornado | OwnCost;
 
 export type PlanOutcome = 'found' | 'none' | 'unbounded' | 'unknown';
 
@@ -380,6 +385,33 @@ export interface TornadoSide {
 export interface TornadoRefusal {
   readonly state: 'cannot_run';
   readonly reason: string;
+}
+
+/** What the GPUs cost, beside an API that is paid by the token; known at once. */
+export interface OwnCost {
+  readonly outcome: 'found' | 'none';
+  /** The load at which both cost as much; null without prices of an API. */
+  readonly answer: PlanValue | null;
+  /** The scenario's, of the unit. */
+  readonly load: number;
+  readonly unit: string;
+  /** $; a month has 730 hours. */
+  readonly own: {
+    readonly per_hour: number;
+    readonly per_month: number;
+    readonly per_million_tokens: number;
+    readonly per_million_output_tokens: number;
+  };
+  /** $, of the scenario's load. */
+  readonly api: { readonly per_hour: CostInterval; readonly per_month: CostInterval } | null;
+  /** Of a request, a conversation, or a second of a trace as it was recorded. */
+  readonly input_tokens: CostInterval;
+  readonly output_tokens: CostInterval;
+}
+export interface CostInterval {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
 }
 
 /** Hands out tasks and takes what came of them, in any order; runs nothing itself. The worker must call delete(). */

@@ -211,9 +211,19 @@ test('Plan_Tornado_TurnsEveryInput', () => {
   assert.match(stderr, /^TPOT p99 <= 20 ms, [\d.]+ ms, moves most with load \(/);
 });
 
+test('Plan_Cost_IsTheLoadAtWhichAnApiCostsAsMuch', () => {
+  const { status, stderr, answer, own, api } = plan('cost', chat, '--input', '0.05', '--output', '0.1');
+  assert.equal(status, 0);
+  assert.equal(own.per_hour, 2.5);
+  assert.ok(answer.low < answer.value && answer.value < answer.high);
+  const share = (answer.value / 40) * (api.per_hour.value / own.per_hour);
+  assert.ok(Math.abs(share - 1) < 1e-9, 'in proportion to the load');
+  assert.match(stderr, /^The GPUs cost \$2\.5 an hour, \$1,825 a month of 730 hours; at 40 requests\/s/);
+});
+
 test('Plan_WrongQuestionsAndOptions_AreNamed', () => {
   for (const [words, message] of [
-    [[], /found no question, allowed max-rate, min-gpus, growth, drill, tornado or search/],
+    [[], /found no question, allowed max-rate, min-gpus, growth, drill, tornado, cost or search/],
     [['most', chat], /found most, allowed/],
     [['growth', chat], /needs --percent/],
     [['growth', chat, '--percent', '5', '--from', '2026-13'], /--from: found 2026-13/],
@@ -222,6 +232,7 @@ test('Plan_WrongQuestionsAndOptions_AreNamed', () => {
     [['growth', chat, '--percent', '0'], /growth: found 0 % a month, allowed 0\.1 to 1000/],
     [['drill', chat, '--spike', '0'], /spike: found 0, allowed 1 to 100/],
     [['min-gpus', chat, '--set', 'slo=[]'], /\/slo/],
+    [['cost', chat, '--input', '-1'], /input: found -1, allowed 0 to 10000 \$ per million tokens/],
   ]) {
     const { status, stderr } = plan(...words);
     assert.equal(status, 2, words.join(' '));

@@ -172,7 +172,65 @@ TEST(Question, Tornado_OverloadAndWhatCannotRun_AreSaid) {
                                             : more["value"].is_number() || more["value"].is_null());
 }
 
+TEST(Question, Cost_IsTheArithmeticOfPricesAndTokens) {
+  Scenario s = Loaded("40", "2");
+  s.hardware.price_per_gpu_hour = 3;
+  QuestionOptions options;
+  options.api = {0.5, 2};
+  const json cost = json::parse(Answered("cost", s, options, 1).Json(false));
+  EXPECT_EQ(cost["own"]["per_hour"], 6);
+  EXPECT_EQ(cost["own"]["per_month"], 6 * 730);
+  // 256 tokens in and 20 out: 168 millionths of a dollar a request.
+  const double a_request = (256 * 0.5 + 20 * 2) / 1e6;
+  EXPECT_DOUBLE_EQ(cost["answer"]["value"].get<double>(), 6 / (3600 * a_request));
+  EXPECT_DOUBLE_EQ(cost["api"]["per_hour"]["value"].get<double>(), 40 * 3600 * a_request);
+  EXPECT_EQ(cost["answer"]["low"], cost["answer"]["high"]) << "all requests are alike";
+  EXPECT_NEAR(cost["own"]["per_million_tokens"].get<double>(), 6e6 / (40 * 3600 * 276), 1e-12);
+  options.api = {};
+  EXPECT_TRUE(json::parse(Answered("cost", s, options, 1).Json(false))["answer"].is_null());
+  // A conversation is billed for every turn, with what was said before.
+  s.workload.sessions.turns = 3;
+  s.workload.requests = 300;
+  options.api = {0.5, 2};
+  const json turns = json::parse(Answered("cost", s, options, 1).Json(false));
+  EXPECT_EQ(turns["unit"], "conversations/s");
+  EXPECT_EQ(turns["output_tokens"]["value"], 60);
+  EXPECT_GT(turns["input_tokens"]["value"].get<double>(), 3 * 256);
+}
+
+// The interval is to hold the mean of many more requests as often as it says.
+TEST(Question, Cost_IntervalsOfItsTokensCover) {
+  Scenario s = Loaded("40");
+  s.hardware.price_per_gpu_hour = 3;
+  s.workload.prompt_tokens.distribution = LengthDistribution::kLognormal;
+  s.workload.prompt_tokens.median = 300;
+  s.workload.prompt_tokens.p99 = 2000;
+  s.workload.requests = 200;
+  s.workload.prompt_tokens.max = 4000;
+  QuestionOptions options;
+  options.api = {1, 1};
+  Scenario many = s;
+  many.workload.requests = 200000;
+  many.seed = 77;
+  const json truth = json::parse(Answered("cost", many, options, 1).Json(false));
+  const double mean = truth["input_tokens"]["value"];
+  int covered = 0;
+  for (std::int64_t seed = 1; seed <= 200; ++seed) {
+    s.seed = 1000 * seed;
+    const json cost = json::parse(Answered("cost", s, options, 1).Json(false))["input_tokens"];
+    covered += cost["low"] <= mean && mean <= cost["high"] ? 1 : 0;
+  }
+  EXPECT_GE(covered, 180);  // 95 % of 200 are 190, give or take 3
+}
+
 TEST(Question, WhatCannotBeAsked_IsSaid) {
+  Scenario unpriced = Loaded("40");
+  unpriced.hardware.price_per_gpu_hour.reset();
+  unpriced.workload.arrivals.process = ArrivalProcess::kClosedLoop;
+  QuestionOptions wrong;
+  wrong.api = {-1, 20'000};
+  EXPECT_EQ(RefusalOf(Question::Create("cost", unpriced, {}, wrong)).size(), 4u);
+
   EXPECT_EQ(RefusalOf(Question::Create("most", Loaded("40"))).size(), 1u);
   Scenario free = Loaded("40");
   free.slo.clear();

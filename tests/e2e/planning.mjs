@@ -140,17 +140,30 @@ await task('plan: a search is stopped, and asked again', async (page) => {
 
 if (!existsSync(command)) skip('plan: the command says the same', 'the command is not built');
 else
-  await task('plan: the command says the same', async (page) => {
+  await task('plan: own GPUs beside an API, by prices that are typed', async (page) => {
     await verdict(page);
     await openTab(page, 'Plan');
-    for (const question of ['max-rate', 'min-gpus']) {
-      await answered(page, question);
-      const said = JSON.parse(
-        execFileSync(command, ['plan', question, preset], { stdio: ['ignore', 'pipe', 'ignore'] }),
-      );
-      assert.deepEqual((await stateOf(page, question)).answer, said, question);
-    }
+    assert.match(await answered(page, 'cost'), /\$1,825 a month of 730 hours, \$2\.50 an hour/);
+    await put(page, '$ per million tokens of prompts', '0.05');
+    await put(page, '$ per million tokens of answers', '0.1');
+    await page.locator('#plan-cost').getByText('Own GPUs are cheaper').waitFor({ timeout: 120_000 });
+    await answered(page, 'max-rate');
+    const words = await answered(page, 'cost');
+    assert.match(words, /Both cost as much at 23\.\d requests\/s \(23\.\d to 2[34](\.\d)?\)/);
+    assert.match(words, /This deployment holds [\d.]+ requests\/s .* of it is idle/);
+    assert.match(page.url(), /input_price%3A0\.05/);
+    await audit(page);
   });
+
+await task('plan: the command says the same', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Plan');
+  for (const question of ['max-rate', 'min-gpus']) {
+    await answered(page, question);
+    const said = JSON.parse(execFileSync(command, ['plan', question, preset], { stdio: ['ignore', 'pipe', 'ignore'] }));
+    assert.deepEqual((await stateOf(page, question)).answer, said, question);
+  }
+});
 
 const searched = (page) =>
   page.waitForFunction(

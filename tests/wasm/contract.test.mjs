@@ -98,13 +98,14 @@ test('Trace_Names_AreTheDeclaredOnes', () => {
 
 test('Plan_AnswersEachQuestion_AsItIsDeclared', () => {
   hasDeclaredNames('Plan');
-  const asked = (question, scenario, percent = 5) => new module.Plan(question, scenario, percent, 3, 2, 5);
+  const asked = (question, scenario, percent = 5) => new module.Plan(question, scenario, percent, 3, 2, 5, 0.1, 0.4);
   for (const [question, type] of [
     ['max-rate', 'MaxRate'],
     ['min-gpus', 'MinGpus'],
     ['growth', 'Growth'],
     ['drill', 'Drills'],
     ['tornado', 'Tornado'],
+    ['cost', 'OwnCost'],
   ]) {
     const plan = asked(question, small);
     assert.equal(plan.error(), '');

@@ -209,6 +209,26 @@ class Tornado final : public Question::Answerer {
   std::optional<Experiment> current_;
 };
 
+// Known at once: nothing is run.
+class OfCost final : public Question::Answerer {
+ public:
+  static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
+    Result<CostAnswer> answer = CostOfLoad(scenario, trace, options.api);
+    if (!answer.ok()) return answer.issues();
+    return std::unique_ptr<Question::Answerer>(new OfCost(std::move(answer.value())));
+  }
+
+  bool Advance(std::int64_t) override { return true; }
+  double Progress() const override { return 1; }
+  void Write(JsonWriter& out) const override { WriteCost(answer_, out); }
+  std::string Sentence() const override { return CostSentence(answer_); }
+
+ private:
+  explicit OfCost(CostAnswer answer) : answer_(std::move(answer)) {}
+
+  CostAnswer answer_;
+};
+
 struct Entry {
   std::string_view name;
   Made (*make)(Scenario scenario, Trace trace, const QuestionOptions& options);
@@ -220,6 +240,7 @@ constexpr Entry kEntries[] = {
     {"growth", Growth::Make},
     {"drill", Drills::Make},
     {"tornado", Tornado::Make},
+    {"cost", OfCost::Make},
 };
 
 }  // namespace
@@ -235,8 +256,9 @@ Result<Question> Question::Create(std::string_view name, Scenario scenario, Trac
                                    [name](const Entry& e) { return e.name == name; });
   if (entry == std::end(kEntries)) {
     return Issues{
-        {"", Format("question: found {}, allowed max-rate, min-gpus, growth, drill or tornado",
-                    std::string(name))}};
+        {"",
+         Format("question: found {}, allowed max-rate, min-gpus, growth, drill, tornado or cost",
+                std::string(name))}};
   }
   Made made = entry->make(std::move(scenario), std::move(trace), options);
   if (!made.ok()) return made.issues();

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "plan/drill.h"
+#include "plan/token_prices.h"
 #include "servecast/plan.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
@@ -22,9 +23,11 @@ struct QuestionOptions {
   std::optional<std::int64_t> from =
       {};  // its first month, 12 times the year and 0 to 11; for dates
   DrillOptions drill;
+  TokenPrices api = {};  // of cost
 };
 
-// "max-rate", "min-gpus", "growth", "drill" or "tornado". Resumable like a plan, which it is.
+// "max-rate", "min-gpus", "growth", "drill", "tornado" or "cost". Resumable like a plan, which it
+// is.
 class Question {
  public:
   // Issues: another name; options beyond their ranges; those of the plan.

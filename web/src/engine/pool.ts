@@ -47,7 +47,7 @@ export class Planners {
     this.#site = site;
   }
 
-  /** In the order of being asked. Returns what gives it up: nothing more is heard then. */
+  /** In the order of being asked, but what needs no runs comes next. Returns what gives it up: nothing more is heard then. */
   ask(task: PlanTask, trace: TraceFile | null, listener: PlanListener): () => void {
     return this.#do({ kind: 'ask', id: ++this.#ids, task }, trace, (message) => {
       if (message.kind === 'progress') listener.progress(message.progress, message.answer);
@@ -68,7 +68,8 @@ export class Planners {
 
   #do(work: Work, trace: TraceFile | null, hear: (message: Heard) => void): () => void {
     const job: Job = { work, trace, hear };
-    this.#waiting.push(job);
+    if (work.kind === 'ask' && work.task.question === 'cost') this.#waiting.unshift(job);
+    else this.#waiting.push(job);
     this.#next();
     return () => this.#cancel(job);
   }

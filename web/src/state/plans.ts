@@ -10,7 +10,7 @@ import { Searches } from './search';
 import type { Plan, Store } from './store';
 
 /** In the order of being asked: what takes longest last. */
-export const questions: readonly PlanQuestion[] = ['max-rate', 'min-gpus', 'drill', 'growth', 'tornado'];
+export const questions: readonly PlanQuestion[] = ['cost', 'max-rate', 'min-gpus', 'drill', 'growth', 'tornado'];
 export const ratePointer = '/workload/arrivals/rate_per_s';
 
 /** What is typed into the blanks of questions. */
@@ -18,7 +18,15 @@ export interface PlanInputs extends PlanOptions {
   /** Of the fewest GPUs; null: the scenario's. */
   readonly rate: number | null;
 }
-export const standardInputs: PlanInputs = { percent: 5, months: 24, spike: 2, spike_s: 60, rate: null };
+export const standardInputs: PlanInputs = {
+  percent: 5,
+  months: 24,
+  spike: 2,
+  spike_s: 60,
+  input_price: 0,
+  output_price: 0,
+  rate: null,
+};
 
 /** A shown run that took longer is not repeated many times unasked, wall-clock ms. */
 const quickMs = 2500;
@@ -185,7 +193,9 @@ export function rateOf({ scenario, classes }: Report): number | null {
 }
 
 /** What a question reads of the inputs. */
-function read(question: PlanQuestion, { percent, months, spike, spike_s: seconds, rate }: PlanInputs): Json {
+function read(question: PlanQuestion, inputs: PlanInputs): Json {
+  const { percent, months, spike, spike_s: seconds, rate } = inputs;
+  if (question === 'cost') return [inputs.input_price, inputs.output_price];
   if (question === 'growth') return [percent, months];
   if (question === 'drill') return [spike, seconds];
   return question === 'min-gpus' ? [rate] : [];
@@ -197,5 +207,6 @@ function isTelling(answer: PlanAnswer | null): answer is PlanAnswer {
   if ('curve' in answer) return answer.curve.length > 1;
   if ('schedule' in answer) return Boolean(answer.schedule[0]?.answer);
   if ('inputs' in answer) return answer.inputs.length > 0;
+  if ('own' in answer) return true;
   return 'drills' in answer && answer.drills.length > 0;
 }

@@ -9,6 +9,8 @@ export const ranges: Readonly<Record<Exclude<InputName, 'rate'>, Range>> = {
   months: [1, 120],
   spike: [1, 100],
   spike_s: [1, 3600],
+  input_price: [0, 10_000],
+  output_price: [0, 10_000],
 };
 const parameter = 'plan';
 

@@ -16,6 +16,7 @@ import type { ViewContext } from './context';
 import { nameOfTarget } from './compare-figures';
 import { addLimit } from './form';
 import { renderDrills, renderFewest, renderGrowth, renderHighest, type AnswerContext } from './plan-answers';
+import { renderCost } from './plan-cost';
 import { renderTornado } from './plan-tornado';
 import { renderSearch } from './plan-search';
 import { inputsOf, ranges, withInputs, type InputName, type Range } from './plan-inputs';
@@ -77,6 +78,7 @@ export class PlanElement extends LitElement {
       ${renderSearch(this.view, this.plans, this.#loadText(report))}
       ${this.#card('growth', html`When does a load that grows by ${this.#blank('percent', '% a month')} break ${deployment}? Looking ${this.#blank('months', 'months')} ahead.`, renderGrowth)}
       ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
+      ${this.#card('cost', html`Own GPUs, or an API at ${this.#blank('input_price', '$ per million tokens in')} and ${this.#blank('output_price', '$ out')}?`, renderCost)}
       ${this.#card('tornado', html`What moves the closest target most, each input a fifth less or a fifth more?`, renderTornado)}
     `;
   }
@@ -183,7 +185,7 @@ export class PlanElement extends LitElement {
 
   #put(inputs: PlanInputs, name: InputName): void {
     history.replaceState(history.state, '', withInputs(location.href, inputs));
-    this.plans?.put(inputs, name === 'rate' ? 'min-gpus' : name.startsWith('spike') ? 'drill' : 'growth');
+    this.plans?.put(inputs, askedBy[name]);
   }
 }
 
@@ -193,6 +195,16 @@ const names: Readonly<Record<PlanQuestion, string>> = {
   growth: 'Growth',
   drill: 'What if',
   tornado: 'What moves it',
+  cost: 'Own GPUs or an API',
+};
+const askedBy: Readonly<Record<InputName, PlanQuestion>> = {
+  rate: 'min-gpus',
+  percent: 'growth',
+  months: 'growth',
+  spike: 'drill',
+  spike_s: 'drill',
+  input_price: 'cost',
+  output_price: 'cost',
 };
 const labels: Readonly<Record<InputName, string>> = {
   rate: 'Load',
@@ -200,6 +212,8 @@ const labels: Readonly<Record<InputName, string>> = {
   months: 'Months ahead',
   spike: 'Times the load',
   spike_s: 'Seconds of it',
+  input_price: '$ per million tokens of prompts',
+  output_price: '$ per million tokens of answers',
 };
 
 function targetText(slo: Report['slo'][number]): string {

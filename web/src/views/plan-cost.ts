@@ -1,0 +1,48 @@
+// What the GPUs cost by the hour, beside an API that is paid by the token.
+import { html, nothing, type TemplateResult } from 'lit';
+import type { MaxRate, OwnCost } from 'servecast';
+import { formatCount, formatNumber, formatPercent, sentence } from '../lib/format';
+import type { AnswerContext } from './plan-answers';
+
+export function renderCost({ view, plan, answer: given, plans }: AnswerContext): TemplateResult {
+  const answer = given as OwnCost;
+  const { own, api, load, unit } = answer;
+  const equal = answer.answer;
+  const held = heldBy(view.state.plans['max-rate'], plans, unit);
+  const at = `${formatNumber(load)} ${unit}`;
+  return html`
+    ${
+      equal && api
+        ? html`<p class="plan-figure"><b>${cheaper(load, equal)}</b> <span>at ${at}: ${dollars(own.per_month)} a month against ${dollars(api.per_month.value)} (${dollars(api.per_month.low)} to ${dollars(api.per_month.high)}). Both cost as much at ${formatNumber(equal.value)} ${unit} (${formatNumber(equal.low)} to ${formatNumber(equal.high)}).</span></p>`
+        : html`<p class="plan-figure"><b>${dollars(own.per_month)} a month</b> <span>of 730 hours, ${dollars(own.per_hour)} an hour. Type what an API asks per million tokens to compare.</span></p>`
+    }
+    ${held === null ? nothing : html`<p>${heldText(held, load, equal?.value ?? null, unit)}</p>`}
+    <p class="plan-note">Own GPUs at ${at}: ${dollars(own.per_million_tokens)} per million tokens in and out, ${dollars(own.per_million_output_tokens)} if only answers count. ${
+      plan.kind === 'answered' && equal
+        ? 'Every token of a prompt is billed by the API, also what a cache would hold.'
+        : ''
+    } Prices of GPUs are the scenario’s; staff, power and idle spares are in neither.</p>`;
+}
+
+/** "$1,825", "$0.151". */
+const dollars = (value: number): string => `$${value >= 100 ? formatCount(Math.round(value)) : formatNumber(value)}`;
+
+function cheaper(load: number, { low, high }: { low: number; high: number }): string {
+  return load > high ? 'Own GPUs are cheaper' : load < low ? 'The API is cheaper' : 'About the same';
+}
+
+type Held = NonNullable<MaxRate['answer']>;
+
+/** What the deployment holds within its targets; null: not known, or of something else. */
+function heldBy(plan: AnswerContext['plan'] | undefined, plans: AnswerContext['plans'], unit: string): Held | null {
+  if (plan?.kind !== 'answered' || !plan.answer || !('monotone' in plan.answer)) return null;
+  const { answer } = plan.answer;
+  return plans.isOf('max-rate', plan) && answer?.unit === unit ? answer : null;
+}
+
+function heldText({ value, low, high }: Held, load: number, equal: number | null, unit: string): string {
+  const holds = `This deployment holds ${formatNumber(value)} ${unit} (${formatNumber(low)} to ${formatNumber(high)})`;
+  const idle = load <= value ? `, so ${formatPercent(1 - load / value)} of it is idle` : ', less than comes';
+  const never = equal !== null && equal > high ? ' It is full before it is the cheaper one.' : '';
+  return sentence(`${holds}${idle}`) + never;
+}
