@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/printable.h"
+#include "calibrate/pack.h"
 #include "host/workers.h"
 #include "io/coefficients.h"
 #include "io/physics_coefficients.h"
@@ -38,6 +39,7 @@ std::optional<int> ReadArguments(const Words& words, const Options& given, Argum
   bool help = false;
   options.flags.insert(options.flags.end(), {{"--help", &help}, {"-h", &help}});
   options.values.emplace_back("--coefficients", &out.coefficients);
+  options.values.emplace_back("--calibration", &out.calibration);
   if (options.replays) options.values.emplace_back("--trace", &out.trace);
   options.lists.emplace_back("--set", [&out](const std::string& change) {
     out.overrides.push_back(change);
@@ -108,16 +110,30 @@ std::string LabelOf(const Arguments& args) {
 
 namespace {
 
-Result<std::string> Document(const Arguments& args, bool lengths_only,
-                             std::optional<PhysicsProvenance>& trained_on) {
+// What of a document was trained or fitted elsewhere.
+struct Origins {
+  std::optional<PhysicsProvenance> coefficients;
+  std::optional<CalibrationPack> calibration;
+};
+
+Result<std::string> Document(const Arguments& args, bool lengths_only, Origins& origins) {
   Result<std::string> text = ScenarioText(args.scenario);
   if (!text.ok()) return text;
   std::vector<std::string> overrides;
   if (!args.trace.empty()) text = ReplayingDocument(text.value(), !lengths_only);
   if (!args.coefficients.empty()) {
-    const Result<std::string> latency = LoadCoefficients(args.coefficients, trained_on);
+    const Result<std::string> latency = LoadCoefficients(args.coefficients, origins.coefficients);
     if (!latency.ok()) return Issues(latency.issues());
     overrides.push_back("latency=" + latency.value());
+  }
+  if (!args.calibration.empty()) {
+    const Result<std::string> pack = ReadFile(args.calibration, std::size_t{1} << 20);
+    if (!pack.ok()) return Issues(pack.issues());
+    Result<CalibrationPack> read = ReadPack(pack.value());
+    if (!read.ok()) return Labelled(args.calibration, read.issues());
+    origins.calibration = std::move(read.value());
+    overrides.insert(overrides.end(), origins.calibration->overrides.begin(),
+                     origins.calibration->overrides.end());
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
   if (overrides.empty()) return text;
@@ -129,19 +145,24 @@ Result<std::string> Document(const Arguments& args, bool lengths_only,
 }  // namespace
 
 Result<std::string> LoadDocument(const Arguments& args, bool lengths_only) {
-  std::optional<PhysicsProvenance> trained_on;
-  return Document(args, lengths_only, trained_on);
+  Origins origins;
+  return Document(args, lengths_only, origins);
 }
 
 Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only) {
-  std::optional<PhysicsProvenance> trained_on;
-  const Result<std::string> text = Document(args, lengths_only, trained_on);
+  Origins origins;
+  const Result<std::string> text = Document(args, lengths_only, origins);
   if (!text.ok()) return Issues(text.issues());
   Result<Scenario> scenario = ParseScenario(text.value());
   if (!scenario.ok()) return Labelled(LabelOf(args), scenario.issues());
-  if (trained_on) {
-    for (const std::string& line : Mismatches(*trained_on, scenario.value())) {
+  if (origins.coefficients) {
+    for (const std::string& line : Mismatches(*origins.coefficients, scenario.value())) {
       fmt::print(stderr, "warning: coefficients {}\n", line);
+    }
+  }
+  if (origins.calibration) {
+    for (const std::string& line : PackWarnings(*origins.calibration, scenario.value())) {
+      fmt::print(stderr, "warning: calibration: {}\n", line);
     }
   }
   return scenario;

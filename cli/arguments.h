@@ -24,11 +24,12 @@ using Words = std::vector<std::string>;
 struct Arguments {
   std::string scenario;  // a file, a preset, or "-"
   Words overrides;       // --set
-  std::string coefficients, trace;
+  std::string coefficients, calibration, trace;
   std::string label;  // of a run among several, for its issues
 };
 
-// The options of one subcommand beside --help, --set, --coefficients and --trace.
+// The options of one subcommand beside --help, --set, --coefficients,
+// --calibration and --trace.
 struct Options {
   const char* help = "";
   bool replays = true;  // takes --trace
@@ -46,7 +47,7 @@ int Usage(const std::string& problem);
 std::optional<int> ReadArguments(const Words& words, const Options& options, Arguments& out);
 
 // The scenario's text with what the arguments change. `lengths_only`: what the trace has; nothing
-// without one. Warns on stderr of coefficients that are of something else.
+// without one. Warns on stderr of coefficients and calibrations that are of something else.
 Result<std::string> LoadDocument(const Arguments& args, bool lengths_only = false);
 Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only = false);
 

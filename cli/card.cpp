@@ -330,7 +330,8 @@ int CardCommand(const Words& words) {
   options.values = {{"--site", &site}, {"--title", &title}};
   if (const auto done = ReadArguments(words, options, args)) return *done;
   if (site.find('#') != std::string::npos) return Usage("--site is an address without #");
-  if (IsLink(args.scenario) && !(args.overrides.empty() && args.coefficients.empty())) {
+  if (IsLink(args.scenario) &&
+      !(args.overrides.empty() && args.coefficients.empty() && args.calibration.empty())) {
     return Usage("a link is drawn as it is; servecast link decode it first, to change it");
   }
   Result<Asked> asked = AskedOf(args);

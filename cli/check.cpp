@@ -174,7 +174,8 @@ int CheckCommand(const Words& words) {
   options.flags = {{"--github", &github}};
   options.values = {{"--junit", &junit}};
   if (const auto done = ReadArguments(words, options, args)) return *done;
-  if (const auto problem = Collision({args.scenario, args.trace, args.coefficients}, {junit})) {
+  if (const auto problem =
+          Collision({args.scenario, args.trace, args.coefficients, args.calibration}, {junit})) {
     return Usage(*problem);
   }
   Result<Asked> asked = Load(args);

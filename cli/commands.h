@@ -13,6 +13,7 @@ int AdviseCommand(const std::vector<std::string>& words);
 int ExplainCommand(const std::vector<std::string>& words);
 int PlanCommand(std::vector<std::string> words);
 int SearchCommand(const std::vector<std::string>& words);  // behind "plan search"
+int CalibrateCommand(const std::vector<std::string>& words);
 int CheckCommand(const std::vector<std::string>& words);
 int SweepCommand(const std::vector<std::string>& words);
 int MergeCommand(const std::vector<std::string>& words);

@@ -205,7 +205,7 @@ int Open(const Words& words) {
   Options options{.help = kLinkHelp};
   options.flags = {{"--once", &once}};
   if (const auto done = ReadArguments(words, options, args)) return *done;
-  if (!args.overrides.empty() || !args.coefficients.empty()) {
+  if (!args.overrides.empty() || !args.coefficients.empty() || !args.calibration.empty()) {
     return Usage("link open runs the link as it is; decode it first, to change it");
   }
   const Result<Link> link = DecodeLink(args.scenario);

@@ -24,6 +24,7 @@ constexpr const char* kRunHelp =
     "                     slo.0.limit_ms=500; may be repeated\n"
     "  --coefficients ID  latency model blackbox with a set that servecast coefficients lists;\n"
     "                     a file: latency model physics with its coefficients\n"
+    "  --calibration FILE  parameters of latency model analytic that servecast calibrate fitted\n"
     "  --trace FILE       replay a trace: arrivals and lengths of its requests, plain or .gz.\n"
     "                     The format is recognised, and named on stderr:\n"
     "                       CSV of Azure, of Vidur, arrival_s,input_tokens,output_tokens, or "
@@ -125,7 +126,7 @@ int RunCommand(const Words& words) {
     return Usage("--names is servecast or vidur, not " + names);
   }
   if (const auto problem = Collision(
-          {args.scenario, args.trace, args.coefficients},
+          {args.scenario, args.trace, args.coefficients, args.calibration},
           {files.json, files.requests, files.batches, files.series, files.chrome_trace})) {
     return Usage(*problem);
   }

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/measured_table.h"
 #include "measured_requests.h"
 #include "measured_sets.h"
-#include "measured_table.h"
 
 namespace servecast {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/measured_table.h"
 #include "measured_sets.h"
-#include "measured_table.h"
 #include "servecast/result.h"
 
 namespace servecast {

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
+#include "calibrate/measured_table.h"
 #include "host/files.h"
 #include "measured_reading.h"
 #include "measured_requests.h"
-#include "measured_table.h"
 
 namespace servecast {
 namespace {

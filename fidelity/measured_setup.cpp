@@ -8,13 +8,13 @@
 #include <optional>
 #include <utility>
 
+#include "calibrate/measured_table.h"
 #include "cost/nodes.h"
 #include "host/files.h"
 #include "import/model_config.h"
 #include "import/names.h"
 #include "io/json_document.h"
 #include "io/presets.h"
-#include "measured_table.h"
 
 namespace servecast {
 namespace {

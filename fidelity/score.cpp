@@ -8,10 +8,10 @@
 #include <set>
 #include <tuple>
 
+#include "calibrate/measured_table.h"
 #include "cost/compared.h"
 #include "measured_replay.h"
 #include "measured_setup.h"
-#include "measured_table.h"
 
 namespace servecast {
 namespace {

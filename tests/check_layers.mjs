@@ -52,6 +52,8 @@ const layers = {
   simulation: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io'],
   // What asks more than one simulation.
   experiment: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io', 'simulation'],
+  // What measurements of a server say of a model's parameters.
+  calibrate: ['base', 'public', 'cost', 'serving', 'io', 'import', 'simulation', 'experiment'],
   plan: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io', 'simulation', 'experiment'],
 };
 const engine = Object.keys(layers);
@@ -63,7 +65,7 @@ layers.tests = [...engine, 'testing', 'host'];
 const policiesMay = /^serving\/(policy|batch|microseconds|replica\/batch_scheduler|cluster\/(router|prefix_index))\.h$/;
 
 // Whose inputs and outputs are JSON.
-const readsJson = ['io', 'import', 'export'];
+const readsJson = ['io', 'import', 'export', 'calibrate'];
 
 // Standard headers that would let the world, or another platform's bits, into the engine.
 const forbiddenInEngine = new Map(

@@ -1,12 +1,10 @@
 // See measured_table.h.
-#include "measured_table.h"
-
-#include <fmt/format.h>
+#include "calibrate/measured_table.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace servecast {
@@ -101,15 +99,15 @@ std::size_t CharacterLength(std::string_view text) {
 std::string JoinedNames(ColumnNames columns) {
   std::string names;
   for (const std::string_view column : columns) {
-    names += fmt::format("{}{}", names.empty() ? "" : " or ", column);
+    names += Format("{}{}", names.empty() ? "" : " or ", column);
   }
   return names;
 }
 
 std::string RangeText(NumberRange range) {
   const bool open = range.most >= NumberRange().most;
-  return fmt::format("a number {} {}{}", range.above ? "above" : "from", range.least,
-                     open ? (range.above ? "" : " up") : fmt::format(" to {}", range.most));
+  return Format("a number {} {}{}", range.above ? "above" : "from", NumberText(range.least),
+                open ? (range.above ? "" : " up") : " to " + NumberText(range.most));
 }
 
 }  // namespace
@@ -149,7 +147,7 @@ MeasuredTable::MeasuredTable(std::string_view text) {
     // A quote without an end is a line break within it if the lines then make a row.
     std::string joined(lines[i]);
     for (std::size_t j = i + 1; row.open && j < lines.size() && j <= i + kMostLines; ++j) {
-      joined += fmt::format(" {}", lines[j]);
+      joined += Format(" {}", lines[j]);
       Cells more = CellsOf(joined, separator);
       if (more.open) continue;
       if (width_ > 0 && more.cells.size() != width_) break;
@@ -194,7 +192,7 @@ std::string MeasuredTable::Damage(std::size_t row) const {
                     std::any_of(cells.begin() + static_cast<std::ptrdiff_t>(width_), cells.end(),
                                 [](const std::string& cell) { return !cell.empty(); });
   if (cells.size() >= width_ && !more) return "";
-  return fmt::format("found {} cells, allowed {}, as many as columns", cells.size(), width_);
+  return Format("found {} cells, allowed {}, as many as columns", cells.size(), width_);
 }
 
 MeasuredRow::MeasuredRow(const MeasuredTable& table, std::string_view file, std::size_t row)
@@ -206,14 +204,14 @@ MeasuredRow::MeasuredRow(const MeasuredTable& table, std::string_view file, std:
 MeasuredTable::Cell MeasuredRow::CellOf(ColumnNames columns) {
   const MeasuredTable::Cell cell = table_.CellOf(row_, columns);
   for (const std::string_view column : columns) {
-    if (table_.IsTwice(column)) Complain(fmt::format("column {} is there twice", column));
+    if (table_.IsTwice(column)) Complain(Format("column {} is there twice", column));
     if (column == cell.column) break;
   }
   return cell;
 }
 
 void MeasuredRow::Complain(std::string_view what) {
-  if (problem_.empty()) problem_ = fmt::format("{}, row {}: {}", file_, row_ + 1, what);
+  if (problem_.empty()) problem_ = Format("{}, row {}: {}", file_, row_ + 1, what);
 }
 
 void MeasuredRow::Complain(ColumnNames columns, std::string_view allowed) {
@@ -222,8 +220,8 @@ void MeasuredRow::Complain(ColumnNames columns, std::string_view allowed) {
 
 void MeasuredRow::Refuse(const MeasuredTable::Cell& cell, std::string_view allowed) {
   if (!problem_.empty()) return;
-  problem_ = fmt::format("{}, row {}, column {}: found \"{}\", allowed {}", file_, row_ + 1,
-                         cell.column, Shortened(cell.text, 60), allowed);
+  problem_ = Format("{}, row {}, column {}: found \"{}\", allowed {}", file_, row_ + 1, cell.column,
+                    Shortened(cell.text, 60), allowed);
 }
 
 std::optional<double> MeasuredRow::Checked(const MeasuredTable::Cell& cell,
@@ -263,8 +261,8 @@ std::optional<double> MeasuredRow::NumberOrRange(ColumnNames columns, NumberRang
 }
 
 void MeasuredRow::Miss(ColumnNames columns) {
-  Complain(fmt::format("{} {}", table_.HasAny(columns) ? "nothing in column" : "no column",
-                       JoinedNames(columns)));
+  Complain(Format("{} {}", table_.HasAny(columns) ? "nothing in column" : "no column",
+                  JoinedNames(columns)));
 }
 
 double MeasuredRow::NeededNumber(ColumnNames columns, NumberRange range) {
@@ -277,26 +275,65 @@ std::int64_t MeasuredRow::NeededWhole(ColumnNames columns, NumberRange range) {
   return Whole(columns, range).value_or(0);
 }
 
+namespace {
+
+constexpr std::string_view kDigits = "0123456789";
+
+// As JSON writes a number: a digit before the point and one behind it. The library's from_chars of
+// doubles is missing in WebAssembly's.
+std::string AsJson(std::string_view text) {
+  std::string number;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&text](std::size_t at) {
+      return at < text.size() && kDigits.find(text[at]) != std::string_view::npos;
+    };
+    if (text[i] != '.') {
+      number += text[i];
+      continue;
+    }
+    const bool before = i > 0 && digit(i - 1), behind = digit(i + 1);
+    if (!before && !behind) return "";
+    number += Format("{}.{}", before ? "" : "0", behind ? "" : "0");
+  }
+  // Leading zeros are none in JSON.
+  std::size_t at = number.empty() || number[0] != '-' ? 0 : 1;
+  while (at + 1 < number.size() && number[at] == '0' &&
+         kDigits.find(number[at + 1]) != std::string_view::npos) {
+    number.erase(at, 1);
+  }
+  return number;
+}
+
+}  // namespace
+
 std::optional<double> NumberOf(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+  if (text.empty() || text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) {
     return std::nullopt;
   }
-  return value;
+  const auto json = nlohmann::json::parse(AsJson(text), nullptr, false);
+  if (!json.is_number()) return std::nullopt;
+  const auto value = json.get<double>();
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 std::vector<double> NumbersIn(std::string_view text) {
   std::vector<double> numbers;
   while (true) {
-    const std::size_t digit = text.find_first_of("0123456789");
-    if (digit == std::string_view::npos) return numbers;
-    double value = 0;
-    const auto [end, error] =
-        std::from_chars(text.data() + digit, text.data() + text.size(), value);
-    if (error == std::errc()) numbers.push_back(value);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    const std::size_t begin = text.find_first_of(kDigits);
+    if (begin == std::string_view::npos) return numbers;
+    const auto digits_from = [&text](std::size_t at) {
+      return std::min(text.find_first_not_of(kDigits, at), text.size());
+    };
+    std::size_t end = digits_from(begin);
+    if (end < text.size() && text[end] == '.') end = digits_from(end + 1);
+    if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
+      const bool sign = end + 1 < text.size() && (text[end + 1] == '-' || text[end + 1] == '+');
+      const std::size_t power = end + (sign ? 2 : 1);
+      if (digits_from(power) > power) end = digits_from(power);
+    }
+    if (const auto value = NumberOf(text.substr(begin, end - begin))) numbers.push_back(*value);
+    text.remove_prefix(end);
   }
 }
 

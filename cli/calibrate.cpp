@@ -1,0 +1,192 @@
+// servecast calibrate: parameters of the latency model from one's own measurements.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "arguments.h"
+#include "base/printable.h"
+#include "base/text.h"
+#include "calibrate/calibrate.h"
+#include "calibrate/pack.h"
+#include "calibrate/server.h"
+#include "commands.h"
+#include "host/files.h"
+#include "host/output_file.h"
+
+namespace servecast {
+namespace {
+
+constexpr const char* kCalibrateHelp =
+    "servecast calibrate FILE... [options]\n"
+    "\n"
+    "Fits the few physical parameters of the latency model \"analytic\" to measurements of a "
+    "server,\n"
+    "and writes them as a pack: servecast run FILE --calibration pack.json. Prints on stderr what\n"
+    "each file holds, the parameters with their 95 % intervals, and the errors before and after.\n"
+    "\n"
+    "  FILE                    plain or .gz, recognised by what is in it:\n"
+    "                            a result of vllm bench serve --save-result, best with\n"
+    "                            --save-detailed: of 90 requests and more the last third judges\n"
+    "                            CSV prompt_tokens, ttft_p50_ms: prompts that come alone\n"
+    "                            CSV batch, mean_context_tokens, itl_p50_ms: decode steps\n"
+    "                            CSV request_rate_rps, num_prompts, input_tokens_mean,\n"
+    "                            output_tokens_mean, ttft_mean_ms, tpot_mean_ms, e2e_mean_ms\n"
+    "  --scenario FILE|PRESET  the server, and where the fit begins; without it the presets that\n"
+    "                          the columns model, gpu, engine, engine_version and tp mean\n"
+    "  --set path=value        change a member of the scenario; may be repeated\n"
+    "  --hold-out FILE         judge the fit by this file, which it does not see; may be repeated\n"
+    "  -o FILE                 where the pack goes; else to stdout\n"
+    "  --rows                  a line for each figure on stderr: measured, before, after\n"
+    "\n"
+    "What the measurements cannot tell stays as it is, and a warning says what would tell it.\n"
+    "servecast calibrate --help, docs/how-to/calibrate.md.\n";
+
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
+
+struct Request {
+  Words files, held_out, overrides;
+  std::string scenario, out;
+  bool rows = false, help = false;
+};
+
+// nullopt: the words are read; else an exit code.
+std::optional<int> ReadWords(const Words& words, Request& out) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--help" || word == "-h") {
+      out.help = true;
+    } else if (word == "--rows") {
+      out.rows = true;
+    } else if (word == "--scenario" || word == "--set" || word == "--hold-out" || word == "-o") {
+      if (i + 1 == words.size() || words[i + 1].empty()) return Usage(word + " needs a value");
+      const std::string& value = words[++i];
+      if (word == "--set") {
+        out.overrides.push_back(value);
+      } else if (word == "--hold-out") {
+        out.held_out.push_back(value);
+      } else {
+        (word == "-o" ? out.out : out.scenario) = value;
+      }
+    } else if (word.size() > 1 && word[0] == '-') {
+      return Usage("unknown option " + word);
+    } else {
+      out.files.push_back(word);
+    }
+  }
+  if (!out.help && out.files.empty()) return Usage("no measurements given");
+  return std::nullopt;
+}
+
+std::string NameOfFile(const std::string& path) {
+  return Printable(path.substr(path.rfind('/') + 1));
+}
+
+// All files, or the issues of all of them.
+Result<Measurements> ReadAll(const Request& request) {
+  Measurements all;
+  Issues issues;
+  const auto read = [&](const std::string& path, bool held_out) {
+    const Result<std::string> text = ReadFile(path, kMostFileBytes);
+    Result<Measurements> one =
+        text.ok() ? ReadMeasurements(text.value(), NameOfFile(path)) : Issues(text.issues());
+    if (!one.ok()) {
+      issues.insert(issues.end(), one.issues().begin(), one.issues().end());
+      return;
+    }
+    for (CalibrationPoint& point : one.value().points) point.held_out |= held_out;
+    if (held_out) {
+      for (std::string& line : one.value().found) line += "; held out";
+    }
+    AddMeasurements(std::move(one.value()), all);
+  };
+  for (const std::string& path : request.files) read(path, false);
+  for (const std::string& path : request.held_out) read(path, true);
+  if (!issues.empty()) return issues;
+  return all;
+}
+
+Result<Scenario> ScenarioOf(const Request& request, Measurements& measurements) {
+  Result<std::string> text = request.scenario.empty() ? ServerDocument(measurements.server)
+                                                      : ScenarioText(request.scenario);
+  if (!text.ok()) return Issues(text.issues());
+  const std::string label = ScenarioPreset(request.scenario) ? "" : request.scenario;
+  text = ApplyOverrides(text.value(), request.overrides);
+  if (!text.ok()) return Labelled(label, text.issues());
+  Result<Scenario> scenario = ParseScenario(text.value());
+  if (!scenario.ok()) return Labelled(label, scenario.issues());
+  if (!request.scenario.empty()) {
+    const auto lines = ServerMismatches(measurements.server, scenario.value());
+    measurements.warnings.insert(measurements.warnings.end(), lines.begin(), lines.end());
+  }
+  return scenario;
+}
+
+std::string ValueText(double value) { return value == 0 ? "0" : ShortNumber(value); }
+
+void PrintFit(const Calibration& calibration) {
+  fmt::print(stderr, "\n{:<34} {:>9} {:>9}   {:<20} unit\n", "", "before", "fitted", "95 %");
+  for (const FittedParameter& p : calibration.fitted) {
+    const std::string interval =
+        p.at_limit ? "at its limit" : fmt::format("{} to {}", ValueText(p.low), ValueText(p.high));
+    fmt::print(stderr, "{:<34} {:>9} {:>9}   {:<20} {}\n", p.parameter->path, ValueText(p.before),
+               ValueText(p.value), interval, p.parameter->unit);
+  }
+  fmt::print(stderr, "\n{:<34} {:>9} {:>9} {:>9} {:>9}\n", "off by per cent, mean and most",
+             "before", "most", "after", "most");
+  for (const CalibrationError& e : calibration.errors) {
+    fmt::print(stderr, "{:<34} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f}\n",
+               fmt::format("{} {}, {}{}", WordOf(e.form), WordOf(e.figure), e.points,
+                           e.held_out ? ", held out" : ""),
+               e.before.mean, e.before.most, e.after.mean, e.after.most);
+  }
+}
+
+void PrintRows(const Calibration& calibration) {
+  fmt::print(stderr, "\n{:<50} {:<5} {:>10} {:>10} {:>10}\n", "ms", "", "measured", "before",
+             "after");
+  for (const PointResidual& r : calibration.residuals) {
+    fmt::print(stderr, "{:<50} {:<5} {:>10} {:>10} {:>10} {:+.1f}%{}\n", r.label, WordOf(r.figure),
+               ShortNumber(r.measured_ms), ShortNumber(r.before_ms), ShortNumber(r.after_ms),
+               100 * (r.after_ms / r.measured_ms - 1), r.held_out ? ", held out" : "");
+  }
+}
+
+}  // namespace
+
+int CalibrateCommand(const Words& words) {
+  Request request;
+  if (const auto done = ReadWords(words, request)) return *done;
+  if (request.help) {
+    fmt::print("{}", kCalibrateHelp);
+    return 0;
+  }
+  Words inputs = request.files;
+  inputs.insert(inputs.end(), request.held_out.begin(), request.held_out.end());
+  inputs.push_back(request.scenario);
+  if (const auto problem = Collision(inputs, {request.out})) return Usage(*problem);
+  Result<Measurements> measurements = ReadAll(request);
+  if (!measurements.ok()) return PrintIssues(measurements.issues());
+  const Result<Scenario> scenario = ScenarioOf(request, measurements.value());
+  if (!scenario.ok()) return PrintIssues(scenario.issues());
+  for (const std::string& line : measurements.value().found) {
+    fmt::print(stderr, "found    {}\n", Printable(line));
+  }
+  const Result<Calibration> calibration = Calibrate(scenario.value(), measurements.value());
+  if (!calibration.ok()) return PrintIssues(calibration.issues());
+  PrintFit(calibration.value());
+  if (request.rows) PrintRows(calibration.value());
+  for (const std::string& line : calibration.value().warnings) {
+    fmt::print(stderr, "warning: {}\n", Printable(line));
+  }
+  const std::string pack =
+      PackJson(calibration.value(), OriginOf(scenario.value(), measurements.value())) + "\n";
+  if (request.out.empty()) {
+    fmt::print("{}", pack);
+  } else if (!WriteFile(request.out, pack)) {
+    return kBadInput;
+  }
+  return 0;
+}
+
+}  // namespace servecast

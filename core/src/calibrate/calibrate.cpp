@@ -1,0 +1,327 @@
+// See calibrate.h. Residuals are relative, in units of what such figures scatter by from run to
+// run. A parameter that the measurements cannot tell from others keeps its value: better an honest
+// preset than a number that noise chose.
+#include "calibrate/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/text.h"
+#include "calibrate/least_squares.h"
+#include "calibrate/predict.h"
+#include "experiment/statistics.h"
+#include "io/issues.h"
+
+namespace servecast {
+namespace {
+
+// Relative scatter of a figure: means of repeated runs differ by about 2 %, TTFT, which waits for
+// steps that arrive by chance, by more (inference-sim/training@c4f0340, repeated experiments).
+double ScatterOf(PointForm form, Figure figure) {
+  if (form != PointForm::kRun) return 0.02;
+  return figure == Figure::kTtft ? 0.05 : 0.02;
+}
+
+// Below so many measurements more than parameters, their own scatter is not known.
+constexpr std::size_t kEnoughDegrees = 3;
+constexpr double kNormal95 = 1.96;
+
+double SquareOf(double x) { return x * x; }
+
+class Fitter {
+ public:
+  Fitter(const Scenario& scenario, const Measurements& measurements)
+      : server_(ServerOf(scenario)), points_(measurements.points) {
+    for (const CalibrationParameter& parameter : CalibrationParameters()) {
+      parameters_.push_back(&parameter);
+    }
+  }
+
+  Result<Calibration> Run(const std::vector<std::string>& warnings) {
+    if (Issues issues = PredictAll(server_, before_); !issues.empty()) return issues;
+    const bool any = std::any_of(points_.begin(), points_.end(),
+                                 [](const CalibrationPoint& point) { return !point.held_out; });
+    if (!any) return Issue{"", "found no measurement to fit, allowed one at least"};
+    std::optional<LeastSquaresFit> fit;
+    while (true) {
+      const LeastSquares problem = ProblemOf();
+      // First what the measurements can tell at all, then what they tell where they lead.
+      std::optional<Jacobian> at_start;
+      if (!fit) at_start = DerivativesAt(problem, problem.start);
+      if (at_start && LeaveOut(*at_start, problem.start, {})) continue;
+      if (parameters_.empty()) break;
+      fit = FitLeastSquares(problem);
+      if (!fit) return Issue{"", "the measured load cannot be simulated near the fitted values"};
+      if (!LeaveOut(fit->jacobian, fit->at, fit->at_bound)) break;
+    }
+    Calibration calibration;
+    calibration.warnings = unknown_;
+    if (fit) AddParameters(*fit, calibration);
+    calibration.warnings.insert(calibration.warnings.end(), warnings.begin(), warnings.end());
+    if (Issues issues = PredictAll(server_, after_); !issues.empty()) return issues;
+    AddErrors(calibration);
+    return calibration;
+  }
+
+ private:
+  using Predictions = std::vector<std::vector<double>>;  // of points, of their figures
+
+  Issues PredictAll(const Scenario& server, Predictions& all) const {
+    Issues issues;
+    all.clear();
+    for (const CalibrationPoint& point : points_) {
+      Result<std::vector<double>> values = PredictPoint(server, point);
+      if (values.ok()) {
+        all.push_back(std::move(values.value()));
+        continue;
+      }
+      for (const Issue& issue : values.issues()) {
+        const std::string what = issue.path.empty() ? "" : issue.path + ": ";
+        issues.push_back({point.label, what + issue.message});
+      }
+    }
+    return Bounded(std::move(issues));
+  }
+
+  bool Residuals(const std::vector<double>& at, std::vector<double>& residuals) const {
+    Scenario server = server_;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      parameters_[i]->write(server, parameters_[i]->Value(at[i]));
+    }
+    residuals.clear();
+    for (const CalibrationPoint& point : points_) {
+      if (point.held_out) continue;
+      const Result<std::vector<double>> values = PredictPoint(server, point);
+      if (!values.ok()) return false;
+      for (std::size_t i = 0; i < point.figures.size(); ++i) {
+        const MeasuredFigure& figure = point.figures[i];
+        residuals.push_back((values.value()[i] / figure.ms - 1) /
+                            ScatterOf(point.form, figure.figure));
+      }
+    }
+    return true;
+  }
+
+  LeastSquares ProblemOf() const {
+    LeastSquares problem;
+    problem.residuals = [this](const std::vector<double>& at, std::vector<double>& out) {
+      return Residuals(at, out);
+    };
+    for (const CalibrationParameter* p : parameters_) {
+      problem.low.push_back(p->Coordinate(p->inverse ? p->high : p->low));
+      problem.high.push_back(p->Coordinate(p->inverse ? p->low : p->high));
+      problem.start.push_back(
+          std::clamp(p->Coordinate(p->read(server_)), problem.low.back(), problem.high.back()));
+      problem.step.push_back(p->inverse ? p->step * problem.start.back() : p->step);
+    }
+    return problem;
+  }
+
+  // The parameter whose estimate goes most with that of `of`, if it does so at all; else their
+  // number.
+  std::size_t MostLike(const std::vector<double>& covariance, std::size_t of, bool minor) const {
+    const std::size_t n = parameters_.size();
+    std::size_t like = n;
+    double most = 0.5;  // correlations below do not matter
+    for (std::size_t i = 0; i < n; ++i) {
+      const double both = covariance[i * n + i] * covariance[of * n + of];
+      if (i == of || !(both > 0) || (minor && !parameters_[i]->minor)) continue;
+      const double correlation = std::fabs(covariance[i * n + of]) / std::sqrt(both);
+      if (correlation <= most) continue;
+      most = correlation;
+      like = i;
+    }
+    return like;
+  }
+
+  // Takes out the parameter that the measurements tell least, if they tell it too badly.
+  bool LeaveOut(const Jacobian& jacobian, const std::vector<double>& at,
+                const std::vector<bool>& at_bound) {
+    const std::size_t n = parameters_.size();
+    std::vector<bool> used(n, true);
+    for (std::size_t i = 0; i < at_bound.size(); ++i) used[i] = !at_bound[i];
+    const std::vector<double> covariance = CovarianceOf(jacobian, used);
+    std::size_t worst = n;
+    double worst_share = 1;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double scale = parameters_[i]->coarse * (parameters_[i]->inverse ? at[i] : 1);
+      const double share = kNormal95 * std::sqrt(covariance[i * n + i]) / scale;
+      if (!(share > worst_share)) continue;
+      worst = i;
+      worst_share = share;
+    }
+    if (worst == n) return false;
+    std::size_t like = std::isfinite(worst_share) ? MostLike(covariance, worst, false) : n;
+    if (!parameters_[worst]->minor && like < n) {
+      const std::size_t minor = MostLike(covariance, worst, true);
+      if (minor < n) {
+        like = worst;
+        worst = minor;
+      }
+    }
+    const CalibrationParameter& p = *parameters_[worst];
+    unknown_.push_back(
+        Format("the measurements {} {}{}: it stays at {}{}; what tells it: {}",
+               like < n ? "cannot tell" : "say too little of", p.path,
+               like < n ? Format(" from {}", parameters_[like]->path) : std::string(),
+               ShortNumber(p.read(server_)),
+               p.unit == std::string_view("1") ? "" : Format(" {}", p.unit), p.told_by));
+    parameters_.erase(parameters_.begin() + static_cast<std::ptrdiff_t>(worst));
+    return true;
+  }
+
+  void AddParameters(const LeastSquaresFit& fit, Calibration& calibration) {
+    const std::size_t n = parameters_.size();
+    std::vector<bool> used(n, true);
+    std::size_t free = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      used[i] = !fit.at_bound[i];
+      free += used[i] ? 1 : 0;
+    }
+    const std::size_t m = fit.residuals.size();
+    const bool enough = m >= free + kEnoughDegrees;
+    const double degrees = enough ? static_cast<double>(m - free) : 0;
+    const double scatter = enough ? fit.cost / degrees : 1;
+    const double t = enough ? StudentT(degrees, 0.975) : kNormal95;
+    if (!enough) {
+      calibration.warnings.push_back(
+          Format("{} figures for {} parameters: intervals take it that means scatter by 2 %, those "
+                 "of TTFT under load by 5 %",
+                 m, free));
+    }
+    const std::vector<double> covariance = CovarianceOf(fit.jacobian, used);
+    for (std::size_t i = 0; i < n; ++i) {
+      const CalibrationParameter& p = *parameters_[i];
+      FittedParameter fitted;
+      fitted.parameter = &p;
+      fitted.before = p.read(server_);
+      fitted.value = p.Value(fit.at[i]);
+      fitted.at_limit = fit.at_bound[i];
+      const double half = used[i] ? t * std::sqrt(scatter * covariance[i * n + i]) : 0;
+      const auto bounded = [&p](double coordinate) {
+        const double least = p.Coordinate(p.inverse ? p.high : p.low);
+        const double most = p.Coordinate(p.inverse ? p.low : p.high);
+        return p.Value(std::clamp(coordinate, least, most));
+      };
+      const double one = bounded(fit.at[i] - half), other = bounded(fit.at[i] + half);
+      fitted.low = std::min(one, other);
+      fitted.high = std::max(one, other);
+      if (fitted.at_limit) {
+        calibration.warnings.push_back(
+            Format("{} ends at its limit of {}: something is slower or faster than the model knows",
+                   p.path, ShortNumber(fitted.value)));
+      }
+      calibration.fitted.push_back(fitted);
+    }
+    for (const FittedParameter& fitted : calibration.fitted) {
+      fitted.parameter->write(server_, fitted.value);
+    }
+  }
+
+  void AddErrors(Calibration& calibration) const {
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      const CalibrationPoint& point = points_[i];
+      for (std::size_t j = 0; j < point.figures.size(); ++j) {
+        const MeasuredFigure& figure = point.figures[j];
+        calibration.residuals.push_back({point.label, point.form, figure.figure, point.held_out,
+                                         figure.ms, before_[i][j], after_[i][j]});
+        AddError(calibration.residuals.back(), calibration.errors);
+      }
+    }
+    for (CalibrationError& error : calibration.errors) {
+      const auto n = static_cast<double>(error.points);
+      for (CalibrationError::Off* off : {&error.before, &error.after}) {
+        off->mean /= n;
+        off->rms = std::sqrt(off->rms / n);
+      }
+    }
+    std::stable_sort(calibration.errors.begin(), calibration.errors.end(),
+                     [](const CalibrationError& a, const CalibrationError& b) {
+                       return a.held_out < b.held_out;
+                     });
+  }
+
+  static void AddError(const PointResidual& of, std::vector<CalibrationError>& errors) {
+    auto at = std::find_if(errors.begin(), errors.end(), [&of](const CalibrationError& e) {
+      return e.form == of.form && e.figure == of.figure && e.held_out == of.held_out;
+    });
+    if (at == errors.end()) {
+      errors.push_back({of.form, of.figure, of.held_out, 0, {}, {}});
+      at = errors.end() - 1;
+    }
+    ++at->points;
+    const auto add = [&of](double ms, CalibrationError::Off& off) {
+      const double percent = 100 * std::fabs(ms / of.measured_ms - 1);
+      off.mean += percent;
+      off.rms += SquareOf(percent);
+      off.most = std::max(off.most, percent);
+    };
+    add(of.before_ms, at->before);
+    add(of.after_ms, at->after);
+  }
+
+  Scenario server_;
+  const std::vector<CalibrationPoint>& points_;
+  std::vector<const CalibrationParameter*> parameters_;  // that are fitted
+  std::vector<std::string> unknown_;
+  Predictions before_, after_;
+};
+
+void Widen(const char* name, double value, std::vector<SeenRange>& seen) {
+  const auto at = std::find_if(seen.begin(), seen.end(), [name](const SeenRange& range) {
+    return std::string_view(range.name) == name;
+  });
+  if (at == seen.end()) {
+    seen.push_back({name, value, value});
+  } else {
+    at->low = std::min(at->low, value);
+    at->high = std::max(at->high, value);
+  }
+}
+
+std::vector<SeenRange> SeenIn(const std::vector<CalibrationPoint>& points) {
+  std::vector<SeenRange> seen;
+  for (const CalibrationPoint& point : points) {
+    if (point.held_out) continue;
+    if (point.form == PointForm::kPrompt) {
+      Widen("prompt_tokens", static_cast<double>(point.prompt), seen);
+    } else if (point.form == PointForm::kDecodeStep) {
+      Widen("batch", static_cast<double>(point.batch), seen);
+      Widen("context_tokens", static_cast<double>(point.context), seen);
+    } else {
+      for (const TraceRow& row : point.run->draws[0].rows) {
+        Widen("prompt_tokens", row.prompt_tokens, seen);
+        Widen("output_tokens", row.output_tokens, seen);
+      }
+      if (point.run->rate_per_s > 0) Widen("rate_per_s", point.run->rate_per_s, seen);
+    }
+  }
+  return seen;
+}
+
+}  // namespace
+
+Result<Calibration> Calibrate(const Scenario& scenario, const Measurements& measurements) {
+  Issues issues;
+  if (scenario.cluster.pools.size() > 1) {
+    issues.push_back({"/cluster/pools", Format("found {} pools, allowed one: a calibration is of "
+                                               "one server",
+                                               scenario.cluster.pools.size())});
+  }
+  const std::string& backend = scenario.latency.backend;
+  if (backend != "auto" && backend != "analytic" && backend != "operators") {
+    issues.push_back({"/latency/backend",
+                      Format("found \"{}\", allowed \"auto\" or \"analytic\", whose parameters are "
+                             "fitted",
+                             backend)});
+  }
+  if (!issues.empty()) return issues;
+  Scenario one = scenario;
+  if (!one.cluster.pools.empty()) one.cluster.pools[0].replicas = 1;
+  Result<Calibration> made = Fitter(one, measurements).Run(measurements.warnings);
+  if (made.ok()) made.value().seen = SeenIn(measurements.points);
+  return made;
+}
+
+}  // namespace servecast

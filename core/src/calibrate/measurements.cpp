@@ -1,0 +1,69 @@
+// See measurements.h.
+#include "calibrate/measurements.h"
+
+#include "base/text.h"
+#include "calibrate/readers.h"
+#include "io/physics_coefficients.h"
+
+namespace servecast {
+namespace {
+
+// Takes in what the other says, and says where they differ.
+void MergeName(const char* what, const std::string& other, std::string& name,
+               std::vector<std::string>& warnings) {
+  if (name.empty()) {
+    name = other;
+  } else if (!other.empty() && other != name && !SameName(other, name)) {
+    warnings.push_back(Format("files name two of a {}: {} and {}", what, name, other));
+  }
+}
+
+void MergeCount(const char* what, std::optional<std::int64_t> other,
+                std::optional<std::int64_t>& count, std::vector<std::string>& warnings) {
+  if (!count) {
+    count = other;
+  } else if (other && *other != *count) {
+    warnings.push_back(Format("files say {} is {} and {}", what, *count, *other));
+  }
+}
+
+}  // namespace
+
+const char* WordOf(PointForm form) {
+  return form == PointForm::kPrompt ? "prompt" : form == PointForm::kDecodeStep ? "step" : "run";
+}
+
+const char* WordOf(Figure figure) {
+  return figure == Figure::kTtft ? "ttft" : figure == Figure::kTpot ? "tpot" : "e2e";
+}
+
+Result<Measurements> ReadMeasurements(std::string_view text, const std::string& name) {
+  std::string_view begin = text;
+  if (begin.substr(0, 3) == "\xEF\xBB\xBF") begin.remove_prefix(3);
+  const std::size_t at = begin.find_first_not_of(" \t\r\n");
+  if (at == std::string_view::npos) {
+    return Issue{name, "found nothing, allowed a result of vllm bench serve or a table of CSV"};
+  }
+  const bool json = begin[at] == '{' || begin[at] == '[';
+  return json ? ReadBench(begin, name) : ReadTable(text, name);
+}
+
+void AddMeasurements(Measurements more, Measurements& all) {
+  all.points.insert(all.points.end(), more.points.begin(), more.points.end());
+  all.found.insert(all.found.end(), more.found.begin(), more.found.end());
+  all.warnings.insert(all.warnings.end(), more.warnings.begin(), more.warnings.end());
+  MeasuredServer& s = all.server;
+  const MeasuredServer& m = more.server;
+  MergeName("model", m.model, s.model, all.warnings);
+  MergeName("GPU", m.gpu, s.gpu, all.warnings);
+  MergeName("engine", m.engine, s.engine, all.warnings);
+  MergeName("version", m.engine_version, s.engine_version, all.warnings);
+  MergeCount("tp", m.tensor_parallel, s.tensor_parallel, all.warnings);
+  MergeCount("max_num_seqs", m.max_num_seqs, s.max_num_seqs, all.warnings);
+  MergeCount("max_num_batched_tokens", m.max_num_batched_tokens, s.max_num_batched_tokens,
+             all.warnings);
+  MergeCount("kv_tokens", m.kv_tokens, s.kv_tokens, all.warnings);
+  MergeCount("block_size", m.block_size, s.block_size, all.warnings);
+}
+
+}  // namespace servecast

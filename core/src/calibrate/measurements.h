@@ -1,0 +1,72 @@
+// Measurements of one's own server, as files hold them. docs/how-to/calibrate.md lists the forms.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "servecast/result.h"
+#include "servecast/trace.h"
+
+namespace servecast {
+
+enum class PointForm {
+  kPrompt,      // one request at a time, one output token
+  kDecodeStep,  // a step of `batch` decodes with `context` tokens each, on average
+  kRun          // many requests, as their client saw them
+};
+const char* WordOf(PointForm form);
+
+enum class Figure { kTtft, kTpot, kE2e };  // means; of a prompt or step the file's median or mean
+const char* WordOf(Figure figure);
+
+struct MeasuredFigure {
+  Figure figure = Figure::kTtft;
+  double ms = 0;
+};
+
+// Requests as a client sends them. Where only their rate and lengths are known they are drawn, some
+// times over.
+struct RunLoad {
+  std::vector<Trace> draws;
+  std::optional<std::int64_t> concurrency;  // a closed loop: arrivals are its answers
+  std::size_t from = 0, to = 0;             // rows that are compared; of a drawn one all
+  double rate_per_s = 0;                    // 0: not by a rate
+};
+
+struct CalibrationPoint {
+  PointForm form = PointForm::kPrompt;
+  std::string label;  // "prefill.csv, row 3"
+  std::int64_t prompt = 0, batch = 0, context = 0;
+  std::shared_ptr<const RunLoad> run;  // not of prompts and steps
+  std::vector<MeasuredFigure> figures;
+  bool held_out = false;  // judges the fit, and is no part of it
+};
+
+// What a file says of its server, in its own words; "" and nothing where it does not.
+struct MeasuredServer {
+  std::string model, gpu, engine, engine_version;
+  std::optional<std::int64_t> tensor_parallel, max_num_seqs, max_num_batched_tokens, kv_tokens,
+      block_size;
+};
+
+struct Measurements {
+  std::vector<CalibrationPoint> points;
+  MeasuredServer server;  // of the first file that says it
+  // A line a file: what it is, and what can be fitted from it.
+  std::vector<std::string> found;
+  std::vector<std::string> warnings;
+};
+
+// One file, named `name` in all that is said of it: a result of vllm bench serve (JSON), or a table
+// of prompts, decode steps or runs (CSV). Issues: all that is wrong with it; nothing is half read.
+Result<Measurements> ReadMeasurements(std::string_view text, const std::string& name);
+
+// `more` behind `all`. A server that two files name differently is a warning.
+void AddMeasurements(Measurements more, Measurements& all);
+
+}  // namespace servecast

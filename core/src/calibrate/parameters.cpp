@@ -1,0 +1,67 @@
+// See parameters.h. Left out is what no measurement of one server can tell from these: the time of
+// a layer's kernels from that of a step, and the sampler's from that of a sequence.
+#include "calibrate/parameters.h"
+
+namespace servecast {
+namespace {
+
+// Ranges are those of the fields (io/fields_model.cpp, io/fields_engine.cpp), but that a server is
+// neither so slow that it is broken.
+constexpr CalibrationParameter kParameters[] = {
+    {"hardware.compute_efficiency", "1", 0.02, 1, true, 0.25, 0.01, false,
+     "single prompts of 1,024 to 8,192 tokens, one output token each",
+     [](const Scenario& s) { return s.hardware.compute_efficiency; },
+     [](Scenario& s, double v) { s.hardware.compute_efficiency = v; }},
+    {"hardware.attention_efficiency", "1", 0.02, 1, true, 0.25, 0.01, false,
+     "single prompts of 16,384 tokens and more",
+     [](const Scenario& s) { return s.hardware.attention_efficiency; },
+     [](Scenario& s, double v) { s.hardware.attention_efficiency = v; }},
+    {"hardware.bandwidth_efficiency", "1", 0.02, 1, true, 0.25, 0.01, false,
+     "decodes at batch 1 with a short context",
+     [](const Scenario& s) { return s.hardware.bandwidth_efficiency; },
+     [](Scenario& s, double v) { s.hardware.bandwidth_efficiency = v; }},
+    {"hardware.kv_bandwidth_efficiency", "1", 0.02, 1, true, 0.25, 0.01, false,
+     "decodes at batch 1 with contexts from 1,000 to 60,000 tokens",
+     [](const Scenario& s) {
+       const double own = s.hardware.kv_bandwidth_efficiency;
+       return own > 0 ? own : s.hardware.bandwidth_efficiency;
+     },
+     [](Scenario& s, double v) { s.hardware.kv_bandwidth_efficiency = v; }},
+    {"hardware.mixed_attention_rows", "1", 1, 256, false, 32, 1, true,
+     "a run with prompts among decodes, at half of the highest rate",
+     [](const Scenario& s) { return s.hardware.mixed_attention_rows; },
+     [](Scenario& s, double v) { s.hardware.mixed_attention_rows = v; }},
+    {"engine.step_overhead_us", "us", 0, 1e5, false, 500, 50, true,
+     "decodes of a second, smaller model on the same host",
+     [](const Scenario& s) { return s.engine.step_overhead_us; },
+     [](Scenario& s, double v) { s.engine.step_overhead_us = v; }},
+    {"engine.sequence_overhead_us", "us", 0, 1e4, false, 25, 1, false,
+     "decodes with short contexts at batches of 1, 32 and 128",
+     [](const Scenario& s) { return s.engine.sequence_overhead_us; },
+     [](Scenario& s, double v) { s.engine.sequence_overhead_us = v; }},
+    {"engine.request_overhead_ms", "ms", 0, 1e4, false, 5, 0.1, false,
+     "single prompts of 128 tokens, one output token each",
+     [](const Scenario& s) { return s.engine.request_overhead_ms; },
+     [](Scenario& s, double v) { s.engine.request_overhead_ms = v; }},
+    {"engine.prompt_token_overhead_us", "us", 0, 1e4, false, 10, 0.5, true,
+     "prompts behind a cached prefix of 1,024 to 32,768 tokens",
+     [](const Scenario& s) { return s.engine.prompt_token_overhead_us; },
+     [](Scenario& s, double v) { s.engine.prompt_token_overhead_us = v; }},
+    {"engine.delivery_overhead_us", "us", 0, 1e4, false, 100, 5, true,
+     "TTFT of runs at a low rate and at a high one",
+     [](const Scenario& s) { return s.engine.delivery_overhead_us; },
+     [](Scenario& s, double v) { s.engine.delivery_overhead_us = v; }},
+};
+
+}  // namespace
+
+std::span<const CalibrationParameter> CalibrationParameters() { return kParameters; }
+
+const CalibrationParameter* FindCalibrationParameter(std::string_view path) {
+  for (const CalibrationParameter& parameter : kParameters) {
+    if (path == parameter.path) return &parameter;
+  }
+  return nullptr;
+}
+
+}  // namespace servecast

@@ -1,0 +1,36 @@
+// The few physical parameters that measurements may change: fields of a scenario that the latency
+// model "analytic" reads.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+// Of the form of a pack and the meaning of its parameters; other versions are refused.
+inline constexpr std::string_view kCalibrationSpecVersion = "1.0";
+
+// A fit moves coordinates in which times are nearly linear: of an efficiency its inverse.
+struct CalibrationParameter {
+  const char* path;  // in a document
+  const char* unit;
+  double low, high;  // of the value
+  bool inverse;      // the coordinate is 1 / value
+  double coarse;  // a 95 % interval reaching this far to a side says nothing; a share if `inverse`
+  double step;    // of a derivative, in the coordinate
+  bool minor;     // of two that cannot be told apart the minor one stays
+  const char* told_by;  // the measurement that tells it best
+  double (*read)(const Scenario&);
+  void (*write)(Scenario&, double);
+
+  double Coordinate(double value) const { return inverse ? 1 / value : value; }
+  double Value(double coordinate) const { return inverse ? 1 / coordinate : coordinate; }
+};
+
+std::span<const CalibrationParameter> CalibrationParameters();
+// nullptr: there is none of that path.
+const CalibrationParameter* FindCalibrationParameter(std::string_view path);
+
+}  // namespace servecast

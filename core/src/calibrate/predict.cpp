@@ -1,0 +1,105 @@
+// See predict.h. Prompts and runs go through the simulator, as chunks, asynchronous steps and the
+// host's queues are its matter; a step of decodes is priced as it is.
+#include "calibrate/predict.h"
+
+#include <cmath>
+
+#include "base/text.h"
+#include "cost/model_cost.h"
+#include "servecast/simulation.h"
+#include "serving/batch.h"
+#include "serving/policy.h"
+
+namespace servecast {
+namespace {
+
+Result<Report> RunOf(Scenario s, const Trace& trace, std::optional<std::int64_t> concurrency,
+                     ReportDetail detail) {
+  s.workload.requests = static_cast<std::int64_t>(trace.rows.size());
+  s.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
+  s.workload.output_tokens.distribution = LengthDistribution::kTrace;
+  s.workload.arrivals.process = concurrency ? ArrivalProcess::kClosedLoop : ArrivalProcess::kTrace;
+  if (concurrency) s.workload.arrivals.concurrency = *concurrency;
+  Result<Simulation> simulation = Simulation::Create(std::move(s), trace);
+  if (!simulation.ok()) return Issues(simulation.issues());
+  while (!simulation.value().Advance(INT64_MAX)) {
+  }
+  Report report = simulation.value().Snapshot(detail);
+  if (report.completed == report.arrived) return report;
+  return Issue{"", Format("{} of {} requests do not end: longer than the model's length or the KV "
+                          "cache allow",
+                          report.arrived - report.completed, report.arrived)};
+}
+
+double MeanOfRows(const std::vector<double>& column, std::size_t from, std::size_t to) {
+  double sum = 0, n = 0;
+  for (std::size_t i = from; i < std::min(to, column.size()); ++i) {
+    if (!std::isfinite(column[i])) continue;
+    sum += column[i];
+    ++n;
+  }
+  return n > 0 ? sum / n : 0;
+}
+
+double FigureOf(const Report& report, Figure figure, const RunLoad& run) {
+  if (run.to > run.from) {
+    const char* name = figure == Figure::kTtft   ? "ttft_ms"
+                       : figure == Figure::kTpot ? "tpot_ms"
+                                                 : "e2e_ms";
+    return MeanOfRows(report.ColumnOf(name), run.from, run.to);
+  }
+  return figure == Figure::kTtft   ? report.ttft_ms.mean
+         : figure == Figure::kTpot ? report.tpot_ms.mean
+                                   : report.e2e_ms.mean;
+}
+
+Result<std::vector<double>> PredictRun(const Scenario& server, const CalibrationPoint& point) {
+  const RunLoad& run = *point.run;
+  std::vector<double> values(point.figures.size(), 0.0);
+  const bool rows = run.to > run.from;
+  for (const Trace& trace : run.draws) {
+    const Result<Report> report = RunOf(server, trace, run.concurrency,
+                                        rows ? ReportDetail::kRequests : ReportDetail::kSummary);
+    if (!report.ok()) return Issues(report.issues());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] += FigureOf(report.value(), point.figures[i].figure, run) /
+                   static_cast<double>(run.draws.size());
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+Scenario ServerOf(Scenario scenario) {
+  scenario.latency.backend = "analytic";
+  scenario.workload = {};
+  scenario.slo.clear();
+  scenario.measure = {};
+  return scenario;
+}
+
+Result<std::vector<double>> PredictPoint(const Scenario& server, const CalibrationPoint& point) {
+  if (point.form == PointForm::kRun) return PredictRun(server, point);
+  if (point.form == PointForm::kDecodeStep) {
+    const Result<ModelCost> cost = ComputeModelCost(server);
+    if (!cost.ok()) return Issues(cost.issues());
+    if (point.batch * point.context > cost.value().usable_blocks * server.engine.block_size) {
+      return Issue{"", Format("{} contexts of {} tokens do not fit into the KV cache", point.batch,
+                              point.context)};
+    }
+    const auto model = ChosenLatencyModel(server).make(server, cost.value());
+    BatchShape shape;
+    shape.decode_seqs = point.batch;
+    shape.decode_context_tokens = point.batch * point.context;
+    return std::vector<double>(point.figures.size(),
+                               static_cast<double>(model->Price(shape).duration) * 1e-6);
+  }
+  Trace trace;
+  trace.rows = {{0, static_cast<std::int32_t>(point.prompt), 1}};
+  const Result<Report> report = RunOf(server, trace, std::nullopt, ReportDetail::kSummary);
+  if (!report.ok()) return Issues(report.issues());
+  return std::vector<double>(point.figures.size(), report.value().ttft_ms.mean);
+}
+
+}  // namespace servecast

@@ -1,0 +1,347 @@
+// Results of `vllm bench serve --save-result`. With --save-detailed every request is replayed with
+// its own lengths, and of a run of some length the last third judges what the others were fitted
+// to; else its mean lengths are.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/text.h"
+#include "calibrate/readers.h"
+#include "calibrate/runs.h"
+#include "io/issues.h"
+#include "io/json_document.h"
+
+namespace servecast {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t kBenchDraws = 3;
+constexpr double kMostBenchRequests = 200'000;
+constexpr std::size_t kHeldOutFrom = 90;  // requests of a run whose last third is held out
+constexpr double kLongest = 1e6;          // s of a time
+
+// Numbers of a document, each with the issue of what it cannot be.
+class BenchNumbers {
+ public:
+  BenchNumbers(const Json& json, const std::string& name) : json_(json), name_(name) {}
+
+  void Refuse(const std::string& path, const Json* found, std::string_view allowed) {
+    issues_.push_back(
+        {name_ + ", " + path,
+         Format("{}, allowed {}", found == nullptr ? "missing" : "found " + ShortJson(*found),
+                allowed)});
+  }
+  const Json* Find(const char* key) const {
+    const auto at = json_.find(key);
+    return at == json_.end() || at->is_null() ? nullptr : &*at;
+  }
+  std::optional<double> Number(const char* key, double least, double most) {
+    const Json* value = Find(key);
+    if (value == nullptr) return std::nullopt;
+    const bool good =
+        value->is_number() && value->get<double>() >= least && value->get<double>() <= most;
+    if (good) return value->get<double>();
+    Refuse(std::string("/") + key, value,
+           Format("a number from {} to {}", NumberText(least), NumberText(most)));
+    return std::nullopt;
+  }
+  // Empty when there is no list of that name.
+  std::vector<double> Numbers(const char* key, double least, double most) {
+    const Json* list = Find(key);
+    if (list == nullptr) return {};
+    if (!list->is_array()) {
+      Refuse(std::string("/") + key, list, "a list of numbers");
+      return {};
+    }
+    std::vector<double> numbers;
+    for (const Json& value : *list) {
+      const bool good =
+          value.is_number() && value.get<double>() >= least && value.get<double>() <= most;
+      if (!good) {
+        Refuse(Format("/{}/{}", key, numbers.size()), &value,
+               Format("a number from {} to {}", NumberText(least), NumberText(most)));
+      }
+      numbers.push_back(good ? value.get<double>() : least);
+    }
+    return numbers;
+  }
+  Issues& issues() { return issues_; }
+  const Json& json() const { return json_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  const Json& json_;
+  const std::string& name_;
+  Issues issues_;
+};
+
+struct BenchRequest {
+  double start_s = 0, prompt = 0, output = 0, ttft_s = 0, after_s = 0;
+};
+
+// Seconds of a request after its first token, of each request.
+std::vector<double> TimesAfterFirst(BenchNumbers& in) {
+  const Json* lists = in.Find("itls");
+  std::vector<double> sums;
+  if (lists == nullptr || !lists->is_array()) {
+    if (lists != nullptr) in.Refuse("/itls", lists, "a list of lists of seconds");
+    return sums;
+  }
+  for (const Json& list : *lists) {
+    double sum = 0;
+    bool good = list.is_array();
+    if (good) {
+      for (const Json& gap : list) {
+        good = good && gap.is_number() && gap.get<double>() >= 0 && gap.get<double>() <= kLongest;
+        if (good) sum += gap.get<double>();
+      }
+    }
+    if (!good) in.Refuse(Format("/itls/{}", sums.size()), &list, "a list of seconds");
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+// Requests that were answered, in order of their start. Sizes that differ are issues.
+std::vector<BenchRequest> RequestsIn(BenchNumbers& in) {
+  const std::vector<double> prompts = in.Numbers("input_lens", 0, 1e7);
+  const std::vector<double> outputs = in.Numbers("output_lens", 0, 1e7);
+  const std::vector<double> ttfts = in.Numbers("ttfts", 0, kLongest);
+  const std::vector<double> starts = in.Numbers("start_times", 0, 1e12);
+  const std::vector<double> after = TimesAfterFirst(in);
+  const auto check = [&](const char* key, std::size_t size, bool needed) {
+    if (size == prompts.size() || (size == 0 && !needed)) return;
+    in.issues().push_back(
+        {in.name() + ", /" + key,
+         Format("found {} items, allowed {}, as many as input_lens", size, prompts.size())});
+  };
+  check("output_lens", outputs.size(), true);
+  check("ttfts", ttfts.size(), true);
+  check("itls", after.size(), true);
+  check("start_times", starts.size(), false);
+  if (!in.issues().empty()) return {};
+  std::vector<BenchRequest> requests;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i] < 1 || outputs[i] < 1 || ttfts[i] <= 0) continue;  // it failed
+    requests.push_back(
+        {starts.empty() ? 0 : starts[i], prompts[i], outputs[i], ttfts[i], after[i]});
+  }
+  std::stable_sort(
+      requests.begin(), requests.end(),
+      [](const BenchRequest& a, const BenchRequest& b) { return a.start_s < b.start_s; });
+  return requests;
+}
+
+// How requests came, where their own starts are not known.
+struct BenchLoad {
+  double rate_per_s = 0;  // 0: all at once
+  std::optional<std::int64_t> concurrency;
+};
+
+BenchLoad LoadIn(BenchNumbers& in, bool starts) {
+  BenchLoad load;
+  const Json* rate = in.Find("request_rate");
+  const bool text = rate != nullptr && rate->is_string();
+  if (text && LowerCase(rate->get<std::string>()) != "inf") {
+    in.Refuse("/request_rate", rate, "a number above 0 or \"inf\"");
+  } else if (!text) {
+    load.rate_per_s = in.Number("request_rate", 1e-6, 1e6).value_or(0);
+  }
+  const auto clients = in.Number("max_concurrency", 1, 1e5);
+  if (clients && load.rate_per_s == 0) {
+    load.concurrency = std::llround(*clients);
+  } else if (clients && !starts) {
+    in.Refuse("/max_concurrency", in.Find("max_concurrency"),
+              "null beside a request_rate, or start_times of the requests (--save-detailed of "
+              "vLLM 0.15 or later)");
+  }
+  if (const auto shape = in.Number("burstiness", 0, 1e12);
+      shape && *shape != 1 && load.rate_per_s > 0 && !starts) {
+    in.Refuse("/burstiness", in.Find("burstiness"),
+              "1, or start_times of the requests (--save-detailed of vLLM 0.15 or later)");
+  }
+  return load;
+}
+
+// Means of some of the requests.
+std::vector<MeasuredFigure> FiguresOf(const std::vector<BenchRequest>& requests, std::size_t from,
+                                      std::size_t to) {
+  double ttft = 0, tpot = 0, e2e = 0, several = 0;
+  for (std::size_t i = from; i < to; ++i) {
+    const BenchRequest& r = requests[i];
+    ttft += r.ttft_s;
+    e2e += r.ttft_s + r.after_s;
+    if (r.output < 2) continue;
+    tpot += r.after_s / (r.output - 1);
+    ++several;
+  }
+  const auto n = static_cast<double>(to - from);
+  std::vector<MeasuredFigure> figures = {{Figure::kTtft, ttft / n * 1e3}};
+  if (several > 0 && tpot > 0) figures.push_back({Figure::kTpot, tpot / several * 1e3});
+  if (several > 0) figures.push_back({Figure::kE2e, e2e / n * 1e3});
+  return figures;
+}
+
+Trace TraceOf(const std::vector<BenchRequest>& requests,
+              const std::vector<std::int64_t>& arrivals) {
+  Trace trace;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    trace.rows.push_back({arrivals[i], static_cast<std::int32_t>(requests[i].prompt),
+                          static_cast<std::int32_t>(requests[i].output)});
+  }
+  return trace;
+}
+
+// Their own starts, or those of draws at the rate.
+std::vector<Trace> TracesOf(const std::vector<BenchRequest>& requests, const BenchLoad& load,
+                            bool starts) {
+  const std::size_t n = requests.size();
+  std::vector<std::int64_t> arrivals(n, 0);
+  if (starts || load.rate_per_s == 0) {
+    for (std::size_t i = 0; starts && i < n; ++i) {
+      arrivals[i] = std::llround((requests[i].start_s - requests[0].start_s) * 1e9);
+    }
+    return {TraceOf(requests, arrivals)};
+  }
+  std::vector<Trace> traces;
+  for (const Trace& draw :
+       DrawRuns(static_cast<std::int64_t>(n), load.rate_per_s, {}, {}, kBenchDraws)) {
+    for (std::size_t i = 0; i < n; ++i) arrivals[i] = draw.rows[i].arrival_ns;
+    traces.push_back(TraceOf(requests, arrivals));
+  }
+  return traces;
+}
+
+void AddDetailed(BenchNumbers& in, Measurements& read) {
+  const bool starts = in.Find("start_times") != nullptr && !in.Find("start_times")->empty();
+  const std::vector<BenchRequest> requests = RequestsIn(in);
+  BenchLoad load = LoadIn(in, starts);
+  if (requests.empty() && in.issues().empty()) {
+    in.issues().push_back({in.name(), "found no request that was answered, allowed one at least"});
+  }
+  if (!in.issues().empty()) return;
+  if (load.rate_per_s > 0 || starts) load.concurrency.reset();
+  RunLoad run;
+  run.draws = TracesOf(requests, load, starts);
+  run.concurrency = load.concurrency;
+  run.rate_per_s = load.rate_per_s;
+  const std::size_t n = requests.size();
+  const std::size_t fitted = n >= kHeldOutFrom ? n - n / 3 : n;
+  for (const bool held_out : {false, true}) {
+    if (held_out && fitted == n) break;
+    CalibrationPoint point;
+    point.form = PointForm::kRun;
+    run.from = held_out ? fitted : 0;
+    run.to = held_out ? n : fitted;
+    point.figures = FiguresOf(requests, run.from, run.to);
+    point.label = Format("{}, requests {} to {}", in.name(), run.from + 1, run.to);
+    point.run = std::make_shared<const RunLoad>(run);
+    point.held_out = held_out;
+    read.points.push_back(std::move(point));
+  }
+  read.found.push_back(Format("{}: {} requests of vllm bench serve{}: all of it under load{}",
+                              in.name(), n,
+                              starts             ? ", at their own times"
+                              : load.concurrency ? ", in a closed loop"
+                                                 : ", at drawn times",
+                              fitted < n ? Format("; the last {} judge the fit", n - fitted) : ""));
+}
+
+void AddSummary(BenchNumbers& in, Measurements& read) {
+  const BenchLoad load = LoadIn(in, false);
+  const double completed = in.Number("completed", 1, kMostBenchRequests).value_or(0);
+  const auto prompt = in.Number("total_input_tokens", 1, 1e12);
+  const auto output = in.Number("total_output_tokens", 1, 1e12);
+  CalibrationPoint point;
+  point.form = PointForm::kRun;
+  const std::pair<Figure, const char*> figures[] = {{Figure::kTtft, "mean_ttft_ms"},
+                                                    {Figure::kTpot, "mean_tpot_ms"},
+                                                    {Figure::kE2e, "mean_e2el_ms"}};
+  for (const auto& [figure, key] : figures) {
+    const auto ms = in.Number(key, 1e-6, 1e9);
+    if (ms) point.figures.push_back({figure, *ms});
+  }
+  if (completed == 0 && in.Find("completed") == nullptr)
+    in.Refuse("/completed", nullptr, "a number");
+  if (!prompt && in.Find("total_input_tokens") == nullptr) {
+    in.Refuse("/total_input_tokens", nullptr, "a number");
+  }
+  if (!output && in.Find("total_output_tokens") == nullptr) {
+    in.Refuse("/total_output_tokens", nullptr, "a number");
+  }
+  if (point.figures.empty())
+    in.Refuse("/mean_ttft_ms", nullptr, "it, mean_tpot_ms or mean_e2el_ms");
+  if (!in.issues().empty()) return;
+  RunLengths in_lengths, out_lengths;
+  in_lengths.mean = std::max(1.0, *prompt / completed);
+  out_lengths.mean = std::max(1.0, *output / completed);
+  RunLoad run;
+  run.draws = DrawRuns(std::llround(completed), load.rate_per_s, in_lengths, out_lengths,
+                       load.rate_per_s > 0 ? kBenchDraws : 1);
+  run.concurrency = load.concurrency;
+  run.rate_per_s = load.rate_per_s;
+  point.run = std::make_shared<const RunLoad>(std::move(run));
+  point.label = in.name();
+  read.points.push_back(std::move(point));
+  read.found.push_back(
+      Format("{}: the means of {} requests of vllm bench serve, whose lengths are "
+             "taken to be alike",
+             in.name(), std::llround(completed)));
+  read.warnings.push_back(
+      Format("{} has no lengths of its requests; with --save-detailed a fit knows how they differ",
+             in.name()));
+}
+
+// Both say the mean TTFT, one in seconds and one in milliseconds.
+void CheckUnits(BenchNumbers& in, const Measurements& read) {
+  const auto stated = in.Number("mean_ttft_ms", 0, 1e9);
+  const std::vector<double> ttfts = in.Numbers("ttfts", 0, kLongest);
+  if (!stated || *stated <= 0 || ttfts.empty() || read.points.empty()) return;
+  const double mean_ms =
+      1e3 * std::accumulate(ttfts.begin(), ttfts.end(), 0.0) / static_cast<double>(ttfts.size());
+  if (mean_ms <= 2 * *stated && *stated <= 2 * mean_ms) return;
+  in.issues().push_back(
+      {in.name() + ", /ttfts", Format("found a mean of {}, allowed seconds: mean_ttft_ms is {}",
+                                      ShortNumber(mean_ms * 1e-3), ShortNumber(*stated))});
+}
+
+}  // namespace
+
+Result<Measurements> ReadBench(std::string_view text, const std::string& name) {
+  constexpr std::size_t kSmall = std::size_t{4} << 20;  // what ParseJson takes
+  Json json;
+  if (text.size() <= kSmall) {
+    Result<Json> parsed = ParseJson(text);
+    if (!parsed.ok()) {
+      Issues issues = parsed.issues();
+      for (Issue& issue : issues) issue.path = name + (issue.path.empty() ? "" : ", " + issue.path);
+      return issues;
+    }
+    json = std::move(parsed.value());
+  } else {
+    json = Json::parse(text.begin(), text.end(), nullptr, false);
+    if (json.is_discarded()) return Issue{name, "found no JSON, allowed a document of JSON"};
+  }
+  const bool result = json.is_object() && (json.contains("mean_ttft_ms") || json.contains("ttfts"));
+  if (!result) {
+    return Issue{name, "not a result of vllm bench serve: found neither mean_ttft_ms nor ttfts"};
+  }
+  Measurements read;
+  BenchNumbers in(json, name);
+  in.Find("input_lens") != nullptr&& in.Find("ttfts") != nullptr ? AddDetailed(in, read)
+                                                                 : AddSummary(in, read);
+  CheckUnits(in, read);
+  if (!in.issues().empty()) return Bounded(std::move(in.issues()));
+  if (const Json* model = in.Find("model_id"); model != nullptr && model->is_string()) {
+    read.server.model = model->get<std::string>();
+  }
+  if (const auto failed = in.Number("failed", 0, 1e12); failed && *failed > 0) {
+    read.warnings.push_back(
+        Format("{}: {} requests failed and are left out", name, NumberText(*failed)));
+  }
+  return read;
+}
+
+}  // namespace servecast

@@ -1,0 +1,30 @@
+// Requests of a run of which only the rate and the lengths are known.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "servecast/trace.h"
+
+namespace servecast {
+
+// Tokens: all of `mean`, or a clipped lognormal of that mean.
+struct RunLengths {
+  double mean = 1;
+  double sigma = 0;
+  double least = 1, most = 1e7;
+};
+
+// "lognormal(median=256,sigma=0.8,[16,4096])", "fixed(128)", "128"; nullopt for anything else.
+// A mean that was counted is nearer than what the distribution would have.
+std::optional<RunLengths> LengthsIn(std::string_view text, std::optional<double> counted_mean);
+
+// So many draws of a Poisson process of which so many requests are known to have come; in a burst
+// where there is no rate. Lengths are spread over their distribution and only their order is drawn,
+// so that every draw has their mean. O(draws * n log n).
+std::vector<Trace> DrawRuns(std::int64_t requests, double rate_per_s, const RunLengths& prompt,
+                            const RunLengths& output, std::int64_t draws);
+
+}  // namespace servecast

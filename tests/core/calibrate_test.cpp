@@ -1,0 +1,272 @@
+// Calibrations: known parameters come back from what a model with them says, intervals hold them as
+// often as they claim, what cannot be told stays and is named, and bad files are refused whole.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/math.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "calibrate/calibrate.h"
+#include "calibrate/least_squares.h"
+#include "calibrate/pack.h"
+#include "calibrate/predict.h"
+#include "calibrate/runs.h"
+#include "calibrate/server.h"
+#include "gtest/gtest.h"
+#include "testing/data_files.h"
+
+namespace servecast {
+namespace {
+
+Scenario Server(const std::vector<std::string>& overrides = {}) {
+  const auto text = ApplyOverrides(
+      R"({"schema": 1, "model": {"preset": "llama-3.1-8b"}, "hardware": {"preset": "h100-sxm"},
+          "engine": {"preset": "vllm-0.20"}, "latency": {"backend": "analytic"},
+          "workload": {"requests": 1}})",
+      overrides);
+  EXPECT_TRUE(text.ok());
+  auto scenario = ParseScenario(text.value());
+  EXPECT_TRUE(scenario.ok());
+  return scenario.value();
+}
+
+CalibrationPoint Prompt(std::int64_t tokens) {
+  CalibrationPoint point;
+  point.prompt = tokens;
+  point.figures = {{Figure::kTtft, 0}};
+  return point;
+}
+
+CalibrationPoint Step(std::int64_t batch, std::int64_t context) {
+  CalibrationPoint point;
+  point.form = PointForm::kDecodeStep;
+  point.batch = batch;
+  point.context = context;
+  point.figures = {{Figure::kTpot, 0}};
+  return point;
+}
+
+CalibrationPoint RunAt(double rate, std::int64_t requests) {
+  CalibrationPoint point;
+  point.form = PointForm::kRun;
+  RunLoad run;
+  RunLengths prompt, output;
+  prompt.mean = 600;
+  prompt.sigma = 0.7;
+  output.mean = 60;
+  run.draws = DrawRuns(requests, rate, prompt, output, 1);
+  run.rate_per_s = rate;
+  point.run = std::make_shared<const RunLoad>(std::move(run));
+  point.figures = {{Figure::kTtft, 0}, {Figure::kTpot, 0}, {Figure::kE2e, 0}};
+  return point;
+}
+
+// What `truth` says of the points, each times 1 + noise * a standard normal number.
+Measurements MeasuredOn(const Scenario& truth, std::vector<CalibrationPoint> points, double noise,
+                        std::int64_t seed) {
+  Measurements measured;
+  const Scenario server = ServerOf(truth);
+  std::int64_t draw = 0;
+  for (CalibrationPoint& point : points) {
+    const auto values = PredictPoint(server, point);
+    EXPECT_TRUE(values.ok());
+    for (std::size_t i = 0; i < point.figures.size(); ++i) {
+      const double z = NormalQuantile(Uniform(seed, Stream::kArrival, draw++));
+      point.figures[i].ms = values.value()[i] * (1 + noise * z);
+    }
+  }
+  measured.points = std::move(points);
+  return measured;
+}
+
+std::vector<CalibrationPoint> AllKinds() {
+  std::vector<CalibrationPoint> points;
+  for (const std::int64_t tokens : {128, 512, 2048, 8192, 32768, 98304}) {
+    points.push_back(Prompt(tokens));
+  }
+  for (const std::int64_t batch : {1, 8, 32, 64, 128}) points.push_back(Step(batch, 256));
+  for (const std::int64_t context : {1000, 8000, 32000, 96000}) points.push_back(Step(1, context));
+  points.push_back(RunAt(4, 120));
+  points.push_back(RunAt(20, 400));
+  return points;
+}
+
+const std::map<std::string, double> kTruth = {
+    {"hardware.compute_efficiency", 0.63},  {"hardware.attention_efficiency", 0.5},
+    {"hardware.bandwidth_efficiency", 0.8}, {"hardware.kv_bandwidth_efficiency", 0.7},
+    {"engine.sequence_overhead_us", 20},    {"engine.request_overhead_ms", 9}};
+
+Scenario Truth(const std::string& without = "") {
+  std::vector<std::string> settings;
+  for (const auto& [path, value] : kTruth) {
+    if (path != without) settings.push_back(path + "=" + NumberText(value));
+  }
+  return Server(settings);
+}
+
+std::string Joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+TEST(LeastSquares_, Rosenbrock_EndsInItsValley) {
+  LeastSquares problem;
+  problem.residuals = [](const std::vector<double>& x, std::vector<double>& r) {
+    r = {10 * (x[1] - x[0] * x[0]), 1 - x[0]};
+    return true;
+  };
+  problem.start = {-1.2, 1};
+  problem.low = {-5, -5};
+  problem.high = {5, 5};
+  problem.step = {1e-6, 1e-6};
+  const auto fit = FitLeastSquares(problem);
+  ASSERT_TRUE(fit);
+  EXPECT_NEAR(fit->at[0], 1, 1e-6);
+  EXPECT_NEAR(fit->at[1], 1, 1e-6);
+  problem.high = {0.5, 5};
+  const auto bounded = FitLeastSquares(problem);
+  ASSERT_TRUE(bounded);
+  EXPECT_DOUBLE_EQ(bounded->at[0], 0.5);
+  EXPECT_TRUE(bounded->at_bound[0]);
+  EXPECT_NEAR(bounded->at[1], 0.25, 1e-6);
+}
+
+TEST(LeastSquares_, Line_HasTheCovarianceOfTheTextbook) {
+  Jacobian j{3, 2, {1, 0, 1, 1, 1, 2}};  // y = a + b x at x = 0, 1, 2
+  const auto covariance = CovarianceOf(j, {true, true});
+  EXPECT_NEAR(covariance[0], 5.0 / 6, 1e-9);
+  EXPECT_NEAR(covariance[1], -0.5, 1e-9);
+  EXPECT_NEAR(covariance[3], 0.5, 1e-9);
+}
+
+TEST(Calibrate_, KnownServerWithoutNoise_ComesBackWithinOnePerCent) {
+  const auto made = Calibrate(Server(), MeasuredOn(Truth(), AllKinds(), 0, 1));
+  ASSERT_TRUE(made.ok());
+  std::map<std::string, double> fitted;
+  for (const FittedParameter& p : made.value().fitted) fitted[p.parameter->path] = p.value;
+  for (const auto& [path, value] : kTruth) {
+    ASSERT_TRUE(fitted.contains(path)) << path << "\n" << Joined(made.value().warnings);
+    EXPECT_NEAR(fitted[path], value, 0.01 * value) << path;
+  }
+  for (const CalibrationError& error : made.value().errors) {
+    EXPECT_LT(error.after.most, 0.2) << WordOf(error.form) << " " << WordOf(error.figure);
+    EXPECT_GT(error.before.most, 3);
+  }
+}
+
+TEST(Calibrate_, KnownServerWithNoise_IntervalsHoldItAsOftenAsTheyClaim) {
+  std::vector<CalibrationPoint> points;
+  for (const std::int64_t tokens : {64, 128, 1024, 2048}) points.push_back(Prompt(tokens));
+  for (const std::int64_t batch : {1, 4, 16, 32, 64, 128}) {
+    for (const std::int64_t context : {128, 512, 900}) points.push_back(Step(batch, context));
+  }
+  for (const std::int64_t context : {8000, 32000, 64000, 96000}) points.push_back(Step(1, context));
+  const Scenario truth_server = Truth("hardware.attention_efficiency");
+  constexpr std::int64_t kSeedsOfNoise = 60;
+  std::map<std::string, std::int64_t> held, told;
+  for (std::int64_t seed = 1; seed <= kSeedsOfNoise; ++seed) {
+    const auto made = Calibrate(Server(), MeasuredOn(truth_server, points, 0.01, seed));
+    ASSERT_TRUE(made.ok());
+    for (const FittedParameter& p : made.value().fitted) {
+      const auto truth = kTruth.find(p.parameter->path);
+      if (truth == kTruth.end()) continue;
+      ++told[truth->first];
+      held[truth->first] += p.low <= truth->second && truth->second <= p.high ? 1 : 0;
+    }
+  }
+  for (const auto& [path, value] : kTruth) {
+    if (path == "hardware.attention_efficiency") continue;  // no prompt is long enough
+    EXPECT_EQ(told[path], kSeedsOfNoise) << path;
+    // 95 %, less four standard deviations of so many draws.
+    EXPECT_GE(static_cast<double>(held[path]), 0.84 * static_cast<double>(told[path])) << path;
+  }
+}
+
+TEST(Calibrate_, OneKindOfMeasurement_LeavesWhatItCannotTell) {
+  std::vector<CalibrationPoint> points;
+  for (const std::int64_t context : {1000, 8000, 32000}) points.push_back(Step(1, context));
+  const auto made = Calibrate(Server(), MeasuredOn(Truth(), points, 0, 1));
+  ASSERT_TRUE(made.ok());
+  for (const FittedParameter& p : made.value().fitted) {
+    EXPECT_NE(std::string(p.parameter->path), "hardware.compute_efficiency");
+    EXPECT_NE(std::string(p.parameter->path), "engine.request_overhead_ms");
+  }
+  const std::string warnings = Joined(made.value().warnings);
+  EXPECT_NE(warnings.find("hardware.compute_efficiency: it stays at 0.75"), std::string::npos);
+  EXPECT_NE(warnings.find("cannot tell engine.step_overhead_us from "), std::string::npos)
+      << warnings;
+}
+
+TEST(Calibrate_, ServerThatIsNone_IsRefused) {
+  Measurements none;
+  EXPECT_FALSE(Calibrate(Server(), none).ok());
+  Measurements held = MeasuredOn(Server(), {Prompt(128)}, 0, 1);
+  held.points[0].held_out = true;
+  EXPECT_FALSE(Calibrate(Server(), held).ok());
+  const auto blackbox =
+      Calibrate(Server({R"(latency={"backend": "blackbox", "beta": [7000, 20, 20]})"}),
+                MeasuredOn(Server(), {Prompt(128)}, 0, 1));
+  ASSERT_FALSE(blackbox.ok());
+  EXPECT_EQ(blackbox.issues()[0].path, "/latency/backend");
+  Measurements long_prompt = MeasuredOn(Server(), {Prompt(128)}, 0, 1);
+  long_prompt.points[0].prompt = 9'000'000;
+  long_prompt.points[0].label = "a.csv, row 1";
+  const auto too_long = Calibrate(Server(), long_prompt);
+  ASSERT_FALSE(too_long.ok());
+  EXPECT_EQ(too_long.issues()[0].path, "a.csv, row 1");
+}
+
+TEST(Pack_, WrittenAndRead_IsTheSameServer) {
+  const Measurements measured = MeasuredOn(Truth(), AllKinds(), 0, 1);
+  const auto made = Calibrate(Server(), measured);
+  ASSERT_TRUE(made.ok());
+  const std::string json = PackJson(made.value(), OriginOf(Server(), measured));
+  const auto pack = ReadPack(json);
+  ASSERT_TRUE(pack.ok());
+  const Scenario server = Server(pack.value().overrides);
+  EXPECT_EQ(server.latency.backend, "analytic");
+  for (const auto& [path, value] : kTruth) {
+    EXPECT_NEAR(FindCalibrationParameter(path)->read(server), value, 0.01 * value) << path;
+  }
+  EXPECT_TRUE(PackWarnings(pack.value(), Server({"workload.prompt_tokens.value=600",
+                                                 "workload.output_tokens.value=60"}))
+                  .empty());
+  const std::string other = Joined(PackWarnings(
+      pack.value(), Server({"model={\"preset\": \"qwen3-14b\"}", "hardware={\"preset\": \"l40s\"}",
+                            "engine={\"preset\": \"sglang\"}", "workload.prompt_tokens.value=5",
+                            "workload.arrivals.rate_per_s=100"})));
+  for (const char* part : {"model", "GPU", "engine", "prompts of 5", "100 requests/s"}) {
+    EXPECT_NE(other.find(part), std::string::npos) << part << "\n" << other;
+  }
+}
+
+TEST(Pack_, BadOnes_AreRefusedWithAllTheirIssues) {
+  EXPECT_FALSE(ReadPack("").ok());
+  EXPECT_FALSE(ReadPack("[]").ok());
+  EXPECT_FALSE(ReadPack("{}").ok());
+  const std::string head = R"("kind": "servecast-calibration", "schema": 1, )";
+  const auto version = ReadPack("{" + head + R"("spec_version": "2.0"})");
+  ASSERT_FALSE(version.ok());
+  EXPECT_EQ(version.issues()[0].path, "/spec_version");
+  EXPECT_EQ(version.issues()[0].message, "found \"2.0\", allowed \"1.0\"");
+  const auto wrong = ReadPack("{" + head + R"("spec_version": "1.0", "backend": "analytic",
+    "parameters": {"hardware.compute_eficiency": {"value": 1, "low": 1, "high": 1, "unit": "1"},
+                   "hardware.bandwidth_efficiency": {"value": 7, "low": 0.5, "high": 1, "unit": "s"}},
+    "seen": {"batch": [3, 1]}, "provenance": {"model": "m", "gpu": "g", "engine": 3,
+    "tensor_parallel": 1}})");
+  ASSERT_FALSE(wrong.ok());
+  std::vector<std::string> paths;
+  for (const Issue& issue : wrong.issues()) paths.push_back(issue.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{"/parameters/hardware.bandwidth_efficiency/value",
+                                             "/parameters/hardware.bandwidth_efficiency/unit",
+                                             "/parameters/hardware.compute_eficiency",
+                                             "/seen/batch", "/provenance/engine"}));
+}
+
+}  // namespace
+}  // namespace servecast
