@@ -763,6 +763,7 @@ export interface ClassReport {
   readonly completed: number;
   readonly dropped: number;
   readonly timed_out: number;
+  readonly rejected: number;
   /** First tokens after the class's deadline; null when it has none. */
   readonly deadline_misses: number | null;
   readonly ttft_ms: Distribution;
@@ -846,6 +847,7 @@ export interface Report {
     readonly dropped: number;
     readonly timed_out: number;
     readonly unfinished: number;
+    readonly rejected: number;
   };
   readonly ttft_ms: Distribution;
   readonly itl_ms: Distribution;

@@ -247,7 +247,9 @@ double Simulation::Progress() const {
   const State& s = *state_;
   if (s.finished) return 1;
   const auto total = static_cast<double>(std::max<std::int64_t>(s.requests.size(), 1));
-  double progress = static_cast<double>(s.replica->completed() + s.replica->timed_out()) / total;
+  double progress =
+      static_cast<double>(s.replica->completed() + s.replica->timed_out() + s.replica->rejected()) /
+      total;
   if (s.horizon != kNever) {
     progress =
         std::max(progress, static_cast<double>(s.replica->now()) / static_cast<double>(s.horizon));

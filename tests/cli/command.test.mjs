@@ -417,12 +417,13 @@ test('Run_Requests_SayWhyEachEnded', () => {
   for (const [reason, count] of Object.entries(report.finish_reasons)) {
     assert.equal(rows.filter((row) => row.finish_reason === reason).length, count, reason);
   }
-  const { stop, length, dropped, timed_out: timedOut, unfinished } = report.finish_reasons;
+  const { stop, length, dropped, timed_out: timedOut, unfinished, rejected } = report.finish_reasons;
   assert.ok(stop > 0 && length > 0 && dropped > 0 && timedOut > 0 && unfinished > 0);
   assert.deepEqual(
     [stop + length, length, dropped, timedOut],
     [report.completed, report.length_capped, report.dropped, report.timed_out],
   );
+  assert.equal(rejected, 0);
   assert.equal(stop + length + dropped + timedOut + unfinished, report.arrived);
   assert.ok(
     rows

@@ -124,10 +124,6 @@ int RunVllm(const Arguments& arguments) {
   int cases = 0, equal = 0;
   for (const GoldenCase& golden : loaded.value()) {
     if (!filter.value().Accepts(golden)) continue;
-    if (golden.HasQueueCaps()) {
-      std::printf("skipped %s: queue caps are not modelled\n", golden.name.c_str());
-      continue;
-    }
     ++cases;
     std::size_t steps = 0;
     const std::string difference = Difference(golden, &steps);

@@ -47,7 +47,6 @@ class VllmConformance : public ::testing::Test {
 
   void CompareEngine() const {
     for (const GoldenCase& golden : cases_) {
-      if (golden.HasQueueCaps()) continue;
       const Result<EngineRun> run =
           RunEngine(EngineCaseOf(golden), std::make_unique<GoldenLatency>(), {});
       ASSERT_TRUE(run.ok()) << golden.name << ": " << run.issues()[0].message;
@@ -59,7 +58,6 @@ class VllmConformance : public ::testing::Test {
 
   void CompareReference() const {
     for (const GoldenCase& golden : cases_) {
-      if (golden.HasQueueCaps()) continue;
       const ReferenceOutput output = Reference(golden);
       EXPECT_EQ(FirstDifference(golden, output.steps).value_or(""), "") << golden.name;
       EXPECT_EQ(FirstDifference(golden, output.results).value_or(""), "") << golden.name;

@@ -710,6 +710,22 @@ plant_in(sequence_scheduler 539 "the drafts of the table are those of the runnin
   [==[  const std::int64_t next =
       rules_.After(static_cast<std::int64_t>(Planted(539) ? running_.size() : members_.size()));]==])
 
+plant_in(queue_caps 540 "the new request does not count"
+  [==[taken_ + 1 >]==]
+  [==[taken_ + (Planted(540) ? 0 : 1) >]==])
+
+plant_in(queue_caps 541 "the new request's prompt counts"
+  [==[tokens_ >= *most_tokens_]==]
+  [==[tokens_ + (Planted(541) ? Prompt(request) : 0) >= *most_tokens_]==])
+
+plant_in(replica 542 "a prompt counts until its request is over"
+  [==[caps_.FirstToken(request, step.end);]==]
+  [==[if (!Planted(542)) caps_.FirstToken(request, step.end);]==])
+
+plant_in(replica 543 "caps look at the queue as it is between steps"
+  [==[!caps_.Takes(request, time)]==]
+  [==[!caps_.Takes(request, Planted(543) ? now_ : time)]==])
+
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "
                       "in ${NAME}.cpp (\"${SOURCE}\"):${problems}")

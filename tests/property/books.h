@@ -80,7 +80,8 @@ class Bookkeeper : public StepObserver {
         CheckOf(i, state == RequestState::kDropped || state == RequestState::kPending, "I2",
                 "a prompt that cannot be served");
       }
-      if (complete) CheckOf(i, completed || state == RequestState::kDropped, "I2", "all end");
+      const bool refused = state == RequestState::kDropped || state == RequestState::kRejected;
+      if (complete) CheckOf(i, completed || refused, "I2", "all end");
       if (book.generated == 0) continue;
       const TimeNs delay = case_.latency.output_token_delay;
       CheckOf(i, results.first_token[i] == book.first_token + delay + book.late, "I5",

@@ -120,6 +120,8 @@ TEST(Differential, RandomDrafts_EqualTheReference) {
       {"victims that ended in the queue", seen.rules.ended_in_queue},
       {"refused by the lookahead", seen.rules.refused_by_lookahead},
       {"without a seat for their adapter", seen.rules.adapters_without_seat},
+      {"rejected as too many", seen.rules.rejected_by_requests},
+      {"rejected as too many tokens wait", seen.rules.rejected_by_tokens},
       {"preemptions", seen.preemptions},
       {"victims that were in the step", seen.rules.unscheduled_victims},
       {"calls that only preempted", seen.rules.empty_calls},

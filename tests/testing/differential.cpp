@@ -215,7 +215,8 @@ void CompareClasses(Comparer& comparer, const ReferenceOutput& expected, const R
   comparer.Equal("classes", kTestClasses, report.classes.size());
   const RequestResults& results = expected.results;
   for (std::size_t c = 0; c < report.classes.size(); ++c) {
-    std::int64_t arrived = 0, completed = 0, dropped = 0, timed_out = 0, missed = 0, deadlines = 0;
+    std::int64_t arrived = 0, completed = 0, dropped = 0, timed_out = 0, rejected = 0, missed = 0,
+                 deadlines = 0;
     __int128 ttft = 0, e2e = 0;
     std::int64_t first_tokens = 0;
     for (std::size_t i = c; i < results.state.size(); i += kTestClasses) {
@@ -224,14 +225,14 @@ void CompareClasses(Comparer& comparer, const ReferenceOutput& expected, const R
       ++arrived;
       dropped += results.state[i] == RequestState::kDropped ? 1 : 0;
       timed_out += results.state[i] == RequestState::kTimedOut ? 1 : 0;
+      rejected += results.state[i] == RequestState::kRejected ? 1 : 0;
       if (first >= 0) ++first_tokens, ttft += first - arrival;
       if (results.completion[i] >= 0) ++completed, e2e += results.completion[i] - arrival;
       if (expected.requests.ttft_deadline.empty()) continue;
       const TimeNs deadline = expected.requests.ttft_deadline[i];
       if (deadline == kNever) continue;
       ++deadlines;
-      const bool lost =
-          results.state[i] == RequestState::kDropped || results.state[i] == RequestState::kTimedOut;
+      const bool lost = IsLost(results.state[i]);
       const TimeNs waited = (first >= 0 ? first : expected.end) - arrival;
       missed += waited > deadline || (first < 0 && lost) ? 1 : 0;
     }
@@ -240,6 +241,7 @@ void CompareClasses(Comparer& comparer, const ReferenceOutput& expected, const R
     comparer.Equal("completed of a class", completed, found.completed);
     comparer.Equal("dropped of a class", dropped, found.dropped);
     comparer.Equal("timed out of a class", timed_out, found.timed_out);
+    comparer.Equal("rejected of a class", rejected, found.rejected);
     comparer.Equal("has deadlines", deadlines > 0, found.deadline_misses.has_value());
     comparer.Equal("deadlines missed", missed, found.deadline_misses.value_or(0));
     comparer.Equal("TTFTs of a class", first_tokens, found.ttft_ms.n);
@@ -271,6 +273,7 @@ Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
   comparer.Equal("running", state(RequestState::kRunning), report.running);
   comparer.Equal("dropped", expected.dropped, report.dropped);
   comparer.Equal("timed_out", expected.timed_out, report.timed_out);
+  comparer.Equal("rejected", expected.rejected, report.rejected);
   comparer.Column("state", expected.results.state, found.state);
   comparer.Equal("length_capped", expected.length_capped, report.length_capped);
   comparer.Equal("preemptions", expected.preemptions, report.preemptions);
@@ -392,6 +395,8 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.ended_in_queue += more.ended_in_queue;
   rules.refused_by_lookahead += more.refused_by_lookahead;
   rules.adapters_without_seat += more.adapters_without_seat;
+  rules.rejected_by_requests += more.rejected_by_requests;
+  rules.rejected_by_tokens += more.rejected_by_tokens;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

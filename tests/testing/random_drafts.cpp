@@ -118,6 +118,10 @@ RandomCase MakeRandomDraftCase(std::uint64_t seed) {
         std::max_element(requests.prompt_tokens.begin(), requests.prompt_tokens.end());
     engine.max_model_len = *longest + dice.Between(1, 9);
   }
+  if (requests.pause.empty() && dice.Percent(20)) {
+    if (dice.Percent(70)) engine.max_num_queued_reqs = dice.Between(1, 12);
+    if (dice.Percent(50)) engine.max_num_queued_tokens = dice.Between(1, 600);
+  }
   return random_case;
 }
 
@@ -125,12 +129,17 @@ std::string DescribeDrafts(const RandomCase& random_case) {
   const EngineSpec& engine = random_case.engine;
   const SpeculativeSpec& s = engine.speculative;
   const RequestTable& requests = random_case.requests;
-  if (!s.On() && engine.max_loras == 0) return "";
-  std::string text = fmt::format(
-      "  drafts: method {}, {} tokens, at once {}, pads {}, length {}, share {}, seats for {} "
-      "adapters",
-      static_cast<int>(s.method), s.num_speculative_tokens, s.parallel_drafting, s.pads_one_token,
-      s.acceptance_length, s.draft_share, engine.max_loras);
+  const std::string caps =
+      fmt::format("  caps of the queue (0: none): {} requests, {} tokens\n",
+                  engine.max_num_queued_reqs.value_or(0), engine.max_num_queued_tokens.value_or(0));
+  if (!s.On() && engine.max_loras == 0) return caps;
+  std::string text =
+      caps +
+      fmt::format(
+          "  drafts: method {}, {} tokens, at once {}, pads {}, length {}, share {}, seats for {} "
+          "adapters",
+          static_cast<int>(s.method), s.num_speculative_tokens, s.parallel_drafting,
+          s.pads_one_token, s.acceptance_length, s.draft_share, engine.max_loras);
   for (const auto& row : s.acceptance_rates) text += fmt::format(", rate {}", row[1]);
   for (const auto& row : s.num_speculative_tokens_per_batch_size) {
     text += fmt::format(", from {} members {}", row[0], row[2]);

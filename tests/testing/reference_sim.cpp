@@ -1062,13 +1062,38 @@ class Driver {
       const auto at = static_cast<std::size_t>(coming_.begin()->second);
       coming_.erase(coming_.begin());
       Sequence* sequence = sequences_[at].get();
-      if (executing_ && until == to) ++scheduler_.Coverage().enqueued_on_step_end;
+      const bool on_end = executing_ && until == to;
+      if (on_end) ++scheduler_.Coverage().enqueued_on_step_end;
       if (sequence->arrival < latest_enqueued_arrival_) ++scheduler_.Coverage().reordered;
       latest_enqueued_arrival_ = std::max(latest_enqueued_arrival_, sequence->arrival);
-      joining_.push_back(sequence);
       output_.results.enqueue[at] = until;
-      output_.results.state[at] = RequestState::kQueued;
+      if (!on_end && IsRejected(*sequence)) continue;
+      joining_.push_back(sequence);
+      // What ends with the step is looked at first (S33).
+      if (!on_end) output_.results.state[at] = RequestState::kQueued;
     }
+  }
+
+  // S32, S33: by those that are taken and not over.
+  bool IsRejected(const Sequence& comer) {
+    const EngineSpec& engine = input_.engine;
+    if (!engine.max_num_queued_reqs && !engine.max_num_queued_tokens) return false;
+    std::int64_t taken = 0, tokens = 0;
+    for (std::int64_t row = 0; row < requests_.size(); ++row) {
+      const RequestState state = output_.results.state[static_cast<std::size_t>(row)];
+      if (state != RequestState::kQueued && state != RequestState::kRunning) continue;
+      const Sequence& other = *sequences_[static_cast<std::size_t>(row)];
+      ++taken;
+      if (other.generated == 0) tokens += other.prompt;
+    }
+    const bool many = engine.max_num_queued_reqs && taken + 1 > *engine.max_num_queued_reqs;
+    const bool long_ones = engine.max_num_queued_tokens && tokens >= *engine.max_num_queued_tokens;
+    if (!many && !long_ones) return false;
+    output_.results.state[static_cast<std::size_t>(comer.id)] = RequestState::kRejected;
+    ++output_.rejected;
+    ReferenceCoverage& coverage = scheduler_.Coverage();
+    ++(many ? coverage.rejected_by_requests : coverage.rejected_by_tokens);
+    return true;
   }
 
   // Who came since the last schedule call joins the queue, by (enqueue time, id): a turn can come
@@ -1078,7 +1103,12 @@ class Driver {
     std::sort(joining_.begin(), joining_.end(), [](const Sequence* a, const Sequence* b) {
       return std::tie(a->enqueue, a->id) < std::tie(b->enqueue, b->id);
     });
-    for (Sequence* sequence : joining_) scheduler_.Enqueue(sequence);
+    for (Sequence* sequence : joining_) {
+      RequestState& state = output_.results.state[static_cast<std::size_t>(sequence->id)];
+      if (state == RequestState::kPending && IsRejected(*sequence)) continue;
+      state = RequestState::kQueued;
+      scheduler_.Enqueue(sequence);
+    }
     joining_.clear();
     left_ = 0;
   }

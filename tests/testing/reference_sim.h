@@ -99,6 +99,8 @@ struct ReferenceCoverage {
   std::int64_t ended_in_queue = 0;        // victims, by a step in flight
   std::int64_t refused_by_lookahead = 0;  // admissions that pass the test of the whole prompt
   std::int64_t adapters_without_seat = 0;
+  std::int64_t rejected_by_requests = 0;  // by the caps of the queue (S32, S33)
+  std::int64_t rejected_by_tokens = 0;
 };
 
 struct ReferenceOutput {
@@ -112,6 +114,7 @@ struct ReferenceOutput {
   std::int64_t preemptions = 0;
   std::int64_t dropped = 0;
   std::int64_t timed_out = 0;
+  std::int64_t rejected = 0;
   std::int64_t length_capped = 0;
   std::map<TimeNs, std::int64_t> itl;  // gap between two tokens of a request -> how often
   std::int64_t peak_kv_blocks = 0;     // after a schedule call

@@ -260,6 +260,7 @@ class Settings {
   }
 
   bool Has(const char* key) const { return json_.contains(key); }
+  bool IsNull(const char* key) const { return !Has(key) || json_[key].is_null(); }
   template <class T>
   T OneOf(const char* key, const std::map<std::string, T>& values) {
     const auto at = values.find(Text(key));
@@ -312,6 +313,11 @@ void ReadDrafts(Settings& settings, EngineSpec& engine) {
   speculative.num_speculative_tokens_per_batch_size =
       settings.Rows("num_speculative_tokens_per_batch_size");
   engine.max_loras = settings.Int("max_loras", 0);
+  const auto cap = [&settings](const char* name) -> std::optional<std::int64_t> {
+    return settings.IsNull(name) ? std::nullopt : std::optional(settings.Int(name, 1));
+  };
+  engine.max_num_queued_reqs = cap("max_num_queued_reqs");
+  engine.max_num_queued_tokens = cap("max_num_queued_tokens");
 }
 
 // The settings as an EngineSpec; its other members stay at "no cost outside the step".

@@ -52,14 +52,6 @@ struct GoldenCase {
   std::vector<GoldenRequest> results;  // by request id
 
   std::int64_t PoolBlocks() const { return *engine.num_gpu_blocks_override; }
-  // Front-end caps on the queue, which are not modelled: such a case is not run.
-  bool HasQueueCaps() const {
-    const auto capped = [this](const char* key) {
-      const auto at = settings.find(key);
-      return at != settings.end() && at->second != "null";
-    };
-    return capped("max_num_queued_reqs") || capped("max_num_queued_tokens");
-  }
   std::int64_t MaxModelLen() const { return *engine.max_model_len; }
 };
 

@@ -118,12 +118,13 @@ struct MemoryReport {
   double mean_usage = 0;  // weights, overhead and used KV blocks, of the total, over time
 };
 
-// Why requests ended: complete, cut at the longest sequence that the engine serves, refused, or
-// given up by the client; or not ended yet. The counts add up to the requests that arrived.
+// Why requests ended: complete, cut at the longest sequence that the engine serves, refused, given
+// up by the client, or turned away by a full queue; or not ended yet. The counts add up to the
+// requests that arrived.
 struct FinishReasons {
-  static constexpr std::array<std::string_view, 5> kNames = {"stop", "length", "dropped",
-                                                             "timed_out", "unfinished"};
-  std::array<std::int64_t, 5> requests{};
+  static constexpr std::array<std::string_view, 6> kNames = {"stop",      "length",     "dropped",
+                                                             "timed_out", "unfinished", "rejected"};
+  std::array<std::int64_t, 6> requests{};
 };
 
 // Look-ups of prompts in the prefix cache, by first admissions; a resumed request is counted apart.
@@ -176,7 +177,7 @@ struct TimeSplitReport {
 // The figures of a report for the clients of one class.
 struct ClassReport {
   std::string name;
-  std::int64_t arrived = 0, completed = 0, dropped = 0, timed_out = 0;
+  std::int64_t arrived = 0, completed = 0, dropped = 0, timed_out = 0, rejected = 0;
   std::optional<std::int64_t> deadline_misses;  // none: it has no deadline
   Distribution ttft_ms, tpot_ms, e2e_ms;
   double requests_per_s = 0, output_tokens_per_s = 0, goodput_per_s = 0;
@@ -277,6 +278,8 @@ struct Report {
   // arrived = completed + queued + running + dropped + timed_out + rejected.
   std::int64_t arrived = 0, completed = 0, queued = 0, running = 0, dropped = 0, timed_out = 0,
                rejected = 0;
+  // They will never be complete.
+  std::int64_t Lost() const { return dropped + timed_out + rejected; }
   std::int64_t length_capped = 0;  // of the completed
   FinishReasons finish_reasons;
   std::int64_t preemptions = 0;

@@ -205,6 +205,9 @@ struct EngineSpec {
   bool async_scheduling = false;  // two batches in flight
   KvOffloadSpec kv_offload;       // with prefix caching only
   SpeculativeSpec speculative;
+  // Who comes beyond is turned away: so many requests that are not over, the new one among them;
+  // so many prompt tokens of requests without a first token, its own not among them.
+  std::optional<std::int64_t> max_num_queued_reqs, max_num_queued_tokens;
   std::int64_t max_loras = 0;           // adapters among the decodes and prefills of a step; 0: any
   double step_overhead_us = 0;          // host time in every step
   double sequence_overhead_us = 0;      // host and sampling time per sequence in a step

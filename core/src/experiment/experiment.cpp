@@ -95,7 +95,7 @@ struct Experiment::State {
     reading.steady = IsSteady(scenario);
     const bool judged = !scenario.slo.empty() || overloaded_first;
     if (!judged || report.verdict.state == VerdictState::kEmpty ||
-        report.arrived == report.dropped + report.timed_out) {
+        report.arrived == report.Lost()) {
       return Finish(Certainty::Method::kOneRun);
     }
     Take(*first);

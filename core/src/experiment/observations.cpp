@@ -54,9 +54,13 @@ class Reader {
   }
 
  private:
+  bool NeverQueued(std::uint32_t i) const {
+    return results_.state[i] == RequestState::kDropped ||
+           results_.state[i] == RequestState::kRejected;
+  }
   // When an incomplete one leaves.
   TimeNs LeavesAt(std::uint32_t i) const {
-    if (results_.state[i] == RequestState::kDropped) return requests_.arrival[i];
+    if (NeverQueued(i)) return requests_.arrival[i];
     if (results_.state[i] == RequestState::kTimedOut && !requests_.timeout.empty()) {
       return requests_.arrival[i] + requests_.timeout[i];
     }
@@ -117,8 +121,7 @@ class Reader {
 
   // As Summarize counts it: dropped, timed out, or still waiting when the run ended.
   bool Unserved(const SloSpec& slo, std::uint32_t i) const {
-    const bool lost =
-        results_.state[i] == RequestState::kDropped || results_.state[i] == RequestState::kTimedOut;
+    const bool lost = IsLost(results_.state[i]);
     if (slo.metric == SloMetric::kTtft) return results_.first_token[i] < 0;
     if (lost) return true;
     return slo.metric == SloMetric::kE2e && results_.completion[i] < 0 &&

@@ -278,7 +278,7 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
   const std::string figure =
       !known || (lost && decides == Side::kBeyond)
           ? Format("{}: {} of the requests were dropped{} or got no token", Name(worst.slo),
-                   Percent(worst.unserved_share), r.timed_out > 0 ? ", timed out" : "")
+                   Percent(worst.unserved_share), LostOtherwise(r))
           : Format("{}, {}", NameOf(worst.slo), ValueOfLimit(worst));
   if (decides == Side::kBeyond) {
     r.verdict.state = VerdictState::kMisses;
@@ -301,7 +301,7 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
   const bool builds_up = findings.long_warmup && r.saturation.utilization > kMuchUsed;
   const bool saturating =
       r.saturation.state == SaturationState::kNear || findings.grows || builds_up;
-  const bool loses = r.dropped + r.timed_out > 0;
+  const bool loses = r.Lost() > 0;
   if (!saturating && !loses) r.verdict.state = VerdictState::kMeets;
   r.verdict.sentence = Format("{} meets {}{}{}; {} {}.", who, Targets(all, all), load,
                               saturating ? ", but is close to saturation"

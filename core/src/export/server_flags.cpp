@@ -15,6 +15,8 @@ using Json = nlohmann::json;
 const std::set<std::string>& VllmMembers() {
   static const std::set<std::string> kMembers = {"max_num_seqs",
                                                  "max_num_batched_tokens",
+                                                 "max_num_queued_reqs",
+                                                 "max_num_queued_tokens",
                                                  "max_model_len",
                                                  "block_size",
                                                  "gpu_memory_utilization",
@@ -137,6 +139,8 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
   if (e.enable_expert_parallel) flags.Add("--enable-expert-parallel");
   flags.Add("--max-num-seqs", e.max_num_seqs);
   flags.Add("--max-num-batched-tokens", e.max_num_batched_tokens);
+  if (e.max_num_queued_reqs) flags.Add("--max-num-queued-reqs", *e.max_num_queued_reqs);
+  if (e.max_num_queued_tokens) flags.Add("--max-num-queued-tokens", *e.max_num_queued_tokens);
   if (e.max_model_len) flags.Add("--max-model-len", *e.max_model_len);
   AddCache(job, e, flags);
   AddScheduler(job, e, job.Scheduler(pool), flags);

@@ -29,6 +29,8 @@ constexpr Option kVllmOptions[] = {
     {"enable-expert-parallel", kSwitch, "engine.enable_expert_parallel", {}, "-ep"},
     {"max-num-seqs", kCount, "engine.max_num_seqs"},
     {"max-num-batched-tokens", kCount, "engine.max_num_batched_tokens"},
+    {"max-num-queued-reqs", kCount, "engine.max_num_queued_reqs"},
+    {"max-num-queued-tokens", kCount, "engine.max_num_queued_tokens"},
     {"max-model-len", kCount, {}, ""},
     {"block-size", kCount, "engine.block_size"},
     {"gpu-memory-utilization", kNumber, "engine.gpu_memory_utilization"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/text.h"
 #include "io/draft_checks.h"
@@ -55,6 +56,30 @@ void CheckStages(const Scenario& s, Issues& issues) {
   }
 }
 
+// What caps of the queue do not go with: who is turned away has no second replica, and no client
+// that asks for something else at that very moment.
+void CheckQueueCaps(const Scenario& s, Issues& issues) {
+  const struct {
+    bool broken;
+    const char* message;
+  } rules[] = {
+      {s.engine.compat != Compat::kNone, "found %, allowed none with a compat"},
+      {s.scheduler.policy != "vllm",
+       "found %, allowed none without scheduler.policy \"vllm\", whose server has such caps"},
+      {s.workload.arrivals.process == ArrivalProcess::kClosedLoop,
+       "found %, allowed none in a closed loop: a client that is turned away would ask again "
+       "at once"},
+  };
+  const std::pair<bool, const char*> caps[] = {
+      {s.engine.max_num_queued_reqs.has_value(), "/engine/max_num_queued_reqs"},
+      {s.engine.max_num_queued_tokens.has_value(), "/engine/max_num_queued_tokens"}};
+  for (const auto& [given, path] : caps) {
+    for (const auto& rule : rules) {
+      if (given && rule.broken) issues.push_back({path, rule.message});
+    }
+  }
+}
+
 class PoolChecks {
  public:
   PoolChecks(const Scenario& scenario, Issues& issues) : s_(scenario), issues_(issues) {}
@@ -73,6 +98,7 @@ class PoolChecks {
       CheckScheduler(alone, of_pool);
       CheckStages(alone, of_pool);
       CheckDrafts(alone, of_pool);
+      CheckQueueCaps(alone, of_pool);
       for (Issue& issue : of_pool) {
         issue.path = PathIn(Pools()[i], i, issue.path);
         AddOnce(std::move(issue), issues_);
@@ -133,6 +159,14 @@ class PoolChecks {
             Format("found %, allowed the same as in /engine/{}: it holds for all pools", name));
       };
       same(pool.compat != all.compat, "compat");
+      const auto alone = [&](bool capped, const char* name) {
+        if (!capped || s_.cluster.Replicas() == 1) return;
+        AddOfEngine(i, name,
+                    "found %, allowed none with several replicas: whom one turns away a router "
+                    "would send to another");
+      };
+      alone(pool.max_num_queued_reqs.has_value(), "max_num_queued_reqs");
+      alone(pool.max_num_queued_tokens.has_value(), "max_num_queued_tokens");
       if (Pools().size() == 1) continue;
       same(pool.request_overhead_ms != all.request_overhead_ms, "request_overhead_ms");
       same(pool.prompt_token_overhead_us != all.prompt_token_overhead_us,

@@ -289,6 +289,7 @@ void WriteClasses(const Report& r, JsonWriter& out, Members& put) {
     put("completed", c.completed);
     put("dropped", c.dropped);
     put("timed_out", c.timed_out);
+    put("rejected", c.rejected);
     out.Key("deadline_misses");
     c.deadline_misses ? out.Integer(*c.deadline_misses) : out.Null();
     put("ttft_ms", c.ttft_ms);

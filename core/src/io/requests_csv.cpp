@@ -7,8 +7,8 @@
 namespace servecast {
 
 // In the order of RequestState.
-constexpr const char* kStateNames[] = {"pending",   "queued",  "running",
-                                       "completed", "dropped", "timed_out"};
+constexpr const char* kStateNames[] = {"pending", "queued",    "running", "completed",
+                                       "dropped", "timed_out", "rejected"};
 
 namespace {
 

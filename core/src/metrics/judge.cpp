@@ -48,8 +48,7 @@ void JudgeMiss(const SloResult& worst, Report& r) {
   const double over = -*worst.margin;
   if (over <= 0) {
     r.verdict.sentence = Format("{}{}: {} of the requests were dropped{} or got no token.", misses,
-                                Target(worst.slo), Percent(worst.unserved_share),
-                                r.timed_out > 0 ? ", timed out" : "");
+                                Target(worst.slo), Percent(worst.unserved_share), LostOtherwise(r));
     return;
   }
   r.verdict.sentence =
@@ -71,7 +70,7 @@ void JudgeSlo(Report& r) {
   } else {
     const bool tight = worst.margin.value_or(0) < kNearMargin;
     const bool saturating = r.saturation.state == SaturationState::kNear;
-    const bool lost = r.dropped + r.timed_out > 0;
+    const bool lost = r.Lost() > 0;
     r.verdict.state = tight || saturating || lost ? VerdictState::kNear : VerdictState::kMeets;
     r.verdict.sentence =
         Format("{} {} with a margin of {}{}.", tight ? "Just meets" : "Meets", Target(worst.slo),
@@ -189,6 +188,13 @@ std::string Notes(const Scenario& scenario, const Report& r) {
     add(Format("{} of {} timed out.", ShortNumber(static_cast<double>(r.timed_out)),
                Count(r.arrived, "request")));
   }
+  if (r.rejected > 0) {
+    add(
+        Format("{} of {} {} rejected, as the queue was full (max_num_queued_reqs, "
+               "max_num_queued_tokens).",
+               ShortNumber(static_cast<double>(r.rejected)), Count(r.arrived, "request"),
+               r.rejected == 1 ? "was" : "were"));
+  }
   const std::int64_t never = r.workload_requests - r.arrived;
   if (r.finished && !scenario.measure.horizon_s && never > 0) {
     add(Format("{} never came: their conversation had ended.", Count(never, "turn")));
@@ -251,16 +257,17 @@ void Judge(const Scenario& scenario, Report& r) {
     return;
   }
   const bool nothing_measured = r.ttft_ms.n == 0 && r.ttft_ms.censored == 0;
-  if (nothing_measured && r.dropped + r.timed_out == 0 && scenario.measure.warmup_s > 0) {
+  if (nothing_measured && r.Lost() == 0 && scenario.measure.warmup_s > 0) {
     r.verdict = {VerdictState::kEmpty, "No request arrived after the warm-up.", "", ""};
     return;
   }
-  if (r.arrived == r.dropped + r.timed_out) {
+  if (r.arrived == r.Lost()) {
     r.verdict.state = VerdictState::kMisses;
-    r.verdict.sentence =
-        Format("Serves nothing: every request {}.", r.timed_out == 0 ? "was dropped"
-                                                    : r.dropped == 0 ? "timed out"
-                                                                     : "was dropped or timed out");
+    r.verdict.sentence = Format("Serves nothing: every request {}.",
+                                r.rejected > 0     ? "was dropped, rejected or timed out"
+                                : r.timed_out == 0 ? "was dropped"
+                                : r.dropped == 0   ? "timed out"
+                                                   : "was dropped or timed out");
   } else if (r.saturation.state == SaturationState::kOverloaded) {
     r.verdict.state = VerdictState::kOverloaded;
     r.verdict.sentence = "Overloaded: requests arrive faster than they are served";

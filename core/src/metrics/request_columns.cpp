@@ -38,11 +38,9 @@ void FillTimes(const RunView& run, Report& report) {
 std::optional<bool> RunView::DeadlineMissed(std::size_t r) const {
   const std::vector<TimeNs>& deadline = requests.ttft_deadline;
   if (deadline.empty() || deadline[r] == kNever || !Arrived(r)) return std::nullopt;
-  const RequestState state = results.state[r];
   const TimeNs first = results.first_token[r];
   if (first >= 0) return first - requests.arrival[r] > deadline[r];
-  const bool lost = state == RequestState::kDropped || state == RequestState::kTimedOut;
-  return lost || end - requests.arrival[r] > deadline[r];
+  return IsLost(results.state[r]) || end - requests.arrival[r] > deadline[r];
 }
 
 std::size_t RunView::FinishReasonOf(std::size_t r) const {
@@ -53,6 +51,8 @@ std::size_t RunView::FinishReasonOf(std::size_t r) const {
       return 2;
     case RequestState::kTimedOut:
       return 3;
+    case RequestState::kRejected:
+      return 5;
     default:
       return 4;
   }

@@ -115,7 +115,7 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
       "arithmetic was {} % used; "
       "admission was blocked {} % of the time",
       h.closed_loop ? "run" : "arrivals", h.arrived, h.started, h.completed,
-      h.gave_up > 0 ? Format(", {} gave up in the queue", h.gave_up) : "", what,
+      h.gave_up > 0 ? Format(", {} gave up in the queue or were turned away", h.gave_up) : "", what,
       ShortNumber(s.queue_slope_per_s), ShortNumber(s.queue_slope_t),
       ShortNumber(100 * s.utilization), ShortNumber(100 * h.blocked_share));
   return s;

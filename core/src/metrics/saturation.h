@@ -16,7 +16,7 @@ struct QueueHistory {
   double bin_s = 0;
   bool closed_loop = false;  // clients wait for their answers; the history is of all of the run
   std::int64_t arrived = 0, started = 0, completed = 0;
-  std::int64_t gave_up = 0;  // of the arrived: timed out before they were started
+  std::int64_t gave_up = 0;  // of the arrived: timed out or rejected before they were started
   double blocked_share = 0;  // of the whole run: admission waited for blocks, seats or tokens
   double compute_share = 0;  // of the whole run: steps were bound by arithmetic
   double replicas = 1;

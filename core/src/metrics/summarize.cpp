@@ -80,12 +80,13 @@ class Summary {
       r.completed += run_.results.state[i] == RequestState::kCompleted ? 1 : 0;
       r.dropped += run_.results.state[i] == RequestState::kDropped ? 1 : 0;
       r.timed_out += run_.results.state[i] == RequestState::kTimedOut ? 1 : 0;
+      r.rejected += run_.results.state[i] == RequestState::kRejected ? 1 : 0;
       if (run_.results.state[i] == RequestState::kCompleted) {
         r.prompt_tokens += run_.requests.prompt_tokens[i];
       }
     }
     r.running = run_.running;
-    r.queued = r.arrived - r.completed - r.dropped - r.timed_out - r.running;
+    r.queued = r.arrived - r.completed - r.Lost() - r.running;
     SERVECAST_CHECK(r.queued >= 0, "I1: arrived = completed + queued + running + lost");
     r.length_capped = run_.length_capped;
     r.preemptions = run_.recorder.preemptions();
@@ -145,7 +146,7 @@ class Summary {
     const RequestResults& results = run_.results;
     if (!Arrived(i) || !Measured(i)) return;
     ++set.measured;
-    if (results.state[i] == RequestState::kDropped || results.state[i] == RequestState::kTimedOut) {
+    if (IsLost(results.state[i])) {
       ++set.without_e2e;
       if (results.first_token[i] < 0) {
         ++set.without_ttft;
@@ -316,6 +317,7 @@ class Summary {
     r.completed += state == RequestState::kCompleted ? 1 : 0;
     r.dropped += state == RequestState::kDropped ? 1 : 0;
     r.timed_out += state == RequestState::kTimedOut ? 1 : 0;
+    r.rejected += state == RequestState::kRejected ? 1 : 0;
     if (const std::optional<bool> missed = run_.DeadlineMissed(i)) {
       r.deadline_misses = r.deadline_misses.value_or(0) + (*missed ? 1 : 0);
     }
@@ -480,17 +482,19 @@ class Summary {
     history.bin_s = Seconds(bin_width_);
     const TimeNs half = static_cast<TimeNs>(history.first_bin) * bin_width_;
     for (std::size_t i = 0; i < Size(); ++i) {
-      if (run_.results.state[i] == RequestState::kDropped) continue;
+      const RequestState state = run_.results.state[i];
+      if (state == RequestState::kDropped) continue;
       const TimeNs arrival = run_.requests.arrival[i];
       const bool apart = run_.results.HandedOver(i);  // with a queue for each side
       const TimeNs start =
           apart ? run_.results.hand_overs[i].resumed : run_.results.first_scheduled[i];
       history.arrived += arrival > half && arrival <= last_arrival ? 1 : 0;
       history.started += start > half && start <= last_arrival ? 1 : 0;
-      history.gave_up += arrival > half && arrival <= last_arrival && start < 0 &&
-                                 run_.results.state[i] == RequestState::kTimedOut
-                             ? 1
-                             : 0;
+      history.gave_up +=
+          arrival > half && arrival <= last_arrival && start < 0 &&
+                  (state == RequestState::kTimedOut || state == RequestState::kRejected)
+              ? 1
+              : 0;
       const TimeNs completion = run_.results.completion[i];
       history.completed += completion > half && completion <= last_arrival ? 1 : 0;
     }

@@ -16,8 +16,7 @@ std::optional<double> StrainOfLimit(const SloLimit& limit, const RequestTable& r
                                     const RequestResults& results, std::size_t i, TimeNs end) {
   const TimeNs arrival = requests.arrival[i], first = results.first_token[i],
                completion = results.completion[i];
-  const bool lost =
-      results.state[i] == RequestState::kDropped || results.state[i] == RequestState::kTimedOut;
+  const bool lost = IsLost(results.state[i]);
   const double ns = limit.ms * kMs;
   switch (limit.metric) {
     case SloMetric::kTtft:

@@ -86,6 +86,11 @@ std::string Target(const SloSpec& slo) {
                 Ms(slo.limit_ms), slo.of_class.empty() ? "" : " of " + slo.of_class);
 }
 
+std::string LostOtherwise(const Report& report) {
+  return std::string(report.timed_out > 0 ? ", timed out" : "") +
+         (report.rejected > 0 ? ", rejected" : "");
+}
+
 std::string Count(std::int64_t n, const char* one) {
   return Format("{} {}{}", ShortNumber(static_cast<double>(n)), one, n == 1 ? "" : "s");
 }

@@ -44,6 +44,7 @@ class Engine {
   virtual std::int64_t queued() const = 0;
   virtual std::int64_t completed() const = 0;
   virtual std::int64_t timed_out() const = 0;
+  virtual std::int64_t rejected() const { return 0; }
   virtual std::int64_t length_capped() const = 0;
   virtual std::int64_t kv_blocks_used() const = 0;
   virtual const PrefixCacheReport& prefix_cache() = 0;

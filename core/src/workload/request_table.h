@@ -16,7 +16,11 @@ enum class RequestState : std::uint8_t {
   kCompleted,
   kDropped,   // can never be served: prompt beyond what the engine takes
   kTimedOut,  // its client gave up
+  kRejected,  // turned away as it came to the queue, which was full
 };
+
+// It will never be complete.
+inline bool IsLost(RequestState state) { return state >= RequestState::kDropped; }
 
 // What a prompt consists of, so that equal beginnings can be found. A segment is the content of a
 // request (all turns of a session share one) or of a prefix group. Its first `shared_tokens` tokens

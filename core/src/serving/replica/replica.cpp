@@ -78,7 +78,8 @@ Replica::Replica(const ReplicaInput& input)
       prices_transfers_(input.latency.PricesTransfers()),
       delay_by_cache_(input.latency.DelayByCache()),
       depth_(StepsInFlight(input)),
-      steps_(depth_) {
+      steps_(depth_),
+      caps_(input.engine, input.requests) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
   for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
@@ -176,6 +177,11 @@ void Replica::Deliver() {
       load_.cached_tokens = kv_.LookUp(request, prompt).blocks * kv_.block_size();
     }
     if (in_.inbox.DelaysByLoad(request, load_)) continue;
+    if (caps_.On() && !caps_.Takes(request, time)) {
+      in_.results.state[r] = RequestState::kRejected;
+      ++ended_.rejected;
+      continue;
+    }
     in_.results.state[r] = RequestState::kQueued;
     in_.inbox.Enqueued(request);
     scheduler_->Enqueue(request);
@@ -200,6 +206,7 @@ bool Replica::GiveUp() {
 void Replica::TimeOut(RequestId request) {
   in_.results.state[static_cast<std::size_t>(request)] = RequestState::kTimedOut;
   ++ended_.timed_out;
+  caps_.Over(request, now_);
   in_.inbox.GaveUp(request, now_);
 }
 
@@ -352,6 +359,7 @@ void Replica::RecordToNext(const Step& step, std::int64_t tokens) {
 
 void Replica::FirstToken(RequestId request, const Step& step) {
   const auto r = static_cast<std::size_t>(request);
+  caps_.FirstToken(request, step.end);
   if (delivery_delay_ > 0) in_.results.SetLate(r, step.made * delivery_delay_);
   const TimeNs seen = step.end + token_delay_ + in_.results.Late(r);
   if (!in_.inbox.GaveUpBefore(request, seen)) in_.results.first_token[r] = seen;
@@ -360,6 +368,7 @@ void Replica::FirstToken(RequestId request, const Step& step) {
 void Replica::Finish(RequestId request, std::int64_t generated, Step& step) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
+  caps_.Over(request, step.end);
   if (in_.observer != nullptr) step.record.finished.push_back(request);
   // Absurd delays end with the clock.
   const auto seen = static_cast<TimeNs>(

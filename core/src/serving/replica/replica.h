@@ -20,6 +20,7 @@
 #include "serving/inbox.h"
 #include "serving/kv/kv_cache.h"
 #include "serving/replica/pipeline.h"
+#include "serving/replica/queue_caps.h"
 #include "serving/replica/queue_policy.h"
 #include "serving/replica/scheduler.h"
 #include "workload/request_table.h"
@@ -100,6 +101,7 @@ class Replica final : public Engine {
   std::int64_t queued() const override { return scheduler_->waiting() + expected_; }
   std::int64_t completed() const override { return ended_.completed; }
   std::int64_t timed_out() const override { return ended_.timed_out; }
+  std::int64_t rejected() const override { return ended_.rejected; }
   std::int64_t length_capped() const override { return ended_.length_capped; }
   std::int64_t kv_blocks_used() const override {
     return report_block_ == 1 ? kv_.used() : CeilDiv(kv_.used(), report_block_);
@@ -264,9 +266,10 @@ class Replica final : public Engine {
   // Left the queue by ending in it, at now_: recorded once those that came before now_ are.
   std::int64_t left_queue_ = 0;
   struct Ended {
-    std::int64_t completed = 0, timed_out = 0, length_capped = 0;
+    std::int64_t completed = 0, timed_out = 0, rejected = 0, length_capped = 0;
   };
   Ended ended_;
+  QueueCaps caps_;
   SchedulerCounts counts_;
   EngineLoad load_;  // what an arrival finds, but for what waits
   std::vector<std::pair<double, std::int64_t>> padded_;  // scratch: bucket, tokens
