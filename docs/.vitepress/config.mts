@@ -79,7 +79,16 @@ export default defineConfig({
       },
       {
         text: 'How to',
-        items: pages('how-to/import', 'how-to/size', 'how-to/read-p99', 'how-to/figure', 'embed', 'ci', 'sweeps'),
+        items: pages(
+          'how-to/import',
+          'how-to/calibrate',
+          'how-to/size',
+          'how-to/read-p99',
+          'how-to/figure',
+          'embed',
+          'ci',
+          'sweeps',
+        ),
       },
       { text: 'Reference', items: pages('reference/fields', 'reference/commands', 'reference/terms', 'scenario') },
       { text: 'Method', items: pages('model', 'physics-model', 'reference/accuracy', 'fidelity') },

@@ -1,10 +1,9 @@
 // Calibrations: known parameters come back from what a model with them says, intervals hold them as
 // often as they claim, what cannot be told stays and is named, and bad files are refused whole.
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/math.h"
@@ -15,9 +14,7 @@
 #include "calibrate/pack.h"
 #include "calibrate/predict.h"
 #include "calibrate/runs.h"
-#include "calibrate/server.h"
 #include "gtest/gtest.h"
-#include "testing/data_files.h"
 
 namespace servecast {
 namespace {

@@ -44,20 +44,20 @@ class Fitter {
                                  [](const CalibrationPoint& point) { return !point.held_out; });
     if (!any) return Issue{"", "found no measurement to fit, allowed one at least"};
     std::optional<LeastSquaresFit> fit;
-    while (true) {
+    while (!parameters_.empty()) {
       const LeastSquares problem = ProblemOf();
       // First what the measurements can tell at all, then what they tell where they lead.
-      std::optional<Jacobian> at_start;
-      if (!fit) at_start = DerivativesAt(problem, problem.start);
-      if (at_start && LeaveOut(*at_start, problem.start, {})) continue;
-      if (parameters_.empty()) break;
+      if (!fit) {
+        std::optional<Jacobian> at_start = DerivativesAt(problem, problem.start);
+        if (at_start && LeaveOut(*std::move(at_start), problem.start, {})) continue;
+      }
       fit = FitLeastSquares(problem);
       if (!fit) return Issue{"", "the measured load cannot be simulated near the fitted values"};
       if (!LeaveOut(fit->jacobian, fit->at, fit->at_bound)) break;
     }
     Calibration calibration;
     calibration.warnings = unknown_;
-    if (fit) AddParameters(*fit, calibration);
+    if (fit && !parameters_.empty()) AddParameters(*fit, calibration);
     calibration.warnings.insert(calibration.warnings.end(), warnings.begin(), warnings.end());
     if (Issues issues = PredictAll(server_, after_); !issues.empty()) return issues;
     AddErrors(calibration);
@@ -135,12 +135,25 @@ class Fitter {
     return like;
   }
 
-  // Takes out the parameter that the measurements tell least, if they tell it too badly.
-  bool LeaveOut(const Jacobian& jacobian, const std::vector<double>& at,
-                const std::vector<bool>& at_bound) {
-    const std::size_t n = parameters_.size();
-    std::vector<bool> used(n, true);
+  // Takes out the parameters that the measurements tell too badly, the worst first; whether any.
+  bool LeaveOut(Jacobian jacobian, std::vector<double> at, const std::vector<bool>& at_bound) {
+    std::vector<bool> used(at.size(), true);
     for (std::size_t i = 0; i < at_bound.size(); ++i) used[i] = !at_bound[i];
+    bool any = false;
+    for (auto out = LeaveOutOne(jacobian, at, used); out; out = LeaveOutOne(jacobian, at, used)) {
+      const auto place = static_cast<std::ptrdiff_t>(*out);
+      RemoveColumn(*out, jacobian);
+      at.erase(at.begin() + place);
+      used.erase(used.begin() + place);
+      any = true;
+    }
+    return any;
+  }
+
+  // The place of the one that was taken out.
+  std::optional<std::size_t> LeaveOutOne(const Jacobian& jacobian, const std::vector<double>& at,
+                                         const std::vector<bool>& used) {
+    const std::size_t n = parameters_.size();
     const std::vector<double> covariance = CovarianceOf(jacobian, used);
     std::size_t worst = n;
     double worst_share = 1;
@@ -151,7 +164,7 @@ class Fitter {
       worst = i;
       worst_share = share;
     }
-    if (worst == n) return false;
+    if (worst == n) return std::nullopt;
     std::size_t like = std::isfinite(worst_share) ? MostLike(covariance, worst, false) : n;
     if (!parameters_[worst]->minor && like < n) {
       const std::size_t minor = MostLike(covariance, worst, true);
@@ -168,7 +181,7 @@ class Fitter {
                ShortNumber(p.read(server_)),
                p.unit == std::string_view("1") ? "" : Format(" {}", p.unit), p.told_by));
     parameters_.erase(parameters_.begin() + static_cast<std::ptrdiff_t>(worst));
-    return true;
+    return worst;
   }
 
   void AddParameters(const LeastSquaresFit& fit, Calibration& calibration) {

@@ -9,7 +9,7 @@ namespace servecast {
 namespace {
 
 constexpr int kMostIterations = 60;
-constexpr double kEnough = 1e-12;  // relative fall of the cost
+constexpr double kEnough = 1e-9;  // relative fall of the cost
 // Of correlations, so that those of 1 can be inverted: standard deviations up to 1e6 times larger.
 constexpr double kRidge = 1e-12;
 
@@ -151,7 +151,7 @@ std::optional<LeastSquaresFit> FitLeastSquares(const LeastSquares& problem) {
     done = true;
     if (fit.iterations >= kMostIterations) break;
     // The damping grows until a step leads down; where none does, this is the lowest place.
-    for (; damping < 1e12; damping *= 5) {
+    for (; damping < 1e6; damping *= 5) {
       const auto at = Stepped(problem, fit, slopes, damping);
       std::vector<double> residuals;
       if (!at || !problem.residuals(*at, residuals)) continue;
@@ -166,6 +166,15 @@ std::optional<LeastSquaresFit> FitLeastSquares(const LeastSquares& problem) {
     }
   }
   return fit;
+}
+
+void RemoveColumn(std::size_t column, Jacobian& jacobian) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < jacobian.values.size(); ++i) {
+    if (i % jacobian.columns != column) values.push_back(jacobian.values[i]);
+  }
+  jacobian.values = std::move(values);
+  --jacobian.columns;
 }
 
 std::vector<double> CovarianceOf(const Jacobian& jacobian, const std::vector<bool>& used) {

@@ -38,6 +38,8 @@ std::optional<LeastSquaresFit> FitLeastSquares(const LeastSquares& problem);
 // The derivatives at a place; nullopt: no answer next to it.
 std::optional<Jacobian> DerivativesAt(const LeastSquares& problem, const std::vector<double>& at);
 
+void RemoveColumn(std::size_t column, Jacobian& jacobian);
+
 // (J^T J)^-1 of the columns that are `used`; 0 elsewhere. Where columns say the same, variances are
 // large but finite. A column of zeros has a variance of infinity.
 std::vector<double> CovarianceOf(const Jacobian& jacobian, const std::vector<bool>& used);

@@ -296,6 +296,7 @@ void AddSummary(BenchNumbers& in, Measurements& read) {
 
 // Both say the mean TTFT, one in seconds and one in milliseconds.
 void CheckUnits(BenchNumbers& in, const Measurements& read) {
+  if (!in.issues().empty()) return;
   const auto stated = in.Number("mean_ttft_ms", 0, 1e9);
   const std::vector<double> ttfts = in.Numbers("ttfts", 0, kLongest);
   if (!stated || *stated <= 0 || ttfts.empty() || read.points.empty()) return;

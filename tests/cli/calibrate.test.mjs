@@ -1,0 +1,114 @@
+// servecast calibrate and --calibration as a person types them: what is fitted and said, packs in and out,
+// exit codes.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'node:test';
+import { command } from '../command.mjs';
+
+function servecast(...words) {
+  const { status, stdout, stderr } = spawnSync(command, words, { encoding: 'utf8' });
+  return { status, stdout, stderr };
+}
+
+function inFolder(use) {
+  const made = mkdtempSync(join(tmpdir(), 'servecast-'));
+  try {
+    return use((name, content) => {
+      const path = join(made, name);
+      if (content !== undefined) writeFileSync(path, content);
+      return path;
+    });
+  } finally {
+    rmSync(made, { recursive: true });
+  }
+}
+
+const server = 'model,gpu,engine,engine_version,tp';
+const of = 'meta-llama/Llama-3.1-8B-Instruct,NVIDIA H100 80GB HBM3,vllm,0.20.1,1';
+const steps = [
+  `${server},batch,mean_context_tokens,itl_p50_ms`,
+  `${of},1,256,7.9`,
+  `${of},8,256,8.1`,
+  `${of},64,256,9.6`,
+  `${of},1,32000,9.9`,
+  `${of},1,96000,13.2`,
+  '',
+].join('\n');
+const preset = 'llama-3.1-8b-h100-chat';
+
+test('Calibrate_Steps_MakeAPackThatRuns', () => {
+  inFolder((file) => {
+    const pack = file('pack.json');
+    const { status, stdout, stderr } = servecast('calibrate', file('steps.csv', steps), '--rows', '-o', pack);
+    assert.equal(status, 0, stderr);
+    assert.equal(stdout, '');
+    assert.match(stderr, /^found {4}steps\.csv: 5 decode steps/m);
+    assert.match(stderr, /^hardware\.bandwidth_efficiency +0\.89 +0\.\d+ +0\.\d+ to 0\.\d+ +1$/m);
+    assert.match(stderr, /cannot tell engine\.step_overhead_us from/);
+    assert.match(stderr, /^steps\.csv, row 3 +tpot +9\.6/m);
+    const read = JSON.parse(readFileSync(pack, 'utf8'));
+    assert.equal(read.spec_version, '1.0');
+    assert.deepEqual(read.seen.context_tokens, [256, 96000]);
+    assert.equal(read.provenance.engine, 'vllm 0.20.1');
+    const { value, low, high, unit } = read.parameters['hardware.bandwidth_efficiency'];
+    assert.ok(low < value && value < high && unit === '1');
+    const [error] = read.errors;
+    assert.ok(error.after.mape < 4 && error.before.mape > error.after.mape, JSON.stringify(error));
+
+    const plain = servecast('run', preset, '--once');
+    const used = servecast('run', preset, '--once', '--calibration', pack);
+    assert.equal(used.status, 0, used.stderr);
+    assert.notEqual(JSON.parse(used.stdout).tpot_ms.p50, JSON.parse(plain.stdout).tpot_ms.p50);
+    assert.doesNotMatch(used.stderr, /scenario has .*Llama|H100/);
+    assert.match(
+      servecast('run', preset, '--set', 'hardware={"preset": "l40s"}', '--once', '--calibration', pack).stderr,
+      /warning: calibration: measured on GPU NVIDIA H100 80GB HBM3, the scenario has .*L40S/,
+    );
+  });
+});
+
+test('Calibrate_TheSameTwice_IsTheSamePack', () => {
+  inFolder((file) => {
+    const path = file('steps.csv', steps);
+    const first = servecast('calibrate', path);
+    assert.equal(first.status, 0, first.stderr);
+    assert.equal(servecast('calibrate', path).stdout, first.stdout);
+  });
+});
+
+test('Calibrate_BadInput_IsRefusedWhole', () => {
+  inFolder((file) => {
+    const bad = file('bad.csv', `${server},prompt_tokens,ttft_p50_ms\n${of},128,soon\n${of},0,5\n`);
+    const pack = file('pack.json');
+    const { status, stdout, stderr } = servecast('calibrate', file('steps.csv', steps), bad, '-o', pack);
+    assert.equal(status, 2);
+    assert.equal(stdout, '');
+    assert.match(stderr, /bad\.csv, row 1, column ttft_p50_ms: found "soon", allowed a number above 0/);
+    assert.match(stderr, /bad\.csv, row 2, column prompt_tokens: found "0"/);
+    assert.throws(() => readFileSync(pack));
+    assert.equal(servecast('calibrate').status, 2);
+    assert.equal(servecast('calibrate', file('none.csv')).status, 2);
+    assert.equal(servecast('calibrate', '--help').status, 0);
+    const nameless = file('nameless.csv', 'batch,mean_context_tokens,itl_p50_ms\n1,256,8\n8,256,9\n');
+    const unnamed = servecast('calibrate', nameless);
+    assert.equal(unnamed.status, 2);
+    assert.match(unnamed.stderr, /do not name the model, allowed --scenario/);
+    assert.equal(servecast('calibrate', nameless, '--scenario', preset, '--set', 'engine.max_num_seqs=64').status, 0);
+    assert.match(servecast('calibrate', nameless, '-o', nameless).stderr, /nameless/);
+  });
+});
+
+test('Calibration_OfAnotherVersion_IsRefused', () => {
+  inFolder((file) => {
+    const pack = servecast('calibrate', file('steps.csv', steps)).stdout;
+    const other = file('other.json', pack.replace('"spec_version": "1.0"', '"spec_version": "9.0"'));
+    const { status, stderr } = servecast('run', preset, '--calibration', other);
+    assert.equal(status, 2);
+    assert.match(stderr, /\/spec_version: found "9\.0", allowed "1\.0"/);
+    assert.equal(servecast('run', preset, '--calibration', file('broken.json', '{"kind": 1')).status, 2);
+    assert.equal(servecast('run', preset, '--calibration', file('missing.json')).status, 2);
+  });
+});
