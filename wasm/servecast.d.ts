@@ -1043,6 +1043,8 @@ export interface Report {
     readonly gc_passes: number;
     readonly gc_ms: number;
   };
+  /** Preempted requests that wait here, where SGLang 0.5.16 would have lost them; absent: none. */
+  readonly sglang_would_lose?: number;
   /** Of prefills: tokens computed, and how many more if each were as long as the longest of its step and bucket. */
   readonly padding: {
     readonly prefill_tokens: number;
@@ -1077,7 +1079,7 @@ export interface Report {
     /** Cached blocks whose content was overwritten. */
     readonly evicted_blocks: number;
   };
-  /** With engine.compat: by which of its rules the results differ from the default engine's. */
+  /** Where results are by rules other than the default engine's, or not by those of the engine that is simulated. */
   readonly departures?: readonly string[];
   /** Absent without tiers behind the GPU's KV cache. */
   readonly kv_offload?: {

@@ -303,6 +303,10 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                              .replicas = s.replica->PerReplica(end)},
                             detail);
   report.departures = s.replica->departures();
+  if (report.counts.lost_victims > 0) {
+    report.departures.push_back(
+        "preemption: the victims of one that is then refused wait here; SGLang 0.5.16 loses them");
+  }
   return report;
 }
 

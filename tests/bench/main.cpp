@@ -1,8 +1,9 @@
 // How fast and how lean: time, ns and allocations per step, ns and bytes per request. The same
 // source runs natively and, under node, as WebAssembly. Figures are printed, never asserted:
 // machines are noisy. `servecast_bench N` runs N requests only; `servecast_bench blis` the cases by
-// BLIS's rules only; `servecast_bench ablation` prints what each option after SFLLM does,
-// `servecast_bench cluster` what a step costs behind each router.
+// BLIS's rules only, `servecast_bench sglang` those of SGLang's; `servecast_bench ablation` prints
+// what each option after SFLLM does, `servecast_bench cluster` what a step costs behind each
+// router.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -122,6 +123,20 @@ std::vector<Case> Cases() {
   };
 }
 
+// The same load under SGLang's scheduler; without its radix cache, of which prompts that share
+// nothing have no use; and where its estimates are too low.
+std::vector<Case> SglangCases() {
+  const std::string sglang = "engine.preset=sglang";
+  return {
+      {"SGLang", 10'000, 15, {sglang}},
+      {"SGLang, no tree", 10'000, 15, {sglang, "engine.enable_prefix_caching=false"}},
+      {"SGLang, scarce",
+       10'000,
+       9,
+       {sglang, "engine.num_gpu_blocks_override=40000", "scheduler.schedule_conservativeness=0.1"}},
+  };
+}
+
 // The same load by the rules of the simulator BLIS (engine.compat).
 std::vector<Case> BlisCases() {
   const std::string today = "engine.compat=blis";
@@ -186,7 +201,7 @@ void Run(const Case& c) {
   const double ms = total_ms[total_ms.size() / 2];
   const double tokens = static_cast<double>(report.prompt_tokens + report.output_tokens);
   fmt::print(
-      "{:<14}{:>9} {:9.2f} {:9.2f} {:9.2f} {:9} {:9.1f} {:9.1f} {:8.4f} {:8.0f} {:9.0f} {:7} "
+      "{:<15}{:>9} {:9.2f} {:9.2f} {:9.2f} {:9} {:9.1f} {:9.1f} {:8.4f} {:8.0f} {:9.0f} {:7} "
       "{:6.1f}  {}\n",
       c.name, c.requests, ms, total_ms.front(), steps_ms[steps_ms.size() / 2], report.steps,
       steps_ms[steps_ms.size() / 2] * 1e6 / static_cast<double>(report.steps),
@@ -262,21 +277,26 @@ int main(int argc, char** argv) {
     servecast::Routing();
     return 0;
   }
-  const bool blis_only = argc > 1 && std::string(argv[1]) == "blis";
-  if (argc > 1 && !blis_only) {
+  const std::string only = argc > 1 ? argv[1] : "";
+  if (!only.empty() && only != "blis" && only != "sglang") {
     servecast::Run({"512/512", std::atoll(argv[1]), 1, {}});
     return 0;
   }
   fmt::print(
       "Llama-3.1-8B on one H100; medians; ms: whole run with report; ns: the steps alone\n"
-      "{:<14}{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>9} {:>7} {:>6}  {}\n",
+      "{:<15}{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>9} {:>7} {:>6}  {}\n",
       "case", "requests", "ms", "least", "steps ms", "steps", "ns/step", "ns/req", "alloc/st",
       "B/req", "M tok/s", "preempt", "hit %", "fingerprint");
-  if (!blis_only) {
+  if (only.empty()) {
     for (const servecast::Case& c : servecast::Cases()) servecast::Run(c);
   }
-  for (const servecast::Case& c : servecast::BlisCases()) servecast::Run(c);
-  if (blis_only) return 0;
+  if (only != "blis") {
+    for (const servecast::Case& c : servecast::SglangCases()) servecast::Run(c);
+  }
+  if (only != "sglang") {
+    for (const servecast::Case& c : servecast::BlisCases()) servecast::Run(c);
+  }
+  if (!only.empty()) return 0;
   servecast::PriceModels("dense", {});
   servecast::PriceModels(
       "experts", {R"(model={"preset":"mixtral-8x7b"})", "cluster.pools.0.tensor_parallel=2"});

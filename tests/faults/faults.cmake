@@ -7,7 +7,7 @@
 #
 # Numbers say which differential test has to notice: from 1 on that of one replica, from 101 on of
 # BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
-# decode apart, from 501 on of one with drafts.
+# decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -725,6 +725,101 @@ plant_in(replica 542 "a prompt counts until its request is over"
 plant_in(replica 543 "caps look at the queue as it is between steps"
   [==[!caps_.Takes(request, time)]==]
   [==[!caps_.Takes(request, Planted(543) ? now_ : time)]==])
+
+# ---- SGLang's scheduler; a rule's number is that of the README of its golden traces --------------
+
+plant_in(sglang_scheduler 601 "a retracted request waits at the head of the queue (rule 3)"
+  [==[    At(id).entry = ++counts_.entries;
+    waiting_.push_back(id);
+  }
+}]==]
+  [==[    At(id).entry = ++counts_.entries;
+    Planted(601) ? waiting_.push_front(id) : waiting_.push_back(id);
+  }
+}]==])
+
+plant_in(sglang_scheduler 602 "a batch that lost a member keeps the flag (rule 4)"
+  [==[if (left_out || (before == 0]==]
+  [==[if ((left_out && !Planted(602)) || (before == 0]==])
+
+plant_in(sglang_scheduler 603 "the flag stays as a running request ends (rules 6 and 22)"
+  [==[if (running_.size() < before) full_.flag = false;]==]
+  [==[if (running_.size() < before && !Planted(603)) full_.flag = false;]==])
+
+plant_in(sglang_prefill 604 "the test of a request leaves out the page (rule 13)"
+  [==[job.max_new - job.out, 0)) + spare;]==]
+  [==[job.max_new - job.out, 0)) + (Planted(604) ? 0 : spare);]==])
+
+plant_in(sglang_prefill 605 "a resumed request reserves what it has not made yet (rule 13e)"
+  [==[Add(id, job.fill, size, Clip(job.max_new));]==]
+  [==[Add(id, job.fill, size, Clip(job.max_new - (Planted(605) ? job.out : 0)));]==])
+
+plant_in(sglang_prefill 606 "an unfinished prompt goes on by whole pages (rule 16)"
+  [==[return std::min(job.known() - job.prefix, most);]==]
+  [==[return std::min(job.known() - job.prefix,
+                  Planted(606) ? std::max<std::int64_t>(WholePages(most), 1) : most);]==])
+
+plant_in(sglang_prefill 607 "the ratio falls with a batch of prompts, too (rule 22)"
+  [==[  if (mixes()) MixIn();]==]
+  [==[  if (Planted(607)) ratio_ = RatioAfter(1);
+  if (mixes()) MixIn();]==])
+
+plant_in(sglang_scheduler 608 "of equal ones the shorter prompt is retracted (rule 24)"
+  [==[return one.prompt < other.prompt;]==]
+  [==[return Planted(608) ? one.prompt > other.prompt : one.prompt < other.prompt;]==])
+
+plant_in(sglang_scheduler 609 "a retraction makes no room for the steps to come (rule 25)"
+  [==[  MakeRoom(others * options_.retract_decode_steps);]==]
+  [==[  if (!Planted(609)) MakeRoom(others * options_.retract_decode_steps);]==])
+
+plant_in(sglang_scheduler 610 "the ratio after a retraction is of those that were running (rule 27)"
+  [==[  std::int64_t out = 0, most = 0;
+  for]==]
+  [==[  std::int64_t out = 0, most = 0;
+  for (const JobId id : retracted) most += Planted(610) ? At(id).max_new : 0;
+  for]==])
+
+plant_in(sglang_prefill 611 "decodes that are mixed in cost no budget (rules 12 and 28)"
+  [==[budget_.chunk = in_.engine.max_num_batched_tokens - mixed;]==]
+  [==[budget_.chunk = in_.engine.max_num_batched_tokens - (Planted(611) ? 0 : mixed);]==])
+
+plant_in(sglang_prefill 612 "what another one will have computed is not put last (rule 31)"
+  [==[keyed.push_back({{is_late,]==]
+  [==[keyed.push_back({{is_late && !Planted(612),]==])
+
+plant_in(sglang_scheduler 613 "the ratio begins anew between requests with overlap, too (rule 34)"
+  [==[if (replica_.most_in_flight() == 1) ratio_]==]
+  [==[if (replica_.most_in_flight() == 1 || Planted(613)) ratio_]==])
+
+plant_in(sglang_prefill 614 "a victim's tokens count in full, not by the ratio (rule 36)"
+  [==[    need -= Left(At(id));]==]
+  [==[    need -= Planted(614) ? static_cast<double>(Clip(At(id).max_new - Out(At(id)))) : Left(At(id));]==])
+
+plant_in(sglang_prefill 615 "of equal victims the one that came first goes (rule 36)"
+  [==[    return std::pair(Urgency(At(a)), -At(a).entry) < std::pair(Urgency(At(b)), -At(b).entry);]==]
+  [==[    const std::int64_t sign = Planted(615) ? 1 : -1;
+    return std::pair(Urgency(At(a)), sign * At(a).entry) <
+           std::pair(Urgency(At(b)), sign * At(b).entry);]==])
+
+plant_in(radix_cache 616 "the upper part of a split begins without hits (rule 43)"
+  [==[  made.hits = lower.hits;]==]
+  [==[  made.hits = Planted(616) ? 0 : lower.hits;]==])
+
+plant_in(radix_cache 617 "a chunk counts as a hit (rule 44)"
+  [==[At(node).hits += of_chunk ? 0 : 1;]==]
+  [==[At(node).hits += of_chunk && !Planted(617) ? 0 : 1;]==])
+
+plant_in(sglang_steps 618 "what was prefilled is found only when its request has ended (rule 48)"
+  [==[  CacheUnfinished(job, false);]==]
+  [==[  if (!Planted(618)) CacheUnfinished(job, false);]==])
+
+plant_in(radix_cache 619 "a parent without children does not join those to be evicted (rule 52)"
+  [==[  Offer(parent);]==]
+  [==[  if (!Planted(619)) Offer(parent);]==])
+
+plant_in(sglang_steps 620 "a run of decodes lowers the ratio once too seldom (rule 22)"
+  [==[  ratio_ = RatioAfter(steps);]==]
+  [==[  ratio_ = RatioAfter(steps - (Planted(620) ? 1 : 0));]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "faults/planted.h"
@@ -18,6 +19,7 @@
 #include "testing/random_drafts.h"
 #include "testing/reference_router.h"
 #include "testing/scheduled_differential.h"
+#include "testing/sglang_cases.h"
 
 namespace servecast::testing {
 
@@ -25,10 +27,10 @@ int planted_fault = 0;
 
 namespace {
 
-constexpr std::uint64_t kFirstSeed = 1;        // the cases of the differential tests themselves
-constexpr int kCases = 1000, kPdCases = 6000;  // these are of many kinds
+constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
+constexpr int kCases = 1000, kPdCases = 6000, kSglangCases = 3000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
-              kFirstPdFault = 401, kFirstDraftFault = 501;
+              kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -58,6 +60,18 @@ bool PdDiffers(std::uint64_t seed) {
   return pd_case && FirstPdMismatch(*pd_case, RunPdReference(pd_case->Input())).has_value();
 }
 
+bool SglangDiffers(std::uint64_t seed) {
+  SglangCase c = MakeSglangCase(seed);
+  RandomCase priced;
+  priced.latency = MakeSglangLatency(seed);
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(priced);
+  const SglangOutput reference = RunSglangReference({c.requests, c.max_new, c.settings, *latency});
+  c.steps = reference.steps;
+  c.results = reference.results;
+  const ReplicaRun run = RunReplica(EngineCaseOf(c), *latency, kClockEnd);
+  return FirstDifference(c, StepsOf(c, run.steps)) || FirstDifference(c, run.results);
+}
+
 // The number of the first case that differs, from 1; 0 when none does. Without a fault of all
 // tests, else of that which the fault is for.
 int FirstCaught(int fault) {
@@ -68,6 +82,7 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstSglangFault) return first(SglangDiffers, kSglangCases);
   if (fault >= kFirstDraftFault) return first(DraftsDiffer);
   if (fault >= kFirstPdFault) return first(PdDiffers, kPdCases);
   if (fault >= kFirstScheduledFault) return first(ScheduledDiffers);
@@ -75,7 +90,8 @@ int FirstCaught(int fault) {
   if (fault >= kFirstBlisFault) return first(BlisDiffers);
   if (fault > 0) return first(Differs);
   return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
-                   first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer)});
+                   first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
+                   first(SglangDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

@@ -43,6 +43,7 @@ SglangSettings MakeSettings(Dice& dice) {
   s.clip_max_new_tokens = dice.Pick<std::int64_t>({8, 40, 4096});
   s.in_batch_check_threshold = dice.Pick<std::int64_t>({0, 8, 32});
   s.in_batch_deprioritize_threshold = dice.Pick<std::int64_t>({4, 32});
+  s.is_0_5_9 = dice.Percent(20);
   return s;
 }
 
@@ -119,11 +120,11 @@ std::string Describe(const SglangCase& c) {
   const SglangSettings& s = c.settings;
   std::string text = fmt::format(
       "{}: page {} tokens {} context {} seats {} chunk {} prefill {} policy {} radix {} mixed {} "
-      "overlap {} priority {} preempts {} eviction {} retraction {} ignore_eos {}",
+      "overlap {} priority {} preempts {} eviction {} retraction {} ignore_eos {} version {}",
       c.name, s.page_size, s.max_total_num_tokens, s.context_len, s.max_running_requests,
       s.chunked_prefill_size, s.max_prefill_tokens, s.schedule_policy, !s.disable_radix_cache,
       s.enable_mixed_chunk, s.overlap, s.enable_priority_scheduling, !s.disable_priority_preemption,
-      s.radix_eviction_policy, s.retraction_policy, s.ignore_eos);
+      s.radix_eviction_policy, s.retraction_policy, s.ignore_eos, s.is_0_5_9 ? "0.5.9" : "0.5.16");
   for (std::size_t r = 0; r < c.max_new.size(); ++r) {
     text += fmt::format("\n  {}: arrival {} prompt {} max_new {} output {} priority {}", r,
                         c.requests.arrival[r], c.requests.prompt_tokens[r], c.max_new[r],

@@ -353,6 +353,7 @@ EngineCase EngineCaseOf(const SglangCase& golden) {
   made.model_max_len = s.context_len;
   made.scheduler.policy = "sglang";
   SglangSpec& o = made.scheduler.sglang;
+  o.version = s.is_0_5_9 ? SglangVersion::k059 : SglangVersion::k0516;
   o.schedule_policy =
       static_cast<SglangQueue>(choice(s.schedule_policy, {"fcfs", "lpm", "dfs-weight", "lof"}));
   o.schedule_conservativeness = s.schedule_conservativeness;

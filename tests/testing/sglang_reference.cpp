@@ -268,7 +268,8 @@ void Sglang::SortByPrefix() {
     std::stable_sort(waiting_.begin(), waiting_.end(), [&](const Request* a, const Request* b) {
       const auto key = [&](const Request* r) {
         const bool is_late = late.count(r) > 0;
-        return std::pair(is_late, is_late ? 0 : -std::min(r->prefix, r->known() - 1));
+        const std::int64_t most = c_.is_0_5_9 ? r->known() : r->known() - 1;
+        return std::pair(is_late, is_late ? 0 : -std::min(r->prefix, most));
       };
       return key(a) < key(b);
     });
@@ -308,8 +309,9 @@ void Sglang::Add(Request& r, std::int64_t end, std::int64_t charged, std::int64_
   r.end = end;
   batch_.push_back(&r);
   charged = CeilToPages(charged);
-  off_total_ += static_cast<double>(charged + reserved + c_.page_size);
-  off_current_ += charged + c_.page_size;
+  const std::int64_t spare = c_.is_0_5_9 ? 0 : c_.page_size;
+  off_total_ += static_cast<double>(charged + reserved + spare);
+  off_current_ += charged + spare;
   input_left_ -= charged;
   chunk_left_ -= charged;
 }
@@ -335,8 +337,8 @@ void Sglang::AddChunked() {
 // Rule 13.
 Verdict Sglang::TestPlain(Request& r) {
   const std::int64_t candidates = r.fill - r.prefix;
-  const std::int64_t total =
-      candidates + Clip(std::max<std::int64_t>(r.max_new - r.out, 0)) + c_.page_size;
+  const std::int64_t total = candidates + Clip(std::max<std::int64_t>(r.max_new - r.out, 0)) +
+                             (c_.is_0_5_9 ? 0 : c_.page_size);
   if (static_cast<double>(total) >= TotalLeft()) return Verdict::kMemory;
   if (!chunked_prefill_ && !batch_.empty() && CeilToPages(candidates) >= input_left_) {
     return Verdict::kStop;
@@ -495,7 +497,7 @@ std::unique_ptr<Batch> Sglang::Prefill() {
   }
   for (Request* r : preempted_) Enqueue(*r);
   if (batch_.empty()) {
-    if (!preempted_.empty()) out_.met_rule_38 = true;
+    out_.would_lose += static_cast<std::int64_t>(preempted_.size());
     return nullptr;
   }
   waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(),
@@ -577,7 +579,7 @@ bool Sglang::Fits(const Requests& requests) {
 
 // Rules 24 to 27.
 void Sglang::RetractSome() {
-  const bool by_priority = c_.retraction_policy == "priority";
+  const bool by_priority = c_.retraction_policy == "priority" && !c_.is_0_5_9;
   std::stable_sort(running_.begin(), running_.end(), [&](const Request* a, const Request* b) {
     const auto key = [&](const Request* r) {
       return std::tuple(by_priority ? -Urgency(*r) : 0, -r->out, r->prompt);

@@ -46,6 +46,7 @@ struct SglangSettings {
   std::int64_t clip_max_new_tokens = 4096;
   std::int64_t in_batch_check_threshold = 32;
   std::int64_t in_batch_deprioritize_threshold = 32;
+  bool is_0_5_9 = false;  // by the rules of then (the README's "Age of these rules")
 };
 
 struct SglangMember {
@@ -92,8 +93,8 @@ struct SglangInput {
 struct SglangOutput {
   std::vector<SglangStep> steps;
   std::vector<SglangResult> results;
-  bool met_rule_38 = false;    // SGLang would have lost requests
-  bool out_of_memory = false;  // it would have stopped with an error; here somebody waits
+  std::int64_t would_lose = 0;  // victims of a preemption, by rule 38
+  bool out_of_memory = false;   // it would have stopped with an error; here somebody waits
 };
 
 SglangOutput RunSglangReference(const SglangInput& input);

@@ -141,6 +141,7 @@ struct SchedulerCounts {
   std::int64_t padding_tokens =
       0;                           // more of them if a step's were padded to their bucket's longest
   std::int64_t gc_passes = 0;      // garbage collections
+  std::int64_t lost_victims = 0;   // that wait here, where SGLang would have lost them
   std::int64_t stage_busy_ns = 0;  // of all pipeline stages; 0 with one
   // Speculative decoding: requests in a step with drafts, summed over steps; their drafts; those
   // that were accepted; those of them that a client got.

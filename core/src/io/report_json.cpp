@@ -409,6 +409,7 @@ void WriteSetting(const Report& r, JsonWriter& out, Members& put) {
     put("gc_passes", r.counts.gc_passes);
     put("gc_ms", r.gc_ms);
   });
+  if (r.counts.lost_victims > 0) put("sglang_would_lose", r.counts.lost_victims);
   put.Object("padding", [&] {
     put("prefill_tokens", r.counts.prefill_tokens);
     put("padding_tokens", r.counts.padding_tokens);

@@ -49,7 +49,11 @@ void TakeScheduler(std::string_view engine, Json& document) {
   Json& own = document["scheduler"];
   if (own.is_string()) own = Json{{"policy", own}};
   if (own.is_null()) own = Json::object();
-  if (own.is_object()) own = Merged((*file)["scheduler"], own);
+  if (!own.is_object()) return;
+  const auto policy = own.find("policy");
+  if (policy == own.end() || *policy == (*file)["scheduler"]["policy"]) {
+    own = Merged((*file)["scheduler"], own);
+  }
 }
 
 // Replaces {"preset": id, ...} by the preset's document with the other members over it. Returns

@@ -115,6 +115,7 @@ SchedulerCounts Fleet::counts() const {
     sum.prefill_tokens += one.prefill_tokens;
     sum.padding_tokens += one.padding_tokens;
     sum.gc_passes += one.gc_passes;
+    sum.lost_victims += one.lost_victims;
     sum.verified_steps += one.verified_steps;
     sum.draft_tokens += one.draft_tokens;
     sum.accepted_tokens += one.accepted_tokens;

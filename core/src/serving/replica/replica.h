@@ -174,6 +174,8 @@ class Replica final : public Engine {
     if (preemption_weight_ != 0) Smooth(preempted, running);
   }
   void GarbageCollected() { ++counts_.gc_passes; }
+  // So many victims of a preemption wait that SGLang would have lost.
+  void VictimsLost(std::int64_t victims) { counts_.lost_victims += victims; }
   // A member of a step that is launched has drafts, of which so many will be accepted, and so many
   // of the accepted tokens reach a client.
   void Verified(std::int64_t drafts, std::int64_t accepted, std::int64_t used) {

@@ -101,12 +101,39 @@ void SglangScheduler::SortByTree() {
 
 void SglangScheduler::StartBudget() {
   const std::int64_t mixed = mixes() ? static_cast<std::int64_t>(running_.size()) : 0;
-  double estimate = 0;
-  for (const JobId id : running_) estimate += Left(At(id));
+  // What SGLang adds up request by request is at once a product, but for the rounding: less than a
+  // unit in the last place of 2^32 each.
+  const bool all = replica_.in_flight() > 0 && last_decoded_;
+  const std::int64_t pending = all ? decodes_.size() : replica_.in_flight() > 0 ? joined_ : 0;
+  const double estimate = static_cast<double>(goals_ - decodes_.context() + pending) * ratio_;
+  budget_.mixed = budget_.current = mixed;
   budget_.total = static_cast<double>(mixed) + estimate;
-  budget_.current = mixed;
+  budget_.unsure = 1e-6 * static_cast<double>(running_.size() + 64);
+  budget_.added.clear();
+  if (loose_ || budget_.total > 1e9 || Available() > 1'000'000'000) SumExactly();
   budget_.input = options_.max_prefill_tokens - mixed;
   budget_.chunk = in_.engine.max_num_batched_tokens - mixed;
+}
+
+void SglangScheduler::SumExactly() {
+  double estimate = 0;
+  for (const JobId id : running_) estimate += Left(At(id));
+  budget_.total = static_cast<double>(budget_.mixed) + estimate;
+  for (const std::int64_t tokens : budget_.added) budget_.total += static_cast<double>(tokens);
+  budget_.unsure = 0;
+}
+
+double SglangScheduler::TotalLeft() {
+  if (budget_.unsure > 0) SumExactly();
+  return static_cast<double>(Available()) - budget_.total;
+}
+
+// Whether so many tokens are all that is left, or more.
+bool SglangScheduler::Reaches(std::int64_t tokens) {
+  const double beyond =
+      static_cast<double>(tokens) - (static_cast<double>(Available()) - budget_.total);
+  if (std::max(beyond, -beyond) > budget_.unsure) return beyond > 0;
+  return static_cast<double>(tokens) >= TotalLeft();
 }
 
 void SglangScheduler::Add(JobId id, std::int64_t end, std::int64_t charged, std::int64_t reserved) {
@@ -116,20 +143,22 @@ void SglangScheduler::Add(JobId id, std::int64_t end, std::int64_t charged, std:
   charged = CeilToPages(charged);
   const std::int64_t spare = options_.version == SglangVersion::k059 ? 0 : page_;
   budget_.total += static_cast<double>(charged + reserved + spare);
+  budget_.added.push_back(charged + reserved + spare);
+  if (budget_.unsure > 0) budget_.unsure += 1e-6;
   budget_.current += charged + spare;
   budget_.input -= charged;
   budget_.chunk -= charged;
 }
 
-SglangScheduler::Verdict SglangScheduler::AfterAdding() const {
-  if (TotalLeft() <= 0 || CurrentLeft() <= 0) return Verdict::kMemory;
+SglangScheduler::Verdict SglangScheduler::AfterAdding() {
+  if (Reaches(0) || CurrentLeft() <= 0) return Verdict::kMemory;
   const bool spent =
       budget_.input <= 0 || (in_.engine.enable_chunked_prefill && budget_.chunk <= 0);
   return spent ? Verdict::kStop : Verdict::kGo;
 }
 
 // What the unfinished prompt goes on with, whatever the budget says (rule 16).
-std::int64_t SglangScheduler::NextOfChunked() const {
+std::int64_t SglangScheduler::NextOfChunked() {
   const Job& job = At(chunked_);
   std::int64_t most = std::min(budget_.chunk, static_cast<std::int64_t>(TotalLeft()));
   if (most <= 0) most = budget_.chunk;
@@ -138,7 +167,7 @@ std::int64_t SglangScheduler::NextOfChunked() const {
 
 // Where memory has no room for it SGLang stops with an error; here it waits until decodes have
 // ended, or were retracted.
-bool SglangScheduler::ChunkedFits() const {
+bool SglangScheduler::ChunkedFits() {
   const Job& job = At(chunked_);
   const std::int64_t tokens = NextOfChunked();
   const std::int64_t taken = CeilToPages(job.prefix + tokens) - CeilToPages(job.prefix);
@@ -179,7 +208,7 @@ SglangScheduler::Verdict SglangScheduler::TestPlain(JobId id) {
   const std::int64_t rest = job.fill - job.prefix;
   const std::int64_t spare = options_.version == SglangVersion::k0516 ? page_ : 0;
   const std::int64_t total = rest + Clip(std::max<std::int64_t>(job.max_new - job.out, 0)) + spare;
-  if (static_cast<double>(total) >= TotalLeft()) return Verdict::kMemory;
+  if (Reaches(total)) return Verdict::kMemory;
   if (!in_.engine.enable_chunked_prefill && !batch_.extends.empty() &&
       CeilToPages(rest) >= budget_.input) {
     return Verdict::kStop;
@@ -193,7 +222,7 @@ SglangScheduler::Verdict SglangScheduler::TestPlain(JobId id) {
 
 SglangScheduler::Verdict SglangScheduler::AddPlain(JobId id, std::int64_t total) {
   const Job& job = At(id);
-  if (static_cast<double>(total) >= TotalLeft()) return Verdict::kMemory;
+  if (Reaches(total)) return Verdict::kMemory;
   const std::int64_t size = CeilToPages(job.fill - job.prefix);
   if (!in_.engine.enable_chunked_prefill || size <= budget_.chunk) {
     Add(id, job.fill, size, Clip(job.max_new));
@@ -260,7 +289,7 @@ SglangScheduler::Verdict SglangScheduler::TestIgnoringEos(JobId id) {
 bool SglangScheduler::PreemptFor(const Job& job) {
   std::vector<JobId> candidates;
   for (const JobId id : running_) {
-    if (!At(id).done || options_.version == SglangVersion::k059) candidates.push_back(id);
+    if (!At(id).done) candidates.push_back(id);
   }
   std::stable_sort(candidates.begin(), candidates.end(), [&](JobId a, JobId b) {
     return std::pair(Urgency(At(a)), -At(a).entry) < std::pair(Urgency(At(b)), -At(b).entry);
@@ -319,7 +348,10 @@ bool SglangScheduler::Prefill(StepPlan& plan) {
     At(id).entry = ++counts_.entries;
     waiting_.push_back(id);
   }
-  if (batch_.extends.empty()) return false;
+  if (batch_.extends.empty()) {
+    replica_.VictimsLost(static_cast<std::int64_t>(budget_.preempted.size()));  // rule 38
+    return false;
+  }
   // Those that were added are the first of the queue, as the first that is not ends the loop.
   const std::size_t added = batch_.extends.size() - (goes_on ? 1 : 0);
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(added));

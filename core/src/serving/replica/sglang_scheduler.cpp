@@ -73,6 +73,7 @@ void SglangScheduler::Enqueue(RequestId request) {
   }
   job.max_new = std::min(asked, longest);
   job.limit = std::min<std::int64_t>(job.max_new, in_.requests.output_tokens[r]);
+  loose_ = loose_ || job.max_new != job.limit || job.max_new > options_.clip_max_new_tokens;
   job.entry = ++counts_.entries;
   waiting_.push_back(id);
   ++counts_.live;
@@ -188,7 +189,7 @@ Formed SglangScheduler::Form(StepPlan& plan) {
   const bool was_full = full_.flag, had_last = last_.kind != Kind::kNone;
   const std::size_t had_running = running_.size();
   run_began_ = -1;
-  retracted_ = 0;
+  retracted_ = joined_ = 0;
   batch_.Clear();
   const bool formed = Schedule(plan);
   TellMachine();
@@ -280,16 +281,33 @@ bool SglangScheduler::DecodeStep(StepPlan& plan) {
   return true;
 }
 
-// Rules 24 to 27.
-void SglangScheduler::RetractSome(StepPlan& plan) {
+// Rule 24. Mostly they are in order, as who came first has made the most.
+void SglangScheduler::SortToKeep() {
   const bool by_priority = options_.retraction_policy == SglangRetraction::kPriority &&
                            options_.version != SglangVersion::k059;
-  std::stable_sort(running_.begin(), running_.end(), [&](JobId a, JobId b) {
-    const Job &one = At(a), &other = At(b);
-    if (by_priority && one.priority != other.priority) return Urgency(one) > Urgency(other);
-    if (Out(one) != Out(other)) return Out(one) > Out(other);
+  struct Kept {
+    std::int64_t urgency, out, prompt;
+    JobId job;
+  };
+  std::vector<Kept> kept;
+  kept.reserve(running_.size());
+  for (const JobId id : running_) {
+    const Job& job = At(id);
+    kept.push_back({by_priority ? Urgency(job) : 0, Out(job), job.prompt, id});
+  }
+  const auto before = [](const Kept& one, const Kept& other) {
+    if (one.urgency != other.urgency) return one.urgency > other.urgency;
+    if (one.out != other.out) return one.out > other.out;
     return one.prompt < other.prompt;
-  });
+  };
+  if (std::is_sorted(kept.begin(), kept.end(), before)) return;
+  std::stable_sort(kept.begin(), kept.end(), before);
+  for (std::size_t i = 0; i < kept.size(); ++i) running_[i] = kept[i].job;
+}
+
+// Rules 24 to 27.
+void SglangScheduler::RetractSome(StepPlan& plan) {
+  SortToKeep();
   std::vector<JobId> retracted;
   while (!running_.empty() && (retracted.empty() || !DecodesFit())) {
     // Beside an unfinished prompt even the last one may have to go.

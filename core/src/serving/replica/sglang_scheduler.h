@@ -171,6 +171,7 @@ class SglangScheduler final : public Scheduler {
   void DropDone();
   bool DecodeStep(StepPlan& plan);
   void RetractSome(StepPlan& plan);
+  void SortToKeep();
   bool DecodesFit();
   void TakeForDecodes();
   void Fill(StepPlan& plan);
@@ -209,17 +210,19 @@ class SglangScheduler final : public Scheduler {
     return std::min(in_.engine.max_num_seqs - static_cast<std::int64_t>(running_.size()),
                     seats_left());
   }
-  double TotalLeft() const { return static_cast<double>(Available()) - budget_.total; }
+  double TotalLeft();
+  bool Reaches(std::int64_t tokens);
   double CurrentLeft() const { return static_cast<double>(Available() - budget_.current); }
   void SortWaiting();
   void MatchWaiting(std::vector<JobId>& late);
   void SortByPrefix(const std::vector<JobId>& late);
   void SortByTree();
   void StartBudget();
+  void SumExactly();
   void Add(JobId id, std::int64_t end, std::int64_t charged, std::int64_t reserved);
-  Verdict AfterAdding() const;
-  std::int64_t NextOfChunked() const;
-  bool ChunkedFits() const;
+  Verdict AfterAdding();
+  std::int64_t NextOfChunked();
+  bool ChunkedFits();
   void AddChunked();
   Verdict Test(JobId id);
   Verdict TestPlain(JobId id);
@@ -235,7 +238,10 @@ class SglangScheduler final : public Scheduler {
 
   // What a prefill batch may still take (rule 12), and what was decided for it.
   struct Budget {
-    double total = 0;
+    // `total` may be off by less than `unsure`, and is added up exactly where that matters.
+    double total = 0, unsure = 0;
+    std::int64_t mixed = 0;
+    std::vector<std::int64_t> added;  // to the total, so far
     std::int64_t current = 0, input = 0, chunk = 0;
     JobId new_chunk = kNoJob;
     std::vector<JobId> preempted;
@@ -276,6 +282,9 @@ class SglangScheduler final : public Scheduler {
 
   // What decodes: as sums, and when each makes its last token.
   DecodeSums decodes_;
+  std::int64_t goals_ = 0;         // sum over them of what max_new - Out + Kv will be
+  std::int64_t joined_ = 0;        // in this pass
+  bool loose_ = false;             // some request makes fewer tokens than it asks for, or than clip
   IndexedHeap finishes_;           // by seat
   std::vector<Output> newcomers_;  // since the last decode step
   std::int64_t ending_ = 0;        // whose last token is launched

@@ -94,6 +94,8 @@ void SglangScheduler::CountHit(const Job& job) {
 void SglangScheduler::Join(JobId id) {
   Job& job = At(id);
   job.ahead = decodes_.Join(job.kv);
+  goals_ += job.max_new + job.prompt - 1;
+  ++joined_;
   job.joined_with = job.kv;
   job.joined_in = counts_.passes;
   job.decodes = true;
@@ -108,6 +110,7 @@ void SglangScheduler::Join(JobId id) {
 // Of one whose seat is given back, and whose place among those that end.
 void SglangScheduler::Leave(Job& job) {
   decodes_.Leave(job.ahead);
+  goals_ -= job.max_new + job.prompt - 1;
   job.decodes = false;
 }
 
