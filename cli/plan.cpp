@@ -37,6 +37,9 @@ constexpr const char* kPlanHelp =
     "            out\n"
     "  tornado   what each input moves: the closest target with a fifth less and a fifth more of\n"
     "            the load, of lengths, of the GPU's peaks, of limits of the engine ...\n"
+    "  speculation\n"
+    "            until which load engine.speculative pays: the mean request is complete sooner\n"
+    "            with drafts than without; pairs of runs of the same requests\n"
     "  search    the cheapest of many designs that keeps them: plan search --help\n"
     "\n"
     "Prints JSON, and a sentence on stderr. answer has value, and low and high of its 95 %\n"
@@ -107,7 +110,8 @@ int PlanCommand(std::vector<std::string> words) {
       {"min-gpus", {}},
       {"growth", {"--percent", "--months", "--from"}},
       {"drill", {"--spike", "--seconds"}},
-      {"tornado", {}}};
+      {"tornado", {}},
+      {"speculation", {}}};
   const std::string name = words.empty() ? "" : words[0];
   if (name == "search") return SearchCommand({words.begin() + 1, words.end()});
   if (name == "--help" || name == "-h") {
@@ -118,7 +122,7 @@ int PlanCommand(std::vector<std::string> words) {
                                      [&name](const auto& entry) { return entry.name == name; });
   if (question == questions.end()) {
     return Usage("plan: found " + (name.empty() ? "no question" : name) +
-                 ", allowed max-rate, min-gpus, growth, drill, tornado or search");
+                 ", allowed max-rate, min-gpus, growth, drill, tornado, speculation or search");
   }
   words.erase(words.begin());
   Arguments args;

@@ -213,7 +213,7 @@ test('Plan_Tornado_TurnsEveryInput', () => {
 
 test('Plan_WrongQuestionsAndOptions_AreNamed', () => {
   for (const [words, message] of [
-    [[], /found no question, allowed max-rate, min-gpus, growth, drill, tornado or search/],
+    [[], /found no question, allowed max-rate, min-gpus, growth, drill, tornado, speculation or search/],
     [['most', chat], /found most, allowed/],
     [['growth', chat], /needs --percent/],
     [['growth', chat, '--percent', '5', '--from', '2026-13'], /--from: found 2026-13/],

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/json_writer.h"
 #include "plan/answers.h"
+#include "plan/speculation.h"
 #include "plan/tornado.h"
 #include "servecast/experiment.h"
 
@@ -220,6 +221,7 @@ constexpr Entry kEntries[] = {
     {"growth", Growth::Make},
     {"drill", Drills::Make},
     {"tornado", Tornado::Make},
+    {"speculation", OfPlan<SpeculationPlan, WriteSpeculation, SpeculationSentence>::Make},
 };
 
 }  // namespace
@@ -235,7 +237,8 @@ Result<Question> Question::Create(std::string_view name, Scenario scenario, Trac
                                    [name](const Entry& e) { return e.name == name; });
   if (entry == std::end(kEntries)) {
     return Issues{
-        {"", Format("question: found {}, allowed max-rate, min-gpus, growth, drill or tornado",
+        {"", Format("question: found {}, allowed max-rate, min-gpus, growth, drill, tornado or "
+                    "speculation",
                     std::string(name))}};
   }
   Made made = entry->make(std::move(scenario), std::move(trace), options);

@@ -24,7 +24,8 @@ struct QuestionOptions {
   DrillOptions drill;
 };
 
-// "max-rate", "min-gpus", "growth", "drill" or "tornado". Resumable like a plan, which it is.
+// "max-rate", "min-gpus", "growth", "drill", "tornado" or "speculation". Resumable like a plan,
+// which it is.
 class Question {
  public:
   // Issues: another name; options beyond their ranges; those of the plan.
