@@ -40,6 +40,9 @@ constexpr const char* kPlanHelp =
     "  cost      what the GPUs cost, beside an API that is paid by the token: --input $ and\n"
     "            --output $ per million; answer is the load at which both cost as much. Whether\n"
     "            it is held, max-rate says\n"
+    "  speculation\n"
+    "            until which load engine.speculative pays: the mean request is complete sooner\n"
+    "            with drafts than without; pairs of runs of the same requests\n"
     "  search    the cheapest of many designs that keeps them: plan search --help\n"
     "\n"
     "Prints JSON, and a sentence on stderr. answer has value, and low and high of its 95 %\n"
@@ -113,7 +116,9 @@ int PlanCommand(std::vector<std::string> words) {
       {"growth", {"--percent", "--months", "--from"}},
       {"drill", {"--spike", "--seconds"}},
       {"tornado", {}},
-      {"cost", {"--input", "--output"}}};
+      {"cost", {"--input", "--output"}},
+
+      {"speculation", {}}};
   const std::string name = words.empty() ? "" : words[0];
   if (name == "search") return SearchCommand({words.begin() + 1, words.end()});
   if (name == "--help" || name == "-h") {
@@ -123,8 +128,9 @@ int PlanCommand(std::vector<std::string> words) {
   const auto question = std::find_if(questions.begin(), questions.end(),
                                      [&name](const auto& entry) { return entry.name == name; });
   if (question == questions.end()) {
-    return Usage("plan: found " + (name.empty() ? "no question" : name) +
-                 ", allowed max-rate, min-gpus, growth, drill, tornado, cost or search");
+    return Usage(
+        "plan: found " + (name.empty() ? "no question" : name) +
+        ", allowed max-rate, min-gpus, growth, drill, tornado, cost, speculation or search");
   }
   words.erase(words.begin());
   Arguments args;

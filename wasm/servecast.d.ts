@@ -220,7 +220,7 @@ export interface AdviceRun {
   delete(): void;
 }
 
-export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'drill' | 'tornado' | 'cost';
+export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'drill' | 'tornado' | 'cost' | 'speculation';
 
 export interface PlanOptions {
   /** Growth a month. */
@@ -250,7 +250,7 @@ export interface Plan {
 }
 
 /** Of the command's plan, by question; docs/model.md, "Plans". */
-export type PlanAnswer = MaxRate | MinGpus | Growth | Drills | Tornado | OwnCost;
+export type PlanAnswer = MaxRate | MinGpus | Growth | Drills | Tornado | OwnCost | Speculation;
 
 export type PlanOutcome = 'found' | 'none' | 'unbounded' | 'unknown';
 
@@ -412,6 +412,25 @@ export interface CostInterval {
   readonly value: number;
   readonly low: number;
   readonly high: number;
+}
+
+/** Until which load drafts make the mean request complete sooner: pairs of runs of the same requests. */
+export interface Speculation {
+  readonly outcome: PlanOutcome;
+  readonly answer: PlanValue | null;
+  /** Ascending; ratio: the mean request's time with drafts over that without, with the ends of its 95 % interval. */
+  readonly pairs: readonly {
+    readonly at: number;
+    readonly runs: number;
+    readonly overloaded: boolean;
+    readonly ratio: number;
+    readonly low: number;
+    readonly high: number;
+    readonly with_ms: number;
+    readonly without_ms: number;
+  }[];
+  readonly runs: number;
+  readonly requests: number;
 }
 
 /** Hands out tasks and takes what came of them, in any order; runs nothing itself. The worker must call delete(). */

@@ -223,7 +223,7 @@ test('Plan_Cost_IsTheLoadAtWhichAnApiCostsAsMuch', () => {
 
 test('Plan_WrongQuestionsAndOptions_AreNamed', () => {
   for (const [words, message] of [
-    [[], /found no question, allowed max-rate, min-gpus, growth, drill, tornado, cost or search/],
+    [[], /found no question, allowed max-rate, min-gpus, growth, drill, tornado, cost, speculation or search/],
     [['most', chat], /found most, allowed/],
     [['growth', chat], /needs --percent/],
     [['growth', chat, '--percent', '5', '--from', '2026-13'], /--from: found 2026-13/],

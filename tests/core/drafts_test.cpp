@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/documents.h"
 #include "cost/model_cost.h"
 #include "gtest/gtest.h"
 #include "servecast/simulation.h"
@@ -90,6 +91,30 @@ Report RunOf(const std::string& drafts) {
   return simulation.value().Snapshot();
 }
 
+TEST(Speculation, Class_HasALengthOfItsOwn) {
+  const auto run = [](const char* classes) {
+    return testing::RunToEnd(testing::Changed({"engine.speculative.method=eagle3",
+                                               "engine.speculative.acceptance_length=2",
+                                               "workload.requests=400", classes}));
+  };
+  const auto length = [](const Report& r) {
+    return 1 + static_cast<double>(r.counts.accepted_tokens) /
+                   static_cast<double>(r.counts.verified_steps);
+  };
+  const Report one = run(R"(workload.classes=[{"name":"a"},{"name":"b"}])");
+  const Report same = run(R"(workload.classes=[{"name":"a"},{"name":"b","acceptance_length":2}])");
+  const Report two = run(
+      R"(workload.classes=[{"name":"a","acceptance_length":1},{"name":"b","acceptance_length":4}])");
+  EXPECT_EQ(one.e2e_ms.mean, same.e2e_ms.mean);
+  EXPECT_NEAR(length(one), 2, 0.05);
+  EXPECT_LT(two.classes[1].tpot_ms.mean * 1.5, two.classes[0].tpot_ms.mean);
+  const Issues issues = testing::IssuesOf(
+      testing::Changed({"engine.speculative.method=eagle3",
+                        R"(workload.classes=[{"name":"a","acceptance_length":5}])"}));
+  ASSERT_EQ(issues.size(), 1u);
+  EXPECT_EQ(issues[0].path, "/workload/classes/0/acceptance_length");
+}
+
 TEST(Speculation, AllAccepted_YieldsEveryDraftOfAStep) {
   const Report all = RunOf(R"("method": "ngram_gpu", "num_speculative_tokens": 4,
                               "acceptance_length": 5)");
@@ -152,6 +177,8 @@ testing::RandomCase RoomyCase(std::uint64_t seed, std::int32_t accepted) {
   engine.speculative.num_speculative_tokens = 4;
   engine.speculative.pads_one_token = false;
   engine.max_loras = 0;
+  engine.max_num_queued_reqs.reset();
+  engine.max_num_queued_tokens.reset();
   engine.async_scheduling = false;
   engine.num_gpu_blocks_override = 1 << 16;
   engine.max_num_batched_tokens = 1 << 20;
@@ -165,6 +192,7 @@ testing::RandomCase RoomyCase(std::uint64_t seed, std::int32_t accepted) {
   c.latency = latency;
   RequestTable& requests = c.requests;
   requests.lora.clear();
+  requests.acceptance_length.clear();
   requests.proposed_drafts.clear();
   requests.accepted_drafts.assign(requests.arrival.size(), {accepted});
   return c;

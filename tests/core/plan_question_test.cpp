@@ -103,6 +103,37 @@ TEST(Question, Drills_ComeOneByOne) {
   for (const json& drill : drills) EXPECT_TRUE(drill["report"]["finished"]);
 }
 
+TEST(Question, Speculation_PaysWhereItsRatioPassesOne) {
+  const Scenario scenario = Parsed(
+      Changed({"engine.speculative.method=eagle3", "engine.speculative.num_speculative_tokens=3",
+               "engine.speculative.acceptance_length=2.2", "workload.requests=300",
+               "workload.prompt_tokens.value=256", "workload.output_tokens.value=60"}));
+  const Question whole = Answered("speculation", scenario, {}, INT64_MAX);
+  EXPECT_EQ(whole.Json(false), Answered("speculation", scenario, {}, 999).Json(false));
+  const json answer = json::parse(whole.Json(false));
+  ASSERT_EQ(answer["outcome"], "found") << answer.dump();
+  const double value = answer["answer"]["value"];
+  EXPECT_LE(answer["answer"]["low"], value);
+  EXPECT_GE(answer["answer"]["high"], value);
+  for (const json& pair : answer["pairs"]) {
+    EXPECT_EQ(pair["ratio"] <= 1.0, pair["at"] <= value) << pair.dump();
+    EXPECT_LT(pair["low"], pair["ratio"]);
+    EXPECT_GT(pair["high"], pair["ratio"]);
+  }
+  // Where none is accepted it pays at no load.
+  const Scenario vain =
+      Parsed(Changed({"engine.speculative.method=eagle3", "engine.speculative.acceptance_length=1",
+                      "workload.requests=100", "workload.output_tokens.value=20"}));
+  const Question none = Answered("speculation", vain, {}, INT64_MAX);
+  EXPECT_EQ(json::parse(none.Json(false))["outcome"], "none") << none.Json(true);
+}
+
+TEST(Question, Speculation_WithoutDrafts_IsRefused) {
+  const Issues issues = RefusalOf(Question::Create("speculation", Loaded("40"), {}, {}));
+  ASSERT_FALSE(issues.empty());
+  EXPECT_EQ(issues.front().path, "/engine/speculative/method");
+}
+
 const json& InputOf(const json& answer, const std::string& name) {
   static const json kNone;
   for (const json& input : answer["inputs"]) {

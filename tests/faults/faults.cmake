@@ -710,6 +710,10 @@ plant_in(sequence_scheduler 539 "the drafts of the table are those of the runnin
   [==[  const std::int64_t next =
       rules_.After(static_cast<std::int64_t>(Planted(539) ? running_.size() : members_.size()));]==])
 
+plant_in(draft_rules 544 "all requests have the engine's rates"
+  [==[if (lengths_.empty()) return rates_;]==]
+  [==[if (lengths_.empty() || Planted(544)) return rates_;]==])
+
 plant_in(queue_caps 540 "the new request does not count"
   [==[taken_ + 1 >]==]
   [==[taken_ + (Planted(540) ? 0 : 1) >]==])

@@ -453,6 +453,7 @@ RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, st
   cut(requests.content);
   cut(requests.accepted_drafts);
   cut(requests.proposed_drafts);
+  cut(requests.acceptance_length);
   cut(requests.lora);
   return part;
 }

@@ -39,6 +39,12 @@ void MakeAcceptance(Dice& dice, RandomCase& random_case) {
     }
     return;
   }
+  if (dice.Percent(40)) {  // classes of their own
+    for (std::int64_t row = 0; row < requests.size(); ++row) {
+      const double length = 1 + static_cast<double>(dice.Between(0, 4 * most)) / 4;
+      requests.acceptance_length.push_back(dice.Percent(40) ? 0 : length);
+    }
+  }
   s.draft_share = static_cast<double>(dice.Between(0, 10)) / 10;
   if (dice.Percent(50)) {
     s.acceptance_length = 1 + static_cast<double>(dice.Between(0, 100 * most)) / 100;
@@ -129,9 +135,12 @@ std::string DescribeDrafts(const RandomCase& random_case) {
   const EngineSpec& engine = random_case.engine;
   const SpeculativeSpec& s = engine.speculative;
   const RequestTable& requests = random_case.requests;
-  const std::string caps =
-      fmt::format("  caps of the queue (0: none): {} requests, {} tokens\n",
-                  engine.max_num_queued_reqs.value_or(0), engine.max_num_queued_tokens.value_or(0));
+  std::string caps;
+  if (engine.max_num_queued_reqs || engine.max_num_queued_tokens) {
+    caps = fmt::format("  caps of the queue (0: none): {} requests, {} tokens\n",
+                       engine.max_num_queued_reqs.value_or(0),
+                       engine.max_num_queued_tokens.value_or(0));
+  }
   if (!s.On() && engine.max_loras == 0) return caps;
   std::string text =
       caps +
@@ -148,6 +157,9 @@ std::string DescribeDrafts(const RandomCase& random_case) {
   if (requests.size() > 12) return text;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
     if (!requests.lora.empty()) text += fmt::format("  adapter of {}: {}\n", i, requests.lora[i]);
+    if (!requests.acceptance_length.empty()) {
+      text += fmt::format("  length of {}: {}\n", i, requests.acceptance_length[i]);
+    }
     if (requests.accepted_drafts.empty()) continue;
     text += fmt::format("  of {}: accepted {}, proposed {}\n", i,
                         fmt::join(requests.accepted_drafts[i], " "),

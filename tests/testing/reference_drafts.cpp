@@ -45,9 +45,12 @@ std::int64_t ReferenceDrafts::AfterStepOf(std::int64_t members) const {
   return 0;
 }
 
-std::vector<double> ReferenceDrafts::Rates() const {
+std::vector<double> ReferenceDrafts::Rates(double wanted) const {
   std::vector<double> rates;
-  for (const auto& row : spec_.acceptance_rates) rates.push_back(row[1]);
+  if (wanted == 0) {
+    for (const auto& row : spec_.acceptance_rates) rates.push_back(row[1]);
+    wanted = spec_.acceptance_length;
+  }
   if (rates.empty()) {
     // One rate for each if those before are accepted: found by small steps, then smaller ones.
     double rate = 0;
@@ -57,7 +60,7 @@ std::vector<double> ReferenceDrafts::Rates() const {
         for (std::int64_t i = 1; i <= Most(); ++i) sum += std::pow(a, static_cast<double>(i));
         return sum;
       };
-      while (rate + step <= 1 && length(rate + step) <= spec_.acceptance_length) rate += step;
+      while (rate + step <= 1 && length(rate + step) <= wanted) rate += step;
     }
     for (std::int64_t i = 1; i <= Most(); ++i) {
       rates.push_back(std::pow(rate, static_cast<double>(i)));
@@ -76,9 +79,12 @@ std::int64_t ReferenceDrafts::Accepted(std::int64_t row, std::int64_t n,
     return std::min<std::int64_t>(list[at], drafts);
   }
   const double draw = Uniform(seed_, Stream::kAcceptance, row, n);
+  const bool own = !requests_.acceptance_length.empty();
+  const std::vector<double>& rates =
+      own ? of_length_.at(requests_.acceptance_length[static_cast<std::size_t>(row)]) : rates_;
   std::int64_t accepted = 0;
-  while (accepted < drafts && accepted < static_cast<std::int64_t>(rates_.size()) &&
-         draw < rates_[static_cast<std::size_t>(accepted)]) {
+  while (accepted < drafts && accepted < static_cast<std::int64_t>(rates.size()) &&
+         draw < rates[static_cast<std::size_t>(accepted)]) {
     ++accepted;
   }
   return accepted;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "base/base.h"
@@ -19,7 +20,9 @@ class ReferenceDrafts {
         spec_(engine.speculative),
         requests_(requests),
         seed_(seed),
-        rates_(Rates()) {}
+        rates_(Rates(0)) {
+    for (const double length : requests.acceptance_length) of_length_[length] = Rates(length);
+  }
 
   bool On() const { return spec_.method != DraftMethod::kNone; }
   std::int64_t Most() const { return On() ? spec_.num_speculative_tokens : 0; }
@@ -39,13 +42,15 @@ class ReferenceDrafts {
   }
 
  private:
-  std::vector<double> Rates() const;
+  // Of a mean length; 0: of the engine.
+  std::vector<double> Rates(double length) const;
 
   const EngineSpec& engine_;
   const SpeculativeSpec& spec_;
   const RequestTable& requests_;
   std::int64_t seed_;
   std::vector<double> rates_;
+  std::map<double, std::vector<double>> of_length_;
 };
 
 }  // namespace servecast::testing

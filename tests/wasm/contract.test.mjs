@@ -106,8 +106,10 @@ test('Plan_AnswersEachQuestion_AsItIsDeclared', () => {
     ['drill', 'Drills'],
     ['tornado', 'Tornado'],
     ['cost', 'OwnCost'],
+    ['speculation', 'Speculation'],
   ]) {
-    const plan = asked(question, small);
+    const drafts = { engine: { preset: 'vllm', speculative: { method: 'eagle3' } } };
+    const plan = asked(question, question === 'speculation' ? JSON.stringify({ ...JSON.parse(small), ...drafts }) : small);
     assert.equal(plan.error(), '');
     for (let before = 0; !plan.advance(20_000); ) {
       const soFar = JSON.parse(plan.answer());

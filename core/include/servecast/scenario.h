@@ -484,6 +484,8 @@ struct ClassSpec {
   std::int64_t priority = 0;               // lower is more urgent
   std::optional<double> ttft_deadline_ms;  // what the order edf goes by
   std::optional<double> timeout_s;         // after it the client gives up
+  // Instead of the engine's: mean tokens of a step that verifies all its drafts.
+  std::optional<double> acceptance_length;
   LengthSpec prompt_tokens = LengthsOfTheWorkload();
   LengthSpec output_tokens = LengthsOfTheWorkload();
   std::optional<std::int64_t> prefix_groups;  // none shared with other classes

@@ -116,6 +116,15 @@ void CheckDrafts(const Scenario& s, Issues& issues) {
                              e.max_num_batched_tokens,
                              e.max_num_batched_tokens - TokenBudget(e) + 1, e.max_num_seqs)});
   }
+  for (std::size_t i = 0; i < s.workload.classes.size(); ++i) {
+    const std::optional<double>& length = s.workload.classes[i].acceptance_length;
+    const auto longest = static_cast<double>(1 + drafts.num_speculative_tokens);
+    if (!length || *length <= longest) continue;
+    issues.push_back({Format("/workload/classes/{}/acceptance_length", i),
+                      Format("found {}, allowed up to {}: each of num_speculative_tokens drafts "
+                             "and the model's own token",
+                             NumberText(*length), NumberText(longest))});
+  }
   CheckRates(drafts, issues);
   CheckTable(drafts, issues);
 }

@@ -308,6 +308,14 @@ void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
          .max = 1e8,
          .help = "time after arrival at which the client gives up; default: never"},
         &ClassSpec::timeout_s);
+  f.Add({.name = "acceptance_length",
+         .unit = "tokens",
+         .min = 1,
+         .max = 33,
+         .help = "speculative decoding: mean number of tokens that a step with all its drafts "
+                 "yields for this class; each draft is as likely as the one before it; default: "
+                 "as the engine says"},
+        &ClassSpec::acceptance_length);
   v.Object({.name = "prompt_tokens", .nullable = true}, [&](FieldVisitor& inner) {
     Describe(inner, c.prompt_tokens, base.prompt_tokens, LengthsOf::kPromptsOfClass);
   });

@@ -8,11 +8,6 @@
 #include "metrics/words.h"
 
 namespace servecast {
-namespace {
-
-void WriteNumber(std::string_view key, const std::optional<double>& value, JsonWriter& out) {
-  out.Key(key), value ? out.Number(*value) : out.Null();
-}
 
 const char* OutcomeName(PlanOutcome outcome) {
   switch (outcome) {
@@ -26,6 +21,21 @@ const char* OutcomeName(PlanOutcome outcome) {
       break;
   }
   return "unknown";
+}
+
+void WriteAnswer(double value, double low, double high, std::string_view unit, JsonWriter& out) {
+  out.Key("answer"), out.BeginObject();
+  out.Key("value"), out.Number(value);
+  out.Key("low"), out.Number(low);
+  out.Key("high"), out.Number(high);
+  out.Key("unit"), out.Text(unit);
+  out.EndObject();
+}
+
+namespace {
+
+void WriteNumber(std::string_view key, const std::optional<double>& value, JsonWriter& out) {
+  out.Key(key), value ? out.Number(*value) : out.Null();
 }
 
 std::string BindingOf(const Scenario& scenario, const std::optional<std::size_t>& target) {
@@ -64,15 +74,6 @@ void WritePoint(const Scenario& scenario, const PlanPoint& point, JsonWriter& ou
     WriteTarget(scenario.slo[k], point.targets[k], out);
   }
   out.EndArray();
-  out.EndObject();
-}
-
-void WriteAnswer(double value, double low, double high, std::string_view unit, JsonWriter& out) {
-  out.Key("answer"), out.BeginObject();
-  out.Key("value"), out.Number(value);
-  out.Key("low"), out.Number(low);
-  out.Key("high"), out.Number(high);
-  out.Key("unit"), out.Text(unit);
   out.EndObject();
 }
 

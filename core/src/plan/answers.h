@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,12 @@
 #include "servecast/scenario.h"
 
 namespace servecast {
+
+// "found".
+const char* OutcomeName(PlanOutcome outcome);
+
+// The member "answer" of an open object.
+void WriteAnswer(double value, double low, double high, std::string_view unit, JsonWriter& out);
 
 // Members of an open object. `answer` is null where the outcome is not "found".
 void WriteMaxRate(const Scenario& scenario, const PlanAnswer& answer, JsonWriter& out);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/json_writer.h"
 #include "plan/answers.h"
+#include "plan/speculation.h"
 #include "plan/tornado.h"
 #include "servecast/experiment.h"
 
@@ -241,6 +242,7 @@ constexpr Entry kEntries[] = {
     {"drill", Drills::Make},
     {"tornado", Tornado::Make},
     {"cost", OfCost::Make},
+    {"speculation", OfPlan<SpeculationPlan, WriteSpeculation, SpeculationSentence>::Make},
 };
 
 }  // namespace
@@ -257,7 +259,8 @@ Result<Question> Question::Create(std::string_view name, Scenario scenario, Trac
   if (entry == std::end(kEntries)) {
     return Issues{
         {"",
-         Format("question: found {}, allowed max-rate, min-gpus, growth, drill, tornado or cost",
+         Format("question: found {}, allowed max-rate, min-gpus, growth, drill, tornado, cost or "
+                "speculation",
                 std::string(name))}};
   }
   Made made = entry->make(std::move(scenario), std::move(trace), options);

@@ -26,8 +26,8 @@ struct QuestionOptions {
   TokenPrices api = {};  // of cost
 };
 
-// "max-rate", "min-gpus", "growth", "drill", "tornado" or "cost". Resumable like a plan, which it
-// is.
+// "max-rate", "min-gpus", "growth", "drill", "tornado", "cost" or "speculation". Resumable like a
+// plan, which it is.
 class Question {
  public:
   // Issues: another name; options beyond their ranges; those of the plan.

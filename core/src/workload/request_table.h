@@ -57,6 +57,9 @@ struct RequestTable {
   // Optional, of a recorded run instead of the engine's draws: how many drafts of a request are
   // accepted, and how many its drafter proposes, one entry after another and again from the first.
   std::vector<std::vector<std::int32_t>> accepted_drafts, proposed_drafts;
+  // Optional, where there are no such lists: mean tokens of a request's step with all its drafts;
+  // 0: by the engine's rates.
+  std::vector<double> acceptance_length;
   std::vector<std::int32_t> lora;  // optional: its adapter; 0: none
 
   // Optional: `content[r]` is request r's segment. Full KV block k (tokens k*block_size and on) of

@@ -155,13 +155,14 @@ std::optional<Session> Maker::NextSession() {
 
 // The columns that some class needs.
 void Maker::SizeColumns(std::size_t n, RequestTable& table) const {
-  bool turns = false, priorities = false, deadlines = false, timeouts = false;
+  bool turns = false, priorities = false, deadlines = false, timeouts = false, drafts = false;
   for (const Kind& kind : kinds_) {
     turns |= kind.turns > 1;
     if (kind.spec == nullptr) continue;
     priorities |= kind.spec->priority != 0;
     deadlines |= kind.spec->ttft_deadline_ms.has_value();
     timeouts |= kind.spec->timeout_s.has_value();
+    drafts |= kind.spec->acceptance_length.has_value();
   }
   const auto size = [n](bool wanted, auto& column) {
     if (wanted) column.resize(n);
@@ -174,6 +175,7 @@ void Maker::SizeColumns(std::size_t n, RequestTable& table) const {
   size(priorities, table.priority);
   size(deadlines, table.ttft_deadline);
   size(timeouts, table.timeout);
+  size(drafts, table.acceptance_length);
   size(!w_.classes.empty(), table.of_class);
   size(content_, table.content);
 }
@@ -229,6 +231,9 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
   if (!table.priority.empty()) table.priority[row] = static_cast<std::int32_t>(c.priority);
   if (!table.ttft_deadline.empty()) table.ttft_deadline[row] = in_ns(c.ttft_deadline_ms, 1e6);
   if (!table.timeout.empty()) table.timeout[row] = in_ns(c.timeout_s, 1e9);
+  if (!table.acceptance_length.empty()) {
+    table.acceptance_length[row] = c.acceptance_length.value_or(0);
+  }
 }
 
 void Maker::Size(RequestTable& table) {

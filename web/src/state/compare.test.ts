@@ -54,6 +54,24 @@ class RecordingEngine {
 const done = (report: Partial<Report>) => ({ report: report as Report, columns: {}, engine_ms: 1 });
 
 describe('comparing', () => {
+  it('climbs drafts one by one, each as likely to be accepted as before', () => {
+    const numbers = (path: string) => field(path, [], { type: 'number', minimum: 1, maximum: 64 });
+    const fields = [
+      field('/engine/speculative/method', ['none', 'eagle3'], { default: 'none' }),
+      field('/engine/speculative/num_speculative_tokens', [], { type: 'integer', minimum: 1, maximum: 64, default: 3 }),
+      numbers('/engine/speculative/acceptance_length'),
+    ];
+    const speculative = { method: 'eagle3', num_speculative_tokens: 2, acceptance_length: 1.75 };
+    const drafted: FormSource = { ...source, catalog: { ...catalog, fields }, document: { engine: { speculative } } };
+    const variants = variantsOf(drafted, '/engine/speculative/num_speculative_tokens');
+    expect(variants.map(({ name }) => name)).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8']);
+    expect(variants[0]?.document).toMatchObject({ engine: { speculative: { method: 'none' } } });
+    expect(variants[1]?.document).toMatchObject({ engine: { speculative: { acceptance_length: 1.5 } } });
+    expect(variants[3]?.document).toMatchObject({ engine: { speculative: { acceptance_length: 1.875 } } });
+    const none = { ...drafted, document: { engine: { speculative: { ...speculative, method: 'none' } } } };
+    expect(variantsOf(none, '/engine/speculative/num_speculative_tokens')).toEqual([]);
+  });
+
   it('offers what changes how requests are served, with more than one value, hardware first', () => {
     expect(comparablePointers(source)).toEqual([
       '/hardware/preset',

@@ -67,11 +67,15 @@ const ladders: readonly (readonly [RegExp, readonly number[]])[] = [
   [/^\/workload\/(prompt|output)_tokens\/(value|mean|median)$/, [0.25, 0.5, 1, 2, 4]],
 ];
 
+/** Of speculative decoding, one by one; 0: without. */
+const drafts = '/engine/speculative/num_speculative_tokens';
+const counts = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+
 function factorsOf(pointer: string): readonly number[] | undefined {
   return ladders.find(([pattern]) => pattern.test(pointer))?.[1];
 }
 
-export const isLadder = (pointer: string): boolean => factorsOf(pointer) !== undefined;
+export const isLadder = (pointer: string): boolean => pointer === drafts || factorsOf(pointer) !== undefined;
 
 function ladderFields(source: FormSource): readonly PlacedField[] {
   const rank = (placed: PlacedField) => ladders.findIndex(([pattern]) => pattern.test(placed.pointer));
@@ -84,6 +88,7 @@ function ladderFields(source: FormSource): readonly PlacedField[] {
 function ladderOf(source: FormSource, { field, pointer }: PlacedField): readonly number[] {
   const current = valueInForce(source, { field, pointer });
   if (typeof current !== 'number' || current <= 0) return [];
+  if (pointer === drafts) return drafted(source) ? [...new Set([...counts, current])].sort((a, b) => a - b) : [];
   const whole = field.type === 'integer';
   const values = (factorsOf(pointer) ?? []).map((factor) => {
     const value = current * factor;
@@ -151,10 +156,46 @@ function ladderVariants(source: FormSource, pointer: string): readonly Variant[]
   return ladderOf(source, placed).map((value) => ({
     name: value.toLocaleString('en-US', { maximumFractionDigits: 6 }),
     isCurrent: value === current,
-    document: value === current ? source.document : assign(source, pointer, value),
+    document: value === current ? source.document : withNumber(source, pointer, value, current),
     report: null,
     issues: [],
   }));
+}
+
+function drafted(source: FormSource): boolean {
+  const pointer = '/engine/speculative/method';
+  const [placed] = placedFields(source, (path) => path === pointer);
+  return placed !== undefined && valueInForce(source, placed) !== 'none';
+}
+
+/** Where a mean length is said, each draft stays as likely to be accepted as it was. */
+function withNumber(source: FormSource, pointer: string, value: number, former: Json | undefined): Document {
+  if (pointer !== drafts) return assign(source, pointer, value);
+  if (value === 0) return assign(source, '/engine/speculative/method', 'none');
+  const document = assign(source, pointer, value);
+  const lengthAt = '/engine/speculative/acceptance_length';
+  const [placed] = placedFields(source, (path) => path === lengthAt);
+  const length = placed && valueInForce(source, placed);
+  if (typeof length !== 'number' || typeof former !== 'number') return document;
+  const scaled = lengthOf(rateOf(length, former), value);
+  return assign({ ...source, document }, lengthAt, Number(scaled.toPrecision(6)));
+}
+
+/** Tokens of a step with so many drafts, each as likely as the one before it. */
+function lengthOf(rate: number, count: number): number {
+  let length = 1;
+  for (let place = 1; place <= count; ++place) length += rate ** place;
+  return length;
+}
+
+function rateOf(length: number, count: number): number {
+  let [low, high] = [0, 1];
+  for (let i = 0; i < 50; ++i) {
+    const middle = (low + high) / 2;
+    if (lengthOf(middle, count) < length) low = middle;
+    else high = middle;
+  }
+  return high;
 }
 
 /** The scenario on as many GPUs a replica as its model takes, where it is refused for fewer. */

@@ -10,7 +10,15 @@ import { Searches } from './search';
 import type { Plan, Store } from './store';
 
 /** In the order of being asked: what takes longest last. */
-export const questions: readonly PlanQuestion[] = ['cost', 'max-rate', 'min-gpus', 'drill', 'growth', 'tornado'];
+export const questions: readonly PlanQuestion[] = [
+  'cost',
+  'max-rate',
+  'min-gpus',
+  'speculation',
+  'drill',
+  'growth',
+  'tornado',
+];
 export const ratePointer = '/workload/arrivals/rate_per_s';
 
 /** What is typed into the blanks of questions. */
@@ -97,6 +105,7 @@ export class Plans {
     if (!this.#watched || shown?.completeness !== 'final' || shown.outcome.report.slo.length === 0) return;
     const quick = shown.outcome.engine_ms <= quickMs;
     for (const question of questions) {
+      if (question === 'speculation' && !speculates(shown.outcome.report)) continue;
       const known = plans[question];
       if (known && !['offered', 'stopped'].includes(known.kind) && this.isOf(question, known)) continue;
       if (quick) this.ask(question);
@@ -185,6 +194,9 @@ export class Plans {
   }
 }
 
+/** Some pool drafts tokens. */
+export const speculates = ({ speculative }: Report): boolean => speculative !== undefined;
+
 /** Of a process with one rate for all; null: no one number is the load. */
 export function rateOf({ scenario, classes }: Report): number | null {
   const arrivals = (scenario['workload'] as { arrivals?: { rate_per_s?: unknown } } | undefined)?.arrivals;
@@ -206,6 +218,7 @@ function isTelling(answer: PlanAnswer | null): answer is PlanAnswer {
   if (!answer) return false;
   if ('curve' in answer) return answer.curve.length > 1;
   if ('schedule' in answer) return Boolean(answer.schedule[0]?.answer);
+  if ('pairs' in answer) return answer.pairs.length > 0;
   if ('inputs' in answer) return answer.inputs.length > 0;
   if ('own' in answer) return true;
   return 'drills' in answer && answer.drills.length > 0;

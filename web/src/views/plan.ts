@@ -9,7 +9,7 @@ import { countOf, formatGiven, readNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { fieldAt, unitOf, withRateOfSessions } from '../state/fields';
 import { poolsInWords, poolsOf } from '../state/pools';
-import { rateOf, ratePointer, standardInputs, type PlanInputs, type Plans } from '../state/plans';
+import { rateOf, ratePointer, speculates, standardInputs, type PlanInputs, type Plans } from '../state/plans';
 import type { Plan } from '../state/store';
 import styles from '../styles/plan.css?inline';
 import type { ViewContext } from './context';
@@ -17,6 +17,7 @@ import { nameOfTarget } from './compare-figures';
 import { addLimit } from './form';
 import { renderDrills, renderFewest, renderGrowth, renderHighest, type AnswerContext } from './plan-answers';
 import { renderCost } from './plan-cost';
+import { renderSpeculation } from './plan-speculation';
 import { renderTornado } from './plan-tornado';
 import { renderSearch } from './plan-search';
 import { inputsOf, ranges, withInputs, type InputName, type Range } from './plan-inputs';
@@ -75,6 +76,7 @@ export class PlanElement extends LitElement {
       </p>
       ${this.#card('max-rate', html`Highest ${loadWord(report)} that ${deployment} ${report.gpus === 1 ? 'holds' : 'hold'} within ${allTargets(report)}?`, renderHighest)}
       ${this.#card('min-gpus', html`Fewest GPUs for ${this.#rateBlank(report)} within ${allTargets(report)}?`, renderFewest)}
+      ${speculates(report) ? this.#card('speculation', html`Until which ${loadWord(report)} does speculation pay?`, renderSpeculation) : nothing}
       ${renderSearch(this.view, this.plans, this.#loadText(report))}
       ${this.#card('growth', html`When does a load that grows by ${this.#blank('percent', '% a month')} break ${deployment}? Looking ${this.#blank('months', 'months')} ahead.`, renderGrowth)}
       ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
@@ -196,6 +198,7 @@ const names: Readonly<Record<PlanQuestion, string>> = {
   drill: 'What if',
   tornado: 'What moves it',
   cost: 'Own GPUs or an API',
+  speculation: 'Speculation',
 };
 const askedBy: Readonly<Record<InputName, PlanQuestion>> = {
   rate: 'min-gpus',

@@ -40,6 +40,14 @@ double ConstantRate(double length, std::int64_t drafts) {
   return high;
 }
 
+std::vector<double> RatesOfLength(double length, std::int64_t drafts) {
+  const double rate = ConstantRate(length, drafts);
+  std::vector<double> rates;
+  double power = 1;
+  for (std::int64_t i = 0; i < drafts; ++i) rates.push_back(power *= rate);
+  return rates;
+}
+
 std::int64_t EntryOf(const std::vector<std::int32_t>& list, std::int64_t n) {
   return list.empty() ? 0 : list[static_cast<std::size_t>(n) % list.size()];
 }
@@ -90,17 +98,30 @@ std::vector<double> AcceptanceRates(const SpeculativeSpec& s) {
     if (rates.size() < most) rates.push_back(row[1]);
   }
   if (!rates.empty()) return rates;
-  const double rate = ConstantRate(s.acceptance_length, s.num_speculative_tokens);
-  double power = 1;
-  while (rates.size() < most) rates.push_back(power *= rate);
-  return rates;
+  return RatesOfLength(s.acceptance_length, s.num_speculative_tokens);
 }
 
 Acceptance::Acceptance(const SpeculativeSpec& spec, const RequestTable& requests, std::int64_t seed)
     : rates_(AcceptanceRates(spec)),
       draft_share_(spec.draft_share),
       requests_(requests),
-      seed_(seed) {}
+      seed_(seed) {
+  for (const double length : requests.acceptance_length) {
+    const bool known = std::any_of(lengths_.begin(), lengths_.end(),
+                                   [length](const Length& l) { return l.length == length; });
+    if (length == 0 || known) continue;
+    lengths_.push_back({length, RatesOfLength(length, spec.num_speculative_tokens)});
+  }
+}
+
+const std::vector<double>& Acceptance::RatesOf(RequestId request) const {
+  if (lengths_.empty()) return rates_;
+  const double length = requests_.acceptance_length[static_cast<std::size_t>(request)];
+  for (const Length& own : lengths_) {
+    if (own.length == length) return own.rates;
+  }
+  return rates_;
+}
 
 std::int64_t Acceptance::Accepted(RequestId request, std::int64_t n, std::int64_t drafts) const {
   if (!requests_.accepted_drafts.empty()) {
@@ -109,7 +130,7 @@ std::int64_t Acceptance::Accepted(RequestId request, std::int64_t n, std::int64_
   }
   const double draw = Uniform(seed_, Stream::kAcceptance, request, n);
   std::int64_t accepted = 0;
-  for (const double rate : rates_) accepted += draw < rate ? 1 : 0;
+  for (const double rate : RatesOf(request)) accepted += draw < rate ? 1 : 0;
   return std::min(accepted, drafts);
 }
 

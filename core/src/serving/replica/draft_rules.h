@@ -51,7 +51,15 @@ class Acceptance {
   std::int64_t Proposed(RequestId request, std::int64_t n, std::int64_t most) const;
 
  private:
-  std::vector<double> rates_;
+  // Of a mean length, each draft as likely as the one before it.
+  struct Length {
+    double length = 0;
+    std::vector<double> rates;
+  };
+  const std::vector<double>& RatesOf(RequestId request) const;
+
+  std::vector<double> rates_;    // the engine's
+  std::vector<Length> lengths_;  // of requests: few different ones, by class
   double draft_share_;
   const RequestTable& requests_;
   std::int64_t seed_;
