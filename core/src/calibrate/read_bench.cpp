@@ -21,6 +21,7 @@ constexpr std::int64_t kBenchDraws = 3;
 constexpr double kMostBenchRequests = 200'000;
 constexpr std::size_t kHeldOutFrom = 90;  // requests of a run whose last third is held out
 constexpr double kLongest = 1e6;          // s of a time
+constexpr double kLongestRun = 1e8;       // s
 
 // Numbers of a document, each with the issue of what it cannot be.
 class BenchNumbers {
@@ -131,6 +132,12 @@ std::vector<BenchRequest> RequestsIn(BenchNumbers& in) {
   std::stable_sort(
       requests.begin(), requests.end(),
       [](const BenchRequest& a, const BenchRequest& b) { return a.start_s < b.start_s; });
+  if (!requests.empty() && requests.back().start_s - requests[0].start_s > kLongestRun) {
+    in.issues().push_back({in.name() + ", /start_times",
+                           Format("found {} s from the first to the last, allowed {}",
+                                  NumberText(requests.back().start_s - requests[0].start_s),
+                                  NumberText(kLongestRun))});
+  }
   return requests;
 }
 
@@ -147,7 +154,7 @@ BenchLoad LoadIn(BenchNumbers& in, bool starts) {
   if (text && LowerCase(rate->get<std::string>()) != "inf") {
     in.Refuse("/request_rate", rate, "a number above 0 or \"inf\"");
   } else if (!text) {
-    load.rate_per_s = in.Number("request_rate", 1e-6, 1e6).value_or(0);
+    load.rate_per_s = in.Number("request_rate", 1e-3, 1e6).value_or(0);
   }
   const auto clients = in.Number("max_concurrency", 1, 1e5);
   if (clients && load.rate_per_s == 0) {

@@ -1,6 +1,5 @@
 // Tables of measurements, recognised by their columns: prompts, decode steps and runs at a rate.
 #include <cmath>
-#include <map>
 
 #include "base/text.h"
 #include "calibrate/measured_table.h"
@@ -13,7 +12,7 @@ namespace {
 
 // Draws of a run that only its rate and lengths tell: their mean is what is fitted.
 constexpr std::int64_t kDraws = 3;
-constexpr double kMostRequests = 100'000;
+constexpr double kMostRequests = 200'000;  // of a file
 constexpr NumberRange kTokens = {1, 1e7};
 const ColumnNames kRate = {"request_rate_rps", "target_rate_rps", "request_rate", "rate_per_s"};
 constexpr const char* kTableForms =
@@ -26,6 +25,7 @@ struct TableRow {
   MeasuredRow& row;
   const std::string& label;
   std::vector<CalibrationPoint>& points;
+  double& requests;  // of the runs so far
 
   void Add(CalibrationPoint point) const {
     point.label = label;
@@ -70,9 +70,14 @@ void ReadRunRow(const TableRow& r) {
   CalibrationPoint point;
   point.form = PointForm::kRun;
   RunLoad run;
-  run.rate_per_s = r.row.NeededNumber(kRate, {0, 1e5, true});
+  run.rate_per_s = r.row.NeededNumber(kRate, {1e-3, 1e5});
   const double requests =
       r.row.Number({"num_prompts", "n_requests", "n_ok"}, {1, kMostRequests}).value_or(1000);
+  r.requests += requests;
+  if (r.requests > kMostRequests) {
+    r.row.Complain(Format("found {} requests up to this row, allowed {} in a file",
+                          NumberText(r.requests), NumberText(kMostRequests)));
+  }
   const RunLengths prompt =
       LengthsOfRow(r.row, {"input_dist"}, {"input_tokens_mean", "input_tokens_server_mean"});
   const RunLengths output =
@@ -143,12 +148,12 @@ Result<Measurements> ReadTable(std::string_view text, const std::string& name) {
   if (table.Rows() == 0) return Issue{name, "found no row below the header, allowed one at least"};
   Measurements read;
   Issues issues;
-  std::map<std::string, bool> seen;
+  double requests = 0;
   for (std::size_t i = 0; i < table.Rows(); ++i) {
     MeasuredRow row(table, name, i);
     const MeasuredServer server = ServerOfRow(row);
     const std::string label = Format("{}, row {}", name, i + 1);
-    form->read({row, label, read.points});
+    form->read({row, label, read.points, requests});
     if (!row.problem().empty()) issues.push_back({"", row.problem()});
     if (i == 0) read.server = server;
     const bool same = server.model == read.server.model && server.gpu == read.server.gpu &&
