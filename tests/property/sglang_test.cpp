@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "metrics/time_split.h"
+#include "servecast/scenario.h"
 #include "testing/engine_run.h"
 #include "testing/sglang_cases.h"
 #include "testing/sglang_golden.h"
@@ -97,8 +98,8 @@ std::string Around(const SglangCase& c, const std::vector<SglangStep>& found) {
 void CheckTimes(const SglangCase& c, const ReplicaRun& run) {
   for (std::size_t r = 0; r < c.max_new.size(); ++r) {
     TimeAfterFirst after;
-    const TimeSplit split = SplitOf(c.requests, run.results, 0, r, after);
-    ASSERT_EQ(split.Sum(), run.results.completion[r] - c.requests.arrival[r]) << "request " << r;
+    const TimeSplit split = SplitOf(run.requests, run.results, 0, r, after);
+    ASSERT_EQ(split.Sum(), run.results.completion[r] - run.requests.arrival[r]) << "request " << r;
     for (const TimeNs part : {split.host, split.queue, split.prefill, split.decode,
                               split.interference, split.preempted, split.transfer}) {
       ASSERT_GE(part, 0) << "request " << r;
@@ -107,8 +108,8 @@ void CheckTimes(const SglangCase& c, const ReplicaRun& run) {
 }
 
 TEST(DifferentialSglang, RandomCases_EqualTheReference) {
-  std::int64_t steps = 0, retracted = 0, preempted = 0, chunks = 0, mixed = 0, hits = 0, lost = 0,
-               stopped = 0;
+  std::int64_t turns = 0, steps = 0, retracted = 0, preempted = 0, chunks = 0, mixed = 0, hits = 0,
+               lost = 0, stopped = 0;
   for (std::uint64_t seed = 1; seed <= Cases(); ++seed) {
     const SglangCase drawn = MakeSglangCase(seed);
     const std::unique_ptr<LatencyModel> latency = LatencyFor(seed);
@@ -128,6 +129,7 @@ TEST(DifferentialSglang, RandomCases_EqualTheReference) {
       chunks += step.chunked != kNoRequest ? 1 : 0;
       mixed += step.mode == "mixed" ? 1 : 0;
     }
+    for (const TimeNs think : drawn.requests.think) turns += think >= 0 ? 1 : 0;
     for (const SglangResult& result : reference.results) hits += result.cached_tokens > 0 ? 1 : 0;
     steps += static_cast<std::int64_t>(reference.steps.size());
     ASSERT_EQ(run.counts.lost_victims, reference.would_lose) << Describe(c);
@@ -142,7 +144,7 @@ TEST(DifferentialSglang, RandomCases_EqualTheReference) {
       static_cast<long long>(mixed), static_cast<long long>(hits), static_cast<long long>(lost),
       static_cast<long long>(stopped));
   if (Cases() < 1000) return;
-  for (const std::int64_t count : {retracted, preempted, chunks, mixed, hits})
+  for (const std::int64_t count : {turns, retracted, preempted, chunks, mixed, hits})
     EXPECT_GT(count, 100);
 }
 
@@ -157,6 +159,39 @@ TEST(DifferentialSglang, SlicesAndObservers_ChangeNothing) {
     ASSERT_EQ(run({.slice = 7, .observe = false}), whole) << Describe(c);
     ASSERT_EQ(run({.observe = false}), whole) << Describe(c);
   }
+}
+
+TEST(SglangScenario, WhatItsLoopIsNotModelledFor_IsRefusedByPathWithTheReason) {
+  const auto refused = [](const std::vector<std::string>& set) {
+    std::vector<std::string> all = {"engine.preset=sglang"};
+    all.insert(all.end(), set.begin(), set.end());
+    const auto text = ApplyOverrides(*ScenarioPreset("llama-3.1-8b-h100-chat"), all);
+    if (!text.ok()) return text.issues()[0].path + " cannot be set";
+    const Result<Scenario> scenario = ParseScenario(text.value());
+    return scenario.ok() ? std::string()
+                         : scenario.issues()[0].path + " " + scenario.issues()[0].message;
+  };
+  EXPECT_EQ(refused({}), "");
+  EXPECT_EQ(refused({R"(workload.sessions={"turns":5,"think_time_s":5})",
+                     R"(workload.prefix={"groups":8,"tokens":1000})",
+                     R"(workload.classes=[{"name":"a","priority":1},{"name":"b"}])",
+                     "cluster.pools.0.replicas=3"}),
+            "");
+  const auto names = [&](const char* path, const char* reason,
+                         const std::vector<std::string>& set) {
+    const std::string said = refused(set);
+    EXPECT_EQ(said.rfind(path, 0), 0u) << said;
+    EXPECT_NE(said.find(reason), std::string::npos) << said;
+  };
+  names("/cluster/pools/0/pipeline_parallel", "several stages is not modelled",
+        {"cluster.pools.0.pipeline_parallel=2"});
+  names("/scheduler/order", "schedule_policy", {"scheduler.order=sjf"});
+  names("/workload/classes", "aborts requests",
+        {R"(workload.classes=[{"name":"a","timeout_s":5}])"});
+  names("/scheduler/schedule_policy", "for ever",
+        {"scheduler.schedule_policy=lpm", "scheduler.enable_priority_scheduling=true"});
+  names("/engine/max_num_batched_tokens", "whole pages",
+        {"engine.block_size=64", "engine.max_num_batched_tokens=32"});
 }
 
 }  // namespace
