@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "metrics/time_split.h"
 #include "servecast/scenario.h"
+#include "testing/cluster_run.h"
 #include "testing/engine_run.h"
 #include "testing/sglang_cases.h"
 #include "testing/sglang_golden.h"
@@ -159,6 +160,53 @@ TEST(DifferentialSglang, SlicesAndObservers_ChangeNothing) {
     ASSERT_EQ(run({.slice = 7, .observe = false}), whole) << Describe(c);
     ASSERT_EQ(run({.observe = false}), whole) << Describe(c);
   }
+}
+
+// Behind a router each replica does with its requests what one alone does.
+TEST(DifferentialSglang, Replicas_DoWhatOneAloneDoes) {
+  std::int64_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= std::min<std::uint64_t>(Cases() / 5, 2000); ++seed) {
+    const SglangCase c = MakeSglangCase(seed);
+    if (!c.requests.think.empty()) continue;  // an answer may bring a request elsewhere
+    const EngineCase whole = EngineCaseOf(c);
+    const RandomCase random_case{.seed = seed,
+                                 .requests = c.requests,
+                                 .engine = whole.engine,
+                                 .scheduler = whole.scheduler,
+                                 .model_max_len = whole.model_max_len,
+                                 .latency = MakeSglangLatency(seed),
+                                 .horizon = {},
+                                 .stages = {}};
+    const ClusterRun run =
+        RunCluster(random_case, 3, {seed % 2 == 0 ? "round_robin" : "least_outstanding", {}});
+    for (std::int32_t replica = 0; replica < 3; ++replica) {
+      RequestTable own;
+      own.segments = c.requests.segments;
+      std::vector<std::size_t> ids;
+      for (std::size_t r = 0; r < c.max_new.size(); ++r) {
+        if (run.results.replica[r] != replica) continue;
+        ids.push_back(r);
+        own.arrival.push_back(c.requests.arrival[r]);
+        own.prompt_tokens.push_back(c.requests.prompt_tokens[r]);
+        own.output_tokens.push_back(c.requests.output_tokens[r]);
+        own.max_new_tokens.push_back(c.requests.max_new_tokens[r]);
+        own.priority.push_back(c.requests.priority[r]);
+        if (!c.requests.content.empty()) own.content.push_back(c.requests.content[r]);
+      }
+      const ReplicaRun alone =
+          RunReplica({own, whole.engine, whole.scheduler, whole.model_max_len, std::nullopt},
+                     *LatencyFor(seed), kClockEnd);
+      ASSERT_EQ(run.steps[static_cast<std::size_t>(replica)].size(), alone.steps.size())
+          << Describe(c);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        ASSERT_EQ(run.results.first_token[ids[i]], alone.results.first_token[i]) << Describe(c);
+        ASSERT_EQ(run.results.completion[ids[i]], alone.results.completion[i]) << Describe(c);
+        ASSERT_EQ(run.results.cached_tokens[ids[i]], alone.results.cached_tokens[i]) << Describe(c);
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, Cases() >= 1000 ? 500 : 0);
 }
 
 TEST(SglangScenario, WhatItsLoopIsNotModelledFor_IsRefusedByPathWithTheReason) {
