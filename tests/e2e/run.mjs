@@ -401,6 +401,7 @@ await task(
 );
 
 await import('./verdicts.mjs');
+await import('./stories.mjs');
 await import('./views.mjs');
 await import('./rail.mjs');
 

@@ -239,7 +239,7 @@ export class App {
   }
 
   #open(opened: Document, presetId: string | null, wantedTrace: string | null, pin = ''): void {
-    const { catalog } = this.store.state;
+    const { catalog, document: before, former } = this.store.state;
     this.#note('');
     const document = catalog ? withNamedPresets(catalog, opened) : opened;
     const keepsTrace = needsTrace(document);
@@ -253,6 +253,7 @@ export class App {
       link_problem: null,
       pin: pin === '' ? null : { text: pin, document },
       former_workload: null,
+      former: Object.keys(before).length === 0 || equalJson(before, document) ? former : before,
       wanted_trace: wantedTrace,
       link_trace: wantedTrace,
       trace: keepsTrace ? this.store.state.trace : { kind: 'none' },
@@ -464,7 +465,14 @@ export class App {
   /** Sets the scenario aside, to be compared with what it becomes. */
   async keepToCompare(name: string): Promise<void> {
     const { source } = this;
-    if (source) (await this.#compares())?.keep(source, name);
+    if (source) (await this.#compares())?.keep(source.document, name, source);
+  }
+
+  /** What was open before this one: "what is different from mine", of who opens a link. */
+  async compareWithFormer(): Promise<void> {
+    const { source } = this;
+    const { former } = this.store.state;
+    if (source && former) (await this.#compares())?.keep(former, 'what was open before', source);
   }
 
   /** With the kept one (""), with a preset, or with nothing (null). */

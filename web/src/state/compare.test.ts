@@ -174,7 +174,7 @@ describe('comparing', () => {
     const engine = new RecordingEngine();
     const store = new Store();
     const comparison = new Comparison(engine as unknown as Engine, store);
-    comparison.keep(source, 'large');
+    comparison.keep(source.document, 'large', source);
     const changed = { ...source, document: { hardware: { preset: 'small' }, workload: { requests: 5 }, seed: 3 } };
     comparison.refresh(changed);
     expect(engine.runs.at(-1)!.document).toEqual({

@@ -261,9 +261,9 @@ export class Comparison {
     this.refresh(source);
   }
 
-  /** The scenario as it is, to be compared with what it becomes. */
-  keep(source: FormSource, name: string): void {
-    this.#kept = { name, document: source.document };
+  /** A scenario, to be compared with what is on the page from now on. */
+  keep(document: Document, name: string, source: FormSource): void {
+    this.#kept = { name, document };
     this.with('', source);
   }
 

@@ -174,6 +174,8 @@ export interface AppState {
   readonly link_trace: string | null;
   /** The workload that a trace replaced. */
   readonly former_workload: Document | null;
+  /** What was on the page when this scenario was opened, to compare it with. */
+  readonly former: Document | null;
   /** The setting whose values are compared; null: none. No variants: the scenario has no such choice. */
   readonly compared: { readonly pointer: string; readonly variants: readonly Variant[] } | null;
   readonly can_undo: boolean;
@@ -213,6 +215,7 @@ export const initialState: AppState = {
   wanted_trace: null,
   link_trace: null,
   former_workload: null,
+  former: null,
   compared: null,
   can_undo: false,
   can_redo: false,

@@ -33,6 +33,7 @@ export function renderBeside(view: ViewContext): TemplateResult {
       </label>
       <button type="button" id="other-engine" ?disabled=${chosen === otherEngine} @click=${() => void app.compareWith(otherEngine)}>vLLM or SGLang?</button>
       <button type="button" id="keep" @click=${() => void app.keepToCompare(nameOf(view))}>Keep this one as A</button>
+      ${state.former === null ? nothing : html`<button type="button" id="keep-former" @click=${() => void app.compareWithFormer()}>Take what was open before as A</button>`}
       <span class="quiet-text">then change anything: A stays as it was, on the requests and targets that are asked now</span>
     </p>
     ${beside ? sideBySide(view, beside, shown?.completeness === 'final' ? shown.outcome.report : null) : nothing}

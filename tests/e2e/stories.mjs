@@ -1,0 +1,136 @@
+// What people come for, each with the clicks that it takes: a click, a choice in a menu is two. Part of run.mjs.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { command } from '../command.mjs';
+import { fingerprint, nextResult, verdict } from './browser.mjs';
+import { preset, skip, task } from './harness.mjs';
+
+/** A hand that counts. */
+function hand(page) {
+  let clicks = 0;
+  return {
+    click: (what) => {
+      clicks += 1;
+      return what.click();
+    },
+    choose: (select, value) => {
+      clicks += 2;
+      return select.selectOption(value);
+    },
+    within: (most) => {
+      assert.ok(clicks <= most, `${clicks} clicks, at most ${most}`);
+      return `${clicks} clicks of ${most}`;
+    },
+    tab: (name) => {
+      clicks += 1;
+      return page.getByRole('tab', { name }).click();
+    },
+  };
+}
+
+const clipboard = { permissions: ['clipboard-read', 'clipboard-write'] };
+
+await task('story: 70B on four H100 for retrieval, an answer and a way out', async (page) => {
+  await verdict(page);
+  const { click, within } = hand(page);
+  const first = await fingerprint(page);
+  await click(page.getByRole('combobox', { name: /scenario/i }).first());
+  await page.keyboard.type('rag');
+  await page.locator('#preset-list li:visible').first().waitFor();
+  await page.keyboard.press('Enter');
+  await nextResult(page, first);
+  assert.match(await verdict(page), /^Llama-3\.1-70B on 4\s×\sH100 misses 1 of 2 targets/);
+  assert.equal(await page.getAttribute('[data-complete="final"]', 'data-state'), 'misses');
+  await page.locator('.ways-rest').waitFor({ timeout: 120_000 });
+  const third = await fingerprint(page);
+  await click(page.locator('.ways tbody').getByRole('button', { name: /^Use/ }).first());
+  await nextResult(page, third);
+  // Both targets are kept; how much room is left is another question.
+  assert.match(await page.getAttribute('[data-complete="final"]', 'data-state'), /^(meets|near)$/);
+  return within(6);
+});
+
+await task('story: the highest rate under the targets', async (page) => {
+  await verdict(page);
+  const { tab, within } = hand(page);
+  await tab('Plan');
+  await page
+    .locator('#plan-max-rate')
+    .getByText(/breaks first/)
+    .waitFor({ timeout: 60_000 });
+  assert.match(await page.innerText('#plan-max-rate'), /[\d.]+ to [\d.]+/);
+  return within(1);
+});
+
+await task(
+  'story: a link is shared, and opened by somebody who had another scenario open',
+  async (page) => {
+    await verdict(page);
+    await page.waitForFunction(() => document.querySelector('.share .primary:not([disabled])') !== null);
+    const sharing = hand(page);
+    await sharing.click(page.locator('.share .primary:visible'));
+    await page.waitForFunction(() => document.querySelector('#share-text')?.value.includes('&f='));
+    await sharing.click(page.getByRole('button', { name: 'Copy', exact: true }));
+    await page.getByText('Link copied.').waitFor();
+    const link = await page.evaluate(() => navigator.clipboard.readText());
+    await page.goto('about:blank');
+    await page.goto(link.replace(/#.*/, `#p=${preset}&engine.max_num_batched_tokens=512`));
+    await verdict(page);
+    await page.evaluate((hash) => (location.hash = hash), new URL(link).hash);
+    await page.locator('[data-pin="verified"]').waitFor();
+    const { tab, click, within } = hand(page);
+    await tab('Compare');
+    await click(page.getByRole('button', { name: 'Take what was open before as A' }));
+    await page.waitForFunction(() => document.querySelector('#differing')?.innerText.includes('512'));
+    return `${sharing.within(2)} to share, ${within(2)} to what differs`;
+  },
+  { fragment: `#p=${preset}&workload.arrivals.rate_per_s=30`, ...clipboard },
+);
+
+await task(
+  'story: an element for a page of documentation',
+  async (page) => {
+    await verdict(page);
+    await page.waitForFunction(() => document.querySelector('.share .primary:not([disabled])') !== null);
+    const { click, within } = hand(page);
+    await click(page.locator('.share .primary:visible'));
+    await click(page.locator('.share-kinds').getByRole('button', { name: 'Element', exact: true }));
+    await click(page.getByRole('button', { name: 'Copy', exact: true }));
+    await page.getByText(/copied\./).waitFor();
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /<servecast-embed scenario="/);
+    return within(3);
+  },
+  clipboard,
+);
+
+if (existsSync(command)) {
+  await task('story: the scenario of the page is what a build checks', async (page) => {
+    await verdict(page);
+    const { tab, within } = hand(page);
+    await tab('Document');
+    const text = await page.inputValue('#scenario-text');
+    const checked = execFileSync(command, ['check', '-'], {
+      input: text,
+      encoding: 'utf8',
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    assert.match(checked, /^met /m);
+    return within(1);
+  });
+} else {
+  skip('story: the scenario of the page is what a build checks', `${command} is not built`);
+}
+
+await task('story: schedulers on the same requests', async (page) => {
+  await verdict(page);
+  const { choose, tab, within } = hand(page);
+  await tab('Compare');
+  await choose(page.locator('#compare-by'), '/scheduler/policy');
+  await page.waitForFunction(() => {
+    const table = document.querySelector('#compared');
+    return table?.rows.length > 5 && !table.textContent.includes('Simulating');
+  });
+  assert.match(await page.innerText('#compared'), /sarathi/);
+  return within(3);
+});
