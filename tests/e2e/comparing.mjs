@@ -149,6 +149,30 @@ await task('compare: the kept scenario beside what it becomes, on the same reque
   await page.getByText('A and B are the same').waitFor();
 });
 
+await task('compare: vLLM or SGLang on the same requests by one click, with the reasons', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Compare');
+  await page.getByRole('button', { name: 'vLLM or SGLang?' }).click();
+  await page.locator('#reasons li').first().waitFor();
+  const [a, b] = await page.$eval('sc-page', ({ app }) => {
+    const { beside, shown } = app.store.state;
+    return [beside.outcome.report, shown.outcome.report];
+  });
+  assert.equal(a.scenario.scheduler.policy, 'sglang');
+  assert.deepEqual(a.scenario.workload, b.scenario.workload, 'the same requests');
+  assert.match(await page.innerText('#two thead'), /A: SGLang 0\.5\.16/);
+  assert.match(await page.innerText('#reasons'), /(more|less) in B: .*(SGLang|host times)/);
+  assert.match(await page.innerText('#did'), /Preempted or retracted/);
+  assert.match(await page.innerText('#differing'), /policy/i);
+  await audit(page);
+  const first = await fingerprint(page);
+  await page.getByRole('button', { name: 'Use A', exact: true }).click();
+  await nextResult(page, first);
+  assert.equal(await fingerprint(page), a.fingerprint, 'SGLang is on the page');
+  await page.waitForFunction(() => document.querySelector('#two thead')?.innerText.includes('A: vLLM'));
+  return await page.innerText('#reasons');
+});
+
 if (existsSync(command)) {
   const fragment = `p=${preset}&engine.compat=blis-2026-02`;
   await task(

@@ -10,6 +10,8 @@
 
 #include "gtest/gtest.h"
 #include "metrics/time_split.h"
+#include "servecast/scenario.h"
+#include "testing/cluster_run.h"
 #include "testing/engine_run.h"
 #include "testing/sglang_cases.h"
 #include "testing/sglang_golden.h"
@@ -97,8 +99,8 @@ std::string Around(const SglangCase& c, const std::vector<SglangStep>& found) {
 void CheckTimes(const SglangCase& c, const ReplicaRun& run) {
   for (std::size_t r = 0; r < c.max_new.size(); ++r) {
     TimeAfterFirst after;
-    const TimeSplit split = SplitOf(c.requests, run.results, 0, r, after);
-    ASSERT_EQ(split.Sum(), run.results.completion[r] - c.requests.arrival[r]) << "request " << r;
+    const TimeSplit split = SplitOf(run.requests, run.results, 0, r, after);
+    ASSERT_EQ(split.Sum(), run.results.completion[r] - run.requests.arrival[r]) << "request " << r;
     for (const TimeNs part : {split.host, split.queue, split.prefill, split.decode,
                               split.interference, split.preempted, split.transfer}) {
       ASSERT_GE(part, 0) << "request " << r;
@@ -107,8 +109,8 @@ void CheckTimes(const SglangCase& c, const ReplicaRun& run) {
 }
 
 TEST(DifferentialSglang, RandomCases_EqualTheReference) {
-  std::int64_t steps = 0, retracted = 0, preempted = 0, chunks = 0, mixed = 0, hits = 0, lost = 0,
-               stopped = 0;
+  std::int64_t turns = 0, steps = 0, retracted = 0, preempted = 0, chunks = 0, mixed = 0, hits = 0,
+               lost = 0, stopped = 0;
   for (std::uint64_t seed = 1; seed <= Cases(); ++seed) {
     const SglangCase drawn = MakeSglangCase(seed);
     const std::unique_ptr<LatencyModel> latency = LatencyFor(seed);
@@ -128,6 +130,7 @@ TEST(DifferentialSglang, RandomCases_EqualTheReference) {
       chunks += step.chunked != kNoRequest ? 1 : 0;
       mixed += step.mode == "mixed" ? 1 : 0;
     }
+    for (const TimeNs think : drawn.requests.think) turns += think >= 0 ? 1 : 0;
     for (const SglangResult& result : reference.results) hits += result.cached_tokens > 0 ? 1 : 0;
     steps += static_cast<std::int64_t>(reference.steps.size());
     ASSERT_EQ(run.counts.lost_victims, reference.would_lose) << Describe(c);
@@ -142,7 +145,7 @@ TEST(DifferentialSglang, RandomCases_EqualTheReference) {
       static_cast<long long>(mixed), static_cast<long long>(hits), static_cast<long long>(lost),
       static_cast<long long>(stopped));
   if (Cases() < 1000) return;
-  for (const std::int64_t count : {retracted, preempted, chunks, mixed, hits})
+  for (const std::int64_t count : {turns, retracted, preempted, chunks, mixed, hits})
     EXPECT_GT(count, 100);
 }
 
@@ -157,6 +160,86 @@ TEST(DifferentialSglang, SlicesAndObservers_ChangeNothing) {
     ASSERT_EQ(run({.slice = 7, .observe = false}), whole) << Describe(c);
     ASSERT_EQ(run({.observe = false}), whole) << Describe(c);
   }
+}
+
+// Behind a router each replica does with its requests what one alone does.
+TEST(DifferentialSglang, Replicas_DoWhatOneAloneDoes) {
+  std::int64_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= std::min<std::uint64_t>(Cases() / 5, 2000); ++seed) {
+    const SglangCase c = MakeSglangCase(seed);
+    if (!c.requests.think.empty()) continue;  // an answer may bring a request elsewhere
+    const EngineCase whole = EngineCaseOf(c);
+    const RandomCase random_case{.seed = seed,
+                                 .requests = c.requests,
+                                 .engine = whole.engine,
+                                 .scheduler = whole.scheduler,
+                                 .model_max_len = whole.model_max_len,
+                                 .latency = MakeSglangLatency(seed),
+                                 .horizon = {},
+                                 .stages = {}};
+    const ClusterRun run =
+        RunCluster(random_case, 3, {seed % 2 == 0 ? "round_robin" : "least_outstanding", {}});
+    for (std::int32_t replica = 0; replica < 3; ++replica) {
+      RequestTable own;
+      own.segments = c.requests.segments;
+      std::vector<std::size_t> ids;
+      for (std::size_t r = 0; r < c.max_new.size(); ++r) {
+        if (run.results.replica[r] != replica) continue;
+        ids.push_back(r);
+        own.arrival.push_back(c.requests.arrival[r]);
+        own.prompt_tokens.push_back(c.requests.prompt_tokens[r]);
+        own.output_tokens.push_back(c.requests.output_tokens[r]);
+        own.max_new_tokens.push_back(c.requests.max_new_tokens[r]);
+        own.priority.push_back(c.requests.priority[r]);
+        if (!c.requests.content.empty()) own.content.push_back(c.requests.content[r]);
+      }
+      const ReplicaRun alone =
+          RunReplica({own, whole.engine, whole.scheduler, whole.model_max_len, std::nullopt},
+                     *LatencyFor(seed), kClockEnd);
+      ASSERT_EQ(run.steps[static_cast<std::size_t>(replica)].size(), alone.steps.size())
+          << Describe(c);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        ASSERT_EQ(run.results.first_token[ids[i]], alone.results.first_token[i]) << Describe(c);
+        ASSERT_EQ(run.results.completion[ids[i]], alone.results.completion[i]) << Describe(c);
+        ASSERT_EQ(run.results.cached_tokens[ids[i]], alone.results.cached_tokens[i]) << Describe(c);
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, Cases() >= 1000 ? 500 : 0);
+}
+
+TEST(SglangScenario, WhatItsLoopIsNotModelledFor_IsRefusedByPathWithTheReason) {
+  const auto refused = [](const std::vector<std::string>& set) {
+    std::vector<std::string> all = {"engine.preset=sglang"};
+    all.insert(all.end(), set.begin(), set.end());
+    const auto text = ApplyOverrides(*ScenarioPreset("llama-3.1-8b-h100-chat"), all);
+    if (!text.ok()) return text.issues()[0].path + " cannot be set";
+    const Result<Scenario> scenario = ParseScenario(text.value());
+    return scenario.ok() ? std::string()
+                         : scenario.issues()[0].path + " " + scenario.issues()[0].message;
+  };
+  EXPECT_EQ(refused({}), "");
+  EXPECT_EQ(refused({R"(workload.sessions={"turns":5,"think_time_s":5})",
+                     R"(workload.prefix={"groups":8,"tokens":1000})",
+                     R"(workload.classes=[{"name":"a","priority":1},{"name":"b"}])",
+                     "cluster.pools.0.replicas=3"}),
+            "");
+  const auto names = [&](const char* path, const char* reason,
+                         const std::vector<std::string>& set) {
+    const std::string said = refused(set);
+    EXPECT_EQ(said.rfind(path, 0), 0u) << said;
+    EXPECT_NE(said.find(reason), std::string::npos) << said;
+  };
+  names("/cluster/pools/0/pipeline_parallel", "several stages is not modelled",
+        {"cluster.pools.0.pipeline_parallel=2"});
+  names("/scheduler/order", "schedule_policy", {"scheduler.order=sjf"});
+  names("/workload/classes", "aborts requests",
+        {R"(workload.classes=[{"name":"a","timeout_s":5}])"});
+  names("/scheduler/schedule_policy", "for ever",
+        {"scheduler.schedule_policy=lpm", "scheduler.enable_priority_scheduling=true"});
+  names("/engine/max_num_batched_tokens", "whole pages",
+        {"engine.block_size=64", "engine.max_num_batched_tokens=32"});
 }
 
 }  // namespace

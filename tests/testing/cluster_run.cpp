@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "cost/model_cost.h"
 #include "serving/cluster/cluster.h"
+#include "serving/replica/scheduler_setup.h"
 #include "testing/engine_run.h"
 
 namespace servecast::testing {
@@ -17,8 +19,17 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
   run.results.Resize(run.requests.size());
   run.results.replica.assign(run.requests.arrival.size(), -1);
   const std::int64_t pool_blocks = *engine_case.engine.num_gpu_blocks_override;
-  const std::int64_t max_model_len =
-      EffectiveMaxModelLen(engine_case.engine, engine_case.model_max_len, pool_blocks - 1);
+  EngineSpec limits = engine_case.engine;
+  if (engine_case.scheduler.policy == "sglang") limits.enable_chunked_prefill = true;
+  std::int64_t max_model_len =
+      EffectiveMaxModelLen(limits, engine_case.model_max_len, pool_blocks - 1);
+  std::unique_ptr<SchedulerSetup> setup;
+  if (engine_case.scheduler.policy == "sglang") {
+    const Scenario scenario = MakeScenario(engine_case);
+    setup = MakeSchedulerSetup(scenario, ComputeModelCost(scenario).value(), max_model_len,
+                               run.requests);
+    max_model_len -= setup->entry->keeps_room(engine_case.engine);
+  }
   Clients clients(run.requests, *latency, max_model_len, run.results);
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
@@ -40,7 +51,8 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                           .observer = &collector,
                           .kv_tiers = KvTiersOf(engine_case.engine.kv_offload,
                                                 static_cast<double>(random_case.KvBlockBytes()), 1),
-                          .stages = stages.empty() ? nullptr : &stages};
+                          .stages = stages.empty() ? nullptr : &stages,
+                          .setup = setup.get()};
   Cluster cluster({.pools = {{.each = each, .replicas = replicas}},
                    .router = &entry,
                    .router_params = ParamValues(entry.params, router.params),

@@ -51,9 +51,12 @@ SglangSettings MakeSettings(Dice& dice) {
 void AddContent(Dice& dice, SglangCase& made, std::size_t groups) {
   RequestTable& t = made.requests;
   const std::size_t r = t.content.size();
+  const bool is_turn = t.arrival[r] < 0;
   ContentSegment own;
-  if (r > 0 && dice.Percent(30)) {
-    const auto p = static_cast<std::size_t>(dice.Between(0, static_cast<std::int64_t>(r) - 1));
+  if (r > 0 && dice.Percent(is_turn ? 90 : 30)) {
+    const auto p =
+        is_turn ? r - 1
+                : static_cast<std::size_t>(dice.Between(0, static_cast<std::int64_t>(r) - 1));
     const std::int64_t made_there = std::min<std::int64_t>(t.output_tokens[p], made.max_new[p]);
     const std::int64_t shared =
         std::min<std::int64_t>(t.prompt_tokens[p] + made_there, t.prompt_tokens[r]);
@@ -83,10 +86,13 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
   const std::int64_t spread = dice.Pick<std::int64_t>({0, 2'000'000, 30'000'000});
   const std::size_t groups = 2;
   if (dice.Percent(85)) t.segments.resize(groups);
+  const int turns = dice.Percent(30) ? 40 : 0;  // %: that follow the answer of the request before
   TimeNs arrival = 0;
   for (std::int64_t r = 0; r < requests; ++r) {
     arrival += dice.Percent(5) ? 2'000'000'000 : dice.Between(0, spread);
-    t.arrival.push_back(arrival);
+    const bool is_turn = r > 0 && dice.Percent(turns);
+    t.arrival.push_back(is_turn ? -1 : arrival);
+    t.think.push_back(!is_turn ? -1 : dice.Percent(30) ? 0 : dice.Between(0, spread + 20'000'000));
     t.prompt_tokens.push_back(static_cast<std::int32_t>(dice.Between(1, most_prompt)));
     const std::int64_t output =
         dice.Pick<std::int64_t>({1, 2, dice.Between(1, 40), dice.Between(1, 200)});
@@ -100,6 +106,7 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
     t.priority.push_back(static_cast<std::int32_t>(dice.Between(0, 6)));
     if (!t.segments.empty()) AddContent(dice, made, groups);
   }
+  if (turns == 0) t.think.clear();
   return made;
 }
 

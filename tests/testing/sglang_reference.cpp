@@ -73,7 +73,8 @@ class Sglang {
         mixes_(c_.enable_mixed_chunk && chunked_prefill_),
         preempts_(c_.enable_priority_scheduling && !c_.disable_priority_preemption),
         policy_(c_.schedule_policy),
-        all_(static_cast<std::size_t>(input.requests.size())) {
+        all_(static_cast<std::size_t>(input.requests.size())),
+        arrival_(input.requests.arrival) {
     if (c_.disable_radix_cache && (policy_ == "lpm" || policy_ == "dfs-weight")) policy_ = "fcfs";
     // Rule 35.
     initial_ratio_ = std::min(c_.init_new_token_ratio * c_.schedule_conservativeness, 1.0);
@@ -147,6 +148,7 @@ class Sglang {
   std::unique_ptr<Batch> DecodeStep();
 
   // ---- The loop ----
+  void ToCome(RequestId id);
   bool Arrivals();
   std::unique_ptr<Batch> Schedule();
   void Merge();
@@ -169,6 +171,7 @@ class Sglang {
   double initial_ratio_ = 0, least_ratio_ = 0, decay_ = 0, ratio_ = 0;
 
   std::vector<Request> all_;
+  std::vector<TimeNs> arrival_;  // -1: not known yet
   std::vector<RequestId> to_come_;
   Requests waiting_, running_;
   bool is_full_ = false;
@@ -629,13 +632,21 @@ std::unique_ptr<Batch> Sglang::DecodeStep() {
 
 // ---- The loop --------------------------------------------------------------------------------
 
+// By arrival, then by id.
+void Sglang::ToCome(RequestId id) {
+  const auto key = [&](RequestId r) { return std::pair(arrival_[static_cast<std::size_t>(r)], r); };
+  const auto at = std::find_if(to_come_.begin(), to_come_.end(),
+                               [&](RequestId other) { return key(other) > key(id); });
+  to_come_.insert(at, id);
+}
+
 // Rule 2.
 bool Sglang::Arrivals() {
   bool any = false;
   while (!to_come_.empty()) {
     const RequestId id = to_come_.front();
     const auto i = static_cast<std::size_t>(id);
-    if (in_.requests.arrival[i] > now_) break;
+    if (arrival_[i] > now_) break;
     to_come_.erase(to_come_.begin());
     Request& r = all_[i];
     r.id = id;
@@ -738,6 +749,12 @@ void Sglang::Token(Request& r, std::size_t step) {
   r.result.finish = now_;
   r.result.finish_step = static_cast<std::int64_t>(step);
   out_.steps[step].finished.push_back(r.id);
+  const RequestId next = r.id + 1;  // of the same session
+  if (in_.requests.think.empty() || next == in_.requests.size()) return;
+  const TimeNs think = in_.requests.think[static_cast<std::size_t>(next)];
+  if (think < 0) return;
+  arrival_[static_cast<std::size_t>(next)] = now_ + think;
+  ToCome(next);
 }
 
 // Rules 48, 50, 56 and 58.
@@ -770,11 +787,9 @@ void Sglang::Apply() {
 }
 
 SglangOutput Sglang::Run() {
-  for (RequestId id = 0; id < in_.requests.size(); ++id) to_come_.push_back(id);
-  std::stable_sort(to_come_.begin(), to_come_.end(), [&](RequestId a, RequestId b) {
-    return in_.requests.arrival[static_cast<std::size_t>(a)] <
-           in_.requests.arrival[static_cast<std::size_t>(b)];
-  });
+  for (RequestId id = 0; id < in_.requests.size(); ++id) {
+    if (arrival_[static_cast<std::size_t>(id)] >= 0) ToCome(id);
+  }
   bool idle = false;  // nothing came of the last pass
   while (true) {
     const bool arrived = Arrivals();
@@ -782,7 +797,7 @@ SglangOutput Sglang::Run() {
                          last_ == nullptr && in_flight_.empty();
     if (!arrived && idle && nothing) {
       if (to_come_.empty()) break;
-      now_ = in_.requests.arrival[static_cast<std::size_t>(to_come_.front())];
+      now_ = arrival_[static_cast<std::size_t>(to_come_.front())];
       Arrivals();
     }
     const std::shared_ptr<Batch> batch = Schedule();

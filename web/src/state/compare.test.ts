@@ -2,7 +2,14 @@ import type { Catalog, Field, Report } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import type { Engine, RunListener } from '../engine/client';
 import type { Lane } from '../engine/protocol';
-import { Comparison, comparablePointers, differences, onTheSameRequests, variantsOf } from './compare';
+import {
+  Comparison,
+  comparablePointers,
+  differences,
+  onTheSameRequests,
+  underOtherEngine,
+  variantsOf,
+} from './compare';
 import type { Document } from './document';
 import type { FormSource } from './fields';
 import { Store } from './store';
@@ -199,6 +206,20 @@ describe('comparing', () => {
     comparison.refresh(changed);
     expect(engine.runs).toHaveLength(runs);
     expect(onTheSameRequests({ workload: { requests: 1 }, slo: [] }, {})).toEqual({});
+  });
+
+  it('puts SGLang beside vLLM and vLLM beside SGLang, with what says the same of both', () => {
+    const engines = ['vllm', 'sglang'].map((id) => ({ id, name: id.toUpperCase(), description: '', document: {} }));
+    const of = (own: Document) =>
+      underOtherEngine({
+        catalog: { ...catalog, presets: { ...catalog.presets, engines } },
+        document: own,
+        resolved: null,
+      });
+    const own = { engine: { preset: 'vllm', block_size: 16, max_model_len: 9 }, scheduler: { order: 'sjf' }, seed: 3 };
+    expect(of(own)).toEqual({ name: 'SGLANG', document: { engine: { preset: 'sglang', max_model_len: 9 }, seed: 3 } });
+    expect(of({ engine: { preset: 'sglang-0.5.9' } })?.document).toEqual({ engine: { preset: 'vllm' } });
+    expect(of({ scheduler: { policy: 'sglang' } })?.name).toBe('VLLM');
   });
 
   it('says where two documents differ, down to the fields', () => {

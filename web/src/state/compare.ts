@@ -41,7 +41,7 @@ export interface Variant {
 
 /** Another whole scenario, run on the requests of the one that is shown. */
 export interface Beside {
-  /** "": the one that was kept; else a preset's id. */
+  /** "": the one that was kept; `otherEngine`; else a preset's id. */
   readonly of: string;
   readonly name: string;
   readonly document: Document;
@@ -57,6 +57,12 @@ const asked = ['workload', 'seed', 'slo', 'measure'] as const;
 
 /** What was measured, or assumed, of a GPU or an engine: nobody chooses among these. */
 const findings = /\/(auto_backend|operators|compared_as|nodes_assumed)$/;
+
+/** Stands for the scenario itself under the other engine: SGLang beside vLLM, vLLM beside SGLang. */
+export const otherEngine = 'other-engine';
+
+/** What of an engine's settings says the same of both. */
+const ofBothEngines = ['max_model_len', 'gpu_memory_utilization', 'enable_prefix_caching', 'kv_cache_dtype'] as const;
 
 /** Numbers that planners vary, and by which factors. */
 const ladders: readonly (readonly [RegExp, readonly number[]])[] = [
@@ -241,6 +247,24 @@ export function onTheSameRequests(other: Document, own: Document): Document {
   }, other);
 }
 
+/** The scenario under the other engine, by that one's defaults but for what says the same of both. */
+export function underOtherEngine({
+  document,
+  catalog,
+  resolved,
+}: FormSource): { name: string; document: Document } | null {
+  const policy = getAt(document, '/scheduler/policy') ?? getAt(resolved ?? undefined, '/scheduler/policy');
+  const id = policy === 'sglang' || String(getAt(document, '/engine/preset')).startsWith('sglang') ? 'vllm' : 'sglang';
+  const preset = catalog.presets.engines.find((each) => each.id === id);
+  if (!preset) return null;
+  const kept = ofBothEngines.flatMap((name) => {
+    const value = getAt(document, `/engine/${name}`);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  const engine = { preset: id, ...Object.fromEntries(kept) };
+  return { name: preset.name, document: setAt(removeAt(document, '/scheduler'), '/engine', engine) };
+}
+
 function splitVariants(source: FormSource): readonly Variant[] {
   const name = poolsInWords(poolsOf(source));
   const others = splitsOf(source).filter((split) => split.name !== name);
@@ -284,7 +308,7 @@ export class Comparison {
     this.with('', source);
   }
 
-  /** "": the kept one; else a preset's id; null ends it. */
+  /** "": the kept one; `otherEngine`; else a preset's id; null ends it. */
   with(other: string | null, source: FormSource | null): void {
     this.#with = other;
     this.refresh(source);
@@ -320,7 +344,11 @@ export class Comparison {
     if (this.#with === null) return null;
     const preset = source.catalog.presets.scenarios.find(({ id }) => id === this.#with);
     const found =
-      this.#with === '' ? this.#kept : preset && { name: preset.name, document: preset.document as Document };
+      this.#with === otherEngine
+        ? underOtherEngine(source)
+        : this.#with === ''
+          ? this.#kept
+          : preset && { name: preset.name, document: preset.document as Document };
     if (!found) return null;
     return {
       of: this.#with,

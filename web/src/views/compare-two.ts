@@ -2,9 +2,10 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { formatGiven, sentence } from '../lib/format';
-import { differences, type Beside } from '../state/compare';
+import { differences, otherEngine, type Beside } from '../state/compare';
 import type { Document, Json } from '../state/document';
 import { changeText, closestTarget, figures, nameOfTarget, settingName } from './compare-figures';
+import { renderReasons } from './compare-reasons';
 import type { ViewContext } from './context';
 import { renderSign } from './verdict';
 
@@ -26,9 +27,11 @@ export function renderBeside(view: ViewContext): TemplateResult {
         <select id="compare-with" @change=${choose}>
           <option value=${nobody} ?selected=${chosen === nobody}>nothing</option>
           ${kept === null ? nothing : html`<option value="" ?selected=${chosen === ''}>Kept: ${kept}</option>`}
+          <option value=${otherEngine} ?selected=${chosen === otherEngine}>the other engine: vLLM or SGLang</option>
           ${(catalog?.presets.scenarios ?? []).map(({ id, name }) => html`<option value=${id} ?selected=${chosen === id}>${name}</option>`)}
         </select>
       </label>
+      <button type="button" id="other-engine" ?disabled=${chosen === otherEngine} @click=${() => void app.compareWith(otherEngine)}>vLLM or SGLang?</button>
       <button type="button" id="keep" @click=${() => void app.keepToCompare(nameOf(view))}>Keep this one as A</button>
       ${state.former === null ? nothing : html`<button type="button" id="keep-former" @click=${() => void app.compareWithFormer()}>Take what was open before as A</button>`}
       <span class="quiet-text">then change anything: A stays as it was, on the requests and targets that are asked now</span>
@@ -68,6 +71,7 @@ function sideBySide(view: ViewContext, beside: Beside, own: Report | null): Temp
         </tbody>
       </table>
     </div>
+    ${isSame ? nothing : renderReasons(beside.name, other, own)}
     <p><button type="button" ?disabled=${isSame} @click=${() => app.useVariant(beside.document)}>Use A</button></p>
     <sc-tail-chart .heading=${'Latency of A and B'} .report=${own} .columns=${state.shown?.outcome.columns ?? null} .other=${beside.outcome} .theme=${theme} .fileStem=${'servecast-a-b'}></sc-tail-chart>
     <h3>${isSame ? 'A and B are the same' : `What differs, of all fields: ${differing.length}`}</h3>
