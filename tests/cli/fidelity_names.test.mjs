@@ -159,12 +159,13 @@ test('Fidelity_Engines_AreTheNearestPresetAndItIsSaid', () => {
     ['vLLM', '0.14', 'vllm-0.15'],
     ['vllm', '0.8.5', 'vllm-0.11'],
     ['vllm', '0.23.0+patch', 'vllm-0.23'],
-    ['sglang', '0.5.1.post1', 'sglang'],
+    ['sglang', '0.5.1.post1', 'sglang-0.5.9'],
+    ['sglang', 'main', 'sglang'],
     ['TensorRT-LLM', '1.0.0rc3', 'trtllm'],
     ['vllm', 'main', 'vllm'],
     ['dynamo-trt', '1.1', 'trtllm'],
     ['dynamo-vllm', '0.19', 'vllm-0.19'],
-    ['mori-sglang', '0.5.8', 'sglang'],
+    ['mori-sglang', '0.5.8', 'sglang-0.5.9'],
   ];
   withFiles(
     {
