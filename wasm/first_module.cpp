@@ -1,11 +1,12 @@
-// What a first visit's module has instead of schedulers that few scenarios ask for: nothing calls
-// them, as MissingFiles names the whole module first.
+// What a first visit's module has instead of schedulers and caps that few scenarios ask for:
+// nothing calls them, as MissingFiles names the whole module first.
 #include <cstdlib>
 #include <memory>
 
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 #include "serving/replica/draft_latency.h"
+#include "serving/replica/queue_caps.h"
 #include "serving/replica/scheduler.h"
 
 namespace servecast {
@@ -14,6 +15,11 @@ bool IsWholeEngine() { return false; }
 
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSequenceScheduler(Replica&) { std::abort(); }
+
+std::shared_ptr<QueueCaps> MakeQueueCaps(const EngineSpec&, const RequestTable&) { return nullptr; }
+bool QueueCaps::Takes(RequestId, TimeNs) { std::abort(); }
+void QueueCaps::FirstToken(RequestId, TimeNs) {}
+void QueueCaps::Over(RequestId, TimeNs) {}
 
 std::shared_ptr<const LatencyModel> WithDrafter(std::unique_ptr<LatencyModel> model,
                                                 const Scenario&, const LatencyEntry&) {

@@ -103,7 +103,8 @@ std::span<const SchedulerEntry> Schedulers() {
 const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(LatencyModels(), name); }
 Issues MissingFiles(const Scenario& s) {
   const bool walks = s.engine.speculative.On() || s.engine.max_loras > 0;
-  if (!IsWholeEngine() && (walks || s.scheduler.policy == "sglang")) {
+  const bool caps = s.engine.max_num_queued_reqs || s.engine.max_num_queued_tokens;
+  if (!IsWholeEngine() && (walks || caps || s.scheduler.policy == "sglang")) {
     return {{std::string(kWholeEngine), "is needed, and not here", "missing_file"}};
   }
   for (const LatencyEntry& entry : LatencyModels()) {
