@@ -1,5 +1,5 @@
-// What a first visit's module has instead of schedulers other than vLLM's, which few scenarios ask
-// for: nothing calls them, as MissingFiles names the whole module first.
+// What a first visit's module has instead of queue caps and schedulers other than vLLM's, which few
+// scenarios ask for: nothing calls them, as MissingFiles names the whole module first.
 #include <cstdlib>
 #include <memory>
 
@@ -7,6 +7,7 @@
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 #include "serving/replica/draft_latency.h"
+#include "serving/replica/queue_caps.h"
 #include "serving/replica/scheduler.h"
 
 namespace servecast {
@@ -17,6 +18,11 @@ std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSequenceScheduler(Replica&) { std::abort(); }
+
+std::shared_ptr<QueueCaps> MakeQueueCaps(const EngineSpec&, const RequestTable&) { return nullptr; }
+bool QueueCaps::Takes(RequestId, TimeNs) { std::abort(); }
+void QueueCaps::FirstToken(RequestId, TimeNs) {}
+void QueueCaps::Over(RequestId, TimeNs) {}
 
 std::shared_ptr<const LatencyModel> WithDrafter(std::unique_ptr<LatencyModel> model,
                                                 const Scenario&, const LatencyEntry&) {

@@ -723,12 +723,12 @@ plant_in(queue_caps 541 "the new request's prompt counts"
   [==[tokens_ + (Planted(541) ? Prompt(request) : 0) >= *most_tokens_]==])
 
 plant_in(replica 542 "a prompt counts until its request is over"
-  [==[caps_.FirstToken(request, step.end);]==]
-  [==[if (!Planted(542)) caps_.FirstToken(request, step.end);]==])
+  [==[if (caps_) caps_->FirstToken(request, step.end);]==]
+  [==[if (caps_ && !Planted(542)) caps_->FirstToken(request, step.end);]==])
 
 plant_in(replica 543 "caps look at the queue as it is between steps"
-  [==[!caps_.Takes(request, time)]==]
-  [==[!caps_.Takes(request, Planted(543) ? now_ : time)]==])
+  [==[!caps_->Takes(request, time)]==]
+  [==[!caps_->Takes(request, Planted(543) ? now_ : time)]==])
 
 # ---- SGLang's scheduler; a rule's number is that of the README of its golden traces --------------
 

@@ -100,6 +100,7 @@ test('Scheduler_ThatTheFirstModuleLacks_NamesTheWholeModule', async () => {
     { engine: { preset: 'sglang' } },
     { engine: { compat: 'blis' } },
     { engine: { speculative: { method: 'ngram', num_speculative_tokens: 3 }, async_scheduling: false } },
+    { engine: { max_num_queued_reqs: 5 } },
     { scheduler: { policy: 'orca' }, engine: { enable_prefix_caching: false } },
     { cluster: { pools: [{ replicas: 1, scheduler: { policy: 'sglang' } }, { replicas: 1 }] } },
   ].map(documentOf);

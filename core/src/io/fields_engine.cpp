@@ -306,15 +306,14 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .unit = "requests",
          .min = 1,
          .max = 1e9,
-         .help = "a request that would be one more than so many waiting and running ones is "
-                 "rejected as it comes; default: none is"},
+         .help = "most requests that wait or run; one more is rejected; default: none is"},
         &EngineSpec::max_num_queued_reqs);
   f.Add({.name = "max_num_queued_tokens",
          .unit = "tokens",
          .min = 1,
          .max = 1e15,
-         .help = "a request is rejected if, as it comes, the prompts of those without a first "
-                 "token add up to so many; default: none is"},
+         .help = "a request is rejected if prompts of those without a first token add up to so "
+                 "many; default: none is"},
         &EngineSpec::max_num_queued_tokens);
   v.Object(
       {.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On() && !base.kv_offload.On()},

@@ -312,9 +312,8 @@ void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
          .unit = "tokens",
          .min = 1,
          .max = 33,
-         .help = "speculative decoding: mean number of tokens that a step with all its drafts "
-                 "yields for this class; each draft is as likely as the one before it; default: "
-                 "as the engine says"},
+         .help = "mean number of tokens that a step with all its drafts yields, instead of the "
+                 "engine's"},
         &ClassSpec::acceptance_length);
   v.Object({.name = "prompt_tokens", .nullable = true}, [&](FieldVisitor& inner) {
     Describe(inner, c.prompt_tokens, base.prompt_tokens, LengthsOf::kPromptsOfClass);

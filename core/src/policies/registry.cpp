@@ -105,10 +105,10 @@ const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(Latenc
 
 namespace {
 
-// Of rules other than vLLM's without drafts and adapters: the first module has no more.
+// Of rules other than vLLM's without drafts, adapters and queue caps: the first module has no more.
 bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) {
-  return engine.speculative.On() || engine.max_loras > 0 || IsBlis(engine.compat) ||
-         scheduler.policy != "vllm";
+  return engine.speculative.On() || engine.max_loras > 0 || engine.max_num_queued_reqs ||
+         engine.max_num_queued_tokens || IsBlis(engine.compat) || scheduler.policy != "vllm";
 }
 
 bool NeedsWholeEngine(const Scenario& s) {

@@ -48,7 +48,8 @@ class DraftedLatency final : public LatencyModel {
     const std::int64_t drafts = rules_.After(members);
     if (drafts == 0) return 0;
     BatchShape last{shape.decode_seqs, shape.decode_context_tokens + shape.decode_seqs, {}};
-    std::vector<PrefillChunk> chunks(shape.prefill.begin(), shape.prefill.end());
+    std::vector<PrefillChunk>& chunks = chunks_;
+    chunks.assign(shape.prefill.begin(), shape.prefill.end());
     for (const DraftedDecode& decode : shape.drafted) {
       chunks.push_back({decode.tokens, decode.context, decode.context, true});
     }
@@ -77,6 +78,7 @@ class DraftedLatency final : public LatencyModel {
   DraftRules rules_;
   bool at_once_;
   TimeNs look_up_;
+  mutable std::vector<PrefillChunk> chunks_;  // scratch
 };
 
 }  // namespace

@@ -2,6 +2,23 @@
 
 namespace servecast {
 
+std::shared_ptr<QueueCaps> MakeQueueCaps(const EngineSpec& engine, const RequestTable& requests) {
+  if (!engine.max_num_queued_reqs && !engine.max_num_queued_tokens) return nullptr;
+  return std::make_shared<QueueCaps>(engine, requests);
+}
+
+QueueCaps::QueueCaps(const EngineSpec& engine, const RequestTable& requests)
+    : requests_(requests),
+      most_requests_(engine.max_num_queued_reqs),
+      most_tokens_(engine.max_num_queued_tokens),
+      tokenless_(requests.arrival.size(), 0) {}
+
+void QueueCaps::FirstToken(RequestId request, TimeNs time) {
+  changes_.push_back({time, request, false});
+}
+
+void QueueCaps::Over(RequestId request, TimeNs time) { changes_.push_back({time, request, true}); }
+
 bool QueueCaps::Takes(RequestId request, TimeNs time) {
   for (; !changes_.empty() && changes_.front().time <= time; changes_.pop_front()) {
     Change(changes_.front());

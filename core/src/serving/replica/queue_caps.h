@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,25 +19,15 @@ namespace servecast {
 class QueueCaps {
  public:
   // `requests` outlives it.
-  QueueCaps(const EngineSpec& engine, const RequestTable& requests)
-      : requests_(requests),
-        most_requests_(engine.max_num_queued_reqs),
-        most_tokens_(engine.max_num_queued_tokens),
-        tokenless_(On() ? requests.arrival.size() : 0, 0) {}
-
-  bool On() const { return most_requests_.has_value() || most_tokens_.has_value(); }
+  QueueCaps(const EngineSpec& engine, const RequestTable& requests);
 
   // Whether a request that comes at `time` is taken. What ended at that moment counts as ended.
-  // Requires: On(), and times in order.
+  // Requires: times in order.
   bool Takes(RequestId request, TimeNs time);
 
   // It has its first token, or is over, at `time`. Requires: times in order.
-  void FirstToken(RequestId request, TimeNs time) {
-    if (On()) changes_.push_back({time, request, false});
-  }
-  void Over(RequestId request, TimeNs time) {
-    if (On()) changes_.push_back({time, request, true});
-  }
+  void FirstToken(RequestId request, TimeNs time);
+  void Over(RequestId request, TimeNs time);
 
  private:
   struct Event {
@@ -56,5 +47,8 @@ class QueueCaps {
   std::vector<std::uint8_t> tokenless_;  // by request
   std::deque<Event> changes_;            // since then
 };
+
+// nullptr: the engine has none. Functions, as the page's first module has neither.
+std::shared_ptr<QueueCaps> MakeQueueCaps(const EngineSpec& engine, const RequestTable& requests);
 
 }  // namespace servecast

@@ -20,6 +20,7 @@
 #include <cmath>
 
 #include "serving/replica/draft_rules.h"
+#include "serving/replica/queue_caps.h"
 #include "serving/replica/scheduler_setup.h"
 
 namespace servecast {
@@ -79,7 +80,7 @@ Replica::Replica(const ReplicaInput& input)
       delay_by_cache_(input.latency.DelayByCache()),
       depth_(StepsInFlight(input)),
       steps_(depth_),
-      caps_(input.engine, input.requests) {
+      caps_(MakeQueueCaps(input.engine, input.requests)) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
   for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
@@ -177,7 +178,7 @@ void Replica::Deliver() {
       load_.cached_tokens = kv_.LookUp(request, prompt).blocks * kv_.block_size();
     }
     if (in_.inbox.DelaysByLoad(request, load_)) continue;
-    if (caps_.On() && !caps_.Takes(request, time)) {
+    if (caps_ && !caps_->Takes(request, time)) {
       in_.results.state[r] = RequestState::kRejected;
       ++ended_.rejected;
       continue;
@@ -206,7 +207,7 @@ bool Replica::GiveUp() {
 void Replica::TimeOut(RequestId request) {
   in_.results.state[static_cast<std::size_t>(request)] = RequestState::kTimedOut;
   ++ended_.timed_out;
-  caps_.Over(request, now_);
+  if (caps_) caps_->Over(request, now_);
   in_.inbox.GaveUp(request, now_);
 }
 
@@ -359,7 +360,7 @@ void Replica::RecordToNext(const Step& step, std::int64_t tokens) {
 
 void Replica::FirstToken(RequestId request, const Step& step) {
   const auto r = static_cast<std::size_t>(request);
-  caps_.FirstToken(request, step.end);
+  if (caps_) caps_->FirstToken(request, step.end);
   if (delivery_delay_ > 0) in_.results.SetLate(r, step.made * delivery_delay_);
   const TimeNs seen = step.end + token_delay_ + in_.results.Late(r);
   if (!in_.inbox.GaveUpBefore(request, seen)) in_.results.first_token[r] = seen;
@@ -368,7 +369,7 @@ void Replica::FirstToken(RequestId request, const Step& step) {
 void Replica::Finish(RequestId request, std::int64_t generated, Step& step) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
-  caps_.Over(request, step.end);
+  if (caps_) caps_->Over(request, step.end);
   if (in_.observer != nullptr) step.record.finished.push_back(request);
   // Absurd delays end with the clock.
   const auto seen = static_cast<TimeNs>(

@@ -20,7 +20,6 @@
 #include "serving/inbox.h"
 #include "serving/kv/kv_cache.h"
 #include "serving/replica/pipeline.h"
-#include "serving/replica/queue_caps.h"
 #include "serving/replica/queue_policy.h"
 #include "serving/replica/scheduler.h"
 #include "workload/request_table.h"
@@ -37,6 +36,7 @@ struct ReplicaScratch {
 };
 
 struct SchedulerSetup;
+class QueueCaps;
 
 // What a replica is given; all of it outlives the replica.
 struct ReplicaInput {
@@ -271,7 +271,7 @@ class Replica final : public Engine {
     std::int64_t completed = 0, timed_out = 0, rejected = 0, length_capped = 0;
   };
   Ended ended_;
-  QueueCaps caps_;
+  std::shared_ptr<QueueCaps> caps_;  // nullptr: none
   SchedulerCounts counts_;
   EngineLoad load_;  // what an arrival finds, but for what waits
   std::vector<std::pair<double, std::int64_t>> padded_;  // scratch: bucket, tokens

@@ -33,7 +33,11 @@ void SequenceScheduler::GrantRunning(StepPlan& plan, std::int64_t& budget) {
       ++at;
       continue;
     }
-    if (!MakeRoom(id, tokens, at, plan, budget)) return;
+    if (HasRoom(s, s.computed + tokens)) {
+      Register(s, s.computed + tokens);
+    } else if (!MakeRoom(id, tokens, at, plan, budget)) {
+      return;
+    }
     // S5: the token that is due comes first, a cut takes the last drafts.
     const std::int64_t drafts =
         std::max<std::int64_t>(0, s.computed + tokens - s.Known() - s.placeholders);
@@ -140,6 +144,8 @@ bool SequenceScheduler::PassedOver(const Sequence& s) const {
 }
 
 void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
+  plan.blocked = BlockedBy::kNothing;
+  if (waiting() == 0) return;
   adapters_.clear();
   const auto add_adapter = [this](std::int32_t lora) {
     const bool there = std::find(adapters_.begin(), adapters_.end(), lora) != adapters_.end();

@@ -27,6 +27,7 @@ SequenceScheduler::SequenceScheduler(Replica& replica)
       rules_(in_.engine),
       acceptance_(in_.engine.speculative, in_.requests, in_.seed),
       async_(in_.engine.async_scheduling),
+      token_delay_(in_.latency.OutputTokenDelay()),
       watermark_blocks_(
           static_cast<std::int64_t>(in_.engine.watermark * static_cast<double>(in_.pool_blocks))),
       victim_by_priority_(replica.policy().victim_by_priority()),
@@ -193,7 +194,7 @@ void SequenceScheduler::Deliver(const Member& member, Step& step) {
     replica_.FirstToken(s.request, step);
   } else {
     // A client gets all of them at once; what delays each of them adds up.
-    CountGap(step, step.end - s.last_token + (member.made - 1) * in_.latency.OutputTokenDelay());
+    CountGap(step, step.end - s.last_token + (member.made - 1) * token_delay_);
   }
   s.last_token = step.end;
   if (s.generated == s.limit) Finish(member.id, step);

@@ -12,6 +12,7 @@
 // tokens that a step will deliver, follows from `coming`, which vLLM has not.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -121,6 +122,10 @@ class SequenceScheduler final : public Scheduler {
   std::int64_t BlocksWith(std::int64_t tokens) const {
     return kv_.BlocksFor(std::min(tokens + rules_.lookahead, in_.max_model_len));
   }
+  // The blocks that it has will do; no division, as it is asked for each in each step.
+  bool HasRoom(const Sequence& s, std::int64_t tokens) const {
+    return std::min(tokens + rules_.lookahead, in_.max_model_len) <= s.blocks * kv_.block_size();
+  }
   void Register(Sequence& s, std::int64_t tokens);
 
   // A step.
@@ -148,6 +153,7 @@ class SequenceScheduler final : public Scheduler {
   const DraftRules rules_;
   const Acceptance acceptance_;
   const bool async_;
+  const TimeNs token_delay_;
   std::int64_t watermark_blocks_;
   bool victim_by_priority_;
 
