@@ -109,7 +109,10 @@ test('Plan_AnswersEachQuestion_AsItIsDeclared', () => {
     ['speculation', 'Speculation'],
   ]) {
     const drafts = { engine: { preset: 'vllm', speculative: { method: 'eagle3' } } };
-    const plan = asked(question, question === 'speculation' ? JSON.stringify({ ...JSON.parse(small), ...drafts }) : small);
+    const plan = asked(
+      question,
+      question === 'speculation' ? JSON.stringify({ ...JSON.parse(small), ...drafts }) : small,
+    );
     assert.equal(plan.error(), '');
     for (let before = 0; !plan.advance(20_000); ) {
       const soFar = JSON.parse(plan.answer());

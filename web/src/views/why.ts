@@ -91,8 +91,8 @@ export class WhyElement extends LitElement {
 }
 
 function whyEmpty(report: Report): string {
-  if ((report.departures ?? []).length > 0)
-    return 'by the rules of another simulator nobody follows where the time goes';
+  const { compat } = (report.scenario['engine'] ?? {}) as { compat?: string };
+  if (compat?.startsWith('blis')) return 'by the rules of another simulator nobody follows where the time goes';
   return report.slo.length === 0 ? 'without a limit there is nothing to explain' : 'no request was completed';
 }
 
