@@ -222,10 +222,13 @@ await task(
     assert.match(await chart.locator('.pane-key').innerText(), /KV transfer/);
     await page.getByText('KV transfers under way, prefill to decode', { exact: true }).waitFor();
     await chart.locator('.plots').focus();
-    await page.keyboard.press('ArrowDown');
-    await page.waitForFunction(() =>
-      /KV transfer [\d.]+\sms/.test(document.querySelector('sc-request-chart .readout')?.innerText ?? ''),
-    );
+    // On a slow machine the first key may come before the requests are there to walk along.
+    const readout = () => page.evaluate(() => document.querySelector('sc-request-chart .readout')?.innerText ?? '');
+    for (let turn = 0; turn < 100 && !/KV transfer [\d.]+\sms/.test(await readout()); turn += 1) {
+      await page.keyboard.press('ArrowDown');
+      await page.waitForTimeout(100);
+    }
+    assert.match(await readout(), /KV transfer [\d.]+\sms/);
     const [top] = await chart.locator('.readout b').allInnerTexts();
     await page.keyboard.press('ArrowDown');
     await page.waitForFunction((old) => document.querySelector('sc-request-chart .readout b')?.innerText !== old, top);
