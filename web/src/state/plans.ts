@@ -108,7 +108,8 @@ export class Plans {
       if (question === 'speculation' && !speculates(shown.outcome.report)) continue;
       const known = plans[question];
       if (known && !['offered', 'stopped'].includes(known.kind) && this.isOf(question, known)) continue;
-      if (quick) this.ask(question);
+      // What a load costs needs no runs.
+      if (quick || question === 'cost') this.ask(question);
       else this.#set(question, this.#offered(shown.document, this.inputs));
     }
   }
