@@ -11,6 +11,7 @@
 
 #include "base/math.h"
 #include "base/random.h"
+#include "calibrate/runs.h"
 #include "cost/model_cost.h"
 #include "servecast/report.h"
 #include "servecast/simulation.h"
@@ -175,18 +176,6 @@ Result<Metrics> RunClosedLoop(const MeasuredLoad& load, Scenario s) {
   return values;
 }
 
-// Arrivals of a Poisson process of which so many are known to have come, seconds, from the first.
-std::vector<double> Arrivals(std::int64_t requests, double duration_s, std::int64_t seed) {
-  std::vector<double> arrivals;
-  for (std::int64_t i = 0; i < requests; ++i) {
-    arrivals.push_back(Uniform(seed, Stream::kArrival, i) * duration_s);
-  }
-  std::sort(arrivals.begin(), arrivals.end());
-  const double first = arrivals.empty() ? 0 : arrivals[0];
-  for (double& arrival : arrivals) arrival -= first;
-  return arrivals;
-}
-
 // Recorded rates are those of so many requests, so only where they fall is drawn.
 Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s) {
   s.workload.arrivals.process = ArrivalProcess::kTrace;
@@ -196,7 +185,7 @@ Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s) {
   for (s.seed = 1; s.seed <= kSeeds; ++s.seed) {
     Trace trace;
     const double duration_s = static_cast<double>(load.requests) / load.rate;
-    for (const double arrival : Arrivals(load.requests, duration_s, s.seed)) {
+    for (const double arrival : PoissonArrivals(load.requests, duration_s, s.seed)) {
       trace.rows.push_back({std::llround(arrival * 1e9), 1, 1});
     }
     const Result<Report> report = Simulate(s, trace, ReportDetail::kSummary);
@@ -226,7 +215,7 @@ Result<Metrics> RunPromptPool(const MeasuredLoad& load, Scenario s) {
     start_s = static_cast<double>(kPromptPoolSize) / load.rate + 60;
     s.measure.warmup_s = start_s - 1;
   }
-  for (const double arrival : Arrivals(requests, load.duration_s, 1)) add(start_s + arrival);
+  for (const double arrival : PoissonArrivals(requests, load.duration_s, 1)) add(start_s + arrival);
   return RunTrace(std::move(s), trace);
 }
 

@@ -2,28 +2,14 @@
 // exit codes.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
+import { inFolder } from '../in_folder.mjs';
 import { command } from '../command.mjs';
 
 function servecast(...words) {
   const { status, stdout, stderr } = spawnSync(command, words, { encoding: 'utf8' });
   return { status, stdout, stderr };
-}
-
-function inFolder(use) {
-  const made = mkdtempSync(join(tmpdir(), 'servecast-'));
-  try {
-    return use((name, content) => {
-      const path = join(made, name);
-      if (content !== undefined) writeFileSync(path, content);
-      return path;
-    });
-  } finally {
-    rmSync(made, { recursive: true });
-  }
 }
 
 const server = 'model,gpu,engine,engine_version,tp';

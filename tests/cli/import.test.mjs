@@ -2,11 +2,11 @@
 // on stdout, remarks on stderr, exit codes.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { inFolder } from '../in_folder.mjs';
 import { command } from '../command.mjs';
 
 const folder = fileURLToPath(new URL('../import/', import.meta.url));
@@ -18,19 +18,6 @@ function servecastWith(input, ...words) {
   return { status, stdout, stderr };
 }
 const servecast = (...words) => servecastWith('', ...words);
-
-function inFolder(use) {
-  const made = mkdtempSync(join(tmpdir(), 'servecast-'));
-  try {
-    return use((name, content) => {
-      const path = join(made, name);
-      if (content !== undefined) writeFileSync(path, content);
-      return path;
-    });
-  } finally {
-    rmSync(made, { recursive: true });
-  }
-}
 
 test('Import_EveryText_IsADocumentThatRuns', () => {
   for (const name of readdirSync(join(folder, 'texts'))) {

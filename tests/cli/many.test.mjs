@@ -1,10 +1,10 @@
 // Commands over many scenarios, and for CI: sweep, merge, check.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
+import { inFolder } from '../in_folder.mjs';
 import { command } from '../command.mjs';
 
 const chat = 'llama-3.1-8b-h100-chat';
@@ -15,15 +15,6 @@ const sweep = ['sweep', chat, '--once', '--set', 'workload.requests=200', ...ove
 function servecast(...words) {
   const { status, stdout, stderr } = spawnSync(command, words, { encoding: 'utf8', maxBuffer: 2 ** 28 });
   return { status, stdout, stderr };
-}
-
-function inFolder(body) {
-  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
-  try {
-    body(folder);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }
 
 test('Sweep_EveryCombination_IsALineWithItsReport', () => {
@@ -68,7 +59,7 @@ test('Sweep_APointThatCannotRun_HasItsIssues', () => {
 test('Merge_ShardsInAnyNumberAndOrder_AreTheSameBytes', () => {
   const whole = servecast(...sweep, '--threads', '1').stdout;
   assert.equal(servecast(...sweep, '--threads', '5').stdout, whole);
-  inFolder((folder) => {
+  inFolder((_path, folder) => {
     const shards = [1, 2, 3, 4].map((index) => {
       const file = join(folder, `${index}.jsonl`);
       writeFileSync(file, servecast(...sweep, '--shard', `${index}/4`).stdout);
@@ -86,7 +77,7 @@ test('Merge_ShardsInAnyNumberAndOrder_AreTheSameBytes', () => {
 });
 
 test('Merge_WhatDoesNotBelongTogether_IsNamed', () => {
-  inFolder((folder) => {
+  inFolder((_path, folder) => {
     const [one, other, wrong] = ['one', 'other', 'wrong'].map((name) => join(folder, name));
     writeFileSync(one, servecast(...sweep).stdout);
     writeFileSync(other, servecast(...sweep, '--set', 'seed=5').stdout);
@@ -123,7 +114,7 @@ test('Check_ExitCode_IsTheCertainVerdict', () => {
   assert.match(missed.stdout, /^missed +TPOT p99 <= 20 ms: /m);
   assert.equal(servecast('check', chat, ...rate(5000)).status, 1);
   assert.equal(servecast('check', chat, '--set', 'model.preset=llama-3.1-70b').status, 1);
-  inFolder((folder) => {
+  inFolder((_path, folder) => {
     // One path, too short for batches: a miss is no certainty.
     const trace = join(folder, 'trace.csv');
     const rows = Array.from({ length: 50 }, (_, index) => `${index / 10},300,50`);
@@ -136,7 +127,7 @@ test('Check_ExitCode_IsTheCertainVerdict', () => {
 });
 
 test('Check_JUnitAndAnnotations_SayTheSame', () => {
-  inFolder((folder) => {
+  inFolder((_path, folder) => {
     const junit = join(folder, 'junit.xml');
     const name = ['--set', 'name=<a> & "b"'];
     const { status, stdout } = servecast('check', chat, ...rate(60), ...name, '--github', '--junit', junit);

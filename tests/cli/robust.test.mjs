@@ -8,18 +8,16 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   readdirSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { inFolder } from '../in_folder.mjs';
 import { boundless, command } from '../command.mjs';
 
 const chat = 'llama-3.1-8b-h100-chat';
@@ -31,15 +29,6 @@ function run(program, words) {
 const servecast = (...words) => run(command, words);
 /** Under a limit of the shell. */
 const limited = (limit, ...words) => run('bash', ['-c', `ulimit ${limit} && exec "$0" "$@"`, command, ...words]);
-
-function inFolder(use) {
-  const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
-  try {
-    return use((name) => join(folder, name), folder);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
 
 const hundredRows = `arrival_s,input_tokens,output_tokens\n${Array.from({ length: 100 }, (_, i) => `${i},200,20`).join('\n')}\n`;
 const base = { schema: 1, model: { preset: 'llama-3.1-8b' }, hardware: { preset: 'h100-sxm' } };

@@ -1,6 +1,7 @@
 // Questions by name: the answers of plans as JSON, whatever the slices.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -227,6 +228,26 @@ TEST(Question, Cost_IsTheArithmeticOfPricesAndTokens) {
   EXPECT_EQ(turns["unit"], "conversations/s");
   EXPECT_EQ(turns["output_tokens"]["value"], 60);
   EXPECT_GT(turns["input_tokens"]["value"].get<double>(), 3 * 256);
+}
+
+TEST(Question, Cost_OfATraceIsOfItsOwnSpeed) {
+  Trace trace;
+  // Two a second, of 100 tokens in and 10 out; played twice as fast.
+  for (int i = 0; i < 1001; ++i) trace.rows.push_back({i * std::int64_t{500'000'000}, 100, 10});
+  trace.has_arrivals = true;
+  Scenario s = Parsed(Changed({kTargets, R"(workload.arrivals={"process":"trace","rate_scale":2})",
+                               R"(workload.prompt_tokens={"distribution":"trace"})",
+                               R"(workload.output_tokens={"distribution":"trace"})"}));
+  s.hardware.price_per_gpu_hour = 3;
+  QuestionOptions options;
+  options.api = {1, 10};
+  const Question asked = Good(Question::Create("cost", s, trace, options));
+  const json cost = json::parse(asked.Json(false));
+  EXPECT_EQ(cost["unit"], "times the trace's rate");
+  EXPECT_EQ(cost["load"], 2);
+  // 200 millionths of a dollar each: 4 a second as it is played.
+  EXPECT_NEAR(cost["api"]["per_hour"]["value"].get<double>(), 4 * 3600 * 200e-6, 0.01);
+  EXPECT_NEAR(cost["answer"]["value"].get<double>(), 3 / (2 * 3600 * 200e-6), 0.01);
 }
 
 // The interval is to hold the mean of many more requests as often as it says.

@@ -51,10 +51,11 @@ std::vector<std::int32_t> Shuffled(const std::vector<std::int32_t>& tokens, std:
   return shuffled;
 }
 
-// Seconds, ascending, from the first.
-std::vector<double> PoissonArrivals(std::int64_t n, double duration_s, std::int64_t draw) {
+}  // namespace
+
+std::vector<double> PoissonArrivals(std::int64_t requests, double duration_s, std::int64_t draw) {
   std::vector<double> arrivals;
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (std::int64_t i = 0; i < requests; ++i) {
     arrivals.push_back(Uniform(draw, Stream::kArrival, i) * duration_s);
   }
   std::sort(arrivals.begin(), arrivals.end());
@@ -62,8 +63,6 @@ std::vector<double> PoissonArrivals(std::int64_t n, double duration_s, std::int6
   for (double& arrival : arrivals) arrival -= first;
   return arrivals;
 }
-
-}  // namespace
 
 std::optional<RunLengths> LengthsIn(std::string_view text, std::optional<double> counted_mean) {
   const std::string plain = LowerCase(text);

@@ -21,6 +21,10 @@ struct RunLengths {
 // A mean that was counted is nearer than what the distribution would have.
 std::optional<RunLengths> LengthsIn(std::string_view text, std::optional<double> counted_mean);
 
+// Arrivals of a Poisson process of which so many are known to have come; seconds, ascending, from
+// the first. `draw`: its seed.
+std::vector<double> PoissonArrivals(std::int64_t requests, double duration_s, std::int64_t draw);
+
 // So many draws of a Poisson process of which so many requests are known to have come; in a burst
 // where there is no rate. Lengths are spread over their distribution and only their order is drawn,
 // so that every draw has their mean. O(draws * n log n).

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "experiment/replications.h"
+#include "plan/answers.h"
 #include "plan/line.h"
 #include "workload/workload.h"
 
@@ -147,16 +148,10 @@ Result<CostAnswer> CostOfLoad(const Scenario& scenario, const Trace& trace,
 
 void WriteCost(const CostAnswer& a, JsonWriter& out) {
   out.Key("outcome"), out.Text(a.equal_at ? "found" : "none");
-  out.Key("answer");
   if (a.equal_at) {
-    out.BeginObject();
-    out.Key("value"), out.Number(a.equal_at->value);
-    out.Key("low"), out.Number(a.equal_at->low);
-    out.Key("high"), out.Number(a.equal_at->high);
-    out.Key("unit"), out.Text(a.unit);
-    out.EndObject();
+    WriteAnswer(a.equal_at->value, a.equal_at->low, a.equal_at->high, a.unit, out);
   } else {
-    out.Null();
+    out.Key("answer"), out.Null();
   }
   out.Key("load"), out.Number(a.load);
   out.Key("unit"), out.Text(a.unit);
@@ -181,8 +176,9 @@ void WriteCost(const CostAnswer& a, JsonWriter& out) {
 }
 
 std::string CostSentence(const CostAnswer& a) {
-  const std::string own = Format("The GPUs cost {} an hour, {} a month of 730 hours",
-                                 Dollars(a.own_per_hour), Dollars(a.own_per_hour * kHoursOfMonth));
+  const std::string own =
+      Format("The GPUs cost {} an hour, {} a month of {} hours", Dollars(a.own_per_hour),
+             Dollars(a.own_per_hour * kHoursOfMonth), ShortNumber(kHoursOfMonth));
   const std::string load = Format("{} {}", ShortNumber(a.load), std::string(a.unit));
   if (!a.equal_at) {
     return Format("{}: {} per million tokens in and out at {}, if it is held.", own,
