@@ -1,9 +1,9 @@
 // How fast and how lean: time, ns and allocations per step, ns and bytes per request. The same
 // source runs natively and, under node, as WebAssembly. Figures are printed, never asserted:
 // machines are noisy. `servecast_bench N` runs N requests only; `servecast_bench blis` the cases by
-// BLIS's rules only, `servecast_bench sglang` those of SGLang's; `servecast_bench ablation` prints
-// what each option after SFLLM does, `servecast_bench cluster` what a step costs behind each
-// router.
+// BLIS's rules only, `servecast_bench sglang` those of SGLang's, `servecast_bench drafts` those
+// with drafts; `servecast_bench ablation` prints what each option after SFLLM does,
+// `servecast_bench cluster` what a step costs behind each router.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -134,6 +134,25 @@ std::vector<Case> SglangCases() {
        10'000,
        9,
        {sglang, "engine.num_gpu_blocks_override=40000", "scheduler.schedule_conservativeness=0.1"}},
+  };
+}
+
+// The same load with drafts: a step costs by its members, but only their draws; and all of it where
+// each proposal may be another number.
+std::vector<Case> DraftCases() {
+  const auto drafts = [](const char* members) {
+    return fmt::format(R"(engine.speculative={{"num_speculative_tokens":3,{}}})", members);
+  };
+  const std::string eagle = drafts(R"("method":"eagle","acceptance_length":2.2)");
+  return {
+      {"3 drafts", 10'000, 15, {eagle, "engine.async_scheduling=false"}},
+      {"3 drafts, async", 10'000, 15, {eagle, "engine.async_scheduling=true"}},
+      {"all accepted", 10'000, 15, {drafts(R"("method":"eagle","acceptance_length":4)")}},
+      {"ngram, half",
+       10'000,
+       9,
+       {drafts(R"("method":"ngram","draft_share":0.5)"), "engine.async_scheduling=false"}},
+      {"drafts, scarce", 10'000, 9, {eagle, "engine.num_gpu_blocks_override=2500"}},
   };
 }
 
@@ -278,7 +297,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   const std::string only = argc > 1 ? argv[1] : "";
-  if (!only.empty() && only != "blis" && only != "sglang") {
+  if (!only.empty() && only != "blis" && only != "sglang" && only != "drafts") {
     servecast::Run({"512/512", std::atoll(argv[1]), 1, {}});
     return 0;
   }
@@ -290,12 +309,13 @@ int main(int argc, char** argv) {
   if (only.empty()) {
     for (const servecast::Case& c : servecast::Cases()) servecast::Run(c);
   }
-  if (only != "blis") {
-    for (const servecast::Case& c : servecast::SglangCases()) servecast::Run(c);
-  }
-  if (only != "sglang") {
-    for (const servecast::Case& c : servecast::BlisCases()) servecast::Run(c);
-  }
+  const auto run = [&only](const char* group, const std::vector<servecast::Case>& cases) {
+    if (!only.empty() && only != group) return;
+    for (const servecast::Case& c : cases) servecast::Run(c);
+  };
+  run("drafts", servecast::DraftCases());
+  run("sglang", servecast::SglangCases());
+  run("blis", servecast::BlisCases());
   if (!only.empty()) return 0;
   servecast::PriceModels("dense", {});
   servecast::PriceModels(

@@ -253,7 +253,7 @@ TEST(Speculation, PriceOfAStep_GrowsWithItsDrafts) {
     const auto model = FindLatencyModel(backend).make(scenario.value(), cost.value());
     TimeNs before = model->Price({16, 16 * 1000, {}}).duration;
     for (const std::int64_t tokens : {2, 3, 5, 9}) {
-      const std::vector<DraftedDecode> decodes(16, {tokens, 1000});
+      const std::vector<DraftedDecodes> decodes = {{tokens, 16 * 1000, 16}};
       BatchShape shape;
       shape.drafted = decodes;
       const TimeNs time = model->Price(shape).duration;

@@ -601,18 +601,18 @@ plant_in(draft_rules 507 "with a table, too, admissions are padded"
   [==[s.pads_one_token && (Planted(507) || s.num_speculative_tokens_per_batch_size.empty());]==])
 
 plant_in(sequence_grants 511 "the threshold does not cut drafts"
-  [==[std::int64_t tokens = CutToThreshold(s.Known() + s.drafts + s.placeholders - s.computed);]==]
-  [==[std::int64_t tokens = CutToThreshold(s.Known() + (Planted(511) ? 0 : s.drafts) +
-                                         s.placeholders - s.computed) +
-                          (Planted(511) ? s.drafts : 0);]==])
+  [==[const std::int64_t tokens = CutToThreshold(s.Known() + s.drafts + s.placeholders - s.computed);]==]
+  [==[const std::int64_t tokens = CutToThreshold(s.Known() + (Planted(511) ? 0 : s.drafts) +
+                                               s.placeholders - s.computed) +
+                              (Planted(511) ? s.drafts : 0);]==])
 
 plant_in(sequence_grants 512 "a request is skipped if all drafts in flight would end it"
-  [==[s.placeholders > 0 && s.computed - s.placeholders + 2 >= s.prompt + s.asked;]==]
-  [==[s.placeholders > 0 && s.computed - (Planted(512) ? 1 : s.placeholders) + 2 >= s.prompt + s.asked;]==])
+  [==[s.computed - s.placeholders + 2 >=]==]
+  [==[s.computed - (Planted(512) ? 1 : s.placeholders) + 2 >=]==])
 
 plant_in(sequence_grants 513 "no request is skipped as it ends"
-  [==[    if (ends || tokens <= 0) {]==]
-  [==[    if ((ends && !Planted(513)) || tokens <= 0) {]==])
+  [==[if (s.placeholders > 0 && ]==]
+  [==[if (!Planted(513) && s.placeholders > 0 && ]==])
 
 plant_in(sequence_grants 514 "a victim keeps its drafts"
   [==[s.computed = s.placeholders = s.drafts = 0;]==]
@@ -628,8 +628,8 @@ plant_in(sequence_grants 516 "padding among prefills, too"
   [==[only_decodes = only_decodes && (member.decodes || Planted(516));]==])
 
 plant_in(sequence_grants 517 "padding alone, too"
-  [==[bool only_decodes = !members_.empty();]==]
-  [==[bool only_decodes = Planted(517) || !members_.empty();]==])
+  [==[bool only_decodes = !members_.empty() ||]==]
+  [==[bool only_decodes = Planted(517) || !members_.empty() ||]==])
 
 plant_in(sequence_grants 518 "padding is cut to the budget"
   [==[if (tokens > budget || cached]==]
@@ -711,8 +711,114 @@ plant_in(sequence_scheduler 539 "the drafts of the table are those of the runnin
       rules_.After(static_cast<std::int64_t>(Planted(539) ? running_.size() : members_.size()));]==])
 
 plant_in(draft_rules 544 "all requests have the engine's rates"
-  [==[if (lengths_.empty()) return rates_;]==]
-  [==[if (lengths_.empty() || Planted(544)) return rates_;]==])
+  [==[if (lengths_.empty()) return law_;]==]
+  [==[if (lengths_.empty() || Planted(544)) return law_;]==])
+
+# What drafts change, as far as the README of the golden traces calls it observable.
+plant_in(sequence_grants 545 "lookahead goes beyond max_model_len (S14)"
+  [==[return std::min(tokens + rules_.lookahead, in_.max_model_len);]==]
+  [==[return std::min(tokens + rules_.lookahead, in_.max_model_len + (Planted(545) ? 99 : 0));]==])
+
+plant_in(sequence_grants 546 "an admission has no lookahead (S15)"
+  [==[std::max<std::int64_t>(0, BlocksWith(cached + tokens) - hit.blocks);]==]
+  [==[std::max<std::int64_t>(0, (Planted(546) ? kv_.BlocksFor(cached + tokens)
+                                               : BlocksWith(cached + tokens)) - hit.blocks);]==])
+
+plant_in(draft_rules 547 "all methods drop the last hit block (S18)"
+  [==[drops_last_hit = NeedsHiddenStates]==]
+  [==[drops_last_hit = Planted(547) || NeedsHiddenStates]==])
+
+plant_in(sequence_grants 548 "drafts cost the budget nothing (S4)"
+  [==[    s.drafts = 0;
+    budget -= tokens;]==]
+  [==[    s.drafts = 0;
+    budget -= tokens - (Planted(548) ? members_.back().drafts : 0);]==])
+
+plant_in(sequence_grants 549 "the last token before max_model_len is computed (S4)"
+  [==[in_.max_model_len - s.computed - 1));]==]
+  [==[in_.max_model_len - s.computed - (Planted(549) ? 0 : 1)));]==])
+
+plant_in(sequence_grants 550 "whoever the budget does not reach loses its drafts (S6)"
+  [==[at < apart_.size() && budget > 0;) {]==]
+  [==[at < apart_.size();) {
+    if (budget <= 0) {
+      if (Planted(550)) At(apart_[at]).drafts = 0;
+      ++at;
+      continue;
+    }]==])
+
+plant_in(sequence_grants 551 "no admission is padded (S9)"
+  [==[admission.padded = rules_.pads_one_token &&]==]
+  [==[admission.padded = !Planted(551) && rules_.pads_one_token &&]==])
+
+plant_in(sequence_grants 552 "whoever has no room to be padded is admitted without (S9)"
+  [==[Planted(519))) return BlockedBy::kTokenBudget;
+  }]==]
+  [==[Planted(519))) {
+      if (!Planted(552)) return BlockedBy::kTokenBudget;
+      admission.padded = false;
+      tokens = 1;
+    }
+  }]==])
+
+plant_in(sequence_scheduler 553 "blocks of rejected drafts are given back (S16)"
+  [==[  s.generated += member.made;
+]==]
+  [==[  s.generated += member.made;
+  if (Planted(553) && s.running && !async_ && rejected > 0) {
+    const std::int64_t more = s.blocks - std::max(kv_.BlocksFor(s.computed + 1), s.holding.blocks);
+    if (more > 0) kv_.Take(-more, replica_.now()), s.blocks -= more;
+  }
+]==])
+
+plant_in(sequence_scheduler 554 "a victim's tokens in flight are lost (S27)"
+  [==[  if (!member.yields) return;
+  const std::int64_t rejected]==]
+  [==[  if (!member.yields) return;
+  if (Planted(554) && !s.running) {
+    s.coming -= member.made;
+    return;
+  }
+  const std::int64_t rejected]==])
+
+plant_in(sequence_grants 556 "an adapter on a seat needs another (S29)"
+  [==[std::find(adapters_.begin(), adapters_.end(), s.lora) == adapters_.end();]==]
+  [==[(Planted(556) ||
+          std::find(adapters_.begin(), adapters_.end(), s.lora) == adapters_.end());]==])
+
+plant_in(sequence_grants 557 "requests without an adapter need a seat (S29)"
+  [==[return seats > 0 && s.lora != 0 &&]==]
+  [==[return seats > 0 && (s.lora != 0 || Planted(557)) &&]==])
+
+# Who is in the group of those that verify all drafts.
+plant_in(sequence_group 561 "a member may end in the group"
+  [==[s.prompt + s.limit - group_.tokens() - 2;]==]
+  [==[s.prompt + s.limit - group_.tokens() - (Planted(561) ? 0 : 2);]==])
+
+plant_in(sequence_group 562 "whoever comes before a member may be cut"
+  [==[if (asked > budget && s.order < newest_) return false;]==]
+  [==[if (asked > budget && s.order < newest_ && !Planted(562)) return false;]==])
+
+plant_in(sequence_group 563 "one apart does not need blocks"
+  [==[free -= std::max<std::int64_t>(0, BlocksWith]==]
+  [==[if (!Planted(563)) free -= std::max<std::int64_t>(0, BlocksWith]==])
+
+plant_in(sequence_group 564 "who leaves has registered all tokens"
+  [==[s.registered = s.Known() - last_made;]==]
+  [==[s.registered = s.Known() - (Planted(564) ? 0 : last_made);]==])
+
+plant_in(sequence_group 565 "one that is elsewhere in its steps joins"
+  [==[if (member->padded || member->drafts != group_.drafts() || !member->decodes) return false;]==]
+  [==[if (!Planted(565) &&
+        (member->padded || member->drafts != group_.drafts() || !member->decodes)) {
+      return false;
+    }]==])
+
+plant_in(draft_group 566 "a member gets its block one token late"
+  [==[computed_[i] > room_[i] ? 1 : 0;
+    room_]==]
+  [==[computed_[i] > room_[i] + (Planted(566) ? 1 : 0) ? 1 : 0;
+    room_]==])
 
 plant_in(queue_caps 540 "the new request does not count"
   [==[taken_ + 1 >]==]

@@ -33,10 +33,10 @@ class RandomLatency : public LatencyModel {
            spec_.per_chunk_prompt * chunk.prompt + (chunk.samples ? spec_.per_chunk_sample : 0));
     }
     place = 0;
-    for (const DraftedDecode& decode : shape.drafted) {
+    for (const DraftedDecodes& decodes : shape.drafted) {
       ++place;
-      duration += place * (spec_.per_decode * decode.tokens +
-                           spec_.per_decode_context * (decode.context + decode.tokens));
+      duration += place * (spec_.per_decode * decodes.tokens * decodes.sequences +
+                           spec_.per_decode_context * decodes.Keys());
     }
     StepPrice price;
     price.duration = duration;

@@ -1378,10 +1378,13 @@ class Driver {
     shape.transfer_blocks = step.transfer_blocks;
     shape.preemption_ema = preemption_ema_;
     std::vector<PrefillChunk> chunks;
-    std::vector<DraftedDecode> drafted;
+    std::map<std::int64_t, DraftedDecodes> by_tokens;
     for (const Member& member : step.members) {
       if (member.decode && member.record.tokens > 1) {
-        drafted.push_back({member.record.tokens, member.record.computed_before});
+        DraftedDecodes& alike = by_tokens[member.record.tokens];
+        alike.context += member.record.computed_before;
+        alike.sequences = alike.tokens == 0 ? 1 : alike.sequences + 1;
+        alike.tokens = alike.logits = member.record.tokens;
         shape.decode_kv_blocks += static_cast<std::int64_t>(member.sequence->blocks.size());
       } else if (member.decode) {
         ++shape.decode_seqs;
@@ -1395,6 +1398,8 @@ class Driver {
       }
     }
     shape.prefill = chunks;
+    std::vector<DraftedDecodes> drafted;
+    for (const auto& [tokens, decodes] : by_tokens) drafted.push_back(decodes);
     shape.drafted = drafted;
     return latency.Price(shape);
   }

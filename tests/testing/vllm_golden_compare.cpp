@@ -156,10 +156,11 @@ StepPrice GoldenLatency::Price(const BatchShape& shape) const {
            (static_cast<double>(chunk.context) + static_cast<double>(chunk.tokens) / 2);
     }
   }
-  for (const DraftedDecode& decode : shape.drafted) {
-    t += decode.tokens;
-    q += static_cast<double>(decode.tokens) *
-         (static_cast<double>(decode.context) + static_cast<double>(decode.tokens) / 2);
+  for (const DraftedDecodes& decodes : shape.drafted) {
+    const auto n = static_cast<double>(decodes.tokens);
+    t += decodes.tokens * decodes.sequences;
+    q +=
+        n * (static_cast<double>(decodes.context) + static_cast<double>(decodes.sequences) * n / 2);
   }
   const double ms =
       ((5.0 + 0.02 * static_cast<double>(t)) + 1e-4 * static_cast<double>(k)) + 1e-5 * q;

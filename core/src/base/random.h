@@ -31,13 +31,21 @@ constexpr std::uint64_t Mix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-constexpr std::uint64_t RandomBits(std::int64_t seed, Stream stream, std::int64_t entity,
-                                   std::int64_t index = 0) {
-  constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
+inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
+
+// What Mix64 makes a draw of: for whoever draws many of one entity, as that of the next index is
+// kGolden more.
+constexpr std::uint64_t RandomKey(std::int64_t seed, Stream stream, std::int64_t entity,
+                                  std::int64_t index = 0) {
   std::uint64_t h = Mix64(static_cast<std::uint64_t>(seed) + kGolden);
   h = Mix64(h ^ (static_cast<std::uint64_t>(stream) * kGolden));
   h = Mix64(h + static_cast<std::uint64_t>(entity) * 0xD1B54A32D192ED03ULL);
-  return Mix64(h + static_cast<std::uint64_t>(index) * kGolden + 1);
+  return h + static_cast<std::uint64_t>(index) * kGolden + 1;
+}
+
+constexpr std::uint64_t RandomBits(std::int64_t seed, Stream stream, std::int64_t entity,
+                                   std::int64_t index = 0) {
+  return Mix64(RandomKey(seed, stream, entity, index));
 }
 
 // Uniform in the open interval (0, 1): 53 bits, never an end, so that Log and quantiles are finite.

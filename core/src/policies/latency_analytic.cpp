@@ -172,12 +172,15 @@ class Analytic final : public LatencyModel {
     }
     const double rows = shape.prefill.empty() ? 1 : mixed_rows_;
     double pairs_of_decodes = rows * context_tokens;
-    for (const DraftedDecode& decode : shape.drafted) {  // all its queries read a key at once
-      const auto n = static_cast<double>(decode.tokens);
-      double read = static_cast<double>(decode.context) + n;
-      if (cost_.window_share > 0) read = Windowed(read, n + cost_.window);
-      tokens += n;
-      sampled += n;
+    double sequences = decodes + static_cast<double>(shape.prefill.size());
+    for (const DraftedDecodes& drafted : shape.drafted) {
+      const auto n = static_cast<double>(drafted.tokens);
+      const auto members = static_cast<double>(drafted.sequences);
+      auto read = static_cast<double>(drafted.Keys());
+      if (cost_.window_share > 0) read = Windowed(read, members * (n + cost_.window));
+      sequences += members;
+      tokens += n * members;
+      sampled += static_cast<double>(drafted.logits) * members;
       context_tokens += read;
       pairs_of_decodes += std::max(rows, n) * read;
     }
@@ -200,8 +203,6 @@ class Analytic final : public LatencyModel {
     parts.memory += cost_.activation_bytes_per_token * tokens * byte_ns_;
     if (cost_.expert_bytes > 0) AddExperts(tokens, parts);
     if (sampled > 0) parts.Blend(lm_head_, sampled);
-    const double sequences =
-        decodes + static_cast<double>(shape.drafted.size() + shape.prefill.size());
     const double host = step_ns_ + sequence_ns_ * sequences;
     double overhead =
         host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * tokens;

@@ -20,7 +20,9 @@ class Blackbox final : public LatencyModel {
       prefill_tokens += static_cast<double>(chunk.tokens);
     }
     std::int64_t decoded = shape.decode_seqs;
-    for (const DraftedDecode& decode : shape.drafted) decoded += decode.tokens;
+    for (const DraftedDecodes& decodes : shape.drafted) {
+      decoded += decodes.tokens * decodes.sequences;
+    }
     const double us = spec_.beta[0] + spec_.beta[1] * prefill_tokens +
                       spec_.beta[2] * static_cast<double>(decoded);
     // A linear form says nothing of what bounds it.

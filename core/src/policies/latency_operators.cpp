@@ -47,20 +47,19 @@ class Operators final : public LatencyModel {
       step_.Add(chunk.tokens, chunk.context, work);
     }
     std::int64_t pairs = 0;
-    for (const DraftedDecode& decode : shape.drafted) {  // all its queries read a key at once
-      const std::int64_t read = decode.context + decode.tokens;
-      tokens += decode.tokens;
-      sampled += decode.tokens;
-      ++work.decodes;
-      work.contexts += read;
-      pairs += decode.tokens * read;
+    std::int64_t sequences = decodes + static_cast<std::int64_t>(shape.prefill.size());
+    for (const DraftedDecodes& drafted : shape.drafted) {
+      tokens += drafted.tokens * drafted.sequences;
+      sampled += drafted.logits * drafted.sequences;
+      sequences += drafted.sequences;
+      work.decodes += drafted.sequences;
+      work.contexts += drafted.Keys();
+      pairs += drafted.tokens * drafted.Keys();
     }
     double attention = step_.Attention(work);
     if (pairs > 0) attention = std::max(attention, step_.DecodePairs(pairs));
     const double matrices = step_.Tokens(tokens) + step_.Head(sampled);
-    const auto sequences = static_cast<double>(decodes) +
-                           static_cast<double>(shape.drafted.size() + shape.prefill.size());
-    const double host = step_ns_ + sequence_ns_ * sequences;
+    const double host = step_ns_ + sequence_ns_ * static_cast<double>(sequences);
     const double sampler = sample_ns_ * static_cast<double>(sampled - padding);
     const double launch = launch_.Ns(replayed);
     const double device = matrices + attention + sampler + launch;

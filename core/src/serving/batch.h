@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace servecast {
 
@@ -14,13 +15,18 @@ struct PrefillChunk {
   bool samples = false;      // its last token is known after this step, so a token is sampled
 };
 
-// A decode that verifies drafts.
-struct DraftedDecode {
-  std::int64_t tokens = 0;   // computed in this step: the one that is due and its drafts, >= 2
-  std::int64_t context = 0;  // computed before it
+// The decodes of a step that verify drafts and compute as many tokens each.
+struct DraftedDecodes {
+  std::int64_t tokens = 0;   // of each, computed in this step: the one that is due and its drafts
+  std::int64_t context = 0;  // sum over them of the tokens computed before it
+  std::int64_t sequences = 1;
+  std::int64_t logits = tokens;  // of each, that the LM head is asked for
+
+  // Sum over them of the tokens whose keys are read, by all queries of one at once.
+  std::int64_t Keys() const { return context + sequences * tokens; }
 };
 
-// Decodes of one token are sums only, so that a step of unchanged composition is priced in O(1).
+// Decodes are sums only, so that the price of a step does not depend on their number.
 struct BatchShape {
   std::int64_t decode_seqs = 0;            // each computes one token
   std::int64_t decode_context_tokens = 0;  // sum over them of the tokens computed before the step
@@ -28,7 +34,27 @@ struct BatchShape {
   std::int64_t decode_kv_blocks = 0;       // that the decodes hold in it
   std::int64_t transfer_blocks = 0;        // loaded from the KV tiers for it
   double preemption_ema = 0;               // with this step's; see LatencyModel::PreemptionWeight
-  std::span<const DraftedDecode> drafted = {};  // the other decodes, in scheduled order
+  // The other decodes, ascending by their tokens, of which each number is there once.
+  std::span<const DraftedDecodes> drafted = {};
+
+  std::int64_t DraftedSequences() const {
+    std::int64_t sequences = 0;
+    for (const DraftedDecodes& decodes : drafted) sequences += decodes.sequences;
+    return sequences;
+  }
 };
+
+// Adds to what a shape's span will show.
+inline void AddDrafted(std::vector<DraftedDecodes>& drafted, std::int64_t tokens,
+                       std::int64_t context, std::int64_t sequences = 1) {
+  auto at = drafted.begin();
+  while (at != drafted.end() && at->tokens < tokens) ++at;
+  if (at == drafted.end() || at->tokens != tokens) {
+    drafted.insert(at, {.tokens = tokens, .context = context, .sequences = sequences});
+    return;
+  }
+  at->context += context;
+  at->sequences += sequences;
+}
 
 }  // namespace servecast

@@ -43,31 +43,30 @@ class DraftedLatency final : public LatencyModel {
   // One pass over the step's tokens, which its KV cache needs, too, and chooses the first draft of
   // each request; then one for each further draft, of a token a request.
   TimeNs Drafting(const BatchShape& shape) const {
-    const auto members =
-        shape.decode_seqs + static_cast<std::int64_t>(shape.drafted.size() + shape.prefill.size());
-    const std::int64_t drafts = rules_.After(members);
+    const std::int64_t drafted = shape.DraftedSequences();
+    const std::int64_t drafts =
+        rules_.After(shape.decode_seqs + drafted + static_cast<std::int64_t>(shape.prefill.size()));
     if (drafts == 0) return 0;
-    BatchShape last{shape.decode_seqs, shape.decode_context_tokens + shape.decode_seqs, {}};
-    std::vector<PrefillChunk>& chunks = chunks_;
-    chunks.assign(shape.prefill.begin(), shape.prefill.end());
-    for (const DraftedDecode& decode : shape.drafted) {
-      chunks.push_back({decode.tokens, decode.context, decode.context, true});
+    BatchShape first = shape;
+    passed_.assign(shape.drafted.begin(), shape.drafted.end());
+    BatchShape last{
+        shape.decode_seqs + drafted, shape.decode_context_tokens + shape.decode_seqs, {}};
+    for (DraftedDecodes& decodes : passed_) {
+      decodes.logits = 1;
+      last.decode_context_tokens += decodes.Keys();
     }
-    for (const PrefillChunk& chunk : chunks) {
+    for (const PrefillChunk& chunk : shape.prefill) {
       if (!chunk.samples) continue;
       ++last.decode_seqs;
       last.decode_context_tokens += chunk.context + chunk.tokens;
     }
-    BatchShape first{shape.decode_seqs, shape.decode_context_tokens, {}};
-    first.prefill = chunks;
-    std::vector<DraftedDecode> slots;
-    if (at_once_ && drafts > 1 && last.decode_seqs > 0) {  // one pass, with a slot for each
-      slots.assign(static_cast<std::size_t>(last.decode_seqs),
-                   {drafts - 1, last.decode_context_tokens / last.decode_seqs});
-      first.drafted = slots;
+    const bool more = drafts > 1 && last.decode_seqs > 0;
+    if (at_once_ && more) {  // one pass, with a slot for each
+      passed_.push_back({drafts - 1, last.decode_context_tokens, last.decode_seqs});
     }
+    first.drafted = passed_;
     TimeNs time = drafter_->Price(first).duration;
-    for (std::int64_t draft = 1; draft < drafts && !at_once_ && last.decode_seqs > 0; ++draft) {
+    for (std::int64_t draft = 1; draft < drafts && !at_once_ && more; ++draft) {
       time += drafter_->Price(last).duration;
       last.decode_context_tokens += last.decode_seqs;
     }
@@ -78,7 +77,7 @@ class DraftedLatency final : public LatencyModel {
   DraftRules rules_;
   bool at_once_;
   TimeNs look_up_;
-  mutable std::vector<PrefillChunk> chunks_;  // scratch
+  mutable std::vector<DraftedDecodes> passed_;  // scratch
 };
 
 }  // namespace

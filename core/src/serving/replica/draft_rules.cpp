@@ -1,6 +1,7 @@
 #include "serving/replica/draft_rules.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/random.h"
 #include "serving/replica/acceptance_curves.h"
@@ -46,6 +47,15 @@ std::vector<double> RatesOfLength(double length, std::int64_t drafts) {
   double power = 1;
   for (std::int64_t i = 0; i < drafts; ++i) rates.push_back(power *= rate);
   return rates;
+}
+
+// A draw of 52 bits stands for the middle of its interval: (draw + 1/2) / 2^52 < rate. Exact.
+Acceptance::Law LawFrom(const std::vector<double>& rates, std::int64_t drafts) {
+  Acceptance::Law law(static_cast<std::size_t>(drafts), 0);
+  for (std::size_t i = 0; i < rates.size() && i < law.size(); ++i) {
+    if (rates[i] > 0) law[i] = static_cast<std::uint64_t>(std::ceil(rates[i] * 0x1p52 - 0.5));
+  }
+  return law;
 }
 
 std::int64_t EntryOf(const std::vector<std::int32_t>& list, std::int64_t n) {
@@ -102,7 +112,7 @@ std::vector<double> AcceptanceRates(const SpeculativeSpec& s) {
 }
 
 Acceptance::Acceptance(const SpeculativeSpec& spec, const RequestTable& requests, std::int64_t seed)
-    : rates_(AcceptanceRates(spec)),
+    : law_(LawFrom(AcceptanceRates(spec), spec.num_speculative_tokens)),
       draft_share_(spec.draft_share),
       requests_(requests),
       seed_(seed) {
@@ -110,27 +120,32 @@ Acceptance::Acceptance(const SpeculativeSpec& spec, const RequestTable& requests
     const bool known = std::any_of(lengths_.begin(), lengths_.end(),
                                    [length](const Length& l) { return l.length == length; });
     if (length == 0 || known) continue;
-    lengths_.push_back({length, RatesOfLength(length, spec.num_speculative_tokens)});
+    const std::int64_t drafts = spec.num_speculative_tokens;
+    lengths_.push_back({length, LawFrom(RatesOfLength(length, drafts), drafts)});
   }
 }
 
-const std::vector<double>& Acceptance::RatesOf(RequestId request) const {
-  if (lengths_.empty()) return rates_;
+const Acceptance::Law& Acceptance::LawOf(RequestId request) const {
+  if (lengths_.empty()) return law_;
   const double length = requests_.acceptance_length[static_cast<std::size_t>(request)];
   for (const Length& own : lengths_) {
-    if (own.length == length) return own.rates;
+    if (own.length == length) return own.law;
   }
-  return rates_;
+  return law_;
+}
+
+std::uint64_t Acceptance::KeyOf(RequestId request, std::int64_t n) const {
+  return RandomKey(seed_, Stream::kAcceptance, request, n);
 }
 
 std::int64_t Acceptance::Accepted(RequestId request, std::int64_t n, std::int64_t drafts) const {
-  if (!requests_.accepted_drafts.empty()) {
+  if (!Draws()) {
     const auto r = static_cast<std::size_t>(request);
     return std::min(EntryOf(requests_.accepted_drafts[r], n), drafts);
   }
-  const double draw = Uniform(seed_, Stream::kAcceptance, request, n);
+  const std::uint64_t draw = DrawOf(KeyOf(request, n));
   std::int64_t accepted = 0;
-  for (const double rate : RatesOf(request)) accepted += draw < rate ? 1 : 0;
+  for (const std::uint64_t below : LawOf(request)) accepted += draw < below ? 1 : 0;
   return std::min(accepted, drafts);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "base/random.h"
 #include "servecast/scenario.h"
 #include "workload/request_table.h"
 
@@ -41,6 +42,9 @@ std::vector<double> AcceptanceRates(const SpeculativeSpec& spec);
 
 class Acceptance {
  public:
+  // By position, the draws (DrawOf) below which it and all before it are accepted.
+  using Law = std::vector<std::uint64_t>;
+
   // `requests` outlives it.
   Acceptance(const SpeculativeSpec& spec, const RequestTable& requests, std::int64_t seed);
 
@@ -50,19 +54,27 @@ class Acceptance {
   // By a drafter whose number varies, after the request's n-th step with output.
   std::int64_t Proposed(RequestId request, std::int64_t n, std::int64_t most) const;
 
+  // The same for whoever does many steps of a request: a law, and the key of the n-th step's draw,
+  // from which on each is kGolden more than the one before. Require: it draws.
+  bool Draws() const { return requests_.accepted_drafts.empty(); }
+  const Law& LawOf(RequestId request) const;
+  std::uint64_t KeyOf(RequestId request, std::int64_t n) const;
+  static std::uint64_t DrawOf(std::uint64_t key);
+
  private:
   // Of a mean length, each draft as likely as the one before it.
   struct Length {
     double length = 0;
-    std::vector<double> rates;
+    Law law;
   };
-  const std::vector<double>& RatesOf(RequestId request) const;
 
-  std::vector<double> rates_;    // the engine's
+  Law law_;                      // the engine's
   std::vector<Length> lengths_;  // of requests: few different ones, by class
   double draft_share_;
   const RequestTable& requests_;
   std::int64_t seed_;
 };
+
+inline std::uint64_t Acceptance::DrawOf(std::uint64_t key) { return Mix64(key) >> 12; }
 
 }  // namespace servecast

@@ -253,10 +253,12 @@ void Replica::TimeOut(RequestId request) {
 // Decodes that verify drafts work as prefills do: several queries read each key once.
 void Replica::CountDrafted(Step& step) {
   if (plan_.chunks.empty()) step.prefill = {};
-  for (const DraftedDecode& decode : plan_.drafted) {
-    step.prefill.pairs += decode.tokens * decode.context + decode.tokens * (decode.tokens + 1) / 2;
-    step.prefill.keys += decode.context + decode.tokens;
-    step.levels.batch_tokens += decode.tokens;
+  for (const DraftedDecodes& decodes : plan_.drafted) {
+    const std::int64_t tokens = decodes.tokens;
+    step.prefill.pairs +=
+        tokens * decodes.context + decodes.sequences * (tokens * (tokens + 1) / 2);
+    step.prefill.keys += decodes.Keys();
+    step.levels.batch_tokens += decodes.sequences * tokens;
   }
 }
 
@@ -288,7 +290,7 @@ void Replica::CountDrafted(Step& step) {
                  shape.decode_seqs, shape.decode_context_tokens + shape.decode_seqs,
                  plan_.kv_unused,   plan_.in_turn};
   step.decodes = plan_.decodes;
-  step.sampled = shape.decode_seqs + static_cast<std::int64_t>(shape.drafted.size());
+  step.sampled = shape.decode_seqs + shape.DraftedSequences();
   const TimeNs interference = plan_.chunks.empty() ? 0 : CountPrefills(step, price);
   if (!plan_.drafted.empty()) CountDrafted(step);
   step.made = step.sampled;

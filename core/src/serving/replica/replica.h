@@ -176,10 +176,11 @@ class Replica final : public Engine {
   void GarbageCollected() { ++counts_.gc_passes; }
   // So many victims of a preemption wait that SGLang would have lost.
   void VictimsLost(std::int64_t victims) { counts_.lost_victims += victims; }
-  // A member of a step that is launched has drafts, of which so many will be accepted, and so many
+  // Members of a step that is launched have drafts, of which so many will be accepted, and so many
   // of the accepted tokens reach a client.
-  void Verified(std::int64_t drafts, std::int64_t accepted, std::int64_t used) {
-    ++counts_.verified_steps;
+  void Verified(std::int64_t members, std::int64_t drafts, std::int64_t accepted,
+                std::int64_t used) {
+    counts_.verified_steps += members;
     counts_.draft_tokens += drafts;
     counts_.accepted_tokens += accepted;
     counts_.used_draft_tokens += used;

@@ -29,7 +29,7 @@ class Replica;
 struct StepPlan {
   BatchShape shape;  // but for its spans
   std::vector<PrefillChunk> chunks;
-  std::vector<DraftedDecode> drafted;  // likewise
+  std::vector<DraftedDecodes> drafted;  // likewise
   // Of its decodes, those whose token before came as this step starts, or at Step::before. The
   // scheduler counts the gaps of the others.
   std::int64_t decodes = 0;

@@ -11,6 +11,11 @@ std::int64_t SequenceScheduler::CutToThreshold(std::int64_t tokens) const {
   return threshold > 0 ? std::min(tokens, threshold) : tokens;
 }
 
+// S14: lookahead slots come on top, but none beyond the longest sequence.
+std::int64_t SequenceScheduler::SlotsWith(std::int64_t tokens) const {
+  return std::min(tokens + rules_.lookahead, in_.max_model_len);
+}
+
 // Blocks of known tokens have content from now on; drafts are not known.
 void SequenceScheduler::Register(Sequence& s, std::int64_t tokens) {
   tokens = std::min(tokens, s.Known());
@@ -21,19 +26,25 @@ void SequenceScheduler::Register(Sequence& s, std::int64_t tokens) {
 
 // ---- The running list ----------------------------------------------------------------------
 
+// What it computes next if nothing but its own length and the threshold cut it; 0: it sits it out.
+std::int64_t SequenceScheduler::Asked(const Sequence& s) const {
+  // S24: even if all drafts in flight are rejected it ends by the steps that are under way.
+  if (s.placeholders > 0 && s.computed - s.placeholders + 2 >= s.prompt + s.asked) return 0;
+  const std::int64_t tokens = CutToThreshold(s.Known() + s.drafts + s.placeholders - s.computed);
+  return std::max<std::int64_t>(0, std::min(tokens, in_.max_model_len - s.computed - 1));
+}
+
+// Of those apart: with a group no one has to give way, and without they are all.
 void SequenceScheduler::GrantRunning(StepPlan& plan, std::int64_t& budget) {
-  for (std::size_t at = 0; at < running_.size() && budget > 0;) {
-    const Id id = running_[at];
+  for (std::size_t at = 0; at < apart_.size() && budget > 0;) {
+    const Id id = apart_[at];
     Sequence& s = At(id);
-    // S24: even if all drafts in flight are rejected it ends by the steps that are under way.
-    const bool ends = s.placeholders > 0 && s.computed - s.placeholders + 2 >= s.prompt + s.asked;
-    std::int64_t tokens = CutToThreshold(s.Known() + s.drafts + s.placeholders - s.computed);
-    tokens = std::min({tokens, budget, in_.max_model_len - s.computed - 1});
-    if (ends || tokens <= 0) {
+    const std::int64_t tokens = std::min(Asked(s), budget);
+    if (tokens == 0) {
       ++at;
       continue;
     }
-    if (HasRoom(s, s.computed + tokens)) {
+    if (SlotsWith(s.computed + tokens) <= s.blocks * kv_.block_size()) {
       Register(s, s.computed + tokens);
     } else if (!MakeRoom(id, tokens, at, plan, budget)) {
       return;
@@ -97,6 +108,7 @@ std::size_t SequenceScheduler::VictimAt() const {
 // S21: blocks and drafts are gone, what was generated stays, and what steps in flight make still
 // comes. What it was given in this call returns to the budget.
 void SequenceScheduler::Preempt(Id id, StepPlan& plan, std::int64_t& budget) {
+  SERVECAST_CHECK(group_.empty(), "I2: with a group all that run get what they ask for");
   Sequence& s = At(id);
   const auto r = static_cast<std::size_t>(s.request);
   LeaveRunning(id);
@@ -151,7 +163,7 @@ void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
     const bool there = std::find(adapters_.begin(), adapters_.end(), lora) != adapters_.end();
     if (lora != 0 && !there) adapters_.push_back(lora);
   };
-  bool only_decodes = !members_.empty();
+  bool only_decodes = !members_.empty() || !group_.empty();
   for (const Member& member : members_) {
     add_adapter(At(member.id).lora);
     only_decodes = only_decodes && member.decodes;
@@ -249,6 +261,8 @@ void SequenceScheduler::Begin(Id id, const Admission& admission) {
                       .kind = s.preempted ? MemberKind::kResumed : MemberKind::kNew,
                       .padded = admission.padded});
   running_.push_back(id);
+  apart_.push_back(id);
+  s.order = ++admissions_;
   s.running = s.admitted = true;
   s.aside = s.preempted = false;
   s.to_recompute = s.generated;

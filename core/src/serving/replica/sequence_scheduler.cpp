@@ -32,6 +32,8 @@ SequenceScheduler::SequenceScheduler(Replica& replica)
           static_cast<std::int64_t>(in_.engine.watermark * static_cast<double>(in_.pool_blocks))),
       victim_by_priority_(replica.policy().victim_by_priority()),
       id_of_(PlacesOf(in_)),
+      group_(rules_, acceptance_, in_.engine.block_size, replica.most_in_flight()),
+      groups_(MayGroup()),
       waiting_(in_.results.state, replica.policy().by_key()),
       aside_(in_.results.state, replica.policy().by_key()),
       steps_(replica.most_in_flight()) {}
@@ -62,6 +64,8 @@ Formed SequenceScheduler::Form(StepPlan& plan) {
   if (!HasRequests()) return Formed::kNothing;
   members_.clear();
   std::int64_t budget = rules_.budget;
+  GatherGroup();
+  if (!group_.empty()) BeginGroup(budget);
   GrantRunning(plan, budget);
   if (plan.preempted.empty()) {
     Admit(plan, budget);
@@ -70,7 +74,8 @@ Formed SequenceScheduler::Form(StepPlan& plan) {
     ++tokenless_calls_;
   }
   replica_.SmoothPreemptions(plan.preempted.size(), running());
-  if (members_.empty()) return plan.preempted.empty() ? Formed::kNothing : Formed::kAgain;
+  if (members_.empty() && group_.empty())
+    return plan.preempted.empty() ? Formed::kNothing : Formed::kAgain;
   Advance();
   Fill(plan);
   return Formed::kStep;
@@ -95,7 +100,7 @@ void SequenceScheduler::Advance() {
     s.coming += member.made;
     if (member.drafts > 0 && !member.padded) {
       const std::int64_t used = std::max<std::int64_t>(0, member.made - 1);
-      replica_.Verified(member.drafts, member.accepted, used);
+      replica_.Verified(1, member.drafts, member.accepted, used);
     }
     if (!async_) continue;
     s.placeholders += 1 + member.drafts;  // S22
@@ -128,15 +133,16 @@ void SequenceScheduler::Fill(StepPlan& plan) {
     }
     plan.shape.decode_kv_blocks += s.blocks;
     if (member.tokens > 1) {
-      plan.drafted.push_back({member.tokens, member.before});
+      AddDrafted(plan.drafted, member.tokens, member.before);
     } else {
       ++plan.shape.decode_seqs;
       plan.shape.decode_context_tokens += member.before;
     }
   }
-  for (const Id id : running_) {
+  for (const Id id : apart_) {
     plan.kv_unused += At(id).blocks * kv_.block_size() - At(id).computed;
   }
+  if (!group_.empty()) FillGroup(plan, start);
 }
 
 void SequenceScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interference) {
@@ -155,9 +161,14 @@ void SequenceScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interf
     }
     if (member.decodes && member.counts) in_.results.interference[r] += interference;
   }
+  if (!group_.empty()) {
+    step.sampled += group_made_;
+    step.made += group_.size();
+    group_.Launched(step.place, step.end, interference);
+  }
   if (step.sampled > 0 && tokenless_calls_ < kMostTokenlessCalls) tokenless_calls_ = 0;
-  if (interference > 0 && members_.size() < running_.size()) {  // those that sit it out
-    for (const Id id : running_) {
+  if (interference > 0 && members_.size() < apart_.size()) {  // those that sit it out
+    for (const Id id : apart_) {
       const Sequence& s = At(id);
       const bool in_it = s.last_step == step.end;
       if (in_it || s.prefilling || s.Made()) continue;
@@ -170,6 +181,7 @@ void SequenceScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interf
 void SequenceScheduler::Apply(Step& step) {
   const std::vector<Member>& members = steps_[step.place];
   for (const Member& member : members) Deliver(member, step);
+  if (!group_.empty()) DeliverGroup(step);
   if (gaps_ > 0) replica_.NextToken(step, gap_, std::exchange(gaps_, 0));
   if (!async_ && rules_.most > 0) ProposeAfter(members);
 }
@@ -243,12 +255,14 @@ void SequenceScheduler::Release(Sequence& s, bool findable) {
 
 void SequenceScheduler::LeaveRunning(Id id) {
   running_.erase(std::find(running_.begin(), running_.end(), id));
+  apart_.erase(std::find(apart_.begin(), apart_.end(), id));
   At(id).running = false;
 }
 
 bool SequenceScheduler::GiveUp(RequestId request) {
   const Id id = IdOf(request);
   Sequence& s = At(id);
+  if (s.InGroup()) Leave(id);
   for (std::size_t i = 0; i < replica_.in_flight() && s.in_flight > 0; ++i) {
     Step& step = replica_.InFlight(i);
     for (const Member& member : steps_[step.place]) {  // made, but no client reads it
@@ -274,8 +288,16 @@ const PrefixCacheReport& SequenceScheduler::prefix_cache() {
 }
 
 void SequenceScheduler::Observe(StepRecord& record) const {
-  for (const Member& m : members_) {
-    record.members.push_back({m.request, m.tokens, m.before, m.kind, m.made, m.drafts, m.accepted});
+  // Running sequences come in their order, and last those that were just admitted.
+  auto member = members_.begin();
+  for (const Id id : running_) {
+    if (At(id).InGroup()) {
+      ObserveGroup(id, record);
+    } else if (member != members_.end() && member->id == id) {
+      const Member& m = *member++;
+      record.members.push_back(
+          {m.request, m.tokens, m.before, m.kind, m.made, m.drafts, m.accepted});
+    }
   }
 }
 

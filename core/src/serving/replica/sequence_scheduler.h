@@ -4,7 +4,9 @@
 //
 // Every sequence is looked at in every step. How far one advances is its own, so what makes decode
 // runs of vllm_scheduler.h cheap does not hold; in exchange all is said once and plainly. It is
-// used only where a scenario has drafts or adapters' seats (Replica).
+// used only where a scenario has drafts or adapters' seats (Replica). Those of whom a step asks
+// nothing but how many drafts are accepted are apart, as columns (DraftGroup): they join it and
+// leave it in sequence_group.cpp, and steps that might lack tokens or blocks are formed without it.
 //
 // A number of drafts is drawn as the step is scheduled that verifies them. What follows from it the
 // scheduler may know only when the step's outputs are applied: `computed` and `placeholders` are
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "serving/replica/draft_group.h"
 #include "serving/replica/draft_rules.h"
 #include "serving/replica/replica.h"
 #include "serving/replica/scheduler.h"
@@ -44,8 +47,8 @@ class SequenceScheduler final : public Scheduler {
   bool HasRequests() const override { return running() > 0 || waiting() > 0; }
   bool MayStall() const override { return false; }
   TimeNs QuietUntil() override { return replica_.now(); }
-  // Results have what was delivered, at all times.
-  void WriteProgress(std::vector<std::int32_t>&) const override {}
+  // Results have what was delivered, at all times, but of the group.
+  void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
   void Observe(StepRecord& record) const override;
 
@@ -61,6 +64,8 @@ class SequenceScheduler final : public Scheduler {
     double priority = 0;  // what a victim is chosen by
 
     // As the scheduler sees it.
+    DraftGroup::Place place = -1;   // in the group, which then has what a step changes of it
+    std::int64_t order = 0;         // of its latest admission
     std::int64_t generated = 0;     // output tokens that were delivered
     std::int64_t computed = 0;      // tokens whose KV is done or scheduled
     std::int64_t placeholders = 0;  // async: tokens that steps in flight may make
@@ -84,6 +89,7 @@ class SequenceScheduler final : public Scheduler {
 
     std::int64_t Known() const { return prompt + generated; }
     bool Made() const { return generated + coming >= limit; }
+    bool InGroup() const { return place >= 0; }
   };
 
   // Of a step.
@@ -107,7 +113,21 @@ class SequenceScheduler final : public Scheduler {
     bool padded = false;
   };
 
+  // The group (sequence_group.cpp).
+  bool MayGroup() const;
+  void GatherGroup();
+  bool Joins(const Sequence& s) const;
+  void Join(Id id);
+  void Leave(Id id);
+  void Scatter();
+  bool Suffices(std::int64_t budget) const;
+  void BeginGroup(std::int64_t& budget);
+  void FillGroup(StepPlan& plan, TimeNs start);
+  void DeliverGroup(const Step& step);
+  void ObserveGroup(Id id, StepRecord& record) const;
+
   // A schedule call (sequence_grants.cpp).
+  std::int64_t Asked(const Sequence& s) const;
   void GrantRunning(StepPlan& plan, std::int64_t& budget);
   bool MakeRoom(Id id, std::int64_t tokens, std::size_t& at, StepPlan& plan, std::int64_t& budget);
   std::size_t VictimAt() const;
@@ -119,13 +139,8 @@ class SequenceScheduler final : public Scheduler {
                     Admission& admission);
   void Begin(Id id, const Admission& admission);
   std::int64_t CutToThreshold(std::int64_t tokens) const;
-  std::int64_t BlocksWith(std::int64_t tokens) const {
-    return kv_.BlocksFor(std::min(tokens + rules_.lookahead, in_.max_model_len));
-  }
-  // The blocks that it has will do; no division, as it is asked for each in each step.
-  bool HasRoom(const Sequence& s, std::int64_t tokens) const {
-    return std::min(tokens + rules_.lookahead, in_.max_model_len) <= s.blocks * kv_.block_size();
-  }
+  std::int64_t SlotsWith(std::int64_t tokens) const;
+  std::int64_t BlocksWith(std::int64_t tokens) const { return kv_.BlocksFor(SlotsWith(tokens)); }
   void Register(Sequence& s, std::int64_t tokens);
 
   // A step.
@@ -161,6 +176,12 @@ class SequenceScheduler final : public Scheduler {
   std::vector<Id> free_;
   std::vector<Id>& id_of_;   // by request (ReplicaScratch)
   std::vector<Id> running_;  // in order of admission
+  std::vector<Id> apart_;    // of them, in that order, who are not in the group
+  DraftGroup group_;
+  bool groups_;                  // there may be a group
+  std::int64_t group_made_ = 0;  // tokens that the step that is being formed makes of it
+  std::int64_t newest_ = 0;      // the latest to join is the latest admitted, by Sequence::order
+  std::int64_t admissions_ = 0;
   WaitQueue waiting_;
   WaitQueue aside_;  // those that others have overtaken, for want of an adapter's seat
   std::vector<RequestId> passed_;       // in this call
