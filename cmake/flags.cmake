@@ -66,7 +66,7 @@ endif()
 # and the library's that most of ours include, read once: with OTHER, which has the same flags, by that
 # one. Only headers that are not ours, for a change of ours would compile everything anew. Only clang
 # has them: of a precompiled header it loads what a source uses, g++ all, and g++ 12 with -O3 takes
-# strings for too long when their header was, and warns. Emscripten, clang-tidy and g++ show that every
+# strings for too long when their header was, and warns. The preset clang has none and shows that every
 # file includes what it uses.
 function(servecast_precompile target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FROM" "")
@@ -103,7 +103,7 @@ endfunction()
 # servecast_unite(TARGET SOURCE...): with SERVECAST_UNITE, eight sources of a folder are compiled as
 # one, which halves a build from nothing: most of it is the reading of the library's headers. Names in
 # the anonymous namespaces of a folder's files must then differ. Policies stay alone, as they are
-# written from each other; so does every file in the other builds, which show that it stands by itself.
+# written from each other; so does every file in dev and clang, which show that it stands by itself.
 function(servecast_unite target)
   if(NOT SERVECAST_UNITE)
     return()
