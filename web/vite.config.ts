@@ -76,6 +76,8 @@ function builtPage(): Plugin {
             const attrs = { rel: 'preload', as: 'fetch', type: 'application/wasm', crossorigin: true };
             tags.push({ tag: 'link', attrs: { ...attrs, href: `./${name}` }, injectTo: 'head' });
           }
+          if (/\bpage-[^/]*\.js$/.test(name))
+            tags.push({ tag: 'link', attrs: { rel: 'modulepreload', href: `./${name}` }, injectTo: 'head' });
         }
         return { html: html.replace(/(<meta charset="utf-8"\s*\/?>)/, `$1\n    ${policy}`), tags };
       },
@@ -85,19 +87,23 @@ function builtPage(): Plugin {
 
 type ModulesOf = { getModuleInfo(id: string): { readonly importedIds: readonly string[] } | null };
 
-/** What main.ts imports, directly or not, is one file: in several it would compress less well. */
-function firstChunk(id: string, modules: ModulesOf): string | null {
-  if (first.size === 0) {
-    const walk = (each: string) => {
-      if (first.has(each)) return;
-      first.add(each);
-      for (const next of modules.getModuleInfo(each)?.importedIds ?? []) walk(next);
+/**
+ * What main.ts imports, directly or not, is one file, and what the views take beside it another: in more they would
+ * compress less well, in one they would be one long task.
+ */
+function chunkOf(id: string, modules: ModulesOf): string | null {
+  if (chunks.size === 0) {
+    const walk = (each: string, chunk: string) => {
+      if (chunks.has(each)) return;
+      chunks.set(each, chunk);
+      for (const next of modules.getModuleInfo(each)?.importedIds ?? []) walk(next, chunk);
     };
-    walk(fileURLToPath(new URL('src/main.ts', import.meta.url)));
+    walk(fileOf('src/main.ts'), 'index');
+    walk(fileOf('src/views/page.ts'), 'page');
   }
-  return first.has(id) ? 'index' : null;
+  return chunks.get(id) ?? null;
 }
-const first = new Set<string>();
+const chunks = new Map<string, string>();
 
 /** sw.js: the page without a connection, versioned by what it holds. */
 function offline(): Plugin {
@@ -149,7 +155,7 @@ function buildOf(mode: string): BuildOptions {
       },
     };
   return {
-    rolldownOptions: { output: { codeSplitting: { groups: [{ name: firstChunk, debugName: 'first' }] } } },
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: chunkOf, debugName: 'first' }] } } },
   };
 }
 

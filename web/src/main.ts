@@ -1,10 +1,10 @@
 // Entry: starts the engine before anything else, then puts the page together.
 import wasmUrl from 'servecast-first.wasm?url';
 import { EngineClient, compileModule } from './engine/client';
+import { inTurn } from './lib/turns';
 import { App, type Surroundings } from './state/app';
 import { Store, initialState, type ThemeChoice } from './state/store';
 import './styles/page.css';
-import './views/page';
 import type { PageElement } from './views/page';
 
 const themeKey = 'servecast-theme';
@@ -58,10 +58,15 @@ function begin(): void {
   // Both come when an address is written by hand; whoever is second finds that the first one has done it.
   for (const kind of ['popstate', 'hashchange']) addEventListener(kind, () => void app.arrive());
 
-  const page = document.createElement('sc-page') as PageElement;
-  page.app = app;
-  document.querySelector('#page')?.replaceChildren(page);
   void app.start();
+  import('./views/page').then(
+    () => {
+      const page = document.createElement('sc-page') as PageElement;
+      page.app = app;
+      document.querySelector('#page')?.replaceChildren(page);
+    },
+    () => document.querySelector('#loading')?.replaceChildren('The page could not be loaded: there is no connection.'),
+  );
 
   // What a first verdict does not need.
   const unsubscribe = app.store.subscribe(() => {
@@ -79,5 +84,6 @@ function begin(): void {
   });
 }
 
-if (window.top === window) begin();
+// Not from here: what notes where it was asked from (a fetch, a worker) would read all of this file anew for that.
+if (window.top === window) void inTurn(begin);
 else refuseFrame();

@@ -3,6 +3,7 @@
 import { LitElement, html, nothing, render, type PropertyValues, type TemplateResult } from 'lit';
 import type uPlot from 'uplot';
 import type { Columns } from '../engine/protocol';
+import { inTurn, inTurnIf } from '../lib/turns';
 import { readPalette, type Palette } from './palette';
 
 export interface TableView {
@@ -17,28 +18,17 @@ export function axisStyle({ muted, font, grid }: Palette) {
   return { stroke: muted, font, labelFont: font, labelSize: 20, grid: line, ticks: { ...line, size: 4 } };
 }
 
-// Charts are drawn in tasks of their own, right after what they are of has been said: several in one while that is
-// short, so that answers keep up with a hand that drags, and no task grows with the number of charts.
-const drawMs = 8;
 const undrawn = new Set<ChartElement>();
-const turns = new MessageChannel();
-turns.port1.onmessage = () => drawNext();
 
 function drawSoon(chart: ChartElement): void {
+  if (undrawn.has(chart)) return;
   undrawn.add(chart);
-  if (undrawn.size === 1) turns.port2.postMessage(null);
-}
-
-function drawNext(): void {
-  const begin = performance.now();
-  for (const chart of undrawn) {
+  void inTurn(() => {
     undrawn.delete(chart);
     chart.draw();
-    if (performance.now() - begin > drawMs) break;
-  }
-  if (undrawn.size > 0) turns.port2.postMessage(null);
-  // For those who measure.
-  else document.dispatchEvent(new Event('sc-drawn'));
+    // For those who measure.
+    if (undrawn.size === 0) document.dispatchEvent(new Event('sc-drawn'));
+  });
 }
 
 /** What keys and the wheel do to a chart: comes after the first verdict (chart-moves). */
@@ -177,6 +167,11 @@ export abstract class ChartElement extends LitElement {
         </table>
       </div>
     `;
+  }
+
+  /** At first in its turn: others come with it. */
+  protected override scheduleUpdate(): Promise<void> | undefined {
+    return inTurnIf(!this.hasUpdated, () => super.scheduleUpdate());
   }
 
   protected override updated(_changed: PropertyValues): void {

@@ -7,6 +7,7 @@ import { formatGiven, readNumber, sentence } from '../lib/format';
 import type { App } from '../state/app';
 import { lastOf, type Json } from '../state/document';
 import { stepped } from '../lib/steps';
+import { inTurnIf } from '../lib/turns';
 import { rangeText, unitOf, type Choice } from '../state/fields';
 
 export interface FieldModel {
@@ -85,6 +86,11 @@ export class FieldElement extends LitElement {
   /** By its place (/slo/0/limit_ms), for jumping to it from a message. */
   focusControl(): void {
     this.querySelector<HTMLElement>('input:not([type=range]), select, textarea')?.focus();
+  }
+
+  /** At first in its turn: a form has many. */
+  protected override scheduleUpdate(): Promise<void> | undefined {
+    return inTurnIf(!this.hasUpdated, () => super.scheduleUpdate());
   }
 
   protected override render(): TemplateResult {

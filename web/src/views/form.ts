@@ -27,7 +27,7 @@ export const allSettings = 'all';
 /** The rows of the form: at most 18 of a scenario with one pool and two targets. */
 export function renderForm(view: ViewContext): TemplateResult {
   const source = view.app.source;
-  if (!source) return html`<p class="quiet-text">Loading the fields…</p>`;
+  if (!source) return html``;
   return html`
     ${part('Model', nothing, renderModel(view, source))} ${part('Hardware', renderAddPool(view, source), renderHardware(view, source))}
     ${part('Traffic', renderTraceChoice(view, source), renderTraffic(view, source))}

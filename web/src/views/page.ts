@@ -4,6 +4,7 @@ import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Catalog } from 'servecast';
 import '../charts/tail-chart';
 import { needPart } from '../lib/part';
+import { inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
 import type { AppState, ThemeChoice } from '../state/store';
@@ -33,6 +34,7 @@ export class PageElement extends LitElement {
     dropping: { state: true },
     wide: { state: true },
     prefersDark: { state: true },
+    hasForm: { state: true },
   };
   declare app: App;
   declare openGroups: ReadonlySet<string>;
@@ -41,6 +43,8 @@ export class PageElement extends LitElement {
   declare dropping: boolean;
   declare wide: boolean;
   declare prefersDark: boolean;
+  /** The rail comes in a task of its own. */
+  declare hasForm: boolean;
 
   readonly #wide = matchMedia('(min-width: 900px)');
   readonly #dark = matchMedia('(prefers-color-scheme: dark)');
@@ -56,6 +60,12 @@ export class PageElement extends LitElement {
     this.dropping = false;
     this.wide = this.#wide.matches;
     this.prefersDark = this.#dark.matches;
+    this.hasForm = false;
+  }
+
+  /** Until the first answer it is put together task by task, and the engine is asked before it is drawn. */
+  protected override scheduleUpdate(): Promise<void> | undefined {
+    return inTurnIf(this.app.store.state.shown === null, () => super.scheduleUpdate());
   }
 
   protected override createRenderRoot(): HTMLElement {
@@ -76,7 +86,8 @@ export class PageElement extends LitElement {
 
   /** Comparing takes the engine's time: only while somebody looks. */
   protected override updated(): void {
-    const { shown, compared } = this.app.store.state;
+    const { catalog, shown, compared } = this.app.store.state;
+    if (catalog && !this.hasForm) void inTurn(() => (this.hasForm = true));
     const looks = shown !== null && tabInForce(this.tab, shown.outcome.report) === 'compare';
     if (looks === this.#compares) return;
     this.#compares = looks;
@@ -124,7 +135,7 @@ export class PageElement extends LitElement {
       <summary><span>${formSummary(view)}</span> <span class="button" aria-hidden="true">Change</span></summary>
       <form class="form" aria-label="Scenario" @submit=${(event: Event) => event.preventDefault()}>
         <h2 class="visually-hidden">Scenario</h2>
-        ${renderForm(view)}
+        ${this.hasForm ? renderForm(view) : html`<p class="quiet-text">Loading the fields…</p>`}
       </form>
     </details>`;
   }
