@@ -105,6 +105,12 @@ function chunkOf(id: string, modules: ModulesOf): string | null {
 }
 const chunks = new Map<string, string>();
 
+/** As the page asks for it; the page itself by its folder: some hosts forward from index.html to that. */
+function askedAs(file: string): string {
+  if (file === 'index.html') return '';
+  return file.startsWith('presets/') ? `${file}?${presetsVersion}` : file;
+}
+
 /** sw.js: the page without a connection, versioned by what it holds. */
 function offline(): Plugin {
   return {
@@ -117,8 +123,7 @@ function offline(): Plugin {
       for (const file of names) hash.update(file).update(readFileSync(`${folder}/${file}`));
       const source = readFileSync(new URL('tools/service-worker.js', import.meta.url), 'utf8')
         .replace('VERSION', hash.digest('hex').slice(0, 12))
-        // Of the page itself its folder: some hosts forward from index.html to that.
-        .replace('FILES', JSON.stringify(names.map((file) => (file === 'index.html' ? '' : file))));
+        .replace('FILES', JSON.stringify(names.map(askedAs)));
       writeFileSync(`${folder}/sw.js`, source);
     },
   };

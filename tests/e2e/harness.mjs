@@ -55,6 +55,9 @@ export function skip(name, why) {
   console.log(`skipped ${name}: ${why}`);
 }
 
+/** What the server was asked for since then, but for the browser's own look, some time after a load, for a newer worker. */
+export const heard = (before) => site.requests.slice(before).filter((path) => !path.endsWith('/sw.js'));
+
 export function smallTrace(rows) {
   const lines = Array.from(
     { length: rows },

@@ -1,8 +1,12 @@
 // Tasks of answers that follow the hand, of what is said while they are late, of going back, and of no connection. Part of
 // run.mjs.
 import assert from 'node:assert/strict';
-import { field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
-import { preset, site, task } from './harness.mjs';
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { field, fingerprint, nextResult, openTab, problem, root, verdict } from './browser.mjs';
+import { heard, preset, site, task } from './harness.mjs';
+import { serve } from './server.mjs';
 
 const rate = (page) => field(page, '/workload/arrivals/rate_per_s');
 const rateIs = (page, text) =>
@@ -145,9 +149,79 @@ await task(
     await nextResult(page, first);
     await openTab(page, 'Numbers');
     await page.locator('sc-numbers tbody th').first().waitFor();
-    assert.equal(site.requests.length, before, 'the server hears nothing');
+    assert.deepEqual(heard(before), [], 'the server hears nothing');
     const caches = await page.evaluate(() => caches.keys());
     assert.equal(caches.length, 1, caches.join(' '));
+  },
+  { expectsProblems: true, serviceWorkers: 'allow' },
+);
+
+/** The built site in a folder of its own, and what makes another version of it there: its entry says which one it is. */
+async function twoVersions() {
+  const folder = mkdtempSync(join(tmpdir(), 'servecast-versions-'));
+  cpSync(join(root, 'web/dist'), folder, { recursive: true });
+  const host = await serve(folder);
+  const publish = () => {
+    const assets = readdirSync(join(folder, 'assets'));
+    const named = (part) => assets.find((name) => name.startsWith(`${part}-`) && name.endsWith('.js'));
+    const [entry, numbers, next] = [named('index'), named('numbers'), 'index-next.js'];
+    const text = readFileSync(join(folder, 'assets', entry), 'utf8');
+    writeFileSync(join(folder, 'assets', next), `${text}\ndocument.documentElement.dataset.version = 'next';\n`);
+    // A host has the files of one version: this one has no numbers, and other presets.
+    for (const name of [entry, numbers]) rmSync(join(folder, 'assets', name));
+    for (const name of ['index.html', 'sw.js']) {
+      const now = readFileSync(join(folder, name), 'utf8')
+        .replaceAll(entry, next)
+        .replace(`"assets/${numbers}",`, '')
+        .replaceAll(/\.json\?\w+/g, '.json?next')
+        .replace(/servecast-[0-9a-f]{12}/, 'servecast-next');
+      writeFileSync(join(folder, name), now);
+    }
+  };
+  const close = () => {
+    host.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { url: host.url, publish, close };
+}
+
+await task(
+  'offline: a new version comes whole, and a page of the one before keeps its own parts',
+  async (page) => {
+    const versions = await twoVersions();
+    try {
+      await page.goto(versions.url);
+      await verdict(page);
+      await page.waitForFunction(() => navigator.serviceWorker.controller !== null, undefined, { timeout: 60_000 });
+      const version = () => page.evaluate(() => document.documentElement.dataset.version ?? 'first');
+      assert.equal(await version(), 'first');
+      const names = await page.evaluate(() => caches.keys());
+      versions.publish();
+      await page.evaluate(async () => {
+        const registration = await navigator.serviceWorker.ready;
+        const changed = new Promise((resolve) => navigator.serviceWorker.addEventListener('controllerchange', resolve));
+        await registration.update();
+        await changed;
+      });
+      assert.deepEqual(await page.evaluate(() => caches.keys()), [...names, 'servecast-next']);
+      // A part and a preset that the open page never had, and that only its own version has.
+      await page.context().setOffline(true);
+      await openTab(page, 'Numbers');
+      await page.locator('sc-numbers tbody th').first().waitFor();
+      const first = await fingerprint(page);
+      const gpu = field(page, '/hardware/preset').locator('select');
+      await gpu.selectOption(await gpu.locator('optgroup option').first().getAttribute('value'));
+      await nextResult(page, first);
+      assert.equal(await version(), 'first');
+      await page.reload();
+      await verdict(page);
+      assert.equal(await version(), 'next', 'the next load is of the new version, without a connection, too');
+      await openTab(page, 'Compare');
+      await page.locator('#compared tbody th').first().waitFor();
+    } finally {
+      await page.context().setOffline(false);
+      versions.close();
+    }
   },
   { expectsProblems: true, serviceWorkers: 'allow' },
 );

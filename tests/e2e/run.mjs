@@ -14,7 +14,7 @@ import {
   turnGroup,
   verdict,
 } from './browser.mjs';
-import { audit, beginOthers, finish, openEverything, preset, site, smallTrace, task } from './harness.mjs';
+import { audit, beginOthers, finish, heard, openEverything, preset, site, smallTrace, task } from './harness.mjs';
 
 // --- Loading -----------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ await task(
       strange.map((request) => `${request.method()} ${request.url()}`),
       [],
     );
-    assert.deepEqual(site.requests.slice(before), [], 'what was fetched with the first visit is not asked for again');
+    assert.deepEqual(heard(before), [], 'what was fetched with the first visit is not asked for again');
   },
   { serviceWorkers: 'allow' },
 );
@@ -192,7 +192,7 @@ await task('price: that of the GPU with its terms and date, or one’s own', asy
       (text) => new RegExp(text).test(document.querySelector('.numbers')?.textContent ?? ''),
       pattern,
     );
-  await says('\\$2\\.5\\sper GPU-hour, reserved for a year, \\w+ 20\\d\\d');
+  await says('\\$2\\.50\\sper GPU-hour, reserved for a year, \\w+ 20\\d\\d');
   await field(page, '/hardware/price_per_gpu_hour').locator('input[type=text]').fill('3');
   await says('\\$3\\sper GPU-hour, your price');
 });

@@ -5,8 +5,8 @@ const name = 'servecast-VERSION';
 const files = FILES;
 const scope = self.registration.scope;
 
-/** Files whose names are made of their contents never change. */
-const isHashed = (file) => file.startsWith('assets/');
+/** Files whose addresses are made of their contents, or of their version, never change. */
+const isHashed = (file) => /^(assets|embed)\/|\?/.test(file);
 
 async function install() {
   const cache = await caches.open(name);
@@ -32,10 +32,11 @@ async function answer(request) {
   const root = new URL(scope).pathname;
   const asked = pathname === root || pathname === `${root}index.html` ? scope : request;
   const own = await caches.open(name);
-  // The number behind a preset's name is of its version, as this cache is.
+  // A page of the version before finds its own parts and presets there; only the page itself may be asked for with more.
   return (
-    (await own.match(asked, { ignoreSearch: true })) ??
-    (await caches.match(asked, { ignoreSearch: true })) ??
+    (await own.match(asked)) ??
+    (await caches.match(asked)) ??
+    (request.mode === 'navigate' ? await own.match(asked, { ignoreSearch: true }) : undefined) ??
     fetch(request)
   );
 }
