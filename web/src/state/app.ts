@@ -462,6 +462,11 @@ export class App {
     if (pointer !== '' || this.#comparison) (await this.#compares())?.by(pointer, this.source);
   }
 
+  /** Whether a GPU is compared by the fewest that keep the targets, instead of as many as there are. */
+  async compareFewest(on: boolean): Promise<void> {
+    (await this.#compares())?.byFewest(on, this.source);
+  }
+
   /** Sets the scenario aside, to be compared with what it becomes. */
   async keepToCompare(name: string): Promise<void> {
     const { source } = this;
@@ -493,7 +498,7 @@ export class App {
   /** Null without a connection: the view that wants it cannot be had either, and says so in its place. */
   async #compares(): Promise<Comparison | null> {
     const part = await import('./compare').catch(() => null);
-    return part && (this.#comparison ??= new part.Comparison(this.#engine, this.store));
+    return part && (this.#comparison ??= new part.Comparison(this.#engine, this.store, () => this.plans()));
   }
 
   // --- Ways out ----------------------------------------------------------------------------------

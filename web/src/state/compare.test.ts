@@ -1,6 +1,7 @@
-import type { Catalog, Field, Report } from 'servecast';
+import type { Catalog, Field, MinGpus, Report } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import type { Engine, RunListener } from '../engine/client';
+import type { PlanListener } from '../engine/pool';
 import type { Lane } from '../engine/protocol';
 import {
   Comparison,
@@ -12,6 +13,7 @@ import {
 } from './compare';
 import type { Document } from './document';
 import type { FormSource } from './fields';
+import type { Plans } from './plans';
 import { Store } from './store';
 
 function field(path: string, choices: readonly string[], more: Partial<Field> = {}): Field {
@@ -58,6 +60,7 @@ class RecordingEngine {
   }
 }
 
+const noPlans = () => Promise.reject(new Error('nobody asks'));
 const done = (report: Partial<Report>) => ({ report: report as Report, columns: {}, engine_ms: 1 });
 
 describe('comparing', () => {
@@ -101,7 +104,7 @@ describe('comparing', () => {
   it('runs one variant after the other, beside, and keeps why one cannot run', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    const comparison = new Comparison(engine as unknown as Engine, store);
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans);
     comparison.by('/engine/compat', source);
     expect(engine.runs.map(({ lane }) => lane)).toEqual(['beside']);
     engine.runs[0]!.listener.finished(done({ completed: 9 }), 1, false);
@@ -122,7 +125,7 @@ describe('comparing', () => {
   it('waits while the shown run is under way, and ends when that begins', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    const comparison = new Comparison(engine as unknown as Engine, store);
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans);
     store.update({ run: { kind: 'running', progress: 0, slow: false } });
     comparison.by('/engine/compat', source);
     expect(engine.runs).toHaveLength(0);
@@ -137,7 +140,7 @@ describe('comparing', () => {
   it('forgets answers to an older question', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    const comparison = new Comparison(engine as unknown as Engine, store);
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans);
     comparison.by('/engine/compat', source);
     comparison.by('/scheduler/order', source);
     engine.runs[0]!.listener.finished(done({ completed: 1 }), 1, false);
@@ -174,7 +177,7 @@ describe('comparing', () => {
   it('gives a GPU on which the model does not fit as many as it takes, once', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    new Comparison(engine as unknown as Engine, store).by('/hardware/preset', numbers);
+    new Comparison(engine as unknown as Engine, store, noPlans).by('/hardware/preset', numbers);
     engine.runs[0]!.listener.finished(done({ completed: 9 }), 1, false);
     const unfit = { pool: '', tensor_parallel: 2, enough_tensor_parallel: 8 } as Report['unfit'];
     const issues = [{ path: '', message: 'no', kind: 'does_not_fit' as const }];
@@ -188,10 +191,41 @@ describe('comparing', () => {
     });
   });
 
+  it('runs the fewest of a GPU once they are found, beside the scenario as it is', async () => {
+    const engine = new RecordingEngine();
+    const store = new Store();
+    const heard: PlanListener[] = [];
+    const ask = (_task: unknown, _trace: unknown, listener: PlanListener) => {
+      heard.push(listener);
+      return () => undefined;
+    };
+    const plans = () => Promise.resolve({ planners: { ask } } as unknown as Plans);
+    const comparison = new Comparison(engine as unknown as Engine, store, plans);
+    const targeted = { ...numbers, document: { ...numbers.document, slo: [{ metric: 'ttft', limit_ms: 9 }] } };
+    comparison.by('/hardware/preset', targeted);
+    expect(store.state.compared!.fewest).toBe(false);
+    comparison.byFewest(true, targeted);
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(store.state.compared!.variants.map(({ isSought }) => isSought ?? false)).toEqual([false, true, true]);
+    expect(heard).toHaveLength(2);
+    engine.runs.at(-1)!.listener.finished(done({ completed: 9 }), 1, false);
+    const before = engine.runs.length;
+    // One GPU a replica: three replicas; then two a replica, of which one would be fewer.
+    heard[1]!.answered({ outcome: 'found', pools: [{ replicas: 3 }] } as unknown as MinGpus, '');
+    expect(engine.runs).toHaveLength(before);
+    heard[2]!.answered({ outcome: 'found', pools: [{ replicas: 1 }] } as unknown as MinGpus, '');
+    expect(engine.runs.at(-1)!.document['cluster']).toEqual({ pools: [{ tensor_parallel: 2, replicas: 1 }] });
+    expect(store.state.compared!.variants[2]?.adapted).toBe('2 GPUs: tensor parallel 2');
+    comparison.halt();
+    heard[0]!.answered({ outcome: 'found', pools: [{ replicas: 1 }] } as unknown as MinGpus, '');
+    expect(store.state.compared!.variants[1]?.isSought).toBe(true);
+  });
+
   it('puts another server before the same requests, and keeps one as it was', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    const comparison = new Comparison(engine as unknown as Engine, store);
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans);
     comparison.keep(source.document, 'large', source);
     const changed = { ...source, document: { hardware: { preset: 'small' }, workload: { requests: 5 }, seed: 3 } };
     comparison.refresh(changed);

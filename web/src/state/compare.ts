@@ -23,8 +23,10 @@ import {
   type FormSource,
   type PlacedField,
 } from './fields';
+import { findFewest, hasFewest, withFewest, type Fewest } from './fewest';
 import { splitsOf } from './pool-edits';
-import { poolList, poolsInWords, poolsOf } from './pools';
+import { poolList, poolsInWords, poolsOf, replicasOf } from './pools';
+import type { Plans } from './plans';
 import type { Store } from './store';
 
 export interface Variant {
@@ -37,6 +39,8 @@ export interface Variant {
   readonly issues: readonly Issue[];
   /** What else had to change for it to run; "" when nothing. */
   readonly adapted?: string;
+  /** How many of its GPUs it takes is being found. */
+  readonly isSought?: boolean;
 }
 
 /** Another whole scenario, run on the requests of the one that is shown. */
@@ -204,6 +208,33 @@ function rateOf(length: number, count: number): number {
   return high;
 }
 
+const isGpu = (pointer: string): boolean => pointer.endsWith('/hardware/preset');
+
+/** The fewest of each GPU are to be found; of the one in force, too, beside the scenario as it is, where there are several. */
+function withSought(source: FormSource, variants: readonly Variant[]): readonly Variant[] {
+  const [pool = {}] = poolsOf(source);
+  const isOne = (pool['tensor_parallel'] ?? 1) === 1 && replicasOf(pool) === 1;
+  return variants.flatMap((variant) => {
+    const sought = { ...variant, isCurrent: false, isSought: true };
+    if (!variant.isCurrent) return [sought];
+    return isOne ? [variant] : [variant, { ...sought, name: `${variant.name}, fewest` }];
+  });
+}
+
+function asFound(document: Document, found: Fewest): Partial<Variant> {
+  const { tensor_parallel: parallel, replicas } = found;
+  const of = [
+    ...(parallel > 1 ? [`tensor parallel ${parallel}`] : []),
+    ...(replicas > 1 || parallel === 1 ? [`${replicas} ${replicas === 1 ? 'replica' : 'replicas'}`] : []),
+  ];
+  const gpus = parallel * replicas;
+  return {
+    isSought: false,
+    document: withFewest(document, found),
+    adapted: `${gpus} ${gpus === 1 ? 'GPU' : 'GPUs'}: ${of.join(', ')}`,
+  };
+}
+
 /** The scenario on as many GPUs a replica as its model takes, where it is refused for fewer. */
 function withEnoughGpus(document: Document, unfit: Report['unfit']): Partial<Variant> | null {
   const enough = unfit?.enough_tensor_parallel;
@@ -281,15 +312,20 @@ function splitVariants(source: FormSource): readonly Variant[] {
 export class Comparison {
   readonly #engine: Engine;
   readonly #store: Store;
+  readonly #plans: () => Promise<Plans>;
   #pointer = '';
+  #fewest = false;
+  readonly #seeks = new Set<() => void>();
+  #isRunning = false;
   #turn = 0;
   /** The scenario that was set aside to be compared with, as it was. */
   #kept: { readonly name: string; readonly document: Document } | null = null;
   #with: string | null = null;
 
-  constructor(engine: Engine, store: Store) {
+  constructor(engine: Engine, store: Store, plans: () => Promise<Plans>) {
     this.#engine = engine;
     this.#store = store;
+    this.#plans = plans;
   }
 
   get kept(): string | null {
@@ -299,6 +335,11 @@ export class Comparison {
   /** "" ends it. */
   by(pointer: string, source: FormSource | null): void {
     this.#pointer = pointer;
+    this.refresh(source);
+  }
+
+  byFewest(on: boolean, source: FormSource | null): void {
+    this.#fewest = on;
     this.refresh(source);
   }
 
@@ -318,6 +359,9 @@ export class Comparison {
   halt(): void {
     if (this.#pointer === '' && this.#with === null) return;
     this.#turn += 1;
+    this.#isRunning = false;
+    for (const stop of this.#seeks) stop();
+    this.#seeks.clear();
     this.#engine.cancel('beside');
   }
 
@@ -327,17 +371,43 @@ export class Comparison {
     if (this.#pointer === '' && this.#with === null && !compared && !beside) return;
     this.halt();
     const turn = ++this.#turn;
-    const made = source && this.#pointer !== '' ? variantsOf(source, this.#pointer) : [];
+    const fewest = source && isGpu(this.#pointer) && hasFewest(source.document, source.resolved) ? this.#fewest : null;
+    const listed = source && this.#pointer !== '' ? variantsOf(source, this.#pointer) : [];
+    const made = source && fewest ? withSought(source, listed) : listed;
     const { shown } = this.#store.state;
     const report = shown?.completeness === 'final' ? shown.outcome.report : null;
     const variants = made.map((variant) => (variant.isCurrent ? { ...variant, report } : variant));
     const other = source && this.#other(source);
     const same = other && beside?.outcome && equalJson(beside.document, other.document);
     this.#store.update({
-      compared: this.#pointer === '' ? null : { pointer: this.#pointer, variants },
+      compared: this.#pointer === '' ? null : { pointer: this.#pointer, fewest, variants },
       beside: other && (same ? { ...other, outcome: beside.outcome } : other),
     });
-    if (this.#store.state.run.kind === 'idle') this.#runNext(turn);
+    if (this.#store.state.run.kind !== 'idle') return;
+    this.#runNext(turn);
+    if (fewest) void this.#seek(turn);
+  }
+
+  /** Asks for the fewest GPUs of each variant; one that is found is run as all others are. */
+  async #seek(turn: number): Promise<void> {
+    const plans = await this.#plans();
+    if (turn !== this.#turn) return;
+    this.#store.state.compared?.variants.forEach(({ isSought, document }, index) => {
+      if (!isSought) return;
+      const stop = findFewest(plans, document, this.#engine.traceFile, (found, issues) => {
+        this.#seeks.delete(stop);
+        this.#put(turn, index, found ? asFound(document, found) : { isSought: false, issues });
+        this.#runNext(turn);
+      });
+      this.#seeks.add(stop);
+    });
+  }
+
+  #put(turn: number, index: number, change: Partial<Variant>): void {
+    const { compared } = this.#store.state;
+    if (turn !== this.#turn || !compared) return;
+    const variants = compared.variants.map((variant, at) => (at === index ? { ...variant, ...change } : variant));
+    this.#store.update({ compared: { ...compared, variants } });
   }
 
   #other(source: FormSource): Beside | null {
@@ -360,6 +430,7 @@ export class Comparison {
   }
 
   #runNext(turn: number): void {
+    if (turn !== this.#turn || this.#isRunning) return;
     const { beside } = this.#store.state;
     if (beside && beside.outcome === null && beside.issues.length === 0) this.#runOther(turn, beside);
     else this.#runVariant(turn);
@@ -368,9 +439,11 @@ export class Comparison {
   #runOther(turn: number, beside: Beside): void {
     const settle = (change: Partial<Beside>) => {
       if (turn !== this.#turn || !this.#store.state.beside) return;
+      this.#isRunning = false;
       this.#store.update({ beside: { ...this.#store.state.beside, ...change } });
       this.#runNext(turn);
     };
+    this.#isRunning = true;
     this.#run(beside.document, {
       refused: (issues) => settle({ issues }),
       finished: (outcome) => settle({ outcome }),
@@ -379,21 +452,20 @@ export class Comparison {
 
   #runVariant(turn: number): void {
     const { compared } = this.#store.state;
-    const index = compared?.variants.findIndex(({ report, issues }) => report === null && issues.length === 0) ?? -1;
+    const index =
+      compared?.variants.findIndex(
+        ({ report, issues, isSought }) => report === null && issues.length === 0 && !isSought,
+      ) ?? -1;
     const next = compared?.variants[index];
     if (!next) return;
     const settle = (change: Partial<Variant>) => {
-      const { compared: now } = this.#store.state;
-      if (turn !== this.#turn || !now) return;
-      this.#store.update({
-        compared: {
-          ...now,
-          variants: now.variants.map((variant, at) => (at === index ? { ...variant, ...change } : variant)),
-        },
-      });
+      if (turn !== this.#turn) return;
+      this.#isRunning = false;
+      this.#put(turn, index, change);
       this.#runNext(turn);
     };
-    const adapts = this.#pointer.endsWith('/hardware/preset') && !next.adapted;
+    this.#isRunning = true;
+    const adapts = isGpu(this.#pointer) && !next.adapted;
     this.#run(next.document, {
       refused: (issues, unfit) => settle((adapts && withEnoughGpus(next.document, unfit)) || { issues }),
       finished: ({ report }) => settle({ report }),

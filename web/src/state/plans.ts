@@ -44,7 +44,8 @@ export class Plans {
   readonly #engine: Engine;
   readonly #store: Store;
   readonly #source: () => FormSource | null;
-  readonly #planners: Planners;
+  /** Also of those who compare. */
+  readonly planners: Planners;
   readonly #stops = new Map<PlanQuestion, () => void>();
   #watched = false;
 
@@ -52,8 +53,8 @@ export class Plans {
     this.#engine = engine;
     this.#store = store;
     this.#source = source;
-    this.#planners = new Planners(engine.site);
-    this.searches = new Searches(this.#planners, store);
+    this.planners = new Planners(engine.site);
+    this.searches = new Searches(this.planners, store);
     store.subscribe(() => this.#tick());
   }
 
@@ -157,7 +158,7 @@ export class Plans {
       put(change);
     };
     const { trace } = plan;
-    const stop = this.#planners.ask(
+    const stop = this.planners.ask(
       { question, scenario: JSON.stringify(asked), options: inputs, with_trace: trace !== null },
       trace,
       {

@@ -177,7 +177,12 @@ export interface AppState {
   /** What was on the page when this scenario was opened, to compare it with. */
   readonly former: Document | null;
   /** The setting whose values are compared; null: none. No variants: the scenario has no such choice. */
-  readonly compared: { readonly pointer: string; readonly variants: readonly Variant[] } | null;
+  readonly compared: {
+    readonly pointer: string;
+    /** Of GPUs: the fewest of each that keep the targets, or as many as there are; null: nobody can ask. */
+    readonly fewest: boolean | null;
+    readonly variants: readonly Variant[];
+  } | null;
   readonly can_undo: boolean;
   readonly can_redo: boolean;
   /** What the scenario is compared with as a whole; null: nothing. */

@@ -21,7 +21,7 @@ function p99(report: Report, metric: 'ttft' | 'tpot' | 'e2e'): number | null {
 }
 
 export const costHead = '$ per M tokens';
-const dollars = (value: number | null) => (value === null ? 'no price' : `$${value.toFixed(value < 10 ? 3 : 2)}`);
+const dollars = (value: number | null) => (value === null ? 'no price' : `$${formatNumber(value)}`);
 const time = (head: string, of: Figure['of']): Figure => ({ head, of, format: formatTime });
 export const figures: readonly Figure[] = [
   time('TTFT p99', (report) => p99(report, 'ttft')),
@@ -83,8 +83,9 @@ export function nameOfTarget({ metric, percentile, class: of }: Target): string 
 }
 
 export function changeText(change: number): string {
-  if (change === 0) return 'the same';
-  if (change >= 9) return `× ${formatNumber(change + 1, 2)}`;
   const percent = Math.abs(change * 100);
-  return `${change > 0 ? '+' : '−'}${percent < 0.05 ? '0.0' : percent.toFixed(percent < 10 ? 1 : 0)}\u202f%`;
+  // Less than the figures above it tell.
+  if (percent < 0.05) return 'the same';
+  if (change >= 9) return `× ${formatNumber(change + 1, 2)}`;
+  return `${change > 0 ? '+' : '−'}${percent.toFixed(percent < 10 ? 1 : 0)}\u202f%`;
 }

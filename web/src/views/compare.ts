@@ -87,6 +87,16 @@ export class CompareElement extends LitElement {
               .map(option)}</optgroup>
           </select>
         </label>
+        ${
+          compared.fewest === null
+            ? nothing
+            : html`<label>with
+          <select id="compare-fewest" @change=${(event: Event) => void app.compareFewest((event.target as HTMLSelectElement).value === 'fewest')}>
+            <option value="same" ?selected=${!compared.fewest}>as many as now</option>
+            <option value="fewest" ?selected=${compared.fewest}>the fewest that keep all targets</option>
+          </select>
+        </label>`
+        }
         <span class="quiet-text">on the same requests; all else as it is${isOld ? ' in the last scenario that ran' : ''}</span>
       </p>
       ${
@@ -136,7 +146,7 @@ export class CompareElement extends LitElement {
   }
 
   #row(variant: Variant, base: Report | null): TemplateResult {
-    const { name, isCurrent, report, issues, adapted, document } = variant;
+    const { name, isCurrent, report, adapted, document } = variant;
     const use = isCurrent
       ? html`<span class="quiet-text">current</span>`
       : html`<button type="button" aria-label=${`Use ${name}`} @click=${() => this.view.app.useVariant(document)}>Use this</button>`;
@@ -148,19 +158,21 @@ export class CompareElement extends LitElement {
             <td class="closest">${closest(report)}</td>
             ${rowFigures.map((figure) => cell(figure, report, isCurrent ? null : base))}
             <td class="evidence"><span class="mark ${report.evidence.class}" title=${report.evidence.sentence}>${evidenceWords[report.evidence.class]}</span></td>`
-          : this.#unknown(issues)
+          : this.#unknown(variant)
       }
       <td class="use">${report ? use : nothing}</td>
     </tr>`;
   }
 
-  #unknown(issues: Variant['issues']): TemplateResult {
+  #unknown({ issues, isSought }: Variant): TemplateResult {
     const { run, shown } = this.view.state;
     const pending =
       run.kind === 'running'
         ? 'Waits for the scenario’s own run.'
         : shown?.completeness === 'final'
-          ? 'Simulating…'
+          ? isSought
+            ? 'Looking for the fewest…'
+            : 'Simulating…'
           : 'Not simulated.';
     if (issues.length === 0) return html`<td class="why" colspan=${rowFigures.length + 3}>${pending}</td>`;
     const unfit = issues.some(({ kind }) => kind === 'does_not_fit');

@@ -241,11 +241,11 @@ function costTile(view: ViewContext, report: Report, mark: TemplateResult): Temp
     hourly !== undefined
       ? `all pools: $${formatNumber(hourly)} per hour`
       : typeof price === 'number'
-        ? `at $${price} per GPU-hour, ${basis || 'your price'}`
+        ? `at $${price.toFixed(2)} per GPU-hour, ${basis || 'your price'}`
         : 'from the price of the GPU';
   return html`<div class="card tile">
     ${head}
-    ${valueLine({ number: `$${cost >= 0.01 ? cost.toFixed(cost < 100 ? 2 : 0) : formatNumber(cost, 2)}`, unit: '' }, '')}
+    ${valueLine({ number: `$${formatNumber(cost)}`, unit: '' }, '')}
     <p class="tile-note">${note}</p>
     ${mark}
   </div>`;
