@@ -1,7 +1,7 @@
 // Notes below the load chart, and the footer line.
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { countOf, formatCount, formatPercent, formatTime, sentence, spokenDuration } from '../lib/format';
+import { countOf, formatCount, formatNumber, formatPercent, formatTime, sentence, spokenDuration } from '../lib/format';
 import { getAt, type Document } from '../state/document';
 import type { ViewContext } from './context';
 import { isStale } from './verdict';
@@ -29,6 +29,18 @@ export function renderPrefixCache(report: Report): TemplateResult | typeof nothi
   }
   return html`<p class="help" id="prefix-cache">Prefix cache: <b>${formatPercent(rate)}</b> of prompt tokens hit
     ${blocks === null ? nothing : html`(${formatPercent(blocks)} of blocks)`}${cpu ? `, ${formatPercent(cpu.hit_rate ?? 0)} more in host memory` : nothing}${disk ? `, ${formatPercent(disk.hit_rate ?? 0)} more on disk` : nothing}, counted when a prompt is first admitted${evicted > 0 ? html`; ${formatCount(evicted)} cached blocks evicted` : nothing}.</p>`;
+}
+
+/** Below the KV memory in use; nothing without drafts. */
+export function renderSpeculation({ speculative }: Report): TemplateResult | typeof nothing {
+  if (!speculative) return nothing;
+  const {
+    acceptance_length: length,
+    acceptance_rate: rate,
+    draft_tokens: drafts,
+    wasted_draft_tokens: wasted,
+  } = speculative;
+  return html`<p class="help" id="speculation">Speculative decoding: a request's step with drafts yields <b>${formatNumber(length)}</b> tokens on average, as the model verifies drafts together with the token that is due; <b>${formatPercent(rate)}</b> of drafts are accepted, and ${formatCount(wasted)} of ${formatCount(drafts)} were computed for no one. A client gets the tokens of a step at once: ITL is the time between such bursts, TPOT that of a token.</p>`;
 }
 
 export function renderFooter(view: ViewContext): TemplateResult {

@@ -5,7 +5,7 @@ import '../charts/series-chart';
 import type { Counted, Pane } from '../charts/series-chart';
 import type { Columns } from '../engine/protocol';
 import type { ViewContext } from './context';
-import { renderPoolKv, renderPrefixCache } from './details';
+import { renderPoolKv, renderPrefixCache, renderSpeculation } from './details';
 
 const loadPanes: readonly Pane[] = [
   {
@@ -30,7 +30,7 @@ export interface About {
 }
 
 export function renderLoad(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
-  return html`<sc-series-chart .subject=${'Load over time'} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 1) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
+  return html`<sc-series-chart .subject=${'Load over time'} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}${renderSpeculation(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 1) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
 }
 
 /** Null where nobody can say when the warm-up ended: of one run. */
