@@ -159,7 +159,7 @@ export class PageElement extends LitElement {
         <button class="quiet icon" type="button" aria-label="Keyboard help" title="Keys" @click=${() => void this.#keysHelp()}>?</button>
         <label class="theme"><span class="visually-hidden">Theme</span>
           <select .value=${theme} @change=${(event: Event) => this.app.setTheme((event.target as HTMLSelectElement).value as ThemeChoice)}>
-            <option value="auto" ?selected=${theme === 'auto'}>Auto theme</option>
+            <option value="auto" ?selected=${theme === 'auto'}>${this.wide ? 'Auto theme' : 'Auto'}</option>
             <option value="light" ?selected=${theme === 'light'}>Light</option>
             <option value="dark" ?selected=${theme === 'dark'}>Dark</option>
           </select>
