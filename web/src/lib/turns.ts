@@ -25,9 +25,16 @@ export function inTurn(work: () => unknown): Promise<void> {
   });
 }
 
-/** At once, where it need not wait. */
+let isTogether = false;
+
+/** From then on nothing is put off but what asks for a turn: paper and other widths are drawn for at once. */
+export function cameTogether(): void {
+  isTogether = true;
+}
+
+/** While the page comes together, in turn where it waits; else at once. */
 export function inTurnIf(waits: boolean, work: () => unknown): Promise<void> | undefined {
-  if (waits) return inTurn(work);
+  if (waits && !isTogether) return inTurn(work);
   work();
   return undefined;
 }

@@ -4,7 +4,7 @@ import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Catalog } from 'servecast';
 import '../charts/tail-chart';
 import { needPart } from '../lib/part';
-import { inTurn, inTurnIf } from '../lib/turns';
+import { cameTogether, inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
 import type { AppState, ThemeChoice } from '../state/store';
@@ -49,6 +49,7 @@ export class PageElement extends LitElement {
   readonly #wide = matchMedia('(min-width: 900px)');
   readonly #dark = matchMedia('(prefers-color-scheme: dark)');
   readonly #draft: ScenarioDraft = { text: null, issues: [], of: null };
+  #isTogether = false;
   #turned = -Infinity;
   #comparedBy = firstCompared;
   #compares = false;
@@ -88,6 +89,11 @@ export class PageElement extends LitElement {
   protected override updated(): void {
     const { catalog, shown, compared } = this.app.store.state;
     if (catalog && !this.hasForm) void inTurn(() => (this.hasForm = true));
+    // After the fields, which take their turns once this is done.
+    else if (this.hasForm && !this.#isTogether) {
+      this.#isTogether = true;
+      void inTurn(() => inTurn(cameTogether));
+    }
     const looks = shown !== null && tabInForce(this.tab, shown.outcome.report) === 'compare';
     if (looks === this.#compares) return;
     this.#compares = looks;
