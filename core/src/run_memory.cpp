@@ -41,6 +41,12 @@ std::int64_t RowBytes(const Scenario& s, const Trace& trace) {
   if (timeouts) bytes += 8;
   if (timeouts || s.scheduler.policy != "vllm") bytes += 4;        // where it runs
   if (turns || prefix || !trace.prefixes.empty()) bytes += 4 + 8;  // content and its segment
+  if (!trace.accepted_drafts.empty()) {
+    std::int64_t numbers = 0;
+    for (const auto& list : trace.accepted_drafts)
+      numbers += static_cast<std::int64_t>(list.size());
+    bytes += 24 + 4 * numbers / static_cast<std::int64_t>(trace.accepted_drafts.size());
+  }
   return bytes;
 }
 

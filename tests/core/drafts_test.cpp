@@ -91,6 +91,29 @@ Report RunOf(const std::string& drafts) {
   return simulation.value().Snapshot();
 }
 
+// As many tokens a step as the trace says, whatever the engine does.
+TEST(Speculation, TracesOwnList_IsAcceptedStepByStep) {
+  const Result<Trace> trace = ParseTrace(
+      "arrival_s,input_tokens,output_tokens,accepted_drafts\n"
+      "0,100,25,2 0 1\n1,100,9,3\n",
+      "t");
+  ASSERT_TRUE(trace.ok());
+  std::vector<std::string> set = {
+      R"(workload={"arrivals":{"process":"trace"},"prompt_tokens":{"distribution":"trace"},)"
+      R"("output_tokens":{"distribution":"trace"}})",
+      "engine.async_scheduling=false"};
+  const auto counts = [&trace, &set] {
+    return testing::RunToEnd(testing::Changed(set), trace.value()).counts;
+  };
+  EXPECT_EQ(counts().verified_steps, 0);  // of an engine without drafts
+  set.push_back("engine.speculative.method=eagle3");
+  set.push_back("engine.speculative.num_speculative_tokens=3");
+  // Behind their first tokens 24 are made by 3, 1, 2, 3, 1, 2 ... and 8 by 4 and 4.
+  EXPECT_EQ(counts().verified_steps, 12 + 2);
+  EXPECT_EQ(counts().accepted_tokens, 12 + 6);
+  EXPECT_EQ(counts().used_draft_tokens, 12 + 6);
+}
+
 TEST(Speculation, Class_HasALengthOfItsOwn) {
   const auto run = [](const char* classes) {
     return testing::RunToEnd(testing::Changed({"engine.speculative.method=eagle3",

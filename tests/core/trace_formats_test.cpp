@@ -162,11 +162,33 @@ TEST(LengthsOnly, ArrivalsAreTheScenarios) {
                "/workload/arrivals/process: found \"trace\", allowed a process with a rate"));
 }
 
+TEST(TraceReader, AcceptedDrafts_AreListsOfARow) {
+  const Result<Trace> read = ParseTrace(
+      "arrival_s,input_tokens,output_tokens,accepted_drafts\n0,10,20,2 0 3\n1,10,20,1\n", "t");
+  ASSERT_TRUE(read.ok());
+  const std::vector<std::vector<std::int32_t>> lists = {{2, 0, 3}, {1}};
+  EXPECT_EQ(read.value().accepted_drafts, lists);
+  EXPECT_NE(read.value().reading.find("accepted_drafts"), std::string::npos);
+  const Result<Trace> other = ParseTrace(
+      "arrival_s,input_tokens,output_tokens,accepted_drafts\n0,10,20,2 0 2\n1,10,20,1\n", "t");
+  EXPECT_NE(read.value().hash, other.value().hash);
+
+  const Result<Trace> bad = ParseTrace(
+      "arrival_s,input_tokens,output_tokens,accepted_drafts\n0,10,20,\n1,10,20,33\n2,10,0,1 x\n",
+      "t");
+  ASSERT_FALSE(bad.ok());
+  ASSERT_EQ(bad.issues().size(), 4u);
+  EXPECT_EQ(bad.issues()[0].path, "line 2, column 9");
+  EXPECT_EQ(bad.issues()[1].path, "line 3, column 9");
+  EXPECT_EQ(bad.issues()[2].path, "line 4, column 8");
+}
+
 TEST(TraceReader, Pieces_ReadAsTheWhole) {
   const std::string files[] = {
       "\xEF\xBB\xBF# note\r\narrival_s,input_tokens,output_tokens,hash_ids_512\r\n0,600,20,1 "
       "2\r\n\r\n"
       "1.5,600,40,1 3",
+      "arrival_s,input_tokens,output_tokens,accepted_drafts\n0,600,20,1 2\n1.5,600,40,0\n",
       "{\"timestamp\": 0, \"input_length\": 10, \"output_length\": 20}\n{\"timestamp\": 5, "
       "\"input_length\": 1, \"output_length\": 2}\n",
       "[{\"isl\": 3,\n\"osl\": 1}, {\"isl\": 4, \"osl\": 1}]\n",

@@ -32,9 +32,13 @@ struct Trace {
   std::string reading;                // why: "Azure CSV: columns TIMESTAMP, ContextTokens, ..."
   std::vector<TraceRow> rows;         // in file order; a request's id is its row
   std::vector<TracePrefix> prefixes;  // one per row, or empty when the file has no hash ids
-  bool has_arrivals = true;           // false: lengths only, all arrivals are 0
-  std::int64_t failed = 0;            // requests that the file says failed: left out
-  std::uint64_t hash = 0;  // over rows and prefixes alone: format and compression do not matter
+  // One per row, or empty when the file tells none: how many drafts are accepted in each step of
+  // the request that verifies some, and again from the first.
+  std::vector<std::vector<std::int32_t>> accepted_drafts;
+  bool has_arrivals = true;  // false: lengths only, all arrivals are 0
+  std::int64_t failed = 0;   // requests that the file says failed: left out
+  std::uint64_t hash =
+      0;  // over rows, prefixes and drafts alone: format and compression do not matter
 };
 
 // Reads a trace as it comes, recognised by its first line. Any malformed line makes it an error:

@@ -1,7 +1,8 @@
 // Traces as CSV, told by their header (trace_columns.h), with commas, or else semicolons or tabs,
 // between fields as the header has them; also behind the YAML header of a BLIS
 // TraceV2 when the two stand in one file. A column hash_ids_512 may name the prompt's blocks of 512
-// tokens: numbers with spaces between. Further columns are ignored.
+// tokens, and a column accepted_drafts how many drafts are accepted in each of the request's steps
+// that verify some: numbers with spaces between. Further columns are ignored.
 #include <algorithm>
 #include <charconv>
 #include <vector>
@@ -13,7 +14,8 @@
 namespace servecast {
 namespace {
 
-constexpr std::string_view kHashColumn = "hash_ids_512";
+constexpr std::string_view kHashColumn = "hash_ids_512", kAcceptedColumn = "accepted_drafts";
+constexpr std::uint64_t kMostAccepted = 32;  // as many drafts as a step may have
 // Of a line; what has more is no trace.
 constexpr std::size_t kMostFields = 4096;
 constexpr std::string_view kVersionKey = "trace_version:";
@@ -93,7 +95,9 @@ class Csv final : public TraceFormat {
     const char* apart = separator_ == ','   ? ""
                         : separator_ == ';' ? "; semicolons between fields"
                                             : "; tabs between fields";
-    return lines_.Finish(columns_.format(), columns_.Reading() + apart, columns_.has_arrivals());
+    std::string reading = columns_.Reading();
+    if (accepted_column_) reading += Format(", {}", kAcceptedColumn);
+    return lines_.Finish(columns_.format(), reading + apart, columns_.has_arrivals());
   }
 
  private:
@@ -161,8 +165,10 @@ class Csv final : public TraceFormat {
                         f == columns_.at(TraceColumns::kOutput);
       if (used && Twice(names, names[f])) return false;
       if (fields_[f].text == kHashColumn) hash_column_ = f;
+      if (fields_[f].text == kAcceptedColumn) accepted_column_ = f;
     }
-    return !hash_column_ || !Twice(names, kHashColumn);
+    return (!hash_column_ || !Twice(names, kHashColumn)) &&
+           (!accepted_column_ || !Twice(names, kAcceptedColumn));
   }
 
   bool Twice(const std::vector<std::string_view>& names, std::string_view name) {
@@ -185,9 +191,25 @@ class Csv final : public TraceFormat {
       const auto at = columns_.at(static_cast<TraceColumns::Role>(r));
       if (at) row[r] = fields_[*at];
     }
+    if (accepted_column_) ReadAccepted(fields_[*accepted_column_]);
     ids_.clear();
     if (hash_column_ && !ReadIds(row)) return true;
     return columns_.AddRow(row, lines_, ids_);
+  }
+
+  void ReadAccepted(const TraceField& field) {
+    const bool numbers = ParseIds(field.text, ids_);
+    accepted_.clear();
+    for (const std::uint64_t drafts : ids_) {
+      if (drafts <= kMostAccepted) accepted_.push_back(static_cast<std::int32_t>(drafts));
+    }
+    if (numbers && !ids_.empty() && accepted_.size() == ids_.size()) {
+      lines_.SetAccepted(accepted_);
+      return;
+    }
+    lines_.Add(field.column, Format("found {} as {}, allowed one or more whole numbers from 0 to "
+                                    "{} with spaces between",
+                                    Shown(field.text), kAcceptedColumn, kMostAccepted));
   }
 
   // False, with all of the row's issues, when the ids are malformed.
@@ -209,7 +231,8 @@ class Csv final : public TraceFormat {
   std::size_t width_ = 0;
   std::vector<TraceField> fields_;
   TraceColumns columns_;
-  std::optional<std::size_t> hash_column_;
+  std::optional<std::size_t> hash_column_, accepted_column_;
+  std::vector<std::int32_t> accepted_;
   std::vector<std::uint64_t> ids_;
 };
 

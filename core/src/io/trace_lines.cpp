@@ -30,6 +30,10 @@ void Normalise(Trace& trace) {
     hasher.Add(static_cast<std::int64_t>(trace.prefixes[i].row));
     hasher.Add(static_cast<std::int64_t>(trace.prefixes[i].tokens));
   }
+  for (const std::vector<std::int32_t>& accepted : trace.accepted_drafts) {
+    hasher.Add(static_cast<std::int64_t>(accepted.size()));
+    for (const std::int32_t drafts : accepted) hasher.Add(std::int64_t{drafts});
+  }
   trace.hash = hasher.Finish();
 }
 
@@ -98,6 +102,7 @@ bool TraceLines::AddRow(const TraceRow& row, std::span<const std::uint64_t> hash
     any_ids_ = true;
     trace_.prefixes.resize(static_cast<std::size_t>(number));
   }
+  if (!accepted_.empty()) trace_.accepted_drafts.push_back(accepted_);
   if (any_ids_) trace_.prefixes.push_back(chains_.Add(number, row.prompt_tokens, hash_ids));
   return true;
 }

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "servecast/result.h"
 #include "servecast/trace.h"
@@ -46,6 +47,10 @@ class TraceLines {
                                      std::size_t column);
   // No more ids than the prompt has blocks; an issue otherwise.
   bool IdsFit(std::int64_t prompt_tokens, std::size_t ids, std::size_t column);
+  // Of the row that is added next; once for one, for each. Not empty.
+  void SetAccepted(std::span<const std::int32_t> drafts) {
+    accepted_.assign(drafts.begin(), drafts.end());
+  }
   // False, with an issue, when there are too many. Requires: IdsFit.
   bool AddRow(const TraceRow& row, std::span<const std::uint64_t> hash_ids = {});
   void AddFailed() { ++trace_.failed; }
@@ -60,6 +65,7 @@ class TraceLines {
   Trace trace_;
   HashChains chains_;
   bool any_ids_ = false;
+  std::vector<std::int32_t> accepted_;
 };
 
 // Reads the lines, or the text, of one format.

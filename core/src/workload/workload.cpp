@@ -176,6 +176,7 @@ void Maker::SizeColumns(std::size_t n, RequestTable& table) const {
   size(deadlines, table.ttft_deadline);
   size(timeouts, table.timeout);
   size(drafts, table.acceptance_length);
+  size(!trace_.accepted_drafts.empty(), table.accepted_drafts);
   size(!w_.classes.empty(), table.of_class);
   size(content_, table.content);
 }
@@ -210,6 +211,9 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
     const std::size_t position =
         replay_ != nullptr ? static_cast<std::size_t>(replay_->positions[row]) : row;
     traced = trace_.rows[position % trace_.rows.size()];
+    if (!trace_.accepted_drafts.empty()) {
+      table.accepted_drafts[row] = trace_.accepted_drafts[position % trace_.rows.size()];
+    }
   }
   const std::int64_t prompt = kind.prompts.Draw({kind.seed, false, key}, traced.prompt_tokens, 0);
   const std::int64_t output =
