@@ -11,6 +11,10 @@ export function handedPreset(path) {
   throw new Error(`this scenario needs ${path}: give createServecastSync a function \`files\` that returns its text`);
 }
 
+export function noWholeModule() {
+  throw new Error('this scenario needs the whole engine: import createServecastSync from servecast/full');
+}
+
 export function handedProgram() {
   throw new Error(
     'createServecastSync needs `wasm`, the bytes of ./engine/servecast-first.wasm or a WebAssembly.Module',

@@ -7,6 +7,10 @@ const stepsPerSlice = 10_000;
 /** So long may the thread be kept. */
 const sliceMs = 12;
 
+/** As the first module names the whole one, where a scenario asks for what only that has. */
+const wholeModule = 'servecast.wasm';
+class NeedsWholeModule extends Error {}
+
 /** A scenario that cannot run. `issues`: each with path, message and, for some, kind. */
 export class ServecastError extends Error {
   constructor(issues) {
@@ -25,6 +29,7 @@ function* complete(module, ask, issuesOf) {
     const answer = ask();
     const files = issuesOf(answer).flatMap(({ kind, path }) => (kind === 'missing_file' ? [path] : []));
     if (files.length === 0) return answer;
+    if (files.includes(wholeModule)) throw new NeedsWholeModule();
     for (const file of files) {
       const refused = JSON.parse(module.provide(file, yield { file }));
       if (refused.length > 0) throw new ServecastError(refused);
@@ -155,10 +160,8 @@ function now(steps, { files, onProgress }) {
   }
 }
 
-/** Over a module that was made. `drive`: later or now. `files`: the text of "presets/kind/name.json". */
-function overModule(module, drive, files) {
-  const asked = (name, values, options = {}) =>
-    drive(operations[name](module, ...values, options), { ...options, files });
+/** Over a module that was made. `asked(name, values, options)` drives an operation. */
+function overModule(module, asked) {
   return {
     /** The whole boundary, as ./engine/servecast.d.ts has it. */
     module,
@@ -189,37 +192,72 @@ async function compiled(wasm) {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
+async function opened(create, wasm) {
+  const program = await compiled(wasm);
+  return create({
+    instantiateWasm(imports, done) {
+      WebAssembly.instantiate(program, imports).then(done);
+      return {};
+    },
+  });
+}
+
+function openedNow(create, source) {
+  const program = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
+  // Emscripten makes its module of the very object that it is given.
+  const module = {
+    instantiateWasm(imports, done) {
+      const instance = new WebAssembly.Instance(program, imports);
+      done(instance);
+      return instance.exports;
+    },
+  };
+  create(module);
+  return module;
+}
+
 /**
  * createServecast of a module. `create`: Emscripten's factory; `wasm()` and `files(path)`: where its program and its
- * presets are unless the caller says otherwise.
+ * presets are unless the caller says otherwise; `whole()`: factory and program of the whole module, for a first one.
  */
-export function opener(create, wasm, files) {
+export function opener(create, wasm, files, whole) {
   return async (options = {}) => {
-    const program = await compiled(options.wasm ?? wasm());
-    const module = await create({
-      instantiateWasm(imports, done) {
-        WebAssembly.instantiate(program, imports).then(done);
-        return {};
-      },
-    });
-    return overModule(module, later, options.files ?? files);
+    const module = await opened(create, options.wasm ?? wasm());
+    let larger = null;
+    const asked = async (name, values, more = {}) => {
+      const ask = (by) => later(operations[name](by, ...values, more), { ...more, files: options.files ?? files });
+      if (larger) return ask(await larger);
+      try {
+        return await ask(module);
+      } catch (error) {
+        if (!(error instanceof NeedsWholeModule)) throw error;
+        larger ??= whole().then((found) => opened(found.create, found.wasm));
+        // One that could not be loaded is asked for again.
+        larger.catch(() => (larger = null));
+        return ask(await larger);
+      }
+    };
+    return overModule(module, asked);
   };
 }
 
 /** createServecastSync: at once, from a program that is in memory; its operations answer at once, too. */
-export function syncOpener(create, wasm, files) {
+export function syncOpener(create, wasm, files, whole) {
   return (options = {}) => {
-    const source = options.wasm ?? wasm();
-    const program = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
-    // Emscripten makes its module of the very object that it is given.
-    const module = {
-      instantiateWasm(imports, done) {
-        const instance = new WebAssembly.Instance(program, imports);
-        done(instance);
-        return instance.exports;
-      },
+    const module = openedNow(create, options.wasm ?? wasm());
+    let larger = null;
+    const asked = (name, values, more = {}) => {
+      const ask = (by) => now(operations[name](by, ...values, more), { ...more, files: options.files ?? files });
+      if (larger) return ask(larger);
+      try {
+        return ask(module);
+      } catch (error) {
+        if (!(error instanceof NeedsWholeModule)) throw error;
+        const found = whole();
+        larger = openedNow(found.create, found.wasm);
+        return ask(larger);
+      }
     };
-    create(module);
-    return overModule(module, now, options.files ?? files);
+    return overModule(module, asked);
   };
 }

@@ -38,6 +38,10 @@ ran('npm', ['install', '--offline', '--no-audit', '--no-fund', `./${filename}`])
 const preset = 'llama-3.1-8b-h100-chat';
 const said = JSON.parse(ran(binary, ['run', preset]));
 const sentence = said.verdict.sentence;
+// Of an engine that the first module lacks.
+const { document: ofPreset } = JSON.parse(readFileSync(join(root, `presets/scenarios/${preset}.json`)));
+const sglang = { ...ofPreset, engine: { preset: 'sglang-0.5.9' } };
+const sglangSaid = JSON.parse(ran(binary, ['run', '-'], { input: JSON.stringify(sglang) })).verdict.sentence;
 
 test('Tarball_HasWhatItsExportsName_AndNoSources', () => {
   const names = new Set(files.map(({ path }) => path));
@@ -117,6 +121,20 @@ test('Node_RunsAdvisesPlans_AndTellsWhatIsWrong', async () => {
   await assert.rejects(aborted, /enough/);
 });
 
+test('First_AScenarioOfAnotherEngine_IsAnsweredByTheWholeOne', async () => {
+  const at = (file) => import(pathToFileURL(join(folder, 'node_modules/servecast', file)));
+  const { createServecast, createServecastSync } = await at('node.mjs');
+  const servecast = await createServecast();
+  assert.equal((await servecast.run(sglang)).report.verdict.sentence, sglangSaid);
+  assert.equal((await servecast.run(ofPreset)).report.verdict.sentence, sentence);
+  assert.equal(createServecastSync().run(sglang).report.verdict.sentence, sglangSaid);
+  assert.deepEqual(await servecast.validate(sglang), []);
+  // In a browser the synchronous one cannot fetch it.
+  const program = readFileSync(join(folder, 'node_modules/servecast/engine/servecast-first.wasm'));
+  const { createServecastSync: handed } = await at('index.mjs');
+  assert.throws(() => handed({ wasm: program }).run(sglang), /servecast\/full/);
+});
+
 test('Types_HoldForAProgramOfAUser', () => {
   writeFileSync(
     join(folder, 'use.ts'),
@@ -174,7 +192,8 @@ const program = (from) => `
   import { createServecast } from '${from}';
   const servecast = await createServecast();
   const { report } = await servecast.run(servecast.preset('${preset}'));
-  document.title = report.verdict.sentence;`;
+  const other = await servecast.run(${JSON.stringify(sglang)});
+  document.title = [report.verdict.sentence, other.report.verdict.sentence].join(' | ');`;
 
 const inWorker = (from) => `
   import { createServecastWorker } from '${from}';
@@ -209,7 +228,7 @@ test('BareModuleScript_RunsInChromium', { timeout: 180_000 }, async () => {
     html(`${icon}<script type="module">${inWorker(`${base}/worker.mjs`)}</script>`),
   );
   await served(folder, async (page, address, failures) => {
-    assert.equal(await titleOf(page, `${address}/bare.html`, failures), sentence);
+    assert.equal(await titleOf(page, `${address}/bare.html`, failures), `${sentence} | ${sglangSaid}`);
     assert.equal(await titleOf(page, `${address}/thread.html`, failures), `${sentence} | stopped | /seed`);
   });
 });
@@ -227,7 +246,7 @@ test('Vite_BuildsWhatRunsInChromium', { timeout: 180_000 }, async () => {
   for (const name of ['vite']) symlinkSync(join(web, name), join(folder, 'node_modules', name));
   ran(process.execPath, [join(web, 'vite/bin/vite.js'), 'build', '--logLevel', 'warn']);
   await served(join(folder, 'dist'), async (page, address, failures) => {
-    assert.equal(await titleOf(page, `${address}/index.html`, failures), sentence);
+    assert.equal(await titleOf(page, `${address}/index.html`, failures), `${sentence} | ${sglangSaid}`);
     assert.equal(await titleOf(page, `${address}/thread.html`, failures), `${sentence} | stopped | /seed`);
   });
 });
