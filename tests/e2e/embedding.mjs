@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { audit, preset, site, task } from './harness.mjs';
-import { serve } from './server.mjs';
+import { serve, subPath } from './server.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'servecast-host-'));
 mkdirSync(folder, { recursive: true });
@@ -33,7 +33,7 @@ const element = (more = '') => `<servecast-embed scenario="p=${preset}" ${more}>
 const framed = (more) =>
   `<iframe src="${site.url}embed.html#p=${preset}${more}" title="Forecast" width="100%" height="400" style="border:0"></iframe>`;
 
-const heard = (page, kind, count = 1) =>
+const heard = (page, kind, count = 1, patience = 30_000) =>
   page
     .waitForFunction(
       ([wanted, least]) => {
@@ -41,7 +41,7 @@ const heard = (page, kind, count = 1) =>
         return found.length >= least && found;
       },
       [kind, count],
-      { timeout: 30_000 },
+      { timeout: patience },
     )
     .then((found) => found.jsonValue());
 /** Also of those within an element, which the window does not count. */
@@ -54,16 +54,27 @@ const frameOf = async (page, index = 0) => {
 await task(
   'embed: an element below the fold, of another site, runs when it is seen',
   async (page) => {
-    await page.goto(hostPage('below', `<div style="height:3000px"></div>${script}${element()}<p>after</p>`));
+    const address = hostPage('below', `<div style="height:3000px"></div>${script}${element()}<p>after</p>`);
+    await page.goto('about:blank');
+    await (await page.context().newCDPSession(page)).send('Network.clearBrowserCache');
+    await page.waitForTimeout(300);
+    const asked = site.requests.length;
+    await page.goto(address);
     await page.waitForTimeout(500);
     assert.equal(await page.locator('servecast-embed iframe').count(), 0, 'nothing is fetched before it is near');
     assert.ok(await page.getByRole('link', { name: 'Open in Servecast' }).isVisible(), 'the fallback stands there');
+    assert.deepEqual(
+      site.requests.slice(asked),
+      [`${subPath}servecast-embed.js`],
+      'the element is all that is fetched',
+    );
     await page.evaluate(() => {
       window.begun = performance.now();
       document.querySelector('servecast-embed').scrollIntoView();
     });
     const [result] = await heard(page, 'result');
     const ms = Math.round(result.at - (await page.evaluate(() => window.begun)));
+    assert.ok(ms <= 1500, `verdict ${ms} ms after it was seen; at most 1,500 are allowed`);
     assert.match(result.sentence, /Llama-3\.1-8B/);
     assert.match(result.fingerprint, /^[0-9a-f]{16}$/);
     assert.equal(await page.locator('servecast-embed p').first().isVisible(), false, 'the frame is in its place');
@@ -263,6 +274,77 @@ await task('embed: engines of one page start one after the other', async (page) 
   );
   return `workers began ${others.map((at) => Math.round(at - first)).join(' and ')} ms after the first`;
 });
+
+/** Scrolls to the end, so many px a frame, and back to the top. Times between frames, ms. */
+const scrolled = (page, step) =>
+  page.evaluate(async (px) => {
+    const frame = () => new Promise(requestAnimationFrame);
+    const times = [await frame()];
+    while (scrollY + innerHeight < document.documentElement.scrollHeight - 1) {
+      scrollBy(0, px);
+      times.push(await frame());
+    }
+    scrollTo(0, 0);
+    return times.slice(1).map((time, index) => time - times[index]);
+  }, step);
+/** Frames that a screen of 60 a second misses, as a share. */
+const missed = (frames) =>
+  frames.reduce((sum, ms) => sum + Math.max(0, Math.round((ms * 60) / 1000) - 1), 0) / frames.length;
+
+/** In each frame: when its engine was let start, and when it did. */
+function noteTurn() {
+  const now = () => performance.timeOrigin + performance.now();
+  window.turn = { from: null, worker: null };
+  addEventListener('message', ({ data }) => data?.kind === 'turn' && (window.turn.from ??= now()));
+  window.Worker = class extends Worker {
+    constructor(...all) {
+      super(...all);
+      window.turn.worker ??= now();
+    }
+  };
+}
+
+await task(
+  'embed: ten on a page start one engine at a time, and the page scrolls on',
+  async (page) => {
+    // Of another site, as a browser counts sites: a process of its own.
+    const elsewhere = (address) => address.replace('127.0.0.1', 'localhost');
+    const text = '<p style="height:300px">Between two forecasts.</p>';
+    const many = (each) => Array.from({ length: 10 }, () => `${each}${text}`).join('');
+    await page.goto(elsewhere(hostPage('none', many('<div style="height:488px"></div>'))));
+    const before = missed(await scrolled(page, 12));
+    await page.goto(
+      elsewhere(hostPage('ten', script + many(element('style="display:block;min-height:488px" autorun="1"')))),
+    );
+    await page.evaluate(() => {
+      window.ends = [];
+      for (const [index, each] of document.querySelectorAll('servecast-embed').entries())
+        each.addEventListener('servecast', ({ detail }) => {
+          if (detail.kind === 'result') window.ends[index] ??= performance.timeOrigin + performance.now();
+        });
+    });
+    const during = await scrolled(page, 12);
+    const results = await heard(page, 'result', 10, 180_000);
+    assert.equal(new Set(results.map(({ fingerprint }) => fingerprint)).size, 1);
+    const after = missed(await scrolled(page, 12));
+    const ends = await page.evaluate(() => window.ends);
+    const turns = await Promise.all(
+      ends.map(async (to, index) => (await frameOf(page, index)).evaluate((end) => ({ ...window.turn, to: end }), to)),
+    );
+    turns.sort((a, b) => a.from - b.from);
+    for (const [index, { from, worker }] of turns.entries()) {
+      assert.ok(from !== null && worker >= from, `engine ${index + 1} did not wait for its turn`);
+      const before = turns[index - 1];
+      // Patience with one that takes its time ends after ten seconds.
+      const early = before ? Math.min(before.to, before.from + 10_000) - from : 0;
+      assert.ok(early < 50, `engine ${index + 1} was let start ${early} ms before the answer of the one before it`);
+    }
+    const percent = (share) => `${(100 * share).toFixed(1)} %`;
+    const longest = Math.round(Math.max(...during));
+    return `frames missed: without forecasts ${percent(before)}, while engines start ${percent(missed(during))} (the longest ${longest} ms), after ${percent(after)}`;
+  },
+  { before: (page) => page.addInitScript(noteTurn) },
+);
 
 await task(
   'embed: without the frame the words stay',

@@ -3,7 +3,7 @@
 import wasmUrl from 'servecast-first.wasm?url';
 import { EngineClient, compileModule } from './engine/client';
 import { readOptions } from './share/embed-options';
-import { readSet, resultOf, type FromEmbed } from './share/messages';
+import { isOf, readSet, resultOf, type FromEmbed } from './share/messages';
 import type { Issue } from 'servecast';
 import { App, type Surroundings } from './state/app';
 import { fieldAt } from './state/fields';
@@ -18,6 +18,7 @@ const turnMs = 10_000;
 const readyEveryMs = 500;
 const readyTimes = 40;
 
+const around = window.parent === window ? null : window.parent;
 const options = readOptions(location.hash);
 const fragment = location.hash;
 const element = document.createElement('sc-embed') as EmbedElement;
@@ -61,8 +62,18 @@ async function start(): Promise<App | null> {
   }
 }
 
-/** Engines of one page start one after the other, where the browser lets embeds know of each other. */
+/** The element gives its frames turns; whoever is framed without it has none to wait for. */
+function permitted(): Promise<void> {
+  if (around === null || window.name !== 'servecast-turn') return Promise.resolve();
+  return new Promise((resolve) => {
+    addEventListener('message', ({ source, data }) => source === around && isOf('turn', data) && resolve());
+    post({ kind: 'turn' });
+  });
+}
+
+/** Engines of one page start one after the other, where an element, or the browser, lets embeds know of each other. */
 async function inTurn(act: () => Promise<App | null>): Promise<App | null> {
+  await permitted();
   let done: Promise<App | null> | null = null;
   const once = () => (done ??= act());
   try {
@@ -108,7 +119,6 @@ addEventListener('hashchange', () => location.reload());
 
 // --- Messages ------------------------------------------------------------------------------------
 
-const around = window.parent === window ? null : window.parent;
 /** To whoever frames it: a message holds what its frame shows, and nothing of the reader. */
 function post(message: FromEmbed): void {
   around?.postMessage({ type: 'servecast', v: 1, ...message }, '*');

@@ -7,6 +7,21 @@ const { currentScript } = document;
 const ours = currentScript instanceof HTMLScriptElement && currentScript.src;
 const mostHeight = 4000;
 const patienceMs = 20_000;
+const turnMs = 10_000;
+
+// Elements whose engines wait, and the one whose turn it is: engines of one page start one after the other.
+const waiting = new Set<ServecastEmbed>();
+let running: ServecastEmbed | undefined;
+let turn: ReturnType<typeof setTimeout> | undefined;
+
+function next(): void {
+  clearTimeout(turn);
+  [running] = waiting;
+  if (!running) return;
+  waiting.delete(running);
+  running.start();
+  turn = setTimeout(next, turnMs);
+}
 
 class ServecastEmbed extends HTMLElement {
   static observedAttributes = ['scenario', ...options];
@@ -67,6 +82,11 @@ class ServecastEmbed extends HTMLElement {
     return `${this.#home.href}embed.html#${[link, ...said].filter(Boolean).join('&')}`;
   }
 
+  /** Its frame may start its engine. */
+  start(): void {
+    this.#tell({ kind: 'turn' });
+  }
+
   #tell(what: object): void {
     this.#frame?.contentWindow?.postMessage({ type: 'servecast', v: 1, kind: 'set', ...what }, this.#home.origin);
   }
@@ -76,6 +96,8 @@ class ServecastEmbed extends HTMLElement {
     if (this.#frame) return;
     const frame = document.createElement('iframe');
     frame.title = this.title || 'Servecast forecast';
+    // So it asks for its turn.
+    frame.name = 'servecast-turn';
     frame.style.cssText = 'border:0;width:100%;height:0;display:block';
     frame.src = this.#address();
     this.#frame = frame;
@@ -88,6 +110,8 @@ class ServecastEmbed extends HTMLElement {
     this.#frame?.remove();
     this.#frame = null;
     this.#isReady = false;
+    waiting.delete(this);
+    if (running === this) next();
     const slot = this.shadowRoot?.querySelector('slot');
     if (slot) slot.hidden = false;
   }
@@ -107,6 +131,9 @@ class ServecastEmbed extends HTMLElement {
       const slot = this.shadowRoot?.querySelector('slot');
       if (slot) slot.hidden = true;
     }
+    if (data.kind === 'turn') waiting.add(this);
+    // It has its answer; or, where its frame asks anew, another scenario.
+    if (running ? running === this && /turn|result|error/.test(data.kind) : data.kind === 'turn') next();
     this.dispatchEvent(new CustomEvent('servecast', { detail: data }));
   }
 }

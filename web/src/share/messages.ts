@@ -1,11 +1,13 @@
 // What an embed and the page around it say to each other: objects {type: 'servecast', v: 1, kind, ...}. An embed sends ready,
-// resize, progress, result and error; it takes set. Whatever else comes is somebody else's, and not looked at.
+// turn, resize, progress, result and error; it takes set and turn. Whatever else comes is somebody else's, and not looked at.
 import type { Report } from 'servecast';
 import { pointerOfPath, type EmbedTheme } from './embed-options';
 
 export type FromEmbed =
   /** Repeated until the page around answers, with a set, which may be empty. */
   | { readonly kind: 'ready' }
+  /** To the element: may its engine start? It waits for the same message as the answer. */
+  | { readonly kind: 'turn' }
   /** What its content needs, px. */
   | { readonly kind: 'resize'; readonly height: number }
   /** 0..1, of a run that takes its time. */
@@ -51,9 +53,13 @@ export function resultOf(report: Report): Result {
   };
 }
 
+/** Whether it is a message to an embed, of that kind. */
+export const isOf = (kind: 'set' | 'turn', data: unknown): data is Record<string, unknown> =>
+  isPlain(data) && data['type'] === 'servecast' && data['v'] === 1 && data['kind'] === kind;
+
 /** null: it is no message to an embed. */
 export function readSet(data: unknown): Change | null {
-  if (!isPlain(data) || data['type'] !== 'servecast' || data['v'] !== 1 || data['kind'] !== 'set') return null;
+  if (!isOf('set', data)) return null;
   const { values: given = {}, theme: asked = null } = data;
   const values = new Map<string, Value>();
   const refuse = (problem: string): Change => ({ values: new Map(), theme: null, problem });
