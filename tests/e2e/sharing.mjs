@@ -123,7 +123,7 @@ await task(
 );
 
 await task(
-  'share: Markdown, iframe, element, JSON and command, each copied',
+  'share: Markdown, iframe, element, scenario, result and command, each copied',
   async (page) => {
     await openDialog(page);
     for (const [name, pattern, said] of [
@@ -135,6 +135,7 @@ await task(
         'Element copied.',
       ],
       ['JSON', /^\{\n {2}"/, 'Scenario copied, as JSON.'],
+      ['Result', /^\{\n {2}"[\s\S]+"fingerprint": "[0-9a-f]{16}"/, 'Result copied, as JSON.'],
       ['Command', /^servecast link open 'p=.+'$/, 'Command copied.'],
     ]) {
       await kind(page, name);

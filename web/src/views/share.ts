@@ -23,6 +23,7 @@ const kinds = [
   ['element', 'Element'],
   ['card', 'Card'],
   ['json', 'JSON'],
+  ['result', 'Result'],
   ['command', 'Command'],
   ['deploy', 'Deploy'],
 ] as const;
@@ -34,6 +35,7 @@ const copied: Readonly<Record<Kind, string>> = {
   element: 'Element copied',
   card: 'Card copied, as SVG',
   json: 'Scenario copied, as JSON',
+  result: 'Result copied, as JSON',
   command: 'Command copied',
   deploy: 'Deployment copied',
 };
@@ -157,11 +159,19 @@ export class ShareElement extends LitElement {
         return this.#cardText();
       case 'json':
         return `${JSON.stringify(this.app.store.state.document, null, 2)}\n`;
+      case 'result':
+        return this.#resultText();
       case 'command':
         return commandOf(shared, this.#trace);
       case 'deploy':
         return this.exported?.text ?? '';
     }
+  }
+
+  /** What `servecast run` prints of it. */
+  #resultText(): string {
+    const report = this.#shown?.outcome.report;
+    return report ? `${JSON.stringify(report, null, 2)}\n` : '';
   }
 
   #cardText(): string {
@@ -180,11 +190,12 @@ export class ShareElement extends LitElement {
       </div>
       ${this.kind === 'iframe' || this.kind === 'element' ? this.#looks() : nothing}
       ${this.kind === 'deploy' ? this.#deployment() : nothing}
-      ${this.kind === 'card' ? this.#picture() : this.#field(content)}
+      ${this.kind === 'card' ? this.#picture() : content === '' && this.kind === 'result' ? html`<p>There is no result before a run is done.</p>` : this.#field(content)}
       ${this.kind === 'deploy' ? this.#leftOut() : this.#about()}
       <div class="button-row">
         ${content === '' ? nothing : html`<button type="button" class="primary" @click=${() => void this.#copy()}>Copy</button>`}
         ${this.kind === 'card' && content !== '' ? html`<button type="button" @click=${() => this.#saveSvg()}>Save SVG</button><button type="button" @click=${() => void this.#savePng()}>Save PNG</button>` : nothing}
+        ${this.kind === 'result' && content !== '' ? html`<button type="button" @click=${() => this.#saveResult()}>Save result.json</button>` : nothing}
         ${this.kind === 'json' || this.#isLong ? html`<button type="button" @click=${() => this.#saveJson()}>Save scenario.json</button>` : nothing}
         <button type="button" @click=${() => this.querySelector('dialog')?.close()}>Close</button>
       </div>
@@ -209,7 +220,7 @@ export class ShareElement extends LitElement {
     const name = kinds.find(([kind]) => kind === this.kind)?.[1];
     return this.kind === 'link'
       ? html`<input id="share-text" type="text" readonly aria-label=${name} .value=${content} />`
-      : html`<textarea id="share-text" readonly rows=${this.kind === 'deploy' ? 16 : this.kind === 'json' || this.kind === 'element' ? 10 : 4} aria-label=${name} .value=${content}></textarea>`;
+      : html`<textarea id="share-text" readonly rows=${this.kind === 'deploy' ? 16 : ['json', 'result', 'element'].includes(this.kind) ? 10 : 4} aria-label=${name} .value=${content}></textarea>`;
   }
 
   #picture(): TemplateResult {
@@ -219,7 +230,7 @@ export class ShareElement extends LitElement {
   }
 
   #about(): TemplateResult | typeof nothing {
-    if (this.kind === 'json' || this.kind === 'card') return nothing;
+    if (this.kind === 'json' || this.kind === 'card' || this.kind === 'result') return nothing;
     const address = addressOf(this.#shared);
     const words = holds(address, this.#trace);
     return html`<label class="share-pin"><input type="checkbox" .checked=${this.pinned && this.#shown !== null} ?disabled=${this.#shown === null} @change=${(event: Event) => (this.pinned = (event.target as HTMLInputElement).checked)} />
@@ -339,6 +350,11 @@ export class ShareElement extends LitElement {
     const { document } = this.app.store.state;
     download('scenario.json', new Blob([`${JSON.stringify(document, null, 2)}\n`], { type: 'application/json' }));
     this.said = 'scenario.json saved.';
+  }
+
+  #saveResult(): void {
+    download(`${this.#stem}-result.json`, new Blob([this.#resultText()], { type: 'application/json' }));
+    this.said = 'Result saved, as JSON.';
   }
 
   #saveSvg(): void {
