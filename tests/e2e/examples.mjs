@@ -1,9 +1,19 @@
 // The examples of embedding (docs/examples), each built as its reader would and opened in Chromium: the forecast answers with
 // a verdict, follows its knob and stays in its column. Run after ./dev build page: node tests/e2e/examples.mjs [html | mkdocs |
-// sphinx]... Prints a line each and the counts; exits 1 when one failed. Pictures lie in build/examples.
+// sphinx | docusaurus]... Prints a line each and the counts; exits 1 when one failed. Pictures lie in build/examples.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AxeBuilder, launch, openPage, root, verdict } from './browser.mjs';
@@ -13,8 +23,11 @@ import { serve } from './server.mjs';
 const builders = {
   html: { command: null, out: '' },
   mkdocs: { command: ['mkdocs', 'build', '--quiet', '--strict'], out: 'site' },
+  docusaurus: { command: ['node_modules/.bin/docusaurus', 'build'], out: 'build' },
   sphinx: { command: ['sphinx-build', '-q', '-W', '-b', 'html', '.', 'site'], out: 'site' },
 };
+/** Whose Markdown takes the element as the dialog of sharing writes it. */
+const takesPasted = (name) => name === 'mkdocs' || name === 'docusaurus';
 const asked = process.argv.slice(2);
 const unknown = asked.find((name) => !builders[name]);
 if (unknown) throw new Error(`found ${unknown}, allowed ${Object.keys(builders).join(', ')}`);
@@ -25,6 +38,15 @@ const pictures = join(root, 'build/examples');
 mkdirSync(pictures, { recursive: true });
 const { browser, close } = await launch();
 const counts = { passed: 0, failed: 0, skipped: 0 };
+
+/** All but packages of others. */
+function* filesBelow(place) {
+  for (const entry of readdirSync(place, { withFileTypes: true })) {
+    const path = join(place, entry.name);
+    if (entry.isFile()) yield path;
+    else if (entry.isDirectory() && entry.name !== 'node_modules') yield* filesBelow(path);
+  }
+}
 
 /** The element as the dialog of sharing gives it. */
 async function shared() {
@@ -43,13 +65,17 @@ async function shared() {
 /** A copy whose HOST is the site of this test, built. */
 async function built(name) {
   const copy = join(folder, name);
-  cpSync(join(root, 'docs/examples', name), copy, { recursive: true });
-  for (const file of readdirSync(copy, { recursive: true }).map((each) => join(copy, String(each)))) {
-    if (!/\.(html|md|rst|yml|py)$/.test(file)) continue;
+  const from = join(root, 'docs/examples', name);
+  const packages = join(from, 'node_modules');
+  cpSync(from, copy, { recursive: true, filter: (path) => path !== packages });
+  if (existsSync(packages)) symlinkSync(packages, join(copy, 'node_modules'));
+  for (const file of filesBelow(copy)) {
+    if (!/\.(html|mdx?|rst|yml|py|mjs)$/.test(file)) continue;
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll('https://HOST/', site.url));
   }
   const { command, out } = builders[name];
-  if (name === 'mkdocs') writeFileSync(join(copy, 'docs/pasted.md'), `# Pasted\n\n${await shared()}\n\nAfter it.\n`);
+  const pasted = join(copy, 'docs', name === 'docusaurus' ? 'pasted.mdx' : 'pasted.md');
+  if (takesPasted(name)) writeFileSync(pasted, `# Pasted\n\n${await shared()}\n\nAfter it.\n`);
   if (command) execFileSync(command[0], command.slice(1), { cwd: copy, stdio: ['ignore', 'pipe', 'pipe'] });
   return join(copy, out);
 }
@@ -63,7 +89,7 @@ async function answers(frame) {
 }
 
 async function looks(page, name) {
-  await page.goto(`${page.host}index.html`);
+  await page.goto(page.host);
   const element = page.locator('servecast-embed');
   assert.match(await element.textContent(), /meets both targets\. Open in Servecast/, 'a sentence without scripts');
   await element.scrollIntoViewIfNeeded();
@@ -97,8 +123,8 @@ async function audit(page) {
 
 async function run(name) {
   const { command } = builders[name];
-  const isHere = (tool) => process.env.PATH.split(':').some((each) => existsSync(join(each, tool)));
-  if (command && !isHere(command[0])) {
+  const places = [join(root, 'docs/examples', name), ...process.env.PATH.split(':')];
+  if (command && !places.some((each) => existsSync(join(each, command[0])))) {
     counts.skipped += 1;
     console.log(`skipped ${name}: no ${command[0]}`);
     return;
@@ -132,8 +158,8 @@ async function run(name) {
       const ours = problems.filter((problem) => !/Failed to load resource.*404/.test(problem));
       assert.deepEqual(ours, [], 'console errors and warnings');
       await audit(page);
-      if (name === 'mkdocs') {
-        await page.goto(`${host.url}pasted.html`);
+      if (takesPasted(name)) {
+        await page.goto(`${host.url}pasted${name === 'mkdocs' ? '.html' : '/'}`);
         assert.match(await page.textContent('servecast-embed'), /Open in Servecast[\s\S]*Fingerprint/);
         await answers(page.locator('servecast-embed iframe').contentFrame());
       }
@@ -152,11 +178,15 @@ async function run(name) {
 /** What the how-to shows is what was built here. */
 function copied() {
   const text = readFileSync(join(root, 'docs/how-to/figure.md'), 'utf8');
-  const files = readdirSync(join(root, 'docs/examples'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => readFileSync(join(entry.parentPath ?? entry.path, entry.name), 'utf8'));
-  const lines = new Set(files.flatMap((file) => file.split('\n').map((line) => line.trim())));
-  const shown = [...text.matchAll(/```(?:html|yaml|python|rst)\n([\s\S]*?)```/g)].flatMap(([, block]) =>
+  const files = [...filesBelow(join(root, 'docs/examples'))];
+  const lines = new Set(
+    files.flatMap((file) =>
+      readFileSync(file, 'utf8')
+        .split(/\r?\n/)
+        .map((line) => line.trim()),
+    ),
+  );
+  const shown = [...text.matchAll(/```(?:html|js|mdx|yaml|python|rst)\n([\s\S]*?)```/g)].flatMap(([, block]) =>
     block.split('\n'),
   );
   const strange = shown.map((line) => line.trim()).filter((line) => !lines.has(line));

@@ -18,7 +18,8 @@ export async function serve(folder, under = subPath) {
   const server = createServer(async (request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? '/', 'http://localhost').pathname);
     requests.push(path);
-    const inside = path.startsWith(under) ? normalize(path.slice(under.length) || 'index.html') : '..';
+    const asked = path.slice(under.length);
+    const inside = path.startsWith(under) ? normalize(/(^|\/)$/.test(asked) ? `${asked}index.html` : asked) : '..';
     try {
       if (inside.startsWith('..')) throw new Error('outside');
       const body = await readFile(join(folder, inside));

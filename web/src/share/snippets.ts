@@ -19,8 +19,15 @@ export interface Shared {
 /** What an embed takes in a column of 600 px or more, px. */
 const heights: Readonly<Record<EmbedLook['ui'], number>> = { compact: 86, chart: 488, 'what-if': 284, full: 1320 };
 
+/** For HTML, and for MDX, where braces would be code. */
 const markup = (text: string) =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+  text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+    .replaceAll('{', '&#123;')
+    .replaceAll('}', '&#125;');
 const oneLine = (text: string) => text.replaceAll(/\s+/g, ' ').trim();
 
 export const addressOf = ({ site, link }: Shared): string => `${site}#${link}`;
@@ -68,10 +75,10 @@ export function elementOf(shared: Shared, look: EmbedLook): string {
     rows.length === 0
       ? []
       : [
-          '  <table>',
+          '  <table><tbody>',
           '    <tr><th></th><th>value</th><th>95 % interval</th><th>limit</th></tr>',
           ...rows,
-          '  </table>',
+          '  </tbody></table>',
         ];
   const fingerprint = shared.report ? [`  <p>Fingerprint <code>${shared.report.fingerprint}</code></p>`] : [];
   return [
