@@ -10,6 +10,7 @@
 #include "calibrate/calibrate.h"
 #include "calibrate/pack.h"
 #include "calibrate/server.h"
+#include "calibrate_traces.h"
 #include "commands.h"
 #include "host/files.h"
 #include "host/output_file.h"
@@ -32,9 +33,13 @@ constexpr const char* kCalibrateHelp =
     "                            CSV batch, mean_context_tokens, itl_p50_ms: decode steps\n"
     "                            CSV request_rate_rps, num_prompts, input_tokens_mean,\n"
     "                            output_tokens_mean, ttft_mean_ms, tpot_mean_ms, e2e_mean_ms\n"
+    "                            traces of steps and journeys as the OTLP exporter writes them:\n"
+    "                            coefficients of the model \"physics\" (docs/how-to/traces.md)\n"
     "  --scenario FILE|PRESET  the server, and where the fit begins; without it the presets that\n"
     "                          the columns model, gpu, engine, engine_version and tp mean\n"
     "  --set path=value        change a member of the scenario; may be repeated\n"
+    "  --backend NAME          of traces: physics, or blackbox\n"
+    "  --alpha-noise-correction  of traces: waits less the median of who found no queue\n"
     "  --hold-out FILE         judge the fit by this file, which it does not see; may be repeated\n"
     "  -o FILE                 where the pack goes; else to stdout\n"
     "  --rows                  a line for each figure on stderr: measured, before, after\n"
@@ -45,9 +50,9 @@ constexpr const char* kCalibrateHelp =
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
 
 struct Request {
-  Words files, held_out, overrides;
-  std::string scenario, out;
-  bool rows = false, help = false;
+  Words files, held_out, overrides, scenarios;
+  std::string scenario, out, backend;
+  bool rows = false, help = false, noise_correction = false;
 };
 
 // nullopt: the words are read; else an exit code.
@@ -58,15 +63,21 @@ std::optional<int> ReadWords(const Words& words, Request& out) {
       out.help = true;
     } else if (word == "--rows") {
       out.rows = true;
-    } else if (word == "--scenario" || word == "--set" || word == "--hold-out" || word == "-o") {
+    } else if (word == "--alpha-noise-correction") {
+      out.noise_correction = true;
+    } else if (word == "--scenario" || word == "--set" || word == "--hold-out" || word == "-o" ||
+               word == "--backend") {
       if (i + 1 == words.size() || words[i + 1].empty()) return Usage(word + " needs a value");
       const std::string& value = words[++i];
       if (word == "--set") {
         out.overrides.push_back(value);
       } else if (word == "--hold-out") {
         out.held_out.push_back(value);
+      } else if (word == "--scenario") {
+        out.scenarios.push_back(value);
+        out.scenario = value;
       } else {
-        (word == "-o" ? out.out : out.scenario) = value;
+        (word == "-o" ? out.out : out.backend) = value;
       }
     } else if (word.size() > 1 && word[0] == '-') {
       return Usage("unknown option " + word);
@@ -163,8 +174,20 @@ int CalibrateCommand(const Words& words) {
   }
   Words inputs = request.files;
   inputs.insert(inputs.end(), request.held_out.begin(), request.held_out.end());
-  inputs.push_back(request.scenario);
+  inputs.insert(inputs.end(), request.scenarios.begin(), request.scenarios.end());
   if (const auto problem = Collision(inputs, {request.out})) return Usage(*problem);
+  if (!request.backend.empty() && request.backend != "physics" && request.backend != "blackbox" &&
+      request.backend != "analytic") {
+    return Usage("--backend is analytic, physics or blackbox, not " + request.backend);
+  }
+  const std::optional<int> traces =
+      CalibrateTraces({request.files, request.scenarios, request.overrides, request.backend,
+                       request.out, request.noise_correction});
+  if (traces) return *traces;
+  if (!request.backend.empty() && request.backend != "analytic") {
+    return Usage("--backend " + request.backend + " needs traces of steps, found none");
+  }
+  if (request.scenarios.size() > 1) return Usage("--scenario is given more than once");
   Result<Measurements> measurements = ReadAll(request);
   if (!measurements.ok()) return PrintIssues(measurements.issues());
   const Result<Scenario> scenario = ScenarioOf(request, measurements.value());

@@ -14,6 +14,7 @@ int ExplainCommand(const std::vector<std::string>& words);
 int PlanCommand(std::vector<std::string> words);
 int SearchCommand(const std::vector<std::string>& words);  // behind "plan search"
 int CalibrateCommand(const std::vector<std::string>& words);
+int StepTraceCommand(const std::vector<std::string>& words);
 int CheckCommand(const std::vector<std::string>& words);
 int SweepCommand(const std::vector<std::string>& words);
 int MergeCommand(const std::vector<std::string>& words);

@@ -28,6 +28,7 @@ constexpr const char* kHelp =
     "  servecast validate FILE|PRESET        check a scenario and list every issue\n"
     "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
     "  servecast calibrate FILE...           your own server's numbers: a pack for --calibration\n"
+    "  servecast step-trace FILE|PRESET      a run as a server's own traces, for calibrate\n"
     "  servecast import FILE...              a scenario of commands, configs, results\n"
     "  servecast export FILE|PRESET --to TARGET   vllm, docker, kubernetes, llm-d, sglang, bench\n"
     "  servecast card LINK|FILE|PRESET       a forecast as a picture or badge, SVG\n"
@@ -64,6 +65,7 @@ int Main(std::vector<std::string> args) {
   if (command == "validate") return ValidateCommand(args);
   if (command == "fit-trace") return FitTraceCommand(args);
   if (command == "calibrate") return CalibrateCommand(args);
+  if (command == "step-trace") return StepTraceCommand(args);
   if (command == "card") return CardCommand(args);
   if (command == "export") return ExportCommand(args);
   if (command == "import") return ImportCommand(args);

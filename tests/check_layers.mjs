@@ -53,7 +53,7 @@ const layers = {
   // What asks more than one simulation.
   experiment: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io', 'simulation'],
   // What measurements of a server say of a model's parameters.
-  calibrate: ['base', 'public', 'cost', 'serving', 'io', 'import', 'simulation', 'experiment'],
+  calibrate: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'io', 'import', 'simulation', 'experiment'],
   plan: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io', 'simulation', 'experiment'],
 };
 const engine = Object.keys(layers);

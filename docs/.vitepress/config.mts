@@ -82,6 +82,7 @@ export default defineConfig({
         items: pages(
           'how-to/import',
           'how-to/calibrate',
+          'how-to/traces',
           'how-to/size',
           'how-to/read-p99',
           'how-to/figure',

@@ -98,3 +98,54 @@ test('Calibration_OfAnotherVersion_IsRefused', () => {
     assert.equal(servecast('run', preset, '--calibration', file('missing.json')).status, 2);
   });
 });
+
+test('StepTrace_Calibrate_CloseTheCircle', () => {
+  inFolder((file) => {
+    const trace = file('trace.json');
+    const pack = file('pack.json');
+    const asked = ['--set', 'workload.requests=150', '--set', 'latency.backend=physics'];
+    const made = servecast('step-trace', preset, ...asked, '--rich-subsample-rate', '0.5', '-o', trace);
+    assert.equal(made.status, 0, made.stderr);
+    assert.equal(made.stdout, '');
+    const trained = servecast('calibrate', trace, '-o', pack);
+    assert.equal(trained.status, 0, trained.stderr);
+    assert.match(trained.stderr, /^found {4}trace\.json: \d+ steps, \d+ of them with snapshots; 150 requests$/m);
+    assert.match(trained.stderr, /^ +1 arithmetic of prefill +1[.\d]*e\+06 /m);
+    const read = JSON.parse(readFileSync(pack, 'utf8'));
+    assert.equal(read.backend, 'physics');
+    // Times are whole nanoseconds, and tell this load's first coefficient to a thousandth.
+    assert.ok(Math.abs(read.latency.beta_coefficients[0] / 1e6 - 1) < 1e-3, read.latency.beta_coefficients[0]);
+    assert.ok(
+      read.replay.every((one) => one.met && one.ks < 0.05),
+      JSON.stringify(read.replay),
+    );
+
+    const run = (...more) => JSON.parse(servecast('run', preset, '--once', ...more).stdout);
+    const used = run('--set', 'workload.requests=150', '--calibration', pack);
+    assert.ok(Math.abs(used.tpot_ms.p50 / run(...asked).tpot_ms.p50 - 1) < 1e-5);
+    // The same file is a coefficient file.
+    assert.equal(servecast('run', preset, '--once', '--coefficients', pack).status, 0);
+  });
+});
+
+test('Calibrate_TracesThatCannotBe_AreRefused', () => {
+  inFolder((file) => {
+    const trace = file('trace.json');
+    servecast('step-trace', preset, '--set', 'workload.requests=20', '-o', trace);
+    const mixed = servecast('calibrate', trace, file('steps.csv', steps));
+    assert.equal(mixed.status, 2);
+    assert.match(mixed.stderr, /steps\.csv.* is no trace of steps/);
+    assert.match(
+      servecast('calibrate', trace, '--backend', 'roofline').stderr,
+      /--backend is analytic, physics or blackbox/,
+    );
+    assert.match(servecast('calibrate', file('steps.csv'), '--backend', 'physics').stderr, /needs traces of steps/);
+    const nobody = file('bare.json', '{"resourceSpans":[]}\n');
+    assert.match(servecast('calibrate', nobody).stderr, /bare\.json.*found no event step\.BATCH_SUMMARY/);
+    assert.match(servecast('step-trace', preset, '--rich-subsample-rate', '0').stderr, /above 0 and at most 1, not 0/);
+    assert.match(
+      servecast('step-trace', preset, '--set', 'cluster.pools.0.replicas=2').stderr,
+      /found several replicas, allowed one/,
+    );
+  });
+});

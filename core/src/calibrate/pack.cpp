@@ -17,19 +17,9 @@ namespace {
 using Json = nlohmann::json;
 using Ordered = nlohmann::ordered_json;
 
-constexpr int kPackSchema = 1;
-constexpr std::string_view kPackKind = "servecast-calibration";
-
-// Enough for any use, and short.
-double Short(double value) {
-  if (value == 0 || !std::isfinite(value)) return 0;
-  double scale = 1;
-  while (std::fabs(value) * scale < 1e5) scale *= 10;
-  return std::nearbyint(value * scale) / scale;
-}
-
 Ordered OffJson(const CalibrationError::Off& off) {
-  return {{"mape", Short(off.mean)}, {"rmse", Short(off.rms)}, {"max", Short(off.most)}};
+  return {
+      {"mape", PackNumber(off.mean)}, {"rmse", PackNumber(off.rms)}, {"max", PackNumber(off.most)}};
 }
 
 std::string EngineTitle(const Scenario& s) {
@@ -105,6 +95,23 @@ void ReadParameters(PackReader& in, CalibrationPack& pack) {
   }
 }
 
+// The section "latency" of a training, whose values the parser of documents checks.
+void ReadLatency(PackReader& in, const std::string& backend, CalibrationPack& pack) {
+  static constexpr std::string_view kMembers[] = {
+      "backend",           "variant",           "alpha",           "beta", "alpha_coefficients",
+      "beta_coefficients", "wait_coefficients", "preemption_gamma"};
+  const Json& latency = in.Object("latency");
+  for (const auto& [name, value] : latency.items()) {
+    if (std::find(std::begin(kMembers), std::end(kMembers), name) == std::end(kMembers)) {
+      in.issues().push_back({"/latency/" + ShownPointerToken(name), "not a member of a training"});
+    }
+  }
+  if (in.Text(latency, "backend", "/latency") != backend && in.issues().empty()) {
+    in.Refuse("/latency/backend", PackReader::Find(latency, "backend"), Format("\"{}\"", backend));
+  }
+  if (in.issues().empty()) pack.overrides.push_back("latency=" + CompactJson(latency));
+}
+
 void ReadSeen(PackReader& in, CalibrationPack& pack) {
   for (const auto& [name, value] : in.Object("seen").items()) {
     const bool pair = value.is_array() && value.size() == 2 && value[0].is_number() &&
@@ -144,6 +151,13 @@ LengthRange RangeOf(const LengthSpec& lengths) {
 
 }  // namespace
 
+double PackNumber(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  double scale = 1;
+  while (std::fabs(value) * scale < 1e5 && scale < 1e30) scale *= 10;
+  return std::nearbyint(value * scale) / scale;
+}
+
 PackOrigin OriginOf(const Scenario& scenario, const Measurements& measurements) {
   const auto or_else = [](const std::string& said, const std::string& ours) {
     return Printable(said.empty() ? ours : said);
@@ -165,11 +179,11 @@ PackOrigin OriginOf(const Scenario& scenario, const Measurements& measurements) 
 std::string PackJson(const Calibration& calibration, const PackOrigin& origin) {
   Ordered parameters = Ordered::object();
   for (const FittedParameter& p : calibration.fitted) {
-    parameters[p.parameter->path] = {{"value", Short(p.value)},
-                                     {"low", Short(p.low)},
-                                     {"high", Short(p.high)},
+    parameters[p.parameter->path] = {{"value", PackNumber(p.value)},
+                                     {"low", PackNumber(p.low)},
+                                     {"high", PackNumber(p.high)},
                                      {"unit", p.parameter->unit},
-                                     {"before", Short(p.before)}};
+                                     {"before", PackNumber(p.before)}};
   }
   Ordered errors = Ordered::array();
   for (const CalibrationError& e : calibration.errors) {
@@ -182,7 +196,7 @@ std::string PackJson(const Calibration& calibration, const PackOrigin& origin) {
   }
   Ordered seen = Ordered::object();
   for (const SeenRange& range : calibration.seen) {
-    seen[range.name] = {Short(range.low), Short(range.high)};
+    seen[range.name] = {PackNumber(range.low), PackNumber(range.high)};
   }
   const Ordered pack = {{"kind", kPackKind},
                         {"schema", kPackSchema},
@@ -217,12 +231,17 @@ Result<CalibrationPack> ReadPack(std::string_view text) {
               Format("\"{}\"", kCalibrationSpecVersion));
   }
   if (!in.issues().empty()) return in.issues();  // what the rest means is not known here
-  if (in.Text(root, "backend", "") != "analytic" && in.issues().empty()) {
-    in.Refuse("/backend", PackReader::Find(root, "backend"), "\"analytic\"");
-  }
+  const std::string backend = in.Text(root, "backend", "");
   CalibrationPack pack;
-  pack.overrides.emplace_back("latency.backend=analytic");
-  ReadParameters(in, pack);
+  if (backend == "physics" || backend == "blackbox") {
+    ReadLatency(in, backend, pack);
+  } else if (backend == "analytic" || !in.issues().empty()) {
+    pack.overrides.emplace_back("latency.backend=analytic");
+    ReadParameters(in, pack);
+  } else {
+    in.Refuse("/backend", PackReader::Find(root, "backend"),
+              "\"analytic\", \"physics\" or \"blackbox\"");
+  }
   ReadSeen(in, pack);
   const Json& origin = in.Object("provenance");
   pack.origin.model = Printable(in.Text(origin, "model", "/provenance"));

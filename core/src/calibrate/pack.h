@@ -12,6 +12,11 @@
 
 namespace servecast {
 
+inline constexpr std::string_view kPackKind = "servecast-calibration";
+inline constexpr int kPackSchema = 1;
+// A number of a pack: enough digits for any use, and short.
+double PackNumber(double value);
+
 // Where it comes from. Of the scenario that was calibrated, but for what the files say themselves.
 struct PackOrigin {
   std::string model, gpu, engine;
@@ -34,8 +39,8 @@ struct CalibrationPack {
   std::vector<std::string> warnings;
 };
 
-// Issues: another schema or version, a parameter that is not known or beyond its range, members
-// that are missing.
+// Of a fit of "analytic" or a training of "physics" or "blackbox". Issues: another schema or
+// version, a parameter that is not known or beyond its range, members that are missing.
 Result<CalibrationPack> ReadPack(std::string_view text);
 
 // A line for each thing of the scenario that the pack is not of, and each range that its workload
