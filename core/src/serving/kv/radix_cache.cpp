@@ -223,17 +223,47 @@ RadixCache::Rank RadixCache::RankOf(const Node& node) const {
 void RadixCache::Offer(NodeId id) {
   const Node& node = At(id);
   if (id == kRoot || node.locks > 0 || node.children > 0) return;
-  if (static_cast<std::int64_t>(candidates_.size()) > 4 * alive_ + 64) {
-    candidates_.clear();
-    for (NodeId other = 1; other < static_cast<NodeId>(nodes_.size()); ++other) {
-      const Node& n = At(other);
-      if (n.alive && n.locks == 0 && n.children == 0) candidates_.push_back({RankOf(n), other});
-    }
-    std::make_heap(candidates_.begin(), candidates_.end());
-    return;
+  const std::size_t entries = queue_.size() - first_ + heap_.size();
+  if (static_cast<std::int64_t>(entries) > 4 * alive_ + 64) return OfferAll();
+  const Candidate candidate = {RankOf(node), id};
+  if (queue_.empty() || candidate.rank >= queue_.back().rank) {
+    queue_.push_back(candidate);
+  } else {
+    heap_.push_back(candidate);
+    std::push_heap(heap_.begin(), heap_.end());
   }
-  candidates_.push_back({RankOf(node), id});
-  std::push_heap(candidates_.begin(), candidates_.end());
+}
+
+void RadixCache::OfferAll() {
+  queue_.clear();
+  heap_.clear();
+  first_ = 0;
+  for (NodeId id = 1; id < static_cast<NodeId>(nodes_.size()); ++id) {
+    const Node& node = At(id);
+    const bool may_go = node.alive && node.locks == 0 && node.children == 0;
+    if (may_go) heap_.push_back({RankOf(node), id});
+  }
+  std::make_heap(heap_.begin(), heap_.end());
+}
+
+// Requires: there is one.
+RadixCache::Candidate RadixCache::TakeFirst() {
+  const bool queued = first_ < queue_.size();
+  if (queued && (heap_.empty() || !(queue_[first_] < heap_.front()))) {
+    const Candidate taken = queue_[first_++];
+    if (first_ == queue_.size()) {
+      queue_.clear();
+      first_ = 0;
+    } else if (first_ >= 1024 && first_ * 2 >= queue_.size()) {
+      queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+    return taken;
+  }
+  const Candidate taken = heap_.front();
+  std::pop_heap(heap_.begin(), heap_.end());
+  heap_.pop_back();
+  return taken;
 }
 
 void RadixCache::Drop(NodeId id) {
@@ -251,10 +281,8 @@ void RadixCache::Drop(NodeId id) {
 // Rule 52.
 std::int64_t RadixCache::Evict(std::int64_t tokens) {
   std::int64_t gone = 0;
-  while (gone < tokens && !candidates_.empty()) {
-    const Candidate top = candidates_.front();
-    std::pop_heap(candidates_.begin(), candidates_.end());
-    candidates_.pop_back();
+  while (gone < tokens && queue_.size() + heap_.size() > 0) {
+    const Candidate top = TakeFirst();
     const Node& node = At(top.node);
     const bool may_go = node.alive && node.locks == 0 && node.children == 0;
     if (!may_go || RankOf(node) != top.rank) continue;

@@ -5,8 +5,9 @@
 // found from the parts that they consist of; and the child that a text goes on in is found by the
 // name of the last token of its first page: no token is ever compared.
 //
-// Time is a counter. Leaves that nobody locks are in a heap by the chosen order; an entry that is
-// no longer true is thrown away when it comes to the top.
+// Time is a counter. Leaves that nobody locks wait to be evicted in the chosen order: mostly each
+// is used, and made, after those that wait already, so it queues behind them, and only others go to
+// a heap. An entry that is no longer true is thrown away when its turn comes.
 //
 // "Rule" in radix_cache.cpp is one of the README of SGLang's golden traces.
 #pragma once
@@ -103,6 +104,8 @@ class RadixCache {
   void Drop(NodeId id);
   Rank RankOf(const Node& node) const;
   void Offer(NodeId id);
+  void OfferAll();
+  Candidate TakeFirst();
 
   std::int64_t page_;
   RadixEviction order_;
@@ -112,9 +115,11 @@ class RadixCache {
   std::vector<NodeId> unused_;
   std::vector<NodeId> heads_;                      // by segment: its list of nodes
   std::unordered_map<std::int32_t, NodeId> some_;  // likewise, when sparse
-  std::vector<Candidate> candidates_;              // a heap
-  std::vector<Part> text_;                         // scratch: of the text, its end first
-  std::int64_t length_ = 0;                        // likewise, in whole pages
+  std::vector<Candidate> queue_;                   // in order, from `first_` on
+  std::size_t first_ = 0;
+  std::vector<Candidate> heap_;
+  std::vector<Part> text_;   // scratch: of the text, its end first
+  std::int64_t length_ = 0;  // likewise, in whole pages
   std::int64_t ticks_ = 0, evictable_ = 0, evicted_ = 0, alive_ = 0;
 };
 

@@ -424,7 +424,7 @@ void Replica::LoseTokenAt(TimeNs end, bool decoded) {
 // Steps of the present decodes, up to one that could be another; 0: the next one could.
 std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
   DecodeSums& decodes = *run.decodes;
-  const std::int64_t most = std::min(run.most, max_steps), last = run.last, spare = run.spare;
+  const std::int64_t most = std::min(run.most, max_steps), last = run.last;
   const std::int64_t size = decodes.size();
   const bool takes_blocks = run.takes_blocks;
   // One at a time, which no one else looks at, needs no place among the steps in flight.
@@ -432,7 +432,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
   TimeNs next_enqueue = in_.inbox.NextEnqueue();
   TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
   BlockedBy blocked = run.blocked;
-  std::int64_t ran = 0, kv_unused = run.kv_unused;
+  std::int64_t ran = 0, kv_unused = run.kv_unused, spare = run.spare;
   load_.running = running();
   while (ran < most && now_ < stop && StartTime() < in_.horizon) {
     if (next_enqueue <= now_) {
@@ -444,7 +444,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
       if (blocked == BlockedBy::kNothing && scheduler_->waiting() > 0) blocked = run.comers_blocked;
     }
     const std::int64_t blocks = takes_blocks ? decodes.due() : 0;
-    if (blocks + spare > kv_.free()) break;
+    if (blocks + spare > kv_.free() && !scheduler_->MakeRoomInRun(spare)) break;
     kv_.Take(blocks, now_);
     SmoothPreemptions(0, load_.running);
     BatchShape shape = decodes.shape();

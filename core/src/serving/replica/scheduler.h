@@ -76,7 +76,7 @@ struct DecodeRun {
   // Why the head of the queue waits, and why one that comes to an empty queue would.
   BlockedBy blocked = BlockedBy::kNothing, comers_blocked = BlockedBy::kNothing;
   bool takes_blocks = true;    // as decodes need them; else they have all
-  std::int64_t spare = 0;      // free blocks that are not for decodes
+  std::int64_t spare = 0;      // free blocks that are not for decodes, see MakeRoomInRun
   std::int64_t kv_unused = 0;  // as it begins: see StepLevels
   bool prices_blocks = true;   // BatchShape::decode_kv_blocks is told
   bool first_apart = false;    // the scheduler counts gaps and delays of its first step: FirstOfRun
@@ -130,6 +130,9 @@ class Scheduler {
   // The run that the next steps are; nullptr: they are none. Requires: as Form.
   virtual const DecodeRun* BeginRun() = 0;
   virtual void FirstOfRun(const Step&) {}
+  // The next step of the run needs more than the free blocks that are for decodes. True: there is
+  // room for it now, and of the free ones so many are not for the decodes after it.
+  virtual bool MakeRoomInRun(std::int64_t& /*spare*/) { return false; }
   // A step of the run ends a member: in its sums it is done.
   virtual void EndsMember(Step&) {}
   virtual void EndRun(std::int64_t steps) = 0;

@@ -47,6 +47,7 @@ class SglangScheduler final : public Scheduler {
   void Apply(Step& step) override;
 
   const DecodeRun* BeginRun() override;
+  bool MakeRoomInRun(std::int64_t& spare) override;
   void EndsMember(Step& step) override;
   void EndRun(std::int64_t steps) override;
 
@@ -174,6 +175,7 @@ class SglangScheduler final : public Scheduler {
   void SortToKeep();
   bool DecodesFit();
   void TakeForDecodes();
+  std::int64_t Kept() const;
   void Fill(StepPlan& plan);
   void FillDecodes(StepPlan& plan);
   void FillExtends(StepPlan& plan);

@@ -228,8 +228,7 @@ void SglangScheduler::Finish(const Output& output, Step& step) {
 
 // ---- Many steps at once ----------------------------------------------------------------------
 
-// While nothing is tried but decodes of all that run, none of which has ended, and memory is free
-// without an eviction.
+// While nothing is tried but decodes of all that run, none of which has ended, and memory suffices.
 const DecodeRun* SglangScheduler::BeginRun() {
   const bool merged = last_.kind == Kind::kDecode || last_.kind == Kind::kNone;
   if (!merged || chunked_ != kNoJob || running_.empty() || ending_ > 0 || !newcomers_.empty() ||
@@ -245,14 +244,27 @@ const DecodeRun* SglangScheduler::BeginRun() {
   run.closed = full_.flag && !preempts;
   run.comers_blocked = full_.reason;
   run.blocked = waiting_.empty() ? BlockedBy::kNothing : full_.reason;
-  // Rule 23 asks for a page for each, though few need one.
-  const std::int64_t kept = tree_.evictable() / page_;
-  run.spare = kept == 0 ? 0 : kept + (page_ == 1 ? 0 : decodes_.size());
+  run.spare = Kept();
   run.kv_unused = decodes_.room();
   run_began_ = decodes_.step();
   last_.Clear();
   last_.kind = Kind::kDecode;
   return &run;
+}
+
+// Pages that are the tree's until evicted. Rule 23 asks for a page for each, though few need one.
+std::int64_t SglangScheduler::Kept() const {
+  const std::int64_t kept = tree_.evictable() / page_;
+  return kept == 0 ? 0 : kept + (page_ == 1 ? 0 : decodes_.size());
+}
+
+// Rules 22 and 23, but for what is retracted.
+bool SglangScheduler::MakeRoomInRun(std::int64_t& spare) {
+  HearMachine();
+  if (!DecodesFit()) return false;
+  MakeRoom(decodes_.size() * page_);
+  spare = Kept();
+  return true;
 }
 
 void SglangScheduler::EndsMember(Step& step) {
