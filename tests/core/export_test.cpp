@@ -171,6 +171,24 @@ TEST(Export, SglangsCommand_ComesBack) {
   EXPECT_EQ(back["cluster"], from["cluster"]);
 }
 
+// Every option that its server has an argument for; the others are variables of its environment.
+TEST(Export, SglangsScheduler_ComesBack) {
+  const std::string document =
+      R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "h100-sxm"},
+    "engine": {"preset": "sglang", "block_size": 16, "async_scheduling": false, "enable_chunked_prefill": false},
+    "scheduler": {"policy": "sglang", "mem_fraction_static": 0.82, "max_total_tokens": 100000, "schedule_policy": "lof",
+      "schedule_conservativeness": 0.5, "max_prefill_tokens": 9000, "prefill_max_requests": 7, "enable_mixed_chunk": true,
+      "radix_eviction_policy": "lfu", "enable_priority_scheduling": true, "schedule_low_priority_values_first": true,
+      "disable_priority_preemption": true, "priority_scheduling_preemption_threshold": 3, "retraction_policy": "priority"},
+    "workload": {"preset": "chat"}})";
+  const Imported imported = Import(Text(Export(document, "sglang")));
+  const Json back = ResolvedImport(imported), from = JsonOf(Parsed(document).resolved_text);
+  EXPECT_EQ(back["scheduler"], from["scheduler"]) << Listed(imported);
+  for (const char* member : {"block_size", "async_scheduling", "enable_chunked_prefill"}) {
+    EXPECT_EQ(back["engine"][member], from["engine"][member]) << member;
+  }
+}
+
 TEST(Export, WhatATargetCannotSay_IsNamed) {
   const std::string document =
       R"({"schema": 1, "model": {"preset": "qwen3-14b", "quantization": "int4"}, "hardware": {"preset": "h100-sxm"},

@@ -151,7 +151,7 @@ TEST(Import, CommandsOfSglang_AreMappedAndTheRestIsNamed) {
           "a command of SGLang",
           {{"/model/preset", "deepseek-v3"},
            {"/engine/preset", "sglang"},
-           {"/engine/gpu_memory_utilization", 0.88},
+           {"/scheduler/mem_fraction_static", 0.88},
            {"/engine/max_num_batched_tokens", 8192},
            {"/cluster/pools/0/tensor_parallel", 8}},
           {"--speculative-algorithm EAGLE"}});

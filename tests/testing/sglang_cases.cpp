@@ -14,7 +14,7 @@ SglangSettings MakeSettings(Dice& dice) {
   s.page_size = dice.Pick<std::int64_t>({1, 1, 1, 4, 16});
   s.max_total_num_tokens =
       dice.Pick<std::int64_t>({96, 160, 400, 400, 800, 2400}) + 4 * s.page_size;
-  s.max_total_num_tokens -= s.max_total_num_tokens % s.page_size;
+  if (dice.Percent(70)) s.max_total_num_tokens -= s.max_total_num_tokens % s.page_size;
   s.context_len = dice.Percent(80) ? 4096 : s.max_total_num_tokens / 2 + 4 * s.page_size;
   s.max_running_requests = dice.Pick<std::int64_t>({1, 2, 3, 5, 8, 16});
   s.chunked_prefill_size =
@@ -70,6 +70,17 @@ void AddContent(Dice& dice, SglangCase& made, std::size_t groups) {
   t.content.push_back(static_cast<std::int32_t>(t.segments.size() - 1));
 }
 
+// A closed loop: all but the first few sessions wait for a client.
+void MakeLoop(Dice& dice, RequestTable& t) {
+  const std::int64_t clients = dice.Pick<std::int64_t>({1, 2, 4, 8});
+  std::int64_t sessions = 0;
+  for (std::size_t r = 0; r < t.arrival.size(); ++r) {
+    const bool waits = t.think[r] < 0 && ++sessions > clients;
+    if (waits) t.arrival[r] = -1;
+    t.pause.push_back(!waits ? -1 : dice.Percent(50) ? 0 : dice.Between(0, 20'000'000));
+  }
+}
+
 }  // namespace
 
 SglangCase MakeSglangCase(std::uint64_t seed) {
@@ -80,7 +91,8 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
   RequestTable& t = made.requests;
   const std::int64_t requests = dice.Between(1, dice.Percent(20) ? 40 : 14);
   const std::int64_t longest =
-      std::min(s.context_len, s.max_total_num_tokens) - 2 * s.page_size - 1;
+      std::min(s.context_len, s.max_total_num_tokens / s.page_size * s.page_size) -
+      2 * s.page_size - 1;
   const std::int64_t most_prompt =
       std::max<std::int64_t>(1, std::min(longest, dice.Pick<std::int64_t>({20, 60, 300})));
   const std::int64_t spread = dice.Pick<std::int64_t>({0, 2'000'000, 30'000'000});
@@ -106,6 +118,7 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
     t.priority.push_back(static_cast<std::int32_t>(dice.Between(0, 6)));
     if (!t.segments.empty()) AddContent(dice, made, groups);
   }
+  if (dice.Percent(25)) MakeLoop(dice, t);
   if (turns == 0) t.think.clear();
   return made;
 }

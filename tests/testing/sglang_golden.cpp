@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "fmt/format.h"
@@ -43,7 +44,8 @@ std::vector<RequestId> Ids(CsvTable& table, std::size_t row, const char* column)
 }
 
 // What a prompt is made of: a parent's text, then a group's tokens, then its own. A segment for
-// each text that others may begin with.
+// each text that others may begin with. The end of a sequence is one token, equal in all requests:
+// two texts that are equal up to it are one.
 class Contents {
  public:
   explicit Contents(SglangCase& golden) : golden_(golden) {}
@@ -51,19 +53,22 @@ class Contents {
   void Add(std::int64_t group, std::int64_t group_tokens, std::int64_t parent) {
     RequestTable& t = golden_.requests;
     const auto r = t.content.size();
+    const std::int32_t prompt = t.prompt_tokens[r];
     ContentSegment own;
     if (parent >= 0) {
       const auto p = static_cast<std::size_t>(parent);
       const std::int64_t made = std::min<std::int64_t>(t.output_tokens[p], golden_.max_new[p]);
-      own = {t.content[p], static_cast<std::int32_t>(std::min<std::int64_t>(
-                               t.prompt_tokens[p] + made, t.prompt_tokens[r]))};
-    } else if (group >= 0) {
-      const auto [at, is_new] = groups_.try_emplace(group, 0);
-      if (is_new) at->second = Segment({});
-      own = {at->second,
-             static_cast<std::int32_t>(std::min<std::int64_t>(group_tokens, t.prompt_tokens[r]))};
+      own = {t.content[p],
+             static_cast<std::int32_t>(std::min<std::int64_t>(t.prompt_tokens[p] + made, prompt))};
     }
-    t.content.push_back(Segment(own));
+    const auto of_group = static_cast<std::int32_t>(std::min<std::int64_t>(group_tokens, prompt));
+    if (group >= 0 && of_group > own.shared_tokens) {
+      const auto [at, is_new] =
+          groups_.try_emplace(std::tuple(own.parent, own.shared_tokens, group), 0);
+      if (is_new) at->second = Segment(own);
+      own = {at->second, of_group};
+    }
+    t.content.push_back(WithEnd(r, own));
   }
 
  private:
@@ -72,8 +77,29 @@ class Contents {
     return static_cast<std::int32_t>(golden_.requests.segments.size() - 1);
   }
 
+  // The segment of a request, whose prompt is `own` and then its own tokens: that of an equal text,
+  // where the first token that it makes is its last.
+  std::int32_t WithEnd(std::size_t r, ContentSegment own) {
+    const RequestTable& t = golden_.requests;
+    const std::int32_t prompt = t.prompt_tokens[r], output = t.output_tokens[r];
+    if (output > golden_.max_new[r]) return Segment(own);
+    if (output == 1 && own.shared_tokens == prompt) {
+      while (prompt <= At(own.parent).shared_tokens) own.parent = At(own.parent).parent;
+      const auto [at, is_new] = ends_.try_emplace({own.parent, prompt}, 0);
+      if (is_new) at->second = Segment(own);
+      return at->second;
+    }
+    const std::int32_t segment = Segment(own);
+    ends_.try_emplace({segment, prompt + output - 1}, segment);
+    return segment;
+  }
+  const ContentSegment& At(std::int32_t segment) const {
+    return golden_.requests.segments[static_cast<std::size_t>(segment)];
+  }
+
   SglangCase& golden_;
-  std::map<std::int64_t, std::int32_t> groups_;
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int64_t>, std::int32_t> groups_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> ends_;  // segment, place
 };
 
 std::optional<Issue> ReadRequests(const fs::path& path, SglangCase& golden) {
@@ -356,6 +382,7 @@ EngineCase EngineCaseOf(const SglangCase& golden) {
   o.version = s.is_0_5_9 ? SglangVersion::k059 : SglangVersion::k0516;
   o.schedule_policy =
       static_cast<SglangQueue>(choice(s.schedule_policy, {"fcfs", "lpm", "dfs-weight", "lof"}));
+  if (s.max_total_num_tokens % s.page_size != 0) o.max_total_tokens = s.max_total_num_tokens;
   o.schedule_conservativeness = s.schedule_conservativeness;
   o.max_prefill_tokens = s.max_prefill_tokens;
   o.prefill_max_requests = s.prefill_max_requests;

@@ -155,6 +155,7 @@ class Sglang {
   void Launch(const std::shared_ptr<Batch>& batch);
   void Apply();
   void Token(Request& r, std::size_t step);
+  void SendNext(RequestId done);
   void DropDone() {
     running_.erase(
         std::remove_if(running_.begin(), running_.end(), [](Request* r) { return r->done; }),
@@ -749,12 +750,23 @@ void Sglang::Token(Request& r, std::size_t step) {
   r.result.finish = now_;
   r.result.finish_step = static_cast<std::int64_t>(step);
   out_.steps[step].finished.push_back(r.id);
-  const RequestId next = r.id + 1;  // of the same session
-  if (in_.requests.think.empty() || next == in_.requests.size()) return;
-  const TimeNs think = in_.requests.think[static_cast<std::size_t>(next)];
-  if (think < 0) return;
-  arrival_[static_cast<std::size_t>(next)] = now_ + think;
-  ToCome(next);
+  SendNext(r.id);
+}
+
+// The next turn of its session, or in a closed loop the first session that waits for a client.
+void Sglang::SendNext(RequestId done) {
+  const RequestTable& t = in_.requests;
+  const auto after = [&](RequestId next, TimeNs wait) {
+    arrival_[static_cast<std::size_t>(next)] = now_ + wait;
+    ToCome(next);
+  };
+  if (!t.think.empty() && done + 1 < t.size()) {
+    const TimeNs think = t.think[static_cast<std::size_t>(done + 1)];
+    if (think >= 0) return after(done + 1, think);
+  }
+  for (std::size_t i = 0; i < t.pause.size(); ++i) {
+    if (t.pause[i] >= 0 && arrival_[i] < 0) return after(static_cast<RequestId>(i), t.pause[i]);
+  }
 }
 
 // Rules 48, 50, 56 and 58.

@@ -251,6 +251,9 @@ enum class SglangRetraction { kLength, kPriority };
 // names, or those of its environment's variables (decision 048). Defaults are SGLang's.
 struct SglangSpec {
   SglangVersion version = SglangVersion::k0516;
+  // Of the GPU's memory, for weights and KV cache together; none: by gpu_memory_utilization.
+  std::optional<double> mem_fraction_static;
+  std::optional<std::int64_t> max_total_tokens;  // in the KV cache, at most
   SglangQueue schedule_policy = SglangQueue::kFcfs;
   double schedule_conservativeness = 1;
   std::int64_t max_prefill_tokens = 16384;

@@ -225,9 +225,21 @@ double AllWeightBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
   return WeightBytes(stage, s.engine, tp) + DrafterWeightBytes(s, tp);
 }
 
+// SGLang's share, of weights and KV cache alone: in its model_runner.py the cache has what is left
+// of it behind the weights, and what is beside them is in the rest of the memory.
+const std::optional<double>& StaticShare(const Scenario& s) {
+  static const std::optional<double> kNone;
+  return s.scheduler.policy == "sglang" ? s.scheduler.sglang.mem_fraction_static : kNone;
+}
+
+double UsableGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  const std::optional<double>& share = StaticShare(s);
+  return share ? s.hardware.memory_gib * *share + OverheadGib(s, stage, tp)
+               : s.hardware.memory_gib * s.engine.gpu_memory_utilization;
+}
+
 double KvGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  return s.hardware.memory_gib * s.engine.gpu_memory_utilization -
-         AllWeightBytes(s, stage, tp) / kGib - OverheadGib(s, stage, tp);
+  return UsableGib(s, stage, tp) - AllWeightBytes(s, stage, tp) / kGib - OverheadGib(s, stage, tp);
 }
 
 double BlockBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
@@ -248,7 +260,7 @@ Unfit UnfitAt(const Scenario& s, const std::vector<Stage>& stages, const Stage& 
   u.stage = &stage - stages.data();
   u.stages = static_cast<std::int64_t>(stages.size());
   u.total_gib = s.hardware.memory_gib;
-  u.usable_gib = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
+  u.usable_gib = UsableGib(s, stage, tp);
   u.weights_gib = AllWeightBytes(s, stage, tp) / kGib;
   u.overhead_gib = OverheadGib(s, stage, tp);
   u.kv_gib = 2 * BlockBytes(s, stage, tp) / kGib;
@@ -273,34 +285,61 @@ Issue DoesNotFit(const Scenario& s, const Unfit& u, const Stage& stage) {
     where = Format(" in stage {} of {}, which has {} layers", u.stage + 1, u.stages,
                    stage.layers.num_hidden_layers);
   }
+  const std::string share =
+      StaticShare(s)
+          ? Format("mem_fraction_static {} and the overhead", NumberText(*StaticShare(s)))
+          : Format("gpu_memory_utilization {}", NumberText(s.engine.gpu_memory_utilization));
   return {"/model",
           Format("{} does not fit on {} x {}{}: weights {} GiB and {} GiB of engine overhead per "
-                 "GPU, but {} GiB usable ({} GiB x gpu_memory_utilization {}){}",
+                 "GPU, but {} GiB usable ({} GiB x {}){}",
                  s.model.name.empty() ? "the model" : s.model.name, u.tensor_parallel,
                  u.gpu.empty() ? "the GPU" : u.gpu, where, ShortNumber(u.weights_gib),
                  ShortNumber(u.overhead_gib), ShortNumber(u.usable_gib), NumberText(u.total_gib),
-                 NumberText(s.engine.gpu_memory_utilization), enough),
+                 share, enough),
           "does_not_fit"};
 }
 
 // The first stage that has not room enough; nullptr: all have. A number of blocks that is given
 // replaces the profile run's answer, not the memory that is there.
 const Stage* TooLarge(const Scenario& s, const std::vector<Stage>& stages, std::int64_t tp) {
-  const double usable = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
   for (const Stage& stage : stages) {
-    if (s.engine.num_gpu_blocks_override ? AllWeightBytes(s, stage, tp) / kGib > usable
-                                         : !Fits(s, stage, tp)) {
+    if (s.engine.num_gpu_blocks_override
+            ? AllWeightBytes(s, stage, tp) / kGib > UsableGib(s, stage, tp)
+            : !Fits(s, stage, tp)) {
       return &stage;
     }
   }
   return nullptr;
 }
 
+// Where a share of weights and KV cache leaves too little for what is beside them.
+std::optional<Issue> LeavesTooLittle(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  const double needed = OverheadGib(s, stage, tp), total = s.hardware.memory_gib;
+  if (UsableGib(s, stage, tp) <= total) return std::nullopt;
+  return Issue{"/scheduler/mem_fraction_static",
+               Format("found {}, allowed up to {}: beside weights and KV cache the engine needs {} "
+                      "of {} GiB",
+                      NumberText(*StaticShare(s)), ShortNumber(1 - needed / total),
+                      ShortNumber(needed), NumberText(total))};
+}
+
+// A number that is given, or as many as there is room for.
+std::int64_t PoolBlocks(const Scenario& s, double room) {
+  if (s.engine.num_gpu_blocks_override) return *s.engine.num_gpu_blocks_override;
+  const auto& most = s.scheduler.sglang.max_total_tokens;
+  const auto blocks = static_cast<std::int64_t>(room);
+  if (s.scheduler.policy != "sglang" || !most) return blocks;
+  return std::min(blocks, std::max<std::int64_t>(1, *most / s.engine.block_size) + 1);
+}
+
 // Of all stages the one with the least room for blocks decides.
 std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c) {
   const std::vector<Stage> stages = StagesOf(s);
   c.total_gib = s.hardware.memory_gib;
-  c.usable_gib = s.hardware.memory_gib * s.engine.gpu_memory_utilization;
+  c.usable_gib = UsableGib(s, stages[0], tp);
+  if (StaticShare(s)) {
+    if (std::optional<Issue> issue = LeavesTooLittle(s, stages[0], tp)) return issue;
+  }
   if (const Stage* stage = TooLarge(s, stages, tp)) {
     return DoesNotFit(s, UnfitAt(s, stages, *stage, tp), *stage);
   }
@@ -312,14 +351,17 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
     double kv_gib = KvGib(s, stage, tp);
     // Layers with windows only are planned as if they took none.
     if (block_bytes == 0) continue;
-    const std::int64_t blocks =
-        given ? *given : static_cast<std::int64_t>(kv_gib * kGib / block_bytes);
-    if (given) kv_gib = static_cast<double>(blocks) * block_bytes / kGib;
+    const double room = kv_gib * kGib / block_bytes;
+    const std::int64_t blocks = PoolBlocks(s, room);
+    if (given || blocks < static_cast<std::int64_t>(room)) {
+      kv_gib = static_cast<double>(blocks) * block_bytes / kGib;
+    }
     if (planned && (given ? weights <= c.weights_gib : blocks >= c.pool_blocks)) continue;
     planned = true;
     c.weight_bytes = AllWeightBytes(s, stage, tp);
     c.pool_blocks = blocks;
     c.kv_gib = kv_gib;
+    c.usable_gib = UsableGib(s, stage, tp);
     c.weights_gib = weights;
     c.overhead_gib = OverheadGib(s, stage, tp);
   }

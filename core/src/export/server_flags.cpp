@@ -183,6 +183,11 @@ std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& 
               kEvictions[static_cast<std::size_t>(o.radix_eviction_policy)]);
   }
   if (o.enable_priority_scheduling) flags.Add("--enable-priority-scheduling");
+  if (o.disable_priority_preemption) flags.Add("--disable-priority-preemption");
+  if (o.retraction_policy == SglangRetraction::kPriority) {
+    flags.Add("--retraction-policy", "priority");
+  }
+  if (o.max_total_tokens) flags.Add("--max-total-tokens", *o.max_total_tokens);
   if (o.schedule_low_priority_values_first) flags.Add("--schedule-low-priority-values-first");
   if (o.priority_scheduling_preemption_threshold !=
       usual.priority_scheduling_preemption_threshold) {
@@ -190,6 +195,10 @@ std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& 
               o.priority_scheduling_preemption_threshold);
   }
   return {"policy",
+          "mem_fraction_static",
+          "max_total_tokens",
+          "disable_priority_preemption",
+          "retraction_policy",
           "schedule_policy",
           "schedule_conservativeness",
           "max_prefill_tokens",
@@ -219,20 +228,23 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
   flags.Add("--chunked-prefill-size", e.enable_chunked_prefill ? e.max_num_batched_tokens : -1);
   if (e.max_model_len) flags.Add("--context-length", *e.max_model_len);
   flags.Add("--page-size", e.block_size);
-  flags.Add("--mem-fraction-static", NumberText(e.gpu_memory_utilization));
+  const SchedulerSpec& scheduler = p.scheduler ? *p.scheduler : job.scenario().scheduler;
+  const std::optional<double>& share = scheduler.sglang.mem_fraction_static;
+  flags.Add("--mem-fraction-static", NumberText(share.value_or(e.gpu_memory_utilization)));
   if (e.kv_cache_dtype == KvCacheDType::kFp8) flags.Add("--kv-cache-dtype", "fp8_e4m3");
   if (!e.enable_prefix_caching) flags.Add("--disable-radix-cache");
   if (!e.async_scheduling) flags.Add("--disable-overlap-schedule");
   if (e.cuda_graphs == CudaGraphs::kEager) flags.Add("--disable-cuda-graph");
-  const std::set<std::string> scheduled =
-      AddSglangScheduler(p.scheduler ? *p.scheduler : job.scenario().scheduler, flags);
+  const std::set<std::string> scheduled = AddSglangScheduler(scheduler, flags);
   AddWeights(job, flags);
   if (p.role != PoolRole::kMixed) {
     flags.Add("--disaggregation-mode", p.role == PoolRole::kPrefill ? "prefill" : "decode");
   }
-  job.LeaveOut("--mem-fraction-static",
-               "SGLang counts no activations in it: give it less than gpu_memory_utilization if "
-               "memory runs out");
+  if (!share) {
+    job.LeaveOut("--mem-fraction-static",
+                 "SGLang counts no activations in it: give it less than gpu_memory_utilization if "
+                 "memory runs out");
+  }
   std::set<std::string> written = VllmMembers();
   job.LeaveOutRest("scheduler", scheduled, "is left out for SGLang");
   for (const char* unknown : {"num_gpu_blocks_override", "long_prefill_token_threshold",

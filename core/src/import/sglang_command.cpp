@@ -27,7 +27,7 @@ constexpr Option kSglangOptions[] = {
     {"expert-parallel-size", kCount, {}, ""},
     {"max-running-requests", kCount, "engine.max_num_seqs"},
     {"chunked-prefill-size", kCount, {}, ""},
-    {"mem-fraction-static", kNumber, {}, ""},
+    {"mem-fraction-static", kNumber, "scheduler.mem_fraction_static"},
     {"context-length", kCount, "engine.max_model_len"},
     {"page-size", kCount, "engine.block_size"},
     {"kv-cache-dtype", kText, {}, ""},
@@ -45,7 +45,9 @@ constexpr Option kSglangOptions[] = {
     {"priority-scheduling-preemption-threshold", kCount,
      "scheduler.priority_scheduling_preemption_threshold"},
     {"prefill-max-requests", kCount, "scheduler.prefill_max_requests"},
-    {"max-total-tokens", kCount, {}, "say engine.num_gpu_blocks_override"},
+    {"disable-priority-preemption", kFlag, "scheduler.disable_priority_preemption"},
+    {"retraction-policy", kText, {}, ""},
+    {"max-total-tokens", kCount, "scheduler.max_total_tokens"},
     {"schedule-conservativeness", kNumber, "scheduler.schedule_conservativeness"},
     {"enable-mixed-chunk", kFlag, "scheduler.enable_mixed_chunk"},
     {"enable-dp-attention", kFlag, {}, "data-parallel ranks share experts here"},
@@ -88,7 +90,7 @@ constexpr std::string_view kSglangApart[] = {"model-path",           "dp-size",
                                              "disable-radix-cache",  "disable-overlap-schedule",
                                              "quantization",         "disable-cuda-graph",
                                              "disaggregation-mode",  "schedule-policy",
-                                             "chunked-prefill-size", "mem-fraction-static"};
+                                             "chunked-prefill-size", "retraction-policy"};
 
 class SglangServer {
  public:
@@ -109,6 +111,7 @@ class SglangServer {
     const bool role = mode == "prefill" || mode == "decode";
     const std::int64_t ranks = Count("dp-size", "data-parallel-size");
     if (role || Count("pp-size", "pipeline-parallel-size") > 1) {
+      draft_.Drop(Path("scheduler"));
       draft_.Take(Path("scheduler.policy"), "vllm", context_.from);
       draft_.Remark(
           "SGLang's scheduler is modelled without stages, and without prefill and decode apart: "
@@ -137,19 +140,7 @@ class SglangServer {
     return tensor / ranks;
   }
 
-  // SGLang asks for a share of the memory for weights and cache, vLLM for one of all that it uses.
   void Engine() {
-    if (const GivenOption* given = given_.Find("mem-fraction-static"); given != nullptr) {
-      const auto share = given_.Number("mem-fraction-static");
-      if (share && *share > 0 && *share <= 1) {
-        draft_.Take(Path("engine.gpu_memory_utilization"), *share, given->Words());
-        draft_.Remark(
-            "--mem-fraction-static is of weights and cache alone: the cache here is smaller by the "
-            "room of activations");
-      } else {
-        draft_.Ignore(given->Words(), "found no share of the memory");
-      }
-    }
     if (const GivenOption* given = given_.Find("chunked-prefill-size"); given != nullptr) {
       const auto tokens = given_.Number("chunked-prefill-size");
       if (tokens && *tokens >= 1) {
@@ -166,6 +157,9 @@ class SglangServer {
     }
     if (Count("ep-size", "expert-parallel-size") > 1) {
       draft_.Take(Path("engine.enable_expert_parallel"), true, "--ep-size");
+    }
+    if (given_.Text("retraction-policy") == "priority") {
+      draft_.Take(Path("scheduler.retraction_policy"), "priority", "--retraction-policy priority");
     }
     const std::string policy = given_.Text("schedule-policy");
     if (policy == "lpm" || policy == "dfs-weight" || policy == "lof") {

@@ -52,6 +52,19 @@ void DescribeParams(const char* field, std::span<const Entry> entries, const std
 void DescribeSglangQueue(Fields<SglangSpec>& f) {
   f.Enum({.name = "version", .help = "whose rules: before 0.5.16 no page is kept in reserve"},
          &SglangSpec::version, {"0.5.16", "0.5.9"});
+  f.Add({.name = "mem_fraction_static",
+         .unit = "1",
+         .min = 0.01,
+         .max = 1,
+         .help = "of the GPU's memory for weights and KV cache, all else being beside it; default: "
+                 "engine.gpu_memory_utilization, which is of all"},
+        &SglangSpec::mem_fraction_static);
+  f.Add({.name = "max_total_tokens",
+         .unit = "tokens",
+         .min = 1,
+         .max = 1e12,
+         .help = "most tokens that the KV cache has room for; default: what memory has"},
+        &SglangSpec::max_total_tokens);
   f.Enum({.name = "schedule_policy",
           .help = "which waiting request is admitted first: fcfs; lpm: the longest cached prefix; "
                   "dfs-weight: by the radix tree; lof: the longest max_new_tokens"},

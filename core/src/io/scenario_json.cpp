@@ -13,6 +13,7 @@
 #include "io/json_document.h"
 #include "io/pool_checks.h"
 #include "io/presets.h"
+#include "io/sglang_names.h"
 #include "io/variants.h"
 #include "io/workload_checks.h"
 #include "servecast/scenario.h"
@@ -449,6 +450,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
     return Issue{"/schema", Format("found {}, allowed {}", ShortJson(*schema), kScenarioSchema)};
   }
   std::map<std::string_view, std::string> presets;
+  TakeSglangNames(document, issues);
   TurnOffAsyncForStages(document);
   for (const PresetSection& section : PresetSections()) {
     const std::string id = MergePreset(section, document, issues);

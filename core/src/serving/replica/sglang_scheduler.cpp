@@ -61,7 +61,10 @@ void SglangScheduler::Enqueue(RequestId request) {
   job.request = request;
   job.prompt = in_.requests.prompt_tokens[r];
   job.priority = in_.requests.priority.empty() ? 0 : in_.requests.priority[r];
-  const std::int64_t total = replica_.kv().total() * page_;
+  // In whole pages, unless it was said in tokens (rule 55).
+  std::int64_t total = replica_.kv().total() * page_;
+  const auto& said = options_.max_total_tokens;
+  if (said && WholePages(*said) == total) total = *said;
   // The replica's limit leaves two pages, see scheduler_sglang.cpp.
   const std::int64_t longest = std::min(in_.max_model_len + 2 * page_ - 2 - job.prompt,
                                         total - CeilToPages(job.prompt) - page_ - 1);
