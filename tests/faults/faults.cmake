@@ -931,6 +931,12 @@ plant_in(sglang_steps 620 "a run of decodes lowers the ratio once too seldom (ru
   [==[  ratio_ = RatioAfter(steps);]==]
   [==[  ratio_ = RatioAfter(steps - (Planted(620) ? 1 : 0));]==])
 
+plant_in(sglang_steps 621 "a run of decodes evicts only for the pages that are due (rule 23)"
+  [==[  MakeRoom(decodes_.size() * page_);
+  spare = Kept();]==]
+  [==[  if (!Planted(621)) MakeRoom(decodes_.size() * page_);
+  spare = Kept();]==])
+
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "
                       "in ${NAME}.cpp (\"${SOURCE}\"):${problems}")
