@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "calibrate/measurements.h"
 #include "calibrate/pack.h"
+#include "calibrate/step_trace.h"
 #include "fuzz/inputs.h"
 
 namespace servecast::fuzz {
@@ -15,6 +16,8 @@ void ReadFiles(std::string_view input) {
   for (const std::string_view part : Parts(input)) {
     const Result<CalibrationPack> pack = ReadPack(part);
     if (!pack.ok()) CheckIssues(pack.issues());
+    const Result<StepTrace> trace = ReadStepTrace(part, "a file");
+    if (!trace.ok()) CheckIssues(trace.issues());
     Result<Measurements> read = ReadMeasurements(part, "a file");
     if (!read.ok()) {
       CheckIssues(read.issues());

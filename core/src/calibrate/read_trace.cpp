@@ -17,6 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kMostTokens = 1e9;
+constexpr std::int64_t kLatest = INT64_MAX / 2;  // ns: sums of times and durations stay whole
 constexpr std::size_t kLookAhead = std::size_t{1} << 16;
 
 const Json* Member(const Json& of, const char* key) {
@@ -92,8 +93,8 @@ class Event {
     const Json* value = Find(key);
     if (value == nullptr) return fallback;
     const auto whole = WholeOf(*value);
-    if (whole && *whole >= 0) return *whole;
-    Refuse(key, value, "a whole number from 0 up");
+    if (whole && *whole >= 0 && *whole <= kLatest) return *whole;
+    Refuse(key, value, Format("a whole number from 0 to {}", kLatest));
     return fallback;
   }
   std::int64_t NeededWhole(const char* key) {
@@ -105,7 +106,7 @@ class Event {
     if (Find("ts.monotonic") != nullptr) return Whole("ts.monotonic", 0);
     const Json* value = Member(json_, "timeUnixNano");
     const auto whole = value == nullptr ? std::nullopt : WholeOf(*value);
-    if (whole && *whole >= 0) return *whole;
+    if (whole && *whole >= 0 && *whole <= kLatest) return *whole;
     Refuse("timeUnixNano", value, "ns, or ts.monotonic");
     return 0;
   }

@@ -115,7 +115,10 @@ Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenar
                          static_cast<std::int32_t>(j.output)});
   }
   std::vector<ReplayDistance> distances;
-  if (of_row.size() < 10) return distances;
+  constexpr TimeNs kLongest = 100'000'000'000'000'000;  // ns: no trace is of three years
+  if (of_row.size() < 10 || of_row.back()->arrived - of_row[0]->arrived > kLongest) {
+    return distances;
+  }
   const auto from = static_cast<std::size_t>(kTrainedShare * static_cast<double>(of_row.size()));
   ClientTimes measured, simulated;
   for (std::size_t i = from; i < of_row.size(); ++i) {
