@@ -8,8 +8,10 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "calibrate/calibrate.h"
+#include "calibrate/design.h"
 #include "calibrate/pack.h"
 #include "calibrate/server.h"
+#include "calibrate/verdict.h"
 #include "calibrate_traces.h"
 #include "commands.h"
 #include "host/files.h"
@@ -20,6 +22,7 @@ namespace {
 
 constexpr const char* kCalibrateHelp =
     "servecast calibrate FILE... [options]\n"
+    "servecast calibrate --advise --scenario FILE|PRESET\n"
     "\n"
     "Fits the few physical parameters of the latency model \"analytic\" to measurements of a "
     "server,\n"
@@ -33,6 +36,9 @@ constexpr const char* kCalibrateHelp =
     "                            CSV batch, mean_context_tokens, itl_p50_ms: decode steps\n"
     "                            CSV request_rate_rps, num_prompts, input_tokens_mean,\n"
     "                            output_tokens_mean, ttft_mean_ms, tpot_mean_ms, e2e_mean_ms\n"
+    "                            results of GuideLLM, aiperf, inference-perf (JSON)\n"
+    "                            metrics of a vLLM server, asked twice with their headers:\n"
+    "                            for i in 1 2; do curl -si SERVER/metrics; sleep 300; done\n"
     "                            traces of steps and journeys as the OTLP exporter writes them:\n"
     "                            coefficients of the model \"physics\" (docs/how-to/traces.md)\n"
     "  --scenario FILE|PRESET  the server, and where the fit begins; without it the presets that\n"
@@ -43,6 +49,8 @@ constexpr const char* kCalibrateHelp =
     "  --hold-out FILE         judge the fit by this file, which it does not see; may be repeated\n"
     "  -o FILE                 where the pack goes; else to stdout\n"
     "  --rows                  a line for each figure on stderr: measured, before, after\n"
+    "  --advise                the five runs that would tell most of what is not known yet, as\n"
+    "                          commands on stderr; without files on stdout: those to begin with\n"
     "\n"
     "What the measurements cannot tell stays as it is, and a warning says what would tell it.\n"
     "servecast calibrate --help, docs/how-to/calibrate.md.\n";
@@ -52,7 +60,7 @@ constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
 struct Request {
   Words files, held_out, overrides, scenarios;
   std::string scenario, out, backend;
-  bool rows = false, help = false, noise_correction = false;
+  bool rows = false, advise = false, help = false, noise_correction = false;
 };
 
 // nullopt: the words are read; else an exit code.
@@ -65,6 +73,8 @@ std::optional<int> ReadWords(const Words& words, Request& out) {
       out.rows = true;
     } else if (word == "--alpha-noise-correction") {
       out.noise_correction = true;
+    } else if (word == "--advise") {
+      out.advise = true;
     } else if (word == "--scenario" || word == "--set" || word == "--hold-out" || word == "-o" ||
                word == "--backend") {
       if (i + 1 == words.size() || words[i + 1].empty()) return Usage(word + " needs a value");
@@ -85,7 +95,8 @@ std::optional<int> ReadWords(const Words& words, Request& out) {
       out.files.push_back(word);
     }
   }
-  if (!out.help && out.files.empty()) return Usage("no measurements given");
+  const bool asks = out.advise && !out.scenario.empty();
+  if (!out.help && !asks && out.files.empty()) return Usage("no measurements given");
   return std::nullopt;
 }
 
@@ -163,6 +174,30 @@ void PrintRows(const Calibration& calibration) {
   }
 }
 
+// In the unit of a constant, half of an interval.
+std::string HalfText(std::optional<double> half) {
+  return half ? "+-" + ShortNumber(*half) : std::string("not told");
+}
+
+int PrintAdvice(const Scenario& scenario, const Measurements& measured, std::FILE* to) {
+  MeasurementDesign design(scenario, measured, measured.server.model);
+  while (!design.Advance(INT64_MAX)) {
+  }
+  if (!design.answer().ok()) return PrintIssues(design.answer().issues());
+  const MeasurementAdvice& advice = design.answer().value();
+  for (const AdvisedMeasurement& m : advice.measurements) {
+    std::string tells;
+    for (const std::string& title : m.tells) tells += (tells.empty() ? "; tells " : ", ") + title;
+    fmt::print(to, "# {}{}\n{}\n", m.what, tells, Printable(m.command));
+  }
+  fmt::print(to, "#\n# {:<34} {:>12} {:>12}   unit\n", "95 %", "now", "with these");
+  for (const MeasurementAdvice::Expected& e : advice.expected) {
+    fmt::print(to, "# {:<34} {:>12} {:>12}   {}\n", e.parameter->path, HalfText(e.now),
+               HalfText(e.then), e.parameter->unit);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int CalibrateCommand(const Words& words) {
@@ -176,6 +211,12 @@ int CalibrateCommand(const Words& words) {
   inputs.insert(inputs.end(), request.held_out.begin(), request.held_out.end());
   inputs.insert(inputs.end(), request.scenarios.begin(), request.scenarios.end());
   if (const auto problem = Collision(inputs, {request.out})) return Usage(*problem);
+  if (request.files.empty() && request.held_out.empty()) {
+    Measurements none;
+    const Result<Scenario> scenario = ScenarioOf(request, none);
+    return scenario.ok() ? PrintAdvice(scenario.value(), none, stdout)
+                         : PrintIssues(scenario.issues());
+  }
   if (!request.backend.empty() && request.backend != "physics" && request.backend != "blackbox" &&
       request.backend != "analytic") {
     return Usage("--backend is analytic, physics or blackbox, not " + request.backend);
@@ -202,8 +243,17 @@ int CalibrateCommand(const Words& words) {
   for (const std::string& line : calibration.value().warnings) {
     fmt::print(stderr, "warning: {}\n", Printable(line));
   }
-  const std::string pack =
-      PackJson(calibration.value(), OriginOf(scenario.value(), measurements.value())) + "\n";
+  const PackOrigin origin = OriginOf(scenario.value(), measurements.value());
+  const CalibrationVerdict verdict = VerdictOf(calibration.value(), measurements.value(), origin);
+  fmt::print(stderr, "\n{} {}\n", verdict.sentence, verdict.detail);
+  if (request.advise) {
+    Scenario fitted = scenario.value();
+    for (const FittedParameter& p : calibration.value().fitted) p.parameter->write(fitted, p.value);
+    fmt::print(stderr, "\n");
+    const int failed = PrintAdvice(fitted, measurements.value(), stderr);
+    if (failed != 0) return failed;
+  }
+  const std::string pack = PackJson(calibration.value(), origin) + "\n";
   if (request.out.empty()) {
     fmt::print("{}", pack);
   } else if (!WriteFile(request.out, pack)) {

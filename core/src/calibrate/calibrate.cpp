@@ -14,14 +14,13 @@
 #include "io/issues.h"
 
 namespace servecast {
-namespace {
 
-// Relative scatter of a figure: means of repeated runs differ by about 2 %, TTFT, which waits for
-// steps that arrive by chance, by more (inference-sim/training@c4f0340, repeated experiments).
 double ScatterOf(PointForm form, Figure figure) {
   if (form != PointForm::kRun) return 0.02;
   return figure == Figure::kTtft ? 0.05 : 0.02;
 }
+
+namespace {
 
 // Below so many measurements more than parameters, their own scatter is not known.
 constexpr std::size_t kEnoughDegrees = 3;
@@ -31,13 +30,14 @@ double SquareOf(double x) { return x * x; }
 
 class Fitter {
  public:
-  Fitter(const Scenario& scenario, const Measurements& measurements)
-      : server_(ServerOf(scenario)), points_(measurements.points) {
+  Fitter(const Scenario& scenario, const Measurements& measurements, KnownPredictions& known)
+      : server_(ServerOf(scenario)), points_(measurements.points), known_(known) {
     for (const CalibrationParameter& parameter : CalibrationParameters()) {
       parameters_.push_back(&parameter);
     }
   }
 
+  // Where predictions are missing, some answer or other.
   Result<Calibration> Run(const std::vector<std::string>& warnings) {
     if (Issues issues = PredictAll(server_, before_); !issues.empty()) return issues;
     const bool any = std::any_of(points_.begin(), points_.end(),
@@ -57,6 +57,7 @@ class Fitter {
     }
     Calibration calibration;
     calibration.warnings = unknown_;
+    calibration.unknown = left_;
     if (fit && !parameters_.empty()) AddParameters(*fit, calibration);
     calibration.warnings.insert(calibration.warnings.end(), warnings.begin(), warnings.end());
     if (Issues issues = PredictAll(server_, after_); !issues.empty()) return issues;
@@ -71,11 +72,12 @@ class Fitter {
     Issues issues;
     all.clear();
     for (const CalibrationPoint& point : points_) {
-      Result<std::vector<double>> values = PredictPoint(server, point);
-      if (values.ok()) {
-        all.push_back(std::move(values.value()));
-        continue;
-      }
+      const std::size_t i = all.size();
+      const Result<std::vector<double>>* known = known_.Of(server, points_, i);
+      if (known == nullptr) return {Issue{"", "not known yet"}};
+      const Result<std::vector<double>>& values = *known;
+      all.push_back(values.ok() ? values.value() : std::vector<double>());
+      if (values.ok()) continue;
       for (const Issue& issue : values.issues()) {
         const std::string what = issue.path.empty() ? "" : issue.path + ": ";
         issues.push_back({point.label, what + issue.message});
@@ -90,13 +92,14 @@ class Fitter {
       parameters_[i]->write(server, parameters_[i]->Value(at[i]));
     }
     residuals.clear();
-    for (const CalibrationPoint& point : points_) {
+    for (std::size_t at_point = 0; at_point < points_.size(); ++at_point) {
+      const CalibrationPoint& point = points_[at_point];
       if (point.held_out) continue;
-      const Result<std::vector<double>> values = PredictPoint(server, point);
-      if (!values.ok()) return false;
+      const Result<std::vector<double>>* values = known_.Of(server, points_, at_point);
+      if (values == nullptr || !values->ok()) return false;
       for (std::size_t i = 0; i < point.figures.size(); ++i) {
         const MeasuredFigure& figure = point.figures[i];
-        residuals.push_back((values.value()[i] / figure.ms - 1) /
+        residuals.push_back((values->value()[i] / figure.ms - 1) /
                             ScatterOf(point.form, figure.figure));
       }
     }
@@ -174,6 +177,7 @@ class Fitter {
       }
     }
     const CalibrationParameter& p = *parameters_[worst];
+    left_.push_back({&p, like < n ? parameters_[like] : nullptr, p.read(server_)});
     unknown_.push_back(
         Format("the measurements {} {}{}: it stays at {}{}; what tells it: {}",
                like < n ? "cannot tell" : "say too little of", p.path,
@@ -238,11 +242,13 @@ class Fitter {
       for (std::size_t j = 0; j < point.figures.size(); ++j) {
         const MeasuredFigure& figure = point.figures[j];
         calibration.residuals.push_back({point.label, point.form, figure.figure, point.held_out,
+                                         PlaceOf(point), static_cast<double>(point.context),
                                          figure.ms, before_[i][j], after_[i][j]});
         AddError(calibration.residuals.back(), calibration.errors);
       }
     }
     for (CalibrationError& error : calibration.errors) {
+      AddMedians(calibration.residuals, error);
       const auto n = static_cast<double>(error.points);
       for (CalibrationError::Off* off : {&error.before, &error.after}) {
         off->mean /= n;
@@ -255,6 +261,35 @@ class Fitter {
                      });
   }
 
+  static double PlaceOf(const CalibrationPoint& point) {
+    if (point.form == PointForm::kPrompt) return static_cast<double>(point.prompt);
+    if (point.form == PointForm::kDecodeStep) return static_cast<double>(point.batch);
+    if (point.run->rate_per_s > 0) return point.run->rate_per_s;
+    return static_cast<double>(point.run->concurrency.value_or(0));
+  }
+
+  static double PercentOff(double ms, double measured) {
+    return 100 * std::fabs(ms / measured - 1);
+  }
+
+  static void AddMedians(const std::vector<PointResidual>& residuals, CalibrationError& error) {
+    std::vector<double> before, after;
+    for (const PointResidual& of : residuals) {
+      if (of.form != error.form || of.figure != error.figure || of.held_out != error.held_out) {
+        continue;
+      }
+      before.push_back(PercentOff(of.before_ms, of.measured_ms));
+      after.push_back(PercentOff(of.after_ms, of.measured_ms));
+    }
+    const auto median = [](std::vector<double>& values) {
+      std::sort(values.begin(), values.end());
+      const std::size_t n = values.size();
+      return (values[(n - 1) / 2] + values[n / 2]) / 2;
+    };
+    error.before.median = median(before);
+    error.after.median = median(after);
+  }
+
   static void AddError(const PointResidual& of, std::vector<CalibrationError>& errors) {
     auto at = std::find_if(errors.begin(), errors.end(), [&of](const CalibrationError& e) {
       return e.form == of.form && e.figure == of.figure && e.held_out == of.held_out;
@@ -265,7 +300,7 @@ class Fitter {
     }
     ++at->points;
     const auto add = [&of](double ms, CalibrationError::Off& off) {
-      const double percent = 100 * std::fabs(ms / of.measured_ms - 1);
+      const double percent = PercentOff(ms, of.measured_ms);
       off.mean += percent;
       off.rms += SquareOf(percent);
       off.most = std::max(off.most, percent);
@@ -276,8 +311,10 @@ class Fitter {
 
   Scenario server_;
   const std::vector<CalibrationPoint>& points_;
+  KnownPredictions& known_;
   std::vector<const CalibrationParameter*> parameters_;  // that are fitted
-  std::vector<std::string> unknown_;
+  std::vector<UnknownParameter> left_;
+  std::vector<std::string> unknown_;  // the same in words
   Predictions before_, after_;
 };
 
@@ -315,7 +352,8 @@ std::vector<SeenRange> SeenIn(const std::vector<CalibrationPoint>& points) {
 
 }  // namespace
 
-Result<Calibration> Calibrate(const Scenario& scenario, const Measurements& measurements) {
+CalibrationRun::CalibrationRun(const Scenario& scenario, Measurements measurements)
+    : server_(scenario), measurements_(std::move(measurements)) {
   Issues issues;
   if (scenario.cluster.pools.size() > 1) {
     issues.push_back({"/cluster/pools", Format("found {} pools, allowed one: a calibration is of "
@@ -329,12 +367,32 @@ Result<Calibration> Calibrate(const Scenario& scenario, const Measurements& meas
                              "fitted",
                              backend)});
   }
-  if (!issues.empty()) return issues;
-  Scenario one = scenario;
-  if (!one.cluster.pools.empty()) one.cluster.pools[0].replicas = 1;
-  Result<Calibration> made = Fitter(one, measurements).Run(measurements.warnings);
-  if (made.ok()) made.value().seen = SeenIn(measurements.points);
-  return made;
+  if (!server_.cluster.pools.empty()) server_.cluster.pools[0].replicas = 1;
+  if (!issues.empty()) answer_ = std::move(issues);
+}
+
+bool CalibrationRun::Advance(std::int64_t requests) {
+  if (answer_) return true;
+  known_.Allow(requests);
+  Result<Calibration> made = Fitter(server_, measurements_, known_).Run(measurements_.warnings);
+  if (known_.missing()) return false;
+  if (made.ok()) made.value().seen = SeenIn(measurements_.points);
+  answer_ = std::move(made);
+  return true;
+}
+
+double CalibrationRun::Progress() const {
+  constexpr double kUsual = 160, kLeast = 20;  // servers that a fit tries, and at the end
+  if (answer_) return 1;
+  const auto tried = static_cast<double>(known_.servers());
+  return tried / (tried + std::max(kLeast, kUsual - tried));
+}
+
+Result<Calibration> Calibrate(const Scenario& scenario, const Measurements& measurements) {
+  CalibrationRun run(scenario, measurements);
+  while (!run.Advance(INT64_MAX)) {
+  }
+  return run.answer();
 }
 
 }  // namespace servecast

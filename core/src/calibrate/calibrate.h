@@ -1,14 +1,21 @@
 // A calibration: the parameters of the latency model that measurements of a server ask for.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/measurements.h"
 #include "calibrate/parameters.h"
+#include "calibrate/predict.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
+
+// Relative scatter of a figure: means of repeated runs differ by about 2 %, TTFT, which waits for
+// steps that arrive by chance, by more (inference-sim/training@c4f0340, repeated experiments).
+double ScatterOf(PointForm form, Figure figure);
 
 // How far predictions are off, of all points that are fitted or of all that are held out.
 struct CalibrationError {
@@ -17,8 +24,16 @@ struct CalibrationError {
   bool held_out = false;
   std::int64_t points = 0;
   struct Off {
-    double mean = 0, rms = 0, most = 0;  // absolute, per cent of what was measured
+    double mean = 0, rms = 0, median = 0, most = 0;  // absolute, per cent of what was measured
   } before, after;
+};
+
+// One that stays as it was.
+struct UnknownParameter {
+  const CalibrationParameter* parameter = nullptr;
+  const CalibrationParameter* like =
+      nullptr;  // that explains the same; nullptr: too little is said
+  double value = 0;
 };
 
 struct FittedParameter {
@@ -39,11 +54,14 @@ struct PointResidual {
   PointForm form = PointForm::kPrompt;
   Figure figure = Figure::kTtft;
   bool held_out = false;
+  // Of a prompt its tokens; of a step batch and context; of a run its rate, else its clients.
+  double at = 0, context = 0;
   double measured_ms = 0, before_ms = 0, after_ms = 0;
 };
 
 struct Calibration {
-  std::vector<FittedParameter> fitted;  // all others are as they were
+  std::vector<FittedParameter> fitted;
+  std::vector<UnknownParameter> unknown;  // all others
   std::vector<CalibrationError> errors;
   std::vector<SeenRange> seen;
   std::vector<PointResidual> residuals;
@@ -51,8 +69,31 @@ struct Calibration {
 };
 
 // Fits to the points that are not held out what these can tell, and leaves the rest. Pure: the same
-// scenario and points give the same bits. Issues: a server that cannot be simulated, several pools,
-// no point to fit.
+// scenario and points give the same bits, in slices of any size. The answer's issues: a server that
+// cannot be simulated, several pools, no point to fit.
+//
+// A slice begins the fit anew with what is predicted already, and ends where a prediction is
+// missing: the algebra of some hundred servers is nothing beside one run.
+class CalibrationRun {
+ public:
+  CalibrationRun(const Scenario& scenario, Measurements measurements);
+
+  // Simulates about so many requests; whether it is finished.
+  bool Advance(std::int64_t requests);
+  double Progress() const;  // 0 to 1, never falls: an estimate, as nobody knows how many it will be
+  std::int64_t Servers() const { return known_.servers(); }  // that were tried
+  // Requires: finished.
+  const Result<Calibration>& answer() const { return *answer_; }
+  const Measurements& measurements() const { return measurements_; }
+
+ private:
+  Scenario server_;
+  Measurements measurements_;
+  KnownPredictions known_;
+  std::optional<Result<Calibration>> answer_;
+};
+
+// The same at once.
 Result<Calibration> Calibrate(const Scenario& scenario, const Measurements& measurements);
 
 }  // namespace servecast

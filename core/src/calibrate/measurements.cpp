@@ -1,8 +1,11 @@
 // See measurements.h.
 #include "calibrate/measurements.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/text.h"
 #include "calibrate/readers.h"
+#include "io/json_document.h"
 #include "io/physics_coefficients.h"
 
 namespace servecast {
@@ -37,15 +40,46 @@ const char* WordOf(Figure figure) {
   return figure == Figure::kTtft ? "ttft" : figure == Figure::kTpot ? "tpot" : "e2e";
 }
 
+namespace {
+
+constexpr const char* kForms =
+    "a result of vllm bench serve, GuideLLM, aiperf or inference-perf, the metrics of a vLLM "
+    "server, "
+    "or a table of CSV";
+
+Result<Measurements> ReadJson(std::string_view text, const std::string& name) {
+  constexpr std::size_t kSmall = std::size_t{4} << 20;  // what ParseJson takes
+  nlohmann::json json;
+  if (text.size() <= kSmall) {
+    Result<nlohmann::json> parsed = ParseJson(text);
+    if (!parsed.ok()) {
+      Issues issues = parsed.issues();
+      for (Issue& issue : issues) issue.path = name + (issue.path.empty() ? "" : ", " + issue.path);
+      return issues;
+    }
+    json = std::move(parsed.value());
+  } else {
+    json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+    if (json.is_discarded()) return Issue{name, "found no JSON, allowed a document of JSON"};
+  }
+  if (json.is_object()) {
+    if (IsBench(json)) return ReadBench(json, name);
+    if (IsGuideLlm(json)) return ReadGuideLlm(json, name);
+    if (IsAiperf(json)) return ReadAiperf(json, name);
+    if (IsInferencePerf(json)) return ReadInferencePerf(json, name);
+  }
+  return Issue{name, Format("found JSON of no known form, allowed {}", kForms)};
+}
+
+}  // namespace
+
 Result<Measurements> ReadMeasurements(std::string_view text, const std::string& name) {
   std::string_view begin = text;
   if (begin.substr(0, 3) == "\xEF\xBB\xBF") begin.remove_prefix(3);
   const std::size_t at = begin.find_first_not_of(" \t\r\n");
-  if (at == std::string_view::npos) {
-    return Issue{name, "found nothing, allowed a result of vllm bench serve or a table of CSV"};
-  }
-  const bool json = begin[at] == '{' || begin[at] == '[';
-  return json ? ReadBench(begin, name) : ReadTable(text, name);
+  if (at == std::string_view::npos) return Issue{name, Format("found nothing, allowed {}", kForms)};
+  if (begin[at] == '{' || begin[at] == '[') return ReadJson(begin, name);
+  return IsPrometheus(begin) ? ReadPrometheus(begin, name) : ReadTable(text, name);
 }
 
 void AddMeasurements(Measurements more, Measurements& all) {

@@ -62,8 +62,8 @@ struct Measurements {
   std::vector<std::string> warnings;
 };
 
-// One file, named `name` in all that is said of it: a result of vllm bench serve (JSON), or a table
-// of prompts, decode steps or runs (CSV). Issues: all that is wrong with it; nothing is half read.
+// One file, named `name` in all that is said of it: in one of the forms of readers.h. Issues: all
+// that is wrong with it; nothing is half read.
 Result<Measurements> ReadMeasurements(std::string_view text, const std::string& name);
 
 // `more` behind `all`. A server that two files name differently is a warning.

@@ -18,8 +18,10 @@ using Json = nlohmann::json;
 using Ordered = nlohmann::ordered_json;
 
 Ordered OffJson(const CalibrationError::Off& off) {
-  return {
-      {"mape", PackNumber(off.mean)}, {"rmse", PackNumber(off.rms)}, {"max", PackNumber(off.most)}};
+  return {{"mape", PackNumber(off.mean)},
+          {"rmse", PackNumber(off.rms)},
+          {"median", PackNumber(off.median)},
+          {"max", PackNumber(off.most)}};
 }
 
 std::string EngineTitle(const Scenario& s) {
@@ -251,6 +253,10 @@ Result<CalibrationPack> ReadPack(std::string_view text) {
       static_cast<std::int64_t>(in.Number(origin, "tensor_parallel", "/provenance", 1, 1e6));
   if (!in.issues().empty()) return Bounded(std::move(in.issues()));
   return pack;
+}
+
+Result<std::string> CalibratedDocument(const std::string& document, const CalibrationPack& pack) {
+  return ApplyOverrides(document, pack.overrides);
 }
 
 std::vector<std::string> PackWarnings(const CalibrationPack& pack, const Scenario& scenario) {

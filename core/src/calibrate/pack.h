@@ -43,6 +43,9 @@ struct CalibrationPack {
 // version, a parameter that is not known or beyond its range, members that are missing.
 Result<CalibrationPack> ReadPack(std::string_view text);
 
+// The document with the pack's constants.
+Result<std::string> CalibratedDocument(const std::string& document, const CalibrationPack& pack);
+
 // A line for each thing of the scenario that the pack is not of, and each range that its workload
 // leaves.
 std::vector<std::string> PackWarnings(const CalibrationPack& pack, const Scenario& scenario);

@@ -14,7 +14,9 @@ inline constexpr std::string_view kCalibrationSpecVersion = "1.0";
 
 // A fit moves coordinates in which times are nearly linear: of an efficiency its inverse.
 struct CalibrationParameter {
-  const char* path;  // in a document
+  const char* path;   // in a document
+  const char* title;  // for people: "Arithmetic"
+  const char* of;     // what the unit is of: "share of the data sheet's peak"
   const char* unit;
   double low, high;  // of the value
   bool inverse;      // the coordinate is 1 / value

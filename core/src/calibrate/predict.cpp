@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "calibrate/parameters.h"
 #include "cost/model_cost.h"
 #include "servecast/simulation.h"
 #include "serving/batch.h"
@@ -100,6 +101,30 @@ Result<std::vector<double>> PredictPoint(const Scenario& server, const Calibrati
   const Result<Report> report = RunOf(server, trace, std::nullopt, ReportDetail::kSummary);
   if (!report.ok()) return Issues(report.issues());
   return std::vector<double>(point.figures.size(), report.value().ttft_ms.mean);
+}
+
+const Result<std::vector<double>>* KnownPredictions::Of(const Scenario& server,
+                                                        const std::vector<CalibrationPoint>& points,
+                                                        std::size_t point) {
+  std::vector<double> key;
+  for (const CalibrationParameter& parameter : CalibrationParameters()) {
+    key.push_back(parameter.read(server));
+  }
+  auto at = known_.find(key);
+  if (at == known_.end() || !at->second[point]) {
+    missing_ = missing_ || left_ <= 0;
+    if (left_ <= 0) return nullptr;
+    if (at == known_.end()) at = known_.emplace(std::move(key), OfServer(points.size())).first;
+    std::int64_t requests = 1;
+    if (points[point].run) {
+      for (const Trace& trace : points[point].run->draws) {
+        requests += static_cast<std::int64_t>(trace.rows.size());
+      }
+    }
+    left_ -= requests;
+    at->second[point] = PredictPoint(server, points[point]);
+  }
+  return &*at->second[point];
 }
 
 }  // namespace servecast

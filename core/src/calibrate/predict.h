@@ -1,9 +1,13 @@
 // What the model says of a measurement.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "calibrate/measurements.h"
+#include "servecast/result.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -15,5 +19,28 @@ Scenario ServerOf(Scenario scenario);
 // A value for each figure of the point, ms. Issues: the model does not fit, or a request is longer
 // than the server takes. Requires: a scenario of ServerOf.
 Result<std::vector<double>> PredictPoint(const Scenario& server, const CalibrationPoint& point);
+
+// Predictions of the points of one calibration, each made once. Of servers that differ in
+// CalibrationParameters only.
+class KnownPredictions {
+ public:
+  // So many requests may be simulated from here on, or one point at least.
+  void Allow(std::int64_t requests) {
+    left_ = requests;
+    missing_ = false;
+  }
+  // nullptr: it is not known, and no more may be simulated.
+  const Result<std::vector<double>>* Of(const Scenario& server,
+                                        const std::vector<CalibrationPoint>& points,
+                                        std::size_t point);
+  bool missing() const { return missing_; }  // some was, since Allow
+  std::int64_t servers() const { return static_cast<std::int64_t>(known_.size()); }
+
+ private:
+  using OfServer = std::vector<std::optional<Result<std::vector<double>>>>;
+  std::map<std::vector<double>, OfServer> known_;
+  std::int64_t left_ = 0;
+  bool missing_ = false;
+};
 
 }  // namespace servecast

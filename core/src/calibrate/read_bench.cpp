@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "calibrate/json_numbers.h"
 #include "calibrate/readers.h"
 #include "calibrate/runs.h"
 #include "io/issues.h"
@@ -23,67 +24,12 @@ constexpr std::size_t kHeldOutFrom = 90;  // requests of a run whose last third 
 constexpr double kLongest = 1e6;          // s of a time
 constexpr double kLongestRun = 1e8;       // s
 
-// Numbers of a document, each with the issue of what it cannot be.
-class BenchNumbers {
- public:
-  BenchNumbers(const Json& json, const std::string& name) : json_(json), name_(name) {}
-
-  void Refuse(const std::string& path, const Json* found, std::string_view allowed) {
-    issues_.push_back(
-        {name_ + ", " + path,
-         Format("{}, allowed {}", found == nullptr ? "missing" : "found " + ShortJson(*found),
-                allowed)});
-  }
-  const Json* Find(const char* key) const {
-    const auto at = json_.find(key);
-    return at == json_.end() || at->is_null() ? nullptr : &*at;
-  }
-  std::optional<double> Number(const char* key, double least, double most) {
-    const Json* value = Find(key);
-    if (value == nullptr) return std::nullopt;
-    const bool good =
-        value->is_number() && value->get<double>() >= least && value->get<double>() <= most;
-    if (good) return value->get<double>();
-    Refuse(std::string("/") + key, value,
-           Format("a number from {} to {}", NumberText(least), NumberText(most)));
-    return std::nullopt;
-  }
-  // Empty when there is no list of that name.
-  std::vector<double> Numbers(const char* key, double least, double most) {
-    const Json* list = Find(key);
-    if (list == nullptr) return {};
-    if (!list->is_array()) {
-      Refuse(std::string("/") + key, list, "a list of numbers");
-      return {};
-    }
-    std::vector<double> numbers;
-    for (const Json& value : *list) {
-      const bool good =
-          value.is_number() && value.get<double>() >= least && value.get<double>() <= most;
-      if (!good) {
-        Refuse(Format("/{}/{}", key, numbers.size()), &value,
-               Format("a number from {} to {}", NumberText(least), NumberText(most)));
-      }
-      numbers.push_back(good ? value.get<double>() : least);
-    }
-    return numbers;
-  }
-  Issues& issues() { return issues_; }
-  const Json& json() const { return json_; }
-  const std::string& name() const { return name_; }
-
- private:
-  const Json& json_;
-  const std::string& name_;
-  Issues issues_;
-};
-
 struct BenchRequest {
   double start_s = 0, prompt = 0, output = 0, ttft_s = 0, after_s = 0;
 };
 
 // Seconds of a request after its first token, of each request.
-std::vector<double> TimesAfterFirst(BenchNumbers& in) {
+std::vector<double> TimesAfterFirst(JsonNumbers& in) {
   const Json* lists = in.Find("itls");
   std::vector<double> sums;
   if (lists == nullptr || !lists->is_array()) {
@@ -106,7 +52,7 @@ std::vector<double> TimesAfterFirst(BenchNumbers& in) {
 }
 
 // Requests that were answered, in order of their start. Sizes that differ are issues.
-std::vector<BenchRequest> RequestsIn(BenchNumbers& in) {
+std::vector<BenchRequest> RequestsIn(JsonNumbers& in) {
   const std::vector<double> prompts = in.Numbers("input_lens", 0, 1e7);
   const std::vector<double> outputs = in.Numbers("output_lens", 0, 1e7);
   const std::vector<double> ttfts = in.Numbers("ttfts", 0, kLongest);
@@ -147,7 +93,7 @@ struct BenchLoad {
   std::optional<std::int64_t> concurrency;
 };
 
-BenchLoad LoadIn(BenchNumbers& in, bool starts) {
+BenchLoad LoadIn(JsonNumbers& in, bool starts) {
   BenchLoad load;
   const Json* rate = in.Find("request_rate");
   const bool text = rate != nullptr && rate->is_string();
@@ -221,7 +167,7 @@ std::vector<Trace> TracesOf(const std::vector<BenchRequest>& requests, const Ben
   return traces;
 }
 
-void AddDetailed(BenchNumbers& in, Measurements& read) {
+void AddDetailed(JsonNumbers& in, Measurements& read) {
   const bool starts = in.Find("start_times") != nullptr && !in.Find("start_times")->empty();
   const std::vector<BenchRequest> requests = RequestsIn(in);
   BenchLoad load = LoadIn(in, starts);
@@ -256,7 +202,7 @@ void AddDetailed(BenchNumbers& in, Measurements& read) {
                               fitted < n ? Format("; the last {} judge the fit", n - fitted) : ""));
 }
 
-void AddSummary(BenchNumbers& in, Measurements& read) {
+void AddSummary(JsonNumbers& in, Measurements& read) {
   const BenchLoad load = LoadIn(in, false);
   const double completed = in.Number("completed", 1, kMostBenchRequests).value_or(0);
   const auto prompt = in.Number("total_input_tokens", 1, 1e12);
@@ -302,7 +248,7 @@ void AddSummary(BenchNumbers& in, Measurements& read) {
 }
 
 // Both say the mean TTFT, one in seconds and one in milliseconds.
-void CheckUnits(BenchNumbers& in, const Measurements& read) {
+void CheckUnits(JsonNumbers& in, const Measurements& read) {
   if (!in.issues().empty()) return;
   const auto stated = in.Number("mean_ttft_ms", 0, 1e9);
   const std::vector<double> ttfts = in.Numbers("ttfts", 0, kLongest);
@@ -317,27 +263,11 @@ void CheckUnits(BenchNumbers& in, const Measurements& read) {
 
 }  // namespace
 
-Result<Measurements> ReadBench(std::string_view text, const std::string& name) {
-  constexpr std::size_t kSmall = std::size_t{4} << 20;  // what ParseJson takes
-  Json json;
-  if (text.size() <= kSmall) {
-    Result<Json> parsed = ParseJson(text);
-    if (!parsed.ok()) {
-      Issues issues = parsed.issues();
-      for (Issue& issue : issues) issue.path = name + (issue.path.empty() ? "" : ", " + issue.path);
-      return issues;
-    }
-    json = std::move(parsed.value());
-  } else {
-    json = Json::parse(text.begin(), text.end(), nullptr, false);
-    if (json.is_discarded()) return Issue{name, "found no JSON, allowed a document of JSON"};
-  }
-  const bool result = json.is_object() && (json.contains("mean_ttft_ms") || json.contains("ttfts"));
-  if (!result) {
-    return Issue{name, "not a result of vllm bench serve: found neither mean_ttft_ms nor ttfts"};
-  }
+bool IsBench(const Json& json) { return json.contains("mean_ttft_ms") || json.contains("ttfts"); }
+
+Result<Measurements> ReadBench(const Json& json, const std::string& name) {
   Measurements read;
-  BenchNumbers in(json, name);
+  JsonNumbers in(json, name);
   in.Find("input_lens") != nullptr&& in.Find("ttfts") != nullptr ? AddDetailed(in, read)
                                                                  : AddSummary(in, read);
   CheckUnits(in, read);

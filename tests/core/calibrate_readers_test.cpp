@@ -1,0 +1,250 @@
+// Readers of others' results: each form by a small text of it, what it says of load and latencies,
+// and what is wrong with damaged ones. And the fit in slices, its sentence, and what to measure
+// next.
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "calibrate/calibrate.h"
+#include "calibrate/design.h"
+#include "calibrate/measurements.h"
+#include "calibrate/pack.h"
+#include "calibrate/verdict.h"
+#include "gtest/gtest.h"
+
+namespace servecast {
+namespace {
+
+Scenario Server() {
+  const auto scenario = ParseScenario(
+      R"({"schema": 1, "model": {"preset": "llama-3.1-8b"}, "hardware": {"preset": "h100-sxm"},
+          "engine": {"preset": "vllm-0.20"}, "latency": {"backend": "analytic"},
+          "workload": {"requests": 1}})");
+  EXPECT_TRUE(scenario.ok());
+  return scenario.value();
+}
+
+Measurements Read(const std::string& text) {
+  auto read = ReadMeasurements(text, "file");
+  if (!read.ok()) {
+    ADD_FAILURE() << read.issues()[0].path << ": " << read.issues()[0].message;
+    return {};
+  }
+  return read.value();
+}
+
+// "path: message" of all.
+std::string Refusal(const std::string& text) {
+  const auto read = ReadMeasurements(text, "file");
+  if (read.ok()) return "";
+  std::string all;
+  for (const Issue& issue : read.issues()) all += issue.path + ": " + issue.message + "\n";
+  return all;
+}
+
+double FigureOf(const CalibrationPoint& point, Figure figure) {
+  for (const MeasuredFigure& each : point.figures) {
+    if (each.figure == figure) return each.ms;
+  }
+  return 0;
+}
+
+constexpr const char* kGuideLlm = R"({"benchmarks": [
+  {"config": {"strategy": {"type_": "constant", "rate": 2.0}},
+   "metrics": {"request_latency": {"successful": {"mean": 2.5, "count": 60}},
+     "time_to_first_token_ms": {"successful": {"mean": 40}},
+     "inter_token_latency_ms": {"successful": {"mean": 10}},
+     "prompt_token_count": {"successful": {"mean": 512}},
+     "output_token_count": {"successful": {"mean": 128}}}},
+  {"scheduler": {"strategy": {"type_": "concurrent", "streams": 8}},
+   "metrics": {"request_latency": {"successful": {"mean": 3, "count": 40}},
+     "prompt_token_count": {"successful": {"mean": 512}},
+     "output_token_count": {"successful": {"mean": 128}}}}]})";
+
+TEST(Readers_, GuideLlm_IsARunABenchmark) {
+  const Measurements read = Read(kGuideLlm);
+  ASSERT_EQ(read.points.size(), 2u);
+  const CalibrationPoint& first = read.points[0];
+  EXPECT_EQ(FigureOf(first, Figure::kTtft), 40);
+  EXPECT_EQ(FigureOf(first, Figure::kTpot), 10);
+  EXPECT_EQ(FigureOf(first, Figure::kE2e), 2500);
+  EXPECT_EQ(first.run->rate_per_s, 2);
+  ASSERT_EQ(first.run->draws.size(), 1u) << "at equal gaps there is nothing to draw";
+  ASSERT_EQ(first.run->draws[0].rows.size(), 60u);
+  EXPECT_EQ(first.run->draws[0].rows[2].arrival_ns, 1'000'000'000);
+  EXPECT_EQ(first.run->draws[0].rows[0].prompt_tokens, 512);
+  EXPECT_EQ(read.points[1].run->concurrency, 8);
+  EXPECT_EQ(read.points[1].figures.size(), 1u);
+}
+
+TEST(Readers_, GuideLlm_SaysAllThatIsWrong) {
+  const std::string refusal = Refusal(
+      R"({"benchmarks": [{"config": {"strategy": {"type_": "sweep"}}, "metrics": {}},
+          {"metrics": {"request_latency": {"successful": {"mean": -1, "count": 1e9}}}}]})");
+  for (const char* part :
+       {"file, /benchmarks/0/strategy/type_: found \"sweep\"", "/benchmarks/1/config/strategy",
+        "/benchmarks/0/metrics/prompt_token_count/successful/mean: missing",
+        "/benchmarks/1/metrics/request_latency/successful/count: found 1000000000"}) {
+    EXPECT_NE(refusal.find(part), std::string::npos) << part << "\n" << refusal;
+  }
+}
+
+TEST(Readers_, Aiperf_HasUnits) {
+  const std::string head = R"({"request_count": {"unit": "requests", "avg": 50},
+    "input_sequence_length": {"unit": "tokens", "avg": 100}, "output_sequence_length":
+    {"unit": "tokens", "avg": 20}, "request_latency": {"unit": "s", "avg": 0.5},
+    "input_config": {"endpoint": {"model_names": ["Qwen/Qwen3-14B"]}, "loadgen": {"concurrency": 4}},)";
+  const Measurements read = Read(head + R"("time_to_first_token": {"unit": "us", "avg": 30000}})");
+  ASSERT_EQ(read.points.size(), 1u);
+  EXPECT_EQ(FigureOf(read.points[0], Figure::kE2e), 500);
+  EXPECT_EQ(FigureOf(read.points[0], Figure::kTtft), 30);
+  EXPECT_EQ(read.points[0].run->concurrency, 4);
+  EXPECT_EQ(read.server.model, "Qwen/Qwen3-14B");
+  EXPECT_NE(Refusal(head + R"("time_to_first_token": {"unit": "parsec", "avg": 30000}})")
+                .find("/time_to_first_token/unit: found \"parsec\""),
+            std::string::npos);
+}
+
+TEST(Readers_, InferencePerf_IsInSeconds) {
+  const std::string stage = R"({"load_summary": {"count": 30, "requested_rate": 3.0},
+    "successes": {"count": 30, "latency": {"request_latency": {"mean": 1.5},
+      "time_to_first_token": {"mean": 0.05}, "time_per_output_token": {"mean": 0.0125}},
+      "prompt_len": {"mean": 200}, "output_len": {"mean": 100}}, "failures": {"count": 0}})";
+  const Measurements read = Read(stage);
+  ASSERT_EQ(read.points.size(), 1u);
+  EXPECT_EQ(FigureOf(read.points[0], Figure::kTpot), 12.5);
+  EXPECT_EQ(read.points[0].run->rate_per_s, 3);
+  std::string summary = stage;
+  summary.replace(summary.find("requested_rate"), 14, "send_duration_");
+  EXPECT_NE(Refusal(summary).find("give the files of its stages"), std::string::npos);
+}
+
+std::string Scraped(const std::string& date, int requests) {
+  const auto histogram = [requests](const char* name, double mean, int below) {
+    return Format(
+        "vllm:{}_bucket{{le=\"{}\",model_name=\"m\"}} {}\nvllm:{}_bucket{{le=\"+Inf\","
+        "model_name=\"m\"}} {}\nvllm:{}_sum{{model_name=\"m\"}} "
+        "{}\nvllm:{}_count{{model_name=\"m\"}} "
+        "{}\n",
+        name, below, requests, name, requests, name, NumberText(mean * requests), name, requests);
+  };
+  return "HTTP/1.1 200 OK\r\ndate: " + date + "\r\n\r\n# HELP x\n" +
+         histogram("time_to_first_token_seconds", 0.05, 1) +
+         histogram("request_time_per_output_token_seconds", 0.02, 1) +
+         histogram("e2e_request_latency_seconds", 2, 10) +
+         histogram("request_prompt_tokens", 300, 1000) +
+         histogram("request_generation_tokens", 100, 1000);
+}
+
+TEST(Readers_, Prometheus_IsWhatCameBetweenTwoAnswers) {
+  const Measurements read = Read(Scraped("Wed, 25 Nov 2026 23:59:00 GMT", 100) +
+                                 Scraped("Thu, 26 Nov 2026 00:04:00 GMT", 700));
+  ASSERT_EQ(read.points.size(), 1u);
+  EXPECT_NEAR(FigureOf(read.points[0], Figure::kTtft), 50, 1e-9);
+  EXPECT_NEAR(FigureOf(read.points[0], Figure::kTpot), 20, 1e-9);
+  EXPECT_NEAR(FigureOf(read.points[0], Figure::kE2e), 2000, 1e-9);
+  EXPECT_EQ(read.points[0].run->rate_per_s, 2);
+  EXPECT_EQ(read.points[0].run->draws[0].rows.size(), 600u);
+  EXPECT_EQ(read.server.model, "m");
+}
+
+TEST(Readers_, Prometheus_OnceOrWithoutADate_IsRefusedWithTheCommand) {
+  for (const std::string& text :
+       {Scraped("Wed, 25 Nov 2026 23:59:00 GMT", 100), Scraped("never", 1) + Scraped("never", 2),
+        std::string("# HELP a b\n"), std::string("vllm:x_sum")}) {
+    EXPECT_NE(Refusal(text).find("file"), std::string::npos) << text;
+  }
+  EXPECT_NE(Refusal(Scraped("Wed, 25 Nov 2026 23:59:00 GMT", 100)).find("curl -si SERVER/metrics"),
+            std::string::npos);
+  std::string bad = Scraped("Wed, 25 Nov 2026 23:59:00 GMT", 1);
+  bad += "vllm:request_prompt_tokens_sum{model_name=\"m\"} lots\n";
+  EXPECT_NE(Refusal(bad).find("found no number"), std::string::npos);
+}
+
+TEST(Readers_, UnknownForms_NameTheKnownOnes) {
+  EXPECT_NE(Refusal(R"({"a": 1})").find("GuideLLM"), std::string::npos);
+  EXPECT_NE(Refusal(" \n").find("GuideLLM"), std::string::npos);
+  EXPECT_NE(Refusal("[[[[").find("file"), std::string::npos);
+}
+
+Measurements Tables() {
+  Measurements all =
+      Read("prompt_tokens,ttft_p50_ms\n128,17\n1024,38\n4096,120\n16384,560\n65536,3600\n");
+  AddMeasurements(Read("batch,mean_context_tokens,itl_p50_ms\n1,200,6.9\n8,200,7.1\n32,200,7.9\n"
+                       "128,200,11\n1,16000,7.7\n1,60000,10.1\n"),
+                  all);
+  return all;
+}
+
+TEST(CalibrationRun_, AnySlices_GiveTheSameBits) {
+  const auto whole = Calibrate(Server(), Tables());
+  ASSERT_TRUE(whole.ok());
+  for (const std::int64_t slice : {1, 7, 1000}) {
+    CalibrationRun run(Server(), Tables());
+    double before = 0;
+    while (!run.Advance(slice)) {
+      EXPECT_GE(run.Progress(), before);
+      before = run.Progress();
+    }
+    ASSERT_TRUE(run.answer().ok());
+    const Calibration& sliced = run.answer().value();
+    ASSERT_EQ(sliced.fitted.size(), whole.value().fitted.size());
+    for (std::size_t i = 0; i < sliced.fitted.size(); ++i) {
+      EXPECT_EQ(sliced.fitted[i].value, whole.value().fitted[i].value);
+      EXPECT_EQ(sliced.fitted[i].low, whole.value().fitted[i].low);
+    }
+    EXPECT_EQ(sliced.warnings, whole.value().warnings);
+    EXPECT_EQ(run.Progress(), 1);
+  }
+}
+
+TEST(CalibrationVerdict_, WithoutRuns_SaysThatItHoldsForNoLoad) {
+  const Measurements measured = Tables();
+  const auto made = Calibrate(Server(), measured);
+  ASSERT_TRUE(made.ok());
+  const CalibrationVerdict verdict =
+      VerdictOf(made.value(), measured, OriginOf(Server(), measured));
+  EXPECT_NE(verdict.state, CalibrationState::kGood);
+  EXPECT_NE(verdict.sentence.find("not for load"), std::string::npos) << verdict.sentence;
+  EXPECT_NE(verdict.detail.find("Nothing was held out"), std::string::npos) << verdict.detail;
+}
+
+MeasurementAdvice AdviceAfter(const Measurements& measured, std::int64_t slice) {
+  MeasurementDesign design(Server(), measured, "meta-llama/Llama-3.1-8B");
+  while (!design.Advance(slice)) {
+  }
+  EXPECT_TRUE(design.answer().ok());
+  return design.answer().value();
+}
+
+TEST(MeasurementDesign_, FromNothing_FiveRunsTellMostConstants) {
+  const MeasurementAdvice advice = AdviceAfter({}, INT64_MAX);
+  ASSERT_EQ(advice.measurements.size(), kAdvisedMeasurements);
+  EXPECT_NE(advice.measurements[0].command.find("--model meta-llama/Llama-3.1-8B"),
+            std::string::npos);
+  std::size_t told = 0;
+  for (const MeasurementAdvice::Expected& e : advice.expected) {
+    EXPECT_FALSE(e.now) << e.parameter->path << " is told by nothing";
+    told += e.then ? 1 : 0;
+  }
+  EXPECT_GE(told, 6u);
+  const MeasurementAdvice sliced = AdviceAfter({}, 50);
+  for (std::size_t i = 0; i < kAdvisedMeasurements; ++i) {
+    EXPECT_EQ(advice.measurements[i].command, sliced.measurements[i].command);
+  }
+}
+
+TEST(MeasurementDesign_, AfterMeasurements_NarrowsWhatIsLeft) {
+  const MeasurementAdvice advice = AdviceAfter(Tables(), INT64_MAX);
+  bool narrower = false;
+  for (const MeasurementAdvice::Expected& e : advice.expected) {
+    if (!e.now) continue;
+    ASSERT_TRUE(e.then) << e.parameter->path;
+    EXPECT_LE(*e.then, *e.now * (1 + 1e-9)) << e.parameter->path;
+    narrower = narrower || *e.then < 0.9 * *e.now;
+  }
+  EXPECT_TRUE(narrower);
+}
+
+}  // namespace
+}  // namespace servecast
