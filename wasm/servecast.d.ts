@@ -49,7 +49,14 @@ export interface ServecastModule extends FirstModule {
   exportTo(scenario: string, target: string): string;
   /** JSON ExportTarget[]. */
   exportTargets(): string;
+  /** A calibration's pack put into a scenario document: JSON UsedPack. */
+  usePack(scenario: string, pack: string): string;
   readonly Trace: new (name: string) => Trace;
+  /** Constants from measurements. `scenario`: the server where the files do not name one, and what the answer's document
+      has the pack in. */
+  readonly Calibration: new (
+    scenario: string,
+  ) => Calibration;
   /** One run, whose steps that begin from `from_s` on, at most so many, are kept. */
   readonly Recording: new (
     scenario: string,
@@ -155,6 +162,119 @@ export interface ExportedText {
 export interface ExportTarget {
   readonly name: string;
   readonly help: string;
+}
+
+export interface UsedPack {
+  /** "" with issues. */
+  readonly document: string;
+  readonly issues: readonly Issue[];
+}
+
+/** Files one after the other, each in pieces; then a fit in slices. Owned by the worker, which must call delete(). */
+export interface Calibration {
+  begin(name: string, bytes: number): void;
+  /** False: the file is larger than what is read. */
+  add(bytes: Uint8Array): boolean;
+  /** Of the file: JSON MeasuredFile. One that is refused leaves nothing behind. `heldOut`: judges the fit alone. */
+  end(heldOut: boolean): string;
+  /** After the last file: JSON Issue[]; files that it asks for are to be provided, and it is asked again. Without files
+      there is advice only. */
+  fit(): string;
+  error(): string;
+  /** Simulates about so many requests; true when it is finished (or has an error). */
+  advance(requests: number): boolean;
+  progress(): number;
+  /** So many servers were tried. */
+  tried(): number;
+  /** Requires: finished without an error. JSON CalibrationAnswer; without files JSON MeasurementAdvice. */
+  answer(): string;
+  delete(): void;
+}
+
+export interface MeasuredFile {
+  /** What it is, and what can be fitted from it. */
+  readonly found: string;
+  readonly issues: readonly Issue[];
+}
+
+export type MeasuredForm = 'prompt' | 'step' | 'run';
+export type MeasuredFigure = 'ttft' | 'tpot' | 'e2e';
+
+export interface CalibrationAnswer {
+  readonly state: 'good' | 'partly' | 'poor';
+  /** For which load it holds, and how far it is off. */
+  readonly sentence: string;
+  readonly detail: string;
+  readonly parameters: readonly {
+    readonly path: string;
+    readonly title: string;
+    /** What the value is of: "share of the peak", or its unit. */
+    readonly of: string;
+    readonly unit: string;
+    readonly before: number;
+    /** Null: it stays as it was. */
+    readonly value: number | null;
+    readonly low?: number;
+    readonly high?: number;
+    /** Half of the 95 % interval, of the value, or of what would matter where that is more. */
+    readonly half?: number;
+    readonly told: 'found' | 'weak' | 'cannot tell' | 'at its limit';
+    /** The constant that explains the same. */
+    readonly like?: string | null;
+    /** What would tell it. */
+    readonly told_by: string;
+  }[];
+  /** Per cent. */
+  readonly errors: readonly {
+    readonly of: MeasuredForm;
+    readonly figure: MeasuredFigure;
+    readonly held_out: boolean;
+    readonly points: number;
+    readonly before: CalibrationOff;
+    readonly after: CalibrationOff;
+  }[];
+  readonly points: readonly {
+    readonly label: string;
+    readonly of: MeasuredForm;
+    readonly figure: MeasuredFigure;
+    readonly held_out: boolean;
+    /** Tokens of a prompt; batch of a step; requests a second of a run, or its clients. */
+    readonly at: number;
+    /** Of a step. */
+    readonly context: number;
+    readonly measured_ms: number;
+    readonly before_ms: number;
+    readonly after_ms: number;
+  }[];
+  readonly warnings: readonly string[];
+  readonly advice: MeasurementAdvice;
+  /** The file. */
+  readonly pack: string;
+  /** The scenario with it; "" where it cannot be. */
+  readonly document: string;
+}
+
+export interface CalibrationOff {
+  readonly mean: number;
+  readonly median: number;
+  readonly max: number;
+}
+
+export interface MeasurementAdvice {
+  /** The most telling first. */
+  readonly measurements: readonly {
+    readonly command: string;
+    readonly what: string;
+    /** Constants whose interval it narrows most. */
+    readonly tells: readonly string[];
+  }[];
+  /** Half of the 95 % interval with what there is, and with all of these as well; null: too wide to say anything. */
+  readonly expected: readonly {
+    readonly title: string;
+    readonly unit: string;
+    readonly now: number | null;
+    readonly then: number | null;
+  }[];
 }
 
 /** What `latency` of a document may be, those that are of the scenario's model and GPU first. */

@@ -410,6 +410,7 @@ await import('./over-time.mjs');
 await import('./files-and-links.mjs');
 await import('./sharing.mjs');
 await import('./doors.mjs');
+await import('./calibrating.mjs');
 await import('./embedding.mjs');
 await import('./comparing.mjs');
 await import('./planning.mjs');

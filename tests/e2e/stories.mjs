@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { command } from '../command.mjs';
 import { fingerprint, nextResult, verdict } from './browser.mjs';
 import { preset, skip, task } from './harness.mjs';
+import { calibrated, prompts, steps } from './measured.mjs';
 
 /** A hand that counts. */
 function hand(page) {
@@ -132,5 +133,19 @@ await task('story: schedulers on the same requests', async (page) => {
     return table?.rows.length > 5 && !table.textContent.includes('Simulating');
   });
   assert.match(await page.innerText('#compared'), /sarathi/);
+  return within(3);
+});
+
+await task('story: own measurements, a calibration, used for the scenario', async (page) => {
+  await verdict(page);
+  const { click, within } = hand(page);
+  await click(page.locator('.share').getByRole('button', { name: 'Calibrate' }).first());
+  await page.locator('.calibrate-drop').waitFor();
+  const chooser = page.waitForEvent('filechooser');
+  await click(page.getByRole('button', { name: 'Choose files' }));
+  await (await chooser).setFiles([prompts, steps]);
+  await calibrated(page);
+  await click(page.getByRole('button', { name: 'Use for this scenario' }));
+  await page.getByText('The scenario carries the calibration').waitFor();
   return within(3);
 });

@@ -10,6 +10,10 @@ const elementBudgetKb = 2;
 const laterParts = [
   'advice',
   'all-settings',
+  'calibrate',
+  'calibrate-worker',
+  'calibrations',
+  'calibrators',
   'cdf-chart',
   'chart-files',
   'coefficients',

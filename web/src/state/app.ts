@@ -1,7 +1,7 @@
 // What a person can do on the page, as methods; their effects on the state, the engine and the
 // address bar. Views call these and nothing else.
 //
-import type { AdvisedChange, Canonical, Issue } from 'servecast';
+import type { AdvisedChange, Canonical, Issue, UsedPack } from 'servecast';
 import type { Engine } from '../engine/client';
 import type { Question, Recorded, RecordRequest } from '../engine/protocol';
 import { decodeLink } from '../share/link';
@@ -25,6 +25,7 @@ import { assign, type FormSource } from './fields';
 import { withNamedPresets, withPoolFields } from './pools';
 import { Runs, type Pace } from './runs';
 import { Store, type LinkProblem, type Shown, type ThemeChoice } from './store';
+import type { Calibrations } from './calibrations';
 import type { Doors } from './doors';
 import type { Traces } from './traces';
 import type { Plans } from './plans';
@@ -50,6 +51,7 @@ export class App {
   #comparison: Comparison | null = null;
   #traces: Traces | null = null;
   #plans: Plans | null = null;
+  #calibrations: Calibrations | null = null;
 
   constructor(engine: Engine, around: Surroundings, store = new Store()) {
     this.#engine = engine;
@@ -177,6 +179,12 @@ export class App {
   async openFile(file: File, importIt: () => void): Promise<void> {
     const text = file.size <= longestScenario && /\.json$/i.test(file.name) ? await file.text() : '';
     const document = readDocument(text);
+    if (document?.['kind'] === 'servecast-calibration') {
+      const [issue] = await this.usePack(text);
+      return this.announce(
+        issue ? `${file.name}: ${issue.path} ${issue.message}` : 'The scenario carries the calibration.',
+      );
+    }
     if (
       document &&
       document['schema'] === undefined &&
@@ -453,6 +461,19 @@ export class App {
   async doors(): Promise<Doors> {
     const part = await import('./doors');
     return new part.Doors(this.#engine, this.store);
+  }
+
+  async calibrations(): Promise<Calibrations> {
+    const [part, { Calibrators }] = await Promise.all([import('./calibrations'), import('../engine/calibrators')]);
+    const document = () => JSON.stringify(this.store.state.document);
+    return (this.#calibrations ??= new part.Calibrations(new Calibrators(this.#engine.site), document));
+  }
+
+  /** A calibration's pack, put into the open scenario. */
+  async usePack(pack: string): Promise<readonly Issue[]> {
+    const words = [JSON.stringify(this.store.state.document), pack];
+    const used = (await this.#engine.whole('usePack', words)) as UsedPack;
+    return used.issues.length > 0 ? used.issues : this.applyText(used.document);
   }
 
   // --- Comparing ---------------------------------------------------------------------------------

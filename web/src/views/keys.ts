@@ -10,7 +10,8 @@ const keys: readonly (readonly [string, string])[] = [
   ['f', 'Find a setting'],
   ['s', 'Share: link, embed, card, files'],
   ['Ctrl Z', 'Undo; with Shift: redo'],
-  [`${tabs[0].key} – ${tabs.at(-1)!.key}`, 'Open a view: the digit stands beside its name'],
+  [`${tabs[0].key} – ${tabs.at(-2)!.key}`, 'Open a view: the digit stands beside its name'],
+  [tabs.at(-1)!.key, 'Calibrate with your own measurements'],
   ['← →', 'Move the cursor in a chart (Shift: ten times as far); ↑ ↓ between requests'],
   [
     '+ − < > Esc',

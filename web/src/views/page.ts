@@ -8,6 +8,7 @@ import { cameTogether, inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
 import type { AppState, ThemeChoice } from '../state/store';
+import type { CalibrateElement } from './calibrate';
 import type { ViewContext } from './context';
 import { renderFooter } from './details';
 import type { FieldElement } from './field';
@@ -123,13 +124,17 @@ export class PageElement extends LitElement {
     return html`
       <a class="skip" href="#verdict" @click=${(event: Event) => this.#skip(event)}>Skip to the verdict</a>
       ${this.#header(view)}
-      <main class="layout">
+      ${
+        this.tab === 'calibrate'
+          ? html`<main class="aside">${this.#calibrate(view)}</main>`
+          : html`<main class="layout">
         ${this.wide ? this.#rail(view) : nothing}
         <div class="results ${isStale(view.state) ? 'stale' : ''}">${this.#results(view)}</div>
-      </main>
+      </main>`
+      }
       <footer class="footer">${renderFooter(view)}</footer>
       <input id="trace-file" type="file" accept=".csv,.jsonl,.json,.gz,text/csv,application/json,application/jsonl,application/gzip" hidden @change=${(event: Event) => this.#picked(event)} />
-      <div class="drop-overlay" ?hidden=${!this.dropping}><p>Drop a trace, or a scenario.json, to simulate it.<br />It stays on this machine.</p></div>
+      <div class="drop-overlay" ?hidden=${!this.dropping}><p>${this.tab === 'calibrate' ? 'Drop results of benchmarks to calibrate by them.' : 'Drop a trace, or a scenario.json, to simulate it.'}<br />It stays on this machine.</p></div>
       <div class="toast" role="status" id="announcement">${view.state.announcement}</div>
       <sc-keys></sc-keys>
     `;
@@ -186,8 +191,15 @@ export class PageElement extends LitElement {
   #shareButton(view: ViewContext, className: string): TemplateResult {
     return html`<div class="share ${className}">
       <button type="button" @click=${() => void this.#import()}>Import</button>
+      <button type="button" aria-pressed=${this.tab === 'calibrate'} @click=${() => this.#turnTo('calibrate')}>Calibrate</button>
       <button type="button" class="primary" ?disabled=${view.state.link === ''} @click=${() => view.share()}>Share</button>
     </div>`;
+  }
+
+  /** In place of the forecast: its numbers are of other loads. */
+  #calibrate(view: ViewContext): TemplateResult {
+    needPart('sc-calibrate', () => import('./calibrate'));
+    return html`<sc-calibrate id="verdict" tabindex="-1" .view=${view} .close=${() => this.#turnTo('why')}></sc-calibrate>`;
   }
 
   #results(view: ViewContext): TemplateResult {
@@ -256,7 +268,7 @@ export class PageElement extends LitElement {
       case 'document':
         needPart('sc-scenario-text', () => import('./scenario-text'));
         return html`<sc-scenario-text .view=${view} .draft=${this.#draft}></sc-scenario-text>`;
-      case 'cluster':
+      default:
         needPart('sc-cluster', () => import('./cluster'));
         return html`<sc-cluster .report=${report} .fileStem=${stem}></sc-cluster>`;
     }
@@ -406,10 +418,13 @@ export class PageElement extends LitElement {
 
   #drop(event: DragEvent): void {
     this.dropping = false;
-    const file = event.dataTransfer?.files[0];
+    const files = [...(event.dataTransfer?.files ?? [])];
+    const [file] = files;
     if (!file) return;
     event.preventDefault();
-    this.#openFile(file);
+    const calibrate = this.querySelector<CalibrateElement>('sc-calibrate');
+    if (calibrate) void calibrate.take?.(files);
+    else this.#openFile(file);
   }
 
   #openFile(file: File): void {

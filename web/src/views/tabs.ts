@@ -9,6 +9,8 @@ interface Tab {
   readonly key: string;
   /** Of a scenario that has it; absent: of every one. */
   readonly isOf?: (report: Report) => boolean;
+  /** Opened from the header, in place of the forecast: no tab. */
+  readonly aside?: true;
 }
 
 export const tabs = [
@@ -19,6 +21,7 @@ export const tabs = [
   { id: 'numbers', label: 'Numbers', key: '5' },
   { id: 'document', label: 'Document', key: '6' },
   { id: 'cluster', label: 'Cluster', key: '7', isOf: (report: Report) => report.replicas !== undefined },
+  { id: 'calibrate', label: 'Calibrate', key: 'c', aside: true },
 ] as const satisfies readonly Tab[];
 
 export type TabId = (typeof tabs)[number]['id'];
@@ -50,7 +53,7 @@ export function tabInForce(chosen: TabId, report: Report | null): TabId {
 }
 
 export function renderTabs(report: Report | null, current: TabId, choose: (id: TabId) => void): TemplateResult {
-  const there = tabsOf(report);
+  const there = tabsOf(report).filter((tab) => !('aside' in tab));
   const onKey = (event: KeyboardEvent) => {
     const at = there.findIndex(({ id }) => id === current);
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: there.length - 1 }[event.key];

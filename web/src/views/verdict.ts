@@ -38,10 +38,10 @@ const paths: Record<Sign, TemplateResult> = {
   problem: svg`<path d="M14 7v9M14 20v1" />`,
 };
 
-export function renderSign(sign: Sign): TemplateResult {
+export function renderSign(sign: Sign, word = words[sign]): TemplateResult {
   return html`<span class="sign is-${sign}">
     <svg viewBox="0 0 28 28" width="28" height="28" aria-hidden="true">${paths[sign]}</svg>
-    <b>${words[sign]}</b>
+    <b>${word}</b>
   </span>`;
 }
 

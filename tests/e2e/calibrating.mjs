@@ -1,0 +1,126 @@
+// Tasks of the view that calibrates. Part of run.mjs.
+import assert from 'node:assert/strict';
+import { verdict } from './browser.mjs';
+import { audit, task } from './harness.mjs';
+import { benchResult, calibrated, chosen, prompts, steps } from './measured.mjs';
+
+await task('calibrate: opened by its key, the link holds it, and back', async (page) => {
+  await verdict(page);
+  await page.keyboard.press('c');
+  await page.locator('sc-calibrate .calibrate-drop').waitFor();
+  assert.equal(new URL(page.url()).searchParams.get('view'), 'calibrate');
+  await page.reload();
+  await page.locator('sc-calibrate .calibrate-drop').waitFor();
+  await page.locator('.calibrate-command').first().waitFor({ timeout: 60_000 });
+  assert.match(await page.innerText('.calibrate-command pre'), /^vllm bench serve --model /);
+  assert.equal(await page.locator('.calibrate-command').count(), 5);
+  await page.getByRole('button', { name: 'Back to the forecast' }).click();
+  await verdict(page);
+});
+
+await task('calibrate: two tables, what they tell, the pack in the scenario', async (page) => {
+  await verdict(page);
+  await page.keyboard.press('c');
+  await chosen(page, [prompts, steps]);
+  await calibrated(page);
+  assert.match(await page.innerText('#calibrate-title'), /not for load/);
+  assert.equal(await page.locator('.calibrate-files li').count(), 2);
+  assert.match(await page.innerText('.calibrate-files'), /5 single prompts/);
+  const told = await page.innerText('.calibrate-told');
+  for (const word of ['Arithmetic', 'found', 'cannot tell']) assert.ok(told.includes(word), word);
+  assert.ok((await page.locator('sc-residual-chart').count()) === 2, 'a chart a form');
+  await audit(page);
+  await page.getByRole('button', { name: 'Use for this scenario' }).click();
+  await page.getByText('The scenario carries the calibration').waitFor();
+  await page.getByRole('button', { name: 'Back to the forecast' }).click();
+  await verdict(page);
+  await page.waitForFunction(() => location.hash.length > 2);
+  const document = await page.evaluate(() => document.querySelector('sc-page').app.store.state.document);
+  assert.ok(document.hardware.compute_efficiency > 0.05);
+});
+
+await task('calibrate: bad files are refused with what is wrong, and removed', async (page) => {
+  await verdict(page);
+  await page.keyboard.press('c');
+  const file = (name, text) => ({ name, mimeType: 'application/json', buffer: Buffer.from(text) });
+  const one = JSON.parse(benchResult(4, 3));
+  for (const [name, text, said] of [
+    ['empty.json', '', /found nothing/i],
+    ['cut.json', '{"ttfts": [1', /cut\.json/],
+    ['units.json', JSON.stringify({ ...one, mean_ttft_ms: 31, ttfts: [31, 31, 31, 31] }), /allowed seconds/],
+    ['hostile.json', JSON.stringify({ ...one, ttfts: ['<img src=x onerror=alert(1)>', 1, 1, 1] }), /<img src=x/],
+    ['other.json', '{"a": 1}', /GuideLLM/],
+  ]) {
+    await chosen(page, [file(name, text)]);
+    await page.locator('.calibrate-problem').waitFor();
+    assert.match(await page.innerText('.calibrate-problem'), said, name);
+    assert.equal(await page.locator('.calibrate-problem img').count(), 0);
+    await page.getByRole('button', { name: `Remove ${name}` }).click();
+    await page.locator('.calibrate-problem').waitFor({ state: 'detached' });
+  }
+});
+
+await task('calibrate: 50 MB within 10 s, with progress and no frozen frame', async (page) => {
+  await verdict(page);
+  await page.keyboard.press('c');
+  await page.locator('sc-calibrate .calibrate-drop').waitFor();
+  const text = benchResult(4000, 650);
+  await page.evaluate(() => {
+    window.longest = 0;
+    let last = performance.now();
+    const frame = () => {
+      const now = performance.now();
+      window.longest = Math.max(window.longest, now - last);
+      last = now;
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  });
+  // Made in the page: what crosses from the test would freeze it.
+  const begin = Date.now();
+  await page.evaluate(
+    async (blobText) => {
+      const [head, tail] = blobText;
+      const element = document.querySelector('sc-calibrate');
+      await element.take([new File([head, tail], 'large.json')]);
+      window.longest = 0;
+    },
+    [text.slice(0, text.length / 2), text.slice(text.length / 2)],
+  );
+  await page.locator('.calibrate-progress').waitFor();
+  await calibrated(page);
+  const seconds = (Date.now() - begin) / 1000;
+  const longest = await page.evaluate(() => window.longest);
+  assert.ok(longest < 1500, `a frame of ${Math.round(longest)} ms`);
+  return `${(text.length / 1e6).toFixed(0)} MB in ${seconds.toFixed(1)} s, longest frame ${Math.round(longest)} ms`;
+});
+
+await task('calibrate: a fit is cancelled, and asked again', async (page) => {
+  await verdict(page);
+  await page.keyboard.press('c');
+  await chosen(page, [
+    { name: 'long.json', mimeType: 'application/json', buffer: Buffer.from(benchResult(3000, 100)) },
+  ]);
+  await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+  await page.getByText('Cancelled.').waitFor();
+  await page.getByRole('button', { name: 'Fit again' }).click();
+  await calibrated(page);
+});
+
+for (const [theme, size] of [
+  ['dark', { width: 1440, height: 1000 }],
+  ['light', { width: 390, height: 844 }],
+]) {
+  await task(
+    `calibrate: ${theme}, ${size.width} wide, no violation and no sideways scroll`,
+    async (page) => {
+      await page.waitForFunction(() => document.querySelector('sc-calibrate .calibrate-drop') !== null);
+      await chosen(page, [prompts, steps]);
+      await calibrated(page);
+      await audit(page);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${wide} px too wide`);
+    },
+    { viewport: size, colorScheme: theme, fragment: '?view=calibrate' },
+  );
+}
