@@ -12,9 +12,10 @@
 #include "io/json_document.h"
 
 namespace servecast {
-namespace {
 
 using Json = nlohmann::json;
+
+namespace {
 using Ordered = nlohmann::ordered_json;
 
 Ordered OffJson(const CalibrationError::Off& off) {

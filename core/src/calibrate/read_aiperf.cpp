@@ -9,9 +9,10 @@
 #include "io/issues.h"
 
 namespace servecast {
-namespace {
 
 using Json = nlohmann::json;
+
+namespace {
 
 // The mean of a time, ms.
 std::optional<double> MsOf(JsonNumbers& in, const char* figure) {

@@ -14,9 +14,10 @@
 #include "io/json_document.h"
 
 namespace servecast {
-namespace {
 
 using Json = nlohmann::json;
+
+namespace {
 
 constexpr std::int64_t kBenchDraws = 3;
 constexpr double kMostBenchRequests = 200'000;

@@ -10,9 +10,10 @@
 #include "io/json_document.h"
 
 namespace servecast {
-namespace {
 
 using Json = nlohmann::json;
+
+namespace {
 
 constexpr std::size_t kMostBenchmarks = 1000;
 

@@ -12,9 +12,10 @@
 #include "io/json_document.h"
 
 namespace servecast {
-namespace {
 
 using Json = nlohmann::json;
+
+namespace {
 
 constexpr double kMostTokens = 1e9;
 constexpr std::int64_t kLatest = INT64_MAX / 2;  // ns: sums of times and durations stay whole
