@@ -152,7 +152,7 @@ export class ResidualChart extends ChartElement {
           values: (_plot, splits) =>
             splits.map((index) => (index === null ? '' : placeOf(rows[index] as MeasuredPoint))),
         },
-        { ...axis, size: 56, values: (_plot, splits) => splits.map((value) => (value === 0 ? '0' : signed(value))) },
+        { ...axis, size: 64, values: (_plot, splits) => splits.map((value) => (value === 0 ? '0' : signed(value))) },
       ],
       series: [
         {},

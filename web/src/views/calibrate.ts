@@ -244,7 +244,7 @@ export class CalibrateElement extends LitElement {
     return html`<section class="card calibrate-card">
       <div class="table-scroll" tabindex="0" role="region" aria-label="What the files can tell">
         <table class="calibrate-told">
-          <thead><tr><th scope="col">What the files can tell</th><th scope="col" class="wide">before</th><th scope="col">fitted</th><th scope="col">95&#8239;% interval</th><th scope="col"><span class="visually-hidden">Verdict</span></th></tr></thead>
+          <thead><tr><th scope="col">What the files can tell</th><th scope="col" class="wide">before</th><th scope="col" class="wide">fitted</th><th scope="col">95&#8239;% interval</th><th scope="col"><span class="visually-hidden">Verdict</span></th></tr></thead>
           <tbody>${answer.parameters.map((parameter) => parameterRow(parameter))}</tbody>
         </table>
       </div>
@@ -322,13 +322,13 @@ function parameterRow(p: CalibrationAnswer['parameters'][number]): TemplateResul
       ? '–'
       : p.told === 'at its limit'
         ? 'at its limit'
-        : `±${formatPercent(Number(p.half.toPrecision(2)))}`;
+        : `${formatNumber(p.low ?? 0)} to ${formatNumber(p.high ?? 0)}`;
   const why = p.like ? `Not told apart from ${p.like.toLowerCase()}. ` : '';
   return html`<tr>
     <th scope="row">${p.title} <span class="quiet-text wide">${p.of}</span></th>
     <td class="wide">${formatNumber(p.before)}</td>
-    <td>${p.value === null ? '–' : formatNumber(p.value)}</td>
-    <td title=${p.value === null ? '' : `${formatNumber(p.low ?? 0)} to ${formatNumber(p.high ?? 0)}`}>${interval}</td>
+    <td class="wide">${p.value === null ? '–' : formatNumber(p.value)}</td>
+    <td>${interval}</td>
     <td><span class="calibrate-chip is-${state}" title=${p.told === 'found' ? '' : `${why}What tells it: ${p.told_by}.`}><span aria-hidden="true">${sign}</span> ${p.told}</span></td>
   </tr>`;
 }
