@@ -194,7 +194,7 @@ await task('price: that of the GPU with its terms and date, or one’s own', asy
     );
   await says('\\$2\\.50\\sper GPU-hour, reserved for a year, \\w+ 20\\d\\d');
   await field(page, '/hardware/price_per_gpu_hour').locator('input[type=text]').fill('3');
-  await says('\\$3\\sper GPU-hour, your price');
+  await says('\\$3\\.00\\sper GPU-hour, your price');
 });
 
 await task('invalid: a value out of range shows the range', async (page) => {
