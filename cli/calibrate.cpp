@@ -254,12 +254,7 @@ int CalibrateCommand(const Words& words) {
     if (failed != 0) return failed;
   }
   const std::string pack = PackJson(calibration.value(), origin) + "\n";
-  if (request.out.empty()) {
-    fmt::print("{}", pack);
-  } else if (!WriteFile(request.out, pack)) {
-    return kBadInput;
-  }
-  return 0;
+  return WriteOrPrint(request.out, pack) ? 0 : kBadInput;
 }
 
 }  // namespace servecast

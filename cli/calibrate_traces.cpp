@@ -155,12 +155,7 @@ std::optional<int> CalibrateTraces(const TraceRequest& request) {
   }
   const std::string pack =
       TrainingPackJson(training, servers, before.value(), after.value(), Today()) + "\n";
-  if (request.out.empty()) {
-    fmt::print("{}", pack);
-  } else if (!WriteFile(request.out, pack)) {
-    return kBadInput;
-  }
-  return 0;
+  return WriteOrPrint(request.out, pack) ? 0 : kBadInput;
 }
 
 }  // namespace servecast

@@ -139,6 +139,12 @@ bool WriteFile(const std::string& path, const std::string& text) {
   return file.Close() && file.Place();
 }
 
+bool WriteOrPrint(const std::string& path, const std::string& text) {
+  if (!path.empty()) return WriteFile(path, text);
+  fmt::print("{}", text);
+  return true;
+}
+
 void RemoveUnfinishedFiles() {
   for (Slot& slot : slots) {
     if (slot.used != 0) unlink(slot.name.data());

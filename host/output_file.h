@@ -42,6 +42,8 @@ class OutputFile {
 
 // A whole file at once. False, with the reason on stderr, when it cannot be written.
 bool WriteFile(const std::string& path, const std::string& text);
+// Likewise; to standard output where the path is "".
+bool WriteOrPrint(const std::string& path, const std::string& text);
 
 // For handlers of signals: removes what is not in its place yet.
 void RemoveUnfinishedFiles();

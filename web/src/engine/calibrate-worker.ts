@@ -5,6 +5,7 @@ import type { CalibrationAnswer, Issue, MeasuredFile, MeasurementAdvice, Serveca
 import { inWords, instantiate } from './compile';
 import type { CalibrateTask, FromCalibrator } from './calibrators';
 import { PresetFiles } from './preset-files';
+import { unpacked } from './unpacked';
 
 interface WorkerScope {
   onmessage: ((event: MessageEvent<CalibrateTask>) => void) | null;
@@ -21,21 +22,11 @@ class Unreadable extends Error {}
 
 /** All of a file, unpacked; `took`: bytes of the file so far. */
 async function handOver(work: Work, file: Blob, name: string, took: (bytes: number) => void): Promise<void> {
-  const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
-  const gzip = head[0] === 0x1f && head[1] === 0x8b;
-  let taken = 0;
-  const counting = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>({
-    transform(chunk, controller) {
-      taken += chunk.byteLength;
-      took(taken);
-      controller.enqueue(chunk as Uint8Array<ArrayBuffer>);
-    },
-  });
-  const source = file.stream().pipeThrough(counting);
-  const reader = (gzip ? source.pipeThrough(new DecompressionStream('gzip')) : source).getReader();
+  const { gzip, reader, taken } = await unpacked(file);
   work.begin(name, gzip ? 0 : file.size);
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      took(taken());
       if (work.add(next.value)) continue;
       void reader.cancel();
       throw new Unreadable(`${name} is larger than ${mostBytes / 2 ** 20} MiB: no more than that is read`);

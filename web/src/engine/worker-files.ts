@@ -5,6 +5,7 @@ import wholeUrl from 'servecast.wasm?url';
 import type { FirstModule, Issue, ServecastModule, Trace, TraceFit, TraceRead } from 'servecast';
 import { compileModule, instantiate } from './compile';
 import type { FromWorker, WholeQuestion } from './protocol';
+import { unpacked } from './unpacked';
 import type { WorkerHost } from './worker';
 
 export interface ReadTrace {
@@ -54,18 +55,7 @@ export async function readTrace(
   name: string,
 ): Promise<void> {
   const unreadable = (message: string) => host.post({ kind: 'trace_unreadable', id, message });
-  const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
-  const gzip = head[0] === 0x1f && head[1] === 0x8b;
-  let taken = 0;
-  const counting = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>({
-    transform(chunk, controller) {
-      taken += chunk.byteLength;
-      controller.enqueue(chunk as Uint8Array<ArrayBuffer>);
-    },
-  });
-  const source = file.stream().pipeThrough(counting);
-  const stream: ReadableStream<Uint8Array> = gzip ? source.pipeThrough(new DecompressionStream('gzip')) : source;
-  const reader = stream.getReader();
+  const { gzip, reader, taken } = await unpacked(file);
   const rows = new module.Trace(name);
   let total = 0;
   let kept = false;
@@ -90,7 +80,7 @@ export async function readTrace(
       }
       if (turn - lastProgress >= progressMs) {
         lastProgress = turn;
-        host.post({ kind: 'trace_progress', id, progress: file.size > 0 ? taken / file.size : 1 });
+        host.post({ kind: 'trace_progress', id, progress: file.size > 0 ? taken() / file.size : 1 });
       }
       if (!more) break;
     }
