@@ -725,8 +725,8 @@ plant_in(sequence_grants 546 "an admission has no lookahead (S15)"
                                                : BlocksWith(cached + tokens)) - hit.blocks);]==])
 
 plant_in(draft_rules 547 "all methods drop the last hit block (S18)"
-  [==[drops_last_hit = NeedsHiddenStates]==]
-  [==[drops_last_hit = Planted(547) || NeedsHiddenStates]==])
+  [==[drops_last_hit = NeedsHiddenStates(s.method)]==]
+  [==[drops_last_hit = (Planted(547) || NeedsHiddenStates(s.method))]==])
 
 plant_in(sequence_grants 548 "drafts cost the budget nothing (S4)"
   [==[    s.drafts = 0;

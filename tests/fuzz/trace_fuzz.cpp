@@ -23,6 +23,9 @@ void CheckRows(const Trace& trace) {
                     "an output's length");
   }
   SERVECAST_CHECK(first == 0, "times count from the first arrival");
+  SERVECAST_CHECK(
+      trace.accepted_drafts.empty() || trace.accepted_drafts.size() == trace.rows.size(),
+      "accepted drafts a row, or none");
   const std::size_t prefixes = trace.prefixes.size();
   SERVECAST_CHECK(prefixes == 0 || prefixes == trace.rows.size(), "a prefix a row, or none");
   for (std::size_t i = 0; i < prefixes; ++i) {
@@ -45,10 +48,15 @@ void ReadTrace(std::string_view input) {
   const Trace& trace = read.value();
   CheckRows(trace);
 
-  std::string csv = "arrival_s,input_tokens,output_tokens\n";
-  for (const TraceRow& row : trace.rows) {
-    csv += fmt::format("{}.{:09},{},{}\n", row.arrival_ns / kNsPerS, row.arrival_ns % kNsPerS,
+  const bool drafts = !trace.accepted_drafts.empty();
+  std::string csv = "arrival_s,input_tokens,output_tokens";
+  csv += drafts ? ",accepted_drafts\n" : "\n";
+  for (std::size_t i = 0; i < trace.rows.size(); ++i) {
+    const TraceRow& row = trace.rows[i];
+    csv += fmt::format("{}.{:09},{},{}", row.arrival_ns / kNsPerS, row.arrival_ns % kNsPerS,
                        row.prompt_tokens, row.output_tokens);
+    if (drafts) csv += fmt::format(",{}", fmt::join(trace.accepted_drafts[i], " "));
+    csv += '\n';
   }
   const Result<Trace> again = ParseTrace(csv, "again");
   SERVECAST_CHECK(again.ok(), "what was read can be written and read again");

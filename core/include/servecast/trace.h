@@ -37,8 +37,8 @@ struct Trace {
   std::vector<std::vector<std::int32_t>> accepted_drafts;
   bool has_arrivals = true;  // false: lengths only, all arrivals are 0
   std::int64_t failed = 0;   // requests that the file says failed: left out
-  std::uint64_t hash =
-      0;  // over rows, prefixes and drafts alone: format and compression do not matter
+  // Over rows, prefixes and drafts alone: format and compression do not matter.
+  std::uint64_t hash = 0;
 };
 
 // Reads a trace as it comes, recognised by its first line. Any malformed line makes it an error:
