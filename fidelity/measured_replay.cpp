@@ -23,8 +23,9 @@ namespace {
 
 // Draws of arrivals and lengths that a Poisson row is the mean of.
 constexpr std::int64_t kSeeds = 5;
-// Requests of a closed loop, in times of its concurrency.
-constexpr std::int64_t kRounds = 4;
+// Requests of a closed loop, in times of its concurrency. InferenceX sends ten a client, so those
+// that come at once in the beginning are a tenth; of loops that fill all seats no number is known.
+constexpr std::int64_t kRounds = 10, kRoundsOfSeats = 4;
 
 Result<Report> Simulate(const Scenario& scenario, const Trace& trace, ReportDetail detail) {
   Result<Simulation> simulation = Simulation::Create(scenario, trace);
@@ -154,9 +155,9 @@ constexpr double kDrift = 0.05;
 Result<Metrics> RunClosedLoop(const MeasuredLoad& load, Scenario s) {
   s.workload.arrivals.process = ArrivalProcess::kClosedLoop;
   s.workload.arrivals.concurrency = load.batch;
-  s.workload.requests = kRounds * load.batch;
-  s.workload.prompt_tokens = LengthsOf(load.input);
   const bool saturated = load.form == MeasuredForm::kSaturated;
+  s.workload.requests = (saturated ? kRoundsOfSeats : kRounds) * load.batch;
+  s.workload.prompt_tokens = LengthsOf(load.input);
   MeasuredLengths output = load.output;
   if (saturated) {  // only the mean is known
     output.least = 1;

@@ -41,9 +41,10 @@ namespace {
 constexpr double kBlend = 0.26;
 
 // 8- and 4-bit products reach less of their peak, and rounding to them are kernels of their own:
-// against 16 bits 0.62 to 0.82 of the share, and 3 to 4 us for each of four products beside 4 to 7
-// (same data; H100, H200, B200).
-constexpr double kLowPrecisionShare = 0.7;
+// against 16 bits 0.56 to 0.63 of the share from 2,048 to 4,096 rows, as steps with prompts have
+// (0.7 to 0.82 from 8,192, 0.4 to 0.5 up to 1,024), and 3 to 4 us for each of four products beside
+// 4 to 7 (same data; H100, H200, B200).
+constexpr double kLowPrecisionShare = 0.62;
 constexpr double kQuantizedKernels = 1.5;
 // Routing, sorting by expert and summing are kernels, too: Mixtral-8x7B on two H100 (vLLM 0.15.1,
 // inference-sim/training@c4f0340).
