@@ -70,11 +70,24 @@ TEST(Auto, IsWhatThePresetSays_WhereTablesCoverTheModel) {
   for (const char* gpu : {"h100-sxm", "h200-sxm", "b200-sxm", "a100-40gb", "l40s", "rtx-4090"}) {
     EXPECT_EQ(chosen(Document("llama-3.1-8b", gpu)), "analytic") << gpu;
   }
-  // All-reduces over PCIe were not measured, nor experts that are whole.
-  EXPECT_EQ(chosen(Changed({"cluster.pools.0.tensor_parallel=2"},
-                           Document("llama-3.1-8b", "rtx-pro-6000"))),
-            "analytic");
+  // All-reduces of cards on PCIe were not measured and are a matter of figures in both models; what
+  // each of a pair computes was, and of more cards not. Of the A100 groups of up to 8 were.
+  const std::string card = Document("llama-3.1-8b", "rtx-pro-6000");
+  const std::string pair = Changed({"cluster.pools.0.tensor_parallel=2"}, card);
+  for (const char* link : {"interconnect_gb_s=1", "interconnect_gb_s=1000",
+                           "interconnect_latency_us=500", "gpus_per_node=1"}) {
+    EXPECT_EQ(chosen(Changed({std::string("hardware.") + link}, pair)), "operators") << link;
+  }
+  EXPECT_EQ(chosen(Changed({"cluster.pools.0.tensor_parallel=4"}, card)), "analytic");
+  const Scenario cards = Parsed(pair);
+  const LatencyLabel label = ChosenLatencyModel(cards).label(cards);
+  EXPECT_EQ(label.provenance, "extrapolated");
+  EXPECT_TRUE(Contains(label.description, "(all_reduce)")) << label.description;
+  ASSERT_EQ(label.evidence.warnings.size(), 1U);
+  EXPECT_TRUE(Contains(label.evidence.warnings[0], "peer-to-peer"));
+  EXPECT_EQ(label.evidence.of, EvidenceClass::kUntested);
   const std::string a100 = Document("llama-3.1-8b", "a100-80gb");
+  EXPECT_EQ(chosen(Changed({"cluster.pools.0.tensor_parallel=8"}, a100)), "operators");
   EXPECT_EQ(chosen(Changed({"latency.backend=analytic"}, a100)), "analytic");
   EXPECT_EQ(chosen(Changed({"hardware.auto_backend=analytic"}, a100)), "analytic");
 }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kReached = 0.9;  // share of the bandwidth, about the best of the presets
 constexpr double kMostly = 0.1;   // extrapolated share of a step from which it is not covered
+constexpr double kFree = 1e9;     // GB/s: links that take no time
 
 class Operators final : public LatencyModel {
  public:
@@ -97,10 +98,17 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
   return std::make_unique<Operators>(s, cost);
 }
 
-// Whether tables cover the model, whatever the figures of the GPU: those of the tables' own count.
-// A group that was not measured is not covered, as its links are a matter of those figures.
-bool Covered(const Scenario& s) {
+// What tables say of a model, whatever the figures of the GPU: those of the tables' own count.
+enum class Cover {
+  kNot,
+  kButLinks,  // cards of which no all-reduce was measured: these are priced as in `analytic`
+  kAll,
+};
+
+Cover CoverOf(const Scenario& s) {
   const OperatorSet& set = *FindOperators(s.hardware).set;
+  const bool links = std::any_of(set.tables.begin(), set.tables.end(),
+                                 [](const OperatorTable& t) { return t.op == "all_reduce"; });
   Scenario measured = s;
   HardwareSpec& h = measured.hardware;
   h.operators = set.id;
@@ -108,16 +116,20 @@ bool Covered(const Scenario& s) {
   h.peak_fp8_tflops = set.peak_fp8_tflops;
   h.peak_fp4_tflops = set.peak_fp4_tflops;
   h.memory_bandwidth_gb_s = set.memory_bandwidth_gb_s;
-  h.interconnect_gb_s = set.interconnect_gb_s;
+  h.interconnect_gb_s = links ? set.interconnect_gb_s : kFree;
   h.compute_efficiency = h.attention_efficiency = 1;
   h.bandwidth_efficiency = kReached;
   h.mixed_attention_rows = 1;
+  if (!links) h.interconnect_latency_us = 0;
+  if (!links) h.gpus_per_node = 0;
   const Result<ModelCost> cost = ComputeModelCost(s);
-  if (!cost.ok()) return false;
+  if (!cost.ok()) return Cover::kNot;
   const OperatorStep step(measured, cost.value());
   const std::vector<std::string>& names = step.Extrapolated();
-  return step.ExtrapolatedShare() < kMostly &&
-         std::find(names.begin(), names.end(), "all_reduce") == names.end();
+  if (step.ExtrapolatedShare() >= kMostly) return Cover::kNot;
+  if (std::find(names.begin(), names.end(), "all_reduce") == names.end()) return Cover::kAll;
+  // A group larger than those measured is not covered, as its links are a matter of figures.
+  return links ? Cover::kNot : Cover::kButLinks;
 }
 
 LatencyLabel Label(const Scenario& s) {
@@ -133,8 +145,9 @@ LatencyLabel Label(const Scenario& s) {
   if (!names.empty()) {
     text += "; " + share + " % of a typical step's time extrapolated (" + names + ")";
   }
-  const bool covered = Covered(s);
-  return {"operators", covered && step.Exact() ? "interpolated" : "extrapolated", text,
+  const Cover cover = CoverOf(s);
+  const bool covered = cover != Cover::kNot;
+  return {"operators", cover == Cover::kAll && step.Exact() ? "interpolated" : "extrapolated", text,
           covered ? KnownError(s, "operators")
                   : "No table covers all of a step, so the error is not known.",
           covered ? EvidenceOf(s, "operators") : Evidence{}};
@@ -147,7 +160,7 @@ bool WasNearer(const Scenario& s) {
          !s.engine.enable_expert_parallel && s.model.torch_dtype != DType::kFloat32;
 }
 
-bool Best(const Scenario& s) { return WasNearer(s) && Covered(s); }
+bool Best(const Scenario& s) { return WasNearer(s) && CoverOf(s) != Cover::kNot; }
 
 // Where auto may be this model, which one it is hangs on the tables, too.
 std::string Missing(const Scenario& s) {
