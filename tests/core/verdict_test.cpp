@@ -160,6 +160,20 @@ TEST(Evidence, ClassOfADeployment_IsThatOfTheServersThatWereMeasured) {
   EXPECT_TRUE(Contains(experts.verdict.note, "block scales")) << experts.verdict.note;
 }
 
+// A cache that is nearly full decides by its size, which is computed unless it is given.
+TEST(Verdict, KvMemoryNearlyFull_IsUncertain) {
+  const auto check = [](const std::string& size, bool full, bool said) {
+    const Report r = RunToEnd(Document(
+        "llama-3.1-8b", "h100-sxm",
+        {R"(workload.arrivals={"process":"static"})", "workload.requests=300", "engine." + size}));
+    EXPECT_EQ(r.kv_peak_usage >= 0.9, full) << size << " " << r.kv_peak_usage;
+    EXPECT_EQ(Contains(r.verdict.note, "KV memory was"), said) << size << " " << r.verdict.note;
+  };
+  check("gpu_memory_utilization=0.9", false, false);
+  check("gpu_memory_utilization=0.22", true, true);
+  check("num_gpu_blocks_override=60", true, false);
+}
+
 TEST(Evidence, PoolsAndRoles_HaveTheWeakestOfAll) {
   EXPECT_EQ(EvidenceFor(Document("llama-3.1-8b", "h100-sxm",
                                  {R"(cluster.pools=[{}, {"hardware":"l40s"}])"}))

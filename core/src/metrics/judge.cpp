@@ -172,6 +172,10 @@ std::int64_t SamplesOf(const Report& r, const SloSpec& slo) {
   return SamplesOf(r, slo.metric);
 }
 
+// Use of KV memory from which its computed size matters: numbers of blocks are up to 1.2 % off of
+// logged ones (docs/model.md, section 4), weights and overhead beside them by more.
+constexpr double kNearlyFull = 0.9;
+
 std::string Notes(const Scenario& scenario, const Report& r) {
   std::string notes;
   const auto add = [&notes](const std::string& sentence) {
@@ -209,6 +213,14 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   if (r.saturation.filling && r.saturation.state != SaturationState::kOverloaded) {
     add("The number of requests in the system was still growing when arrivals ended; a run with "
         "more requests would tell more.");
+  }
+  if (r.kv_peak_usage >= kNearlyFull && !scenario.engine.num_gpu_blocks_override &&
+      !IsBlis(scenario.engine.compat)) {
+    add(
+        Format("KV memory was {} full at its peak. How much of it there is is computed, about 1 % "
+               "off of what servers log, so whether requests wait for it or are preempted is "
+               "uncertain.",
+               Percent(r.kv_peak_usage)));
   }
   const std::string& backend = r.latency_model.backend;
   for (const std::string& warning : r.latency_model.evidence.warnings) add(warning);
