@@ -110,30 +110,25 @@ std::string LabelOf(const Arguments& args) {
 
 namespace {
 
-// What of a document was trained or fitted elsewhere.
-struct Origins {
-  std::optional<PhysicsProvenance> coefficients;
-  std::optional<CalibrationPack> calibration;
-};
-
-Result<std::string> Document(const Arguments& args, bool lengths_only, Origins& origins) {
+// `trained_on`: what coefficients of a file say.
+Result<std::string> Document(const Arguments& args, bool lengths_only,
+                             std::optional<PhysicsProvenance>& trained_on) {
   Result<std::string> text = ScenarioText(args.scenario);
   if (!text.ok()) return text;
   std::vector<std::string> overrides;
   if (!args.trace.empty()) text = ReplayingDocument(text.value(), !lengths_only);
   if (!args.coefficients.empty()) {
-    const Result<std::string> latency = LoadCoefficients(args.coefficients, origins.coefficients);
+    const Result<std::string> latency = LoadCoefficients(args.coefficients, trained_on);
     if (!latency.ok()) return Issues(latency.issues());
     overrides.push_back("latency=" + latency.value());
   }
   if (!args.calibration.empty()) {
     const Result<std::string> pack = ReadFile(args.calibration, std::size_t{1} << 20);
     if (!pack.ok()) return Issues(pack.issues());
-    Result<CalibrationPack> read = ReadPack(pack.value());
+    const Result<CalibrationPack> read = ReadPack(pack.value());
     if (!read.ok()) return Labelled(args.calibration, read.issues());
-    origins.calibration = std::move(read.value());
-    overrides.insert(overrides.end(), origins.calibration->overrides.begin(),
-                     origins.calibration->overrides.end());
+    text = CalibratedDocument(text.value(), read.value());
+    if (!text.ok()) return Labelled(LabelOf(args), text.issues());
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
   if (overrides.empty()) return text;
@@ -145,25 +140,23 @@ Result<std::string> Document(const Arguments& args, bool lengths_only, Origins& 
 }  // namespace
 
 Result<std::string> LoadDocument(const Arguments& args, bool lengths_only) {
-  Origins origins;
-  return Document(args, lengths_only, origins);
+  std::optional<PhysicsProvenance> trained_on;
+  return Document(args, lengths_only, trained_on);
 }
 
 Result<Scenario> LoadScenario(const Arguments& args, bool lengths_only) {
-  Origins origins;
-  const Result<std::string> text = Document(args, lengths_only, origins);
+  std::optional<PhysicsProvenance> trained_on;
+  const Result<std::string> text = Document(args, lengths_only, trained_on);
   if (!text.ok()) return Issues(text.issues());
   Result<Scenario> scenario = ParseScenario(text.value());
   if (!scenario.ok()) return Labelled(LabelOf(args), scenario.issues());
-  if (origins.coefficients) {
-    for (const std::string& line : Mismatches(*origins.coefficients, scenario.value())) {
+  if (trained_on) {
+    for (const std::string& line : Mismatches(*trained_on, scenario.value())) {
       fmt::print(stderr, "warning: coefficients {}\n", line);
     }
   }
-  if (origins.calibration) {
-    for (const std::string& line : PackWarnings(*origins.calibration, scenario.value())) {
-      fmt::print(stderr, "warning: calibration: {}\n", line);
-    }
+  for (const std::string& line : CalibrationWarnings(scenario.value())) {
+    fmt::print(stderr, "warning: {}\n", line);
   }
   return scenario;
 }

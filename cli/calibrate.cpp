@@ -243,7 +243,7 @@ int CalibrateCommand(const Words& words) {
   for (const std::string& line : calibration.value().warnings) {
     fmt::print(stderr, "warning: {}\n", Printable(line));
   }
-  const PackOrigin origin = OriginOf(scenario.value(), measurements.value());
+  const PackOrigin origin = OriginOf(scenario.value(), measurements.value(), Today());
   const CalibrationVerdict verdict = VerdictOf(calibration.value(), measurements.value(), origin);
   fmt::print(stderr, "\n{} {}\n", verdict.sentence, verdict.detail);
   if (request.advise) {

@@ -13,13 +13,6 @@
 #include "host/output_file.h"
 
 namespace servecast {
-namespace {
-
-constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
-
-std::string Base(const std::string& path) { return Printable(path.substr(path.rfind('/') + 1)); }
-
-// The date of today, UTC.
 std::string Today() {
   const std::chrono::year_month_day day{
       std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now())};
@@ -27,6 +20,13 @@ std::string Today() {
                      static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
 }
 
+namespace {
+
+constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
+
+std::string Base(const std::string& path) { return Printable(path.substr(path.rfind('/') + 1)); }
+
+// The date of today, UTC.
 // The k-th scenario is of the k-th trace; one is of all; none: a trace's own.
 Result<Scenario> ServerOfTrace(const TraceRequest& request, std::size_t k, const StepTrace& trace) {
   std::string name;

@@ -14,6 +14,9 @@ struct TraceRequest {
   bool noise_correction = false;
 };
 
+// "2026-11-25", in UTC: a pack says when it was fitted.
+std::string Today();
+
 // nullopt: none of the files is a trace; else an exit code.
 std::optional<int> CalibrateTraces(const TraceRequest& request);
 

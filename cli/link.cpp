@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kLinkHelp =
     "servecast link encode FILE|PRESET [--pin] [--site ADDRESS] [--set path=value]...\n"
-    "                      [--trace FILE] [--coefficients ID|FILE]\n"
+    "                      [--trace FILE] [--coefficients ID|FILE] [--calibration PACK]\n"
     "servecast link decode LINK|-...\n"
     "servecast link open LINK [--trace FILE] [--once]\n"
     "\n"

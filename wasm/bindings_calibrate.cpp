@@ -24,8 +24,10 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 28;
 
 class BoundCalibration final {
  public:
-  // `document`: of the open scenario, which is the server where the files do not name one.
-  explicit BoundCalibration(std::string document) : document_(std::move(document)) {}
+  // `document`: of the open scenario, which is the server where the files do not name one; `date`:
+  // of today.
+  BoundCalibration(std::string document, std::string date)
+      : document_(std::move(document)), date_(std::move(date)) {}
 
   void Begin(const std::string& name, double bytes) {
     name_ = Printable(name);
@@ -60,6 +62,9 @@ class BoundCalibration final {
     design_.reset();
     scenario_.reset();
     Measurements measured = all_;
+    // The answer's document needs them, too.
+    const Result<Scenario> open = ParseScenario(document_);
+    if (!open.ok() && open.issues()[0].kind == "missing_file") return IssuesJson(open.issues());
     Result<std::string> named = ServerDocument(measured.server);
     const bool own = !named.ok();
     Result<Scenario> scenario = ParseScenario(own ? document_ : named.value());
@@ -109,11 +114,11 @@ class BoundCalibration final {
   std::string Answer() const {
     if (!run_) return AdviceJson(design_->answer().value());
     return CalibrationJson(run_->answer().value(), run_->measurements(), *scenario_, document_,
-                           design_->answer().value());
+                           design_->answer().value(), date_);
   }
 
  private:
-  std::string document_, name_, text_;
+  std::string document_, date_, name_, text_;
   Measurements all_;
   std::optional<Scenario> scenario_;
   std::optional<CalibrationRun> run_;
@@ -137,7 +142,7 @@ std::string UsePack(const std::string& document, const std::string& text) {
 EMSCRIPTEN_BINDINGS(servecast_calibrate) {
   emscripten::function("usePack", &UsePack);
   emscripten::class_<BoundCalibration>("Calibration")
-      .constructor<std::string>()
+      .constructor<std::string, std::string>()
       .function("begin", &BoundCalibration::Begin)
       .function("add", &BoundCalibration::Add)
       .function("end", &BoundCalibration::End)

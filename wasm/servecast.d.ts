@@ -49,13 +49,15 @@ export interface ServecastModule extends FirstModule {
   exportTo(scenario: string, target: string): string;
   /** JSON ExportTarget[]. */
   exportTargets(): string;
-  /** A calibration's pack put into a scenario document: JSON UsedPack. */
+  /** A calibration's pack put into a scenario document, which carries from then on where its constants come from (member
+      `calibration`): JSON UsedPack. */
   usePack(scenario: string, pack: string): string;
   readonly Trace: new (name: string) => Trace;
   /** Constants from measurements. `scenario`: the server where the files do not name one, and what the answer's document
-      has the pack in. */
+      has the pack in; `date`: of today, which the pack says. */
   readonly Calibration: new (
     scenario: string,
+    date: string,
   ) => Calibration;
   /** One run, whose steps that begin from `from_s` on, at most so many, are kept. */
   readonly Recording: new (

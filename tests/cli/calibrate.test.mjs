@@ -51,8 +51,43 @@ test('Calibrate_Steps_MakeAPackThatRuns', () => {
     assert.doesNotMatch(used.stderr, /scenario has .*Llama|H100/);
     assert.match(
       servecast('run', preset, '--set', 'hardware={"preset": "l40s"}', '--once', '--calibration', pack).stderr,
-      /warning: calibration: measured on GPU NVIDIA H100 80GB HBM3, the scenario has .*L40S/,
+      /warning: The calibration was measured on GPU .*H100.*, the scenario has .*L40S/,
     );
+  });
+});
+
+test('Calibration_CarriedByTheScenario_HasTheSameBits', () => {
+  inFolder((file) => {
+    const pack = file('pack.json');
+    assert.equal(servecast('calibrate', file('steps.csv', steps), '-o', pack).status, 0);
+    const used = servecast('run', preset, '--once', '--calibration', pack);
+    const report = JSON.parse(used.stdout);
+    assert.equal(report.evidence.class, 'untested');
+    assert.match(
+      report.evidence.sentence,
+      /^Calibrated on your measurements: TPOT ±[\d.]+ % on 5 fitted rows \(decode steps\); nothing was held out/,
+    );
+    assert.match(report.evidence.sentence, /Fitted to 5 rows \(5 decode steps\) of .*Llama.* on NVIDIA H100/);
+    assert.match(report.evidence.sentence, /, 20\d\d-\d\d-\d\d\.$/);
+    assert.ok(report.evidence.warnings.some((line) => /^No run at a rate was measured/.test(line)));
+    assert.match(used.stderr, /^warning: No run at a rate was measured/m);
+
+    const link = servecast('link', 'encode', preset, '--calibration', pack);
+    assert.equal(link.status, 0, link.stderr);
+    assert.equal(servecast('link', 'open', link.stdout.trim(), '--once').stdout, used.stdout);
+    const document = servecast('link', 'decode', link.stdout.trim()).stdout;
+    const { parameters } = JSON.parse(document).calibration;
+    assert.ok(parameters.some(({ path }) => path === 'hardware.bandwidth_efficiency'));
+    const carried = servecast('run', file('carrying.json', document), '--once');
+    assert.equal(carried.stdout, used.stdout);
+    assert.match(carried.stderr, /^warning: No run at a rate was measured/m);
+    const constants = Object.entries(JSON.parse(readFileSync(pack, 'utf8')).parameters).flatMap(([path, { value }]) => [
+      '--set',
+      `${path}=${value}`,
+    ]);
+    const plain = servecast('run', preset, '--once', '--set', 'latency.backend=analytic', ...constants);
+    assert.equal(JSON.parse(plain.stdout).fingerprint, report.fingerprint);
+    assert.notEqual(JSON.parse(plain.stdout).evidence.sentence, report.evidence.sentence);
   });
 });
 

@@ -203,7 +203,7 @@ TEST(CalibrationVerdict_, WithoutRuns_SaysThatItHoldsForNoLoad) {
   const auto made = Calibrate(Server(), measured);
   ASSERT_TRUE(made.ok());
   const CalibrationVerdict verdict =
-      VerdictOf(made.value(), measured, OriginOf(Server(), measured));
+      VerdictOf(made.value(), measured, OriginOf(Server(), measured, "2026-11-25"));
   EXPECT_NE(verdict.state, CalibrationState::kGood);
   EXPECT_NE(verdict.sentence.find("not for load"), std::string::npos) << verdict.sentence;
   EXPECT_NE(verdict.detail.find("Nothing was held out"), std::string::npos) << verdict.detail;

@@ -24,9 +24,13 @@ const Json& Catalogue() {
   return kCatalogue;
 }
 
-// A document that spells out every member that it can, with one SLO and one class.
+// A document that spells out every member that it can, with one SLO, one class and a calibration.
 Json Spelled() {
   return Read(Parsed(Changed({"slo.0.metric=ttft", "slo.0.limit_ms=500",
+                              R"(calibration={"spec_version": "1.0",
+                                "parameters": [{"path": "engine.step_overhead_us"}],
+                                "seen": [{"of": "batch"}],
+                                "errors": [{"of": "step", "figure": "tpot"}]})",
                               "workload.classes.0={\"name\":\"people\",\"timeout_s\":9}"}))
                   .resolved_text);
 }

@@ -336,7 +336,13 @@ TEST(Training_, Pack_IsAPackAndACoefficientFile) {
   ASSERT_TRUE(applied.ok());
   const Scenario used = ParseScenario(applied.value()).value();
   EXPECT_NEAR(used.latency.beta_coefficients[0], kTrueBeta[0], 1e3);
-  EXPECT_TRUE(PackWarnings(pack.value(), used).empty());
+  const auto carrying = CalibratedDocument(Unknown(truth).canonical_text, pack.value());
+  ASSERT_TRUE(carrying.ok());
+  EXPECT_TRUE(CalibrationWarnings(ParseScenario(carrying.value()).value()).empty());
+  const auto changed_since = ApplyOverrides(carrying.value(), {"latency.preemption_gamma=0.7"});
+  const auto warned = CalibrationWarnings(ParseScenario(changed_since.value()).value());
+  ASSERT_EQ(warned.size(), 1U);
+  EXPECT_NE(warned[0].find("latency was changed since the calibration"), std::string::npos);
 
   Json changed = Json::parse(text);
   changed["latency"]["backend"] = "analytic";

@@ -1,7 +1,7 @@
 // Tasks of the view that calibrates. Part of run.mjs.
 import assert from 'node:assert/strict';
-import { verdict } from './browser.mjs';
-import { audit, task } from './harness.mjs';
+import { fingerprint, verdict } from './browser.mjs';
+import { audit, site, task } from './harness.mjs';
 import { benchResult, calibrated, chosen, prompts, steps } from './measured.mjs';
 
 await task('calibrate: opened by its key, the link holds it, and back', async (page) => {
@@ -38,6 +38,54 @@ await task('calibrate: two tables, what they tell, the pack in the scenario', as
   const document = await page.evaluate(() => document.querySelector('sc-page').app.store.state.document);
   assert.ok(document.hardware.compute_efficiency > 0.05);
 });
+
+await task(
+  'calibrate: the link carries it, opened elsewhere the verdict rests on it, and it can be taken out',
+  async (page) => {
+    await verdict(page);
+    const before = await fingerprint(page);
+    await page.keyboard.press('c');
+    await chosen(page, [prompts, steps]);
+    await calibrated(page);
+    await page.getByRole('button', { name: 'Use for this scenario' }).click();
+    await page.getByText('The scenario carries the calibration').first().waitFor();
+    await page.getByRole('button', { name: 'Back to the forecast' }).click();
+    await verdict(page);
+    await page.waitForFunction(() =>
+      /^Calibrated|Calibrated on your/.test(document.querySelector('#known-error')?.textContent),
+    );
+    const own = await fingerprint(page);
+    assert.notEqual(own, before);
+    await page.waitForFunction(() => /^#z1\.|calibration/.test(location.hash));
+    const { hash } = new URL(page.url());
+
+    // Elsewhere: nothing but the link.
+    await page.goto('about:blank');
+    await page.goto(site.url + hash);
+    await verdict(page);
+    const line = await page.textContent('#known-error');
+    assert.match(line, /Calibrated on your measurements: TPOT ±[\d.]+ % on 6 fitted rows \(decode steps\)/);
+    assert.match(
+      line,
+      /Fitted to 11 rows \(5 single prompts; 6 decode steps\) of meta-llama\/Llama-3.1-8B-Instruct on H100, vllm 0\.20\.1/,
+    );
+    assert.match(await page.textContent('sc-page'), /No run at a rate was measured/);
+    assert.equal(await fingerprint(page), own);
+    await audit(page);
+
+    await page.keyboard.press('c');
+    const card = page.locator('section[aria-labelledby="calibrate-carried"]');
+    await card.getByText('What was fitted').click();
+    assert.match(await card.innerText(), /hardware\.compute_efficiency/);
+    await audit(page);
+    await card.getByRole('button', { name: 'Take it out' }).click();
+    await card.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Back to the forecast' }).click();
+    await page.waitForFunction((former) => document.querySelector('#fingerprint')?.textContent === former, before);
+    assert.doesNotMatch(await page.textContent('#known-error'), /Calibrated on your/);
+    return `${hash.length} characters`;
+  },
+);
 
 await task('calibrate: bad files are refused with what is wrong, and removed', async (page) => {
   await verdict(page);

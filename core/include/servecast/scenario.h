@@ -532,6 +532,47 @@ struct MeasureSpec {
   std::optional<double> horizon_s;  // stop here; unfinished requests are counted as such
 };
 
+// Of the form of a pack and the meaning of its constants; other versions are refused.
+inline constexpr std::string_view kCalibrationSpecVersion = "1.0";
+
+// Where constants come from that were fitted to a server's measurements (docs/how-to/calibrate.md).
+// It changes no step, only what is known of them.
+struct CalibrationSpec {
+  std::string spec_version;          // "": constants are of no calibration
+  std::string backend = "analytic";  // the latency model whose they are
+  std::string coefficients;          // of a training: hash of those of the section latency
+  // The measured server, by the names of presets where these mean it; `with`: ComparedFeatures.
+  std::string model, gpu, engine, with;
+  std::int64_t tensor_parallel = 1;
+  std::string stated;  // the same as its files have it
+  std::string files;   // what these were
+  std::string date;
+  std::int64_t measurements = 0;
+  struct Parameter {
+    std::string path;
+    double value = 0, low = 0, high = 0;  // 95 %
+    friend bool operator==(const Parameter&, const Parameter&) = default;
+  };
+  std::vector<Parameter> parameters;
+  struct Range {
+    std::string of;  // "prompt_tokens", "batch", "context_tokens", "output_tokens", "rate_per_s"...
+    double low = 0, high = 0;
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  std::vector<Range> seen;
+  struct Error {
+    std::string of, figure;  // "prompt", "step", "run"; "ttft", "tpot", "e2e", "step", "wait"
+    bool held_out = false;
+    std::int64_t points = 0;
+    double median = 0, max = 0;  // absolute, per cent of what was measured
+    friend bool operator==(const Error&, const Error&) = default;
+  };
+  std::vector<Error> errors;
+
+  bool On() const { return !spec_version.empty(); }
+  friend bool operator==(const CalibrationSpec&, const CalibrationSpec&) = default;
+};
+
 // A whole question to the simulator, presets resolved.
 struct Scenario {
   std::string name;
@@ -543,6 +584,7 @@ struct Scenario {
   ClusterSpec cluster;
   SchedulerSpec scheduler;
   LatencySpec latency;
+  CalibrationSpec calibration;
   WorkloadSpec workload;
   std::vector<SloSpec> slo;
   MeasureSpec measure;

@@ -104,9 +104,9 @@ std::string AdviceJson(const MeasurementAdvice& advice) { return AdviceOf(advice
 
 std::string CalibrationJson(const Calibration& calibration, const Measurements& measurements,
                             const Scenario& scenario, const std::string& document,
-                            const MeasurementAdvice& advice) {
+                            const MeasurementAdvice& advice, const std::string& date) {
   constexpr const char* kStates[] = {"good", "partly", "poor"};
-  const PackOrigin origin = OriginOf(scenario, measurements);
+  const PackOrigin origin = OriginOf(scenario, measurements, date);
   const CalibrationVerdict verdict = VerdictOf(calibration, measurements, origin);
   const std::string pack = PackJson(calibration, origin);
   const Result<CalibrationPack> read = ReadPack(pack);

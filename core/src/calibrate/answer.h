@@ -9,9 +9,10 @@
 namespace servecast {
 
 // `document`: of the scenario that was calibrated; the answer has it with the pack, to be used.
+// `date`: of today.
 std::string CalibrationJson(const Calibration& calibration, const Measurements& measurements,
                             const Scenario& scenario, const std::string& document,
-                            const MeasurementAdvice& advice);
+                            const MeasurementAdvice& advice, const std::string& date);
 
 std::string AdviceJson(const MeasurementAdvice& advice);
 

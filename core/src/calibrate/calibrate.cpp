@@ -345,6 +345,9 @@ std::vector<SeenRange> SeenIn(const std::vector<CalibrationPoint>& points) {
         Widen("output_tokens", row.output_tokens, seen);
       }
       if (point.run->rate_per_s > 0) Widen("rate_per_s", point.run->rate_per_s, seen);
+      if (point.run->concurrency) {
+        Widen("concurrency", static_cast<double>(*point.run->concurrency), seen);
+      }
     }
   }
   return seen;

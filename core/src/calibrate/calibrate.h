@@ -45,7 +45,8 @@ struct FittedParameter {
 
 // What the measurements cover; outside of it a calibration is a guess.
 struct SeenRange {
-  const char* name;  // "prompt_tokens", "batch", "context_tokens", "output_tokens", "rate_per_s"
+  const char* name;  // "prompt_tokens", "batch", "context_tokens", "output_tokens", "rate_per_s",
+                     // "concurrency"
   double low = 0, high = 0;
 };
 

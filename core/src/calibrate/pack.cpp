@@ -8,8 +8,12 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "calibrate/server.h"
+#include "cost/calibrated.h"
+#include "cost/compared.h"
+#include "import/names.h"
 #include "io/issues.h"
 #include "io/json_document.h"
+#include "io/presets.h"
 
 namespace servecast {
 
@@ -17,6 +21,11 @@ using Json = nlohmann::json;
 
 namespace {
 using Ordered = nlohmann::ordered_json;
+
+constexpr std::size_t kMostErrors = 32, kMostName = 200, kMostKinds = 400;
+constexpr double kMostPoints = 1e9, kMostPercent = 1e9;
+constexpr std::string_view kSeen[] = {"prompt_tokens", "batch",      "context_tokens",
+                                      "output_tokens", "rate_per_s", "concurrency"};
 
 Ordered OffJson(const CalibrationError::Off& off) {
   return {{"mape", PackNumber(off.mean)},
@@ -48,6 +57,17 @@ class PackReader {
     const Json* value = Find(of, key);
     if (value != nullptr && value->is_string()) return value->get<std::string>();
     Refuse(path + "/" + key, value, "a text");
+    return "";
+  }
+  std::string Word(const Json& of, const char* key, const std::string& path,
+                   std::initializer_list<std::string_view> words) {
+    const Json* value = Find(of, key);
+    std::string allowed;
+    for (const std::string_view word : words) {
+      if (value != nullptr && *value == word) return std::string(word);
+      allowed += Format("{}\"{}\"", allowed.empty() ? "one of " : ", ", word);
+    }
+    Refuse(path + "/" + key, value, allowed);
     return "";
   }
   double Number(const Json& of, const char* key, const std::string& path, double low, double high) {
@@ -85,16 +105,19 @@ void ReadParameters(PackReader& in, CalibrationPack& pack) {
                                                 : "not a parameter; nearest is " + near});
       continue;
     }
-    const double number = in.Number(value, "value", path, parameter->low, parameter->high);
-    in.Number(value, "low", path, parameter->low, parameter->high);
-    in.Number(value, "high", path, parameter->low, parameter->high);
+    CalibrationSpec::Parameter read;
+    read.path = parameter->path;
+    read.value = in.Number(value, "value", path, parameter->low, parameter->high);
+    read.low = in.Number(value, "low", path, parameter->low, parameter->high);
+    read.high = in.Number(value, "high", path, parameter->low, parameter->high);
     if (const std::string unit = in.Text(value, "unit", path); unit != parameter->unit) {
       if (!unit.empty()) {
         in.Refuse(path + "/unit", PackReader::Find(value, "unit"),
                   Format("\"{}\"", parameter->unit));
       }
     }
-    pack.overrides.push_back(Format("{}={}", parameter->path, NumberText(number)));
+    pack.overrides.push_back(Format("{}={}", parameter->path, NumberText(read.value)));
+    pack.spec.parameters.push_back(std::move(read));
   }
 }
 
@@ -123,7 +146,108 @@ void ReadSeen(PackReader& in, CalibrationPack& pack) {
       in.Refuse("/seen/" + ShownPointerToken(name), &value, "two numbers, the lower first");
       continue;
     }
-    pack.seen.push_back({Printable(name), value[0].get<double>(), value[1].get<double>()});
+    if (std::find(std::begin(kSeen), std::end(kSeen), name) == std::end(kSeen)) continue;
+    pack.spec.seen.push_back({name, value[0].get<double>(), value[1].get<double>()});
+  }
+}
+
+// Errors of a fit, after it. A pack of an older version need not have the median.
+void ReadErrors(PackReader& in, const Json& root, CalibrationSpec& spec) {
+  const Json* list = PackReader::Find(root, "errors");
+  if (list == nullptr || !list->is_array() || list->size() > kMostErrors) {
+    in.Refuse("/errors", list, Format("a list of at most {} objects", kMostErrors));
+    return;
+  }
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Json& each = (*list)[i];
+    const std::string path = Format("/errors/{}", i);
+    CalibrationSpec::Error error;
+    error.of = in.Word(each, "of", path, {"prompt", "step", "run"});
+    error.figure = in.Word(each, "figure", path, {"ttft", "tpot", "e2e"});
+    const Json* held_out = PackReader::Find(each, "held_out");
+    error.held_out = held_out != nullptr && *held_out == true;
+    error.points = static_cast<std::int64_t>(in.Number(each, "points", path, 0, kMostPoints));
+    const Json* after = PackReader::Find(each, "after");
+    if (after == nullptr || !after->is_object()) {
+      in.Refuse(path + "/after", after, "an object");
+      continue;
+    }
+    const char* median = after->contains("median") ? "median" : "mape";
+    error.median = in.Number(*after, median, path + "/after", 0, kMostPercent);
+    error.max = in.Number(*after, "max", path + "/after", 0, kMostPercent);
+    spec.errors.push_back(std::move(error));
+  }
+}
+
+// Of a training: of step times what was fitted and what was held out (training.h).
+void ReadTrainingErrors(PackReader& in, CalibrationSpec& spec) {
+  const Json* beta = PackReader::Find(in.Object("training"), "beta");
+  const Json* list = beta == nullptr ? nullptr : PackReader::Find(*beta, "errors");
+  if (list == nullptr || !list->is_array()) {
+    in.Refuse("/training/beta/errors", list, "a list");
+    return;
+  }
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const std::string path = Format("/training/beta/errors/{}", i);
+    const std::string of = in.Text((*list)[i], "of", path);
+    if (of != "fitted" && of != "held out") continue;
+    CalibrationSpec::Error error;
+    error.of = error.figure = "step";
+    error.held_out = of == "held out";
+    error.points =
+        static_cast<std::int64_t>(in.Number((*list)[i], "samples", path, 0, kMostPoints));
+    error.median = in.Number((*list)[i], "mape", path, 0, kMostPercent);
+    spec.errors.push_back(std::move(error));
+  }
+}
+
+// "a.csv: 5 single prompts" and "b.json: 90 requests of vllm bench serve: all of it under load" are
+// "5 single prompts; 90 requests of vllm bench serve": names of files are nobody else's business.
+std::string KindsOf(const std::vector<std::string>& found) {
+  std::string kinds;
+  for (const std::string& line : found) {
+    const std::size_t name = line.find(": ");
+    if (name == std::string::npos) continue;
+    const std::string kind = line.substr(name + 2, line.find(": ", name + 2) - name - 2);
+    if (kinds.size() + kind.size() > kMostKinds) return kinds + "; and more";
+    kinds += (kinds.empty() ? "" : "; ") + kind;
+  }
+  return kinds;
+}
+
+void ReadOrigin(PackReader& in, CalibrationSpec& spec) {
+  constexpr const char* kAt = "/provenance";
+  const Json& origin = in.Object("provenance");
+  spec.model = Printable(in.Text(origin, "model", kAt));
+  spec.gpu = Printable(in.Text(origin, "gpu", kAt));
+  spec.engine = Printable(in.Text(origin, "engine", kAt));
+  spec.tensor_parallel =
+      static_cast<std::int64_t>(in.Number(origin, "tensor_parallel", kAt, 1, 1e6));
+  // Packs of before carry less.
+  const auto has = [&origin](const char* key) { return PackReader::Find(origin, key) != nullptr; };
+  if (has("with")) spec.with = Printable(in.Text(origin, "with", kAt));
+  if (has("date")) spec.date = Printable(in.Text(origin, "date", kAt));
+  if (has("measurements")) {
+    spec.measurements =
+        static_cast<std::int64_t>(in.Number(origin, "measurements", kAt, 0, kMostPoints));
+  }
+  if (const Json* files = PackReader::Find(origin, "files")) {
+    std::vector<std::string> lines;
+    for (const Json& line : *files) {
+      if (line.is_string()) lines.push_back(Printable(line.get<std::string>()));
+    }
+    if (!files->is_array() || lines.size() != files->size()) {
+      in.Refuse("/provenance/files", files, "a list of texts");
+    }
+    spec.files = KindsOf(lines);
+  }
+  spec.stated = Format("{} on {}, {}", spec.model, spec.gpu, spec.engine);
+  for (const auto& [key, text] : {std::pair("model", &spec.model), std::pair("gpu", &spec.gpu),
+                                  std::pair("engine", &spec.engine), std::pair("with", &spec.with),
+                                  std::pair("date", &spec.date)}) {
+    if (text->size() <= kMostName) continue;
+    in.issues().push_back(
+        {Format("{}/{}", kAt, key), Format("found {} bytes, allowed {}", text->size(), kMostName)});
   }
 }
 
@@ -133,23 +257,65 @@ bool SameEngine(const std::string& measured, const Scenario& scenario) {
          LowerCase(EngineTitle(scenario)).find(LowerCase(measured)) == 0;
 }
 
-// The longest and the shortest of a distribution, as far as it says so.
-struct LengthRange {
-  double low = 0, high = 0;
-  bool known = false;
-};
-LengthRange RangeOf(const LengthSpec& lengths) {
-  switch (lengths.distribution) {
-    case LengthDistribution::kFixed:
-      return {static_cast<double>(lengths.value), static_cast<double>(lengths.value), true};
-    case LengthDistribution::kUniform:
-      return {static_cast<double>(lengths.min),
-              static_cast<double>(lengths.max.value_or(lengths.min)), true};
-    case LengthDistribution::kLognormal:
-      return {lengths.median, lengths.p99, true};
-    default:
-      return {};
+std::string NameOf(std::string_view kind, const std::string& preset) {
+  return preset.empty() ? std::string() : std::string(NameOfPreset(kind, preset).name);
+}
+
+// The measured server by the scenario's names where it is that one, else by those of the presets
+// that are meant: names are compared to the letter from here on.
+void TakeNames(const Scenario* scenario, CalibrationSpec& spec) {
+  const auto same = [scenario](auto member, const std::string& name) {
+    MeasuredServer server;
+    server.*member = name;
+    return scenario != nullptr && ServerMismatches(server, *scenario).empty();
+  };
+  const auto take = [](std::string& name, bool is_scenarios, const std::string& ours,
+                       const std::string& preset) {
+    name = is_scenarios ? ours : preset.empty() ? name : preset;
+  };
+  take(spec.model, same(&MeasuredServer::model, spec.model), scenario ? scenario->model.name : "",
+       NameOf("models", ModelPresetOf(spec.model)));
+  take(spec.gpu, same(&MeasuredServer::gpu, spec.gpu), scenario ? scenario->hardware.name : "",
+       NameOf("hardware", HardwarePresetOf(spec.gpu)));
+  const std::size_t space = spec.engine.find(' ');
+  const EngineName engine =
+      EnginePresetOf(spec.engine.substr(0, space),
+                     space == std::string::npos ? std::string() : spec.engine.substr(space + 1));
+  take(spec.engine, scenario != nullptr && SameEngine(spec.engine, *scenario),
+       scenario ? scenario->engine.name : "", NameOf("engines", engine.preset));
+}
+
+// As the member `calibration` of a document.
+std::string SpecJson(const CalibrationSpec& spec) {
+  Json json = {{"spec_version", spec.spec_version},
+               {"model", spec.model},
+               {"gpu", spec.gpu},
+               {"engine", spec.engine},
+               {"stated", spec.stated},
+               {"backend", spec.backend},
+               {"measurements", spec.measurements},
+               {"tensor_parallel", spec.tensor_parallel}};
+  for (const auto& [key, text] :
+       {std::pair("with", &spec.with), std::pair("date", &spec.date),
+        std::pair("files", &spec.files), std::pair("coefficients", &spec.coefficients)}) {
+    if (!text->empty()) json[key] = *text;
   }
+  for (const CalibrationSpec::Parameter& p : spec.parameters) {
+    json["parameters"].push_back(
+        {{"path", p.path}, {"value", p.value}, {"low", p.low}, {"high", p.high}});
+  }
+  for (const CalibrationSpec::Range& range : spec.seen) {
+    json["seen"].push_back({{"of", range.of}, {"low", range.low}, {"high", range.high}});
+  }
+  for (const CalibrationSpec::Error& e : spec.errors) {
+    json["errors"].push_back({{"of", e.of},
+                              {"figure", e.figure},
+                              {"held_out", e.held_out},
+                              {"points", e.points},
+                              {"median", e.median},
+                              {"max", e.max}});
+  }
+  return CompactJson(json);
 }
 
 }  // namespace
@@ -161,7 +327,8 @@ double PackNumber(double value) {
   return std::nearbyint(value * scale) / scale;
 }
 
-PackOrigin OriginOf(const Scenario& scenario, const Measurements& measurements) {
+PackOrigin OriginOf(const Scenario& scenario, const Measurements& measurements,
+                    const std::string& date) {
   const auto or_else = [](const std::string& said, const std::string& ours) {
     return Printable(said.empty() ? ours : said);
   };
@@ -174,6 +341,8 @@ PackOrigin OriginOf(const Scenario& scenario, const Measurements& measurements) 
   origin.engine = or_else(engine, EngineTitle(scenario));
   origin.tensor_parallel = server.tensor_parallel.value_or(
       scenario.cluster.pools.empty() ? 1 : scenario.cluster.pools[0].tensor_parallel);
+  origin.with = FeaturesText(scenario);
+  origin.date = date;
   for (const std::string& line : measurements.found) origin.files.push_back(Printable(line));
   origin.measurements = static_cast<std::int64_t>(measurements.points.size());
   return origin;
@@ -213,9 +382,11 @@ std::string PackJson(const Calibration& calibration, const PackOrigin& origin) {
                          {{"model", origin.model},
                           {"gpu", origin.gpu},
                           {"engine", origin.engine},
+                          {"with", origin.with},
                           {"tensor_parallel", origin.tensor_parallel},
                           {"files", origin.files},
-                          {"measurements", origin.measurements}}}};
+                          {"measurements", origin.measurements},
+                          {"date", origin.date}}}};
   return pack.dump(2, ' ', false, Ordered::error_handler_t::replace);
 }
 
@@ -236,70 +407,55 @@ Result<CalibrationPack> ReadPack(std::string_view text) {
   if (!in.issues().empty()) return in.issues();  // what the rest means is not known here
   const std::string backend = in.Text(root, "backend", "");
   CalibrationPack pack;
+  pack.spec.spec_version = kCalibrationSpecVersion;
+  pack.spec.backend = backend;
   if (backend == "physics" || backend == "blackbox") {
     ReadLatency(in, backend, pack);
+    ReadTrainingErrors(in, pack.spec);
   } else if (backend == "analytic" || !in.issues().empty()) {
     pack.overrides.emplace_back("latency.backend=analytic");
     ReadParameters(in, pack);
+    ReadErrors(in, root, pack.spec);
   } else {
     in.Refuse("/backend", PackReader::Find(root, "backend"),
               "\"analytic\", \"physics\" or \"blackbox\"");
   }
   ReadSeen(in, pack);
-  const Json& origin = in.Object("provenance");
-  pack.origin.model = Printable(in.Text(origin, "model", "/provenance"));
-  pack.origin.gpu = Printable(in.Text(origin, "gpu", "/provenance"));
-  pack.origin.engine = Printable(in.Text(origin, "engine", "/provenance"));
-  pack.origin.tensor_parallel =
-      static_cast<std::int64_t>(in.Number(origin, "tensor_parallel", "/provenance", 1, 1e6));
+  ReadOrigin(in, pack.spec);
   if (!in.issues().empty()) return Bounded(std::move(in.issues()));
   return pack;
 }
 
 Result<std::string> CalibratedDocument(const std::string& document, const CalibrationPack& pack) {
-  return ApplyOverrides(document, pack.overrides);
+  Result<std::string> text = ApplyOverrides(document, pack.overrides);
+  if (!text.ok()) return text;
+  const Result<Scenario> scenario = ParseScenario(text.value());
+  if (!scenario.ok()) {
+    // A file to be fetched is another matter than a document that is wrong anyhow.
+    Issues missing = scenario.issues();
+    std::erase_if(missing, [](const Issue& issue) { return issue.kind != "missing_file"; });
+    if (!missing.empty()) return missing;
+  }
+  CalibrationSpec spec = pack.spec;
+  TakeNames(scenario.ok() ? &scenario.value() : nullptr, spec);
+  if (scenario.ok() && spec.backend != "analytic") {
+    spec.coefficients = CoefficientsHash(scenario.value().latency);
+  }
+  return ApplyOverrides(text.value(), {"calibration=" + SpecJson(spec)});
 }
 
-std::vector<std::string> PackWarnings(const CalibrationPack& pack, const Scenario& scenario) {
-  MeasuredServer server;
-  server.model = pack.origin.model;
-  server.gpu = pack.origin.gpu;
-  server.tensor_parallel = pack.origin.tensor_parallel;
-  std::vector<std::string> lines = ServerMismatches(server, scenario);
-  if (!SameEngine(pack.origin.engine, scenario)) {
-    lines.push_back(Format("measured on engine {}, the scenario has {}", pack.origin.engine,
-                           EngineTitle(scenario)));
-  }
-  const auto check = [&](std::string_view name, const char* what, double low, double high) {
-    for (const CalibrationPack::Range& range : pack.seen) {
-      if (range.name != name || (low >= range.low && high <= range.high)) continue;
-      lines.push_back(Format(
-          "{} of {} lie outside of what was measured, {} to {}: there the "
-          "calibration is a guess",
-          what, low == high ? ShortNumber(low) : ShortNumber(low) + " to " + ShortNumber(high),
-          ShortNumber(range.low), ShortNumber(range.high)));
-    }
-  };
-  const WorkloadSpec& w = scenario.workload;
-  if (const LengthRange prompt = RangeOf(w.prompt_tokens); prompt.known) {
-    check("prompt_tokens", "prompts", prompt.low, prompt.high);
-  }
-  if (const LengthRange output = RangeOf(w.output_tokens); output.known) {
-    check("output_tokens", "outputs", output.low, output.high);
-  }
-  if (HasRate(w.arrivals.process)) {
-    // A lower rate asks nothing new of a server.
-    for (const CalibrationPack::Range& range : pack.seen) {
-      const double replicas = static_cast<double>(std::max<std::int64_t>(
-          1, scenario.cluster.pools.empty() ? 1 : scenario.cluster.Replicas()));
-      const double each = w.arrivals.rate_per_s / replicas;
-      if (range.name != "rate_per_s" || each <= range.high) continue;
-      lines.push_back(
-          Format("{} requests/s a replica are more than the {} that were measured: "
-                 "there the calibration is a guess",
-                 ShortNumber(each), ShortNumber(range.high)));
+std::vector<std::string> CalibrationWarnings(const Scenario& scenario) {
+  if (!scenario.calibration.On()) return {};
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
+    Scenario alone = scenario;
+    alone.UsePool(i);
+    for (std::string& line : CalibrationMismatches(alone)) {
+      if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
     }
   }
+  const std::vector<std::string> beyond = BeyondCalibration(scenario);
+  lines.insert(lines.end(), beyond.begin(), beyond.end());
   return lines;
 }
 

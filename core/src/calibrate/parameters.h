@@ -5,16 +5,13 @@
 #include <span>
 #include <string_view>
 
+#include "cost/fitted_constants.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
 
-// Of the form of a pack and the meaning of its parameters; other versions are refused.
-inline constexpr std::string_view kCalibrationSpecVersion = "1.0";
-
 // A fit moves coordinates in which times are nearly linear: of an efficiency its inverse.
-struct CalibrationParameter {
-  const char* path;   // in a document
+struct CalibrationParameter : FittedConstant {
   const char* title;  // for people: "Arithmetic"
   const char* of;     // what the unit is of: "share of the data sheet's peak"
   const char* unit;
@@ -24,8 +21,6 @@ struct CalibrationParameter {
   double step;    // of a derivative, in the coordinate
   bool minor;     // of two that cannot be told apart the minor one stays
   const char* told_by;  // the measurement that tells it best
-  double (*read)(const Scenario&);
-  void (*write)(Scenario&, double);
 
   double Coordinate(double value) const { return inverse ? 1 / value : value; }
   double Value(double coordinate) const { return inverse ? 1 / coordinate : coordinate; }

@@ -164,7 +164,7 @@ std::string TrainingPackJson(const Training& training, const std::vector<TracedS
                              const std::vector<ReplayDistance>& before,
                              const std::vector<ReplayDistance>& after, const std::string& date) {
   const Scenario& s = servers[0].scenario;
-  const PackOrigin origin = OriginOf(s, {});
+  const PackOrigin origin = OriginOf(s, {}, date);
   Ordered files = Ordered::array();
   for (const std::string& line : training.found) files.push_back(Printable(line));
   std::vector<std::string> warnings;
@@ -184,6 +184,7 @@ std::string TrainingPackJson(const Training& training, const std::vector<TracedS
                    {{"model", origin.model},
                     {"gpu", origin.gpu},
                     {"engine", origin.engine},
+                    {"with", origin.with},
                     {"tensor_parallel", origin.tensor_parallel},
                     {"files", files},
                     {"measurements", training.beta.samples + training.alpha.samples},

@@ -129,6 +129,15 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
   return features;
 }
 
+std::string FeaturesText(const Scenario& s) {
+  std::string text;
+  for (const std::string_view feature : ComparedFeatures(s)) {
+    text += text.empty() ? "" : ", ";
+    text += feature;
+  }
+  return text;
+}
+
 namespace {
 
 // The first of the rows that lack least of what the scenario has.

@@ -46,6 +46,8 @@ std::span<const LeftOut> LeftOutRuns();
 // What a scenario with one pool has that may change how far step times are off: "FP8 weights",
 // "experts".
 std::vector<std::string_view> ComparedFeatures(const Scenario& scenario);
+// The same, with commas between.
+std::string FeaturesText(const Scenario& scenario);
 
 // In whole sentences: the error of the first runs of `model` that are like the scenario, what was
 // changed since, or what was never measured.

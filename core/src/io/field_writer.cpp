@@ -48,6 +48,7 @@ class ObjectWriter final : public FieldVisitor {
     json[spec.name] = std::move(inner.json);
   }
   void List(const FieldSpec& spec, ListField& list) override {
+    if (what_ == FieldsWritten::kHashed && spec.label) return;
     Json items = Items(list.size(), list.describe);
     if (ChangedOnly() && items == Items(list.base_size, list.describe_base)) return;
     json[spec.name] = std::move(items);

@@ -1,6 +1,7 @@
 // The fields of a scenario document (of its model and GPU: fields_model.cpp; of its engine:
-// fields_engine.cpp; of its workload: fields_workload.cpp): name, unit, range, help, each written
-// there and nowhere else. Defaults are the member initialisers of scenario.h.
+// fields_engine.cpp; of its workload: fields_workload.cpp; of its calibration:
+// fields_calibration.cpp): name, unit, range, help, each written there and nowhere else. Defaults
+// are the member initialisers of scenario.h.
 #include "io/fields_of.h"
 
 #include <algorithm>
@@ -471,6 +472,8 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
   });
   v.Object({.name = "latency"},
            [&](FieldVisitor& inner) { Describe(inner, s.latency, base.latency); });
+  v.Object({.name = "calibration", .nullable = true, .idle = !s.calibration.On()},
+           [&](FieldVisitor& inner) { Describe(inner, s.calibration, base.calibration); });
   v.Object({.name = "workload"},
            [&](FieldVisitor& inner) { Describe(inner, s.workload, base.workload); });
   ListField slo = ListOf(s.slo, base.slo, [](FieldVisitor& w, SloSpec& item, const SloSpec& b) {

@@ -115,6 +115,8 @@ void Describe(FieldVisitor& visitor, ModelSpec& model, const ModelSpec& base);
 void Describe(FieldVisitor& visitor, HardwareSpec& hardware, const HardwareSpec& base);
 // In fields_engine.cpp.
 void Describe(FieldVisitor& visitor, EngineSpec& engine, const EngineSpec& base);
+// In fields_calibration.cpp.
+void Describe(FieldVisitor& visitor, CalibrationSpec& calibration, const CalibrationSpec& base);
 // In fields_workload.cpp.
 void Describe(FieldVisitor& visitor, WorkloadSpec& workload, const WorkloadSpec& base);
 

@@ -188,6 +188,38 @@ void CheckSlo(const Scenario& s, Issues& issues) {
   }
 }
 
+// Lists of a calibration: a thing once, and intervals that are none.
+template <class Item, class Name>
+void CheckIntervals(const char* list, const std::vector<Item>& items, Name Item::*name,
+                    const char* named, Issues& issues) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Item& item = items[i];
+    const std::string path = Format("/calibration/{}/{}/", list, i);
+    if (item.low > item.high) {
+      issues.push_back({path + "high", Format("found {}, allowed from low {} up",
+                                              NumberText(item.high), NumberText(item.low))});
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (items[j].*name != item.*name) continue;
+      issues.push_back(
+          {path + named, Format("found {} again, allowed once", ShortJson(item.*name))});
+      break;
+    }
+  }
+}
+
+void CheckCalibration(const CalibrationSpec& c, Issues& issues) {
+  if (c == CalibrationSpec{}) return;
+  if (c.spec_version != kCalibrationSpecVersion) {
+    // What the constants mean differs between versions.
+    issues.push_back(
+        {"/calibration/spec_version",
+         Format("found {}, allowed \"{}\"", ShortJson(c.spec_version), kCalibrationSpecVersion)});
+  }
+  CheckIntervals("parameters", c.parameters, &CalibrationSpec::Parameter::path, "path", issues);
+  CheckIntervals("seen", c.seen, &CalibrationSpec::Range::of, "of", issues);
+}
+
 // What only some engines' rules know.
 void CheckCompat(const Scenario& s, Issues& issues) {
   if (s.engine.compat == Compat::kVidur && s.scheduler.policy == "vllm") {
@@ -312,6 +344,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckRouter("decode_router", s.cluster.decode_router, s.cluster.decode_router_params, issues);
   CheckWorkload(s.workload, issues);
   CheckSlo(s, issues);
+  CheckCalibration(s.calibration, issues);
 }
 
 // The value at a path of it; nullptr: none.

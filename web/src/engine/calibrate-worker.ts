@@ -70,7 +70,7 @@ async function calibrate({ module: compiled, site, files, document }: CalibrateT
   const presets = new PresetFiles(() => undefined);
   presets.site = site;
   const failed = (issues: readonly Issue[]) => scope.postMessage({ kind: 'failed', issues });
-  const work = new module.Calibration(document);
+  const work = new module.Calibration(document, new Date().toISOString().slice(0, 10));
   if (!(await readAll(work, files))) return failed([]);
   const issues = await presets.with(
     module,

@@ -161,8 +161,10 @@ function besides(placed: PlacedField, path: string): string {
   return `/${parts.join('/')}`;
 }
 
+/** What a person may set: where constants come from says the view that calibrates. */
 export function placedFields(source: FormSource, accept: (path: string) => boolean): PlacedField[] {
-  const placed = source.catalog.fields.filter((field) => accept(field.path)).flatMap((field) => place(source, field));
+  const settable = source.catalog.fields.filter(({ path }) => !path.startsWith('/calibration/') && accept(path));
+  const placed = settable.flatMap((field) => place(source, field));
   return placed.filter((entry) => isRelevant(source, entry));
 }
 

@@ -8,6 +8,7 @@ import { countOf, formatBytes, formatNumber, formatPercent, sentence } from '../
 import { addStyles } from '../lib/part';
 import { download } from '../lib/download';
 import type { Calibrations } from '../state/calibrations';
+import { carriedBy, withoutCalibration } from '../state/carried';
 import styles from '../styles/calibrate.css?inline';
 import type { ViewContext } from './context';
 import { renderSign } from './verdict';
@@ -115,7 +116,7 @@ export class CalibrateElement extends LitElement {
       ${this.#verdict(calibrations)}
       <div class="calibrate-grid">
         <div class="calibrate-column">
-          ${this.#files(calibrations)} ${this.#missing(calibrations)} ${this.#errors(calibrations)}
+          ${this.#carried()} ${this.#files(calibrations)} ${this.#missing(calibrations)} ${this.#errors(calibrations)}
         </div>
         <div class="calibrate-column">${this.#told(calibrations)} ${this.#charts(calibrations)}</div>
       </div>
@@ -199,6 +200,33 @@ export class CalibrateElement extends LitElement {
       </div>
       <p class="quiet-text">Results of vllm bench serve, GuideLLM, aiperf and inference-perf, metrics of a server, and tables (CSV) of prompts, decode steps and runs; plain or .gz.</p>
     </section>`;
+  }
+
+  /** What the open scenario carries: of this person's own fit, or of whoever made the link. */
+  #carried(): TemplateResult | typeof nothing {
+    const carried = carriedBy(this.view.state.document);
+    if (!carried) return nothing;
+    const { stated, files, date, rows, parameters, seen } = carried;
+    const of = [`${countOf(rows, 'row')}${files === '' ? '' : ` (${files})`}`, stated, date].filter(
+      (part) => part !== '',
+    );
+    return html`<section class="card calibrate-card" aria-labelledby="calibrate-carried">
+      <h3 id="calibrate-carried">The scenario carries a calibration</h3>
+      <p>Fitted to ${of.join('; ')}.</p>
+      <details class="calibrate-more"><summary>What was fitted, and for which load it holds</summary>
+        <ul>
+          ${parameters.map(({ path, value, low, high }) => html`<li><code>${path}</code> ${formatNumber(value)}, ${formatNumber(low)} to ${formatNumber(high)}</li>`)}
+          ${seen.map(({ of: what, low, high }) => html`<li>Measured: ${what.replaceAll('_', ' ')} ${formatNumber(low)} to ${formatNumber(high)}</li>`)}
+        </ul>
+      </details>
+      <div class="button-row"><button type="button" @click=${() => void this.#drop()}>Take it out</button></div>
+    </section>`;
+  }
+
+  async #drop(): Promise<void> {
+    const issues = await this.view.app.applyText(JSON.stringify(withoutCalibration(this.view.state.document)));
+    this.said =
+      issues.length > 0 ? issueText(issues) : 'The constants are the presets’ again. Undo brings the calibration back.';
   }
 
   #missing(calibrations: Calibrations | null): TemplateResult | typeof nothing {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cost/calibrated.h"
 #include "serving/replica/draft_latency.h"
 
 namespace servecast {
@@ -127,7 +128,9 @@ Result<Deployment> Deploy(const Scenario& scenario) {
     const Pool& pool =
         deployment.pools.emplace_back(MakePool(std::move(alone), cost.value(), model));
     deployment.max_model_len = std::min(deployment.max_model_len, MaxModelLenOf(pool));
-    AddLabel(model.label(pool.scenario), deployment.label);
+    LatencyLabel label = model.label(pool.scenario);
+    if (scenario.calibration.On()) TakeCalibration(pool.scenario, scenario, label);
+    AddLabel(label, deployment.label);
   }
   if (!issues.empty()) return issues;
   const auto untested = [&](const char* why) {
