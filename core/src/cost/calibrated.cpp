@@ -44,7 +44,7 @@ std::optional<Range> RangeOf(const LengthSpec& lengths) {
   }
 }
 
-void CheckLengths(const CalibrationSpec& c, const char* of, const char* what,
+void CheckLengths(const CalibrationSpec& c, std::string_view of, const std::string& what,
                   const LengthSpec& lengths, std::vector<std::string>& lines) {
   const Range* seen = SeenOf(c, of);
   const std::optional<Range> ours = RangeOf(lengths);
@@ -52,10 +52,10 @@ void CheckLengths(const CalibrationSpec& c, const char* of, const char* what,
   const std::string range = ours->low == ours->high
                                 ? ShortNumber(ours->low)
                                 : ShortNumber(ours->low) + " to " + ShortNumber(ours->high);
-  lines.push_back(
-      Format("{} of {} tokens lie outside of what was measured, {} to {}: there the calibration is "
-             "a guess.",
-             what, range, ShortNumber(seen->low), ShortNumber(seen->high)));
+  lines.push_back(Format(
+      "{} with {} tokens lie outside of what was measured, {} to {}: there the calibration is "
+      "a guess.",
+      what, range, ShortNumber(seen->low), ShortNumber(seen->high)));
 }
 
 void CheckLoad(const Scenario& s, std::vector<std::string>& lines) {
@@ -66,8 +66,10 @@ void CheckLoad(const Scenario& s, std::vector<std::string>& lines) {
   const Range* seen = SeenOf(c, rate ? "rate_per_s" : "concurrency");
   const double replicas = static_cast<double>(
       std::max<std::int64_t>(1, s.cluster.pools.empty() ? 1 : s.cluster.Replicas()));
-  const double each =
-      (rate ? arrivals.rate_per_s : static_cast<double>(arrivals.concurrency)) / replicas;
+  // Arrivals of sessions are their first turns.
+  const double all = rate ? arrivals.rate_per_s * static_cast<double>(s.workload.sessions.turns)
+                          : static_cast<double>(arrivals.concurrency);
+  const double each = all / replicas;
   if (seen != nullptr) {
     if (each <= seen->high) return;  // less asks nothing new of a server
     lines.push_back(
@@ -232,6 +234,11 @@ std::vector<std::string> BeyondCalibration(const Scenario& s) {
   const WorkloadSpec& w = s.workload;
   CheckLengths(s.calibration, "prompt_tokens", "Prompts", w.prompt_tokens, lines);
   CheckLengths(s.calibration, "output_tokens", "Outputs", w.output_tokens, lines);
+  for (const ClassSpec& own : w.classes) {
+    const std::string of = " of class " + Printable(own.name);
+    CheckLengths(s.calibration, "prompt_tokens", "Prompts" + of, own.prompt_tokens, lines);
+    CheckLengths(s.calibration, "output_tokens", "Outputs" + of, own.output_tokens, lines);
+  }
   CheckLoad(s, lines);
   return lines;
 }
