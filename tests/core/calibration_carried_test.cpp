@@ -149,6 +149,18 @@ TEST(CarriedCalibration_, OfAnotherLatencyModel_LeavesTheEvidenceAndWarns) {
   EXPECT_EQ(e.sentence.find("Calibrated"), std::string::npos);
 }
 
+TEST(CarriedCalibration_, OfWhichNothingIsLeft_LeavesTheEvidenceAndWarns) {
+  const std::vector<std::string> changes = {R"(hardware={"preset": "l40s"})",
+                                            R"(engine={"preset": "vllm-0.20"})"};
+  const Evidence e = EvidenceOf(Parsed(Carrying(), changes));
+  const Evidence own =
+      EvidenceOf(Parsed(kPlain, {changes[0], changes[1], "latency.backend=analytic"}));
+  EXPECT_EQ(e.sentence, own.sentence);
+  EXPECT_EQ(e.of, own.of);
+  ASSERT_EQ(e.warnings.size(), own.warnings.size() + 1);
+  EXPECT_NE(e.warnings.back().find("no constant is left"), std::string::npos);
+}
+
 TEST(CarriedCalibration_, ChangesNoResult) {
   const Scenario carrying = Parsed(Carrying());
   const Scenario constants =

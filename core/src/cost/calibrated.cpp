@@ -147,6 +147,18 @@ std::string OriginSentence(const CalibrationSpec& c) {
   return text + ".";
 }
 
+// Whether a constant of it is left, or none was fitted.
+bool IsInForce(const Scenario& s) {
+  const CalibrationSpec& c = s.calibration;
+  if (c.backend != "analytic") {
+    return c.coefficients.empty() || c.coefficients == CoefficientsHash(s.latency);
+  }
+  return c.parameters.empty() ||
+         std::any_of(c.parameters.begin(), c.parameters.end(), [&s](const auto& parameter) {
+           return ConstantOf(parameter.path).read(s) == parameter.value;
+         });
+}
+
 Evidence EvidenceOfCalibration(const Scenario& pool, const Scenario& scenario) {
   const CalibrationSpec& c = pool.calibration;
   const std::vector<const Error*> errors = ErrorsToShow(c);
@@ -249,6 +261,11 @@ void TakeCalibration(const Scenario& pool, const Scenario& scenario, LatencyLabe
         Format("The scenario carries a calibration of the latency model {}, and step times are of "
                "{}: it says nothing of them.",
                scenario.calibration.backend, label.backend));
+    return;
+  }
+  if (!IsInForce(pool)) {
+    label.evidence.warnings.emplace_back(
+        "The scenario carries a calibration of which no constant is left: it says nothing of it.");
     return;
   }
   label.evidence = EvidenceOfCalibration(pool, scenario);

@@ -23,7 +23,8 @@ std::vector<std::string> CalibrationMismatches(const Scenario& scenario);
 std::vector<std::string> BeyondCalibration(const Scenario& scenario);
 
 // Of a label of `pool`, which is a pool of `scenario` alone; where the calibration is of another
-// latency model it stays, with a warning. The class falls to untested with any sentence of these.
+// latency model, or none of its constants is left, it stays, with a warning. The class falls to
+// untested with any sentence of these.
 void TakeCalibration(const Scenario& pool, const Scenario& scenario, LatencyLabel& label);
 
 }  // namespace servecast
