@@ -1,8 +1,10 @@
-// What a first visit's module has instead of queue caps and schedulers other than vLLM's, which few
-// scenarios ask for: nothing calls them, as MissingFiles names the whole module first.
+// What a first visit's module has instead of queue caps, schedulers other than vLLM's and what a
+// calibration says, which few scenarios ask for: nothing calls them, as MissingFiles names the
+// whole module first.
 #include <cstdlib>
 #include <memory>
 
+#include "cost/calibrated.h"
 #include "serving/blis/blis_replica.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
@@ -13,6 +15,8 @@
 namespace servecast {
 
 bool IsWholeEngine() { return false; }
+
+void TakeCalibration(const Scenario&, const Scenario&, LatencyLabel&) { std::abort(); }
 
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }

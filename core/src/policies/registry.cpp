@@ -105,14 +105,15 @@ const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(Latenc
 
 namespace {
 
-// Of rules other than vLLM's without drafts, adapters and queue caps: the first module has no more.
+// Of rules other than vLLM's without drafts, adapters and queue caps: the first module has no more,
+// nor what a carried calibration says.
 bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) {
   return engine.speculative.On() || engine.max_loras > 0 || engine.max_num_queued_reqs ||
          engine.max_num_queued_tokens || IsBlis(engine.compat) || scheduler.policy != "vllm";
 }
 
 bool NeedsWholeEngine(const Scenario& s) {
-  return NeedsWholeEngine(s.engine, s.scheduler) ||
+  return s.calibration.On() || NeedsWholeEngine(s.engine, s.scheduler) ||
          std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
            return NeedsWholeEngine(pool.engine.value_or(s.engine),
                                    pool.scheduler.value_or(s.scheduler));
