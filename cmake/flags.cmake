@@ -103,7 +103,7 @@ endfunction()
 # servecast_unite(TARGET SOURCE...): with SERVECAST_UNITE, eight sources of a folder are compiled as
 # one, which halves a build from nothing: most of it is the reading of the library's headers. Names in
 # the anonymous namespaces of a folder's files must then differ. Policies stay alone, as they are
-# written from each other; so does every file in dev and clang, which show that it stands by itself.
+# written from each other; so does every file in clang, which shows that it stands by itself.
 function(servecast_unite target)
   if(NOT SERVECAST_UNITE)
     return()

@@ -19,12 +19,14 @@
 #include "gtest/gtest.h"
 #include "io/presets.h"
 #include "serving/policy.h"
+#include "testing/words.h"
 
 namespace servecast {
 namespace {
 
 using Json = nlohmann::json;
 using testing::Changed;
+using testing::Contains;
 using testing::Parsed;
 using testing::RunToEnd;
 
@@ -38,10 +40,6 @@ std::string Document(const std::string& model, const std::string& gpu,
 std::string KnownErrorOf(const std::string& document) {
   const Scenario s = Parsed(document);
   return ChosenLatencyModel(s).label(s).known_error;
-}
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // --- which model `auto` is

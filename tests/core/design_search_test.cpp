@@ -13,12 +13,10 @@
 #include "io/axes.h"
 #include "io/design_json.h"
 #include "plan/design_plan.h"
+#include "testing/words.h"
 
 namespace servecast::testing {
 namespace {
-
-const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":100},)"
-                             R"({"metric":"tpot","percentile":99,"limit_ms":20}])";
 
 std::string Document(std::vector<std::string> changes = {}) {
   changes.insert(changes.begin(),

@@ -12,12 +12,10 @@
 #include "experiment/statistics.h"
 #include "gtest/gtest.h"
 #include "metrics/records.h"
+#include "testing/words.h"
 
 namespace servecast::testing {
 namespace {
-
-const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":100},)"
-                             R"({"metric":"tpot","percentile":99,"limit_ms":20}])";
 
 Experiment ExperimentOn(const std::string& document, ExperimentOptions options = {},
                         Trace trace = {}) {

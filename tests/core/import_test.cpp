@@ -160,6 +160,23 @@ TEST(Import, CommandsOfSglang_AreMappedAndTheRestIsNamed) {
           {{"/engine/enable_prefix_caching", false}, {"/engine/max_num_seqs", 100}}});
 }
 
+TEST(Import, CommandsOfSglang_ChunksAreBySizeOfTheGpu) {
+  const auto chunk_on = [](const std::string& gpu, const std::string& options) {
+    const std::string base =
+        R"({"schema": 1, "model": {"preset": "llama-3.1-8b"}, "hardware": {"preset": ")" + gpu +
+        R"("}, "workload": {"requests": 10}})";
+    const std::string command =
+        "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B" + options;
+    return JsonOf(Import({{"", command}}, base).document)["engine"]["max_num_batched_tokens"];
+  };
+  EXPECT_EQ(chunk_on("rtx-4090", ""), 2048);
+  EXPECT_EQ(chunk_on("l40s", ""), 4096);
+  EXPECT_EQ(chunk_on("h100-sxm", ""), 8192);
+  EXPECT_EQ(chunk_on("h200-sxm", ""), 8192);
+  EXPECT_EQ(chunk_on("b200-sxm", ""), 16384);
+  EXPECT_EQ(chunk_on("b200-sxm", " --chunked-prefill-size 1024"), 1024);
+}
+
 TEST(Import, CommandsOfSimulators_AreWholeScenarios) {
   Expect({"blis.sh",
           "blis run",

@@ -11,12 +11,11 @@
 #include "plan/drill.h"
 #include "servecast/experiment.h"
 #include "servecast/plan.h"
+#include "testing/words.h"
 
 namespace servecast::testing {
 namespace {
 
-const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":100},)"
-                             R"({"metric":"tpot","percentile":99,"limit_ms":20}])";
 constexpr PlanOptions kQuick = {.most_work = 1'500'000};
 
 template <class Asked>

@@ -11,14 +11,12 @@
 #include "metrics/words.h"
 #include "plan/question.h"
 #include "servecast/experiment.h"
+#include "testing/words.h"
 
 namespace servecast::testing {
 namespace {
 
 using nlohmann::json;
-
-const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":100},)"
-                             R"({"metric":"tpot","percentile":99,"limit_ms":20}])";
 
 Scenario Loaded(const std::string& rate, const std::string& replicas = "1") {
   // Short answers and prompts, as a question is tens of thousands of requests.

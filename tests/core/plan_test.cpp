@@ -9,12 +9,10 @@
 #include "core/documents.h"
 #include "gtest/gtest.h"
 #include "servecast/experiment.h"
+#include "testing/words.h"
 
 namespace servecast::testing {
 namespace {
-
-const std::string kTargets = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":100},)"
-                             R"({"metric":"tpot","percentile":99,"limit_ms":20}])";
 
 PlanAnswer Planned(const std::string& document, PlanOptions options = {}, Trace trace = {},
                    std::int64_t slice = INT64_MAX) {

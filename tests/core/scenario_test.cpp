@@ -7,13 +7,10 @@
 #include "core/documents.h"
 #include "gtest/gtest.h"
 #include "io/presets.h"
+#include "testing/words.h"
 
 namespace servecast::testing {
 namespace {
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Issues ParseIssues(const std::string& text) {
   const Result<Scenario> scenario = ParseScenario(text);

@@ -7,10 +7,12 @@
 #include "core/documents.h"
 #include "gtest/gtest.h"
 #include "servecast/trace.h"
+#include "testing/words.h"
 
 namespace servecast {
 namespace {
 
+using testing::Contains;
 using testing::Good;
 using testing::IssuesOf;
 using testing::Listed;
@@ -21,10 +23,6 @@ Trace Read(const std::string& text) { return Good(ParseTrace(text, "t")); }
 std::string Refusal(const std::string& text) {
   const Result<Trace> trace = ParseTrace(text, "t");
   return trace.ok() ? "" : Listed(trace.issues());
-}
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(NamedColumns, Synonyms_AreOneTrace) {

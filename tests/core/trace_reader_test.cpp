@@ -8,19 +8,18 @@
 #include "servecast/scenario.h"
 #include "servecast/trace.h"
 #include "testing/data_files.h"
+#include "testing/words.h"
 
 namespace servecast {
 namespace {
+
+using testing::Contains;
 
 const char* const kHeader = "arrival_s,input_tokens,output_tokens\n";
 
 Issues IssuesIn(const std::string& text) {
   const Result<Trace> trace = ParseTrace(text, "t.csv");
   return trace.ok() ? Issues{} : trace.issues();
-}
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(ParseTrace, ServecastCsv_IsReadExactly) {

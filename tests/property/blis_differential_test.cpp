@@ -3,27 +3,22 @@
 #include "testing/blis_differential.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "testing/asked.h"
 
 namespace servecast::testing {
 namespace {
 
 constexpr std::int64_t kCases = 1000;
 
-std::int64_t FromEnvironment(const char* name, std::int64_t fallback) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? fallback : std::strtoll(text, nullptr, 10);
-}
-
 TEST(BlisDifferential, RandomScenarios_EqualsTheReference) {
-  const std::int64_t cases = FromEnvironment("SERVECAST_CASES", kCases);
+  const std::int64_t cases = Asked("SERVECAST_CASES", kCases);
   BlisCasesCoverage seen;
   const std::optional<std::string> mismatch =
-      RunBlisCases(static_cast<std::uint64_t>(FromEnvironment("SERVECAST_SEED", 1)), cases, &seen);
+      RunBlisCases(static_cast<std::uint64_t>(Asked("SERVECAST_SEED", 1)), cases, &seen);
   ASSERT_FALSE(mismatch) << *mismatch;
 
   const BlisCoverage& rules = seen.rules;

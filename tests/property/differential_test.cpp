@@ -3,12 +3,12 @@
 #include "testing/differential.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
 #include "serving/policy.h"
+#include "testing/asked.h"
 #include "testing/random_drafts.h"
 
 namespace servecast::testing {
@@ -16,16 +16,11 @@ namespace {
 
 constexpr std::int64_t kCases = 1000;
 
-std::int64_t FromEnvironment(const char* name, std::int64_t fallback) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? fallback : std::strtoll(text, nullptr, 10);
-}
-
 TEST(Differential, RandomScenarios_EqualsTheReference) {
-  const std::int64_t cases = FromEnvironment("SERVECAST_CASES", kCases);
+  const std::int64_t cases = Asked("SERVECAST_CASES", kCases);
   CasesCoverage seen;
   const std::optional<std::string> mismatch =
-      RunCases(static_cast<std::uint64_t>(FromEnvironment("SERVECAST_SEED", 1)), cases, &seen);
+      RunCases(static_cast<std::uint64_t>(Asked("SERVECAST_SEED", 1)), cases, &seen);
   ASSERT_FALSE(mismatch) << *mismatch;
 
   const std::pair<const char*, std::int64_t> contents[] = {
@@ -101,11 +96,10 @@ TEST(Differential, RandomScenarios_EqualsTheReference) {
 
 // The same with drafts, or with seats for adapters.
 TEST(Differential, RandomDrafts_EqualTheReference) {
-  const std::int64_t cases = FromEnvironment("SERVECAST_CASES", kCases);
+  const std::int64_t cases = Asked("SERVECAST_CASES", kCases);
   CasesCoverage seen;
-  const std::optional<std::string> mismatch =
-      RunCases(static_cast<std::uint64_t>(FromEnvironment("SERVECAST_SEED", 1)), cases, &seen,
-               MakeRandomDraftCase);
+  const std::optional<std::string> mismatch = RunCases(
+      static_cast<std::uint64_t>(Asked("SERVECAST_SEED", 1)), cases, &seen, MakeRandomDraftCase);
   ASSERT_FALSE(mismatch) << *mismatch;
   const std::pair<const char*, std::int64_t> contents[] = {
       {"members with drafts", seen.rules.verified},

@@ -1,7 +1,6 @@
 // Prefill and decode on different replicas, against the naive reference, step by step and to the
 // nanosecond; and laws that need no reference.
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,22 +10,19 @@
 #include "metrics/time_split.h"
 #include "serving/cluster/kv_link.h"
 #include "serving/cluster/router.h"
+#include "testing/asked.h"
 #include "testing/cluster_run.h"
 #include "testing/pd_cases.h"
 
 namespace servecast::testing {
 namespace {
 
-std::int64_t FromEnvironment(const char* name, std::int64_t fallback) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? fallback : std::atoll(value);
-}
-std::int64_t Cases(std::int64_t fallback) { return FromEnvironment("SERVECAST_CASES", fallback); }
+std::int64_t Cases(std::int64_t fallback) { return Asked("SERVECAST_CASES", fallback); }
 
 TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
   PdCoverage all;
   std::map<std::string, std::int64_t> fleets, prefills, decodes;  // requests, by router
-  const std::int64_t first = FromEnvironment("SERVECAST_SEED", 1);
+  const std::int64_t first = Asked("SERVECAST_SEED", 1);
   for (std::int64_t seed = first; seed < first + Cases(2000); ++seed) {
     const std::optional<PdCase> pd_case = MakePdCase(static_cast<std::uint64_t>(seed));
     if (!pd_case) continue;

@@ -1,6 +1,5 @@
 // The limit that is named is the one whose relief helps most, also on requests that it was not
 // found with. SERVECAST_LIMIT_CASES=300 is the nightly size.
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "servecast/experiment.h"
+#include "testing/asked.h"
 
 namespace servecast::testing {
 namespace {
@@ -49,8 +49,7 @@ std::string RandomDocument(int number) {
 }
 
 TEST(Limits, ReliefOfTheNamedOne_HelpsMostOnOtherRequestsToo) {
-  const char* text = std::getenv("SERVECAST_LIMIT_CASES");
-  const int cases = text == nullptr ? 12 : std::atoi(text);
+  const auto cases = static_cast<int>(Asked("SERVECAST_LIMIT_CASES", 12));
   int named = 0, best = 0;
   for (int number = 1; number <= cases; ++number) {
     const std::string document = RandomDocument(number);

@@ -1,6 +1,5 @@
 // An overload is one however slowly its queue grows, and a load below what can be served is none.
 // SERVECAST_LOAD_CASES=40 is the nightly size.
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "servecast/experiment.h"
+#include "testing/asked.h"
 
 namespace servecast::testing {
 namespace {
@@ -52,8 +52,7 @@ bool IsOverloaded(const std::string& document, double rate, std::int64_t most_wo
 }
 
 TEST(Overload, RandomDeployments_AreOverloadedAboveTheirCapacityAndNeverBelow) {
-  const char* text = std::getenv("SERVECAST_LOAD_CASES");
-  const int nightly = text == nullptr ? 0 : std::atoi(text);
+  const auto nightly = static_cast<int>(Asked("SERVECAST_LOAD_CASES", 0));
   const int cases = nightly > 0 ? nightly : 2;
   int slowly = 0;
   for (int number = 1; number <= cases; ++number) {

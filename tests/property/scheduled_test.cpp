@@ -3,7 +3,6 @@
 // routers what one alone does.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,15 +12,13 @@
 #include "metrics/time_split.h"
 #include "servecast/simulation.h"
 #include "serving/cluster/router.h"
+#include "testing/asked.h"
 #include "testing/scheduled_differential.h"
 
 namespace servecast::testing {
 namespace {
 
-std::int64_t Cases() {
-  const char* text = std::getenv("SERVECAST_CASES");
-  return text == nullptr || *text == '\0' ? 1500 : std::strtoll(text, nullptr, 10);
-}
+std::int64_t Cases() { return Asked("SERVECAST_CASES", 1500); }
 
 std::string Name(std::uint64_t seed, const ScheduledCase& c) {
   return "seed " + std::to_string(seed) + "\n" + Describe(c.base);

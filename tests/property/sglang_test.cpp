@@ -2,7 +2,6 @@
 // slices and whether observed or not. SERVECAST_CASES sets how many.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -13,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "metrics/time_split.h"
 #include "servecast/scenario.h"
+#include "testing/asked.h"
 #include "testing/cluster_run.h"
 #include "testing/dice.h"
 #include "testing/engine_run.h"
@@ -23,10 +23,7 @@
 namespace servecast::testing {
 namespace {
 
-std::uint64_t Cases() {
-  const char* text = std::getenv("SERVECAST_CASES");
-  return text == nullptr || *text == '\0' ? 3000 : std::strtoull(text, nullptr, 10);
-}
+std::uint64_t Cases() { return static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 3000)); }
 
 std::unique_ptr<LatencyModel> LatencyFor(std::uint64_t seed) {
   RandomCase priced;

@@ -11,13 +11,13 @@
 #include "servecast/simulation.h"
 #include "serving/hooks.h"
 #include "testing/blis_golden.h"
+#include "testing/blis_golden_parts.h"
 #include "testing/blis_reference.h"
 
 namespace servecast::testing {
 namespace {
 
 constexpr double kTolerance = 1e-9;
-constexpr TimeNs kUs = 1000;
 
 double Share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;

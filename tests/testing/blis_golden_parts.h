@@ -11,6 +11,7 @@
 
 namespace servecast::testing {
 
+inline constexpr TimeNs kUs = 1000;
 inline constexpr double kMostOfAnything = 0x1p40;
 inline constexpr std::int64_t kMostUs = 366LL * 24 * 3600 * 1'000'000;
 

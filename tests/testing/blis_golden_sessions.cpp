@@ -83,7 +83,6 @@ void AddContent(RequestTable& table, const std::vector<std::int32_t>& groups,
 
 namespace {
 
-constexpr TimeNs kUs = 1000;
 constexpr std::int64_t kMostRequests = 1'000'000;
 
 std::optional<double> NumberOf(const std::string& text) {

@@ -70,6 +70,8 @@ class Draft {
   void SettleModel();
   void SettlePools();
   void SettleEngine(const std::string& path);
+  void SettleVllm(const std::string& path, const std::string& gpu, double memory_gib);
+  void SettleSglang(const std::string& path, const std::string& gpu, double memory_gib);
   void SettleGpuCount();
   bool HasExperts();
   // Of a preset, or nullptr: of one that is not here its file is asked for.

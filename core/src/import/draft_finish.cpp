@@ -115,18 +115,24 @@ void Draft::SettleModel() {
   if (model.empty()) said_.erase("model");
 }
 
-// What a server starts with where its command says nothing: vllm/engine/arg_utils.py,
-// _set_default_args, of 0.9 and later: more seats and tokens on GPUs of 70 GiB and more but the
-// A100.
+// What a server starts with where its command says nothing of its GPU's size.
 void Draft::SettleEngine(const std::string& path) {
   const Json* preset = Find(path + ".preset");
-  if (preset == nullptr || preset->get<std::string>().find("vllm") != 0) return;
+  if (preset == nullptr) return;
+  const std::string engine = preset->get<std::string>();
   const Json* said = Find("hardware.preset");
   const std::string gpu = said == nullptr ? gpu_of_base_ : said->get<std::string>();
   if (Find(path + ".compat") != nullptr || gpu.empty()) return;
   const Json* card = Preset("hardware", gpu);
-  const bool large =
-      card != nullptr && card->value("memory_gib", 0.0) >= 70 && gpu.find("a100") != 0;
+  const double memory_gib = card == nullptr ? 0 : card->value("memory_gib", 0.0);
+  if (engine.find("vllm") == 0) SettleVllm(path, gpu, memory_gib);
+  if (engine.find("sglang") == 0 && memory_gib > 0) SettleSglang(path, gpu, memory_gib);
+}
+
+// vllm/engine/arg_utils.py, _set_default_args, of 0.9 and later: more seats and tokens on GPUs of
+// 70 GiB and more but the A100.
+void Draft::SettleVllm(const std::string& path, const std::string& gpu, double memory_gib) {
+  const bool large = memory_gib >= 70 && gpu.find("a100") != 0;
   const std::int64_t seats = large ? 1024 : 256;
   std::int64_t tokens = large ? 8192 : 2048;
   const std::string why = Format("not said; a server of vLLM starts so on {}", gpu);
@@ -139,6 +145,18 @@ void Draft::SettleEngine(const std::string& path) {
   const Json* seated = Find(path + ".max_num_seqs");
   if (seated->is_number_integer()) tokens = std::max(tokens, seated->get<std::int64_t>());
   Assume(path + ".max_num_batched_tokens", tokens, why);
+}
+
+// sglang/srt/server_args.py of 0.5: chunked_prefill_size by the memory of a GPU.
+void Draft::SettleSglang(const std::string& path, const std::string& gpu, double memory_gib) {
+  const Json* chunked = Find(path + ".enable_chunked_prefill");
+  if (chunked != nullptr && *chunked == false) return;
+  const std::int64_t tokens = memory_gib < 35    ? 2048
+                              : memory_gib < 60  ? 4096
+                              : memory_gib < 160 ? 8192
+                                                 : 16384;
+  Assume(path + ".max_num_batched_tokens", tokens,
+         Format("not said; a server of SGLang starts so on {}", gpu));
 }
 
 bool Draft::HasExperts() {
