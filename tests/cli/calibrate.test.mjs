@@ -65,7 +65,7 @@ test('Calibration_CarriedByTheScenario_HasTheSameBits', () => {
     assert.equal(report.evidence.class, 'untested');
     assert.match(
       report.evidence.sentence,
-      /^Calibrated on your measurements: TPOT ±[\d.]+ % on 5 fitted rows \(decode steps\); nothing was held out/,
+      /^Calibrated by the scenario's own measurements: TPOT ±[\d.]+ % on 5 fitted rows \(decode steps\); nothing was held out/,
     );
     assert.match(report.evidence.sentence, /Fitted to 5 rows \(5 decode steps\) of .*Llama.* on NVIDIA H100/);
     assert.match(report.evidence.sentence, /, 20\d\d-\d\d-\d\d\.$/);

@@ -73,7 +73,8 @@ TEST(CarriedCalibration_, OfThisServerUnderSuchALoad_IsTheEvidence) {
   EXPECT_EQ(e.of, EvidenceClass::kCalibrated);
   EXPECT_TRUE(e.warnings.empty()) << e.warnings[0];
   EXPECT_EQ(e.sentence,
-            "Calibrated on your measurements: TPOT ±2.3 % and E2E ±3.1 % on 14 held-out rows "
+            "Calibrated by the scenario's own measurements: TPOT ±2.3 % and E2E ±3.1 % on 14 "
+            "held-out rows "
             "(runs). Fitted to 34 rows (34 requests of vllm bench serve) of "
             "meta-llama/Llama-3.1-8B-Instruct on NVIDIA H100 80GB HBM3, vllm 0.20.1, 2026-11-25.");
   ASSERT_EQ(e.errors.size(), 2U);
@@ -123,8 +124,9 @@ TEST(CarriedCalibration_, NothingHeldOut_SaysSo) {
   const std::string fitted =
       R"({"of": "step", "figure": "tpot", "points": 1, "after": {"median": 12.6, "max": 13}})";
   const Evidence e = EvidenceOf(Parsed(Carrying(PackText(fitted))));
-  EXPECT_EQ(e.sentence.find("Calibrated on your measurements: TPOT ±13 % on 1 fitted row (decode "
-                            "steps); nothing was held out, so it is off by more elsewhere."),
+  EXPECT_EQ(e.sentence.find(
+                "Calibrated by the scenario's own measurements: TPOT ±13 % on 1 fitted row (decode "
+                "steps); nothing was held out, so it is off by more elsewhere."),
             0U)
       << e.sentence;
   EXPECT_FALSE(e.left_out);

@@ -66,7 +66,7 @@ test('UsePack_TheScenarioCarriesIt_AsTheCommandsDoes', async () => {
   assert.equal(report.evidence.class, 'calibrated');
   assert.match(
     report.evidence.sentence,
-    /^Calibrated on your measurements: TPOT ±2\.3 % on 14 held-out rows \(runs\)\./,
+    /^Calibrated by the scenario's own measurements: TPOT ±2\.3 % on 14 held-out rows \(runs\)\./,
   );
   assert.deepEqual(report.evidence.warnings, []);
   // A visit begins with the first module, which reads it and names the other for its run.

@@ -119,9 +119,11 @@ std::string FigureText(const Error& e) {
   return Format("{} ±{}", name, PercentText(e.median));
 }
 
-// "Calibrated on your measurements: TPOT ±1.2 % and E2E ±2 % on 14 held-out rows (runs)."
+// "Calibrated by the scenario's own measurements: TPOT ±1.2 % and E2E ±2 % on 14 held-out rows
+// (runs)."
 std::string ErrorsSentence(const std::vector<const Error*>& errors) {
-  if (errors.empty()) return "Calibrated on your measurements; how far it is off is not said.";
+  if (errors.empty())
+    return "Calibrated by the scenario's own measurements; how far it is off is not said.";
   std::string figures;
   for (std::size_t i = 0; i < errors.size(); ++i) {
     figures += i == 0 ? "" : i + 1 == errors.size() ? " and " : ", ";
@@ -135,7 +137,7 @@ std::string ErrorsSentence(const std::vector<const Error*>& errors) {
   const std::string n =
       Format("{} {} row{} ({})", first.points, first.held_out ? "held-out" : "fitted",
              first.points == 1 ? "" : "s", of);
-  return Format("Calibrated on your measurements: {} on {}{}", figures, n,
+  return Format("Calibrated by the scenario's own measurements: {} on {}{}", figures, n,
                 first.held_out ? "." : "; nothing was held out, so it is off by more elsewhere.");
 }
 
