@@ -16,7 +16,7 @@ async function answered(page, question) {
       return ['answered', 'failed'].includes(plans[of]?.kind) && !document.querySelector(`#plan-${of} progress`);
     },
     question,
-    { timeout: 120_000 },
+    { timeout: 400_000 },
   );
   return (await page.locator(`#plan-${question}`).innerText()).replaceAll(/\s+/g, ' ');
 }
