@@ -64,7 +64,10 @@ await task(
     await page.goto(site.url + hash);
     await verdict(page);
     const line = await page.textContent('#known-error');
-    assert.match(line, /Calibrated by the scenario's own measurements: TPOT ±[\d.]+ % on 6 fitted rows \(decode steps\)/);
+    assert.match(
+      line,
+      /Calibrated by the scenario's own measurements: TPOT ±[\d.]+ % on 6 fitted rows \(decode steps\)/,
+    );
     assert.match(
       line,
       /Fitted to 11 rows \(5 single prompts; 6 decode steps\) of meta-llama\/Llama-3.1-8B-Instruct on H100, vllm 0\.20\.1/,
