@@ -52,7 +52,7 @@ await task(
     await page.getByRole('button', { name: 'Back to the forecast' }).click();
     await verdict(page);
     await page.waitForFunction(() =>
-      /^Calibrated|Calibrated on your/.test(document.querySelector('#known-error')?.textContent),
+      /Calibrated by the scenario/.test(document.querySelector('#known-error')?.textContent),
     );
     const own = await fingerprint(page);
     assert.notEqual(own, before);
