@@ -213,7 +213,7 @@ export class CalibrateElement extends LitElement {
     return html`<section class="card calibrate-card" aria-labelledby="calibrate-carried">
       <h3 id="calibrate-carried">The scenario carries a calibration</h3>
       <p>Fitted to ${of.join('; ')}.</p>
-      <details class="calibrate-more"><summary>What was fitted, and for which load it holds</summary>
+      <details class="calibrate-more"><summary>What was fitted, with 95 % intervals, and for which load it holds</summary>
         <ul>
           ${parameters.map(({ path, value, low, high }) => html`<li><code>${path}</code> ${formatNumber(value)}, ${formatNumber(low)} to ${formatNumber(high)}</li>`)}
           ${seen.map(({ of: what, low, high }) => html`<li>Measured: ${what.replaceAll('_', ' ')} ${formatNumber(low)} to ${formatNumber(high)}</li>`)}
