@@ -110,7 +110,7 @@ void CheckTimes(const SglangCase& c, const ReplicaRun& run) {
 
 TEST(DifferentialSglang, RandomCases_EqualTheReference) {
   std::int64_t loops = 0, turns = 0, steps = 0, retracted = 0, preempted = 0, chunks = 0, mixed = 0,
-               hits = 0, lost = 0, stopped = 0;
+               hits = 0, lost = 0, stopped = 0, forever = 0;
   for (std::uint64_t seed = 1; seed <= Cases(); ++seed) {
     const SglangCase drawn = MakeSglangCase(seed);
     const std::unique_ptr<LatencyModel> latency = LatencyFor(seed);
@@ -137,15 +137,18 @@ TEST(DifferentialSglang, RandomCases_EqualTheReference) {
     ASSERT_EQ(run.counts.lost_victims, reference.would_lose) << Describe(c);
     lost += reference.would_lose > 0 ? 1 : 0;
     stopped += reference.out_of_memory ? 1 : 0;
+    forever += reference.waits_for_ever ? 1 : 0;
   }
   std::printf(
       "%lld steps, %lld retracted, %lld preempted, %lld chunks, %lld mixed, %lld hits, "
-      "%lld cases in which SGLang loses requests, %lld in which it stops\n",
+      "%lld cases in which SGLang loses requests, %lld in which it stops, %lld in which it waits "
+      "for ever\n",
       static_cast<long long>(steps), static_cast<long long>(retracted),
       static_cast<long long>(preempted), static_cast<long long>(chunks),
       static_cast<long long>(mixed), static_cast<long long>(hits), static_cast<long long>(lost),
-      static_cast<long long>(stopped));
+      static_cast<long long>(stopped), static_cast<long long>(forever));
   if (Cases() < 1000) return;
+  EXPECT_GT(forever, 0);
   for (const std::int64_t count : {loops, turns, retracted, preempted, chunks, mixed, hits})
     EXPECT_GT(count, static_cast<std::int64_t>(Cases() / 40));
 }
@@ -329,6 +332,27 @@ TEST(SglangScenario, WhatItsLoopIsNotModelledFor_IsRefusedByPathWithTheReason) {
         {"scheduler.schedule_policy=lpm", "scheduler.enable_priority_scheduling=true"});
   names("/engine/max_num_batched_tokens", "whole pages",
         {"engine.block_size=64", "engine.max_num_batched_tokens=32"});
+}
+
+// Tokens that are no whole pages let a request ask for more than is ever admitted: its scheduler
+// waits for ever, and the engine's ended with a broken invariant.
+TEST(SglangScenario, LimitThatIsNeverAdmitted_IsLowered) {
+  for (const char* version : {"0.5.9", "0.5.16"}) {
+    for (const char* radix : {"true", "false"}) {
+      const auto text = ApplyOverrides(
+          *ScenarioPreset("llama-3.1-8b-h100-chat"),
+          {"engine.preset=sglang", "scheduler.page_size=16", "scheduler.max_total_tokens=900",
+           "scheduler.max_new_tokens=5000", "scheduler.ignore_eos=true",
+           std::string("scheduler.disable_radix_cache=") + radix,
+           std::string("scheduler.version=") + version, "workload.requests=30",
+           R"(workload.prompt_tokens={"distribution":"uniform","min":1,"max":99})",
+           R"(workload.output_tokens={"distribution":"uniform","min":1,"max":20})"});
+      Simulation run = std::move(Simulation::Create(ParseScenario(text.value()).value()).value());
+      while (!run.Advance(INT64_MAX)) {
+      }
+      EXPECT_EQ(run.Snapshot(ReportDetail::kSummary).completed, 30) << version << " " << radix;
+    }
+  }
 }
 
 // SGLang's names of what the engine has by vLLM's.

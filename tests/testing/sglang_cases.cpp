@@ -14,7 +14,7 @@ SglangSettings MakeSettings(Dice& dice) {
   s.page_size = dice.Pick<std::int64_t>({1, 1, 1, 4, 16});
   s.max_total_num_tokens =
       dice.Pick<std::int64_t>({96, 160, 400, 400, 800, 2400}) + 4 * s.page_size;
-  if (dice.Percent(70)) s.max_total_num_tokens -= s.max_total_num_tokens % s.page_size;
+  if (dice.Percent(20)) s.max_total_num_tokens += dice.Between(0, s.page_size - 1);
   s.context_len = dice.Percent(80) ? 4096 : s.max_total_num_tokens / 2 + 4 * s.page_size;
   s.max_running_requests = dice.Pick<std::int64_t>({1, 2, 3, 5, 8, 16});
   s.chunked_prefill_size =
@@ -89,7 +89,9 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
   made.name = fmt::format("seed {}", seed);
   SglangSettings& s = made.settings = MakeSettings(dice);
   RequestTable& t = made.requests;
-  const std::int64_t requests = dice.Between(1, dice.Percent(20) ? 40 : 14);
+  // Rule 31 looks nobody up where more than 128 wait.
+  const std::int64_t requests =
+      dice.Percent(1) ? dice.Between(120, 180) : dice.Between(1, dice.Percent(20) ? 40 : 14);
   const std::int64_t longest =
       std::min(s.context_len, s.max_total_num_tokens / s.page_size * s.page_size) -
       2 * s.page_size - 1;

@@ -422,7 +422,18 @@ Verdict Sglang::Test(Request& r) {
   r.owned = r.prefix;
   const auto added = static_cast<std::int64_t>(batch_.size());
   if (c_.prefill_max_requests && added >= *c_.prefill_max_requests) return Verdict::kStop;
-  return c_.ignore_eos && c_.disable_radix_cache ? TestIgnoringEos(r) : TestPlain(r);
+  const bool by_states = c_.ignore_eos && c_.disable_radix_cache;
+  const auto test = [&] { return by_states ? TestIgnoringEos(r) : TestPlain(r); };
+  const Verdict verdict = test();
+  const bool alone = batch_.empty() && running_.empty() && in_flight_.empty();
+  if (verdict != Verdict::kMemory || !alone) return verdict;
+  // Nothing will change, and SGLang waits for ever: it asks for less from here on.
+  out_.waits_for_ever = true;
+  const std::int64_t page = c_.page_size;
+  r.max_new = c_.max_total_num_tokens / page * page - r.prompt - 2 * page;
+  states_.clear();
+  has_states_ = false;
+  return test();
 }
 
 // Rules 36 and 37.
@@ -654,11 +665,14 @@ bool Sglang::Arrivals() {
     r.prompt = in_.requests.prompt_tokens[i];
     r.text = TextOf(in_.requests, id, r.prompt);
     r.priority = in_.requests.priority.empty() ? 0 : in_.requests.priority[i];
-    const std::int64_t total = c_.max_total_num_tokens;
+    const std::int64_t page = c_.page_size;
+    // Of 0.5.9 no recorded case is: the engine counts whole pages there.
+    const std::int64_t total =
+        c_.is_0_5_9 ? c_.max_total_num_tokens / page * page : c_.max_total_num_tokens;
     const std::int64_t longest = std::min(c_.context_len, total) - 1;
-    r.max_new =
-        std::max<std::int64_t>(0, std::min({in_.max_new[i], longest - r.prompt - 1,
-                                            total - CeilToPages(r.prompt) - c_.page_size - 1}));
+    r.max_new = std::min(in_.max_new[i], longest - r.prompt - 1);
+    if (!c_.is_0_5_9) r.max_new = std::min(r.max_new, total - CeilToPages(r.prompt) - page - 1);
+    r.max_new = std::max<std::int64_t>(0, r.max_new);
     Enqueue(r);
     any = true;
   }

@@ -95,6 +95,7 @@ struct SglangOutput {
   std::vector<SglangResult> results;
   std::int64_t would_lose = 0;  // victims of a preemption, by rule 38
   bool out_of_memory = false;   // it would have stopped with an error; here somebody waits
+  bool waits_for_ever = false;  // it would have: what it lets a request ask for is never admitted
 };
 
 SglangOutput RunSglangReference(const SglangInput& input);

@@ -199,7 +199,16 @@ SglangScheduler::Verdict SglangScheduler::Test(JobId id) {
     return Verdict::kStop;
   }
   const bool by_states = options_.ignore_eos && !in_.engine.enable_prefix_caching;
-  return by_states ? TestIgnoringEos(id) : TestPlain(id);
+  const auto test = [&] { return by_states ? TestIgnoringEos(id) : TestPlain(id); };
+  const Verdict verdict = test();
+  if (verdict != Verdict::kMemory || !IsAlone()) return verdict;
+  // Rule 2 let it ask for more than is ever admitted, and SGLang waits for ever.
+  job.max_new = replica_.kv().total() * page_ - job.prompt - 2 * page_;
+  job.limit = std::min(job.limit, job.max_new);
+  loose_ = loose_ || job.max_new != job.limit;
+  budget_.states.clear();
+  budget_.has_states = false;
+  return test();
 }
 
 // Rule 13.

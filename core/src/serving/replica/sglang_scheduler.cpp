@@ -66,15 +66,17 @@ void SglangScheduler::Enqueue(RequestId request) {
   const auto& said = options_.max_total_tokens;
   if (said && WholePages(*said) == total) total = *said;
   // The replica's limit leaves two pages, see scheduler_sglang.cpp.
-  const std::int64_t longest = std::min(in_.max_model_len + 2 * page_ - 2 - job.prompt,
-                                        total - CeilToPages(job.prompt) - page_ - 1);
+  const std::int64_t longest = in_.max_model_len + 2 * page_ - 2 - job.prompt;
+  const std::int64_t spared = options_.version == SglangVersion::k059
+                                  ? longest
+                                  : total - CeilToPages(job.prompt) - page_ - 1;
   std::int64_t asked = in_.requests.output_tokens[r];
   if (!in_.requests.max_new_tokens.empty()) {
     asked = in_.requests.max_new_tokens[r];
   } else if (options_.max_new_tokens) {
     asked = std::max(asked, *options_.max_new_tokens);
   }
-  job.max_new = std::min(asked, longest);
+  job.max_new = std::min({asked, longest, spared});
   job.limit = std::min<std::int64_t>(job.max_new, in_.requests.output_tokens[r]);
   loose_ = loose_ || job.max_new != job.limit || job.max_new > options_.clip_max_new_tokens;
   job.entry = ++counts_.entries;

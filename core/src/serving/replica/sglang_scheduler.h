@@ -227,6 +227,10 @@ class SglangScheduler final : public Scheduler {
   bool ChunkedFits();
   void AddChunked();
   Verdict Test(JobId id);
+  // Nobody else runs, or is in this batch.
+  bool IsAlone() const {
+    return running_.empty() && batch_.extends.empty() && replica_.in_flight() == 0;
+  }
   Verdict TestPlain(JobId id);
   Verdict AddPlain(JobId id, std::int64_t total);
   Verdict TestIgnoringEos(JobId id);
