@@ -17,7 +17,9 @@ function executable() {
   const named = process.env.CHROMIUM || process.env.SERVECAST_CHROMIUM;
   const found =
     named ||
-    ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
+    ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome']
+      .map((name) => `/usr/bin/${name}`)
+      .find((path) => existsSync(path));
   if (!found) throw new Error('no Chromium: set CHROMIUM to its path');
   return found;
 }
@@ -96,6 +98,9 @@ export async function openPage(browser, { tour = false, ...options } = {}) {
   return { page, problems, close: () => context.close() };
 }
 
+/** Asked twenty times a second: to ask at every frame, as Playwright does, makes the browser draw one. */
+const seldom = { timeout: 60_000, polling: 50 };
+
 /** The sentence of the answer to what the form says now: an edit is heard of a moment before the page shows it. */
 export async function verdict(page) {
   await page.waitForFunction(
@@ -105,7 +110,7 @@ export async function verdict(page) {
       return answered && document.querySelector('[data-complete="final"] .sentence');
     },
     undefined,
-    { timeout: 60_000 },
+    seldom,
   );
   return page.textContent('[data-complete="final"] .sentence');
 }
@@ -124,7 +129,7 @@ export async function nextResult(page, before) {
       return now && now !== old && document.querySelector('[data-complete="final"]');
     },
     before,
-    { timeout: 60_000 },
+    seldom,
   );
 }
 

@@ -7,12 +7,19 @@ import { serve } from './server.mjs';
 
 export const preset = 'llama-3.1-8b-h100-chat';
 export const site = await serve(join(root, 'web/dist'));
-// run.mjs [--main | --others] [part of a task's name]
+// run.mjs [--main | --others] [--part=K/N, each Nth task from the Kth on] [part of a task's name]
 const words = process.argv.slice(2);
-const [want] = words.filter((word) => word.startsWith('--'));
+const [want] = words.filter((word) => word.startsWith('--') && !word.startsWith('--part='));
 const [only] = words.filter((word) => !word.startsWith('--'));
 if (want && !['--main', '--others'].includes(want)) throw new Error(`found ${want}, allowed --main or --others`);
+const [part, parts] = words
+  .find((word) => word.startsWith('--part='))
+  ?.slice('--part='.length)
+  .split('/')
+  .map(Number) ?? [1, 1];
+if (!(part >= 1 && part <= parts)) throw new Error('found another --part, allowed K/N with K from 1 to N');
 let main = true;
+let turn = 0;
 /** The tasks that follow are not among the main ones. */
 export const beginOthers = () => (main = false);
 /** Whether the tasks that come now were asked for. */
@@ -22,6 +29,8 @@ const counts = { passed: 0, failed: 0, skipped: 0 };
 
 export async function task(name, body, options = {}) {
   if (!wanted() || (only && !name.includes(only))) return;
+  turn += 1;
+  if (turn % parts !== part % parts) return;
   const { fragment = '', before, expectsProblems = false, ...context } = options;
   const opened = await openPage(browser, context);
   await before?.(opened.page);
@@ -50,7 +59,7 @@ export async function task(name, body, options = {}) {
 }
 
 export function skip(name, why) {
-  if (!wanted()) return;
+  if (!wanted() || part > 1) return;
   counts.skipped += 1;
   console.log(`skipped ${name}: ${why}`);
 }
