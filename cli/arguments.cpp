@@ -17,8 +17,9 @@
 
 namespace servecast {
 
-int Usage(const std::string& problem) {
-  fmt::print(stderr, "servecast: {}; see servecast --help\n", Printable(problem));
+int Usage(const std::string& problem, std::string_view command) {
+  fmt::print(stderr, "servecast: {}; see servecast{}{} --help\n", Printable(problem),
+             command.empty() ? "" : " ", command);
   return kBadInput;
 }
 

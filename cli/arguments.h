@@ -41,7 +41,7 @@ struct Options {
 };
 
 // Says on stderr what is wrong with the arguments. Returns kBadInput.
-int Usage(const std::string& problem);
+int Usage(const std::string& problem, std::string_view command = {});
 
 // An exit code when there is nothing to do: help was asked for and given, or the words are wrong.
 std::optional<int> ReadArguments(const Words& words, const Options& options, Arguments& out);

@@ -15,7 +15,7 @@
 namespace servecast {
 namespace {
 
-constexpr const char* kHelp =
+constexpr const char* kFitTraceHelp =
     "servecast fit-trace FILE [--json OUT [--scenario FILE|PRESET]]\n"
     "\n"
     "Prints a workload that resembles a trace, in a few hundred numbers: the section \"workload\"\n"
@@ -28,11 +28,6 @@ constexpr const char* kHelp =
 
 // Below it a figure is as good as 0, and nothing is so many per cent of it.
 constexpr double kNothing = 1e-3;
-
-int Usage(const std::string& problem) {
-  fmt::print(stderr, "servecast: {}; see servecast fit-trace --help\n", Printable(problem));
-  return kBadInput;
-}
 
 std::string ComparisonText(const std::vector<FitComparison>& rows) {
   std::string text =
@@ -74,22 +69,22 @@ int FitTraceCommand(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& arg = arguments[i];
     if (arg == "--help" || arg == "-h") {
-      fmt::print("{}", kHelp);
+      fmt::print("{}", kFitTraceHelp);
       return 0;
     }
     if (arg == "--json" || arg == "--scenario") {
-      if (i + 1 == arguments.size()) return Usage(arg + " needs a value");
-      if (arguments[++i].empty()) return Usage(arg + " needs a name, found none");
+      if (i + 1 == arguments.size()) return Usage(arg + " needs a value", "fit-trace");
+      if (arguments[++i].empty()) return Usage(arg + " needs a name, found none", "fit-trace");
       (arg == "--json" ? json : scenario) = arguments[i];
     } else if (arg.size() > 1 && arg[0] == '-') {
-      return Usage("unknown option " + arg);
+      return Usage("unknown option " + arg, "fit-trace");
     } else if (file.empty()) {
       file = arg;
     } else {
-      return Usage("more than one trace: " + arg);
+      return Usage("more than one trace: " + arg, "fit-trace");
     }
   }
-  if (file.empty()) return Usage("no trace given");
+  if (file.empty()) return Usage("no trace given", "fit-trace");
   if (const auto problem = Collision({file, scenario}, {json})) return Usage(*problem);
   const Result<Trace> trace = LoadTrace(file);
   if (!trace.ok()) return PrintIssues(trace.issues());

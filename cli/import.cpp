@@ -14,7 +14,7 @@
 namespace servecast {
 namespace {
 
-constexpr const char* kHelp =
+constexpr const char* kImportHelp =
     "servecast import FILE... [--scenario FILE|PRESET]\n"
     "\n"
     "Prints a scenario document of what the files say together; - reads stdin. What they are is\n"
@@ -36,11 +36,6 @@ constexpr const char* kHelp =
     "Exit 2 when nothing was understood.\n";
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
-
-int Usage(const std::string& problem) {
-  fmt::print(stderr, "servecast: {}; see servecast import --help\n", Printable(problem));
-  return kBadInput;
-}
 
 void PrintNotes(const Imported& imported) {
   std::string text;
@@ -72,21 +67,21 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& arg = arguments[i];
     if (arg == "--help" || arg == "-h") {
-      fmt::print("{}", kHelp);
+      fmt::print("{}", kImportHelp);
       return 0;
     }
     if (arg == "--scenario") {
       if (i + 1 == arguments.size() || arguments[i + 1].empty()) {
-        return Usage(arg + " needs a value");
+        return Usage(arg + " needs a value", "import");
       }
       scenario = arguments[++i];
     } else if (arg.size() > 1 && arg[0] == '-') {
-      return Usage("unknown option " + arg);
+      return Usage("unknown option " + arg, "import");
     } else {
       files.push_back(arg);
     }
   }
-  if (files.empty()) return Usage("no file given");
+  if (files.empty()) return Usage("no file given", "import");
   const Result<std::string> base = ScenarioText(scenario);
   if (!base.ok()) return PrintIssues(base.issues());
   if (const Result<Scenario> read = ParseScenario(base.value()); !read.ok()) {

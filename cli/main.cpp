@@ -13,7 +13,7 @@
 namespace servecast {
 namespace {
 
-constexpr const char* kHelp =
+constexpr const char* kOverview =
     "servecast - forecast how an LLM serving deployment behaves\n"
     "\n"
     "  servecast run FILE|PRESET [options]   simulate; summary JSON on stdout\n"
@@ -44,7 +44,7 @@ constexpr const char* kHelp =
 
 int Main(std::vector<std::string> args) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
-    fmt::print("{}", kHelp);
+    fmt::print("{}", kOverview);
     return args.empty() ? kBadInput : 0;
   }
   if (args[0] == "--version") {

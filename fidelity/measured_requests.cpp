@@ -12,7 +12,6 @@
 namespace servecast {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 28;
 constexpr NumberRange kArrival = {0, 1e10};
 constexpr NumberRange kTokens = {0, 1e7};
 
@@ -138,7 +137,7 @@ const Result<Recorded>& RequestFiles::Read(const std::string& path) {
 
 Result<Recorded> RequestFiles::ReadAnew(const std::string& path) const {
   const std::string file = PlainText(path);
-  const Result<std::string> text = ReadFile(folder_ + "/" + path, kMostBytes);
+  const Result<std::string> text = ReadFile(folder_ + "/" + path, kMostFileBytes);
   if (!text.ok()) return Issue{"", file + ": " + text.issues()[0].message};
   return RequestsOf(MeasuredTable(text.value()), file);
 }

@@ -15,6 +15,9 @@
 
 namespace servecast {
 
+// A file of measurements is at most so large.
+inline constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
+
 using Recorded = std::shared_ptr<const std::vector<MeasuredRequest>>;
 
 // Whether the columns are those of requests.

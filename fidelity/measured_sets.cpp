@@ -16,7 +16,6 @@
 namespace servecast {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 28;
 // Chat prompts of sets that do not state them: "prompts short for chat".
 constexpr double kUnstatedPrompt = 200;
 constexpr const char* kForms =
@@ -201,7 +200,7 @@ void ReadTable(const MeasuredFile& file, std::vector<Measured>& out) {
 }
 
 // A file that is no table of a set, as one row of one.
-Measured LeftOut(std::string_view set, std::string reason) {
+Measured NotScored(std::string_view set, std::string reason) {
   Measured m;
   m.set = PlainText(set);
   m.row = "the file";
@@ -275,7 +274,7 @@ std::vector<Measured> ReadMeasuredSets(const std::string& folder) {
     if (Below(path, "ops") || Below(path, "traces") || path.find("models/") == 0) continue;
     const std::string_view stem = CsvStem(path);
     if (stem.empty()) {
-      if (IsOtherData(path)) rows.push_back(LeftOut(path, kForms));
+      if (IsOtherData(path)) rows.push_back(NotScored(path, kForms));
       continue;
     }
     if (Below(path, "requests")) {
@@ -284,26 +283,26 @@ std::vector<Measured> ReadMeasuredSets(const std::string& folder) {
     }
     const std::string plain = path.substr(0, path.find_last_of('.'));
     if (!CsvStem(plain).empty() && std::binary_search(paths.begin(), paths.end(), plain)) {
-      rows.push_back(LeftOut(path, "a file of this name that is not compressed is read instead"));
+      rows.push_back(NotScored(path, "a file of this name that is not compressed is read instead"));
       continue;
     }
-    const Result<std::string> text = ReadFile(folder + "/" + path, kMostBytes);
+    const Result<std::string> text = ReadFile(folder + "/" + path, kMostFileBytes);
     if (!text.ok()) {
-      rows.push_back(LeftOut(stem, text.issues()[0].message));
+      rows.push_back(NotScored(stem, text.issues()[0].message));
       continue;
     }
     const MeasuredTable table(text.value());
     if (IsRequestTable(table)) {
       of_requests.push_back(path);
     } else if (table.Rows() == 0) {
-      rows.push_back(LeftOut(stem, "no rows in it"));
+      rows.push_back(NotScored(stem, "no rows in it"));
     } else {
       ReadTable({folder, path, table, requests}, rows);
     }
   }
   for (const std::string& path : of_requests) {
     if (requests.IsOfARun(path)) continue;
-    rows.push_back(LeftOut(CsvStem(path), "requests of a run that no row of another file names"));
+    rows.push_back(NotScored(CsvStem(path), "requests of a run that no row of another file names"));
   }
   return rows;
 }
