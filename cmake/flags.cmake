@@ -31,9 +31,12 @@ if(SERVECAST_WERROR)
 endif()
 
 if(SERVECAST_SANITIZE)
-  # vptr needs RTTI, which no target of ours has.
+  # vptr needs RTTI, which no target of ours has. Of a target with SERVECAST_UNWATCHED
+  # only the containers' indices are checked.
   set(sanitize -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all)
-  target_compile_options(servecast_flags INTERFACE ${sanitize} -fno-omit-frame-pointer)
+  target_compile_options(servecast_flags
+                         INTERFACE $<$<NOT:$<BOOL:$<TARGET_PROPERTY:SERVECAST_UNWATCHED>>>:${sanitize}>
+                                   -fno-omit-frame-pointer)
   target_link_options(servecast_flags INTERFACE ${sanitize})
   target_compile_definitions(servecast_flags INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
@@ -113,18 +116,10 @@ function(servecast_unite target)
     # It takes a source that is included for a header.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
-  # Where faults are planted, a copy takes the place of the source's object.
-  set(planted)
-  if(NOT SERVECAST_SANITIZE)
-    file(STRINGS ${PROJECT_SOURCE_DIR}/tests/faults/faults.cmake planted
-         REGEX "^plant_in\\([a-z0-9_]+ ")
-  endif()
-  list(TRANSFORM planted REPLACE "^plant_in\\(([a-z0-9_]+) .*" "\\1")
   foreach(source IN LISTS ARGN)
-    get_filename_component(name ${source} NAME_WE)
     get_filename_component(folder ${source} DIRECTORY)
     string(MAKE_C_IDENTIFIER "in_${folder}" folder)
-    if(folder MATCHES "policies$" OR name IN_LIST planted)
+    if(folder MATCHES "policies$")
       continue()
     endif()
     math(EXPR group "0${${folder}} / 8")
