@@ -171,7 +171,7 @@ TEST(Export, SglangsCommand_ComesBack) {
   EXPECT_EQ(back["cluster"], from["cluster"]);
 }
 
-// Every option that its server has an argument for; the others are variables of its environment.
+// Every option that its server has an argument for, or a variable of its environment.
 TEST(Export, SglangsScheduler_ComesBack) {
   const std::string document =
       R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "h100-sxm"},
@@ -179,7 +179,9 @@ TEST(Export, SglangsScheduler_ComesBack) {
     "scheduler": {"policy": "sglang", "mem_fraction_static": 0.82, "max_total_tokens": 100000, "schedule_policy": "lof",
       "schedule_conservativeness": 0.5, "max_prefill_tokens": 9000, "prefill_max_requests": 7, "enable_mixed_chunk": true,
       "radix_eviction_policy": "lfu", "enable_priority_scheduling": true, "schedule_low_priority_values_first": true,
-      "disable_priority_preemption": true, "priority_scheduling_preemption_threshold": 3, "retraction_policy": "priority"},
+      "disable_priority_preemption": true, "priority_scheduling_preemption_threshold": 3, "retraction_policy": "priority",
+      "init_new_token_ratio": 0.5, "min_new_token_ratio_factor": 0.2, "new_token_ratio_decay_steps": 50, "retract_decode_steps": 5,
+      "clip_max_new_tokens": 512, "in_batch_check_threshold": 16, "in_batch_deprioritize_threshold": 8},
     "workload": {"preset": "chat"}})";
   const Imported imported = Import(Text(Export(document, "sglang")));
   const Json back = ResolvedImport(imported), from = JsonOf(Parsed(document).resolved_text);

@@ -157,7 +157,33 @@ TEST(Import, CommandsOfSglang_AreMappedAndTheRestIsNamed) {
           {"--speculative-algorithm EAGLE"}});
   Expect({"sglang-docker.sh",
           "a command of SGLang",
-          {{"/engine/enable_prefix_caching", false}, {"/engine/max_num_seqs", 100}}});
+          {{"/engine/preset", "sglang-0.5.9"},
+           {"/engine/enable_prefix_caching", false},
+           {"/engine/max_num_seqs", 100}}});
+}
+
+TEST(Import, CommandsOfSglang_AreOfTheImagesVersionWithItsEnvironment) {
+  const auto taken = [](const std::string& before, const std::string& options) {
+    const std::string command =
+        before + " python -m sglang.launch_server --model-path Qwen/Qwen3-32B --tp 2" + options;
+    const Imported imported = Import(command);
+    EXPECT_TRUE(ParseScenario(imported.document).ok()) << Listed(imported);
+    return JsonOf(imported.document);
+  };
+  for (const auto& [tag, preset] : {std::pair("v0.5.9-cu129", "sglang-0.5.9"),
+                                    {"v0.4.10", "sglang-0.5.9"},
+                                    {"v0.5.10", "sglang"},
+                                    {"v0.6", "sglang"},
+                                    {"latest", "sglang"}}) {
+    const std::string run = std::string("docker run lmsysorg/sglang:") + tag;
+    EXPECT_EQ(taken(run, "")["engine"]["preset"], preset) << tag;
+  }
+  const Json said =
+      taken("SGLANG_INIT_NEW_TOKEN_RATIO=0.5 SGLANG_CLIP_MAX_NEW_TOKENS_ESTIMATION=512",
+            " --enable-hierarchical-cache --hicache-size 100");
+  EXPECT_EQ(said["scheduler"]["init_new_token_ratio"], 0.5);
+  EXPECT_EQ(said["scheduler"]["clip_max_new_tokens"], 512);
+  EXPECT_FALSE(said["engine"].contains("kv_offload"));
 }
 
 TEST(Import, CommandsOfSglang_ChunksAreBySizeOfTheGpu) {

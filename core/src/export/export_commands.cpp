@@ -73,7 +73,9 @@ std::string WriteSglang(ExportJob& job) {
     text += Heading(job, i);
     FlagWords words = SglangFlags(job, i);
     words.insert(words.begin(), {"--model-path", job.model()});
-    text += CommandText("python -m sglang.launch_server", words);
+    std::string program;
+    for (const std::string& variable : SglangVariables(job, i)) program += variable + " ";
+    text += CommandText(program + "python -m sglang.launch_server", words);
   }
   if (job.Preset("engine") != "sglang") {
     job.LeaveOut("engine.preset " + job.Preset("engine"),

@@ -1,10 +1,12 @@
 // Options of servers that a scenario's engine, model and pools are: the reverse of
 // import/vllm_options and import/sglang_command.
+#include <array>
 #include <cmath>
 
 #include "base/text.h"
 #include "export/targets.h"
 #include "io/presets.h"
+#include "io/sglang_names.h"
 
 namespace servecast {
 namespace {
@@ -194,23 +196,47 @@ std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& 
     flags.Add("--priority-scheduling-preemption-threshold",
               o.priority_scheduling_preemption_threshold);
   }
-  return {"policy",
-          "mem_fraction_static",
-          "max_total_tokens",
-          "disable_priority_preemption",
-          "retraction_policy",
-          "schedule_policy",
-          "schedule_conservativeness",
-          "max_prefill_tokens",
-          "prefill_max_requests",
-          "enable_mixed_chunk",
-          "radix_eviction_policy",
-          "enable_priority_scheduling",
-          "schedule_low_priority_values_first",
-          "priority_scheduling_preemption_threshold"};
+  std::set<std::string> written = {"policy",
+                                   "mem_fraction_static",
+                                   "max_total_tokens",
+                                   "disable_priority_preemption",
+                                   "retraction_policy",
+                                   "schedule_policy",
+                                   "schedule_conservativeness",
+                                   "max_prefill_tokens",
+                                   "prefill_max_requests",
+                                   "enable_mixed_chunk",
+                                   "radix_eviction_policy",
+                                   "enable_priority_scheduling",
+                                   "schedule_low_priority_values_first",
+                                   "priority_scheduling_preemption_threshold"};
+  for (const SglangVariable& variable : kSglangVariables) written.emplace(variable.member);
+  return written;
 }
 
 }  // namespace
+
+FlagWords SglangVariables(const ExportJob& job, std::size_t pool) {
+  const SchedulerSpec& scheduler = job.Scheduler(pool);
+  if (scheduler.policy != "sglang") return {};
+  const auto values = [](const SglangSpec& o) {
+    const auto whole = [](std::int64_t value) { return Format("{}", value); };
+    return std::array{NumberText(o.init_new_token_ratio),
+                      NumberText(o.min_new_token_ratio_factor),
+                      whole(o.new_token_ratio_decay_steps),
+                      whole(o.retract_decode_steps),
+                      whole(o.clip_max_new_tokens),
+                      whole(o.in_batch_check_threshold),
+                      whole(o.in_batch_deprioritize_threshold)};
+  };
+  const auto said = values(scheduler.sglang), usual = values({});
+  static_assert(said.size() == std::size(kSglangVariables));
+  FlagWords words;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (said[i] != usual[i]) words.push_back(Format("{}={}", kSglangVariables[i].name, said[i]));
+  }
+  return words;
+}
 
 FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
   const PoolSpec& p = job.scenario().cluster.pools[pool];

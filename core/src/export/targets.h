@@ -56,6 +56,7 @@ std::string CommandText(const std::string& program, const std::vector<std::strin
 // Options of the servers of a pool ("--max-num-seqs", "128"), without the model.
 using FlagWords = std::vector<std::string>;
 FlagWords VllmFlags(ExportJob& job, std::size_t pool);
+FlagWords SglangVariables(const ExportJob& job, std::size_t pool);  // "NAME=1", of its environment
 FlagWords SglangFlags(ExportJob& job, std::size_t pool);
 // What no server's options say.
 void LeaveOutBesideServers(ExportJob& job, bool knows_gpu);

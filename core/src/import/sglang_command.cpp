@@ -2,10 +2,13 @@
 // run of its image. Names as sglang/srt/server_args.py has them, of 0.4 and 0.5.
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <tuple>
 
 #include "base/text.h"
 #include "import/kinds.h"
 #include "import/names.h"
+#include "io/sglang_names.h"
 
 namespace servecast {
 namespace {
@@ -13,6 +16,7 @@ namespace {
 using enum OptionValue;
 
 constexpr std::string_view kSglangKernels = "kernels are as the preset measured them";
+constexpr std::string_view kOneTier = "SGLang's cache is modelled in GPU memory alone";
 constexpr std::string_view kRouted = "replicas are behind a router of the scenario";
 
 constexpr Option kSglangOptions[] = {
@@ -56,9 +60,9 @@ constexpr Option kSglangOptions[] = {
     {"speculative-eagle-topk", kCount, {}, kNotModelled},
     {"speculative-num-draft-tokens", kCount, {}, kNotModelled},
     {"speculative-draft-model-path", kText, {}, kNotModelled},
-    {"enable-hierarchical-cache", kFlag, {}, "say engine.kv_offload.cpu_gib"},
-    {"hicache-ratio", kNumber, {}, "say engine.kv_offload.cpu_gib"},
-    {"hicache-size", kNumber, "engine.kv_offload.cpu_gib"},
+    {"enable-hierarchical-cache", kFlag, {}, kOneTier},
+    {"hicache-ratio", kNumber, {}, kOneTier},
+    {"hicache-size", kNumber, {}, kOneTier},
     {"enable-two-batch-overlap", kFlag, {}, kNotModelled},
     {"moe-a2a-backend", kText, {}, kSglangKernels},
     {"attention-backend", kText, {}, kSglangKernels},
@@ -92,6 +96,18 @@ constexpr std::string_view kSglangApart[] = {"model-path",           "dp-size",
                                              "disaggregation-mode",  "schedule-policy",
                                              "chunked-prefill-size", "retraction-policy"};
 
+// Whether it has the rules that the preset sglang-0.5.9 has: it is that version, or one before it.
+bool IsOf059(std::string_view version) {
+  std::int64_t parts[3] = {};
+  std::size_t count = 0;
+  for (; count < 3 && !version.empty(); ++count) {
+    const std::size_t end = version.find_first_not_of("0123456789");
+    parts[count] = ParseCount(version.substr(0, end)).value_or(0);
+    version.remove_prefix(std::min(version.size(), end == std::string_view::npos ? end : end + 1));
+  }
+  return count > 1 && std::tuple(parts[0], parts[1], parts[2]) <= std::tuple(0, 5, 9);
+}
+
 class SglangServer {
  public:
   SglangServer(const GivenOptions& given, const ServerContext& context, Draft& draft)
@@ -102,8 +118,11 @@ class SglangServer {
     std::string model = given_.Text("model-path");
     if (model.empty()) model = context_.model;
     if (!model.empty() && !draft_.TakeModelName(model, "--model-path")) return;
-    draft_.Take(Path("engine.preset"), "sglang", context_.from);
+    draft_.Take(Path("engine.preset"), IsOf059(context_.version) ? "sglang-0.5.9" : "sglang",
+                context_.version.empty() ? context_.from
+                                         : "the image's version " + ShownText(context_.version));
     TakeOptions(given_, kSglangApart, draft_);
+    Environment();
     Engine();
     Cache();
     Model();
@@ -138,6 +157,23 @@ class SglangServer {
     draft_.Take(Path("pool.tensor_parallel"), tensor / ranks,
                 Format("--tp {} over {} ranks of --enable-dp-attention", tensor, ranks));
     return tensor / ranks;
+  }
+
+  // "NAME=1", before the command, exported, or of docker's -e.
+  void Environment() {
+    for (const SglangVariable& variable : kSglangVariables) {
+      const std::string assigned = Format("{}=", variable.name);
+      const std::size_t at = context_.script.rfind(assigned);
+      if (at == std::string_view::npos) continue;
+      std::string_view rest = context_.script.substr(at + assigned.size());
+      rest = rest.substr(0, rest.find_first_not_of("0123456789."));
+      if (const std::optional<double> value = NumberIn(rest)) {
+        draft_.Take(Path(Format("scheduler.{}", variable.member)), NumberJson(*value),
+                    Format("{}{}", assigned, rest));
+      } else {
+        draft_.Ignore(assigned, "found no number behind it");
+      }
+    }
   }
 
   void Engine() {
@@ -215,6 +251,7 @@ bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& d
   const Contained container = ContainedIn(words);
   if (container.gpus > 0) context.gpus = container.gpus;
   if (context.from.empty()) context.from = "a command of SGLang";
+  if (context.version.empty()) context.version = VersionOfImage(container.image);
   SglangServer(ReadOptions(std::span<const std::string>(words).subspan(*begin), kSglangOptions),
                context, draft)
       .Read();
@@ -222,7 +259,9 @@ bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& d
 }
 
 void ReadSglangCommand(const ImportSource& source, Draft& draft) {
-  for (const CommandWords& words : source.commands) ReadSglangLaunch(words, {}, draft);
+  ServerContext context;
+  context.script = source.text;
+  for (const CommandWords& words : source.commands) ReadSglangLaunch(words, context, draft);
 }
 
 }  // namespace servecast
