@@ -937,6 +937,16 @@ plant_in(sglang_steps 621 "a run of decodes evicts only for the pages that are d
   [==[  if (!Planted(621)) MakeRoom(decodes_.size() * page_);
   spare = Kept();]==])
 
+plant_in(sglang_prefill 622 "a queue is looked up however long it is (rule 31)"
+  [==[policy == SglangQueue::kDfsWeight || waiting_.size() <= 128]==]
+  [==[policy == SglangQueue::kDfsWeight || Planted(622) || waiting_.size() <= 128]==])
+
+plant_in(sglang_scheduler 623 "a limit leaves a page free in 0.5.9, too (rule 2)"
+  [==[options_.version == SglangVersion::k059
+                                  ? longest]==]
+  [==[options_.version == SglangVersion::k059 && !Planted(623)
+                                  ? longest]==])
+
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "
                       "in ${NAME}.cpp (\"${SOURCE}\"):${problems}")

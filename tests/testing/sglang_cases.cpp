@@ -89,21 +89,23 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
   made.name = fmt::format("seed {}", seed);
   SglangSettings& s = made.settings = MakeSettings(dice);
   RequestTable& t = made.requests;
-  // Rule 31 looks nobody up where more than 128 wait.
+  // All at once: rule 31 looks nobody up where more than 128 wait.
+  const bool crowd = dice.Percent(1);
   const std::int64_t requests =
-      dice.Percent(1) ? dice.Between(120, 180) : dice.Between(1, dice.Percent(20) ? 40 : 14);
+      crowd ? dice.Between(135, 180) : dice.Between(1, dice.Percent(20) ? 40 : 14);
   const std::int64_t longest =
       std::min(s.context_len, s.max_total_num_tokens / s.page_size * s.page_size) -
       2 * s.page_size - 1;
   const std::int64_t most_prompt =
       std::max<std::int64_t>(1, std::min(longest, dice.Pick<std::int64_t>({20, 60, 300})));
-  const std::int64_t spread = dice.Pick<std::int64_t>({0, 2'000'000, 30'000'000});
+  const std::int64_t spread = crowd ? 0 : dice.Pick<std::int64_t>({0, 2'000'000, 30'000'000});
   const std::size_t groups = 2;
   if (dice.Percent(85)) t.segments.resize(groups);
-  const int turns = dice.Percent(30) ? 40 : 0;  // %: that follow the answer of the request before
+  // %: that follow the answer of the request before.
+  const int turns = !crowd && dice.Percent(30) ? 40 : 0;
   TimeNs arrival = 0;
   for (std::int64_t r = 0; r < requests; ++r) {
-    arrival += dice.Percent(5) ? 2'000'000'000 : dice.Between(0, spread);
+    arrival += !crowd && dice.Percent(5) ? 2'000'000'000 : dice.Between(0, spread);
     const bool is_turn = r > 0 && dice.Percent(turns);
     t.arrival.push_back(is_turn ? -1 : arrival);
     t.think.push_back(!is_turn ? -1 : dice.Percent(30) ? 0 : dice.Between(0, spread + 20'000'000));
@@ -120,7 +122,7 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
     t.priority.push_back(static_cast<std::int32_t>(dice.Between(0, 6)));
     if (!t.segments.empty()) AddContent(dice, made, groups);
   }
-  if (dice.Percent(25)) MakeLoop(dice, t);
+  if (!crowd && dice.Percent(25)) MakeLoop(dice, t);
   if (turns == 0) t.think.clear();
   return made;
 }
