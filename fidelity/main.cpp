@@ -24,7 +24,7 @@ constexpr const char* kDefaultFolder = "../shared/groundtruth";
 
 constexpr const char* kFidelityHelp =
     "servecast fidelity [--data DIR]... [--json | --rows] [--set path=value]...\n"
-    "                   [--record FILE] [--against FILE] [--compared FILE]\n"
+    "                   [--record FILE] [--against FILE] [--compared FILE] [--runs FILE]\n"
     "\n"
     "Runs what was measured on real servers, and prints how far off the predictions are: median\n"
     "and p90 of |predicted - measured| / measured, per set and over all serving runs.\n"
@@ -41,6 +41,8 @@ constexpr const char* kFidelityHelp =
     "run\n"
     "                  and features: presets/compared.json, which labels of known error are made "
     "of\n"
+    "  --runs FILE     write of each of these the run whose error is in the middle, with its\n"
+    "                  scenario: docs/measured_runs.json, which the documentation opens\n"
     "  --against FILE  what --json printed earlier: name the errors that have grown by more than "
     "a\n"
     "                  tenth since, and exit with 1 when there are any\n"
@@ -48,7 +50,7 @@ constexpr const char* kFidelityHelp =
     "When nothing can be compared it exits with 2.\n";
 
 struct Options {
-  std::string record, against, compared;
+  std::string record, against, compared, runs;
   std::vector<std::string> folders, overrides;
   bool json = false, rows = false, help = false;
 };
@@ -58,7 +60,7 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
     const bool valued = arg == "--data" || arg == "--record" || arg == "--against" ||
-                        arg == "--compared" || arg == "--set";
+                        arg == "--compared" || arg == "--runs" || arg == "--set";
     if (valued && i + 1 == args.size()) return arg + " needs a value";
     if (valued && args[i + 1].empty()) return arg + " needs a value, found none";
     if (arg == "--data") {
@@ -69,6 +71,8 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
       out.against = args[++i];
     } else if (arg == "--compared") {
       out.compared = args[++i];
+    } else if (arg == "--runs") {
+      out.runs = args[++i];
     } else if (arg == "--set") {
       out.overrides.push_back(args[++i]);
     } else if (arg == "--json") {
@@ -153,10 +157,13 @@ int Main(const std::vector<std::string>& arguments) {
       !WriteFile(options.record, FidelityJson(table, FidelityParts::kErrors) + "\n")) {
     return kBadInput;
   }
-  if (!options.compared.empty()) {
-    const Result<std::string> compared = ComparedJson(data, options.overrides);
+  if (!options.compared.empty() || !options.runs.empty()) {
+    const Result<ComparedTexts> compared = Compare(data, options.overrides);
     if (!compared.ok()) return PrintIssues(compared.issues());
-    if (!WriteFile(options.compared, compared.value())) return kBadInput;
+    if (!options.compared.empty() && !WriteFile(options.compared, compared.value().errors)) {
+      return kBadInput;
+    }
+    if (!options.runs.empty() && !WriteFile(options.runs, compared.value().runs)) return kBadInput;
   }
   return options.against.empty() ? 0 : CompareWith(table, options.against);
 }

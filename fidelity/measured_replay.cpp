@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "base/math.h"
 #include "base/random.h"
 #include "calibrate/runs.h"
 #include "cost/model_cost.h"
+#include "measured_scenario.h"
 #include "servecast/report.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
@@ -23,9 +23,6 @@ namespace {
 
 // Draws of arrivals and lengths that a Poisson row is the mean of.
 constexpr std::int64_t kSeeds = 5;
-// Requests of a closed loop, in times of its concurrency. InferenceX sends ten a client, so those
-// that come at once in the beginning are a tenth; of loops that fill all seats no number is known.
-constexpr std::int64_t kRounds = 10, kRoundsOfSeats = 4;
 
 Result<Report> Simulate(const Scenario& scenario, const Trace& trace, ReportDetail detail) {
   Result<Simulation> simulation = Simulation::Create(scenario, trace);
@@ -70,32 +67,6 @@ void SetTrace(Scenario& s) {
   s.workload.arrivals.process = ArrivalProcess::kTrace;
   s.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
   s.workload.output_tokens.distribution = LengthDistribution::kTrace;
-}
-
-LengthSpec FixedLength(double tokens) {
-  LengthSpec spec;
-  spec.value = std::max<std::int64_t>(1, std::llround(tokens));
-  return spec;
-}
-
-LengthSpec LengthsOf(const MeasuredLengths& lengths) {
-  if (lengths.least && lengths.most) {
-    LengthSpec spec;
-    spec.distribution = LengthDistribution::kUniform;
-    spec.min = std::max<std::int64_t>(1, std::llround(*lengths.least));
-    spec.max = std::max<std::int64_t>(spec.min, std::llround(*lengths.most));
-    return spec;
-  }
-  if (!lengths.sigma) return FixedLength(lengths.mean);
-  constexpr double kNormalAt99 = 2.3263478740408408;
-  LengthSpec spec;
-  spec.distribution = LengthDistribution::kLognormal;
-  const double sigma = *lengths.sigma;
-  spec.median = lengths.mean * Exp(-sigma * sigma / 2);
-  spec.p99 = spec.median * Exp(kNormalAt99 * sigma);
-  spec.min = std::llround(lengths.min);
-  spec.max = std::llround(lengths.max);
-  return spec;
 }
 
 Metrics MetricsOf(const Report& r) {
@@ -145,35 +116,11 @@ Metrics RunDecodeStep(const MeasuredLoad& load, const Scenario& s, const ModelCo
   return Metrics{{"tpot", static_cast<double>(model->Price(shape).duration) * 1e-6}};
 }
 
-// Outputs of one stated length are drawn from within so much of it. Equal ones would keep requests
-// that were once computed together in step for ever, so that prompts of one hardly ever delay
-// tokens of another; between a client and a server they drift apart. Chosen on closed loops of
-// vLLM on H100, whose errors it takes from 3.3 to 2.4 % (docs/fidelity.md). Not with SGLang's
-// scheduler: prompts come first there, and the whole batch decodes again together.
-constexpr double kDrift = 0.05;
-
-Result<Metrics> RunClosedLoop(const MeasuredLoad& load, Scenario s) {
-  s.workload.arrivals.process = ArrivalProcess::kClosedLoop;
-  s.workload.arrivals.concurrency = load.batch;
-  const bool saturated = load.form == MeasuredForm::kSaturated;
-  s.workload.requests = (saturated ? kRoundsOfSeats : kRounds) * load.batch;
-  s.workload.prompt_tokens = LengthsOf(load.input);
-  MeasuredLengths output = load.output;
-  if (saturated) {  // only the mean is known
-    output.least = 1;
-    output.most = 2 * output.mean - 1;
-  } else if (!output.least && s.scheduler.policy != "sglang") {
-    output.least = (1 - kDrift) * output.mean;
-    output.most = (1 + kDrift) * output.mean;
-  }
-  s.workload.output_tokens = LengthsOf(output);
-  s.engine.max_num_seqs = std::max(s.engine.max_num_seqs, load.batch);
-  s.engine.max_num_batched_tokens =
-      std::max(s.engine.max_num_batched_tokens, s.engine.max_num_seqs);
-  const Result<Report> report = Simulate(s, {}, ReportDetail::kSummary);
+Result<Metrics> RunClosedLoop(const MeasuredLoad& load, const Scenario& s) {
+  const Result<Report> report = Simulate(ClosedLoopOf(load, s), {}, ReportDetail::kSummary);
   if (!report.ok()) return Issues(report.issues());
   Metrics values = MetricsOf(report.value());
-  if (saturated) values["tpot"] = report.value().itl_ms.p50;
+  if (load.form == MeasuredForm::kSaturated) values["tpot"] = report.value().itl_ms.p50;
   return values;
 }
 
@@ -198,44 +145,18 @@ Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s) {
   return sum;
 }
 
-// A constant rate, but jittered: the gaps of such runs vary as those of a Poisson process.
 Result<Metrics> RunPromptPool(const MeasuredLoad& load, Scenario s) {
-  Trace trace;
-  const auto requests = static_cast<std::int64_t>(load.rate * load.duration_s);
-  const auto input = static_cast<std::int32_t>(std::llround(load.input.mean));
-  const auto output = static_cast<std::int32_t>(std::llround(load.output.mean));
-  const auto add = [&](double arrival_s) {
-    const auto before = static_cast<std::int64_t>(trace.rows.size()) - kPromptPoolSize;
-    trace.rows.push_back({std::llround(arrival_s * 1e9), input, output});
-    trace.prefixes.push_back(before < 0 ? TracePrefix{}
-                                        : TracePrefix{static_cast<std::int32_t>(before), input});
-  };
-  double start_s = 0;
-  if (load.warm) {
-    for (std::int64_t i = 0; i < kPromptPoolSize; ++i) add(static_cast<double>(i) / load.rate);
-    start_s = static_cast<double>(kPromptPoolSize) / load.rate + 60;
-    s.measure.warmup_s = start_s - 1;
-  }
-  for (const double arrival : PoissonArrivals(requests, load.duration_s, 1)) add(start_s + arrival);
+  const Trace trace = PromptPoolOf(load, s);
   return RunTrace(std::move(s), trace);
 }
 
-Trace RecordedTrace(const std::vector<MeasuredRequest>& requests) {
-  Trace trace;
-  for (const MeasuredRequest& r : requests) {
-    const double after_first = std::max(0.0, r.arrival_s - requests[0].arrival_s);
-    trace.rows.push_back({std::llround(after_first * 1e9), r.input, r.output});
-    TracePrefix prefix;
-    if (r.shares_with >= 0) {
-      prefix = {r.shares_with,
-                std::min(r.input, requests[static_cast<std::size_t>(r.shares_with)].input)};
-    }
-    trace.prefixes.push_back(prefix);
-  }
-  return trace;
-}
-
 }  // namespace
+
+Result<Metrics> MetricsOf(const Scenario& scenario) {
+  const Result<Report> report = Simulate(scenario, {}, ReportDetail::kSummary);
+  if (!report.ok()) return Issues(report.issues());
+  return MetricsOf(report.value());
+}
 
 Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s) {
   const std::vector<MeasuredRequest>& requests = *row.load.recorded;
@@ -293,7 +214,7 @@ Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
       return RunDecodeStep(row.load, scenario, *cost);
     case MeasuredForm::kSaturated:
     case MeasuredForm::kClosedLoop:
-      return RunClosedLoop(row.load, std::move(scenario));
+      return RunClosedLoop(row.load, scenario);
     case MeasuredForm::kPoisson:
       return RunPoisson(row.load, std::move(scenario));
     case MeasuredForm::kPromptPool:

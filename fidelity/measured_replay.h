@@ -9,6 +9,9 @@
 
 namespace servecast {
 
+// What a scenario that says its requests itself would have measured.
+Result<Metrics> MetricsOf(const Scenario& scenario);
+
 // Rows of one run and set-up share a simulation, so ask for them one after another.
 class MeasuredReplay {
  public:

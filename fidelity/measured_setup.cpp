@@ -240,7 +240,7 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   const std::string& published = model.value().quantization;
   // Four bits of a checkpoint that has them are those that it has.
   if (published == "mxfp4" && LowerCase(setup.precision) == "fp4") weights = published;
-  const nlohmann::json card = *FindPresetDocument("hardware", gpu);
+  const nlohmann::json& card = *FindPresetDocument("hardware", gpu);
   std::vector<std::string> settings =
       EngineSettings(setup, card.value("memory_gib", 0.0),
                      HasCacheOfCheckpoint(setup, engine, *weights, !published.empty()));
@@ -253,9 +253,9 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   const Result<std::string> cluster = ClusterText(setup, model.value().experts);
   if (!cluster.ok()) return Issues(cluster.issues());
   const Result<std::string> text = ApplyOverrides(
-      fmt::format(R"({{"schema": 1, "model": {}, "hardware": {}, "engine": {{"preset": "{}"}}, )"
-                  R"("cluster": {}, "workload": {{"requests": 1}}}})",
-                  model.value().text, CompactJson(card), engine.preset, cluster.value()),
+      fmt::format(R"({{"schema": 1, "model": {}, "hardware": {{"preset": "{}"}}, )"
+                  R"("engine": {{"preset": "{}"}}, "cluster": {}, "workload": {{"requests": 1}}}})",
+                  model.value().text, gpu, engine.preset, cluster.value()),
       settings);
   if (!text.ok()) return Issue{"", TextOf(text.issues())};
   Result<Scenario> scenario = ParseScenario(text.value());

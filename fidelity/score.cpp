@@ -175,6 +175,7 @@ class Scorer {
                     as.gpu, as.engine);
     out.same_engine = as.same_engine;
     out.as = ComparedAs(as.scenario);
+    out.setup = SharedSetup(as.scenario);
     if (measured.serving) {
       out.run = fmt::format("{}\n{}\n{}", as.scenario.id, measured.workload, measured.load.rate);
     }
@@ -211,8 +212,16 @@ class Scorer {
     if (!any) out.skipped = "no figure is both measured and predicted";
   }
 
+  // Most rows are of a few set-ups.
+  std::shared_ptr<const Scenario> SharedSetup(const Scenario& scenario) {
+    auto& shared = shared_[scenario.id];
+    if (shared == nullptr) shared = std::make_shared<const Scenario>(scenario);
+    return shared;
+  }
+
   SetupReader setups_;
   MeasuredReplay replay_;
+  std::map<std::uint64_t, std::shared_ptr<const Scenario>> shared_;
   std::map<std::string, Result<Metrics>> predicted_;
 };
 

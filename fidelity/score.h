@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "measured_sets.h"
 #include "servecast/result.h"
+#include "servecast/scenario.h"
 
 namespace servecast {
 
@@ -38,6 +40,7 @@ struct ScoredRow {
   std::string simulated_as;  // presets: "qwen3-32b, h100-sxm, vllm-0.11"
   bool same_engine = true;   // a preset of the measured version
   ComparedSetup as;
+  std::shared_ptr<const Scenario> setup;  // what was simulated, but for the load
   // Set-up, workload and load of a serving run, as they were understood; else "".
   std::string run;
   // The same run, measured once, in a set before this one: counts there.
@@ -103,10 +106,15 @@ std::string FidelityJson(const FidelityTable& table, FidelityParts parts);
 // A line a metric of a row: what was measured, what is predicted.
 std::string FidelityRowsCsv(const std::vector<ScoredRow>& rows);
 
-// presets/compared.json: how far each of these latency models was off, by GPU, engine, kind of run
-// and features. Issues: of the overrides.
-Result<std::string> ComparedJson(const std::vector<MeasuredFolder>& folders,
-                                 const std::vector<std::string>& overrides);
+// How far each of the latency models was off, by GPU, engine, kind of run and features
+// (presets/compared.json); and of each of these the run in the middle: what was measured, what is
+// predicted, and a scenario that anybody can open (docs/measured_runs.json).
+struct ComparedTexts {
+  std::string errors, runs;
+};
+// Issues: of the overrides.
+Result<ComparedTexts> Compare(const std::vector<MeasuredFolder>& folders,
+                              const std::vector<std::string>& overrides);
 
 // Errors that have grown by more than a tenth over a table of FidelityJson, and sets of which fewer
 // rows are scored; a line each. `checked` counts the errors compared.

@@ -4,10 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "cost/compared.h"
 #include "io/json_writer.h"
+#include "measured_replay.h"
+#include "measured_scenario.h"
 #include "score.h"
 #include "servecast/report.h"
 
@@ -50,6 +56,7 @@ struct Group {
   std::int64_t most_gpus = 1;
   // By figure, then by run: repetitions of a serving run are one, with their mean.
   std::map<std::string, std::map<std::string, std::vector<double>>> errors;
+  std::map<std::string, const ScoredRow*> runs;  // the first of its repetitions
 };
 
 std::map<GroupKey, Group> GroupsOf(const std::vector<ScoredRow>& rows) {
@@ -65,7 +72,10 @@ std::map<GroupKey, Group> GroupsOf(const std::vector<ScoredRow>& rows) {
     group.most_gpus = std::max(group.most_gpus, row.as.gpus);
     const std::string run = row.run.empty() ? fmt::format("{}", i) : row.run;
     for (const char* figure : kComparedFigures) {
-      if (const auto error = SignedError(row, figure)) group.errors[figure][run].push_back(*error);
+      const auto error = SignedError(row, figure);
+      if (!error) continue;
+      group.errors[figure][run].push_back(*error);
+      group.runs.emplace(run, &row);
     }
   }
   return groups;
@@ -77,14 +87,21 @@ double Mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
+double MeanSize(const std::vector<double>& errors) {
+  double sum = 0;
+  for (const double error : errors) sum += std::fabs(error);
+  return sum / static_cast<double>(errors.size());
+}
+
+// As many digits as measurements have.
+double InMs(double ms) { return std::nearbyint(ms * 1e3) / 1e3; }
+
 void WriteFigure(JsonWriter& json, const char* figure,
                  const std::map<std::string, std::vector<double>>& runs) {
   std::vector<double> with_sign, without;
   for (const auto& [run, errors] : runs) {
-    std::vector<double> sizes;
-    for (const double error : errors) sizes.push_back(std::fabs(error));
     with_sign.push_back(Mean(errors));
-    without.push_back(Mean(sizes));
+    without.push_back(MeanSize(errors));
   }
   const auto write = [&json](const char* name, double value) {
     json.Key(name);
@@ -98,10 +115,41 @@ void WriteFigure(JsonWriter& json, const char* figure,
   json.EndObject();
 }
 
-void WriteGroup(JsonWriter& json, const char* model, const GroupKey& key, const Group& group) {
-  std::size_t runs = 0;
-  for (const auto& [figure, of_runs] : group.errors) runs = std::max(runs, of_runs.size());
-  if (runs == 0) return;
+// So near comes what such a scenario predicts to what was predicted for its run, of which recorded
+// requests or several draws were simulated; and so many runs are tried.
+constexpr double kNear = 0.05;
+constexpr std::size_t kTried = 8;
+
+// The figure of a group that says most.
+const char* MainFigure(const Group& group) {
+  for (const char* figure : {"e2e", "tpot", "ttft", "ttft_p99"}) {
+    if (group.errors.count(figure) > 0) return figure;
+  }
+  return "";
+}
+
+// Its runs, the one in the middle first: its error is nearest to the median.
+std::vector<const ScoredRow*> FromTheMiddle(const Group& group, const char* figure) {
+  std::vector<std::pair<double, const ScoredRow*>> runs;
+  std::vector<double> sizes;
+  for (const auto& [run, errors] : group.errors.at(figure)) {
+    sizes.push_back(MeanSize(errors));
+    runs.emplace_back(sizes.back(), group.runs.at(run));
+  }
+  const double median = PercentileOf(sizes, 0.5);
+  std::stable_sort(runs.begin(), runs.end(), [median](const auto& a, const auto& b) {
+    return std::fabs(a.first - median) < std::fabs(b.first - median);
+  });
+  std::vector<const ScoredRow*> out;
+  for (const auto& [size, row] : runs) out.push_back(row);
+  return out;
+}
+
+struct Texts {
+  JsonWriter errors = JsonWriter(true), runs = JsonWriter(true);
+};
+
+void WriteKey(JsonWriter& json, const char* model, const GroupKey& key, bool one) {
   const Kind& kind = kKinds[std::get<2>(key)];
   const auto text = [&json](const char* name, const std::string& value) {
     json.Key(name);
@@ -111,24 +159,65 @@ void WriteGroup(JsonWriter& json, const char* model, const GroupKey& key, const 
   text("model", model);
   text("gpu", std::get<0>(key));
   text("engine", std::get<1>(key));
-  text("what", runs == 1 ? kind.one : kind.several);
+  text("what", one ? kind.one : kind.several);
   text("with", std::get<4>(key));
-  json.Key("runs");
-  json.Integer(static_cast<std::int64_t>(runs));
-  json.Key("most_gpus");
-  json.Integer(group.most_gpus);
-  for (const char* figure : kComparedFigures) {
-    const auto found = group.errors.find(figure);
-    if (found != group.errors.end()) WriteFigure(json, figure, found->second);
-  }
-  json.EndObject();
 }
 
-}  // namespace
+// The scenario of a run, when it predicts what was predicted for the run; else nullopt.
+std::optional<std::string> Opened(const ScoredRow& row, const char* kind, const char* figure) {
+  const Measured& measured = *row.measured;
+  const Result<std::string> text =
+      OpenScenario(measured, *row.setup,
+                   fmt::format("{} on {}: a {}", measured.setup.model, measured.setup.gpu, kind));
+  if (!text.ok()) return std::nullopt;  // such traffic is no workload
+  const Result<Scenario> scenario = ParseScenario(text.value());
+  if (!scenario.ok()) return std::nullopt;
+  const Result<Metrics> metrics = MetricsOf(scenario.value());
+  if (!metrics.ok()) return std::nullopt;
+  const auto found = metrics.value().find(figure);
+  const double predicted = row.predicted.at(figure);
+  if (found == metrics.value().end() || std::fabs(found->second / predicted - 1) > kNear) {
+    return std::nullopt;
+  }
+  return text.value();
+}
 
-Result<std::string> ComparedJson(const std::vector<MeasuredFolder>& folders,
-                                 const std::vector<std::string>& overrides) {
-  JsonWriter json(true);
+void WriteMiddle(JsonWriter& json, const char* model, const GroupKey& key, bool one,
+                 const Group& group) {
+  const char* figure = MainFigure(group);
+  std::size_t tried = 0;
+  for (const ScoredRow* row : FromTheMiddle(group, figure)) {
+    if (tried++ == kTried) return;
+    const auto scenario = Opened(*row, kKinds[std::get<2>(key)].one, figure);
+    if (!scenario) continue;
+    WriteKey(json, model, key, one);
+    json.Key("figure"), json.Text(figure);
+    json.Key("measured_ms"), json.Number(InMs(row->measured->values.at(figure)));
+    json.Key("predicted_ms"), json.Number(InMs(row->predicted.at(figure)));
+    json.Key("scenario"), json.Raw(*scenario);
+    json.EndObject();
+    return;
+  }
+}
+
+void WriteGroup(Texts& out, const char* model, const GroupKey& key, const Group& group) {
+  std::size_t runs = 0;
+  for (const auto& [figure, of_runs] : group.errors) runs = std::max(runs, of_runs.size());
+  if (runs == 0) return;
+  WriteKey(out.errors, model, key, runs == 1);
+  out.errors.Key("runs");
+  out.errors.Integer(static_cast<std::int64_t>(runs));
+  out.errors.Key("most_gpus");
+  out.errors.Integer(group.most_gpus);
+  for (const char* figure : kComparedFigures) {
+    const auto found = group.errors.find(figure);
+    if (found != group.errors.end()) WriteFigure(out.errors, figure, found->second);
+  }
+  out.errors.EndObject();
+  WriteMiddle(out.runs, model, key, runs == 1, group);
+}
+
+void Begin(JsonWriter& json) {
   json.BeginObject();
   json.Key("written_by");
   json.Text("servecast fidelity --compared");
@@ -136,16 +225,29 @@ Result<std::string> ComparedJson(const std::vector<MeasuredFolder>& folders,
   json.Text(kEngineVersion);
   json.Key("rows");
   json.BeginArray();
+}
+
+std::string End(JsonWriter& json) {
+  json.EndArray();
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+}  // namespace
+
+Result<ComparedTexts> Compare(const std::vector<MeasuredFolder>& folders,
+                              const std::vector<std::string>& overrides) {
+  Texts out;
+  Begin(out.errors);
+  Begin(out.runs);
   for (const char* model : kModels) {
     std::vector<std::string> with_model = overrides;
     with_model.push_back(fmt::format("latency.backend={}", model));
     const Result<std::vector<ScoredRow>> scored = ScoreRows(folders, with_model);
     if (!scored.ok()) return Issues(scored.issues());
-    for (const auto& [key, group] : GroupsOf(scored.value())) WriteGroup(json, model, key, group);
+    for (const auto& [key, group] : GroupsOf(scored.value())) WriteGroup(out, model, key, group);
   }
-  json.EndArray();
-  json.EndObject();
-  return json.Take() + "\n";
+  return ComparedTexts{End(out.errors), End(out.runs)};
 }
 
 }  // namespace servecast

@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { deflateRawSync } from 'node:zlib';
 
 const docs = fileURLToPath(new URL('../', import.meta.url));
 const command = process.env.SERVECAST_COMMAND ?? join(docs, '../build/release/servecast');
@@ -87,8 +88,25 @@ function termsPage() {
   );
 }
 
+/** What was measured and predicted in a run, as a link to its scenario. */
+function openedRun({ figure, measured_ms: measured, predicted_ms: predicted, scenario }) {
+  const time = (ms) => (ms < 1000 ? `${Number(ms.toPrecision(3))} ms` : `${Number((ms / 1000).toPrecision(3))} s`);
+  const words = `${figure.toUpperCase()} ${time(measured)} measured, ${time(predicted)} predicted`;
+  return `<a href="../../#${linkOf(scenario)}" target="_self">${cell(words)}</a>`;
+}
+
+const linkOf = (scenario) => `z1.${deflateRawSync(JSON.stringify(scenario), { level: 9 }).toString('base64url')}`;
+
 function accuracyPage() {
   const compared = JSON.parse(readFileSync(join(docs, '../presets/compared.json'), 'utf8'));
+  const { rows: runs } = JSON.parse(readFileSync(join(docs, 'measured_runs.json'), 'utf8'));
+  const key = ({ model, gpu, engine, what, with: features }) => [model, gpu, engine, what, features].join();
+  const runOf = new Map(runs.map((run) => [key(run), openedRun(run)]));
+  // Each can be opened.
+  execFileSync(command, ['link', 'decode', '-'], {
+    input: runs.map(({ scenario }) => linkOf(scenario)).join('\n'),
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
   const percent = (errors, key) => (errors ? `${(100 * errors[key]).toFixed(1)}\u00a0%` : '–');
   const rows = compared.rows.map((row) => [
     cell(row.model),
@@ -97,14 +115,21 @@ function accuracyPage() {
     cell([row.what, row.with].filter(Boolean).join(', ')),
     String(row.runs),
     ...['ttft', 'tpot', 'e2e'].flatMap((metric) => [percent(row[metric], 'median'), percent(row[metric], 'p90')]),
+    runOf.get(key(row)) ?? '–',
   ]);
   page(
     'accuracy',
     '# Accuracy\n\nWhat the forecasts of each step-time model were off by where measured servers say the truth. A row is a GPU and an ' +
       'engine; errors are those of means per run: half of the runs are off by less than the median, nine of ten by less than p90. ' +
       'The page shows the row that fits as the ± of its tiles. [How it was compared](../fidelity.md) has data, method and ' +
-      'sources.\n\n' +
-      table(['model', 'GPU', 'engine', 'runs of', 'runs', 'TTFT', 'p90', 'TPOT', 'p90', 'E2E', 'p90'], rows),
+      'sources.\n\nThe last column has the run whose error is in the middle, or the nearest to it that a scenario can tell: its ' +
+      'link opens server and load as they were measured. What it predicts there is one draw of the requests, within a ' +
+      'twentieth of what stands here. Recorded requests are opened as a workload fitted to them; single prompts and decode ' +
+      'steps as requests that are nothing else. A dash: no scenario comes so near.\n\n' +
+      table(
+        ['model', 'GPU', 'engine', 'runs of', 'runs', 'TTFT', 'p90', 'TPOT', 'p90', 'E2E', 'p90', 'in the middle'],
+        rows,
+      ),
   );
 }
 
