@@ -5,6 +5,7 @@
 #include <span>
 #include <tuple>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "import/kinds.h"
 #include "import/names.h"
