@@ -31,6 +31,9 @@ constexpr const char* kPlanHelp =
     "  growth    --percent P: how many months a load that grows by P % a month is held (-1:\n"
     "            not even today's), and what is needed when; --months N to look ahead (24),\n"
     "            --from YYYY-MM for dates\n"
+    "  day       --hours A,B,...: the replicas that each hour of a day needs, whose load is A, B,\n"
+    "            ... times the scenario's; beside the busiest hour's all day. Hours are taken for\n"
+    "            themselves: replicas come and go at once\n"
     "  drill     whether the targets hold with one replica fewer, with one slow replica (70 %\n"
     "            of its GPUs' speed), and with a spike (--spike TIMES for --seconds S; 2 for\n"
     "            60); what the scenario cannot have, such as one replica fewer of one, is left\n"
@@ -53,7 +56,7 @@ constexpr const char* kPlanHelp =
 
 // What a question is given besides the scenario, as typed.
 struct Typed {
-  std::string percent, months, from, spike, seconds, input, output;
+  std::string percent, months, from, spike, seconds, input, output, hours;
 };
 
 // A number of an option; what is not given keeps its value. False: it is said on stderr.
@@ -94,6 +97,17 @@ std::optional<QuestionOptions> OptionsOf(const std::string& question, const Type
       !ReadNumber("--output", typed.output, options.api.output)) {
     return std::nullopt;
   }
+  if (question == "day" && typed.hours.empty()) {
+    Usage("plan day needs --hours");
+    return std::nullopt;
+  }
+  for (std::size_t begin = 0; !typed.hours.empty() && begin <= typed.hours.size();) {
+    const std::size_t end = std::min(typed.hours.find(',', begin), typed.hours.size());
+    const std::string hour = typed.hours.substr(begin, end - begin);
+    double& load = options.hours.emplace_back();
+    if (!ReadNumber("--hours", hour.empty() ? "nothing" : hour, load)) return std::nullopt;
+    begin = end + 1;
+  }
   options.from = MonthOf(typed.from);
   if (!typed.from.empty() && !options.from) {
     Usage("--from: found " + typed.from + ", allowed a month such as 2026-11");
@@ -114,10 +128,10 @@ int PlanCommand(std::vector<std::string> words) {
       {"max-rate", {}},
       {"min-gpus", {}},
       {"growth", {"--percent", "--months", "--from"}},
+      {"day", {"--hours"}},
       {"drill", {"--spike", "--seconds"}},
       {"tornado", {}},
       {"cost", {"--input", "--output"}},
-
       {"speculation", {}}};
   const std::string name = words.empty() ? "" : words[0];
   if (name == "search") return SearchCommand({words.begin() + 1, words.end()});
@@ -130,7 +144,7 @@ int PlanCommand(std::vector<std::string> words) {
   if (question == questions.end()) {
     return Usage(
         "plan: found " + (name.empty() ? "no question" : name) +
-        ", allowed max-rate, min-gpus, growth, drill, tornado, cost, speculation or search");
+        ", allowed max-rate, min-gpus, growth, day, drill, tornado, cost, speculation or search");
   }
   words.erase(words.begin());
   Arguments args;
@@ -141,6 +155,7 @@ int PlanCommand(std::vector<std::string> words) {
                                         : option == "--months" ? &typed.months
                                         : option == "--from"   ? &typed.from
                                         : option == "--spike"  ? &typed.spike
+                                        : option == "--hours"  ? &typed.hours
                                         : option == "--input"  ? &typed.input
                                         : option == "--output" ? &typed.output
                                                                : &typed.seconds);

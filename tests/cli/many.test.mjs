@@ -158,6 +158,26 @@ test('Plan_MinGpus_HasItsPoolsAndABound', () => {
   );
 });
 
+test('Plan_Day_HasReplicasByTheHour', () => {
+  const { status, stderr, answer, hours } = plan('day', chat, '--hours', '0.5,2');
+  assert.equal(status, 0);
+  assert.equal(answer.unit, 'GPU-hours');
+  assert.deepEqual(
+    hours.map(({ load, replicas }) => [load, replicas]),
+    [
+      [20, 1],
+      [80, 2],
+    ],
+  );
+  assert.match(
+    stderr,
+    /^3 GPU-hours \(3 to 3\) for 2 hours, with 1 to 2 replicas: 25 % less than with 2 throughout, \$7\.5/m,
+  );
+  for (const wrong of [[], ['--hours', '1,x'], ['--hours', '1,,2'], ['--hours', '0']]) {
+    assert.equal(servecast('plan', 'day', chat, ...wrong).status, 2, wrong.join(' '));
+  }
+});
+
 test('Plan_Growth_NamesTheMonthAndWhatIsNeeded', () => {
   const { status, stderr, answer, schedule } = plan(
     'growth',
@@ -214,7 +234,7 @@ test('Plan_Cost_IsTheLoadAtWhichAnApiCostsAsMuch', () => {
 
 test('Plan_WrongQuestionsAndOptions_AreNamed', () => {
   for (const [words, message] of [
-    [[], /found no question, allowed max-rate, min-gpus, growth, drill, tornado, cost, speculation or search/],
+    [[], /found no question, allowed max-rate, min-gpus, growth, day, drill, tornado, cost, speculation or search/],
     [['most', chat], /found most, allowed/],
     [['growth', chat], /needs --percent/],
     [['growth', chat, '--percent', '5', '--from', '2026-13'], /--from: found 2026-13/],

@@ -87,6 +87,46 @@ TEST(Question, Growth_PassesWhatIsHeldAfterSoManyMonths) {
   EXPECT_GE(held, 1);
 }
 
+// A replica that there may be fewer of does not hold the hour, and as many do.
+TEST(Question, Day_HoursHaveTheFewestReplicasThatHoldThem) {
+  QuestionOptions options;
+  options.hours = {0.1, 1, 2.5, 1};
+  const Scenario scenario = Loaded("100", "3");
+  const json answer = json::parse(Answered("day", scenario, options, 50'000).Json(false));
+  ASSERT_EQ(answer["outcome"], "found");
+  ASSERT_EQ(answer["hours"].size(), 4u);
+  const auto held = [&scenario](std::int64_t replicas) {
+    Scenario s = scenario;
+    s.cluster.pools[0].replicas = replicas;
+    Plan plan = Good(Plan::Create(std::move(s)));
+    while (!plan.Advance(INT64_MAX)) {
+    }
+    return plan.Answer().value;
+  };
+  double sum = 0, most = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const json& hour = answer["hours"][i];
+    const std::int64_t replicas = hour["replicas"];
+    EXPECT_DOUBLE_EQ(hour["load"], 100 * options.hours[i]);
+    EXPECT_EQ(hour["held"], held(replicas));
+    EXPECT_GE(hour["held"], hour["load"]);
+    if (replicas > 1) EXPECT_LT(held(replicas - 1), hour["load"]);
+    EXPECT_LE(hour["low"], replicas);
+    EXPECT_GE(hour["high"], replicas);
+    sum += static_cast<double>(replicas);
+    most = std::max(most, static_cast<double>(replicas));
+  }
+  EXPECT_EQ(answer["hours"][1], [&] {
+    json same = answer["hours"][3];
+    same["hour"] = 1;
+    return same;
+  }());
+  EXPECT_EQ(answer["answer"]["value"], sum);
+  EXPECT_EQ(answer["gpu_hours_at_peak"], 4 * most);
+  EXPECT_GT(answer["idle_share"], 0);
+  EXPECT_LT(answer["idle_share"], 1);
+}
+
 TEST(Question, Drills_ComeOneByOne) {
   QuestionOptions options;
   options.drill.spike_s = 5;
@@ -293,6 +333,9 @@ TEST(Question, WhatCannotBeAsked_IsSaid) {
   options.percent = -5;
   options.months = 0;
   EXPECT_EQ(RefusalOf(Question::Create("growth", Loaded("40"), {}, options)).size(), 2u);
+  EXPECT_EQ(RefusalOf(Question::Create("day", Loaded("40"))).size(), 1u);
+  options.hours = {0, 1, 2'000};
+  EXPECT_EQ(RefusalOf(Question::Create("day", Loaded("40"), {}, options)).size(), 2u);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/json_writer.h"
 #include "plan/answers.h"
+#include "plan/day.h"
 #include "plan/speculation.h"
 #include "plan/tornado.h"
 #include "servecast/experiment.h"
@@ -78,6 +79,26 @@ class Growth final : public Question::Answerer {
 
   GrowthAsked asked_;
   GrowthPlan plan_;
+};
+
+class Day final : public Question::Answerer {
+ public:
+  static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
+    Result<DayPlan> plan =
+        DayPlan::Create(std::move(scenario), std::move(trace), {options.hours, {}});
+    if (!plan.ok()) return plan.issues();
+    return std::unique_ptr<Question::Answerer>(new Day(std::move(plan.value())));
+  }
+
+  bool Advance(std::int64_t max_steps) override { return plan_.Advance(max_steps); }
+  double Progress() const override { return plan_.Progress(); }
+  void Write(JsonWriter& out) const override { WriteDay(plan_.Answer(), out); }
+  std::string Sentence() const override { return DaySentence(plan_.Answer()); }
+
+ private:
+  explicit Day(DayPlan plan) : plan_(std::move(plan)) {}
+
+  DayPlan plan_;
 };
 
 // One experiment after the other.
@@ -239,6 +260,7 @@ constexpr Entry kEntries[] = {
     {"max-rate", OfPlan<Plan, WriteMaxRate, MaxRateSentence>::Make},
     {"min-gpus", OfPlan<FleetPlan, WriteMinGpus, MinGpusSentence>::Make},
     {"growth", Growth::Make},
+    {"day", Day::Make},
     {"drill", Drills::Make},
     {"tornado", Tornado::Make},
     {"cost", OfCost::Make},
@@ -258,10 +280,9 @@ Result<Question> Question::Create(std::string_view name, Scenario scenario, Trac
                                    [name](const Entry& e) { return e.name == name; });
   if (entry == std::end(kEntries)) {
     return Issues{
-        {"",
-         Format("question: found {}, allowed max-rate, min-gpus, growth, drill, tornado, cost or "
-                "speculation",
-                std::string(name))}};
+        {"", Format("question: found {}, allowed max-rate, min-gpus, growth, day, drill, tornado, "
+                    "cost or speculation",
+                    std::string(name))}};
   }
   Made made = entry->make(std::move(scenario), std::move(trace), options);
   if (!made.ok()) return made.issues();

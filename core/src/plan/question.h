@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plan/drill.h"
 #include "plan/token_prices.h"
@@ -23,11 +24,12 @@ struct QuestionOptions {
   std::optional<std::int64_t> from =
       {};  // its first month, 12 times the year and 0 to 11; for dates
   DrillOptions drill;
-  TokenPrices api = {};  // of cost
+  TokenPrices api = {};            // of cost
+  std::vector<double> hours = {};  // of day: the load of each, times the scenario's own
 };
 
-// "max-rate", "min-gpus", "growth", "drill", "tornado", "cost" or "speculation". Resumable like a
-// plan, which it is.
+// "max-rate", "min-gpus", "growth", "day", "drill", "tornado", "cost" or "speculation". Resumable
+// like a plan, which it is.
 class Question {
  public:
   // Issues: another name; options beyond their ranges; those of the plan.

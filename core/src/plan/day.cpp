@@ -1,0 +1,276 @@
+// See day.h. What so many replicas hold is a Plan each; from which of them an hour needs, all hours
+// are worked out as if every one were known, and where one is not it is found first.
+#include "plan/day.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/base.h"
+#include "base/math.h"
+#include "base/text.h"
+#include "metrics/words.h"
+#include "plan/answers.h"
+#include "plan/line.h"
+
+namespace servecast {
+namespace {
+
+// What a day comes to.
+struct Sums {
+  double gpu_hours = 0, low = 0, high = 0;
+  double at_peak = 0;  // with the busiest hour's replicas all day
+  double load = 0, held = 0;
+  double IdleShare() const { return held > 0 ? std::max(0.0, 1 - load / held) : 0; }
+};
+
+Sums SumsOf(const DayAnswer& answer) {
+  Sums sums;
+  std::int64_t most = 0;
+  const auto gpus = [&answer](std::int64_t replicas) {
+    return static_cast<double>(replicas * answer.gpus_per_replica);
+  };
+  for (const DayHour& hour : answer.hours) {
+    sums.gpu_hours += gpus(hour.replicas);
+    sums.low += gpus(hour.low);
+    sums.high += gpus(hour.high);
+    sums.load += hour.load;
+    sums.held += hour.held;
+    most = std::max(most, hour.replicas);
+  }
+  sums.at_peak = gpus(most) * static_cast<double>(answer.hours.size());
+  return sums;
+}
+
+}  // namespace
+
+Issues IssuesOf(const DayOptions& options) {
+  if (options.hours.empty() || options.hours.size() > kMostHours) {
+    return {{"", Format("hours: found {}, allowed 1 to {}", options.hours.size(), kMostHours)}};
+  }
+  Issues issues;
+  for (const double share : options.hours) {
+    if (share >= kLeastOfDay && share <= kMostOfDay) continue;
+    issues.push_back(
+        {"", Format("hours: found {} times the load, allowed {} to {}", NumberText(share),
+                    NumberText(kLeastOfDay), NumberText(kMostOfDay))});
+  }
+  return issues;
+}
+
+struct DayPlan::State {
+  State(Scenario s, Trace t, DayOptions o, const Line& line)
+      : scenario(std::move(s)), trace(std::move(t)), options(std::move(o)) {
+    options.plan.line = PlanLine::kLoad;
+    const PoolSpec& pool = scenario.cluster.pools[0];
+    group = pool.attention_data_parallel;
+    result.unit = line.unit;
+    result.gpus_per_replica = pool.tensor_parallel * pool.pipeline_parallel;
+    result.price_per_gpu_hour =
+        (pool.hardware ? *pool.hardware : scenario.hardware).price_per_gpu_hour;
+    for (const double share : options.hours) result.hours.push_back({share * line.own});
+  }
+
+  // nullptr: it has to be found first, and is `asked`.
+  const PlanAnswer* Most(std::int64_t replicas) {
+    const auto known = answers.find(replicas);
+    if (known != answers.end()) return &known->second;
+    asked = replicas;
+    return nullptr;
+  }
+
+  std::int64_t InGroups(double replicas) const {
+    const auto most = static_cast<double>(kMostReplicas / group * group);
+    const auto n = static_cast<std::int64_t>(std::ceil(std::clamp(replicas, 1.0, most)));
+    return CeilDiv(n, group) * group;
+  }
+
+  // The fewest whose highest load, or that end of its interval, is as much. nullopt: an answer is
+  // missing, or `stopped` says why there is none.
+  std::optional<std::int64_t> Fewest(double load, double PlanAnswer::*end) {
+    std::int64_t n = answers.empty() ? scenario.cluster.pools[0].replicas : Guess(load);
+    std::int64_t below = 0;  // not enough
+    std::optional<std::int64_t> above;
+    for (;;) {
+      const PlanAnswer* most = Most(n);
+      if (most == nullptr) return std::nullopt;
+      if (most->outcome != PlanOutcome::kFound) {
+        stopped = most->outcome;
+        return std::nullopt;
+      }
+      const double held = most->*end;
+      if (held >= load) {
+        above = n;
+      } else {
+        below = n;
+      }
+      if (above && *above - below <= group) return above;
+      const std::int64_t next = InGroups(load / held * static_cast<double>(n));
+      n = above ? std::clamp(next, below + group, *above - group) : std::max(next, below + group);
+      if (n > kMostReplicas) {
+        stopped = PlanOutcome::kNone;
+        return std::nullopt;
+      }
+    }
+  }
+
+  // By what the nearest known number holds, in proportion.
+  std::int64_t Guess(double load) const {
+    double best = std::numeric_limits<double>::infinity(), guess = 1;
+    for (const auto& [replicas, most] : answers) {
+      if (most.outcome != PlanOutcome::kFound) continue;
+      const double times = load / most.value;
+      const double apart = std::fabs(Log(times));
+      if (apart >= best) continue;
+      best = apart;
+      guess = times * static_cast<double>(replicas);
+    }
+    return InGroups(guess);
+  }
+
+  // False: an answer is missing.
+  bool Solve() {
+    for (DayHour& hour : result.hours) {
+      const auto fewest = Fewest(hour.load, &PlanAnswer::value);
+      const auto low = fewest ? Fewest(hour.load, &PlanAnswer::high) : std::nullopt;
+      const auto high = low ? Fewest(hour.load, &PlanAnswer::low) : std::nullopt;
+      if (stopped) {
+        result.outcome = *stopped;
+        return true;
+      }
+      if (!high) return false;
+      hour.replicas = *fewest;
+      hour.low = std::min(*low, *fewest);
+      hour.high = std::max(*high, *fewest);
+      hour.held = answers[*fewest].value;
+      done = static_cast<std::size_t>(&hour - result.hours.data()) + 1;
+    }
+    result.outcome = PlanOutcome::kFound;
+    return true;
+  }
+
+  bool Step(std::int64_t max_steps) {
+    if (finished) return true;
+    if (!current) {
+      if (Solve()) return finished = true;
+      Scenario s = scenario;
+      s.cluster.pools[0].replicas = asked;
+      Result<Plan> made = Plan::Create(std::move(s), trace, options.plan);
+      if (!made.ok()) {  // so many replicas are more than a run can hold
+        answers[asked].outcome = PlanOutcome::kUnknown;
+        return false;
+      }
+      current.emplace(std::move(made.value()));
+    }
+    if (!current->Advance(max_steps)) return false;
+    const PlanAnswer& found = answers[asked] = current->Answer();
+    result.runs += found.runs;
+    current.reset();
+    return false;
+  }
+
+  Scenario scenario;
+  Trace trace;
+  DayOptions options;
+  std::int64_t group = 1, asked = 1;
+  std::map<std::int64_t, PlanAnswer> answers;  // by replicas: what they hold
+  std::optional<Plan> current;
+  std::optional<PlanOutcome> stopped;
+  DayAnswer result;
+  std::size_t done = 0;  // hours
+  bool finished = false;
+  mutable double shown = 0;
+};
+
+DayPlan::DayPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DayPlan::DayPlan(DayPlan&&) noexcept = default;
+DayPlan& DayPlan::operator=(DayPlan&&) noexcept = default;
+DayPlan::~DayPlan() = default;
+
+Result<DayPlan> DayPlan::Create(Scenario scenario, Trace trace, DayOptions options) {
+  Issues issues = IssuesOf(options);
+  if (scenario.cluster.pools.size() > 1) {
+    issues.push_back({"/cluster/pools", Format("found {} pools, allowed 1 for replicas by the hour",
+                                               scenario.cluster.pools.size())});
+  }
+  options.plan.line = PlanLine::kLoad;
+  const Result<Plan> first = Plan::Create(scenario, trace, options.plan);
+  if (!first.ok()) issues.insert(issues.end(), first.issues().begin(), first.issues().end());
+  if (!issues.empty()) return issues;
+  const Line line = *LineOf(scenario, options.plan);
+  return DayPlan(
+      std::make_unique<State>(std::move(scenario), std::move(trace), std::move(options), line));
+}
+
+bool DayPlan::Advance(std::int64_t max_steps) { return state_->Step(max_steps); }
+
+double DayPlan::Progress() const {
+  const State& s = *state_;
+  if (s.finished) return 1;
+  const double part = s.current ? s.current->Progress() : 0;
+  const auto hours = static_cast<double>(s.result.hours.size());
+  s.shown = std::max(s.shown, std::min((static_cast<double>(s.done) + part) / (hours + 1), 0.99));
+  return s.shown;
+}
+
+DayAnswer DayPlan::Answer() const { return state_->result; }
+
+void WriteDay(const DayAnswer& answer, JsonWriter& out) {
+  const bool found = answer.outcome == PlanOutcome::kFound;
+  const Sums sums = SumsOf(answer);
+  out.Key("outcome"), out.Text(OutcomeName(answer.outcome));
+  if (found) {
+    WriteAnswer(sums.gpu_hours, sums.low, sums.high, "GPU-hours", out);
+  } else {
+    out.Key("answer"), out.Null();
+  }
+  out.Key("unit"), out.Text(answer.unit);
+  out.Key("gpus_per_replica"), out.Integer(answer.gpus_per_replica);
+  out.Key("gpu_hours_at_peak"), found ? out.Number(sums.at_peak) : out.Null();
+  out.Key("idle_share"), found ? out.Number(sums.IdleShare()) : out.Null();
+  out.Key("price_per_gpu_hour");
+  answer.price_per_gpu_hour ? out.Number(*answer.price_per_gpu_hour) : out.Null();
+  out.Key("hours"), out.BeginArray();
+  for (std::size_t i = 0; found && i < answer.hours.size(); ++i) {
+    const DayHour& hour = answer.hours[i];
+    out.BeginObject();
+    out.Key("hour"), out.Integer(static_cast<std::int64_t>(i));
+    out.Key("load"), out.Number(hour.load);
+    out.Key("replicas"), out.Integer(hour.replicas);
+    out.Key("low"), out.Integer(hour.low);
+    out.Key("high"), out.Integer(hour.high);
+    out.Key("held"), out.Number(hour.held);
+    out.EndObject();
+  }
+  out.EndArray();
+  out.Key("runs"), out.Integer(answer.runs);
+}
+
+std::string DaySentence(const DayAnswer& answer) {
+  if (answer.outcome == PlanOutcome::kNone) return "No number of replicas keeps the targets.";
+  if (answer.outcome == PlanOutcome::kUnbounded) return "Any number of replicas keeps the targets.";
+  if (answer.outcome != PlanOutcome::kFound) {
+    return "Too few requests have an answer to judge a target.";
+  }
+  const Sums sums = SumsOf(answer);
+  const auto [least, most] = std::minmax_element(
+      answer.hours.begin(), answer.hours.end(),
+      [](const DayHour& a, const DayHour& b) { return a.replicas < b.replicas; });
+  std::string cost;
+  if (answer.price_per_gpu_hour) {
+    cost = Format(", {} instead of {}", Dollars(sums.gpu_hours * *answer.price_per_gpu_hour),
+                  Dollars(sums.at_peak * *answer.price_per_gpu_hour));
+  }
+  return Format(
+      "{} GPU-hours ({} to {}) for {}, with {} to {} replicas: {} less than with {} throughout{}; "
+      "{} of what is held is idle.",
+      ShortNumber(sums.gpu_hours), ShortNumber(sums.low), ShortNumber(sums.high),
+      Count(static_cast<std::int64_t>(answer.hours.size()), "hour"), least->replicas,
+      most->replicas, Percent(sums.at_peak > 0 ? 1 - sums.gpu_hours / sums.at_peak : 0),
+      most->replicas, cost, Percent(sums.IdleShare()));
+}
+
+}  // namespace servecast
