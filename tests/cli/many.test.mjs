@@ -183,7 +183,7 @@ test('Plan_Growth_NamesTheMonthAndWhatIsNeeded', () => {
     'growth',
     chat,
     '--percent',
-    '10',
+    '12',
     '--months',
     '6',
     '--from',

@@ -110,7 +110,9 @@ TEST(Question, Day_HoursHaveTheFewestReplicasThatHoldThem) {
     EXPECT_DOUBLE_EQ(hour["load"], 100 * options.hours[i]);
     EXPECT_EQ(hour["held"], held(replicas));
     EXPECT_GE(hour["held"], hour["load"]);
-    if (replicas > 1) EXPECT_LT(held(replicas - 1), hour["load"]);
+    if (replicas > 1) {
+      EXPECT_LT(held(replicas - 1), hour["load"]);
+    }
     EXPECT_LE(hour["low"], replicas);
     EXPECT_GE(hour["high"], replicas);
     sum += static_cast<double>(replicas);

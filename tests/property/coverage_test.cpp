@@ -13,7 +13,9 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "metrics/samples.h"
+#include "property/long_runs.h"
 #include "servecast/experiment.h"
+#include "servecast/plan.h"
 #include "testing/data_files.h"
 
 namespace servecast::testing {
@@ -234,6 +236,69 @@ TEST(Coverage, LongRuns_LieInTheIntervals) {
     }
   }
   ExpectCovers(all, "all");
+}
+
+// ---- Plans ------------------------------------------------------------------------------------
+
+struct KnownRate {
+  std::string name;
+  Scenario scenario;
+  double most = 0;  // requests/s
+  double apart = 0;
+};
+
+std::vector<KnownRate> AllKnownRates() {
+  const auto file = nlohmann::json::parse(ReadFile(kFile).value_or(""), nullptr, false);
+  std::vector<KnownRate> all;
+  for (const auto& each : file["max_rates"]) {
+    const auto preset = ScenarioPreset(each["preset"].get<std::string>());
+    all.push_back({each["name"], Parsed(Changed(each["set"], std::string(preset.value_or("")))),
+                   each["max_rate"], each["apart"]});
+  }
+  return all;
+}
+
+TEST(Coverage, MaxRates_LieInTheIntervals) {
+  const int seeds = SeedsAskedFor() > 0 ? (SeedsAskedFor() + 1) / 2 : 3;
+  Coverage all;
+  for (const KnownRate& known : AllKnownRates()) {
+    Coverage found;
+    double requests = 0;
+    for (int seed = 1; seed <= seeds; ++seed) {
+      Scenario scenario = known.scenario;
+      scenario.seed = static_cast<std::uint64_t>(seed);
+      Plan plan = Good(Plan::Create(std::move(scenario)));
+      while (!plan.Advance(INT64_MAX)) {
+      }
+      const PlanAnswer answer = plan.Answer();
+      ASSERT_EQ(answer.outcome, PlanOutcome::kFound) << known.name << ", seed " << seed;
+      EXPECT_LE(answer.high - answer.low, 2 * 0.031 * answer.value) << known.name << " " << seed;
+      found.intervals += 1;
+      found.runs += 1;
+      found.covers += answer.low <= known.most && known.most <= answer.high ? 1 : 0;
+      requests += static_cast<double>(answer.requests);
+    }
+    if (SeedsAskedFor() > 0) {
+      ExpectCovers(found, "max rate, " + known.name);
+      fmt::print("{:.0f} requests an answer\n", requests / seeds);
+    }
+    all.intervals += found.intervals;
+    all.covers += found.covers;
+    all.runs += found.runs;
+    if (SeedsAskedFor() == 0) break;
+  }
+  ExpectCovers(all, "max rates");
+}
+
+TEST(Coverage, LongMaxRates_AreMadeAnew) {
+  const int runs = Asked("SERVECAST_LONG_RUNS");
+  if (runs == 0) GTEST_SKIP() << "SERVECAST_LONG_RUNS is not set";
+  for (const KnownRate& known : AllKnownRates()) {
+    fmt::print("{}: {:.5g} requests/s (the file has {:.5g})\n", known.name,
+               StraightMaxRate(known.scenario, known.most, known.apart, 1'000'000,
+                               static_cast<std::size_t>(runs)),
+               known.most);
+  }
 }
 
 // What coverage.json holds, by as many runs of a million requests as SERVECAST_LONG_RUNS says.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/math.h"
+#include "metrics/samples.h"
 
 namespace servecast {
 namespace {
@@ -26,7 +27,7 @@ class Finder {
 
   Findings Find() {
     Cut();
-    out_.long_memory = reading_.steady && reading_.batches == 0 && LooksOfARun() < kLongMemory;
+    out_.long_memory = reading_.steady && LooksOfARun() < kLongMemory;
     out_.from = Starts(0);
     out_.until = Ends(0);
     for (std::size_t k = 0; k < s_.slo.size(); ++k) out_.targets.push_back(Target(k));
@@ -98,13 +99,14 @@ class Finder {
   template <class Visit>
   void ForEach(Visit visit) const {
     for (std::size_t r = 0; r < runs_.size(); ++r) {
-      const std::size_t n = last_[r] - first_[r];
+      const std::size_t n = last_[r] - first_[r], pieces = PiecesOfARun();
       for (std::size_t i = 0; i < n; ++i) {
-        visit(reading_.batches > 0 ? i * reading_.batches / n : r, runs_[r], first_[r] + i);
+        visit(r * pieces + i * pieces / n, runs_[r], first_[r] + i);
       }
     }
   }
-  std::size_t GroupCount() const { return reading_.batches > 0 ? reading_.batches : runs_.size(); }
+  std::size_t PiecesOfARun() const { return std::max<std::size_t>(reading_.batches, 1); }
+  std::size_t GroupCount() const { return PiecesOfARun() * runs_.size(); }
 
   TargetFinding Target(std::size_t k) const {
     const SloSpec& slo = s_.slo[k];
@@ -121,13 +123,14 @@ class Finder {
     if (slo.metric == SloMetric::kItl) {
       ms = GapIntervals(k);
     } else if (Enough(groups)) {
-      ms = PercentileIntervals(groups, slo.percentile, {kUsual, kSure});
+      ms = PercentileIntervals(groups, slo.percentile, {reading_.confidence, kSure});
     }
     if (ms.empty()) return found;
+    if (reading_.by_group) found.by_group = Owns(k, groups, unserved);
     found.ms = ms[0];
     Side sides[2];
     for (std::size_t c = 0; c < 2; ++c) {
-      const double confidence = c == 0 ? kUsual : kSure;
+      const double confidence = c == 0 ? reading_.confidence : kSure;
       Interval lost = ShareInterval(unserved, confidence);
       if (slo.metric == SloMetric::kAttainment && lost.value == 0) {
         lost.high = NoneOf(unserved, confidence);
@@ -167,6 +170,21 @@ class Finder {
     return some >= kFewest && 2 * some >= groups.size();
   }
 
+  std::vector<TargetFinding::Own> Owns(std::size_t k, Groups& groups,
+                                       const std::vector<Part>& unserved) const {
+    std::vector<TargetFinding::Own> owns(groups.size());
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (s_.slo[k].metric == SloMetric::kItl) {
+        owns[g].ms = reading_.batches <= 1 ? runs_[g].gap_percentile_ms[k] : Observations::kNone;
+      } else if (!groups[g].empty()) {
+        SortValues(groups[g]);
+        owns[g].ms = Percentile(groups[g], s_.slo[k].percentile);
+      }
+      if (unserved[g].whole > 0) owns[g].unserved = unserved[g].part / unserved[g].whole;
+    }
+    return owns;
+  }
+
   // The percentile of each run's gaps, all of them after measure.warmup_s.
   std::vector<Interval> GapIntervals(std::size_t k) const {
     std::vector<double> values;
@@ -174,7 +192,7 @@ class Finder {
       if (run.gap_percentile_ms[k] >= 0) values.push_back(run.gap_percentile_ms[k]);
     }
     if (values.size() < kFewest) return {};
-    return {MeanInterval(values, kUsual), MeanInterval(values, kSure)};
+    return {MeanInterval(values, reading_.confidence), MeanInterval(values, kSure)};
   }
 
   struct Window {
@@ -211,7 +229,7 @@ class Finder {
     for (std::size_t r = 0; r < runs_.size(); ++r) {
       const TimeNs until = runs_[r].last_offered;
       const TimeNs from = part > 0 ? until / part : std::min(Starts(r), until);
-      const auto parts = static_cast<TimeNs>(std::max<std::size_t>(reading_.batches, 1));
+      const auto parts = static_cast<TimeNs>(PiecesOfARun());
       for (TimeNs p = 0; p < parts; ++p) {
         pieces.push_back({r,
                           {from + (until - from) / parts * p,

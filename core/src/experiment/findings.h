@@ -17,7 +17,9 @@ namespace servecast {
 // for ever; else a run has its own beginning and end, and all of it counts.
 struct Reading {
   bool steady = true;
-  std::size_t batches = 0;  // of the only run; 0: runs are the groups
+  std::size_t batches = 0;   // of each run; 0: runs are the groups
+  bool by_group = false;     // also what each group by itself comes to
+  double confidence = 0.95;  // of what is 95 % below
 };
 
 // On which side of its limit a target is.
@@ -28,6 +30,11 @@ struct TargetFinding {
   Interval unserved;           // share, 95 %; of attainment: of those beyond a limit
   Side side = Side::kAcross;   // at 95 %
   bool settled = false;        // not across even at 98 %
+  // Of each group by itself, if asked for; kNone: too few samples.
+  struct Own {
+    double ms = Observations::kNone, unserved = 0;
+  };
+  std::vector<Own> by_group;
 };
 
 // How many times as many requests would take the limit out of the interval, if its value stays; at

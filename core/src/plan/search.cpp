@@ -9,25 +9,25 @@
 namespace servecast {
 namespace {
 
-constexpr double kClose = 0.05;    // between two places with finite strains, in logarithms
-constexpr double kNear = 0.02;     // to 1, of a strain; and between places where one is infinite
-constexpr double kLongest = 0.25;  // of one step beyond what is known
-constexpr double kUsualSlope = 3;  // of a strain where only one place is known
-constexpr double kLeastSlope = 0.5;
+constexpr double kNear = 0.02;      // to 1, of a strain; and between places where one is infinite
+constexpr double kShortest = 0.04;  // of one step beyond what is known: closer places are alike
+constexpr double kLongest = 0.25;
+constexpr double kAlike = 0.01;  // between two whole loads: nothing is asked between them
+constexpr double kLeastSlope = 0.5, kMostSlope = 30;
 
 // Of a strain; finite for all that is finite.
 double LogOf(double strain) { return Log(std::max(strain, 1e-9)); }
 
 bool Finite(const Sample& s) { return std::isfinite(s.strain); }
 
-// Growth of log strain along the line between the two samples nearest to an end.
-double SlopeAt(const Slope& slope, const std::vector<Sample>& samples, bool heavy_end) {
-  if (samples.size() < 2) return kUsualSlope;
-  const std::size_t i = heavy_end ? samples.size() - 2 : 0;
+// Growth of log strain from one sample to the next.
+std::optional<double> GrowthFrom(const Slope& slope, const std::vector<Sample>& samples,
+                                 std::size_t i) {
+  if (i + 1 >= samples.size()) return std::nullopt;
   const Sample &a = samples[i], &b = samples[i + 1];
-  if (!Finite(a) || !Finite(b)) return kUsualSlope;
+  if (!Finite(a) || !Finite(b)) return std::nullopt;
   const double run = slope.Along(b.at) - slope.Along(a.at);
-  return std::max(kLeastSlope, (LogOf(b.strain) - LogOf(a.strain)) / run);
+  return std::clamp((LogOf(b.strain) - LogOf(a.strain)) / run, kLeastSlope, kMostSlope);
 }
 
 // A place in (lighter, heavier) of them, or nothing if there is none.
@@ -103,25 +103,24 @@ bool Hopeless(const Slope& slope, const std::vector<Sample>& samples) {
   return LogOf(light->strain) > falls * Log(16.0) || apart > Log(16.0);
 }
 
-std::optional<double> NextSample(const Slope& slope, const std::vector<Sample>& samples) {
+std::optional<double> NextSample(const Slope& slope, const std::vector<Sample>& samples,
+                                 double growth, double straight) {
   const int last = LastWithin(samples);
-  if (last + 1 == static_cast<int>(samples.size())) {
-    const Sample& end = samples.back();
-    const double step = -LogOf(end.strain) / SlopeAt(slope, samples, true);
-    const double along = slope.Along(end.at);
-    return Beyond(slope, end.at, along + std::clamp(1.2 * step, kNear, kLongest));
-  }
-  if (last < 0) {
-    const Sample& end = samples.front();
-    const double step =
-        Finite(end) ? LogOf(end.strain) / SlopeAt(slope, samples, false) : kLongest / 3;
-    const double along = slope.Along(end.at);
-    return Beyond(slope, end.at, along - std::clamp(1.2 * step, kNear, kLongest));
+  if (last < 0 || last + 1 == static_cast<int>(samples.size())) {
+    const bool heavy_end = last >= 0;
+    const std::size_t first = heavy_end && samples.size() > 1 ? samples.size() - 2 : 0;
+    const Sample& end = heavy_end ? samples.back() : samples.front();
+    growth = GrowthFrom(slope, samples, first).value_or(growth);
+    const double step = Finite(end) ? std::fabs(LogOf(end.strain)) / growth : kLongest / 3;
+    const bool whole = slope.line().step > 0;
+    const double by = std::clamp(1.2 * step, whole ? kNear : kShortest, kLongest);
+    return Beyond(slope, end.at, slope.Along(end.at) + (heavy_end ? by : -by));
   }
   const Sample &a = samples[static_cast<std::size_t>(last)],
                &b = samples[static_cast<std::size_t>(last) + 1];
   const double from = slope.Along(a.at), to = slope.Along(b.at);
   if (slope.line().step > 0) {
+    if (!slope.line().relieves && to - from <= kAlike) return std::nullopt;
     if (!Finite(b)) return Between(slope, a, b, (from + to) / 2);
     const double share = -LogOf(a.strain) / (LogOf(b.strain) - LogOf(a.strain));
     const auto guess = Between(slope, a, b, from + std::clamp(share, 0.1, 0.9) * (to - from));
@@ -131,7 +130,7 @@ std::optional<double> NextSample(const Slope& slope, const std::vector<Sample>& 
     return to - from > kNear ? Between(slope, a, b, (from + to) / 2) : std::nullopt;
   }
   const bool touches = LogOf(a.strain) > -kNear || LogOf(b.strain) < kNear;
-  if (to - from <= kClose || touches) return std::nullopt;
+  if (to - from <= straight || touches) return std::nullopt;
   const double share = -LogOf(a.strain) / (LogOf(b.strain) - LogOf(a.strain));
   return Between(slope, a, b, from + std::clamp(share, 0.15, 0.85) * (to - from));
 }
@@ -145,6 +144,15 @@ double CrossingOf(const Slope& slope, const std::vector<Sample>& samples) {
   const double from = slope.Along(a.at), to = slope.Along(b.at);
   const double share = Finite(b) ? -LogOf(a.strain) / (LogOf(b.strain) - LogOf(a.strain)) : 0.5;
   return Exp((slope.line().relieves ? -1 : 1) * (from + share * (to - from)));
+}
+
+std::optional<double> GrowthAround(const Slope& slope, const std::vector<Sample>& samples) {
+  const int last = LastWithin(samples);
+  for (const int i : {last, last - 1, last + 1}) {
+    if (i < 0) continue;
+    if (const auto growth = GrowthFrom(slope, samples, static_cast<std::size_t>(i))) return growth;
+  }
+  return std::nullopt;
 }
 
 }  // namespace servecast

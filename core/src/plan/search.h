@@ -51,10 +51,17 @@ int LastWithin(const std::vector<Sample>& samples);
 
 // Where the next sample tells most about where the strain passes 1: nullopt once two neighbours
 // around it are close enough to go straight (in logarithms) from one to the other, or at an end.
-std::optional<double> NextSample(const Slope& slope, const std::vector<Sample>& samples);
+// `growth`: of log strain along the line, where one sample alone is known. `straight`: between two
+// places with finite strains, in logarithms.
+std::optional<double> NextSample(const Slope& slope, const std::vector<Sample>& samples,
+                                 double growth = 3, double straight = 0.07);
 
 // Where it passes 1; where a neighbour is infinite, between them. Beyond all samples: the end one.
 // On a line of whole places the last one within. Requires: samples not empty.
 double CrossingOf(const Slope& slope, const std::vector<Sample>& samples);
+
+// Growth of log strain along the line, between the finite samples next to where it passes 1;
+// nullopt: there are no two.
+std::optional<double> GrowthAround(const Slope& slope, const std::vector<Sample>& samples);
 
 }  // namespace servecast

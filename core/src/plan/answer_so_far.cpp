@@ -1,0 +1,143 @@
+// See answer_so_far.h.
+#include "plan/answer_so_far.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "plan/strain.h"
+
+namespace servecast {
+namespace {
+
+class Answering {
+ public:
+  explicit Answering(const SoFar& plan) : p_(plan) {}
+
+  PlanAnswer Answer() const {
+    PlanAnswer answer;
+    answer.unit = p_.slope.line().unit;
+    answer.runs = p_.runs;
+    answer.requests = p_.requests;
+    for (const std::vector<PlanPlace>* of : {&p_.scouts, &p_.places}) {
+      for (const PlanPlace& place : *of) {
+        if (place.read) answer.curve.push_back(place.found);
+      }
+    }
+    answer.curve.insert(answer.curve.end(), p_.left.begin(), p_.left.end());
+    KeepBest(answer.curve);
+    double most = 0;
+    for (const PlanPoint& point : answer.curve) {
+      if (point.goodput_per_s <= most) continue;
+      most = point.goodput_per_s;
+      answer.knee = point.at;
+    }
+    // What all places have in common says between which two it is.
+    const std::vector<Sample> seen = SamplesOf(Known(), p_.Whole() ? Curve::kValue : Curve::kFirst);
+    const bool known = std::all_of(Known().begin(), Known().end(),
+                                   [](const PlanPlace& place) { return place.known; });
+    if (seen.empty() || !known) return answer;
+    Find(seen, answer);
+    return answer;
+  }
+
+ private:
+  const std::vector<PlanPlace>& Known() const {
+    const bool some =
+        std::any_of(p_.places.begin(), p_.places.end(), [](const auto& p) { return p.read; });
+    return some ? p_.places : p_.scouts;
+  }
+
+  void Find(const std::vector<Sample>& seen, PlanAnswer& answer) const {
+    const int last = LastWithin(seen);
+    const auto count = static_cast<int>(seen.size());
+    if (p_.HasMiddle() && MiddleOf(p_.places) != nullptr) return FindByMiddle(answer);
+    if (last < 0) {
+      if (p_.finished) answer.outcome = PlanOutcome::kNone;
+      return Bind(seen.front().at, answer);
+    }
+    const bool all = last + 1 == count && seen.back().at != p_.slope.heaviest();
+    answer.outcome = all ? PlanOutcome::kUnbounded : PlanOutcome::kFound;
+    for (const PlanPlace& place : Known()) {
+      if (place.at == seen[static_cast<std::size_t>(last)].at) {
+        answer.cached_share = place.cached_share;
+      }
+    }
+    if (&Known() == &p_.places) {
+      const Crossing ends = p_.Ends();
+      answer.value = ends.value;
+      answer.low = ends.low;
+      answer.high = ends.high;
+    } else {
+      // One run each: between the last that keeps the targets and the first that does not.
+      answer.value = CrossingOf(p_.slope, seen);
+      const double beyond = seen[static_cast<std::size_t>(std::min(last + 1, count - 1))].at;
+      const double within = seen[static_cast<std::size_t>(last)].at;
+      answer.low = std::min({answer.value, within, beyond});
+      answer.high = std::max({answer.value, within, beyond});
+    }
+    Bind(seen[static_cast<std::size_t>(std::min(last + 1, count - 1))].at, answer);
+    FindBreaks(answer);
+  }
+
+  // The loads around it were found to surround the answer; how much each of them is strained, more
+  // runs may say otherwise.
+  void FindByMiddle(PlanAnswer& answer) const {
+    answer.outcome = PlanOutcome::kFound;
+    const Crossing ends = p_.Ends();
+    answer.value = ends.value;
+    answer.low = ends.low;
+    answer.high = ends.high;
+    const PlanPlace& middle = *MiddleOf(p_.places);
+    answer.cached_share = middle.cached_share;
+    const bool ended = std::any_of(p_.places.begin(), p_.places.end(), [&](const PlanPlace& place) {
+      return place.found.overloaded && place.at <= ends.value * (1 + p_.options.precision);
+    });
+    if (!ended) Bind(middle.at, answer);
+    FindBreaks(answer);
+  }
+
+  void FindBreaks(PlanAnswer& answer) const {
+    for (std::size_t i = 0; i < answer.curve.size(); ++i) {
+      for (std::size_t j = 0; j < answer.curve.size(); ++j) {
+        const PlanPoint &light = answer.curve[i], &heavy = answer.curve[j];
+        if (p_.slope.Lighter(light.at, heavy.at) && light.low > 1 && heavy.high <= 1) {
+          answer.monotone = false;
+        }
+      }
+    }
+  }
+
+  // The target that is strained most at a place.
+  void Bind(double at, PlanAnswer& answer) const {
+    for (const PlanPoint& point : answer.curve) {
+      if (point.at != at || point.overloaded) continue;
+      double most = -1;
+      for (std::size_t k = 0; k < point.targets.size(); ++k) {
+        const PlanTarget& target = point.targets[k];
+        if (!target.value) continue;
+        const double strain = StrainOf(p_.scenario.slo[k], *target.value, target.unserved_share);
+        if (strain <= most) continue;
+        most = strain;
+        answer.binding = k;
+      }
+    }
+  }
+
+  // In order, and of several at one place the one with most runs.
+  static void KeepBest(std::vector<PlanPoint>& points) {
+    std::stable_sort(points.begin(), points.end(), [](const PlanPoint& a, const PlanPoint& b) {
+      return a.at != b.at ? a.at < b.at : a.runs > b.runs;
+    });
+    points.erase(std::unique(points.begin(), points.end(),
+                             [](const auto& a, const auto& b) { return a.at == b.at; }),
+                 points.end());
+  }
+
+  const SoFar& p_;
+};
+
+}  // namespace
+
+PlanAnswer AnswerSoFar(const SoFar& plan) { return Answering(plan).Answer(); }
+
+}  // namespace servecast
