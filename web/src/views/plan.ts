@@ -41,10 +41,10 @@ export class PlanElement extends LitElement {
   }
 
   protected override firstUpdated(): void {
+    const named = inputsOf(location.href);
+    if (this.view.state.plan_inputs === null && named) this.view.app.store.update({ plan_inputs: named });
     void this.view.app.plans().then((plans) => {
       this.plans = plans;
-      const named = inputsOf(location.href);
-      if (this.view.state.plan_inputs === null && named) this.view.app.store.update({ plan_inputs: named });
       if (this.isConnected) plans.watch(true);
     });
     addEventListener('keydown', this.#key);
