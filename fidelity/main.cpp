@@ -41,8 +41,8 @@ constexpr const char* kFidelityHelp =
     "run\n"
     "                  and features: presets/compared.json, which labels of known error are made "
     "of\n"
-    "  --runs FILE     write of each of these the run whose error is in the middle, with its\n"
-    "                  scenario: docs/measured_runs.json, which the documentation opens\n"
+    "  --runs FILE     write of each of these a run in the middle of its errors, with a scenario\n"
+    "                  that predicts the same: docs/measured_runs.json, for the documentation\n"
     "  --against FILE  what --json printed earlier: name the errors that have grown by more than "
     "a\n"
     "                  tenth since, and exit with 1 when there are any\n"
@@ -130,8 +130,9 @@ int Main(const std::vector<std::string>& arguments) {
     for (const std::string& file : FilesBelow(folder)) inputs.push_back(folder + "/" + file);
     data.push_back({folder, ReadMeasuredSets(folder)});
   }
-  if (const auto problem = Collision(inputs, {options.record})) {
-    return PrintIssues({{"--record", *problem}});
+  const std::vector<std::string> outputs = {options.record, options.compared, options.runs};
+  if (const auto problem = Collision(inputs, outputs)) {
+    return PrintIssues({{"", *problem}});
   }
   const Result<std::vector<ScoredRow>> scored = ScoreRows(data, options.overrides);
   if (!scored.ok()) return PrintIssues(scored.issues());

@@ -101,6 +101,7 @@ test('Outputs_ThatWouldOverwriteAnInputOrEachOther_AreRefusedBeforeTheRun', () =
       ['run', chat, '--json', `${folder}/sub/../new`, '--series', path('new')],
       ['fit-trace', trace, '--json', trace],
       ['fidelity', '--data', folder, '--record', trace],
+      ['fidelity', '--data', folder, '--compared', path('new'), '--runs', path('./new')],
     ];
     for (const words of cases) {
       const { status, stdout, stderr } = servecast(...words);

@@ -18,8 +18,8 @@ struct PlanPlace {
   std::size_t wanted = 1;   // runs
   std::vector<Observations> runs;
   PlanPoint found;
-  // 0: it has the runs that its neighbours have as well, by which they are compared. Else a middle,
-  // the so-manieth, with seeds of its own from `first_run` on.
+  // 0: it has the runs that its neighbours have as well, by which they are compared. Else it is a
+  // middle, numbered from 1, with seeds of its own from `first_run` on.
   int stage = 0;
   std::size_t first_run = 0;
   double first = 0;                 // strain by those runs

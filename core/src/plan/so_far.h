@@ -39,7 +39,7 @@ struct SoFar {
   std::int64_t work = 0, runs = 0, requests = 0;
 
   // How the choice went: see choose.cpp.
-  double growth = 3;  // of log strain, by the scouts
+  double growth = StrainGrowth{}.value;  // by the scouts
   int lengthened = 0, moves = 0;
   int stages = 0;  // middles so far
   bool widened = false, added = false;

@@ -97,7 +97,8 @@ void WriteInterval(std::string_view key, const Interval& value, double times, Js
   out.EndObject();
 }
 
-std::string DollarText(double value) { return "$" + ShortNumber(value); }
+// With three digits, as a million tokens may cost less than a cent.
+std::string ShortDollars(double value) { return "$" + ShortNumber(value); }
 
 double TokensAnHour(const CostAnswer& a, bool with_input) {
   return a.load * kSecondsOfHour *
@@ -177,18 +178,19 @@ void WriteCost(const CostAnswer& a, JsonWriter& out) {
 
 std::string CostSentence(const CostAnswer& a) {
   const std::string own =
-      Format("The GPUs cost {} an hour, {} a month of {} hours", DollarText(a.own_per_hour),
-             DollarText(a.own_per_hour * kHoursOfMonth), ShortNumber(kHoursOfMonth));
+      Format("The GPUs cost {} an hour, {} a month of {} hours", ShortDollars(a.own_per_hour),
+             ShortDollars(a.own_per_hour * kHoursOfMonth), ShortNumber(kHoursOfMonth));
   const std::string load = Format("{} {}", ShortNumber(a.load), std::string(a.unit));
   if (!a.equal_at) {
     return Format("{}: {} per million tokens in and out at {}, if it is held.", own,
-                  DollarText(a.own_per_hour / TokensAnHour(a, true) * kMillion), load);
+                  ShortDollars(a.own_per_hour / TokensAnHour(a, true) * kMillion), load);
   }
   return Format(
       "{}; at {} the same tokens bought would be {} a month. Both cost as much at {} {} ({} to "
       "{}).",
-      own, load, DollarText(a.api_per_hour->value * kHoursOfMonth), ShortNumber(a.equal_at->value),
-      std::string(a.unit), ShortNumber(a.equal_at->low), ShortNumber(a.equal_at->high));
+      own, load, ShortDollars(a.api_per_hour->value * kHoursOfMonth),
+      ShortNumber(a.equal_at->value), std::string(a.unit), ShortNumber(a.equal_at->low),
+      ShortNumber(a.equal_at->high));
 }
 
 }  // namespace servecast

@@ -108,13 +108,16 @@ const shownElsewhere = new Set([
 
 function flatten(report: Report): [string, string][] {
   const rows: [string, string][] = [];
-  const walk = (value: Json, path: readonly string[]): void => {
+  // `named`: the path whose last key says the unit; ends of an interval have that of their value.
+  const walk = (value: Json, path: readonly string[], named = path): void => {
     if (Array.isArray(value)) {
       for (const [index, item] of value.entries()) walk(item, [...path, String(index + 1)]);
     } else if (isObject(value)) {
-      for (const [key, item] of Object.entries(value)) walk(item, [...path, key]);
+      const middle = ['share', 'value_ms', 'served_per_s'].find((key) => key in value);
+      for (const [key, item] of Object.entries(value))
+        walk(item, [...path, key], [...path, middle && ['low', 'high'].includes(key) ? middle : key]);
     } else {
-      rows.push([wordsOf(path), valueText(path.at(-1) ?? '', path, value as null | boolean | number | string)]);
+      rows.push([wordsOf(path), valueText(named, value as null | boolean | number | string)]);
     }
   };
   for (const [key, value] of Object.entries(report)) {
@@ -147,6 +150,8 @@ const units: Readonly<Record<string, string>> = {
   output_tokens_per_s: 'tokens/s',
   output_tokens_per_s_per_gpu: 'tokens/s',
   'saturation.queue_slope_per_s': 'requests/s',
+  'overload.served_per_s': 'requests/s',
+  'overload.offered_per_s': 'requests/s',
   'saturation.queue_p95': 'requests',
   'kv.block_size': 'tokens',
   cost_per_million_output_tokens: '$',
@@ -155,7 +160,8 @@ const units: Readonly<Record<string, string>> = {
 const shares = /usage|fragmentation|utilization|attainment|mfu|bandwidth_use|share$|margin|hit_rate$/;
 
 /** By the unit in the key's name. */
-function valueText(key: string, path: readonly string[], value: null | boolean | number | string): string {
+function valueText(path: readonly string[], value: null | boolean | number | string): string {
+  const key = path.at(-1) ?? '';
   if (value === null) return '–';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'string') return value === '' ? '–' : value;
