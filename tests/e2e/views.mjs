@@ -92,6 +92,12 @@ await task('views: the answer is one page of paper', async (page) => {
     const pdf = await page.pdf({ format, printBackground: true });
     assert.equal(pdf.toString('latin1').match(/\/Type *\/Page\b/g).length, 1, format);
   }
+  await page.emulateMedia({ media: 'print' });
+  const sizes = await page
+    .locator('.charts canvas')
+    .evaluateAll((all) => all.map(({ clientWidth, clientHeight }) => [clientWidth, clientHeight]));
+  assert.equal(sizes.length, 4);
+  for (const [width, height] of sizes) assert.ok(width > 100 && height > 80, `a chart of ${width} by ${height} px`);
 });
 
 await task(
