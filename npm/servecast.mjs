@@ -114,12 +114,22 @@ const operations = {
     );
   },
   *plan(module, question, document, options = {}) {
-    const { percent = 10, months = 36, spike = 2, spike_s = 60, input_price = 0, output_price = 0, trace } = options;
+    const {
+      percent = 10,
+      months = 36,
+      spike = 2,
+      spike_s = 60,
+      input_price = 0,
+      output_price = 0,
+      hours = [],
+      trace,
+    } = options;
     if (!module.Plan) throw new Error('plan: it is in servecast/full');
     yield* good(module, document);
     return yield* advanced(
       module,
-      () => new module.Plan(question, textOf(document), percent, months, spike, spike_s, input_price, output_price),
+      () =>
+        new module.Plan(question, textOf(document), percent, months, spike, spike_s, input_price, output_price, hours),
       (run) => ({ answer: JSON.parse(run.answer()), sentence: run.sentence() }),
       trace,
     );

@@ -1,5 +1,6 @@
 // Questions of capacity: how much load, how many GPUs, for how long, and what if.
 #include <emscripten/bind.h>
+#include <emscripten/val.h>
 
 #include <string>
 #include <utility>
@@ -14,13 +15,14 @@ namespace {
 class BoundPlan final : public BoundAsked<BoundPlan, Question> {
  public:
   BoundPlan(std::string name, const std::string& text, double percent, double months, double spike,
-            double spike_s, double input_price, double output_price)
+            double spike_s, double input_price, double output_price, const emscripten::val& hours)
       : name_(std::move(name)), scenario_(ParseScenario(text)) {
     options_.percent = percent;
     options_.months = Steps(months);
     options_.drill.spike = spike;
     options_.drill.spike_s = spike_s;
     options_.api = {input_price, output_price};
+    options_.hours = emscripten::convertJSArrayToNumberVector<double>(hours);
     Begin({});
   }
 
@@ -39,7 +41,8 @@ class BoundPlan final : public BoundAsked<BoundPlan, Question> {
 
 EMSCRIPTEN_BINDINGS(servecast_plan) {
   BindAsked<BoundPlan>("Plan")
-      .constructor<std::string, std::string, double, double, double, double, double, double>()
+      .constructor<std::string, std::string, double, double, double, double, double, double,
+                   emscripten::val>()
       .function("answer", &BoundPlan::Answer)
       .function("sentence", &BoundPlan::Sentence);
 }

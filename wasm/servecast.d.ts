@@ -75,6 +75,7 @@ export interface ServecastModule extends FirstModule {
     spike_s: number,
     input_price: number,
     output_price: number,
+    hours: readonly number[],
   ) => Plan;
   /** The cheapest design that keeps the targets. `axes`: lines of "path=a,b,c"; "": the standard ones. */
   readonly Search: new (
@@ -342,7 +343,7 @@ export interface AdviceRun {
   delete(): void;
 }
 
-export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'drill' | 'tornado' | 'cost' | 'speculation';
+export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'day' | 'drill' | 'tornado' | 'cost' | 'speculation';
 
 export interface PlanOptions {
   /** Growth a month. */
@@ -355,6 +356,8 @@ export interface PlanOptions {
   /** $ per million tokens where they are bought; both 0: nothing is compared. */
   readonly input_price: number;
   readonly output_price: number;
+  /** Of a day: the load of each, times the scenario's. */
+  readonly hours: readonly number[];
 }
 
 /** Owned by the worker, which must call delete(). */
@@ -372,7 +375,7 @@ export interface Plan {
 }
 
 /** Of the command's plan, by question; docs/model.md, "Plans". */
-export type PlanAnswer = MaxRate | MinGpus | Growth | Drills | Tornado | OwnCost | Speculation;
+export type PlanAnswer = MaxRate | MinGpus | Growth | Day | Drills | Tornado | OwnCost | Speculation;
 
 export type PlanOutcome = 'found' | 'none' | 'unbounded' | 'unknown';
 
@@ -445,6 +448,30 @@ export interface MinGpus {
   }[];
   readonly runs: number;
   readonly requests: number;
+}
+
+export interface Day {
+  readonly outcome: PlanOutcome;
+  /** GPU-hours. */
+  readonly answer: PlanValue | null;
+  /** Of loads. */
+  readonly unit: string;
+  readonly gpus_per_replica: number;
+  /** With the busiest hour's replicas all day; null without an answer, as is the idle share of it. */
+  readonly gpu_hours_at_peak: number | null;
+  readonly idle_share: number | null;
+  readonly price_per_gpu_hour: number | null;
+  readonly hours: readonly {
+    readonly hour: number;
+    readonly load: number;
+    /** The fewest, with the ends of their 95 % interval. */
+    readonly replicas: number;
+    readonly low: number;
+    readonly high: number;
+    /** The load that they hold. */
+    readonly held: number;
+  }[];
+  readonly runs: number;
 }
 
 export interface Growth {

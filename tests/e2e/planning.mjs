@@ -118,6 +118,29 @@ await task('plan: until when, and what if', async (page) => {
   assert.ok(Math.abs(left.x + left.width - right.x) < 2, 'both sides begin at the value as it is');
 });
 
+await task(
+  'plan: what each hour of a day needs',
+  async (page) => {
+    await verdict(page);
+    await put(page, 'Load of the quietest hour, %', '20');
+    const said = await answered(page, 'day');
+    assert.match(said, /^If the load falls to % of this in the quietest hour of a day, what does each hour need\?/);
+    const [, sum] = /([\d.]+) GPU-hours a day/.exec(said);
+    const rows = await page
+      .locator('#plan-day tbody tr')
+      .evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.innerText)));
+    let gpuHours = 0;
+    for (const [hours, , gpus] of rows) {
+      const [first, last = first] = hours.split(' to ').map(Number);
+      gpuHours += (last - first + 1) * Number(gpus);
+    }
+    assert.equal(gpuHours, Number(sum), 'hours add up');
+    assert.deepEqual([rows[0][2], rows.some(([, , gpus]) => gpus === '2')], ['1', true], 'fewer by night');
+    assert.equal(new URL(page.url()).searchParams.get('plan'), 'night:20');
+  },
+  { fragment: `?view=plan#p=${preset}&workload.arrivals.rate_per_s=70` },
+);
+
 await task('plan: a blank without a value says what is allowed', async (page) => {
   await verdict(page);
   await openTab(page, 'Plan');

@@ -98,11 +98,13 @@ test('Trace_Names_AreTheDeclaredOnes', () => {
 
 test('Plan_AnswersEachQuestion_AsItIsDeclared', () => {
   hasDeclaredNames('Plan');
-  const asked = (question, scenario, percent = 5) => new module.Plan(question, scenario, percent, 3, 2, 5, 0.1, 0.4);
+  const asked = (question, scenario, percent = 5, hours = [0.5, 1]) =>
+    new module.Plan(question, scenario, percent, 3, 2, 5, 0.1, 0.4, hours);
   for (const [question, type] of [
     ['max-rate', 'MaxRate'],
     ['min-gpus', 'MinGpus'],
     ['growth', 'Growth'],
+    ['day', 'Day'],
     ['drill', 'Drills'],
     ['tornado', 'Tornado'],
     ['cost', 'OwnCost'],
@@ -130,6 +132,8 @@ test('Plan_AnswersEachQuestion_AsItIsDeclared', () => {
   for (const [plan, path] of [
     [asked('most', small), ''],
     [asked('growth', small, -1), ''],
+    [asked('day', small, 5, [0]), ''],
+    [asked('day', small, 5, []), ''],
     [asked('max-rate', '{'), ''],
     [asked('min-gpus', JSON.stringify({ ...JSON.parse(small), slo: [] })), '/slo'],
   ]) {

@@ -120,10 +120,10 @@ async function ready(withTrace: boolean): Promise<ServecastModule> {
 async function answer(id: number, task: PlanTask): Promise<void> {
   const module = await ready(task.with_trace);
   const { question, scenario, options } = task;
-  const { percent, months, spike, spike_s: seconds, input_price: input, output_price: output } = options;
+  const { percent, months, spike, spike_s: seconds, input_price: input, output_price: output, hours } = options;
   const plan: Plan = await made(
     module,
-    () => new module.Plan(question, scenario, percent, months, spike, seconds, input, output),
+    () => new module.Plan(question, scenario, percent, months, spike, seconds, input, output, hours),
   );
   const soFar = () => JSON.parse(plan.answer()) as PlanAnswer;
   try {

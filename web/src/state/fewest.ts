@@ -4,7 +4,7 @@ import type { Issue } from 'servecast';
 import type { TraceFile } from '../engine/client';
 import { getAt, needsTrace, setAt, type Document } from './document';
 import { poolList, poolsOf, roleOf } from './pools';
-import type { Plans } from './plans';
+import { optionsOf, type Plans } from './plans';
 
 /** More are not in one machine. */
 const mostParallel = 8;
@@ -48,7 +48,7 @@ export function findFewest(
       {
         question: 'min-gpus',
         scenario: JSON.stringify(asked),
-        options: inputs,
+        options: optionsOf(inputs),
         with_trace: file !== null,
       },
       file,

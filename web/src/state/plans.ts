@@ -18,11 +18,14 @@ export const questions: readonly PlanQuestion[] = [
   'drill',
   'growth',
   'tornado',
+  'day',
 ];
 export const ratePointer = '/workload/arrivals/rate_per_s';
 
 /** What is typed into the blanks of questions. */
-export interface PlanInputs extends PlanOptions {
+export interface PlanInputs extends Omit<PlanOptions, 'hours'> {
+  /** Load of the quietest hour, % of the scenario's. */
+  readonly night: number;
   /** Of the fewest GPUs; null: the scenario's. */
   readonly rate: number | null;
 }
@@ -33,8 +36,18 @@ export const standardInputs: PlanInputs = {
   spike_s: 60,
   input_price: 0,
   output_price: 0,
+  night: 30,
   rate: null,
 };
+
+/** What the engine is asked. Hours of a day begin with the quietest; the load is a cosine, times the busiest hour's. */
+export const optionsOf = (inputs: PlanInputs): PlanOptions => ({
+  ...inputs,
+  hours: Array.from(
+    { length: 24 },
+    (_, hour) => 1 - ((1 - inputs.night / 100) * (1 + Math.cos((Math.PI * hour) / 12))) / 2,
+  ),
+});
 
 /** A shown run that took longer is not repeated many times unasked, wall-clock ms. */
 const quickMs = 2500;
@@ -107,10 +120,11 @@ export class Plans {
     const quick = shown.outcome.engine_ms <= quickMs;
     for (const question of questions) {
       if (question === 'speculation' && !speculates(shown.outcome.report)) continue;
+      if (question === 'day' && !hasHours(shown.outcome.report)) continue;
       const known = plans[question];
       if (known && !['offered', 'stopped'].includes(known.kind) && this.isOf(question, known)) continue;
-      // What a load costs needs no runs.
-      if (quick || question === 'cost') this.ask(question);
+      // What a load costs needs no runs; a day, those of many deployments.
+      if ((quick && question !== 'day') || question === 'cost') this.ask(question);
       else this.#set(question, this.#offered(shown.document, this.inputs));
     }
   }
@@ -159,7 +173,12 @@ export class Plans {
     };
     const { trace } = plan;
     const stop = this.planners.ask(
-      { question, scenario: JSON.stringify(asked), options: inputs, with_trace: trace !== null },
+      {
+        question,
+        scenario: JSON.stringify(asked),
+        options: optionsOf(inputs),
+        with_trace: trace !== null,
+      },
       trace,
       {
         progress: (progress, answer) => put({ progress, ...(isTelling(answer) ? { answer } : {}) }),
@@ -199,6 +218,9 @@ export class Plans {
 /** Some pool drafts tokens. */
 export const speculates = ({ speculative }: Report): boolean => speculative !== undefined;
 
+/** Replicas by the hour are those of the only pool. */
+export const hasHours = ({ pools }: Report): boolean => (pools?.length ?? 1) === 1;
+
 /** Of a process with one rate for all; null: no one number is the load. */
 export function rateOf({ scenario, classes }: Report): number | null {
   const arrivals = (scenario['workload'] as { arrivals?: { rate_per_s?: unknown } } | undefined)?.arrivals;
@@ -208,9 +230,10 @@ export function rateOf({ scenario, classes }: Report): number | null {
 
 /** What a question reads of the inputs. */
 function read(question: PlanQuestion, inputs: PlanInputs): Json {
-  const { percent, months, spike, spike_s: seconds, rate } = inputs;
+  const { percent, months, spike, spike_s: seconds, night, rate } = inputs;
   if (question === 'cost') return [inputs.input_price, inputs.output_price];
   if (question === 'growth') return [percent, months];
+  if (question === 'day') return [night];
   if (question === 'drill') return [spike, seconds];
   return question === 'min-gpus' ? [rate] : [];
 }
@@ -219,6 +242,7 @@ function read(question: PlanQuestion, inputs: PlanInputs): Json {
 function isTelling(answer: PlanAnswer | null): answer is PlanAnswer {
   if (!answer) return false;
   if ('curve' in answer) return answer.curve.length > 1;
+  if ('gpu_hours_at_peak' in answer) return answer.answer !== null;
   if ('schedule' in answer) return Boolean(answer.schedule[0]?.answer);
   if ('pairs' in answer) return answer.pairs.length > 0;
   if ('inputs' in answer) return answer.inputs.length > 0;

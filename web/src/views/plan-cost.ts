@@ -25,7 +25,8 @@ export function renderCost({ view, plan, answer: given, plans }: AnswerContext):
 }
 
 /** "$1,825", "$0.151". */
-const dollars = (value: number): string => `$${value >= 100 ? formatCount(Math.round(value)) : formatNumber(value)}`;
+export const dollars = (value: number): string =>
+  `$${value >= 100 ? formatCount(Math.round(value)) : formatNumber(value)}`;
 
 function cheaper(load: number, { low, high }: { low: number; high: number }): string {
   return load > high ? 'Own GPUs are cheaper' : load < low ? 'The API is cheaper' : 'About the same';

@@ -11,6 +11,7 @@ export const ranges: Readonly<Record<Exclude<InputName, 'rate'>, Range>> = {
   spike_s: [1, 3600],
   input_price: [0, 10_000],
   output_price: [0, 10_000],
+  night: [1, 100],
 };
 const parameter = 'plan';
 

@@ -9,7 +9,7 @@ import { countOf, formatGiven, readNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { fieldAt, unitOf, withRateOfSessions } from '../state/fields';
 import { poolsInWords, poolsOf } from '../state/pools';
-import { rateOf, ratePointer, speculates, standardInputs, type PlanInputs, type Plans } from '../state/plans';
+import { rateOf, ratePointer, hasHours, speculates, standardInputs, type PlanInputs, type Plans } from '../state/plans';
 import type { Plan } from '../state/store';
 import styles from '../styles/plan.css?inline';
 import type { ViewContext } from './context';
@@ -17,6 +17,7 @@ import { nameOfTarget } from './compare-figures';
 import { addLimit } from './form';
 import { renderDrills, renderFewest, renderGrowth, renderHighest, type AnswerContext } from './plan-answers';
 import { renderCost } from './plan-cost';
+import { renderDay } from './plan-day';
 import { renderSpeculation } from './plan-speculation';
 import { renderTornado } from './plan-tornado';
 import { renderSearch } from './plan-search';
@@ -81,6 +82,7 @@ export class PlanElement extends LitElement {
       ${this.#card('growth', html`When does a load that grows by ${this.#blank('percent', '% a month')} break ${deployment}? Looking ${this.#blank('months', 'months')} ahead.`, renderGrowth)}
       ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
       ${this.#card('cost', html`Own GPUs, or an API at ${this.#blank('input_price', '$ per million tokens in')} and ${this.#blank('output_price', '$ out')}?`, renderCost)}
+      ${hasHours(report) ? this.#card('day', html`If the load falls to ${this.#blank('night', '%')} of this in the quietest hour of a day, what does each hour need?`, renderDay) : nothing}
       ${this.#card('tornado', html`What moves the closest target most, each input a fifth less or a fifth more?`, renderTornado)}
     `;
   }
@@ -111,7 +113,7 @@ export class PlanElement extends LitElement {
     const ask = html`<button type="button" @click=${() => plans.ask(question)}>Ask</button>`;
     const isOld = plan.kind !== 'running' && !plans.isOf(question, plan);
     const status = {
-      offered: html`<p>This scenario’s run took long, and an answer takes many. ${ask}</p>`,
+      offered: html`<p>${question === 'day' ? 'Each number of replicas takes an answer of its own: some seconds.' : 'This scenario’s run took long, and an answer takes many.'} ${ask}</p>`,
       running: html`<p class="plan-progress" role="status"><progress max="1" .value=${plan.progress} aria-label="Answered so far"></progress>
         <button type="button" @click=${() => plans.stop(question)}>Stop</button></p>`,
       stopped: html`<p>Stopped before it was answered. ${ask}</p>`,
@@ -195,6 +197,7 @@ const names: Readonly<Record<PlanQuestion, string>> = {
   'max-rate': 'Highest load',
   'min-gpus': 'Fewest GPUs',
   growth: 'Growth',
+  day: 'Hours of a day',
   drill: 'What if',
   tornado: 'What moves it',
   cost: 'Own GPUs or an API',
@@ -208,6 +211,7 @@ const askedBy: Readonly<Record<InputName, PlanQuestion>> = {
   spike_s: 'drill',
   input_price: 'cost',
   output_price: 'cost',
+  night: 'day',
 };
 const labels: Readonly<Record<InputName, string>> = {
   rate: 'Load',
@@ -217,6 +221,7 @@ const labels: Readonly<Record<InputName, string>> = {
   spike_s: 'Seconds of it',
   input_price: '$ per million tokens of prompts',
   output_price: '$ per million tokens of answers',
+  night: 'Load of the quietest hour, %',
 };
 
 function targetText(slo: Report['slo'][number]): string {
