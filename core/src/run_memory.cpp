@@ -30,15 +30,18 @@ std::int64_t RowBytes(const Scenario& s, const Trace& trace) {
   const WorkloadSpec& w = s.workload;
   std::int64_t bytes = 8 + 4 + 4;  // arrival, prompt, output
   bool turns = w.sessions.turns > 1, prefix = w.prefix.groups > 0, timeouts = false;
+  bool adapters = w.adapters.count > 0 || !trace.adapters.empty();
   for (const ClassSpec& c : w.classes) {
     turns |= c.turns.value_or(1) > 1;
     prefix |= c.prefix_groups.value_or(0) > 0;
     timeouts |= c.timeout_s.has_value();
+    adapters |= c.adapters.value_or(0) > 0;
   }
   if (turns) bytes += 8;
   if (w.arrivals.process == ArrivalProcess::kClosedLoop) bytes += 8;
   if (!w.classes.empty()) bytes += 1 + 4 + 8;  // class, priority, deadline
   if (timeouts) bytes += 8;
+  if (adapters) bytes += 4;
   if (timeouts || s.scheduler.policy != "vllm") bytes += 4;        // where it runs
   if (turns || prefix || !trace.prefixes.empty()) bytes += 4 + 8;  // content and its segment
   if (!trace.accepted_drafts.empty()) {

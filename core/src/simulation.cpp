@@ -202,6 +202,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   if (!requests.ok()) return Issues(requests.issues());
   trace.rows = {};  // now in the table
   trace.accepted_drafts = {};
+  trace.adapters = {};
   auto state = std::make_unique<State>(std::move(scenario), std::move(trace),
                                        std::move(deployment.value()), std::move(requests.value()));
   State& s = *state;

@@ -181,6 +181,19 @@ TEST(TraceReader, AcceptedDrafts_AreListsOfARow) {
   EXPECT_EQ(bad.issues()[2].path, "line 4, column 8");
 }
 
+TEST(TraceReader, Adapters_AreNumbersOfARow) {
+  const std::string head = "arrival_s,input_tokens,output_tokens,adapter_id\n";
+  const Result<Trace> read = ParseTrace(head + "0,10,20,7\n1,10,20,0\n", "t");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().adapters, (std::vector<std::int32_t>{7, 0}));
+  EXPECT_NE(read.value().reading.find("adapter_id"), std::string::npos);
+  EXPECT_NE(read.value().hash, ParseTrace(head + "0,10,20,7\n1,10,20,1\n", "t").value().hash);
+  const Result<Trace> bad = ParseTrace(head + "0,10,20,\n1,10,20,sql\n2,10,20,-1\n", "t");
+  ASSERT_FALSE(bad.ok());
+  ASSERT_EQ(bad.issues().size(), 3u);
+  EXPECT_EQ(bad.issues()[1].path, "line 3, column 9");
+}
+
 TEST(TraceReader, Pieces_ReadAsTheWhole) {
   const std::string files[] = {
       "\xEF\xBB\xBF# note\r\narrival_s,input_tokens,output_tokens,hash_ids_512\r\n0,600,20,1 "

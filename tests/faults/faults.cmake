@@ -657,9 +657,9 @@ plant_in(sequence_grants 522 "an adapter without a seat holds the queue up"
       continue;]==])
 
 plant_in(sequence_grants 523 "an admission takes no adapter's seat"
-  [==[    add_adapter(At(id).lora);
+  [==[    AddAdapter(At(id).lora);
     budget]==]
-  [==[    if (!Planted(523)) add_adapter(At(id).lora);
+  [==[    if (!Planted(523)) AddAdapter(At(id).lora);
     budget]==])
 
 plant_in(sequence_grants 524 "those overtaken stand behind the others"
@@ -813,6 +813,18 @@ plant_in(sequence_group 565 "one that is elsewhere in its steps joins"
         (member->padded || member->drafts != group_.drafts() || !member->decodes)) {
       return false;
     }]==])
+
+plant_in(sequence_grants 567 "decodes of the group need no adapters' seats"
+  [==[for (const OfAdapter& each : group_adapters_) adapters_]==]
+  [==[if (!Planted(567)) for (const OfAdapter& each : group_adapters_) adapters_]==])
+
+plant_in(sequence_group 568 "who leaves the group keeps its adapter's seat"
+  [==[if (at->members == 0) group]==]
+  [==[if (at->members == 0 && !Planted(568)) group]==])
+
+plant_in(sequence_scheduler 569 "prefills need no products of adapters"
+  [==[work.tokens += member.tokens;]==]
+  [==[if (decodes || !Planted(569)) work.tokens += member.tokens;]==])
 
 plant_in(draft_group 566 "a member gets its block one token late"
   [==[computed_[i] > room_[i] ? 1 : 0;

@@ -26,6 +26,8 @@ void CheckRows(const Trace& trace) {
   SERVECAST_CHECK(
       trace.accepted_drafts.empty() || trace.accepted_drafts.size() == trace.rows.size(),
       "accepted drafts a row, or none");
+  SERVECAST_CHECK(trace.adapters.empty() || trace.adapters.size() == trace.rows.size(),
+                  "an adapter a row, or none");
   const std::size_t prefixes = trace.prefixes.size();
   SERVECAST_CHECK(prefixes == 0 || prefixes == trace.rows.size(), "a prefix a row, or none");
   for (std::size_t i = 0; i < prefixes; ++i) {
@@ -50,12 +52,15 @@ void ReadTrace(std::string_view input) {
 
   const bool drafts = !trace.accepted_drafts.empty();
   std::string csv = "arrival_s,input_tokens,output_tokens";
-  csv += drafts ? ",accepted_drafts\n" : "\n";
+  const bool adapters = !trace.adapters.empty();
+  if (drafts) csv += ",accepted_drafts";
+  csv += adapters ? ",adapter_id\n" : "\n";
   for (std::size_t i = 0; i < trace.rows.size(); ++i) {
     const TraceRow& row = trace.rows[i];
     csv += fmt::format("{}.{:09},{},{}", row.arrival_ns / kNsPerS, row.arrival_ns % kNsPerS,
                        row.prompt_tokens, row.output_tokens);
     if (drafts) csv += fmt::format(",{}", fmt::join(trace.accepted_drafts[i], " "));
+    if (adapters) csv += fmt::format(",{}", trace.adapters[i]);
     csv += '\n';
   }
   const Result<Trace> again = ParseTrace(csv, "again");

@@ -38,6 +38,8 @@ class RandomLatency : public LatencyModel {
       duration += place * (spec_.per_decode * decodes.tokens * decodes.sequences +
                            spec_.per_decode_context * decodes.Keys());
     }
+    duration +=
+        spec_.per_adapter * shape.lora.adapters + spec_.per_adapter_token * shape.lora.tokens;
     StepPrice price;
     price.duration = duration;
     return price;

@@ -26,6 +26,7 @@ struct RandomLatencySpec {
   TimeNs per_chunk_context = 0;  // likewise
   TimeNs per_chunk_prompt = 0;   // likewise
   TimeNs per_chunk_sample = 0;   // likewise
+  TimeNs per_adapter = 0, per_adapter_token = 0;
   TimeNs enqueue_base = 0;
   TimeNs enqueue_per_token = 0;
   TimeNs enqueue_scramble = 0;  // up to this much more, by a hash of the prompt length

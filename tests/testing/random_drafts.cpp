@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "testing/dice.h"
+#include "workload/adapters.h"
 
 namespace servecast::testing {
 namespace {
@@ -84,6 +85,24 @@ void MakeDrafts(Dice& dice, RandomCase& random_case) {
   MakeAcceptance(dice, random_case);
 }
 
+// Who asks for which, by the law of a workload or anyhow, and what they cost. Of dice of its own,
+// so that other draws are what they would be without it.
+void MakeAdapters(std::uint64_t seed, std::int64_t most, RandomCase& random_case) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 31);
+  RequestTable& requests = random_case.requests;
+  const bool by_law = dice.Percent(50);
+  const AdapterSpec spec{most, static_cast<double>(dice.Between(0, 20)) / 10};
+  const AdapterDrawer drawer(spec);
+  for (std::int64_t row = 0; row < requests.size(); ++row) {
+    requests.lora.push_back(by_law ? drawer.Draw(static_cast<std::int64_t>(seed), row)
+                                   : static_cast<std::int32_t>(dice.Between(0, most)));
+  }
+  if (dice.Percent(70)) {
+    random_case.latency.per_adapter = dice.Pick({0, 3, 200, 5000});
+    random_case.latency.per_adapter_token = dice.Pick({0, 1, 9});
+  }
+}
+
 }  // namespace
 
 RandomCase MakeRandomDraftCase(std::uint64_t seed) {
@@ -107,10 +126,7 @@ RandomCase MakeRandomDraftCase(std::uint64_t seed) {
   const bool adapters = dice.Percent(25);
   if (adapters) {
     engine.max_loras = dice.Between(1, 3);
-    const std::int64_t most = dice.Between(1, 5);
-    for (std::int64_t row = 0; row < requests.size(); ++row) {
-      requests.lora.push_back(static_cast<std::int32_t>(dice.Between(0, most)));
-    }
+    MakeAdapters(seed, dice.Between(1, 5), random_case);
   }
   if (!adapters || dice.Percent(70)) MakeDrafts(dice, random_case);
   if (dice.Percent(20)) {  // little room behind the longest prompts
@@ -146,9 +162,10 @@ std::string DescribeDrafts(const RandomCase& random_case) {
       caps +
       fmt::format(
           "  drafts: method {}, {} tokens, at once {}, pads {}, length {}, share {}, seats for {} "
-          "adapters",
+          "adapters at {} and {} a token",
           static_cast<int>(s.method), s.num_speculative_tokens, s.parallel_drafting,
-          s.pads_one_token, s.acceptance_length, s.draft_share, engine.max_loras);
+          s.pads_one_token, s.acceptance_length, s.draft_share, engine.max_loras,
+          random_case.latency.per_adapter, random_case.latency.per_adapter_token);
   for (const auto& row : s.acceptance_rates) text += fmt::format(", rate {}", row[1]);
   for (const auto& row : s.num_speculative_tokens_per_batch_size) {
     text += fmt::format(", from {} members {}", row[0], row[2]);

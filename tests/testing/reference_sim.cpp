@@ -440,6 +440,7 @@ class Scheduler {
     return all;
   }
   ReferenceCoverage& Coverage() { return coverage_; }
+  const ReferenceDrafts& Drafts() const { return drafts_; }
   const PrefixCacheReport& PrefixCache() const { return prefix_cache_; }
   std::int64_t Collections() const { return collections_; }
   const SchedulerCounts& Counts() const { return counts_; }
@@ -1379,7 +1380,13 @@ class Driver {
     shape.preemption_ema = preemption_ema_;
     std::vector<PrefillChunk> chunks;
     std::map<std::int64_t, DraftedDecodes> by_tokens;
+    std::set<std::int32_t> adapters;
     for (const Member& member : step.members) {
+      const std::int32_t adapter = scheduler_.Drafts().Lora(member.record.id);
+      if (adapter != 0 && (member.decode || with_prefills)) {
+        adapters.insert(adapter);
+        shape.lora.tokens += member.record.tokens;
+      }
       if (member.decode && member.record.tokens > 1) {
         DraftedDecodes& alike = by_tokens[member.record.tokens];
         alike.context += member.record.computed_before;
@@ -1397,6 +1404,7 @@ class Driver {
                           .samples = member.yields});
       }
     }
+    shape.lora.adapters = static_cast<std::int64_t>(adapters.size());
     shape.prefill = chunks;
     std::vector<DraftedDecodes> drafted;
     for (const auto& [tokens, decodes] : by_tokens) drafted.push_back(decodes);

@@ -208,7 +208,12 @@ struct EngineSpec {
   // Who comes beyond is turned away: so many requests that are not over, the new one among them;
   // so many prompt tokens of requests without a first token, its own not among them.
   std::optional<std::int64_t> max_num_queued_reqs, max_num_queued_tokens;
-  std::int64_t max_loras = 0;           // adapters among the decodes and prefills of a step; 0: any
+  // LoRA adapters: how many different ones a step may have, each with a seat in GPU memory for
+  // matrices of max_lora_rank, whatever its own rank; 0: none are served (scenarios with adapters
+  // are refused), and tables of requests that have some know no limit.
+  std::int64_t max_loras = 0;
+  std::int64_t max_lora_rank = 16;
+  double lora_overhead_us = 0;          // of a step that has adapters in it
   double step_overhead_us = 0;          // host time in every step
   double sequence_overhead_us = 0;      // host and sampling time per sequence in a step
   double sampler_ns_per_logit = 0;      // of each sampled token, if top-p or top-k sort its logits
@@ -473,6 +478,12 @@ struct SessionSpec {
   double think_time_s = 0;  // mean, exponential
 };
 
+// LoRA adapters of the model: each session has one of them, or none where there are none.
+struct AdapterSpec {
+  std::int64_t count = 0;
+  double theta = 0;  // the k-th has weight k^-theta; 0: all are equally likely
+};
+
 inline LengthSpec LengthsOfTheWorkload() {
   LengthSpec spec;
   spec.distribution = LengthDistribution::kWorkload;
@@ -495,6 +506,8 @@ struct ClassSpec {
   std::optional<std::int64_t> prefix_tokens;
   std::optional<std::int64_t> turns;
   std::optional<double> think_time_s;
+  std::optional<std::int64_t> adapters;  // none shared with other classes
+  std::optional<double> adapter_theta;
 };
 
 struct WorkloadSpec {
@@ -504,6 +517,7 @@ struct WorkloadSpec {
   LengthSpec output_tokens;
   PrefixSpec prefix;
   SessionSpec sessions;
+  AdapterSpec adapters;
   std::vector<ClassSpec> classes;  // none: all requests are alike
   std::int64_t requests = 1000;    // replayed arrivals: all of the trace, `repeat` times, instead
 };

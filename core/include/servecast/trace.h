@@ -35,9 +35,11 @@ struct Trace {
   // One per row, or empty when the file tells none: how many drafts are accepted in each step of
   // the request that verifies some, and again from the first.
   std::vector<std::vector<std::int32_t>> accepted_drafts;
+  // One per row, or empty when the file tells none: its LoRA adapter; 0: the model itself.
+  std::vector<std::int32_t> adapters;
   bool has_arrivals = true;  // false: lengths only, all arrivals are 0
   std::int64_t failed = 0;   // requests that the file says failed: left out
-  // Over rows, prefixes and drafts alone: format and compression do not matter.
+  // Over rows, prefixes, drafts and adapters alone: format and compression do not matter.
   std::uint64_t hash = 0;
 };
 

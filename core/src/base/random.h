@@ -21,6 +21,7 @@ enum class Stream : std::uint64_t {
   kReplication = 10,  // by run: its seed
   kAcceptance = 11,   // by request and by its steps with drafts
   kProposal = 12,     // by request and by its steps with output
+  kAdapter = 13,      // by session
 };
 
 // A bijection of 64-bit words that spreads every input bit over all output bits (the finaliser of

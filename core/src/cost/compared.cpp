@@ -125,6 +125,7 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
   add(e.compat != Compat::kNone || s.scheduler.policy != own,
       sglang ? "rules other than SGLang's" : "rules other than vLLM's");
   add(pool.pipeline_parallel > 1, "pipeline stages");
+  add(e.max_loras > 0, "LoRA adapters");
   add(e.enable_expert_parallel || pool.attention_data_parallel > 1, "expert parallelism");
   return features;
 }

@@ -221,8 +221,27 @@ double DrafterKvBytesPerToken(const Scenario& s, std::int64_t tp) {
   return KvBytes(m, s.engine.kv_cache_dtype, tp, m.num_hidden_layers);
 }
 
+// Values of one LoRA adapter on a GPU: of each matrix n x m of a layer A (rank x n) and B (m x
+// rank). As vLLM shards them without fully_sharded_loras: q, k, v, gate and up have all of A and a
+// slice of B, o and down a slice of A and all of B. None of embedding and LM head.
+double AdapterValues(const ModelSpec& m, std::int64_t rank, std::int64_t tp) {
+  const double hidden = D(m.hidden_size), group = D(tp);
+  const double q = D(m.num_attention_heads * m.head_dim) / group;
+  const double kv = D(std::max(m.num_key_value_heads, tp) * m.head_dim) / group;
+  const double mlp = D(m.intermediate_size) / group;
+  const double attention = 2 * (hidden + q) + 2 * (hidden + kv);
+  return D(m.num_hidden_layers * rank) * (attention + D(m.mlp_matrices) * (hidden + mlp));
+}
+
+// Of all seats, which are there whether or not an adapter is on them.
+double SeatBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  if (s.engine.max_loras == 0) return 0;
+  return D(s.engine.max_loras * BytesPerValue(s.model.torch_dtype)) *
+         AdapterValues(stage.layers, s.engine.max_lora_rank, tp);
+}
+
 double AllWeightBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  return WeightBytes(stage, s.engine, tp) + DrafterWeightBytes(s, tp);
+  return WeightBytes(stage, s.engine, tp) + DrafterWeightBytes(s, tp) + SeatBytes(s, stage, tp);
 }
 
 // SGLang's share, of weights and KV cache alone: in its model_runner.py the cache has what is left
@@ -462,6 +481,7 @@ Scenario DrafterScenario(const Scenario& s) {
     mlp += widths * m.hidden_size / m.mlp_matrices / m.num_hidden_layers;
   }
   part.engine.speculative = {};
+  part.engine.max_loras = 0;  // adapters are the model's
   part.engine.step_overhead_us = drafts.draft_overhead_us;
   part.engine.sequence_overhead_us = part.engine.sampler_ns_per_logit = 0;
   return part;
@@ -508,6 +528,11 @@ ModelCost WorkOf(const Scenario& s) {
   if (m.sliding_window > 0) {
     c.window = D(m.sliding_window);
     c.window_share = D(std::min(m.num_sliding_layers, m.num_hidden_layers)) / layers;
+  }
+  if (s.engine.max_loras > 0) {
+    const double values = AdapterValues(m, s.engine.max_lora_rank, tp);
+    c.adapter_bytes = values * bytes;
+    c.adapter_flops_per_token = 2 * values;
   }
   c.collective_bytes_per_token = D(m.hidden_size) * bytes;
   c.activation_bytes_per_token = bytes * ActivationsPerToken(m, tp);

@@ -46,6 +46,9 @@ struct ModelCost {
   double activation_bytes_per_token = 0;
   double collective_bytes_per_token = 0;  // one all-reduce of a hidden state; 2 per layer
 
+  // Of a LoRA adapter of max_lora_rank: what is read of each that a step has, and done for a token.
+  double adapter_bytes = 0, adapter_flops_per_token = 0;
+
   std::int64_t experts = 0, experts_per_token = 0;
   std::int64_t expert_parallel = 1;  // GPUs over which whole experts are spread
   // Replicas whose tokens meet at one set of experts, and layers that have experts.

@@ -26,7 +26,7 @@ constexpr const char* kMeasuredGroup = "of measured servers";
 
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
-    "beam search, LoRA adapters, multimodal encoders",
+    "beam search, multimodal encoders, loads of LoRA adapters",
     "experts that are chosen more than others",
     "power and thermal limits of the GPU's clock",
     "network between client and server",

@@ -1,5 +1,8 @@
 #include "io/draft_checks.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/text.h"
 #include "serving/replica/acceptance_curves.h"
 #include "serving/replica/draft_rules.h"
@@ -64,7 +67,71 @@ void CheckTable(const SpeculativeSpec& s, Issues& issues) {
   }
 }
 
+// Options after SFLLM that have no rule where sequences are looked at one by one.
+void RefuseOptions(const EngineSpec& e, const char* with, Issues& issues) {
+  const auto refuse = [&](bool found, const char* path, const char* message) {
+    if (found) issues.push_back({path, Format("{} with {}", message, with)});
+  };
+  refuse(e.gc_pass_us > 0, "/engine/gc_pass_us", "found %, allowed 0");
+  refuse(e.admission_reserve > 0, "/engine/admission_reserve", "found %, allowed 0");
+  refuse(e.overlap_scheduling, "/engine/overlap_scheduling", "found true, allowed false");
+}
+
+// vLLM's own (its LoRAConfig, MaxLoRARanks).
+constexpr std::int64_t kRanks[] = {1, 8, 16, 32, 64, 128, 256, 320, 512};
+
+bool HasAdapters(const WorkloadSpec& w) {
+  return w.adapters.count > 0 ||
+         std::any_of(w.classes.begin(), w.classes.end(),
+                     [](const ClassSpec& c) { return c.adapters.value_or(0) > 0; });
+}
+
 }  // namespace
+
+void CheckAdapters(const Scenario& s, Issues& issues) {
+  const EngineSpec& e = s.engine;
+  constexpr const char* kSeats = "/engine/max_loras";
+  if (e.max_loras == 0) {
+    if (HasAdapters(s.workload)) {
+      issues.push_back({kSeats, "found 0, allowed from 1 up: the workload has adapters"});
+    }
+    return;
+  }
+  if (std::find(std::begin(kRanks), std::end(kRanks), e.max_lora_rank) == std::end(kRanks)) {
+    issues.push_back(
+        {"/engine/max_lora_rank",
+         Format("found {}, allowed 1, 8, 16, 32, 64, 128, 256, 320 and 512, as in vLLM",
+                e.max_lora_rank)});
+  }
+  const std::string& backend = s.latency.backend;
+  const struct {
+    bool broken;
+    const char *path, *message;
+  } rules[] = {
+      {e.compat != Compat::kNone, kSeats, "found %, allowed 0 with a compat"},
+      {s.scheduler.policy != "vllm", kSeats,
+       "found %, allowed 0 without scheduler.policy \"vllm\": the others know no seats of "
+       "adapters"},
+      {s.cluster.pools[0].pipeline_parallel > 1, kSeats,
+       "found %, allowed 0 with pipeline_parallel above 1: adapters in several stages are not "
+       "modelled"},
+      {s.model.num_local_experts > 0 || s.model.kv_lora_rank > 0, kSeats,
+       "found %, allowed 0 of a model with experts or latent attention: what their adapters cost "
+       "is not modelled"},
+      {e.kv_offload.On(), "/engine/kv_offload",
+       "found %, allowed none with max_loras above 0: seats of adapters and loads from slower "
+       "memory are not modelled together"},
+      {e.cuda_graphs == CudaGraphs::kCaptured, "/engine/cuda_graphs",
+       "found %, allowed \"implied\" and \"eager\" with max_loras above 0"},
+      {backend != "auto" && backend != "analytic" && backend != "blackbox", "/latency/backend",
+       "found %, allowed auto, analytic and blackbox with max_loras above 0: the others know no "
+       "products of adapters"},
+  };
+  for (const auto& rule : rules) {
+    if (rule.broken) issues.push_back({rule.path, rule.message});
+  }
+  if (!e.speculative.On()) RefuseOptions(e, "max_loras above 0", issues);
+}
 
 void CheckDrafts(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
@@ -84,14 +151,9 @@ void CheckDrafts(const Scenario& s, Issues& issues) {
       {e.kv_offload.On(), "/engine/kv_offload",
        "found %, allowed none with speculative decoding: its drafts and loads from slower memory "
        "are not modelled together"},
-      {e.gc_pass_us > 0, "/engine/gc_pass_us", "found %, allowed 0 with speculative decoding"},
-      {e.admission_reserve > 0, "/engine/admission_reserve",
-       "found %, allowed 0 with speculative decoding"},
       {e.cuda_graphs == CudaGraphs::kCaptured, "/engine/cuda_graphs",
        "found %, allowed \"implied\" and \"eager\" with speculative decoding: graphs of several "
        "tokens a request are not modelled"},
-      {e.overlap_scheduling, "/engine/overlap_scheduling",
-       "found true, allowed false with speculative decoding"},
       {e.async_scheduling && drafts.method == DraftMethod::kNgram, "/engine/async_scheduling",
        "found true, allowed false with speculative.method \"ngram\", as in vLLM: the host finds "
        "drafts when a step has ended"},
@@ -109,6 +171,7 @@ void CheckDrafts(const Scenario& s, Issues& issues) {
   for (const auto& rule : rules) {
     if (rule.broken) issues.push_back({rule.path, rule.message});
   }
+  RefuseOptions(e, "speculative decoding", issues);
   if (TokenBudget(e) < 1) {
     issues.push_back({"/engine/max_num_batched_tokens",
                       Format("found {}, allowed from {} up: the drafter keeps slots of it for each "

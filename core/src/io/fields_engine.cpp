@@ -220,6 +220,31 @@ void Describe(FieldVisitor& v, SpeculativeSpec& s, const SpeculativeSpec& base) 
   DescribeDrafter(v, s, base);
 }
 
+// Of LoRA adapters.
+void DescribeLora(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
+  Fields<EngineSpec> f(v, e, base);
+  f.Add({.name = "max_loras",
+         .unit = "adapters",
+         .min = 0,
+         .max = 1024,
+         .help = "most LoRA adapters in a step, each of which has a seat in GPU memory; a request "
+                 "whose adapter has none waits; 0: no adapters (vLLM's --enable-lora alone: 1)"},
+        &EngineSpec::max_loras);
+  f.Add({.name = "max_lora_rank",
+         .min = 1,
+         .max = 512,
+         .help = "rank that each adapter's seat has room for, and that its products are computed "
+                 "with: 1, 8, 16, 32, 64, 128, 256, 320 or 512"},
+        &EngineSpec::max_lora_rank);
+  f.Add({.name = "lora_overhead_us",
+         .unit = "us",
+         .min = 0,
+         .max = 1e6,
+         .help = "time of a step with adapters beside their memory traffic and arithmetic, for "
+                 "the kernels that each layer has more (analytic)"},
+        &EngineSpec::lora_overhead_us);
+}
+
 }  // namespace
 
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
@@ -315,6 +340,7 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .help = "a request is rejected if prompts of those without a first token add up to so "
                  "many; default: none is"},
         &EngineSpec::max_num_queued_tokens);
+  DescribeLora(v, e, base);
   v.Object(
       {.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On() && !base.kv_offload.On()},
       [&](FieldVisitor& inner) { Describe(inner, e.kv_offload, base.kv_offload); });

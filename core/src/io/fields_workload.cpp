@@ -271,6 +271,23 @@ void Describe(FieldVisitor& v, SessionSpec& s, const SessionSpec& base) {
         &SessionSpec::think_time_s);
 }
 
+constexpr double kMostAdapters = 100'000;
+
+void Describe(FieldVisitor& v, AdapterSpec& a, const AdapterSpec& base) {
+  Fields<AdapterSpec> f(v, a, base);
+  f.Add({.name = "count",
+         .unit = "adapters",
+         .min = 0,
+         .max = kMostAdapters,
+         .help = "number of LoRA adapters; each session asks for one of them; 0: all ask for the "
+                 "model itself"},
+        &AdapterSpec::count);
+  f.Add(Number("theta", "1", 0, 10,
+               "popularity of adapters: the k-th has weight k^-theta (Zipf); 0: all are equally "
+               "likely"),
+        &AdapterSpec::theta);
+}
+
 void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
   Fields<ClassSpec> f(v, c, base);
   f.Add({.name = "name", .help = "name of this class of clients", .required = true},
@@ -345,6 +362,16 @@ void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
          .max = 1e6,
          .help = "mean time from an answer to the next turn; default: the workload's"},
         &ClassSpec::think_time_s);
+  f.Add({.name = "adapters",
+         .unit = "adapters",
+         .min = 0,
+         .max = kMostAdapters,
+         .help = "number of LoRA adapters that only this class has, instead of the workload's; 0: "
+                 "it asks for the model itself"},
+        &ClassSpec::adapters);
+  f.Add(Number("adapter_theta", "1", 0, 10,
+               "popularity of its adapters, as workload.adapters.theta; default: the workload's"),
+        &ClassSpec::adapter_theta);
 }
 
 }  // namespace
@@ -364,6 +391,8 @@ void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
            [&](FieldVisitor& inner) { Describe(inner, w.prefix, base.prefix); });
   v.Object({.name = "sessions", .nullable = true},
            [&](FieldVisitor& inner) { Describe(inner, w.sessions, base.sessions); });
+  v.Object({.name = "adapters", .nullable = true},
+           [&](FieldVisitor& inner) { Describe(inner, w.adapters, base.adapters); });
   ListField classes =
       ListOf(w.classes, base.classes,
              [](FieldVisitor& inner, ClassSpec& c, const ClassSpec& b) { Describe(inner, c, b); });

@@ -98,6 +98,7 @@ class PoolChecks {
       CheckScheduler(alone, of_pool);
       CheckStages(alone, of_pool);
       CheckDrafts(alone, of_pool);
+      CheckAdapters(alone, of_pool);
       CheckQueueCaps(alone, of_pool);
       for (Issue& issue : of_pool) {
         issue.path = PathIn(Pools()[i], i, issue.path);
@@ -227,6 +228,9 @@ class PoolChecks {
     refuse(engine.speculative.On(), "speculative/method",
            "found %, allowed \"none\" in a pool for prefill or decode: drafts across a hand-over "
            "are not modelled");
+    refuse(engine.max_loras > 0, "max_loras",
+           "found %, allowed 0 in a pool for prefill or decode: adapters across a hand-over are "
+           "not modelled");
   }
 
   void Add(std::size_t pool, const char* name, std::string message) {

@@ -2,7 +2,8 @@
 // between fields as the header has them; also behind the YAML header of a BLIS
 // TraceV2 when the two stand in one file. A column hash_ids_512 may name the prompt's blocks of 512
 // tokens, and a column accepted_drafts how many drafts are accepted in each of the request's steps
-// that verify some: numbers with spaces between. Further columns are ignored.
+// that verify some: numbers with spaces between; a column adapter_id is a LoRA adapter, from 1 up,
+// or 0 for none. Further columns are ignored.
 #include <algorithm>
 #include <charconv>
 #include <vector>
@@ -14,7 +15,9 @@
 namespace servecast {
 namespace {
 
-constexpr std::string_view kHashColumn = "hash_ids_512", kAcceptedColumn = "accepted_drafts";
+constexpr std::string_view kHashColumn = "hash_ids_512", kAcceptedColumn = "accepted_drafts",
+                           kAdapterColumn = "adapter_id";
+constexpr std::int64_t kLastAdapter = 1'000'000;
 constexpr std::uint64_t kMostAccepted = 32;  // as many drafts as a step may have
 // Of a line; what has more is no trace.
 constexpr std::size_t kMostFields = 4096;
@@ -97,6 +100,7 @@ class Csv final : public TraceFormat {
                                             : "; tabs between fields";
     std::string reading = columns_.Reading();
     if (accepted_column_) reading += Format(", {}", kAcceptedColumn);
+    if (adapter_column_) reading += Format(", {}", kAdapterColumn);
     return lines_.Finish(columns_.format(), reading + apart, columns_.has_arrivals());
   }
 
@@ -166,9 +170,11 @@ class Csv final : public TraceFormat {
       if (used && Twice(names, names[f])) return false;
       if (fields_[f].text == kHashColumn) hash_column_ = f;
       if (fields_[f].text == kAcceptedColumn) accepted_column_ = f;
+      if (fields_[f].text == kAdapterColumn) adapter_column_ = f;
     }
     return (!hash_column_ || !Twice(names, kHashColumn)) &&
-           (!accepted_column_ || !Twice(names, kAcceptedColumn));
+           (!accepted_column_ || !Twice(names, kAcceptedColumn)) &&
+           (!adapter_column_ || !Twice(names, kAdapterColumn));
   }
 
   bool Twice(const std::vector<std::string_view>& names, std::string_view name) {
@@ -192,6 +198,7 @@ class Csv final : public TraceFormat {
       if (at) row[r] = fields_[*at];
     }
     if (accepted_column_) ReadAccepted(fields_[*accepted_column_]);
+    if (adapter_column_) ReadAdapter(fields_[*adapter_column_]);
     ids_.clear();
     if (hash_column_ && !ReadIds(row)) return true;
     return columns_.AddRow(row, lines_, ids_);
@@ -210,6 +217,15 @@ class Csv final : public TraceFormat {
     lines_.Add(field.column, Format("found {} as {}, allowed one or more whole numbers from 0 to "
                                     "{} with spaces between",
                                     Shown(field.text), kAcceptedColumn, kMostAccepted));
+  }
+
+  void ReadAdapter(const TraceField& field) {
+    const std::optional<std::int64_t> adapter = ParseCount(field.text);
+    if (adapter && *adapter <= kLastAdapter) {
+      return lines_.SetAdapter(static_cast<std::int32_t>(*adapter));
+    }
+    lines_.Add(field.column, Format("found {} as {}, allowed a whole number from 0 (none) to {}",
+                                    Shown(field.text), kAdapterColumn, kLastAdapter));
   }
 
   // False, with all of the row's issues, when the ids are malformed.
@@ -231,7 +247,7 @@ class Csv final : public TraceFormat {
   std::size_t width_ = 0;
   std::vector<TraceField> fields_;
   TraceColumns columns_;
-  std::optional<std::size_t> hash_column_, accepted_column_;
+  std::optional<std::size_t> hash_column_, accepted_column_, adapter_column_;
   std::vector<std::int32_t> accepted_;
   std::vector<std::uint64_t> ids_;
 };

@@ -34,6 +34,7 @@ void Normalise(Trace& trace) {
     hasher.Add(static_cast<std::int64_t>(accepted.size()));
     for (const std::int32_t drafts : accepted) hasher.Add(std::int64_t{drafts});
   }
+  for (const std::int32_t adapter : trace.adapters) hasher.Add(std::int64_t{adapter});
   trace.hash = hasher.Finish();
 }
 
@@ -103,6 +104,7 @@ bool TraceLines::AddRow(const TraceRow& row, std::span<const std::uint64_t> hash
     trace_.prefixes.resize(static_cast<std::size_t>(number));
   }
   if (!accepted_.empty()) trace_.accepted_drafts.push_back(accepted_);
+  if (adapter_) trace_.adapters.push_back(*adapter_);
   if (any_ids_) trace_.prefixes.push_back(chains_.Add(number, row.prompt_tokens, hash_ids));
   return true;
 }

@@ -51,6 +51,8 @@ class TraceLines {
   void SetAccepted(std::span<const std::int32_t> drafts) {
     accepted_.assign(drafts.begin(), drafts.end());
   }
+  // Likewise.
+  void SetAdapter(std::int32_t adapter) { adapter_ = adapter; }
   // False, with an issue, when there are too many. Requires: IdsFit.
   bool AddRow(const TraceRow& row, std::span<const std::uint64_t> hash_ids = {});
   void AddFailed() { ++trace_.failed; }
@@ -66,6 +68,7 @@ class TraceLines {
   HashChains chains_;
   bool any_ids_ = false;
   std::vector<std::int32_t> accepted_;
+  std::optional<std::int32_t> adapter_;
 };
 
 // Reads the lines, or the text, of one format.

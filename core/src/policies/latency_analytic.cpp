@@ -6,6 +6,7 @@
 //              touch, some being chosen more than others; where whole ones are spread over GPUs,
 //              the busiest of them counts. Between products activations are read and written.
 //   LM head    the same for the sampled tokens only
+//   adapters   FLOPs of the tokens that have one, or reads of each different one of the step
 //   attention  prefill chunk [c0, c0+n): 4 h d (n c0 + n(n+1)/2) FLOPs a layer, or its KV reads;
 //              decode: the same over all contexts, nearly always their KV reads; beside prefill
 //              each fills `mixed_attention_rows` rows of a tile (FlashAttention 2)
@@ -98,6 +99,7 @@ class Analytic final : public LatencyModel {
                        ? s.engine.sampler_ns_per_logit * static_cast<double>(s.model.vocab_size)
                        : 0),
         launch_(s.engine, cost),
+        adapters_ns_(s.engine.max_loras > 0 ? s.engine.lora_overhead_us * 1e3 : 0),
         mixed_rows_(s.hardware.mixed_attention_rows),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
@@ -113,6 +115,8 @@ class Analytic final : public LatencyModel {
     if (cost.lm_head_bytes > 0) {  // not in a stage before the last one
       lm_head_ = ProductOf(cost.lm_head_flops_per_token * flop_ns(plain), cost.lm_head_bytes);
     }
+    adapter_token_ns_ = cost.adapter_flops_per_token * flop_ns(plain);
+    adapter_bytes_ns_ = cost.adapter_bytes * byte_ns_;
     expert_ns_ = cost.expert_flops_per_token * flop_ns(cost.expert_type);
     expert_bytes_ = cost.expert_bytes;
     if (cost.experts > 1 && cost.expert_bytes > 0) {
@@ -207,6 +211,11 @@ class Analytic final : public LatencyModel {
     const double host = step_ns_ + sequence_ns_ * sequences;
     double overhead =
         host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * tokens;
+    if (shape.lora.adapters > 0) {
+      parts.Add(static_cast<double>(shape.lora.tokens) * adapter_token_ns_,
+                static_cast<double>(shape.lora.adapters) * adapter_bytes_ns_);
+      overhead += adapters_ns_;
+    }
     if (kOptions) {
       overhead += launch_.Ns(replayed);
       if (overlap_) {
@@ -296,6 +305,7 @@ class Analytic final : public LatencyModel {
   double expert_bytes_ = 0;  // all experts; more than there are, where unpacking takes longer
   bool all_read_ = false;    // whatever the tokens choose
   Launch launch_;
+  double adapters_ns_, adapter_token_ns_ = 0, adapter_bytes_ns_ = 0;
   double mixed_rows_;
   double request_ns_, prompt_token_ns_;
   TimeNs delivery_;

@@ -45,11 +45,12 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
   return std::make_unique<Blackbox>(s, cost);
 }
 
-LatencyLabel Label(const Scenario&) {
+LatencyLabel Label(const Scenario& s) {
   return {
       "blackbox", "coefficients",
-      "Linear in prefill and decode tokens, by the scenario's coefficients; per-token host time "
-      "accumulates at the client",
+      std::string("Linear in prefill and decode tokens, by the scenario's coefficients; per-token "
+                  "host time accumulates at the client") +
+          (s.engine.max_loras > 0 ? "; adapters cost what the coefficients have of them" : ""),
       "The error is that of the coefficients, which is not known here."};
 }
 

@@ -154,10 +154,11 @@ LatencyLabel Label(const Scenario& s) {
 }
 
 // Where servers were nearer by it (docs/fidelity.md, "Which model `auto` is"); none is of expert
-// parallelism or 32-bit weights, and BLIS's rules have models of their own.
+// parallelism, adapters or 32-bit weights, and BLIS's rules have models of their own.
 bool WasNearer(const Scenario& s) {
   return s.hardware.auto_backend == "operators" && s.engine.compat == Compat::kNone &&
-         !s.engine.enable_expert_parallel && s.model.torch_dtype != DType::kFloat32;
+         !s.engine.enable_expert_parallel && s.engine.max_loras == 0 &&
+         s.model.torch_dtype != DType::kFloat32;
 }
 
 bool Best(const Scenario& s) { return WasNearer(s) && CoverOf(s) != Cover::kNot; }

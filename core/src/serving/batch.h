@@ -26,6 +26,11 @@ struct DraftedDecodes {
   std::int64_t Keys() const { return context + sequences * tokens; }
 };
 
+// The LoRA adapters of a step: how many different ones, and the tokens that are computed with one.
+struct AdapterWork {
+  std::int64_t adapters = 0, tokens = 0;
+};
+
 // Decodes are sums only, so that the price of a step does not depend on their number.
 struct BatchShape {
   std::int64_t decode_seqs = 0;            // each computes one token
@@ -36,6 +41,7 @@ struct BatchShape {
   double preemption_ema = 0;               // with this step's; see LatencyModel::PreemptionWeight
   // The other decodes, ascending by their tokens, of which each number is there once.
   std::span<const DraftedDecodes> drafted = {};
+  AdapterWork lora = {};
 
   std::int64_t DraftedSequences() const {
     std::int64_t sequences = 0;

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "workload/adapters.h"
 #include "workload/arrivals.h"
 #include "workload/content.h"
 #include "workload/replay.h"
@@ -23,7 +26,9 @@ struct Kind {
   double think_time_s;
   PrefixSpec prefix;
   std::int64_t first_group;  // of those that all kinds have together
-  const ClassSpec* spec;     // nullptr: without classes
+  AdapterDrawer adapters;
+  std::int32_t first_adapter;  // likewise; -1: it has none
+  const ClassSpec* spec;       // nullptr: without classes
 };
 
 // Where sessions come from, one counting its own.
@@ -36,8 +41,9 @@ struct Source {
 
 struct Session {
   const Kind* kind;
-  std::int64_t number;  // in its source
-  TimeNs start;         // -1: when a client is free
+  std::int64_t number;       // in its source
+  TimeNs start;              // -1: when a client is free
+  std::int32_t adapter = 0;  // 0: none
 };
 
 class Maker {
@@ -48,7 +54,10 @@ class Maker {
     for (const Kind& kind : kinds_) {
       shares_ |= kind.spec == nullptr || !kind.spec->rate_per_s;
       content_ |= kind.turns > 1 || kind.prefix.groups > 0;
+      adapters_ |= kind.first_adapter >= 0;
     }
+    traced_adapters_ = !trace.adapters.empty() && ServesAdapters(scenario);
+    adapters_ |= traced_adapters_;
     MakeSources();
   }
 
@@ -68,7 +77,9 @@ class Maker {
   const Kind& KindByShare(std::int64_t session);
   void SizeColumns(std::size_t n, RequestTable& table) const;
   void AddTurn(const Session& session, std::int64_t turn, std::size_t row, RequestTable& table);
-  void AddSegment(const Session& session, RequestTable& table) const;
+  std::int32_t AdapterOf(const Session& session) const;
+  void AddSegment(const Session& session, RequestTable& table);
+  std::int32_t PrefixOf(std::int64_t group, std::int32_t adapter, RequestTable& table);
 
   const WorkloadSpec& w_;
   const std::int64_t seed_;
@@ -77,8 +88,10 @@ class Maker {
   std::vector<Kind> kinds_;
   std::vector<double> until_;  // running sums of the shares
   std::size_t last_shared_ = 0;
-  bool shares_ = false, content_ = false;
+  bool shares_ = false, content_ = false, adapters_ = false, traced_adapters_ = false;
   std::int64_t groups_ = 0;
+  // Segments of a group's prefix as an adapter computes it.
+  std::map<std::pair<std::int64_t, std::int32_t>, std::int32_t> adapted_;
   std::vector<Source> sources_;
   std::int64_t started_ = 0;  // sessions without a source
   std::size_t row_ = 0;       // the next to fill
@@ -86,18 +99,23 @@ class Maker {
 
 void Maker::MakeKinds() {
   groups_ = w_.prefix.groups;
+  std::int64_t adapters = w_.adapters.count;
   const auto or_workloads = [](const LengthSpec& own, const LengthSpec& workloads) {
     return LengthDrawer(own.distribution == LengthDistribution::kWorkload ? workloads : own);
   };
   const auto add = [&](std::int64_t seed, const ClassSpec& c, const ClassSpec* spec) {
     const PrefixSpec prefix = {c.prefix_groups.value_or(w_.prefix.groups),
                                c.prefix_tokens.value_or(w_.prefix.tokens)};
-    kinds_.push_back({seed, or_workloads(c.prompt_tokens, w_.prompt_tokens),
-                      or_workloads(c.output_tokens, w_.output_tokens),
-                      c.turns.value_or(w_.sessions.turns),
-                      c.think_time_s.value_or(w_.sessions.think_time_s), prefix,
-                      c.prefix_groups ? groups_ : 0, spec});
+    const AdapterSpec lora = {c.adapters.value_or(w_.adapters.count),
+                              c.adapter_theta.value_or(w_.adapters.theta)};
+    const std::int64_t first_adapter = lora.count == 0 ? -1 : c.adapters ? adapters : 0;
+    kinds_.push_back(
+        {seed, or_workloads(c.prompt_tokens, w_.prompt_tokens),
+         or_workloads(c.output_tokens, w_.output_tokens), c.turns.value_or(w_.sessions.turns),
+         c.think_time_s.value_or(w_.sessions.think_time_s), prefix, c.prefix_groups ? groups_ : 0,
+         AdapterDrawer(lora), static_cast<std::int32_t>(first_adapter), spec});
     if (c.prefix_groups) groups_ += *c.prefix_groups;
+    if (c.adapters) adapters += *c.adapters;
   };
   if (w_.classes.empty()) add(seed_, ClassSpec{}, nullptr);
   for (const ClassSpec& c : w_.classes) {
@@ -176,19 +194,41 @@ void Maker::SizeColumns(std::size_t n, RequestTable& table) const {
   size(deadlines, table.ttft_deadline);
   size(timeouts, table.timeout);
   size(drafts, table.acceptance_length);
+  size(adapters_, table.lora);
   size(!trace_.accepted_drafts.empty(), table.accepted_drafts);
   size(!w_.classes.empty(), table.of_class);
   size(content_, table.content);
 }
 
-void Maker::AddSegment(const Session& session, RequestTable& table) const {
+// A trace's own, or drawn.
+std::int32_t Maker::AdapterOf(const Session& session) const {
+  if (traced_adapters_) {
+    const std::size_t at =
+        replay_ != nullptr ? static_cast<std::size_t>(replay_->positions[row_]) : row_;
+    return trace_.adapters[at % trace_.adapters.size()];
+  }
+  const Kind& kind = *session.kind;
+  if (kind.first_adapter < 0) return 0;
+  return kind.first_adapter + kind.adapters.Draw(kind.seed, session.number);
+}
+
+// Keys and values are of the weights that made them, so no two adapters share any.
+std::int32_t Maker::PrefixOf(std::int64_t group, std::int32_t adapter, RequestTable& table) {
+  if (adapter == 0) return static_cast<std::int32_t>(group);
+  const auto [at, is_new] =
+      adapted_.try_emplace({group, adapter}, static_cast<std::int32_t>(table.segments.size()));
+  if (is_new) table.segments.emplace_back();
+  return at->second;
+}
+
+void Maker::AddSegment(const Session& session, RequestTable& table) {
   const PrefixSpec& prefix = session.kind->prefix;
   ContentSegment segment;
   if (prefix.groups > 0) {
     const double u = Uniform(session.kind->seed, Stream::kPrefixGroup, session.number);
     const std::int64_t group = std::min(
         static_cast<std::int64_t>(u * static_cast<double>(prefix.groups)), prefix.groups - 1);
-    segment = {static_cast<std::int32_t>(session.kind->first_group + group),
+    segment = {PrefixOf(session.kind->first_group + group, session.adapter, table),
                static_cast<std::int32_t>(prefix.tokens)};
   }
   table.segments.push_back(segment);
@@ -226,6 +266,7 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
   table.prompt_tokens[row] = static_cast<std::int32_t>(std::min(before + prompt, kMostTokens));
   table.output_tokens[row] = static_cast<std::int32_t>(output);
   if (content_) table.content[row] = static_cast<std::int32_t>(table.segments.size()) - 1;
+  if (adapters_) table.lora[row] = session.adapter;
   if (kind.spec == nullptr) return;
   const auto in_ns = [](const std::optional<double>& value, double unit_ns) {
     return value ? NearestNs(*value * unit_ns) : kNever;
@@ -249,8 +290,9 @@ bool Maker::Fill(std::int64_t rows, RequestTable& table) {
   const std::size_t n = size();
   const std::size_t until = row_ + std::min(n - row_, static_cast<std::size_t>(rows));
   while (row_ < until) {
-    const std::optional<Session> session = NextSession();
+    std::optional<Session> session = NextSession();
     if (!session) return false;
+    session->adapter = AdapterOf(*session);
     if (content_) AddSegment(*session, table);
     for (std::int64_t turn = 0; turn < session->kind->turns && row_ < n; ++turn, ++row_) {
       AddTurn(*session, turn, row_, table);
@@ -285,9 +327,15 @@ std::optional<Issue> OtherContent(const WorkloadSpec& w) {
   if (w.prefix.groups > 0) {
     return issue("/workload/prefix/groups", Format("{}", w.prefix.groups), "0");
   }
+  if (w.adapters.count > 0) {
+    return issue("/workload/adapters/count", Format("{}", w.adapters.count), "0");
+  }
   for (std::size_t i = 0; i < w.classes.size(); ++i) {
     const ClassSpec& c = w.classes[i];
     const std::string path = Format("/workload/classes/{}/", i);
+    if (c.adapters.value_or(0) > 0) {
+      return issue(path + "adapters", Format("{}", *c.adapters), "0");
+    }
     if (c.prefix_groups.value_or(0) > 0) {
       return issue(path + "prefix_groups", Format("{}", *c.prefix_groups), "0");
     }

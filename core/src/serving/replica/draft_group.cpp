@@ -86,7 +86,8 @@ std::int64_t DraftGroup::Begin() {
   ++steps_;
   now_.resize(size);
   std::int64_t all = 0;
-  for (std::size_t i = 0; i < size; ++i) {
+  if (drafts == 0) std::fill(now_.begin(), now_.end(), std::uint8_t{0});
+  for (std::size_t i = 0; i < size && drafts > 0; ++i) {
     const std::uint64_t draw = Acceptance::DrawOf(keys_[i]);
     keys_[i] += kGolden;
     const std::uint64_t* law = laws_[i];

@@ -1,5 +1,5 @@
 // Decodes that verify all drafts in every step, as sums and columns: what DecodeGroup is to decodes
-// that advance by one token each.
+// that advance by one token each. They may have none, where a scenario has adapters.
 //
 // How many drafts are accepted is each sequence's own, so a step touches every member: but only to
 // draw that number and to compare how far it is with two bounds, the end of its blocks and that of

@@ -245,6 +245,7 @@ void Replica::TimeOut(RequestId request) {
   if (plan_.shape.decode_seqs == 0 && plan_.drafted.empty()) return price.duration;
   BatchShape without = plan_.shape;
   without.prefill = {};
+  without.lora = plan_.decodes_lora;
   const StepPrice alone = staged() ? pipeline_->Price(without) : in_.latency.Price(without);
   step.record.interference = std::max<TimeNs>(0, price.duration - alone.duration);
   return step.record.interference;

@@ -30,6 +30,7 @@ struct StepPlan {
   BatchShape shape;  // but for its spans
   std::vector<PrefillChunk> chunks;
   std::vector<DraftedDecodes> drafted;  // likewise
+  AdapterWork decodes_lora;             // as BatchShape::lora, without the prefills
   // Of its decodes, those whose token before came as this step starts, or at Step::before. The
   // scheduler counts the gaps of the others.
   std::int64_t decodes = 0;
@@ -43,6 +44,7 @@ struct StepPlan {
     shape = {};
     chunks.clear();
     drafted.clear();
+    decodes_lora = {};
     decodes = 0;
     blocked = BlockedBy::kNothing;
     host = transfer = 0;

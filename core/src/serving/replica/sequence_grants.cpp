@@ -147,6 +147,13 @@ WaitQueue& SequenceScheduler::NextQueue() {
   return a < b ? aside_ : waiting_;
 }
 
+// Of the step that is being formed. They are few: where they have seats, no more than these.
+void SequenceScheduler::AddAdapter(std::int32_t lora) {
+  if (lora == 0) return;
+  const bool there = std::find(adapters_.begin(), adapters_.end(), lora) != adapters_.end();
+  if (!there) adapters_.push_back(lora);
+}
+
 // S27, S29: a victim whose step is under way, or one whose adapter has no seat.
 bool SequenceScheduler::PassedOver(const Sequence& s) const {
   if (s.in_flight > 0) return true;
@@ -159,13 +166,10 @@ void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
   plan.blocked = BlockedBy::kNothing;
   if (waiting() == 0) return;
   adapters_.clear();
-  const auto add_adapter = [this](std::int32_t lora) {
-    const bool there = std::find(adapters_.begin(), adapters_.end(), lora) != adapters_.end();
-    if (lora != 0 && !there) adapters_.push_back(lora);
-  };
+  for (const OfAdapter& each : group_adapters_) adapters_.push_back(each.lora);
   bool only_decodes = !members_.empty() || !group_.empty();
   for (const Member& member : members_) {
-    add_adapter(At(member.id).lora);
+    AddAdapter(At(member.id).lora);
     only_decodes = only_decodes && member.decodes;
   }
   passed_.clear();
@@ -190,7 +194,7 @@ void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
     if (blocked != BlockedBy::kNothing) break;
     queue.Pop();
     Begin(id, admission);
-    add_adapter(At(id).lora);
+    AddAdapter(At(id).lora);
     budget -= admission.tokens;
   }
   if (blocked == BlockedBy::kNothing && !passed_.empty()) blocked = BlockedBy::kSeats;

@@ -1,7 +1,7 @@
-// Who is in the group of decodes that verify all their drafts (DraftGroup), and what a step is for
-// all of them together. Every rule of sequence_scheduler.h holds for its members, but only where it
-// says no more than this: each computes its token and all drafts, and gets a block where these need
-// one.
+// Who is in the group of decodes that verify all their drafts, or have none (DraftGroup), and what
+// a step is for all of them together. Every rule of sequence_scheduler.h holds for its members, but
+// only where it says no more than this: each computes its token and all drafts, and gets a block
+// where these need one.
 #include <algorithm>
 #include <utility>
 
@@ -12,9 +12,8 @@ namespace servecast {
 // Whether drafts are the same number for all, and one block more is always enough.
 bool SequenceScheduler::MayGroup() const {
   const std::int64_t threshold = in_.engine.long_prefill_token_threshold;
-  return rules_.most > 0 && !rules_.varies && rules_.by_members.empty() && acceptance_.Draws() &&
-         in_.engine.max_loras == 0 && 1 + rules_.most <= kv_.block_size() &&
-         (threshold == 0 || threshold >= 1 + rules_.most);
+  return !rules_.varies && rules_.by_members.empty() && acceptance_.Draws() &&
+         1 + rules_.most <= kv_.block_size() && (threshold == 0 || threshold >= 1 + rules_.most);
 }
 
 // Before a schedule call: who may not be in the next step leaves, who is alike joins; if the step
@@ -77,6 +76,7 @@ void SequenceScheduler::Join(Id id) {
                          .draws = s.verified},
                         s.request);
   newest_ = std::max(newest_, s.order);
+  CountInGroup(s.lora, 1);
   for (std::size_t i = 0; i < replica_.in_flight(); ++i) {
     const std::size_t step = replica_.InFlight(i).place;
     std::vector<Member>& members = steps_[step];
@@ -85,6 +85,16 @@ void SequenceScheduler::Join(Id id) {
     group_.SetAccepted(step, s.place, member->accepted);
     members.erase(member);
   }
+}
+
+void SequenceScheduler::CountInGroup(std::int32_t lora, std::int64_t more) {
+  if (lora == 0) return;
+  adapted_in_group_ += more;
+  const auto at = std::find_if(group_adapters_.begin(), group_adapters_.end(),
+                               [lora](const OfAdapter& each) { return each.lora == lora; });
+  if (at == group_adapters_.end()) return group_adapters_.push_back({lora, more});
+  at->members += more;
+  if (at->members == 0) group_adapters_.erase(at);
 }
 
 // What the group did not write down for each follows from how many tokens it has computed.
@@ -114,6 +124,7 @@ void SequenceScheduler::Leave(Id id) {
     At(group_.ids()[static_cast<std::size_t>(s.place)]).place = s.place;
   }
   s.place = -1;
+  CountInGroup(s.lora, -1);
   s.in_flight = static_cast<std::int64_t>(in_flight);
   const std::int64_t ahead = s.in_flight * tokens;
   s.computed = member.computed;
@@ -159,6 +170,7 @@ void SequenceScheduler::BeginGroup(std::int64_t& budget) {
   const std::int64_t accepted = group_.Begin();
   kv_.Take(group_.blocks() - blocks, replica_.now());
   group_made_ = members + accepted;
+  if (group_.drafts() == 0) return;
   replica_.Verified(members, members * group_.drafts(), accepted, accepted);
 }
 
@@ -170,7 +182,13 @@ void SequenceScheduler::FillGroup(StepPlan& plan, TimeNs start) {
     in_.recorder.StepDelay(start, start - group_.last_step(), members);
   }
   plan.shape.decode_kv_blocks += group_.blocks();
-  AddDrafted(plan.drafted, tokens, group_.computed() - members * tokens, members);
+  const std::int64_t context = group_.computed() - members * tokens;
+  if (tokens > 1) {
+    AddDrafted(plan.drafted, tokens, context, members);
+  } else {
+    plan.shape.decode_seqs += members;
+    plan.shape.decode_context_tokens += context;
+  }
   plan.kv_unused += group_.blocks() * kv_.block_size() - group_.computed();
 }
 

@@ -143,6 +143,24 @@ void SequenceScheduler::Fill(StepPlan& plan) {
     plan.kv_unused += At(id).blocks * kv_.block_size() - At(id).computed;
   }
   if (!group_.empty()) FillGroup(plan, start);
+  if (!in_.requests.lora.empty()) CountAdapters(plan);
+}
+
+void SequenceScheduler::CountAdapters(StepPlan& plan) {
+  adapters_.clear();
+  for (const OfAdapter& each : group_adapters_) adapters_.push_back(each.lora);
+  AdapterWork& work = plan.shape.lora;
+  work.tokens = adapted_in_group_ * group_.tokens();
+  for (const bool decodes : {true, false}) {
+    for (const Member& member : members_) {
+      const std::int32_t lora = At(member.id).lora;
+      if (lora == 0 || member.decodes != decodes) continue;
+      work.tokens += member.tokens;
+      AddAdapter(lora);
+    }
+    work.adapters = static_cast<std::int64_t>(adapters_.size());
+    if (decodes) plan.decodes_lora = work;
+  }
 }
 
 void SequenceScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interference) {

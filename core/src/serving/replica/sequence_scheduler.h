@@ -119,6 +119,7 @@ class SequenceScheduler final : public Scheduler {
   bool Joins(const Sequence& s) const;
   void Join(Id id);
   void Leave(Id id);
+  void CountInGroup(std::int32_t lora, std::int64_t more);
   void Scatter();
   bool Suffices(std::int64_t budget) const;
   void BeginGroup(std::int64_t& budget);
@@ -134,6 +135,7 @@ class SequenceScheduler final : public Scheduler {
   void Preempt(Id id, StepPlan& plan, std::int64_t& budget);
   void Admit(StepPlan& plan, std::int64_t& budget);
   WaitQueue& NextQueue();
+  void AddAdapter(std::int32_t lora);
   bool PassedOver(const Sequence& s) const;
   BlockedBy Refusal(const Sequence& s, std::int64_t budget, bool only_decodes,
                     Admission& admission);
@@ -146,6 +148,7 @@ class SequenceScheduler final : public Scheduler {
   // A step.
   void Advance();
   void Fill(StepPlan& plan);
+  void CountAdapters(StepPlan& plan);
   void Deliver(const Member& member, Step& step);
   void ProposeAfter(const std::vector<Member>& members);
   void Finish(Id id, Step& step);
@@ -180,7 +183,13 @@ class SequenceScheduler final : public Scheduler {
   DraftGroup group_;
   bool groups_;                  // there may be a group
   std::int64_t group_made_ = 0;  // tokens that the step that is being formed makes of it
-  std::int64_t newest_ = 0;      // the latest to join is the latest admitted, by Sequence::order
+  struct OfAdapter {
+    std::int32_t lora = 0;
+    std::int64_t members = 0;
+  };
+  std::vector<OfAdapter> group_adapters_;  // whose members are in the group
+  std::int64_t adapted_in_group_ = 0;      // these members
+  std::int64_t newest_ = 0;  // the latest to join is the latest admitted, by Sequence::order
   std::int64_t admissions_ = 0;
   WaitQueue waiting_;
   WaitQueue aside_;  // those that others have overtaken, for want of an adapter's seat
