@@ -1181,6 +1181,7 @@ export interface Report {
       | 'link'
       | 'host'
       | 'transfer'
+      | 'adapter_seats'
       | 'router'
       | 'none';
     readonly share: number;

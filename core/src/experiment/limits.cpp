@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cost/nodes.h"
 #include "metrics/words.h"
+#include "workload/adapters.h"
 
 namespace servecast {
 namespace {
@@ -86,6 +87,11 @@ void KvBlocks(Scenario& s, double factor, const Report& report) {
 void Seats(Scenario& s, double factor, const Report&) {
   ChangeEngines(s, [factor](EngineSpec& e) { e.max_num_seqs = Times(e.max_num_seqs, factor); });
 }
+void AdapterSeats(Scenario& s, double factor, const Report&) {
+  ChangeEngines(s, [factor](EngineSpec& e) {
+    if (e.max_loras > 0) e.max_loras = Times(e.max_loras, factor);
+  });
+}
 void TokenBudget(Scenario& s, double factor, const Report&) {
   ChangeEngines(s, [factor](EngineSpec& e) {
     e.max_num_batched_tokens = Times(e.max_num_batched_tokens, factor);
@@ -110,6 +116,7 @@ constexpr Resource kResources[] = {
     {"host", "host time", Host},
     {"kv_blocks", "KV memory", KvBlocks},
     {"seats", "max_num_seqs", Seats},
+    {"adapter_seats", "max_loras", AdapterSeats, ServesAdapters},
     {"token_budget", "max_num_batched_tokens", TokenBudget},
     {"transfer", "the link between prefill and decode", Transfer, HasTransfer},
 };
@@ -177,12 +184,14 @@ void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, 
   const std::string_view more = router                                 ? "least_outstanding"
                                 : name == "link" || name == "transfer" ? "a link faster by a tenth"
                                 : name == "host"                       ? "a tenth less of it"
-                                                                       : "a tenth more of it";
+                                : name == "adapter_seats" ? "one more, or a tenth more,"
+                                                          : "a tenth more of it";
   BindingConstraint& binding = report.binding;
   binding.name = reliefs[0].name;
   binding.share = 0;
-  const std::string_view measured =
-      binding.name == "host" || binding.name == "link" ? "overhead" : binding.name;
+  const std::string_view measured = binding.name == "host" || binding.name == "link" ? "overhead"
+                                    : binding.name == "adapter_seats"                ? "seats"
+                                                                                     : binding.name;
   for (std::size_t i = 0; i < binding.shares.size(); ++i) {
     if (BindingConstraint::kNames[i] == measured) binding.share = binding.shares[i];
   }

@@ -97,6 +97,12 @@ std::string LimitSentence(const Scenario& scenario, const Report& r) {
   if (name == "kv_blocks") {
     return Format("The limit is KV memory: {} of the time admission waits for blocks.", share);
   }
+  if (name == "seats" && scenario.engine.max_loras > 0) {
+    return Format(
+        "The limit is seats, of requests (max_num_seqs) or of adapters (max_loras): {} of "
+        "the time admission waits for one.",
+        share);
+  }
   if (name == "seats") {
     return Format("The limit is max_num_seqs: {} of the time admission waits for a seat.", share);
   }

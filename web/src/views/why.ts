@@ -28,6 +28,7 @@ const limitWords: Readonly<Record<string, string>> = {
   host: 'host speed',
   kv_blocks: 'KV memory',
   seats: 'max_num_seqs',
+  adapter_seats: 'max_loras',
   token_budget: 'max_num_batched_tokens',
   transfer: 'the link between prefill and decode',
   router: 'even routing',
