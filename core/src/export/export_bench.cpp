@@ -152,6 +152,9 @@ class Bench {
   void Rest() {
     if (w_.sessions.turns > 1)
       job_.LeaveOut("workload.sessions", "each of its requests stands alone");
+    if (w_.adapters.count > 0) {
+      job_.LeaveOut("workload.adapters", "give it their names by --lora-modules");
+    }
     if (!w_.classes.empty()) job_.LeaveOut("workload.classes", "all of its requests are alike");
     job_.LeaveOutSections({"hardware", "engine", "cluster", "scheduler"},
                           "is the server's: servecast export --to vllm");

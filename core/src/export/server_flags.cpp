@@ -31,6 +31,8 @@ const std::set<std::string>& VllmMembers() {
                                                  "enable_expert_parallel",
                                                  "kv_offload",
                                                  "speculative",
+                                                 "max_loras",
+                                                 "max_lora_rank",
                                                  "cuda_graphs"};
   return kMembers;
 }
@@ -110,6 +112,14 @@ void AddDrafts(ExportJob& job, const SpeculativeSpec& s, Flags& flags) {
                "how many drafts are accepted is the texts' and the drafter's");
 }
 
+void AddAdapters(ExportJob& job, const EngineSpec& e, Flags& flags) {
+  if (e.max_loras == 0) return;
+  flags.Add("--enable-lora");
+  flags.Add("--max-loras", e.max_loras);
+  flags.Add("--max-lora-rank", e.max_lora_rank);
+  job.LeaveOut("--lora-modules", "needs names and paths of the adapters");
+}
+
 void AddScheduler(ExportJob& job, const EngineSpec& e, const SchedulerSpec& s, Flags& flags) {
   flags.Switch("enable-chunked-prefill", e.enable_chunked_prefill);
   flags.Switch("async-scheduling", e.async_scheduling);
@@ -147,6 +157,7 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
   AddCache(job, e, flags);
   AddScheduler(job, e, job.Scheduler(pool), flags);
   AddDrafts(job, e.speculative, flags);
+  AddAdapters(job, e, flags);
   AddWeights(job, flags);
   const Json samples = PresetModel(job, "top_p_by_default");
   if (samples == true && !job.scenario().model.top_p_by_default)
@@ -273,8 +284,9 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
   }
   std::set<std::string> written = VllmMembers();
   job.LeaveOutRest("scheduler", scheduled, "is left out for SGLang");
-  for (const char* unknown : {"num_gpu_blocks_override", "long_prefill_token_threshold",
-                              "kv_offload", "scheduler_reserve_full_isl", "speculative"}) {
+  for (const char* unknown :
+       {"num_gpu_blocks_override", "long_prefill_token_threshold", "kv_offload",
+        "scheduler_reserve_full_isl", "speculative", "max_loras", "max_lora_rank"}) {
     written.erase(unknown);
   }
   job.LeaveOutRest("engine", written, "is left out for SGLang");

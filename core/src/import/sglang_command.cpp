@@ -18,6 +18,7 @@ using enum OptionValue;
 
 constexpr std::string_view kSglangKernels = "kernels are as the preset measured them";
 constexpr std::string_view kOneTier = "SGLang's cache is modelled in GPU memory alone";
+constexpr std::string_view kLora = "adapters under SGLang's scheduler are not modelled";
 constexpr std::string_view kRouted = "replicas are behind a router of the scenario";
 
 constexpr Option kSglangOptions[] = {
@@ -61,6 +62,10 @@ constexpr Option kSglangOptions[] = {
     {"speculative-eagle-topk", kCount, {}, kNotModelled},
     {"speculative-num-draft-tokens", kCount, {}, kNotModelled},
     {"speculative-draft-model-path", kText, {}, kNotModelled},
+    {"enable-lora", kFlag, {}, kLora},
+    {"lora-paths", kText, {}, kLora},
+    {"max-loras-per-batch", kCount, {}, kLora},
+    {"max-lora-rank", kCount, {}, kLora},
     {"enable-hierarchical-cache", kFlag, {}, kOneTier},
     {"hicache-ratio", kNumber, {}, kOneTier},
     {"hicache-size", kNumber, {}, kOneTier},

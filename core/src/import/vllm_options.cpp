@@ -57,10 +57,13 @@ constexpr Option kVllmOptions[] = {
     {"speculative-config", kText, {}, ""},
     {"speculative-model", kText, {}, kNotModelled},
     {"num-speculative-tokens", kCount, {}, kNotModelled},
-    {"enable-lora", kSwitch, {}, "adapters are not modelled"},
-    {"lora-modules", kText, {}, "adapters are not modelled"},
-    {"max-loras", kCount, {}, "adapters are not modelled"},
-    {"max-lora-rank", kCount, {}, "adapters are not modelled"},
+    {"enable-lora", kSwitch, {}, ""},
+    {"lora-modules", kText, {}, ""},
+    {"max-loras", kCount, {}, ""},
+    {"max-lora-rank", kCount, {}, ""},
+    {"max-cpu-loras", kCount, {}, "adapters are there when they are asked for"},
+    {"lora-dtype", kText, {}, "adapters are of the model's dtype"},
+    {"fully-sharded-loras", kSwitch, {}, "adapters are sharded as vLLM does without"},
     {"cpu-offload-gb", kNumber, {}, "weights outside the GPU are not modelled"},
     {"kv-offloading-backend", kText, {}, "which program moves KV blocks is not modelled"},
     {"limit-mm-per-prompt", kText, {}, "images and sound are not modelled"},
@@ -118,7 +121,11 @@ constexpr std::string_view kApart[] = {"model",
                                        "enforce-eager",
                                        "generation-config",
                                        "kv-transfer-config",
-                                       "speculative-config"};
+                                       "speculative-config",
+                                       "enable-lora",
+                                       "lora-modules",
+                                       "max-loras",
+                                       "max-lora-rank"};
 
 // The reading of one server.
 class Server {
@@ -135,6 +142,7 @@ class Server {
     Weights();
     Others();
     Drafts();
+    Adapters();
     ServerShape shape;
     const auto count = [this](std::string_view name) {
       return static_cast<std::int64_t>(std::clamp(given_.Number(name).value_or(1), 1.0, 1e6));
@@ -266,6 +274,37 @@ class Server {
     draft_.Remark(
         "--speculative-config: how many drafts are accepted (engine.speculative.acceptance_length) "
         "is assumed");
+  }
+
+  // Whoever asks for an adapter has one of those that the server is given; which, it does not say.
+  void Adapters() {
+    const GivenOption* on = given_.Find("enable-lora");
+    const bool apart = given_.Number("pipeline-parallel-size").value_or(1) > 1 ||
+                       given_.Find("kv-transfer-config") != nullptr || !context_.role.empty();
+    if (on == nullptr || on->negated || apart) {
+      for (const char* name : {"enable-lora", "lora-modules", "max-loras", "max-lora-rank"}) {
+        const GivenOption* given = given_.Find(name);
+        if (given == nullptr) continue;
+        draft_.Ignore(given->Words(), apart ? kNotModelled : "counts with --enable-lora only");
+      }
+      return;
+    }
+    draft_.Take(draft_.ServerPath("engine.max_loras"),
+                NumberJson(given_.Number("max-loras").value_or(1)), on->Words());
+    if (const auto rank = given_.Number("max-lora-rank")) {
+      draft_.Take(draft_.ServerPath("engine.max_lora_rank"), NumberJson(*rank),
+                  given_.Find("max-lora-rank")->Words());
+    }
+    const GivenOption* modules = given_.Find("lora-modules");
+    if (modules == nullptr) return;
+    std::int64_t count = 1;  // the first stands at its option, others like it behind
+    for (const std::string& word : given_.positionals) {
+      count += word.find('=') != std::string::npos || word.find('{') == 0 ? 1 : 0;
+    }
+    draft_.Take("workload.adapters.count", count, modules->Words());
+    draft_.Remark(
+        "--lora-modules: that every request asks for one of these, each as often "
+        "(workload.adapters.theta), is assumed");
   }
 
   // "kv_producer" computes prompts for "kv_consumer".
