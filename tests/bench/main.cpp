@@ -137,13 +137,15 @@ std::vector<Case> SglangCases() {
   };
 }
 
-// The same load with drafts: a step costs by its members, but only their draws; and all of it where
-// each proposal may be another number.
+// The same load with drafts or adapters: a step costs by its members, but only their draws; and all
+// of it where each proposal may be another number.
 std::vector<Case> DraftCases() {
   const auto drafts = [](const char* members) {
     return fmt::format(R"(engine.speculative={{"num_speculative_tokens":3,{}}})", members);
   };
   const std::string eagle = drafts(R"("method":"eagle","acceptance_length":2.2)");
+  const std::string seats = "engine.max_loras=16",
+                    adapters = R"(workload.adapters={"count":16,"theta":1})";
   return {
       {"3 drafts", 10'000, 15, {eagle, "engine.async_scheduling=false"}},
       {"3 drafts, async", 10'000, 15, {eagle, "engine.async_scheduling=true"}},
@@ -153,6 +155,8 @@ std::vector<Case> DraftCases() {
        9,
        {drafts(R"("method":"ngram","draft_share":0.5)"), "engine.async_scheduling=false"}},
       {"drafts, scarce", 10'000, 9, {eagle, "engine.num_gpu_blocks_override=2500"}},
+      {"adapters", 10'000, 15, {seats, adapters}},
+      {"3 drafts, LoRA", 10'000, 15, {eagle, seats, adapters}},
   };
 }
 
