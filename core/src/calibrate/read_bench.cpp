@@ -252,7 +252,9 @@ void AddSummary(JsonNumbers& in, Measurements& read) {
 void CheckUnits(JsonNumbers& in, const Measurements& read) {
   if (!in.issues().empty()) return;
   const auto stated = in.Number("mean_ttft_ms", 0, 1e9);
-  const std::vector<double> ttfts = in.Numbers("ttfts", 0, kLongest);
+  std::vector<double> ttfts = in.Numbers("ttfts", 0, kLongest);
+  // The mean is of those that were answered; the others have a 0.
+  ttfts.erase(std::remove(ttfts.begin(), ttfts.end(), 0.0), ttfts.end());
   if (!stated || *stated <= 0 || ttfts.empty() || read.points.empty()) return;
   const double mean_ms =
       1e3 * std::accumulate(ttfts.begin(), ttfts.end(), 0.0) / static_cast<double>(ttfts.size());
