@@ -28,6 +28,8 @@ constexpr const char* kOverview =
     "  servecast validate FILE|PRESET        check a scenario and list every issue\n"
     "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
     "  servecast calibrate FILE...           your own server's numbers: a pack for --calibration\n"
+    "  servecast observe URL FILE|PRESET     the scenario's requests to a real server, for "
+    "calibrate\n"
     "  servecast step-trace FILE|PRESET      a run as a server's own traces, for calibrate\n"
     "  servecast import FILE...              a scenario of commands, configs, results\n"
     "  servecast export FILE|PRESET --to TARGET   vllm, docker, kubernetes, llm-d, sglang, bench\n"
@@ -71,6 +73,7 @@ int Main(std::vector<std::string> args) {
   if (command == "import") return ImportCommand(args);
   if (command == "link") return LinkCommand(args);
   if (command == "catalog") return CatalogCommand(args);
+  if (command == "observe") return BecomeProgramBeside("servecast-observe", args);
   if (command == "fidelity") return BecomeProgramBeside("servecast-fidelity", args);
   if (command == "coefficients") return CoefficientsCommand(args);
   return Usage("unknown command " + command);

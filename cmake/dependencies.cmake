@@ -1,5 +1,5 @@
 # Third-party code: nlohmann_json, fmt and Eigen (headers only, in both worlds), GoogleTest (from
-# source), zlib (the native command only).
+# source), zlib (the native commands only), libcurl (servecast-observe only; observe/CMakeLists.txt).
 #
 # The headers are reached through a private folder of links: em++ must not see /usr/include, which
 # holds the headers of another C library.

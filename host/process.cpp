@@ -90,8 +90,9 @@ int BecomeProgramBeside(const std::string& name, const std::vector<std::string>&
   pointers.push_back(nullptr);
   execv(path.c_str(), pointers.data());
   const int error = errno;
+  const std::string part = name.substr(name.find('-') + 1);  // of ./dev build
   fmt::print(stderr, "servecast: {} cannot be run: {}\n", Printable(path),
-             error == ENOENT ? "it is not there, and ./dev build fidelity makes it"
+             error == ENOENT ? "it is not there, and ./dev build " + part + " makes it"
                              : std::strerror(error));
   return kBadInput;
 }

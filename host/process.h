@@ -15,8 +15,8 @@ inline constexpr int kBug = 70;
 // not be written.
 int RunProgram(int argc, char** argv, const std::function<int(std::vector<std::string>)>& command);
 
-// Becomes the program `name` that lies beside this one. Returns an exit code, with the reason on
-// stderr, only if it cannot.
+// Becomes the program `name`, "servecast-PART" of `./dev build PART`, that lies beside this one.
+// Returns an exit code, with the reason on stderr, only if it cannot.
 int BecomeProgramBeside(const std::string& name, const std::vector<std::string>& arguments);
 
 }  // namespace servecast

@@ -58,8 +58,8 @@ const layers = {
 };
 const engine = Object.keys(layers);
 for (const layer of ['host', 'wasm', 'testing']) layers[layer] = [...engine];
-for (const layer of ['cli', 'fidelity']) layers[layer] = [...engine, 'host'];
-layers.tests = [...engine, 'testing', 'host'];
+for (const layer of ['cli', 'fidelity', 'observe']) layers[layer] = [...engine, 'host'];
+layers.tests = [...engine, 'testing', 'host', 'observe'];
 
 // Of serving, what a policy may see: the interfaces and what these speak of, none of who calls them.
 const policiesMay = /^serving\/(policy|batch|microseconds|replica\/batch_scheduler|cluster\/(router|prefix_index))\.h$/;
@@ -120,6 +120,7 @@ function identify(file) {
     ['host/', 'host'],
     ['cli/', 'cli'],
     ['fidelity/', 'fidelity'],
+    ['observe/', 'observe'],
     ['wasm/', 'wasm'],
     ['tests/', 'tests'],
   ]) {
@@ -139,6 +140,10 @@ function checkInclude(file, line, self, included) {
     if (included.startsWith('nlohmann/') && engine.includes(self.layer) && !readsJson.includes(self.layer)) {
       offend(file, line, `only ${readsJson.join(', ')} read and write JSON, not ${self.layer}`);
     }
+    return;
+  }
+  if (included.startsWith('curl/')) {
+    if (self.layer !== 'observe') offend(file, line, 'only observe/ knows a network');
     return;
   }
   if (included.startsWith('emscripten')) {
@@ -175,7 +180,7 @@ function checkInclude(file, line, self, included) {
   }
 }
 
-for (const folder of ['core', 'host', 'cli', 'fidelity', 'wasm', 'tests']) {
+for (const folder of ['core', 'host', 'cli', 'fidelity', 'observe', 'wasm', 'tests']) {
   for (const file of filesUnder(folder, /\.(h|cpp|inc)$/)) {
     const self = identify(file);
     if (!(self.layer in layers)) {
