@@ -95,6 +95,11 @@ TEST(Adapters, Trace_SaysWhoAsksForWhich) {
   std::vector<std::string> without = replayed;
   without.erase(without.begin(), without.begin() + 2);
   EXPECT_TRUE(Good(MakeRequests(Parsed(Changed(without)), trace)).lora.empty());
+  std::vector<std::string> mixed = without;
+  mixed.push_back(R"(cluster.pools=[{"engine":{"max_loras":1}},{"name":"b"}])");
+  const Result<RequestTable> refused = MakeRequests(Parsed(Changed(mixed)), trace);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.issues()[0].path, "/cluster/pools/1/engine/max_loras");
 }
 
 // Llama-3.1-8B: rank 16 on all its linear layers has 41,943,040 parameters.
@@ -214,6 +219,16 @@ TEST(Adapters, MoreThanSeats_Wait) {
         .ttft_ms.mean;
   };
   EXPECT_GT(ttft("1"), 2 * ttft("8"));
+}
+
+TEST(Adapters, EnoughSeats_AreNotTheLimit) {
+  const auto may_lack = [](const char* seats, const char* adapters) {
+    return MayLackSeats(Parsed(Changed(
+        {std::string("engine.max_loras=") + seats, std::string("workload.adapters=") + adapters})));
+  };
+  EXPECT_TRUE(may_lack("2", R"({"count":3})"));
+  EXPECT_FALSE(may_lack("3", R"({"count":3})"));
+  EXPECT_FALSE(may_lack("0", "null"));
 }
 
 TEST(Adapters, WhatDoesNotGoTogether_IsRefusedWithReasons) {

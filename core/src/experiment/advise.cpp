@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "workload/adapters.h"
 
 namespace servecast {
 namespace {
@@ -56,7 +57,7 @@ class Lister {
     if (e.max_num_batched_tokens >= 512) {
       number("max_num_batched_tokens", e.max_num_batched_tokens / 2);
     }
-    if (e.max_loras > 0) number("max_loras", 2 * e.max_loras);
+    if (MayLackSeats(s_)) number("max_loras", 2 * e.max_loras);
     const auto flag = [this](const char* name, bool on, const char* words) {
       if (!on) Add(words, OfEngines(Format("{}=true", name)));
     };

@@ -116,7 +116,7 @@ constexpr Resource kResources[] = {
     {"host", "host time", Host},
     {"kv_blocks", "KV memory", KvBlocks},
     {"seats", "max_num_seqs", Seats},
-    {"adapter_seats", "max_loras", AdapterSeats, ServesAdapters},
+    {"adapter_seats", "max_loras", AdapterSeats, MayLackSeats},
     {"token_budget", "max_num_batched_tokens", TokenBudget},
     {"transfer", "the link between prefill and decode", Transfer, HasTransfer},
 };

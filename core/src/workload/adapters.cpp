@@ -13,6 +13,19 @@ bool ServesAdapters(const Scenario& s) {
   });
 }
 
+bool MayLackSeats(const Scenario& s) {
+  const WorkloadSpec& w = s.workload;
+  std::int64_t adapters = w.adapters.count;
+  for (const ClassSpec& c : w.classes) adapters += c.adapters.value_or(0);
+  const bool traced = w.arrivals.process == ArrivalProcess::kTrace ||
+                      w.prompt_tokens.distribution == LengthDistribution::kTrace ||
+                      w.output_tokens.distribution == LengthDistribution::kTrace;
+  return std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
+    const std::int64_t seats = (pool.engine ? *pool.engine : s.engine).max_loras;
+    return seats > 0 && (traced || adapters > seats);
+  });
+}
+
 AdapterDrawer::AdapterDrawer(const AdapterSpec& spec) {
   double sum = 0;
   for (std::int64_t k = 1; k <= spec.count; ++k) {

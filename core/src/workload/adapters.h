@@ -11,6 +11,10 @@ namespace servecast {
 // Whether some pool has seats for adapters.
 bool ServesAdapters(const Scenario& scenario);
 
+// Whether requests may wait for a seat: there are more adapters than some pool with seats has of
+// them, or a trace names them.
+bool MayLackSeats(const Scenario& scenario);
+
 class AdapterDrawer {
  public:
   explicit AdapterDrawer(const AdapterSpec& spec);

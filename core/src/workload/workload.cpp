@@ -346,6 +346,18 @@ std::optional<Issue> OtherContent(const WorkloadSpec& w) {
   return std::nullopt;
 }
 
+// Adapters of a trace are served by every pool, or by none, which then are all the model itself.
+std::optional<Issue> PoolWithoutSeats(const Scenario& s) {
+  if (!ServesAdapters(s)) return std::nullopt;
+  for (std::size_t i = 0; i < s.cluster.pools.size(); ++i) {
+    const PoolSpec& pool = s.cluster.pools[i];
+    if ((pool.engine ? *pool.engine : s.engine).max_loras > 0) continue;
+    return Issue{Format("/cluster/pools/{}/engine/max_loras", i),
+                 "found 0, allowed from 1 up: the trace has adapters, and other pools serve them"};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 struct RequestDrawing::State {
@@ -387,6 +399,9 @@ Result<RequestDrawing> RequestDrawing::Begin(const Scenario& s, const Trace& tra
   const bool content_from_trace = prompts_from_trace && !trace.prefixes.empty();
   if (content_from_trace) {
     if (auto issue = OtherContent(w)) return *std::move(issue);
+  }
+  if (any_trace && !trace.adapters.empty()) {
+    if (auto issue = PoolWithoutSeats(s)) return *std::move(issue);
   }
   if (auto issue = RateBeyondARun(w)) return *std::move(issue);
   Replay replay;

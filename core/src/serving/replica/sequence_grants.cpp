@@ -128,7 +128,6 @@ void SequenceScheduler::Preempt(Id id, StepPlan& plan, std::int64_t& budget) {
   s.prefilling = s.preempted = true;
   replica_.Preempted(s.request);
   plan.preempted.push_back(s.request);
-  s.aside = false;
   waiting_.PushPreempted(replica_.policy().KeyOf(s.request), in_.requests.arrival[r], s.request);
 }
 
@@ -162,6 +161,36 @@ bool SequenceScheduler::PassedOver(const Sequence& s) const {
          std::find(adapters_.begin(), adapters_.end(), s.lora) == adapters_.end();
 }
 
+void SequenceScheduler::SetAside(Sequence& s, bool aside) {
+  if (s.aside == aside) return;
+  s.aside = aside;
+  const auto lora = static_cast<std::size_t>(s.lora);
+  if (aside_of_.size() <= lora) aside_of_.resize(lora + 1);
+  aside_of_[lora] += aside ? 1 : -1;
+}
+
+// In front, in their order.
+void SequenceScheduler::PutBackPassed() {
+  for (; !passed_.empty(); passed_.pop_back()) {
+    const RequestId request = passed_.back();
+    SetAside(At(IdOf(request)), true);
+    aside_.PushPreempted(replica_.policy().KeyOf(request),
+                         in_.requests.arrival[static_cast<std::size_t>(request)], request);
+  }
+}
+
+// Whether a look at those set aside would change nothing: all seats are taken, and none of them has
+// an adapter that has one, or none at all. So a long queue is not walked in every step.
+bool SequenceScheduler::AllAsideWait() const {
+  const std::int64_t seats = in_.engine.max_loras;
+  if (seats == 0 || static_cast<std::int64_t>(adapters_.size()) < seats) return false;
+  const auto waits = [this](std::int32_t lora) {
+    const auto at = static_cast<std::size_t>(lora);
+    return at < aside_of_.size() && aside_of_[at] > 0;
+  };
+  return !waits(0) && std::none_of(adapters_.begin(), adapters_.end(), waits);
+}
+
 void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
   plan.blocked = BlockedBy::kNothing;
   if (waiting() == 0) return;
@@ -174,18 +203,27 @@ void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
   }
   passed_.clear();
   BlockedBy blocked = BlockedBy::kNothing;
-  while (waiting() > 0) {
+  bool leaves_aside = AllAsideWait();
+  while ((leaves_aside ? waiting_.size() : waiting()) > 0) {
     if (running() >= in_.engine.max_num_seqs) {
       blocked = BlockedBy::kSeats;
     } else if (budget <= 0) {
       blocked = BlockedBy::kTokenBudget;
     }
     if (blocked != BlockedBy::kNothing) break;
-    WaitQueue& queue = NextQueue();
-    const Id id = IdOf(queue.Head());
+    WaitQueue& queue = leaves_aside ? waiting_ : NextQueue();
+    const RequestId request = queue.Head();
+    const Id id = IdOf(request);
     if (PassedOver(At(id))) {
-      passed_.push_back(At(id).request);
       queue.Pop();
+      if (leaves_aside) {  // behind those
+        SetAside(At(id), true);
+        aside_.Push(replica_.policy().KeyOf(request),
+                    in_.requests.arrival[static_cast<std::size_t>(request)], request);
+      } else {
+        SetAside(At(id), false);
+        passed_.push_back(request);
+      }
       continue;
     }
     Admission admission;
@@ -193,19 +231,18 @@ void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
     if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
     if (blocked != BlockedBy::kNothing) break;
     queue.Pop();
+    SetAside(At(id), false);
     Begin(id, admission);
     AddAdapter(At(id).lora);
     budget -= admission.tokens;
+    if (!leaves_aside && AllAsideWait()) {
+      leaves_aside = true;
+      PutBackPassed();
+    }
   }
-  if (blocked == BlockedBy::kNothing && !passed_.empty()) blocked = BlockedBy::kSeats;
+  PutBackPassed();
+  if (blocked == BlockedBy::kNothing && waiting() > 0) blocked = BlockedBy::kSeats;
   plan.blocked = blocked;
-  // In front, in their order.
-  for (std::size_t i = passed_.size(); i > 0; --i) {
-    const RequestId request = passed_[i - 1];
-    At(IdOf(request)).aside = true;
-    aside_.PushPreempted(replica_.policy().KeyOf(request),
-                         in_.requests.arrival[static_cast<std::size_t>(request)], request);
-  }
 }
 
 // Why it cannot be admitted; if it can, what it takes.
@@ -268,7 +305,7 @@ void SequenceScheduler::Begin(Id id, const Admission& admission) {
   apart_.push_back(id);
   s.order = ++admissions_;
   s.running = s.admitted = true;
-  s.aside = s.preempted = false;
+  s.preempted = false;
   s.to_recompute = s.generated;
   in_.results.state[static_cast<std::size_t>(s.request)] = RequestState::kRunning;
 }

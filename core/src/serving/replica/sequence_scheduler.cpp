@@ -258,6 +258,7 @@ void SequenceScheduler::Finish(Id id, Step& step) {
     LeaveRunning(id);
   } else {
     (s.aside ? aside_ : waiting_).DropOne();
+    SetAside(s, false);
     replica_.EndedInQueue();
   }
   replica_.Finish(s.request, s.generated, step);
@@ -292,6 +293,7 @@ bool SequenceScheduler::GiveUp(RequestId request) {
     LeaveRunning(id);
   } else {
     (s.aside ? aside_ : waiting_).DropOne();
+    SetAside(s, false);
     replica_.QueueChanged();
   }
   Free(id);

@@ -137,6 +137,9 @@ class SequenceScheduler final : public Scheduler {
   WaitQueue& NextQueue();
   void AddAdapter(std::int32_t lora);
   bool PassedOver(const Sequence& s) const;
+  void SetAside(Sequence& s, bool aside);
+  void PutBackPassed();
+  bool AllAsideWait() const;
   BlockedBy Refusal(const Sequence& s, std::int64_t budget, bool only_decodes,
                     Admission& admission);
   void Begin(Id id, const Admission& admission);
@@ -193,6 +196,7 @@ class SequenceScheduler final : public Scheduler {
   std::int64_t admissions_ = 0;
   WaitQueue waiting_;
   WaitQueue aside_;  // those that others have overtaken, for want of an adapter's seat
+  std::vector<std::int64_t> aside_of_;  // how many of these, by adapter
   std::vector<RequestId> passed_;       // in this call
   std::vector<std::int32_t> adapters_;  // of the step that is being formed
   std::int64_t tokenless_calls_ = 0;    // that preempted, since a step yielded a token
