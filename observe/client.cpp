@@ -76,7 +76,7 @@ class Load {
         break;
       }
       const TimeNs begin = clock_.Now();
-      if (begin >= run_.horizon) pacer_.Stop();
+      if (begin >= run_.horizon) StopSending();
       SendDue(begin);
       int running = 0;
       curl_multi_perform(multi_.get(), &running);
@@ -148,8 +148,10 @@ class Load {
       const double after_s = transfer->RetryAfter();
       Remove(*transfer);
       const Answer& answer = transfer->answer();
-      if (const auto wait =
-              RetryWait(answer.outcome, answer.tries, options_.retries, after_s, answer.row)) {
+      const bool sends = clock_.Now() < run_.horizon;
+      const auto wait =
+          RetryWait(answer.outcome, answer.tries, options_.retries, after_s, answer.row);
+      if (sends && wait) {
         again_.emplace(answer.ended + *wait, transfer);
       } else {
         End(*transfer);
@@ -184,6 +186,11 @@ class Load {
     free_.push_back(&transfer);
   }
 
+  void StopSending() {
+    pacer_.Stop();
+    for (; !again_.empty(); again_.pop()) End(*again_.top().second);
+  }
+
   void Interrupt() {
     interrupted_ = true;
     pacer_.Stop();
@@ -198,7 +205,8 @@ class Load {
   // Until something is due or has come. The last millisecond is waited for by looking.
   void Wait() {
     TimeNs until = clock_.Now() + 200 * kNsPerMs;
-    until = std::min({until, pacer_.Next(), run_.horizon});
+    until = std::min(until, pacer_.Next());
+    if (clock_.Now() < run_.horizon) until = std::min(until, run_.horizon);
     if (options_.stall && !sent_.empty()) until = std::min(until, next_silence_);
     if (!again_.empty()) until = std::min(until, again_.top().first);
     if (until - clock_.Now() > 2 * kNsPerMs) PrepareBody();
@@ -331,10 +339,14 @@ std::optional<Issue> WarmUp(const ObserveOptions& options, const ObserveRun& run
   table.prompt_tokens.assign(static_cast<std::size_t>(options.warm_up), 16);
   table.output_tokens.assign(static_cast<std::size_t>(options.warm_up), 4);
   table.arrival.assign(static_cast<std::size_t>(options.warm_up), 0);
+  // A few tokens, of which none is looked at alone; the first may be slow.
+  constexpr TimeNs kFirstMayTake = 10 * kNsPerS;
+  const TimeNs limit =
+      options.stall ? std::min(options.timeout, *options.stall + kFirstMayTake) : options.timeout;
   for (std::int64_t row = 0; row < table.size(); ++row) {
     Answer answer;
     transfer.Take(answer, BodyOf(options, run, table, row), AskedTokens(table, row));
-    transfer.Begin(options.timeout, false);
+    transfer.Begin(limit, false);
     transfer.Finish(curl_easy_perform(transfer.easy()));
     if (answer.outcome == Outcome::kAnswered) continue;
     return Issue{"URL", "found " + answer.error + " from " + ShownText(options.url) +

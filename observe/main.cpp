@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <optional>
@@ -139,9 +140,17 @@ int Main(std::vector<std::string> words) {
   }
   constexpr std::uint64_t kMostSalt = 1'000'000'000;  // short enough to be typed
   run.salt = options.salt.value_or(std::random_device{}() % kMostSalt);
-  if (const auto issue = WarmUp(options, run)) return PrintIssues({*issue});
   fmt::print(stderr, "observe  {}, model {}: {} requests\n", Printable(options.url),
              Printable(run.model), requests.size());
+  const bool urgent = std::any_of(requests.priority.begin(), requests.priority.end(),
+                                  [](auto priority) { return priority != 0; });
+  if (!requests.lora.empty() || urgent) {
+    fmt::print(stderr, "note     {} of the scenario are not sent\n",
+               requests.lora.empty() ? "priorities"
+               : urgent              ? "LoRA adapters and priorities"
+                                     : "LoRA adapters");
+  }
+  if (const auto issue = WarmUp(options, run)) return PrintIssues({*issue});
   if (const auto horizon_s = plan.value().scenario.measure.horizon_s) {
     run.horizon = NearestNs(*horizon_s * 1e9);
   }

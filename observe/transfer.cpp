@@ -160,7 +160,8 @@ bool Transfer::Body(std::string_view bytes) {
     Fail(Outcome::kMalformed,
          Format("found an event larger than {} bytes", EventStream::kMostBytes));
   }
-  return !failed_;
+  // Some servers keep a connection open behind the last event.
+  return !failed_ && (!whole_ || answer_->tokens.empty());
 }
 
 void Transfer::Event(std::string_view data, TimeNs now) {

@@ -47,6 +47,11 @@ const breaks = {
     await stream(response, tokens - 1, law);
     response.end(chunk(' a', 'length'));
   },
+  // The connection stays open behind the last event.
+  async open(response, tokens, law) {
+    await stream(response, tokens, law);
+    response.write(event('[DONE]'));
+  },
   whole: (response) =>
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"choices": [{"text": "a b c"}]}'),
   garbage: (response) => response.writeHead(200).end('data: {"choices": [\n\ndata: \u0007\n\n'),

@@ -322,6 +322,17 @@ test('Observe_ServersThatAreSlow_EndByTimeoutsAndThePatienceOfClients', () => {
   });
 });
 
+test('Observe_AnswerThatIsWhole_EndsWithItsLastEvent', { timeout: 120_000 }, () =>
+  beside({ behave: () => 'open' }, async (server, file) => {
+    const out = file('o');
+    const words = ['observe', server.url, preset, '--trace', file('t.csv', rows(4)), '--max-concurrency', '1'];
+    const { status, stderr } = await servecast([...words, '-o', out]);
+    assert.equal(status, 0, stderr);
+    assert.deepEqual(observed(out).servecast.outcomes, Array(4).fill('answered'));
+    for (const { atOnce } of server.served) assert.equal(atOnce, 1);
+  }),
+);
+
 test('Observe_Interrupted_WritesWhatHasCome', () => {
   let child;
   const behave = ({ body }, index) => {
