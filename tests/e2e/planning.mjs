@@ -252,7 +252,9 @@ await task('plan: a search that is stopped keeps what it has', async (page) => {
   await openTab(page, 'Plan');
   const card = page.locator('#plan-search');
   await card.getByRole('button', { name: 'Search' }).click();
-  await page.waitForFunction(() => document.querySelector('sc-page').app.store.state.search?.answer?.runs > 0);
+  await page.waitForFunction(() => document.querySelector('sc-page').app.store.state.search?.answer?.runs > 0, null, {
+    timeout: 120_000,
+  });
   await card.getByRole('button', { name: 'Stop' }).click();
   await card.getByText('Stopped before all were looked at.').waitFor();
   const runs = () => page.$eval('sc-page', ({ app }) => app.store.state.search.answer.runs);

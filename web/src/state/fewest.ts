@@ -4,7 +4,7 @@ import type { Issue } from 'servecast';
 import type { TraceFile } from '../engine/client';
 import { getAt, needsTrace, setAt, type Document } from './document';
 import { poolList, poolsOf, roleOf } from './pools';
-import { optionsOf, type Plans } from './plans';
+import type { Plans } from './plans';
 
 /** More are not in one machine. */
 const mostParallel = 8;
@@ -28,7 +28,7 @@ export function withFewest(document: Document, { tensor_parallel, replicas }: Fe
 
 /** Hears the fewest, or why there are none. Returns what gives it up. */
 export function findFewest(
-  { planners, inputs }: Pick<Plans, 'planners' | 'inputs'>,
+  { planners, options }: Pick<Plans, 'planners' | 'options'>,
   document: Document,
   trace: TraceFile | null,
   done: (found: Fewest | null, issues: readonly Issue[]) => void,
@@ -48,7 +48,7 @@ export function findFewest(
       {
         question: 'min-gpus',
         scenario: JSON.stringify(asked),
-        options: optionsOf(inputs),
+        options,
         with_trace: file !== null,
       },
       file,

@@ -41,7 +41,7 @@ export const standardInputs: PlanInputs = {
 };
 
 /** What the engine is asked. Hours of a day begin with the quietest; the load is a cosine, times the busiest hour's. */
-export const optionsOf = (inputs: PlanInputs): PlanOptions => ({
+const optionsOf = (inputs: PlanInputs): PlanOptions => ({
   ...inputs,
   hours: Array.from(
     { length: 24 },
@@ -84,6 +84,10 @@ export class Plans {
 
   get inputs(): PlanInputs {
     return this.#store.state.plan_inputs ?? standardInputs;
+  }
+
+  get options(): PlanOptions {
+    return optionsOf(this.inputs);
   }
 
   /** Of a blank that only these questions read. */
