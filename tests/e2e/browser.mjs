@@ -86,6 +86,8 @@ export async function openPage(browser, { tour = false, ...options } = {}) {
     ...options,
   });
   const page = await context.newPage();
+  // Others run beside it: a wait ends when it has what it waits for.
+  page.setDefaultTimeout(90_000);
   if (!tour) await page.addInitScript(dismissTour);
   const problems = [];
   const blocked = /registration blocked by Playwright/;
@@ -99,7 +101,7 @@ export async function openPage(browser, { tour = false, ...options } = {}) {
 }
 
 /** Asked twenty times a second: to ask at every frame, as Playwright does, makes the browser draw one. */
-const seldom = { timeout: 60_000, polling: 50 };
+const seldom = { timeout: 90_000, polling: 50 };
 
 /** The sentence of the answer to what the form says now: an edit is heard of a moment before the page shows it. */
 export async function verdict(page) {
@@ -116,7 +118,7 @@ export async function verdict(page) {
 }
 export const problem = (page) =>
   page
-    .waitForSelector('[data-state="problem"] .sentence, [data-state="does_not_fit"] .sentence', { timeout: 30_000 })
+    .waitForSelector('[data-state="problem"] .sentence, [data-state="does_not_fit"] .sentence')
     .then((element) => element.textContent());
 export const fingerprint = (page) => page.textContent('#fingerprint');
 export const field = (page, pointer) => page.locator(`sc-field[data-pointer="${pointer}"]`).first();
