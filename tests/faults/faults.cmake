@@ -648,13 +648,18 @@ plant_in(sequence_grants 521 "drafts are registered"
   [==[  if (!Planted(521)) tokens = std::min(tokens, s.Known());]==])
 
 plant_in(sequence_grants 522 "an adapter without a seat holds the queue up"
-  [==[      passed_.push_back(At(id).request);
-      queue.Pop();
-      continue;]==]
+  [==[      queue.Pop();
+      if (leaves_aside) {  // behind those]==]
   [==[      if (Planted(522)) break;
-      passed_.push_back(At(id).request);
       queue.Pop();
-      continue;]==])
+      if (leaves_aside) {  // behind those]==])
+
+plant_in(sequence_grants 570 "those set aside are left, though their adapter has a seat"
+  [==[return !waits(0) && std::none_of(adapters_.begin(), adapters_.end(), waits);]==]
+  [==[return Planted(570) || (!waits(0) && std::none_of(adapters_.begin(), adapters_.end(), waits));]==])
+plant_in(sequence_grants 571 "who is set aside comes before those who are"
+  [==[        aside_.Push(]==]
+  [==[        (aside_.*(Planted(571) ? &WaitQueue::PushPreempted : &WaitQueue::Push))(]==])
 
 plant_in(sequence_grants 523 "an admission takes no adapter's seat"
   [==[    AddAdapter(At(id).lora);
