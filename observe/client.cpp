@@ -251,7 +251,7 @@ class Load {
     TimeNs first = kNever;
     for (std::size_t r = 0; r < answers_.size(); ++r) {
       if (taken_[r] == 0) continue;
-      first = std::min(first, answers_[r].sent);
+      first = std::min(first, answers_[r].first_sent);
       observed.answers.push_back(std::move(answers_[r]));
     }
     observed.interrupted = interrupted_;

@@ -289,8 +289,10 @@ class Server {
       }
       return;
     }
+    const GivenOption* seats = given_.Find("max-loras");
     draft_.Take(draft_.ServerPath("engine.max_loras"),
-                NumberJson(given_.Number("max-loras").value_or(1)), on->Words());
+                NumberJson(given_.Number("max-loras").value_or(1)),
+                (seats != nullptr ? seats : on)->Words());
     if (const auto rank = given_.Number("max-lora-rank")) {
       draft_.Take(draft_.ServerPath("engine.max_lora_rank"), NumberJson(*rank),
                   given_.Find("max-lora-rank")->Words());
