@@ -44,7 +44,8 @@ constexpr const char* kCalibrateHelp =
     "  --scenario FILE|PRESET  the server, and where the fit begins; without it the presets that\n"
     "                          the columns model, gpu, engine, engine_version and tp mean\n"
     "  --set path=value        change a member of the scenario; may be repeated\n"
-    "  --backend NAME          of traces: physics, or blackbox\n"
+    "  --backend NAME          of traces: physics, or blackbox; of all else analytic, or blackbox:\n"
+    "                          three times of a step and three delays, linear in tokens\n"
     "  --alpha-noise-correction  of traces: waits less the median of who found no queue\n"
     "  --hold-out FILE         judge the fit by this file, which it does not see; may be repeated\n"
     "  -o FILE                 where the pack goes; else to stdout\n"
@@ -164,6 +165,21 @@ void PrintFit(const Calibration& calibration) {
   }
 }
 
+void PrintReplays(const Calibration& calibration) {
+  if (calibration.replays.empty()) return;
+  fmt::print(stderr, "\n{:<50} {:<5} {:>9} {:>9}   median off by\n",
+             "requests replayed one by one: KS distance", "", "before", "after");
+  for (const RunReplay& replay : calibration.replays) {
+    for (std::size_t i = 0; i < replay.after.size(); ++i) {
+      const ReplayDistance& d = replay.after[i];
+      fmt::print(stderr, "{:<50} {:<5} {:>9.3f} {:>9.3f}   {:.1f} %{}{}\n",
+                 Printable(replay.label), d.figure, replay.before[i].ks, d.ks, d.median_error,
+                 replay.held_out ? ", held out" : "",
+                 d.met ? "" : fmt::format("; beyond {} and {} %", kMostKs, kMostMedianError));
+    }
+  }
+}
+
 void PrintRows(const Calibration& calibration) {
   fmt::print(stderr, "\n{:<50} {:<5} {:>10} {:>10} {:>10}\n", "ms", "", "measured", "before",
              "after");
@@ -225,13 +241,16 @@ int CalibrateCommand(const Words& words) {
       CalibrateTraces({request.files, request.scenarios, request.overrides, request.backend,
                        request.out, request.noise_correction});
   if (traces) return *traces;
-  if (!request.backend.empty() && request.backend != "analytic") {
-    return Usage("--backend " + request.backend + " needs traces of steps, found none");
+  if (request.backend == "physics") {
+    return Usage("--backend physics needs traces of steps, found none");
   }
   if (request.scenarios.size() > 1) return Usage("--scenario is given more than once");
   Result<Measurements> measurements = ReadAll(request);
   if (!measurements.ok()) return PrintIssues(measurements.issues());
-  const Result<Scenario> scenario = ScenarioOf(request, measurements.value());
+  Result<Scenario> scenario = ScenarioOf(request, measurements.value());
+  if (scenario.ok() && request.backend == "blackbox") {
+    scenario = WithBlackbox(std::move(scenario.value()));
+  }
   if (!scenario.ok()) return PrintIssues(scenario.issues());
   for (const std::string& line : measurements.value().found) {
     fmt::print(stderr, "found    {}\n", Printable(line));
@@ -239,6 +258,7 @@ int CalibrateCommand(const Words& words) {
   const Result<Calibration> calibration = Calibrate(scenario.value(), measurements.value());
   if (!calibration.ok()) return PrintIssues(calibration.issues());
   PrintFit(calibration.value());
+  PrintReplays(calibration.value());
   if (request.rows) PrintRows(calibration.value());
   for (const std::string& line : calibration.value().warnings) {
     fmt::print(stderr, "warning: {}\n", Printable(line));

@@ -249,12 +249,31 @@ export interface CalibrationAnswer {
     readonly before_ms: number;
     readonly after_ms: number;
   }[];
+  /** Requests whose times are known one by one, replayed: how far the distributions are apart. */
+  readonly replays: readonly {
+    readonly label: string;
+    readonly held_out: boolean;
+    readonly figures: readonly ReplayDistance[];
+  }[];
   readonly warnings: readonly string[];
   readonly advice: MeasurementAdvice;
   /** The file. */
   readonly pack: string;
   /** The scenario with it; "" where it cannot be. */
   readonly document: string;
+}
+
+export interface ReplayDistance {
+  readonly figure: 'ttft' | 'itl' | 'tpot' | 'e2e';
+  /** That were measured. */
+  readonly values: number;
+  /** Kolmogorov and Smirnov's distance, 0 to 1, with the fitted constants and with those of before. */
+  readonly ks: number;
+  readonly ks_before?: number;
+  readonly measured_p50_ms: number;
+  readonly simulated_p50_ms: number;
+  /** The distance below 0.15 and the medians within 20 %. */
+  readonly met: boolean;
 }
 
 export interface CalibrationOff {

@@ -601,6 +601,14 @@ test('Estimate_StandsBesideTheSimulation', () => {
   const [closed, simulated] = row(stdout, 'TPOT mean ms').map(Number);
   assert.ok(Math.abs(closed / simulated - 1) < 0.1, stdout);
   assert.equal(servecast('estimate', chat, '--set', 'workload.arrivals={"process":"closed_loop"}').status, 2);
+  for (const [setting, path] of [
+    ['engine.max_loras=2', '/engine/max_loras'],
+    ['engine.speculative={"method": "ngram"}', '/engine/speculative/method'],
+  ]) {
+    const refused = servecast('estimate', chat, '--set', setting);
+    assert.equal(refused.status, 2, setting);
+    assert.match(refused.stderr, new RegExp(`${path}: found .*allowed .* for an estimate`));
+  }
   const four = servecast(
     'estimate',
     chat,

@@ -57,6 +57,10 @@ TEST(ReadMeasurements_, DetailedBench_IsReplayedAndItsEndHeldOut) {
   EXPECT_NEAR(first.figures[0].ms, 50, 1e-9);
   EXPECT_NEAR(first.figures[1].ms, 20, 1e-9);
   EXPECT_NEAR(first.figures[2].ms, 90, 1e-9);
+  EXPECT_EQ(first.run->seen.ttft.size(), 80U);
+  EXPECT_EQ(last.run->seen.itl.size(), 80U);
+  EXPECT_NEAR(last.run->seen.itl[1], 30, 1e-5);
+  EXPECT_NEAR(last.run->seen.e2e[39], 90, 1e-9);
   EXPECT_EQ(read.value().server.model, "meta-llama/Llama-3.1-8B-Instruct");
   EXPECT_NE(Joined(read.value().warnings).find("2 requests failed"), std::string::npos);
 }

@@ -205,11 +205,10 @@ TEST(Calibrate_, ServerThatIsNone_IsRefused) {
   Measurements held = MeasuredOn(Server(), {Prompt(128)}, 0, 1);
   held.points[0].held_out = true;
   EXPECT_FALSE(Calibrate(Server(), held).ok());
-  const auto blackbox =
-      Calibrate(Server({R"(latency={"backend": "blackbox", "beta": [7000, 20, 20]})"}),
-                MeasuredOn(Server(), {Prompt(128)}, 0, 1));
-  ASSERT_FALSE(blackbox.ok());
-  EXPECT_EQ(blackbox.issues()[0].path, "/latency/backend");
+  const auto roofline = Calibrate(Server({"latency={\"backend\": \"roofline\"}"}),
+                                  MeasuredOn(Server(), {Prompt(128)}, 0, 1));
+  ASSERT_FALSE(roofline.ok());
+  EXPECT_EQ(roofline.issues()[0].path, "/latency/backend");
   Measurements long_prompt = MeasuredOn(Server(), {Prompt(128)}, 0, 1);
   long_prompt.points[0].prompt = 9'000'000;
   long_prompt.points[0].label = "a.csv, row 1";
@@ -230,6 +229,99 @@ TEST(Pack_, WrittenAndRead_IsTheSameServer) {
   for (const auto& [path, value] : kTruth) {
     EXPECT_NEAR(FindCalibrationParameter(path)->read(server), value, 0.01 * value) << path;
   }
+}
+
+// Coefficients of a linear model, from runs alone and without a trace of steps.
+TEST(Calibrate_, KnownBlackbox_ComesBackThroughTheSimulator) {
+  const Scenario truth = Server(
+      {R"(latency={"backend": "blackbox", "alpha": [9000, 0, 120], "beta": [6500, 42, 35]})"});
+  std::vector<CalibrationPoint> points = {RunAt(2, 150), RunAt(8, 300), RunAt(14, 400)};
+  for (const std::int64_t tokens : {128, 1024, 4096}) points.push_back(Prompt(tokens));
+  const Measurements measured = MeasuredOn(truth, points, 0, 1);
+  const auto start = WithBlackbox(Server());
+  ASSERT_TRUE(start.ok());
+  const auto made = Calibrate(start.value(), measured);
+  ASSERT_TRUE(made.ok());
+  const LatencySpec& fitted = made.value().latency;
+  EXPECT_EQ(fitted.backend, "blackbox");
+  EXPECT_NEAR(fitted.beta[0], 6500, 65) << Joined(made.value().warnings);
+  EXPECT_NEAR(fitted.beta[1], 42, 0.42);
+  EXPECT_NEAR(fitted.beta[2], 35, 0.35);
+  for (const CalibrationError& error : made.value().errors) EXPECT_LT(error.after.most, 0.5);
+
+  const std::string json = PackJson(made.value(), OriginOf(Server(), measured, "2026-11-26"));
+  const auto pack = ReadPack(json);
+  ASSERT_TRUE(pack.ok()) << json;
+  EXPECT_EQ(pack.value().spec.backend, "blackbox");
+  EXPECT_EQ(pack.value().spec.errors.size(), made.value().errors.size());
+  const Scenario server = Server(pack.value().overrides);
+  EXPECT_EQ(server.latency.backend, "blackbox");
+  EXPECT_NEAR(server.latency.beta[1], fitted.beta[1], 1e-4);
+}
+
+// What analytic says of a step of its own kind is what its blackbox begins with.
+TEST(WithBlackbox_, FromAnalytic_IsLikeIt) {
+  const auto start = WithBlackbox(Server());
+  ASSERT_TRUE(start.ok());
+  for (const auto& point : {Step(1, 1024), Step(64, 1024), Prompt(1024)}) {
+    const auto analytic = PredictPoint(ServerOf(Server()), point);
+    const auto linear = PredictPoint(ServerOf(start.value()), point);
+    ASSERT_TRUE(analytic.ok() && linear.ok());
+    EXPECT_NEAR(linear.value()[0], analytic.value()[0], 0.01 * analytic.value()[0]);
+  }
+  const auto again = WithBlackbox(start.value());
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again.value().latency.beta, start.value().latency.beta);
+}
+
+// Requests of a server that the model has exactly: their distributions are the same once it is
+// fitted, but for what is not fitted to the last digit.
+TEST(Calibrate_, RequestsOneByOne_AreReplayedAndCompared) {
+  const Scenario truth = ServerOf(Truth());
+  CalibrationPoint point = RunAt(12, 300);
+  RunLoad run = *point.run;
+  run.to = run.draws[0].rows.size();
+  const auto report = RunRequests(truth, run.draws[0], std::nullopt, ReportDetail::kRequests);
+  ASSERT_TRUE(report.ok());
+  run.seen.ttft = report.value().ColumnOf("ttft_ms");
+  run.seen.e2e = report.value().ColumnOf("e2e_ms");
+  point.run = std::make_shared<const RunLoad>(run);
+  std::vector<CalibrationPoint> points = AllKinds();
+  points.push_back(point);
+  const auto made = Calibrate(Server(), MeasuredOn(Truth(), points, 0, 1));
+  ASSERT_TRUE(made.ok());
+  ASSERT_EQ(made.value().replays.size(), 1U);
+  const RunReplay& replay = made.value().replays[0];
+  ASSERT_EQ(replay.after.size(), 2U);  // no gaps between tokens are known
+  for (std::size_t i = 0; i < replay.after.size(); ++i) {
+    EXPECT_LT(replay.after[i].ks, 0.05) << replay.after[i].figure;
+    EXPECT_GT(replay.before[i].ks, 0.1);
+    EXPECT_TRUE(replay.after[i].met);
+    EXPECT_EQ(replay.after[i].measured, 300);
+  }
+}
+
+// Gaps between tokens of a run, from the simulator's own steps: none is lost, and each so-manieth is
+// one of all.
+TEST(CompareRun_, OwnGaps_HaveNoDistance) {
+  const Scenario server = ServerOf(Server());
+  RunLoad run = *RunAt(12, 200).run;
+  run.to = 200;
+  const auto report = RunRequests(server, run.draws[0], std::nullopt, ReportDetail::kRequests);
+  ASSERT_TRUE(report.ok());
+  run.seen.ttft = report.value().ColumnOf("ttft_ms");
+  for (const double tpot : report.value().ColumnOf("tpot_ms")) run.seen.itl.push_back(tpot);
+  const auto all = CompareRun(server, run);
+  ASSERT_TRUE(all.ok());
+  ASSERT_EQ(all.value().size(), 2U);
+  EXPECT_EQ(all.value()[0].ks, 0);
+  std::int64_t gaps = 0;
+  for (const TraceRow& row : run.draws[0].rows) gaps += row.output_tokens - 1;
+  EXPECT_EQ(all.value()[1].simulated, gaps);
+  run.seen.every = 7;
+  const auto some = CompareRun(server, run);
+  ASSERT_TRUE(some.ok());
+  EXPECT_EQ(some.value()[1].simulated, (gaps + 6) / 7);
 }
 
 TEST(Pack_, BadOnes_AreRefusedWithAllTheirIssues) {

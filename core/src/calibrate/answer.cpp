@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "calibrate/pack.h"
+#include "calibrate/replay_json.h"
 #include "calibrate/verdict.h"
 
 namespace servecast {
@@ -25,9 +26,9 @@ Ordered Named(const CalibrationParameter& p, double before) {
 }
 
 // In the order of the table of constants, fitted or not.
-Ordered ParametersOf(const Calibration& calibration) {
+Ordered ParametersOf(const Calibration& calibration, const Scenario& scenario) {
   Ordered list = Ordered::array();
-  for (const CalibrationParameter& parameter : CalibrationParameters()) {
+  for (const CalibrationParameter& parameter : CalibrationParametersOf(scenario)) {
     for (const FittedParameter& p : calibration.fitted) {
       if (p.parameter != &parameter) continue;
       Ordered row = Named(parameter, p.before);
@@ -82,6 +83,16 @@ Ordered PointsOf(const Calibration& calibration) {
   return list;
 }
 
+Ordered ReplaysOf(const Calibration& calibration) {
+  Ordered list = Ordered::array();
+  for (const RunReplay& replay : calibration.replays) {
+    list.push_back({{"label", Printable(replay.label)},
+                    {"held_out", replay.held_out},
+                    {"figures", ReplayJson(replay.before, replay.after)}});
+  }
+  return list;
+}
+
 Ordered AdviceOf(const MeasurementAdvice& advice) {
   Ordered measurements = Ordered::array(), expected = Ordered::array();
   for (const AdvisedMeasurement& m : advice.measurements) {
@@ -115,9 +126,10 @@ std::string CalibrationJson(const Calibration& calibration, const Measurements& 
   const Ordered answer = {{"state", kStates[static_cast<std::size_t>(verdict.state)]},
                           {"sentence", verdict.sentence},
                           {"detail", verdict.detail},
-                          {"parameters", ParametersOf(calibration)},
+                          {"parameters", ParametersOf(calibration, scenario)},
                           {"errors", ErrorsOf(calibration)},
                           {"points", PointsOf(calibration)},
+                          {"replays", ReplaysOf(calibration)},
                           {"warnings", Texts(calibration.warnings)},
                           {"advice", AdviceOf(advice)},
                           {"pack", pack + "\n"},

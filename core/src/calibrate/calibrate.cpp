@@ -32,7 +32,7 @@ class Fitter {
  public:
   Fitter(const Scenario& scenario, const Measurements& measurements, KnownPredictions& known)
       : server_(ServerOf(scenario)), points_(measurements.points), known_(known) {
-    for (const CalibrationParameter& parameter : CalibrationParameters()) {
+    for (const CalibrationParameter& parameter : CalibrationParametersOf(server_)) {
       parameters_.push_back(&parameter);
     }
   }
@@ -61,6 +61,7 @@ class Fitter {
     if (fit && !parameters_.empty()) AddParameters(*fit, calibration);
     calibration.warnings.insert(calibration.warnings.end(), warnings.begin(), warnings.end());
     if (Issues issues = PredictAll(server_, after_); !issues.empty()) return issues;
+    calibration.latency = server_.latency;
     AddErrors(calibration);
     return calibration;
   }
@@ -364,10 +365,11 @@ CalibrationRun::CalibrationRun(const Scenario& scenario, Measurements measuremen
                                                scenario.cluster.pools.size())});
   }
   const std::string& backend = scenario.latency.backend;
-  if (backend != "auto" && backend != "analytic" && backend != "operators") {
+  if (backend != "auto" && backend != "analytic" && backend != "operators" &&
+      backend != "blackbox") {
     issues.push_back({"/latency/backend",
-                      Format("found \"{}\", allowed \"auto\" or \"analytic\", whose parameters are "
-                             "fitted",
+                      Format("found \"{}\", allowed \"auto\", \"analytic\" or \"blackbox\", whose "
+                             "parameters are fitted",
                              backend)});
   }
   if (!server_.cluster.pools.empty()) server_.cluster.pools[0].replicas = 1;
@@ -376,12 +378,38 @@ CalibrationRun::CalibrationRun(const Scenario& scenario, Measurements measuremen
 
 bool CalibrationRun::Advance(std::int64_t requests) {
   if (answer_) return true;
-  known_.Allow(requests);
-  Result<Calibration> made = Fitter(server_, measurements_, known_).Run(measurements_.warnings);
-  if (known_.missing()) return false;
-  if (made.ok()) made.value().seen = SeenIn(measurements_.points);
-  answer_ = std::move(made);
+  if (!fitted_) {
+    known_.Allow(requests);
+    Result<Calibration> made = Fitter(server_, measurements_, known_).Run(measurements_.warnings);
+    if (known_.missing()) return false;
+    if (!made.ok()) {
+      answer_ = std::move(made);
+      return true;
+    }
+    made.value().seen = SeenIn(measurements_.points);
+    fitted_ = std::move(made.value());
+    return false;
+  }
+  if (replayed_ < measurements_.points.size()) {
+    Replay();
+    return false;
+  }
+  answer_ = *std::move(fitted_);
   return true;
+}
+
+// A slice has one run, before and after: fits have a hundred.
+void CalibrationRun::Replay() {
+  const CalibrationPoint& point = measurements_.points[replayed_++];
+  if (!point.run || point.run->seen.ttft.empty()) return;
+  const Scenario before = ServerOf(server_);
+  Scenario after = before;
+  for (const FittedParameter& p : fitted_->fitted) p.parameter->write(after, p.value);
+  Result<std::vector<ReplayDistance>> was = CompareRun(before, *point.run);
+  Result<std::vector<ReplayDistance>> is = CompareRun(after, *point.run);
+  if (!was.ok() || !is.ok()) return;  // a fit without an answer for it would have said so
+  fitted_->replays.push_back(
+      {point.label, point.held_out, std::move(was.value()), std::move(is.value())});
 }
 
 double CalibrationRun::Progress() const {

@@ -9,6 +9,7 @@
 #include "calibrate/measurements.h"
 #include "calibrate/parameters.h"
 #include "calibrate/predict.h"
+#include "calibrate/replay.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -60,12 +61,21 @@ struct PointResidual {
   double measured_ms = 0, before_ms = 0, after_ms = 0;
 };
 
+// How far the requests of a run are from being replayed, one by one.
+struct RunReplay {
+  std::string label;
+  bool held_out = false;
+  std::vector<ReplayDistance> before, after;
+};
+
 struct Calibration {
+  LatencySpec latency;  // the model that was fitted, with its coefficients where it has some
   std::vector<FittedParameter> fitted;
   std::vector<UnknownParameter> unknown;  // all others
   std::vector<CalibrationError> errors;
   std::vector<SeenRange> seen;
   std::vector<PointResidual> residuals;
+  std::vector<RunReplay> replays;  // of runs whose times are known one by one
   std::vector<std::string> warnings;  // first what cannot be told, then the measurements' own
 };
 
@@ -88,9 +98,13 @@ class CalibrationRun {
   const Measurements& measurements() const { return measurements_; }
 
  private:
+  void Replay();  // the next run
+
   Scenario server_;
   Measurements measurements_;
   KnownPredictions known_;
+  std::optional<Calibration> fitted_;  // replays are missing
+  std::size_t replayed_ = 0;           // points
   std::optional<Result<Calibration>> answer_;
 };
 

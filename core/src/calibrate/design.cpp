@@ -117,7 +117,7 @@ MeasurementDesign::MeasurementDesign(const Scenario& scenario, Measurements meas
 }
 
 std::optional<std::vector<std::vector<double>>> MeasurementDesign::RowsOf(std::size_t point) {
-  const auto all = CalibrationParameters();
+  const auto all = CalibrationParametersOf(server_);
   const std::vector<MeasuredFigure>& figures = points_[point].figures;
   std::vector<std::vector<double>> rows(figures.size(), std::vector<double>(all.size(), 0.0));
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -154,7 +154,7 @@ bool MeasurementDesign::Advance(std::int64_t requests) {
     if (!of) return false;
     rows.push_back(*std::move(of));
   }
-  const auto all = CalibrationParameters();
+  const auto all = CalibrationParametersOf(server_);
   const std::size_t n = all.size();
   Matrix information(n * n, 0.0), inverse;
   for (std::size_t i = 0; i < n; ++i) information[i * n + i] = 1 / (kVague * kVague);

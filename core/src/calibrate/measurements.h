@@ -29,10 +29,18 @@ struct MeasuredFigure {
   double ms = 0;
 };
 
+// What clients saw of requests, in no order, ms. Of many gaps between tokens some, evenly chosen.
+struct ClientTimes {
+  std::vector<double> ttft, itl, e2e;
+  std::int64_t every = 1;  // gap that was chosen
+};
+inline constexpr std::int64_t kMostGaps = 200'000;
+
 // Requests as a client sends them. Where only their rate and lengths are known they are drawn, some
 // times over.
 struct RunLoad {
   std::vector<Trace> draws;
+  ClientTimes seen;  // of the rows that are compared; empty where means alone are known
   std::optional<std::int64_t> concurrency;  // a closed loop: arrivals are its answers
   std::size_t from = 0, to = 0;             // rows that are compared; of a drawn one all
   double rate_per_s = 0;                    // 0: not by a rate

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "calibrate/replay_json.h"
 #include "calibrate/server.h"
 #include "cost/calibrated.h"
 #include "cost/compared.h"
@@ -32,6 +33,11 @@ Ordered OffJson(const CalibrationError::Off& off) {
           {"rmse", PackNumber(off.rms)},
           {"median", PackNumber(off.median)},
           {"max", PackNumber(off.most)}};
+}
+
+std::vector<double> PackNumbers(std::vector<double> values) {
+  for (double& value : values) value = PackNumber(value);
+  return values;
 }
 
 std::string EngineTitle(const Scenario& s) {
@@ -370,23 +376,33 @@ std::string PackJson(const Calibration& calibration, const PackOrigin& origin) {
   for (const SeenRange& range : calibration.seen) {
     seen[range.name] = {PackNumber(range.low), PackNumber(range.high)};
   }
-  const Ordered pack = {{"kind", kPackKind},
-                        {"schema", kPackSchema},
-                        {"spec_version", kCalibrationSpecVersion},
-                        {"backend", "analytic"},
-                        {"parameters", parameters},
-                        {"errors", errors},
-                        {"seen", seen},
-                        {"warnings", calibration.warnings},
-                        {"provenance",
-                         {{"model", origin.model},
-                          {"gpu", origin.gpu},
-                          {"engine", origin.engine},
-                          {"with", origin.with},
-                          {"tensor_parallel", origin.tensor_parallel},
-                          {"files", origin.files},
-                          {"measurements", origin.measurements},
-                          {"date", origin.date}}}};
+  Ordered pack = {{"kind", kPackKind},
+                  {"schema", kPackSchema},
+                  {"spec_version", kCalibrationSpecVersion},
+                  {"backend", calibration.latency.backend},
+                  {"parameters", parameters},
+                  {"errors", errors},
+                  {"seen", seen},
+                  {"warnings", calibration.warnings},
+                  {"provenance",
+                   {{"model", origin.model},
+                    {"gpu", origin.gpu},
+                    {"engine", origin.engine},
+                    {"with", origin.with},
+                    {"tensor_parallel", origin.tensor_parallel},
+                    {"files", origin.files},
+                    {"measurements", origin.measurements},
+                    {"date", origin.date}}}};
+  if (calibration.latency.backend == "blackbox") {
+    pack["latency"] = {{"backend", "blackbox"},
+                       {"alpha", PackNumbers(calibration.latency.alpha)},
+                       {"beta", PackNumbers(calibration.latency.beta)}};
+  }
+  for (const RunReplay& replay : calibration.replays) {
+    pack["replays"].push_back({{"of", Printable(replay.label)},
+                               {"held_out", replay.held_out},
+                               {"figures", ReplayJson(replay.before, replay.after)}});
+  }
   return pack.dump(2, ' ', false, Ordered::error_handler_t::replace);
 }
 
@@ -411,7 +427,12 @@ Result<CalibrationPack> ReadPack(std::string_view text) {
   pack.spec.backend = backend;
   if (backend == "physics" || backend == "blackbox") {
     ReadLatency(in, backend, pack);
-    ReadTrainingErrors(in, pack.spec);
+    // Without a training it was fitted through the simulator.
+    if (backend == "blackbox" && !root.contains("training")) {
+      ReadErrors(in, root, pack.spec);
+    } else {
+      ReadTrainingErrors(in, pack.spec);
+    }
   } else if (backend == "analytic" || !in.issues().empty()) {
     pack.overrides.emplace_back("latency.backend=analytic");
     ReadParameters(in, pack);

@@ -33,7 +33,37 @@ constexpr CalibrationParameter kParameters[] = {
      100, 5, true, "TTFT of runs at a low rate and at a high one"},
 };
 
+// Coefficients are times, so nothing is inverse; bounds are those of the fields, but for the time of
+// a step, as a step of no time would never end.
+template <std::vector<double> LatencySpec::*kOf, std::size_t kAt>
+constexpr FittedConstant Coefficient(const char* path) {
+  return {path, [](const Scenario& s) { return (s.latency.*kOf)[kAt]; },
+          [](Scenario& s, double v) { (s.latency.*kOf)[kAt] = v; }};
+}
+
+constexpr CalibrationParameter kCoefficients[] = {
+    {Coefficient<&LatencySpec::beta, 0>("latency.beta.0"), "Per step", "µs", "us", 1, 1e6, false,
+     1000, 50, false, "decodes at batch 1"},
+    {Coefficient<&LatencySpec::beta, 1>("latency.beta.1"), "Per prompt token of a step", "µs", "us",
+     0, 1e5, false, 25, 1, false,
+     "single prompts of 1,024 to 8,192 tokens, one output token each"},
+    {Coefficient<&LatencySpec::beta, 2>("latency.beta.2"), "Per decode of a step", "µs", "us", 0,
+     1e5, false, 25, 1, false, "decodes at batches of 1, 32 and 128"},
+    {Coefficient<&LatencySpec::alpha, 0>("latency.alpha.0"), "Per request", "µs", "us", 0, 1e7,
+     false, 5000, 100, false, "single prompts of 128 tokens, one output token each"},
+    {Coefficient<&LatencySpec::alpha, 1>("latency.alpha.1"), "Per prompt token, before the queue",
+     "µs", "us", 0, 1e4, false, 10, 0.5, true,
+     "prompts behind a cached prefix of 1,024 to 32,768 tokens"},
+    {Coefficient<&LatencySpec::alpha, 2>("latency.alpha.2"), "Delivery of a token", "µs", "us", 0,
+     1e5, false, 500, 5, true, "TTFT and E2E of runs at a low rate"},
+};
+
 }  // namespace
+
+std::span<const CalibrationParameter> CalibrationParametersOf(const Scenario& server) {
+  if (server.latency.backend == "blackbox") return kCoefficients;
+  return kParameters;
+}
 
 std::span<const CalibrationParameter> CalibrationParameters() { return kParameters; }
 

@@ -1,5 +1,5 @@
-// The few physical parameters that measurements may change: fields of a scenario that the latency
-// model "analytic" reads.
+// The few parameters that measurements may change: fields of a scenario that the latency model
+// "analytic" reads, or the coefficients of "blackbox".
 #pragma once
 
 #include <span>
@@ -26,8 +26,10 @@ struct CalibrationParameter : FittedConstant {
   double Value(double coordinate) const { return inverse ? 1 / coordinate : coordinate; }
 };
 
-std::span<const CalibrationParameter> CalibrationParameters();
-// nullptr: there is none of that path.
+// Of the latency model: "blackbox" has its coefficients, any other has those of "analytic".
+std::span<const CalibrationParameter> CalibrationParametersOf(const Scenario& server);
+std::span<const CalibrationParameter> CalibrationParameters();  // of "analytic"
+// Of "analytic". nullptr: there is none of that path.
 const CalibrationParameter* FindCalibrationParameter(std::string_view path);
 
 }  // namespace servecast

@@ -2,6 +2,7 @@
 // host's queues are its matter; a step of decodes is priced as it is.
 #include "calibrate/predict.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -13,24 +14,6 @@
 
 namespace servecast {
 namespace {
-
-Result<Report> RunOf(Scenario s, const Trace& trace, std::optional<std::int64_t> concurrency,
-                     ReportDetail detail) {
-  s.workload.requests = static_cast<std::int64_t>(trace.rows.size());
-  s.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
-  s.workload.output_tokens.distribution = LengthDistribution::kTrace;
-  s.workload.arrivals.process = concurrency ? ArrivalProcess::kClosedLoop : ArrivalProcess::kTrace;
-  if (concurrency) s.workload.arrivals.concurrency = *concurrency;
-  Result<Simulation> simulation = Simulation::Create(std::move(s), trace);
-  if (!simulation.ok()) return Issues(simulation.issues());
-  while (!simulation.value().Advance(INT64_MAX)) {
-  }
-  Report report = simulation.value().Snapshot(detail);
-  if (report.completed == report.arrived) return report;
-  return Issue{"", Format("{} of {} requests do not end: longer than the model's length or the KV "
-                          "cache allow",
-                          report.arrived - report.completed, report.arrived)};
-}
 
 double MeanOfRows(const std::vector<double>& column, std::size_t from, std::size_t to) {
   double sum = 0, n = 0;
@@ -59,7 +42,7 @@ Result<std::vector<double>> PredictRun(const Scenario& server, const Calibration
   std::vector<double> values(point.figures.size(), 0.0);
   const bool rows = run.to > run.from;
   for (const Trace& trace : run.draws) {
-    const Result<Report> report = RunOf(server, trace, run.concurrency,
+    const Result<Report> report = RunRequests(server, trace, run.concurrency,
                                         rows ? ReportDetail::kRequests : ReportDetail::kSummary);
     if (!report.ok()) return Issues(report.issues());
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -70,10 +53,68 @@ Result<std::vector<double>> PredictRun(const Scenario& server, const Calibration
   return values;
 }
 
+// What the model says of a step, us.
+double StepUs(const LatencyModel& model, const BatchShape& shape) {
+  return static_cast<double>(model.Price(shape).duration) * 1e-3;
+}
+
+double DecodesUs(const LatencyModel& model, std::int64_t sequences) {
+  constexpr std::int64_t kContext = 1024;
+  BatchShape shape;
+  shape.decode_seqs = sequences;
+  shape.decode_context_tokens = sequences * kContext;
+  return StepUs(model, shape);
+}
+
 }  // namespace
 
+Result<Report> RunRequests(Scenario s, const Trace& trace, std::optional<std::int64_t> concurrency,
+                           ReportDetail detail, StepObserver* observer) {
+  s.workload.requests = static_cast<std::int64_t>(trace.rows.size());
+  s.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
+  s.workload.output_tokens.distribution = LengthDistribution::kTrace;
+  s.workload.arrivals.process = concurrency ? ArrivalProcess::kClosedLoop : ArrivalProcess::kTrace;
+  if (concurrency) s.workload.arrivals.concurrency = *concurrency;
+  SimulationHooks hooks;
+  hooks.observer = observer;
+  Result<Simulation> simulation = Simulation::Create(std::move(s), trace, std::move(hooks));
+  if (!simulation.ok()) return Issues(simulation.issues());
+  while (!simulation.value().Advance(INT64_MAX)) {
+  }
+  Report report = simulation.value().Snapshot(detail);
+  if (report.completed == report.arrived) return report;
+  return Issue{"", Format("{} of {} requests do not end: longer than the model's length or the KV "
+                          "cache allow",
+                          report.arrived - report.completed, report.arrived)};
+}
+
+Result<Scenario> WithBlackbox(Scenario server) {
+  if (server.latency.backend == "blackbox") return server;
+  const Scenario analytic = ServerOf(server);
+  const Result<ModelCost> cost = ComputeModelCost(analytic);
+  if (!cost.ok()) return Issues(cost.issues());
+  const auto model = ChosenLatencyModel(analytic).make(analytic, cost.value());
+  constexpr std::int64_t kDecodes = 64, kPrompt = 1024;
+  const double one = DecodesUs(*model, 1);
+  const double each = (DecodesUs(*model, kDecodes) - one) / (kDecodes - 1);
+  const PrefillChunk chunk{kPrompt, 0, kPrompt, true};
+  BatchShape prompt;
+  prompt.prefill = {&chunk, 1};
+  const double step = std::max(1.0, one - each);
+  const double token = std::max(0.0, (StepUs(*model, prompt) - step) / kPrompt);
+  const auto delay_us = [&model](std::int64_t tokens) {
+    return static_cast<double>(model->EnqueueDelay(tokens)) * 1e-3;
+  };
+  server.latency = {};
+  server.latency.backend = "blackbox";
+  server.latency.beta = {step, token, std::max(0.0, each)};
+  server.latency.alpha = {delay_us(1), (delay_us(kPrompt) - delay_us(1)) / (kPrompt - 1),
+                          static_cast<double>(model->OutputTokenDelay()) * 1e-3};
+  return server;
+}
+
 Scenario ServerOf(Scenario scenario) {
-  scenario.latency.backend = "analytic";
+  if (scenario.latency.backend != "blackbox") scenario.latency.backend = "analytic";
   scenario.workload = {};
   scenario.slo.clear();
   scenario.measure = {};
@@ -98,7 +139,7 @@ Result<std::vector<double>> PredictPoint(const Scenario& server, const Calibrati
   }
   Trace trace;
   trace.rows = {{0, static_cast<std::int32_t>(point.prompt), 1}};
-  const Result<Report> report = RunOf(server, trace, std::nullopt, ReportDetail::kSummary);
+  const Result<Report> report = RunRequests(server, trace, std::nullopt, ReportDetail::kSummary);
   if (!report.ok()) return Issues(report.issues());
   return std::vector<double>(point.figures.size(), report.value().ttft_ms.mean);
 }
@@ -107,7 +148,7 @@ const Result<std::vector<double>>* KnownPredictions::Of(const Scenario& server,
                                                         const std::vector<CalibrationPoint>& points,
                                                         std::size_t point) {
   std::vector<double> key;
-  for (const CalibrationParameter& parameter : CalibrationParameters()) {
+  for (const CalibrationParameter& parameter : CalibrationParametersOf(server)) {
     key.push_back(parameter.read(server));
   }
   auto at = known_.find(key);

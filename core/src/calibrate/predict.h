@@ -9,19 +9,32 @@
 #include "calibrate/measurements.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
+#include "servecast/simulation.h"
+#include "serving/hooks.h"
 
 namespace servecast {
 
 // The scenario with nothing but its server: a workload of its own would be drawn beside the
-// measured one. Of the latency model that is calibrated.
+// measured one. Of the latency model that is calibrated: "blackbox" where the scenario has it, else
+// "analytic".
 Scenario ServerOf(Scenario scenario);
+
+// All requests of the trace through the server: at their times, or by so many clients in a closed
+// loop. Issues: one does not end.
+Result<Report> RunRequests(Scenario server, const Trace& trace,
+                           std::optional<std::int64_t> concurrency, ReportDetail detail,
+                           StepObserver* observer = nullptr);
+
+// The server with "blackbox" and, where it has another latency model, coefficients to begin with: as
+// "analytic" prices its steps. Issues: it cannot be simulated.
+Result<Scenario> WithBlackbox(Scenario server);
 
 // A value for each figure of the point, ms. Issues: the model does not fit, or a request is longer
 // than the server takes. Requires: a scenario of ServerOf.
 Result<std::vector<double>> PredictPoint(const Scenario& server, const CalibrationPoint& point);
 
 // Predictions of the points of one calibration, each made once. Of servers that differ in
-// CalibrationParameters only.
+// CalibrationParametersOf only.
 class KnownPredictions {
  public:
   // So many requests may be simulated from here on, or one point at least.

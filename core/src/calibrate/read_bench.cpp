@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 
 #include "base/text.h"
 #include "calibrate/json_numbers.h"
@@ -27,38 +28,55 @@ constexpr double kLongestRun = 1e8;       // s
 
 struct BenchRequest {
   double start_s = 0, prompt = 0, output = 0, ttft_s = 0, after_s = 0;
+  std::size_t place = 0;  // in the file
 };
 
-// Seconds of a request after its first token, of each request.
-std::vector<double> TimesAfterFirst(JsonNumbers& in) {
+// Gaps between the tokens of all requests, one request behind the other, s.
+struct Gaps {
+  std::vector<float> s;
+  std::vector<std::size_t> ends;  // of each request
+
+  std::span<const float> Of(std::size_t request) const {
+    const std::size_t from = request == 0 ? 0 : ends[request - 1];
+    return {s.data() + from, ends[request] - from};
+  }
+};
+
+// Sums into `after`, of each request.
+Gaps GapsIn(JsonNumbers& in, std::vector<double>& after) {
   const Json* lists = in.Find("itls");
-  std::vector<double> sums;
+  Gaps gaps;
   if (lists == nullptr || !lists->is_array()) {
     if (lists != nullptr) in.Refuse("/itls", lists, "a list of lists of seconds");
-    return sums;
+    return gaps;
   }
   for (const Json& list : *lists) {
     double sum = 0;
     bool good = list.is_array();
     if (good) {
       for (const Json& gap : list) {
-        good = good && gap.is_number() && gap.get<double>() >= 0 && gap.get<double>() <= kLongest;
-        if (good) sum += gap.get<double>();
+        const double seconds = gap.is_number() ? gap.get<double>() : -1;
+        good = good && seconds >= 0 && seconds <= kLongest;
+        if (!good) continue;
+        sum += seconds;
+        gaps.s.push_back(static_cast<float>(seconds));
       }
     }
-    if (!good) in.Refuse(Format("/itls/{}", sums.size()), &list, "a list of seconds");
-    sums.push_back(sum);
+    if (!good) in.Refuse(Format("/itls/{}", after.size()), &list, "a list of seconds");
+    after.push_back(sum);
+    gaps.ends.push_back(gaps.s.size());
   }
-  return sums;
+  return gaps;
 }
 
 // Requests that were answered, in order of their start. Sizes that differ are issues.
-std::vector<BenchRequest> RequestsIn(JsonNumbers& in) {
+std::vector<BenchRequest> RequestsIn(JsonNumbers& in, Gaps& gaps) {
   const std::vector<double> prompts = in.Numbers("input_lens", 0, 1e7);
   const std::vector<double> outputs = in.Numbers("output_lens", 0, 1e7);
   const std::vector<double> ttfts = in.Numbers("ttfts", 0, kLongest);
   const std::vector<double> starts = in.Numbers("start_times", 0, 1e12);
-  const std::vector<double> after = TimesAfterFirst(in);
+  std::vector<double> after;
+  gaps = GapsIn(in, after);
   const auto check = [&](const char* key, std::size_t size, bool needed) {
     if (size == prompts.size() || (size == 0 && !needed)) return;
     in.issues().push_back(
@@ -74,7 +92,7 @@ std::vector<BenchRequest> RequestsIn(JsonNumbers& in) {
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     if (prompts[i] < 1 || outputs[i] < 1 || ttfts[i] <= 0) continue;  // it failed
     requests.push_back(
-        {starts.empty() ? 0 : starts[i], prompts[i], outputs[i], ttfts[i], after[i]});
+        {starts.empty() ? 0 : starts[i], prompts[i], outputs[i], ttfts[i], after[i], i});
   }
   std::stable_sort(
       requests.begin(), requests.end(),
@@ -138,6 +156,27 @@ std::vector<MeasuredFigure> FiguresOf(const std::vector<BenchRequest>& requests,
   return figures;
 }
 
+// What clients saw of some of the requests.
+ClientTimes SeenOf(const std::vector<BenchRequest>& requests, const Gaps& gaps, std::size_t from,
+                   std::size_t to) {
+  ClientTimes seen;
+  std::int64_t all = 0;
+  for (std::size_t i = from; i < to; ++i) {
+    const BenchRequest& r = requests[i];
+    seen.ttft.push_back(r.ttft_s * 1e3);
+    seen.e2e.push_back((r.ttft_s + r.after_s) * 1e3);
+    all += static_cast<std::int64_t>(gaps.Of(r.place).size());
+  }
+  seen.every = std::max<std::int64_t>(1, (all + kMostGaps - 1) / kMostGaps);
+  std::int64_t at = 0;
+  for (std::size_t i = from; i < to; ++i) {
+    for (const float gap : gaps.Of(requests[i].place)) {
+      if (at++ % seen.every == 0) seen.itl.push_back(static_cast<double>(gap) * 1e3);
+    }
+  }
+  return seen;
+}
+
 Trace TraceOf(const std::vector<BenchRequest>& requests,
               const std::vector<std::int64_t>& arrivals) {
   Trace trace;
@@ -170,7 +209,8 @@ std::vector<Trace> TracesOf(const std::vector<BenchRequest>& requests, const Ben
 
 void AddDetailed(JsonNumbers& in, Measurements& read) {
   const bool starts = in.Find("start_times") != nullptr && !in.Find("start_times")->empty();
-  const std::vector<BenchRequest> requests = RequestsIn(in);
+  Gaps gaps;
+  const std::vector<BenchRequest> requests = RequestsIn(in, gaps);
   BenchLoad load = LoadIn(in, starts);
   if (requests.empty() && in.issues().empty()) {
     in.issues().push_back({in.name(), "found no request that was answered, allowed one at least"});
@@ -189,6 +229,7 @@ void AddDetailed(JsonNumbers& in, Measurements& read) {
     point.form = PointForm::kRun;
     run.from = held_out ? fitted : 0;
     run.to = held_out ? n : fitted;
+    run.seen = SeenOf(requests, gaps, run.from, run.to);
     point.figures = FiguresOf(requests, run.from, run.to);
     point.label = Format("{}, requests {} to {}", in.name(), run.from + 1, run.to);
     point.run = std::make_shared<const RunLoad>(run);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "calibrate/predict.h"
 #include "calibrate/training.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
@@ -13,13 +14,17 @@
 namespace servecast {
 namespace {
 
-// Gaps between the tokens of the requests from one on, ms.
+// Gaps between the tokens of the requests from one on, ms: each, or each so-and-so-manieth.
 class TokenGaps final : public StepObserver {
  public:
-  TokenGaps(std::size_t requests, std::size_t from) : last_(requests, -1), from_(from) {}
+  TokenGaps(std::size_t requests, std::size_t from) : TokenGaps(requests, from, requests, 1) {}
+  TokenGaps(std::size_t requests, std::size_t from, std::size_t to, std::int64_t every)
+      : last_(requests, -1), from_(from), to_(to), every_(every) {}
   void Token(std::size_t request, TimeNs at) {
-    if (request < from_) return;
-    if (last_[request] >= 0) gaps_.push_back(static_cast<double>(at - last_[request]) * 1e-6);
+    if (request < from_ || request >= to_) return;
+    if (last_[request] >= 0 && seen_++ % every_ == 0) {
+      gaps_.push_back(static_cast<double>(at - last_[request]) * 1e-6);
+    }
     last_[request] = at;
   }
   void OnStep(const StepRecord& step) override {
@@ -31,11 +36,12 @@ class TokenGaps final : public StepObserver {
 
  private:
   std::vector<TimeNs> last_;
-  std::size_t from_;
+  std::size_t from_, to_;
+  std::int64_t every_, seen_ = 0;
   std::vector<double> gaps_;
 };
 
-struct ClientTimes {
+struct TracedTimes {
   std::vector<double> ttft, tpot, e2e, itl;  // ms
   void Add(double first, double all, double output) {
     ttft.push_back(first);
@@ -120,7 +126,7 @@ Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenar
     return distances;
   }
   const auto from = static_cast<std::size_t>(kTrainedShare * static_cast<double>(of_row.size()));
-  ClientTimes measured, simulated;
+  TracedTimes measured, simulated;
   for (std::size_t i = from; i < of_row.size(); ++i) {
     const TracedJourney& j = *of_row[i];
     const TimeNs first = j.first_response >= 0 ? j.first_response : j.first_token;
@@ -159,6 +165,35 @@ Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenar
   const bool gaps_known = !measured.itl.empty();
   gaps_known ? add("itl", measured.itl, simulated.itl) : add("tpot", measured.tpot, simulated.tpot);
   add("e2e", measured.e2e, simulated.e2e);
+  return distances;
+}
+
+Result<std::vector<ReplayDistance>> CompareRun(const Scenario& server, const RunLoad& run) {
+  std::vector<ReplayDistance> distances;
+  if (run.seen.ttft.empty()) return distances;
+  ClientTimes simulated;
+  for (const Trace& trace : run.draws) {
+    TokenGaps gaps(trace.rows.size(), run.from, run.to, run.seen.every);
+    const Result<Report> report =
+        RunRequests(server, trace, run.concurrency, ReportDetail::kRequests, &gaps);
+    if (!report.ok()) return Issues(report.issues());
+    const std::vector<double>& ttft = report.value().ColumnOf("ttft_ms");
+    const std::vector<double>& e2e = report.value().ColumnOf("e2e_ms");
+    for (std::size_t i = run.from; i < std::min(run.to, e2e.size()); ++i) {
+      if (!std::isfinite(e2e[i])) continue;
+      simulated.ttft.push_back(ttft[i]);
+      simulated.e2e.push_back(e2e[i]);
+    }
+    const std::vector<double> drawn = gaps.Take();
+    simulated.itl.insert(simulated.itl.end(), drawn.begin(), drawn.end());
+  }
+  const auto add = [&](const char* figure, std::vector<double> ClientTimes::*of) {
+    if ((run.seen.*of).empty() || (simulated.*of).empty()) return;
+    distances.push_back(DistanceOf(figure, run.seen.*of, std::move(simulated.*of)));
+  };
+  add("ttft", &ClientTimes::ttft);
+  add("itl", &ClientTimes::itl);
+  add("e2e", &ClientTimes::e2e);
   return distances;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/measurements.h"
 #include "calibrate/step_trace.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
@@ -34,5 +35,9 @@ ReplayDistance DistanceOf(const char* figure, std::vector<double> measured,
 // gaps between tokens where every step has snapshots, else TPOT stands for them. Empty: the trace
 // has no requests.
 Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenario scenario);
+
+// The same of the requests of a benchmark that are compared. Empty: their times are not known one by
+// one. Requires: a scenario of ServerOf.
+Result<std::vector<ReplayDistance>> CompareRun(const Scenario& server, const RunLoad& run);
 
 }  // namespace servecast

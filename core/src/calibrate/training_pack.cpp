@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "calibrate/pack.h"
+#include "calibrate/replay_json.h"
 #include "io/json_document.h"
 
 namespace servecast {
@@ -89,24 +90,6 @@ Ordered VectorJson(const Training& training, const TrainedVector& v) {
           {"residuals", residuals}};
 }
 
-Ordered ReplayJson(const std::vector<ReplayDistance>& before,
-                   const std::vector<ReplayDistance>& after) {
-  Ordered list = Ordered::array();
-  for (const ReplayDistance& d : after) {
-    Ordered one = {{"figure", d.figure},
-                   {"values", d.measured},
-                   {"ks", PackNumber(d.ks)},
-                   {"measured_p50_ms", PackNumber(d.measured_p50_ms)},
-                   {"simulated_p50_ms", PackNumber(d.simulated_p50_ms)},
-                   {"met", d.met}};
-    for (const ReplayDistance& b : before) {
-      if (std::string_view(b.figure) == d.figure) one["ks_before"] = PackNumber(b.ks);
-    }
-    list.push_back(std::move(one));
-  }
-  return list;
-}
-
 // Lowest and highest of the samples' own, as PackWarnings compares them.
 Ordered SeenJson(const std::vector<TracedServer>& servers) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -152,6 +135,24 @@ Ordered FileJson(const Training& training, const Scenario& s, const PackOrigin& 
 }
 
 }  // namespace
+
+Ordered ReplayJson(const std::vector<ReplayDistance>& before,
+                   const std::vector<ReplayDistance>& after) {
+  Ordered list = Ordered::array();
+  for (const ReplayDistance& d : after) {
+    Ordered one = {{"figure", d.figure},
+                   {"values", d.measured},
+                   {"ks", PackNumber(d.ks)},
+                   {"measured_p50_ms", PackNumber(d.measured_p50_ms)},
+                   {"simulated_p50_ms", PackNumber(d.simulated_p50_ms)},
+                   {"met", d.met}};
+    for (const ReplayDistance& b : before) {
+      if (std::string_view(b.figure) == d.figure) one["ks_before"] = PackNumber(b.ks);
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
+}
 
 const char* FeatureName(std::string_view backend, std::string_view vector, std::size_t feature) {
   if (backend == "blackbox") {

@@ -1,7 +1,7 @@
 // Constants from one's own measurements: drop results, see what they tell and how far the model is off before and after,
 // use the pack. Loaded when it is opened.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import type { CalibrationAnswer, Issue } from 'servecast';
+import type { CalibrationAnswer, Issue, ReplayDistance } from 'servecast';
 import '../charts/residual-chart';
 import type { MeasuredPoint } from '../charts/residual-chart';
 import { countOf, formatBytes, formatNumber, formatPercent, sentence } from '../lib/format';
@@ -22,7 +22,7 @@ const chips: Record<Told, { readonly state: string; readonly sign: string }> = {
 };
 const stateWords = { good: 'Good', partly: 'Partly', poor: 'Poor' } as const;
 const stateSigns = { good: 'meets', partly: 'near', poor: 'misses' } as const;
-const figureNames = { ttft: 'TTFT', tpot: 'TPOT', e2e: 'E2E' } as const;
+const figureNames = { ttft: 'TTFT', tpot: 'TPOT', itl: 'ITL', e2e: 'E2E' } as const;
 const formNames = { prompt: 'single prompts', step: 'decode steps', run: 'runs' } as const;
 
 const charts = [
@@ -116,7 +116,7 @@ export class CalibrateElement extends LitElement {
       ${this.#verdict(calibrations)}
       <div class="calibrate-grid">
         <div class="calibrate-column">
-          ${this.#carried()} ${this.#files(calibrations)} ${this.#missing(calibrations)} ${this.#errors(calibrations)}
+          ${this.#carried()} ${this.#files(calibrations)} ${this.#missing(calibrations)} ${this.#errors(calibrations)} ${this.#replays(calibrations)}
         </div>
         <div class="calibrate-column">${this.#told(calibrations)} ${this.#charts(calibrations)}</div>
       </div>
@@ -265,6 +265,24 @@ export class CalibrateElement extends LitElement {
     </section>`;
   }
 
+  /** Requests of benchmarks that say the times of each, through the simulator. */
+  #replays(calibrations: Calibrations | null): TemplateResult | typeof nothing {
+    const replays = calibrations?.answer?.replays ?? [];
+    if (replays.length === 0) return nothing;
+    const several = replays.filter(({ held_out: heldOut }) => !heldOut).length > 1;
+    return html`<section class="card calibrate-card">
+      <div class="table-scroll" tabindex="0" role="region" aria-label="Requests replayed one by one">
+        <table class="calibrate-errors">
+          <thead><tr><th scope="col">Replay: KS distance</th><th scope="col">n</th><th scope="col">before</th><th scope="col">now</th><th scope="col">median off, %</th></tr></thead>
+          <tbody>
+            ${replays.map(({ label, held_out: heldOut, figures }) => figures.map((figure) => replayRow(figure, `${heldOut ? ', held out' : ''}${several ? `, ${label}` : ''}`)))}
+          </tbody>
+        </table>
+      </div>
+      <p class="quiet-text">How far the distributions of the replay and of what was measured are apart, 0 to 1. ▲: a distance of 0.15 or more, or medians 20&#8239;% apart.</p>
+    </section>`;
+  }
+
   #told(calibrations: Calibrations | null): TemplateResult {
     const answer = calibrations?.answer;
     if (!answer)
@@ -341,6 +359,17 @@ function command(
     <pre tabindex="0" aria-label="Command">${text}</pre>
     <button type="button" @click=${() => copy(text)}>Copy command</button>
   </div>`;
+}
+
+function replayRow(figure: ReplayDistance, of: string): TemplateResult {
+  const off = figure.measured_p50_ms > 0 ? 100 * Math.abs(figure.simulated_p50_ms / figure.measured_p50_ms - 1) : 0;
+  return html`<tr>
+    <th scope="row">${figureNames[figure.figure]}${of}</th>
+    <td>${formatNumber(figure.values)}</td>
+    <td>${figure.ks_before === undefined ? '–' : formatNumber(figure.ks_before, 2)}</td>
+    <td><b>${formatNumber(figure.ks, 2)}</b>${figure.met ? nothing : html` <span title="Beyond its limits" aria-label="beyond its limits">▲</span>`}</td>
+    <td>${formatNumber(off, 2)}</td>
+  </tr>`;
 }
 
 function parameterRow(p: CalibrationAnswer['parameters'][number]): TemplateResult {
