@@ -231,11 +231,12 @@ TEST(Pack_, WrittenAndRead_IsTheSameServer) {
   }
 }
 
-// Coefficients of a linear model, from runs alone and without a trace of steps.
+// Coefficients of a linear model, without a trace of steps.
 TEST(Calibrate_, KnownBlackbox_ComesBackThroughTheSimulator) {
   const Scenario truth = Server(
       {R"(latency={"backend": "blackbox", "alpha": [9000, 0, 120], "beta": [6500, 42, 35]})"});
-  std::vector<CalibrationPoint> points = {RunAt(2, 150), RunAt(8, 300), RunAt(14, 400)};
+  std::vector<CalibrationPoint> points = {RunAt(2, 150), RunAt(30, 400)};
+  for (const std::int64_t batch : {1, 32, 128}) points.push_back(Step(batch, 512));
   for (const std::int64_t tokens : {128, 1024, 4096}) points.push_back(Prompt(tokens));
   const Measurements measured = MeasuredOn(truth, points, 0, 1);
   const auto start = WithBlackbox(Server());
