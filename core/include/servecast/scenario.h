@@ -191,6 +191,7 @@ struct SpeculativeSpec {
 // vLLM's options by vLLM's names, then what the engine costs outside the GPU's kernels.
 struct EngineSpec {
   std::string name;
+  std::string host = "default";  // the preset of hosts whose times lie over the engine preset's
   Compat compat = Compat::kNone;
   std::int64_t max_num_seqs = 256;
   std::int64_t max_num_batched_tokens = 2048;
