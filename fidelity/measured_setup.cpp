@@ -248,6 +248,9 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   if (model.value().experts && HasWholeExperts(setup)) {
     settings.emplace_back("engine.enable_expert_parallel=true");
   }
+  if (const std::string_view host = HostMeasuredWith(gpu, engine.preset); !host.empty()) {
+    settings.push_back(fmt::format("engine.host={}", host));
+  }
   if (setup.no_server) settings.emplace_back("model.top_p_by_default=false");
   settings.insert(settings.end(), overrides_.begin(), overrides_.end());
   const Result<std::string> cluster = ClusterText(setup, model.value().experts);

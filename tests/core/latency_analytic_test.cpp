@@ -391,35 +391,6 @@ TEST(Analytic, LargerGroups_WaitLongerAtAnAllReduce) {
   }
 }
 
-// At the bandwidth of PCIe a group shares one host's: rings of 4 take 2^1.5 times as long, those of
-// 2 do not. Behind the switch of an NVLink none does, and what a ring of more than two moves counts
-// by its root.
-TEST(Analytic, GroupsOnPcie_ShareTheirLinks) {
-  Dice dice(2);
-  Scenario s = RandomScenario(dice, false);
-  s.model.num_attention_heads = s.model.num_key_value_heads = 8;
-  Batch batch;
-  batch.chunks = {{4096, 0, 4096, true}};
-  for (const auto& [tp, slower] : {std::pair{2, 1.0}, {4, 2.8284271}, {8, 8.0}}) {
-    s.cluster.pools[0].tensor_parallel = tp;
-    s.hardware.interconnect_gb_s = 1e15;
-    const TimeNs free = StepTime(s, batch);
-    const auto ns = [&](double gb_s) {
-      s.hardware.interconnect_gb_s = gb_s;
-      return static_cast<double>(StepTime(s, batch) - free);
-    };
-    EXPECT_NEAR(ns(16) / ns(32), 2, 1e-4) << tp;
-    const double ring = 2.0 * (tp - 1) / tp;
-    EXPECT_NEAR(32 * ns(32) / (300 * ns(300)), slower * std::sqrt(ring), 1e-4) << tp;
-    EXPECT_NEAR(ns(300) / ns(600), 2, 1e-4) << tp;
-    // Between them no cliff, and a faster link is never slower.
-    for (double gb_s = 20; gb_s < 500; gb_s *= 1.01) {
-      EXPECT_LT(ns(gb_s * 1.01), ns(gb_s)) << tp << " " << gb_s;
-      EXPECT_GT(ns(gb_s * 1.01), 0.95 * ns(gb_s)) << tp << " " << gb_s;
-    }
-  }
-}
-
 // A KV cache is read at its own share of the bandwidth, if one is known.
 TEST(Analytic, KvReads_HaveAShareOfTheirOwn) {
   Dice dice(3);

@@ -472,7 +472,7 @@ TEST(Catalogue, EveryFieldAndPreset_IsDescribed) {
       }
     }
   }
-  for (const char* kind : {"models", "hardware", "engines", "workloads", "scenarios"}) {
+  for (const char* kind : {"models", "hardware", "engines", "hosts", "workloads", "scenarios"}) {
     EXPECT_FALSE(catalogue["presets"][kind].empty()) << kind;
     for (const Json& preset : catalogue["presets"][kind]) {
       EXPECT_FALSE(preset["name"].get<std::string>().empty());

@@ -67,6 +67,11 @@ struct ModelSpec {
 };
 
 // One GPU and its links. Peaks are dense vendor figures; efficiencies are measured shares of them.
+// How the GPUs of a node reach each other: over NVLink; over PCIe, reading each other's memory; or
+// over PCIe by way of the host's memory. Auto: NVLink where no PCIe is so fast, else a guess, the
+// host.
+enum class Interconnect { kAuto, kNvlink, kPcieP2p, kPcieHost };
+
 struct HardwareSpec {
   std::string name;
   double memory_gib = 0;  // as CUDA reports it
@@ -77,6 +82,7 @@ struct HardwareSpec {
   double peak_fp4_tflops = 0;    // 0: likewise
   double interconnect_gb_s = 0;  // per direction, to the other GPUs of a tensor-parallel group
   double interconnect_latency_us = 0;
+  Interconnect interconnect = Interconnect::kAuto;
   double layer_latency_us = 0;  // fixed time of a layer: the latencies of its kernels
   // Query rows that a decode's attention costs in a step with prefill, as kernels fill tiles.
   double mixed_attention_rows = 1;
@@ -185,6 +191,7 @@ struct SpeculativeSpec {
 // vLLM's options by vLLM's names, then what the engine costs outside the GPU's kernels.
 struct EngineSpec {
   std::string name;
+  std::string host = "default";  // the preset of hosts whose times lie over the engine preset's
   Compat compat = Compat::kNone;
   std::int64_t max_num_seqs = 256;
   std::int64_t max_num_batched_tokens = 2048;

@@ -2,7 +2,6 @@
 #include "cost/all_reduce.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/math.h"
 #include "cost/nodes.h"
@@ -23,11 +22,20 @@ constexpr double kSwitchedPower = 0.5;
 // doubling of the group, beside kAlone of it. Closed loops of dense models on 2, 4 and 8 H100 and
 // H200, vLLM and SGLang (same repository, systems/silicon_sample.csv): 0.4 to 0.6.
 constexpr double kRankWait = 0.5, kAlone = 0.9;
-// PCIe through one host is shared by the group: beyond two GPUs all-reduces of 2 MB take 3.1 times
-// as long on 4 L40S, and 11.4 times on 8, as rings would (same repository, systems/data/l40s,
-// NCCL); (group/2)^1.5 is taken up to that card's bandwidth. One host; between it and the slowest
-// NVLink of the presets, the A100's, what is added fades with the logarithm of the bandwidth.
-constexpr double kPcieGbS = 32, kNvlinkGbS = 300;
+// PCIe, cards that read each other's memory: of the link's bandwidth that rings of 2 MB and more
+// reach on two cards, and how it falls in larger groups. 2 L40S (0.60 of PCIe 4.0) and 2, 4 and 8
+// RTX PRO 6000 (0.60, 0.47 and 0.38 of PCIe 5.0), vLLM under CUDA graphs (same repository,
+// systems/data/l40s and rtx_pro_6000_server): within 1 % in the median on two cards, 6 % on more.
+constexpr double kPeerShare = 0.6, kPeerPower = 1.0 / 3;
+// PCIe through the host: GB/s that all cards of a group receive together, whatever their number. 4
+// and 8 L40S (same repository), rings of 2 MB and more: 14.9 and 15.6, within 4 % at 15. One host;
+// that a pair or PCIe 5.0 share the same is assumed.
+constexpr double kHostGbS = 15;
+// NCCL's rings take a hop for each member: of the latency, which is of four cards on PCIe, so much
+// for each. 12 to 13 us on 4 and 22 to 25 on 8, L40S and RTX PRO 6000 alike (same repository).
+constexpr double kHop = 0.25;
+// PCIe 6.0 with 16 lanes has 121 GB/s in a direction, the NVLink of a V100 150 by its data sheet.
+constexpr double kLeastNvlinkGbS = 125;
 
 }  // namespace
 
@@ -36,8 +44,10 @@ double AllReduceWaitNs(const HardwareSpec& hardware, double group, double calls)
     return AllReduceWaitNs(hardware, static_cast<double>(hardware.gpus_per_node), calls) +
            AcrossNodesWaitNs(hardware, group, calls);
   }
+  const bool switched = InterconnectOf(hardware) == Interconnect::kNvlink;
+  const double alone = switched ? kAlone : std::max(kAlone, kHop * group);
   return calls * hardware.interconnect_latency_us * 1e3 *
-         (kAlone + kRankWait * Log(group) / Log(2.0));
+         (alone + kRankWait * Log(group) / Log(2.0));
 }
 
 double AllReduceNs(const HardwareSpec& hardware, double group, double bytes) {
@@ -47,12 +57,31 @@ double AllReduceNs(const HardwareSpec& hardware, double group, double bytes) {
   }
   const double link = hardware.interconnect_gb_s;
   const double ring = 2 * (group - 1) / group;
-  if (group <= 2) return bytes * ring / (link * kLinkShare);
-  const double shared =
-      link >= kNvlinkGbS ? 0 : std::min(1.0, Log(kNvlinkGbS / link) / Log(kNvlinkGbS / kPcieGbS));
-  const double power = kSwitchedPower + (1 - kSwitchedPower) * shared;
-  return bytes * Exp(power * Log(ring)) / (link * kLinkShare) *
-         (1 + (group / 2 * std::sqrt(group / 2) - 1) * shared);
+  const Interconnect kind = InterconnectOf(hardware);
+  if (kind == Interconnect::kNvlink) {
+    const double moved = group <= 2 ? ring : Exp(kSwitchedPower * Log(ring));
+    return bytes * moved / (link * kLinkShare);
+  }
+  const double crowd = group <= 2 ? 1 : Exp(kPeerPower * Log(group / 2));
+  const double as_peers = bytes * ring * crowd / (link * kPeerShare);
+  if (kind == Interconnect::kPcieP2p) return as_peers;
+  return std::max(as_peers, bytes * ring * group / kHostGbS);
+}
+
+double SendGbS(const HardwareSpec& hardware) {
+  const double link = hardware.interconnect_gb_s;
+  return InterconnectOf(hardware) == Interconnect::kPcieHost ? std::min(link, kHostGbS) : link;
+}
+
+Interconnect InterconnectOf(const HardwareSpec& hardware) {
+  if (hardware.interconnect != Interconnect::kAuto) return hardware.interconnect;
+  return hardware.interconnect_gb_s >= kLeastNvlinkGbS ? Interconnect::kNvlink
+                                                       : Interconnect::kPcieHost;
+}
+
+bool InterconnectIsGuessed(const HardwareSpec& hardware) {
+  return hardware.interconnect == Interconnect::kAuto &&
+         InterconnectOf(hardware) != Interconnect::kNvlink;
 }
 
 }  // namespace servecast

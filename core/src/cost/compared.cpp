@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "cost/all_reduce.h"
 
 namespace servecast {
 namespace {
@@ -184,11 +185,14 @@ std::vector<std::string> WarningsOf(const Scenario& s, std::int64_t like) {
   const PoolSpec& pool = s.cluster.pools[0];
   const std::int64_t group = pool.tensor_parallel * pool.attention_data_parallel;
   const HardwareSpec& h = s.hardware;
-  if (group > 1 && h.nodes_assumed) {  // cards on PCIe
+  if (group > 1 && InterconnectOf(h) != Interconnect::kNvlink) {
+    const std::string cards = h.name.empty() ? "cards on PCIe" : h.name;
     warnings.push_back(
-        Format("No group of several {} was measured, and where such cards cannot read each other's "
-               "memory (no peer-to-peer over PCIe) all-reduces can take several times as long.",
-               h.name.empty() ? "cards on PCIe" : h.name));
+        InterconnectIsGuessed(h)
+            ? Format("How several {} reach each other is a guess: through the host, as with no "
+                     "peer-to-peer. hardware.interconnect says how they do.",
+                     cards)
+            : Format("No server of several {} on PCIe was measured, only all-reduces.", cards));
   }
   constexpr std::int64_t kMany = 10;
   if (s.model.quantization == Quantization::kFp8 && s.model.num_local_experts > 0 && like < kMany) {

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "base/text.h"
+#include "cost/all_reduce.h"
 #include "cost/model_cost.h"
 
 namespace servecast {
@@ -55,7 +56,7 @@ SendTime StageSend(const Scenario& s, std::int64_t stage) {
       return {h.inter_node_latency_us * 1e3, GbS(h)};
     }
   }
-  return {h.interconnect_latency_us * 1e3, h.interconnect_gb_s};
+  return {h.interconnect_latency_us * 1e3, SendGbS(h)};
 }
 
 double TransferGbS(const Scenario& s) {

@@ -151,6 +151,17 @@ std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCos
   return out;
 }
 
+// Whether all-reduces of the tables are over links of the kind that the GPU has. Those on PCIe were
+// measured on one host: pairs as peers, larger groups through its memory.
+bool SameLinks(const OperatorSet& set, const HardwareSpec& h, double group) {
+  const Interconnect kind = InterconnectOf(h);
+  HardwareSpec measured;
+  measured.interconnect_gb_s = set.interconnect_gb_s;
+  if (InterconnectOf(measured) == Interconnect::kNvlink) return kind == Interconnect::kNvlink;
+  if (h.interconnect == Interconnect::kAuto) return kind != Interconnect::kNvlink;
+  return kind == (group <= 2 ? Interconnect::kPcieP2p : Interconnect::kPcieHost);
+}
+
 GroupAllReduce::GroupAllReduce(const OperatorSet& set, const HardwareSpec& h, std::int64_t group,
                                double value_bytes)
     : hardware_(h),
@@ -160,7 +171,7 @@ GroupAllReduce::GroupAllReduce(const OperatorSet& set, const HardwareSpec& h, st
   const OperatorTable* below = nullptr;
   const OperatorTable* above = nullptr;
   for (const OperatorTable& t : set.tables) {
-    if (t.op != "all_reduce") continue;
+    if (t.op != "all_reduce" || !SameLinks(set, h, group_)) continue;
     const std::int64_t size = t.shape[0];
     if (Real(size) <= group_ && (below == nullptr || size > below->shape[0])) below = &t;
     if (Real(size) > group_ && (above == nullptr || size < above->shape[0])) above = &t;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "cost/all_reduce.h"
 #include "cost/nodes.h"
 #include "metrics/words.h"
 #include "workload/adapters.h"
@@ -49,7 +50,11 @@ void Bandwidth(Scenario& s, double factor, const Report&) {
 }
 void Link(Scenario& s, double factor, const Report&) {
   ChangeHardware(s, [factor](HardwareSpec& h) {
+    Interconnect kind = InterconnectOf(h);
     h.interconnect_gb_s *= factor;
+    // What the host lets through is no figure of the link: without it cards are peers.
+    if (factor > 1 && kind == Interconnect::kPcieHost) kind = Interconnect::kPcieP2p;
+    if (kind != InterconnectOf(h)) h.interconnect = kind;
     h.interconnect_latency_us /= factor;
     h.inter_node_gb_s *= factor;
     h.inter_node_latency_us /= factor;

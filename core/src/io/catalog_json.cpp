@@ -147,7 +147,7 @@ Json MakeCatalog(const std::vector<Column>& columns) {
   catalog["engine_version"] = std::string(kEngineVersion);
   catalog["schema"] = kScenarioSchema;
   catalog["default_scenario"] = kDefaultScenario;
-  for (const char* kind : {"models", "hardware", "engines", "workloads", "scenarios"}) {
+  for (const char* kind : {"models", "hardware", "engines", "hosts", "workloads", "scenarios"}) {
     catalog["presets"][kind] = PresetList(kind);
   }
   Json fields = Json::array();
@@ -203,7 +203,7 @@ std::string CommandCatalogJson() { return CompactJson(MakeCatalog(CommandColumns
 std::string CatalogText() {
   const Json catalog = MakeCatalog(CommandColumns());
   std::string out;
-  for (const char* kind : {"scenarios", "models", "hardware", "engines", "workloads"}) {
+  for (const char* kind : {"scenarios", "models", "hardware", "engines", "hosts", "workloads"}) {
     out += Format("{}\n", kind);
     bool grouped = false;
     for (const Json& preset : catalog["presets"][kind]) {

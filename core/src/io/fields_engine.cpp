@@ -410,6 +410,13 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
                  "in several parts (analytic)",
          .compared = true},
         &EngineSpec::expert_exchange_latencies);
+  Choices hosts = PresetIds("hosts");
+  hosts.insert(hosts.begin(), "default");
+  f.Policy({.name = "host",
+            .help = "machine that the server runs on: its times of a request, a prompt token and a "
+                    "delivered token instead of those of the engine's preset",
+            .label = true},
+           &EngineSpec::host, hosts);
   Choices engines = PresetIds("engines");
   engines.insert(engines.begin(), "none");
   f.Policy({.name = "compared_as",

@@ -136,6 +136,14 @@ const Json* FindPresetDocument(std::string_view kind, std::string_view id) {
   return parsed == nullptr ? nullptr : &parsed->document;
 }
 
+std::string_view HostMeasuredWith(std::string_view hardware, std::string_view engine) {
+  for (const std::string_view id : PresetIds("hosts")) {
+    const Json& with = FindPreset("hosts", id)->at("measured_with");
+    if (with.at("hardware") == hardware && with.at("engine") == engine) return id;
+  }
+  return "";
+}
+
 std::string_view PresetText(std::string_view kind, std::string_view id) {
   const EmbeddedPreset* preset = Find(kind, id);
   return preset == nullptr ? std::string_view() : TextOf(*preset);

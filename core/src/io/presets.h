@@ -25,7 +25,8 @@ std::string_view PresetKind(std::string_view section);
 inline constexpr std::string_view kDefaultedSection = "engine";
 inline constexpr std::string_view kDefaultEngine = "vllm";
 
-// Of a kind ("models", "hardware", "engines", "workloads", "scenarios"), ascending. Never empty.
+// Of a kind ("models", "hardware", "engines", "hosts", "workloads", "scenarios"), ascending. Never
+// empty.
 std::vector<std::string_view> PresetIds(std::string_view kind);
 // Those of measured servers ("measured_models", "measured_hardware") behind the others.
 std::vector<std::string_view> AllPresetIds(std::string_view kind);
@@ -42,6 +43,9 @@ const nlohmann::json* FindPreset(std::string_view kind, std::string_view id);
 // Its "document", of that kind or of measured servers: of a GPU that says which other it is "like",
 // with what that one has.
 const nlohmann::json* FindPresetDocument(std::string_view kind, std::string_view id);
+// The host of the servers of that GPU and engine, by their presets, that were measured; "": that of
+// the engine's preset.
+std::string_view HostMeasuredWith(std::string_view hardware, std::string_view engine);
 // The file as it is; "" when there is none, or it is not here.
 std::string_view PresetText(std::string_view kind, std::string_view id);
 

@@ -24,6 +24,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* kHost = "host";  // the engine's member that names a preset of "hosts"
+
 // `patch` over `base`, member by member. Where the patch chooses another variant, what only the
 // base's variant has goes.
 Json Merged(const Json& base, const Json& patch) {
@@ -56,6 +58,28 @@ void TakeScheduler(std::string_view engine, Json& document) {
   if (policy == own.end() || *policy == (*file)["scheduler"]["policy"]) {
     own = Merged((*file)["scheduler"], own);
   }
+}
+
+// An engine's members on the host that `naming` names, whose constants lie over them.
+Json OnHost(const Json& engine, const Json& naming) {
+  const auto host = naming.is_object() ? naming.find(kHost) : naming.end();
+  if (host == naming.end() || !host->is_string()) return engine;
+  const Json* constants = FindPresetDocument("hosts", host->get<std::string>());
+  return constants == nullptr ? engine : Merged(engine, *constants);
+}
+
+// A pool's engine that is a preset is on the scenario's host, unless it names another.
+void TakeHost(const Json& document, std::string_view section, Json& own) {
+  const auto engine = document.find(kDefaultedSection);
+  if (section != kDefaultedSection || engine == document.end() || own.contains(kHost)) return;
+  if (engine->is_object() && engine->contains(kHost)) own[kHost] = (*engine)[kHost];
+}
+
+// Of a pool's engine, whose constants are those of its host now: what is written says each.
+void ForgetHost(Json& engine) {
+  const auto host = engine.find(kHost);
+  if (host == engine.end() || !host->is_string()) return;
+  if (FindPresetDocument("hosts", host->get<std::string>()) != nullptr) engine.erase(host);
 }
 
 // Replaces {"preset": id, ...} by the preset's document with the other members over it. Returns
@@ -96,7 +120,7 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
     return "";
   }
   if (section.name == "hardware") DropBasis(*found);
-  *found = Merged(*preset, *found);
+  *found = Merged(engine ? OnHost(*preset, *found) : *preset, *found);
   if (engine) TakeScheduler(id, document);
   return id;
 }
@@ -130,13 +154,17 @@ void MergePools(Json& document, Issues& issues) {
       if (own == pool.end()) continue;
       if (own->is_string()) *own = Json{{"preset", *own}};
       if (own->is_object() && own->contains("preset")) {
+        TakeHost(document, section.name, *own);
         MergePreset(section, pool, issues, Format("/cluster/pools/{}", i));
+        ForgetHost(pool[section.name]);
         const auto scenarios = document.find(section.name);
         if (scenarios == document.end() || !scenarios->is_object()) continue;
         KeepOwnDefaults(*scenarios, std::string(section.name), pool[section.name]);
       } else if (own->is_object() && document.contains(section.name)) {
         if (section.name == "hardware") DropBasis(*own);
-        *own = Merged(document[section.name], *own);
+        const Json scenarios = OnHost(document[section.name], *own);
+        ForgetHost(*own);
+        *own = Merged(scenarios, *own);
       }
     }
     const auto scheduler = pool.is_object() ? pool.find("scheduler") : pool.end();
@@ -155,7 +183,12 @@ Scenario BaseOf(const std::map<std::string_view, std::string>& presets) {
     const auto preset = presets.find(section.name);
     if (preset == presets.end()) continue;
     document[section.name] = *FindPresetDocument(section.kind, preset->second);
-    if (section.name == kDefaultedSection) TakeScheduler(preset->second, document);
+    if (section.name != kDefaultedSection) continue;
+    const auto host = presets.find(kHost);
+    if (host != presets.end()) {
+      document[section.name] = OnHost(document[section.name], Json{{kHost, host->second}});
+    }
+    TakeScheduler(preset->second, document);
   }
   Scenario base;
   Issues ignored;  // sections without a preset lack their required members
@@ -423,6 +456,7 @@ void FindChanged(Scenario& s) {
   if (s.hardware.compared_as != "none") presets["hardware"] = s.hardware.compared_as;
   if (s.engine.compared_as != "none") presets["engine"] = s.engine.compared_as;
   if (presets.empty()) return;
+  presets[kHost] = HostMeasuredWith(s.hardware.compared_as, s.engine.compared_as);
   const Json changed = WriteScenario(s, BaseOf(presets), FieldsWritten::kCompared);
   const auto names = [&](const char* section, std::vector<std::string>& out) {
     out.clear();
@@ -449,7 +483,7 @@ void FindChangedOfPools(Scenario& s) {
 void WriteTexts(Scenario& s, const std::map<std::string_view, std::string>& presets) {
   Json canonical = WriteScenario(s, BaseOf(presets), FieldsWritten::kChanged);
   for (const auto& [section, id] : presets) {
-    if (section == kDefaultedSection && id == kDefaultEngine) continue;
+    if (section == kHost || (section == kDefaultedSection && id == kDefaultEngine)) continue;
     canonical[section]["preset"] = id;
   }
   s.canonical_text = CompactJson(canonical);
@@ -508,6 +542,7 @@ Result<Scenario> ParseScenario(std::string_view text) {
   ReadScenario(document, scenario, issues);
   AddTogether(scenario, issues);
   if (!issues.empty()) return Bounded(std::move(issues));
+  presets[kHost] = scenario.engine.host;
   FindChanged(scenario);
   FindChangedOfPools(scenario);
   WriteTexts(scenario, presets);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cost/all_reduce.h"
 #include "plan/line.h"
 
 namespace servecast {
@@ -16,11 +17,13 @@ Scenario WithSlowReplica(const Scenario& scenario, double share) {
   slow.replicas = 1;
   slow.name = "slow";
   HardwareSpec hardware = slow.hardware.value_or(s.hardware);
+  const Interconnect kind = InterconnectOf(hardware);
   for (double* figure :
        {&hardware.memory_bandwidth_gb_s, &hardware.peak_fp32_tflops, &hardware.peak_bf16_tflops,
         &hardware.peak_fp8_tflops, &hardware.peak_fp4_tflops, &hardware.interconnect_gb_s}) {
     *figure *= share;
   }
+  if (InterconnectOf(hardware) != kind) hardware.interconnect = kind;
   slow.hardware = hardware;
   s.cluster.pools.push_back(std::move(slow));
   return s;

@@ -117,6 +117,7 @@ Cover CoverOf(const Scenario& s) {
   h.peak_fp4_tflops = set.peak_fp4_tflops;
   h.memory_bandwidth_gb_s = set.memory_bandwidth_gb_s;
   h.interconnect_gb_s = links ? set.interconnect_gb_s : kFree;
+  if (!links) h.interconnect = Interconnect::kNvlink;
   h.compute_efficiency = h.attention_efficiency = 1;
   h.bandwidth_efficiency = kReached;
   h.mixed_attention_rows = 1;
