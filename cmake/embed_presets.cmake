@@ -6,7 +6,7 @@
 # compilers bound the length of one literal, and no character may be cut in two.
 cmake_minimum_required(VERSION 3.25)
 set(limit 8000)
-set(kinds coefficients engines hardware measured_hardware measured_models models operators scenarios
+set(kinds coefficients engines hardware measured_hardware measured_models models operators prices scenarios
           workloads)
 set(begins_with engines hardware models scenarios workloads)
 

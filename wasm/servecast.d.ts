@@ -52,6 +52,8 @@ export interface ServecastModule extends FirstModule {
   /** A calibration's pack put into a scenario document, which carries from then on where its constants come from (member
       `calibration`): JSON UsedPack. */
   usePack(scenario: string, pack: string): string;
+  /** The scenario with the prices of a list in place of its presets': JSON PricedText. */
+  withPrices(scenario: string, prices: string): string;
   readonly Trace: new (name: string) => Trace;
   /** Constants from measurements. `scenario`: the server where the files do not name one, and what the answer's document
       has the pack in; `date`: of today, which the pack says. */
@@ -77,9 +79,12 @@ export interface ServecastModule extends FirstModule {
     output_price: number,
     hours: readonly number[],
   ) => Plan;
-  /** The cheapest design that keeps the targets. `axes`: lines of "path=a,b,c"; "": the standard ones. */
+  /** The cheapest design that keeps the targets. `axes`: names between commas, as `servecast plan search --axes` takes
+      them; "": the usual ones. `prices`: a list, "reserved-1y" or "on-demand"; "": the scenario's. */
   readonly Search: new (
     scenario: string,
+    axes: string,
+    prices: string,
   ) => Search;
   /** `task`: JSON, one of Search.tasks. */
   readonly Design: new (
@@ -580,6 +585,12 @@ export interface Speculation {
   }[];
   readonly runs: number;
   readonly requests: number;
+}
+
+/** `document` is "" with issues. */
+export interface PricedText {
+  readonly document: string;
+  readonly issues: readonly Issue[];
 }
 
 /** Hands out tasks and takes what came of them, in any order; runs nothing itself. The worker must call delete(). */

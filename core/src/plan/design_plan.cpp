@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "metrics/words.h"
 #include "plan/before_runs.h"
+#include "plan/frontier.h"
 #include "plan/line.h"
 #include "plan/strain.h"
 #include "servecast/plan.h"
@@ -288,7 +289,9 @@ struct DesignPlan::State {
                           Percent(place.strain - 1), with);
   }
 
-  std::string Replicas() const { return Count(point.pools[0].replicas, "replica"); }
+  std::string Replicas() const {
+    return point.pools.size() > 1 ? InPools(point) : Count(point.pools[0].replicas, "replica");
+  }
 
   Scenario scenario;
   Trace trace;

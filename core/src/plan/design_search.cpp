@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "plan/named_axes.h"
 #include "plan/search_words.h"
 #include "servecast/scenario.h"
 
@@ -96,7 +97,11 @@ DesignSearch::~DesignSearch() = default;
 
 Result<DesignSearch> DesignSearch::Create(const std::string& document, std::vector<Axis> axes,
                                           SearchOptions options) {
-  if (axes.empty()) axes = DefaultAxes(document);
+  if (axes.empty()) {
+    Result<std::vector<Axis>> usual = AxesAsked(document, "", {});
+    if (!usual.ok()) return Issues(usual.issues());
+    axes = std::move(usual.value());
+  }
   Result<std::vector<Design>> designs = DesignsOf(document, axes);
   if (!designs.ok()) return Issues(designs.issues());
   const Result<Scenario> own = ParseScenario(document);
@@ -118,7 +123,8 @@ Result<DesignSearch> DesignSearch::Create(const std::string& document, std::vect
     }
     point.state = DesignState::kRefused;
     point.issues = design.issues;
-    point.reason = design.issues[0].message;
+    const Issue& first = design.issues[0];
+    point.reason = first.path.empty() ? first.message : first.path + ": " + first.message;
   }
   if (state->asked.empty()) state->Ask();
   return DesignSearch(std::move(state));
