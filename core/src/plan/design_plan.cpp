@@ -21,6 +21,8 @@ namespace {
 
 // Engine steps and requests of all runs of a task.
 constexpr std::int64_t kCoarseWork = 1'000'000, kCertainWork = 1'500'000;
+// The same of all questions about a prefill and a decode pool.
+constexpr std::int64_t kTimesOfPools = 3;
 // The closed form is near: a scout beside it is more likely to be the other side than twice it.
 constexpr double kFirstStep = 1.25;
 constexpr std::int64_t kDrawn = 2000;  // requests that bounds are means of
@@ -154,6 +156,7 @@ struct DesignPlan::State {
     options.fixed = fixed;
     options.scouts_only = point.rung == Rung::kCoarse;
     options.most_work = point.rung == Rung::kCoarse ? kCoarseWork : kCertainWork;
+    options.most_work_in_all = kTimesOfPools * options.most_work;
     options.first_step = kFirstStep;
     if (roles && !fixed) {
       Result<FleetPlan> made = FleetPlan::Create(scenario, trace, options);
