@@ -671,6 +671,8 @@ export interface SearchPoint {
   readonly requests_per_s: number;
   readonly goodput_per_s: number;
   readonly output_tokens_per_s: number;
+  /** Its runs would come out the same with more max_num_seqs. */
+  readonly seats_to_spare: boolean;
   readonly evidence: EvidenceClass;
   readonly targets: readonly {
     readonly metric: string;

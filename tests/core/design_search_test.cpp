@@ -15,6 +15,7 @@
 #include "io/prices.h"
 #include "plan/design_plan.h"
 #include "plan/named_axes.h"
+#include "testing/asked.h"
 #include "testing/words.h"
 
 namespace servecast::testing {
@@ -382,7 +383,7 @@ TEST(DesignSearch, ExpertParallelismOfOneGpu_IsRefused) {
 // Of a prefill and a decode pool both numbers are found, and named.
 TEST(DesignSearch, Roles_AreComparedWithTheirBestRatio) {
   const DesignSearch search =
-      Searched(Document({"workload.prompt_tokens.value=2000", "slo.1.limit_ms=14"}),
+      Searched(Document({"workload.arrivals.rate_per_s=10", "slo.1.limit_ms=12"}),
                {"roles=aggregated,disaggregated"});
   ASSERT_EQ(search.points().size(), 2u);
   const DesignPoint& apart = search.points()[1];
@@ -402,6 +403,28 @@ TEST(DesignSearch, GpusWithoutAPrice_AreNamedAndNotRun) {
   EXPECT_NE(search.Conclude().reasons[1].find("found no price of rtx-4090"), std::string::npos);
 }
 
+// Where no request waited for one of few seats, designs with more are not run, and are the same.
+TEST(DesignSearch, MoreSeatsThanAreUsed_AreTheSameRuns) {
+  const DesignSearch search =
+      Searched(Document(), {"hardware.preset=h100-sxm,a100-80gb,l40s,rtx-4090",
+                            "cluster.pools.*.tensor_parallel=1,2", "engine.max_num_seqs=256,16,128"});
+  int taken = 0, own = 0;
+  for (const DesignPoint& point : search.points()) {
+    if (point.rung != Rung::kCoarse) continue;
+    (point.runs == 0 ? taken : own) += 1;
+    if (point.runs > 0) continue;
+    DesignTask task =
+        TaskOf(Rung::kCoarse, search.designs()[static_cast<std::size_t>(point.id)].document);
+    task.start = point.start;
+    const DesignPoint run = Answered(task);
+    EXPECT_EQ(run.strain, point.strain) << point.id;
+    EXPECT_EQ(GpusOf(run), GpusOf(point)) << point.id;
+    EXPECT_EQ(run.goodput_per_s, point.goodput_per_s) << point.id;
+  }
+  EXPECT_GE(taken, 2);
+  EXPECT_GE(own, 2);
+}
+
 TEST(DesignSearch, WhatNobodyAskedFor_ChangesNothing) {
   DesignSearch search = Good(DesignSearch::Create(Document(), AxesFrom({"seed=1,2"})));
   const std::string before = search.Json(false);
@@ -416,20 +439,23 @@ TEST(DesignSearch, WhatNobodyAskedFor_ChangesNothing) {
   EXPECT_EQ(search.Json(false), before);
 }
 
-// The cheapest costs what it does among certain answers of all designs.
+// The cheapest costs what it does among certain answers of all designs. SERVECAST_PLAN_CASES=40 is
+// the nightly size.
 TEST(DesignSearch, Cheapest_IsThatOfBruteForce) {
   std::mt19937 random(5);
   const auto any = [&random](std::vector<std::string> of) { return of[random() % of.size()]; };
-  for (int i = 0; i < 3; ++i) {
+  const std::int64_t cases = Asked("SERVECAST_PLAN_CASES", 3);
+  for (std::int64_t i = 0; i < cases; ++i) {
     const std::string document =
         Document({"workload.arrivals.rate_per_s=" + any({"10", "50", "120"}),
                   "workload.output_tokens.value=" + any({"20", "80", "150"}),
                   "workload.prompt_tokens.value=" + any({"50", "300", "900"}),
                   "engine.max_num_seqs=" + any({"16", "64", "256"}),
                   "slo.1.limit_ms=" + any({"12", "20", "40"})});
-    const std::vector<std::string> axes = {"hardware.preset=h100-sxm,l40s",
-                                           "model.quantization=none,fp8",
-                                           "cluster.pools.*.tensor_parallel=1,2"};
+    const std::vector<std::string> axes = {
+        "hardware.preset=h100-sxm,l40s", "model.quantization=none,fp8",
+        any({"cluster.pools.*.tensor_parallel=1,2", "cluster.pools.*.tensor_parallel=1,2",
+             "cluster.pools.*.pipeline_parallel=1,2", "roles=aggregated,disaggregated"})};
     const DesignSearch halved = Searched(document, axes);
     const DesignSearch all = Searched(document, axes, {.all_certain = true});
     const Conclusion a = halved.Conclude(), b = all.Conclude();
@@ -437,7 +463,7 @@ TEST(DesignSearch, Cheapest_IsThatOfBruteForce) {
     if (!a.cheapest) continue;
     const double mine = *DollarsPerHour(halved.points()[static_cast<std::size_t>(*a.cheapest)]);
     const double best = *DollarsPerHour(all.points()[static_cast<std::size_t>(*b.cheapest)]);
-    EXPECT_NEAR(mine, best, 0.01 * best) << document;
+    EXPECT_NEAR(mine, best, 0.01 * best) << document << axes[2];
     std::int64_t runs = 0, all_runs = 0;
     for (const DesignPoint& point : halved.points()) runs += point.runs;
     for (const DesignPoint& point : all.points()) all_runs += point.runs;

@@ -77,6 +77,9 @@ struct PlanAnswer {
   std::vector<PlanPoint> curve;  // ascending; all places that were tried
   std::optional<double> knee;    // where most requests are within their targets, per second
   std::int64_t runs = 0, requests = 0, work = 0;
+  // Of no scout's run a request waited for a seat, nor were half of the KV blocks ever in use: more
+  // seats would have changed no step of vLLM's.
+  bool seats_to_spare = true;
   double cached_share = 0;  // of the prompt tokens, in one run at the heaviest place within
 };
 

@@ -14,6 +14,7 @@
 #include "servecast/plan.h"
 #include "servecast/simulation.h"
 #include "serving/cluster/deployment.h"
+#include "serving/policy.h"
 #include "workload/workload.h"
 
 namespace servecast {
@@ -31,6 +32,12 @@ bool IsMissing(const Issue& issue) { return issue.kind == "missing_file"; }
 
 std::optional<double> Known(double strain) {
   return std::isfinite(strain) ? std::optional(strain) : std::nullopt;
+}
+
+// Content that requests share, of which a cache keeps what it has blocks for.
+bool MayReuse(const WorkloadSpec& w) {
+  return w.prefix.groups > 0 || w.sessions.turns > 1 || !w.classes.empty() ||
+         w.arrivals.process == ArrivalProcess::kTrace;
 }
 
 // With as many replicas as a task says to begin with.
@@ -175,6 +182,7 @@ struct DesignPlan::State {
     if (!(plan ? plan->Advance(max_steps) : fleet->Advance(max_steps))) return false;
     AddPools();
     plan ? ReadPlan(plan->Answer()) : ReadFleet(fleet->Answer());
+    point.seats_to_spare = plan && plan->Answer().seats_to_spare && SeatsAreOnlyACap();
     plan.reset(), fleet.reset();
     return finished = true;
   }
@@ -200,6 +208,18 @@ struct DesignPlan::State {
     const bool least = pool.replicas <= scenario.cluster.pools[0].attention_data_parallel;
     if (found && !fixed && !least) point.binding = BindingOf(answer.binding);
     Read(*place);
+  }
+
+  // Nothing but who may run reads how many seats there are.
+  bool SeatsAreOnlyACap() const {
+    const EngineSpec& e = scenario.engine;
+    const std::string_view model = ChosenLatencyModel(scenario).name;
+    const std::string& router = scenario.cluster.router;
+    return scenario.cluster.pools.size() == 1 && !scenario.cluster.pools[0].engine &&
+           scenario.scheduler.policy == "vllm" && e.compat == Compat::kNone &&
+           !e.speculative.On() && !e.kv_offload.On() && !MayReuse(scenario.workload) &&
+           (model == "analytic" || model == "operators") &&
+           (router == "round_robin" || router == "random" || router == "least_outstanding");
   }
 
   // Of one run a place the ends are those of the places that were tried.
