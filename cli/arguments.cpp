@@ -12,6 +12,7 @@
 #include "host/workers.h"
 #include "io/coefficients.h"
 #include "io/physics_coefficients.h"
+#include "io/prices.h"
 #include "io/replaying.h"
 #include "servecast/simulation.h"
 
@@ -132,8 +133,8 @@ Result<std::string> Document(const Arguments& args, bool lengths_only,
     if (!text.ok()) return Labelled(LabelOf(args), text.issues());
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
-  if (overrides.empty()) return text;
-  text = ApplyOverrides(text.value(), overrides);
+  if (!overrides.empty()) text = ApplyOverrides(text.value(), overrides);
+  if (text.ok() && !args.prices.empty()) text = WithPrices(text.value(), args.prices);
   if (!text.ok()) return Labelled(LabelOf(args), text.issues());
   return text;
 }

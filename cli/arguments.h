@@ -25,6 +25,7 @@ struct Arguments {
   std::string scenario;  // a file, a preset, or "-"
   Words overrides;       // --set
   std::string coefficients, calibration, trace;
+  std::string prices;  // a list of them, where a command takes one
   std::string label;  // of a run among several, for its issues
 };
 

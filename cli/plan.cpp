@@ -48,6 +48,9 @@ constexpr const char* kPlanHelp =
     "            with drafts than without; pairs of runs of the same requests\n"
     "  search    the cheapest of many designs that keeps them: plan search --help\n"
     "\n"
+    "--prices reserved-1y or on-demand takes the prices of GPUs from that list, of which the presets\n"
+    "have the first; a GPU that is not in it has none, and a price of the scenario's own stays.\n"
+    "\n"
     "Prints JSON, and a sentence on stderr. answer has value, and low and high of its 95 %\n"
     "interval: on its good side every target is met for certain, beyond the other end one is\n"
     "missed; binding is the target that ends it; curve the places that were tried. Each has as\n"
@@ -150,6 +153,7 @@ int PlanCommand(std::vector<std::string> words) {
   Arguments args;
   Typed typed;
   Options options{.help = kPlanHelp};
+  options.values = {{"--prices", &args.prices}};
   for (const std::string_view option : question->options) {
     options.values.emplace_back(option, option == "--percent"  ? &typed.percent
                                         : option == "--months" ? &typed.months

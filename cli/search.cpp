@@ -14,25 +14,40 @@
 #include "io/design_json.h"
 #include "plan/design_plan.h"
 #include "plan/design_search.h"
+#include "plan/named_axes.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
 namespace {
 
 constexpr const char* kSearchHelp =
-    "servecast plan search FILE|PRESET [--over path=a,b,c]... [--threads N] [options]\n"
+    "servecast plan search FILE|PRESET [--axes NAMES] [--over path=a,b,c]... [--threads N] "
+    "[options]\n"
     "\n"
     "The cheapest design that keeps all targets (slo) at the scenario's load: of every "
     "combination\n"
     "of the values, put into the scenario as servecast sweep does, with the fewest replicas that\n"
-    "keep them. Without --over: each GPU with a price, tensor parallel 1, 2, 4 and 8, and what\n"
-    "weights may be stored as. The scenario itself is always among them; 10,000 designs at most.\n"
+    "keep them. Without --axes and --over those of --axes gpu,tp,quantization. The scenario is\n"
+    "always among them itself; 10,000 designs at most.\n"
     "\n"
+    "  --axes NAMES       some of these, between commas:\n"
+    "                       gpu           each GPU with a price, and the scenario's own\n"
+    "                       roles         aggregated: one pool does everything; disaggregated:\n"
+    "                                     one prefills, one decodes, in the cheapest ratio\n"
+    "                       tp            tensor parallel 1, 2, 4, 8\n"
+    "                       pp            pipeline parallel 1, 2, 4\n"
+    "                       dp            replicas that share experts: 1, 2, 4, 8\n"
+    "                       ep            without expert parallelism, and with it\n"
+    "                       quantization  what weights may be stored as\n"
+    "                     --over with the path of one gives it other values (see axes in the\n"
+    "                     answer); other paths are added\n"
     "  --over path=a,b,c  values as in --set; in brackets, braces and quotes a comma is a comma.\n"
     "                     cluster.pools.*.member sets it in every pool; hardware.preset takes the\n"
-    "                     scenario's own figures of a GPU, its price too, with that GPU; a path "
-    "of\n"
-    "                     replicas fixes their number\n"
+    "                     scenario's own figures of a GPU, its price too, with that GPU; a path\n"
+    "                     of replicas fixes their number\n"
+    "  --prices LIST      of GPUs: reserved-1y or on-demand instead of the presets' own, which "
+    "are\n"
+    "                     reserved for a year; what the scenario gives as a price stays\n"
     "  --threads N        designs that run at once (default: all cores); the bytes do not depend\n"
     "                     on it\n"
     "  --set, --trace, --coefficients  as in run\n"
@@ -98,9 +113,9 @@ bool Run(DesignSearch& search, const Trace& trace, std::size_t threads) {
 int SearchCommand(const Words& words) {
   Arguments args;
   std::vector<Axis> axes;
-  std::string threads_text;
+  std::string threads_text, names;
   Options options{.help = kSearchHelp};
-  options.values = {{"--threads", &threads_text}};
+  options.values = {{"--threads", &threads_text}, {"--axes", &names}, {"--prices", &args.prices}};
   options.lists = {{"--over", [&axes](const std::string& text) -> std::string {
                       std::optional<Axis> axis = AxisOf(text);
                       if (!axis) return "--over: found " + text + ", allowed path=a,b,c";
@@ -117,7 +132,10 @@ int SearchCommand(const Words& words) {
   if (auto beyond = TooLarge(document.value(), trace.value(), *threads)) {
     return PrintIssues(Labelled(LabelOf(args), {*std::move(beyond)}));
   }
-  Result<DesignSearch> search = DesignSearch::Create(document.value(), std::move(axes));
+  Result<std::vector<Axis>> asked = AxesAsked(document.value(), names, std::move(axes));
+  if (!asked.ok()) return PrintIssues(asked.issues());
+  if (!args.prices.empty()) asked.value().push_back({std::string(kPricesPath), {args.prices}});
+  Result<DesignSearch> search = DesignSearch::Create(document.value(), std::move(asked.value()));
   if (!search.ok()) return PrintIssues(Labelled(LabelOf(args), search.issues()));
   if (!Run(search.value(), trace.value(), *threads)) return kBug;
   fmt::print("{}\n", search.value().Json(true));

@@ -6,8 +6,8 @@
 # compilers bound the length of one literal, and no character may be cut in two.
 cmake_minimum_required(VERSION 3.25)
 set(limit 8000)
-set(kinds coefficients engines hardware hosts measured_hardware measured_models models operators scenarios
-          workloads)
+set(kinds coefficients engines hardware hosts measured_hardware measured_models models operators prices
+          scenarios workloads)
 set(begins_with engines hardware hosts models scenarios workloads)
 
 # Sets `literals` to `text` as C++.

@@ -4,22 +4,51 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bound_asked.h"
 #include "io/axes.h"
 #include "io/design_json.h"
+#include "io/prices.h"
 #include "plan/design_plan.h"
 #include "plan/design_search.h"
+#include "plan/named_axes.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
 namespace {
 
-// Of the default axes.
+// `prices`: "" for those of the document and its presets.
+Result<std::string> Priced(const std::string& document, const std::string& prices) {
+  return prices.empty() ? Result<std::string>(document) : WithPrices(document, prices);
+}
+
+// As the command does it.
+Result<DesignSearch> Asked(const std::string& document, const std::string& axes,
+                           const std::string& prices) {
+  const Result<std::string> priced = Priced(document, prices);
+  if (!priced.ok()) return Issues(priced.issues());
+  Result<std::vector<Axis>> asked = AxesAsked(priced.value(), axes, {});
+  if (!asked.ok()) return Issues(asked.issues());
+  if (!prices.empty()) asked.value().push_back({std::string(kPricesPath), {prices}});
+  return DesignSearch::Create(priced.value(), std::move(asked.value()));
+}
+
+std::string PricedJson(const std::string& document, const std::string& prices) {
+  const Result<std::string> priced = Priced(document, prices);
+  JsonWriter out(false);
+  out.BeginObject();
+  out.Key("document"), out.Text(priced.ok() ? priced.value() : "");
+  out.Key("issues"), out.Raw(IssuesJson(priced.ok() ? Issues() : priced.issues()));
+  out.EndObject();
+  return out.Take();
+}
+
 class BoundSearch {
  public:
-  explicit BoundSearch(const std::string& document) {
-    Result<DesignSearch> made = DesignSearch::Create(document, {});
+  // Names of axes between commas; "" for the usual ones.
+  BoundSearch(const std::string& document, const std::string& axes, const std::string& prices) {
+    Result<DesignSearch> made = Asked(document, axes, prices);
     if (made.ok()) {
       search_.emplace(std::move(made.value()));
     } else {
@@ -81,8 +110,9 @@ class BoundDesign final : public BoundAsked<BoundDesign, DesignPlan> {
 };
 
 EMSCRIPTEN_BINDINGS(servecast_search) {
+  emscripten::function("withPrices", &PricedJson);
   emscripten::class_<BoundSearch>("Search")
-      .constructor<std::string>()
+      .constructor<std::string, std::string, std::string>()
       .function("error", &BoundSearch::Error)
       .function("tasks", &BoundSearch::Tasks)
       .function("take", &BoundSearch::Take)

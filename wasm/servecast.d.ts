@@ -52,6 +52,8 @@ export interface ServecastModule extends FirstModule {
   /** A calibration's pack put into a scenario document, which carries from then on where its constants come from (member
       `calibration`): JSON UsedPack. */
   usePack(scenario: string, pack: string): string;
+  /** The scenario with the prices of a list in place of its presets': JSON PricedText. */
+  withPrices(scenario: string, prices: string): string;
   readonly Trace: new (name: string) => Trace;
   /** Constants from measurements. `scenario`: the server where the files do not name one, and what the answer's document
       has the pack in; `date`: of today, which the pack says. */
@@ -77,9 +79,12 @@ export interface ServecastModule extends FirstModule {
     output_price: number,
     hours: readonly number[],
   ) => Plan;
-  /** The cheapest design that keeps the targets. `axes`: lines of "path=a,b,c"; "": the standard ones. */
+  /** The cheapest design that keeps the targets. `axes`: names between commas, as `servecast plan search --axes` takes
+      them; "": the usual ones. `prices`: a list, "reserved-1y" or "on-demand"; "": the scenario's. */
   readonly Search: new (
     scenario: string,
+    axes: string,
+    prices: string,
   ) => Search;
   /** `task`: JSON, one of Search.tasks. */
   readonly Design: new (
@@ -601,6 +606,12 @@ export interface Speculation {
   readonly requests: number;
 }
 
+/** `document` is "" with issues. */
+export interface PricedText {
+  readonly document: string;
+  readonly issues: readonly Issue[];
+}
+
 /** Hands out tasks and takes what came of them, in any order; runs nothing itself. The worker must call delete(). */
 export interface Search {
   /** "" or JSON Issue[]. */
@@ -679,6 +690,8 @@ export interface SearchPoint {
   readonly requests_per_s: number;
   readonly goodput_per_s: number;
   readonly output_tokens_per_s: number;
+  /** Its runs would come out the same with more max_num_seqs. */
+  readonly seats_to_spare: boolean;
   readonly evidence: EvidenceClass;
   readonly targets: readonly {
     readonly metric: string;

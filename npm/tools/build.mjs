@@ -22,7 +22,7 @@ for (const name of ['servecast', 'servecast-first']) {
 }
 cpSync(new URL('wasm/servecast.d.ts', root), new URL('engine/servecast.d.ts', target));
 // Models, too: with their sources, which the modules lack and exports name.
-for (const kind of ['coefficients', 'measured_hardware', 'measured_models', 'models', 'operators']) {
+for (const kind of ['coefficients', 'measured_hardware', 'measured_models', 'models', 'operators', 'prices']) {
   cpSync(new URL(`presets/${kind}`, root), new URL(`presets/${kind}`, target), {
     recursive: true,
     filter: (path) => !/\.[a-z]+$/.test(path) || path.endsWith('.json'),

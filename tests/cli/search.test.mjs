@@ -67,6 +67,31 @@ test('Search_GivenReplicas_AreAnAxis', () => {
   assert.deepEqual(found.frontier, [0, 1]);
 });
 
+test('Search_NamedAxes_HaveTheirValuesUnlessTheyAreGiven', () => {
+  const { status, found } = search(chat, '--axes', 'pp,roles', '--over', 'cluster.pools.*.pipeline_parallel=1,2');
+  assert.equal(status, 0);
+  assert.deepEqual(
+    found.points.map(({ label }) => label),
+    ['aggregated, PP 1', 'aggregated, PP 2', 'disaggregated, PP 1', 'disaggregated, PP 2'],
+  );
+  assert.deepEqual(
+    found.points[2].pools.map(({ role }) => role),
+    ['prefill', 'decode'],
+  );
+});
+
+test('Search_Prices_AreOfOneList', () => {
+  const gpus = ['--over', 'hardware.preset=h100-sxm,rtx-4090'];
+  const { status, found } = search(chat, ...gpus, '--prices', 'on-demand');
+  assert.equal(status, 0);
+  assert.equal(found.answer.value, 4.02);
+  assert.ok(found.points[0].own);
+  assert.equal(found.points[1].state, 'refused');
+  assert.match(found.points[1].reason, /found no price of rtx-4090 in the list on-demand/);
+  const kept = search(chat, ...gpus, '--prices', 'on-demand', '--set', 'hardware.price_per_gpu_hour=3');
+  assert.equal(kept.found.answer.value, 3);
+});
+
 test('Search_NothingThatHolds_IsSaid', () => {
   const { status, stderr, found } = search(chat, '--set', 'slo.1.limit_ms=1', '--over', 'model.quantization=none,fp8');
   assert.equal(status, 0);
@@ -80,6 +105,8 @@ test('Search_WrongOptionsAndAxes_AreNamed', () => {
     [[chat, '--over', 'seed'], /--over: found seed, allowed path=a,b,c/],
     [[chat, '--over', 'seed=1', '--over', 'seed=2'], /found seed twice/],
     [[chat, '--over', 'hardwear.preset=l40s'], /\/hardwear.*did you mean "hardware"/],
+    [[chat, '--axes', 'gpu,cpu'], /axes: found cpu, allowed gpu, roles, tp, pp, dp, ep, quantization/],
+    [[chat, '--prices', 'free'], /prices: found free, allowed on-demand or reserved-1y/],
     [[chat, '--threads', '0'], /--threads: found 0, allowed 1 to 1024/],
     [[chat, '--set', 'slo=[]'], /\/slo: found no target/],
     [[chat, '--over', `seed=${Array.from({ length: 10_001 }, (_, n) => n)}`], /more than 10000 designs/],

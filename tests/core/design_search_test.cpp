@@ -12,7 +12,10 @@
 #include "gtest/gtest.h"
 #include "io/axes.h"
 #include "io/design_json.h"
+#include "io/prices.h"
 #include "plan/design_plan.h"
+#include "plan/named_axes.h"
+#include "testing/asked.h"
 #include "testing/words.h"
 
 namespace servecast::testing {
@@ -114,6 +117,94 @@ TEST(Axes, EveryPool_IsSet) {
   EXPECT_EQ(set.cluster.pools[1].tensor_parallel, 2);
   const std::string none = Good(WithValue(SmallDocument(), "cluster.pools.*.tensor_parallel", "4"));
   EXPECT_EQ(Parsed(none).cluster.pools[0].tensor_parallel, 4);
+}
+
+TEST(Axes, Roles_AreOnePoolOrTwoLikeIt) {
+  const std::string own =
+      Changed({R"(cluster.pools=[{"name":"all","tensor_parallel":2,"replicas":3}])"});
+  const std::string apart = Good(WithValue(own, "roles", "disaggregated"));
+  const std::vector<PoolSpec> pools = Parsed(apart).cluster.pools;
+  ASSERT_EQ(pools.size(), 2u);
+  EXPECT_EQ(pools[0].role, PoolRole::kPrefill);
+  EXPECT_EQ(pools[1].role, PoolRole::kDecode);
+  for (const PoolSpec& pool : pools) {
+    EXPECT_EQ(pool.tensor_parallel, 2);
+    EXPECT_EQ(pool.replicas, 3);
+  }
+  EXPECT_EQ(Good(WithValue(apart, "roles", "disaggregated")), apart);
+  const std::string handed = Good(ApplyOverrides(
+      apart, {"cluster.disaggregation.base_latency_us=9", "cluster.decode_router.policy=random"}));
+  const ClusterSpec together = Parsed(Good(WithValue(handed, "roles", "aggregated"))).cluster;
+  ASSERT_EQ(together.pools.size(), 1u);
+  EXPECT_EQ(together.pools[0].role, PoolRole::kMixed);
+  EXPECT_EQ(Good(WithValue(own, "roles", "aggregated")), own);
+  EXPECT_EQ(Parsed(Good(WithValue(SmallDocument(), "roles", "disaggregated"))).cluster.pools.size(),
+            2u);
+  EXPECT_NE(Listed(WithValue(own, "roles", "apart").issues()).find("allowed aggregated or"),
+            std::string::npos);
+}
+
+TEST(Axes, ReplicasThatShareExperts_ComeInGroups) {
+  const auto replicas = [](const std::string& given, const std::string& shared) {
+    const std::string document =
+        Changed({"model={\"preset\":\"mixtral-8x7b\"}", "cluster.pools.0.replicas=" + given});
+    return Parsed(Good(WithValue(document, "cluster.pools.*.attention_data_parallel", shared)))
+        .cluster.pools[0]
+        .replicas;
+  };
+  EXPECT_EQ(replicas("1", "4"), 4);
+  EXPECT_EQ(replicas("8", "4"), 8);
+  EXPECT_EQ(replicas("5", "4"), 8);
+}
+
+TEST(Axes, Prices_AreThoseOfAList) {
+  const std::string gpu = R"(hardware={"preset":"h100-sxm"})";
+  const HardwareSpec listed =
+      Parsed(Good(WithValue(Changed({gpu}), "prices", "on-demand"))).hardware;
+  EXPECT_EQ(listed.price_per_gpu_hour, 4.02);
+  EXPECT_NE(listed.price_basis.find("August 2026"), std::string::npos);
+  const std::string typed = Changed({gpu, "hardware.price_per_gpu_hour=9"});
+  EXPECT_EQ(Parsed(Good(WithValue(typed, "prices", "on-demand"))).hardware.price_per_gpu_hour, 9);
+  const std::string none = Changed({R"(hardware={"preset":"rtx-4090"})"});
+  const std::string without = Good(WithValue(none, "prices", "on-demand"));
+  EXPECT_FALSE(Parsed(without).hardware.price_per_gpu_hour.has_value());
+  EXPECT_NE(Listed(Unpriced(without, "on-demand")).find("no price of rtx-4090"), std::string::npos);
+  EXPECT_TRUE(Unpriced(typed, "on-demand").empty());
+  const std::string pools = Changed(
+      {gpu,
+       R"(cluster.pools=[{"role":"prefill","hardware":{"preset":"l40s"}},{"role":"decode"}])"});
+  const Scenario both = Parsed(Good(WithValue(pools, "prices", "on-demand")));
+  EXPECT_EQ(both.cluster.pools[0].hardware.value_or(HardwareSpec()).price_per_gpu_hour, 1.8);
+  EXPECT_EQ(both.hardware.price_per_gpu_hour, 4.02);
+  EXPECT_NE(Listed(WithValue(typed, "prices", "free").issues()).find("on-demand or reserved-1y"),
+            std::string::npos);
+}
+
+// The presets' own prices are those of a list, with the same terms.
+TEST(Axes, PricesOfPresets_AreThoseOfReservedCapacity) {
+  for (const std::string& id : PricedGpus()) {
+    const std::string document = Changed({"hardware={\"preset\":\"" + id + "\"}"});
+    const HardwareSpec own = Parsed(document).hardware;
+    EXPECT_EQ(own, Parsed(Good(WithValue(document, "prices", "reserved-1y"))).hardware) << id;
+  }
+}
+
+TEST(Axes, AskedByName_HaveTheirUsualValues) {
+  const auto paths = [](std::string_view names, const std::vector<std::string>& over) {
+    std::string all;
+    for (const Axis& axis : Good(AxesAsked(Document(), names, AxesFrom(over)))) {
+      all += axis.path + "=" + std::to_string(axis.values.size()) + " ";
+    }
+    return all;
+  };
+  EXPECT_EQ(paths("", {}), paths("quantization,tp,gpu", {}));
+  EXPECT_EQ(paths("", {"seed=1,2"}), "seed=2 ");
+  EXPECT_EQ(paths("pp,roles", {"seed=1,2", "cluster.pools.*.pipeline_parallel=1,2,3,4"}),
+            "roles=2 cluster.pools.*.pipeline_parallel=4 seed=2 ");
+  EXPECT_NE(Listed(AxesAsked("", "pp,cpu", {}).issues()).find("found cpu, allowed gpu, roles, tp"),
+            std::string::npos);
+  EXPECT_NE(Listed(AxesAsked("", "pp,", {}).issues()).find("allowed gpu"), std::string::npos);
+  EXPECT_NE(Listed(AxesAsked("", "pp,pp", {}).issues()).find("pp twice"), std::string::npos);
 }
 
 TEST(Designs, AreTheGridAndTheScenarioItself) {
@@ -262,6 +353,78 @@ TEST(DesignSearch, WhatCannotRun_IsNamedAndKept) {
   }
 }
 
+// Parallelism that a model cannot have.
+TEST(DesignSearch, WhatAModelCannotHave_IsNamed) {
+  const DesignSearch search = Searched(
+      Document(), {"cluster.pools.*.tensor_parallel=1,64", "cluster.pools.*.pipeline_parallel=1,40",
+                   "engine.enable_expert_parallel=false,true"});
+  const Conclusion found = search.Conclude();
+  const auto says = [&](std::size_t id, const char* words) {
+    EXPECT_EQ(search.points()[id].state, DesignState::kRefused) << id;
+    EXPECT_NE(found.reasons[id].find(words), std::string::npos) << found.reasons[id];
+  };
+  EXPECT_EQ(search.designs()[0].label, "TP 1, PP 1, no EP");
+  EXPECT_EQ(search.designs()[7].label, "TP 64, PP 40, EP");
+  says(1, "with a mixture of experts only");
+  says(2, "allowed up to the model's 32 layers");
+  says(4, "attention heads");
+  EXPECT_EQ(search.Conclude().frontier, std::vector<std::int64_t>{0});
+}
+
+// Experts of one GPU are whole either way: one of the two is run.
+TEST(DesignSearch, ExpertParallelismOfOneGpu_IsRefused) {
+  const auto designs = Good(DesignsOf(Document({R"(model={"preset":"mixtral-8x7b"})"}),
+                                      AxesFrom({"cluster.pools.*.tensor_parallel=1,2",
+                                                "engine.enable_expert_parallel=false,true"})));
+  ASSERT_EQ(designs.size(), 4u);
+  for (std::size_t i = 0; i < designs.size(); ++i) EXPECT_EQ(designs[i].issues.size(), i == 1);
+}
+
+// Of a prefill and a decode pool both numbers are found, and named.
+TEST(DesignSearch, Roles_AreComparedWithTheirBestRatio) {
+  const DesignSearch search =
+      Searched(Document({"workload.arrivals.rate_per_s=10", "slo.1.limit_ms=12"}),
+               {"roles=aggregated,disaggregated"});
+  ASSERT_EQ(search.points().size(), 2u);
+  const DesignPoint& apart = search.points()[1];
+  ASSERT_EQ(apart.pools.size(), 2u) << apart.reason;
+  EXPECT_EQ(apart.pools[0].role, PoolRole::kPrefill);
+  EXPECT_EQ(apart.pools[1].role, PoolRole::kDecode);
+  EXPECT_GE(GpusOf(apart), 2);
+  EXPECT_EQ(InPools(apart), std::to_string(apart.pools[0].replicas) + " prefill + " +
+                                std::to_string(apart.pools[1].replicas) + " decode");
+}
+
+TEST(DesignSearch, GpusWithoutAPrice_AreNamedAndNotRun) {
+  const DesignSearch search = Searched(Good(WithValue(Document(), "prices", "on-demand")),
+                                       {"hardware.preset=h100-sxm,rtx-4090", "prices=on-demand"});
+  EXPECT_EQ(search.designs()[0].label, "H100 SXM 80 GB");
+  EXPECT_EQ(search.points()[1].runs, 0);
+  EXPECT_NE(search.Conclude().reasons[1].find("found no price of rtx-4090"), std::string::npos);
+}
+
+// Where no request waited for one of few seats, designs with more are not run, and are the same.
+TEST(DesignSearch, MoreSeatsThanAreUsed_AreTheSameRuns) {
+  const DesignSearch search =
+      Searched(Document(), {"hardware.preset=h100-sxm,a100-80gb,l40s,rtx-4090",
+                            "cluster.pools.*.tensor_parallel=1,2", "engine.max_num_seqs=256,16,128"});
+  int taken = 0, own = 0;
+  for (const DesignPoint& point : search.points()) {
+    if (point.rung != Rung::kCoarse) continue;
+    (point.runs == 0 ? taken : own) += 1;
+    if (point.runs > 0) continue;
+    DesignTask task =
+        TaskOf(Rung::kCoarse, search.designs()[static_cast<std::size_t>(point.id)].document);
+    task.start = point.start;
+    const DesignPoint run = Answered(task);
+    EXPECT_EQ(run.strain, point.strain) << point.id;
+    EXPECT_EQ(GpusOf(run), GpusOf(point)) << point.id;
+    EXPECT_EQ(run.goodput_per_s, point.goodput_per_s) << point.id;
+  }
+  EXPECT_GE(taken, 2);
+  EXPECT_GE(own, 2);
+}
+
 TEST(DesignSearch, WhatNobodyAskedFor_ChangesNothing) {
   DesignSearch search = Good(DesignSearch::Create(Document(), AxesFrom({"seed=1,2"})));
   const std::string before = search.Json(false);
@@ -276,20 +439,23 @@ TEST(DesignSearch, WhatNobodyAskedFor_ChangesNothing) {
   EXPECT_EQ(search.Json(false), before);
 }
 
-// The cheapest costs what it does among certain answers of all designs.
+// The cheapest costs what it does among certain answers of all designs. SERVECAST_PLAN_CASES=40 is
+// the nightly size.
 TEST(DesignSearch, Cheapest_IsThatOfBruteForce) {
   std::mt19937 random(5);
   const auto any = [&random](std::vector<std::string> of) { return of[random() % of.size()]; };
-  for (int i = 0; i < 3; ++i) {
+  const std::int64_t cases = Asked("SERVECAST_PLAN_CASES", 3);
+  for (std::int64_t i = 0; i < cases; ++i) {
     const std::string document =
         Document({"workload.arrivals.rate_per_s=" + any({"10", "50", "120"}),
                   "workload.output_tokens.value=" + any({"20", "80", "150"}),
                   "workload.prompt_tokens.value=" + any({"50", "300", "900"}),
                   "engine.max_num_seqs=" + any({"16", "64", "256"}),
                   "slo.1.limit_ms=" + any({"12", "20", "40"})});
-    const std::vector<std::string> axes = {"hardware.preset=h100-sxm,l40s",
-                                           "model.quantization=none,fp8",
-                                           "cluster.pools.*.tensor_parallel=1,2"};
+    const std::vector<std::string> axes = {
+        "hardware.preset=h100-sxm,l40s", "model.quantization=none,fp8",
+        any({"cluster.pools.*.tensor_parallel=1,2", "cluster.pools.*.tensor_parallel=1,2",
+             "cluster.pools.*.pipeline_parallel=1,2", "roles=aggregated,disaggregated"})};
     const DesignSearch halved = Searched(document, axes);
     const DesignSearch all = Searched(document, axes, {.all_certain = true});
     const Conclusion a = halved.Conclude(), b = all.Conclude();
@@ -297,7 +463,7 @@ TEST(DesignSearch, Cheapest_IsThatOfBruteForce) {
     if (!a.cheapest) continue;
     const double mine = *DollarsPerHour(halved.points()[static_cast<std::size_t>(*a.cheapest)]);
     const double best = *DollarsPerHour(all.points()[static_cast<std::size_t>(*b.cheapest)]);
-    EXPECT_NEAR(mine, best, 0.01 * best) << document;
+    EXPECT_NEAR(mine, best, 0.01 * best) << document << axes[2];
     std::int64_t runs = 0, all_runs = 0;
     for (const DesignPoint& point : halved.points()) runs += point.runs;
     for (const DesignPoint& point : all.points()) all_runs += point.runs;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { Declarations } from './declarations.mjs';
-import { load, root, simulationOf } from './module.mjs';
+import { load, provide, root, simulationOf } from './module.mjs';
 
 const declared = new Declarations(readFileSync(new URL('wasm/servecast.d.ts', root), 'utf8'));
 const module = await load();
@@ -157,7 +157,7 @@ test('Search_HandsOutTasks_AndTakesTheirPointsInAnyOrder', () => {
     design.delete();
     return text;
   };
-  const search = new module.Search(small);
+  const search = new module.Search(small, '', '');
   assert.equal(search.error(), '');
   for (let tasks = JSON.parse(search.tasks()); tasks.length > 0; tasks = JSON.parse(search.tasks())) {
     for (const task of tasks.reverse()) assert.equal(search.take(point(JSON.stringify(task))), '');
@@ -175,9 +175,34 @@ test('Search_HandsOutTasks_AndTakesTheirPointsInAnyOrder', () => {
   search.delete();
 });
 
+test('Search_Axes_AreThoseThatAreNamed_AtPricesOfAList', () => {
+  const asked = (axes, prices) => {
+    for (;;) {
+      const search = new module.Search(small, axes, prices);
+      const issues = JSON.parse(search.error() || '[]');
+      if (!provide(module, issues)) {
+        const answer = JSON.parse(search.answer());
+        search.delete();
+        return { issues, answer };
+      }
+      search.delete();
+    }
+  };
+  const { answer } = asked('pp,roles', 'on-demand');
+  assert.deepEqual(
+    answer.axes.map(({ path }) => path),
+    ['roles', 'cluster.pools.*.pipeline_parallel', 'prices'],
+  );
+  assert.match(asked('cpu', '').issues[0].message, /axes: found cpu/);
+  fits('PricedText', JSON.parse(module.withPrices(small, 'on-demand')));
+  const priced = JSON.parse(module.withPrices(JSON.stringify({ hardware: { preset: 'h200-sxm' } }), 'on-demand'));
+  assert.equal(JSON.parse(priced.document).hardware.price_per_gpu_hour, 6);
+  assert.match(JSON.parse(module.withPrices(small, 'free')).issues[0].message, /prices: found free/);
+});
+
 test('Search_OfWhatCannotBe_SaysWhy', () => {
   for (const text of ['{', JSON.stringify({ ...JSON.parse(small), slo: [] })]) {
-    const search = new module.Search(text);
+    const search = new module.Search(text, '', '');
     assert.ok(JSON.parse(search.error()).length > 0);
     assert.equal(search.tasks(), '[]');
     assert.equal(search.answer(), 'null');

@@ -26,6 +26,9 @@ struct PlanOptions {
   double precision = 0.03;  // of a load: half the interval's width, of the value; 0.001 to 0.5
   // Where it ends at the latest: engine steps and requests of all runs together.
   std::int64_t most_work = 12'000'000;
+  // The same of all questions of a FleetPlan with two pools; 0: as many as it has. Beyond it no
+  // exchange is tried, and ends of intervals are those of one pool alone.
+  std::int64_t most_work_in_all = 0;
   // For who has many such questions: one run a place, and an answer between two of them, of two
   // pools without exchanges; only the scenario's own place; and how far the first scout goes from
   // there, as a ratio.
@@ -73,7 +76,10 @@ struct PlanAnswer {
   bool monotone = true;          // no place beyond the answer meets what one before it misses
   std::vector<PlanPoint> curve;  // ascending; all places that were tried
   std::optional<double> knee;    // where most requests are within their targets, per second
-  std::int64_t runs = 0, requests = 0;
+  std::int64_t runs = 0, requests = 0, work = 0;
+  // Of no scout's run a request waited for a seat, nor were half of the KV blocks ever in use: more
+  // seats would have changed no step of vLLM's.
+  bool seats_to_spare = true;
   double cached_share = 0;  // of the prompt tokens, in one run at the heaviest place within
 };
 

@@ -2,12 +2,15 @@
 #include "io/axes.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "io/json_document.h"
 #include "io/presets.h"
+#include "io/prices.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -16,6 +19,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kEveryPool = "cluster.pools.*.";
+constexpr std::string_view kSharedExperts = "attention_data_parallel";
+constexpr const char* kRoleNames[] = {"aggregated", "disaggregated"};
 
 // nullptr: the document has no list of them.
 Json* PoolsOf(Json& document) {
@@ -38,6 +43,56 @@ std::optional<std::string> WithoutOwnGpus(const std::string& document) {
   }
   if (left_out == 0) return std::nullopt;
   return CompactJson(json.value());
+}
+
+bool HasRole(const Json& pools, const char* role) {
+  return std::any_of(pools.begin(), pools.end(), [role](const Json& pool) {
+    return pool.is_object() && pool.contains("role") && pool["role"] == role;
+  });
+}
+
+// As the first pool is, with all the work or the one part of it.
+Json PoolAs(const Json& first, const char* role) {
+  Json pool = first.is_object() ? first : Json::object();
+  pool.erase("name");
+  pool.erase("role");
+  if (role != nullptr) pool["role"] = role;
+  return pool;
+}
+
+Result<std::string> WithRoles(const std::string& document, const std::string& value) {
+  const bool apart = value == kRoleNames[1];
+  if (!apart && value != kRoleNames[0]) {
+    return Issue{"", Format("roles: found {}, allowed aggregated or disaggregated", value)};
+  }
+  Result<Json> json = ParseJson(document);
+  if (!json.ok()) return Issues(json.issues());
+  if (!json.value().is_object()) return document;  // which reading it says
+  Json* known = PoolsOf(json.value());
+  const Json pools = known == nullptr ? Json::array({Json::object()}) : *known;
+  const bool is_apart = HasRole(pools, "prefill") || HasRole(pools, "decode");
+  if (apart == is_apart) return document;
+  Json& cluster = json.value()["cluster"];
+  if (!cluster.is_object()) cluster = Json::object();
+  cluster["pools"] = apart ? Json::array({PoolAs(pools[0], "prefill"), PoolAs(pools[0], "decode")})
+                           : Json::array({PoolAs(pools[0], nullptr)});
+  if (!apart) cluster.erase("disaggregation"), cluster.erase("decode_router");
+  return CompactJson(json.value());
+}
+
+// Replicas that share experts do so in whole groups: as many as there are, or the next that can.
+std::string InGroups(const Json* pools, std::size_t pool, const std::string& shared) {
+  const Result<Json> group = ParseJson(shared);
+  if (!group.ok() || !group.value().is_number_integer()) return "";
+  const auto of = group.value().get<std::int64_t>();
+  std::int64_t replicas = 1;
+  if (pools != nullptr && (*pools)[pool].is_object() && (*pools)[pool].contains("replicas")) {
+    const Json& given = (*pools)[pool]["replicas"];
+    if (!given.is_number_integer()) return "";
+    replicas = given.get<std::int64_t>();
+  }
+  if (of < 1 || of > 1024 || replicas < 1 || replicas > 1024 || replicas % of == 0) return "";
+  return Format("cluster.pools.{}.replicas={}", pool, CeilDiv(replicas, of) * of);
 }
 
 }  // namespace
@@ -91,6 +146,8 @@ Result<std::string> WithValue(const std::string& document, const std::string& pa
     return ApplyOverrides(shared.value_or(document),
                           {"hardware={\"preset\":" + CompactJson(Json(value)) + "}"});
   }
+  if (path == kPricesPath) return WithPrices(document, value);
+  if (path == kRolesPath) return WithRoles(document, value);
   if (path.rfind(kEveryPool, 0) != 0) return ApplyOverrides(document, {path + "=" + value});
   Result<Json> json = ParseJson(document);
   if (!json.ok()) return Issues(json.issues());
@@ -99,6 +156,8 @@ Result<std::string> WithValue(const std::string& document, const std::string& pa
   const std::string member = path.substr(kEveryPool.size());
   for (std::size_t i = 0; i < (pools == nullptr ? 1 : pools->size()); ++i) {
     changes.push_back(Format("cluster.pools.{}.{}={}", i, member, value));
+    if (member != kSharedExperts) continue;
+    if (std::string more = InGroups(pools, i, value); !more.empty()) changes.push_back(more);
   }
   return ApplyOverrides(document, changes);
 }

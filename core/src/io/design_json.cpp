@@ -236,6 +236,7 @@ void WritePoint(const DesignPoint& point, JsonWriter& out) {
   out.Key("requests_per_s"), out.Number(point.requests_per_s);
   out.Key("goodput_per_s"), out.Number(point.goodput_per_s);
   out.Key("output_tokens_per_s"), out.Number(point.output_tokens_per_s);
+  out.Key("seats_to_spare"), out.Boolean(point.seats_to_spare);
   out.Key("evidence"), out.Text(Named(kEvidenceNames, point.evidence));
   WriteList("targets", point.targets, out, [&out](const auto& t) { WriteTarget(t, out); });
   WriteList("pools", point.pools, out, [&out](const auto& pool) { WritePool(pool, out); });
@@ -289,6 +290,7 @@ Result<DesignPoint> ReadPoint(std::string_view text) {
   reader.Read("requests_per_s", point.requests_per_s);
   reader.Read("goodput_per_s", point.goodput_per_s);
   reader.Read("output_tokens_per_s", point.output_tokens_per_s);
+  reader.Read("seats_to_spare", point.seats_to_spare);
   reader.Read("evidence", kEvidenceNames, point.evidence);
   reader.ReadList("targets", point.targets, ReadTarget);
   reader.ReadList("pools", point.pools, ReadPool);

@@ -18,6 +18,8 @@ class Answering {
     answer.unit = p_.slope.line().unit;
     answer.runs = p_.runs;
     answer.requests = p_.requests;
+    answer.work = p_.work;
+    answer.seats_to_spare = p_.seats_to_spare;
     for (const std::vector<PlanPlace>* of : {&p_.scouts, &p_.places}) {
       for (const PlanPlace& place : *of) {
         if (place.read) answer.curve.push_back(place.found);

@@ -165,13 +165,14 @@ BeforeRuns KnownBeforeRuns(const Scenario& scenario, const Deployment& deploymen
   for (std::size_t i = 0; i < deployment.pools.size(); ++i) {
     const PoolSpec& spec = deployment.pools[i].spec();
     const double busy = std::max(least[i].compute, least[i].bandwidth);
-    known.least.push_back(std::max(1.0, std::ceil(busy - 1e-9)));
+    const auto group = static_cast<double>(spec.attention_data_parallel);
+    known.least.push_back(group * std::max(1.0, std::ceil((busy - 1e-9) / group)));
     std::optional<std::int64_t> start;
     if (single) start = Enough(scenario, deployment.pools[i], requests);
     if (!start && rate == 0) start = scenario.cluster.pools[i].replicas;
     if (!start) start = static_cast<std::int64_t>(std::min(kUsual * busy + 1, kFirstMost));
-    const std::int64_t group = spec.attention_data_parallel;
-    known.start.push_back(CeilDiv(*start, group) * group);
+    known.start.push_back(CeilDiv(*start, spec.attention_data_parallel) *
+                          spec.attention_data_parallel);
   }
   return known;
 }

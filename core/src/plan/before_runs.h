@@ -12,8 +12,8 @@
 namespace servecast {
 
 struct BeforeRuns {
-  // By pool: replicas that the load keeps busy at the data sheet's peaks; one at least. Of a load
-  // without a known rate, one.
+  // By pool: replicas that the load keeps busy at the data sheet's peaks, in whole groups of those
+  // that share experts; one at least. Of a load without a known rate, one.
   std::vector<double> least;
   // By target: its strain if every request were alone, less a twentieth. 0 where the rules are not
   // vLLM's, or a step may end before its time.

@@ -8,11 +8,13 @@
 #include "base/text.h"
 #include "metrics/words.h"
 #include "plan/before_runs.h"
+#include "plan/frontier.h"
 #include "plan/line.h"
 #include "plan/strain.h"
 #include "servecast/plan.h"
 #include "servecast/simulation.h"
 #include "serving/cluster/deployment.h"
+#include "serving/policy.h"
 #include "workload/workload.h"
 
 namespace servecast {
@@ -20,6 +22,8 @@ namespace {
 
 // Engine steps and requests of all runs of a task.
 constexpr std::int64_t kCoarseWork = 1'000'000, kCertainWork = 1'500'000;
+// The same of all questions about a prefill and a decode pool.
+constexpr std::int64_t kTimesOfPools = 3;
 // The closed form is near: a scout beside it is more likely to be the other side than twice it.
 constexpr double kFirstStep = 1.25;
 constexpr std::int64_t kDrawn = 2000;  // requests that bounds are means of
@@ -28,6 +32,12 @@ bool IsMissing(const Issue& issue) { return issue.kind == "missing_file"; }
 
 std::optional<double> Known(double strain) {
   return std::isfinite(strain) ? std::optional(strain) : std::nullopt;
+}
+
+// Content that requests share, of which a cache keeps what it has blocks for.
+bool MayReuse(const WorkloadSpec& w) {
+  return w.prefix.groups > 0 || w.sessions.turns > 1 || !w.classes.empty() ||
+         w.arrivals.process == ArrivalProcess::kTrace;
 }
 
 // With as many replicas as a task says to begin with.
@@ -153,6 +163,7 @@ struct DesignPlan::State {
     options.fixed = fixed;
     options.scouts_only = point.rung == Rung::kCoarse;
     options.most_work = point.rung == Rung::kCoarse ? kCoarseWork : kCertainWork;
+    options.most_work_in_all = kTimesOfPools * options.most_work;
     options.first_step = kFirstStep;
     if (roles && !fixed) {
       Result<FleetPlan> made = FleetPlan::Create(scenario, trace, options);
@@ -171,6 +182,7 @@ struct DesignPlan::State {
     if (!(plan ? plan->Advance(max_steps) : fleet->Advance(max_steps))) return false;
     AddPools();
     plan ? ReadPlan(plan->Answer()) : ReadFleet(fleet->Answer());
+    point.seats_to_spare = plan && plan->Answer().seats_to_spare && SeatsAreOnlyACap();
     plan.reset(), fleet.reset();
     return finished = true;
   }
@@ -196,6 +208,18 @@ struct DesignPlan::State {
     const bool least = pool.replicas <= scenario.cluster.pools[0].attention_data_parallel;
     if (found && !fixed && !least) point.binding = BindingOf(answer.binding);
     Read(*place);
+  }
+
+  // Nothing but who may run reads how many seats there are.
+  bool SeatsAreOnlyACap() const {
+    const EngineSpec& e = scenario.engine;
+    const std::string_view model = ChosenLatencyModel(scenario).name;
+    const std::string& router = scenario.cluster.router;
+    return scenario.cluster.pools.size() == 1 && !scenario.cluster.pools[0].engine &&
+           scenario.scheduler.policy == "vllm" && e.compat == Compat::kNone &&
+           !e.speculative.On() && !e.kv_offload.On() && !MayReuse(scenario.workload) &&
+           (model == "analytic" || model == "operators") &&
+           (router == "round_robin" || router == "random" || router == "least_outstanding");
   }
 
   // Of one run a place the ends are those of the places that were tried.
@@ -288,7 +312,9 @@ struct DesignPlan::State {
                           Percent(place.strain - 1), with);
   }
 
-  std::string Replicas() const { return Count(point.pools[0].replicas, "replica"); }
+  std::string Replicas() const {
+    return point.pools.size() > 1 ? InPools(point) : Count(point.pools[0].replicas, "replica");
+  }
 
   Scenario scenario;
   Trace trace;

@@ -2,14 +2,26 @@
 #include "plan/design_search.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "plan/named_axes.h"
 #include "plan/search_words.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
 namespace {
+
+constexpr const char* kSeatsPath = "engine.max_num_seqs";
+
+std::optional<std::int64_t> WholeNumber(const std::string& text) {
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+}
 
 // Of a task, by what it takes; only their proportion matters.
 double WeightOf(Rung rung) { return rung == Rung::kBound ? 1 : rung == Rung::kCoarse ? 4 : 60; }
@@ -17,20 +29,76 @@ double WeightOf(Rung rung) { return rung == Rung::kBound ? 1 : rung == Rung::kCo
 }  // namespace
 
 struct DesignSearch::State {
-  // Until a round has something to ask, or no stage has.
-  void Ask() {
-    std::vector<Wanted> wanted;
-    if (options.all_certain) {
-      wanted = AllOf(points);
-    } else {
-      wanted = WantedOf(points, stage);
-      while (wanted.empty() && stage != Stage::kCheaper) {
-        stage = static_cast<Stage>(static_cast<int>(stage) + 1);
-        wanted = WantedOf(points, stage);
+  // What the stage asks next. Those with more seats wait for who has fewer, and are the same where
+  // these were never short of one.
+  std::vector<Wanted> Asks() {
+    if (stage > Stage::kOthers) return WantedOf(points, stage);
+    for (;;) {
+      std::vector<Wanted> now;
+      bool known = false;
+      for (const Wanted& each : WantedOf(points, stage)) {
+        const DesignPoint* fewer = FewerSeats(each.id);
+        if (fewer != nullptr && fewer->rung == Rung::kBound) continue;
+        if (fewer != nullptr && fewer->seats_to_spare) {
+          Adopt(*fewer, each.id);
+          known = true;
+        } else {
+          now.push_back(each);
+        }
       }
-      // Of the last stage there are as many rounds as it takes, of each other one.
-      if (stage != Stage::kCheaper) stage = static_cast<Stage>(static_cast<int>(stage) + 1);
+      if (!known || stage == Stage::kCheapHalf) return now;
     }
+  }
+
+  // The same design with the next fewer seats that could run; nullptr: there is none.
+  const DesignPoint* FewerSeats(std::int64_t id) const {
+    for (auto at = fewer_seats.find(id); at != fewer_seats.end();
+         at = fewer_seats.find(at->second)) {
+      const DesignPoint& point = points[Index(at->second)];
+      if (point.rung != Rung::kBound || point.state == DesignState::kUnknown) return &point;
+    }
+    return nullptr;
+  }
+
+  void Adopt(const DesignPoint& fewer, std::int64_t id) {
+    DesignPoint point = fewer;
+    point.id = id;
+    point.runs = point.requests = 0;
+    Keep(std::move(point));
+  }
+
+  void FindSeats() {
+    std::map<std::string, std::map<std::int64_t, std::int64_t>> alike;  // by seats
+    for (const Design& design : designs) {
+      std::string others;
+      std::optional<std::int64_t> seats;
+      for (const auto& [path, value] : design.values) {
+        if (path != kSeatsPath) others += path + "=" + value + "\n";
+        if (path == kSeatsPath) seats = WholeNumber(value);
+      }
+      if (seats && !design.fixed) alike[others][*seats] = design.id;
+    }
+    for (const auto& [others, by_seats] : alike) {
+      std::optional<std::int64_t> fewer;
+      for (const auto& [seats, id] : by_seats) {
+        if (fewer) fewer_seats[id] = *fewer;
+        fewer = id;
+      }
+    }
+  }
+
+  // Until a round has something to ask, or no stage has. Of the first stage and that of the
+  // frontier there is one round, of the others as many as it takes.
+  void Ask() {
+    std::vector<Wanted> wanted = options.all_certain ? AllOf(points) : Asks();
+    while (wanted.empty() && !options.all_certain && stage != Stage::kCheaper) {
+      stage = static_cast<Stage>(static_cast<int>(stage) + 1);
+      wanted = Asks();
+    }
+    if (stage == Stage::kCheapHalf)
+      stage = Stage::kOthers;
+    else if (stage == Stage::kFrontier)
+      stage = Stage::kCheaper;
     ahead = 0;
     for (const auto& [id, rung] : wanted) {
       asked[id] = rung;
@@ -61,8 +129,15 @@ struct DesignSearch::State {
     const double weight = WeightOf(point.rung);
     done += weight;
     ahead -= weight;
+    Keep(std::move(point));
+    asked.erase(task);
+    if (asked.empty()) Ask();
+  }
+
+  // In place of what was known of the design; what the closed form said stays true.
+  void Keep(DesignPoint point) {
     DesignPoint& mine = points[Index(point.id)];
-    if (point.rung != Rung::kBound) {  // what the closed form said stays true
+    if (point.rung != Rung::kBound) {
       point.evidence = mine.evidence;
       point.least_gpus = mine.least_gpus;
       point.least_dollars = mine.least_dollars;
@@ -72,8 +147,6 @@ struct DesignSearch::State {
       point.requests += mine.requests;
     }
     mine = std::move(point);
-    asked.erase(task);
-    if (asked.empty()) Ask();
   }
 
   SearchParts Parts() const { return {axes, designs, points, targets, asked.empty()}; }
@@ -84,8 +157,9 @@ struct DesignSearch::State {
   std::vector<Axis> axes;
   std::vector<Design> designs;
   std::vector<DesignPoint> points;
-  std::map<std::int64_t, Rung> asked;  // of this round, without a point yet
-  double done = 0, ahead = 0;          // weights of tasks
+  std::map<std::int64_t, std::int64_t> fewer_seats;  // ids: see FewerSeats
+  std::map<std::int64_t, Rung> asked;                // of this round, without a point yet
+  double done = 0, ahead = 0;                        // weights of tasks
   mutable double shown = 0;
 };
 
@@ -96,7 +170,11 @@ DesignSearch::~DesignSearch() = default;
 
 Result<DesignSearch> DesignSearch::Create(const std::string& document, std::vector<Axis> axes,
                                           SearchOptions options) {
-  if (axes.empty()) axes = DefaultAxes(document);
+  if (axes.empty()) {
+    Result<std::vector<Axis>> usual = AxesAsked(document, "", {});
+    if (!usual.ok()) return Issues(usual.issues());
+    axes = std::move(usual.value());
+  }
   Result<std::vector<Design>> designs = DesignsOf(document, axes);
   if (!designs.ok()) return Issues(designs.issues());
   const Result<Scenario> own = ParseScenario(document);
@@ -118,8 +196,10 @@ Result<DesignSearch> DesignSearch::Create(const std::string& document, std::vect
     }
     point.state = DesignState::kRefused;
     point.issues = design.issues;
-    point.reason = design.issues[0].message;
+    const Issue& first = design.issues[0];
+    point.reason = first.path.empty() ? first.message : first.path + ": " + first.message;
   }
+  state->FindSeats();
   if (state->asked.empty()) state->Ask();
   return DesignSearch(std::move(state));
 }

@@ -9,6 +9,7 @@
 #include "io/axes.h"
 #include "io/issues.h"
 #include "io/presets.h"
+#include "io/prices.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -18,10 +19,13 @@ bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-// "2 replicas", "TP 2", "H200 SXM 141 GB", "max_num_seqs 512".
+// "2 replicas", "TP 2", "no EP", "H200 SXM 141 GB", "max_num_seqs 512".
 std::string WordsOf(const std::string& path, const std::string& value) {
   if (EndsWith(path, "tensor_parallel")) return "TP " + value;
   if (EndsWith(path, "pipeline_parallel")) return "PP " + value;
+  if (EndsWith(path, "attention_data_parallel")) return "DP attention " + value;
+  if (EndsWith(path, "enable_expert_parallel")) return value == "true" ? "EP" : "no EP";
+  if (path == kRolesPath || path == kPricesPath) return value;
   if (EndsWith(path, ".replicas")) return value + (value == "1" ? " replica" : " replicas");
   if (path == "model.quantization") return value == "none" ? "not quantized" : value;
   const std::size_t dot = path.rfind('.');
@@ -68,14 +72,37 @@ Design Combine(const std::string& document, const std::vector<Axis>& axes, std::
     count /= axis.values.size();
     const std::string& value = axis.values[index / count % axis.values.size()];
     design.values.emplace_back(axis.path, value);
-    design.label += (design.label.empty() ? "" : ", ") + ShownText(WordsOf(axis.path, value));
+    if (axis.path != kPricesPath || axis.values.size() > 1) {
+      design.label += (design.label.empty() ? "" : ", ") + ShownText(WordsOf(axis.path, value));
+    }
     design.fixed = design.fixed || SetsReplicas(axis.path);
     if (!design.issues.empty()) continue;
     Result<std::string> changed = WithValue(design.document, axis.path, value);
     changed.ok() ? design.document = std::move(changed.value()) : design.document = "";
     if (!changed.ok()) design.issues = changed.issues();
+    if (changed.ok() && axis.path == kPricesPath) design.issues = Unpriced(design.document, value);
   }
+  if (!design.issues.empty()) design.document = "";
   return design;
+}
+
+// Of what would be another design's equal, and is run once.
+Issues Needless(const Scenario& scenario) {
+  const auto alone = [](const PoolSpec& pool) {
+    return pool.tensor_parallel * pool.attention_data_parallel == 1;
+  };
+  const std::vector<PoolSpec>& pools = scenario.cluster.pools;
+  if (!scenario.engine.enable_expert_parallel || !std::all_of(pools.begin(), pools.end(), alone)) {
+    return {};
+  }
+  return {{"/engine/enable_expert_parallel",
+           "found true, allowed false with one GPU, which holds all experts either way"}};
+}
+
+bool Varies(const std::vector<Axis>& axes, std::string_view path) {
+  return std::any_of(axes.begin(), axes.end(), [path](const Axis& axis) {
+    return axis.path == path && axis.values.size() > 1;
+  });
 }
 
 // The grid, of which each scenario is read: a mistake in a path is one of all designs.
@@ -88,6 +115,7 @@ struct Grid {
 
 Grid GridOf(const std::string& document, const Scenario& own, const std::vector<Axis>& axes) {
   Grid grid;
+  const bool experts = Varies(axes, "engine.enable_expert_parallel");
   std::size_t count = 1;
   for (const Axis& axis : axes) count *= axis.values.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -100,6 +128,8 @@ Grid GridOf(const std::string& document, const Scenario& own, const std::vector<
         grid.readable = true;
         design.own = !grid.has_own && read.value().content_hash == own.content_hash;
         grid.has_own = grid.has_own || design.own;
+        if (experts && !design.own) design.issues = Needless(read.value());
+        if (!design.issues.empty()) design.document = "";
       } else {
         found = read.issues();
       }
@@ -114,18 +144,6 @@ Grid GridOf(const std::string& document, const Scenario& own, const std::vector<
 }
 
 }  // namespace
-
-std::vector<Axis> DefaultAxes(const std::string& document) {
-  std::vector<std::string> gpus = PricedGpus();
-  const std::string own = PresetOf(document, "hardware");
-  if (!own.empty() && std::find(gpus.begin(), gpus.end(), own) == gpus.end()) gpus.push_back(own);
-  const Result<Scenario> scenario = ParseScenario(document);
-  std::vector<std::string> weights = {"none", "fp8", "int4", "nvfp4"};
-  if (scenario.ok() && scenario.value().model.num_local_experts > 0) weights.push_back("mxfp4");
-  return {{"hardware.preset", std::move(gpus)},
-          {"cluster.pools.*.tensor_parallel", {"1", "2", "4", "8"}},
-          {"model.quantization", std::move(weights)}};
-}
 
 Result<std::vector<Design>> DesignsOf(const std::string& document, const std::vector<Axis>& axes) {
   const Result<Scenario> own = ParseScenario(document);

@@ -22,12 +22,9 @@ struct Design {
   bool fixed = false;  // replicas are the document's: an axis gives them
 };
 
-// Where the user names none: every GPU with a price and the document's own, tensor parallel 1 to 8,
-// and what weights may be stored as.
-std::vector<Axis> DefaultAxes(const std::string& document);
-
 // The grid, the last axis changing fastest, each document with the values put in, in order. The
-// scenario itself is added where it is none of them. Issues: of the document; no value or one path
+// scenario itself is added where it is none of them. Expert parallelism of one GPU, with and without
+// it in the grid, is refused: it is the other. Issues: of the document; no value or one path
 // twice; more than kMostDesigns; no combination is a scenario.
 Result<std::vector<Design>> DesignsOf(const std::string& document, const std::vector<Axis>& axes);
 

@@ -19,11 +19,12 @@ namespace {
 constexpr int kRounds = 8;  // of one pool after the other
 // Of scouts only: times its own replicas, that a pool is given before the other is despaired of.
 constexpr std::int64_t kMostTimes = 8;
+constexpr std::int64_t kLeastWork = 100'000;  // of a question when little is left for all
 
 using Counts = std::vector<std::int64_t>;
 
 struct FleetQuestion {
-  std::size_t pool = 0;  // is varied
+  std::size_t pool = 0;  // is varied; beyond the last: none, all counts are given
   Counts others;         // its own entry is 0
   friend bool operator<(const FleetQuestion& a, const FleetQuestion& b) {
     return std::tie(a.pool, a.others) < std::tie(b.pool, b.others);
@@ -88,6 +89,21 @@ struct FleetPlan::State {
     return nullptr;
   }
 
+  // One run with as many replicas of both as are tried at most: whether even these miss. nullopt:
+  // it has to be made first.
+  std::optional<bool> Hopeless() {
+    Counts most = own;
+    for (std::int64_t& count : most) count = std::min(kMostTimes * count, kMostReplicas);
+    const FleetQuestion question{own.size(), std::move(most)};
+    const auto known = answers.find(question);
+    if (known == answers.end()) {
+      asked = question;
+      return std::nullopt;
+    }
+    const std::vector<PlanPoint>& tried = known->second.curve;
+    return !tried.empty() && tried[0].low > 1;
+  }
+
   // Takes replicas off both pools in turn for as long as one falls. Returns kFound, or why there is
   // no answer; nullopt: one is missing.
   std::optional<PlanOutcome> Descend(Counts& counts) {
@@ -96,6 +112,9 @@ struct FleetPlan::State {
       for (const std::size_t pool : {std::size_t{1}, std::size_t{0}}) {
         const PlanAnswer* fewest = Fewest(pool, counts);
         while (fewest != nullptr && fewest->outcome == PlanOutcome::kNone) {
+          const std::optional<bool> hopeless = options.scouts_only ? Hopeless() : false;
+          if (!hopeless) return std::nullopt;
+          if (*hopeless) return PlanOutcome::kNone;
           // However many there are of this pool, the other one is too small.
           std::int64_t& other = counts[1 - pool];
           const std::int64_t most = options.scouts_only
@@ -105,6 +124,7 @@ struct FleetPlan::State {
           other = std::min(2 * other, most);
           fewest = Fewest(pool, counts);
         }
+        if (fewest == nullptr && Spent()) return PlanOutcome::kUnknown;
         if (fewest == nullptr) return std::nullopt;
         if (fewest->outcome == PlanOutcome::kUnknown) return PlanOutcome::kUnknown;
         counts[pool] = Whole(fewest->value);
@@ -127,6 +147,7 @@ struct FleetPlan::State {
         counts[0] += step;
         if (counts[0] < 1 || counts[0] > kMostReplicas) break;
         const PlanAnswer* fewest = Fewest(1, counts);
+        if (fewest == nullptr && Spent()) return true;
         if (fewest == nullptr) return false;
         if (fewest->outcome != PlanOutcome::kFound) break;
         counts[1] = Whole(fewest->value);
@@ -166,6 +187,7 @@ struct FleetPlan::State {
     Counts most = counts;
     for (std::size_t i = 0; i < counts.size(); ++i) {
       const PlanAnswer* of = Fewest(i, most);
+      if (of == nullptr && Spent()) of = Fewest(i, counts);
       if (of == nullptr) return false;
       most[i] = std::max(counts[i], Whole(of->high));
     }
@@ -195,12 +217,24 @@ struct FleetPlan::State {
     return true;
   }
 
+  bool Spent() const { return options.most_work_in_all > 0 && work >= options.most_work_in_all; }
+
+  // Half of what is left, as others will come.
+  PlanOptions OptionsOf(const FleetQuestion& question) const {
+    PlanOptions of = options;
+    of.fixed = question.pool == own.size();
+    of.pool = of.fixed ? 0 : question.pool;
+    if (of.most_work_in_all == 0 || own.size() == 1) return of;
+    const std::int64_t left = (of.most_work_in_all - work) / 2;
+    of.most_work = std::clamp(left, std::min(kLeastWork, of.most_work), of.most_work);
+    return of;
+  }
+
   bool Step(std::int64_t max_steps) {
     if (answer) return true;
     if (!current) {
       if (Solve()) return true;
-      options.pool = asked.pool;
-      Result<Plan> made = Plan::Create(With(asked.others), trace, options);
+      Result<Plan> made = Plan::Create(With(asked.others), trace, OptionsOf(asked));
       if (!made.ok()) {  // so many replicas are more than a run can hold
         answers[asked].outcome = PlanOutcome::kUnknown;
         return false;
@@ -211,6 +245,7 @@ struct FleetPlan::State {
     const PlanAnswer& found = answers[asked] = current->Answer();
     runs += found.runs;
     requests += found.requests;
+    work += found.work;
     current.reset();
     return false;
   }
@@ -223,7 +258,7 @@ struct FleetPlan::State {
   FleetQuestion asked;
   std::optional<Plan> current;
   std::optional<FleetAnswer> answer;
-  std::int64_t runs = 0, requests = 0;
+  std::int64_t runs = 0, requests = 0, work = 0;
   mutable double shown = 0;
 };
 

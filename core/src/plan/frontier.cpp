@@ -16,7 +16,8 @@ std::string CostText(double cost, Cost of) {
 }
 
 std::string Named(const std::string& label, const DesignPoint& point) {
-  const std::int64_t replicas = point.pools.size() == 1 ? point.pools[0].replicas : 0;
+  if (point.pools.size() > 1) return Format("{} ({})", label, InPools(point));
+  const std::int64_t replicas = point.pools.empty() ? 0 : point.pools[0].replicas;
   return replicas > 1 ? Format("{} x {}", replicas, label) : label;
 }
 
@@ -41,7 +42,7 @@ std::string WhyNot(const DesignPoint& point, Cost cost) {
     const std::optional<double> least = LeastCostOf(point, cost);
     return least ? Format("not run: what it costs at the least, {}, buys a better one",
                           CostText(*least, cost))
-                 : "not run";
+                 : "not run: its GPU has no price";
   }
   if (!CostOf(point, cost)) return "its GPU has no price";
   return "";
@@ -72,6 +73,17 @@ std::optional<double> DollarsPerHour(const DesignPoint& point, End end) {
     dollars += static_cast<double>(ReplicasOf(pool, end) * pool.gpus_per_replica) * *pool.price;
   }
   return dollars;
+}
+
+std::string InPools(const DesignPoint& point) {
+  std::string text;
+  for (const DesignPoint::Pool& pool : point.pools) {
+    const char* role = pool.role == PoolRole::kPrefill  ? " prefill"
+                       : pool.role == PoolRole::kDecode ? " decode"
+                                                        : "";
+    text += Format("{}{}{}", text.empty() ? "" : " + ", pool.replicas, role);
+  }
+  return text;
 }
 
 std::optional<double> WorstStrain(const DesignPoint& point, std::size_t /*target*/) {

@@ -15,6 +15,9 @@ inline std::size_t Index(std::int64_t id) { return static_cast<std::size_t>(id);
 // What designs are ranked by: dollars, or GPUs where no design has a price.
 enum class Cost { kDollars, kGpus };
 Cost CostFor(const std::vector<DesignPoint>& points);
+// "3 prefill + 5 decode".
+std::string InPools(const DesignPoint& point);
+
 // None: not known, or no price.
 std::optional<double> CostOf(const DesignPoint& point, Cost cost, End end = End::kValue);
 // That no number of replicas and no scheduling goes below.

@@ -65,13 +65,15 @@ class Rivals {
   std::vector<Steps> each_;
 };
 
-// Those that no run was made of, and that no other beats: all, or the half that may be cheapest,
-// whose answers tell which of the others need none.
+// Those that no run was made of, that have a price, and that no other beats: all, or the half that
+// may be cheapest, whose answers tell which of the others need none.
 std::vector<Wanted> CoarseOf(const std::vector<DesignPoint>& points, Cost cost, bool half) {
   const Rivals rivals(points, cost);
   std::vector<const DesignPoint*> open;
   for (const DesignPoint& point : points) {
-    if (point.rung == Rung::kBound && IsOpen(point) && !rivals.Beat(point)) open.push_back(&point);
+    const bool ranked = cost == Cost::kGpus || point.least_dollars;
+    if (point.rung != Rung::kBound || !IsOpen(point) || !ranked || rivals.Beat(point)) continue;
+    open.push_back(&point);
   }
   std::stable_sort(open.begin(), open.end(), [cost](const DesignPoint* a, const DesignPoint* b) {
     return LeastCostOf(*a, cost).value_or(1e300) < LeastCostOf(*b, cost).value_or(1e300);

@@ -24,7 +24,6 @@ constexpr double kApart = 0.02;    // from end to end of them, at least
 constexpr double kLeastGrowth = 0.1, kMostGrowth = 30;
 constexpr double kLeastKnown = 0.25;  // of a growth, for an interval that has ends
 
-double LogOf(double strain) { return Log(std::max(strain, 1e-9)); }
 double Square(double x) { return x * x; }
 
 double On(Curve curve, const PlanPlace& place) {

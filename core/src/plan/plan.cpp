@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::int64_t kScout = 2000;    // requests of a scout, if ours to choose
 constexpr std::int64_t kPerClient = 20;  // requests of each client of a closed loop, at least
+constexpr std::size_t kSeatsShare = 1;   // of BindingConstraint::shares
 constexpr double kPerRunning = 10;       // requests of a run for each that runs at a time, at least
 
 double CachedShare(const PrefixCacheReport& cache) {
@@ -83,6 +84,8 @@ struct Plan::State {
       needed = LengthFor(place, report);
       place.work = report.steps + report.arrived;
       place.cached_share = CachedShare(report.prefix_cache);
+      p.seats_to_spare =
+          p.seats_to_spare && report.binding.shares[kSeatsShare] == 0 && report.kv_peak_usage < 0.5;
     }
     const Observations& seen =
         place.runs.emplace_back(ObservationsOf(p.scenario, current->Records(), report));

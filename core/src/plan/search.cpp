@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/math.h"
+#include "plan/strain.h"
 
 namespace servecast {
 namespace {
@@ -14,9 +15,6 @@ constexpr double kShortest = 0.04;  // of one step beyond what is known: closer 
 constexpr double kLongest = 0.25;
 constexpr double kAlike = 0.01;  // between two whole loads: nothing is asked between them
 constexpr double kLeastSlope = 0.5, kMostSlope = 30;
-
-// Of a strain; finite for all that is finite.
-double LogOf(double strain) { return Log(std::max(strain, 1e-9)); }
 
 bool Finite(const Sample& s) { return std::isfinite(s.strain); }
 

@@ -37,6 +37,7 @@ struct SoFar {
   std::int64_t length = 0;          // requests of a run, of a place to come
   std::size_t wanted = kPlaceRuns;  // runs of each place that is no middle
   std::int64_t work = 0, runs = 0, requests = 0;
+  bool seats_to_spare = true;  // see PlanAnswer
 
   // How the choice went: see choose.cpp.
   double growth = StrainGrowth{}.value;  // by the scouts

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/math.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -21,5 +22,8 @@ inline double StrainOf(const SloSpec& slo, double value, double unserved) {
                                     : std::numeric_limits<double>::infinity();
   return std::max(value / LimitOf(slo), lost);
 }
+
+// Of a strain; finite for all that is finite.
+inline double LogOf(double strain) { return Log(std::max(strain, 1e-9)); }
 
 }  // namespace servecast

@@ -5,7 +5,16 @@ export interface PlanTask {
   readonly question: PlanQuestion;
   readonly scenario: string;
   readonly options: PlanOptions;
+  /** A list of GPUs' prices; "": the scenario's. */
+  readonly prices: string;
   readonly with_trace: boolean;
+}
+
+/** As the module's Search takes them. */
+export interface SearchTask {
+  readonly scenario: string;
+  readonly axes: string;
+  readonly prices: string;
 }
 
 export type ToPlanner =
@@ -17,7 +26,7 @@ export type ToPlanner =
   /** A task of a search, as JSON. */
   | { readonly kind: 'design'; readonly id: number; readonly task: string; readonly with_trace: boolean }
   /** Begins one, in place of the one before; answered by its first round. */
-  | { readonly kind: 'search'; readonly id: number; readonly scenario: string }
+  | ({ readonly kind: 'search'; readonly id: number } & SearchTask)
   /** What came of tasks; answered by the next round, once this one is complete. */
   | { readonly kind: 'take'; readonly id: number; readonly points: readonly string[] }
   /** The scenario that is a point of the search. */

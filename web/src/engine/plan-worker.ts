@@ -1,9 +1,19 @@
 // A thread that answers questions of capacity, one at a time, in slices: a cancel is seen within one. The whole module,
 // compiled once for all of them, comes with the first message.
 import createServecast from 'servecast';
-import type { Design, Issue, Plan, PlanAnswer, Search, SearchAnswer, ServecastModule, Trace } from 'servecast';
+import type {
+  Design,
+  Issue,
+  Plan,
+  PlanAnswer,
+  PricedText,
+  Search,
+  SearchAnswer,
+  ServecastModule,
+  Trace,
+} from 'servecast';
 import { inWords, instantiate } from './compile';
-import type { FromPlanner, PlanTask, ToPlanner } from './plan-protocol';
+import type { FromPlanner, PlanTask, SearchTask, ToPlanner } from './plan-protocol';
 import { PresetFiles } from './preset-files';
 import { readTrace } from './worker-files';
 
@@ -117,9 +127,19 @@ async function ready(withTrace: boolean): Promise<ServecastModule> {
   return module;
 }
 
+/** A list of prices is a file, too. Throws where there is no such list. */
+async function priced(module: ServecastModule, { scenario, prices }: PlanTask): Promise<string> {
+  if (prices === '') return scenario;
+  const ask = () => JSON.parse(module.withPrices(scenario, prices)) as PricedText;
+  const { document, issues } = await presets.with(module, ask, ({ issues: found }) => found);
+  if (issues[0]) throw new Error(issues[0].message);
+  return document;
+}
+
 async function answer(id: number, task: PlanTask): Promise<void> {
   const module = await ready(task.with_trace);
-  const { question, scenario, options } = task;
+  const { question, options } = task;
+  const scenario = await priced(module, task);
   const { percent, months, spike, spike_s: seconds, input_price: input, output_price: output, hours } = options;
   const plan: Plan = await made(
     module,
@@ -157,11 +177,11 @@ function found(id: number, of: Search, isNewRound: boolean): void {
 
 let open = 0;
 
-async function begin(id: number, scenario: string): Promise<void> {
+async function begin(id: number, { scenario, axes, prices }: SearchTask): Promise<void> {
   const module = await engine;
   search?.delete();
   search = null;
-  const begun: Search = await made(module, () => new module.Search(scenario));
+  const begun: Search = await made(module, () => new module.Search(scenario, axes, prices));
   const issues = parsed(begun.error());
   if (issues.length > 0) {
     begun.delete();
@@ -214,7 +234,7 @@ scope.onmessage = ({ data }) => {
           ? answer(id, data.task)
           : data.kind === 'design'
             ? design(id, data.task, data.with_trace)
-            : begin(id, data.scenario);
+            : begin(id, data);
       done
         .catch((error: unknown) => {
           if (error instanceof WebAssembly.RuntimeError)

@@ -4,7 +4,7 @@ import wholeUrl from 'servecast.wasm?url';
 import type { Issue, PlanAnswer } from 'servecast';
 import type { TraceFile } from './client';
 import { compileModule, inWords } from './compile';
-import type { Found, FromPlanner, PlanTask, ToPlanner } from './plan-protocol';
+import type { Found, FromPlanner, PlanTask, SearchTask, ToPlanner } from './plan-protocol';
 
 const mostWorkers = 8;
 
@@ -57,11 +57,11 @@ export class Planners {
   }
 
   /** One worker more hands out the tasks of a search, which all the others do. */
-  search(scenario: string, withTrace: boolean, trace: TraceFile | null, listener: SearchListener): Searching {
+  search(asked: SearchTask, withTrace: boolean, trace: TraceFile | null, listener: SearchListener): Searching {
     return new Searching({
       keeper: (hear) => this.#make(hear, (message) => hear({ kind: 'broken', message })),
       design: (task, hear) => this.#do({ kind: 'design', id: ++this.#ids, task, with_trace: withTrace }, trace, hear),
-      scenario,
+      asked,
       listener,
     });
   }
@@ -149,7 +149,7 @@ export class Planners {
 interface SearchAround {
   keeper(hear: (message: FromPlanner) => void): Worker;
   design(task: string, hear: (message: Heard) => void): () => void;
-  readonly scenario: string;
+  readonly asked: SearchTask;
   readonly listener: SearchListener;
 }
 
@@ -171,7 +171,7 @@ export class Searching {
   constructor(around: SearchAround) {
     this.#around = around;
     this.#keeper = around.keeper((message) => this.#receive(message));
-    this.#keeper.postMessage({ kind: 'search', id: 0, scenario: around.scenario } satisfies ToPlanner);
+    this.#keeper.postMessage({ kind: 'search', id: 0, ...around.asked } satisfies ToPlanner);
   }
 
   /** What was found stays. */

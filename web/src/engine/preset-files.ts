@@ -57,6 +57,6 @@ export class PresetFiles {
     }
     const [issue] = JSON.parse(module.provide(file, text)) as readonly Issue[];
     if (issue) throw failed(issue.message);
-    if (!/^presets\/(operators|coefficients)\//.test(file)) this.#known(JSON.parse(module.catalog()) as Catalog);
+    if (!/^presets\/(operators|coefficients|prices)\//.test(file)) this.#known(JSON.parse(module.catalog()) as Catalog);
   }
 }

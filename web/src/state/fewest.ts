@@ -49,6 +49,7 @@ export function findFewest(
         question: 'min-gpus',
         scenario: JSON.stringify(asked),
         options,
+        prices: '',
         with_trace: file !== null,
       },
       file,

@@ -26,6 +26,12 @@ export const ratePointer = '/workload/arrivals/rate_per_s';
 export interface PlanInputs extends Omit<PlanOptions, 'hours'> {
   /** Load of the quietest hour, % of the scenario's. */
   readonly night: number;
+  /** Of the search, 1: these are varied, too. */
+  readonly pipeline: number;
+  readonly experts: number;
+  readonly roles: number;
+  /** Of GPUs, for cost and search: their place in priceLists. */
+  readonly prices: number;
   /** Of the fewest GPUs; null: the scenario's. */
   readonly rate: number | null;
 }
@@ -37,8 +43,27 @@ export const standardInputs: PlanInputs = {
   input_price: 0,
   output_price: 0,
   night: 30,
+  pipeline: 0,
+  experts: 0,
+  roles: 0,
+  prices: 0,
   rate: null,
 };
+
+/** Lists that the engine knows, and their names; the first is none. */
+export const priceLists = [
+  ['', 'as in the scenario'],
+  ['reserved-1y', 'reserved for a year'],
+  ['on-demand', 'on demand'],
+] as const;
+export const pricesOf = ({ prices }: PlanInputs): string => priceLists[prices]?.[0] ?? '';
+
+/** What a search varies, by the engine's names. */
+export function axesOf({ pipeline, experts, roles }: PlanInputs): string {
+  return ['gpu', roles && 'roles', 'tp', pipeline && 'pp', experts && 'dp,ep', 'quantization']
+    .filter(Boolean)
+    .join(',');
+}
 
 /** What the engine is asked. Hours of a day begin with the quietest; the load is a cosine, times the busiest hour's. */
 const optionsOf = (inputs: PlanInputs): PlanOptions => ({
@@ -90,10 +115,10 @@ export class Plans {
     return optionsOf(this.inputs);
   }
 
-  /** Of a blank that only these questions read. */
-  put(inputs: PlanInputs, of: PlanQuestion): void {
+  /** Of a blank that only this question reads; null: the search, which waits to be asked. */
+  put(inputs: PlanInputs, of: PlanQuestion | null): void {
     this.#store.update({ plan_inputs: inputs });
-    this.ask(of);
+    if (of) this.ask(of);
   }
 
   /** Whether the view is open: its questions are then asked after every run. */
@@ -150,7 +175,8 @@ export class Plans {
     const { document } = shown;
     const { inputs } = this;
     const asked = this.#documentOf('min-gpus', document, inputs);
-    this.searches.begin(asked, { of: document, rate: inputs.rate }, this.#engine.traceFile);
+    const of = { of: document, rate: inputs.rate, axes: axesOf(inputs), prices: pricesOf(inputs) };
+    this.searches.begin(asked, of, this.#engine.traceFile);
   }
 
   ask(question: PlanQuestion): void {
@@ -181,6 +207,7 @@ export class Plans {
         question,
         scenario: JSON.stringify(asked),
         options: optionsOf(inputs),
+        prices: question === 'cost' ? pricesOf(inputs) : '',
         with_trace: trace !== null,
       },
       trace,
@@ -235,7 +262,7 @@ export function rateOf({ scenario, classes }: Report): number | null {
 /** What a question reads of the inputs. */
 function read(question: PlanQuestion, inputs: PlanInputs): Json {
   const { percent, months, spike, spike_s: seconds, night, rate } = inputs;
-  if (question === 'cost') return [inputs.input_price, inputs.output_price];
+  if (question === 'cost') return [inputs.input_price, inputs.output_price, inputs.prices];
   if (question === 'growth') return [percent, months];
   if (question === 'day') return [night];
   if (question === 'drill') return [spike, seconds];

@@ -2,7 +2,9 @@
 import type { Planners, Searching } from '../engine/pool';
 import type { TraceFile } from '../engine/client';
 import { needsTrace, readDocument, type Document } from './document';
-import type { Store } from './store';
+import type { Search, Store } from './store';
+
+type Asked = Pick<Search, 'rate' | 'axes' | 'prices'> & { readonly of: Document };
 
 export class Searches {
   readonly #planners: Planners;
@@ -15,13 +17,24 @@ export class Searches {
   }
 
   /** `document`: what is shown, at the rate that is asked for. */
-  begin(document: Document, { of, rate }: { of: Document; rate: number | null }, trace: TraceFile | null): void {
+  begin(document: Document, { of, rate, axes, prices }: Asked, trace: TraceFile | null): void {
     this.#running?.close();
     const withTrace = needsTrace(document);
     this.#store.update({
-      search: { kind: 'running', document: of, rate, progress: 0, answer: null, sentence: '', issues: [] },
+      search: {
+        kind: 'running',
+        document: of,
+        rate,
+        axes,
+        prices,
+        progress: 0,
+        answer: null,
+        sentence: '',
+        issues: [],
+      },
     });
-    const running = this.#planners.search(JSON.stringify(document), withTrace, withTrace ? trace : null, {
+    const asked = { scenario: JSON.stringify(document), axes, prices };
+    const running = this.#planners.search(asked, withTrace, withTrace ? trace : null, {
       found: ({ progress, answer, sentence }) => {
         const { search: now } = this.#store.state;
         if (this.#running !== running || !now) return;

@@ -130,6 +130,9 @@ export interface Search {
   /** The scenario that was shown, and the rate that was asked for; null: its own. */
   readonly document: Document;
   readonly rate: number | null;
+  /** What was varied, and whose prices. */
+  readonly axes: string;
+  readonly prices: string;
   readonly progress: number;
   readonly answer: SearchAnswer | null;
   readonly sentence: string;

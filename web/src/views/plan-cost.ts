@@ -2,11 +2,13 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { MaxRate, OwnCost } from 'servecast';
 import { formatCount, formatNumber, formatPercent, sentence } from '../lib/format';
+import { priceLists } from '../state/plans';
 import type { AnswerContext } from './plan-answers';
 
 export function renderCost({ view, plan, answer: given, plans }: AnswerContext): TemplateResult {
   const answer = given as OwnCost;
   const { own, api, load, unit } = answer;
+  const listed = plan.inputs.prices === 0 ? '' : (priceLists[plan.inputs.prices]?.[1] ?? '');
   const equal = answer.answer;
   const held = heldBy(view.state.plans['max-rate'], plans, unit);
   const at = `${formatNumber(load)} ${unit}`;
@@ -21,7 +23,7 @@ export function renderCost({ view, plan, answer: given, plans }: AnswerContext):
       plan.kind === 'answered' && equal
         ? 'Every token of a prompt is billed by the API, also what a cache would hold.'
         : ''
-    } Prices of GPUs are the scenario’s; staff, power and idle spares are in neither.</p>`;
+    } Prices of GPUs are ${listed === '' ? 'the scenario’s' : `of a list, ${listed}, but for one that the scenario gives`}; staff, power and idle spares are in neither.</p>`;
 }
 
 /** "$1,825", "$0.151". */

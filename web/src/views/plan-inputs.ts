@@ -1,6 +1,6 @@
 // What is typed into the blanks of questions, and where the address holds it.
 import { readNumber } from '../lib/format';
-import { standardInputs, type PlanInputs } from '../state/plans';
+import { priceLists, standardInputs, type PlanInputs } from '../state/plans';
 
 export type InputName = keyof PlanInputs;
 export type Range = readonly [number, number];
@@ -12,7 +12,12 @@ export const ranges: Readonly<Record<Exclude<InputName, 'rate'>, Range>> = {
   input_price: [0, 10_000],
   output_price: [0, 10_000],
   night: [1, 100],
+  pipeline: [0, 1],
+  experts: [0, 1],
+  roles: [0, 1],
+  prices: [0, priceLists.length - 1],
 };
+const whole: ReadonlySet<string> = new Set<InputName>(['months', 'pipeline', 'experts', 'roles', 'prices']);
 const parameter = 'plan';
 
 /** What an address asks; null: nothing. Values out of range are the standard ones. */
@@ -25,8 +30,8 @@ export function inputsOf(address: string): PlanInputs | null {
     const value = readNumber(typed);
     const [least, most] =
       name === 'rate' ? [1e-6, 1e6] : Object.hasOwn(ranges, name) ? ranges[name as Exclude<InputName, 'rate'>] : [1, 0];
-    const whole = name !== 'months' || Number.isInteger(value);
-    if (value !== undefined && value >= least && value <= most && whole) inputs[name] = value;
+    if (value !== undefined && value >= least && value <= most && (!whole.has(name) || Number.isInteger(value)))
+      inputs[name] = value;
   }
   return inputs as unknown as PlanInputs;
 }

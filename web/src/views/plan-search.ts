@@ -3,24 +3,41 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { SearchAnswer, SearchPoint } from 'servecast';
 import { dollarText, shortLabel } from '../charts/pareto-chart';
 import { countOf, formatCount, formatPercent, sentence } from '../lib/format';
-import type { Plans } from '../state/plans';
+import { axesOf, pricesOf, standardInputs, type Plans } from '../state/plans';
 import type { ViewContext } from './context';
 import { evidenceWords } from './tiles';
 import { renderSign } from './verdict';
 
 const axisNames: Readonly<Record<string, string>> = {
   'hardware.preset': 'GPU',
+  roles: 'prefill and decode',
   'cluster.pools.*.tensor_parallel': 'tensor parallel',
+  'cluster.pools.*.pipeline_parallel': 'pipeline parallel',
+  'cluster.pools.*.attention_data_parallel': 'replicas that share experts',
+  'engine.enable_expert_parallel': 'expert parallel',
   'model.quantization': 'weights',
+  prices: 'prices',
 };
 
-/** `load`: the blank of the fewest GPUs, in words. */
-export function renderSearch(view: ViewContext, plans: Plans | null, load: string): TemplateResult {
-  const { search, shown, plan_inputs: inputs } = view.state;
-  const isOld = search !== null && (search.document !== shown?.document || search.rate !== (inputs?.rate ?? null));
+/** `load`: the blank of the fewest GPUs, in words; `varied`: what may be varied besides. */
+export function renderSearch(
+  view: ViewContext,
+  plans: Plans | null,
+  load: string,
+  varied: TemplateResult,
+): TemplateResult {
+  const { search, shown } = view.state;
+  const inputs = view.state.plan_inputs ?? standardInputs;
+  const isOld =
+    search !== null &&
+    (search.document !== shown?.document ||
+      search.rate !== inputs.rate ||
+      search.axes !== axesOf(inputs) ||
+      search.prices !== pricesOf(inputs));
   const ask = html`<button type="button" ?disabled=${!plans} @click=${() => plans?.search()}>Search</button>`;
   return html`<section class="card plan" id="plan-search" aria-label="Cheapest design">
     <h3 class="question">Cheapest of all GPUs with a price, tensor parallel and weights for ${load}?</h3>
+    ${varied}
     ${
       search === null
         ? html`<p>Each design with the fewest replicas that keep the targets: some seconds. ${ask}</p>`
@@ -82,7 +99,7 @@ function table(
     <table><thead><tr><th scope="col">Design</th><th scope="col">Verdict</th><th scope="col">Closest target, of its limit</th><th scope="col">$/h</th><th scope="col">Evidence</th><th scope="col"><span class="visually-hidden">Use it</span></th></tr></thead>
     <tbody>${points.map(
       (point) => html`<tr class=${point.id === cheapest ? 'best' : ''}>
-        <th scope="row">${shortLabel(point)}${point.own && !point.label.startsWith('as it is') ? html` <small>as it is</small>` : nothing}</th>
+        <th scope="row">${shortLabel(point)}${poolsOf(point)}${point.own && !point.label.startsWith('as it is') ? html` <small>as it is</small>` : nothing}</th>
         <td class="state" data-head="Verdict">${point.state === 'meets' || point.state === 'near' ? renderSign(point.state) : nothing}</td>
         <td data-head="Closest target, of its limit">${formatPercent(point.strain)} <small>${point.rung === 'certain' ? `${formatPercent(point.strain_low)} to ${formatPercent(point.strain_high)}` : 'one run'}</small></td>
         <td data-head="$/h">${point.dollars_per_hour === null ? '–' : dollarText(point.dollars_per_hour)}</td>
@@ -91,6 +108,10 @@ function table(
       </tr>`,
     )}</tbody></table></div>`;
 }
+
+/** " (3 prefill + 5 decode)". */
+const poolsOf = ({ pools }: SearchPoint): string =>
+  pools.length > 1 ? ` (${pools.map(({ replicas, role }) => `${replicas} ${role}`).join(' + ')})` : '';
 
 /** Every design that is not on the frontier, with the reason. */
 function others({ points, frontier }: SearchAnswer): TemplateResult | typeof nothing {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { shareOfLimit } from '../charts/shares';
-import { standardInputs } from '../state/plans';
+import { axesOf, pricesOf, standardInputs } from '../state/plans';
 import { inputsOf, withInputs } from './plan-inputs';
 
 const at = 'https://example.org/servecast/';
@@ -22,6 +22,13 @@ describe('what an address asks of plans', () => {
   it('takes no value that is out of range, no name that is none, no text', () => {
     const hostile = `${at}?plan=rate:-1,percent:1e9,months:2.5,__proto__:3,spike:<b>,spike_s:`;
     expect(inputsOf(hostile)).toEqual(standardInputs);
+    expect(inputsOf(`${at}?plan=prices:3,roles:0.5,pipeline:2`)).toEqual(standardInputs);
+  });
+
+  it('says what a search varies, and whose prices it takes', () => {
+    expect([axesOf(standardInputs), pricesOf(standardInputs)]).toEqual(['gpu,tp,quantization', '']);
+    const asked = inputsOf(`${at}?plan=pipeline:1,experts:1,roles:1,prices:2`) ?? standardInputs;
+    expect([axesOf(asked), pricesOf(asked)]).toEqual(['gpu,roles,tp,pp,dp,ep,quantization', 'on-demand']);
   });
 });
 

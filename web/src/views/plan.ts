@@ -9,7 +9,16 @@ import { countOf, formatGiven, readNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { fieldAt, unitOf, withRateOfSessions } from '../state/fields';
 import { poolsInWords, poolsOf } from '../state/pools';
-import { rateOf, ratePointer, hasHours, speculates, standardInputs, type PlanInputs, type Plans } from '../state/plans';
+import {
+  rateOf,
+  ratePointer,
+  hasHours,
+  priceLists,
+  speculates,
+  standardInputs,
+  type PlanInputs,
+  type Plans,
+} from '../state/plans';
 import type { Plan } from '../state/store';
 import styles from '../styles/plan.css?inline';
 import type { ViewContext } from './context';
@@ -78,10 +87,10 @@ export class PlanElement extends LitElement {
       ${this.#card('max-rate', html`Highest ${loadWord(report)} that ${deployment} ${report.gpus === 1 ? 'holds' : 'hold'} within ${allTargets(report)}?`, renderHighest)}
       ${this.#card('min-gpus', html`Fewest GPUs for ${this.#rateBlank(report)} within ${allTargets(report)}?`, renderFewest)}
       ${speculates(report) ? this.#card('speculation', html`Until which ${loadWord(report)} does speculation pay?`, renderSpeculation) : nothing}
-      ${renderSearch(this.view, this.plans, this.#loadText(report))}
+      ${renderSearch(this.view, this.plans, this.#loadText(report), this.#varied(report))}
       ${this.#card('growth', html`When does a load that grows by ${this.#blank('percent', '% a month')} break ${deployment}? Looking ${this.#blank('months', 'months')} ahead.`, renderGrowth)}
       ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
-      ${this.#card('cost', html`Own GPUs, or an API at ${this.#blank('input_price', '$ per million tokens in')} and ${this.#blank('output_price', '$ out')}?`, renderCost)}
+      ${this.#card('cost', html`Own GPUs at prices ${this.#prices()}, or an API at ${this.#blank('input_price', '$ per million tokens in')} and ${this.#blank('output_price', '$ out')}?`, renderCost)}
       ${hasHours(report) ? this.#card('day', html`If the load falls to ${this.#blank('night', '%')} of this in the quietest hour of a day, what does each hour need?`, renderDay) : nothing}
       ${this.#card('tornado', html`What moves the closest target most, each input a fifth less or a fifth more?`, renderTornado)}
     `;
@@ -187,6 +196,32 @@ export class PlanElement extends LitElement {
       /> ${unit}</label>${wrong ? html`<span class="field-error" id=${`wrong-${name}`}>${wrong}</span>` : nothing}`;
   }
 
+  /** What the search varies besides, and whose prices it takes. */
+  #varied({ scenario }: Report): TemplateResult {
+    const experts = (scenario['model'] as { num_local_experts?: number } | undefined)?.num_local_experts ?? 0;
+    return html`<p class="plan-varied">Vary also
+      ${this.#tick('pipeline', 'pipeline parallel')}
+      ${experts > 0 ? this.#tick('experts', 'expert parallel') : nothing}
+      ${this.#tick('roles', 'prefill and decode apart')}
+      Prices of GPUs ${this.#prices()}</p>`;
+  }
+
+  #tick(name: 'pipeline' | 'experts' | 'roles', text: string): TemplateResult {
+    const inputs = this.view.state.plan_inputs ?? standardInputs;
+    const change = (event: Event) =>
+      this.#put({ ...inputs, [name]: Number((event.target as HTMLInputElement).checked) }, name);
+    return html`<label><input type="checkbox" .checked=${inputs[name] === 1} @change=${change} /> ${text}</label>`;
+  }
+
+  #prices(): TemplateResult {
+    const inputs = this.view.state.plan_inputs ?? standardInputs;
+    const change = (event: Event) =>
+      this.#put({ ...inputs, prices: Number((event.target as HTMLSelectElement).value) }, 'prices');
+    return html`<select aria-label=${labels.prices} .value=${String(inputs.prices)} @change=${change}>${priceLists.map(
+      ([, name], index) => html`<option value=${index} ?selected=${index === inputs.prices}>${name}</option>`,
+    )}</select>`;
+  }
+
   #put(inputs: PlanInputs, name: InputName): void {
     history.replaceState(history.state, '', withInputs(location.href, inputs));
     this.plans?.put(inputs, askedBy[name]);
@@ -203,7 +238,8 @@ const names: Readonly<Record<PlanQuestion, string>> = {
   cost: 'Own GPUs or an API',
   speculation: 'Speculation',
 };
-const askedBy: Readonly<Record<InputName, PlanQuestion>> = {
+/** null: the search, when it is asked for. */
+const askedBy: Readonly<Record<InputName, PlanQuestion | null>> = {
   rate: 'min-gpus',
   percent: 'growth',
   months: 'growth',
@@ -212,6 +248,10 @@ const askedBy: Readonly<Record<InputName, PlanQuestion>> = {
   input_price: 'cost',
   output_price: 'cost',
   night: 'day',
+  pipeline: null,
+  experts: null,
+  roles: null,
+  prices: 'cost',
 };
 const labels: Readonly<Record<InputName, string>> = {
   rate: 'Load',
@@ -222,6 +262,10 @@ const labels: Readonly<Record<InputName, string>> = {
   input_price: '$ per million tokens of prompts',
   output_price: '$ per million tokens of answers',
   night: 'Load of the quietest hour, %',
+  pipeline: 'Pipeline parallel',
+  experts: 'Expert parallel',
+  roles: 'Prefill and decode apart',
+  prices: 'Prices of GPUs',
 };
 
 function targetText(slo: Report['slo'][number]): string {
