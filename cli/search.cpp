@@ -39,6 +39,8 @@ constexpr const char* kSearchHelp =
     "                       dp            replicas that share experts: 1, 2, 4, 8\n"
     "                       ep            without expert parallelism, and with it\n"
     "                       quantization  what weights may be stored as\n"
+    "                       max_num_seqs  64, 128, 256\n"
+    "                       max_num_batched_tokens  2048, 4096, 8192\n"
     "                     --over with the path of one gives it other values (see axes in the\n"
     "                     answer); other paths are added\n"
     "  --over path=a,b,c  values as in --set; in brackets, braces and quotes a comma is a comma.\n"

@@ -297,11 +297,13 @@ class Choice {
     if (p_.replays || !p_.steady || p_.lengthened == 2 || p_.wanted == 1) return false;
     const std::vector<bool> decides = Deciding({Curve::kFirst});
     // Between two loads short runs differ as long ones do; what they lack is the middle's to say.
-    bool grows = false, short_runs = p_.lengthened == 0 && p_.Whole();
+    // Of whole places there is none, and the rare congestions of a long run may be in no short one.
+    const bool looks = p_.lengthened == 0 && p_.Whole();
+    bool grows = false, short_runs = false;
     for (std::size_t i = 0; i < p_.places.size(); ++i) {
       if (!decides[i] || p_.places[i].found.overloaded) continue;
       grows = grows || p_.places[i].grows;
-      short_runs = short_runs && p_.places[i].too_short;
+      short_runs = short_runs || (looks && p_.places[i].doubtful);
     }
     const bool enough = !grows && !short_runs;
     if (enough || p_.length * kLengthen > kMaxRequests) return false;

@@ -58,6 +58,14 @@ constexpr NamedAxis kNamed[] = {
        return AxisValues{"false", "true"};
      }},
     {"quantization", "model.quantization", Weights},
+    {"max_num_seqs", "engine.max_num_seqs",
+     [](const std::string&) {
+       return AxisValues{"64", "128", "256"};
+     }},
+    {"max_num_batched_tokens", "engine.max_num_batched_tokens",
+     [](const std::string&) {
+       return AxisValues{"2048", "4096", "8192"};
+     }},
 };
 
 Issues WrongNames(const std::vector<std::string>& names) {

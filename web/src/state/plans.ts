@@ -30,6 +30,7 @@ export interface PlanInputs extends Omit<PlanOptions, 'hours'> {
   readonly pipeline: number;
   readonly experts: number;
   readonly roles: number;
+  readonly limits: number;
   /** Of GPUs, for cost and search: their place in priceLists. */
   readonly prices: number;
   /** Of the fewest GPUs; null: the scenario's. */
@@ -46,6 +47,7 @@ export const standardInputs: PlanInputs = {
   pipeline: 0,
   experts: 0,
   roles: 0,
+  limits: 0,
   prices: 0,
   rate: null,
 };
@@ -59,10 +61,14 @@ export const priceLists = [
 export const pricesOf = ({ prices }: PlanInputs): string => priceLists[prices]?.[0] ?? '';
 
 /** What a search varies, by the engine's names. */
-export function axesOf({ pipeline, experts, roles }: PlanInputs): string {
-  return ['gpu', roles && 'roles', 'tp', pipeline && 'pp', experts && 'dp,ep', 'quantization']
-    .filter(Boolean)
-    .join(',');
+export function axesOf({ pipeline, experts, roles, limits }: PlanInputs): string {
+  const more = [
+    roles && 'roles',
+    pipeline && 'pp',
+    experts && 'dp,ep',
+    limits && 'max_num_seqs,max_num_batched_tokens',
+  ];
+  return ['gpu,tp,quantization', ...more].filter(Boolean).join(',');
 }
 
 /** What the engine is asked. Hours of a day begin with the quietest; the load is a cosine, times the busiest hour's. */

@@ -16,6 +16,8 @@ const axisNames: Readonly<Record<string, string>> = {
   'cluster.pools.*.attention_data_parallel': 'replicas that share experts',
   'engine.enable_expert_parallel': 'expert parallel',
   'model.quantization': 'weights',
+  'engine.max_num_seqs': 'max_num_seqs',
+  'engine.max_num_batched_tokens': 'max_num_batched_tokens',
   prices: 'prices',
 };
 

@@ -28,7 +28,7 @@ describe('what an address asks of plans', () => {
   it('says what a search varies, and whose prices it takes', () => {
     expect([axesOf(standardInputs), pricesOf(standardInputs)]).toEqual(['gpu,tp,quantization', '']);
     const asked = inputsOf(`${at}?plan=pipeline:1,experts:1,roles:1,prices:2`) ?? standardInputs;
-    expect([axesOf(asked), pricesOf(asked)]).toEqual(['gpu,roles,tp,pp,dp,ep,quantization', 'on-demand']);
+    expect([axesOf(asked), pricesOf(asked)]).toEqual(['gpu,tp,quantization,roles,pp,dp,ep', 'on-demand']);
   });
 });
 

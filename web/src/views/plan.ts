@@ -203,10 +203,11 @@ export class PlanElement extends LitElement {
       ${this.#tick('pipeline', 'pipeline parallel')}
       ${experts > 0 ? this.#tick('experts', 'expert parallel') : nothing}
       ${this.#tick('roles', 'prefill and decode apart')}
+      ${this.#tick('limits', 'limits of the engine')}
       Prices of GPUs ${this.#prices()}</p>`;
   }
 
-  #tick(name: 'pipeline' | 'experts' | 'roles', text: string): TemplateResult {
+  #tick(name: 'pipeline' | 'experts' | 'roles' | 'limits', text: string): TemplateResult {
     const inputs = this.view.state.plan_inputs ?? standardInputs;
     const change = (event: Event) =>
       this.#put({ ...inputs, [name]: Number((event.target as HTMLInputElement).checked) }, name);
@@ -251,6 +252,7 @@ const askedBy: Readonly<Record<InputName, PlanQuestion | null>> = {
   pipeline: null,
   experts: null,
   roles: null,
+  limits: null,
   prices: 'cost',
 };
 const labels: Readonly<Record<InputName, string>> = {
@@ -265,6 +267,7 @@ const labels: Readonly<Record<InputName, string>> = {
   pipeline: 'Pipeline parallel',
   experts: 'Expert parallel',
   roles: 'Prefill and decode apart',
+  limits: 'Limits of the engine',
   prices: 'Prices of GPUs',
 };
 
