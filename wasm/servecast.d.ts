@@ -876,6 +876,8 @@ export interface Catalog {
     readonly models: readonly Preset[];
     readonly hardware: readonly Preset[];
     readonly engines: readonly Preset[];
+    /** Machines whose times lie over those of an engine's preset (`engine.host`). */
+    readonly hosts: readonly Preset[];
     readonly workloads: readonly Preset[];
     readonly scenarios: readonly Preset[];
   };

@@ -54,6 +54,7 @@ const catalog: Catalog = {
     ],
     hardware: [],
     engines: [],
+    hosts: [],
     workloads: [],
     scenarios: [{ id: 'first', name: 'First', description: '', document: scenario }],
   },
