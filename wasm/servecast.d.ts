@@ -844,6 +844,8 @@ export interface Catalog {
     readonly models: readonly Preset[];
     readonly hardware: readonly Preset[];
     readonly engines: readonly Preset[];
+    /** Machines that servers run on, for `engine.host`. */
+    readonly hosts?: readonly Preset[];
     readonly workloads: readonly Preset[];
     readonly scenarios: readonly Preset[];
   };
