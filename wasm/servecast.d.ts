@@ -876,7 +876,7 @@ export interface Catalog {
     readonly models: readonly Preset[];
     readonly hardware: readonly Preset[];
     readonly engines: readonly Preset[];
-    /** Machines whose times lie over those of an engine's preset (`engine.host`). */
+    /** Machines that servers run on, for `engine.host`. */
     readonly hosts: readonly Preset[];
     readonly workloads: readonly Preset[];
     readonly scenarios: readonly Preset[];

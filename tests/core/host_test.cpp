@@ -13,9 +13,13 @@ namespace {
 
 using testing::Changed;
 using testing::Parsed;
-using testing::ParseIssues;
 
-constexpr const char* kSlow = "engine.host=a100-pcie-2026";
+constexpr const char* kSlowHost = "engine.host=a100-pcie-2026";
+
+Issues HostIssues(const std::string& document) {
+  const Result<Scenario> scenario = ParseScenario(document);
+  return scenario.ok() ? Issues() : scenario.issues();
+}
 
 TEST(Host, Constants_LieBetweenThePresetAndTheDocument) {
   const auto engine = [](const std::vector<std::string>& set) {
@@ -24,17 +28,17 @@ TEST(Host, Constants_LieBetweenThePresetAndTheDocument) {
   const EngineSpec usual = engine({"engine.preset=vllm-0.20"});
   EXPECT_EQ(usual.request_overhead_ms, 3.6);
   EXPECT_EQ(usual.delivery_overhead_us, 45);
-  const EngineSpec slow = engine({"engine.preset=vllm-0.20", kSlow});
+  const EngineSpec slow = engine({"engine.preset=vllm-0.20", kSlowHost});
   EXPECT_EQ(slow.request_overhead_ms, 17);
   EXPECT_EQ(slow.prompt_token_overhead_us, 6);
   EXPECT_EQ(slow.delivery_overhead_us, 140);
   EXPECT_EQ(slow.step_overhead_us, usual.step_overhead_us);
-  const EngineSpec own = engine({kSlow, "engine.request_overhead_ms=3.6"});
+  const EngineSpec own = engine({kSlowHost, "engine.request_overhead_ms=3.6"});
   EXPECT_EQ(own.request_overhead_ms, 3.6);
   EXPECT_EQ(own.delivery_overhead_us, 140);
   EXPECT_EQ(Parsed(Changed({"engine.host=default"})).content_hash,
             Parsed(Changed({})).content_hash);
-  const Issues issues = ParseIssues(Changed({"engine.host=a100"}));
+  const Issues issues = HostIssues(Changed({"engine.host=a100"}));
   ASSERT_FALSE(issues.empty());
   EXPECT_EQ(issues[0].path, "/engine/host");
 }
@@ -42,10 +46,11 @@ TEST(Host, Constants_LieBetweenThePresetAndTheDocument) {
 // Written and read again nothing is lost, also where a document's own time is the preset's.
 TEST(Host, CanonicalText_NamesItAndMeansTheSame) {
   const std::vector<std::vector<std::string>> sets = {
-      {kSlow},
-      {kSlow, "engine.request_overhead_ms=3.6"},
-      {kSlow, R"(cluster.pools=[{}, {"engine": {"preset": "vllm-0.15"}}])"},
-      {kSlow, R"(cluster.pools=[{}, {"engine": {"host": "a100-pcie-2026", "block_size": 32}}])"}};
+      {kSlowHost},
+      {kSlowHost, "engine.request_overhead_ms=3.6"},
+      {kSlowHost, R"(cluster.pools=[{}, {"engine": {"preset": "vllm-0.15"}}])"},
+      {kSlowHost,
+       R"(cluster.pools=[{}, {"engine": {"host": "a100-pcie-2026", "block_size": 32}}])"}};
   for (const std::vector<std::string>& set : sets) {
     const Scenario s = Parsed(Changed(set));
     for (const std::string& text : {s.canonical_text, s.resolved_text}) {
@@ -54,14 +59,14 @@ TEST(Host, CanonicalText_NamesItAndMeansTheSame) {
     EXPECT_EQ(Parsed(s.canonical_text).canonical_text, s.canonical_text);
     EXPECT_EQ(s.engine.host, "a100-pcie-2026");
   }
-  const Scenario s = Parsed(Changed({kSlow}));
+  const Scenario s = Parsed(Changed({kSlowHost}));
   EXPECT_EQ(s.canonical_text.find("overhead"), std::string::npos) << s.canonical_text;
 }
 
 TEST(Host, OneMachine_ServesAllPools) {
   for (const char* own : {R"({"host": "a100-pcie-2026"})", R"({"host": "none"})"}) {
     const std::string pools = std::string(R"(cluster.pools=[{}, {"engine": )") + own + "}]";
-    EXPECT_FALSE(ParseIssues(Changed({pools})).empty()) << own;
+    EXPECT_FALSE(HostIssues(Changed({pools})).empty()) << own;
   }
 }
 
@@ -75,7 +80,7 @@ TEST(Host, ThatWasNotMeasured_TakesTheClaimAway) {
         all, R"({"schema": 1, "workload": {"requests": 1, "arrivals": {"rate_per_s": 1}}})"));
     return ChosenLatencyModel(s).label(s).evidence;
   };
-  EXPECT_EQ(evidence({kSlow}).of, EvidenceClass::kCalibrated);
+  EXPECT_EQ(evidence({kSlowHost}).of, EvidenceClass::kCalibrated);
   const Evidence other = evidence({});
   EXPECT_EQ(other.of, EvidenceClass::kUntested);
   EXPECT_NE(other.sentence.find("engine.delivery_overhead_us"), std::string::npos)

@@ -647,6 +647,7 @@ TEST(Analytic, ExpertsThatReplicasShare_WaitForTheirExchange) {
   s.model.num_local_experts = 64;
   s.model.num_experts_per_tok = 2;
   s.cluster.pools[0].attention_data_parallel = 4;
+  s.hardware.interconnect = Interconnect::kNvlink;
   s.hardware.interconnect_latency_us = 10;
   const Batch batch{8, 800, {}};
   const TimeNs two = StepTime(s, batch);

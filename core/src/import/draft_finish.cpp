@@ -264,12 +264,14 @@ void Draft::Complete(Json& base) {
       if (base.contains(section)) keep(section);
       continue;
     }
-    // Members over a model that no text names are over the base's.
-    const bool members = std::string_view(section) == "model" && !said->contains("preset") &&
-                         !said->contains("num_hidden_layers");
+    // Members over a model or a GPU that no text names are over the base's.
+    const std::string_view named = section;
+    const bool members =
+        !said->contains("preset") && ((named == "model" && !said->contains("num_hidden_layers")) ||
+                                      (named == "hardware" && !said->contains("memory_gib")));
     if (members && base.contains(section) && base[section].is_object()) {
       base[section].update(*said);
-      keep("model");
+      keep(section);
       continue;
     }
     const bool lengths = said->is_object() && said->contains("prompt_tokens");

@@ -85,7 +85,9 @@ bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& dra
 }
 
 void ReadVllmCommand(const ImportSource& source, Draft& draft) {
-  for (const CommandWords& words : source.commands) ReadVllmLaunch(words, {}, draft);
+  ServerContext context;
+  context.script = source.text;
+  for (const CommandWords& words : source.commands) ReadVllmLaunch(words, context, draft);
 }
 
 }  // namespace servecast

@@ -363,6 +363,11 @@ void TakeServerShape(const ServerShape& shape, const ServerContext& context, Dra
   if (context.gpus > 0 && context.gpus != used) {
     draft.Remark(Format("{} asks for {} GPUs and uses {}", context.from, context.gpus, used));
   }
+  // NCCL then goes through the host's memory where there is no NVLink, and past it, too.
+  constexpr std::string_view kNoPeers = "NCCL_P2P_DISABLE=1";
+  if (context.script.find(kNoPeers) != std::string_view::npos) {
+    draft.Take("hardware.interconnect", "pcie_host", kNoPeers);
+  }
 }
 
 }  // namespace servecast
