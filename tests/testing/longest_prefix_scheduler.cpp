@@ -61,7 +61,7 @@ extern const SchedulerEntry kTestSchedulerLongestPrefix;
 const SchedulerEntry kTestSchedulerLongestPrefix = {
     .name = "longest_prefix",
     .help = "whole prompts, those with most in the prefix cache first; decodes in between",
-    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<LongestPrefix>()); },
+    .make = kMakes<LongestPrefix>,
     .whole_prompts = true,
     .preempts = true,
     .departure = "batches: whole prompts or decodes, never both; whoever finds most goes first",

@@ -146,7 +146,7 @@ const SchedulerEntry kSchedulerLightLlm = {
     .help =
         "admits requests while their future peak of tokens fits; looks at the queue every ten "
         "decodes",
-    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<LightLlm>()); },
+    .make = kMakes<LightLlm>,
     .whole_prompts = true,
     .counts_tokens = true,
     .no_prefix_caching =

@@ -105,7 +105,7 @@ extern const SchedulerEntry kSchedulerOrca;
 const SchedulerEntry kSchedulerOrca = {
     .name = "orca",
     .help = "iteration-level batching; each request reserves memory for the longest one",
-    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Orca>()); },
+    .make = kMakes<Orca>,
     .no_prefix_caching = kNothingShared,
     .departure =
         "batches: whole prompts beside decodes, regardless of max_num_batched_tokens; each request "
@@ -116,7 +116,7 @@ extern const SchedulerEntry kSchedulerFasterTransformer;
 const SchedulerEntry kSchedulerFasterTransformer = {
     .name = "faster_transformer",
     .help = "a batch stays as it is until all its requests are done",
-    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<FasterTransformer>()); },
+    .make = kMakes<FasterTransformer>,
     .no_prefix_caching = kNothingShared,
     .departure =
         "batches: no request joins a batch until all requests in it are done; each request "

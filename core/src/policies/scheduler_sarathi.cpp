@@ -101,7 +101,7 @@ extern const SchedulerEntry kSchedulerSarathi;
 const SchedulerEntry kSchedulerSarathi = {
     .name = "sarathi",
     .help = "chunked prefill: decodes first, then prompts in the rest of max_num_batched_tokens",
-    .make = [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Sarathi>()); },
+    .make = kMakes<Sarathi>,
     .splits_prompts = true,
     .preempts = true,
     .departure =

@@ -252,6 +252,16 @@ class BatchScheduler {
   virtual void Decoded(std::int64_t) {}
 };
 
+// How the rules of a policy are made. The page's first module runs none of them, and so leaves them
+// out; it has what an entry says.
+template <class Rules>
+inline constexpr std::unique_ptr<BatchScheduler> (*kMakes)() =
+#ifdef SERVECAST_FIRST_MODULE
+    nullptr;
+#else
+    [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Rules>()); };
+#endif
+
 struct SchedulerEntry {
   std::string_view name, help;
   std::unique_ptr<BatchScheduler> (*make)();  // nullptr: `machine` needs none
