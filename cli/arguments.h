@@ -26,7 +26,7 @@ struct Arguments {
   Words overrides;       // --set
   std::string coefficients, calibration, trace;
   std::string prices;  // a list of them, where a command takes one
-  std::string label;  // of a run among several, for its issues
+  std::string label;   // of a run among several, for its issues
 };
 
 // The options of one subcommand beside --help, --set, --coefficients,

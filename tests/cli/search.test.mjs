@@ -105,7 +105,10 @@ test('Search_WrongOptionsAndAxes_AreNamed', () => {
     [[chat, '--over', 'seed'], /--over: found seed, allowed path=a,b,c/],
     [[chat, '--over', 'seed=1', '--over', 'seed=2'], /found seed twice/],
     [[chat, '--over', 'hardwear.preset=l40s'], /\/hardwear.*did you mean "hardware"/],
-    [[chat, '--axes', 'gpu,cpu'], /axes: found cpu, allowed gpu, roles, tp, pp, dp, ep, quantization, max_num_seqs, max_num_batched_tokens/],
+    [
+      [chat, '--axes', 'gpu,cpu'],
+      /axes: found cpu, allowed gpu, roles, tp, pp, dp, ep, quantization, max_num_seqs, max_num_batched_tokens/,
+    ],
     [[chat, '--prices', 'free'], /prices: found free, allowed on-demand or reserved-1y/],
     [[chat, '--threads', '0'], /--threads: found 0, allowed 1 to 1024/],
     [[chat, '--set', 'slo=[]'], /\/slo: found no target/],

@@ -405,9 +405,9 @@ TEST(DesignSearch, GpusWithoutAPrice_AreNamedAndNotRun) {
 
 // Where no request waited for one of few seats, designs with more are not run, and are the same.
 TEST(DesignSearch, MoreSeatsThanAreUsed_AreTheSameRuns) {
-  const DesignSearch search =
-      Searched(Document(), {"hardware.preset=h100-sxm,a100-80gb,l40s,rtx-4090",
-                            "cluster.pools.*.tensor_parallel=1,2", "engine.max_num_seqs=256,16,128"});
+  const DesignSearch search = Searched(
+      Document(), {"hardware.preset=h100-sxm,a100-80gb,l40s,rtx-4090",
+                   "cluster.pools.*.tensor_parallel=1,2", "engine.max_num_seqs=256,16,128"});
   int taken = 0, own = 0;
   for (const DesignPoint& point : search.points()) {
     if (point.rung != Rung::kCoarse) continue;

@@ -84,7 +84,7 @@ struct DesignPoint {
   std::vector<double> least_strains;
   std::vector<std::int64_t> start;  // replicas by pool that the closed form has for enough
   EvidenceClass evidence = EvidenceClass::kUntested;
-  bool seats_to_spare = false;  // with more max_num_seqs the same runs would come out
+  bool seats_to_spare = false;          // with more max_num_seqs the same runs would come out
   std::int64_t runs = 0, requests = 0;  // 0: those of the same with fewer seats, to spare
 
   // Keeps every target, as far as is known.

@@ -23,9 +23,9 @@ struct Design {
 };
 
 // The grid, the last axis changing fastest, each document with the values put in, in order. The
-// scenario itself is added where it is none of them. Expert parallelism of one GPU, with and without
-// it in the grid, is refused: it is the other. Issues: of the document; no value or one path
-// twice; more than kMostDesigns; no combination is a scenario.
+// scenario itself is added where it is none of them. Expert parallelism of one GPU, with and
+// without it in the grid, is refused: it is the other. Issues: of the document; no value or one
+// path twice; more than kMostDesigns; no combination is a scenario.
 Result<std::vector<Design>> DesignsOf(const std::string& document, const std::vector<Axis>& axes);
 
 }  // namespace servecast

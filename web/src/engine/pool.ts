@@ -153,8 +153,10 @@ interface SearchAround {
   readonly listener: SearchListener;
 }
 
-/** Points that are handed in together at least so often, ms: each makes the whole answer anew. */
+/** Points are handed in together, after so long at least, ms, and after several times what the last time took: each
+    makes the whole answer anew, of a thousand designs a megabyte of it. */
 const handInMs = 150;
+const timesOfAnswer = 6;
 
 /** A search under way; it stays to be asked for documents until it is closed. */
 export class Searching {
@@ -163,7 +165,8 @@ export class Searching {
   readonly #stops = new Set<() => void>();
   readonly #documents: ((document: string) => void)[] = [];
   #points: string[] = [];
-  #handedIn = 0;
+  #handedIn = performance.now();
+  #pauseMs = handInMs;
   #open = 0;
   #stopped = false;
   #dead = false;
@@ -212,6 +215,7 @@ export class Searching {
     else if (message.kind === 'failed') this.#fail(message.issues);
     else if (message.kind === 'found') {
       this.#around.listener.found(message.found);
+      this.#pauseMs = Math.max(handInMs, timesOfAnswer * (performance.now() - this.#handedIn));
       // The round that comes after it was stopped is not begun.
       if (this.#stopped) return;
       this.#open += message.found.tasks.length;
@@ -228,8 +232,9 @@ export class Searching {
         return;
       }
       if (message.kind === 'point') this.#points.push(message.point);
-      if (this.#open > 0 && performance.now() - this.#handedIn < handInMs) return;
+      if (this.#open > 0 && performance.now() - this.#handedIn < this.#pauseMs) return;
       this.#handedIn = performance.now();
+      this.#pauseMs = Infinity;
       this.#keeper.postMessage({ kind: 'take', id: 0, points: this.#points } satisfies ToPlanner);
       this.#points = [];
     });

@@ -64,6 +64,7 @@ function status(
 }
 
 function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, said: string): TemplateResult {
+  const isRunning = view.state.search?.kind === 'running';
   const cheapest = answer.points.find(({ id }) => id === answer.cheapest);
   const low = cheapest?.low_dollars_per_hour ?? null;
   const high = cheapest?.high_dollars_per_hour ?? null;
@@ -82,7 +83,7 @@ function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, sai
     }
     <sc-pareto-chart .search=${answer} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-designs'}></sc-pareto-chart>
     ${frontier.length === 0 ? nothing : table(view, plans, frontier, answer.cheapest)}
-    ${others(answer)}
+    ${isRunning ? nothing : others(answer)}
     <p class="plan-note">${answer.axes.map(({ path, values }) => `${axisNames[path] ?? path}: ${values.join(', ')}`).join('; ')}.
       ${countOf(answer.runs, 'run')}, ${formatCount(answer.requests)} requests in all. Designs that may be on the frontier have intervals, all others one run a number of replicas.</p>`;
 }
