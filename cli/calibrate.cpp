@@ -44,7 +44,8 @@ constexpr const char* kCalibrateHelp =
     "  --scenario FILE|PRESET  the server, and where the fit begins; without it the presets that\n"
     "                          the columns model, gpu, engine, engine_version and tp mean\n"
     "  --set path=value        change a member of the scenario; may be repeated\n"
-    "  --backend NAME          of traces: physics, or blackbox; of all else analytic, or blackbox:\n"
+    "  --backend NAME          of traces: physics, or blackbox; of all else analytic, or "
+    "blackbox:\n"
     "                          three times of a step and three delays, linear in tokens\n"
     "  --alpha-noise-correction  of traces: waits less the median of who found no queue\n"
     "  --hold-out FILE         judge the fit by this file, which it does not see; may be repeated\n"
@@ -172,8 +173,8 @@ void PrintReplays(const Calibration& calibration) {
   for (const RunReplay& replay : calibration.replays) {
     for (std::size_t i = 0; i < replay.after.size(); ++i) {
       const ReplayDistance& d = replay.after[i];
-      fmt::print(stderr, "{:<50} {:<5} {:>9.3f} {:>9.3f}   {:.1f} %{}{}\n",
-                 Printable(replay.label), d.figure, replay.before[i].ks, d.ks, d.median_error,
+      fmt::print(stderr, "{:<50} {:<5} {:>9.3f} {:>9.3f}   {:.1f} %{}{}\n", Printable(replay.label),
+                 d.figure, replay.before[i].ks, d.ks, d.median_error,
                  replay.held_out ? ", held out" : "",
                  d.met ? "" : fmt::format("; beyond {} and {} %", kMostKs, kMostMedianError));
     }

@@ -81,13 +81,15 @@ Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
                              scenario.scheduler.policy)};
   }
   if (scenario.engine.max_loras > 0) {
-    return Issue{"/engine/max_loras",
-                 fmt::format("found {}, allowed 0 for an estimate: its closed form knows no adapters",
-                             scenario.engine.max_loras)};
+    return Issue{
+        "/engine/max_loras",
+        fmt::format("found {}, allowed 0 for an estimate: its closed form knows no adapters",
+                    scenario.engine.max_loras)};
   }
   if (scenario.engine.speculative.method != DraftMethod::kNone) {
-    return Issue{"/engine/speculative/method",
-                 "found drafts, allowed \"none\" for an estimate: its closed form is one token a step"};
+    return Issue{
+        "/engine/speculative/method",
+        "found drafts, allowed \"none\" for an estimate: its closed form is one token a step"};
   }
   const Result<ModelCost> cost = ComputeModelCost(scenario);
   if (!cost.ok()) return Issues(cost.issues());

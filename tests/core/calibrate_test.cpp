@@ -302,8 +302,8 @@ TEST(Calibrate_, RequestsOneByOne_AreReplayedAndCompared) {
   }
 }
 
-// Gaps between tokens of a run, from the simulator's own steps: none is lost, and each so-manieth is
-// one of all.
+// Gaps between tokens of a run, from the simulator's own steps: none is lost, and each so-manieth
+// is one of all.
 TEST(CompareRun_, OwnGaps_HaveNoDistance) {
   const Scenario server = ServerOf(Server());
   RunLoad run = *RunAt(12, 200).run;

@@ -82,7 +82,10 @@ export function smallTrace(rows) {
 export async function audit(page, without = []) {
   const { violations } = await new AxeBuilder({ page })
     .setLegacyMode(true)
-    .options({ resultTypes: ['violations'], rules: Object.fromEntries(without.map((rule) => [rule, { enabled: false }])) })
+    .options({
+      resultTypes: ['violations'],
+      rules: Object.fromEntries(without.map((rule) => [rule, { enabled: false }])),
+    })
     .analyze();
   const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(' ')).join('; ')}`);
   assert.deepEqual(found, [], 'axe-core');

@@ -75,7 +75,7 @@ struct Calibration {
   std::vector<CalibrationError> errors;
   std::vector<SeenRange> seen;
   std::vector<PointResidual> residuals;
-  std::vector<RunReplay> replays;  // of runs whose times are known one by one
+  std::vector<RunReplay> replays;     // of runs whose times are known one by one
   std::vector<std::string> warnings;  // first what cannot be told, then the measurements' own
 };
 

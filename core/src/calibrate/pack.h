@@ -36,8 +36,8 @@ struct CalibrationPack {
   CalibrationSpec spec;                // with names as its files have them
 };
 
-// Of a fit of "analytic" or "blackbox" or a training of "physics" or "blackbox". Issues: another schema or
-// version, a parameter that is not known or beyond its range, members that are missing.
+// Of a fit of "analytic" or "blackbox" or a training of "physics" or "blackbox". Issues: another
+// schema or version, a parameter that is not known or beyond its range, members that are missing.
 Result<CalibrationPack> ReadPack(std::string_view text);
 
 // The document with the pack's constants and, as `calibration`, where they come from: from here on

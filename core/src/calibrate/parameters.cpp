@@ -33,8 +33,8 @@ constexpr CalibrationParameter kParameters[] = {
      100, 5, true, "TTFT of runs at a low rate and at a high one"},
 };
 
-// Coefficients are times, so nothing is inverse; bounds are those of the fields, but for the time of
-// a step, as a step of no time would never end.
+// Coefficients are times, so nothing is inverse; bounds are those of the fields, but for the time
+// of a step, as a step of no time would never end.
 template <std::vector<double> LatencySpec::*kOf, std::size_t kAt>
 constexpr FittedConstant Coefficient(const char* path) {
   return {path, [](const Scenario& s) { return (s.latency.*kOf)[kAt]; },
@@ -45,8 +45,7 @@ constexpr CalibrationParameter kCoefficients[] = {
     {Coefficient<&LatencySpec::beta, 0>("latency.beta.0"), "Per step", "µs", "us", 1, 1e6, false,
      1000, 50, false, "decodes at batch 1"},
     {Coefficient<&LatencySpec::beta, 1>("latency.beta.1"), "Per prompt token of a step", "µs", "us",
-     0, 1e5, false, 25, 1, false,
-     "single prompts of 1,024 to 8,192 tokens, one output token each"},
+     0, 1e5, false, 25, 1, false, "single prompts of 1,024 to 8,192 tokens, one output token each"},
     {Coefficient<&LatencySpec::beta, 2>("latency.beta.2"), "Per decode of a step", "µs", "us", 0,
      1e5, false, 25, 1, false, "decodes at batches of 1, 32 and 128"},
     {Coefficient<&LatencySpec::alpha, 0>("latency.alpha.0"), "Per request", "µs", "us", 0, 1e7,

@@ -42,8 +42,8 @@ Result<std::vector<double>> PredictRun(const Scenario& server, const Calibration
   std::vector<double> values(point.figures.size(), 0.0);
   const bool rows = run.to > run.from;
   for (const Trace& trace : run.draws) {
-    const Result<Report> report = RunRequests(server, trace, run.concurrency,
-                                        rows ? ReportDetail::kRequests : ReportDetail::kSummary);
+    const Result<Report> report = RunRequests(
+        server, trace, run.concurrency, rows ? ReportDetail::kRequests : ReportDetail::kSummary);
     if (!report.ok()) return Issues(report.issues());
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] += FigureOf(report.value(), point.figures[i].figure, run) /

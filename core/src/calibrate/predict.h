@@ -25,8 +25,8 @@ Result<Report> RunRequests(Scenario server, const Trace& trace,
                            std::optional<std::int64_t> concurrency, ReportDetail detail,
                            StepObserver* observer = nullptr);
 
-// The server with "blackbox" and, where it has another latency model, coefficients to begin with: as
-// "analytic" prices its steps. Issues: it cannot be simulated.
+// The server with "blackbox" and, where it has another latency model, coefficients to begin with:
+// as "analytic" prices its steps. Issues: it cannot be simulated.
 Result<Scenario> WithBlackbox(Scenario server);
 
 // A value for each figure of the point, ms. Issues: the model does not fit, or a request is longer

@@ -36,8 +36,8 @@ ReplayDistance DistanceOf(const char* figure, std::vector<double> measured,
 // has no requests.
 Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenario scenario);
 
-// The same of the requests of a benchmark that are compared. Empty: their times are not known one by
-// one. Requires: a scenario of ServerOf.
+// The same of the requests of a benchmark that are compared. Empty: their times are not known one
+// by one. Requires: a scenario of ServerOf.
 Result<std::vector<ReplayDistance>> CompareRun(const Scenario& server, const RunLoad& run);
 
 }  // namespace servecast
