@@ -603,7 +603,7 @@ test('Estimate_StandsBesideTheSimulation', () => {
   assert.equal(servecast('estimate', chat, '--set', 'workload.arrivals={"process":"closed_loop"}').status, 2);
   for (const [setting, path] of [
     ['engine.max_loras=2', '/engine/max_loras'],
-    ['engine.speculative={"method": "ngram"}', '/engine/speculative/method'],
+    ['engine.speculative={"method": "ngram_gpu"}', '/engine/speculative/method'],
   ]) {
     const refused = servecast('estimate', chat, '--set', setting);
     assert.equal(refused.status, 2, setting);

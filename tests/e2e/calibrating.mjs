@@ -156,6 +156,12 @@ await task('calibrate: a fit is cancelled, and asked again', async (page) => {
   await page.getByText('Cancelled.').waitFor();
   await page.getByRole('button', { name: 'Fit again' }).click();
   await calibrated(page);
+  const replays = page.getByRole('region', { name: 'Requests replayed one by one' }).locator('tbody tr');
+  assert.deepEqual(
+    await replays.evaluateAll((rows) => rows.map((row) => row.cells[0].innerText)),
+    ['TTFT', 'ITL', 'E2E', 'TTFT, held out', 'ITL, held out', 'E2E, held out'],
+  );
+  assert.match(await replays.first().innerText(), /^TTFT\s+2,000\s+0\.\d+\s+0\.\d+/);
 });
 
 for (const [theme, size] of [
