@@ -159,9 +159,9 @@ await task('calibrate: a fit is cancelled, and asked again', async (page) => {
   const replays = page.getByRole('region', { name: 'Requests replayed one by one' }).locator('tbody tr');
   assert.deepEqual(
     await replays.evaluateAll((rows) => rows.map((row) => row.cells[0].innerText)),
-    ['TTFT', 'ITL', 'E2E', 'TTFT, held out', 'ITL, held out', 'E2E, held out'],
+    ['TTFT 2,000', 'ITL 198,000', 'E2E 2,000', 'TTFT, held out 1,000', 'ITL, held out 99,000', 'E2E, held out 1,000'],
   );
-  assert.match(await replays.first().innerText(), /^TTFT\s+2,000\s+0\.\d+\s+0\.\d+/);
+  assert.match(await replays.first().innerText(), /^TTFT 2,000\s+\d\.\d\d\s+\d\.\d\d/);
 });
 
 for (const [theme, size] of [

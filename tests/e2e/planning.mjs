@@ -247,25 +247,30 @@ await task('plan: the cheapest design, the frontier, and why not the others', as
   return `${words.match(/\d+ × [^$]*\$[\d.]+/)?.[0]} of ${answer.points.length}`;
 });
 
-await task('plan: a search varies what is ticked, at prices of a list', async (page) => {
-  await verdict(page);
-  await openTab(page, 'Plan');
-  const card = page.locator('#plan-search');
-  assert.equal(await card.getByLabel('expert parallel').count(), 0, 'a dense model has no experts');
-  await card.getByLabel('prefill and decode apart').check();
-  await card.getByLabel('Prices of GPUs').selectOption('on demand');
-  assert.equal(new URL(page.url()).searchParams.get('plan'), 'roles:1,prices:2');
-  await card.getByRole('button', { name: 'Search' }).click();
-  await searched(page);
-  const { answer } = await page.$eval('sc-page', ({ app }) => app.store.state.search);
-  assert.ok(answer.points.some(({ pools }) => pools.length === 2 && pools[0].role === 'prefill'));
-  assert.match(answer.points.find(({ label }) => label.startsWith('RTX 4090')).reason, /no price of rtx-4090/);
-  await answered(page, 'cost');
-  const words = await page.locator('#plan-cost').innerText();
-  assert.match(words, /\$4\.02 an hour/);
-  await card.getByLabel('pipeline parallel').check();
-  await card.getByText('Of the former settings.').waitFor();
-});
+await task(
+  'plan: a search varies what is ticked, at prices of a list',
+  async (page) => {
+    await verdict(page);
+    await openTab(page, 'Plan');
+    const card = page.locator('#plan-search');
+    assert.equal(await card.getByLabel('expert parallel').count(), 0, 'a dense model has no experts');
+    await card.getByLabel('prefill and decode apart').check();
+    await card.getByLabel('Prices of GPUs').selectOption('on demand');
+    assert.equal(new URL(page.url()).searchParams.get('plan'), 'roles:1,prices:2');
+    await card.getByRole('button', { name: 'Search' }).click();
+    await searched(page);
+    const { answer } = await page.$eval('sc-page', ({ app }) => app.store.state.search);
+    assert.ok(answer.points.some(({ pools }) => pools.length === 2 && pools[0].role === 'prefill'));
+    assert.match(answer.points.find(({ label }) => label.startsWith('RTX 4090')).reason, /no price of rtx-4090/);
+    await answered(page, 'cost');
+    const words = await page.locator('#plan-cost').innerText();
+    assert.match(words, /\$4\.02 an hour/);
+    await card.getByLabel('pipeline parallel').check();
+    await card.getByText('Of the former settings.').waitFor();
+  },
+  // Few requests a second, as a search of pools apart has many runs.
+  { fragment: `#p=${preset}&workload.arrivals.rate_per_s=2` },
+);
 
 await task('plan: a search that is stopped keeps what it has', async (page) => {
   await verdict(page);

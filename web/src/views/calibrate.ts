@@ -4,7 +4,7 @@ import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { CalibrationAnswer, Issue, ReplayDistance } from 'servecast';
 import '../charts/residual-chart';
 import type { MeasuredPoint } from '../charts/residual-chart';
-import { countOf, formatBytes, formatNumber, formatPercent, sentence } from '../lib/format';
+import { countOf, formatBytes, formatCount, formatNumber, formatPercent, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { download } from '../lib/download';
 import type { Calibrations } from '../state/calibrations';
@@ -255,8 +255,8 @@ export class CalibrateElement extends LitElement {
               (error) => html`<tr>
                 <th scope="row">${figureNames[error.figure]}, ${formNames[error.of]}${error.held_out ? ', held out' : ''}</th>
                 <td>${error.points}</td>
-                <td>${formatNumber(error.before.median, 2)} <small>${formatNumber(error.before.max, 2)}</small></td>
-                <td><b>${formatNumber(error.after.median, 2)}</b> <small>${formatNumber(error.after.max, 2)}</small></td>
+                <td>${percentOff(error.before.median)} <small>${percentOff(error.before.max)}</small></td>
+                <td><b>${percentOff(error.after.median)}</b> <small>${percentOff(error.after.max)}</small></td>
               </tr>`,
             )}
           </tbody>
@@ -273,13 +273,13 @@ export class CalibrateElement extends LitElement {
     return html`<section class="card calibrate-card">
       <div class="table-scroll" tabindex="0" role="region" aria-label="Requests replayed one by one">
         <table class="calibrate-errors">
-          <thead><tr><th scope="col">Replay: KS distance</th><th scope="col">n</th><th scope="col">before</th><th scope="col">now</th><th scope="col">median off, %</th></tr></thead>
+          <thead><tr><th scope="col">Replay: KS distance</th><th scope="col">before</th><th scope="col">now</th><th scope="col">median, %</th></tr></thead>
           <tbody>
             ${replays.map(({ label, held_out: heldOut, figures }) => figures.map((figure) => replayRow(figure, `${heldOut ? ', held out' : ''}${several ? `, ${label}` : ''}`)))}
           </tbody>
         </table>
       </div>
-      <p class="quiet-text">How far the distributions of the replay and of what was measured are apart, 0 to 1. ▲: a distance of 0.15 or more, or medians 20&#8239;% apart.</p>
+      <p class="quiet-text">How far the distributions of the replay and of what was measured are apart, 0 to 1, and how far the replay’s median is off. ▲: 0.15 and more, or 20&#8239;%.</p>
     </section>`;
   }
 
@@ -364,13 +364,15 @@ function command(
 function replayRow(figure: ReplayDistance, of: string): TemplateResult {
   const off = figure.measured_p50_ms > 0 ? 100 * Math.abs(figure.simulated_p50_ms / figure.measured_p50_ms - 1) : 0;
   return html`<tr>
-    <th scope="row">${figureNames[figure.figure]}${of}</th>
-    <td>${formatNumber(figure.values)}</td>
-    <td>${figure.ks_before === undefined ? '–' : formatNumber(figure.ks_before, 2)}</td>
-    <td><b>${formatNumber(figure.ks, 2)}</b>${figure.met ? nothing : html` <span title="Beyond its limits" aria-label="beyond its limits">▲</span>`}</td>
-    <td>${formatNumber(off, 2)}</td>
+    <th scope="row">${figureNames[figure.figure]}${of} <small>${formatCount(figure.values)}</small></th>
+    <td>${figure.ks_before === undefined ? '–' : figure.ks_before.toFixed(2)}</td>
+    <td><b>${figure.ks.toFixed(2)}</b>${figure.met ? nothing : html` <span title="Beyond its limits" aria-label="beyond its limits">▲</span>`}</td>
+    <td>${percentOff(off)}</td>
   </tr>`;
 }
+
+/** Two digits, and no more than matter. */
+const percentOff = (percent: number): string => formatNumber(Math.round(percent * 100) / 100, 2);
 
 function parameterRow(p: CalibrationAnswer['parameters'][number]): TemplateResult {
   const { state, sign } = chips[p.told];
