@@ -157,10 +157,14 @@ await task('calibrate: a fit is cancelled, and asked again', async (page) => {
   await page.getByRole('button', { name: 'Fit again' }).click();
   await calibrated(page);
   const replays = page.getByRole('region', { name: 'Requests replayed one by one' }).locator('tbody tr');
-  assert.deepEqual(
-    await replays.evaluateAll((rows) => rows.map((row) => row.cells[0].innerText)),
-    ['TTFT 2,000', 'ITL 198,000', 'E2E 2,000', 'TTFT, held out 1,000', 'ITL, held out 99,000', 'E2E, held out 1,000'],
-  );
+  assert.deepEqual(await replays.evaluateAll((rows) => rows.map((row) => row.cells[0].innerText)), [
+    'TTFT 2,000',
+    'ITL 198,000',
+    'E2E 2,000',
+    'TTFT, held out 1,000',
+    'ITL, held out 99,000',
+    'E2E, held out 1,000',
+  ]);
   assert.match(await replays.first().innerText(), /^TTFT 2,000\s+\d\.\d\d\s+\d\.\d\d/);
 });
 
