@@ -18,45 +18,56 @@ export const dollarText = (value: number): string =>
 /** The part of a label that names the GPU. */
 const gpuOf = ({ label }: SearchPoint): string => label.split(', ')[0] ?? label;
 
+type Point = SearchPoint & { readonly dollars_per_hour: number; readonly strain: number };
+
+interface Drawn {
+  /** By rising cost. */
+  readonly points: readonly Point[];
+  readonly frontier: readonly Point[];
+  readonly gpus: readonly string[];
+  /** A few designs cost many times what others do, and say nothing to who looks for a cheap one: they are not drawn. */
+  readonly mostDollars: number;
+}
+
+function drawnOf(search: SearchAnswer): Drawn {
+  const points = search.points
+    .filter((point): point is Point => point.dollars_per_hour !== null && point.strain !== null)
+    .sort((a, b) => a.dollars_per_hour - b.dollars_per_hour);
+  const on = new Set(search.frontier);
+  const frontier = points.filter(({ id }) => on.has(id));
+  const least = points[0]?.dollars_per_hour ?? 1;
+  const most = points.at(-1)?.dollars_per_hour ?? 1;
+  return {
+    points,
+    frontier,
+    gpus: [...new Set(points.map(gpuOf))].sort(),
+    mostDollars: Math.max((frontier.at(-1)?.dollars_per_hour ?? 0) * 1.3, Math.min(most, least * 8)),
+  };
+}
+
 export class ParetoChart extends ChartElement {
   static override properties = { ...ChartElement.properties, search: { attribute: false } };
   declare search: SearchAnswer;
   readonly heading = 'Cost against the closest target';
   #palette: Palette | null = null;
+  #made: { readonly of: SearchAnswer; readonly drawn: Drawn } | null = null;
 
   protected csvColumns(): readonly string[] {
     return Object.keys(this.columns ?? {});
   }
 
-  /** By rising cost. */
-  get #points(): readonly (SearchPoint & { readonly dollars_per_hour: number; readonly strain: number })[] {
-    return this.search.points
-      .filter(
-        (point): point is SearchPoint & { dollars_per_hour: number; strain: number } =>
-          point.dollars_per_hour !== null && point.strain !== null,
-      )
-      .sort((a, b) => a.dollars_per_hour - b.dollars_per_hour);
-  }
-
-  get #frontier(): readonly (SearchPoint & { readonly dollars_per_hour: number; readonly strain: number })[] {
-    const on = new Set(this.search.frontier);
-    return this.#points.filter(({ id }) => on.has(id));
-  }
-
-  get #gpus(): readonly string[] {
-    return [...new Set(this.#points.map(gpuOf))].sort();
-  }
-
-  #shape(point: SearchPoint): string {
-    return shapes[this.#gpus.indexOf(gpuOf(point)) % shapes.length] ?? '■';
+  /** Made once an answer: a search of a thousand designs answers often. */
+  get #drawn(): Drawn {
+    if (this.#made?.of !== this.search) this.#made = { of: this.search, drawn: drawnOf(this.search) };
+    return this.#made.drawn;
   }
 
   protected emptyReason(): string | null {
-    return this.#points.length > 0 ? null : 'Empty: no design that has a price was run yet.';
+    return this.#drawn.points.length > 0 ? null : 'Empty: no design that has a price was run yet.';
   }
 
   protected summary(): string {
-    return `On the frontier: ${this.#frontier.map((point) => `${point.label}, ${dollarText(point.dollars_per_hour)} an hour, ${formatPercent(point.strain)} of the limit`).join('; ')}.`;
+    return `On the frontier: ${this.#drawn.frontier.map((point) => `${point.label}, ${dollarText(point.dollars_per_hour)} an hour, ${formatPercent(point.strain)} of the limit`).join('; ')}.`;
   }
 
   protected tableView(): TableView {
@@ -64,7 +75,7 @@ export class ParetoChart extends ChartElement {
     return {
       caption: 'Designs that were run',
       head: ['Design', 'GPUs', '$/h', 'closest target, of its limit', 'on the frontier'],
-      rows: this.#points.map((point) => [
+      rows: this.#drawn.points.map((point) => [
         point.label,
         formatNumber(point.gpus),
         dollarText(point.dollars_per_hour),
@@ -75,7 +86,7 @@ export class ParetoChart extends ChartElement {
   }
 
   protected structure(): string {
-    return this.#gpus.join();
+    return this.#drawn.gpus.join();
   }
 
   cursorStep(plot: uPlot): number {
@@ -85,7 +96,7 @@ export class ParetoChart extends ChartElement {
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     this.#palette = palette;
     const box = document.createElement('div');
-    const key = this.#gpus.map((gpu, index) => ({ label: `${shapes[index % shapes.length] ?? ''} ${gpu}` }));
+    const key = this.#drawn.gpus.map((gpu, index) => ({ label: `${shapes[index % shapes.length] ?? ''} ${gpu}` }));
     host.append(paneKey(key), box);
     const axis = axisStyle(palette);
     const options: uPlot.Options = {
@@ -118,17 +129,10 @@ export class ParetoChart extends ChartElement {
     return [new uPlot(options, this.#data(), box)];
   }
 
-  /** A few designs cost many times what others do, and say nothing to who looks for a cheap one: they are not drawn. */
-  get #mostDollars(): number {
-    const costs = this.#points.map(({ dollars_per_hour: dollars }) => dollars);
-    const frontier = this.#frontier.at(-1)?.dollars_per_hour ?? 0;
-    return Math.max(frontier * 1.3, Math.min(costs.at(-1) ?? 1, (costs[0] ?? 1) * 8));
-  }
-
   /** What spans the scale. */
   #data(): uPlot.AlignedData {
     return [
-      [0, this.#mostDollars],
+      [0, this.#drawn.mostDollars],
       [0, mostShare],
     ];
   }
@@ -164,17 +168,19 @@ export class ParetoChart extends ChartElement {
     pen.font = palette.font.replace(/^\d+px/, `${13 * ratio}px`);
     pen.textAlign = 'center';
     pen.textBaseline = 'middle';
-    const on = new Set(this.search.frontier);
+    const { points, frontier, gpus } = this.#drawn;
+    const on = new Set(frontier);
+    const shapeOf = new Map(gpus.map((gpu, index) => [gpu, shapes[index % shapes.length] ?? '■']));
     // Those of the frontier above others.
     for (const last of [false, true])
-      for (const point of this.#points) {
-        if (on.has(point.id) !== last) continue;
+      for (const point of points) {
+        if (on.has(point) !== last) continue;
         pen.fillStyle = last ? palette.of('running') : palette.muted;
         pen.globalAlpha = last ? 1 : 0.55;
-        pen.fillText(this.#shape(point), x(point.dollars_per_hour), y(point.strain));
+        pen.fillText(shapeOf.get(gpuOf(point)) ?? '■', x(point.dollars_per_hour), y(point.strain));
       }
     pen.globalAlpha = 1;
-    const cheapest = this.#points.find(({ id }) => id === this.search.cheapest);
+    const cheapest = points.find(({ id }) => id === this.search.cheapest);
     if (cheapest) {
       const [left, top] = [x(cheapest.dollars_per_hour) + 9 * ratio, y(cheapest.strain) + 6 * ratio];
       pen.textAlign = 'left';
@@ -197,7 +203,7 @@ export class ParetoChart extends ChartElement {
     y: (share: number) => number,
     end: number,
   ): void {
-    const frontier = this.#frontier;
+    const { frontier } = this.#drawn;
     if (frontier.length === 0) return;
     pen.beginPath();
     frontier.forEach((point, index) => {
@@ -213,8 +219,9 @@ export class ParetoChart extends ChartElement {
   /** The design that is nearest to the cursor. */
   protected readout(plot: uPlot): TemplateResult | string {
     const { left = -1, top = -1 } = plot.cursor;
-    const points = this.#points.filter(({ dollars_per_hour: dollars }) => dollars <= this.#mostDollars);
-    const beyond = this.#points.length - points.length;
+    const { points: all, mostDollars } = this.#drawn;
+    const points = all.filter(({ dollars_per_hour: dollars }) => dollars <= mostDollars);
+    const beyond = all.length - points.length;
     if (left < 0)
       return `Line: nothing is cheaper and better. Above the limit a target is missed. A point: the fewest replicas of a design.${beyond > 0 ? ` ${countOf(beyond, 'design')} further right: in the table.` : ''}`;
     let best: (typeof points)[number] | undefined;
