@@ -139,6 +139,9 @@ Result<Scenario> ScenarioOf(const Request& request, Measurements& measurements) 
   if (!text.ok()) return Labelled(label, text.issues());
   Result<Scenario> scenario = ParseScenario(text.value());
   if (!scenario.ok()) return Labelled(label, scenario.issues());
+  if (request.backend == "analytic") scenario.value().latency.backend = request.backend;
+  if (request.backend == "blackbox") scenario = WithBlackbox(std::move(scenario.value()));
+  if (!scenario.ok()) return scenario;
   if (!request.scenario.empty()) {
     const auto lines = ServerMismatches(measurements.server, scenario.value());
     measurements.warnings.insert(measurements.warnings.end(), lines.begin(), lines.end());
@@ -176,7 +179,7 @@ void PrintReplays(const Calibration& calibration) {
       fmt::print(stderr, "{:<50} {:<5} {:>9.3f} {:>9.3f}   {:.1f} %{}{}\n", Printable(replay.label),
                  d.figure, replay.before[i].ks, d.ks, d.median_error,
                  replay.held_out ? ", held out" : "",
-                 d.met ? "" : fmt::format("; beyond {} and {} %", kMostKs, kMostMedianError));
+                 d.met ? "" : fmt::format("; beyond {} or {} %", kMostKs, kMostMedianError));
     }
   }
 }
@@ -228,15 +231,15 @@ int CalibrateCommand(const Words& words) {
   inputs.insert(inputs.end(), request.held_out.begin(), request.held_out.end());
   inputs.insert(inputs.end(), request.scenarios.begin(), request.scenarios.end());
   if (const auto problem = Collision(inputs, {request.out})) return Usage(*problem);
+  if (!request.backend.empty() && request.backend != "physics" && request.backend != "blackbox" &&
+      request.backend != "analytic") {
+    return Usage("--backend is analytic, physics or blackbox, not " + request.backend);
+  }
   if (request.files.empty() && request.held_out.empty()) {
     Measurements none;
     const Result<Scenario> scenario = ScenarioOf(request, none);
     return scenario.ok() ? PrintAdvice(scenario.value(), none, stdout)
                          : PrintIssues(scenario.issues());
-  }
-  if (!request.backend.empty() && request.backend != "physics" && request.backend != "blackbox" &&
-      request.backend != "analytic") {
-    return Usage("--backend is analytic, physics or blackbox, not " + request.backend);
   }
   const std::optional<int> traces =
       CalibrateTraces({request.files, request.scenarios, request.overrides, request.backend,
@@ -248,10 +251,7 @@ int CalibrateCommand(const Words& words) {
   if (request.scenarios.size() > 1) return Usage("--scenario is given more than once");
   Result<Measurements> measurements = ReadAll(request);
   if (!measurements.ok()) return PrintIssues(measurements.issues());
-  Result<Scenario> scenario = ScenarioOf(request, measurements.value());
-  if (scenario.ok() && request.backend == "blackbox") {
-    scenario = WithBlackbox(std::move(scenario.value()));
-  }
+  const Result<Scenario> scenario = ScenarioOf(request, measurements.value());
   if (!scenario.ok()) return PrintIssues(scenario.issues());
   for (const std::string& line : measurements.value().found) {
     fmt::print(stderr, "found    {}\n", Printable(line));
