@@ -186,7 +186,10 @@ void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, 
   const bool router = resource == std::end(kResources);
   const std::string_view limit =
       router ? "the router: replicas are loaded unevenly" : resource->words;
-  const std::string_view more = router                                 ? "least_outstanding"
+  // As Link has it.
+  const bool peers = name == "link" && InterconnectOf(scenario.hardware) == Interconnect::kPcieHost;
+  const std::string_view more = router  ? "least_outstanding"
+                                : peers ? "a faster link of cards that read each other's memory"
                                 : name == "link" || name == "transfer" ? "a link faster by a tenth"
                                 : name == "host"                       ? "a tenth less of it"
                                 : name == "adapter_seats" ? "one more, or a tenth more,"
