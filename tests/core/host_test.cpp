@@ -63,11 +63,27 @@ TEST(Host, CanonicalText_NamesItAndMeansTheSame) {
   EXPECT_EQ(s.canonical_text.find("overhead"), std::string::npos) << s.canonical_text;
 }
 
+// A pool may say the scenario's host; another one is refused where it stands.
 TEST(Host, OneMachine_ServesAllPools) {
-  for (const char* own : {R"({"host": "a100-pcie-2026"})", R"({"host": "none"})"}) {
-    const std::string pools = std::string(R"(cluster.pools=[{}, {"engine": )") + own + "}]";
-    EXPECT_FALSE(HostIssues(Changed({pools})).empty()) << own;
+  const auto pool = [](const std::string& own) {
+    return R"(cluster.pools=[{}, {"engine": )" + own + "}]";
+  };
+  for (const char* own : {R"({"host": "a100-pcie-2026"})", R"({"host": "none"})", R"({"host": 3})",
+                          R"({"preset": "vllm-0.15", "host": "a100-pcie-2026"})"}) {
+    const Issues issues = HostIssues(Changed({pool(own)}));
+    ASSERT_EQ(issues.size(), 1U) << own;
+    EXPECT_EQ(issues[0].path, "/cluster/pools/1/engine/host");
+    EXPECT_NE(issues[0].message.find("\"default\""), std::string::npos) << issues[0].message;
   }
+  for (const char* own :
+       {R"({"host": "default"})", R"({"preset": "vllm-0.15", "host": "default"})"}) {
+    EXPECT_FALSE(HostIssues(Changed({kSlowHost, pool(own)})).empty()) << own;
+    EXPECT_TRUE(HostIssues(Changed({pool(own)})).empty()) << own;
+  }
+  EXPECT_EQ(
+      Parsed(Changed({kSlowHost, pool(R"({"preset": "vllm-0.15"})")})).content_hash,
+      Parsed(Changed({kSlowHost, pool(R"({"preset": "vllm-0.15", "host": "a100-pcie-2026"})")}))
+          .content_hash);
 }
 
 // Constants were compared on the host that was measured: another one is a change.

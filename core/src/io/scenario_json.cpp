@@ -68,18 +68,18 @@ Json OnHost(const Json& engine, const Json& naming) {
   return constants == nullptr ? engine : Merged(engine, *constants);
 }
 
-// A pool's engine that is a preset is on the scenario's host, unless it names another.
-void TakeHost(const Json& document, std::string_view section, Json& own) {
+// One host serves all pools: an engine of a pool is on the scenario's, and may say that one alone.
+void TakeHost(const Json& document, const std::string& path, Json& own, Issues& issues) {
   const auto engine = document.find(kDefaultedSection);
-  if (section != kDefaultedSection || engine == document.end() || own.contains(kHost)) return;
-  if (engine->is_object() && engine->contains(kHost)) own[kHost] = (*engine)[kHost];
-}
-
-// Of a pool's engine, whose constants are those of its host now: what is written says each.
-void ForgetHost(Json& engine) {
-  const auto host = engine.find(kHost);
-  if (host == engine.end() || !host->is_string()) return;
-  if (FindPresetDocument("hosts", host->get<std::string>()) != nullptr) engine.erase(host);
+  const bool named = engine != document.end() && engine->is_object() && engine->contains(kHost);
+  const Json host = named ? (*engine)[kHost] : Json(EngineSpec().host);
+  const auto said = own.find(kHost);
+  if (said != own.end() && *said != host) {
+    issues.push_back({Format("{}/{}", path, kHost),
+                      Format("found {}, allowed the scenario's {}: one host serves all pools",
+                             ShortJson(*said), ShortJson(host))});
+  }
+  own[kHost] = host;
 }
 
 // Replaces {"preset": id, ...} by the preset's document with the other members over it. Returns
@@ -153,18 +153,18 @@ void MergePools(Json& document, Issues& issues) {
       const auto own = pool.is_object() ? pool.find(section.name) : pool.end();
       if (own == pool.end()) continue;
       if (own->is_string()) *own = Json{{"preset", *own}};
+      const std::string path = Format("/cluster/pools/{}", i);
+      if (own->is_object() && section.name == kDefaultedSection) {
+        TakeHost(document, Format("{}/{}", path, section.name), *own, issues);
+      }
       if (own->is_object() && own->contains("preset")) {
-        TakeHost(document, section.name, *own);
-        MergePreset(section, pool, issues, Format("/cluster/pools/{}", i));
-        ForgetHost(pool[section.name]);
+        MergePreset(section, pool, issues, path);
         const auto scenarios = document.find(section.name);
         if (scenarios == document.end() || !scenarios->is_object()) continue;
         KeepOwnDefaults(*scenarios, std::string(section.name), pool[section.name]);
       } else if (own->is_object() && document.contains(section.name)) {
         if (section.name == "hardware") DropBasis(*own);
-        const Json scenarios = OnHost(document[section.name], *own);
-        ForgetHost(*own);
-        *own = Merged(scenarios, *own);
+        *own = Merged(document[section.name], *own);
       }
     }
     const auto scheduler = pool.is_object() ? pool.find("scheduler") : pool.end();
