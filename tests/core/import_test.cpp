@@ -198,6 +198,40 @@ TEST(Import, CommandsOfSglang_AreOfTheImagesVersionWithItsEnvironment) {
   EXPECT_FALSE(said["engine"].contains("kv_offload"));
 }
 
+// NCCL past its peers' memory: where the variable is set for the server, and only there.
+TEST(Import, VariablesOfAServer_CountWhereTheyAreSet) {
+  const std::string serve = " vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2";
+  const std::string manifest =
+      "kind: Pod\nspec:\n  containers:\n  - image: vllm/vllm-openai:v0.11.0\n"
+      "    args: [--model, Qwen/Qwen3-32B, --tensor-parallel-size, '2']\n    env:\n    - name: "
+      "NCCL_P2P_DISABLE\n      value: ";
+  const std::string compose =
+      "services:\n  a:\n    image: vllm/vllm-openai:v0.11.0\n"
+      "    command: --model Qwen/Qwen3-32B --tensor-parallel-size 2\n    environment:\n";
+  const auto through_host = [](const std::string& text) {
+    const Imported imported = Import(text);
+    EXPECT_TRUE(imported.issues.empty()) << text;
+    const Json document = JsonOf(imported.document);
+    return document.contains("hardware") && document["hardware"].contains("interconnect");
+  };
+  for (const std::string& text :
+       {"NCCL_P2P_DISABLE=1" + serve, "export NCCL_P2P_DISABLE='1'\n" + serve,
+        "env NCCL_P2P_DISABLE=1" + serve, "export NCCL_P2P_DISABLE=${NO_PEERS:-1};" + serve,
+        "docker run -e NCCL_P2P_DISABLE=\"1\" vllm/vllm-openai:v0.11.0" + serve,
+        "docker run --env=NCCL_P2P_DISABLE=1 vllm/vllm-openai:v0.11.0" + serve,
+        "bash -c 'NCCL_P2P_DISABLE=1" + serve + "'", manifest + "\"1\"\n",
+        compose + "    - NCCL_P2P_DISABLE=1\n", compose + "      NCCL_P2P_DISABLE: 1\n"}) {
+    EXPECT_TRUE(through_host(text)) << text;
+  }
+  for (const std::string& text : {"# NCCL_P2P_DISABLE=1\n" + serve, "NCCL_P2P_DISABLE=0" + serve,
+                                  "NCCL_P2P_DISABLE=10" + serve, "MY_NCCL_P2P_DISABLE=1" + serve,
+                                  "NCCL_P2P_DISABLE=1\nexport NCCL_P2P_DISABLE=0\n" + serve,
+                                  std::string("NCCL_P2P_DISABLE=1 vllm serve Qwen/Qwen3-32B"),
+                                  manifest + "\"0\"\n", compose + "    - NCCL_P2P_DISABLE\n"}) {
+    EXPECT_FALSE(through_host(text)) << text;
+  }
+}
+
 TEST(Import, CommandsOfSglang_ChunksAreBySizeOfTheGpu) {
   const auto chunk_on = [](const std::string& gpu, const std::string& options) {
     const std::string base =

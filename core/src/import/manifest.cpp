@@ -118,12 +118,16 @@ bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
   const CommandWords arguments = WordsIn(container, "args");
   const bool own_command = !words.empty();
   words.insert(words.end(), arguments.begin(), arguments.end());
+  Variables environment;
+  context.environment = &environment;
+  for (const Json& variable : ListIn(container, "env")) {
+    environment[TextIn(variable, "name")] = TextIn(variable, "value");
+  }
   for (std::string& word : words) {
-    for (const Json& variable : ListIn(container, "env")) {
-      const std::string name = "$(" + TextIn(variable, "name") + ")";
+    for (const auto& [variable, value] : environment) {
+      const std::string name = "$(" + variable + ")";
       const std::size_t at = word.find(name);
-      if (name.size() > 3 && at != std::string::npos)
-        word.replace(at, name.size(), TextIn(variable, "value"));
+      if (name.size() > 3 && at != std::string::npos) word.replace(at, name.size(), value);
     }
   }
   const std::string image = TextIn(container, "image");
@@ -139,6 +143,7 @@ bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i].size() < 2 || words[i][0] != '-' || words[i].back() != 'c') continue;
     bool any = false;
+    for (auto& [name, value] : AssignedIn(words[i + 1])) environment[name] = value;
     for (const CommandWords& each : CommandsIn(words[i + 1]))
       any |= ReadWords(each, context, draft);
     if (any) return true;
@@ -172,6 +177,24 @@ void ReadDocument(const Json& document, Draft& draft) {
   if (found) TakeSelectors(*pod, draft);
 }
 
+// A Compose service's environment, which is a list of NAME=value or an object, as Kubernetes has
+// it.
+Json EnvironmentOf(const Json& service) {
+  Json list = Json::array();
+  for (const Json& each : ListIn(service, "environment")) {
+    const std::string text = TextOf(each);
+    const std::size_t equals = std::min(text.find('='), text.size());
+    list.push_back({{"name", text.substr(0, equals)},
+                    {"value", equals < text.size() ? text.substr(equals + 1) : ""}});
+  }
+  if (const Json* object = ObjectIn(service, "environment"); object != nullptr) {
+    for (const auto& [name, value] : object->items()) {
+      list.push_back({{"name", name}, {"value", TextOf(value)}});
+    }
+  }
+  return list;
+}
+
 // Compose: services with an image and a command.
 void ReadServices(const Json& document, Draft& draft) {
   const Json* services = ObjectIn(document, "services");
@@ -182,6 +205,7 @@ void ReadServices(const Json& document, Draft& draft) {
     for (const char* part : {"entrypoint", "command"}) {
       for (const std::string& word : WordsIn(service, part)) container["args"].push_back(word);
     }
+    container["env"] = EnvironmentOf(service);
     ServerContext context;
     context.from = Format("a Compose service ({})", ShownText(name, 40));
     const Json* deploy = ObjectIn(service, "deploy");

@@ -168,16 +168,13 @@ class SglangServer {
   // "NAME=1", before the command, exported, or of docker's -e.
   void Environment() {
     for (const SglangVariable& variable : kSglangVariables) {
-      const std::string assigned = Format("{}=", variable.name);
-      const std::size_t at = context_.script.rfind(assigned);
-      if (at == std::string_view::npos) continue;
-      std::string_view rest = context_.script.substr(at + assigned.size());
-      rest = rest.substr(0, rest.find_first_not_of("0123456789."));
-      if (const std::optional<double> value = NumberIn(rest)) {
+      const std::string* assigned = context_.Variable(variable.name);
+      if (assigned == nullptr) continue;
+      if (const std::optional<double> value = NumberIn(*assigned)) {
         draft_.Take(Path(Format("scheduler.{}", variable.member)), NumberJson(*value),
-                    Format("{}{}", assigned, rest));
+                    Format("{}={}", variable.name, *assigned));
       } else {
-        draft_.Ignore(assigned, "found no number behind it");
+        draft_.Ignore(Format("{}=", variable.name), "found no number behind it");
       }
     }
   }
@@ -265,8 +262,10 @@ bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& d
 }
 
 void ReadSglangCommand(const ImportSource& source, Draft& draft) {
+  if (source.commands.empty()) return;
+  const Variables environment = AssignedIn(source.text);
   ServerContext context;
-  context.script = source.text;
+  context.environment = &environment;
   for (const CommandWords& words : source.commands) ReadSglangLaunch(words, context, draft);
 }
 

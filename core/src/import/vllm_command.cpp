@@ -85,8 +85,10 @@ bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& dra
 }
 
 void ReadVllmCommand(const ImportSource& source, Draft& draft) {
+  if (source.commands.empty()) return;
+  const Variables environment = AssignedIn(source.text);
   ServerContext context;
-  context.script = source.text;
+  context.environment = &environment;
   for (const CommandWords& words : source.commands) ReadVllmLaunch(words, context, draft);
 }
 

@@ -332,6 +332,12 @@ class Server {
 
 }  // namespace
 
+const std::string* ServerContext::Variable(std::string_view name) const {
+  if (environment == nullptr) return nullptr;
+  const auto found = environment->find(name);
+  return found == environment->end() ? nullptr : &found->second;
+}
+
 std::span<const Option> VllmOptions() { return kVllmOptions; }
 
 void ReadVllmServer(std::span<const std::string> words, const ServerContext& context,
@@ -363,10 +369,10 @@ void TakeServerShape(const ServerShape& shape, const ServerContext& context, Dra
   if (context.gpus > 0 && context.gpus != used) {
     draft.Remark(Format("{} asks for {} GPUs and uses {}", context.from, context.gpus, used));
   }
-  // NCCL then goes through the host's memory where there is no NVLink, and past it, too.
-  constexpr std::string_view kNoPeers = "NCCL_P2P_DISABLE=1";
-  if (context.script.find(kNoPeers) != std::string_view::npos) {
-    draft.Take("hardware.interconnect", "pcie_host", kNoPeers);
+  // NCCL then goes through the host's memory, past NVLink, too.
+  const std::string* no_peers = context.Variable("NCCL_P2P_DISABLE");
+  if (used > 1 && no_peers != nullptr && *no_peers == "1") {
+    draft.Take("hardware.interconnect", "pcie_host", "NCCL_P2P_DISABLE=1");
   }
 }
 

@@ -18,9 +18,12 @@ struct ServerContext {
   std::string version;  // "0.11.0"; "" when nothing says it
   std::string role;     // "prefill", "decode"; "": whole requests, or what its options say
   std::int64_t replicas = 1;
-  std::int64_t gpus = 0;         // that it asks for; 0: not said
-  std::string model = {};        // where it is not among the options
-  std::string_view script = {};  // in which its environment's variables may be set
+  std::int64_t gpus = 0;                   // that it asks for; 0: not said
+  std::string model = {};                  // where it is not among the options
+  const Variables* environment = nullptr;  // as far as the text sets it
+
+  // nullptr: not set.
+  const std::string* Variable(std::string_view name) const;
 };
 
 // One server of vLLM by its options ("MODEL --max-num-seqs 128").

@@ -2,7 +2,6 @@
 #include "import/words.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace servecast {
@@ -24,6 +23,7 @@ class Cutter {
     EndCommand();
     return std::move(commands_);
   }
+  Variables TakeAssigned() { return std::move(assigned_); }
 
  private:
   char Now() const { return text_[at_]; }
@@ -126,12 +126,15 @@ class Cutter {
   void EndWord() {
     if (!in_word_) return;
     in_word_ = false;
-    // NAME=value before a command, or alone.
+    // NAME=value before a command, or alone; as one of its words it is for what it starts.
+    constexpr std::string_view kDockers = "--env=";
+    if (word_.substr(0, kDockers.size()) == kDockers) word_.erase(0, kDockers.size());
     const std::size_t equals = word_.find('=');
     const bool assigns =
         equals != std::string::npos && equals > 0 &&
         std::all_of(word_.begin(), word_.begin() + static_cast<long>(equals), IsName);
     const bool first = words_.empty() || (words_.size() == 1 && words_[0] == "export");
+    if (assigns) assigned_[word_.substr(0, equals)] = word_.substr(equals + 1, kMostVariable);
     if (assigns && first) {
       variables_[word_.substr(0, equals)] = word_.substr(equals + 1, kMostVariable);
       word_.clear();
@@ -151,6 +154,7 @@ class Cutter {
       Cutter inner(words[i + 1], nested_ + 1);
       inner.variables_ = variables_;
       for (CommandWords& each : inner.Cut()) commands_.push_back(std::move(each));
+      for (auto& [name, value] : inner.assigned_) assigned_[name] = std::move(value);
     }
     if (words.size() > 1) commands_.push_back(std::move(words));
   }
@@ -160,13 +164,19 @@ class Cutter {
   bool in_word_ = false;
   std::string word_;
   CommandWords words_;
-  std::map<std::string, std::string> variables_;
+  Variables variables_, assigned_;
   std::vector<CommandWords> commands_;
 };
 
 }  // namespace
 
 std::vector<CommandWords> CommandsIn(std::string_view text) { return Cutter(text, 0).Cut(); }
+
+Variables AssignedIn(std::string_view text) {
+  Cutter cutter(text, 0);
+  cutter.Cut();
+  return cutter.TakeAssigned();
+}
 
 std::string_view BaseName(std::string_view path) {
   const std::size_t slash = path.find_last_of('/');

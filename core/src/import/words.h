@@ -2,6 +2,7 @@
 // variables that it sets itself. No shell: nothing is run, and what needs one stays as it is.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,12 @@ using CommandWords = std::vector<std::string>;
 // Commands of one word are left out: nothing is imported from them. What stands in one word behind
 // -c is cut again. O(size); a variable's value is cut at 1,000 bytes.
 std::vector<CommandWords> CommandsIn(std::string_view text);
+
+// What a text sets in the environment of what it starts, each variable's last value: NAME=value
+// before a command or alone, exported, behind env and docker's -e; in comments nothing. As
+// CommandsIn reads.
+using Variables = std::map<std::string, std::string, std::less<>>;
+Variables AssignedIn(std::string_view text);
 
 // "/usr/bin/vllm" is vllm.
 std::string_view BaseName(std::string_view path);
