@@ -107,9 +107,10 @@ TEST(AllReduce, KindThatNobodySaid_IsPlainFromTheBandwidthOrAGuess) {
 
 // A pair of cards on PCIe: the guess is said in the verdict, a choice is not; peers are faster.
 TEST(AllReduce, GuessOfAPair_IsInTheVerdict) {
-  const auto run = [](const std::string& kind) {
-    return RunToEnd(Changed({"cluster.pools.0.tensor_parallel=2", "hardware.interconnect=" + kind},
-                            R"({"schema": 1, "model": {"preset": "llama-3.1-8b"},
+  const auto run = [](const std::string& kind, const std::string& by = "tensor") {
+    return RunToEnd(
+        Changed({"cluster.pools.0." + by + "_parallel=2", "hardware.interconnect=" + kind},
+                R"({"schema": 1, "model": {"preset": "llama-3.1-8b"},
                                 "hardware": {"preset": "l40s"},
                                 "workload": {"requests": 20, "arrivals": {"rate_per_s": 1}}})"));
   };
@@ -119,6 +120,8 @@ TEST(AllReduce, GuessOfAPair_IsInTheVerdict) {
   EXPECT_NE(peers.verdict.note.find("No server of several"), std::string::npos);
   EXPECT_EQ(guessed.e2e_ms.mean, host.e2e_ms.mean);
   EXPECT_LT(peers.e2e_ms.mean, host.e2e_ms.mean);
+  // Stages hand on over the same link.
+  EXPECT_NE(run("auto", "pipeline").verdict.note.find("is a guess"), std::string::npos);
 }
 
 }  // namespace

@@ -183,7 +183,9 @@ std::string BadText(const Compared& run) {
 std::vector<std::string> WarningsOf(const Scenario& s, std::int64_t like) {
   std::vector<std::string> warnings;
   const PoolSpec& pool = s.cluster.pools[0];
-  const std::int64_t group = pool.tensor_parallel * pool.attention_data_parallel;
+  // Stages hand their rows on over the same link.
+  const std::int64_t group =
+      pool.tensor_parallel * pool.attention_data_parallel * pool.pipeline_parallel;
   const HardwareSpec& h = s.hardware;
   if (group > 1 && InterconnectOf(h) != Interconnect::kNvlink) {
     const std::string cards = h.name.empty() ? "cards on PCIe" : h.name;

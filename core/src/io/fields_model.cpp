@@ -205,7 +205,7 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
         &HardwareSpec::interconnect_latency_us);
   f.Enum({.name = "interconnect",
           .help = "how GPUs of a node reach each other: nvlink; pcie_p2p, reading each other's "
-                  "memory; pcie_host, through the host's; auto: nvlink above 125 GB/s, else "
+                  "memory; pcie_host, through the host's; auto: nvlink from 125 GB/s on, else "
                   "pcie_host, which the verdict calls a guess (analytic, operators)",
           .compared = true},
          &HardwareSpec::interconnect, {"auto", "nvlink", "pcie_p2p", "pcie_host"});
