@@ -242,6 +242,20 @@ TEST(Designs, WrongAxes_AreAllNamed) {
   EXPECT_FALSE(DesignSearch::Create("[", {}).ok());
 }
 
+// Times of one server say nothing of another; its settings may vary.
+TEST(Designs, OfABlackbox_AreNotOtherServers) {
+  const std::string document = Document({R"(latency={"backend":"blackbox","beta":[5000,10,30]})"});
+  for (const char* axis :
+       {"hardware.preset=l40s,h100-sxm", "cluster.pools.*.tensor_parallel=1,2",
+        "model.quantization=none,fp8", "engine.enable_expert_parallel=false,true"}) {
+    const auto designs = DesignsOf(document, AxesFrom({axis}));
+    ASSERT_FALSE(designs.ok()) << axis;
+    EXPECT_NE(Listed(designs.issues()).find("blackbox"), std::string::npos) << axis;
+  }
+  EXPECT_TRUE(DesignsOf(document, AxesFrom({"engine.max_num_seqs=64,128"})).ok());
+  EXPECT_TRUE(DesignsOf(document, AxesFrom({"cluster.pools.*.tensor_parallel=1"})).ok());
+}
+
 // Whatever is typed: a list of designs, each with a document or issues, or issues.
 TEST(Designs, AnyAxes_AreDesignsOrIssues) {
   std::mt19937 random(7);

@@ -105,6 +105,23 @@ bool Varies(const std::vector<Axis>& axes, std::string_view path) {
   });
 }
 
+// Coefficients of a step are of one server: no other's times follow from them.
+Issues Unknown(const Scenario& own, const std::vector<Axis>& axes) {
+  Issues issues;
+  if (own.latency.backend != "blackbox") return issues;
+  for (const Axis& axis : axes) {
+    const std::string& path = axis.path;
+    const bool server = path == "hardware.preset" || path == "model.preset" ||
+                        path == "model.quantization" || EndsWith(path, "_parallel");
+    if (!server || axis.values.size() < 2) continue;
+    issues.push_back(
+        {"", Format("found {} beside latency.backend blackbox, whose times are those of "
+                    "one server whatever it is; allowed with a backend that knows it",
+                    ShownText(path))});
+  }
+  return issues;
+}
+
 // The grid, of which each scenario is read: a mistake in a path is one of all designs.
 struct Grid {
   std::vector<Design> designs;
@@ -148,7 +165,8 @@ Grid GridOf(const std::string& document, const Scenario& own, const std::vector<
 Result<std::vector<Design>> DesignsOf(const std::string& document, const std::vector<Axis>& axes) {
   const Result<Scenario> own = ParseScenario(document);
   Issues issues = Check(axes);
-  if (!own.ok()) issues.insert(issues.end(), own.issues().begin(), own.issues().end());
+  const Issues more = own.ok() ? Unknown(own.value(), axes) : own.issues();
+  issues.insert(issues.end(), more.begin(), more.end());
   if (!issues.empty()) return issues;
   Grid grid = GridOf(document, own.value(), axes);
   if (!grid.readable) return Bounded(std::move(grid.mistakes));
