@@ -65,6 +65,21 @@ TEST(ReadMeasurements_, DetailedBench_IsReplayedAndItsEndHeldOut) {
   EXPECT_NE(Joined(read.value().warnings).find("2 requests failed"), std::string::npos);
 }
 
+// Several tokens a chunk: said, as ITL then compares chunks. One gap less than tokens is as it must
+// be.
+TEST(ReadMeasurements_, FewerGapsThanTokens_AreSaid) {
+  const auto warnings = [](const char* tokens) {
+    const auto read =
+        ReadMeasurements(Bench(Format(R"("request_rate": 1, "input_lens": [9], "output_lens": [{}],
+                        "ttfts": [0.1], "itls": [[0.1, 0.1]])",
+                                      tokens)),
+                         "c.json");
+    return read.ok() ? Joined(read.value().warnings) : std::string("refused");
+  };
+  EXPECT_NE(warnings("9").find("2 gaps in itls for 8 tokens"), std::string::npos) << warnings("9");
+  EXPECT_EQ(warnings("3").find("gaps"), std::string::npos) << warnings("3");
+}
+
 TEST(ReadMeasurements_, SummaryBench_IsDrawnWithItsMeans) {
   const auto read = ReadMeasurements(
       Bench(R"("request_rate": 5.0, "burstiness": 1.0, "max_concurrency": null, "completed": 50,

@@ -300,6 +300,24 @@ TEST(Calibrate_, RequestsOneByOne_AreReplayedAndCompared) {
     EXPECT_TRUE(replay.after[i].met);
     EXPECT_EQ(replay.after[i].measured, 300);
   }
+  EXPECT_EQ(Joined(made.value().warnings).find("replayed"), std::string::npos);
+
+  // Single requests that are not what the means say: no constant makes both.
+  for (double& ttft : run.seen.ttft) ttft *= 0.2;
+  points.back().run = std::make_shared<const RunLoad>(run);
+  const auto off = Calibrate(Server(), MeasuredOn(Truth(), points, 0, 1));
+  ASSERT_TRUE(off.ok());
+  EXPECT_NE(Joined(off.value().warnings).find("replayed one by one"), std::string::npos);
+  EXPECT_NE(Joined(off.value().warnings).find("ttft"), std::string::npos);
+
+  // A handful has no distribution.
+  run.seen.ttft.resize(kLeastReplayed - 1);
+  run.seen.e2e.resize(kLeastReplayed - 1);
+  points.back().run = std::make_shared<const RunLoad>(run);
+  const auto few = Calibrate(Server(), MeasuredOn(Truth(), points, 0, 1));
+  ASSERT_TRUE(few.ok());
+  EXPECT_TRUE(few.value().replays.empty());
+  EXPECT_EQ(Joined(few.value().warnings).find("replayed"), std::string::npos);
 }
 
 // Gaps between tokens of a run, from the simulator's own steps: none is lost, and each so-manieth

@@ -6,7 +6,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "calibrate/pack.h"
-#include "calibrate/replay_json.h"
+#include "calibrate/pack_json.h"
 #include "calibrate/verdict.h"
 
 namespace servecast {

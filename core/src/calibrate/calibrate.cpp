@@ -401,13 +401,23 @@ bool CalibrationRun::Advance(std::int64_t requests) {
 // A slice has one run, before and after: fits have a hundred.
 void CalibrationRun::Replay() {
   const CalibrationPoint& point = measurements_.points[replayed_++];
-  if (!point.run || point.run->seen.ttft.empty()) return;
+  if (!point.run || point.run->seen.ttft.size() < kLeastReplayed) return;
   const Scenario before = ServerOf(server_);
   Scenario after = before;
   for (const FittedParameter& p : fitted_->fitted) p.parameter->write(after, p.value);
   Result<std::vector<ReplayDistance>> was = CompareRun(before, *point.run);
   Result<std::vector<ReplayDistance>> is = CompareRun(after, *point.run);
   if (!was.ok() || !is.ok()) return;  // a fit without an answer for it would have said so
+  std::string off;
+  for (const ReplayDistance& d : is.value()) {
+    if (!d.met) off += Format("{}{}", off.empty() ? "" : ", ", d.figure);
+  }
+  if (!off.empty()) {
+    fitted_->warnings.push_back(
+        Format("{}: replayed one by one, it is off by a distance of {} or {} % in the median "
+               "or more, after the fit too: {}",
+               point.label, ShortNumber(kMostKs), ShortNumber(kMostMedianError), off));
+  }
   fitted_->replays.push_back(
       {point.label, point.held_out, std::move(was.value()), std::move(is.value())});
 }

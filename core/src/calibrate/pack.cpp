@@ -7,7 +7,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
-#include "calibrate/replay_json.h"
+#include "calibrate/pack_json.h"
 #include "calibrate/server.h"
 #include "cost/calibrated.h"
 #include "cost/compared.h"
@@ -376,23 +376,12 @@ std::string PackJson(const Calibration& calibration, const PackOrigin& origin) {
   for (const SeenRange& range : calibration.seen) {
     seen[range.name] = {PackNumber(range.low), PackNumber(range.high)};
   }
-  Ordered pack = {{"kind", kPackKind},
-                  {"schema", kPackSchema},
-                  {"spec_version", kCalibrationSpecVersion},
-                  {"backend", calibration.latency.backend},
-                  {"parameters", parameters},
-                  {"errors", errors},
-                  {"seen", seen},
-                  {"warnings", calibration.warnings},
-                  {"provenance",
-                   {{"model", origin.model},
-                    {"gpu", origin.gpu},
-                    {"engine", origin.engine},
-                    {"with", origin.with},
-                    {"tensor_parallel", origin.tensor_parallel},
-                    {"files", origin.files},
-                    {"measurements", origin.measurements},
-                    {"date", origin.date}}}};
+  Ordered pack = PackHead(calibration.latency.backend);
+  pack["parameters"] = std::move(parameters);
+  pack["errors"] = std::move(errors);
+  pack["seen"] = std::move(seen);
+  pack["warnings"] = calibration.warnings;
+  pack["provenance"] = OriginJson(origin);
   if (calibration.latency.backend == "blackbox") {
     pack["latency"] = {{"backend", "blackbox"},
                        {"alpha", PackNumbers(calibration.latency.alpha)},

@@ -207,6 +207,20 @@ std::vector<Trace> TracesOf(const std::vector<BenchRequest>& requests, const Ben
   return traces;
 }
 
+// ITL compares tokens; a server that sends several at once, or a file that is cut, has fewer gaps.
+void WarnOfChunks(const std::vector<BenchRequest>& requests, const Gaps& gaps,
+                  const std::string& name, Measurements& read) {
+  double seen = 0, tokens = 0;
+  for (const BenchRequest& r : requests) {
+    seen += static_cast<double>(gaps.Of(r.place).size());
+    tokens += static_cast<double>(r.output) - 1;
+  }
+  if (seen == 0 || 2 * seen >= tokens) return;
+  read.warnings.push_back(Format(
+      "{} has {} gaps in itls for {} tokens behind the first: ITL is of chunks, not of tokens",
+      name, NumberText(seen), NumberText(tokens)));
+}
+
 void AddDetailed(JsonNumbers& in, Measurements& read) {
   const bool starts = in.Find("start_times") != nullptr && !in.Find("start_times")->empty();
   Gaps gaps;
@@ -236,6 +250,7 @@ void AddDetailed(JsonNumbers& in, Measurements& read) {
     point.held_out = held_out;
     read.points.push_back(std::move(point));
   }
+  WarnOfChunks(requests, gaps, in.name(), read);
   read.found.push_back(Format("{}: {} requests of vllm bench serve{}: all of it under load{}",
                               in.name(), n,
                               starts             ? ", at their own times"

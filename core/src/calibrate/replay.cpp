@@ -122,7 +122,7 @@ Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenar
   }
   std::vector<ReplayDistance> distances;
   constexpr TimeNs kLongest = 100'000'000'000'000'000;  // ns: no trace is of three years
-  if (of_row.size() < 10 || of_row.back()->arrived - of_row[0]->arrived > kLongest) {
+  if (of_row.size() < kLeastReplayed || of_row.back()->arrived - of_row[0]->arrived > kLongest) {
     return distances;
   }
   const auto from = static_cast<std::size_t>(kTrainedShare * static_cast<double>(of_row.size()));
@@ -170,7 +170,7 @@ Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenar
 
 Result<std::vector<ReplayDistance>> CompareRun(const Scenario& server, const RunLoad& run) {
   std::vector<ReplayDistance> distances;
-  if (run.seen.ttft.empty()) return distances;
+  if (run.seen.ttft.size() < kLeastReplayed) return distances;
   ClientTimes simulated;
   for (const Trace& trace : run.draws) {
     TokenGaps gaps(trace.rows.size(), run.from, run.to, run.seen.every);

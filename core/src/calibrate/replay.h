@@ -15,6 +15,7 @@ namespace servecast {
 
 // Limits of an end-to-end validation.
 inline constexpr double kMostKs = 0.15, kMostMedianError = 20;  // a distance; per cent
+inline constexpr std::size_t kLeastReplayed = 10;  // requests: fewer have no distribution
 
 struct ReplayDistance {
   const char* figure = "";                   // "ttft", "itl", "tpot", "e2e"
@@ -33,11 +34,11 @@ ReplayDistance DistanceOf(const char* figure, std::vector<double> measured,
 
 // Replays all requests of the trace that were complete, and compares the last fifth. ITL are the
 // gaps between tokens where every step has snapshots, else TPOT stands for them. Empty: the trace
-// has no requests.
+// has fewer than kLeastReplayed.
 Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenario scenario);
 
 // The same of the requests of a benchmark that are compared. Empty: their times are not known one
-// by one. Requires: a scenario of ServerOf.
+// by one, or they are fewer than kLeastReplayed. Requires: a scenario of ServerOf.
 Result<std::vector<ReplayDistance>> CompareRun(const Scenario& server, const RunLoad& run);
 
 }  // namespace servecast

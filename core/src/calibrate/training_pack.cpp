@@ -8,7 +8,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "calibrate/pack.h"
-#include "calibrate/replay_json.h"
+#include "calibrate/pack_json.h"
 #include "io/json_document.h"
 
 namespace servecast {
@@ -136,24 +136,6 @@ Ordered FileJson(const Training& training, const Scenario& s, const PackOrigin& 
 
 }  // namespace
 
-Ordered ReplayJson(const std::vector<ReplayDistance>& before,
-                   const std::vector<ReplayDistance>& after) {
-  Ordered list = Ordered::array();
-  for (const ReplayDistance& d : after) {
-    Ordered one = {{"figure", d.figure},
-                   {"values", d.measured},
-                   {"ks", PackNumber(d.ks)},
-                   {"measured_p50_ms", PackNumber(d.measured_p50_ms)},
-                   {"simulated_p50_ms", PackNumber(d.simulated_p50_ms)},
-                   {"met", d.met}};
-    for (const ReplayDistance& b : before) {
-      if (std::string_view(b.figure) == d.figure) one["ks_before"] = PackNumber(b.ks);
-    }
-    list.push_back(std::move(one));
-  }
-  return list;
-}
-
 const char* FeatureName(std::string_view backend, std::string_view vector, std::size_t feature) {
   if (backend == "blackbox") {
     return vector == "beta" ? kBlackboxBeta[feature] : kBlackboxAlpha[feature];
@@ -165,31 +147,19 @@ std::string TrainingPackJson(const Training& training, const std::vector<TracedS
                              const std::vector<ReplayDistance>& before,
                              const std::vector<ReplayDistance>& after, const std::string& date) {
   const Scenario& s = servers[0].scenario;
-  const PackOrigin origin = OriginOf(s, {}, date);
-  Ordered files = Ordered::array();
-  for (const std::string& line : training.found) files.push_back(Printable(line));
+  PackOrigin origin = OriginOf(s, {}, date);
+  for (const std::string& line : training.found) origin.files.push_back(Printable(line));
+  origin.measurements = training.beta.samples + training.alpha.samples;
   std::vector<std::string> warnings;
   for (const std::string& line : training.warnings) warnings.push_back(Printable(line));
-  Ordered pack = {{"kind", kPackKind},
-                  {"schema", kPackSchema},
-                  {"spec_version", kCalibrationSpecVersion},
-                  {"backend", training.backend},
-                  {"latency", Ordered::parse(LatencyOf(training, s))},
-                  {"training",
-                   {{"beta", VectorJson(training, training.beta)},
-                    {"alpha", VectorJson(training, training.alpha)}}},
-                  {"replay", ReplayJson(before, after)},
-                  {"seen", SeenJson(servers)},
-                  {"warnings", warnings},
-                  {"provenance",
-                   {{"model", origin.model},
-                    {"gpu", origin.gpu},
-                    {"engine", origin.engine},
-                    {"with", origin.with},
-                    {"tensor_parallel", origin.tensor_parallel},
-                    {"files", files},
-                    {"measurements", training.beta.samples + training.alpha.samples},
-                    {"date", date}}}};
+  Ordered pack = PackHead(training.backend);
+  pack["latency"] = Ordered::parse(LatencyOf(training, s));
+  pack["training"] = {{"beta", VectorJson(training, training.beta)},
+                      {"alpha", VectorJson(training, training.alpha)}};
+  pack["replay"] = ReplayJson(before, after);
+  pack["seen"] = SeenJson(servers);
+  pack["warnings"] = warnings;
+  pack["provenance"] = OriginJson(origin);
   if (training.backend == "physics") {
     pack["training"]["wait"] = VectorJson(training, training.wait);
     pack["physics_coefficients"] = FileJson(training, s, origin, date);
