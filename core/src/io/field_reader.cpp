@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/text.h"
 #include "io/issues.h"
@@ -30,8 +28,8 @@ std::string RangeText(const FieldSpec& spec) {
 // Reads the members of one JSON object into the fields that visit it.
 class ObjectReader final : public FieldVisitor {
  public:
-  ObjectReader(const Json& object, std::string path, Issues& issues)
-      : object_(object), path_(std::move(path)), issues_(issues) {}
+  ObjectReader(const Json& object, std::string path, Issues& issues, bool sections = true)
+      : object_(object), path_(std::move(path)), issues_(issues), sections_(sections) {}
 
   bool reads() const override { return true; }
 
@@ -153,7 +151,7 @@ class ObjectReader final : public FieldVisitor {
     // What a pool inherits it switches off by its members.
     const bool inherits = path_.rfind("/cluster/pools/", 0) == 0 && !spec.repeats;
     if (found != nullptr && found->is_null() && spec.nullable && !inherits) found = nullptr;
-    if (found == nullptr && spec.repeats) return;
+    if (found == nullptr && (spec.repeats || !sections_)) return;
     if (found != nullptr && !found->is_object()) {
       Add(spec, Format("found {}, allowed an object", ShortJson(*found)));
       return;
@@ -193,29 +191,35 @@ class ObjectReader final : public FieldVisitor {
       return;
     }
     // Only the names, so that a stray one can be told from an unknown one.
+    const Elsewhere where = {field, &values};
     const bool collecting = elsewhere_ != nullptr;
-    const std::string reason = Format("only applies when {} is {}", field, QuotedList(values));
-    if (!collecting) elsewhere_ = &reason;
+    if (!collecting) elsewhere_ = &where;
     fields(*this);
     if (!collecting) elsewhere_ = nullptr;
   }
 
-  void Accept(const char* name) { known_.insert(name); }
+  void Accept(const char* name) { known_.emplace_back(name); }
 
+  // Most documents are right: only a stray key has the known ones sorted.
   void ReportUnknown() {
-    std::string keys;
-    for (const std::string& k : known_) keys += (keys.empty() ? "" : ", ") + k;
     std::size_t stray = 0;
+    bool sorted = false;
     for (const auto& [key, value] : object_.items()) {
-      if (known_.count(key) > 0 || ++stray > kMostIssues) continue;
-      const auto other = inactive_.find(key);
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      if (++stray > kMostIssues) continue;
+      const auto other = std::find_if(inactive_.begin(), inactive_.end(),
+                                      [&](const Inactive& each) { return each.name == key; });
       if (other != inactive_.end()) {
-        issues_.push_back({path_ + "/" + key, Format("\"{}\" {}", key, other->second)});
+        issues_.push_back({path_ + "/" + key, Format("\"{}\" {}", key, other->reason)});
         continue;
       }
+      if (!sorted) std::sort(known_.begin(), known_.end());
+      if (!sorted) known_.erase(std::unique(known_.begin(), known_.end()), known_.end());
+      sorted = true;
+      std::string keys;
+      for (const std::string_view k : known_) keys += Format("{}{}", keys.empty() ? "" : ", ", k);
       issues_.push_back({path_ + "/" + ShownPointerToken(key),
-                         Format("unknown key{}; known here: {}",
-                                DidYouMean(key, Choices(known_.begin(), known_.end())), keys)});
+                         Format("unknown key{}; known here: {}", DidYouMean(key, known_), keys)});
     }
     if (stray > kMostIssues) issues_.push_back(Unlisted(stray - kMostIssues));
   }
@@ -223,12 +227,15 @@ class ObjectReader final : public FieldVisitor {
  private:
   // The member of that name; nullptr when there is none, which is an issue for a required one.
   const Json* Member(const FieldSpec& spec) {
+    const auto found = object_.find(spec.name);
     if (elsewhere_ != nullptr) {
-      inactive_.emplace(spec.name, *elsewhere_);
+      if (found != object_.end()) {
+        inactive_.push_back({spec.name, Format("only applies when {} is {}", elsewhere_->field,
+                                               QuotedList(*elsewhere_->values))});
+      }
       return nullptr;
     }
-    known_.insert(spec.name);
-    const auto found = object_.find(spec.name);
+    known_.emplace_back(spec.name);
     if (found != object_.end()) return &*found;
     if (spec.required) {
       std::string allowed = spec.max > spec.min ? ", allowed " + RangeText(spec) : "";
@@ -250,12 +257,24 @@ class ObjectReader final : public FieldVisitor {
     issues_.push_back({path_ + "/" + spec.name, std::move(message)});
   }
 
+  // Fields that are visited now exist while `field` has one of these values, which it has not.
+  struct Elsewhere {
+    std::string_view field;
+    const Choices* values;
+  };
+  // A member of the object that is none of its fields, as another one is chosen.
+  struct Inactive {
+    std::string_view name;
+    std::string reason;
+  };
+
   const Json& object_;
   std::string path_;
   Issues& issues_;
-  std::set<std::string> known_;
-  std::map<std::string, std::string> inactive_;
-  const std::string* elsewhere_ = nullptr;
+  Choices known_;
+  std::vector<Inactive> inactive_;
+  bool sections_;  // an object that is not there is read as an empty one
+  const Elsewhere* elsewhere_ = nullptr;
 };
 
 }  // namespace
@@ -265,6 +284,12 @@ void ReadScenario(const Json& document, Scenario& scenario, Issues& issues) {
   reader.Accept("schema");
   DescribeScenario(reader, scenario, Scenario{});
   reader.ReportUnknown();
+}
+
+void ReadSections(const Json& document, Scenario& scenario) {
+  Issues ignored;
+  ObjectReader reader(document, "", ignored, /*sections=*/false);
+  DescribeScenario(reader, scenario, Scenario{});
 }
 
 std::string QuotedList(const Choices& choices) {

@@ -15,6 +15,9 @@ namespace servecast {
 // `document` is an object; its "schema" is taken for read.
 void ReadScenario(const nlohmann::json& document, Scenario& scenario, Issues& issues);
 
+// Of the sections that the document has, and of these whatever is right: for presets.
+void ReadSections(const nlohmann::json& document, Scenario& scenario);
+
 // "\"a\", \"b\"", and "; did you mean \"a\"?" when `word` is near one of them.
 std::string QuotedList(const Choices& choices);
 std::string DidYouMean(std::string_view word, const Choices& choices);

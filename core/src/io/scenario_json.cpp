@@ -191,8 +191,7 @@ Scenario BaseOf(const std::map<std::string_view, std::string>& presets) {
     TakeScheduler(preset->second, document);
   }
   Scenario base;
-  Issues ignored;  // sections without a preset lack their required members
-  ReadScenario(document, base, ignored);
+  ReadSections(document, base);
   return base;
 }
 
