@@ -56,13 +56,13 @@ Result<Deployment> Deployed(Scenario& scenario, const Trace& trace, Deployment* 
 }  // namespace
 
 struct Simulation::State {
-  State(Scenario s, Trace t, Deployment d, RequestTable table)
+  State(Scenario s, Trace t, Deployment d, RequestTable table, Recorded recorded)
       : scenario(std::move(s)),
         trace(std::move(t)),
         deployment(std::move(d)),
         requests(std::move(table)),
         recorder(SecondsToNs(scenario.measure.warmup_s),
-                 ExpertsRead(first().cost, MostTokens(scenario))),
+                 ExpertsRead(first().cost, MostTokens(scenario)), recorded),
         horizon(scenario.measure.horizon_s ? SecondsToNs(*scenario.measure.horizon_s) : kNever) {}
 
   // Its memory is that of a report.
@@ -203,8 +203,9 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   trace.rows = {};  // now in the table
   trace.accepted_drafts = {};
   trace.adapters = {};
-  auto state = std::make_unique<State>(std::move(scenario), std::move(trace),
-                                       std::move(deployment.value()), std::move(requests.value()));
+  auto state =
+      std::make_unique<State>(std::move(scenario), std::move(trace), std::move(deployment.value()),
+                              std::move(requests.value()), hooks.recorded);
   State& s = *state;
   s.SetLatency(hooks);
   if (s.deployment.HasBatchScheduler() && s.latency->DelayByLoad()) {
@@ -220,7 +221,8 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
                  "alpha_coefficients of physics beyond those of prompt and bias"};
   }
   s.results.Resize(s.requests.size());
-  if (s.scenario.cluster.Replicas() == 1) s.recorder.ReserveGaps(8 * s.requests.size());
+  if (hooks.recorded.gaps && s.scenario.cluster.Replicas() == 1)
+    s.recorder.ReserveGaps(8 * s.requests.size());
   if (!IsBlis(s.scenario.engine.compat)) {
     s.StartReplicas(hooks.observer);
   } else {
@@ -285,25 +287,27 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                     .cost = pool.cost,
                     .recorder = pools.size() > 1 ? of_pools.back() : whole});
   }
-  Report report = Summarize({.scenario = s.scenario,
-                             .cost = s.first().cost,
-                             .trace_name = s.trace.name,
-                             .trace_hash = s.Replays() ? s.trace.hash : 0,
-                             .requests = s.requests,
-                             .results = s.results,
-                             .recorder = whole,
-                             .running = s.replica->running(),
-                             .length_capped = s.replica->length_capped(),
-                             .prefix_cache = s.replica->prefix_cache(),
-                             .end = end,
-                             .finished = s.finished,
-                             .label = s.deployment.label,
-                             .counts = s.replica->counts(),
-                             .kv_offload = s.replica->kv_offload(),
-                             .token_delay = s.latency->OutputTokenDelay(),
-                             .pools = std::move(runs),
-                             .replicas = s.replica->PerReplica(end)},
-                            detail);
+  Report report =
+      Summarize({.scenario = s.scenario,
+                 .cost = s.first().cost,
+                 .trace_name = s.trace.name,
+                 .trace_hash = s.Replays() ? s.trace.hash : 0,
+                 .requests = s.requests,
+                 .results = s.results,
+                 .recorder = whole,
+                 .running = s.replica->running(),
+                 .length_capped = s.replica->length_capped(),
+                 .prefix_cache = s.replica->prefix_cache(),
+                 .end = end,
+                 .finished = s.finished,
+                 .label = s.deployment.label,
+                 .counts = s.replica->counts(),
+                 .kv_offload = s.replica->kv_offload(),
+                 .token_delay = s.latency->OutputTokenDelay(),
+                 .pools = std::move(runs),
+                 .replicas = detail == ReportDetail::kTotals ? std::vector<ReplicaReport>()
+                                                             : s.replica->PerReplica(end)},
+                detail);
   report.departures = s.replica->departures();
   if (report.counts.lost_victims > 0) {
     report.departures.push_back(

@@ -90,6 +90,30 @@ TEST(Recorder, BinsOfAnyWidth_KeepSumsExactly) {
   }
 }
 
+// Of one bin, whatever the others have that are added to it.
+TEST(Recorder, WithoutASeries_SumsAreTheSame) {
+  Recorder plain(0, {}, {.series = false, .gaps = false}), sum = plain, other(0);
+  Sums expected;
+  TimeNs now = 0, width = 0;
+  Drive(plain, expected, 1'000'000, 3000, &now);
+  plain.InterTokenGap(now, 5, 3);
+  plain.StepDelay(now, 5, 3);
+  EXPECT_EQ(plain.itl().total_weight(), 0);
+  EXPECT_EQ(plain.step_delays().total_weight(), 0);
+  Drive(other, expected, 1'000'000, 3000, &now);
+  sum.Add(plain, now);
+  sum.Add(other, now);
+  const std::vector<SeriesBin> bins = sum.BinsUpTo(now, &width);
+  ASSERT_EQ(bins.size(), 1U);
+  const Sums found = SumOf(bins);
+  EXPECT_TRUE(found.running == expected.running);
+  EXPECT_TRUE(found.waiting == expected.waiting);
+  EXPECT_TRUE(found.kv_blocks == expected.kv_blocks);
+  EXPECT_EQ(found.output_tokens, expected.output_tokens);
+  EXPECT_EQ(found.preemptions, expected.preemptions);
+  EXPECT_EQ(sum.steps(), 6000);
+}
+
 TEST(Recorder, OneStepAcrossManyBins_GivesEachItsShare) {
   Recorder recorder(0);
   const TimeNs bin = TimeNs{1} << 20;

@@ -33,6 +33,35 @@ Trace TraceOf(const std::string& rows) {
 // 2,605  decode A, decode B    1,010  A's third and B's second at 3,615
 Trace TwoRequests() { return TraceOf("0,20,3\n0.0005,40,2\n"); }
 
+// What plans go by, of a run that keeps nothing else: bit by bit what a whole report has.
+TEST(Totals, OfARunWithoutItsCourse_AreThoseOfAWholeReport) {
+  double short_of_seats = 0;
+  for (const char* cluster :
+       {"cluster.pools.0.replicas=1", "cluster.pools.0.replicas=3",
+        R"(cluster.router={"policy":"central_queue"})",
+        R"(cluster.pools=[{"role":"prefill"},{"role":"decode","replicas":2}])"}) {
+    const std::string document = Changed(
+        {cluster, "workload.requests=400", "workload.arrivals.rate_per_s=60",
+         "workload.prefix.groups=4", "workload.prefix.tokens=200", "engine.max_num_seqs=2"});
+    const Report whole = RunToEnd(document);
+    SimulationHooks hooks;
+    hooks.recorded = {.series = false, .gaps = false};
+    Simulation bare = Good(Simulation::Create(Parsed(document), {}, std::move(hooks)));
+    while (!bare.Advance(INT64_MAX)) {
+    }
+    const Report totals = bare.Snapshot(ReportDetail::kTotals);
+    EXPECT_EQ(totals.steps, whole.steps) << cluster;
+    EXPECT_EQ(totals.arrived, whole.arrived) << cluster;
+    EXPECT_EQ(totals.mean_batch_size, whole.mean_batch_size) << cluster;
+    EXPECT_EQ(totals.kv_peak_usage, whole.kv_peak_usage) << cluster;
+    EXPECT_EQ(totals.binding.shares, whole.binding.shares) << cluster;
+    short_of_seats += totals.binding.shares[1];
+    EXPECT_EQ(totals.prefix_cache.hit_tokens, whole.prefix_cache.hit_tokens) << cluster;
+    EXPECT_GT(totals.prefix_cache.hit_tokens, 0) << cluster;
+  }
+  EXPECT_GT(short_of_seats, 0);
+}
+
 TEST(Latencies, TwoRequestsByHand_AreExact) {
   const Report r = RunToEnd(kBlackbox, TwoRequests());
   EXPECT_EQ(r.completed, 2);

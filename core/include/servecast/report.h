@@ -267,8 +267,9 @@ const std::vector<Column>& Columns();
 // Those of a file with a row per step, which only the command writes; kind "batch".
 const std::vector<Column>& BatchColumns();
 
-// Whether a report has the columns with a value per request (190 bytes each) too.
-enum class ReportDetail { kSummary, kRequests };
+// What a report has: counts and shares of the whole run alone, all but its requests, or the columns
+// with a value per request (190 bytes each) too.
+enum class ReportDetail { kTotals, kSummary, kRequests };
 
 struct Report {
   std::string name;

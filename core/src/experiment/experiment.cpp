@@ -55,7 +55,9 @@ struct Experiment::State {
   Result<Simulation> Make(Scenario s, std::size_t run) const {
     s.seed = SeedOfRun(scenario.seed, run);
     s.workload.requests = length;
-    return Simulation::Create(std::move(s), trace);
+    SimulationHooks hooks;
+    hooks.recorded = {.series = false, .gaps = HasItl()};  // the first one's course is shown
+    return Simulation::Create(std::move(s), trace, std::move(hooks));
   }
 
   bool HasItl() const {

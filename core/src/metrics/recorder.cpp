@@ -46,6 +46,13 @@ void Recorder::Widen() {
   bin_end_ = 0;  // the cached bin moved
 }
 
+// All bins as one.
+void Recorder::Unite() {
+  for (std::size_t i = 1; i < bins_.size(); ++i) bins_[0].Add(bins_[i]);
+  bins_.resize(1);
+  width_ = kWidest;
+}
+
 std::size_t Recorder::BinOf(TimeNs time) {
   while (time / width_ >= kBins) Widen();
   return static_cast<std::size_t>(time / width_);
@@ -54,6 +61,7 @@ std::size_t Recorder::BinOf(TimeNs time) {
 void Recorder::Add(const Recorder& other, TimeNs end) {
   Recorder one = other;
   one.Waiting(end, one.waiting_);
+  if (bins_.size() == 1) one.Unite();
   while (one.width_ < width_) one.Widen();
   while (width_ < one.width_) Widen();
   for (std::size_t i = 0; i < bins_.size(); ++i) bins_[i].Add(one.bins_[i]);

@@ -1,6 +1,6 @@
 // What a run adds up as it goes: integers only, cut by simulated time alone, so that neither the
 // length of a slice nor of a decode run can change a result. Bounded: the series has kBins bins,
-// which double in width when time outgrows them.
+// which double in width when time outgrows them, or one that has all.
 #pragma once
 
 #include <array>
@@ -52,14 +52,26 @@ struct PrefillWork {  // without keys the others do not count
   std::int64_t without_head = 0;  // kStepUnit when the step makes no token
 };
 
+// What is kept beside the sums of a run: its course over time, and samples of waits between tokens
+// and between steps.
+struct Recorded {
+  bool series = true, gaps = true;
+};
+
 class Recorder {
  public:
   static constexpr int kBins = 512;
 
   // `experts_read[n]`: by a step of n tokens, in 2^-20; more tokens read as many as the last.
-  // Empty: there are none.
-  explicit Recorder(TimeNs warmup, std::vector<std::int64_t> experts_read = {})
-      : warmup_(warmup), experts_read_(std::move(experts_read)), bins_(kBins) {}
+  // Empty: there are none. Without a series its sums are the same, of one bin.
+  explicit Recorder(TimeNs warmup, std::vector<std::int64_t> experts_read = {},
+                    Recorded recorded = {})
+      : warmup_(warmup),
+        samples_from_(recorded.gaps ? warmup : kNever),
+        experts_read_(std::move(experts_read)),
+        bins_(recorded.series ? kBins : 1) {
+    if (!recorded.series) width_ = kWidest;
+  }
 
   // A step ran over [start, end) and made `sampled` output tokens at its end. Requires: steps in
   // order, not overlapping.
@@ -105,13 +117,13 @@ class Recorder {
 
   // `tokens` tokens came `gap` after the ones before them, at `time`.
   void InterTokenGap(TimeNs time, TimeNs gap, std::int64_t tokens) {
-    if (time >= warmup_) itl_.Add(gap, tokens);
+    if (time >= samples_from_) itl_.Add(gap, tokens);
   }
 
   // `requests` began a step at `time`, `wait` after the end of their step before; those of no wait
   // may be in StepLevels instead.
   void StepDelay(TimeNs time, TimeNs wait, std::int64_t requests) {
-    if (time < warmup_ || requests == 0) return;
+    if (time < samples_from_ || requests == 0) return;
     if (wait > 0) {
       step_delays_.Add(wait, requests);
     } else {
@@ -137,7 +149,7 @@ class Recorder {
   }
 
   // Another replica's record, its queue integrated up to `end`; levels add up, the peak is the
-  // highest of any. O(bins + samples).
+  // highest of any. O(bins + samples). Requires: it has a series if this has one.
   void Add(const Recorder& other, TimeNs end);
 
   // To bins as wide as the other's, if those are wider.
@@ -167,7 +179,10 @@ class Recorder {
 
  private:
   std::size_t BinOf(TimeNs time);
+  static constexpr TimeNs kWidest = kNever;
+
   void Widen();
+  void Unite();
   void StepAcrossBins(TimeNs start, TimeNs end, const StepLevels& levels, std::int64_t sampled,
                       const PrefillWork& prefill);
   void AddLevel(TimeNs from, TimeNs to, std::int64_t level, WideInt SeriesBin::*member);
@@ -177,7 +192,7 @@ class Recorder {
     return experts_read_[static_cast<std::size_t>(tokens < last ? tokens : last)];
   }
 
-  TimeNs warmup_;
+  TimeNs warmup_, samples_from_;
   std::vector<std::int64_t> experts_read_;
   std::vector<SeriesBin> bins_;
   TimeNs width_ = TimeNs{1} << 20;  // about 1 ms

@@ -115,6 +115,8 @@ std::vector<double> WeightedPercentiles(const std::vector<WeightedSample>& sorte
 }
 
 void SortValues(std::vector<double>& values) {
+  constexpr std::size_t kFew = 1000;  // fewer are sorted before a radix sort has counted its digits
+  if (values.size() < kFew) return std::sort(values.begin(), values.end());
   std::vector<double> scratch;
   // Bit patterns of doubles that are not negative sort as the doubles do.
   RadixSort(values, scratch, [](double v) {

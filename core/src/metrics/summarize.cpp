@@ -39,6 +39,10 @@ class Summary {
   Summary(const RunView& run, ReportDetail detail) : run_(run) {
     report_.columns.resize(Columns().size());
     Count();
+    if (detail == ReportDetail::kTotals) {
+      Totals();
+      return;
+    }
     FindClasses();
     CollectLatencies();
     GapsBetweenTokens();
@@ -69,6 +73,13 @@ class Summary {
     std::size_t i = 0;
     while (Columns()[i].name != name) ++i;
     return report_.columns[i];
+  }
+
+  void Totals() {
+    if (run_.HasPools()) ReportPools(run_, report_);
+    Series();
+    Binding();
+    report_.prefix_cache = run_.prefix_cache;
   }
 
   void Count() {

@@ -51,6 +51,7 @@ struct Plan::State {
           std::max(place.length, kPerClient * s.workload.arrivals.concurrency), kMaxRequests);
     }
     SimulationHooks hooks;
+    hooks.recorded = {.series = false, .gaps = has_itl};
     hooks.deployment = std::make_shared<Deployment>(Redeploy(deployment, s));
     if (const RequestTable* drawn = Drawn(s, place)) hooks.requests = *drawn;
     return Simulation::Create(std::move(s), trace, std::move(hooks));
@@ -80,7 +81,7 @@ struct Plan::State {
     std::int64_t needed = place.length;
     Report report;
     if (place.runs.empty() || has_itl) {
-      report = current->Snapshot(ReportDetail::kSummary);
+      report = current->Snapshot(has_itl ? ReportDetail::kSummary : ReportDetail::kTotals);
       needed = LengthFor(place, report);
       place.work = report.steps + report.arrived;
       place.cached_share = CachedShare(report.prefix_cache);
@@ -177,16 +178,25 @@ Result<Plan> Plan::Create(Scenario scenario, Trace trace, PlanOptions options) {
   if (alone.cluster.pools.size() == 1) alone.UsePool(0);
   Result<Deployment> deployment = Deploy(alone);
   SimulationHooks hooks;
+  hooks.recorded = {.series = false, .gaps = false};
   if (deployment.ok()) {
     hooks.deployment = std::make_shared<Deployment>(Redeploy(deployment.value(), scenario));
+  }
+  // As long as a scout, its requests are those of scouts of any number of replicas.
+  std::optional<RequestTable> shared;
+  if (options.line == PlanLine::kReplicas && scenario.workload.requests == kScout) {
+    Result<RequestTable> made = MakeRequests(scenario, trace);
+    if (made.ok()) hooks.requests = shared.emplace(std::move(made.value()));
   }
   const Result<Simulation> first = Simulation::Create(scenario, trace, std::move(hooks));
   if (!first.ok()) {
     issues.insert(issues.end(), first.issues().begin(), first.issues().end());
   }
   if (!issues.empty()) return issues;
-  return Plan(std::make_unique<State>(std::move(scenario), std::move(trace), options, *line,
-                                      std::move(deployment.value())));
+  auto state = std::make_unique<State>(std::move(scenario), std::move(trace), options, *line,
+                                       std::move(deployment.value()));
+  if (shared) state->tables[kScout] = std::move(*shared);
+  return Plan(std::move(state));
 }
 
 bool Plan::Advance(std::int64_t max_steps) { return state_->Step(max_steps); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "metrics/recorder.h"
 #include "serving/policy.h"
 #include "workload/request_table.h"
 
@@ -86,6 +87,7 @@ struct SimulationHooks {
   StepObserver* observer = nullptr;        // not owned; outlives the simulation
   std::optional<RequestTable> requests;    // instead of the workload's
   std::shared_ptr<Deployment> deployment;  // instead of that of the scenario, which Redeploy makes
+  Recorded recorded = {};                  // without all of it a report says less
 };
 
 }  // namespace servecast
