@@ -207,8 +207,8 @@ class ObjectReader final : public FieldVisitor {
     for (const auto& [key, value] : object_.items()) {
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
       if (++stray > kMostIssues) continue;
-      const auto other = std::find_if(inactive_.begin(), inactive_.end(),
-                                      [&](const Inactive& each) { return each.name == key; });
+      const auto named = [&name = key](const Inactive& each) { return each.name == name; };
+      const auto other = std::find_if(inactive_.begin(), inactive_.end(), named);
       if (other != inactive_.end()) {
         issues_.push_back({path_ + "/" + key, Format("\"{}\" {}", key, other->reason)});
         continue;
