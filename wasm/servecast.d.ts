@@ -713,6 +713,11 @@ export interface SearchPoint {
   /** No system does with less. */
   readonly least_gpus: number;
   readonly least_dollars_per_hour: number | null;
+  /** Of the replicas that the closed form has for enough. */
+  readonly start_gpus: number;
+  readonly start_dollars_per_hour: number | null;
+  /** It needs so many replicas that it is no alternative; its state is "unknown". */
+  readonly given_up: boolean;
   /** Of each target, the least share of what it allows. */
   readonly least_strains: readonly (number | null)[];
   /** Replicas of each pool that its search begins with. */

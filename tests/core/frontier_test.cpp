@@ -122,7 +122,7 @@ TEST(Halving, EndsWithTheFrontierOfAll) {
       }
       return !wanted.empty();
     };
-    for (const Stage stage : {Stage::kCheapHalf, Stage::kOthers, Stage::kFrontier}) answer(stage);
+    for (const Stage stage : {Stage::kCheapest, Stage::kOthers, Stage::kFrontier}) answer(stage);
     int rounds = 0;
     while (answer(Stage::kCheaper)) ASSERT_LT(++rounds, 100);
     const std::vector<std::string> labels(points.size());

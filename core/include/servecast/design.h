@@ -37,6 +37,9 @@ struct DesignTask {
   std::string document;
   bool fixed = false;  // its replicas are the document's; else the fewest are looked for
   std::vector<std::int64_t> start;  // replicas by pool to begin with; empty: the document's
+  // Of one pool: who needs more is no alternative. $ an hour, or GPUs where nothing has a price; 0:
+  // it does not matter.
+  double most = 0;
 };
 
 enum class DesignState {
@@ -83,6 +86,9 @@ struct DesignPoint {
   std::optional<double> least_dollars;
   std::vector<double> least_strains;
   std::vector<std::int64_t> start;  // replicas by pool that the closed form has for enough
+  double start_gpus = 0;            // of these
+  std::optional<double> start_dollars;
+  bool given_up = false;  // it needs more than the task's most
   EvidenceClass evidence = EvidenceClass::kUntested;
   bool seats_to_spare = false;          // with more max_num_seqs the same runs would come out
   std::int64_t runs = 0, requests = 0;  // 0: those of the same with fewer seats, to spare

@@ -35,6 +35,7 @@ struct PlanOptions {
   bool scouts_only = false;
   bool fixed = false;
   double first_step = 2;
+  std::int64_t most_replicas = 0;  // kReplicas: more are not tried; 0: as many as there may be
 };
 
 // One target at one place of the line: pooled over the runs, with its 95 % interval.

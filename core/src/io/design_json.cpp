@@ -216,6 +216,7 @@ std::string TaskJson(const DesignTask& task) {
   out.Key("document"), out.Text(task.document);
   out.Key("fixed"), out.Boolean(task.fixed);
   WriteList("start", task.start, out, [&out](std::int64_t n) { out.Integer(n); });
+  out.Key("most"), out.Number(task.most);
   out.EndObject();
   return out.Take();
 }
@@ -244,6 +245,9 @@ void WritePoint(const DesignPoint& point, JsonWriter& out) {
   WriteNumber("least_dollars_per_hour", point.least_dollars, out);
   WriteList("least_strains", point.least_strains, out, [&out](double v) { out.Number(v); });
   WriteList("start", point.start, out, [&out](std::int64_t n) { out.Integer(n); });
+  out.Key("start_gpus"), out.Number(point.start_gpus);
+  WriteNumber("start_dollars_per_hour", point.start_dollars, out);
+  out.Key("given_up"), out.Boolean(point.given_up);
   WriteList("issues", point.issues, out, [&out](const auto& issue) { WriteIssue(issue, out); });
   out.Key("runs"), out.Integer(point.runs);
   out.Key("requests"), out.Integer(point.requests);
@@ -268,6 +272,7 @@ Result<DesignTask> ReadTask(std::string_view text) {
   reader.Read("document", task.document);
   reader.Read("fixed", task.fixed);
   reader.ReadList("start", task.start, ReadReplicas);
+  reader.Read("most", task.most);
   if (!reader.good()) return NotOurs("task");
   return task;
 }
@@ -298,6 +303,9 @@ Result<DesignPoint> ReadPoint(std::string_view text) {
   reader.Read("least_dollars_per_hour", point.least_dollars);
   reader.ReadList("least_strains", point.least_strains, ReadStrain);
   reader.ReadList("start", point.start, ReadReplicas);
+  reader.Read("start_gpus", point.start_gpus);
+  reader.Read("start_dollars_per_hour", point.start_dollars);
+  reader.Read("given_up", point.given_up);
   reader.ReadList("issues", point.issues, ReadIssue);
   reader.Read("runs", point.runs);
   reader.Read("requests", point.requests);

@@ -72,8 +72,24 @@ struct DesignPlan::State {
     const bool roles = pools.size() == 2 && scenario.cluster.Has(PoolRole::kPrefill) &&
                        scenario.cluster.Has(PoolRole::kDecode);
     fixed = fixed || (pools.size() > 1 && !roles) || IsBlis(scenario.engine.compat);
+    if (!fixed && pools.size() == 1) most_replicas = MostReplicas(task.most);
     Begin(task, scenario);
+    if (most_replicas > 0) {
+      scenario.cluster.pools[0].replicas = std::min(pools[0].replicas, most_replicas);
+    }
     return task.rung == Rung::kBound ? Bound() : Plans(roles);
+  }
+
+  // For so much, $ an hour or GPUs; 0: any number. Two groups are always tried.
+  std::int64_t MostReplicas(double cost) const {
+    if (cost <= 0) return 0;
+    const PoolSpec& pool = scenario.cluster.pools[0];
+    const HardwareSpec& hardware = pool.hardware ? *pool.hardware : scenario.hardware;
+    const auto gpus = static_cast<double>(pool.tensor_parallel * pool.pipeline_parallel);
+    const double each = gpus * hardware.price_per_gpu_hour.value_or(1);
+    const std::int64_t group = pool.attention_data_parallel;
+    const auto groups = each > 0 ? cost / each / static_cast<double>(group) : 1e6;
+    return group * std::clamp<std::int64_t>(static_cast<std::int64_t>(groups), 2, 1'000'000);
   }
 
   Issues Refuse(const Issues& issues) {
@@ -108,6 +124,12 @@ struct DesignPlan::State {
       point.least_gpus += least * static_cast<double>(pool.gpus_per_replica);
     }
     point.least_dollars = PriceOf(fixed ? std::vector<double>() : known.least);
+    std::vector<double> start(known.start.begin(), known.start.end());
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      if (fixed) start[i] = static_cast<double>(point.pools[i].replicas);
+      point.start_gpus += start[i] * static_cast<double>(point.pools[i].gpus_per_replica);
+    }
+    point.start_dollars = PriceOf(start);
     if (!fixed) point.pools.clear();
     MissesAlone();
     return {};
@@ -165,6 +187,7 @@ struct DesignPlan::State {
     options.most_work = point.rung == Rung::kCoarse ? kCoarseWork : kCertainWork;
     options.most_work_in_all = kTimesOfPools * options.most_work;
     options.first_step = kFirstStep;
+    options.most_replicas = most_replicas;
     if (roles && !fixed) {
       Result<FleetPlan> made = FleetPlan::Create(scenario, trace, options);
       if (!made.ok()) return Refuse(made.issues());
@@ -200,6 +223,7 @@ struct DesignPlan::State {
       if (better) place = &tried;
     }
     if (place == nullptr || answer.outcome == PlanOutcome::kUnknown) return SayUnknown();
+    if (answer.outcome == PlanOutcome::kNone && most_replicas > 0 && place->low > 1) return GiveUp();
     DesignPoint::Pool& pool = point.pools[0];
     if (!fixed) {
       pool.replicas = pool.low = pool.high = Whole(place->at);
@@ -262,6 +286,14 @@ struct DesignPlan::State {
     place == nullptr ? SayUnknown() : Read(*place);
   }
 
+  void GiveUp() {
+    point.pools.clear();
+    point.given_up = true;
+    point.state = DesignState::kUnknown;
+    point.reason = Format("needs more than {}, which is over ten times what the cheapest costs",
+                          Count(most_replicas, "replica"));
+  }
+
   void SayUnknown() {
     point.pools.clear();
     point.state = DesignState::kUnknown;
@@ -319,6 +351,7 @@ struct DesignPlan::State {
   Scenario scenario;
   Trace trace;
   bool fixed = false, finished = false;
+  std::int64_t most_replicas = 0;  // that are tried; 0: any number
   DesignPoint point;
   std::optional<Plan> plan;
   std::optional<FleetPlan> fleet;

@@ -15,6 +15,7 @@ namespace servecast {
 namespace {
 
 constexpr const char* kSeatsPath = "engine.max_num_seqs";
+constexpr double kNoAlternative = 10;  // times what the cheapest that is known to hold costs
 
 std::optional<std::int64_t> WholeNumber(const std::string& text) {
   std::int64_t number = 0;
@@ -46,7 +47,7 @@ struct DesignSearch::State {
           now.push_back(each);
         }
       }
-      if (!known || stage == Stage::kCheapHalf) return now;
+      if (!known || stage == Stage::kCheapest) return now;
     }
   }
 
@@ -95,15 +96,27 @@ struct DesignSearch::State {
       stage = static_cast<Stage>(static_cast<int>(stage) + 1);
       wanted = Asks();
     }
-    if (stage == Stage::kCheapHalf)
+    if (stage == Stage::kCheapest)
       stage = Stage::kOthers;
     else if (stage == Stage::kFrontier)
       stage = Stage::kCheaper;
     ahead = 0;
+    most = MostCost();
     for (const auto& [id, rung] : wanted) {
       asked[id] = rung;
       ahead += WeightOf(rung);
     }
+  }
+
+  // What a design may cost that is still compared; 0: none is known to hold.
+  double MostCost() const {
+    const Cost cost = CostFor(points);
+    double cheapest = 0;
+    for (const DesignPoint& point : points) {
+      const std::optional<double> its = point.Holds() ? CostOf(point, cost) : std::nullopt;
+      if (its && (cheapest == 0 || *its < cheapest)) cheapest = *its;
+    }
+    return kNoAlternative * cheapest;
   }
 
   DesignTask TaskOf(std::int64_t id, Rung rung) const {
@@ -115,6 +128,7 @@ struct DesignSearch::State {
     task.document = design.document;
     task.fixed = design.fixed;
     task.start = point.start;
+    if (rung == Rung::kCoarse && !design.own) task.most = most;
     // What one run a place found is nearer than the closed form.
     if (rung == Rung::kCertain && !point.pools.empty()) {
       task.start.clear();
@@ -143,6 +157,8 @@ struct DesignSearch::State {
       point.least_dollars = mine.least_dollars;
       point.least_strains = std::move(mine.least_strains);
       point.start = std::move(mine.start);
+      point.start_gpus = mine.start_gpus;
+      point.start_dollars = mine.start_dollars;
       point.runs += mine.runs;
       point.requests += mine.requests;
     }
@@ -152,7 +168,8 @@ struct DesignSearch::State {
   SearchParts Parts() const { return {axes, designs, points, targets, asked.empty()}; }
 
   SearchOptions options;
-  Stage stage = Stage::kCheapHalf;
+  Stage stage = Stage::kCheapest;
+  double most = 0;  // of tasks of this round
   std::vector<SloSpec> targets;
   std::vector<Axis> axes;
   std::vector<Design> designs;

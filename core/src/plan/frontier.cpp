@@ -114,6 +114,11 @@ std::optional<double> LeastCostOf(const DesignPoint& point, Cost cost) {
   return point.least_gpus > 0 ? std::optional(point.least_gpus) : std::nullopt;
 }
 
+std::optional<double> StartCostOf(const DesignPoint& point, Cost cost) {
+  if (cost == Cost::kDollars) return point.start_dollars;
+  return point.start_gpus > 0 ? std::optional(point.start_gpus) : std::nullopt;
+}
+
 std::vector<std::int64_t> FrontierOf(const std::vector<DesignPoint>& points, Rung least, Cost cost,
                                      Measure measure, std::size_t target) {
   struct Place {

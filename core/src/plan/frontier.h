@@ -23,6 +23,9 @@ std::optional<double> CostOf(const DesignPoint& point, Cost cost, End end = End:
 // That no number of replicas and no scheduling goes below.
 std::optional<double> LeastCostOf(const DesignPoint& point, Cost cost);
 
+// Of the replicas that the closed form has for enough.
+std::optional<double> StartCostOf(const DesignPoint& point, Cost cost);
+
 // A quantity of a design that holds, the less the better; none: it is not known.
 using Measure = std::optional<double> (*)(const DesignPoint& point, std::size_t target);
 std::optional<double> WorstStrain(const DesignPoint& point, std::size_t target);
@@ -63,7 +66,7 @@ struct Wanted {
   Rung rung = Rung::kBound;
 };
 enum class Stage {
-  kCheapHalf,  // coarse answers of the half that may be cheapest
+  kCheapest,   // coarse answers of the quarter that the closed form has for cheapest
   kOthers,     // and of those of the others that these do not beat
   kFrontier,   // certain answers of the coarse frontier
   kCheaper,    // and of who may be cheaper than the cheapest, until nobody is

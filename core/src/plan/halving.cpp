@@ -65,9 +65,10 @@ class Rivals {
   std::vector<Steps> each_;
 };
 
-// Those that no run was made of, that have a price, and that no other beats: all, or the half that
-// may be cheapest, whose answers tell which of the others need none.
-std::vector<Wanted> CoarseOf(const std::vector<DesignPoint>& points, Cost cost, bool half) {
+// Those that no run was made of, that have a price, and that no other beats: all, or the quarter
+// that the closed form has for cheapest, whose answers tell which of the others need none, and what
+// is too dear.
+std::vector<Wanted> CoarseOf(const std::vector<DesignPoint>& points, Cost cost, bool quarter) {
   const Rivals rivals(points, cost);
   std::vector<const DesignPoint*> open;
   for (const DesignPoint& point : points) {
@@ -76,9 +77,9 @@ std::vector<Wanted> CoarseOf(const std::vector<DesignPoint>& points, Cost cost, 
     open.push_back(&point);
   }
   std::stable_sort(open.begin(), open.end(), [cost](const DesignPoint* a, const DesignPoint* b) {
-    return LeastCostOf(*a, cost).value_or(1e300) < LeastCostOf(*b, cost).value_or(1e300);
+    return StartCostOf(*a, cost).value_or(1e300) < StartCostOf(*b, cost).value_or(1e300);
   });
-  if (half) open.resize((open.size() + 1) / 2);
+  if (quarter) open.resize((open.size() + 3) / 4);
   std::vector<Wanted> wanted;
   for (const DesignPoint* point : open) wanted.push_back({point->id, Rung::kCoarse});
   return wanted;
@@ -95,6 +96,7 @@ std::vector<Wanted> FrontierToAsk(const std::vector<DesignPoint>& points, Cost c
 
 // What a design may cost at the least, if one run's interval is right; none: it keeps no target.
 std::optional<double> HopedCost(const DesignPoint& point, Cost cost) {
+  if (point.given_up) return std::nullopt;
   if (IsOpen(point)) return LeastCostOf(point, cost);  // a coarse run did not tell
   const bool may = point.Holds() || (point.strain_low && *point.strain_low <= 1);
   return may ? CostOf(point, cost, End::kLow) : std::nullopt;
@@ -119,7 +121,7 @@ std::vector<Wanted> CheaperOf(const std::vector<DesignPoint>& points, Cost cost)
 std::vector<Wanted> WantedOf(const std::vector<DesignPoint>& points, Stage stage) {
   const Cost cost = CostFor(points);
   switch (stage) {
-    case Stage::kCheapHalf:
+    case Stage::kCheapest:
       return CoarseOf(points, cost, true);
     case Stage::kOthers:
       return CoarseOf(points, cost, false);
