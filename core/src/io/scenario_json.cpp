@@ -497,9 +497,9 @@ void WriteTexts(Scenario& s, const std::map<std::string_view, std::string>& pres
   s.content_hash = content.Finish();
 }
 
-}  // namespace
-
-Result<Scenario> ParseScenario(std::string_view text) {
+// `presets`: those that it names, and its host.
+Result<Scenario> ReadDocument(std::string_view text,
+                              std::map<std::string_view, std::string>& presets) {
   Result<Json> parsed = ParseJson(text);
   if (!parsed.ok()) return Issues(parsed.issues());
   Json& document = parsed.value();
@@ -515,7 +515,6 @@ Result<Scenario> ParseScenario(std::string_view text) {
     // What its members mean is not known here.
     return Issue{"/schema", Format("found {}, allowed {}", ShortJson(*schema), kScenarioSchema)};
   }
-  std::map<std::string_view, std::string> presets;
   TakeSglangNames(document, issues);
   TurnOffAsyncForStages(document);
   for (const PresetSection& section : PresetSections()) {
@@ -544,8 +543,21 @@ Result<Scenario> ParseScenario(std::string_view text) {
   presets[kHost] = scenario.engine.host;
   FindChanged(scenario);
   FindChangedOfPools(scenario);
-  WriteTexts(scenario, presets);
   return scenario;
+}
+
+}  // namespace
+
+Result<Scenario> ParseScenario(std::string_view text) {
+  std::map<std::string_view, std::string> presets;
+  Result<Scenario> scenario = ReadDocument(text, presets);
+  if (scenario.ok()) WriteTexts(scenario.value(), presets);
+  return scenario;
+}
+
+Result<Scenario> ParseToRun(std::string_view text) {
+  std::map<std::string_view, std::string> presets;
+  return ReadDocument(text, presets);
 }
 
 std::string HashText(std::uint64_t hash) {

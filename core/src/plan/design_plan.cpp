@@ -63,7 +63,7 @@ struct DesignPlan::State {
 
   // Issues: missing files.
   Issues Start(const DesignTask& task) {
-    Result<Scenario> read = ParseScenario(task.document);
+    Result<Scenario> read = ParseToRun(task.document);
     if (!read.ok()) return Refuse(read.issues());
     scenario = std::move(read.value());
     if (Issues missing = MissingFiles(scenario); !missing.empty()) return missing;

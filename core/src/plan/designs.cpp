@@ -122,42 +122,50 @@ Issues Unknown(const Scenario& own, const std::vector<Axis>& axes) {
   return issues;
 }
 
-// The grid, of which each scenario is read: a mistake in a path is one of all designs.
-struct Grid {
-  std::vector<Design> designs;
-  Issues mistakes;        // each once
-  bool readable = false;  // some design is a scenario
-  bool has_own = false;
-};
+// The design that is the scenario itself, though no more than each value is read: one that alone
+// changes nothing does so among others. None: it is not of the grid.
+std::optional<std::size_t> OwnAmong(const std::string& document, const Scenario& own,
+                                    const std::vector<Axis>& axes) {
+  std::size_t index = 0;
+  for (const Axis& axis : axes) {
+    const auto changes_nothing = [&](const std::string& value) {
+      const Result<std::string> changed = WithValue(document, axis.path, value);
+      if (!changed.ok()) return false;
+      const Result<Scenario> read = ParseScenario(changed.value());
+      return read.ok() && read.value().content_hash == own.content_hash;
+    };
+    const auto its = std::find_if(axis.values.begin(), axis.values.end(), changes_nothing);
+    if (its == axis.values.end()) return std::nullopt;
+    index = index * axis.values.size() + static_cast<std::size_t>(its - axis.values.begin());
+  }
+  return index;
+}
 
-Grid GridOf(const std::string& document, const Scenario& own, const std::vector<Axis>& axes) {
-  Grid grid;
-  const bool experts = Varies(axes, "engine.enable_expert_parallel");
-  std::size_t count = 1;
-  for (const Axis& axis : axes) count *= axis.values.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    Design& design = grid.designs.emplace_back(Combine(document, axes, i, count));
-    design.id = static_cast<std::int64_t>(i);
+// What is wrong with each design, if with all of them: a mistake in a path is one of all.
+Issues MistakesOf(const std::vector<Design>& designs) {
+  Issues mistakes;
+  for (const Design& design : designs) {
     Issues found = design.issues;
     if (found.empty()) {
-      const Result<Scenario> read = ParseScenario(design.document);
-      if (read.ok()) {
-        grid.readable = true;
-        design.own = !grid.has_own && read.value().content_hash == own.content_hash;
-        grid.has_own = grid.has_own || design.own;
-        if (experts && !design.own) design.issues = Needless(read.value());
-        if (!design.issues.empty()) design.document = "";
-      } else {
-        found = read.issues();
-      }
+      const Result<Scenario> read = ParseToRun(design.document);
+      if (read.ok()) return {};
+      found = read.issues();
     }
     for (Issue& issue : found) {
-      const bool known =
-          std::find(grid.mistakes.begin(), grid.mistakes.end(), issue) != grid.mistakes.end();
-      if (!known && grid.mistakes.size() <= kMostIssues) grid.mistakes.push_back(std::move(issue));
+      const bool known = std::find(mistakes.begin(), mistakes.end(), issue) != mistakes.end();
+      if (!known && mistakes.size() <= kMostIssues) mistakes.push_back(std::move(issue));
     }
   }
-  return grid;
+  return mistakes;
+}
+
+void RefuseNeedless(std::vector<Design>& designs) {
+  for (Design& design : designs) {
+    if (!design.issues.empty() || design.own) continue;
+    const Result<Scenario> read = ParseToRun(design.document);
+    if (read.ok()) design.issues = Needless(read.value());
+    if (!design.issues.empty()) design.document = "";
+  }
 }
 
 }  // namespace
@@ -168,17 +176,27 @@ Result<std::vector<Design>> DesignsOf(const std::string& document, const std::ve
   const Issues more = own.ok() ? Unknown(own.value(), axes) : own.issues();
   issues.insert(issues.end(), more.begin(), more.end());
   if (!issues.empty()) return issues;
-  Grid grid = GridOf(document, own.value(), axes);
-  if (!grid.readable) return Bounded(std::move(grid.mistakes));
-  if (grid.has_own) return std::move(grid.designs);
-  Design& as_it_is = grid.designs.emplace_back();
-  as_it_is.id = static_cast<std::int64_t>(grid.designs.size()) - 1;
+  std::size_t count = 1;
+  for (const Axis& axis : axes) count *= axis.values.size();
+  std::vector<Design> designs;
+  for (std::size_t i = 0; i < count; ++i) {
+    designs.push_back(Combine(document, axes, i, count));
+    designs.back().id = static_cast<std::int64_t>(i);
+  }
+  const std::optional<std::size_t> place = OwnAmong(document, own.value(), axes);
+  if (place) designs[*place].own = true;
+  Issues mistakes = place ? Issues() : MistakesOf(designs);
+  if (!mistakes.empty()) return Bounded(std::move(mistakes));
+  if (Varies(axes, "engine.enable_expert_parallel")) RefuseNeedless(designs);
+  if (place) return designs;
+  Design& as_it_is = designs.emplace_back();
+  as_it_is.id = static_cast<std::int64_t>(designs.size()) - 1;
   as_it_is.label = "as it is";
   as_it_is.document = document;
   as_it_is.own = true;
   as_it_is.fixed = std::any_of(axes.begin(), axes.end(),
                                [](const Axis& axis) { return SetsReplicas(axis.path); });
-  return std::move(grid.designs);
+  return designs;
 }
 
 }  // namespace servecast
