@@ -6,7 +6,6 @@
 #include "calibrate/ridge.h"
 
 #include <Eigen/QR>
-#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 
@@ -54,6 +53,12 @@ Matrix Augmented(const Matrix& x, double lambda) {
   all.topRows(x.rows()) = x;
   all.bottomRows(x.cols()).diagonal().setConstant(std::sqrt(lambda));
   return all;
+}
+
+// Of its R.
+Matrix InverseOf(const Eigen::HouseholderQR<Matrix>& qr, Eigen::Index columns) {
+  const Matrix r = qr.matrixQR().topRows(columns);
+  return r.triangularView<Eigen::Upper>().solve(Matrix::Identity(columns, columns));
 }
 
 }  // namespace
@@ -118,15 +123,13 @@ RidgeFit FitRidge(RowFactor& factor, const std::vector<bool>& used, double lambd
   if (s.columns.empty()) return fit;
   Vector target = Vector::Zero(s.x.rows() + s.x.cols());
   target.head(s.x.rows()) = s.y;
-  const Vector w = Augmented(s.x, lambda).householderQr().solve(target);
+  const Eigen::HouseholderQR<Matrix> qr(Augmented(s.x, lambda));
+  const Vector w = qr.solve(target);
   for (std::size_t k = 0; k < s.columns.size(); ++k) {
     fit.coefficients[s.columns[k]] = w[Size(k)] / s.scale[Size(k)];
   }
-  const Vector values = Eigen::JacobiSVD<Matrix>(s.x).singularValues();
-  for (Eigen::Index k = 0; k < values.size(); ++k) {
-    const double square = values[k] * values[k];
-    if (square > 0) fit.degrees += square / (square + lambda);
-  }
+  // The trace of the hat matrix X (X'X + lambda I)^-1 X', where X'X + lambda I is R'R.
+  fit.degrees = (s.x * InverseOf(qr, s.x.cols())).squaredNorm();
   return fit;
 }
 
@@ -146,8 +149,7 @@ std::vector<double> HalfWidths(RowFactor& factor, const std::vector<bool>& used,
   }
   const auto n = static_cast<double>(rows.size());
   scatter *= n / std::max(1.0, n - fit.degrees);
-  const Matrix qr = s.x.householderQr().matrixQR().topRows(k);
-  const Matrix root = qr.triangularView<Eigen::Upper>().solve(Matrix::Identity(k, k));
+  const Matrix root = InverseOf(Eigen::HouseholderQR<Matrix>(s.x), k);
   const Matrix inverse = root * root.transpose();  // (X'X)^-1
   const Matrix covariance = inverse * scatter * inverse;
   for (Eigen::Index j = 0; j < k; ++j) {
