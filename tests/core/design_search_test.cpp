@@ -340,6 +340,28 @@ TEST(DesignPlan, GivenReplicas_StayAsTheyAre) {
 
 // ---- Searches -----------------------------------------------------------------------------------
 
+// Beyond what a task allows nobody looks: it is said, and nothing is claimed of its cost.
+TEST(DesignPlan, MoreThanAnAlternativeCosts_IsGivenUp) {
+  DesignTask task = TaskOf(Rung::kCoarse, Document({"workload.arrivals.rate_per_s=400"}));
+  const DesignPoint needs = Answered(task);
+  ASSERT_EQ(needs.pools.size(), 1U);
+  ASSERT_GT(needs.pools[0].replicas, 2);
+  const double each = needs.pools[0].price.value_or(1);
+  task.most = 2 * each;
+  const DesignPoint given_up = Answered(task);
+  EXPECT_TRUE(given_up.given_up);
+  EXPECT_EQ(given_up.state, DesignState::kUnknown);
+  EXPECT_TRUE(given_up.pools.empty());
+  EXPECT_NE(given_up.reason.find("more than 2 replicas"), std::string::npos) << given_up.reason;
+  EXPECT_LE(given_up.requests, needs.requests);
+  task.most = 100 * each * static_cast<double>(needs.pools[0].replicas);
+  EXPECT_EQ(PointJson(Answered(task)), PointJson(needs));
+  // Who may not be, may be asked for certain where it might be cheaper.
+  task.rung = Rung::kCertain;
+  task.most = 0;
+  EXPECT_FALSE(Answered(task).given_up);
+}
+
 TEST(DesignSearch, OrderOfTasks_ChangesNoByte) {
   const std::vector<std::string> axes = {"hardware.preset=h100-sxm,l40s,a100-80gb",
                                          "model.quantization=none,fp8",

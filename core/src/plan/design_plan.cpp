@@ -223,7 +223,8 @@ struct DesignPlan::State {
       if (better) place = &tried;
     }
     if (place == nullptr || answer.outcome == PlanOutcome::kUnknown) return SayUnknown();
-    if (answer.outcome == PlanOutcome::kNone && most_replicas > 0 && place->low > 1) return GiveUp();
+    if (answer.outcome == PlanOutcome::kNone && most_replicas > 0 && place->low > 1)
+      return GiveUp();
     DesignPoint::Pool& pool = point.pools[0];
     if (!fixed) {
       pool.replicas = pool.low = pool.high = Whole(place->at);

@@ -66,10 +66,10 @@ struct Wanted {
   Rung rung = Rung::kBound;
 };
 enum class Stage {
-  kCheapest,   // coarse answers of the quarter that the closed form has for cheapest
-  kOthers,     // and of those of the others that these do not beat
-  kFrontier,   // certain answers of the coarse frontier
-  kCheaper,    // and of who may be cheaper than the cheapest, until nobody is
+  kCheapest,  // coarse answers of the quarter that the closed form has for cheapest
+  kOthers,    // and of those of the others that these do not beat
+  kFrontier,  // certain answers of the coarse frontier
+  kCheaper,   // and of who may be cheaper than the cheapest, until nobody is
 };
 std::vector<Wanted> WantedOf(const std::vector<DesignPoint>& points, Stage stage);
 // Certain answers of every design that could run.

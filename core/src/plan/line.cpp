@@ -36,7 +36,8 @@ std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options)
     const auto own = static_cast<double>(pool.replicas);
     if (options.fixed) return Line{own, own, own, step, true, "replicas"};
     const std::int64_t asked = options.most_replicas;
-    const auto most = static_cast<double>(asked > 0 ? std::min(asked, kMostReplicas) : kMostReplicas);
+    const auto most =
+        static_cast<double>(asked > 0 ? std::min(asked, kMostReplicas) : kMostReplicas);
     return Line{own, step, std::max(own, most), step, true, "replicas"};
   }
   const ArrivalSpec& a = scenario.workload.arrivals;
