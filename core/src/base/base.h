@@ -24,6 +24,15 @@ inline TimeNs NearestNs(double ns) { return static_cast<TimeNs>(std::nearbyint(n
 
 using WideInt = __int128;  // sums of times, products with them: tokens * ns, blocks * ns
 
+// Of a count and a time. WebAssembly has no product of 128 bits, and most fit 64.
+inline WideInt Product(std::int64_t a, std::int64_t b) {
+#ifdef __wasm__
+  constexpr std::uint64_t kNarrow = std::uint64_t{1} << 31;
+  if ((static_cast<std::uint64_t>(a) | static_cast<std::uint64_t>(b)) < kNarrow) return a * b;
+#endif
+  return WideInt{a} * b;
+}
+
 using RequestId = std::int32_t;  // row of the request table
 inline constexpr RequestId kNoRequest = -1;
 

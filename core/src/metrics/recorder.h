@@ -83,7 +83,7 @@ class Recorder {
     blocked_ns_[static_cast<std::size_t>(blocked)] += duration;
     peak_kv_blocks_ = levels.kv_blocks > peak_kv_blocks_ ? levels.kv_blocks : peak_kv_blocks_;
     peak_kv_unused_ = levels.kv_unused > peak_kv_unused_ ? levels.kv_unused : peak_kv_unused_;
-    kv_unused_ += WideInt{levels.kv_unused} * duration;
+    kv_unused_ += Product(levels.kv_unused, duration);
     if (start >= warmup_) in_turn_ += levels.in_turn;
     ++steps_;
     output_tokens_ += sampled;
@@ -93,9 +93,9 @@ class Recorder {
       return;
     }
     SeriesBin& bin = bins_[bin_];
-    bin.running += WideInt{levels.running} * duration;
-    bin.kv_blocks += WideInt{levels.kv_blocks} * duration;
-    bin.batch_tokens += WideInt{levels.batch_tokens} * duration;
+    bin.running += Product(levels.running, duration);
+    bin.kv_blocks += Product(levels.kv_blocks, duration);
+    bin.batch_tokens += Product(levels.batch_tokens, duration);
     bin.output_tokens += sampled;
     bin.work.tokens += levels.batch_tokens;
     bin.work.decode_keys += levels.decode_keys;

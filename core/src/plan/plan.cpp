@@ -176,7 +176,7 @@ Result<Plan> Plan::Create(Scenario scenario, Trace trace, PlanOptions options) {
   }
   Scenario alone = scenario;
   if (alone.cluster.pools.size() == 1) alone.UsePool(0);
-  Result<Deployment> deployment = Deploy(alone);
+  Result<Deployment> deployment = Deploy(alone, /*labelled=*/false);
   SimulationHooks hooks;
   hooks.recorded = {.series = false, .gaps = false};
   if (deployment.ok()) {

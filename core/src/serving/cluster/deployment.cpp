@@ -109,7 +109,7 @@ void Deployment::SetUpSchedulers(const RequestTable& requests) {
   }
 }
 
-Result<Deployment> Deploy(const Scenario& scenario) {
+Result<Deployment> Deploy(const Scenario& scenario, bool labelled) {
   Deployment deployment;
   Issues issues;
   const std::vector<PoolSpec>& specs = scenario.cluster.pools;
@@ -128,6 +128,7 @@ Result<Deployment> Deploy(const Scenario& scenario) {
     const Pool& pool =
         deployment.pools.emplace_back(MakePool(std::move(alone), cost.value(), model));
     deployment.max_model_len = std::min(deployment.max_model_len, MaxModelLenOf(pool));
+    if (!labelled) continue;
     LatencyLabel label = model.label(pool.scenario);
     if (scenario.calibration.On()) TakeCalibration(pool.scenario, scenario, label);
     AddLabel(label, deployment.label);

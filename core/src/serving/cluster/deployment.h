@@ -42,8 +42,9 @@ struct Deployment {
   void SetUpSchedulers(const RequestTable& requests);
 };
 
-// With several pools, an issue names its pool.
-Result<Deployment> Deploy(const Scenario& scenario);
+// With several pools, an issue names its pool. A label takes longer than the rest; who reads no
+// report of it can do without.
+Result<Deployment> Deploy(const Scenario& scenario, bool labelled = true);
 
 // The same for a scenario that differs from that of `like` in replicas, load and seed only: step
 // times, which may take milliseconds to compose, are shared.
