@@ -652,6 +652,8 @@ export interface SearchAnswer {
   readonly binding: string | null;
   readonly targets: readonly string[];
   readonly axes: readonly { readonly path: string; readonly values: readonly (string | number)[] }[];
+  /** What the designs of the frontier rest on that nobody measured: sentences. */
+  readonly warnings: readonly string[];
   readonly counts: Readonly<Record<string, number>>;
   readonly points: readonly SearchPoint[];
   readonly runs: number;

@@ -389,6 +389,21 @@ TEST(DesignSearch, WhatCannotRun_IsNamedAndKept) {
   }
 }
 
+// A frontier that rests on a guess says so, and so does the sentence where the cheapest does.
+TEST(DesignSearch, GuessesOfTheFrontier_AreSaid) {
+  const auto searched = [](const char* link) {
+    return Searched(Document({"hardware.preset=l40s", "workload.arrivals.rate_per_s=2",
+                              std::string("hardware.interconnect=") + link}),
+                    {"cluster.pools.*.tensor_parallel=2"});
+  };
+  const DesignSearch guess = searched("auto"), known = searched("pcie_p2p");
+  ASSERT_TRUE(guess.Conclude().cheapest);
+  EXPECT_NE(guess.Sentence().find("is a guess"), std::string::npos) << guess.Sentence();
+  const std::string json = guess.Json(false);
+  EXPECT_NE(json.find("\"warnings\":[\"How several"), std::string::npos);
+  EXPECT_EQ(known.Sentence().find("is a guess"), std::string::npos) << known.Sentence();
+}
+
 // Parallelism that a model cannot have.
 TEST(DesignSearch, WhatAModelCannotHave_IsNamed) {
   const DesignSearch search = Searched(

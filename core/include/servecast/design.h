@@ -90,6 +90,7 @@ struct DesignPoint {
   std::optional<double> start_dollars;
   bool given_up = false;  // it needs more than the task's most
   EvidenceClass evidence = EvidenceClass::kUntested;
+  std::vector<std::string> warnings;    // of its evidence: sentences
   bool seats_to_spare = false;          // with more max_num_seqs the same runs would come out
   std::int64_t runs = 0, requests = 0;  // 0: those of the same with fewer seats, to spare
 

@@ -159,6 +159,11 @@ bool ReadReplicas(const Json& json, std::int64_t& value) {
   value = json.get<std::int64_t>();
   return true;
 }
+bool ReadWords(const Json& json, std::string& value) {
+  if (!json.is_string()) return false;
+  value = json.get<std::string>();
+  return true;
+}
 bool ReadStrain(const Json& json, double& value) {
   if (!json.is_number()) return false;
   value = json.get<double>();
@@ -258,6 +263,7 @@ std::string PointJson(const DesignPoint& point) {
   out.BeginObject();
   out.Key("id"), out.Integer(point.id);
   WritePoint(point, out);
+  WriteList("warnings", point.warnings, out, [&out](const auto& w) { out.Text(Printable(w)); });
   out.EndObject();
   return out.Take();
 }
@@ -307,6 +313,7 @@ Result<DesignPoint> ReadPoint(std::string_view text) {
   reader.Read("start_dollars_per_hour", point.start_dollars);
   reader.Read("given_up", point.given_up);
   reader.ReadList("issues", point.issues, ReadIssue);
+  reader.ReadList("warnings", point.warnings, ReadWords);
   reader.Read("runs", point.runs);
   reader.Read("requests", point.requests);
   if (closest) {

@@ -414,7 +414,7 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   hosts.insert(hosts.begin(), "default");
   f.Policy({.name = "host",
             .help = "machine that the server runs on: its times of a request, a prompt token and a "
-                    "delivered token instead of those of the engine's preset",
+                    "delivered token instead of those of the engine's preset (analytic, operators)",
             .label = true},
            &EngineSpec::host, hosts);
   Choices engines = PresetIds("engines");

@@ -137,6 +137,7 @@ struct DesignPlan::State {
 
   void Judge(const Evidence& evidence) {
     point.evidence = evidence.of;
+    point.warnings = evidence.warnings;
     if (evidence.of != EvidenceClass::kKnownBad) return;
     point.state = DesignState::kNotJudged;
     point.reason = evidence.bad;

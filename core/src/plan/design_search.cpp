@@ -153,6 +153,7 @@ struct DesignSearch::State {
     DesignPoint& mine = points[Index(point.id)];
     if (point.rung != Rung::kBound) {
       point.evidence = mine.evidence;
+      point.warnings = std::move(mine.warnings);
       point.least_gpus = mine.least_gpus;
       point.least_dollars = mine.least_dollars;
       point.least_strains = std::move(mine.least_strains);

@@ -75,6 +75,19 @@ void WriteCounts(const std::vector<DesignPoint>& points, JsonWriter& out) {
   out.EndObject();
 }
 
+// What the designs of the frontier rest on that nobody measured, each sentence once.
+void WriteWarnings(const SearchParts& search, const Conclusion& found, JsonWriter& out) {
+  std::vector<std::string> said;
+  for (const std::int64_t id : found.frontier) {
+    for (const std::string& warning : search.points[Index(id)].warnings) {
+      if (std::find(said.begin(), said.end(), warning) == said.end()) said.push_back(warning);
+    }
+  }
+  out.Key("warnings"), out.BeginArray();
+  for (const std::string& warning : said) out.Text(Printable(warning));
+  out.EndArray();
+}
+
 std::string Money(double cost, Cost of) {
   return of == Cost::kDollars ? Dollars(cost) : Count(static_cast<std::int64_t>(cost), "GPU");
 }
@@ -117,6 +130,7 @@ std::string SearchJson(const SearchParts& search, const Conclusion& found, bool 
   out.Key("frontiers"), out.BeginObject();
   for (const Conclusion::Other& other : found.others) WriteIds(other.of, other.ids, out);
   out.EndObject();
+  WriteWarnings(search, found, out);
   WriteCounts(search.points, out);
   out.Key("points"), out.BeginArray();
   for (const Design& design : search.designs) {
@@ -148,9 +162,11 @@ std::string SearchSentence(const SearchParts& search, const Conclusion& found) {
                               : point.binding == "capacity"
                                   ? "; with fewer, the load is more than is served"
                                   : "; with fewer, " + Printable(point.binding) + " is missed";
-  return Format("{}: {}, {}{}. {} of {} {} the targets.", price,
-                Printable(search.designs[Index(point.id)].label), PoolsOf(point), binding, hold,
-                all, keep);
+  std::string text = Format("{}: {}, {}{}. {} of {} {} the targets.", price,
+                            Printable(search.designs[Index(point.id)].label), PoolsOf(point),
+                            binding, hold, all, keep);
+  for (const std::string& warning : point.warnings) text += " " + Printable(warning);
+  return text;
 }
 
 }  // namespace servecast

@@ -85,7 +85,8 @@ function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, sai
     ${frontier.length === 0 ? nothing : table(view, plans, frontier, answer.cheapest)}
     ${isRunning ? nothing : others(answer)}
     <p class="plan-note">${answer.axes.map(({ path, values }) => `${axisNames[path] ?? path}: ${values.join(', ')}`).join('; ')}.
-      ${countOf(answer.runs, 'run')}, ${formatCount(answer.requests)} requests in all. Designs that may be on the frontier have intervals, all others one run a number of replicas.</p>`;
+      ${countOf(answer.runs, 'run')}, ${formatCount(answer.requests)} requests in all. Designs that may be on the frontier have intervals, all others one run a number of replicas.</p>
+    ${answer.warnings.map((warning) => html`<p class="plan-note">${warning}</p>`)}`;
 }
 
 function table(
