@@ -7,11 +7,13 @@ import { serve } from './server.mjs';
 
 export const preset = 'llama-3.1-8b-h100-chat';
 export const site = await serve(join(root, 'web/dist'));
-// run.mjs [--main | --others] [--part=K/N, each Nth task from the Kth on] [part of a task's name]
+// run.mjs [--main | --others | --alone] [--part=K/N, each Nth task from the Kth on] [part of a task's name]
+// Tasks that are `alone` measure times: with one of the others named they are left out.
 const words = process.argv.slice(2);
 const [want] = words.filter((word) => word.startsWith('--') && !word.startsWith('--part='));
 const [only] = words.filter((word) => !word.startsWith('--'));
-if (want && !['--main', '--others'].includes(want)) throw new Error(`found ${want}, allowed --main or --others`);
+if (want && !['--main', '--others', '--alone'].includes(want))
+  throw new Error(`found ${want}, allowed --main, --others or --alone`);
 const [part, parts] = words
   .find((word) => word.startsWith('--part='))
   ?.slice('--part='.length)
@@ -23,15 +25,15 @@ let turn = 0;
 /** The tasks that follow are not among the main ones. */
 export const beginOthers = () => (main = false);
 /** Whether the tasks that come now were asked for. */
-export const wanted = () => !want || main === (want === '--main');
+export const wanted = () => !want || want === '--alone' || main === (want === '--main');
 const { browser, close } = await launch();
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
 export async function task(name, body, options = {}) {
-  if (!wanted() || (only && !name.includes(only))) return;
+  const { fragment = '', before, expectsProblems = false, alone = false, ...context } = options;
+  if (!wanted() || (want && alone !== (want === '--alone')) || (only && !name.includes(only))) return;
   turn += 1;
   if (turn % parts !== part % parts) return;
-  const { fragment = '', before, expectsProblems = false, ...context } = options;
   const opened = await openPage(browser, context);
   await before?.(opened.page);
   const begin = performance.now();
@@ -59,7 +61,7 @@ export async function task(name, body, options = {}) {
 }
 
 export function skip(name, why) {
-  if (!wanted() || part > 1) return;
+  if (!wanted() || want === '--alone' || part > 1) return;
   counts.skipped += 1;
   console.log(`skipped ${name}: ${why}`);
 }
