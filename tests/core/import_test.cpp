@@ -232,6 +232,17 @@ TEST(Import, VariablesOfAServer_CountWhereTheyAreSet) {
   }
 }
 
+// What docker sets stays one of its options: the image is what stands behind them.
+TEST(Import, VariablesOfDocker_DoNotHideItsImage) {
+  const Json document =
+      JsonOf(Import("docker run --gpus all --env=HF_TOKEN=x --env=NCCL_P2P_DISABLE=1 --ipc=host "
+                    "vllm/vllm-openai:v0.11.0 --model Qwen/Qwen3-32B --tensor-parallel-size 2")
+                 .document);
+  EXPECT_EQ(document["engine"]["preset"], "vllm-0.11");
+  EXPECT_EQ(document["model"]["preset"], "qwen3-32b");
+  EXPECT_EQ(document["hardware"]["interconnect"], "pcie_host");
+}
+
 TEST(Import, CommandsOfSglang_ChunksAreBySizeOfTheGpu) {
   const auto chunk_on = [](const std::string& gpu, const std::string& options) {
     const std::string base =

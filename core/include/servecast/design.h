@@ -30,6 +30,9 @@ enum class Rung {
   kCertain,  // as many runs as intervals need
 };
 
+// A design that costs so many times what the cheapest does is no alternative to it.
+inline constexpr double kNoAlternative = 10;
+
 // One question about one design; independent of all others.
 struct DesignTask {
   std::int64_t id = 0;
@@ -37,8 +40,8 @@ struct DesignTask {
   std::string document;
   bool fixed = false;  // its replicas are the document's; else the fewest are looked for
   std::vector<std::int64_t> start;  // replicas by pool to begin with; empty: the document's
-  // Of one pool: who needs more is no alternative. $ an hour, or GPUs where nothing has a price; 0:
-  // it does not matter.
+  // Of one pool, what it may cost: a design that needs more is given up. $ an hour, or GPUs where
+  // nothing has a price; 0: it does not matter.
   double most = 0;
 };
 

@@ -414,9 +414,9 @@ void CalibrationRun::Replay() {
   }
   if (!off.empty()) {
     fitted_->warnings.push_back(
-        Format("{}: replayed one by one, it is off by a distance of {} or {} % in the median "
-               "or more, after the fit too: {}",
-               point.label, ShortNumber(kMostKs), ShortNumber(kMostMedianError), off));
+        Format("{}: replayed one by one with the fitted constants, it is still off in {}, by a "
+               "distance of {} or more or by {} % in the median",
+               point.label, off, ShortNumber(kMostKs), ShortNumber(kMostMedianError)));
   }
   fitted_->replays.push_back(
       {point.label, point.held_out, std::move(was.value()), std::move(is.value())});

@@ -128,15 +128,16 @@ class Cutter {
     in_word_ = false;
     // NAME=value before a command, or alone; as one of its words it is for what it starts.
     constexpr std::string_view kDockers = "--env=";
-    if (word_.substr(0, kDockers.size()) == kDockers) word_.erase(0, kDockers.size());
-    const std::size_t equals = word_.find('=');
-    const bool assigns =
-        equals != std::string::npos && equals > 0 &&
-        std::all_of(word_.begin(), word_.begin() + static_cast<long>(equals), IsName);
+    const bool dockers = word_.rfind(kDockers, 0) == 0;
+    const std::string_view set = std::string_view(word_).substr(dockers ? kDockers.size() : 0);
+    const std::size_t equals = set.find('=');
+    const bool assigns = equals != std::string_view::npos && equals > 0 &&
+                         std::all_of(set.begin(), set.begin() + static_cast<long>(equals), IsName);
     const bool first = words_.empty() || (words_.size() == 1 && words_[0] == "export");
-    if (assigns) assigned_[word_.substr(0, equals)] = word_.substr(equals + 1, kMostVariable);
+    const std::string name(set.substr(0, equals));
+    if (assigns) assigned_[name] = set.substr(equals + 1, kMostVariable);
     if (assigns && first) {
-      variables_[word_.substr(0, equals)] = word_.substr(equals + 1, kMostVariable);
+      variables_[name] = assigned_[name];
       word_.clear();
       return;
     }

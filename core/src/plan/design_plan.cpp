@@ -292,8 +292,8 @@ struct DesignPlan::State {
     point.pools.clear();
     point.given_up = true;
     point.state = DesignState::kUnknown;
-    point.reason = Format("needs more than {}, which is over ten times what the cheapest costs",
-                          Count(most_replicas, "replica"));
+    point.reason = Format("needs more than {}, which is over {} times what the cheapest costs",
+                          Count(most_replicas, "replica"), ShortNumber(kNoAlternative));
   }
 
   void SayUnknown() {

@@ -15,7 +15,6 @@ namespace servecast {
 namespace {
 
 constexpr const char* kSeatsPath = "engine.max_num_seqs";
-constexpr double kNoAlternative = 10;  // times what the cheapest that is known to hold costs
 
 std::optional<std::int64_t> WholeNumber(const std::string& text) {
   std::int64_t number = 0;
