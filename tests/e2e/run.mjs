@@ -209,6 +209,7 @@ await task('invalid: a value out of range shows the range', async (page) => {
     await input.fill(bad);
     await rate.locator('.field-error').waitFor();
     assert.match(await rate.locator('.field-error').textContent(), /allowed.* to [\d,]+ req\/s/i);
+    assert.equal(await rate.locator('.ends').isVisible(), false, "the slider's ends do not cover what is said");
     assert.equal(await input.getAttribute('aria-invalid'), 'true');
     assert.match(await problem(page), /1 field needs a value in range/);
     assert.equal(await page.locator('.results.stale .numbers').count(), 1, 'the numbers stay, marked stale');
