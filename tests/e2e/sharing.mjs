@@ -110,7 +110,7 @@ await task(
     await page.waitForFunction(() => /&f=[0-9a-f]{16}$/.test(document.querySelector('#share-text')?.value));
     assert.equal(await page.getByLabel('With my result').isChecked(), true);
   },
-  { fragment: `#p=${preset}&workload.requests=60000` },
+  { fragment: `#p=${preset}&workload.requests=400000` },
 );
 
 await task(
