@@ -95,12 +95,15 @@ test('Coefficients_ThatWerePublished_AreSectionsOfADocument', async () => {
   assert.ok(JSON.parse(module.coefficients(text, '{"physics_coefficients":{}}')).issues.length > 0);
 });
 
-test('Scheduler_ThatTheFirstModuleLacks_NamesTheWholeModule', async () => {
+test('Policy_ThatTheFirstModuleLacks_NamesTheWholeModule', async () => {
   const texts = [
     { engine: { preset: 'sglang' } },
     { engine: { compat: 'blis' } },
     { engine: { speculative: { method: 'ngram', num_speculative_tokens: 3 }, async_scheduling: false } },
     { engine: { max_num_queued_reqs: 5 } },
+    { latency: { backend: 'physics' } },
+    { latency: { backend: 'roofline' } },
+    { latency: { backend: 'blackbox', alpha: [0, 0, 0], beta: [6000, 30, 10] } },
     { scheduler: { policy: 'orca' }, engine: { enable_prefix_caching: false } },
     { cluster: { pools: [{ replicas: 1, scheduler: { policy: 'sglang' } }, { replicas: 1 }] } },
   ].map(documentOf);

@@ -58,7 +58,7 @@ LatencyLabel Label(const Scenario& s) {
 
 extern const LatencyEntry kLatencyBlackbox;
 const LatencyEntry kLatencyBlackbox = {
-    "blackbox", "Linear coefficients fitted on a server (alpha and beta, microseconds)", Make,
-    Label};
+    "blackbox", "Linear coefficients fitted on a server (alpha and beta, microseconds)",
+    OfWholeEngine(Make), OfWholeEngine(Label)};
 
 }  // namespace servecast

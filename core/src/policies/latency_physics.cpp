@@ -115,6 +115,7 @@ LatencyLabel Label(const Scenario& s) {
 
 extern const LatencyEntry kLatencyPhysics;
 const LatencyEntry kLatencyPhysics = {
-    "physics", "Dot product of 16 physical features of a step with coefficients", Make, Label};
+    "physics", "Dot product of 16 physical features of a step with coefficients",
+    OfWholeEngine(Make), OfWholeEngine(Label)};
 
 }  // namespace servecast

@@ -169,7 +169,8 @@ LatencyLabel Label(const Scenario& s) {
 }  // namespace
 
 extern const LatencyEntry kLatencyRoofline;
-const LatencyEntry kLatencyRoofline = {
-    "roofline", "BLIS's roofline: work over data-sheet peaks, by phase", Make, Label};
+const LatencyEntry kLatencyRoofline = {"roofline",
+                                       "BLIS's roofline: work over data-sheet peaks, by phase",
+                                       OfWholeEngine(Make), OfWholeEngine(Label)};
 
 }  // namespace servecast

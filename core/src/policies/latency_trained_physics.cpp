@@ -120,6 +120,6 @@ LatencyLabel Label(const Scenario&) {
 extern const LatencyEntry kLatencyTrainedPhysics;
 const LatencyEntry kLatencyTrainedPhysics = {
     "trained_physics", "BLIS's trained model, impossibly fast in prefill; with compat blis only",
-    Make, Label};
+    OfWholeEngine(Make), OfWholeEngine(Label)};
 
 }  // namespace servecast

@@ -105,15 +105,17 @@ const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(Latenc
 
 namespace {
 
-// Of rules other than vLLM's without drafts, adapters and queue caps: the first module has no more,
-// nor what a carried calibration says.
+// The first module has no more than vLLM's rules without drafts, adapters and queue caps, the
+// latency models that `auto` may be, and no word on a carried calibration.
 bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) {
   return engine.speculative.On() || engine.max_loras > 0 || engine.max_num_queued_reqs ||
          engine.max_num_queued_tokens || IsBlis(engine.compat) || scheduler.policy != "vllm";
 }
 
 bool NeedsWholeEngine(const Scenario& s) {
+  const bool automatic = s.latency.backend == "auto";
   return s.calibration.On() || NeedsWholeEngine(s.engine, s.scheduler) ||
+         (!automatic && FindLatencyModel(s.latency.backend).make == nullptr) ||
          std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
            return NeedsWholeEngine(pool.engine.value_or(s.engine),
                                    pool.scheduler.value_or(s.scheduler));

@@ -69,8 +69,20 @@ struct PipelineStage {
   double send_ns = 0, send_ns_per_token = 0;    // to the next one
 };
 
+// A function of a policy that the page's first module leaves out, as few scenarios ask for it:
+// nullptr there.
+template <class Function>
+static constexpr Function* OfWholeEngine([[maybe_unused]] Function* function) {
+#ifdef SERVECAST_FIRST_MODULE
+  return nullptr;
+#else
+  return function;
+#endif
+}
+
 struct LatencyEntry {
   std::string_view name, help;
+  // Both of OfWholeEngine, or neither.
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
   // Whether "auto" means this one instead of the first; nullptr: never.
