@@ -92,10 +92,10 @@ int RunToEnd(Result<Run> created, Outputs& outputs) {
   }
   const Report report = run.Snapshot(outputs.detail());
   if (terminal) {
-    fmt::print(stderr, "{}{} requests, {:.1f} s simulated, {} in {:.3f} s\n", shown ? "\r" : "",
-               report.arrived, report.simulated_s,
+    fmt::print(stderr, "{}{} request{}, {:.1f} s simulated, {} in {:.3f} s\n", shown ? "\r" : "",
+               report.arrived, report.arrived == 1 ? "" : "s", report.simulated_s,
                report.certainty && report.certainty->runs > 1
-                   ? fmt::format("and {} runs more", report.certainty->runs - 1)
+                   ? fmt::format("the first of {} runs", report.certainty->runs)
                    : "one run",
                elapsed());
     fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
