@@ -64,26 +64,34 @@ Issues Check(const std::vector<Axis>& axes) {
   return Bounded(std::move(issues));
 }
 
-Design Combine(const std::string& document, const std::vector<Axis>& axes, std::size_t index,
-               std::size_t count) {
-  Design design;
-  design.document = document;
-  for (const Axis& axis : axes) {
-    count /= axis.values.size();
-    const std::string& value = axis.values[index / count % axis.values.size()];
-    design.values.emplace_back(axis.path, value);
-    if (axis.path != kPricesPath || axis.values.size() > 1) {
-      design.label += (design.label.empty() ? "" : ", ") + ShownText(WordsOf(axis.path, value));
-    }
-    design.fixed = design.fixed || SetsReplicas(axis.path);
-    if (!design.issues.empty()) continue;
-    Result<std::string> changed = WithValue(design.document, axis.path, value);
-    changed.ok() ? design.document = std::move(changed.value()) : design.document = "";
-    if (!changed.ok()) design.issues = changed.issues();
-    if (changed.ok() && axis.path == kPricesPath) design.issues = Unpriced(design.document, value);
+// The same with a value of one more axis.
+Design With(Design design, const Axis& axis, const std::string& value) {
+  design.values.emplace_back(axis.path, value);
+  if (axis.path != kPricesPath || axis.values.size() > 1) {
+    design.label += (design.label.empty() ? "" : ", ") + ShownText(WordsOf(axis.path, value));
   }
-  if (!design.issues.empty()) design.document = "";
+  design.fixed = design.fixed || SetsReplicas(axis.path);
+  if (!design.issues.empty()) return design;
+  Result<std::string> changed = WithValue(design.document, axis.path, value);
+  if (!changed.ok()) design.issues = changed.issues();
+  if (changed.ok() && axis.path == kPricesPath) design.issues = Unpriced(changed.value(), value);
+  design.document = design.issues.empty() ? std::move(changed.value()) : "";
   return design;
+}
+
+// An axis at a time, so that a document of the first axes is made once for all values of the next.
+std::vector<Design> Combined(const std::string& document, const std::vector<Axis>& axes) {
+  std::vector<Design> designs(1);
+  designs[0].document = document;
+  for (const Axis& axis : axes) {
+    std::vector<Design> more;
+    for (const Design& design : designs) {
+      for (const std::string& value : axis.values) more.push_back(With(design, axis, value));
+    }
+    designs = std::move(more);
+  }
+  for (std::size_t i = 0; i < designs.size(); ++i) designs[i].id = static_cast<std::int64_t>(i);
+  return designs;
 }
 
 // Of what would be another design's equal, and is run once.
@@ -176,13 +184,7 @@ Result<std::vector<Design>> DesignsOf(const std::string& document, const std::ve
   const Issues more = own.ok() ? Unknown(own.value(), axes) : own.issues();
   issues.insert(issues.end(), more.begin(), more.end());
   if (!issues.empty()) return issues;
-  std::size_t count = 1;
-  for (const Axis& axis : axes) count *= axis.values.size();
-  std::vector<Design> designs;
-  for (std::size_t i = 0; i < count; ++i) {
-    designs.push_back(Combine(document, axes, i, count));
-    designs.back().id = static_cast<std::int64_t>(i);
-  }
+  std::vector<Design> designs = Combined(document, axes);
   const std::optional<std::size_t> place = OwnAmong(document, own.value(), axes);
   if (place) designs[*place].own = true;
   Issues mistakes = place ? Issues() : MistakesOf(designs);
