@@ -14,9 +14,11 @@
 #include "io/design_json.h"
 #include "io/prices.h"
 #include "plan/design_plan.h"
+#include "plan/drawn.h"
 #include "plan/named_axes.h"
 #include "testing/asked.h"
 #include "testing/words.h"
+#include "workload/workload.h"
 
 namespace servecast::testing {
 namespace {
@@ -533,6 +535,24 @@ TEST(DesignSearch, WithoutPrices_RanksByGpus) {
   EXPECT_EQ(found.cost, Cost::kGpus);
   EXPECT_EQ(*found.cheapest, 1);
   EXPECT_NE(search.Json(false).find("\"unit\":\"GPUs\""), std::string::npos);
+}
+
+// What was asked for before changes nothing.
+TEST(DrawnRequests, AreThoseOfTheScenario) {
+  const std::vector<std::string> changes = {"seed=1", "seed=2", "workload.requests=50",
+                                            "workload.arrivals.rate_per_s=7",
+                                            "workload.output_tokens.value=61"};
+  for (int round = 0; round < 2; ++round) {
+    for (const std::string& change : changes) {
+      const Scenario s = Parsed(Document({change}));
+      for (int again = 0; again < 2; ++again) {
+        const RequestTable drawn = Good(DrawnRequests(s, {})), made = Good(MakeRequests(s, {}));
+        EXPECT_EQ(drawn.arrival, made.arrival) << change;
+        EXPECT_EQ(drawn.prompt_tokens, made.prompt_tokens) << change;
+        EXPECT_EQ(drawn.output_tokens, made.output_tokens) << change;
+      }
+    }
+  }
 }
 
 }  // namespace

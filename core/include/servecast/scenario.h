@@ -430,6 +430,8 @@ struct ArrivalSpec {
   double rate_scale = 1;    // arrivals come this many times as fast
   double keep = 1;          // share of the rows
   std::int64_t repeat = 1;  // times that the trace is played; 0: until there are enough requests
+
+  friend bool operator==(const ArrivalSpec&, const ArrivalSpec&) = default;
 };
 
 enum class LengthDistribution {
@@ -470,12 +472,16 @@ struct LengthSpec {
   // Outputs drawn from one number: Spearman's rank correlation with the prompt.
   double correlation = 0;
   NumberTable quantiles;  // empirical: [probability, tokens], both ascending
+
+  friend bool operator==(const LengthSpec&, const LengthSpec&) = default;
 };
 
 // A shared prefix of prompts (a system prompt), before the drawn prompt tokens.
 struct PrefixSpec {
   std::int64_t groups = 0;  // each request belongs to one, drawn evenly; 0: nothing is shared
   std::int64_t tokens = 0;  // of the prefix, the same for all requests of a group
+
+  friend bool operator==(const PrefixSpec&, const PrefixSpec&) = default;
 };
 
 // Conversations: turn k+1 arrives a think time after turn k is complete, and its prompt is all that
@@ -483,12 +489,16 @@ struct PrefixSpec {
 struct SessionSpec {
   std::int64_t turns = 1;   // 1: every request stands alone
   double think_time_s = 0;  // mean, exponential
+
+  friend bool operator==(const SessionSpec&, const SessionSpec&) = default;
 };
 
 // LoRA adapters of the model: each session has one of them, or none where there are none.
 struct AdapterSpec {
   std::int64_t count = 0;
   double theta = 0;  // the k-th has weight k^-theta; 0: all are equally likely
+
+  friend bool operator==(const AdapterSpec&, const AdapterSpec&) = default;
 };
 
 inline LengthSpec LengthsOfTheWorkload() {
@@ -515,6 +525,8 @@ struct ClassSpec {
   std::optional<double> think_time_s;
   std::optional<std::int64_t> adapters;  // none shared with other classes
   std::optional<double> adapter_theta;
+
+  friend bool operator==(const ClassSpec&, const ClassSpec&) = default;
 };
 
 struct WorkloadSpec {
@@ -527,6 +539,8 @@ struct WorkloadSpec {
   AdapterSpec adapters;
   std::vector<ClassSpec> classes;  // none: all requests are alike
   std::int64_t requests = 1000;    // replayed arrivals: all of the trace, `repeat` times, instead
+
+  friend bool operator==(const WorkloadSpec&, const WorkloadSpec&) = default;
 };
 
 enum class SloMetric { kTtft, kTpot, kItl, kE2e, kAttainment };

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "metrics/words.h"
 #include "plan/before_runs.h"
+#include "plan/drawn.h"
 #include "plan/frontier.h"
 #include "plan/line.h"
 #include "plan/strain.h"
@@ -15,7 +16,6 @@
 #include "servecast/simulation.h"
 #include "serving/cluster/deployment.h"
 #include "serving/policy.h"
-#include "workload/workload.h"
 
 namespace servecast {
 namespace {
@@ -110,7 +110,7 @@ struct DesignPlan::State {
     if (drawn.cluster.pools.size() == 1) drawn.UsePool(0);
     const Result<Deployment> deployment = Deploy(drawn);
     if (!deployment.ok()) return Refuse(deployment.issues());
-    const Result<RequestTable> requests = MakeRequests(drawn, trace);
+    const Result<RequestTable> requests = DrawnRequests(drawn, trace);
     if (!requests.ok()) return Refuse(requests.issues());
     Judge(deployment.value().label.evidence);
     if (requests.value().size() == 0) return {};

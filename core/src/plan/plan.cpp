@@ -9,6 +9,7 @@
 #include "experiment/replications.h"
 #include "plan/answer_so_far.h"
 #include "plan/choose.h"
+#include "plan/drawn.h"
 #include "plan/line.h"
 #include "plan/place.h"
 #include "plan/so_far.h"
@@ -185,7 +186,7 @@ Result<Plan> Plan::Create(Scenario scenario, Trace trace, PlanOptions options) {
   // As long as a scout, its requests are those of scouts of any number of replicas.
   std::optional<RequestTable> shared;
   if (options.line == PlanLine::kReplicas && scenario.workload.requests == kScout) {
-    Result<RequestTable> made = MakeRequests(scenario, trace);
+    Result<RequestTable> made = DrawnRequests(scenario, trace);
     if (made.ok()) hooks.requests = shared.emplace(std::move(made.value()));
   }
   const Result<Simulation> first = Simulation::Create(scenario, trace, std::move(hooks));

@@ -27,6 +27,15 @@ std::int64_t Clip(double tokens, double low, double high) {
   return static_cast<std::int64_t>(std::clamp(std::nearbyint(tokens), low, high));
 }
 
+double SigmaOf(const LengthSpec& spec) { return Log(spec.p99 / spec.median) / kNormalP99; }
+
+std::int64_t Lognormal(const LengthSpec& spec, double sigma, double u) {
+  // Beyond this exponent the clip decides.
+  const double exponent = std::min(sigma * NormalQuantile(u), 50.0);
+  return Clip(spec.median * Exp(std::max(exponent, -50.0)), static_cast<double>(spec.min),
+              spec.max ? static_cast<double>(*spec.max) : kMaxTokens);
+}
+
 // (e^x - 1) / x and log(1 + x) / x, also where x is small or 0.
 double ExpRatio(double x) {
   if (std::fabs(x) > 1e-3) return (Exp(x) - 1) / x;
@@ -49,12 +58,8 @@ std::int64_t DrawLength(const LengthSpec& spec, double u) {
       return std::min(static_cast<std::int64_t>(low + std::floor(u * (high - low + 1))), *spec.max);
     case LengthDistribution::kNormal:
       return Clip(spec.mean + spec.stddev * NormalQuantile(u), low, high);
-    case LengthDistribution::kLognormal: {
-      const double sigma = Log(spec.p99 / spec.median) / kNormalP99;
-      // Beyond this exponent the clip decides.
-      const double exponent = std::min(sigma * NormalQuantile(u), 50.0);
-      return Clip(spec.median * Exp(std::max(exponent, -50.0)), low, high);
-    }
+    case LengthDistribution::kLognormal:
+      return Lognormal(spec, SigmaOf(spec), u);
     case LengthDistribution::kEmpirical:
       return Clip(EmpiricalQuantile(spec.quantiles, u), 1, kMaxTokens);
     default:
@@ -65,6 +70,7 @@ std::int64_t DrawLength(const LengthSpec& spec, double u) {
 // Zipf's law by rejection-inversion: Hoermann and Derflinger, ACM TOMACS 6 (1996). Exact for any
 // theta, and the number of tries does not grow with the number of ranks.
 LengthDrawer::LengthDrawer(const LengthSpec& spec) : spec_(&spec) {
+  if (spec.distribution == LengthDistribution::kLognormal) sigma_ = SigmaOf(spec);
   if (spec.distribution != LengthDistribution::kZipf) return;
   count_ = static_cast<double>(*spec.max - spec.min + 1);
   first_area_ = Area(1.5) - 1;
@@ -137,6 +143,8 @@ std::int64_t LengthDrawer::Draw(const LengthKey& key, std::int64_t traced,
       const std::int64_t rank = Rank(key) - 1;
       return spec_->min + (spec_->scrambled ? Spread(rank) : rank);
     }
+    case LengthDistribution::kLognormal:
+      return Lognormal(*spec_, sigma_, OneDraw(key));
     default:
       return DrawLength(*spec_, OneDraw(key));
   }

@@ -73,6 +73,7 @@ class LengthDrawer {
   std::int64_t Spread(std::int64_t rank) const;
 
   const LengthSpec* spec_;
+  double sigma_ = 0;  // lognormal
   // zipf, by rejection-inversion (lengths.cpp).
   double count_ = 1, first_area_ = 0, last_area_ = 0, sure_ = 0;
 };
