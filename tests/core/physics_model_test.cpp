@@ -298,6 +298,12 @@ TEST(Estimate, OfAModestLoad_IsNearTheSimulation) {
   EXPECT_NEAR(e.tpot_ms / r.tpot_ms.mean, 1, 0.1);
   EXPECT_NEAR(e.running / r.mean_batch_size, 1, 0.15);
   EXPECT_NEAR(e.e2e_ms / r.e2e_ms.mean, 1, 0.1);
+  for (const double rate : {0.1, 10.0, 60.0, 200.0, 1e5}) {
+    const Demand demand = {rate, 500, 200, 0};
+    const ModelCost cost = Good(ComputeModelCost(s));
+    EXPECT_EQ(SteadyStepMs(s, cost, *ModelOf(s), demand),
+              EstimateSteadyState(s, cost, *ModelOf(s), demand).step_ms);
+  }
 }
 
 }  // namespace

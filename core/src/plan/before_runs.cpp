@@ -97,14 +97,15 @@ double LeastMs(const Deployment& deployment, PoolRole other, Time of) {
 
 double LeastStrain(const SloSpec& slo, const Deployment& deployment, const RequestTable& requests,
                    bool may_find) {
-  const std::int64_t prompt = SurePrompt(slo, requests, may_find);
-  const double prefill_ms = LeastMs(deployment, PoolRole::kDecode,
-                                    [&](const Pool& pool) { return LonePromptMs(pool, prompt); });
-  const double decode_ms = LeastMs(deployment, PoolRole::kPrefill, LoneDecodeMs);
   double strain = 0;  // within all limits of attainment: the worst of them
   for (const SloLimit& limit : LimitsOf(slo)) {
     const bool decodes = limit.metric == SloMetric::kTpot || limit.metric == SloMetric::kItl;
-    strain = std::max(strain, kSure * (decodes ? decode_ms : prefill_ms) / limit.ms);
+    const std::int64_t prompt = decodes ? 1 : SurePrompt(slo, requests, may_find);
+    const double ms = decodes ? LeastMs(deployment, PoolRole::kPrefill, LoneDecodeMs)
+                              : LeastMs(deployment, PoolRole::kDecode, [&](const Pool& pool) {
+                                  return LonePromptMs(pool, prompt);
+                                });
+    strain = std::max(strain, kSure * ms / limit.ms);
   }
   return strain;
 }
@@ -133,19 +134,21 @@ std::optional<std::int64_t> Enough(const Scenario& s, const Pool& pool,
   }
   const auto n = static_cast<double>(requests.size());
   const double rate = SureRate(s), most_ms = MostStepMs(s);
-  const auto at = [&](double replicas) {
-    return EstimateSteadyState(pool.scenario, pool.cost, *pool.latency,
-                               {rate / replicas, prompt / n, output / n, 0});
+  const auto each = [&](double replicas) {
+    return Demand{rate / replicas, prompt / n, output / n, 0};
   };
-  const Estimate one = at(1);
+  const auto is_fast = [&](double replicas) {
+    return SteadyStepMs(pool.scenario, pool.cost, *pool.latency, each(replicas)) <= most_ms;
+  };
+  const Estimate one = EstimateSteadyState(pool.scenario, pool.cost, *pool.latency, each(1));
   double low = std::max(1.0, std::ceil(rate / std::max(one.most_requests_per_s, 1e-9)));
   if (!one.overloaded && one.tpot_ms <= most_ms) return 1;
   if (low >= kFirstMost) return static_cast<std::int64_t>(kFirstMost);
-  if (at(low).tpot_ms <= most_ms) return static_cast<std::int64_t>(low);
+  if (is_fast(low)) return static_cast<std::int64_t>(low);
   double high = std::min(4 * low, kFirstMost);
   while (high - low > 1 && high > 1.15 * low) {
     const double middle = std::floor((low + high) / 2);
-    (at(middle).tpot_ms <= most_ms ? high : low) = middle;
+    (is_fast(middle) ? high : low) = middle;
   }
   return static_cast<std::int64_t>(high);
 }

@@ -20,6 +20,7 @@ class SteadyState {
         computed_(std::max(1.0, d.prompt_tokens * (1 - d.prefix_hit_ratio))),
         cached_(d.prompt_tokens - computed_),
         context_(d.prompt_tokens + d.output_tokens / 2),
+        decode_steps_(std::max(1.0, d.output_tokens - 1)),
         budget_(static_cast<double>(s.engine.max_num_batched_tokens)),
         block_size_(static_cast<double>(s.engine.block_size)) {
     const double tokens = static_cast<double>(cost.usable_blocks) * block_size_;
@@ -53,11 +54,15 @@ class SteadyState {
   Steps Under(double rate, double n) const {
     const double plain = Step(n, 0), room = std::max(1.0, budget_ - n);
     Steps steps{plain, plain / 2, plain, false};
-    for (int i = 0; i < 40; ++i) {
+    double before = -1, with = 0, priced = -1;
+    // Until it stays as it is, which takes all others as well.
+    for (int i = 0; i < 40 && steps.mean != before; ++i) {
+      before = steps.mean;
       const double prompts = rate * steps.mean;
       const double tokens = std::max(1.0, prompts) * computed_;
       const double parts = std::max(1.0, tokens / room);
-      const double with = Step(n, std::min(tokens, room));
+      const double whole = std::nearbyint(std::min(tokens, room));
+      if (whole != priced) with = Step(n, priced = whole);
       const double share = std::min(1.0, prompts * parts);
       steps.with_prompt = with * std::ceil(computed_ / room);
       steps.mean = (1 - share) * plain + share * with;
@@ -67,9 +72,42 @@ class SteadyState {
     return steps;
   }
 
+  bool KeepsUp(double rate, double n) const {
+    const Steps steps = Under(rate, n);
+    return rate * decode_steps_ * steps.mean <= n && steps.enough;
+  }
+
+  // Requests per second that all seats serve.
+  double MostRate() const {
+    double slow = 0, fast = seats_ / (decode_steps_ * Step(seats_, 0));
+    for (int i = 0; i < 40; ++i) {
+      const double middle = (slow + fast) / 2;
+      (KeepsUp(middle, seats_) ? slow : fast) = middle;
+    }
+    return slow;
+  }
+
+  // The least n that serves the rate; else all seats.
+  struct Taken {
+    bool overloaded;
+    double seats;
+    Steps steps;
+  };
+  Taken At(double rate) const {
+    const bool overloaded = !KeepsUp(rate, seats_);
+    double low = 0, high = seats_;
+    while (high - low > 1 && !overloaded) {
+      const double middle = std::floor((low + high) / 2);
+      (KeepsUp(rate, middle) ? high : low) = middle;
+    }
+    return {overloaded, high, Under(rate, high)};
+  }
+
+  double decode_steps() const { return decode_steps_; }
+
  private:
   const LatencyModel& model_;
-  double computed_, cached_, context_, budget_, block_size_;
+  double computed_, cached_, context_, decode_steps_, budget_, block_size_;
   double seats_ = 1;
 };
 
@@ -97,29 +135,16 @@ double RegressionMs(const Scenario& s, const ModelCost& cost, const Estimate& e)
 Estimate EstimateSteadyState(const Scenario& s, const ModelCost& cost, const LatencyModel& model,
                              const Demand& d) {
   const SteadyState state(s, cost, model, d);
-  const double decode_steps = std::max(1.0, d.output_tokens - 1);
-  const auto keeps_up = [&](double rate, double n) {
-    const SteadyState::Steps steps = state.Under(rate, n);
-    return rate * decode_steps * steps.mean <= n && steps.enough;
-  };
+  const double seats = state.seats();
   Estimate e;
   e.demand = d;
-  // The most that all seats serve; the least n that serves the rate.
-  const double seats = state.seats();
-  double slow = 0, fast = seats / (decode_steps * state.Step(seats, 0));
-  for (int i = 0; i < 40; ++i) {
-    const double middle = (slow + fast) / 2;
-    (keeps_up(middle, seats) ? slow : fast) = middle;
-  }
-  e.most_requests_per_s = slow;
-  e.overloaded = !keeps_up(d.requests_per_s, seats);
-  double low = 0, high = seats;
-  while (high - low > 1 && !e.overloaded) {
-    const double middle = std::floor((low + high) / 2);
-    (keeps_up(d.requests_per_s, middle) ? high : low) = middle;
-  }
-  const SteadyState::Steps steps = state.Under(d.requests_per_s, high);
-  e.running = e.overloaded ? seats : std::min(high, d.requests_per_s * decode_steps * steps.mean);
+  e.most_requests_per_s = state.MostRate();
+  const SteadyState::Taken taken = state.At(d.requests_per_s);
+  const SteadyState::Steps& steps = taken.steps;
+  e.overloaded = taken.overloaded;
+  e.running = e.overloaded
+                  ? seats
+                  : std::min(taken.seats, d.requests_per_s * state.decode_steps() * steps.mean);
   const auto blocks = static_cast<double>(cost.usable_blocks);
   const double context = d.prompt_tokens + d.output_tokens / 2;
   e.kv_usage =
@@ -148,6 +173,11 @@ Estimate EstimateSteadyState(const Scenario& s, const ModelCost& cost, const Lat
   e.ttft_ms = e.host_ms + e.regression_ms + e.step_wait_ms + steps.with_prompt * 1e3;
   e.e2e_ms = e.ttft_ms + (d.output_tokens - 1) * e.tpot_ms;
   return e;
+}
+
+double SteadyStepMs(const Scenario& s, const ModelCost& cost, const LatencyModel& model,
+                    const Demand& d) {
+  return SteadyState(s, cost, model, d).At(d.requests_per_s).steps.mean * 1e3;
 }
 
 }  // namespace servecast

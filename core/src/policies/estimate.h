@@ -31,5 +31,8 @@ struct Estimate {
 // Requires: a rate and lengths above 0.
 Estimate EstimateSteadyState(const Scenario& scenario, const ModelCost& cost,
                              const LatencyModel& model, const Demand& demand);
+// Its step_ms alone, for a part of the time.
+double SteadyStepMs(const Scenario& scenario, const ModelCost& cost, const LatencyModel& model,
+                    const Demand& demand);
 
 }  // namespace servecast
