@@ -247,6 +247,36 @@ TEST(Operators, MoreWork_NeverTakesLess) {
   }
 }
 
+// Asked alone, what the tables cover is the same to the last bit.
+TEST(Operators, Coverage_IsThatOfTheStepsThatItIsSaidOf) {
+  for (int i = 0; i < 100; ++i) {
+    Dice dice(40000 + i);
+    const Scenario s = RandomScenario(dice);
+    const ModelCost cost = testing::Good(ComputeModelCost(s));
+    const OperatorStep step(s, cost), coverage(s, cost, OperatorStep::For::kCoverage);
+    EXPECT_EQ(coverage.ExtrapolatedShare(), step.ExtrapolatedShare()) << i;
+    EXPECT_EQ(coverage.Extrapolated(), step.Extrapolated()) << i;
+    EXPECT_EQ(coverage.Exact(), step.Exact()) << i;
+  }
+}
+
+TEST(Operators, TableReadToAPoint_IsTheWholeOneUpToThere) {
+  for (int i = 0; i < 100; ++i) {
+    Dice dice(50000 + i);
+    const HardwareSpec h = RandomScenario(dice).hardware;
+    const OperatorTable& table = *FindTable(*FindOperators(h).set, "gemm", "bf16");
+    const auto bound = [](const OperatorPoint& p) { return 1e-3 * p[0] * p[1] * p[2]; };
+    const OperatorPoint most = {dice.Log(1, 40000), dice.Log(1, 200000), dice.Log(1, 40000)};
+    const OperatorGrid whole(table, bound), part(table, bound, 0, most);
+    for (int j = 0; j < 20; ++j) {
+      OperatorPoint at = most;
+      for (double& x : at) x = dice.Integer(0, 3) == 0 ? x : std::fmin(x, dice.Log(1, 40000));
+      EXPECT_EQ(part.Ns(at), whole.Ns(at)) << i;
+      EXPECT_EQ(part.Covers(at), whole.Covers(at)) << i;
+    }
+  }
+}
+
 TEST(Operators, ChunkedPrompt_NeverHasLessAttention) {
   for (int i = 0; i < 100; ++i) {
     Dice dice(30000 + i);

@@ -13,21 +13,24 @@ constexpr double kCodeStep = 1.0 / 50;
 
 }  // namespace
 
-OperatorGrid::OperatorGrid(const OperatorTable& table, Bound bound, std::size_t rising)
+OperatorGrid::OperatorGrid(const OperatorTable& table, Bound bound, std::size_t rising,
+                           const OperatorPoint& most)
     : bound_(std::move(bound)), floor_(table.floor_us * 1e3) {
   for (std::size_t i = 0; i < 3; ++i) {
-    for (const std::int64_t x : table.axes[i]) {
-      axes_[i].push_back(static_cast<double>(x));
-      logs_[i].push_back(Log(static_cast<double>(x)));
+    for (const std::int64_t point : table.axes[i]) {
+      const auto x = static_cast<double>(point);
+      axes_[i].push_back(x);
+      logs_[i].push_back(Log(x));
+      if (x >= most[i]) break;
     }
   }
-  log_ns_.reserve(table.codes.size());
-  std::size_t code = 0;
-  for (const double a : axes_[0]) {
-    for (const double b : axes_[1]) {
-      for (const double c : axes_[2]) {
-        const double least = bound_({a, b, c});
-        const double ns = (floor_ + least) * Exp(kCodeStep * table.codes[code++]);
+  log_ns_.reserve(axes_[0].size() * axes_[1].size() * axes_[2].size());
+  for (std::size_t a = 0; a < axes_[0].size(); ++a) {
+    for (std::size_t b = 0; b < axes_[1].size(); ++b) {
+      const std::size_t row = (a * table.axes[1].size() + b) * table.axes[2].size();
+      for (std::size_t c = 0; c < axes_[2].size(); ++c) {
+        const double least = bound_({axes_[0][a], axes_[1][b], axes_[2][c]});
+        const double ns = (floor_ + least) * Exp(kCodeStep * table.codes[row + c]);
         log_ns_.push_back(Log(std::max(ns, least)));
       }
     }
@@ -36,12 +39,16 @@ OperatorGrid::OperatorGrid(const OperatorTable& table, Bound bound, std::size_t 
 }
 
 void OperatorGrid::MakeMonotone(std::size_t rising) {
-  const std::size_t c = axes_[2].size(), b = axes_[1].size();
-  const std::array<std::size_t, 3> stride = {b * c, c, 1};
-  for (std::size_t i = 0; i < log_ns_.size(); ++i) {
-    for (std::size_t axis = rising; axis < 3; ++axis) {
-      if (i / stride[axis] % axes_[axis].size() == 0) continue;
-      log_ns_[i] = std::max(log_ns_[i], log_ns_[i - stride[axis]]);
+  const std::size_t columns = axes_[2].size(), rows = axes_[1].size();
+  std::size_t i = 0;
+  for (std::size_t a = 0; a < axes_[0].size(); ++a) {
+    for (std::size_t b = 0; b < rows; ++b) {
+      for (std::size_t c = 0; c < columns; ++c, ++i) {
+        double& ns = log_ns_[i];
+        if (a > 0 && rising == 0) ns = std::max(ns, log_ns_[i - rows * columns]);
+        if (b > 0 && rising <= 1) ns = std::max(ns, log_ns_[i - columns]);
+        if (c > 0 && rising <= 2) ns = std::max(ns, log_ns_[i - 1]);
+      }
     }
   }
 }
@@ -65,19 +72,22 @@ bool OperatorGrid::Covers(const OperatorPoint& point) const {
   return true;
 }
 
-double OperatorGrid::Ns(const OperatorPoint& point) const {
-  const std::array<Place, 3> at = {Find(0, point[0]), Find(1, point[1]), Find(2, point[2])};
-  const std::size_t c = axes_[2].size(), b = axes_[1].size();
+double OperatorGrid::Ns(const OperatorPoint& point, const Places& at) const {
+  const auto weight = [&at](std::size_t axis, std::size_t upper) {
+    return upper != 0 ? at[axis].fraction : 1 - at[axis].fraction;
+  };
+  // Corners at both ends of an axis, or at the one that the point is at.
+  const auto ends = [&at](std::size_t axis) { return at[axis].fraction > 0 ? 2U : 1U; };
+  const std::size_t columns = axes_[2].size(), rows = axes_[1].size();
   double log_ns = 0;
-  for (unsigned corner = 0; corner < 8; ++corner) {
-    double weight = 1;
-    std::array<std::size_t, 3> index{};
-    for (std::size_t i = 0; i < 3; ++i) {
-      const bool upper = (corner >> i & 1) != 0;
-      weight *= upper ? at[i].fraction : 1 - at[i].fraction;
-      index[i] = at[i].index + (upper && at[i].fraction > 0 ? 1 : 0);
+  for (std::size_t c = 0; c < ends(2); ++c) {
+    for (std::size_t b = 0; b < ends(1); ++b) {
+      for (std::size_t a = 0; a < ends(0); ++a) {
+        const double share = weight(0, a) * weight(1, b) * weight(2, c);
+        const std::size_t row = (at[0].index + a) * rows + at[1].index + b;
+        if (share > 0) log_ns += share * log_ns_[row * columns + at[2].index + c];
+      }
     }
-    if (weight > 0) log_ns += weight * log_ns_[(index[0] * b + index[1]) * c + index[2]];
   }
   double ns = Exp(log_ns);
   const double least = bound_(point);

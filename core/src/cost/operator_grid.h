@@ -24,20 +24,29 @@ using OperatorPoint = std::array<double, 3>;  // coordinates on the axes; 1 wher
 class OperatorGrid {
  public:
   using Bound = std::function<double(const OperatorPoint&)>;  // ns; not decreasing
-
-  // Times do not decrease along the axes from `rising` on.
-  OperatorGrid(const OperatorTable& table, Bound bound, std::size_t rising = 0);
-
-  double Ns(const OperatorPoint& point) const;
-  bool Covers(const OperatorPoint& point) const;  // within the table
-  double FloorNs() const { return floor_; }       // what the operator takes beside its work
-
- private:
   struct Place {
     std::size_t index = 0;  // of the point below
     double fraction = 0;    // of the way to the next
   };
+  using Places = std::array<Place, 3>;  // of a point on the axes
+  static constexpr OperatorPoint kAnywhere = {1e300, 1e300, 1e300};
+
+  // Times do not decrease along the axes from `rising` on. What the table has beyond `most` is left
+  // out: no coordinate of a point that is asked for may be larger.
+  OperatorGrid(const OperatorTable& table, Bound bound, std::size_t rising = 0,
+               const OperatorPoint& most = kAnywhere);
+
+  double Ns(const OperatorPoint& point) const { return Ns(point, Find(point)); }
+  // For many points that have coordinates in common, whose places are found once.
+  double Ns(const OperatorPoint& point, const Places& at) const;
   Place Find(std::size_t axis, double coordinate) const;
+  Places Find(const OperatorPoint& point) const {
+    return {Find(0, point[0]), Find(1, point[1]), Find(2, point[2])};
+  }
+  bool Covers(const OperatorPoint& point) const;  // within the table
+  double FloorNs() const { return floor_; }       // what the operator takes beside its work
+
+ private:
   void MakeMonotone(std::size_t rising);
 
   Bound bound_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <list>
 #include <memory>
 
 #include "base/base.h"
@@ -34,6 +35,11 @@ const char* TypeName(MatrixType type, double weight_bytes) {
   if (type == MatrixType::k8) return "fp8";
   if (type == MatrixType::k4) return "nvfp4";
   return weight_bytes < 1 ? "mxfp4" : "bf16";
+}
+
+// Stored and multiplied in the same way.
+bool AreAlike(const MatrixOperator& a, const MatrixOperator& b) {
+  return a.type == b.type && a.weight_bytes == b.weight_bytes;
 }
 
 std::int64_t KvHeads(const ModelSpec& m, std::int64_t tp) {
@@ -216,8 +222,9 @@ double GroupAllReduce::NsInNode(double values) const {
   return hops * wait + traffic * (ns - wait);
 }
 
-OperatorStep::OperatorStep(const Scenario& s, const ModelCost& cost)
-    : hardware_(s.hardware),
+OperatorStep::OperatorStep(const Scenario& s, const ModelCost& cost, For use)
+    : use_(use),
+      hardware_(s.hardware),
       byte_ns_(1 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)) {
   const NearestOperators nearest = FindOperators(s.hardware);
   SERVECAST_CHECK(nearest.set != nullptr, "a step by operators has their file");
@@ -240,47 +247,71 @@ void OperatorStep::Account(const std::string& name, double ns, bool measured) {
   extrapolated_.push_back(name);
 }
 
-OperatorGrid OperatorStep::GridOf(const MatrixOperator& m, bool& measured) const {
-  const OperatorTable* table = FindTable(*set_, "gemm", TypeName(m.type, m.weight_bytes));
-  measured = table != nullptr && m.weight_bytes > 0.5;
-  if (table == nullptr) table = FindTable(*set_, "gemm", "bf16");
-  const double flop_ns = FlopNs(hardware_, m.type);
-  const double weight_ns = m.weight_bytes * ByteNs(hardware_);
-  return OperatorGrid(*table, [=](const OperatorPoint& p) {
-    return std::max(2 * p[0] * p[1] * p[2] * flop_ns, p[1] * p[2] * weight_ns);
-  });
+const OperatorStep::MatrixGrid* OperatorStep::GridOf(const MatrixOperator& m,
+                                                     const std::list<MatrixGrid>& grids) {
+  for (const MatrixGrid& each : grids) {
+    if (AreAlike(each.like, m)) return &each;
+  }
+  return nullptr;
+}
+
+std::list<OperatorStep::MatrixGrid> OperatorStep::GridsOf(
+    const std::vector<MatrixOperator>& matrices) const {
+  std::list<MatrixGrid> grids;
+  for (const MatrixOperator& m : matrices) {
+    if (GridOf(m, grids) != nullptr) continue;
+    OperatorPoint most = OperatorGrid::kAnywhere;
+    if (use_ == For::kCoverage) most[0] = Real(kDecodes + kChunk);
+    most[1] = most[2] = 0;
+    for (const MatrixOperator& other : matrices) {
+      if (!AreAlike(m, other)) continue;
+      most[1] = std::max(most[1], Real(other.n));
+      most[2] = std::max(most[2], Real(other.k));
+    }
+    const OperatorTable* table = FindTable(*set_, "gemm", TypeName(m.type, m.weight_bytes));
+    const bool measured = table != nullptr && m.weight_bytes > 0.5;
+    if (table == nullptr) table = FindTable(*set_, "gemm", "bf16");
+    const double flop_ns = FlopNs(hardware_, m.type);
+    const double weight_ns = m.weight_bytes * ByteNs(hardware_);
+    const auto bound = [=](const OperatorPoint& p) {
+      return std::max(2 * p[0] * p[1] * p[2] * flop_ns, p[1] * p[2] * weight_ns);
+    };
+    grids.push_back({m, measured, OperatorGrid(*table, bound, 0, most)});
+  }
+  return grids;
 }
 
 void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   const ModelSpec& m = s.model;
   struct Term {
+    const OperatorGrid* grid;
     OperatorPoint point;
-    std::size_t grid;
+    OperatorGrid::Places at;
     double layers;
     double scale;  // a token's coordinate on the first axis
     bool experts = false;
   };
-  std::vector<OperatorGrid> grids;
   std::vector<Term> terms;
   const std::vector<MatrixOperator> matrices = MatrixOperatorsOf(m, cost);
   const auto tokens = Real(kDecodes + kChunk);
-  const auto add = [&](const char* name, OperatorGrid grid, OperatorPoint point, double layers,
-                       double scale, bool measured) {
+  const auto add = [&](const char* name, const OperatorGrid& grid, OperatorPoint point,
+                       double layers, double scale, bool measured) {
     OperatorPoint at = point;
     at[0] = tokens * scale;
     Account(name, layers * grid.Ns(at), measured && grid.Covers(at));
-    terms.push_back({point, grids.size(), layers, scale, std::string_view(name) == "experts"});
-    grids.push_back(std::move(grid));
+    terms.push_back(
+        {&grid, point, grid.Find(point), layers, scale, std::string_view(name) == "experts"});
   };
+  const std::list<MatrixGrid> grids = GridsOf(matrices);
   for (const MatrixOperator& op : matrices) {
-    bool measured = false;
+    const MatrixGrid& its = *GridOf(op, grids);
     if (&op == &matrices.back()) {
-      MakeHead(cost, op);
+      MakeHead(cost, op, its);
       break;
     }
-    OperatorGrid grid = GridOf(op, measured);
-    add(op.name, std::move(grid), {1, Real(op.n), Real(op.k)}, op.layers, 1, measured);
+    add(op.name, its.grid, {1, Real(op.n), Real(op.k)}, op.layers, 1, its.measured);
   }
+  std::optional<OperatorGrid> of_experts;
   const double replicas = Real(cost.expert_replicas);
   if (cost.expert_bytes > 0) {
     const double bytes = ExpertWeightBytes(m, cost);
@@ -297,14 +328,13 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     const double width =
         Real(m.intermediate_size) / Real(cost.tensor_parallel * cost.expert_replicas);
     if (found.table != nullptr) {
-      add("experts", OperatorGrid(*found.table, bound), {1, width, 1}, Real(ExpertLayers(m)),
-          replicas, found.exact);
+      of_experts.emplace(*found.table, bound);
     } else {  // no GPU's experts are nearer than its plain products
       const std::vector<std::int64_t> one = {1};
       const OperatorTable none{"experts", "bf16", 10, {}, {one, one, one}, {25}};
-      add("experts", OperatorGrid(none, bound), {1, width, 1}, Real(ExpertLayers(m)), replicas,
-          false);
+      of_experts.emplace(none, bound);
     }
+    add("experts", *of_experts, {1, width, 1}, Real(ExpertLayers(m)), replicas, found.exact);
   }
   const double values = cost.activation_bytes_per_token / Real(BytesPerValue(m.torch_dtype));
   std::optional<OperatorGrid> small;
@@ -332,6 +362,7 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   if (cost.tensor_parallel > 1) reduce(cost.tensor_parallel, 2 * Real(cost.layers) - shared, width);
   // An all-gather and a reduce-scatter of all replicas' tokens.
   if (shared > 0) reduce(cost.tensor_parallel * cost.expert_replicas, shared, replicas * width);
+  if (use_ == For::kCoverage) return;
   const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
   const double expert_flop_ns = cost.expert_flops_per_token * FlopNs(hardware_, cost.expert_type);
   const auto bound = [&](double t) {
@@ -355,9 +386,11 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
                           double ns = small_ns(Real(n));
                           for (const Term& term : terms) {
                             OperatorPoint point = term.point;
+                            OperatorGrid::Places at = term.at;
                             point[0] = Real(n) * term.scale;
+                            at[0] = term.grid->Find(0, point[0]);
                             const double slower = term.experts ? spread.At(point[0]) : 1;
-                            ns += term.layers * grids[term.grid].Ns(point) * slower;
+                            ns += term.layers * term.grid->Ns(point, at) * slower;
                           }
                           for (const Reduces& r : all_reduces) {
                             ns += r.calls * r.group.Ns(Real(n) * r.message);
@@ -369,23 +402,25 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   if (dense_flop_ns > 0) compute_bound_from_ = static_cast<std::int64_t>(read_ns / dense_flop_ns);
 }
 
-void OperatorStep::MakeHead(const ModelCost& cost, const MatrixOperator& head) {
+void OperatorStep::MakeHead(const ModelCost& cost, const MatrixOperator& head,
+                            const MatrixGrid& matrix) {
   if (head.n == 0) {  // a pipeline stage before the last one
     head_ = OctaveCurve(4, 4096, [](std::int64_t) { return 0.0; });
     return;
   }
-  bool measured = false;
-  const OperatorGrid grid = GridOf(head, measured);
+  const OperatorGrid& grid = matrix.grid;
+  const OperatorPoint at = {Real(kDecodes), Real(head.n), Real(head.k)};
+  Account(head.name, grid.Ns(at), matrix.measured && grid.Covers(at));
+  if (use_ == For::kCoverage) return;
+  OperatorGrid::Places places = grid.Find(at);
   const double flop_ns = cost.lm_head_flops_per_token * FlopNs(hardware_, MatrixType::k16);
   const double read_ns = cost.lm_head_bytes * ByteNs(hardware_);
   head_ = OctaveCurve(4, 4096, [&](std::int64_t rows) {
     if (rows == 0) return 0.0;
-    return std::max(
-        {grid.Ns({Real(rows), Real(head.n), Real(head.k)}), Real(rows) * flop_ns, read_ns});
+    places[0] = grid.Find(0, Real(rows));
+    return std::max({grid.Ns({Real(rows), at[1], at[2]}, places), Real(rows) * flop_ns, read_ns});
   });
   MakeMonotone(head_.Values());
-  const OperatorPoint at = {Real(kDecodes), Real(head.n), Real(head.k)};
-  Account(head.name, grid.Ns(at), measured && grid.Covers(at));
 }
 
 void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
@@ -406,7 +441,8 @@ void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
       2 * kHead * (eight ? 1 : Real(BytesPerValue(m.torch_dtype))) * ByteNs(hardware_);
   const double work = 4 * kHead * FlopNs(hardware_, MatrixType::k16);
   const OperatorGrid grid(
-      *table, [=](const OperatorPoint& p) { return p[1] * p[2] * std::max(read, p[0] * work); }, 1);
+      *table, [=](const OperatorPoint& p) { return p[1] * p[2] * std::max(read, p[0] * work); }, 1,
+      {heads / kv, OperatorGrid::kAnywhere[1], OperatorGrid::kAnywhere[2]});
   // Contexts beyond the table are the same work in more streams, as keys are split over the GPU.
   const std::int64_t length = s.engine.max_model_len.value_or(m.max_position_embeddings);
   const auto longest = Real(table->axes[2].back());
@@ -415,16 +451,29 @@ void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
     return OperatorPoint{heads / kv, n * kv * std::max(1.0, context / longest),
                          std::min(context, longest)};
   };
+  OperatorPoint last = {};
+  OperatorGrid::Places places;
+  double last_ns = 0;
+  const auto ns_at = [&](const OperatorPoint& p) {  // many in turn are one point, or nearly
+    if (p == last) return last_ns;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (p[axis] != last[axis]) places[axis] = grid.Find(axis, p[axis]);
+    }
+    last = p;
+    return last_ns = grid.Ns(p, places);
+  };
   const auto price = [&](std::int64_t n, std::int64_t contexts) {
     if (n == 0 || contexts == 0) return 0.0;
     const double k = Real(std::max(n, contexts));
-    if (!Latent(m)) return std::max(grid.Ns(point(Real(n), k)), k * token_ns);
+    if (!Latent(m)) return std::max(ns_at(point(Real(n), k)), k * token_ns);
     const double reached = std::max(pair_ns / s.hardware.attention_efficiency,
                                     read_ns / s.hardware.bandwidth_efficiency);
     return grid.FloorNs() + k * reached;
   };
   const std::int64_t seats = std::max<std::int64_t>(s.engine.max_num_seqs, 64);
-  decode_ = OctavePlane(2, seats, std::min(seats * length, std::int64_t{1} << 40), price);
+  const bool steps = use_ == For::kSteps;
+  const std::int64_t most = steps ? std::int64_t{1} << 40 : kDecodes * kContext;
+  decode_ = OctavePlane(2, steps ? seats : kDecodes, std::min(seats * length, most), price);
   // Beyond the table it grows in proportion, which the least does as well.
   const OperatorPoint at = point(Real(kDecodes), Real(kDecodes * kContext));
   Account("decode attention", layers * decode_.At(kDecodes, kDecodes * kContext),

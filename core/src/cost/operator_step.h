@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,7 +63,11 @@ class GroupAllReduce {
 
 class OperatorStep {
  public:
-  OperatorStep(const Scenario& scenario, const ModelCost& cost);
+  enum class For {
+    kSteps,
+    kCoverage,  // none is asked for: what the tables cover takes a third of the time
+  };
+  OperatorStep(const Scenario& scenario, const ModelCost& cost, For use = For::kSteps);
 
   // Matrix products, experts, the small kernels between them, all-reduces; >= 1 token.
   double Tokens(std::int64_t tokens) const { return tokens_.At(tokens); }
@@ -87,18 +92,27 @@ class OperatorStep {
   const std::vector<std::string>& Extrapolated() const { return extrapolated_; }
 
  private:
+  // Of all matrices that are stored and multiplied alike.
+  struct MatrixGrid {
+    MatrixOperator like;  // one of them
+    bool measured;
+    OperatorGrid grid;
+  };
   void MakeTokens(const Scenario& s, const ModelCost& cost);
-  void MakeHead(const ModelCost& cost, const MatrixOperator& head);
+  void MakeHead(const ModelCost& cost, const MatrixOperator& head, const MatrixGrid& matrix);
   void MakeDecode(const Scenario& s, const ModelCost& cost);
   void MakePrefill(const Scenario& s, const ModelCost& cost);
   struct Chunks {
     double pairs, keys, slowest;
   };
   double OfLayer(const AttentionWork& work, std::int64_t contexts, const Chunks& chunks) const;
-  OperatorGrid GridOf(const MatrixOperator& m, bool& measured) const;
+  // nullptr: there is none yet.
+  static const MatrixGrid* GridOf(const MatrixOperator& m, const std::list<MatrixGrid>& grids);
+  std::list<MatrixGrid> GridsOf(const std::vector<MatrixOperator>& matrices) const;
   void Account(const std::string& name, double ns, bool measured);
 
   const OperatorSet* set_;
+  For use_;
   bool exact_;
   HardwareSpec hardware_;
   double byte_ns_;  // at the bandwidth reached, for what has no table

@@ -125,7 +125,7 @@ Cover CoverOf(const Scenario& s) {
   if (!links) h.gpus_per_node = 0;
   const Result<ModelCost> cost = ComputeModelCost(s);
   if (!cost.ok()) return Cover::kNot;
-  const OperatorStep step(measured, cost.value());
+  const OperatorStep step(measured, cost.value(), OperatorStep::For::kCoverage);
   const std::vector<std::string>& names = step.Extrapolated();
   if (step.ExtrapolatedShare() >= kMostly) return Cover::kNot;
   if (std::find(names.begin(), names.end(), "all_reduce") == names.end()) return Cover::kAll;
@@ -136,7 +136,7 @@ Cover CoverOf(const Scenario& s) {
 LatencyLabel Label(const Scenario& s) {
   const Result<ModelCost> cost = ComputeModelCost(s);
   if (!cost.ok()) return {};
-  const OperatorStep step(s, cost.value());
+  const OperatorStep step(s, cost.value(), OperatorStep::For::kCoverage);
   const std::string share = ShortNumber(std::round(100 * step.ExtrapolatedShare()));
   std::string text =
       "Latencies of operators measured on " + step.Set().name + " (" + step.Set().source + ")";
