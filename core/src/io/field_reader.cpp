@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "io/fields_of.h"
 #include "io/issues.h"
 #include "io/json_document.h"
 #include "io/presets.h"
@@ -29,7 +30,9 @@ std::string RangeText(const FieldSpec& spec) {
 class ObjectReader final : public FieldVisitor {
  public:
   ObjectReader(const Json& object, std::string path, Issues& issues, bool sections = true)
-      : object_(object), path_(std::move(path)), issues_(issues), sections_(sections) {}
+      : object_(object), path_(std::move(path)), issues_(issues), sections_(sections) {
+    known_.reserve(64);  // more than most objects have
+  }
 
   bool reads() const override { return true; }
 
@@ -290,6 +293,13 @@ void ReadSections(const Json& document, Scenario& scenario) {
   Issues ignored;
   ObjectReader reader(document, "", ignored, /*sections=*/false);
   DescribeScenario(reader, scenario, Scenario{});
+}
+
+void ReadSection(std::string_view section, const Json& members, Scenario& scenario) {
+  Issues ignored;
+  ObjectReader reader(members, "", ignored);
+  section == "hardware" ? Describe(reader, scenario.hardware, HardwareSpec{})
+                        : Describe(reader, scenario.engine, EngineSpec{});
 }
 
 std::string QuotedList(const Choices& choices) {

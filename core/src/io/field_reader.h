@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "io/fields.h"
 #include "servecast/result.h"
@@ -17,6 +18,9 @@ void ReadScenario(const nlohmann::json& document, Scenario& scenario, Issues& is
 
 // Of the sections that the document has, and of these whatever is right: for presets.
 void ReadSections(const nlohmann::json& document, Scenario& scenario);
+
+// Of "hardware" or "engine" alone, likewise.
+void ReadSection(std::string_view section, const nlohmann::json& members, Scenario& scenario);
 
 // "\"a\", \"b\"", and "; did you mean \"a\"?" when `word` is near one of them.
 std::string QuotedList(const Choices& choices);

@@ -95,7 +95,8 @@ class ObjectWriter final : public FieldVisitor {
 
 Json WriteScenario(Scenario& s, const Scenario& base, FieldsWritten what) {
   ObjectWriter writer(what);
-  DescribeScenario(writer, s, base);
+  what == FieldsWritten::kCompared ? DescribeCompared(writer, s, base)
+                                   : DescribeScenario(writer, s, base);
   writer.json["schema"] = kScenarioSchema;
   return std::move(writer.json);
 }

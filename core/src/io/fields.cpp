@@ -429,6 +429,13 @@ void Describe(FieldVisitor& v, MeasureSpec& m, const MeasureSpec& base) {
 
 }  // namespace
 
+void DescribeCompared(FieldVisitor& v, Scenario& s, const Scenario& base) {
+  v.Object({.name = "hardware"},
+           [&](FieldVisitor& inner) { Describe(inner, s.hardware, base.hardware); });
+  v.Object({.name = "engine"},
+           [&](FieldVisitor& inner) { Describe(inner, s.engine, base.engine); });
+}
+
 void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
   Fields<Scenario> f(v, s, base);
   f.Add({.name = "name", .help = "title of the scenario", .label = true}, &Scenario::name);
@@ -437,10 +444,7 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
   f.Add({.name = "seed", .min = 0, .max = 9007199254740991.0, .help = "seed of all random draws"},
         &Scenario::seed);
   v.Object({.name = "model"}, [&](FieldVisitor& inner) { Describe(inner, s.model, base.model); });
-  v.Object({.name = "hardware"},
-           [&](FieldVisitor& inner) { Describe(inner, s.hardware, base.hardware); });
-  v.Object({.name = "engine"},
-           [&](FieldVisitor& inner) { Describe(inner, s.engine, base.engine); });
+  DescribeCompared(v, s, base);
   v.Object({.name = "scheduler"},
            [&](FieldVisitor& inner) { Describe(inner, s.scheduler, base.scheduler); });
   v.Object({.name = "cluster"}, [&](FieldVisitor& inner) {

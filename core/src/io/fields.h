@@ -70,5 +70,7 @@ class FieldVisitor {
 
 // Visits every field of `scenario`; `base` holds what counts as default.
 void DescribeScenario(FieldVisitor& visitor, Scenario& scenario, const Scenario& base);
+// Of these the two sections that have figures at whose values a comparison holds.
+void DescribeCompared(FieldVisitor& visitor, Scenario& scenario, const Scenario& base);
 
 }  // namespace servecast

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -28,16 +29,16 @@ constexpr const char* kHost = "host";  // the engine's member that names a prese
 
 // `patch` over `base`, member by member. Where the patch chooses another variant, what only the
 // base's variant has goes.
-Json Merged(const Json& base, const Json& patch) {
+Json Merged(Json base, const Json& patch) {
   if (!base.is_object() || !patch.is_object()) return patch;
-  Json merged = base;
   for (const auto& [key, value] : patch.items()) {
-    if (IsVariantKey(key)) DropInapplicable(merged, key, value);
+    if (IsVariantKey(key)) DropInapplicable(base, key, value);
   }
   for (const auto& [key, value] : patch.items()) {
-    merged[key] = merged.contains(key) ? Merged(merged[key], value) : value;
+    Json& member = base[key];
+    member = Merged(std::move(member), value);
   }
-  return merged;
+  return base;
 }
 
 // A price of one's own has not the terms of the preset's.
@@ -61,11 +62,11 @@ void TakeScheduler(std::string_view engine, Json& document) {
 }
 
 // An engine's members on the host that `naming` names, whose constants lie over them.
-Json OnHost(const Json& engine, const Json& naming) {
+Json OnHost(Json engine, const Json& naming) {
   const auto host = naming.is_object() ? naming.find(kHost) : naming.end();
   if (host == naming.end() || !host->is_string()) return engine;
   const Json* constants = FindPresetDocument("hosts", host->get<std::string>());
-  return constants == nullptr ? engine : Merged(engine, *constants);
+  return constants == nullptr ? engine : Merged(std::move(engine), *constants);
 }
 
 // One host serves all pools: an engine of a pool is on the scenario's, and may say that one alone.
@@ -182,12 +183,10 @@ Scenario BaseOf(const std::map<std::string_view, std::string>& presets) {
   for (const PresetSection& section : PresetSections()) {
     const auto preset = presets.find(section.name);
     if (preset == presets.end()) continue;
-    document[section.name] = *FindPresetDocument(section.kind, preset->second);
+    Json& its = document[section.name] = *FindPresetDocument(section.kind, preset->second);
     if (section.name != kDefaultedSection) continue;
     const auto host = presets.find(kHost);
-    if (host != presets.end()) {
-      document[section.name] = OnHost(document[section.name], Json{{kHost, host->second}});
-    }
+    if (host != presets.end()) its = OnHost(std::move(its), Json{{kHost, host->second}});
     TakeScheduler(preset->second, document);
   }
   Scenario base;
@@ -451,19 +450,24 @@ void AddTogether(Scenario& scenario, Issues& issues) {
 
 // Which figures of `s` are not those of the presets that it was compared as.
 void FindChanged(Scenario& s) {
-  std::map<std::string_view, std::string> presets;
-  if (s.hardware.compared_as != "none") presets["hardware"] = s.hardware.compared_as;
-  if (s.engine.compared_as != "none") presets["engine"] = s.engine.compared_as;
-  if (presets.empty()) return;
-  presets[kHost] = HostMeasuredWith(s.hardware.compared_as, s.engine.compared_as);
-  const Json changed = WriteScenario(s, BaseOf(presets), FieldsWritten::kCompared);
-  const auto names = [&](const char* section, std::vector<std::string>& out) {
+  const std::string &gpu = s.hardware.compared_as, &engine = s.engine.compared_as;
+  const bool has_gpu = gpu != "none", has_engine = engine != "none";
+  if (!has_gpu && !has_engine) return;
+  Scenario base;
+  if (has_gpu) ReadSection("hardware", *FindPresetDocument("hardware", gpu), base);
+  if (has_engine) {
+    ReadSection("engine", *FindPresetDocument("engines", engine), base);
+    const Json* host = FindPresetDocument("hosts", HostMeasuredWith(gpu, engine));
+    if (host != nullptr) ReadSection("engine", *host, base);
+  }
+  const Json changed = WriteScenario(s, base, FieldsWritten::kCompared);
+  const auto names = [&](const char* section, bool has, std::vector<std::string>& out) {
     out.clear();
-    if (!presets.contains(section) || !changed.contains(section)) return;
+    if (!has || !changed.contains(section)) return;
     for (const auto& [name, value] : changed[section].items()) out.push_back(name);
   };
-  names("hardware", s.hardware.changed);
-  names("engine", s.engine.changed);
+  names("hardware", has_gpu, s.hardware.changed);
+  names("engine", has_engine, s.engine.changed);
 }
 
 // The same of each pool.
