@@ -25,7 +25,7 @@ bool IsOfTrace(const Trace& trace) {
 
 Result<RequestTable> DrawnRequests(const Scenario& s, const Trace& trace) {
   if (IsOfTrace(trace) || s.workload.requests > kMostKept) return MakeRequests(s, trace);
-  static std::optional<Drawn> last;
+  thread_local std::optional<Drawn> last;
   if (last && last->seed == s.seed && last->workload == s.workload) return last->requests;
   Result<RequestTable> made = MakeRequests(s, trace);
   if (made.ok()) last = Drawn{s.workload, s.seed, made.value()};
