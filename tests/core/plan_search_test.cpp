@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "plan/place.h"
 
 namespace servecast::testing {
 namespace {
@@ -104,6 +105,41 @@ TEST(PlanSearch, Hopeless_IsWhatMoreReplicasHardlyHelp) {
   EXPECT_TRUE(of([](double n) { return 1000 / n; }, 256));  // and has gone far enough
   EXPECT_FALSE(of([](double) { return std::numeric_limits<double>::infinity(); }, 64));
   EXPECT_TRUE(of([](double) { return std::numeric_limits<double>::infinity(); }, 256));
+}
+
+PlanPlace Ran(double at, double strain) {
+  PlanPlace place;
+  place.at = at;
+  place.length = 8000;
+  place.read = true;
+  place.first = strain;
+  place.found.at = at;
+  place.found.strain = strain;
+  place.found.low = 0.95 * strain;
+  place.found.high = 1.05 * strain;
+  return place;
+}
+
+constexpr double kPilesUp = std::numeric_limits<double>::infinity();
+
+// Strain of 0.6 at 12 that grows with the third power is 1 at 14.2.
+TEST(PlanSearch, LineThatPassesOneBeforeOverload_GoesStraightToIt) {
+  const std::vector<PlanPlace> places = {Ran(10, 0.35), Ran(12, 0.6), Ran(20, kPilesUp)};
+  const Crossing at = CrossingFrom(places[1], {3, 0.1}, Slope(LoadLine()), places, 1);
+  EXPECT_NEAR(at.value, 14.23, 0.01);
+  EXPECT_NEAR(at.low, 13.9, 0.2);
+  EXPECT_NEAR(at.high, 14.5, 0.2);
+}
+
+TEST(PlanSearch, OverloadBeforeATargetIsMissed_IsBetweenTwoLoads_AndWhatARunCannotTell) {
+  const std::vector<PlanPlace> places = {Ran(10, 0.35), Ran(12, 0.6), Ran(13, kPilesUp)};
+  const auto by = [&](double cv) {
+    return CrossingFrom(places[1], {3, 0.1}, Slope(LoadLine()), places, cv);
+  };
+  EXPECT_EQ(by(1).high, 13);
+  EXPECT_NEAR(by(1).low, 12 * (1 - std::sqrt(2 / 8000.0)), 1e-9);
+  EXPECT_NEAR(by(1).value, std::sqrt(by(1).low * 13), 1e-9);
+  EXPECT_LT(by(3).low, by(1).low) << "bursts hide more";
 }
 
 }  // namespace

@@ -187,13 +187,14 @@ class Choice {
     return excess > 1 && AddsToMiddle(*middle, needed);
   }
 
-  // Of a curve that bends no step is long, and none goes beyond a place that is known to be on the
-  // other side, nor to where less is completed than comes.
+  // Of a curve that bends no step is long, and none goes beyond a place that is surely on the other
+  // side, nor to where less is completed than comes.
   double NextAt(const PlanPlace& middle, double found) const {
     double at = std::clamp(found, middle.at * (1 - kLongestMove), middle.at * (1 + kLongestMove));
     const bool beyond = middle.found.strain > 1;
     for (const PlanPlace& place : p_.places) {
-      if (!place.read || &place == &middle || (place.found.strain > 1) == beyond) continue;
+      const bool other = beyond ? place.found.high <= 1 : place.found.low > 1;
+      if (!place.read || &place == &middle || !other) continue;
       const bool between =
           beyond ? at < place.at && place.at < middle.at : middle.at < place.at && place.at < at;
       if (between) at = std::sqrt(middle.at * place.at);

@@ -175,6 +175,18 @@ double KnownSquare(const StrainGrowth& growth) {
   return std::max(g * g - e * e, Square(kLeastKnown * g));
 }
 
+// Of a line that passes 1 where runs pile up already, from `most` on.
+Crossing BeforeOverload(double most, double low, const std::vector<PlanPlace>& places, double cv) {
+  const PlanPlace* last = nullptr;  // from light to heavy
+  for (const PlanPlace& place : places) {
+    if (place.read && place.found.strain <= 1 && place.at < most) last = &place;
+  }
+  if (last == nullptr) return {low, low, most};
+  const double untold = std::sqrt((cv * cv + 1) / static_cast<double>(last->length));
+  low = std::min(low, last->at * (1 - std::min(untold, 0.5)));
+  return {std::sqrt(low * most), low, most};
+}
+
 }  // namespace
 
 double WidthThere(const PlanPlace& middle, const StrainGrowth& growth) {
@@ -184,8 +196,9 @@ double WidthThere(const PlanPlace& middle, const StrainGrowth& growth) {
 }
 
 Crossing CrossingFrom(const PlanPlace& middle, const StrainGrowth& growth, const Slope& slope,
-                      const std::vector<PlanPlace>& places) {
-  double most = slope.line().most;
+                      const std::vector<PlanPlace>& places, double cv) {
+  const double end_of_line = slope.line().most;
+  double most = end_of_line;
   for (const PlanPlace& place : places) {
     if (place.read && !std::isfinite(place.found.strain)) most = std::min(most, place.at);
   }
@@ -201,8 +214,9 @@ Crossing CrossingFrom(const PlanPlace& middle, const StrainGrowth& growth, const
   const auto place = [&](double x) {
     return std::clamp(Exp(slope.Along(middle.at) + x), slope.line().least, most);
   };
-  const double value = place(-strain / g);
-  return {value, std::min(value, place(end(up, -1))), std::max(value, place(end(down, 1)))};
+  const double value = place(-strain / g), low = std::min(value, place(end(up, -1)));
+  if (value == most && most < end_of_line) return BeforeOverload(most, low, places, cv);
+  return {value, low, std::max(value, place(end(down, 1)))};
 }
 
 }  // namespace servecast

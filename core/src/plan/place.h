@@ -61,12 +61,16 @@ std::optional<StrainGrowth> GrowthNear(const Slope& slope, const std::vector<Pla
 
 // Where strain passes 1, straight from the middle (in logarithms), and the loads at which the 95 %
 // interval of what the line predicts holds 1 (Fieller, 1954): neither the middle's strain nor the
-// growth is taken for known.
+// growth is taken for known. Where runs pile up at a lighter load than that, it is between the
+// heaviest load whose runs do not and the lightest whose do, and less than the former by what a run
+// cannot tell: a queue near capacity takes longer to grow than a run lasts. The number of requests
+// that come, and of those that are served, in the time of n of them scatters by `cv` sqrt(n) and by
+// about sqrt(n), so that loads nearer to capacity than sqrt((cv^2 + 1) / n) look alike.
 struct Crossing {
   double value = 0, low = 0, high = 0;
 };
 Crossing CrossingFrom(const PlanPlace& middle, const StrainGrowth& growth, const Slope& slope,
-                      const std::vector<PlanPlace>& places);
+                      const std::vector<PlanPlace>& places, double cv);
 
 // How wide that interval would be, in logarithms, if the middle were where strain passes 1: twice
 // its narrower side, as the other may end at the largest samples of all.

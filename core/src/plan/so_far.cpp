@@ -5,6 +5,23 @@
 
 namespace servecast {
 
+namespace {
+
+// Of the gaps between arrivals; of a trace as of a Poisson process.
+double CvOf(const ArrivalSpec& arrivals) {
+  switch (arrivals.process) {
+    case ArrivalProcess::kConstant:
+      return 0;
+    case ArrivalProcess::kGamma:
+    case ArrivalProcess::kWeibull:
+      return arrivals.cv;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
 std::vector<PlanPlace>& SoFar::Asked() { return scouting ? scouts : places; }
 
 StrainGrowth SoFar::GrowthAt(double at) const {
@@ -12,7 +29,7 @@ StrainGrowth SoFar::GrowthAt(double at) const {
 }
 
 Crossing SoFar::CrossingBy(const PlanPlace& middle) const {
-  return CrossingFrom(middle, GrowthAt(middle.at), slope, places);
+  return CrossingFrom(middle, GrowthAt(middle.at), slope, places, CvOf(scenario.workload.arrivals));
 }
 
 Crossing SoFar::Ends() const {
