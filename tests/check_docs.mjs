@@ -5,6 +5,7 @@
 //   command that `./dev help` lists, an option (-x), or a text that a tracked file has. Not in the
 //   section about C++ that is to be avoided.
 // - Every decision has its status in line 3, at most 60 lines, and is not superseded by nothing.
+// - Every policy's name stands in docs/model.md.
 // - Every relative link of these, of README.md, ARCHITECTURE.md and docs/ leads somewhere; every fence is closed.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -72,6 +73,15 @@ for (const name of readdirSync(join(root, 'docs/decisions'))) {
     offend(file, 3, 'a decision says "Status: accepted" or "Status: superseded by [number](file)" here');
   }
   if (lines.length > 61) offend(file, lines.length, 'a decision has at most 60 lines');
+}
+
+// --- Policies ------------------------------------------------------------------------------------
+
+const model = read('docs/model.md');
+for (const file of tracked.filter((name) => name.startsWith('core/src/policies/'))) {
+  for (const [, name] of read(file).matchAll(/^const \w+Entry \w+ = \{\s*(?:\.name = )?"(\w+)"/gm)) {
+    if (!model.includes(`\`${name}\``)) offend(file, 1, `docs/model.md says nothing of \`${name}\``);
+  }
 }
 
 // --- Links ---------------------------------------------------------------------------------------

@@ -329,7 +329,7 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
        "only applies when policy is \"kv_aware\""},
       {{"cluster.router={\"policy\":\"round_robin\",\"staleness_ms\":2}"},
        "/cluster/router/staleness_ms",
-       "only applies when policy is \"least_outstanding\", \"power_of_two\""},
+       "only applies when policy is \"least_outstanding\""},
       {{"cluster.router={\"policy\":\"weighted\",\"prefix_weight\":0,\"queue_depth_weight\":0,"
         "\"kv_utilization_weight\":0}"},
        "/cluster/router/prefix_weight",

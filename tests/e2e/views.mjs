@@ -96,7 +96,7 @@ await task('views: the answer is one page of paper', async (page) => {
   const sizes = await page
     .locator('.charts canvas')
     .evaluateAll((all) => all.map(({ clientWidth, clientHeight }) => [clientWidth, clientHeight]));
-  assert.equal(sizes.length, 4);
+  assert.ok(sizes.length >= 4, `${sizes.length} plots`);
   for (const [width, height] of sizes) assert.ok(width > 100 && height > 80, `a chart of ${width} by ${height} px`);
 });
 

@@ -362,5 +362,28 @@ TEST(Scheduleds, CompatVidur_PlansMemoryAsVidur) {
   EXPECT_GE(report.departures.size(), 4u);
 }
 
+// What holds of any rules, those that no reference has included.
+TEST(Schedulers, EachThatIsRegistered_ServesAllRequests_WhateverTheSlices) {
+  for (const SchedulerEntry& entry : Schedulers()) {
+    const std::string caches = entry.no_prefix_caching.empty() ? "true" : "false";
+    const Scenario scenario =
+        Parsed(Changed({"engine.enable_prefix_caching=" + caches, "engine.async_scheduling=false",
+                        "engine.max_num_seqs=24", "scheduler.policy=" + std::string(entry.name),
+                        "workload.requests=400", "workload.arrivals.rate_per_s=60"},
+                       std::string(*ScenarioPreset("llama-3.1-8b-h100-chat"))));
+    const auto run = [&](std::int64_t slice) {
+      Simulation simulation = Good(Simulation::Create(scenario));
+      while (!simulation.Advance(slice)) {
+      }
+      return simulation.Snapshot();
+    };
+    const Report report = run(INT64_MAX);
+    EXPECT_EQ(report.arrived, 400) << entry.name;
+    EXPECT_EQ(report.completed + report.Lost(), 400) << entry.name;
+    EXPECT_GT(report.completed, entry.whole_prompts ? 300 : 399) << entry.name;
+    EXPECT_EQ(report.fingerprint, run(7).fingerprint) << entry.name;
+  }
+}
+
 }  // namespace
 }  // namespace servecast::testing

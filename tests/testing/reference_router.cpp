@@ -254,7 +254,8 @@ RouterComparison CompareRouter(std::uint64_t seed) {
   for (std::size_t r = 0; r < run.results.state.size(); ++r) {
     const bool aborted =
         run.results.replica[r] >= 0 && run.results.state[r] == RequestState::kTimedOut;
-    const bool untold = comparison.router.name == "weighted" || !run.requests.pause.empty();
+    const bool untold =
+        FindRouter(comparison.router.name).reads_engines || !run.requests.pause.empty();
     if (aborted && untold) return comparison;
   }
   comparison.told = true;

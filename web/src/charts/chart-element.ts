@@ -101,6 +101,7 @@ export abstract class ChartElement extends LitElement {
 
   override connectedCallback(): void {
     super.connectedCallback();
+    this.classList.add('chart-host');
     this.#observer = new ResizeObserver(() => this.#resize());
     this.#observer.observe(this);
   }

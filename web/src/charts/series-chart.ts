@@ -8,10 +8,24 @@ import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
 import { paneKey } from './pane-key';
 
+/** What has a colour (--mark-*) and a swatch in page.css. */
+export type Mark =
+  | 'ttft'
+  | 'tpot'
+  | 'itl'
+  | 'e2e'
+  | 'running'
+  | 'waiting'
+  | 'kv'
+  | 'batch'
+  | 'output'
+  | 'transfer'
+  | 'preempted';
+
 export interface PaneSeries {
   readonly column: string;
   readonly label: string;
-  readonly meaning: string;
+  readonly meaning: Mark;
   readonly dash?: readonly number[];
   readonly fill?: 'hatched' | 'solid';
 }

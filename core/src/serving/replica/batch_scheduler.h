@@ -246,7 +246,8 @@ class BatchScheduler {
   // their turn, and takes in those that have arrived.
   virtual void Form(SchedulerState& state, Batch& batch) = 0;
   // What Form would do next. Requires: one stage, all parked are decodes, there is one, none has
-  // arrived. May sort them as Form would.
+  // arrived. May sort them as Form would. {}: Form is asked for each batch, which is right, and
+  // slow where it looks at all that wait.
   virtual DecodeForecast Forecast(SchedulerState& state) = 0;
   // So many of these batches were formed.
   virtual void Decoded(std::int64_t) {}
@@ -265,9 +266,11 @@ inline constexpr std::unique_ptr<BatchScheduler> (*kMakes)() =
 struct SchedulerEntry {
   std::string_view name, help;
   std::unique_ptr<BatchScheduler> (*make)();  // nullptr: `machine` needs none
-  bool splits_prompts = false;                // else it computes each in one batch
-  bool whole_prompts = false;                 // each must fit max_num_batched_tokens
-  bool counts_tokens = false;                 // of KV cache, instead of blocks
+  // A prompt is computed in pieces; or at once, and none may have more than max_num_batched_tokens,
+  // or it is dropped; or, of neither, at once whatever its length.
+  bool splits_prompts = false;
+  bool whole_prompts = false;
+  bool counts_tokens = false;  // of KV cache, instead of blocks
   // Why it keeps nothing of requests that others could find; empty: it caches prefixes.
   std::string_view no_prefix_caching = {};
   bool preempts = false;  // when blocks run short; else it never does
