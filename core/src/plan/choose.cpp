@@ -187,13 +187,14 @@ class Choice {
     return excess > 1 && AddsToMiddle(*middle, needed);
   }
 
-  // Of a curve that bends no step is long, and none goes beyond a place that is surely on the other
-  // side, nor to where less is completed than comes.
+  // Of a curve that bends no step is long, none to heavier loads goes beyond a place that was
+  // strained too much, nor to where less is completed than comes, and none to lighter ones beyond a
+  // place that surely was not: strain bends upwards, so that a line goes too far up more easily.
   double NextAt(const PlanPlace& middle, double found) const {
     double at = std::clamp(found, middle.at * (1 - kLongestMove), middle.at * (1 + kLongestMove));
     const bool beyond = middle.found.strain > 1;
     for (const PlanPlace& place : p_.places) {
-      const bool other = beyond ? place.found.high <= 1 : place.found.low > 1;
+      const bool other = beyond ? place.found.high <= 1 : place.found.strain > 1;
       if (!place.read || &place == &middle || !other) continue;
       const bool between =
           beyond ? at < place.at && place.at < middle.at : middle.at < place.at && place.at < at;
