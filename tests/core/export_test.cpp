@@ -2,6 +2,7 @@
 // imported, and what it cannot is named.
 #include "servecast/export.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>

@@ -40,7 +40,7 @@ Json Resolved(const Json& model) {
   return resolved;
 }
 
-TEST(ImportConfig, EveryModelPreset_HasTheFiguresOfItsFile) {
+TEST(ImportConfig, EachConfig_IsItsPreset) {
   const std::vector<std::string> ids = Configs();
   EXPECT_GE(ids.size(), 30u);
   for (const std::string& id : ids) {
@@ -56,7 +56,6 @@ TEST(ImportConfig, EveryModelPreset_HasTheFiguresOfItsFile) {
     for (const char* label : {"name", "top_p_by_default", "torch_dtype"}) plain.erase(label);
     EXPECT_EQ(plain, preset) << Listed(imported);
   }
-  EXPECT_GE(ids.size(), 20u);
 }
 
 TEST(ImportConfig, BesideItsGenerationConfig_SaysWhetherItSamples) {

@@ -131,15 +131,22 @@ TEST(PlanSearch, LineThatPassesOneBeforeOverload_GoesStraightToIt) {
   EXPECT_NEAR(at.high, 14.5, 0.2);
 }
 
-TEST(PlanSearch, OverloadBeforeATargetIsMissed_IsBetweenTwoLoads_AndWhatARunCannotTell) {
-  const std::vector<PlanPlace> places = {Ran(10, 0.35), Ran(12, 0.6), Ran(13, kPilesUp)};
+TEST(PlanSearch, OverloadBeforeATargetIsMissed_IsBetweenTwoLoads_ByWhatTheyServe) {
+  std::vector<PlanPlace> places = {Ran(10, 0.35), Ran(12, 0.6), Ran(13, kPilesUp)};
+  places[2].served_high = 0.96;
   const auto by = [&](double cv) {
     return CrossingFrom(places[1], {3, 0.1}, Slope(LoadLine()), places, cv);
   };
-  EXPECT_EQ(by(1).high, 13);
-  EXPECT_NEAR(by(1).low, 12 * (1 - std::sqrt(2 / 8000.0)), 1e-9);
-  EXPECT_NEAR(by(1).value, std::sqrt(by(1).low * 13), 1e-9);
+  const double untold = std::sqrt(2 / 8000.0);
+  EXPECT_TRUE(by(1).by_capacity);
+  EXPECT_NEAR(by(1).high, 13 * 0.96 * (1 + untold), 1e-9);
+  EXPECT_NEAR(by(1).low, 12 * (1 - 2 * untold), 1e-9);
+  EXPECT_NEAR(by(1).value, std::sqrt(by(1).low * by(1).high), 1e-9);
   EXPECT_LT(by(3).low, by(1).low) << "bursts hide more";
+  places[1].served_low = 0.9;
+  EXPECT_NEAR(by(1).low, 12 * 0.9, 1e-9);
+  places[2].served_high = 0.8;
+  EXPECT_LE(by(1).low, by(1).high) << "whatever runs say of each other";
 }
 
 }  // namespace

@@ -59,6 +59,38 @@ TEST(Plan, MaxRate_IsWhereLongRunsPutIt) {
   }
 }
 
+// A target that nothing misses: a load above the answer keeps the engine busy to its end.
+TEST(Plan, MaxRateThatCapacityEnds_IsAroundWhatIsServed) {
+  for (int seed = 1; seed <= 4; ++seed) {
+    const std::string document =
+        Changed({R"(slo=[{"metric":"ttft","percentile":50,"limit_ms":1000000}])",
+                 "engine.max_num_seqs=16", "seed=" + std::to_string(seed)});
+    const PlanAnswer answer = Planned(document);
+    ASSERT_EQ(answer.outcome, PlanOutcome::kFound) << seed;
+    EXPECT_FALSE(answer.binding) << seed;
+    EXPECT_LT(answer.low, answer.value) << seed;
+    EXPECT_LT(answer.value, answer.high) << seed;
+    EXPECT_LE(answer.high - answer.low, 0.15 * answer.value) << seed;
+    Scenario busy = Parsed(document);
+    busy.workload.arrivals.rate_per_s = 1.1 * answer.value;
+    busy.workload.requests = 20'000;
+    Simulation simulation = Good(Simulation::Create(busy));
+    while (!simulation.Advance(INT64_MAX)) {
+    }
+    const Report report = simulation.Snapshot();
+    const double served = static_cast<double>(report.completed) / report.simulated_s;
+    EXPECT_LE(answer.low, 1.01 * served) << seed;
+    EXPECT_GE(answer.high, 0.99 * served) << seed;
+  }
+}
+
+TEST(Plan, MostLoadOfALine_IsNoAnswerWhereItKeepsTheTargets) {
+  const PlanAnswer answer =
+      Planned(Changed({R"(slo=[{"metric":"ttft","percentile":50,"limit_ms":1000000}])",
+                       R"(workload.arrivals={"process":"closed_loop","concurrency":8})"}));
+  EXPECT_EQ(answer.outcome, PlanOutcome::kUnbounded);
+}
+
 TEST(Plan, Slices_ChangeNothing) {
   const std::string document = Changed({kTargets});
   const PlanAnswer one = Planned(document), many = Planned(document, {}, {}, 997);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <list>
-#include <memory>
 
 #include "base/base.h"
 #include "base/math.h"

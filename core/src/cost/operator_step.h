@@ -43,7 +43,7 @@ class OperatorStep {
  public:
   enum class For {
     kSteps,
-    kCoverage,  // none is asked for: what the tables cover takes a third of the time
+    kCoverage,  // only what the tables cover is asked for, which takes a third as long to make
   };
   OperatorStep(const Scenario& scenario, const ModelCost& cost, For use = For::kSteps);
 

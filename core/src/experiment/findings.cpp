@@ -287,6 +287,7 @@ class Finder {
       }
     }
     out_.served_per_s = RatioInterval(rate, kUsual);
+    out_.served_share = RatioInterval(parts, kUsual);
     out_.offered_per_s = offered / seconds;
   }
 

@@ -55,7 +55,7 @@ struct Findings {
   // requests are long gone.
   bool grows = false;
   // While load was offered, its second half: completed and come, requests/s; 95 %. None: too few.
-  std::optional<Interval> served_per_s;
+  std::optional<Interval> served_per_s, served_share;  // the share: of what came
   double offered_per_s = 0;
   // From the warm-up to the last arrival; none: most answers come after it.
   struct Rates {

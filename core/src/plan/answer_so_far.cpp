@@ -54,10 +54,14 @@ class Answering {
     const auto count = static_cast<int>(seen.size());
     if (p_.HasMiddle() && MiddleOf(p_.places) != nullptr) return FindByMiddle(answer);
     if (last < 0) {
-      if (p_.finished) answer.outcome = PlanOutcome::kNone;
+      // Places that miss a target where a scout kept all are too few to tell.
+      const bool none = LastWithin(SamplesOf(p_.scouts, Curve::kValue)) < 0;
+      if (p_.finished) answer.outcome = none ? PlanOutcome::kNone : PlanOutcome::kUnknown;
       return Bind(seen.front().at, answer);
     }
-    const bool all = last + 1 == count && seen.back().at != p_.slope.heaviest();
+    // One replica that is enough is an answer; the most load that a line has is none.
+    const bool one = p_.slope.line().relieves && seen.back().at == p_.slope.heaviest();
+    const bool all = last + 1 == count && !one;
     answer.outcome = all ? PlanOutcome::kUnbounded : PlanOutcome::kFound;
     for (const PlanPlace& place : Known()) {
       if (place.at == seen[static_cast<std::size_t>(last)].at) {

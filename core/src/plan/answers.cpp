@@ -46,7 +46,7 @@ const char* RoleName(PoolRole role) {
   return role == PoolRole::kPrefill ? "prefill" : role == PoolRole::kDecode ? "decode" : "mixed";
 }
 
-constexpr const char* kTooFew = "Too few requests have an answer to judge a target.";
+constexpr const char* kTooFew = "Too little ran to judge the targets.";
 
 void WriteTarget(const SloSpec& slo, const PlanTarget& target, JsonWriter& out) {
   out.BeginObject();

@@ -60,7 +60,7 @@ class Choice {
         if (at) return void(Add(*at));
       }
       if (!AddsRuns()) p_.finished = true;
-    } else if (!LengthensMiddle() && !KnowsGrowth() && !AsksMiddle()) {
+    } else if (!LengthensMiddle() && (EndsByCapacity() || (!KnowsGrowth() && !AsksMiddle()))) {
       p_.finished = true;
     }
   }
@@ -135,6 +135,12 @@ class Choice {
     }
     Add(place);
     return true;
+  }
+
+  // Then no line tells where: more runs next to capacity have more of its congestions.
+  bool EndsByCapacity() const {
+    const PlanPlace* middle = MiddleOf(p_.places);
+    return middle != nullptr && p_.wanted > 1 && p_.CrossingBy(*middle).by_capacity;
   }
 
   // Where the growth is less sure, the places that tell it have as many runs again.
@@ -326,11 +332,11 @@ class Choice {
   // A wide interval has more runs, of all places: its width falls with their root.
   bool AddsRuns() {
     if (p_.wanted == 1) return false;
-    const auto [value, low, high] = p_.Ends();
-    const double width = high - low;
+    const Crossing ends = p_.Ends();
+    const double width = ends.high - ends.low;
     const Line& line = p_.slope.line();
     const double allowed =
-        std::max(line.step / 2, line.relieves ? 0 : 2 * p_.options.precision * value);
+        std::max(line.step / 2, line.relieves ? 0 : 2 * p_.options.precision * ends.value);
     if (width <= allowed) return false;
     Keep(Deciding({std::begin(kCurves), std::end(kCurves)}));
     const auto now = static_cast<double>(p_.wanted);

@@ -253,7 +253,7 @@ std::string DaySentence(const DayAnswer& answer) {
   if (answer.outcome == PlanOutcome::kNone) return "No number of replicas keeps the targets.";
   if (answer.outcome == PlanOutcome::kUnbounded) return "Any number of replicas keeps the targets.";
   if (answer.outcome != PlanOutcome::kFound) {
-    return "Too few requests have an answer to judge a target.";
+    return "Too little ran to judge the targets.";
   }
   const Sums sums = SumsOf(answer);
   const auto [least, most] = std::minmax_element(

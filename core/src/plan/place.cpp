@@ -96,6 +96,10 @@ void ReadPlace(const Scenario& scenario, bool steady, bool long_runs, PlanPlace&
     p.high = std::max(p.high, StrainOf(slo, target.ms->high, target.unserved.high));
     p.low = std::max(p.low, StrainOf(slo, target.ms->low, target.unserved.low));
   }
+  if (steady && !found.gives_up && found.served_share) {
+    place.served_low = std::min(1.0, found.served_share->low);
+    place.served_high = std::min(1.0, found.served_share->high);
+  }
   if (p.overloaded) p.strain = p.low = p.high = std::numeric_limits<double>::infinity();
   if (place.stage > 0) return;
   place.first = p.strain;
@@ -175,16 +179,23 @@ double KnownSquare(const StrainGrowth& growth) {
   return std::max(g * g - e * e, Square(kLeastKnown * g));
 }
 
-// Of a line that passes 1 where runs pile up already, from `most` on.
-Crossing BeforeOverload(double most, double low, const std::vector<PlanPlace>& places, double cv) {
-  const PlanPlace* last = nullptr;  // from light to heavy
+// Of a line that passes 1 where runs pile up already; `low`: of the line.
+Crossing BeforeOverload(double low, const std::vector<PlanPlace>& places, double cv) {
+  const PlanPlace *last = nullptr, *over = nullptr;  // from light to heavy
   for (const PlanPlace& place : places) {
-    if (place.read && place.found.strain <= 1 && place.at < most) last = &place;
+    if (!place.read || over != nullptr) continue;
+    if (!std::isfinite(place.found.strain)) over = &place;
+    if (place.found.strain <= 1) last = &place;
   }
-  if (last == nullptr) return {low, low, most};
-  const double untold = std::sqrt((cv * cv + 1) / static_cast<double>(last->length));
-  low = std::min(low, last->at * (1 - std::min(untold, 0.5)));
-  return {std::sqrt(low * most), low, most};
+  const auto untold = [cv](const PlanPlace& place) {
+    return std::min(0.3, std::sqrt((cv * cv + 1) / static_cast<double>(place.length)));
+  };
+  const double high = over->at * over->served_high * (1 + untold(*over));
+  if (last != nullptr) {
+    low = std::min(low, last->at * std::min(last->served_low, 1 - 2 * untold(*last)));
+  }
+  low = std::min(low, high);
+  return {std::sqrt(low * high), low, high, true};
 }
 
 }  // namespace
@@ -215,7 +226,7 @@ Crossing CrossingFrom(const PlanPlace& middle, const StrainGrowth& growth, const
     return std::clamp(Exp(slope.Along(middle.at) + x), slope.line().least, most);
   };
   const double value = place(-strain / g), low = std::min(value, place(end(up, -1)));
-  if (value == most && most < end_of_line) return BeforeOverload(most, low, places, cv);
+  if (value == most && most < end_of_line) return BeforeOverload(low, places, cv);
   return {value, low, std::max(value, place(end(down, 1)))};
 }
 

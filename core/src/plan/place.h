@@ -22,9 +22,10 @@ struct PlanPlace {
   // middle, numbered from 1, with seeds of its own from `first_run` on.
   int stage = 0;
   std::size_t first_run = 0;
-  double first = 0;                 // strain by those runs
-  std::vector<double> own;          // of each of them, in logarithms; empty: overloaded
-  bool read = false, known = true;  // every target has samples
+  double first = 0;                        // strain by those runs
+  std::vector<double> own;                 // of each of them, in logarithms; empty: overloaded
+  double served_low = 1, served_high = 1;  // 95 %, of what came while load was offered
+  bool read = false, known = true;         // every target has samples
   // Its runs, to tell what would be for ever: load still piles up in them; they are hardly longer
   // than what happens at their beginning is felt.
   bool grows = false, too_short = false, doubtful = false;
@@ -61,13 +62,17 @@ std::optional<StrainGrowth> GrowthNear(const Slope& slope, const std::vector<Pla
 
 // Where strain passes 1, straight from the middle (in logarithms), and the loads at which the 95 %
 // interval of what the line predicts holds 1 (Fieller, 1954): neither the middle's strain nor the
-// growth is taken for known. Where runs pile up at a lighter load than that, it is between the
-// heaviest load whose runs do not and the lightest whose do, and less than the former by what a run
-// cannot tell: a queue near capacity takes longer to grow than a run lasts. The number of requests
-// that come, and of those that are served, in the time of n of them scatters by `cv` sqrt(n) and by
-// about sqrt(n), so that loads nearer to capacity than sqrt((cv^2 + 1) / n) look alike.
+// growth is taken for known.
+//
+// Where runs pile up at a lighter load than that, capacity ends it. From below: the heaviest load
+// whose runs do not pile up serves a share of what comes, which may be less than all without being
+// clearly so. From above: of the lightest that piles up, that share. And a queue near capacity
+// takes longer to grow than a run lasts: in the time of n requests the number that come scatters by
+// `cv` sqrt(n), and the number served by about sqrt(n), so that loads which differ by less than
+// sqrt((cv^2 + 1) / n) look alike.
 struct Crossing {
   double value = 0, low = 0, high = 0;
+  bool by_capacity = false;
 };
 Crossing CrossingFrom(const PlanPlace& middle, const StrainGrowth& growth, const Slope& slope,
                       const std::vector<PlanPlace>& places, double cv);

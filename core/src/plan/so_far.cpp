@@ -2,21 +2,24 @@
 #include "plan/so_far.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace servecast {
 
 namespace {
 
-// Of the gaps between arrivals; of a trace as of a Poisson process.
-double CvOf(const ArrivalSpec& arrivals) {
-  switch (arrivals.process) {
+// How the number of requests scatters that come in the time of n: by so many times sqrt(n). That of
+// a trace as of a Poisson process; a conversation brings its turns.
+double CvOf(const WorkloadSpec& workload) {
+  const double turns = std::sqrt(static_cast<double>(workload.sessions.turns));
+  switch (workload.arrivals.process) {
     case ArrivalProcess::kConstant:
       return 0;
     case ArrivalProcess::kGamma:
     case ArrivalProcess::kWeibull:
-      return arrivals.cv;
+      return workload.arrivals.cv * turns;
     default:
-      return 1;
+      return turns;
   }
 }
 
@@ -29,7 +32,7 @@ StrainGrowth SoFar::GrowthAt(double at) const {
 }
 
 Crossing SoFar::CrossingBy(const PlanPlace& middle) const {
-  return CrossingFrom(middle, GrowthAt(middle.at), slope, places, CvOf(scenario.workload.arrivals));
+  return CrossingFrom(middle, GrowthAt(middle.at), slope, places, CvOf(scenario.workload));
 }
 
 Crossing SoFar::Ends() const {

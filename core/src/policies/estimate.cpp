@@ -55,7 +55,7 @@ class SteadyState {
     const double plain = Step(n, 0), room = std::max(1.0, budget_ - n);
     Steps steps{plain, plain / 2, plain, false};
     double before = -1, with = 0, priced = -1;
-    // Until it stays as it is, which takes all others as well.
+    // All else follows from the mean: once that stays, nothing changes.
     for (int i = 0; i < 40 && steps.mean != before; ++i) {
       before = steps.mean;
       const double prompts = rate * steps.mean;

@@ -70,7 +70,7 @@ struct PipelineStage {
 };
 
 // A function of a policy that the page's first module leaves out, as few scenarios ask for it:
-// nullptr there.
+// nullptr there. Not shared between sources, as those of the two modules differ.
 template <class Function>
 static constexpr Function* OfWholeEngine([[maybe_unused]] Function* function) {
 #ifdef SERVECAST_FIRST_MODULE
