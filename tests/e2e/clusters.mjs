@@ -222,10 +222,11 @@ await task(
     await chart.locator('canvas').waitFor();
     assert.match(await chart.locator('.pane-key').innerText(), /KV transfer/);
     await page.getByText('KV transfers under way, prefill to decode', { exact: true }).waitFor();
-    await chart.locator('.plots').focus();
-    // On a slow machine the first key may come before the requests are there to walk along.
+    // On a slow machine the first key may come before the requests are there to walk along, and the whole module,
+    // which makes the chart anew, after it.
     const readout = () => page.evaluate(() => document.querySelector('sc-request-chart .readout')?.innerText ?? '');
     for (let turn = 0; turn < 100 && !/KV transfer [\d.]+\sms/.test(await readout()); turn += 1) {
+      await chart.locator('.plots').focus();
       await page.keyboard.press('ArrowDown');
       await page.waitForTimeout(100);
     }

@@ -179,21 +179,20 @@ double KnownSquare(const StrainGrowth& growth) {
   return std::max(g * g - e * e, Square(kLeastKnown * g));
 }
 
-// Of a line that passes 1 where runs pile up already; `low`: of the line.
+// Of a line that passes 1 where runs pile up already; `low`: of the line, where no place is surely
+// within.
 Crossing BeforeOverload(double low, const std::vector<PlanPlace>& places, double cv) {
   const PlanPlace *last = nullptr, *over = nullptr;  // from light to heavy
   for (const PlanPlace& place : places) {
     if (!place.read || over != nullptr) continue;
-    if (!std::isfinite(place.found.strain)) over = &place;
-    if (place.found.strain <= 1) last = &place;
+    if (place.found.low > 1) over = &place;
+    if (place.found.high <= 1) last = &place;
   }
   const auto untold = [cv](const PlanPlace& place) {
     return std::min(0.3, std::sqrt((cv * cv + 1) / static_cast<double>(place.length)));
   };
   const double high = over->at * over->served_high * (1 + untold(*over));
-  if (last != nullptr) {
-    low = std::min(low, last->at * std::min(last->served_low, 1 - 2 * untold(*last)));
-  }
+  if (last != nullptr) low = last->at * std::min(last->served_low, 1 - 2 * untold(*last));
   low = std::min(low, high);
   return {std::sqrt(low * high), low, high, true};
 }

@@ -65,11 +65,11 @@ std::optional<StrainGrowth> GrowthNear(const Slope& slope, const std::vector<Pla
 // growth is taken for known.
 //
 // Where runs pile up at a lighter load than that, capacity ends it. From below: the heaviest load
-// whose runs do not pile up serves a share of what comes, which may be less than all without being
-// clearly so. From above: of the lightest that piles up, that share. And a queue near capacity
-// takes longer to grow than a run lasts: in the time of n requests the number that come scatters by
-// `cv` sqrt(n), and the number served by about sqrt(n), so that loads which differ by less than
-// sqrt((cv^2 + 1) / n) look alike.
+// that surely keeps the targets serves a share of what comes, which may be less than all without
+// being clearly so. From above: of the lightest that surely misses them or piles up, that share.
+// And a queue near capacity takes longer to grow than a run lasts: in the time of n requests the
+// number that come scatters by `cv` sqrt(n), and the number served by about sqrt(n), so that loads
+// which differ by less than sqrt((cv^2 + 1) / n) look alike.
 struct Crossing {
   double value = 0, low = 0, high = 0;
   bool by_capacity = false;
