@@ -2,6 +2,7 @@
 #include "plan/answer_so_far.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "plan/strain.h"
@@ -106,7 +107,9 @@ class Answering {
     for (std::size_t i = 0; i < answer.curve.size(); ++i) {
       for (std::size_t j = 0; j < answer.curve.size(); ++j) {
         const PlanPoint &light = answer.curve[i], &heavy = answer.curve[j];
-        if (p_.slope.Lighter(light.at, heavy.at) && light.low > 1 && heavy.high <= 1) {
+        // Of runs that are over before load piles up, the heavier may seem to keep the targets.
+        const bool misses = light.low > 1 && std::isfinite(light.low);
+        if (p_.slope.Lighter(light.at, heavy.at) && misses && heavy.high <= 1) {
           answer.monotone = false;
         }
       }
