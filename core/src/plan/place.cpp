@@ -185,7 +185,7 @@ Crossing BeforeOverload(double low, const std::vector<PlanPlace>& places, double
   const PlanPlace *last = nullptr, *over = nullptr;  // from light to heavy
   for (const PlanPlace& place : places) {
     if (!place.read || over != nullptr) continue;
-    if (place.found.low > 1) over = &place;
+    if (place.found.low > 1 || !std::isfinite(place.found.strain)) over = &place;
     if (place.found.high <= 1) last = &place;
   }
   const auto untold = [cv](const PlanPlace& place) {
