@@ -59,6 +59,7 @@ export abstract class ChartElement extends LitElement {
   plots: uPlot[] = [];
   #observer: ResizeObserver | null = null;
   #structure = '';
+  #hadFocus = false;
 
   constructor() {
     super();
@@ -175,7 +176,18 @@ export abstract class ChartElement extends LitElement {
     return inTurnIf(!this.hasUpdated, () => super.scheduleUpdate());
   }
 
+  protected override willUpdate(_changed: PropertyValues): void {
+    const plots = this.querySelector('.plots');
+    this.#hadFocus ||= plots !== null && plots === document.activeElement;
+  }
+
+  /** A chart that is empty while a result is made anew gives its focus back, unless something else took it. */
   protected override updated(_changed: PropertyValues): void {
+    const plots = this.querySelector<HTMLElement>('.plots');
+    if (this.#hadFocus && plots) {
+      this.#hadFocus = false;
+      if (document.activeElement === document.body) plots.focus({ preventScroll: true });
+    }
     drawSoon(this);
   }
 

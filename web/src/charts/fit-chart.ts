@@ -40,6 +40,7 @@ export class FitChart extends ChartElement {
   }
 
   protected override willUpdate(changed: PropertyValues): void {
+    super.willUpdate(changed);
     if (!changed.has('fit')) return;
     this.#panes = this.fit ? panesOf(this.fit) : [];
     this.columns = this.fit ? columnsOf(this.fit) : null;
