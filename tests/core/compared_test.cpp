@@ -293,7 +293,7 @@ TEST(KnownError, ChangedFigure_EndsTheClaimInAWholeSentence) {
             whole.substr(0, whole.size() - 1) + ended);
   for (const char* overhead :
        {"step_overhead_us", "sequence_overhead_us", "sampler_ns_per_logit", "request_overhead_ms",
-        "prompt_token_overhead_us", "delivery_overhead_us"}) {
+        "prompt_token_overhead_us", "delivery_overhead_us", "host_stall_ms", "host_stalls_per_s"}) {
     const std::string said =
         KnownErrorOf(Changed({std::string("engine.") + overhead + "=1"}, document));
     EXPECT_TRUE(Contains(said, std::string("engine.") + overhead + " was changed since")) << said;

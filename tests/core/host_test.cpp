@@ -26,15 +26,15 @@ TEST(Host, Constants_LieBetweenThePresetAndTheDocument) {
     return Parsed(Changed(set)).engine;
   };
   const EngineSpec usual = engine({"engine.preset=vllm-0.20"});
-  EXPECT_EQ(usual.request_overhead_ms, 3.6);
+  EXPECT_EQ(usual.request_overhead_ms, 3.3);
   EXPECT_EQ(usual.delivery_overhead_us, 45);
   const EngineSpec slow = engine({"engine.preset=vllm-0.20", kSlowHost});
   EXPECT_EQ(slow.request_overhead_ms, 17);
   EXPECT_EQ(slow.prompt_token_overhead_us, 6);
   EXPECT_EQ(slow.delivery_overhead_us, 140);
   EXPECT_EQ(slow.step_overhead_us, usual.step_overhead_us);
-  const EngineSpec own = engine({kSlowHost, "engine.request_overhead_ms=3.6"});
-  EXPECT_EQ(own.request_overhead_ms, 3.6);
+  const EngineSpec own = engine({kSlowHost, "engine.request_overhead_ms=3.3"});
+  EXPECT_EQ(own.request_overhead_ms, 3.3);
   EXPECT_EQ(own.delivery_overhead_us, 140);
   EXPECT_EQ(Parsed(Changed({"engine.host=default"})).content_hash,
             Parsed(Changed({})).content_hash);
@@ -47,7 +47,7 @@ TEST(Host, Constants_LieBetweenThePresetAndTheDocument) {
 TEST(Host, CanonicalText_NamesItAndMeansTheSame) {
   const std::vector<std::vector<std::string>> sets = {
       {kSlowHost},
-      {kSlowHost, "engine.request_overhead_ms=3.6"},
+      {kSlowHost, "engine.request_overhead_ms=3.3"},
       {kSlowHost, R"(cluster.pools=[{}, {"engine": {"preset": "vllm-0.15"}}])"},
       {kSlowHost,
        R"(cluster.pools=[{}, {"engine": {"host": "a100-pcie-2026", "block_size": 32}}])"}};

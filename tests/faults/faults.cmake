@@ -213,12 +213,20 @@ plant_in(vllm_stages 44 "a victim that times out in flight has had its token"
   [==[static_cast<std::int32_t>(held->delivered + (Planted(44) ? 1 : 0));]==])
 
 plant_in(replica 45 "a first token waits for itself only"
-  [==[SetLate(r, step.made * delivery_delay_);]==]
-  [==[SetLate(r, (Planted(45) ? 1 : step.made) * delivery_delay_);]==])
+  [==[TimeNs late = step.made * delivery_delay_;]==]
+  [==[TimeNs late = (Planted(45) ? 1 : step.made) * delivery_delay_;]==])
 
 plant_in(replica 46 "the last token does not wait"
   [==[* token_delay_ + in_.results.Late(r),]==]
   [==[* token_delay_ + (Planted(46) ? 0 : in_.results.Late(r)),]==])
+
+plant_in(replica 47 "a stall is over when the step ends, and not when the token is handed out"
+  [==[stalls_.LeftAt(step.end + late);]==]
+  [==[stalls_.LeftAt(Planted(47) ? step.end : step.end + late);]==])
+
+plant_in(replica 48 "every replica stands still when the first one does"
+  [==[stalls_(input.latency.Stalls(), input.seed, input.number),]==]
+  [==[stalls_(input.latency.Stalls(), input.seed, Planted(48) ? 0 : input.number),]==])
 
 plant_in(blis_step 101 "the tokens of a victim are lost to its step, today too"
   [==[if (era_.returns_budget) step.budget]==]

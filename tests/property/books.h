@@ -13,6 +13,7 @@
 #include "fmt/format.h"
 #include "serving/hooks.h"
 #include "testing/random_cases.h"
+#include "testing/reference_stalls.h"
 
 namespace servecast::testing {
 
@@ -232,6 +233,7 @@ class Bookkeeper : public StepObserver {
       for (const StepMember& other : step.members) {
         book.late += other.sampled ? case_.latency.delivery_delay : 0;
       }
+      book.late += ReferenceStall(case_.latency.stalls, 1, 0, step.end + book.late);
     }
     book.last_token = step.end;
     const auto i = static_cast<std::size_t>(member.id);

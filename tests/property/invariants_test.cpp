@@ -287,6 +287,7 @@ TEST(Invariants, I12_AllTimesScaled_ScaleAllResults) {
     // A transfer that has to be rounded does not scale.
     KvOffloadSpec& offload = plain.engine.kv_offload;
     offload.cpu_bandwidth_gb_s = offload.disk_bandwidth_gb_s = 1;
+    plain.latency.stalls = {};  // nor do draws that are rounded to a nanosecond
     const RandomCase scaled = Scaled(plain);
     const EngineRun once = RunOf(plain);
     const Result<EngineRun> run = RunEngine(

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "testing/pd_reference_scheduler.h"
+#include "testing/reference_stalls.h"
 
 namespace servecast::testing {
 namespace {
@@ -652,7 +653,10 @@ class Driver {
     const std::size_t r = Row(s);
     const bool hidden = s.hands_over && input_.disaggregation.first_token_from_decode;
     const LatencyModel& latency = *replica.pool->latency;
-    if (s.generated == 1 && !hidden) late_[r] = tokens_of_step * latency.DeliveryDelay();
+    if (s.generated == 1 && !hidden) {
+      late_[r] = tokens_of_step * latency.DeliveryDelay();
+      late_[r] += ReferenceStall(latency.Stalls(), 1, replica.number, now_ + late_[r]);
+    }
     const TimeNs seen = now_ + s.generated * latency.OutputTokenDelay() + late_[r];
     if (!hidden) {
       ++output_.output_tokens;

@@ -53,6 +53,7 @@ class RandomLatency : public LatencyModel {
   }
   TimeNs OutputTokenDelay() const override { return spec_.output_token_delay; }
   TimeNs DeliveryDelay() const override { return spec_.delivery_delay; }
+  StallTimes Stalls() const override { return spec_.stalls; }
   TimeNs PostDecodeDelay() const override { return spec_.post_decode_delay; }
 
  private:
@@ -131,6 +132,9 @@ void MakeDelivery(std::uint64_t seed, RandomLatencySpec& latency) {
   Dice dice(seed * 0x9e3779b97f4a7c15u + 17);
   if (latency.physics || !dice.Percent(30)) return;
   latency.delivery_delay = dice.Pick({1, 13, 700, 9000});
+  if (!dice.Percent(50)) return;
+  latency.stalls.mean = dice.Pick({40, 900, 7000, 90000});
+  latency.stalls.interval = latency.stalls.mean * dice.Pick({1, 3, 10, 100});
 }
 
 // Rows of conversations and of single requests, and when the conversations start.
@@ -468,7 +472,7 @@ std::string Describe(const RandomCase& random_case) {
       "threshold {}, reserve_full_isl {}, watermark {}, chunked {}, max_model_len {} (model {}), "
       "horizon {}\n  step {} + {}*decodes + {}*context + place*({}*tokens + {}*context + "
       "{}*prompt + {}*samples), enqueue {} + {}*prompt + scramble {}, output token delay {}, "
-      "delivery delay {}\n",
+      "delivery delay {}, stalls of {} in each {}\n",
       random_case.seed, random_case.requests.size(), random_case.PoolBlocks(), engine.block_size,
       engine.max_num_seqs, engine.max_num_batched_tokens, engine.long_prefill_token_threshold,
       engine.scheduler_reserve_full_isl, engine.watermark, engine.enable_chunked_prefill,
@@ -477,7 +481,7 @@ std::string Describe(const RandomCase& random_case) {
       latency.per_decode_context, latency.per_chunk_token, latency.per_chunk_context,
       latency.per_chunk_prompt, latency.per_chunk_sample, latency.enqueue_base,
       latency.enqueue_per_token, latency.enqueue_scramble, latency.output_token_delay,
-      latency.delivery_delay);
+      latency.delivery_delay, latency.stalls.mean, latency.stalls.interval);
   if (latency.physics) {
     const LatencySpec& physics = *latency.physics;
     text += fmt::format("  physics ({}): alpha {}; beta {}; gamma {}\n", physics.variant,

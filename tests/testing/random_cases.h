@@ -32,6 +32,7 @@ struct RandomLatencySpec {
   TimeNs enqueue_scramble = 0;  // up to this much more, by a hash of the prompt length
   TimeNs output_token_delay = 0;
   TimeNs delivery_delay = 0;
+  StallTimes stalls;
   TimeNs post_decode_delay = 0;  // by BLIS's rules only
   // The engine's own model "physics" with these coefficients, instead of all but `base`.
   std::optional<LatencySpec> physics;

@@ -13,6 +13,7 @@
 
 #include "testing/reference_drafts.h"
 #include "testing/reference_order.h"
+#include "testing/reference_stalls.h"
 
 namespace servecast::testing {
 namespace {
@@ -1482,7 +1483,10 @@ class Driver {
     RequestResults& results = output_.results;
     const auto at = static_cast<std::size_t>(sequence.id);
     const bool first = sequence.generated == made;
-    if (first) sequence.late = answered * input_.latency.DeliveryDelay();
+    if (first) {
+      sequence.late = answered * input_.latency.DeliveryDelay();
+      sequence.late += ReferenceStall(input_.latency.Stalls(), input_.seed, 0, end + sequence.late);
+    }
     const TimeNs delays = sequence.generated * input_.latency.OutputTokenDelay() + sequence.late;
     const TimeNs seen = end + delays;
     results.generated[at] = static_cast<std::int32_t>(sequence.generated);

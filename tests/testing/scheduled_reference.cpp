@@ -1,4 +1,5 @@
 #include "testing/scheduled_reference.h"
+#include "testing/reference_stalls.h"
 
 #include <algorithm>
 #include <deque>
@@ -383,6 +384,7 @@ class Reference {
         ++q.made;
         if (q.made == 1) {
           q.late = flight.sampled * in_.latency->DeliveryDelay();
+          q.late += ReferenceStall(in_.latency->Stalls(), 1, 0, record.end + q.late);
           const TimeNs seen = record.end + delay + q.late;
           if (seen - Table().arrival[r] <= Patience(r)) out_.results.first_token[r] = seen;
         } else {

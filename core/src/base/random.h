@@ -22,6 +22,7 @@ enum class Stream : std::uint64_t {
   kAcceptance = 11,   // by request and by its steps with drafts
   kProposal = 12,     // by request and by its steps with output
   kAdapter = 13,      // by session
+  kHostStall = 14,    // by replica and by twice the interval
 };
 
 // A bijection of 64-bit words that spreads every input bit over all output bits (the finaliser of

@@ -68,6 +68,7 @@ void Host(Scenario& s, double factor, const Report&) {
     e.request_overhead_ms /= factor;
     e.prompt_token_overhead_us /= factor;
     e.delivery_overhead_us /= factor;
+    e.host_stall_ms /= factor;
     e.launch_eager_us /= factor;
     e.launch_replay_us /= factor;
   });

@@ -392,6 +392,21 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
                  "first tokens last (analytic, operators)",
          .compared = true},
         &EngineSpec::delivery_overhead_us);
+  f.Add({.name = "host_stall_ms",
+         .unit = "ms",
+         .min = 0,
+         .max = 1e6,
+         .help = "mean time for which the server stands still and delivers nothing, so that first "
+                 "tokens wait; 0: it never does (analytic, operators)",
+         .compared = true},
+        &EngineSpec::host_stall_ms);
+  f.Add({.name = "host_stalls_per_s",
+         .unit = "1/s",
+         .min = 0,
+         .max = 1e3,
+         .help = "how often it stands still; 0: never (analytic, operators)",
+         .compared = true},
+        &EngineSpec::host_stalls_per_s);
   f.Add({.name = "fp8_experts_read_share",
          .unit = "1",
          .min = 0,

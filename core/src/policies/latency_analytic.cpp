@@ -103,7 +103,8 @@ class Analytic final : public LatencyModel {
         mixed_rows_(s.hardware.mixed_attention_rows),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
-        delivery_(static_cast<TimeNs>(std::nearbyint(s.engine.delivery_overhead_us * 1e3))),
+        delivery_(NearestNs(s.engine.delivery_overhead_us * 1e3)),
+        stalls_(StallsOf(s.engine)),
         overlap_(s.engine.overlap_scheduling) {
     const MatrixType plain = PlainType(s.model);
     const auto flop_ns = [&h = s.hardware, plain](MatrixType type) {
@@ -232,6 +233,7 @@ class Analytic final : public LatencyModel {
         std::nearbyint(request_ns_ + prompt_token_ns_ * static_cast<double>(prompt_tokens)));
   }
   TimeNs DeliveryDelay() const override { return delivery_; }
+  StallTimes Stalls() const override { return stalls_; }
 
  private:
   // Of an amount of attention, what is left when the sliding layers do at most `most`.
@@ -309,6 +311,7 @@ class Analytic final : public LatencyModel {
   double mixed_rows_;
   double request_ns_, prompt_token_ns_;
   TimeNs delivery_;
+  StallTimes stalls_;
   bool overlap_;
 };
 

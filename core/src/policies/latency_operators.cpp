@@ -29,7 +29,8 @@ class Operators final : public LatencyModel {
                        : 0),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
-        delivery_(static_cast<TimeNs>(std::nearbyint(s.engine.delivery_overhead_us * 1e3))),
+        delivery_(NearestNs(s.engine.delivery_overhead_us * 1e3)),
+        stalls_(StallsOf(s.engine)),
         launch_(s.engine, cost),
         overlap_(s.engine.overlap_scheduling) {}
 
@@ -85,11 +86,13 @@ class Operators final : public LatencyModel {
         std::nearbyint(request_ns_ + prompt_token_ns_ * static_cast<double>(prompt_tokens)));
   }
   TimeNs DeliveryDelay() const override { return delivery_; }
+  StallTimes Stalls() const override { return stalls_; }
 
  private:
   OperatorStep step_;
   double step_ns_, sequence_ns_, sample_ns_, request_ns_, prompt_token_ns_;
   TimeNs delivery_;
+  StallTimes stalls_;
   Launch launch_;
   bool overlap_;
 };

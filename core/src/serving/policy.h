@@ -3,6 +3,7 @@
 // core/src/policies/ and one line in registry.cpp.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,24 @@ struct StepPrice {
   StepBound bound = StepBound::kOverhead;
 };
 inline constexpr TimeNs kMaxStepNs = 1'000'000'000'000;  // 1,000 s: no real step comes near
+
+// How a server stands still: once in each interval, for `mean` on average; mean 0: it never does.
+struct StallTimes {
+  TimeNs mean = 0, interval = 0;
+
+  // Of a token that is ready at any time: what is left of an exponential length is as long as all
+  // of it on average.
+  double MeanWaitNs() const {
+    const auto length = static_cast<double>(mean);
+    return mean > 0 ? length * length / static_cast<double>(interval) : 0;
+  }
+};
+inline StallTimes StallsOf(const EngineSpec& e) {
+  if (e.host_stall_ms <= 0 || e.host_stalls_per_s <= 0) return {};
+  constexpr double kLongest = 1e18;  // ns, 31 years
+  return {NearestNs(e.host_stall_ms * 1e6),
+          NearestNs(std::min(1e9 / e.host_stalls_per_s, kLongest))};
+}
 
 // What a request finds as it arrives: the engine as its latest step began, or at rest.
 struct EngineLoad {
@@ -59,6 +78,8 @@ class LatencyModel {
   // Delay of a request's first token, and so of all its later ones, at its client, per request with
   // a token in the same step. Not by BLIS's rules.
   virtual TimeNs DeliveryDelay() const { return 0; }
+  // When the server hands out nothing, so that first tokens wait further. Not by BLIS's rules.
+  virtual StallTimes Stalls() const { return {}; }
   // Added once to the client's view of a finished request. BLIS's rules only.
   virtual TimeNs PostDecodeDelay() const { return 0; }
 };

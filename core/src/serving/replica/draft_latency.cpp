@@ -37,6 +37,7 @@ class DraftedLatency final : public LatencyModel {
   bool PricesTransfers() const override { return model_->PricesTransfers(); }
   TimeNs OutputTokenDelay() const override { return model_->OutputTokenDelay(); }
   TimeNs DeliveryDelay() const override { return model_->DeliveryDelay(); }
+  StallTimes Stalls() const override { return model_->Stalls(); }
   TimeNs PostDecodeDelay() const override { return model_->PostDecodeDelay(); }
 
  private:

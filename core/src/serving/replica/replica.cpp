@@ -75,6 +75,7 @@ Replica::Replica(const ReplicaInput& input)
       report_block_(input.setup == nullptr ? 1 : input.setup->report_block),
       token_delay_(input.latency.OutputTokenDelay()),
       delivery_delay_(input.latency.DeliveryDelay()),
+      stalls_(input.latency.Stalls(), input.seed, input.number),
       preemption_weight_(input.latency.PreemptionWeight()),
       prices_transfers_(input.latency.PricesTransfers()),
       delay_by_cache_(input.latency.DelayByCache()),
@@ -364,7 +365,9 @@ void Replica::RecordToNext(const Step& step, std::int64_t tokens) {
 void Replica::FirstToken(RequestId request, const Step& step) {
   const auto r = static_cast<std::size_t>(request);
   if (caps_) caps_->FirstToken(request, step.end);
-  if (delivery_delay_ > 0) in_.results.SetLate(r, step.made * delivery_delay_);
+  TimeNs late = step.made * delivery_delay_;
+  if (stalls_.Any()) late += stalls_.LeftAt(step.end + late);
+  if (late > 0) in_.results.SetLate(r, late);
   const TimeNs seen = step.end + token_delay_ + in_.results.Late(r);
   if (!in_.inbox.GaveUpBefore(request, seen)) in_.results.first_token[r] = seen;
 }

@@ -19,6 +19,7 @@
 #include "serving/hooks.h"
 #include "serving/inbox.h"
 #include "serving/kv/kv_cache.h"
+#include "serving/replica/host_stalls.h"
 #include "serving/replica/pipeline.h"
 #include "serving/replica/queue_policy.h"
 #include "serving/replica/scheduler.h"
@@ -53,7 +54,7 @@ struct ReplicaInput {
   TimeNs horizon = kNever;  // no step starts at or after it
   StepObserver* observer = nullptr;
   std::vector<KvTier> kv_tiers = {};  // behind the GPU's KV cache
-  std::int64_t number = 0;            // for an observer
+  std::int64_t number = 0;            // for an observer, and of the draws of its host's stalls
   bool one_of_many = false;           // sees a part of the requests
   // Those of a pipeline, which then price the steps; nullptr: one stage, which `latency` prices.
   // Not together with async scheduling or KV tiers.
@@ -65,7 +66,7 @@ struct ReplicaInput {
   // HandOver; see the inbox's events. With them: no KV tiers, no garbage collection.
   PoolRole role = PoolRole::kMixed;
   bool first_token_from_decode = false;
-  std::int64_t seed = 1;  // of the draws of accepted drafts
+  std::int64_t seed = 1;  // of the draws of accepted drafts and of stalls
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
@@ -248,6 +249,7 @@ class Replica final : public Engine {
   std::int64_t seats_;
   std::int64_t report_block_;  // blocks of kv_ to one of the report's
   TimeNs token_delay_, delivery_delay_;
+  HostStalls stalls_;
   double preemption_weight_;
   bool prices_transfers_, delay_by_cache_;
 
