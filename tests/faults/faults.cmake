@@ -224,10 +224,6 @@ plant_in(replica 47 "a stall is over when the step ends, and not when the token 
   [==[stalls_.LeftAt(step.end + late);]==]
   [==[stalls_.LeftAt(Planted(47) ? step.end : step.end + late);]==])
 
-plant_in(replica 48 "every replica stands still when the first one does"
-  [==[stalls_(input.latency.Stalls(), input.seed, input.number),]==]
-  [==[stalls_(input.latency.Stalls(), input.seed, Planted(48) ? 0 : input.number),]==])
-
 plant_in(blis_step 101 "the tokens of a victim are lost to its step, today too"
   [==[if (era_.returns_budget) step.budget]==]
   [==[if (era_.returns_budget && !Planted(101)) step.budget]==])
@@ -482,6 +478,10 @@ plant_in(job_scheduler 428 "blocks that the decode side has are sent, too"
 plant_in(batch_scheduler 429 "what was only on its way can be found"
   [==[j.begun ? j.stored : 0]==]
   [==[j.begun || Planted(429) ? j.stored : 0]==])
+
+plant_in(replica 430 "every replica stands still when the first one does"
+  [==[stalls_(input.latency.Stalls(), input.seed, input.number),]==]
+  [==[stalls_(input.latency.Stalls(), input.seed, Planted(430) ? 0 : input.number),]==])
 
 plant_in(blis_kv 107 "February offloads at the threshold, too, not only above it"
   [==[usage <= options_.host.threshold ||]==]

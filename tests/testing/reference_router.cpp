@@ -244,7 +244,8 @@ std::int64_t CompareEachAlone(const RandomCase& random_case, std::int64_t replic
 
 RouterComparison CompareRouter(std::uint64_t seed) {
   RouterComparison comparison;
-  const RandomCase random_case = MakeRandomCase(seed);
+  RandomCase random_case = MakeRandomCase(seed);
+  random_case.latency.stalls = {};  // each replica has its own, and here they are compared
   if (MakeLatency(random_case)->DelayByLoad()) return comparison;
   const auto replicas = static_cast<std::int64_t>(1 + seed % 4);
   comparison.router = MakeRouterChoice(seed, random_case.latency.base);

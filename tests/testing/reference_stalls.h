@@ -1,4 +1,4 @@
-// The stalls of a replica's API server, one after the other, from the first on.
+// The stalls of a replica's API server, one after the other.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,9 @@ inline TimeNs ReferenceStall(const StallTimes& times, std::int64_t seed, std::in
                              TimeNs time) {
   if (times.mean == 0) return 0;
   TimeNs out = time;
-  for (std::int64_t i = 0; i * times.interval <= time; ++i) {
+  // None is longer than an interval, so that those before the last ten are over.
+  for (std::int64_t i = std::max<std::int64_t>(0, time / times.interval - 10);
+       i * times.interval <= time; ++i) {
     const auto draw = [&](std::int64_t which) {
       return Uniform(seed, Stream::kHostStall, replica, 2 * i + which);
     };
