@@ -103,8 +103,8 @@ function(servecast_precompile target)
     ${arg_UNPARSED_ARGUMENTS})
 endfunction()
 
-# servecast_unite(TARGET SOURCE...): with SERVECAST_UNITE, eight sources of a folder are compiled as
-# one, which halves a build from nothing: most of it is the reading of the library's headers. Names in
+# servecast_unite(TARGET SOURCE...): with SERVECAST_UNITE, so many sources of a folder are compiled as
+# one (SERVECAST_UNITE_SIZE), which halves a build from nothing: most of it is the reading of the library's headers. Names in
 # the anonymous namespaces of a folder's files must then differ. Policies stay alone, as they are
 # written from each other; so does every file in clang, which shows that it stands by itself.
 function(servecast_unite target)
@@ -122,7 +122,7 @@ function(servecast_unite target)
     if(folder MATCHES "policies$")
       continue()
     endif()
-    math(EXPR group "0${${folder}} / 8")
+    math(EXPR group "0${${folder}} / ${SERVECAST_UNITE_SIZE}")
     math(EXPR ${folder} "0${${folder}} + 1")
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
   endforeach()

@@ -1,9 +1,9 @@
 #include "testing/scheduled_reference.h"
-#include "testing/reference_stalls.h"
 
 #include <algorithm>
 #include <deque>
 
+#include "testing/reference_stalls.h"
 #include "testing/scheduled_reference_rules.h"
 
 namespace servecast::testing {

@@ -121,8 +121,8 @@ Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenar
                          static_cast<std::int32_t>(j.output)});
   }
   std::vector<ReplayDistance> distances;
-  constexpr TimeNs kLongest = 100'000'000'000'000'000;  // ns: no trace is of three years
-  if (of_row.size() < kLeastReplayed || of_row.back()->arrived - of_row[0]->arrived > kLongest) {
+  constexpr TimeNs kThreeYears = 100'000'000'000'000'000;  // ns: no trace is of three years
+  if (of_row.size() < kLeastReplayed || of_row.back()->arrived - of_row[0]->arrived > kThreeYears) {
     return distances;
   }
   const auto from = static_cast<std::size_t>(kTrainedShare * static_cast<double>(of_row.size()));

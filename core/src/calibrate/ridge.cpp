@@ -12,7 +12,7 @@
 namespace servecast {
 namespace {
 
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic>;
+using Dense = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic>;
 using Vector = Eigen::Matrix<double, Eigen::Dynamic, 1>;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -24,14 +24,14 @@ std::size_t Place(Eigen::Index i) { return static_cast<std::size_t>(i); }
 
 // The used columns, each of length sqrt(rows), and the target.
 struct Scaled {
-  Matrix x;
+  Dense x;
   Vector y, scale;
   std::vector<std::size_t> columns;
 };
 
 Scaled ScaledOf(RowFactor& factor, const std::vector<bool>& used) {
   const Eigen::Index n = Size(factor.columns() + 1);
-  const Matrix all = Eigen::Map<const RowMajor>(factor.Triangle().data(), n, n);
+  const Dense all = Eigen::Map<const RowMajor>(factor.Triangle().data(), n, n);
   Scaled out;
   for (std::size_t j = 0; j < factor.columns(); ++j) {
     if (used[j] && all.col(Size(j)).norm() > 0) out.columns.push_back(j);
@@ -48,17 +48,17 @@ Scaled ScaledOf(RowFactor& factor, const std::vector<bool>& used) {
 }
 
 // [X; sqrt(lambda) I], whose least squares are the ridge's.
-Matrix Augmented(const Matrix& x, double lambda) {
-  Matrix all = Matrix::Zero(x.rows() + x.cols(), x.cols());
+Dense Augmented(const Dense& x, double lambda) {
+  Dense all = Dense::Zero(x.rows() + x.cols(), x.cols());
   all.topRows(x.rows()) = x;
   all.bottomRows(x.cols()).diagonal().setConstant(std::sqrt(lambda));
   return all;
 }
 
 // Of its R.
-Matrix InverseOf(const Eigen::HouseholderQR<Matrix>& qr, Eigen::Index columns) {
-  const Matrix r = qr.matrixQR().topRows(columns);
-  return r.triangularView<Eigen::Upper>().solve(Matrix::Identity(columns, columns));
+Dense InverseOf(const Eigen::HouseholderQR<Dense>& qr, Eigen::Index columns) {
+  const Dense r = qr.matrixQR().topRows(columns);
+  return r.triangularView<Eigen::Upper>().solve(Dense::Identity(columns, columns));
 }
 
 }  // namespace
@@ -91,15 +91,15 @@ void RowFactor::Reduce() {
   const std::size_t n = columns_ + 1;
   pending_.insert(pending_.begin(), triangle_.begin(), triangle_.end());
   const Eigen::Map<const RowMajor> rows(pending_.data(), Size(pending_.size() / n), Size(n));
-  const Eigen::HouseholderQR<Matrix> qr{Matrix(rows)};
-  const Matrix r = qr.matrixQR().topRows(Size(n)).triangularView<Eigen::Upper>();
+  const Eigen::HouseholderQR<Dense> qr{Dense(rows)};
+  const Dense r = qr.matrixQR().topRows(Size(n)).triangularView<Eigen::Upper>();
   Eigen::Map<RowMajor>(triangle_.data(), Size(n), Size(n)) = r;
   pending_.clear();
 }
 
 std::vector<bool> IndependentColumns(RowFactor& factor, const std::vector<std::size_t>& order) {
   const Eigen::Index n = Size(factor.columns() + 1);
-  const Matrix all = Eigen::Map<const RowMajor>(factor.Triangle().data(), n, n);
+  const Dense all = Eigen::Map<const RowMajor>(factor.Triangle().data(), n, n);
   std::vector<bool> used(factor.columns(), false);
   std::vector<Vector> basis;
   for (const std::size_t j : order) {
@@ -123,7 +123,7 @@ RidgeFit FitRidge(RowFactor& factor, const std::vector<bool>& used, double lambd
   if (s.columns.empty()) return fit;
   Vector target = Vector::Zero(s.x.rows() + s.x.cols());
   target.head(s.x.rows()) = s.y;
-  const Eigen::HouseholderQR<Matrix> qr(Augmented(s.x, lambda));
+  const Eigen::HouseholderQR<Dense> qr(Augmented(s.x, lambda));
   const Vector w = qr.solve(target);
   for (std::size_t k = 0; k < s.columns.size(); ++k) {
     fit.coefficients[s.columns[k]] = w[Size(k)] / s.scale[Size(k)];
@@ -141,7 +141,7 @@ std::vector<double> HalfWidths(RowFactor& factor, const std::vector<bool>& used,
   const Scaled s = ScaledOf(factor, used);
   const Eigen::Index k = Size(s.columns.size());
   if (k == 0) return widths;
-  Matrix scatter = Matrix::Zero(k, k);
+  Dense scatter = Dense::Zero(k, k);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Vector x(k);
     for (Eigen::Index j = 0; j < k; ++j) x[j] = rows[i][s.columns[Place(j)]] / s.scale[j];
@@ -149,9 +149,9 @@ std::vector<double> HalfWidths(RowFactor& factor, const std::vector<bool>& used,
   }
   const auto n = static_cast<double>(rows.size());
   scatter *= n / std::max(1.0, n - fit.degrees);
-  const Matrix root = InverseOf(Eigen::HouseholderQR<Matrix>(s.x), k);
-  const Matrix inverse = root * root.transpose();  // (X'X)^-1
-  const Matrix covariance = inverse * scatter * inverse;
+  const Dense root = InverseOf(Eigen::HouseholderQR<Dense>(s.x), k);
+  const Dense inverse = root * root.transpose();  // (X'X)^-1
+  const Dense covariance = inverse * scatter * inverse;
   for (Eigen::Index j = 0; j < k; ++j) {
     widths[s.columns[Place(j)]] = t * std::sqrt(std::max(0.0, covariance(j, j))) / s.scale[j];
   }

@@ -131,8 +131,8 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
 // optional members (memory behind the GPU) stay, but for another GPU's price.
 void KeepOwnDefaults(const Json& scenarios, const std::string& section, Json& own) {
   const bool another = scenarios.value("name", Json()) != own.value("name", Json());
-  constexpr const char* kPrice = "price_per_gpu_hour";
-  if (section == "hardware" && another && !own.contains(kPrice)) own[kPrice] = nullptr;
+  constexpr const char* kPerHour = "price_per_gpu_hour";
+  if (section == "hardware" && another && !own.contains(kPerHour)) own[kPerHour] = nullptr;
   Scenario none;
   const Json written = WriteScenario(none, none, FieldsWritten::kAll);
   for (const auto& [key, value] : written[section].items()) {

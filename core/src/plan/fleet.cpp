@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kRounds = 8;  // of one pool after the other
 // Of scouts only: times its own replicas, that a pool is given before the other is despaired of.
-constexpr std::int64_t kMostTimes = 8;
+constexpr std::int64_t kMostAtOnce = 8;
 constexpr std::int64_t kLeastWork = 100'000;  // of a question when little is left for all
 
 using Counts = std::vector<std::int64_t>;
@@ -93,7 +93,7 @@ struct FleetPlan::State {
   // it has to be made first.
   std::optional<bool> Hopeless() {
     Counts most = own;
-    for (std::int64_t& count : most) count = std::min(kMostTimes * count, kMostReplicas);
+    for (std::int64_t& count : most) count = std::min(kMostAtOnce * count, kMostReplicas);
     const FleetQuestion question{own.size(), std::move(most)};
     const auto known = answers.find(question);
     if (known == answers.end()) {
@@ -118,7 +118,7 @@ struct FleetPlan::State {
           // However many there are of this pool, the other one is too small.
           std::int64_t& other = counts[1 - pool];
           const std::int64_t most = options.scouts_only
-                                        ? std::min(kMostTimes * own[1 - pool], kMostReplicas)
+                                        ? std::min(kMostAtOnce * own[1 - pool], kMostReplicas)
                                         : kMostReplicas;
           if (other >= most) return PlanOutcome::kNone;
           other = std::min(2 * other, most);

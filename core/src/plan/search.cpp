@@ -10,7 +10,7 @@
 namespace servecast {
 namespace {
 
-constexpr double kNear = 0.02;      // to 1, of a strain; and between places where one is infinite
+constexpr double kNearby = 0.02;    // to 1, of a strain; and between places where one is infinite
 constexpr double kShortest = 0.04;  // of one step beyond what is known: closer places are alike
 constexpr double kLongest = 0.25;
 constexpr double kAlike = 0.01;  // between two whole loads: nothing is asked between them
@@ -111,7 +111,7 @@ std::optional<double> NextSample(const Slope& slope, const std::vector<Sample>& 
     growth = GrowthFrom(slope, samples, first).value_or(growth);
     const double step = Finite(end) ? std::fabs(LogOf(end.strain)) / growth : kLongest / 3;
     const bool whole = slope.line().step > 0;
-    const double by = std::clamp(1.2 * step, whole ? kNear : kShortest, kLongest);
+    const double by = std::clamp(1.2 * step, whole ? kNearby : kShortest, kLongest);
     return Beyond(slope, end.at, slope.Along(end.at) + (heavy_end ? by : -by));
   }
   const Sample &a = samples[static_cast<std::size_t>(last)],
@@ -125,9 +125,9 @@ std::optional<double> NextSample(const Slope& slope, const std::vector<Sample>& 
     return guess ? guess : Between(slope, a, b, (from + to) / 2);
   }
   if (!Finite(b)) {
-    return to - from > kNear ? Between(slope, a, b, (from + to) / 2) : std::nullopt;
+    return to - from > kNearby ? Between(slope, a, b, (from + to) / 2) : std::nullopt;
   }
-  const bool touches = LogOf(a.strain) > -kNear || LogOf(b.strain) < kNear;
+  const bool touches = LogOf(a.strain) > -kNearby || LogOf(b.strain) < kNearby;
   if (to - from <= straight || touches) return std::nullopt;
   const double share = -LogOf(a.strain) / (LogOf(b.strain) - LogOf(a.strain));
   return Between(slope, a, b, from + std::clamp(share, 0.15, 0.85) * (to - from));

@@ -15,7 +15,7 @@ namespace servecast {
 namespace {
 
 constexpr double kHoursOfMonth = 730;  // of a year with 365 days
-constexpr int kSeeds = 16;
+constexpr int kRunsEach = 16;
 constexpr double kConfidence = 0.95;
 constexpr double kMillion = 1e6;
 constexpr double kSecondsOfHour = 3600;
@@ -40,7 +40,7 @@ Tokens TokensOf(const RequestTable& table) {
 Result<std::vector<Tokens>> DrawTokens(const Scenario& scenario, const Trace& trace) {
   const bool replays = scenario.workload.arrivals.process == ArrivalProcess::kTrace;
   std::vector<Tokens> drawn;
-  for (int i = 0; i < (replays ? 1 : kSeeds); ++i) {
+  for (int i = 0; i < (replays ? 1 : kRunsEach); ++i) {
     Scenario s = scenario;
     s.seed = SeedOfRun(scenario.seed, static_cast<std::size_t>(i));
     Result<RequestTable> made = MakeRequests(s, trace);

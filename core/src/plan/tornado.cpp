@@ -15,7 +15,7 @@ namespace servecast {
 namespace {
 
 constexpr double kBeyondAll = std::numeric_limits<double>::infinity();
-constexpr std::size_t kNamed = 3;  // inputs that the sentence has
+constexpr std::size_t kNamedAtMost = 3;  // inputs that the sentence has
 
 std::int64_t Times(std::int64_t tokens, double factor) {
   return std::max<std::int64_t>(1, std::llrint(static_cast<double>(tokens) * factor));
@@ -174,7 +174,7 @@ std::string TornadoSentence(const Report& as_it_is, std::vector<Swing> swings) {
   std::string said;
   std::size_t named = 0;
   for (const Swing& swing : swings) {
-    if (named == kNamed || SwingOf(swing, as_it_is, target) == 0) break;
+    if (named == kNamedAtMost || SwingOf(swing, as_it_is, target) == 0) break;
     said += Format("{}{} ({} with a fifth less, {} with a fifth more)", named == 0 ? "" : "; ",
                    swing.input, SideText(swing.less, target), SideText(swing.more, target));
     ++named;

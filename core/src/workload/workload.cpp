@@ -303,18 +303,18 @@ bool Maker::Fill(std::int64_t rows, RequestTable& table) {
 
 // At the mean, what is sure not to fit the time of a run.
 std::optional<Issue> RateBeyondARun(const WorkloadSpec& w) {
-  constexpr double kLongestS = 1e8;  // about three years; gaps of a million runs stay in int64 ns
+  constexpr double kMostSeconds = 1e8;  // about three years; gaps of a million runs stay in int64 ns
   const ArrivalSpec& a = w.arrivals;
   const bool as_it_is = a.profile == RateProfile::kFlat && a.spikes.empty();
   const bool alone = std::none_of(w.classes.begin(), w.classes.end(),
                                   [](const ClassSpec& c) { return c.rate_per_s || c.turns; });
   const double sessions = static_cast<double>(CeilDiv(w.requests, w.sessions.turns));
-  if (!HasRate(a.process) || !as_it_is || !alone || sessions / a.rate_per_s <= kLongestS)
+  if (!HasRate(a.process) || !as_it_is || !alone || sessions / a.rate_per_s <= kMostSeconds)
     return std::nullopt;
   return Issue{"/workload/arrivals/rate_per_s",
                Format("{} {} at this rate take more than {} s, the longest that a run can hold",
                       NumberText(sessions), w.sessions.turns > 1 ? "sessions" : "requests",
-                      NumberText(kLongestS))};
+                      NumberText(kMostSeconds))};
 }
 
 // What does not go together with a trace whose hash ids say what its prompts share.
