@@ -103,11 +103,15 @@ function(servecast_precompile target)
     ${arg_UNPARSED_ARGUMENTS})
 endfunction()
 
-# servecast_unite(TARGET SOURCE...): with SERVECAST_UNITE, so many sources of a folder are compiled as
-# one (SERVECAST_UNITE_SIZE), which halves a build from nothing: most of it is the reading of the library's headers. Names in
+# servecast_unite(TARGET [SIZE n] SOURCE...): with SERVECAST_UNITE, so many sources of a folder, or 8, are
+# compiled as one, which halves a build from nothing: most of it is the reading of the library's headers. Names in
 # the anonymous namespaces of a folder's files must then differ. Policies stay alone, as they are
 # written from each other; so does every file in clang, which shows that it stands by itself.
 function(servecast_unite target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SIZE" "")
+  if(NOT arg_SIZE)
+    set(arg_SIZE 8)
+  endif()
   if(NOT SERVECAST_UNITE)
     return()
   endif()
@@ -116,13 +120,13 @@ function(servecast_unite target)
     # It takes a source that is included for a header.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
-  foreach(source IN LISTS ARGN)
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     get_filename_component(folder ${source} DIRECTORY)
     string(MAKE_C_IDENTIFIER "in_${folder}" folder)
     if(folder MATCHES "policies$")
       continue()
     endif()
-    math(EXPR group "0${${folder}} / ${SERVECAST_UNITE_SIZE}")
+    math(EXPR group "0${${folder}} / ${arg_SIZE}")
     math(EXPR ${folder} "0${${folder}} + 1")
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
   endforeach()

@@ -149,9 +149,9 @@ class Gatherer : public nlohmann::json_sax<Json> {
                                      : member_ == "output_lens" ? &bench.output_lens
                                      : member_ == "start_times" ? &bench.start_times
                                                                 : nullptr;
-    constexpr auto kMostRows = static_cast<std::size_t>(kMaxRequests);
-    if (list != nullptr && list->size() <= kMostRows) list->push_back(text.substr(0, kMostText));
-    if (member_ == "errors" && bench.errors.size() <= kMostRows) {
+    constexpr auto kMostListed = static_cast<std::size_t>(kMaxRequests);
+    if (list != nullptr && list->size() <= kMostListed) list->push_back(text.substr(0, kMostText));
+    if (member_ == "errors" && bench.errors.size() <= kMostListed) {
       bench.errors.push_back(!text.empty() && text != "null");
     }
   }
