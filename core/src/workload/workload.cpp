@@ -303,7 +303,8 @@ bool Maker::Fill(std::int64_t rows, RequestTable& table) {
 
 // At the mean, what is sure not to fit the time of a run.
 std::optional<Issue> RateBeyondARun(const WorkloadSpec& w) {
-  constexpr double kMostSeconds = 1e8;  // about three years; gaps of a million runs stay in int64 ns
+  constexpr double kMostSeconds =
+      1e8;  // about three years; gaps of a million runs stay in int64 ns
   const ArrivalSpec& a = w.arrivals;
   const bool as_it_is = a.profile == RateProfile::kFlat && a.spikes.empty();
   const bool alone = std::none_of(w.classes.begin(), w.classes.end(),
