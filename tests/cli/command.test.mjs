@@ -462,6 +462,8 @@ test('Run_VidurNames_ExecutionAndPreemptionAddUpToTheTime', () => {
     'engine.prompt_token_overhead_us=0',
     '--set',
     'engine.delivery_overhead_us=0',
+    '--set',
+    'engine.host_stalls_per_s=0',
   ];
   for (const policy of ['vllm_v0', 'lightllm', 'sarathi']) {
     const rows = table(runWithFiles(['requests'], ...options, '--set', `scheduler.policy=${policy}`).requests);
