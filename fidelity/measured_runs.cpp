@@ -250,7 +250,7 @@ void ReadRecorded(const Reading& r, const Recorded& recorded, const RunStages& r
   const std::vector<MeasuredRequest>& requests = *recorded;
   m.load.form = MeasuredForm::kReplay;
   m.load.recorded = recorded;
-  m.setup.no_server = !requests.empty() && requests[0].scheduled;
+  m.setup.no_top_p = !requests.empty() && requests[0].scheduled;
   const auto stated = r.row.Whole({"n_requests", "num_requests", "n_ok"}, {1, 1e6});
   std::size_t begin = 0, end = requests.size();
   if (stage >= 0 && stated) {

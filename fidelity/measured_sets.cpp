@@ -146,6 +146,9 @@ void ReadClosedLoop(const Reading& r) {
     r.row.Complain({"mode"}, "agg or disagg");
   }
   ReadLengths(r.row, m.load);
+  // The client of InferenceX descends from vLLM's benchmark_serving.py, whose requests say
+  // "temperature": 0.0 (vllm-project/vllm, benchmarks/backend_request_func.py).
+  m.setup.no_top_p = LowerCase(r.row.Text({"origin"})).starts_with("inferencex");
   const bool clients = !r.row.Text({"concurrency"}).empty();
   const bool batch = !r.row.Text({"batch_size", "decode_batch"}).empty();
   if (clients || !batch) {

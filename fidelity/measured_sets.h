@@ -32,7 +32,9 @@ struct MeasuredSetup {
   std::optional<std::int64_t> expert_tensor_parallel;  // GPUs that share each expert, where said
   // Where servers of their own do the prefill: those, and those that decode.
   std::optional<MeasuredWorkers> prefill, decode;
-  bool no_server = false;  // requests went to the engine itself, which knows no generation_config
+  // Nobody asks for top-p: requests went to the engine itself, which knows no generation_config, or
+  // their client asks for temperature 0.
+  bool no_top_p = false;
 };
 
 // How it was loaded and what was timed.

@@ -152,7 +152,7 @@ std::string KeyOf(const MeasuredSetup& s) {
                      or_none(s.max_num_seqs), or_none(s.max_num_batched_tokens),
                      or_none(s.block_size), or_none(s.kv_blocks), or_none(s.gpu_memory_utilization),
                      or_none(s.expert_tensor_parallel), workers(s.prefill), workers(s.decode),
-                     s.no_server);
+                     s.no_top_p);
 }
 
 SetupReader::SetupReader(std::string folder, std::vector<std::string> overrides)
@@ -251,7 +251,7 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   if (const std::string_view host = HostMeasuredWith(gpu, engine.preset); !host.empty()) {
     settings.push_back(fmt::format("engine.host={}", host));
   }
-  if (setup.no_server) settings.emplace_back("model.top_p_by_default=false");
+  if (setup.no_top_p) settings.emplace_back("model.top_p_by_default=false");
   settings.insert(settings.end(), overrides_.begin(), overrides_.end());
   const Result<std::string> cluster = ClusterText(setup, model.value().experts);
   if (!cluster.ok()) return Issues(cluster.issues());
