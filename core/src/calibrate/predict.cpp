@@ -139,7 +139,10 @@ Result<std::vector<double>> PredictPoint(const Scenario& server, const Calibrati
   }
   Trace trace;
   trace.rows = {{0, static_cast<std::int32_t>(point.prompt), 1}};
-  const Result<Report> report = RunRequests(server, trace, std::nullopt, ReportDetail::kSummary);
+  // A prompt's time is a median of many, which no stall moves; one at a fixed moment would.
+  Scenario steady = server;
+  steady.engine.host_stalls_per_s = 0;
+  const Result<Report> report = RunRequests(steady, trace, std::nullopt, ReportDetail::kSummary);
   if (!report.ok()) return Issues(report.issues());
   return std::vector<double>(point.figures.size(), report.value().ttft_ms.mean);
 }

@@ -396,8 +396,8 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .unit = "ms",
          .min = 0,
          .max = 1e6,
-         .help = "mean time for which the server stands still and delivers nothing, so that first "
-                 "tokens wait; 0: it never does (analytic, operators)",
+         .help = "mean time for which the server stands still, so that first tokens that are ready "
+                 "wait; 0: it never does (analytic, operators)",
          .compared = true},
         &EngineSpec::host_stall_ms);
   f.Add({.name = "host_stalls_per_s",

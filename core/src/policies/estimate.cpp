@@ -168,7 +168,10 @@ Estimate EstimateSteadyState(const Scenario& s, const ModelCost& cost, const Lat
   const TimeNs host = model.DelayUnder(static_cast<std::int64_t>(d.prompt_tokens), load);
   const double handed_out = std::max(1.0, e.running);
   const double delivery = static_cast<double>(model.DeliveryDelay()) * handed_out;
-  e.host_ms = (static_cast<double>(host) + delivery + model.Stalls().MeanWaitNs()) * 1e-6;
+  // None is longer than its interval.
+  const StallTimes stalls = model.Stalls();
+  const double stalled = std::min(stalls.MeanWaitNs(), static_cast<double>(stalls.interval));
+  e.host_ms = (static_cast<double>(host) + delivery + stalled) * 1e-6;
   e.regression_ms = RegressionMs(s, cost, e);
   e.ttft_ms = e.host_ms + e.regression_ms + e.step_wait_ms + steps.with_prompt * 1e3;
   e.e2e_ms = e.ttft_ms + (d.output_tokens - 1) * e.tpot_ms;

@@ -20,7 +20,7 @@ class HostStalls {
   HostStalls(const StallTimes& times, std::int64_t seed, std::int64_t replica)
       : mean_(times.mean),
         interval_(std::max<TimeNs>(1, times.interval)),
-        longest_(times.mean < interval_ / kLongest ? times.mean * kLongest : interval_),
+        longest_(times.mean <= interval_ / kLongest ? times.mean * kLongest : interval_),
         seed_(seed),
         replica_(replica) {}
 
