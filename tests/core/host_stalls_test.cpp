@@ -42,7 +42,8 @@ TEST(HostStalls, Times_AreTheEngines) {
 }
 
 TEST(HostStalls, AnyTime_IsThatOfAListOfThem) {
-  const std::vector<StallTimes> all = {kTimes, {50, 50}, {900, 1000}, {40, 4000}, {5000, 20'000}, {124, 999}};
+  const std::vector<StallTimes> all = {kTimes,     {50, 50},       {900, 1000},
+                                       {40, 4000}, {5000, 20'000}, {124, 999}};
   for (const StallTimes& times : all) {
     for (const std::int64_t replica : {0, 1, 7}) {
       const HostStalls stalls(times, 3, replica);
