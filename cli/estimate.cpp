@@ -120,6 +120,7 @@ std::string EstimateText(const Estimate& e, const Report& r) {
   row("requests waiting", e.waiting, "");
   row("KV cache in use %", 100 * e.kv_usage, Number(100 * r.kv_mean_usage));
   row("host delay ms", e.host_ms, "");
+  row("delivery ms", e.delivery_ms, "");
   row("wait by regression ms", e.regression_ms, "");
   row("wait for a step ms", e.step_wait_ms, "");
   row("both waits ms", e.regression_ms + e.step_wait_ms, mean(r.scheduling_delay_ms, e.host_ms));

@@ -603,6 +603,12 @@ test('Estimate_StandsBesideTheSimulation', () => {
   const [closed, simulated] = row(stdout, 'TPOT mean ms').map(Number);
   assert.ok(Math.abs(closed / simulated - 1) < 0.1, stdout);
   assert.equal(servecast('estimate', chat, '--set', 'workload.arrivals={"process":"closed_loop"}').status, 2);
+  // What comes behind the first step is no wait for it, and stalls are short beside their interval.
+  const waits = (...set) => servecast('estimate', chat, ...set).stdout.match(/both waits ms .*/)[0];
+  const stalls = ['--set', 'engine.host_stall_ms=1e6', '--set', 'engine.host_stalls_per_s=1000'];
+  assert.equal(waits(...stalls), waits('--set', 'engine.delivery_overhead_us=0', '--set', 'engine.host_stall_ms=0'));
+  const delivery = Number(servecast('estimate', chat, ...stalls).stdout.match(/delivery ms +([\d.e+]+)/)[1]);
+  assert.ok(delivery > 1 && delivery < 5, `${delivery}`);
   for (const [setting, path] of [
     ['engine.max_loras=2', '/engine/max_loras'],
     ['engine.speculative={"method": "ngram_gpu"}', '/engine/speculative/method'],

@@ -33,12 +33,18 @@ TEST(HostStalls, Times_AreTheEngines) {
     EXPECT_FALSE(HostStalls(StallsOf(Engine(ms, per_s)), 1, 0).Any());
   }
   // So seldom that the clock ends before the second.
-  EXPECT_EQ(HostStalls(StallsOf(Engine(10, 1e-300)), 1, 0).LeftAt(0), 0);
-  // More than there is time for: it stands still nearly always, and each moment ends.
-  const HostStalls always(StallsOf(Engine(1e6, 1000)), 1, 0);
-  for (TimeNs time = 0; time < 100'000'000; time += 77'777) {
-    EXPECT_LE(always.LeftAt(time), 1'000'000) << time;
+  EXPECT_EQ(StallsOf(Engine(10, 1e-300)).interval, 1'000'000'000'000'000'000);
+  // More than there is time for: it stands still most of the time (5/6, for intervals overlap), and
+  // each moment ends.
+  const HostStalls most(StallsOf(Engine(1e6, 1000)), 1, 0);
+  int hit = 0;
+  constexpr int kMoments = 100'000;
+  for (int i = 0; i < kMoments; ++i) {
+    const TimeNs left = most.LeftAt(i * TimeNs{77'777});
+    hit += left > 0;
+    ASSERT_LE(left, 1'000'000) << i;
   }
+  EXPECT_NEAR(static_cast<double>(hit) / kMoments, 5.0 / 6, 0.01);
 }
 
 TEST(HostStalls, AnyTime_IsThatOfAListOfThem) {

@@ -68,8 +68,7 @@ double LoneDecodeMs(const Pool& pool) {
   TimeNs duration = 0;
   for (const PipelineStage& stage : pool.stages) duration += stage.latency->Price(decode).duration;
   if (pool.stages.empty()) duration = pool.latency->Price(decode).duration;
-  // A first token that is handed over late makes the gap behind it shorter.
-  return static_cast<double>(std::max<TimeNs>(0, duration - pool.latency->DeliveryDelay())) * 1e-6;
+  return static_cast<double>(duration) * 1e-6;
 }
 
 // Prompt tokens that at least as many requests have as are beyond a percentile, with half as many

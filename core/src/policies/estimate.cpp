@@ -171,9 +171,11 @@ Estimate EstimateSteadyState(const Scenario& s, const ModelCost& cost, const Lat
   // None is longer than its interval.
   const StallTimes stalls = model.Stalls();
   const double stalled = std::min(stalls.MeanWaitNs(), static_cast<double>(stalls.interval));
-  e.host_ms = (static_cast<double>(host) + delivery + stalled) * 1e-6;
+  e.host_ms = static_cast<double>(host) * 1e-6;
+  e.delivery_ms = (delivery + stalled) * 1e-6;
   e.regression_ms = RegressionMs(s, cost, e);
-  e.ttft_ms = e.host_ms + e.regression_ms + e.step_wait_ms + steps.with_prompt * 1e3;
+  e.ttft_ms =
+      e.host_ms + e.regression_ms + e.step_wait_ms + steps.with_prompt * 1e3 + e.delivery_ms;
   e.e2e_ms = e.ttft_ms + (d.output_tokens - 1) * e.tpot_ms;
   return e;
 }

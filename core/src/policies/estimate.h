@@ -21,6 +21,7 @@ struct Estimate {
   double kv_usage = 0;
   double step_ms = 0;
   double host_ms = 0;        // from arrival to the queue
+  double delivery_ms = 0;    // of a first token, behind those of its step and stalls of the host
   double regression_ms = 0;  // wait in the queue: wait_coefficients times the features there
   double step_wait_ms = 0;   // until the next step that can take it begins
   double ttft_ms = 0, tpot_ms = 0, e2e_ms = 0;
