@@ -78,7 +78,7 @@ class LatencyModel {
   // Delay of a request's first token, and so of all its later ones, at its client, per request with
   // a token in the same step. Not by BLIS's rules.
   virtual TimeNs DeliveryDelay() const { return 0; }
-  // When the server hands out nothing, so that first tokens wait further. Not by BLIS's rules.
+  // When the server stands still, so that first tokens wait further. Not by BLIS's rules.
   virtual StallTimes Stalls() const { return {}; }
   // Added once to the client's view of a finished request. BLIS's rules only.
   virtual TimeNs PostDecodeDelay() const { return 0; }

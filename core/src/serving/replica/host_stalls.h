@@ -1,4 +1,4 @@
-// When a replica's API server stands still, and hands out nothing (decision 062).
+// When a replica's API server stands still, and first tokens that are ready wait (decision 062).
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace servecast {
 
 // One stall in each interval of time, from an instant that is uniform in it. Its length is
-// exponential, but no longer than kLongest means and an interval.
+// exponential, but at most the lesser of kLongest means and an interval.
 class HostStalls {
  public:
   static constexpr std::int64_t kLongest = 8;
