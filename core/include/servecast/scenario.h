@@ -227,8 +227,8 @@ struct EngineSpec {
   double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
   double prompt_token_overhead_us = 0;  // likewise, per prompt token: tokenizer, hashes, copies
   double delivery_overhead_us = 0;      // behind the engine, per token of a first token's step
-  double host_stall_ms = 0;      // mean time that the server stands still: first tokens wait
-  double host_stalls_per_s = 0;  // how often it does
+  double host_stall_ms = 0;             // mean time that the server stands still: first tokens wait
+  double host_stalls_per_s = 0;         // how often it does
   // Of `bandwidth_efficiency`, what kernels of experts in 8 bits reach that read all of them in
   // each step; 0: they read those that tokens chose, as fast as others do.
   double fp8_experts_read_share = 0;
