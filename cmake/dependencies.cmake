@@ -1,4 +1,4 @@
-# Third-party code: nlohmann_json, fmt and Eigen (headers only, in both worlds), GoogleTest (from
+# Third-party code: nlohmann_json, fmt and Eigen (by their headers, in both worlds), GoogleTest (from
 # source), zlib (the native commands only), libcurl (servecast-observe only; observe/CMakeLists.txt).
 #
 # The headers are reached through a private folder of links: em++ must not see /usr/include, which
@@ -24,9 +24,15 @@ endforeach()
 add_library(servecast_deps INTERFACE)
 target_include_directories(servecast_deps SYSTEM INTERFACE ${deps_include})
 # JSON_NOEXCEPTION: a bad document must come back as a value; nlohmann then aborts on misuse.
-target_compile_definitions(servecast_deps INTERFACE FMT_HEADER_ONLY FMT_STATIC_THOUSANDS_SEPARATOR=0x2c
-                                                    FMT_USE_FLOAT=0 FMT_USE_LONG_DOUBLE=0 FMT_USE_INT128=0 JSON_NOEXCEPTION
+target_compile_definitions(servecast_deps INTERFACE FMT_STATIC_THOUSANDS_SEPARATOR=0x2c FMT_USE_FLOAT=0
+                                                    FMT_USE_LONG_DOUBLE=0 FMT_USE_INT128=0 JSON_NOEXCEPTION
                                                     JSON_DIAGNOSTICS=0)
+set(SERVECAST_FMT_SOURCE ${CMAKE_CURRENT_LIST_DIR}/fmt.cpp)
+add_library(servecast_fmt STATIC ${SERVECAST_FMT_SOURCE})
+target_include_directories(servecast_fmt SYSTEM PRIVATE ${deps_include})
+target_compile_definitions(servecast_fmt PRIVATE $<TARGET_PROPERTY:servecast_deps,INTERFACE_COMPILE_DEFINITIONS>)
+target_link_libraries(servecast_fmt PRIVATE servecast_base_flags)
+target_link_libraries(servecast_deps INTERFACE servecast_fmt)
 
 # GoogleTest from its sources: the prebuilt library has exceptions and RTTI, and there is none for
 # wasm. Not optimised: compiling it would take longer than running it.

@@ -95,7 +95,7 @@ test('Badge_IsALine_OfVerdictAndClosestTarget', () => {
 });
 
 test('Card_AHostileName_IsText', () => {
-  const hostile = '</title><script>alert(1)</script> "&amp; \u0007 ' + 'long '.repeat(80) + 'x'.repeat(300);
+  const hostile = `</title><script>alert(1)</script> "&amp; \u0007 ${'long '.repeat(80)}${'x'.repeat(300)}`;
   const { status, stdout } = servecast(['card', '-', '--title', hostile], JSON.stringify(document()));
   assert.equal(status, 0);
   assert.ok(!elements(stdout).some(({ name }) => name === 'script'));
