@@ -43,5 +43,6 @@ inline constexpr RequestId kNoRequest = -1;
   ((condition) ? static_cast<void>(0) : ::servecast::CheckFailed(rule, __FILE__, __LINE__))
 
 constexpr std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr double Real(std::int64_t x) { return static_cast<double>(x); }
 
 }  // namespace servecast

@@ -8,11 +8,10 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "cost/expert_load.h"
+#include "cost/matrix_operators.h"
 
 namespace servecast {
 namespace {
-
-double Real(std::int64_t x) { return static_cast<double>(x); }
 
 constexpr double kHead = 128;  // width of the heads that were measured
 // Most tokens of prefill attention that are a table of their own.
@@ -37,35 +36,6 @@ const char* TypeName(MatrixType type, double weight_bytes) {
 // Stored and multiplied in the same way.
 bool AreAlike(const MatrixOperator& a, const MatrixOperator& b) {
   return a.type == b.type && a.weight_bytes == b.weight_bytes;
-}
-
-std::int64_t KvHeads(const ModelSpec& m, std::int64_t tp) {
-  return CeilDiv(std::max(m.num_key_value_heads, tp), tp);
-}
-
-void AddAttention(const ModelSpec& m, std::int64_t tp, const MatrixOperator& like,
-                  std::vector<MatrixOperator>& out) {
-  const auto add = [&](const char* name, std::int64_t n, std::int64_t k) {
-    if (n > 0 && k > 0) out.push_back({name, n, k, like.layers, like.weight_bytes, like.type});
-  };
-  const std::int64_t heads = m.num_attention_heads / tp, hidden = m.hidden_size;
-  if (!Latent(m)) {
-    add("qkv_proj", (heads + 2 * KvHeads(m, tp)) * m.head_dim, hidden);
-    add("o_proj", hidden, heads * m.head_dim);
-    return;
-  }
-  add("latents", m.q_lora_rank + m.kv_lora_rank + m.qk_rope_head_dim, hidden);
-  add("q_b_proj", heads * (m.qk_nope_head_dim + m.qk_rope_head_dim),
-      m.q_lora_rank > 0 ? m.q_lora_rank : hidden);
-  add("kv_b_proj", heads * (m.qk_nope_head_dim + m.v_head_dim), m.kv_lora_rank);
-  add("o_proj", hidden, heads * m.v_head_dim);
-}
-
-// Bytes of a weight of the matrices outside experts, from what the cost model adds up.
-double DenseWeightBytes(const ModelSpec& m, const ModelCost& c) {
-  const double router = Real(ExpertLayers(m)) * Real(m.hidden_size * m.num_local_experts);
-  return (c.dense_bytes - router * Real(BytesPerValue(m.torch_dtype))) /
-         (c.dense_flops_per_token / 2 - router);
 }
 
 double ExpertWeightBytes(const ModelSpec& m, const ModelCost& c) {
@@ -130,29 +100,86 @@ NearestExperts FindExperts(const OperatorSet& set, const ModelSpec& m, std::stri
   return nearest;
 }
 
-}  // namespace
-
-std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& m, const ModelCost& c) {
-  const std::int64_t tp = c.tensor_parallel, hidden = m.hidden_size;
-  const double plain = Real(BytesPerValue(m.torch_dtype)), bytes = DenseWeightBytes(m, c);
-  const double layers = Real(m.num_hidden_layers), with_experts = Real(ExpertLayers(m));
-  std::vector<MatrixOperator> out;
-  AddAttention(m, tp, {"", 0, 0, layers, bytes, c.dense_type}, out);
-  const auto mlp = [&](std::int64_t width, double of_layers) {
-    if (width == 0 || of_layers == 0) return;
-    out.push_back({"gate_up_proj", CeilDiv((m.mlp_matrices - 1) * width, tp), hidden, of_layers,
-                   bytes, c.dense_type});
-    out.push_back({"down_proj", hidden, CeilDiv(width, tp), of_layers, bytes, c.dense_type});
+struct ExpertGrid {
+  OperatorGrid grid;  // by tokens and width; of the third axis there is one place
+  bool exact;
+};
+ExpertGrid GridOfExperts(const OperatorSet& set, const HardwareSpec& hardware, const ModelSpec& m,
+                         const ModelCost& cost) {
+  const double bytes = ExpertWeightBytes(m, cost);
+  const NearestExperts found = FindExperts(set, m, TypeName(cost.expert_type, bytes));
+  const double flop_ns = FlopNs(hardware, cost.expert_type), weight_ns = bytes * ByteNs(hardware);
+  const double hidden = Real(m.hidden_size), experts = Real(cost.experts),
+               active = Real(cost.experts_per_token), of_mlp = Real(m.mlp_matrices);
+  const auto bound = [=](const OperatorPoint& p) {
+    return std::max(2 * of_mlp * p[0] * active * hidden * p[1] * flop_ns,
+                    of_mlp * ExpertsTouched(experts, active, p[0]) * hidden * p[1] * weight_ns);
   };
-  mlp(m.num_local_experts > 0 ? m.dense_intermediate_size : m.intermediate_size,
-      layers - with_experts);
-  mlp(m.shared_expert_intermediate_size, with_experts);
-  if (with_experts > 0) {
-    out.push_back({"router", m.num_local_experts, hidden, with_experts, plain, MatrixType::k16});
-  }
-  out.push_back({"lm_head", CeilDiv(m.vocab_size, tp), hidden, 1, plain, MatrixType::k16});
-  return out;
+  if (found.table != nullptr) return {OperatorGrid(*found.table, bound), found.exact};
+  // No GPU's experts are nearer than its plain products.
+  const std::vector<std::int64_t> one = {1};
+  const OperatorTable none{"experts", "bf16", 10, {}, {one, one, one}, {25}};
+  return {OperatorGrid(none, bound), false};
 }
+
+// Norms, activations and the like, all layers': by the values that they read and write.
+class SmallKernels {
+ public:
+  SmallKernels(const OperatorSet& set, const ModelSpec& m, const ModelCost& cost, double byte_ns)
+      : layers_(Real(cost.layers)),
+        bytes_(cost.activation_bytes_per_token),
+        byte_ns_(byte_ns),
+        values_(cost.activation_bytes_per_token / Real(BytesPerValue(m.torch_dtype))) {
+    const OperatorTable* table = FindTable(set, "small", "bf16");
+    if (table == nullptr) return;
+    const double value_ns = set.small_kernel_value_ps * 1e-3;
+    grid_.emplace(*table, [=](const OperatorPoint& p) { return p[0] * value_ns; });
+  }
+
+  bool Measured() const { return grid_.has_value(); }
+  double Ns(double tokens) const {
+    if (!grid_) return tokens * bytes_ * byte_ns_;
+    return layers_ * grid_->Ns({tokens * values_ / layers_, 1, 1});
+  }
+
+ private:
+  double layers_, bytes_, byte_ns_, values_;  // of a token
+  std::optional<OperatorGrid> grid_;
+};
+
+// What tokens take at least, by the data sheet.
+class LeastTokens {
+ public:
+  LeastTokens(const ModelCost& cost, const HardwareSpec& hardware)
+      : cost_(cost),
+        flop_ns_(cost.dense_flops_per_token * FlopNs(hardware, cost.dense_type) +
+                 cost.expert_flops_per_token * FlopNs(hardware, cost.expert_type)),
+        byte_ns_(ByteNs(hardware)) {}
+
+  double Ns(double tokens) const {
+    double read = 0;
+    if (cost_.expert_bytes > 0) {
+      read = cost_.expert_bytes *
+             ExpertsTouched(Real(cost_.experts), Real(cost_.experts_per_token),
+                            tokens * Real(cost_.expert_replicas)) /
+             Real(cost_.experts);
+    }
+    return std::max(tokens * flop_ns_, (cost_.dense_bytes + read) * byte_ns_);
+  }
+
+ private:
+  const ModelCost& cost_;
+  double flop_ns_, byte_ns_;
+};
+
+Spread SpreadOf(const ModelSpec& m, const ModelCost& cost, const HardwareSpec& hardware) {
+  const double matrices = Real(m.mlp_matrices * m.hidden_size);
+  return Spread(
+      m, cost, 2 * matrices * FlopNs(hardware, cost.expert_type),
+      cost.expert_bytes > 0 ? matrices * ExpertWeightBytes(m, cost) * ByteNs(hardware) : 0);
+}
+
+}  // namespace
 
 OperatorStep::OperatorStep(const Scenario& s, const ModelCost& cost, For use)
     : use_(use),
@@ -243,42 +270,17 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
     }
     add(op.name, its.grid, {1, Real(op.n), Real(op.k)}, op.layers, 1, its.measured);
   }
-  std::optional<OperatorGrid> of_experts;
+  std::optional<ExpertGrid> experts;
   const double replicas = Real(cost.expert_replicas);
   if (cost.expert_bytes > 0) {
-    const double bytes = ExpertWeightBytes(m, cost);
-    const NearestExperts found = FindExperts(*set_, m, TypeName(cost.expert_type, bytes));
-    const double flop_ns = FlopNs(hardware_, cost.expert_type),
-                 weight_ns = bytes * ByteNs(hardware_);
-    const double hidden = Real(m.hidden_size), experts = Real(cost.experts),
-                 active = Real(cost.experts_per_token), of_mlp = Real(m.mlp_matrices);
-    const auto bound = [=](const OperatorPoint& p) {
-      return std::max(2 * of_mlp * p[0] * active * hidden * p[1] * flop_ns,
-                      of_mlp * ExpertsTouched(experts, active, p[0]) * hidden * p[1] * weight_ns);
-    };
+    experts.emplace(GridOfExperts(*set_, hardware_, m, cost));
     // Whole experts or slices of all: the tokens of all replicas, and a share of the arithmetic.
     const double width =
         Real(m.intermediate_size) / Real(cost.tensor_parallel * cost.expert_replicas);
-    if (found.table != nullptr) {
-      of_experts.emplace(*found.table, bound);
-    } else {  // no GPU's experts are nearer than its plain products
-      const std::vector<std::int64_t> one = {1};
-      const OperatorTable none{"experts", "bf16", 10, {}, {one, one, one}, {25}};
-      of_experts.emplace(none, bound);
-    }
-    add("experts", *of_experts, {1, width, 1}, Real(ExpertLayers(m)), replicas, found.exact);
+    add("experts", experts->grid, {1, width, 1}, Real(ExpertLayers(m)), replicas, experts->exact);
   }
-  const double values = cost.activation_bytes_per_token / Real(BytesPerValue(m.torch_dtype));
-  std::optional<OperatorGrid> small;
-  if (const OperatorTable* table = FindTable(*set_, "small", "bf16")) {
-    const double value_ns = set_->small_kernel_value_ps * 1e-3;
-    small.emplace(*table, [=](const OperatorPoint& p) { return p[0] * value_ns; });
-  }
-  const auto small_ns = [&](double n) {
-    if (!small) return n * cost.activation_bytes_per_token * byte_ns_;
-    return Real(cost.layers) * small->Ns({n * values / Real(cost.layers), 1, 1});
-  };
-  Account("small kernels", small_ns(tokens), small.has_value());
+  const SmallKernels small(*set_, m, cost, byte_ns_);
+  Account("small kernels", small.Ns(tokens), small.Measured());
   struct Reduces {
     GroupAllReduce group;
     double calls, message;  // of a token
@@ -295,27 +297,12 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   // An all-gather and a reduce-scatter of all replicas' tokens.
   if (shared > 0) reduce(cost.tensor_parallel * cost.expert_replicas, shared, replicas * width);
   if (use_ == For::kCoverage) return;
-  const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
-  const double expert_flop_ns = cost.expert_flops_per_token * FlopNs(hardware_, cost.expert_type);
-  const auto bound = [&](double t) {
-    const double read =
-        cost.expert_bytes > 0
-            ? cost.expert_bytes *
-                  ExpertsTouched(Real(cost.experts), Real(cost.experts_per_token), t * replicas) /
-                  Real(cost.experts)
-            : 0;
-    return std::max(t * (dense_flop_ns + expert_flop_ns),
-                    (cost.dense_bytes + read) * ByteNs(hardware_));
-  };
-  const double matrices_of_expert = Real(m.mlp_matrices * m.hidden_size);
-  const Spread spread(m, cost, 2 * matrices_of_expert * FlopNs(hardware_, cost.expert_type),
-                      cost.expert_bytes > 0
-                          ? matrices_of_expert * ExpertWeightBytes(m, cost) * ByteNs(hardware_)
-                          : 0);
+  const LeastTokens least(cost, hardware_);
+  const Spread spread = SpreadOf(m, cost, hardware_);
   tokens_ = OctaveCurve(5, std::max<std::int64_t>(16384, 2 * s.engine.max_num_batched_tokens),
                         [&](std::int64_t n) {
                           if (n == 0) return 0.0;
-                          double ns = small_ns(Real(n));
+                          double ns = small.Ns(Real(n));
                           for (const Term& term : terms) {
                             OperatorPoint point = term.point;
                             OperatorGrid::Places at = term.at;
@@ -327,10 +314,11 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
                           for (const Reduces& r : all_reduces) {
                             ns += r.calls * r.group.Ns(Real(n) * r.message);
                           }
-                          return std::max(ns, bound(Real(n)));
+                          return std::max(ns, least.Ns(Real(n)));
                         });
   MakeMonotone(tokens_.Values());
   const double read_ns = cost.dense_bytes * ByteNs(hardware_);
+  const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
   if (dense_flop_ns > 0) compute_bound_from_ = static_cast<std::int64_t>(read_ns / dense_flop_ns);
 }
 

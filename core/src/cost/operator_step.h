@@ -11,23 +11,12 @@
 #include <vector>
 
 #include "cost/group_all_reduce.h"
+#include "cost/matrix_operators.h"
 #include "cost/model_cost.h"
 #include "cost/octaves.h"
 #include "cost/operator_grid.h"
 
 namespace servecast {
-
-// One product with weights, of all layers that have it: rows x k by k x n.
-struct MatrixOperator {
-  const char* name;
-  std::int64_t n = 0, k = 0;
-  double layers = 0;
-  double weight_bytes = 2;  // of one
-  MatrixType type = MatrixType::k16;
-};
-
-// Those of all layers but experts; the LM head is the last, and only one row a sampled token.
-std::vector<MatrixOperator> MatrixOperatorsOf(const ModelSpec& model, const ModelCost& cost);
 
 // The attention of a step. Of layers with a sliding window, what they see.
 struct AttentionWork {
