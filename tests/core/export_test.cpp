@@ -116,6 +116,28 @@ TEST(Export, SettingsAndPools_ComeBackFromEveryTarget) {
   }
 }
 
+// Where NCCL may use peers, it would be faster than the forecast.
+TEST(Export, LinksThroughTheHost_ComeBackFromEveryTarget) {
+  const auto exported = [](const char* target, const char* link, int gpus) {
+    return Good(
+        Export(R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "l40s",
+                "interconnect": ")" +
+                   std::string(link) + R"("}, "workload": {"preset": "chat"},
+                "cluster": {"pools": [{"tensor_parallel": )" +
+                   std::to_string(gpus) + "}]}}",
+               target));
+  };
+  for (const char* target : {"vllm", "docker", "sglang", "kubernetes", "llm-d"}) {
+    const Exported text = exported(target, "pcie_host", 2);
+    SCOPED_TRACE(text.text);
+    EXPECT_EQ(JsonOf(Import(text.text).document)["hardware"]["interconnect"], "pcie_host");
+    EXPECT_FALSE(LeftOut(text, "hardware.interconnect"));
+    EXPECT_TRUE(LeftOut(exported(target, "pcie_p2p", 2), "hardware.interconnect"));
+    EXPECT_TRUE(LeftOut(exported(target, "pcie_host", 1), "hardware.interconnect"));
+    EXPECT_EQ(exported(target, "auto", 2).text.find("NCCL"), std::string::npos);
+  }
+}
+
 TEST(Export, ScenarioPresets_ComeBackFromManifests) {
   for (const std::string_view id : PresetIds("scenarios")) {
     for (const char* target : {"kubernetes", "llm-d", "docker"})

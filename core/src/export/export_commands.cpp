@@ -28,6 +28,12 @@ std::string Heading(ExportJob& job, std::size_t pool) {
                 servers == 1 ? "" : "s");
 }
 
+std::string Before(const FlagWords& variables) {
+  std::string text;
+  for (const std::string& variable : variables) text += variable + " ";
+  return text;
+}
+
 void NameVersion(ExportJob& job, std::size_t pool) {
   const std::string tag = job.VersionTag(pool);
   if (tag != "latest")
@@ -42,7 +48,8 @@ std::string WriteVllm(ExportJob& job) {
   for (std::size_t i = 0; i < job.scenario().cluster.pools.size(); ++i) {
     text += Heading(job, i);
     NameVersion(job, i);
-    text += CommandText("vllm serve " + job.model(), VllmFlags(job, i));
+    text +=
+        CommandText(Before(LinkVariables(job, i)) + "vllm serve " + job.model(), VllmFlags(job, i));
   }
   LeaveOutBesideServers(job, false);
   return text;
@@ -57,10 +64,12 @@ std::string WriteDocker(ExportJob& job) {
         pool.tensor_parallel * pool.pipeline_parallel * pool.attention_data_parallel;
     FlagWords words = VllmFlags(job, i);
     words.insert(words.begin(), {"--model", job.model()});
+    std::string variables;
+    for (const std::string& variable : LinkVariables(job, i)) variables += " -e " + variable;
     text += CommandText(
-        Format("docker run --gpus {} --ipc=host -p 8000:8000 \\\n"
+        Format("docker run --gpus {}{} --ipc=host -p 8000:8000 \\\n"
                "  -v ~/.cache/huggingface:/root/.cache/huggingface \\\n  vllm/vllm-openai:{}",
-               gpus, job.VersionTag(i)),
+               gpus, variables, job.VersionTag(i)),
         words);
   }
   LeaveOutBesideServers(job, false);
@@ -73,9 +82,9 @@ std::string WriteSglang(ExportJob& job) {
     text += Heading(job, i);
     FlagWords words = SglangFlags(job, i);
     words.insert(words.begin(), {"--model-path", job.model()});
-    std::string program;
-    for (const std::string& variable : SglangVariables(job, i)) program += variable + " ";
-    text += CommandText(program + "python -m sglang.launch_server", words);
+    text += CommandText(Before(LinkVariables(job, i)) + Before(SglangVariables(job, i)) +
+                            "python -m sglang.launch_server",
+                        words);
   }
   if (job.Preset("engine") != "sglang") {
     job.LeaveOut("engine.preset " + job.Preset("engine"),

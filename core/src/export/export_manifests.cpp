@@ -26,6 +26,17 @@ std::string ArgumentLines(const FlagWords& words, const std::string& indent) {
   return text;
 }
 
+// The member "env" of a container; "" without variables.
+std::string EnvironmentLines(const FlagWords& variables, const std::string& indent) {
+  std::string text = variables.empty() ? "" : indent + "env:\n";
+  for (const std::string& variable : variables) {
+    const std::size_t end = variable.find('=');
+    text += Format("{}- name: {}\n{}  value: {}\n", indent, variable.substr(0, end), indent,
+                   QuotedText(variable.substr(end + 1)));
+  }
+  return text;
+}
+
 std::string Selector(ExportJob& job, std::size_t pool) {
   const std::string_view product = job.GpuProduct(pool);
   if (product.empty()) {
@@ -55,12 +66,13 @@ std::string WriteKubernetes(ExportJob& job) {
     text += "    spec:\n" + Selector(job, i);
     text += Format(
         "      containers:\n      - name: vllm\n        image: vllm/vllm-openai:{}\n        "
-        "args:\n{}"
+        "args:\n{}{}"
         "        ports:\n        - containerPort: 8000\n        resources:\n          limits:\n"
         "            nvidia.com/gpu: \"{}\"\n        volumeMounts:\n        - name: shm\n          "
         "mountPath: /dev/shm\n"
         "      volumes:\n      - name: shm\n        emptyDir:\n          medium: Memory\n",
-        job.VersionTag(i), ArgumentLines(words, "        "), GpusOf(pools[i]));
+        job.VersionTag(i), ArgumentLines(words, "        "),
+        EnvironmentLines(LinkVariables(job, i), "        "), GpusOf(pools[i]));
   }
   LeaveOutBesideServers(job, true);
   return text;
@@ -96,10 +108,12 @@ std::string WriteLlmd(ExportJob& job) {
     FlagWords words = VllmFlags(job, i);
     words.erase(words.begin(), words.begin() + 2);
     text += Format(
-        "  containers:\n  - name: vllm\n    modelCommand: vllmServe\n    args:\n{}    resources:\n "
+        "  containers:\n  - name: vllm\n    modelCommand: vllmServe\n    args:\n{}{}    "
+        "resources:\n "
         "     limits:\n"
         "        nvidia.com/gpu: \"{}\"\n",
-        ArgumentLines(words, "    "), GpusOf(pools[i]));
+        ArgumentLines(words, "    "), EnvironmentLines(LinkVariables(job, i), "    "),
+        GpusOf(pools[i]));
   }
   if (!prefill) text += "prefill:\n  create: false\n";
   LeaveOutBesideServers(job, true);

@@ -227,6 +227,14 @@ std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& 
 
 }  // namespace
 
+FlagWords LinkVariables(const ExportJob& job, std::size_t pool) {
+  const PoolSpec& p = job.scenario().cluster.pools[pool];
+  const HardwareSpec& hardware = p.hardware ? *p.hardware : job.scenario().hardware;
+  const bool alone = p.tensor_parallel * p.pipeline_parallel * p.attention_data_parallel == 1;
+  if (alone || hardware.interconnect != Interconnect::kPcieHost) return {};
+  return {"NCCL_P2P_DISABLE=1"};
+}
+
 FlagWords SglangVariables(const ExportJob& job, std::size_t pool) {
   const SchedulerSpec& scheduler = job.Scheduler(pool);
   if (scheduler.policy != "sglang") return {};
@@ -298,7 +306,11 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
   job.LeaveOutSections({"workload"}, "is the clients': the target bench writes it");
   job.LeaveOutSections({"slo"}, "targets are no settings of a server");
   job.LeaveOutSections({"latency", "measure", "seed"}, "is the simulation's own");
-  job.LeaveOutRest("hardware", {}, "figures of the GPU are no settings");
+  std::set<std::string> written;
+  for (std::size_t i = 0; i < s.cluster.pools.size(); ++i) {
+    if (!s.cluster.pools[i].hardware && !LinkVariables(job, i).empty()) written = {"interconnect"};
+  }
+  job.LeaveOutRest("hardware", written, "figures of the GPU are no settings");
   if (!knows_gpu) {
     const std::string gpu = job.Preset("hardware");
     job.LeaveOut("hardware" + (gpu.empty() ? "" : " " + gpu), "is the machine that it runs on");

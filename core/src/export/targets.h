@@ -56,7 +56,9 @@ std::string CommandText(const std::string& program, const std::vector<std::strin
 // Options of the servers of a pool ("--max-num-seqs", "128"), without the model.
 using FlagWords = std::vector<std::string>;
 FlagWords VllmFlags(ExportJob& job, std::size_t pool);
-FlagWords SglangVariables(const ExportJob& job, std::size_t pool);  // "NAME=1", of its environment
+// "NAME=1", of their environment: what NCCL is told of links, and SGLang of its scheduler.
+FlagWords LinkVariables(const ExportJob& job, std::size_t pool);
+FlagWords SglangVariables(const ExportJob& job, std::size_t pool);
 FlagWords SglangFlags(ExportJob& job, std::size_t pool);
 // What no server's options say.
 void LeaveOutBesideServers(ExportJob& job, bool knows_gpu);

@@ -62,4 +62,12 @@ CommandWords WordsIn(const Json& of, const char* key) {
   return words;
 }
 
+Variables EnvironmentIn(const Json& container) {
+  Variables environment;
+  for (const Json& variable : ListIn(container, "env")) {
+    environment[TextIn(variable, "name")] = TextIn(variable, "value");
+  }
+  return environment;
+}
+
 }  // namespace servecast

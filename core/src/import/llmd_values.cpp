@@ -29,7 +29,10 @@ void ReadRole(const Json& role, const char* name, bool alone, const std::string&
   context.replicas = ParseCount(TextIn(role, "replicas")).value_or(1);
   context.model = model;
   CommandWords words;
+  Variables environment;
+  context.environment = &environment;
   for (const Json& container : ListIn(role, "containers")) {
+    environment.merge(EnvironmentIn(container));
     const CommandWords more = WordsIn(container, "args");
     words.insert(words.end(), more.begin(), more.end());
     if (context.version.empty()) context.version = VersionOfImage(TextIn(container, "image"));

@@ -118,11 +118,8 @@ bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
   const CommandWords arguments = WordsIn(container, "args");
   const bool own_command = !words.empty();
   words.insert(words.end(), arguments.begin(), arguments.end());
-  Variables environment;
+  Variables environment = EnvironmentIn(container);
   context.environment = &environment;
-  for (const Json& variable : ListIn(container, "env")) {
-    environment[TextIn(variable, "name")] = TextIn(variable, "value");
-  }
   for (std::string& word : words) {
     for (const auto& [variable, value] : environment) {
       const std::string name = "$(" + variable + ")";
