@@ -232,6 +232,14 @@ TEST(Import, VariablesOfAServer_CountWhereTheyAreSet) {
   }
 }
 
+// vLLM does not start with it; 0 seats are no adapters here.
+TEST(Import, NoSeatsForAdapters_AreNamed) {
+  const Imported imported =
+      Import("vllm serve Qwen/Qwen3-32B --enable-lora --lora-modules a=x --max-loras 0");
+  EXPECT_EQ(JsonOf(imported.document)["engine"]["max_loras"], 1);
+  EXPECT_TRUE(Says(imported, "--max-loras 0: vLLM starts with 1 or more")) << Listed(imported);
+}
+
 // What docker sets stays one of its options: the image is what stands behind them.
 TEST(Import, VariablesOfDocker_DoNotHideItsImage) {
   const Json document =

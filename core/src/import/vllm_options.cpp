@@ -290,8 +290,12 @@ class Server {
       return;
     }
     const GivenOption* seats = given_.Find("max-loras");
+    if (given_.Number("max-loras").value_or(1) < 1) {
+      draft_.Ignore(seats->Words(), "vLLM starts with 1 or more");
+      seats = nullptr;
+    }
     draft_.Take(draft_.ServerPath("engine.max_loras"),
-                NumberJson(given_.Number("max-loras").value_or(1)),
+                NumberJson(seats != nullptr ? given_.Number("max-loras").value_or(1) : 1),
                 (seats != nullptr ? seats : on)->Words());
     if (const auto rank = given_.Number("max-lora-rank")) {
       draft_.Take(draft_.ServerPath("engine.max_lora_rank"), NumberJson(*rank),
