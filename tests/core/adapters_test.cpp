@@ -122,24 +122,40 @@ TEST(Adapters, Seats_TakeTheirMatricesFromTheCache) {
 }
 
 TEST(Adapters, Step_ReadsEachDifferentOneOnceAndComputesItsTokens) {
-  const Scenario s = Parsed(
-      Changed({"engine.max_loras=8", "latency.backend=analytic", "engine.lora_overhead_us=50"}));
-  const ModelCost cost = Good(ComputeModelCost(s));
-  const auto model = FindLatencyModel("analytic").make(s, cost);
-  const auto more = [&model](std::int64_t adapters, std::int64_t tokens) {
-    BatchShape shape{32, 32'000, {}};
-    const TimeNs without = model->Price(shape).duration;
-    shape.lora = {adapters, tokens};
-    return static_cast<double>(model->Price(shape).duration - without);
-  };
-  const HardwareSpec& h = s.hardware;
-  const double read = cost.adapter_bytes / (h.memory_bandwidth_gb_s * h.bandwidth_efficiency);
-  const double token =
-      cost.adapter_flops_per_token / (h.peak_bf16_tflops * 1e3 * h.compute_efficiency);
-  EXPECT_EQ(more(0, 0), 0);
-  EXPECT_NEAR(more(1, 1), 50'000 + read, 2);
-  EXPECT_NEAR(more(8, 32), 50'000 + 8 * read, 2);
-  EXPECT_NEAR(more(1, 8192), 50'000 + 8192 * token, 2);
+  for (const char* backend : {"analytic", "operators"}) {
+    SCOPED_TRACE(backend);
+    const Scenario s = Parsed(Changed({"engine.max_loras=8", "engine.lora_overhead_us=50"}));
+    const ModelCost cost = Good(ComputeModelCost(s));
+    const auto model = FindLatencyModel(backend).make(s, cost);
+    const auto more = [&model](std::int64_t adapters, std::int64_t tokens) {
+      BatchShape shape{32, 32'000, {}};
+      const TimeNs without = model->Price(shape).duration;
+      shape.lora = {adapters, tokens};
+      return static_cast<double>(model->Price(shape).duration - without);
+    };
+    const HardwareSpec& h = s.hardware;
+    const double read = cost.adapter_bytes / (h.memory_bandwidth_gb_s * h.bandwidth_efficiency);
+    const double token =
+        cost.adapter_flops_per_token / (h.peak_bf16_tflops * 1e3 * h.compute_efficiency);
+    EXPECT_EQ(more(0, 0), 0);
+    EXPECT_NEAR(more(1, 1), 50'000 + read, 2);
+    EXPECT_NEAR(more(8, 32), 50'000 + 8 * read, 2);
+    EXPECT_NEAR(more(1, 8192), 50'000 + 8192 * token, 2);
+  }
+}
+
+// A ladder of seats compares steps of one model.
+TEST(Adapters, Auto_IsTheModelThatItIsWithout) {
+  for (const char* gpu : {"h100-sxm", "a100-80gb", "rtx-pro-6000"}) {
+    const auto model_of = [gpu](const char* seats) {
+      return RunToEnd(Changed({std::string("hardware.preset=") + gpu,
+                               std::string("engine.max_loras=") + seats, "workload.requests=20"}))
+          .latency_model;
+    };
+    const LatencyLabel with = model_of("2");
+    EXPECT_EQ(with.backend, model_of("0").backend) << gpu;
+    EXPECT_EQ(with.evidence.of, EvidenceClass::kUntested) << gpu;
+  }
 }
 
 ReplicaRun Ran(const RandomCase& c) { return RunReplica(EngineCaseOf(c), *MakeLatency(c), 0); }
@@ -249,7 +265,7 @@ TEST(Adapters, WhatDoesNotGoTogether_IsRefusedWithReasons) {
   EXPECT_EQ(path_of({seats, "model.preset=mixtral-8x7b", "cluster.pools.0.tensor_parallel=2"}),
             "/engine/max_loras");
   EXPECT_EQ(path_of({seats, "engine.kv_offload.cpu_gib=4"}), "/engine/kv_offload");
-  EXPECT_EQ(path_of({seats, "latency.backend=operators"}), "/latency/backend");
+  EXPECT_EQ(path_of({seats, "latency.backend=operators"}), "");
   EXPECT_EQ(path_of({seats, "latency.backend=roofline"}), "/latency/backend");
   const std::string trace =
       R"({"timestamp":0,"input_length":600,"output_length":5,"hash_ids":[1,2]})";

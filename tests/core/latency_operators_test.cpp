@@ -162,6 +162,8 @@ TEST(Operators, AnyStep_TakesWhatTheFilesSay) {
   int number = 0;
   for (const Case& c : cases) {
     Scenario s = ScenarioOf(c.model, c.gpu, c.tp);
+    s.engine.max_loras = s.model.num_local_experts == 0 && s.model.mlp_matrices == 3 ? 4 : 0;
+    s.engine.lora_overhead_us = 30;
     s.cluster.pools[0].replicas = s.cluster.pools[0].attention_data_parallel = c.shared;
     const testing::OperatorReference reference(c.gpu, s);
     const std::unique_ptr<LatencyModel> model = ModelOf(s);
@@ -170,8 +172,10 @@ TEST(Operators, AnyStep_TakesWhatTheFilesSay) {
       // Within what is a table: beyond, times grow in proportion.
       const Batch batch =
           RandomBatch(dice, 256, 5000, static_cast<double>(s.model.max_position_embeddings - 1));
-      const double slow = reference.StepNs(batch.Shape());
-      const auto fast = static_cast<double>(model->Price(batch.Shape()).duration);
+      BatchShape shape = batch.Shape();
+      if (s.engine.max_loras > 0) shape.lora = {dice.Integer(0, 4), dice.Integer(1, 5000)};
+      const double slow = reference.StepNs(shape);
+      const auto fast = static_cast<double>(model->Price(shape).duration);
       EXPECT_NEAR(fast, slow, 1e-9 * slow + 1)
           << c.model << " on " << c.gpu << ", batch " << number;
     }

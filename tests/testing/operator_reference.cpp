@@ -380,6 +380,17 @@ double OperatorReference::StepNs(const BatchShape& shape) const {
     ns += head(knots[x.low]) + x.way * (head(knots[x.high]) - head(knots[x.low]));
   }
   if (m.top_p_by_default) ns += sampled * 1.0 * e.sampler_ns_per_logit * double(m.vocab_size);
+  if (shape.lora.adapters > 0) {
+    const double of_attention =
+        4 * double(m.hidden_size) + 2 * (heads_ + kv_heads_) * double(m.head_dim);
+    const double of_mlp = 3 * (double(m.hidden_size) + double(m.intermediate_size) / tp_);
+    const double values = double(e.max_lora_rank) * layers_ * (of_attention + of_mlp);
+    ns += std::max(2 * values * double(shape.lora.tokens) /
+                       (h.peak_bf16_tflops * 1e3 * h.compute_efficiency),
+                   bytes_ * values * double(shape.lora.adapters) /
+                       (h.memory_bandwidth_gb_s * h.bandwidth_efficiency)) +
+          1e3 * e.lora_overhead_us;
+  }
   const double sequences = decodes + double(shape.prefill.size());
   return ns + 1e3 * (e.step_overhead_us + e.sequence_overhead_us * sequences);
 }

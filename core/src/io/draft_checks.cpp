@@ -123,9 +123,11 @@ void CheckAdapters(const Scenario& s, Issues& issues) {
        "memory are not modelled together"},
       {e.cuda_graphs == CudaGraphs::kCaptured, "/engine/cuda_graphs",
        "found %, allowed \"implied\" and \"eager\" with max_loras above 0"},
-      {backend != "auto" && backend != "analytic" && backend != "blackbox", "/latency/backend",
-       "found %, allowed auto, analytic and blackbox with max_loras above 0: the others know no "
-       "products of adapters"},
+      {backend != "auto" && backend != "analytic" && backend != "operators" &&
+           backend != "blackbox",
+       "/latency/backend",
+       "found %, allowed auto, analytic, operators and blackbox with max_loras above 0: the others "
+       "know no products of adapters"},
   };
   for (const auto& rule : rules) {
     if (rule.broken) issues.push_back({rule.path, rule.message});

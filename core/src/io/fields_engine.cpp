@@ -241,7 +241,7 @@ void DescribeLora(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .min = 0,
          .max = 1e6,
          .help = "time of a step with adapters beside their memory traffic and arithmetic, for "
-                 "the kernels that each layer has more (analytic)"},
+                 "the kernels that each layer has more (analytic, operators)"},
         &EngineSpec::lora_overhead_us);
 }
 

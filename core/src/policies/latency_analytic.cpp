@@ -26,6 +26,7 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "base/text.h"
+#include "cost/adapter_times.h"
 #include "cost/all_reduce.h"
 #include "cost/compared.h"
 #include "cost/expert_load.h"
@@ -99,7 +100,7 @@ class Analytic final : public LatencyModel {
                        ? s.engine.sampler_ns_per_logit * static_cast<double>(s.model.vocab_size)
                        : 0),
         launch_(s.engine, cost),
-        adapters_ns_(s.engine.max_loras > 0 ? s.engine.lora_overhead_us * 1e3 : 0),
+        adapters_(s, cost),
         mixed_rows_(s.hardware.mixed_attention_rows),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
@@ -116,8 +117,6 @@ class Analytic final : public LatencyModel {
     if (cost.lm_head_bytes > 0) {  // not in a stage before the last one
       lm_head_ = ProductOf(cost.lm_head_flops_per_token * flop_ns(plain), cost.lm_head_bytes);
     }
-    adapter_token_ns_ = cost.adapter_flops_per_token * flop_ns(plain);
-    adapter_bytes_ns_ = cost.adapter_bytes * byte_ns_;
     expert_ns_ = cost.expert_flops_per_token * flop_ns(cost.expert_type);
     expert_bytes_ = cost.expert_bytes;
     if (cost.experts > 1 && cost.expert_bytes > 0) {
@@ -213,9 +212,8 @@ class Analytic final : public LatencyModel {
     double overhead =
         host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * tokens;
     if (shape.lora.adapters > 0) {
-      parts.Add(static_cast<double>(shape.lora.tokens) * adapter_token_ns_,
-                static_cast<double>(shape.lora.adapters) * adapter_bytes_ns_);
-      overhead += adapters_ns_;
+      parts.Add(adapters_.ComputeNs(shape.lora.tokens), adapters_.MemoryNs(shape.lora.adapters));
+      overhead += adapters_.KernelsNs();
     }
     if (kOptions) {
       overhead += launch_.Ns(replayed);
@@ -307,7 +305,7 @@ class Analytic final : public LatencyModel {
   double expert_bytes_ = 0;  // all experts; more than there are, where unpacking takes longer
   bool all_read_ = false;    // whatever the tokens choose
   Launch launch_;
-  double adapters_ns_, adapter_token_ns_ = 0, adapter_bytes_ns_ = 0;
+  AdapterTimes adapters_;
   double mixed_rows_;
   double request_ns_, prompt_token_ns_;
   TimeNs delivery_;

@@ -6,6 +6,7 @@
 
 #include "base/math.h"
 #include "base/text.h"
+#include "cost/adapter_times.h"
 #include "cost/compared.h"
 #include "cost/launch.h"
 #include "cost/operator_step.h"
@@ -32,6 +33,7 @@ class Operators final : public LatencyModel {
         delivery_(NearestNs(s.engine.delivery_overhead_us * 1e3)),
         stalls_(StallsOf(s.engine)),
         launch_(s.engine, cost),
+        adapters_(s, cost),
         overlap_(s.engine.overlap_scheduling) {}
 
   StepPrice Price(const BatchShape& shape) const override {
@@ -60,7 +62,12 @@ class Operators final : public LatencyModel {
     }
     double attention = step_.Attention(work);
     if (pairs > 0) attention = std::max(attention, step_.DecodePairs(pairs));
-    const double matrices = step_.Tokens(tokens) + step_.Head(sampled);
+    double matrices = step_.Tokens(tokens) + step_.Head(sampled);
+    if (shape.lora.adapters > 0) {
+      matrices += std::max(adapters_.ComputeNs(shape.lora.tokens),
+                           adapters_.MemoryNs(shape.lora.adapters)) +
+                  adapters_.KernelsNs();
+    }
     const double host = step_ns_ + sequence_ns_ * static_cast<double>(sequences);
     const double sampler = sample_ns_ * static_cast<double>(sampled - padding);
     const double launch = launch_.Ns(replayed);
@@ -94,6 +101,7 @@ class Operators final : public LatencyModel {
   TimeNs delivery_;
   StallTimes stalls_;
   Launch launch_;
+  AdapterTimes adapters_;
   bool overlap_;
 };
 
@@ -149,6 +157,7 @@ LatencyLabel Label(const Scenario& s) {
   if (!names.empty()) {
     text += "; " + share + " % of a typical step's time extrapolated (" + names + ")";
   }
+  if (s.engine.max_loras > 0) text += "; adapters by their bytes and arithmetic";
   const Cover cover = CoverOf(s);
   const bool covered = cover != Cover::kNot;
   return {"operators", cover == Cover::kAll && step.Exact() ? "interpolated" : "extrapolated", text,
@@ -158,11 +167,11 @@ LatencyLabel Label(const Scenario& s) {
 }
 
 // Where servers were nearer by it (docs/fidelity.md, "Which model `auto` is"); none is of expert
-// parallelism, adapters or 32-bit weights, and BLIS's rules have models of their own.
+// parallelism or 32-bit weights, and BLIS's rules have models of their own. With seats for adapters
+// it is what it is without: a ladder of seats compares steps of one model.
 bool WasNearer(const Scenario& s) {
   return s.hardware.auto_backend == "operators" && s.engine.compat == Compat::kNone &&
-         !s.engine.enable_expert_parallel && s.engine.max_loras == 0 &&
-         s.model.torch_dtype != DType::kFloat32;
+         !s.engine.enable_expert_parallel && s.model.torch_dtype != DType::kFloat32;
 }
 
 bool Best(const Scenario& s) { return WasNearer(s) && CoverOf(s) != Cover::kNot; }
