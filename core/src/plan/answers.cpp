@@ -46,8 +46,6 @@ const char* RoleName(PoolRole role) {
   return role == PoolRole::kPrefill ? "prefill" : role == PoolRole::kDecode ? "decode" : "mixed";
 }
 
-constexpr const char* kTooFew = "Too little ran to judge the targets.";
-
 void WriteTarget(const SloSpec& slo, const PlanTarget& target, JsonWriter& out) {
   out.BeginObject();
   if (slo.metric == SloMetric::kAttainment) {

@@ -14,6 +14,9 @@
 
 namespace servecast {
 
+// The sentence where a run ended before enough requests had.
+inline constexpr const char* kTooFew = "Too little ran to judge the targets.";
+
 // "found".
 const char* OutcomeName(PlanOutcome outcome);
 

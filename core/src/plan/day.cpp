@@ -252,9 +252,7 @@ void WriteDay(const DayAnswer& answer, JsonWriter& out) {
 std::string DaySentence(const DayAnswer& answer) {
   if (answer.outcome == PlanOutcome::kNone) return "No number of replicas keeps the targets.";
   if (answer.outcome == PlanOutcome::kUnbounded) return "Any number of replicas keeps the targets.";
-  if (answer.outcome != PlanOutcome::kFound) {
-    return "Too little ran to judge the targets.";
-  }
+  if (answer.outcome != PlanOutcome::kFound) return kTooFew;
   const Sums sums = SumsOf(answer);
   const auto [least, most] = std::minmax_element(
       answer.hours.begin(), answer.hours.end(),
