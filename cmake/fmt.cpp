@@ -1,5 +1,5 @@
-// What fmt's headers only declare, compiled once: its own source for that is in no package of headers. In
-// every file that includes fmt it would take a tenth of a build.
+// What fmt's headers only declare, compiled once: its own source for that is in no package of
+// headers. In every file that includes fmt it would take a tenth of a build.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
