@@ -141,6 +141,12 @@ TEST(Adapters, Step_ReadsEachDifferentOneOnceAndComputesItsTokens) {
     EXPECT_NEAR(more(1, 1), 50'000 + read, 2);
     EXPECT_NEAR(more(8, 32), 50'000 + 8 * read, 2);
     EXPECT_NEAR(more(1, 8192), 50'000 + 8192 * token, 2);
+    Scenario slow = s;
+    slow.engine.lora_overhead_us = 50'000;
+    BatchShape shape{32, 32'000, {}};
+    shape.lora = {1, 1};
+    EXPECT_EQ(FindLatencyModel(backend).make(slow, cost)->Price(shape).bound, StepBound::kOverhead);
+    EXPECT_EQ(model->Price(shape).bound, StepBound::kBandwidth);
   }
 }
 

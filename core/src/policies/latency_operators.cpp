@@ -62,15 +62,14 @@ class Operators final : public LatencyModel {
     }
     double attention = step_.Attention(work);
     if (pairs > 0) attention = std::max(attention, step_.DecodePairs(pairs));
-    double matrices = step_.Tokens(tokens) + step_.Head(sampled);
+    double matrices = step_.Tokens(tokens) + step_.Head(sampled), launch = launch_.Ns(replayed);
     if (shape.lora.adapters > 0) {
-      matrices += std::max(adapters_.ComputeNs(shape.lora.tokens),
-                           adapters_.MemoryNs(shape.lora.adapters)) +
-                  adapters_.KernelsNs();
+      matrices +=
+          std::max(adapters_.ComputeNs(shape.lora.tokens), adapters_.MemoryNs(shape.lora.adapters));
+      launch += adapters_.KernelsNs();
     }
     const double host = step_ns_ + sequence_ns_ * static_cast<double>(sequences);
     const double sampler = sample_ns_ * static_cast<double>(sampled - padding);
-    const double launch = launch_.Ns(replayed);
     const double device = matrices + attention + sampler + launch;
     const double total = overlap_ ? std::max(host, device) : host + device;
     const bool compute = tokens >= step_.ComputeBoundFrom();
