@@ -133,9 +133,28 @@ TEST(Export, LinksThroughTheHost_ComeBackFromEveryTarget) {
     EXPECT_EQ(JsonOf(Import(text.text).document)["hardware"]["interconnect"], "pcie_host");
     EXPECT_FALSE(LeftOut(text, "hardware.interconnect"));
     EXPECT_TRUE(LeftOut(exported(target, "pcie_p2p", 2), "hardware.interconnect"));
+    EXPECT_NE(text.text.find("--disable-custom-all-reduce"), std::string::npos);
     EXPECT_TRUE(LeftOut(exported(target, "pcie_host", 1), "hardware.interconnect"));
     EXPECT_EQ(exported(target, "auto", 2).text.find("NCCL"), std::string::npos);
   }
+}
+
+TEST(Export, LinksOfOnePool_ComeBackAsItsOwn) {
+  const std::string document =
+      R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "l40s"},
+          "workload": {"preset": "chat"}, "cluster": {"pools": [{"tensor_parallel": 2},
+          {"tensor_parallel": 2, "hardware": {"interconnect": "pcie_host"}}]}})";
+  const Json back = JsonOf(Import(Good(Export(document, "kubernetes")).text).document);
+  EXPECT_FALSE(back["hardware"].contains("interconnect")) << back;
+  EXPECT_EQ(back["cluster"]["pools"][1]["hardware"]["interconnect"], "pcie_host") << back;
+  // A figure of its own is not a link of its own.
+  const Exported shared = Good(Export(
+      R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "l40s",
+          "interconnect": "pcie_host"}, "workload": {"preset": "chat"}, "cluster": {"pools": [
+          {"tensor_parallel": 2, "hardware": {"memory_gib": 40}}]}})",
+      "vllm"));
+  EXPECT_NE(shared.text.find("NCCL_P2P_DISABLE=1 vllm serve"), std::string::npos);
+  EXPECT_FALSE(LeftOut(shared, "hardware.interconnect"));
 }
 
 TEST(Export, ScenarioPresets_ComeBackFromManifests) {

@@ -149,6 +149,8 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
   if (p.pipeline_parallel > 1) flags.Add("--pipeline-parallel-size", p.pipeline_parallel);
   if (p.attention_data_parallel > 1) flags.Add("--data-parallel-size", p.attention_data_parallel);
   if (e.enable_expert_parallel) flags.Add("--enable-expert-parallel");
+  // Two cards that are peers would use it whatever NCCL is told.
+  if (!LinkVariables(job, pool).empty()) flags.Add("--disable-custom-all-reduce");
   flags.Add("--max-num-seqs", e.max_num_seqs);
   flags.Add("--max-num-batched-tokens", e.max_num_batched_tokens);
   if (e.max_num_queued_reqs) flags.Add("--max-num-queued-reqs", *e.max_num_queued_reqs);
@@ -227,11 +229,14 @@ std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& 
 
 }  // namespace
 
-FlagWords LinkVariables(const ExportJob& job, std::size_t pool) {
+FlagWords LinkVariables(ExportJob& job, std::size_t pool) {
   const PoolSpec& p = job.scenario().cluster.pools[pool];
   const HardwareSpec& hardware = p.hardware ? *p.hardware : job.scenario().hardware;
   const bool alone = p.tensor_parallel * p.pipeline_parallel * p.attention_data_parallel == 1;
   if (alone || hardware.interconnect != Interconnect::kPcieHost) return {};
+  if (job.scenario().hardware.interconnect == Interconnect::kPcieHost) {
+    job.hardware_written.insert("interconnect");
+  }
   return {"NCCL_P2P_DISABLE=1"};
 }
 
@@ -269,6 +274,7 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
     flags.Add("--enable-dp-attention");
   }
   if (e.enable_expert_parallel) flags.Add("--ep-size", p.tensor_parallel * ranks);
+  if (!LinkVariables(job, pool).empty()) flags.Add("--disable-custom-all-reduce");
   flags.Add("--max-running-requests", e.max_num_seqs);
   flags.Add("--chunked-prefill-size", e.enable_chunked_prefill ? e.max_num_batched_tokens : -1);
   if (e.max_model_len) flags.Add("--context-length", *e.max_model_len);
@@ -306,11 +312,7 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
   job.LeaveOutSections({"workload"}, "is the clients': the target bench writes it");
   job.LeaveOutSections({"slo"}, "targets are no settings of a server");
   job.LeaveOutSections({"latency", "measure", "seed"}, "is the simulation's own");
-  std::set<std::string> written;
-  for (std::size_t i = 0; i < s.cluster.pools.size(); ++i) {
-    if (!s.cluster.pools[i].hardware && !LinkVariables(job, i).empty()) written = {"interconnect"};
-  }
-  job.LeaveOutRest("hardware", written, "figures of the GPU are no settings");
+  job.LeaveOutRest("hardware", job.hardware_written, "figures of the GPU are no settings");
   if (!knows_gpu) {
     const std::string gpu = job.Preset("hardware");
     job.LeaveOut("hardware" + (gpu.empty() ? "" : " " + gpu), "is the machine that it runs on");

@@ -37,6 +37,7 @@ class ExportJob {
   void LeaveOutSections(const std::vector<const char*>& sections, const char* why);
 
   std::vector<ImportNote> left_out;
+  std::set<std::string> hardware_written;  // members of that section that a target says
 
  private:
   std::string PresetAt(std::size_t pool, const char* section) const;
@@ -57,7 +58,7 @@ std::string CommandText(const std::string& program, const std::vector<std::strin
 using FlagWords = std::vector<std::string>;
 FlagWords VllmFlags(ExportJob& job, std::size_t pool);
 // "NAME=1", of their environment: what NCCL is told of links, and SGLang of its scheduler.
-FlagWords LinkVariables(const ExportJob& job, std::size_t pool);
+FlagWords LinkVariables(ExportJob& job, std::size_t pool);
 FlagWords SglangVariables(const ExportJob& job, std::size_t pool);
 FlagWords SglangFlags(ExportJob& job, std::size_t pool);
 // What no server's options say.

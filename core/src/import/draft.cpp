@@ -208,6 +208,11 @@ void Draft::TakeDataParallel(std::int64_t ranks) {
   At(ServerPath("pool.attention_data_parallel")) = ranks;
 }
 
+void Draft::TakeLinks(bool through_host, std::string_view from) {
+  Links& links = links_[servers_ == 0 ? 0 : servers_ - 1];
+  if (through_host) links = {true, std::string(from)};
+}
+
 std::string Draft::ServerPath(std::string_view path) const {
   const std::size_t pool = servers_ == 0 ? 0 : servers_ - 1;
   const std::string here = Format("cluster.pools.{}", pool);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -54,6 +55,8 @@ class Draft {
   // Data-parallel ranks of the present server: replicas that share the experts, if the model has
   // any.
   void TakeDataParallel(std::int64_t ranks);
+  // Whether the present server's GPUs reach each other through the host alone.
+  void TakeLinks(bool through_host, std::string_view from);
   // The path of such a member for the present server.
   std::string ServerPath(std::string_view path) const;
 
@@ -68,6 +71,7 @@ class Draft {
   void Put(std::string_view path, nlohmann::json value, std::string_view from, bool said);
   void Settle(const nlohmann::json& base);
   void SettleModel();
+  void SettleLinks();
   void SettlePools();
   void SettleEngine(const std::string& path);
   void SettleVllm(const std::string& path, const std::string& gpu, double memory_gib);
@@ -86,6 +90,11 @@ class Draft {
   std::size_t servers_ = 0;  // of this text
   std::string model_name_, model_from_, unknown_gpu_, gpu_of_base_;
   nlohmann::json figures_;
+  struct Links {
+    bool through_host = false;
+    std::string from;
+  };
+  std::map<std::size_t, Links> links_;  // of servers with several GPUs, by pool
   std::int64_t gpu_count_ = 0;
   std::size_t ignored_beyond_ = 0;
 };

@@ -168,6 +168,17 @@ bool Draft::HasExperts() {
 }
 
 // Pools that are alike are one of more replicas; what is as at the top is said there.
+// What all say is the GPU's, else their pools' own.
+void Draft::SettleLinks() {
+  const bool all = std::all_of(links_.begin(), links_.end(),
+                               [](const auto& each) { return each.second.through_host; });
+  for (const auto& [pool, links] : links_) {
+    if (!links.through_host) continue;
+    Put(all ? "hardware.interconnect" : Format("cluster.pools.{}.hardware.interconnect", pool),
+        "pcie_host", links.from, false);
+  }
+}
+
 void Draft::SettlePools() {
   const Json* found = Find("cluster.pools");
   if (found == nullptr || !found->is_array()) return;
@@ -230,6 +241,7 @@ void Draft::SettleGpuCount() {
 
 void Draft::Settle(const Json& base) {
   SettleModel();
+  SettleLinks();
   if (!unknown_gpu_.empty()) {
     Remark(
         Format("no preset is the GPU {}: allowed are the GPUs of servecast catalog", unknown_gpu_));

@@ -62,6 +62,18 @@ CommandWords WordsIn(const Json& of, const char* key) {
   return words;
 }
 
+CommandWords WordsIn(const Json& of, const char* key, const Variables& variables) {
+  CommandWords words = WordsIn(of, key);
+  for (std::string& word : words) {
+    for (const auto& [variable, value] : variables) {
+      const std::string name = "$(" + variable + ")";
+      const std::size_t at = word.find(name);
+      if (name.size() > 3 && at != std::string::npos) word.replace(at, name.size(), value);
+    }
+  }
+  return words;
+}
+
 Variables EnvironmentIn(const Json& container) {
   Variables environment;
   for (const Json& variable : ListIn(container, "env")) {

@@ -32,8 +32,10 @@ void ReadRole(const Json& role, const char* name, bool alone, const std::string&
   Variables environment;
   context.environment = &environment;
   for (const Json& container : ListIn(role, "containers")) {
-    environment.merge(EnvironmentIn(container));
-    const CommandWords more = WordsIn(container, "args");
+    const Variables own = EnvironmentIn(container);
+    const CommandWords more = WordsIn(container, "args", own);
+    if (more.empty()) continue;
+    for (const auto& [variable, value] : own) environment[variable] = value;
     words.insert(words.end(), more.begin(), more.end());
     if (context.version.empty()) context.version = VersionOfImage(TextIn(container, "image"));
   }

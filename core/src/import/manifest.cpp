@@ -114,19 +114,12 @@ bool ReadWords(const CommandWords& words, const ServerContext& context, Draft& d
 
 // A container's command and arguments as one command, as its image would start it.
 bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
-  CommandWords words = WordsIn(container, "command");
-  const CommandWords arguments = WordsIn(container, "args");
-  const bool own_command = !words.empty();
-  words.insert(words.end(), arguments.begin(), arguments.end());
   Variables environment = EnvironmentIn(container);
   context.environment = &environment;
-  for (std::string& word : words) {
-    for (const auto& [variable, value] : environment) {
-      const std::string name = "$(" + variable + ")";
-      const std::size_t at = word.find(name);
-      if (name.size() > 3 && at != std::string::npos) word.replace(at, name.size(), value);
-    }
-  }
+  CommandWords words = WordsIn(container, "command", environment);
+  const CommandWords arguments = WordsIn(container, "args", environment);
+  const bool own_command = !words.empty();
+  words.insert(words.end(), arguments.begin(), arguments.end());
   const std::string image = TextIn(container, "image");
   context.version = VersionOfImage(image);
   if (const Json* resources = ObjectIn(container, "resources"); resources != nullptr) {

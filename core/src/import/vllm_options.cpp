@@ -71,6 +71,7 @@ constexpr Option kVllmOptions[] = {
     {"enable-dbo", kSwitch, {}, kNotModelled},
     {"enable-eplb", kSwitch, {}, kNotModelled},
     {"all2all-backend", kText, {}, kKernels},
+    {"disable-custom-all-reduce", kSwitch, {}, kKernels},
     {"data-parallel-size-local", kCount, {}, "a scenario has all replicas", "-dpl"},
     {"data-parallel-address", kText, {}, kNoTime, "-dpa"},
     {"data-parallel-rpc-port", kText, {}, kNoTime, "-dpp"},
@@ -290,12 +291,12 @@ class Server {
       return;
     }
     const GivenOption* seats = given_.Find("max-loras");
-    if (given_.Number("max-loras").value_or(1) < 1) {
+    const double number = given_.Number("max-loras").value_or(0);
+    if (seats != nullptr && number < 1) {
       draft_.Ignore(seats->Words(), "vLLM starts with 1 or more");
       seats = nullptr;
     }
-    draft_.Take(draft_.ServerPath("engine.max_loras"),
-                NumberJson(seats != nullptr ? given_.Number("max-loras").value_or(1) : 1),
+    draft_.Take(draft_.ServerPath("engine.max_loras"), NumberJson(seats != nullptr ? number : 1),
                 (seats != nullptr ? seats : on)->Words());
     if (const auto rank = given_.Number("max-lora-rank")) {
       draft_.Take(draft_.ServerPath("engine.max_lora_rank"), NumberJson(*rank),
@@ -375,9 +376,7 @@ void TakeServerShape(const ServerShape& shape, const ServerContext& context, Dra
   }
   // NCCL then goes through the host's memory, past NVLink, too.
   const std::string* no_peers = context.Variable("NCCL_P2P_DISABLE");
-  if (used > 1 && no_peers != nullptr && *no_peers == "1") {
-    draft.Take("hardware.interconnect", "pcie_host", "NCCL_P2P_DISABLE=1");
-  }
+  if (used > 1) draft.TakeLinks(no_peers != nullptr && *no_peers == "1", "NCCL_P2P_DISABLE=1");
 }
 
 }  // namespace servecast
