@@ -36,7 +36,7 @@ if(SERVECAST_SANITIZE)
   set(sanitize -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all)
   if(NOT SERVECAST_FUZZ)
     # They would be a fourth of the time to compile. The address sanitizer sees a null pointer that is used and most of
-    # what lies beyond an object; fuzzing has them.
+    # what lies beyond an object; `./dev fuzz` has them.
     list(APPEND sanitize -fno-sanitize=null,alignment,object-size)
   endif()
   target_compile_options(servecast_flags
