@@ -172,6 +172,21 @@ TEST(Export, VersionsOfVllm_AreTagsOfImages) {
   }
 }
 
+TEST(Export, GpuAndEngineOfAPool_AreItsOwn) {
+  const std::string document =
+      R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "h100-sxm"},
+          "workload": {"preset": "chat"}, "cluster": {"pools": [{"engine": {"max_num_seqs": 64}},
+          {"hardware": {"preset": "l40s", "memory_gib": 40}, "engine": {"preset": "vllm-0.11"}}]}})";
+  const std::string text = Good(Export(document, "kubernetes")).text;
+  const std::size_t second = text.find("---");
+  ASSERT_NE(second, std::string::npos);
+  const std::string of_first = text.substr(0, second), of_second = text.substr(second);
+  EXPECT_NE(of_first.find("H100"), std::string::npos) << text;
+  EXPECT_NE(of_first.find("vllm-openai:latest"), std::string::npos) << text;
+  EXPECT_NE(of_second.find("NVIDIA-L40S"), std::string::npos) << text;
+  EXPECT_NE(of_second.find("vllm-openai:v0.11.0"), std::string::npos) << text;
+}
+
 TEST(Export, ASharedSetOfExperts_ComesBack) {
   const std::string document =
       R"({"schema": 1, "model": {"preset": "deepseek-v3"}, "hardware": {"preset": "h200-sxm"},

@@ -101,16 +101,20 @@ std::string ExportJob::Preset(const char* section) const {
 }
 
 std::string ExportJob::PresetAt(std::size_t pool, const char* section) const {
-  const auto cluster = canonical_.find("cluster");
-  if (cluster != canonical_.end() && cluster->contains("pools") &&
-      pool < (*cluster)["pools"].size()) {
-    const Json& own = (*cluster)["pools"][pool];
-    const auto at = own.find(section);
-    if (at != own.end() && at->is_string()) return at->get<std::string>();
-    if (at != own.end() && at->is_object() && at->contains("preset"))
-      return at->value("preset", "");
+  const PoolSpec& own = scenario_.cluster.pools[pool];
+  const bool gpu = std::string_view(section) == "hardware";
+  const std::string& all = gpu ? scenario_.hardware.name : scenario_.engine.name;
+  std::string name = all;
+  if (gpu && own.hardware) name = own.hardware->name;
+  if (!gpu && own.engine) name = own.engine->name;
+  if (name == all) return Preset(section);
+  // A pool's preset is known by the name alone: what the document says of pools is their figures.
+  const char* kind = gpu ? "hardware" : "engines";
+  for (const std::string_view id : AllPresetIds(kind)) {
+    const Result<Json> file = ParseJson(PresetText(kind, id));
+    if (file.ok() && file.value().value("name", "") == name) return std::string(id);
   }
-  return Preset(section);
+  return "";
 }
 
 const EngineSpec& ExportJob::Engine(std::size_t pool) const {
