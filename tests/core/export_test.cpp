@@ -187,6 +187,30 @@ TEST(Export, GpuAndEngineOfAPool_AreItsOwn) {
   EXPECT_NE(of_second.find("vllm-openai:v0.11.0"), std::string::npos) << text;
 }
 
+// What a person has to install and to have is named of the pool that needs it.
+TEST(Export, NotesOfPools_NameTheirPool) {
+  const auto exported = [](const char* pools, const char* target) {
+    return Good(Export(
+        R"({"schema": 1, "model": {"preset": "qwen3-14b"}, "hardware": {"preset": "h100-sxm"},
+        "workload": {"preset": "chat"}, "cluster": {"pools": [)" +
+            std::string(pools) + "]}}",
+        target));
+  };
+  const Exported vllm = exported(
+      R"({}, {"hardware": {"preset": "l40s"}, "engine": {"preset": "vllm-0.11"}})", "vllm");
+  EXPECT_TRUE(LeftOut(vllm, "hardware h100-sxm"));
+  EXPECT_TRUE(LeftOut(vllm, "cluster.pools.1.hardware l40s"));
+  EXPECT_TRUE(LeftOut(vllm, "cluster.pools.1.engine.preset vllm-0.11"));
+  const Exported sglang = exported(
+      R"({"engine": {"preset": "sglang-0.5.9"}}, {"engine": {"preset": "vllm-0.15"}})", "sglang");
+  EXPECT_FALSE(LeftOut(sglang, "sglang-0.5.9"));
+  EXPECT_TRUE(LeftOut(sglang, "cluster.pools.1.engine.preset vllm-0.15"));
+  const char* beyond = "cluster.pools.0: 16 GPUs of a server";
+  EXPECT_TRUE(
+      LeftOut(exported(R"({"tensor_parallel": 8, "pipeline_parallel": 2})", "kubernetes"), beyond));
+  EXPECT_FALSE(LeftOut(exported(R"({"tensor_parallel": 8})", "kubernetes"), "GPUs of a server"));
+}
+
 TEST(Export, ASharedSetOfExperts_ComesBack) {
   const std::string document =
       R"({"schema": 1, "model": {"preset": "deepseek-v3"}, "hardware": {"preset": "h200-sxm"},

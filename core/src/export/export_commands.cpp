@@ -37,7 +37,7 @@ std::string Before(const FlagWords& variables) {
 void NameVersion(ExportJob& job, std::size_t pool) {
   const std::string tag = job.VersionTag(pool);
   if (tag != "latest")
-    job.LeaveOut("engine.preset " + job.Preset("engine"),
+    job.LeaveOut(job.SectionAt(pool, "engine") + ".preset " + job.PresetAt(pool, "engine"),
                  "install that version: vllm==" + tag.substr(1));
 }
 
@@ -80,15 +80,15 @@ std::string WriteSglang(ExportJob& job) {
   std::string text;
   for (std::size_t i = 0; i < job.scenario().cluster.pools.size(); ++i) {
     text += Heading(job, i);
+    if (const std::string engine = job.PresetAt(i, "engine"); engine.find("sglang") != 0) {
+      job.LeaveOut(job.SectionAt(i, "engine") + ".preset " + engine,
+                   "the forecast is of that engine, not of SGLang");
+    }
     FlagWords words = SglangFlags(job, i);
     words.insert(words.begin(), {"--model-path", job.model()});
     text += CommandText(Before(LinkVariables(job, i)) + Before(SglangVariables(job, i)) +
                             "python -m sglang.launch_server",
                         words);
-  }
-  if (job.Preset("engine") != "sglang") {
-    job.LeaveOut("engine.preset " + job.Preset("engine"),
-                 "the forecast is of that engine, not of SGLang");
   }
   LeaveOutBesideServers(job, false);
   return text;

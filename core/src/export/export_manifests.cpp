@@ -40,7 +40,7 @@ std::string EnvironmentLines(const FlagWords& variables, const std::string& inde
 std::string Selector(ExportJob& job, std::size_t pool) {
   const std::string_view product = job.GpuProduct(pool);
   if (product.empty()) {
-    job.LeaveOut("hardware", "no label of nodes is known for this GPU");
+    job.LeaveOut(job.SectionAt(pool, "hardware"), "no label of nodes is known for this GPU");
     return "";
   }
   return Format("      nodeSelector:\n        nvidia.com/gpu.product: {}\n", product);
@@ -102,7 +102,8 @@ std::string WriteLlmd(ExportJob& job) {
           product);
     }
     if (const std::string tag = job.VersionTag(i); tag != "latest") {
-      job.LeaveOut("engine.preset", "the chart's image has to be of vLLM " + tag);
+      job.LeaveOut(job.SectionAt(i, "engine") + ".preset",
+                   "the chart's image has to be of vLLM " + tag);
     }
     // The chart makes these two of the parallelism above.
     FlagWords words = VllmFlags(job, i);

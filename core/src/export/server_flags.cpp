@@ -313,9 +313,21 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
   job.LeaveOutSections({"slo"}, "targets are no settings of a server");
   job.LeaveOutSections({"latency", "measure", "seed"}, "is the simulation's own");
   job.LeaveOutRest("hardware", job.hardware_written, "figures of the GPU are no settings");
-  if (!knows_gpu) {
-    const std::string gpu = job.Preset("hardware");
-    job.LeaveOut("hardware" + (gpu.empty() ? "" : " " + gpu), "is the machine that it runs on");
+  for (std::size_t i = 0; i < s.cluster.pools.size(); ++i) {
+    const PoolSpec& pool = s.cluster.pools[i];
+    const std::string gpu = job.PresetAt(i, "hardware");
+    if (!knows_gpu) {
+      job.LeaveOut(job.SectionAt(i, "hardware") + (gpu.empty() ? "" : " " + gpu),
+                   "is the machine that it runs on");
+    }
+    const std::int64_t gpus =
+        pool.tensor_parallel * pool.pipeline_parallel * pool.attention_data_parallel;
+    const std::int64_t node = (pool.hardware ? *pool.hardware : s.hardware).gpus_per_node;
+    if (node > 0 && gpus > node) {
+      job.LeaveOut(
+          Format("cluster.pools.{}: {} GPUs of a server", i, gpus),
+          Format("a node has {}: what starts one server on several nodes is not written", node));
+    }
   }
   if (s.cluster.Replicas() > 1 && s.cluster.router != "round_robin") {
     job.LeaveOut("cluster.router.policy = " + s.cluster.router,

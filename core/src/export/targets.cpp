@@ -117,6 +117,13 @@ std::string ExportJob::PresetAt(std::size_t pool, const char* section) const {
   return "";
 }
 
+std::string ExportJob::SectionAt(std::size_t pool, const char* section) const {
+  const PoolSpec& own = scenario_.cluster.pools[pool];
+  const bool gpu = std::string_view(section) == "hardware";
+  const bool apart = gpu ? own.hardware.has_value() : own.engine.has_value();
+  return apart ? Format("cluster.pools.{}.{}", pool, section) : std::string(section);
+}
+
 const EngineSpec& ExportJob::Engine(std::size_t pool) const {
   const PoolSpec& own = scenario_.cluster.pools[pool];
   return own.engine ? *own.engine : scenario_.engine;
@@ -139,9 +146,11 @@ std::string ExportJob::VersionTag(std::size_t pool) {
   const std::string preset = PresetAt(pool, "engine");
   const bool numbered = preset.find("vllm-0.") == 0;
   if (preset.find("vllm") != 0) {
-    LeaveOut("engine.preset " + preset, "the forecast is of that engine, not of vLLM");
+    LeaveOut(SectionAt(pool, "engine") + ".preset " + preset,
+             "the forecast is of that engine, not of vLLM");
   } else if (!numbered && preset != kDefaultEngine) {
-    LeaveOut("engine.preset " + preset, "no version of vLLM is known by that name");
+    LeaveOut(SectionAt(pool, "engine") + ".preset " + preset,
+             "no version of vLLM is known by that name");
   }
   return numbered ? "v" + preset.substr(5) + ".0" : "latest";
 }

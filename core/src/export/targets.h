@@ -23,6 +23,9 @@ class ExportJob {
   const std::string& model() const { return model_; }
   // The preset of the scenario's engine or GPU; "" without one.
   std::string Preset(const char* section) const;
+  // That of a pool, and the section's name for a note: "engine", "cluster.pools.1.engine".
+  std::string PresetAt(std::size_t pool, const char* section) const;
+  std::string SectionAt(std::size_t pool, const char* section) const;
   const EngineSpec& Engine(std::size_t pool) const;
   const SchedulerSpec& Scheduler(std::size_t pool) const;
   // "nvidia.com/gpu.product" of a pool's GPU; "" where it is not known.
@@ -40,8 +43,6 @@ class ExportJob {
   std::set<std::string> hardware_written;  // members of that section that a target says
 
  private:
-  std::string PresetAt(std::size_t pool, const char* section) const;
-
   const Scenario& scenario_;
   nlohmann::json canonical_;
   std::string model_;
