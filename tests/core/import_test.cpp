@@ -232,6 +232,41 @@ TEST(Import, VariablesOfAServer_CountWhereTheyAreSet) {
   }
 }
 
+TEST(Import, AnotherServersWeights_AreNotThoseOfTheFirst) {
+  const std::string base = "vllm serve meta-llama/Llama-3.1-8B-Instruct";
+  const Imported imported =
+      Import(base + "\n" + base + " --port 2 --quantization fp8 --dtype half\n");
+  const Json document = JsonOf(imported.document);
+  EXPECT_FALSE(document["model"].contains("quantization")) << document;
+  EXPECT_FALSE(document["model"].contains("torch_dtype")) << document;
+  EXPECT_TRUE(Says(imported, "left --quantization fp8: a scenario has one model"))
+      << Listed(imported);
+  EXPECT_TRUE(Says(imported, "left --dtype half: a scenario has one model"));
+}
+
+// Prices, calibrated figures and the host's times are in no text of a server.
+TEST(Import, WhatNoTextSaysOfTheMachine_IsTheScenarios) {
+  const std::string base =
+      R"({"schema": 1, "model": {"preset": "llama-3.1-8b"}, "workload": {"preset": "chat"},
+      "hardware": {"preset": "h100-sxm", "price_per_gpu_hour": 9, "compute_efficiency": 0.5},
+      "engine": {"host": "a100-pcie-2026", "delivery_overhead_us": 900, "max_num_seqs": 7}})";
+  const auto imported = [&base](const std::string& gpu) {
+    return JsonOf(
+        Import({{"a.sh", "vllm serve Qwen/Qwen3-8B --max-num-batched-tokens 4096\n"}, {"b", gpu}},
+               base)
+            .document);
+  };
+  const Json same = imported("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n");
+  EXPECT_EQ(same["hardware"]["price_per_gpu_hour"], 9) << same;
+  EXPECT_EQ(same["hardware"]["compute_efficiency"], 0.5) << same;
+  EXPECT_EQ(same["engine"]["host"], "a100-pcie-2026") << same;
+  EXPECT_EQ(same["engine"]["delivery_overhead_us"], 900) << same;
+  EXPECT_NE(same["engine"].value("max_num_seqs", 0), 7)
+      << "an option that is not given has its default";
+  const Json other = imported("GPU 0: NVIDIA L40S (UUID: GPU-1)\n");
+  EXPECT_FALSE(other["hardware"].contains("price_per_gpu_hour")) << other;
+}
+
 // vLLM does not start with it; 0 seats are no adapters here.
 TEST(Import, NoSeatsForAdapters_AreNamed) {
   const Imported imported =

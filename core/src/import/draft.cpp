@@ -161,6 +161,14 @@ bool Draft::TakeModelName(std::string_view name, std::string_view from) {
   return true;
 }
 
+void Draft::TakeModelMember(std::string_view path, Json value, std::string_view from) {
+  const Json* first = Find(path);
+  if (servers_ > 1 && (first == nullptr || *first != value)) {
+    return Ignore(from, "a scenario has one model: it is as the first server has it");
+  }
+  Take(path, std::move(value), from);
+}
+
 void Draft::TakeModelFigures(Json figures, std::string_view from) {
   if (!figures_.is_null() && figures_ != figures) {
     Remark(Format("the figures of {} take the place of those of an earlier file", from));

@@ -259,6 +259,35 @@ void Draft::Settle(const Json& base) {
   SettleGpuCount();
 }
 
+namespace {
+
+// What the texts leave to a machine: of the same GPU all that the base says of it, price and what
+// was calibrated included; of the engine the host's times, which are no options of a server.
+void KeepMachine(const Json& base, Json& said, std::string_view section) {
+  static constexpr std::string_view kOfHost[] = {"host",
+                                                 "step_overhead_us",
+                                                 "sequence_overhead_us",
+                                                 "request_overhead_ms",
+                                                 "host_stall_ms",
+                                                 "prompt_token_overhead_us",
+                                                 "delivery_overhead_us",
+                                                 "host_stalls_per_s",
+                                                 "launch_eager_us",
+                                                 "launch_replay_us",
+                                                 "sampler_ns_per_logit",
+                                                 "lora_overhead_us"};
+  const std::string unsaid(section == kDefaultedSection ? kDefaultEngine : std::string_view());
+  const bool same = said.value("preset", unsaid) == base.value("preset", unsaid);
+  for (const auto& [name, value] : base.items()) {
+    const bool of_host =
+        std::find(std::begin(kOfHost), std::end(kOfHost), name) != std::end(kOfHost);
+    const bool kept = section == "hardware" ? same : of_host && (same || name == "host");
+    if (kept && !said.contains(name)) said[name] = value;
+  }
+}
+
+}  // namespace
+
 // What no text says is the base's.
 void Draft::Complete(Json& base) {
   std::string kept;
@@ -300,7 +329,11 @@ void Draft::Complete(Json& base) {
                                   base[section].is_object()
                               ? base[section].value("router", Json())
                               : Json();
+      const Json before = base.value(section, Json());
       base[section] = *said;
+      if ((named == "hardware" || named == "engine") && before.is_object() && said->is_object()) {
+        KeepMachine(before, base[section], named);
+      }
       if (!router.is_null() && !said->contains("router")) base[section]["router"] = router;
     }
   }

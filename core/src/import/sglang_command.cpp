@@ -222,7 +222,7 @@ class SglangServer {
     if (method.empty()) return;
     const auto weights = WeightsOf(method);
     if (weights && !weights->empty()) {
-      draft_.Take("model.quantization", *weights, "--quantization " + method);
+      draft_.TakeModelMember("model.quantization", *weights, "--quantization " + method);
     } else {
       draft_.Ignore("--quantization " + method, "the weights are as the model's config says");
     }

@@ -208,7 +208,7 @@ class Server {
       const std::string method = given->value.value_or("");
       const auto weights = WeightsOf(method);
       if (weights && !weights->empty()) {
-        draft_.Take("model.quantization", *weights, given->Words());
+        draft_.TakeModelMember("model.quantization", *weights, given->Words());
       } else {
         draft_.Ignore(given->Words(),
                       method.find("bitsandbytes") == 0 || method == "gguf"
@@ -219,14 +219,14 @@ class Server {
     if (const GivenOption* given = given_.Find("dtype"); given != nullptr) {
       const std::string type = LowerCase(given->value.value_or(""));
       if (type == "float32" || type == "float") {
-        draft_.Take("model.torch_dtype", "float32", given->Words());
+        draft_.TakeModelMember("model.torch_dtype", "float32", given->Words());
       } else if (type == "half" || type == "float16" || type == "bfloat16") {
-        draft_.Take("model.torch_dtype", type == "bfloat16" ? "bfloat16" : "float16",
-                    given->Words());
+        draft_.TakeModelMember("model.torch_dtype", type == "bfloat16" ? "bfloat16" : "float16",
+                               given->Words());
       }
     }
     if (given_.Text("generation-config") == "vllm") {
-      draft_.Take("model.top_p_by_default", false, "--generation-config vllm");
+      draft_.TakeModelMember("model.top_p_by_default", false, "--generation-config vllm");
     }
   }
 
