@@ -79,6 +79,11 @@ Interconnect InterconnectOf(const HardwareSpec& hardware) {
                                                        : Interconnect::kPcieHost;
 }
 
+bool InterconnectContradictsItsBandwidth(const HardwareSpec& hardware) {
+  return InterconnectOf(hardware) != Interconnect::kNvlink &&
+         hardware.interconnect_gb_s >= kLeastNvlinkGbS;
+}
+
 bool InterconnectIsGuessed(const HardwareSpec& hardware) {
   return hardware.interconnect == Interconnect::kAuto &&
          InterconnectOf(hardware) != Interconnect::kNvlink;

@@ -17,5 +17,7 @@ double SendGbS(const HardwareSpec& hardware);
 // plain from the bandwidth.
 Interconnect InterconnectOf(const HardwareSpec& hardware);
 bool InterconnectIsGuessed(const HardwareSpec& hardware);
+// PCIe is said, and the bandwidth is one of NVLink.
+bool InterconnectContradictsItsBandwidth(const HardwareSpec& hardware);
 
 }  // namespace servecast

@@ -196,6 +196,12 @@ std::vector<std::string> WarningsOf(const Scenario& s, std::int64_t like) {
                      cards)
             : Format("No server of several {} on PCIe was measured, only all-reduces.", cards));
   }
+  if (group > 1 && InterconnectContradictsItsBandwidth(h)) {
+    warnings.push_back(Format(
+        "Links over PCIe have the bandwidth of NVLink here: hardware.interconnect_gb_s is {}, "
+        "where PCIe 5.0 x16 has 64 each way and 4.0 has 32.",
+        ShortNumber(h.interconnect_gb_s)));
+  }
   constexpr std::int64_t kMany = 10;
   if (s.model.quantization == Quantization::kFp8 && s.model.num_local_experts > 0 && like < kMany) {
     warnings.emplace_back(

@@ -80,6 +80,13 @@ void AddEvidence(const LatencyLabel& label, Evidence& all) {
   all.warnings = std::move(warnings);
 }
 
+// Of pools on different GPUs "this GPU" would be any.
+void NameGpu(const HardwareSpec& gpu, LatencyLabel& label) {
+  const std::string name = (gpu.name.empty() ? "A GPU without a name" : gpu.name) + ": ";
+  if (!label.known_error.empty()) label.known_error = name + label.known_error;
+  if (!label.evidence.sentence.empty()) label.evidence.sentence = name + label.evidence.sentence;
+}
+
 void AddLabel(const LatencyLabel& label, LatencyLabel& all) {
   const auto add = [](std::string& text, const char* between, const std::string& more) {
     if (text.find(more) == std::string::npos) text += (text.empty() ? "" : between) + more;
@@ -113,6 +120,12 @@ Result<Deployment> Deploy(const Scenario& scenario, bool labelled) {
   Deployment deployment;
   Issues issues;
   const std::vector<PoolSpec>& specs = scenario.cluster.pools;
+  const auto gpu_of = [&scenario](const PoolSpec& pool) -> const std::string& {
+    return pool.hardware ? pool.hardware->name : scenario.hardware.name;
+  };
+  const bool several_gpus = std::any_of(specs.begin(), specs.end(), [&](const PoolSpec& pool) {
+    return gpu_of(pool) != gpu_of(specs[0]);
+  });
   for (std::size_t i = 0; i < specs.size(); ++i) {
     Scenario alone = scenario;
     alone.UsePool(i);
@@ -131,6 +144,7 @@ Result<Deployment> Deploy(const Scenario& scenario, bool labelled) {
     if (!labelled) continue;
     LatencyLabel label = model.label(pool.scenario);
     if (scenario.calibration.On()) TakeCalibration(pool.scenario, scenario, label);
+    if (several_gpus) NameGpu(pool.scenario.hardware, label);
     AddLabel(label, deployment.label);
   }
   if (!issues.empty()) return issues;
