@@ -58,10 +58,7 @@ std::string WriteVllm(ExportJob& job) {
 std::string WriteDocker(ExportJob& job) {
   std::string text;
   for (std::size_t i = 0; i < job.scenario().cluster.pools.size(); ++i) {
-    const PoolSpec& pool = job.scenario().cluster.pools[i];
     text += Heading(job, i);
-    const std::int64_t gpus =
-        pool.tensor_parallel * pool.pipeline_parallel * pool.attention_data_parallel;
     FlagWords words = VllmFlags(job, i);
     words.insert(words.begin(), {"--model", job.model()});
     std::string variables;
@@ -69,7 +66,7 @@ std::string WriteDocker(ExportJob& job) {
     text += CommandText(
         Format("docker run --gpus {}{} --ipc=host -p 8000:8000 \\\n"
                "  -v ~/.cache/huggingface:/root/.cache/huggingface \\\n  vllm/vllm-openai:{}",
-               gpus, variables, job.VersionTag(i)),
+               job.GpusOfServer(i), variables, job.VersionTag(i)),
         words);
   }
   LeaveOutBesideServers(job, false);

@@ -11,10 +11,6 @@ const char* RoleOf(const PoolSpec& pool) {
                                           : "server";
 }
 
-std::int64_t GpusOf(const PoolSpec& pool) {
-  return pool.tensor_parallel * pool.pipeline_parallel * pool.attention_data_parallel;
-}
-
 // "- \"--max-num-seqs=128\"", a line each.
 std::string ArgumentLines(const FlagWords& words, const std::string& indent) {
   std::string text;
@@ -72,7 +68,7 @@ std::string WriteKubernetes(ExportJob& job) {
         "mountPath: /dev/shm\n"
         "      volumes:\n      - name: shm\n        emptyDir:\n          medium: Memory\n",
         job.VersionTag(i), ArgumentLines(words, "        "),
-        EnvironmentLines(LinkVariables(job, i), "        "), GpusOf(pools[i]));
+        EnvironmentLines(LinkVariables(job, i), "        "), job.GpusOfServer(i));
   }
   LeaveOutBesideServers(job, true);
   return text;
@@ -114,7 +110,7 @@ std::string WriteLlmd(ExportJob& job) {
         "     limits:\n"
         "        nvidia.com/gpu: \"{}\"\n",
         ArgumentLines(words, "    "), EnvironmentLines(LinkVariables(job, i), "    "),
-        GpusOf(pools[i]));
+        job.GpusOfServer(i));
   }
   if (!prefill) text += "prefill:\n  create: false\n";
   LeaveOutBesideServers(job, true);

@@ -149,7 +149,7 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
   if (p.pipeline_parallel > 1) flags.Add("--pipeline-parallel-size", p.pipeline_parallel);
   if (p.attention_data_parallel > 1) flags.Add("--data-parallel-size", p.attention_data_parallel);
   if (e.enable_expert_parallel) flags.Add("--enable-expert-parallel");
-  // Two cards that are peers would use it whatever NCCL is told.
+  // It goes past NCCL, so two cards that are peers would be faster than the forecast.
   if (!LinkVariables(job, pool).empty()) flags.Add("--disable-custom-all-reduce");
   flags.Add("--max-num-seqs", e.max_num_seqs);
   flags.Add("--max-num-batched-tokens", e.max_num_batched_tokens);
@@ -230,10 +230,8 @@ std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& 
 }  // namespace
 
 FlagWords LinkVariables(ExportJob& job, std::size_t pool) {
-  const PoolSpec& p = job.scenario().cluster.pools[pool];
-  const HardwareSpec& hardware = p.hardware ? *p.hardware : job.scenario().hardware;
-  const bool alone = p.tensor_parallel * p.pipeline_parallel * p.attention_data_parallel == 1;
-  if (alone || hardware.interconnect != Interconnect::kPcieHost) return {};
+  const bool alone = job.GpusOfServer(pool) == 1;
+  if (alone || job.Hardware(pool).interconnect != Interconnect::kPcieHost) return {};
   if (job.scenario().hardware.interconnect == Interconnect::kPcieHost) {
     job.hardware_written.insert("interconnect");
   }
@@ -314,15 +312,12 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
   job.LeaveOutSections({"latency", "measure", "seed"}, "is the simulation's own");
   job.LeaveOutRest("hardware", job.hardware_written, "figures of the GPU are no settings");
   for (std::size_t i = 0; i < s.cluster.pools.size(); ++i) {
-    const PoolSpec& pool = s.cluster.pools[i];
     const std::string gpu = job.PresetAt(i, "hardware");
     if (!knows_gpu) {
       job.LeaveOut(job.SectionAt(i, "hardware") + (gpu.empty() ? "" : " " + gpu),
                    "is the machine that it runs on");
     }
-    const std::int64_t gpus =
-        pool.tensor_parallel * pool.pipeline_parallel * pool.attention_data_parallel;
-    const std::int64_t node = (pool.hardware ? *pool.hardware : s.hardware).gpus_per_node;
+    const std::int64_t gpus = job.GpusOfServer(i), node = job.Hardware(i).gpus_per_node;
     if (node > 0 && gpus > node) {
       job.LeaveOut(
           Format("cluster.pools.{}: {} GPUs of a server", i, gpus),

@@ -101,12 +101,9 @@ std::string ExportJob::Preset(const char* section) const {
 }
 
 std::string ExportJob::PresetAt(std::size_t pool, const char* section) const {
-  const PoolSpec& own = scenario_.cluster.pools[pool];
   const bool gpu = std::string_view(section) == "hardware";
   const std::string& all = gpu ? scenario_.hardware.name : scenario_.engine.name;
-  std::string name = all;
-  if (gpu && own.hardware) name = own.hardware->name;
-  if (!gpu && own.engine) name = own.engine->name;
+  const std::string& name = gpu ? Hardware(pool).name : Engine(pool).name;
   if (name == all) return Preset(section);
   // A pool's preset is known by the name alone: what the document says of pools is their figures.
   const char* kind = gpu ? "hardware" : "engines";
@@ -132,6 +129,16 @@ const EngineSpec& ExportJob::Engine(std::size_t pool) const {
 const SchedulerSpec& ExportJob::Scheduler(std::size_t pool) const {
   const PoolSpec& own = scenario_.cluster.pools[pool];
   return own.scheduler ? *own.scheduler : scenario_.scheduler;
+}
+
+const HardwareSpec& ExportJob::Hardware(std::size_t pool) const {
+  const PoolSpec& own = scenario_.cluster.pools[pool];
+  return own.hardware ? *own.hardware : scenario_.hardware;
+}
+
+std::int64_t ExportJob::GpusOfServer(std::size_t pool) const {
+  const PoolSpec& p = scenario_.cluster.pools[pool];
+  return p.tensor_parallel * p.pipeline_parallel * p.attention_data_parallel;
 }
 
 std::string_view ExportJob::GpuProduct(std::size_t pool) const {

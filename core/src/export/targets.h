@@ -2,6 +2,7 @@
 // function.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -28,6 +29,8 @@ class ExportJob {
   std::string SectionAt(std::size_t pool, const char* section) const;
   const EngineSpec& Engine(std::size_t pool) const;
   const SchedulerSpec& Scheduler(std::size_t pool) const;
+  const HardwareSpec& Hardware(std::size_t pool) const;
+  std::int64_t GpusOfServer(std::size_t pool) const;
   // "nvidia.com/gpu.product" of a pool's GPU; "" where it is not known.
   std::string_view GpuProduct(std::size_t pool) const;
   // The tag of an image of vLLM with the rules of the engine's preset.
