@@ -263,6 +263,10 @@ TEST(Import, WhatNoTextSaysOfTheMachine_IsTheScenarios) {
   EXPECT_EQ(same["engine"]["delivery_overhead_us"], 900) << same;
   EXPECT_NE(same["engine"].value("max_num_seqs", 0), 7)
       << "an option that is not given has its default";
+  const auto odd = Import(
+      {{"a", "GPU 0: NVIDIA L40S (UUID: GPU-1)\n"}},
+      R"({"schema": 1, "hardware": {"preset": 5, "memory_gib": "x"}, "engine": {"preset": []}})");
+  EXPECT_TRUE(Says(odd, "l40s")) << Listed(odd);
   const Json other = imported("GPU 0: NVIDIA L40S (UUID: GPU-1)\n");
   EXPECT_FALSE(other["hardware"].contains("price_per_gpu_hour")) << other;
 }

@@ -42,10 +42,10 @@ class Draft {
   // A model by its name on Hugging Face, or by its figures, which are worth more whenever they
   // come. Of two servers with different models the first counts: false for the second.
   bool TakeModelName(std::string_view name, std::string_view from);
+  void TakeModelFigures(nlohmann::json figures, std::string_view from);
   // A member of the model that a server's options say. A scenario has one model: that of the first
   // server; what another one says differently is left out.
   void TakeModelMember(std::string_view path, nlohmann::json value, std::string_view from);
-  void TakeModelFigures(nlohmann::json figures, std::string_view from);
   // A GPU by what its maker or a cloud calls it.
   void TakeGpu(std::string_view name, std::string_view from);
   // So many of them are in the machine that a text describes.

@@ -263,7 +263,8 @@ namespace {
 
 // What the texts leave to a machine: of the same GPU all that the base says of it, price and what
 // was calibrated included; of the engine the host's times, which are no options of a server.
-void KeepMachine(const Json& base, Json& said, std::string_view section) {
+// Whether there was any.
+bool KeepMachine(const Json& base, Json& said, std::string_view section) {
   static constexpr std::string_view kOfHost[] = {"host",
                                                  "step_overhead_us",
                                                  "sequence_overhead_us",
@@ -276,14 +277,21 @@ void KeepMachine(const Json& base, Json& said, std::string_view section) {
                                                  "launch_replay_us",
                                                  "sampler_ns_per_logit",
                                                  "lora_overhead_us"};
-  const std::string unsaid(section == kDefaultedSection ? kDefaultEngine : std::string_view());
-  const bool same = said.value("preset", unsaid) == base.value("preset", unsaid);
+  const auto preset_of = [section](const Json& of) {
+    const std::string preset = TextIn(of, "preset");
+    return preset.empty() && section == kDefaultedSection ? std::string(kDefaultEngine) : preset;
+  };
+  const bool same = preset_of(said) == preset_of(base);
+  bool any = false;
   for (const auto& [name, value] : base.items()) {
     const bool of_host =
         std::find(std::begin(kOfHost), std::end(kOfHost), name) != std::end(kOfHost);
     const bool kept = section == "hardware" ? same : of_host && (same || name == "host");
-    if (kept && !said.contains(name)) said[name] = value;
+    if (!kept || said.contains(name)) continue;
+    said[name] = value;
+    any = true;
   }
+  return any;
 }
 
 }  // namespace
@@ -331,8 +339,10 @@ void Draft::Complete(Json& base) {
                               : Json();
       const Json before = base.value(section, Json());
       base[section] = *said;
-      if ((named == "hardware" || named == "engine") && before.is_object() && said->is_object()) {
-        KeepMachine(before, base[section], named);
+      const bool machine = named == "hardware" || named == "engine";
+      if (machine && before.is_object() && said->is_object() &&
+          KeepMachine(before, base[section], named)) {
+        keep(named == "hardware" ? "other figures of the GPU" : "times of the host");
       }
       if (!router.is_null() && !said->contains("router")) base[section]["router"] = router;
     }
