@@ -124,5 +124,38 @@ TEST(AllReduce, GuessOfAPair_IsInTheVerdict) {
   EXPECT_NE(run("auto", "pipeline").verdict.note.find("is a guess"), std::string::npos);
 }
 
+// What PCIe would cost is not told by NVLink's bandwidth.
+TEST(AllReduce, PcieWithTheBandwidthOfNvlink_IsWarnedOf) {
+  const auto warned = [](const std::vector<std::string>& set) {
+    const Report report =
+        RunToEnd(Changed(set, R"({"schema": 1, "model": {"preset": "llama-3.1-8b"},
+            "hardware": {"preset": "h100-sxm"}, "cluster": {"pools": [{"tensor_parallel": 2}]},
+            "workload": {"requests": 20, "arrivals": {"rate_per_s": 1}}})"));
+    return report.verdict.note.find("interconnect_gb_s is 450 GB/s") != std::string::npos;
+  };
+  EXPECT_FALSE(warned({}));
+  EXPECT_TRUE(warned({"hardware.interconnect=pcie_p2p"}));
+  EXPECT_TRUE(warned({"hardware.interconnect=pcie_host"}));
+  EXPECT_FALSE(warned({"hardware.interconnect=pcie_p2p", "hardware.interconnect_gb_s=64"}));
+  EXPECT_FALSE(warned({"hardware.interconnect=pcie_p2p", "cluster.pools.0.tensor_parallel=1"}));
+}
+
+TEST(AllReduce, PoolsOnSeveralGpus_SayWhoseErrorItIs) {
+  const auto known = [](const std::string& pools) {
+    return RunToEnd(
+               R"({"schema": 1, "model": {"preset": "llama-3.1-8b"}, "hardware": {"preset": "h100-sxm"},
+        "workload": {"requests": 20, "arrivals": {"rate_per_s": 1}}, "cluster": {"pools": [)" +
+               pools + "]}}")
+        .latency_model;
+  };
+  const LatencyLabel two = known(R"({}, {"hardware": {"preset": "l40s"}})");
+  for (const std::string& text : {two.known_error, two.evidence.sentence}) {
+    EXPECT_EQ(text.rfind("H100 SXM 80 GB: ", 0), 0u) << text;
+    EXPECT_NE(text.find(" L40S 48 GB: "), std::string::npos) << text;
+  }
+  EXPECT_EQ(known(R"({}, {"replicas": 2})").known_error.find("H100 SXM 80 GB: "),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace servecast

@@ -196,10 +196,11 @@ std::vector<std::string> WarningsOf(const Scenario& s, std::int64_t like) {
                      cards)
             : Format("No server of several {} on PCIe was measured, only all-reduces.", cards));
   }
+  // PCI Express 5.0: 32 GT/s a lane, so 64 GB/s in 16 lanes; 4.0: half.
   if (group > 1 && InterconnectContradictsItsBandwidth(h)) {
     warnings.push_back(Format(
-        "Links over PCIe have the bandwidth of NVLink here: hardware.interconnect_gb_s is {}, "
-        "where PCIe 5.0 x16 has 64 each way and 4.0 has 32.",
+        "Links over PCIe have the bandwidth of NVLink here: hardware.interconnect_gb_s is {} GB/s, "
+        "where x16 of PCIe 5.0 has 64 GB/s each way and of 4.0 has 32.",
         ShortNumber(h.interconnect_gb_s)));
   }
   constexpr std::int64_t kMany = 10;
