@@ -27,8 +27,8 @@ export interface FirstModule {
   /** A file that an issue of kind missing_file asked for, as it is: then ask again. JSON Issue[]: it is not this version's. */
   provide(file: string, text: string): string;
   readonly Simulation: new (scenario: string) => Simulation;
-  /** As many runs as the targets need. Its summary is the report of the first run; targets, rates and verdict are of all.
-      `explained`: with the limit by relief, as the command's run, and its explanation. */
+  /** As many runs as the targets need. The figures of its summary are pooled over these runs, but for those in its member
+      `first_run`. `explained`: with the limit by relief, as the command's run, and its explanation. */
   readonly Experiment: new (
     scenario: string,
     explained: boolean,
@@ -332,7 +332,7 @@ export interface Simulation {
   advance(maxSteps: number): boolean;
   /** 0..1, never falls. */
   progress(): number;
-  /** JSON Report so far; final when finished. Of an error "null", but where the model does not fit: then the report that
+  /** JSON RunReport so far; final when finished. Of an error "null", but where the model does not fit: then the report that
       says by how much. */
   summary(): string;
   /** View on the heap, named in Catalog.columns; slice() at once: the next call may move it. Empty when unknown. */
@@ -900,7 +900,7 @@ export interface Catalog {
 /** Times in ms; null statistics when n is 0. */
 export interface Distribution {
   readonly n: number;
-  /** That the samples are of. */
+  /** That the samples are of: of an experiment, those that arrived between warm-up and drain of each run. */
   readonly runs: number;
   readonly mean: number | null;
   readonly min: number | null;
@@ -909,7 +909,8 @@ export interface Distribution {
   readonly p95: number | null;
   readonly p99: number | null;
   readonly max: number | null;
-  /** 95 % confidence interval of p99, if the samples were independent (those of one run are not quite); null below 368 requests and for ITL. */
+  /** 95 % confidence interval of p99. Of several runs that of the target of this percentile, null without one; of one run,
+      if the samples were independent, which they are not quite: null below 368 requests and for ITL. */
   readonly p99_low: number | null;
   readonly p99_high: number | null;
   /** false when taken from log buckets of relative width 2^-10. */
@@ -935,7 +936,7 @@ export interface TimeParts {
   readonly handover: number;
 }
 
-/** Of one of several pools; shares and usage are of all its replicas. */
+/** One of several pools. */
 export interface PoolReport {
   readonly name: string;
   readonly role: 'mixed' | 'prefill' | 'decode';
@@ -944,13 +945,20 @@ export interface PoolReport {
   readonly tensor_parallel: number;
   readonly pipeline_parallel: number;
   readonly gpus: number;
+  /** That the KV blocks of a replica hold. */
+  readonly kv_tokens: number;
+  /** $; null: its GPU has no price. */
+  readonly cost_per_hour: number | null;
+}
+
+/** What a pool did in one run; shares and usage are of all its replicas. */
+export interface PoolRun {
+  readonly name: string;
   /** That it served, wholly or in part. */
   readonly requests: number;
   readonly steps: number;
   readonly output_tokens: number;
   readonly preemptions: number;
-  /** That the KV blocks of a replica hold. */
-  readonly kv_tokens: number;
   readonly kv_mean_usage: number;
   readonly kv_peak_usage: number;
   readonly kv_mean_fragmentation: number;
@@ -961,12 +969,43 @@ export interface PoolReport {
   readonly blocked_share: number;
   readonly mfu: number;
   readonly bandwidth_use: number;
-  /** $; null: its GPU has no price. */
-  readonly cost_per_hour: number | null;
+}
+
+/** What pooled figures rest on: requests_per_s = completed / seconds, output_tokens_per_s = output_tokens / seconds,
+    goodput_per_s = attainment * (completed + lost) / seconds. */
+export interface Counted {
+  readonly runs: number;
+  /** That distributions and attainment are of: they arrived between warm-up and drain. */
+  readonly requests: number;
+  /** From the warm-up to the last arrival, or the end of the run where most answers come later; of an overload, while
+      load was offered. Of all runs together. */
+  readonly seconds: number;
+  /** In these seconds. */
+  readonly completed: number;
+  /** Dropped, rejected or timed out, of those that arrived in these seconds. */
+  readonly lost: number;
+  /** Of the completed. */
+  readonly output_tokens: number;
 }
 
 /** The requests of a class of the workload. */
 export interface ClassReport {
+  readonly name: string;
+  readonly ttft_ms: Distribution;
+  readonly tpot_ms: Distribution;
+  readonly e2e_ms: Distribution;
+  /** Of an experiment. */
+  readonly counted?: Counted;
+  readonly requests_per_s: number;
+  /** Of completed requests. */
+  readonly output_tokens_per_s: number;
+  readonly goodput_per_s: number;
+  /** Null without a target that is the class's, or that of all. */
+  readonly attainment: number | null;
+}
+
+/** The requests of a class in one run. */
+export interface ClassRun {
   readonly name: string;
   readonly arrived: number;
   readonly completed: number;
@@ -975,15 +1014,6 @@ export interface ClassReport {
   readonly rejected: number;
   /** First tokens after the class's deadline; null when it has none. */
   readonly deadline_misses: number | null;
-  readonly ttft_ms: Distribution;
-  readonly tpot_ms: Distribution;
-  readonly e2e_ms: Distribution;
-  readonly requests_per_s: number;
-  /** Of completed requests. */
-  readonly output_tokens_per_s: number;
-  readonly goodput_per_s: number;
-  /** Null without a target that is the class's, or that of all. */
-  readonly attainment: number | null;
   /** Of the service that it asked for while load was offered; null when it asked for none. */
   readonly served_share: number | null;
 }
@@ -1033,13 +1063,8 @@ export interface SanityCheck {
   readonly ok: boolean;
 }
 
-export interface Report {
-  readonly schema: number;
-  readonly engine_version: string;
-  readonly scenario_id: string;
-  readonly fingerprint: string;
-  readonly name: string;
-  readonly finished: boolean;
+/** Figures of one run, from its beginning to its end. */
+export interface RunFigures {
   readonly arrived: number;
   readonly completed: number;
   readonly queued: number;
@@ -1058,27 +1083,13 @@ export interface Report {
     readonly unfinished: number;
     readonly rejected: number;
   };
-  readonly ttft_ms: Distribution;
   readonly itl_ms: Distribution;
-  readonly tpot_ms: Distribution;
-  readonly e2e_ms: Distribution;
-  readonly scheduling_delay_ms: Distribution;
   /** From the end of a request's step to the start of its next, over all such pairs. */
   readonly step_delay_ms: Distribution;
-  readonly requests_per_s: number;
-  readonly output_tokens_per_s: number;
-  readonly output_tokens_per_s_per_gpu: number;
-  /** Completed requests that met every SLO limit, per second. */
-  readonly goodput_per_s: number;
-  /** Share of all arrived requests that met every limit (unfinished, dropped and timed-out ones are misses); null without SLO. */
-  readonly attainment: number | null;
   /** Jain's index over the classes' served shares, 1/n to 1; null with fewer than two. */
   readonly fairness: number | null;
   readonly prompt_tokens: number;
   readonly output_tokens: number;
-  readonly gpus: number;
-  /** $ per million output tokens; null without a price. */
-  readonly cost_per_million_output_tokens: number | null;
   readonly simulated_s: number;
   readonly steps: number;
   /** Requests that wait or run, over time. */
@@ -1094,10 +1105,6 @@ export interface Report {
     readonly ttft_ms: TimeParts;
     readonly e2e_ms: TimeParts;
   };
-  /** [] without classes. */
-  readonly classes: readonly ClassReport[];
-  /** Absent where there is one; memory and kv.blocks are then the first one's. */
-  readonly pools?: readonly PoolReport[];
   /** KV that has arrived at decode replicas by the end; absent without them. Times are those on the link. */
   readonly kv_transfer?: {
     readonly first_token_from: 'prefill' | 'decode';
@@ -1117,6 +1124,119 @@ export interface Report {
     readonly kv_peak_usage: readonly number[];
     readonly ttft_mean_ms: readonly (number | null)[];
   };
+  readonly sanity: readonly SanityCheck[];
+  /** Preempted requests that wait here, where SGLang 0.5.16 would have lost them; absent: none. */
+  readonly sglang_would_lose?: number;
+  /** Of prefills: tokens computed, and how many more if each were as long as the longest of its step and bucket. */
+  readonly padding: {
+    readonly prefill_tokens: number;
+    readonly padding_tokens: number;
+  };
+  /** Of speculative decoding, where a step verified drafts. */
+  readonly speculative?: {
+    /** Requests in steps with drafts of theirs, summed over steps. */
+    readonly verified_steps: number;
+    readonly draft_tokens: number;
+    readonly accepted_tokens: number;
+    /** Of the accepted, those that a client got: not those beyond a request's end. */
+    readonly used_draft_tokens: number;
+    /** Drafts that were computed and that no client got. */
+    readonly wasted_draft_tokens: number;
+    readonly acceptance_rate: number;
+    /** Mean tokens of a request's step with drafts, the model's own included. */
+    readonly acceptance_length: number;
+  };
+  /** Look-ups of prompts, by first admissions; rates are null when nothing was looked up. */
+  readonly prefix_cache: {
+    readonly query_tokens: number;
+    readonly hit_tokens: number;
+    /** hit_tokens / query_tokens. */
+    readonly hit_rate: number | null;
+    /** Full KV blocks of the prompts. */
+    readonly query_blocks: number;
+    readonly hit_blocks: number;
+    readonly block_hit_rate: number | null;
+    /** Found by requests that had been preempted; not among the hits above. */
+    readonly resumed_hit_tokens: number;
+    /** Cached blocks whose content was overwritten. */
+    readonly evicted_blocks: number;
+  };
+  /** Absent without tiers behind the GPU's KV cache. */
+  readonly kv_offload?: {
+    /** Host memory and disk, each absent without room for a block. */
+    readonly cpu?: KvTier;
+    readonly disk?: KvTier;
+    readonly offloaded_blocks: number;
+    /** Loaded within 1 ms of being offloaded. */
+    readonly thrashed_blocks: number;
+    /** By which steps were longer. */
+    readonly transfer_s: number;
+  };
+  readonly classes: readonly ClassRun[];
+  /** Absent where there is one. */
+  readonly pools?: readonly PoolRun[];
+  readonly binding_constraint: {
+    /** Of the resource that Report.binding_constraint names. */
+    readonly share: number;
+    /** Share of the time that some step ran. */
+    readonly busy_share: number;
+    /** Share of the time per constraint. */
+    readonly shares: Readonly<Record<string, number>>;
+  };
+  readonly kv: {
+    readonly mean_usage: number;
+    readonly peak_usage: number;
+    /** Room in used blocks that holds no token, of the whole KV cache: over time, and at most. */
+    readonly mean_fragmentation: number;
+    readonly peak_fragmentation: number;
+    /** Times that KV blocks were asked for and there were not enough. */
+    readonly allocation_failures: number;
+    /** By name, "" the only one: usage is over time, and at most. */
+    readonly pools: readonly {
+      readonly name: string;
+      readonly mean_usage: number;
+      readonly peak_usage: number;
+    }[];
+    /** Garbage collections (an option), and their time in all. */
+    readonly gc_passes: number;
+    readonly gc_ms: number;
+  };
+  /** Weights, overhead and used KV blocks, of the total, over time. */
+  readonly memory: { readonly mean_usage: number };
+  /** Of the stages' time while batches were in flight: idle. Absent with one pipeline stage. */
+  readonly pipeline?: { readonly bubble_share: number };
+}
+
+/** Of one run, by a Simulation. */
+export type RunReport = Report & RunFigures;
+
+/** Of an Experiment distributions, rates, attainment, cost and targets are pooled over what counts of all its runs, and
+    what is of the first run alone is in `first_run`. */
+export interface Report {
+  readonly schema: number;
+  readonly engine_version: string;
+  readonly scenario_id: string;
+  readonly fingerprint: string;
+  readonly name: string;
+  readonly finished: boolean;
+  readonly ttft_ms: Distribution;
+  readonly tpot_ms: Distribution;
+  readonly e2e_ms: Distribution;
+  readonly scheduling_delay_ms: Distribution;
+  readonly requests_per_s: number;
+  readonly output_tokens_per_s: number;
+  readonly output_tokens_per_s_per_gpu: number;
+  /** Completed requests that met every SLO limit, per second. */
+  readonly goodput_per_s: number;
+  /** Share of all arrived requests that met every limit (unfinished, dropped and timed-out ones are misses); null without SLO. */
+  readonly attainment: number | null;
+  readonly gpus: number;
+  /** $ per million output tokens; null without a price. */
+  readonly cost_per_million_output_tokens: number | null;
+  /** [] without classes. */
+  readonly classes: readonly ClassReport[];
+  /** Absent where there is one; memory and kv.blocks are then the first one's. */
+  readonly pools?: readonly PoolReport[];
   readonly verdict: {
     readonly state: VerdictState;
     /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." Of an experiment: "Llama-3.1-8B on 1 x H100 meets both targets at
@@ -1171,9 +1291,9 @@ export interface Report {
     readonly until_s: number;
     /** Runs are not much longer than their warm-up. */
     readonly long_warmup: boolean;
-    /** Keys of the report whose figures are of all runs; all others are of the first. */
-    readonly of_all_runs: readonly string[];
   };
+  /** Of the pooled figures; absent where all are of one run. */
+  readonly counted?: Counted;
   /** GiB per GPU of what does not fit; absent otherwise. */
   readonly unfit?: {
     /** "" where there is one. */
@@ -1193,7 +1313,6 @@ export interface Report {
     /** The least that would fit; absent: none up to 64. */
     readonly enough_tensor_parallel?: number;
   };
-  readonly sanity: readonly SanityCheck[];
   /** Requests per second while load was offered, where an experiment finds that not all is served; 95 %. */
   readonly overload?: {
     readonly served_per_s: number;
@@ -1210,6 +1329,8 @@ export interface Report {
     readonly utilization: number;
     /** Requests in the system still grew when arrivals ended. */
     readonly filling: boolean;
+    /** Of the run that was looked at; of an experiment, one as long as those that the verdict rests on. */
+    readonly requests: number;
   };
   readonly binding_constraint: {
     readonly name:
@@ -1225,88 +1346,19 @@ export interface Report {
       | 'adapter_seats'
       | 'router'
       | 'none';
-    readonly share: number;
-    /** Share of the time that some step ran. */
-    readonly busy_share: number;
-    /** Share of the time per constraint. */
-    readonly shares: Readonly<Record<string, number>>;
   };
   readonly kv: {
     readonly blocks: number;
     readonly block_size: number;
     readonly tokens: number;
-    readonly mean_usage: number;
-    readonly peak_usage: number;
-    /** Room in used blocks that holds no token, of the whole KV cache: over time, and at most. */
-    readonly mean_fragmentation: number;
-    readonly peak_fragmentation: number;
-    /** Times that KV blocks were asked for and there were not enough. */
-    readonly allocation_failures: number;
-    /** By name, "" the only one: usage is over time, and at most. */
-    readonly pools: readonly {
-      readonly name: string;
-      readonly tokens: number;
-      readonly mean_usage: number;
-      readonly peak_usage: number;
-    }[];
-    /** Garbage collections (an option), and their time in all. */
-    readonly gc_passes: number;
-    readonly gc_ms: number;
-  };
-  /** Preempted requests that wait here, where SGLang 0.5.16 would have lost them; absent: none. */
-  readonly sglang_would_lose?: number;
-  /** Of prefills: tokens computed, and how many more if each were as long as the longest of its step and bucket. */
-  readonly padding: {
-    readonly prefill_tokens: number;
-    readonly padding_tokens: number;
-  };
-  /** Of speculative decoding, where a step verified drafts. */
-  readonly speculative?: {
-    /** Requests in steps with drafts of theirs, summed over steps. */
-    readonly verified_steps: number;
-    readonly draft_tokens: number;
-    readonly accepted_tokens: number;
-    /** Of the accepted, those that a client got: not those beyond a request's end. */
-    readonly used_draft_tokens: number;
-    /** Drafts that were computed and that no client got. */
-    readonly wasted_draft_tokens: number;
-    readonly acceptance_rate: number;
-    /** Mean tokens of a request's step with drafts, the model's own included. */
-    readonly acceptance_length: number;
-  };
-  /** Look-ups of prompts, by first admissions; rates are null when nothing was looked up. */
-  readonly prefix_cache: {
-    readonly query_tokens: number;
-    readonly hit_tokens: number;
-    /** hit_tokens / query_tokens. */
-    readonly hit_rate: number | null;
-    /** Full KV blocks of the prompts. */
-    readonly query_blocks: number;
-    readonly hit_blocks: number;
-    readonly block_hit_rate: number | null;
-    /** Found by requests that had been preempted; not among the hits above. */
-    readonly resumed_hit_tokens: number;
-    /** Cached blocks whose content was overwritten. */
-    readonly evicted_blocks: number;
+    /** By name, "" the only one. */
+    readonly pools: readonly { readonly name: string; readonly tokens: number }[];
   };
   /** Where results are by rules other than the default engine's, or not by those of the engine that is simulated. */
   readonly departures?: readonly string[];
-  /** Absent without tiers behind the GPU's KV cache. */
-  readonly kv_offload?: {
-    /** Host memory and disk, each absent without room for a block. */
-    readonly cpu?: KvTier;
-    readonly disk?: KvTier;
-    readonly offloaded_blocks: number;
-    /** Loaded within 1 ms of being offloaded. */
-    readonly thrashed_blocks: number;
-    /** By which steps were longer. */
-    readonly transfer_s: number;
-  };
   /** Absent with one pipeline stage. */
   readonly pipeline?: {
     readonly stages: number;
-    /** Of the stages' time while batches were in flight: idle. */
-    readonly bubble_share: number;
   };
   /** GiB per GPU. */
   readonly memory: {
@@ -1315,8 +1367,6 @@ export interface Report {
     readonly weights_gib: number;
     readonly overhead_gib: number;
     readonly kv_gib: number;
-    /** Weights, overhead and used KV blocks, of the total, over time. */
-    readonly mean_usage: number;
   };
   readonly latency_model: {
     readonly backend: string;
@@ -1332,6 +1382,8 @@ export interface Report {
     readonly name: string;
     readonly requests: number;
   };
+  /** From its beginning to its end. Absent of a Simulation, which gives a RunReport. */
+  readonly first_run?: RunFigures;
   /** The resolved scenario: presets inlined; runs again as it is. */
   readonly scenario: Record<string, unknown>;
 }

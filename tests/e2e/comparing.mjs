@@ -79,7 +79,7 @@ await task('compare: a trace is compared on its own requests', async (page) => {
   const refused = rows.filter((row) => row.length < 5);
   assert.deepEqual(refused, []);
   const completed = await page.$eval('sc-page', ({ app }) =>
-    app.store.state.compared.variants.map(({ report }) => report.completed),
+    app.store.state.compared.variants.map(({ report }) => report.first_run.completed),
   );
   assert.deepEqual(
     completed,

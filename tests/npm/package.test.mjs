@@ -77,7 +77,7 @@ test('Node_RunsAdvisesPlans_AndTellsWhatIsWrong', async () => {
   });
   assert.equal(report.verdict.sentence, sentence);
   assert.deepEqual(report.slo, said.slo);
-  assert.equal(columns['prompt_tokens'].length, report.arrived);
+  assert.equal(columns['prompt_tokens'].length, report.first_run.arrived);
   assert.deepEqual(
     shares,
     [...shares].sort((a, b) => a - b),

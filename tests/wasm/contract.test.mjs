@@ -80,6 +80,7 @@ test('Module_Names_AreTheDeclaredOnes', () => {
 test('Experiment_Summary_IsAReportWithIntervals', () => {
   const { report } = finished(small, undefined, 'Experiment');
   fits('Report', report);
+  assert.equal(report.first_run.arrived, 50);
   assert.equal(report.certainty.runs, 10);
   assert.ok(report.slo[0].low <= report.slo[0].value_ms && report.slo[0].value_ms <= report.slo[0].high);
   assert.equal(report.fingerprint, finished(small).report.fingerprint);
@@ -280,13 +281,13 @@ test('ScenarioPresets_RunAsTheyAre', () => {
   for (const { id, document } of catalog.presets.scenarios) {
     const text = JSON.stringify(document);
     assert.equal(module.validate(text), '[]', id);
-    fits('Report', finished(text).report);
+    fits('RunReport', finished(text).report);
   }
 });
 
 test('Report_HasItsShape', () => {
   const { report, columns } = finished(small);
-  fits('Report', report);
+  fits('RunReport', report);
   assert.equal(report.arrived, 50);
   assert.equal(report.completed, 50);
   assert.match(report.fingerprint, /^[0-9a-f]+$/);
@@ -399,7 +400,7 @@ test('Trace_RunsAndAMalformedLineIsNamed', () => {
     assert.equal(read.requests, 2);
     for (let run = 0; run < 2; run += 1) {
       const { report } = finished(text, trace);
-      fits('Report', report);
+      fits('RunReport', report);
       assert.equal(report.arrived, 2);
     }
     fits('TraceFit', JSON.parse(trace.fit()));

@@ -1,6 +1,6 @@
 // Reads the interfaces of a .d.ts well enough to hold real values against them: Emscripten 3.1.6
 // cannot write the declarations, so they are by hand and this is what keeps them true.
-// Covers what wasm/servecast.d.ts uses: interfaces, also of one that stands above, literal unions, arrays, Record, nested objects.
+// Covers what wasm/servecast.d.ts uses: interfaces, also of one that stands above, two at once (&), literal unions, arrays, Record, nested objects.
 
 /** Splits at `separator` outside of any bracket or quotes. */
 function split(text, separator) {
@@ -67,6 +67,8 @@ export class Declarations {
     if (choices.length > 1) {
       return choices.some((choice) => this.problems(choice, value, path).length === 0) ? [] : wrong();
     }
+    const joined = split(type, '&');
+    if (joined.length > 1) return this.#joint(joined, value, path);
     const grouped = /^\(([^()]+)\)$/.exec(type);
     if (grouped) return this.problems(grouped[1], value, path);
     if (type === 'unknown') return [];
@@ -86,8 +88,35 @@ export class Declarations {
       return Object.entries(value).flatMap(([key, item]) => this.problems(record[1].trim(), item, `${path}/${key}`));
     }
     if (this.#aliases.has(type)) return this.problems(this.#aliases.get(type), value, path);
-    const object = type.startsWith('{') ? members(type.slice(1, -1)) : this.#interfaces.get(type);
+    const object = this.#membersOf(type);
     if (object === undefined) throw new Error(`cannot read the type ${type}`);
+    return this.#unlike(object, value, path, wrong);
+  }
+
+  #membersOf(type) {
+    return type.startsWith('{') ? members(type.slice(1, -1)) : this.#interfaces.get(type);
+  }
+
+  /** Of a value that is of all these types: its lists and objects have the members of each. */
+  #joint(types, value, path) {
+    const wrong = () => [`${path} is ${JSON.stringify(value)?.slice(0, 80)}, declared as ${types.join(' & ')}`];
+    const items = types.map((type) => /^(?:readonly\s+)?([\s\S]+)\[\]$/.exec(type)?.[1]);
+    if (items.every((item) => item !== undefined)) {
+      if (!Array.isArray(value)) return wrong();
+      return value.flatMap((item, index) => this.problems(items.join(' & '), item, `${path}/${index}`));
+    }
+    const objects = types.map((type) => this.#membersOf(type));
+    if (objects.some((object) => object === undefined)) return this.problems(types[0], value, path);
+    const all = new Map();
+    for (const [name, member] of objects.flatMap((object) => [...object])) {
+      const other = all.get(name);
+      const optional = member.optional && (other?.optional ?? true);
+      all.set(name, other ? { ...member, optional, type: `${other.type} & ${member.type}` } : member);
+    }
+    return this.#unlike(all, value, path, wrong);
+  }
+
+  #unlike(object, value, path, wrong) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return wrong();
     const found = [];
     for (const [name, member] of object) {

@@ -71,7 +71,7 @@ for (const golden of goldens) {
       assert.equal(report.verdict.state, golden.expected.verdict);
       const { completed, queued, running, dropped, timed_out, rejected } = report;
       assert.equal(report.arrived, completed + queued + running + dropped + timed_out + rejected);
-      fits('Report', report);
+      fits('RunReport', report);
     }
   });
 }

@@ -71,8 +71,22 @@ struct Certainty {
   // Of the first run: what counts came between these two, after the warm-up and before the drain.
   double from_s = 0, until_s = 0;
   bool long_warmup = false;  // runs are not much longer than their warm-up
-  // Keys of the report whose figures are of all runs; all others are of the first.
-  std::vector<std::string_view> of_all_runs;
+};
+
+// What the pooled figures of an experiment rest on. Distributions and attainment are of the
+// requests that arrived between warm-up and drain of each run. Rates are of the time from the
+// warm-up to the last arrival (to the end of the run, if most answers come after that; of an
+// overload, of the time of Overload):
+//   requests_per_s      = completed / seconds
+//   output_tokens_per_s = output_tokens / seconds
+//   goodput_per_s       = attainment * (completed + lost) / seconds
+struct Counted {
+  std::int64_t runs = 0;
+  std::int64_t requests = 0;       // that distributions and attainment are of
+  double seconds = 0;              // that rates are of, of all runs together
+  std::int64_t completed = 0;      // in these seconds
+  std::int64_t lost = 0;           // dropped, rejected, or timed out: that arrived in them
+  std::int64_t output_tokens = 0;  // of the completed
 };
 
 // The rate that is served, requests/s, where an experiment finds that it is below the offered one.
@@ -99,8 +113,10 @@ struct Saturation {
   double queue_slope_per_s = 0;  // growth of the queue over the last half of the arrivals
   double queue_slope_t = 0;      // its t statistic, from 16 batch means
   double queue_p95 = 0;
-  double utilization = 0;  // of the scarcest of KV blocks, seats, tokens and arithmetic
-  bool filling = false;    // requests in the system still grew when arrivals ended
+  double utilization = 0;     // of the scarcest of KV blocks, seats, tokens and arithmetic
+  bool filling = false;       // requests in the system still grew when arrivals ended
+  std::int64_t requests = 0;  // of the run that was looked at; of an experiment, one as long as
+                              // those that its verdict rests on
 };
 
 // Shares of the run's time; they need not add up to 1 (idle time is the rest).
@@ -181,6 +197,7 @@ struct ClassReport {
   std::int64_t arrived = 0, completed = 0, dropped = 0, timed_out = 0, rejected = 0;
   std::optional<std::int64_t> deadline_misses;  // none: it has no deadline
   Distribution ttft_ms, tpot_ms, e2e_ms;
+  std::optional<Counted> counted;  // of an experiment
   double requests_per_s = 0, output_tokens_per_s = 0, goodput_per_s = 0;
   std::optional<double> attainment;    // none: it has no target
   std::optional<double> served_share;  // of the service that it asked for; see docs/model.md
@@ -271,6 +288,11 @@ const std::vector<Column>& BatchColumns();
 // with a value per request (190 bytes each) too.
 enum class ReportDetail { kTotals, kSummary, kRequests };
 
+// Of one run; or of an experiment, whose distributions over requests (with their columns of kind
+// "cdf"), rates, attainment, cost and targets are pooled over the counted time of its runs, here
+// and in `classes`. All other figures are those of its first run alone, from beginning to end:
+// counts, waits between tokens and steps, shares of time, use of KV blocks and peaks, columns of
+// requests and over time. Their JSON is in the member "first_run".
 struct Report {
   std::string name;
   bool finished = false;
@@ -303,6 +325,8 @@ struct Report {
   double bubble_share = 0;
   double simulated_s = 0;
   std::int64_t steps = 0;
+
+  std::optional<Counted> counted;  // of the pooled figures; none: all are of one run
 
   Verdict verdict;
   std::string few_samples;  // the end of its note that is of a single run only

@@ -11,7 +11,9 @@
 #include "experiment/blame.h"
 #include "experiment/findings.h"
 #include "experiment/limits.h"
+#include "experiment/pooled.h"
 #include "experiment/replications.h"
+#include "metrics/summarize.h"
 #include "servecast/simulation.h"
 #include "serving/hooks.h"
 
@@ -56,7 +58,8 @@ struct Experiment::State {
     s.seed = SeedOfRun(scenario.seed, run);
     s.workload.requests = length;
     SimulationHooks hooks;
-    hooks.recorded = {.series = false, .gaps = HasItl()};  // the first one's course is shown
+    // Of each length the course of one run is looked at: whether its queues grow.
+    hooks.recorded = {.series = !certain && run == 0, .gaps = HasItl()};
     return Simulation::Create(std::move(s), trace, std::move(hooks));
   }
 
@@ -65,13 +68,17 @@ struct Experiment::State {
                        [](const SloSpec& slo) { return slo.metric == SloMetric::kItl; });
   }
 
-  Observations Observed(const Simulation& simulation) const {
+  Observations Observed(const Simulation& simulation, Keep keep) const {
     return ObservationsOf(scenario, simulation.Records(),
-                          HasItl() ? simulation.Snapshot(ReportDetail::kSummary) : Report());
+                          HasItl() ? simulation.Snapshot(ReportDetail::kSummary) : Report(), keep);
   }
 
   void Take(const Simulation& simulation) {
-    runs.push_back(Observed(simulation));
+    const bool longer = &simulation != &*first;
+    if (runs.empty() && longer) {
+      saturation = simulation.Snapshot(ReportDetail::kSummary).saturation;
+    }
+    runs.push_back(Observed(simulation, Keep::kAll));
     if (options.blames && !IsBlis(scenario.engine.compat)) {
       blame.Add(simulation.Records(), scenario.measure.warmup_s);
     }
@@ -90,6 +97,7 @@ struct Experiment::State {
 
   void AfterFirst() {
     const Report report = first->Snapshot(ReportDetail::kSummary);
+    saturation = report.saturation;
     overloaded_first = report.saturation.state == SaturationState::kOverloaded;
     first_work = report.steps + report.arrived;
     first_length = std::max<std::int64_t>(report.arrived, 1);
@@ -162,6 +170,7 @@ struct Experiment::State {
     // What would not leave enough for another round is taken at once.
     if (times * (1 + kLeastTimes) > affordable) times = std::min(affordable, kMostAtOnce);
     lengthened = true;
+    Pool();  // in case that longer runs cannot be made
     Lengthen(length * times);
     return true;
   }
@@ -184,8 +193,14 @@ struct Experiment::State {
     certain = true;
     runs_made = std::max<std::size_t>(runs.size(), 1);
     length_made = length;
+    Pool();
     if (NeedsALimit()) return StartReliefs();
     finished = true;
+  }
+
+  void Pool() {
+    if (!findings || findings->counted.size() != runs.size()) return;
+    pooled = PooledOf(scenario, reading, *findings, runs, overloaded);
   }
 
   bool NeedsALimit() const {
@@ -220,7 +235,7 @@ struct Experiment::State {
     if (run == nullptr) {
       own = -1;
     } else {
-      own += Badness(scenario, Observed(*run), decides, overloaded);
+      own += Badness(scenario, Observed(*run, Keep::kTargets), decides, overloaded);
       if (++relief_run < (ReplaysTrace(scenario) ? 1 : kReliefRuns)) return;
     }
     relief_run = 0;
@@ -235,7 +250,7 @@ struct Experiment::State {
     finished = true;
   }
 
-  // The report of the first run with the findings of all.
+  // The report of the first run, with what is pooled, and the findings, of all.
   Report Judged(ReportDetail detail) const {
     Report report = first->Snapshot(detail);
     Certainty& c = report.certainty.emplace();
@@ -246,7 +261,11 @@ struct Experiment::State {
     if (!certain) {
       JudgePartial(scenario, wanted, report);
     } else if (findings) {
+      report.saturation = saturation;
+      PutPooled(scenario, pooled, report);
+      Judge(scenario, report);
       JudgeExperiment(scenario, *findings, overloaded, report);
+      PutIntervals(report);
     }
     return report;
   }
@@ -307,6 +326,8 @@ struct Experiment::State {
   std::vector<Observations> runs;
   std::size_t wanted = 0;
   std::optional<Findings> findings;
+  Saturation saturation;  // of the first of `runs`
+  Pooled pooled;          // once certain, where there are findings
   TailBlame blame;
   bool certain = false;  // the verdict is known; the limit may not be
   std::size_t runs_made = 1;

@@ -28,6 +28,9 @@ class Finder {
   Findings Find() {
     Cut();
     out_.long_memory = reading_.steady && LooksOfARun() < kLongMemory;
+    for (std::size_t r = 0; r < runs_.size(); ++r) {
+      out_.counted.push_back({first_[r], last_[r], Starts(r)});
+    }
     out_.from = Starts(0);
     out_.until = Ends(0);
     for (std::size_t k = 0; k < s_.slo.size(); ++k) out_.targets.push_back(Target(k));
@@ -293,7 +296,7 @@ class Finder {
 
   void Rates() {
     Totals sum;
-    double seconds = 0, all = 0, good = 0, counted = 0;
+    double seconds = 0, all = 0;
     for (const auto& [r, window] : Pieces()) {
       const Totals totals = Completed(runs_[r], window);
       sum.requests += totals.requests;
@@ -302,11 +305,6 @@ class Finder {
       seconds += window.Seconds();
     }
     for (const Observations& run : runs_) all += static_cast<double>(run.completions.size());
-    ForEach([&](std::size_t, const Observations& run, std::size_t i) {
-      counted += 1;
-      good += run.good[i];
-    });
-    if (counted > 0) out_.attainment = good / counted;
     if (seconds <= 0 || 2 * sum.requests < all) return;
     out_.rates = Findings::Rates{sum.requests / seconds, sum.good / seconds, sum.tokens / seconds};
   }

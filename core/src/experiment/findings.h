@@ -41,9 +41,16 @@ struct TargetFinding {
 // most a thousand. Requires: it has an interval.
 double TimesToTell(const SloSpec& slo, const TargetFinding& target);
 
+// Requests [first, last) of a run count; rates, from `from` on.
+struct CountedRequests {
+  std::size_t first = 0, last = 0;
+  TimeNs from = 0;
+};
+
 struct Findings {
   std::vector<TargetFinding> targets;
-  TimeNs from = 0, until = 0;  // of the first run's arrivals that count
+  std::vector<CountedRequests> counted;  // by run
+  TimeNs from = 0, until = 0;            // of the first run's arrivals that count
   bool long_warmup = false;
   // A run's mean number in the system scatters as if it had been seen independently fewer than ten
   // times: what is congested at its beginning is likely to be so at its end.
@@ -62,14 +69,14 @@ struct Findings {
     double requests_per_s = 0, goodput_per_s = 0, tokens_per_s = 0;
   };
   std::optional<Rates> rates;
-  std::optional<double> attainment;  // of arrivals that count
 };
 
 // Requires: `runs` not empty; without batches eight or more.
 Findings FindingsOf(const Scenario& scenario, const Reading& reading,
                     const std::vector<Observations>& runs);
 
-// Puts them into the report of the first run, verdict and all. Requires: the report's certainty.
+// Puts them into the report, verdict and all. Requires: the report's certainty, and its pooled
+// figures.
 void JudgeExperiment(const Scenario& scenario, const Findings& findings, bool overloaded,
                      Report& report);
 

@@ -12,11 +12,30 @@
 namespace servecast {
 namespace {
 
+constexpr std::array<SloMetric, 3> kPooledMetrics = {SloMetric::kTtft, SloMetric::kTpot,
+                                                     SloMetric::kE2e};
+constexpr std::size_t kDelay = 3;
+
+// The target of all classes whose latencies are these; none: the number of targets.
+std::size_t TargetOf(const Scenario& scenario, std::size_t pooled) {
+  std::size_t k = 0;
+  while (k < scenario.slo.size() &&
+         (pooled == kDelay || scenario.slo[k].metric != kPooledMetrics[pooled] ||
+          !scenario.slo[k].of_class.empty())) {
+    ++k;
+  }
+  return k;
+}
+
 class Reader {
  public:
-  Reader(const Scenario& scenario, const RunRecords& records)
+  Reader(const Scenario& scenario, const RunRecords& records, Keep keep)
       : s_(scenario), requests_(records.requests), results_(records.results), end_(records.end) {
     for (const SloSpec& slo : s_.slo) limits_.push_back(LimitsOf(slo));
+    for (std::size_t pooled = 0; keep == Keep::kAll && pooled < others_.size(); ++pooled) {
+      others_[pooled] = TargetOf(s_, pooled) == s_.slo.size();
+    }
+    keeps_ = keep == Keep::kAll;
   }
 
   Observations Read() {
@@ -35,6 +54,10 @@ class Reader {
     for (std::vector<double>& values : out_.latency_ms) values.reserve(order.size());
     for (std::vector<std::uint8_t>& values : out_.unserved) values.reserve(order.size());
     out_.good.reserve(order.size());
+    for (std::size_t pooled = 0; pooled < others_.size(); ++pooled) {
+      if (others_[pooled]) out_.other_ms[pooled].reserve(order.size());
+    }
+    out_.end = end_;
     out_.completions.reserve(order.size());
     std::vector<TimeNs> e2e;
     for (const std::uint32_t i : order) {
@@ -128,6 +151,25 @@ class Reader {
            static_cast<double>(end_ - requests_.arrival[i]) > slo.limit_ms * kMs;
   }
 
+  std::uint8_t ClassOf(std::uint32_t i) const {
+    return requests_.of_class.empty() ? std::uint8_t{0} : requests_.of_class[i];
+  }
+
+  // As Summarize collects them.
+  void KeepAll(std::uint32_t i) {
+    const bool lost = IsLost(results_.state[i]), nothing = lost && results_.first_token[i] < 0;
+    out_.lost.push_back(lost ? 1 : 0);
+    if (!requests_.of_class.empty()) out_.of_class.push_back(ClassOf(i));
+    for (std::size_t pooled = 0; pooled < kPooledMetrics.size(); ++pooled) {
+      if (!others_[pooled]) continue;
+      out_.other_ms[pooled].push_back(LatencyMs(kPooledMetrics[pooled], i));
+    }
+    const TimeNs scheduled = results_.first_scheduled[i];
+    out_.other_ms[kDelay].push_back(
+        scheduled < 0 || nothing ? Observations::kNone
+                                 : static_cast<double>(scheduled - requests_.arrival[i]) / kMs);
+  }
+
   // Whether it is within, or is not concerned.
   bool AddAttainment(std::size_t k, bool concerns, std::uint32_t i) {
     const std::optional<double> strain =
@@ -155,9 +197,12 @@ class Reader {
       out_.unserved[k].push_back(!concerns ? Observations::kForeign : Unserved(slo, i) ? 1 : 0);
     }
     out_.good.push_back(good ? 1 : 0);
+    if (keeps_) KeepAll(i);
     out_.gives_up = out_.gives_up || results_.state[i] == RequestState::kTimedOut;
     if (complete) {
-      out_.completions.push_back({results_.completion[i], results_.generated[i], good});
+      out_.completions.push_back({results_.completion[i],
+                                  static_cast<std::int32_t>(results_.generated[i]), ClassOf(i),
+                                  good});
     } else if (results_.state[i] == RequestState::kDropped) {
       out_.dropped.push_back(requests_.arrival[i]);
     }
@@ -171,6 +216,8 @@ class Reader {
   const RequestResults& results_;
   const TimeNs end_;
   std::vector<std::vector<SloLimit>> limits_;  // by target
+  bool keeps_ = false;
+  std::array<bool, Observations::kPooled> others_{};  // that no target of all keeps
   Observations out_;
 };
 
@@ -178,22 +225,29 @@ class Reader {
 
 Pace PaceOf(const Observations& run) {
   const auto& all = run.completions;
-  const TimeNs until = run.last_offered, from = until / 2;
-  const auto offered = std::count_if(all.begin(), all.end(), [&](const auto& completion) {
-    return completion.time > from && completion.time <= until;
-  });
-  const auto count = static_cast<std::ptrdiff_t>(all.size());
-  if (4 * offered >= count || count < 4) {
-    return {static_cast<double>(offered), static_cast<double>(until - from) / 1e9};
+  const auto after = [&all](TimeNs time) {
+    return static_cast<std::size_t>(
+        std::upper_bound(all.begin(), all.end(), time,
+                         [](TimeNs t, const auto& completion) { return t < completion.time; }) -
+        all.begin());
+  };
+  Pace pace;
+  pace.until = run.last_offered;
+  pace.from = pace.until / 2;
+  pace.begin = after(pace.from);
+  pace.end = std::max(after(pace.until), pace.begin);
+  if (4 * (pace.end - pace.begin) < all.size() && all.size() >= 4) {
+    const std::size_t first = all.size() / 4, last = all.size() - 1 - first;
+    pace = {.begin = first + 1, .end = last + 1, .from = all[first].time, .until = all[last].time};
   }
-  const std::size_t first = all.size() / 4, last = all.size() - 1 - first;
-  return {static_cast<double>(last - first),
-          static_cast<double>(all[last].time - all[first].time) / 1e9};
+  pace.completed = static_cast<double>(pace.end - pace.begin);
+  pace.seconds = static_cast<double>(pace.until - pace.from) / 1e9;
+  return pace;
 }
 
 Observations ObservationsOf(const Scenario& scenario, const RunRecords& records,
-                            const Report& report) {
-  Observations out = Reader(scenario, records).Read();
+                            const Report& report, Keep keep) {
+  Observations out = Reader(scenario, records, keep).Read();
   out.steps = report.steps;
   out.overloaded = report.saturation.state == SaturationState::kOverloaded;
   for (const SloResult& result : report.slo) {
@@ -201,6 +255,12 @@ Observations ObservationsOf(const Scenario& scenario, const RunRecords& records,
     out.gap_percentile_ms.push_back(gaps ? *result.value_ms : Observations::kNone);
   }
   return out;
+}
+
+const std::vector<double>& LatenciesOf(const Scenario& scenario, const Observations& run,
+                                       std::size_t pooled) {
+  const std::size_t k = TargetOf(scenario, pooled);
+  return k < scenario.slo.size() ? run.latency_ms[k] : run.other_ms[pooled];
 }
 
 }  // namespace servecast

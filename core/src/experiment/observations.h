@@ -1,7 +1,10 @@
 // What one run tells an experiment: its requests in order of arrival, with what each target asks of
-// them. Warm-up and drain are cut later, when all runs are known.
+// them, and, if the report pools them, all their latencies. Warm-up and drain are cut later, when
+// all runs are known.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,14 +25,22 @@ struct Observations {
   std::vector<std::vector<double>> latency_ms;
   // Likewise: 1 counts as beyond any limit; of attainment, who is beyond one.
   std::vector<std::vector<std::uint8_t>> unserved;
-  std::vector<std::uint8_t> good;  // within every limit that is its own
+  std::vector<std::uint8_t> good;      // within every limit that is its own
+  std::vector<std::uint8_t> lost;      // dropped, rejected or timed out
+  std::vector<std::uint8_t> of_class;  // index into the workload's; empty: it has none
   // Of complete ones in order of time: when, how many tokens, and whether good.
   struct Completion {
     TimeNs time = 0;
-    std::int64_t tokens = 0;
+    std::int32_t tokens = 0;
+    std::uint8_t of_class = 0;
     bool good = false;
   };
   std::vector<Completion> completions;
+  // With Keep::kAll the latencies that are `kPooled`, by request. Those that a target of all
+  // classes asks for are in latency_ms, and empty here: LatenciesOf finds either.
+  static constexpr std::size_t kPooled = 4;  // TTFT, TPOT, E2E, scheduling delay
+  std::array<std::vector<double>, kPooled> other_ms;
+  TimeNs end = 0;
   std::vector<TimeNs> dropped;            // arrivals of those that can never be served
   TimeNs last_offered = 0;                // arrival of the last that waited for no answer
   TimeNs usual_e2e = 0;                   // that nine in ten of the complete ones stay below
@@ -44,11 +55,19 @@ struct Observations {
 // empty system and the last leave it empty.
 struct Pace {
   double completed = 0, seconds = 0;
+  std::size_t begin = 0, end = 0;  // of these completions
+  TimeNs from = 0, until = 0;
 };
 Pace PaceOf(const Observations& run);
 
+enum class Keep { kTargets, kAll };
+
 // `report`: of the same run.
 Observations ObservationsOf(const Scenario& scenario, const RunRecords& records,
-                            const Report& report);
+                            const Report& report, Keep keep = Keep::kTargets);
+
+// Of a run that kept all: the latencies of index `pooled`, by request, kNone where there is none.
+const std::vector<double>& LatenciesOf(const Scenario& scenario, const Observations& run,
+                                       std::size_t pooled);
 
 }  // namespace servecast

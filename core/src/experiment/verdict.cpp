@@ -184,27 +184,6 @@ void PutTargets(const Findings& findings, bool overloaded, Report& r) {
   }
 }
 
-void PutRates(const Findings& findings, Report& r) {
-  r.certainty->of_all_runs = {"verdict", "slo", "overload", "binding_constraint"};
-  if (findings.attainment && r.attainment) {
-    r.attainment = findings.attainment;
-    r.certainty->of_all_runs.emplace_back("attainment");
-  }
-  if (!findings.rates) return;
-  const Findings::Rates& rates = *findings.rates;
-  r.certainty->of_all_runs.insert(
-      r.certainty->of_all_runs.end(),
-      {"requests_per_s", "goodput_per_s", "output_tokens_per_s", "output_tokens_per_s_per_gpu",
-       "cost_per_million_output_tokens"});
-  r.requests_per_s = rates.requests_per_s;
-  r.goodput_per_s = rates.goodput_per_s;
-  if (r.cost_per_million_output_tokens && rates.tokens_per_s > 0) {
-    *r.cost_per_million_output_tokens *= r.output_tokens_per_s / rates.tokens_per_s;
-  }
-  r.output_tokens_per_s = rates.tokens_per_s;
-  r.output_tokens_per_s_per_gpu = rates.tokens_per_s / static_cast<double>(r.gpus);
-}
-
 std::size_t MostStrained(const Findings& findings, const Report& r, std::optional<Side> side) {
   std::size_t most = 0;
   double strain = -1;
@@ -334,7 +313,6 @@ void JudgeExperiment(const Scenario& scenario, const Findings& findings, bool ov
                           [](const TargetFinding& t) { return t.side != Side::kAcross; });
   DropFewSamples(r);
   PutTargets(findings, overloaded, r);
-  PutRates(findings, r);
   if (overloaded) {
     JudgeOverload(scenario, findings, r);
   } else if (!r.slo.empty() &&

@@ -76,6 +76,16 @@ class Members {
     (*this)("censored", d.censored);
     out_.EndObject();
   }
+  void operator()(std::string_view key, const Counted& c) {
+    Object(key, [&] {
+      (*this)("runs", c.runs);
+      (*this)("requests", c.requests);
+      (*this)("seconds", c.seconds);
+      (*this)("completed", c.completed);
+      (*this)("lost", c.lost);
+      (*this)("output_tokens", c.output_tokens);
+    });
+  }
   template <class Inner>
   void Object(std::string_view key, Inner inner) {
     out_.Key(key);
@@ -86,6 +96,13 @@ class Members {
 
  private:
   JsonWriter& out_;
+};
+
+// Which members are written: of an experiment, those that are pooled over its runs (and settings)
+// and those of its first run stand apart, as two values of one figure would be taken for each
+// other; of one run they stand together.
+struct Scope {
+  bool all = true, run = true;
 };
 
 void WriteCounts(const Report& r, Members& put) {
@@ -119,9 +136,9 @@ void WriteCertainty(const Report& r, Members& put) {
       put("from_s", c.from_s);
       put("until_s", c.until_s);
       put("long_warmup", c.long_warmup);
-      put("of_all_runs", c.of_all_runs);
     });
   }
+  if (r.counted) put("counted", *r.counted);
   if (r.unfit) {
     const Unfit& u = *r.unfit;
     put.Object("unfit", [&] {
@@ -188,13 +205,15 @@ void WriteEvidence(const Evidence& e, JsonWriter& out, Members& put) {
 }
 
 // Each pool by its name, "" the only one: a mean over pools would hide who is full.
-void WriteKvOfPools(const Report& r, JsonWriter& out, Members& put) {
+void WriteKvOfPools(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   const auto write = [&](std::string_view name, std::int64_t tokens, double mean, double peak) {
     out.BeginObject();
     put("name", name);
-    put("tokens", tokens);
-    put("mean_usage", mean);
-    put("peak_usage", peak);
+    if (scope.all) put("tokens", tokens);
+    if (scope.run) {
+      put("mean_usage", mean);
+      put("peak_usage", peak);
+    }
     out.EndObject();
   };
   out.Key("pools");
@@ -206,7 +225,21 @@ void WriteKvOfPools(const Report& r, JsonWriter& out, Members& put) {
   out.EndArray();
 }
 
-void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
+void WriteBinding(const Report& r, Scope scope, Members& put) {
+  put.Object("binding_constraint", [&] {
+    if (scope.all) put("name", r.binding.name);
+    if (!scope.run) return;
+    put("share", r.binding.share);
+    put("busy_share", r.binding.busy_share);
+    put.Object("shares", [&] {
+      for (std::size_t i = 0; i < r.binding.shares.size(); ++i) {
+        put(BindingConstraint::kNames[i], r.binding.shares[i]);
+      }
+    });
+  });
+}
+
+void WriteJudgement(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   put.Object("verdict", [&] {
     put("state", StateName(r.verdict.state));
     put("sentence", r.verdict.sentence);
@@ -244,7 +277,7 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
   }
   out.EndArray();
   WriteCertainty(r, put);
-  WriteSanity(r, out, put);
+  if (scope.run) WriteSanity(r, out, put);
   put.Object("saturation", [&] {
     put("state", Name(r.saturation.state));
     put("evidence", r.saturation.evidence);
@@ -253,17 +286,9 @@ void WriteJudgement(const Report& r, JsonWriter& out, Members& put) {
     put("queue_p95", r.saturation.queue_p95);
     put("utilization", r.saturation.utilization);
     put("filling", r.saturation.filling);
+    put("requests", r.saturation.requests);
   });
-  put.Object("binding_constraint", [&] {
-    put("name", r.binding.name);
-    put("share", r.binding.share);
-    put("busy_share", r.binding.busy_share);
-    put.Object("shares", [&] {
-      for (std::size_t i = 0; i < r.binding.shares.size(); ++i) {
-        put(BindingConstraint::kNames[i], r.binding.shares[i]);
-      }
-    });
-  });
+  WriteBinding(r, scope, put);
 }
 
 void WriteTimeSplit(const TimeSplitReport& split, Members& put) {
@@ -279,33 +304,38 @@ void WriteTimeSplit(const TimeSplitReport& split, Members& put) {
   });
 }
 
-void WriteClasses(const Report& r, JsonWriter& out, Members& put) {
+void WriteClasses(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   out.Key("classes");
   out.BeginArray();
   for (const ClassReport& c : r.classes) {
     out.BeginObject();
     put("name", c.name);
-    put("arrived", c.arrived);
-    put("completed", c.completed);
-    put("dropped", c.dropped);
-    put("timed_out", c.timed_out);
-    put("rejected", c.rejected);
-    out.Key("deadline_misses");
-    c.deadline_misses ? out.Integer(*c.deadline_misses) : out.Null();
-    put("ttft_ms", c.ttft_ms);
-    put("tpot_ms", c.tpot_ms);
-    put("e2e_ms", c.e2e_ms);
-    put("requests_per_s", c.requests_per_s);
-    put("output_tokens_per_s", c.output_tokens_per_s);
-    put("goodput_per_s", c.goodput_per_s);
-    put("attainment", c.attainment);
-    put("served_share", c.served_share);
+    if (scope.run) {
+      put("arrived", c.arrived);
+      put("completed", c.completed);
+      put("dropped", c.dropped);
+      put("timed_out", c.timed_out);
+      put("rejected", c.rejected);
+      out.Key("deadline_misses");
+      c.deadline_misses ? out.Integer(*c.deadline_misses) : out.Null();
+    }
+    if (scope.all) {
+      put("ttft_ms", c.ttft_ms);
+      put("tpot_ms", c.tpot_ms);
+      put("e2e_ms", c.e2e_ms);
+      if (c.counted) put("counted", *c.counted);
+      put("requests_per_s", c.requests_per_s);
+      put("output_tokens_per_s", c.output_tokens_per_s);
+      put("goodput_per_s", c.goodput_per_s);
+      put("attainment", c.attainment);
+    }
+    if (scope.run) put("served_share", c.served_share);
     out.EndObject();
   }
   out.EndArray();
 }
 
-void WritePools(const Report& r, JsonWriter& out, Members& put) {
+void WritePools(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   if (r.pools.empty()) return;
   static constexpr const char* kRoles[] = {"mixed", "prefill", "decode"};
   out.Key("pools");
@@ -313,32 +343,38 @@ void WritePools(const Report& r, JsonWriter& out, Members& put) {
   for (const PoolReport& p : r.pools) {
     out.BeginObject();
     put("name", p.name);
-    put("role", kRoles[static_cast<std::size_t>(p.role)]);
-    put("gpu", p.gpu);
-    put("replicas", p.replicas);
-    put("tensor_parallel", p.tensor_parallel);
-    put("pipeline_parallel", p.stages);
-    put("gpus", p.gpus);
-    put("requests", p.requests);
-    put("steps", p.steps);
-    put("output_tokens", p.output_tokens);
-    put("preemptions", p.preemptions);
-    put("kv_tokens", p.kv_tokens);
-    put("kv_mean_usage", p.kv_mean_usage);
-    put("kv_peak_usage", p.kv_peak_usage);
-    put("kv_mean_fragmentation", p.kv_mean_fragmentation);
-    put("kv_peak_fragmentation", p.kv_peak_fragmentation);
-    put("allocation_failures", p.allocation_failures);
-    put("busy_share", p.busy_share);
-    put("blocked_share", p.blocked_share);
-    put("mfu", p.mfu);
-    put("bandwidth_use", p.bandwidth_use);
-    put("cost_per_hour", p.cost_per_hour);
+    if (scope.all) {
+      put("role", kRoles[static_cast<std::size_t>(p.role)]);
+      put("gpu", p.gpu);
+      put("replicas", p.replicas);
+      put("tensor_parallel", p.tensor_parallel);
+      put("pipeline_parallel", p.stages);
+      put("gpus", p.gpus);
+    }
+    if (scope.run) {
+      put("requests", p.requests);
+      put("steps", p.steps);
+      put("output_tokens", p.output_tokens);
+      put("preemptions", p.preemptions);
+    }
+    if (scope.all) put("kv_tokens", p.kv_tokens);
+    if (scope.run) {
+      put("kv_mean_usage", p.kv_mean_usage);
+      put("kv_peak_usage", p.kv_peak_usage);
+      put("kv_mean_fragmentation", p.kv_mean_fragmentation);
+      put("kv_peak_fragmentation", p.kv_peak_fragmentation);
+      put("allocation_failures", p.allocation_failures);
+      put("busy_share", p.busy_share);
+      put("blocked_share", p.blocked_share);
+      put("mfu", p.mfu);
+      put("bandwidth_use", p.bandwidth_use);
+    }
+    if (scope.all) put("cost_per_hour", p.cost_per_hour);
     out.EndObject();
   }
   out.EndArray();
   const KvTransferReport& t = r.kv_transfer;
-  if (!t.on) return;
+  if (!t.on || !scope.run) return;
   put.Object("kv_transfer", [&] {
     put("first_token_from", t.first_token_from_decode ? "decode" : "prefill");
     put("transfers", t.transfers);
@@ -395,20 +431,29 @@ void WriteOffload(const Report& r, Members& put) {
   });
 }
 
-void WriteSetting(const Report& r, JsonWriter& out, Members& put) {
+void WriteKv(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   put.Object("kv", [&] {
-    put("blocks", r.kv_blocks);
-    put("block_size", r.kv_block_size);
-    put("tokens", r.kv_tokens);
-    put("mean_usage", r.kv_mean_usage);
-    put("peak_usage", r.kv_peak_usage);
-    put("mean_fragmentation", r.kv_mean_fragmentation);
-    put("peak_fragmentation", r.kv_peak_fragmentation);
-    put("allocation_failures", r.allocation_failures);
-    WriteKvOfPools(r, out, put);
+    if (scope.all) {
+      put("blocks", r.kv_blocks);
+      put("block_size", r.kv_block_size);
+      put("tokens", r.kv_tokens);
+    }
+    if (scope.run) {
+      put("mean_usage", r.kv_mean_usage);
+      put("peak_usage", r.kv_peak_usage);
+      put("mean_fragmentation", r.kv_mean_fragmentation);
+      put("peak_fragmentation", r.kv_peak_fragmentation);
+      put("allocation_failures", r.allocation_failures);
+    }
+    WriteKvOfPools(r, scope, out, put);
+    if (!scope.run) return;
     put("gc_passes", r.counts.gc_passes);
     put("gc_ms", r.gc_ms);
   });
+}
+
+// What the scheduler and the caches did.
+void WriteWork(const Report& r, Members& put) {
   if (r.counts.lost_victims > 0) put("sglang_would_lose", r.counts.lost_victims);
   put.Object("padding", [&] {
     put("prefill_tokens", r.counts.prefill_tokens);
@@ -438,20 +483,31 @@ void WriteSetting(const Report& r, JsonWriter& out, Members& put) {
     put("evicted_blocks", c.evicted_blocks);
   });
   WriteOffload(r, put);
+}
+
+void WriteMemory(const Report& r, Scope scope, Members& put) {
   if (r.stages > 1) {
     put.Object("pipeline", [&] {
-      put("stages", r.stages);
-      put("bubble_share", r.bubble_share);
+      if (scope.all) put("stages", r.stages);
+      if (scope.run) put("bubble_share", r.bubble_share);
     });
   }
   put.Object("memory", [&] {
-    put("total_gib", r.memory.total_gib);
-    put("usable_gib", r.memory.usable_gib);
-    put("weights_gib", r.memory.weights_gib);
-    put("overhead_gib", r.memory.overhead_gib);
-    put("kv_gib", r.memory.kv_gib);
-    put("mean_usage", r.memory.mean_usage);
+    if (scope.all) {
+      put("total_gib", r.memory.total_gib);
+      put("usable_gib", r.memory.usable_gib);
+      put("weights_gib", r.memory.weights_gib);
+      put("overhead_gib", r.memory.overhead_gib);
+      put("kv_gib", r.memory.kv_gib);
+    }
+    if (scope.run) put("mean_usage", r.memory.mean_usage);
   });
+}
+
+void WriteSetting(const Report& r, Scope scope, JsonWriter& out, Members& put) {
+  WriteKv(r, scope, out, put);
+  if (scope.run) WriteWork(r, put);
+  WriteMemory(r, scope, put);
   if (!r.departures.empty()) put("departures", r.departures);
   put.Object("latency_model", [&] {
     put("backend", r.latency_model.backend);
@@ -467,16 +523,62 @@ void WriteSetting(const Report& r, JsonWriter& out, Members& put) {
   });
 }
 
-void WriteSeries(const Report& r, JsonWriter& out, Members& put) {
+// Columns over time are of one run, as are gaps between tokens.
+void WriteSeries(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   put.Object("series", [&] {
     for (std::size_t i = 0; i < Columns().size(); ++i) {
-      if (Columns()[i].kind == "request") continue;
-      out.Key(Columns()[i].name);
+      const Column& column = Columns()[i];
+      if (column.kind == "request") continue;
+      const bool shared = column.name == "cdf_fraction";
+      const bool of_run = column.kind == "series" || column.name == "cdf_itl_ms";
+      if (!shared && !(of_run ? scope.run : scope.all)) continue;
+      out.Key(column.name);
       out.BeginArray();
       for (const double value : r.columns[i]) out.Number(value);
       out.EndArray();
     }
   });
+}
+
+// Counts, latencies, rates and use.
+void WriteFigures(const Report& r, Scope scope, JsonWriter& out, Members& put) {
+  if (scope.run) WriteCounts(r, put);
+  if (scope.all) put("ttft_ms", r.ttft_ms);
+  if (scope.run) put("itl_ms", r.itl_ms);
+  if (scope.all) {
+    put("tpot_ms", r.tpot_ms);
+    put("e2e_ms", r.e2e_ms);
+    put("scheduling_delay_ms", r.scheduling_delay_ms);
+  }
+  if (scope.run) put("step_delay_ms", r.step_delay_ms);
+  if (scope.all) {
+    put("output_tokens_per_s", r.output_tokens_per_s);
+    put("output_tokens_per_s_per_gpu", r.output_tokens_per_s_per_gpu);
+    put("requests_per_s", r.requests_per_s);
+    put("goodput_per_s", r.goodput_per_s);
+    put("attainment", r.attainment);
+  }
+  if (scope.run) {
+    put("fairness", r.fairness);
+    put("prompt_tokens", r.prompt_tokens);
+    put("output_tokens", r.output_tokens);
+  }
+  if (scope.all) {
+    put("gpus", r.gpus);
+    put("cost_per_million_output_tokens", r.cost_per_million_output_tokens);
+  }
+  if (scope.run) {
+    put("simulated_s", r.simulated_s);
+    put("steps", r.steps);
+    put("mean_in_system", r.mean_in_system);
+    put("mean_batch_size", r.mean_batch_size);
+    put("mfu", r.mfu);
+    put("bandwidth_use", r.bandwidth_use);
+    WriteTimeSplit(r.time_split, put);
+  }
+  WriteClasses(r, scope, out, put);
+  WritePools(r, scope, out, put);
+  if (scope.run) WriteReplicas(r, out, put);
 }
 
 }  // namespace
@@ -491,40 +593,27 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("scenario_id", HashText(r.scenario_id));
   put("fingerprint", HashText(r.fingerprint));
   put("finished", r.finished);
-  WriteCounts(r, put);
-  put("ttft_ms", r.ttft_ms);
-  put("itl_ms", r.itl_ms);
-  put("tpot_ms", r.tpot_ms);
-  put("e2e_ms", r.e2e_ms);
-  put("scheduling_delay_ms", r.scheduling_delay_ms);
-  put("step_delay_ms", r.step_delay_ms);
-  put("output_tokens_per_s", r.output_tokens_per_s);
-  put("output_tokens_per_s_per_gpu", r.output_tokens_per_s_per_gpu);
-  put("requests_per_s", r.requests_per_s);
-  put("goodput_per_s", r.goodput_per_s);
-  put("attainment", r.attainment);
-  put("fairness", r.fairness);
-  put("prompt_tokens", r.prompt_tokens);
-  put("output_tokens", r.output_tokens);
-  put("gpus", r.gpus);
-  put("cost_per_million_output_tokens", r.cost_per_million_output_tokens);
-  put("simulated_s", r.simulated_s);
-  put("steps", r.steps);
-  put("mean_in_system", r.mean_in_system);
-  put("mean_batch_size", r.mean_batch_size);
-  put("mfu", r.mfu);
-  put("bandwidth_use", r.bandwidth_use);
-  WriteTimeSplit(r.time_split, put);
-  WriteClasses(r, out, put);
-  WritePools(r, out, put);
-  WriteReplicas(r, out, put);
-  WriteJudgement(r, out, put);
-  WriteSetting(r, out, put);
+  const Scope scope{.all = true, .run = !r.certainty.has_value()};
+  WriteFigures(r, scope, out, put);
+  WriteJudgement(r, scope, out, put);
+  WriteSetting(r, scope, out, put);
+  if (!scope.run) {
+    put.Object("first_run", [&] {
+      const Scope first{.all = false, .run = true};
+      WriteFigures(r, first, out, put);
+      WriteSanity(r, out, put);
+      WriteBinding(r, first, put);
+      WriteKv(r, first, out, put);
+      WriteWork(r, put);
+      WriteMemory(r, first, put);
+      if (parts == ReportParts::kWithSeries) WriteSeries(r, first, out, put);
+    });
+  }
   if (parts == ReportParts::kWithScenario || parts == ReportParts::kWithSeries) {
     out.Key("scenario");
     out.Raw(r.resolved_scenario);
   }
-  if (parts == ReportParts::kWithSeries) WriteSeries(r, out, put);
+  if (parts == ReportParts::kWithSeries) WriteSeries(r, scope, out, put);
   out.EndObject();
   return out.Take();
 }

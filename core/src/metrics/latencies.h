@@ -8,6 +8,14 @@
 
 namespace servecast {
 
+// Of values of which a millisecond has `ms`; sorts them. Without an interval.
+Distribution DistributionOf(std::vector<double>& values, double ms);
+
+// The percents of the columns of kind "cdf": even, and closer in the tail, where charts look.
+std::vector<double> CdfPercents();
+// At each of them; empty where there is no value.
+std::vector<double> CdfOf(const std::vector<double>& sorted, double ms);
+
 // Of one kind, ns; sorted after Distribute.
 struct Latencies {
   std::vector<double> ns;

@@ -16,23 +16,7 @@
 namespace servecast {
 namespace {
 
-constexpr int kCdfPoints = 401;
 constexpr std::size_t kAll = RunView::kNoClass;
-
-// Even, and closer in the tail, where charts look.
-std::vector<double> CdfPercents() {
-  std::vector<double> percents;
-  for (int i = 0; i < kCdfPoints - 1; ++i) percents.push_back(100.0 * i / (kCdfPoints - 1));
-  percents.insert(percents.end(), {99.8, 99.85, 99.9, 99.95, 99.99, 100});
-  return percents;
-}
-
-std::vector<double> CdfOf(const std::vector<double>& sorted_ns) {
-  std::vector<double> values;
-  if (sorted_ns.empty()) return values;
-  for (const double percent : CdfPercents()) values.push_back(Percentile(sorted_ns, percent) / kMs);
-  return values;
-}
 
 class Summary {
  public:
@@ -133,9 +117,9 @@ class Summary {
       report_.tpot_ms = all.tpot.Distribute();
       report_.e2e_ms = all.e2e.Distribute();
       report_.scheduling_delay_ms = all.delay.Distribute();
-      ColumnAt("cdf_ttft_ms") = CdfOf(all.ttft.ns);
-      ColumnAt("cdf_tpot_ms") = CdfOf(all.tpot.ns);
-      ColumnAt("cdf_e2e_ms") = CdfOf(all.e2e.ns);
+      ColumnAt("cdf_ttft_ms") = CdfOf(all.ttft.ns, kMs);
+      ColumnAt("cdf_tpot_ms") = CdfOf(all.tpot.ns, kMs);
+      ColumnAt("cdf_e2e_ms") = CdfOf(all.e2e.ns, kMs);
       for (const double percent : CdfPercents()) ColumnAt("cdf_fraction").push_back(percent / 100);
       MeasureTargets(all, kAll);
     }
@@ -310,16 +294,7 @@ class Summary {
     if (seconds <= 0) return;
     r.output_tokens_per_s = static_cast<double>(run_.recorder.measured_tokens()) / seconds;
     r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / static_cast<double>(r.gpus);
-    std::optional<double> price = run_.scenario.hardware.price_per_gpu_hour;
-    for (std::size_t i = 0; i < r.pools.size(); ++i) {  // the mean GPU's
-      const std::optional<double>& cost = r.pools[i].cost_per_hour;
-      price = cost && (i == 0 || price)
-                  ? std::optional((i == 0 ? 0 : *price) + *cost / static_cast<double>(r.gpus))
-                  : std::nullopt;
-    }
-    if (price && r.output_tokens_per_s_per_gpu > 0) {
-      r.cost_per_million_output_tokens = *price / (r.output_tokens_per_s_per_gpu * 3600) * 1e6;
-    }
+    PutCost(run_.scenario, r);
   }
 
   void CountOfClass(std::size_t i, ClassReport& r) const {
@@ -520,6 +495,7 @@ class Summary {
       history.compute_share = std::max(history.compute_share, pool.compute_share);
     }
     report_.saturation = AssessSaturation(run_.scenario.engine, report_, history);
+    report_.saturation.requests = report_.arrived;
   }
 
   double ShareOf(TimeNs ns) const {
@@ -593,6 +569,20 @@ class Summary {
 };
 
 }  // namespace
+
+void PutCost(const Scenario& scenario, Report& r) {
+  std::optional<double> price = scenario.hardware.price_per_gpu_hour;
+  for (std::size_t i = 0; i < r.pools.size(); ++i) {  // the mean GPU's
+    const std::optional<double>& cost = r.pools[i].cost_per_hour;
+    price = cost && (i == 0 || price)
+                ? std::optional((i == 0 ? 0 : *price) + *cost / static_cast<double>(r.gpus))
+                : std::nullopt;
+  }
+  r.cost_per_million_output_tokens.reset();
+  if (price && r.output_tokens_per_s_per_gpu > 0) {
+    r.cost_per_million_output_tokens = *price / (r.output_tokens_per_s_per_gpu * 3600) * 1e6;
+  }
+}
 
 Report Summarize(const RunView& run, ReportDetail detail) { return Summary(run, detail).Take(); }
 

@@ -85,6 +85,9 @@ void JudgeFairness(const RunView& run, Report& report);
 void FillRequestColumns(const RunView& run, Report& report);
 std::uint64_t FingerprintOf(const RunView& run, const Report& report);
 
+// What output tokens cost, from their rate.
+void PutCost(const Scenario& scenario, Report& report);
+
 // Judges a report whose numbers are in: verdict, limit and note.
 void Judge(const Scenario& scenario, Report& report);
 

@@ -10,6 +10,7 @@ import { ChartElement, axisStyle, type TableView } from './chart-element';
 import type { Palette } from './palette';
 import { valueAt } from './quantiles';
 import { axisTicks, tickLabel } from './ticks';
+import { firstRun } from '../lib/first-run';
 
 const allCurves = [
   { column: 'cdf_ttft_ms', label: 'TTFT', meaning: 'ttft', dash: [], width: 2, of: (report: Report) => report.ttft_ms },
@@ -21,7 +22,14 @@ const allCurves = [
     width: 2,
     of: (report: Report) => report.tpot_ms,
   },
-  { column: 'cdf_itl_ms', label: 'ITL', meaning: 'itl', dash: [], width: 1, of: (report: Report) => report.itl_ms },
+  {
+    column: 'cdf_itl_ms',
+    label: 'ITL',
+    meaning: 'itl',
+    dash: [],
+    width: 1,
+    of: (report: Report) => firstRun(report).itl_ms,
+  },
   { column: 'cdf_e2e_ms', label: 'E2E', meaning: 'e2e', dash: [2, 3], width: 2, of: (report: Report) => report.e2e_ms },
 ] as const;
 type Curve = (typeof allCurves)[number];
@@ -133,7 +141,7 @@ export class CdfChart extends ChartElement {
       )
     )
       return null;
-    if (this.report.arrived === 0) return 'Empty: no request arrived.';
+    if (firstRun(this.report).arrived === 0) return 'Empty: no request arrived.';
     return this.report.finished
       ? 'Empty: no request counts. None got a first token, or all arrived in the warm-up.'
       : 'Empty: no request has got its first token yet.';

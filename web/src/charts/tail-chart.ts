@@ -1,6 +1,6 @@
 // The tail of the latencies, a panel each: ms over 50, 90, 99 and 99.9 % of the requests on a scale of nines. A limit is
 // a hatched corner that ends at its percentile, below which the curve must pass; where it has a limit, a dot with the
-// interval is of all runs. Another run may be drawn behind.
+// interval. Curves are of all runs, but for ITL's, which is of the first. Another run may be drawn behind.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
 import type { Report } from 'servecast';
@@ -12,6 +12,7 @@ import { hatch, type Palette } from './palette';
 import { paneKey } from './pane-key';
 import { fractionOf, tailOf, valueAt } from './quantiles';
 import { axisTicks, tickLabel } from './ticks';
+import { firstRun } from '../lib/first-run';
 
 type Metric = 'ttft' | 'tpot' | 'itl' | 'e2e';
 const metrics: readonly Metric[] = ['ttft', 'tpot', 'itl', 'e2e'];
@@ -90,7 +91,7 @@ export class TailChart extends ChartElement {
     const { report } = this;
     if (!this.columns || !report) return this.waitingFor;
     if (this.#panels.some((metric) => this.#column(metric).some(Number.isFinite))) return null;
-    if (report.arrived === 0) return 'Empty: no request arrived.';
+    if (firstRun(report).arrived === 0) return 'Empty: no request arrived.';
     return report.finished
       ? 'Empty: no request counts. None got a first token, or all arrived in the warm-up.'
       : 'Empty: no request has got its first token yet.';
@@ -269,7 +270,7 @@ export class TailChart extends ChartElement {
     );
   }
 
-  /** p99, of all runs where there is a target, with its interval. */
+  /** p99, with its interval where there is a target. */
   #drawDot(plot: uPlot, palette: Palette, metric: Metric): void {
     const { ctx: pen } = plot;
     const ratio = devicePixelRatio;
@@ -313,7 +314,7 @@ export class TailChart extends ChartElement {
         (sum, metric) => sum + Math.max(0, this.#limits(metric).length - mostNamed),
         0,
       );
-      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99${this.report?.certainty && this.report.slo.length > 0 ? ' of all runs, the curve is of the first' : ''}.</span>`;
+      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99.</span>`;
     }
     const fraction = fractionOf(plot.posToVal(left, 'x'));
     return html`<b>${formatPercent(fraction)} have</b> ${this.#panels.map((metric) => {

@@ -19,6 +19,7 @@ import { inWords, instantiate } from './compile';
 import type { Columns, FromWorker, Lane, Outcome, Question, ToWorker } from './protocol';
 import { NeedsWholeModule, PresetFiles } from './preset-files';
 import type { ReadTrace } from './worker-files';
+import { firstRun } from '../lib/first-run';
 
 interface WorkerScope {
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
@@ -213,7 +214,7 @@ async function runCoarse(module: FirstModule, request: RunRequest): Promise<bool
         return true;
       }
       const report = JSON.parse(simulation.summary()) as Report;
-      msPerRequest = Math.max(1e-4, (performance.now() - ready) / Math.max(1, report.arrived));
+      msPerRequest = Math.max(1e-4, (performance.now() - ready) / Math.max(1, firstRun(report).arrived));
       // All in the warm-up.
       if (report.verdict.state === 'empty' && some < asked) continue;
       const whole = { ...report.scenario, workload: { ...(report.scenario['workload'] as object), requests: asked } };

@@ -8,6 +8,7 @@ import { assign } from './fields';
 import type { FormSource } from './fields';
 import { Searches } from './search';
 import type { Plan, Store } from './store';
+import { firstRun } from '../lib/first-run';
 
 /** In the order of being asked: what takes longest last. */
 export const questions: readonly PlanQuestion[] = [
@@ -253,7 +254,7 @@ export class Plans {
 }
 
 /** Some pool drafts tokens. */
-export const speculates = ({ speculative }: Report): boolean => speculative !== undefined;
+export const speculates = (report: Report): boolean => firstRun(report).speculative !== undefined;
 
 /** Replicas by the hour are those of the only pool. */
 export const hasHours = ({ pools }: Report): boolean => (pools?.length ?? 1) === 1;

@@ -5,6 +5,7 @@ import type { Engine } from '../engine/client';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { needsTrace, readDocument, type Document } from './document';
 import type { Shown, Store, WaysOut } from './store';
+import { firstRun } from '../lib/first-run';
 
 /** Beyond that, one has to ask for it: it takes about a dozen times as long. */
 const longRunMs = 4000;
@@ -93,7 +94,7 @@ export class Reasons {
       !this.#watching ||
       shown?.completeness !== 'final' ||
       requests?.of === shown.outcome ||
-      shown.outcome.report.arrived > mostRequestsDrawn
+      firstRun(shown.outcome.report).arrived > mostRequestsDrawn
     )
       return;
     const columns = await this.#engine.requests(requestColumns);

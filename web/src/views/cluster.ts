@@ -1,11 +1,12 @@
 // Who did how much in a cluster: a row a pool, what travelled between prefill and decode, how even the
 // replicas are, and a row a replica, sorted as one likes. Loaded when a cluster's panel is opened.
 import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
-import type { PoolReport, Report } from 'servecast';
+import type { PoolReport, PoolRun, Report } from 'servecast';
 import { download } from '../lib/download';
 import { addStyles } from '../lib/part';
 import styles from '../styles/cluster.css?inline';
 import { countOf, formatBytes, formatCount, formatNumber, formatPercent, formatTime } from '../lib/format';
+import { firstRun } from '../lib/first-run';
 
 interface Figure {
   readonly key: 'requests' | 'busy_share' | 'mean_outstanding' | 'kv_peak_usage' | 'ttft_mean_ms';
@@ -58,7 +59,7 @@ export class ClusterElement extends LitElement {
 
   protected override render(): TemplateResult {
     const rows = rowsOf(this.report);
-    const pools = this.report.pools ?? [];
+    const pools = poolsOf(this.report);
     return html`${pools.length > 0 ? renderPoolTable(pools) : nothing} ${renderTransfers(this.report)} ${renderEvenness(rows, pools)} ${this.#replicas(rows, pools)}`;
   }
 
@@ -102,7 +103,17 @@ export class ClusterElement extends LitElement {
   }
 }
 
-function rowsOf({ replicas, pools }: Report): readonly Row[] {
+type Pool = PoolReport & PoolRun;
+
+/** What each is, with what it did in the first run. */
+function poolsOf(report: Report): readonly Pool[] {
+  const runs = firstRun(report).pools ?? [];
+  return (report.pools ?? []).flatMap((pool, index) => (runs[index] ? [{ ...pool, ...runs[index] }] : []));
+}
+
+function rowsOf(report: Report): readonly Row[] {
+  const { pools } = report;
+  const { replicas } = firstRun(report);
   if (!replicas) return [];
   const poolOf = (pools ?? []).flatMap((pool, index) => Array.from({ length: pool.replicas }, () => index));
   return replicas.requests.map((_, replica) => ({
@@ -142,8 +153,8 @@ const poolHead = [
   '$/h',
 ];
 
-function renderPoolTable(pools: readonly PoolReport[]): TemplateResult {
-  const cells = (of: PoolReport) => [
+function renderPoolTable(pools: readonly Pool[]): TemplateResult {
+  const cells = (of: Pool) => [
     formatCount(of.replicas),
     `${of.tensor_parallel}${of.pipeline_parallel > 1 ? ` × ${of.pipeline_parallel}` : ''}`,
     ...[of.requests, of.output_tokens].map(formatCount),
@@ -162,7 +173,8 @@ function renderPoolTable(pools: readonly PoolReport[]): TemplateResult {
   </div>`;
 }
 
-function renderTransfers({ kv_transfer: kv, time_split: split }: Report): TemplateResult | typeof nothing {
+function renderTransfers(report: Report): TemplateResult | typeof nothing {
+  const { kv_transfer: kv, time_split: split } = firstRun(report);
   if (!kv) return nothing;
   const waits = split
     ? html` Before and after it a request waits ${formatTime(split.e2e_ms.handover)} on average.`

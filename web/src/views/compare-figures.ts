@@ -4,6 +4,7 @@ import { formatCount, formatNumber, formatTime } from '../lib/format';
 import { segmentsOf } from '../state/document';
 import { labelOf } from '../state/fields';
 import { poolList } from '../state/pools';
+import { firstRun } from '../lib/first-run';
 
 export type Target = Report['slo'][number];
 
@@ -33,8 +34,8 @@ export const figures: readonly Figure[] = [
     format: (value) => formatNumber(value),
   },
   { head: 'Output tokens/s', of: (report) => report.output_tokens_per_s, format: (value) => formatNumber(value) },
-  { head: 'Completed', of: (report) => report.completed, format: formatCount },
-  { head: 'Preempted', of: (report) => report.preemptions, format: formatCount },
+  { head: 'Completed', of: (report) => firstRun(report).completed, format: formatCount },
+  { head: 'Preempted', of: (report) => firstRun(report).preemptions, format: formatCount },
   { head: 'GPUs', of: (report) => report.gpus, format: formatCount },
   { head: costHead, of: (report) => report.cost_per_million_output_tokens, format: dollars },
 ];

@@ -1,10 +1,11 @@
 // Why two servers differ on the same requests: what each of them did, and what of it their schedulers explain.
 import { html, nothing, type TemplateResult } from 'lit';
-import type { Report } from 'servecast';
+import type { Report, RunFigures } from 'servecast';
 import { formatCount, formatNumber, formatPercent, formatTime } from '../lib/format';
 import { changeText } from './compare-figures';
+import { firstRun } from '../lib/first-run';
 
-type Part = keyof NonNullable<Report['time_split']>['e2e_ms'];
+type Part = keyof NonNullable<RunFigures['time_split']>['e2e_ms'];
 interface Row {
   readonly head: string;
   readonly help: string;
@@ -15,7 +16,7 @@ interface Row {
 const part = (head: string, name: Part, help: string): Row => ({
   head,
   help,
-  of: (report) => report.time_split?.e2e_ms[name] ?? null,
+  of: (report) => firstRun(report).time_split?.e2e_ms[name] ?? null,
   format: formatTime,
 });
 const parts = {
@@ -34,20 +35,20 @@ const rows: readonly Row[] = [
   {
     head: 'Requests in a step',
     help: 'requests that run, mean while a step runs',
-    of: (report) => report.mean_batch_size,
+    of: (report) => firstRun(report).mean_batch_size,
     format: (value) => formatNumber(value),
   },
-  { head: 'Steps', help: 'batches that were computed', of: (report) => report.steps, format: formatCount },
+  { head: 'Steps', help: 'batches that were computed', of: (report) => firstRun(report).steps, format: formatCount },
   {
     head: 'Preempted or retracted',
     help: 'how often requests lost their memory; SGLang says retracted',
-    of: (report) => report.preemptions,
+    of: (report) => firstRun(report).preemptions,
     format: formatCount,
   },
   {
     head: 'Prompt tokens from the cache',
     help: 'of those looked up by first admissions',
-    of: ({ prefix_cache: { hit_tokens: hit, query_tokens: asked } }) => (asked === 0 ? null : hit / asked),
+    of: (report) => firstRun(report).prefix_cache.hit_rate,
     format: formatPercent,
   },
 ];
@@ -69,7 +70,8 @@ const schedulerOf = ({ scenario }: Report): string =>
 
 /** The parts of the mean time in which the two differ by a fiftieth of it or more, the largest first. */
 export function reasons(a: Report, b: Report): readonly { readonly text: string; readonly why: string }[] {
-  const of = (report: Report) => Object.values(report.time_split?.e2e_ms ?? {}).reduce((sum, ms) => sum + ms, 0);
+  const of = (report: Report) =>
+    Object.values(firstRun(report).time_split?.e2e_ms ?? {}).reduce((sum, ms) => sum + ms, 0);
   const least = Math.max(of(a), of(b)) / 50;
   const two = [schedulerOf(a), schedulerOf(b)];
   const explained = two.includes('sglang') && two.includes('vllm');

@@ -5,9 +5,11 @@ import { countOf, formatCount, formatNumber, formatPercent, formatTime, sentence
 import { getAt, type Document } from '../state/document';
 import type { ViewContext } from './context';
 import { isStale } from './verdict';
+import { firstRun, whichRun } from '../lib/first-run';
 
 /** Below the KV memory in use, which is of all pools together: a mean hides the fullest. */
-export function renderPoolKv({ pools }: Report): TemplateResult | typeof nothing {
+export function renderPoolKv(report: Report): TemplateResult | typeof nothing {
+  const { pools } = firstRun(report);
   if (!pools) return nothing;
   return html`<p class="help" id="pool-kv">KV memory by pool: ${pools.map(
     (pool, index) =>
@@ -17,11 +19,16 @@ export function renderPoolKv({ pools }: Report): TemplateResult | typeof nothing
 
 /** Below the KV memory in use; nothing when no prompt was looked up or none could find anything. */
 export function renderPrefixCache(report: Report): TemplateResult | typeof nothing {
-  const { hit_rate: rate, block_hit_rate: blocks, hit_tokens: hits, evicted_blocks: evicted } = report.prefix_cache;
+  const {
+    hit_rate: rate,
+    block_hit_rate: blocks,
+    hit_tokens: hits,
+    evicted_blocks: evicted,
+  } = firstRun(report).prefix_cache;
   if (rate === null) return nothing;
   const said = (pointer: string) => Number(getAt(report.scenario as Document, `/workload/${pointer}`) ?? 0);
   const shares = said('prefix/groups') * said('prefix/tokens') > 0 || said('sessions/turns') > 1;
-  const { cpu, disk } = report.kv_offload ?? {};
+  const { cpu, disk } = firstRun(report).kv_offload ?? {};
   if (hits + (cpu?.hit_tokens ?? 0) + (disk?.hit_tokens ?? 0) === 0 && !shares) {
     return report.workload.source === 'trace'
       ? html`<p class="help" id="prefix-cache">Prefix cache: no hits. Only hash ids in a trace say what its prompts share.</p>`
@@ -32,7 +39,8 @@ export function renderPrefixCache(report: Report): TemplateResult | typeof nothi
 }
 
 /** Below the KV memory in use; nothing without drafts. */
-export function renderSpeculation({ speculative }: Report): TemplateResult | typeof nothing {
+export function renderSpeculation(report: Report): TemplateResult | typeof nothing {
+  const { speculative } = firstRun(report);
   if (!speculative) return nothing;
   const {
     acceptance_length: length,
@@ -47,11 +55,14 @@ export function renderFooter(view: ViewContext): TemplateResult {
   const { shown, catalog } = view.state;
   if (!shown) return html`<p>${catalog ? `Engine ${catalog.engine_version}` : ''}</p>`;
   const { report, engine_ms: engineMs } = shown.outcome;
+  const { arrived, simulated_s: simulated } = firstRun(report);
+  const which = whichRun(report);
   return html`
     <p>
       ${isStale(view.state) ? html`<span>of the last scenario that ran</span>` : nothing}
-      <span>${countOf(report.arrived, 'request')}</span>
-      <span>${spokenDuration(report.simulated_s)} in ${formatTime(engineMs)}</span>
+      <span>${countOf(arrived, 'request')}</span>
+      <span>${spokenDuration(simulated)}${which === '' ? '' : `, ${which}`}</span>
+      <span>computed in ${formatTime(engineMs)}</span>
       <span>engine ${report.engine_version}</span>
       ${report.finished ? html`<span>fingerprint <code id="fingerprint">${report.fingerprint}</code></span>` : html`<span>partial run, which has no fingerprint</span>`}
       <span>scenario <code>${report.scenario_id}</code></span>

@@ -19,6 +19,7 @@ import {
 import { ownSections, poolList, poolsInWords, poolsOf, replicasInAll, roleOf } from '../state/pools';
 import type { ViewContext } from './context';
 import { renderField, renderPlaced, valueAt, type Look } from './placed';
+import { firstRun } from '../lib/first-run';
 
 const mostPools = 16;
 /** Whether it is open: a group of the page. */
@@ -296,7 +297,7 @@ export function addLimit(view: ViewContext, source: FormSource, items: readonly 
   // A round number that today's value meets with room: a new limit starts as a question, not as a failure.
   const report = view.state.shown?.outcome.report;
   const measured = report
-    ? { ttft: report.ttft_ms, tpot: report.tpot_ms, itl: report.itl_ms, e2e: report.e2e_ms }[free]?.p99
+    ? { ttft: report.ttft_ms, tpot: report.tpot_ms, itl: firstRun(report).itl_ms, e2e: report.e2e_ms }[free]?.p99
     : null;
   const limit = measured ? roundUp(measured * 1.2) : 1000;
   view.app.setValue(

@@ -6,6 +6,7 @@ import type { Counted, Pane } from '../charts/series-chart';
 import type { Columns } from '../engine/protocol';
 import type { ViewContext } from './context';
 import { renderPoolKv, renderPrefixCache, renderSpeculation } from './details';
+import { whichRun } from '../lib/first-run';
 
 const loadPanes: readonly Pane[] = [
   {
@@ -29,8 +30,14 @@ export interface About {
   readonly stem: string;
 }
 
+/** The course of a run, which one by name. */
+function subjectOf(report: Report | null): string {
+  const which = report ? whichRun(report) : '';
+  return which === '' ? 'Load over time' : `Load over time, ${which}`;
+}
+
 export function renderLoad(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
-  return html`<sc-series-chart .subject=${'Load over time'} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}${renderSpeculation(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 1) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
+  return html`<sc-series-chart .subject=${subjectOf(report)} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}${renderSpeculation(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 1) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
 }
 
 /** Null where nobody can say when the warm-up ended: of one run. */

@@ -6,6 +6,7 @@ import { formatNumber, formatPercent } from '../lib/format';
 import { addStyles } from '../lib/part';
 import type { AppState } from '../state/store';
 import styles from '../styles/memory.css?inline';
+import { firstRun } from '../lib/first-run';
 
 interface Part {
   readonly name: 'weights' | 'other' | 'kv-used' | 'kv-left' | 'free' | 'kv-needed';
@@ -28,7 +29,8 @@ export class MemoryElement extends LitElement {
 }
 
 function fits(report: Report): TemplateResult {
-  const { memory, kv } = report;
+  const { memory } = report;
+  const { kv } = firstRun(report);
   const [first] = kv.pools;
   const peak = first?.peak_usage ?? kv.peak_usage;
   const used = memory.kv_gib * peak;

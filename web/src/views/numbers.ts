@@ -1,33 +1,47 @@
 // Every number of the report, in tables. Loaded when it is opened.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import type { ClassReport, Distribution, Report, TimeParts } from 'servecast';
+import type { ClassReport, ClassRun, Distribution, Report, RunFigures, TimeParts } from 'servecast';
 import { formatCount, formatGivenTime, formatNumber, formatPercent, formatQuantity, formatTime } from '../lib/format';
 import { addStyles } from '../lib/part';
 import styles from '../styles/numbers.css?inline';
 import { isObject, type Json } from '../state/document';
+import { firstRun, whichRun } from '../lib/first-run';
 
 const distributions = [
   ['ttft_ms', 'Time to first token (TTFT)'],
-  ['itl_ms', 'Between tokens (ITL)'],
   ['tpot_ms', 'Per output token (TPOT)'],
   ['e2e_ms', 'End to end (E2E)'],
   ['scheduling_delay_ms', 'Scheduling delay'],
+] as const;
+const gaps = [
+  ['itl_ms', 'Between tokens (ITL)'],
   ['step_delay_ms', 'Between steps'],
 ] as const;
 
 const statistics = ['mean', 'min', 'p50', 'p90', 'p95', 'p99', 'max'] as const;
 
 function renderNumbers(report: Report): TemplateResult {
-  const { time_split: split, classes } = report;
+  const { classes } = report;
+  const run = firstRun(report);
+  const { time_split: split } = run;
+  const which = whichRun(report);
+  const ofRun = which === '' ? '' : `, ${which}`;
+  const runs = report.counted?.runs ?? 1;
   return html`
     ${table(
-      'Latencies of this one run (n is the number of samples)',
+      `Latencies of ${runs > 1 ? `${runs} runs` : 'one run'} (n is the number of samples)`,
       ['Metric', 'n', ...statistics],
       distributions.map(([key, label]) => distributionRow(label, report[key])),
     )}
-    ${split ? table('Where the mean time of completed requests goes', ['Metric', ...parts], [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)]) : nothing}
-    ${report.sanity.length > 0 ? table('Simulation beside laws and bounds', ['Check', 'simulated', 'law or bound', 'holds'], report.sanity.map(sanityRow)) : nothing}
+    ${table(
+      `Gaps${ofRun}`,
+      ['Metric', 'n', ...statistics],
+      gaps.map(([key, label]) => distributionRow(label, run[key])),
+    )}
+    ${split ? table(`Where the mean time of completed requests goes${ofRun}`, ['Metric', ...parts], [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)]) : nothing}
+    ${run.sanity.length > 0 ? table(`Simulation beside laws and bounds${ofRun}`, ['Check', 'simulated', 'law or bound', 'holds'], run.sanity.map(sanityRow)) : nothing}
     ${classes.length > 0 ? table('By class', classColumns, classes.map(classRow)) : nothing}
+    ${run.classes.length > 0 ? table(`Requests by class${ofRun}`, classRunColumns, run.classes.map(classRunRow)) : nothing}
     <dl class="all-numbers">${flatten(report).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
   `;
 }
@@ -48,15 +62,13 @@ function table(caption: string, head: readonly string[], rows: readonly (readonl
 const parts = ['host', 'queue', 'prefill', 'decode', 'interference', 'preempted', 'transfer', 'handover'] as const;
 const partsRow = (name: string, of: TimeParts): string[] => [name, ...parts.map((part) => formatTime(of[part]))];
 
-function sanityRow({ help, unit, simulated, bound, ok }: Report['sanity'][number]): string[] {
+function sanityRow({ help, unit, simulated, bound, ok }: RunFigures['sanity'][number]): string[] {
   const shown = (value: number) => (unit.startsWith('share') ? formatPercent(value) : formatQuantity(value, unit));
   return [help, shown(simulated), shown(bound), ok ? '✓ agrees' : '✗ disagrees'];
 }
 
 const classColumns = [
   'Class',
-  'arrived',
-  'completed',
   'TTFT p50',
   'p99',
   'TPOT p50',
@@ -67,16 +79,22 @@ const classColumns = [
   'tokens/s',
   'goodput/s',
   'attainment',
-  'deadlines missed',
 ];
+const classRunColumns = ['Class', 'arrived', 'completed', 'deadlines missed'];
 
 function classRow(of: ClassReport): string[] {
   return [
     of.name,
-    ...[of.arrived, of.completed].map(formatCount),
     ...[of.ttft_ms, of.tpot_ms, of.e2e_ms].flatMap((d) => [formatTime(d.p50), formatTime(d.p99)]),
     ...[of.requests_per_s, of.output_tokens_per_s, of.goodput_per_s].map((rate) => formatNumber(rate, 4)),
     of.attainment === null ? '–' : formatPercent(of.attainment),
+  ];
+}
+
+function classRunRow(of: ClassRun): string[] {
+  return [
+    of.name,
+    ...[of.arrived, of.completed].map(formatCount),
     of.deadline_misses === null ? '–' : formatCount(of.deadline_misses),
   ];
 }
@@ -103,7 +121,7 @@ const shownElsewhere = new Set([
   'replicas',
   'pools',
   'kv_transfer',
-  ...distributions.map(([key]) => key),
+  ...[...distributions, ...gaps].map(([key]) => key as string),
 ]);
 
 function flatten(report: Report): [string, string][] {
@@ -114,7 +132,9 @@ function flatten(report: Report): [string, string][] {
       for (const [index, item] of value.entries()) walk(item, [...path, String(index + 1)]);
     } else if (isObject(value)) {
       const middle = ['share', 'value_ms', 'served_per_s'].find((key) => key in value);
-      for (const [key, item] of Object.entries(value))
+      for (const [key, item] of Object.entries(value).filter(
+        ([key]) => path[0] !== 'first_run' || !shownElsewhere.has(key),
+      ))
         walk(item, [...path, key], [...path, middle && ['low', 'high'].includes(key) ? middle : key]);
     } else {
       rows.push([wordsOf(path), valueText(named, value as null | boolean | number | string)]);

@@ -18,6 +18,7 @@ import type { Shown } from '../state/store';
 import styles from '../styles/over-time.css?inline';
 import type { ViewContext } from './context';
 import './playback';
+import { firstRun } from '../lib/first-run';
 
 /** Of all replicas; 16 numbers each. */
 const mostSteps = 100_000;
@@ -171,7 +172,7 @@ export class OverTimeElement extends LitElement {
     const { outcome } = shown;
     this.problem = '';
     this.progress = 0;
-    const many = outcome.report.arrived > mostRequestsDrawn;
+    const many = firstRun(outcome.report).arrived > mostRequestsDrawn;
     const what = {
       from_s: from,
       most_steps: mostSteps,
@@ -261,9 +262,9 @@ export class OverTimeElement extends LitElement {
 
   #waitsForRequests(report: Report | null, isShown: boolean): string {
     if (!isShown || !report) return this.waitingFor;
-    if (report.arrived <= mostRequestsDrawn) return 'Fetching what each request did…';
+    if (firstRun(report).arrived <= mostRequestsDrawn) return 'Fetching what each request did…';
     return this.progress === null
-      ? `The slowest of ${formatCount(report.arrived)} requests are found by running the first run again.`
+      ? `The slowest of ${formatCount(firstRun(report).arrived)} requests are found by running the first run again.`
       : 'Looking for the slowest requests…';
   }
 
@@ -271,7 +272,8 @@ export class OverTimeElement extends LitElement {
   #reorder(order: Order): void {
     this.#order = order;
     const { shown } = this.view.state;
-    if (shown && shown.outcome.report.arrived > mostRequestsDrawn) void this.#record(shown, this.recorded?.from_s ?? 0);
+    if (shown && firstRun(shown.outcome.report).arrived > mostRequestsDrawn)
+      void this.#record(shown, this.recorded?.from_s ?? 0);
   }
 
   #status(shown: Shown, data: Recorded | null): TemplateResult | typeof nothing {

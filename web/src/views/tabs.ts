@@ -1,6 +1,7 @@
 // The views below the verdict as tabs: which there are, their bar, and where the address holds the chosen one.
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
+import { firstRun } from '../lib/first-run';
 
 interface Tab {
   readonly id: string;
@@ -20,7 +21,7 @@ export const tabs = [
   { id: 'plan', label: 'Plan', key: '4' },
   { id: 'numbers', label: 'Numbers', key: '5' },
   { id: 'document', label: 'Document', key: '6' },
-  { id: 'cluster', label: 'Cluster', key: '7', isOf: (report: Report) => report.replicas !== undefined },
+  { id: 'cluster', label: 'Cluster', key: '7', isOf: (report: Report) => firstRun(report).replicas !== undefined },
   { id: 'calibrate', label: 'Calibrate', key: 'c', aside: true },
 ] as const satisfies readonly Tab[];
 

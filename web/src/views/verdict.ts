@@ -9,6 +9,7 @@ import { isBefore, type AppState } from '../state/store';
 import { needPart } from '../lib/part';
 import type { ViewContext } from './context';
 import type { ProblemKind } from './problem';
+import { firstRun } from '../lib/first-run';
 
 type Sign = VerdictState | 'problem';
 
@@ -139,7 +140,8 @@ function runAgain(view: ViewContext): TemplateResult {
 }
 
 /** In the same place, so that nothing moves when the certain answer comes. */
-function coarseBasis(view: ViewContext, { arrived }: Report): TemplateResult {
+function coarseBasis(view: ViewContext, report: Report): TemplateResult {
+  const { arrived } = firstRun(report);
   const follows = view.state.shown?.cancelled
     ? html`The certain run was cancelled. ${runAgain(view)}`
     : 'The certain answer follows when you pause.';
@@ -161,13 +163,15 @@ function basis(report: Report): TemplateResult {
 }
 
 /** A simulation that breaks a law is a defect of ours: nothing else on the page is to be believed. */
-function disagreement({ sanity }: Report): TemplateResult | typeof nothing {
-  const broken = sanity.filter(({ ok }) => !ok);
+function disagreement(report: Report): TemplateResult | typeof nothing {
+  const broken = firstRun(report).sanity.filter(({ ok }) => !ok);
   if (broken.length === 0) return nothing;
   return html`<p class="sanity-bad"><b>Simulation and bound disagree:</b> ${broken.map(({ help }) => help).join(' ')} This is a defect of Servecast.</p>`;
 }
 
-function runsInWords({ certainty, arrived, slo, workload }: Report): string {
+function runsInWords(report: Report): string {
+  const { certainty, slo, workload } = report;
+  const { arrived } = firstRun(report);
   const brackets = slo.length > 0 ? ' In brackets: 95 % intervals.' : '';
   switch (certainty?.method) {
     case 'replications':
