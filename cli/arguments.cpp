@@ -14,6 +14,7 @@
 #include "io/physics_coefficients.h"
 #include "io/prices.h"
 #include "io/replaying.h"
+#include "servecast/experiment.h"
 #include "servecast/simulation.h"
 
 namespace servecast {
@@ -184,18 +185,31 @@ Result<Asked> Load(const Arguments& args) {
   return Asked{std::move(scenario.value()), std::move(trace.value())};
 }
 
-std::optional<Report> RunOnce(const Arguments& args, const Trace& trace) {
+namespace {
+
+template <class Run>
+std::optional<Report> RunToEnd(const Arguments& args, const Trace& trace) {
   const auto refuse = [](const Issues& issues) {
     PrintIssues(issues);
     return std::nullopt;
   };
   Result<Scenario> scenario = LoadScenario(args, !trace.has_arrivals);
   if (!scenario.ok()) return refuse(scenario.issues());
-  Result<Simulation> simulation = MakeRun<Simulation>(args, std::move(scenario.value()), trace);
-  if (!simulation.ok()) return refuse(simulation.issues());
-  while (!simulation.value().Advance(INT64_MAX)) {
+  Result<Run> run = MakeRun<Run>(args, std::move(scenario.value()), trace);
+  if (!run.ok()) return refuse(run.issues());
+  while (!run.value().Advance(INT64_MAX)) {
   }
-  return simulation.value().Snapshot(ReportDetail::kSummary);
+  return run.value().Snapshot(ReportDetail::kSummary);
+}
+
+}  // namespace
+
+std::optional<Report> RunOnce(const Arguments& args, const Trace& trace) {
+  return RunToEnd<Simulation>(args, trace);
+}
+
+std::optional<Report> RunExperiment(const Arguments& args, const Trace& trace) {
+  return RunToEnd<Experiment>(args, trace);
 }
 
 }  // namespace servecast

@@ -2,13 +2,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "arguments.h"
 #include "base/printable.h"
 #include "commands.h"
 #include "io/coefficients.h"
+#include "metrics/words.h"
 
 namespace servecast {
 namespace {
@@ -19,16 +23,20 @@ constexpr const char* kCompareHelp =
     "\n"
     "Runs the scenario as given (with --set, --trace and --coefficients as in run), then once for\n"
     "each --with, changed by it and by every --and after it, and prints the figures side by\n"
-    "side. All runs see the same requests. Under rules other than vLLM's it also says how these\n"
+    "side, as servecast run finds them: targets (the one that decides comes first), latencies and\n"
+    "rates are of all runs that the verdict rests on, counts and shares of time of the first run\n"
+    "alone. All scenarios see the same seeds. Under rules other than vLLM's it also says how "
+    "these\n"
     "differ. For example, step-time models:\n"
     "\n"
     "  servecast compare llama-3.1-8b-h100-chat --with latency.backend=roofline\n"
     "\n"
     "--backends: under analytic, operators, roofline, physics, and blackbox with the scenario's\n"
-    "coefficients or BLIS's set for its model, GPU and tensor parallelism, where there is one.\n";
+    "coefficients or BLIS's set for its model, GPU and tensor parallelism, where there is one.\n"
+    "--once: one run of each scenario, faster and without intervals.\n";
 
 struct Row {
-  const char* name;
+  std::string name;
   std::function<double(const Report&)> value;  // NaN: there is none
 };
 
@@ -39,7 +47,65 @@ double Part(const Report& r, std::size_t part) {
   return r.time_split.n > 0 ? r.time_split.e2e_ms[part] : std::nan("");
 }
 
-const std::vector<Row>& Rows() {
+bool Same(const SloSpec& a, const SloSpec& b) {
+  return a.metric == b.metric && a.percentile == b.percentile && a.of_class == b.of_class &&
+         a.ttft_ms == b.ttft_ms && a.tpot_ms == b.tpot_ms && a.e2e_ms == b.e2e_ms;
+}
+
+// What this target, or one that is the same but for its limit, comes to.
+double ValueOf(const SloSpec& slo, const Report& r) {
+  for (const SloResult& result : r.slo) {
+    if (!Same(slo, result.slo)) continue;
+    if (result.slo.metric == SloMetric::kAttainment)
+      return 100 * result.share.value_or(std::nan(""));
+    return result.value_ms.value_or(std::nan(""));
+  }
+  return std::nan("");
+}
+
+std::string NameOf(const SloSpec& slo) {
+  const std::string of = slo.of_class.empty() ? "" : " of " + Printable(slo.of_class);
+  return slo.metric == SloMetric::kAttainment
+             ? "within " + Limits(slo) + of + " %"
+             : fmt::format("{} p{:g} ms{}", MetricName(slo.metric), slo.percentile, of);
+}
+
+// Those of the targets, the nearest to its limit, or the farthest beyond it, first.
+std::vector<Row> TargetRows(const Report& report) {
+  std::vector<const SloResult*> targets;
+  for (const SloResult& result : report.slo) targets.push_back(&result);
+  static constexpr double kNoValue = -1e300;  // it grows for as long as requests come
+  std::stable_sort(targets.begin(), targets.end(), [](const SloResult* a, const SloResult* b) {
+    return a->margin.value_or(kNoValue) < b->margin.value_or(kNoValue);
+  });
+  std::vector<Row> rows;
+  for (const SloResult* target : targets) {
+    rows.push_back(
+        {NameOf(target->slo), [slo = target->slo](const Report& r) { return ValueOf(slo, r); }});
+  }
+  return rows;
+}
+
+const std::vector<Row>& Latencies() {
+  static const std::vector<Row> rows = {
+      {"scheduling delay mean ms",
+       [](const Report& r) { return OrNone(r.scheduling_delay_ms, r.scheduling_delay_ms.mean); }},
+      {"TTFT mean ms", [](const Report& r) { return OrNone(r.ttft_ms, r.ttft_ms.mean); }},
+      {"TTFT p99 ms", [](const Report& r) { return OrNone(r.ttft_ms, r.ttft_ms.p99); }},
+      {"TPOT mean ms", [](const Report& r) { return OrNone(r.tpot_ms, r.tpot_ms.mean); }},
+      {"TPOT p99 ms", [](const Report& r) { return OrNone(r.tpot_ms, r.tpot_ms.p99); }},
+      {"E2E mean ms", [](const Report& r) { return OrNone(r.e2e_ms, r.e2e_ms.mean); }},
+      {"E2E p99 ms", [](const Report& r) { return OrNone(r.e2e_ms, r.e2e_ms.p99); }},
+      {"requests/s", [](const Report& r) { return r.requests_per_s; }},
+      {"goodput requests/s", [](const Report& r) { return r.goodput_per_s; }},
+      {"output tokens/s", [](const Report& r) { return r.output_tokens_per_s; }},
+      {"$/1M output tokens",
+       [](const Report& r) { return r.cost_per_million_output_tokens.value_or(std::nan("")); }},
+  };
+  return rows;
+}
+
+const std::vector<Row>& RowsOfARun() {
   static const std::vector<Row> rows = {
       {"completed", [](const Report& r) { return static_cast<double>(r.completed); }},
       {"dropped", [](const Report& r) { return static_cast<double>(r.dropped); }},
@@ -48,16 +114,8 @@ const std::vector<Row>& Rows() {
       {"preemptions", [](const Report& r) { return static_cast<double>(r.preemptions); }},
       {"prompt tokens cached",
        [](const Report& r) { return static_cast<double>(r.prefix_cache.hit_tokens); }},
-      {"scheduling delay mean ms",
-       [](const Report& r) { return OrNone(r.scheduling_delay_ms, r.scheduling_delay_ms.mean); }},
-      {"TTFT mean ms", [](const Report& r) { return OrNone(r.ttft_ms, r.ttft_ms.mean); }},
-      {"TTFT p99 ms", [](const Report& r) { return OrNone(r.ttft_ms, r.ttft_ms.p99); }},
       {"ITL mean ms", [](const Report& r) { return OrNone(r.itl_ms, r.itl_ms.mean); }},
       {"ITL p99 ms", [](const Report& r) { return OrNone(r.itl_ms, r.itl_ms.p99); }},
-      {"TPOT mean ms", [](const Report& r) { return OrNone(r.tpot_ms, r.tpot_ms.mean); }},
-      {"E2E mean ms", [](const Report& r) { return OrNone(r.e2e_ms, r.e2e_ms.mean); }},
-      {"E2E p99 ms", [](const Report& r) { return OrNone(r.e2e_ms, r.e2e_ms.p99); }},
-      {"requests/s", [](const Report& r) { return r.requests_per_s; }},
       {"E2E mean: host ms", [](const Report& r) { return Part(r, 0); }},
       {"E2E mean: queue ms", [](const Report& r) { return Part(r, 1); }},
       {"E2E mean: prefill ms", [](const Report& r) { return Part(r, 2); }},
@@ -68,7 +126,6 @@ const std::vector<Row>& Rows() {
       {"E2E mean: handover ms", [](const Report& r) { return Part(r, 7); }},
       {"MFU", [](const Report& r) { return r.mfu.value_or(std::nan("")); }},
       {"bandwidth use", [](const Report& r) { return r.bandwidth_use.value_or(std::nan("")); }},
-      {"output tokens/s", [](const Report& r) { return r.output_tokens_per_s; }},
       {"simulated s", [](const Report& r) { return r.simulated_s; }},
   };
   return rows;
@@ -94,7 +151,17 @@ std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& ru
     if (i > 0) text += fmt::format(" {:>10}", "");
   }
   text += '\n';
-  for (const Row& row : Rows()) {
+  std::vector<Row> rows = TargetRows(runs[0].second);
+  for (const Row& row : Latencies()) {
+    const bool told = std::any_of(rows.begin(), rows.end(),
+                                  [&row](const Row& target) { return target.name == row.name; });
+    if (!told) rows.push_back(row);
+  }
+  const std::size_t of_a_run = rows.size();
+  rows.insert(rows.end(), RowsOfARun().begin(), RowsOfARun().end());
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    const Row& row = rows[at];
+    if (at == of_a_run && runs[0].second.certainty) text += "of the first run:\n";
     const double base = row.value(runs[0].second);
     text += fmt::format("{:<26}", row.name);
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -138,9 +205,9 @@ std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario) 
 int CompareCommand(const Words& words) {
   Arguments args;
   std::vector<Words> variants;  // changes of each --with
-  bool backends = false;
+  bool backends = false, once = false;
   Options options{.help = kCompareHelp};
-  options.flags = {{"--backends", &backends}};
+  options.flags = {{"--backends", &backends}, {"--once", &once}};
   options.lists = {{"--with",
                     [&variants](const std::string& change) {
                       variants.push_back({change});
@@ -167,7 +234,8 @@ int CompareCommand(const Words& words) {
     variant.overrides.insert(variant.overrides.end(), changes.begin(), changes.end());
     const std::string name = fmt::format("{}", fmt::join(changes, " "));
     variant.label = runs.empty() ? "as given" : name;
-    std::optional<Report> report = RunOnce(variant, trace.value());
+    std::optional<Report> report =
+        once ? RunOnce(variant, trace.value()) : RunExperiment(variant, trace.value());
     if (!report) return kBadInput;
     runs.emplace_back(name, std::move(*report));
   }

@@ -154,6 +154,18 @@ test('Compare_ASettingThatIsTheDefault_ChangesNothing', () => {
   }
   assert.equal(row(stdout, 'completed')[0], '2000');
   assert.doesNotMatch(stdout, /BLIS/);
+  // The deciding target first, with the value, the rates and the sentence that run has.
+  const run = JSON.parse(servecast('run', chat).stdout);
+  const lines = stdout.split('\n');
+  assert.match(lines[1], /^TPOT p99 ms /);
+  for (const [name, value] of [
+    ['TPOT p99 ms', run.slo.find(({ metric }) => metric === 'tpot').value_ms],
+    ['TTFT p99 ms', run.slo.find(({ metric }) => metric === 'ttft').value_ms],
+    ['requests/s', run.requests_per_s],
+    ['output tokens/s', run.output_tokens_per_s],
+  ])
+    assert.ok(Math.abs(Number(row(stdout, name)[0]) / value - 1) < 1e-3, name);
+  assert.ok(stdout.includes(`as given:  ${run.verdict.sentence}`));
 });
 
 test('Compare_WithACompat_SaysByWhichRulesItDiffers', () => {
@@ -192,7 +204,7 @@ test('Run_RequestsFile_HasARowEachWithItsStateInWords', () => {
     .split('\n')
     .map((line) => line.split(','));
   rmSync(folder, { recursive: true });
-  const report = JSON.parse(run.stdout);
+  const { first_run: report } = JSON.parse(run.stdout);
   const state = header.indexOf('state');
   assert.equal(rows.length, 200);
   for (const name of ['completed', 'running', 'queued']) {
@@ -201,11 +213,11 @@ test('Run_RequestsFile_HasARowEachWithItsStateInWords', () => {
   assert.ok(report.completed > 0 && rows.some((cells) => cells[state] === 'pending'));
 });
 
-/** Runs with files; what is in them, and the summary. */
+/** One run with files; what is in them, and the summary. */
 function runWithFiles(names, ...words) {
   const folder = mkdtempSync(join(tmpdir(), 'servecast-'));
   const options = names.flatMap((name) => [`--${name}`, join(folder, name)]);
-  const run = servecast('run', chat, ...words, ...options);
+  const run = servecast('run', chat, '--once', ...words, ...options);
   const files = Object.fromEntries(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
   rmSync(folder, { recursive: true });
   assert.equal(run.status, 0, run.stderr);
@@ -230,9 +242,12 @@ const twoClasses = 'workload.classes=[{"name":"chat","share":3,"ttft_deadline_ms
 test('Run_Report_IsAsDeclared', () => {
   const declarations = new Declarations(readFileSync(new URL('../../wasm/servecast.d.ts', import.meta.url), 'utf8'));
   for (const set of ['seed=2', twoClasses, 'engine.compat=blis']) {
-    const report = JSON.parse(runWithFiles(['json'], '--set', set, '--set', 'workload.requests=600').json);
-    delete report.series;
-    assert.deepEqual(declarations.problems('Report', report), [], set);
+    const words = ['--set', set, '--set', 'workload.requests=600'];
+    const one = JSON.parse(runWithFiles(['json'], ...words).json);
+    delete one.series;
+    assert.deepEqual(declarations.problems('RunReport', one), [], set);
+    const report = JSON.parse(servecast('run', chat, ...words).stdout);
+    assert.deepEqual(declarations.problems('Report', { ...report, scenario: {} }), [], set);
   }
 });
 
@@ -687,7 +702,7 @@ test('Trace_WhatItWasReadAs_IsSaid', () => {
       stderr,
       /read as CSV with named columns: columns Timestamp \(s\), Request tokens, Response tokens; 2 requests/,
     );
-    assert.equal(JSON.parse(stdout).completed, 2);
+    assert.equal(JSON.parse(stdout).first_run.completed, 2);
   });
 });
 
@@ -696,7 +711,7 @@ test('Trace_OfLengthsAlone_LeavesTheArrivals', () => {
     const { status, stdout, stderr } = servecast('run', chat, '--trace', file, '--set', 'workload.requests=30');
     assert.equal(status, 0, stderr);
     assert.match(stderr, /lengths only/);
-    const report = JSON.parse(stdout);
+    const report = JSON.parse(stdout).first_run;
     assert.equal(report.completed, 30);
     assert.equal(report.prompt_tokens, 15 * 30);
   });
@@ -721,7 +736,7 @@ test('FitTrace_Scenario_RunsAndIsNearTheTrace', () => {
     assert.equal(JSON.parse(stdout).requests, 2000);
     assert.equal(row(stderr, 'requests')[1], '2,000');
     assert.match(stderr, /prompt p99/);
-    const report = JSON.parse(servecast('run', out).stdout);
+    const report = JSON.parse(servecast('run', out).stdout).first_run;
     assert.equal(report.completed, 2000);
     assert.ok(Math.abs(report.prompt_tokens / 2000 - 124.5) < 2);
   });

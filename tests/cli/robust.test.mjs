@@ -54,14 +54,14 @@ test('Trace_ForAScenarioThatReplays_KeepsWhatItSaysOfTheReplay', () => {
     const { status, stdout, stderr } = servecast('run', scenario, '--trace', trace, '--json', path('r.json'));
     assert.equal(status, 0, stderr);
     assert.match(stderr, /output lengths are the scenario's own/);
-    const report = JSON.parse(stdout);
+    const { fingerprint, first_run: report } = JSON.parse(stdout);
     assert.ok(report.completed > 30 && report.completed < 70, `${report.completed} of 100 rows`);
     assert.equal(report.prompt_tokens, report.completed * (3 * 200 + 500));
     assert.equal(report.output_tokens, report.completed * 7);
     assert.ok(report.simulated_s < 11);
     // The resolved scenario runs again as it is, in run and in compare.
     const resolved = write(path('again.json'), JSON.parse(readFileSync(path('r.json'), 'utf8')).scenario);
-    assert.equal(JSON.parse(servecast('run', resolved, '--trace', trace).stdout).fingerprint, report.fingerprint);
+    assert.equal(JSON.parse(servecast('run', resolved, '--trace', trace).stdout).fingerprint, fingerprint);
     const compared = servecast('compare', scenario, '--trace', trace, '--with', 'seed=2').stdout;
     assert.match(compared, new RegExp(`^completed +${report.completed} `, 'm'));
   });
@@ -76,7 +76,7 @@ test('Trace_ForTheExampleOfTheDocs_IsReplayedAsItSays', () => {
     const { status, stdout, stderr } = servecast('run', scenario, '--trace', write(path('t.csv'), hundredRows));
     assert.equal(status, 0, stderr);
     // Half of 100 rows, three times.
-    const { arrived } = JSON.parse(stdout);
+    const { arrived } = JSON.parse(stdout).first_run;
     assert.ok(arrived > 100 && arrived < 200, `${arrived}`);
   });
 });
@@ -184,7 +184,7 @@ test('Outputs_InThePlaceOfAFile_KeepItsModeAndLinks', () => {
     chmodSync(path('r.json'), 0o640);
     symlinkSync('r.json', path('link.json'));
     assert.equal(servecast('run', chat, '--set', 'workload.requests=5', '--json', path('link.json')).status, 0);
-    assert.equal(JSON.parse(readFileSync(path('r.json'), 'utf8')).completed, 5);
+    assert.equal(JSON.parse(readFileSync(path('r.json'), 'utf8')).first_run.completed, 5);
     assert.equal(statSync(path('r.json')).mode & 0o777, 0o640);
   });
 });
