@@ -65,13 +65,12 @@ class Experiment {
   // 0..1, never falls; 1 only when finished.
   double Progress() const;
 
-  // The report of the first run; targets, rates and the verdict are of all runs. Partial until
-  // finished.
+  // Of all runs, but for what servecast/report.h says is of the first. Partial until finished.
   Report Snapshot(ReportDetail detail = ReportDetail::kRequests) const;
 
   // By falling gain; empty until finished, and where not asked for.
   const std::vector<Relief>& Reliefs() const;
-  // Of the complete requests of all runs; empty until finished, if options.blames is not set, and
+  // Of the complete requests that count, of all runs; empty until finished, if options.blames is not set, and
   // by other rules than vLLM's.
   std::vector<Blame> Blames() const;
 

@@ -11,6 +11,7 @@ namespace servecast {
 
 void TailBlame::Add(const RunRecords& records, double warmup_s) {
   const auto warmup = static_cast<TimeNs>(warmup_s * 1e9);
+  const std::size_t run = runs_++;
   if (requests_.size() >= kMost) return;
   const std::size_t all = records.requests.arrival.size();
   for (std::size_t i = 0; i < all; i += 1 + all / kMost) {
@@ -25,10 +26,16 @@ void TailBlame::Add(const RunRecords& records, double warmup_s) {
     own.first = times.ttft.Sum();
     own.all = times.e2e.Sum();
     own.later_tokens = records.results.generated[i] - 1;
+    own.arrival = records.requests.arrival[i];
+    own.run = run;
   }
 }
 
-std::vector<Blame> TailBlame::Find() const {
+std::vector<Blame> TailBlame::Find(const std::vector<CountedRequests>& counted) const {
+  const auto counts = [&counted](const Times& t) {
+    if (t.run >= counted.size()) return counted.empty();
+    return t.arrival >= counted[t.run].begin && t.arrival <= counted[t.run].end;
+  };
   std::vector<Blame> found;
   for (const std::string_view metric : {"ttft", "tpot", "e2e"}) {
     const bool first = metric == "ttft", later = metric == "tpot";
@@ -38,7 +45,7 @@ std::vector<Blame> TailBlame::Find() const {
     };
     std::vector<const Times*> of;
     for (const Times& t : requests_) {
-      if (!later || t.later_tokens > 0) of.push_back(&t);
+      if (counts(t) && (!later || t.later_tokens > 0)) of.push_back(&t);
     }
     if (of.empty()) continue;
     const std::size_t slowest = (of.size() + 99) / 100;

@@ -382,7 +382,9 @@ Report Experiment::Snapshot(ReportDetail detail) const {
 const std::vector<Relief>& Experiment::Reliefs() const { return state_->reliefs; }
 
 std::vector<Blame> Experiment::Blames() const {
-  return state_->finished ? state_->blame.Find() : std::vector<Blame>();
+  const State& s = *state_;
+  if (!s.finished) return {};
+  return s.blame.Find(s.findings ? s.findings->counted : std::vector<CountedRequests>());
 }
 
 }  // namespace servecast

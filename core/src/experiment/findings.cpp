@@ -29,7 +29,11 @@ class Finder {
     Cut();
     out_.long_memory = reading_.steady && LooksOfARun() < kLongMemory;
     for (std::size_t r = 0; r < runs_.size(); ++r) {
-      out_.counted.push_back({first_[r], last_[r], Starts(r)});
+      CountedRequests& counted = out_.counted.emplace_back();
+      counted = {.first = first_[r], .last = last_[r], .from = Starts(r)};
+      if (last_[r] <= first_[r]) continue;
+      counted.begin = runs_[r].arrival[first_[r]];
+      counted.end = runs_[r].arrival[last_[r] - 1];
     }
     out_.from = Starts(0);
     out_.until = Ends(0);

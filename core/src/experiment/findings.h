@@ -41,10 +41,12 @@ struct TargetFinding {
 // most a thousand. Requires: it has an interval.
 double TimesToTell(const SloSpec& slo, const TargetFinding& target);
 
-// Requests [first, last) of a run count; rates, from `from` on.
+// Requests [first, last) of a run count, which arrived from `begin` to `end`; rates, from `from`
+// on.
 struct CountedRequests {
   std::size_t first = 0, last = 0;
   TimeNs from = 0;
+  TimeNs begin = kNever, end = -1;  // of nobody
 };
 
 struct Findings {

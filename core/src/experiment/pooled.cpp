@@ -49,7 +49,8 @@ class Pooler {
                                   [](const CountedRequests& c) { return c.last <= c.first; });
     // Of an overload that lasts no longer than its requests all are the drain.
     for (std::size_t r = 0; none && r < runs.size(); ++r) {
-      counted_[r] = {0, runs[r].arrival.size(), counted_[r].from};
+      counted_[r].first = 0;
+      counted_[r].last = runs[r].arrival.size();
     }
   }
 

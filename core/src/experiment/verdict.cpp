@@ -72,6 +72,16 @@ std::optional<double> StatedRate(const Scenario& s) {
   return a.rate_per_s;
 }
 
+// What the document offers, in requests: of conversations, turns as well, which an overload delays.
+std::optional<double> OfferedRate(const Scenario& s) {
+  const ArrivalSpec& a = s.workload.arrivals;
+  if (s.workload.sessions.turns > 1 && HasRate(a.process) && a.profile == RateProfile::kFlat &&
+      a.spikes.empty() && s.workload.classes.empty()) {
+    return a.rate_per_s * static_cast<double>(s.workload.sessions.turns);
+  }
+  return StatedRate(s);
+}
+
 // " at 40 req/s".
 std::string Load(const Scenario& s, const Report& r) {
   const ArrivalSpec& a = s.workload.arrivals;
@@ -205,7 +215,7 @@ void JudgeOverload(const Scenario& s, const Findings& findings, Report& r) {
     return;
   }
   const Interval& served = *findings.served_per_s;
-  const double offered = StatedRate(s).value_or(findings.offered_per_s);
+  const double offered = OfferedRate(s).value_or(findings.offered_per_s);
   r.overload = {served.value, std::max(served.low, 0.0), served.high, offered};
   r.verdict.sentence = Format("Overloaded: serves {} ({} to {}) of {} with {}.",
                               ShortNumber(served.value), ShortNumber(r.overload->low),

@@ -123,6 +123,17 @@ std::string LimitSentence(const Scenario& scenario, const Report& r) {
                 busy < 0.95 ? Format(", which is {} of all", Percent(busy)) : "");
 }
 
+// Of the same run as each replica's own.
+std::optional<double> MeanTtftMs(const Report& r) {
+  double sum = 0, requests = 0;
+  for (const ReplicaReport& replica : r.replicas) {
+    if (!replica.ttft_mean_ms) continue;
+    sum += *replica.ttft_mean_ms * static_cast<double>(replica.requests);
+    requests += static_cast<double>(replica.requests);
+  }
+  return requests > 0 ? std::optional(sum / requests) : std::nullopt;
+}
+
 // That some replica has far more to do than the others, where that may be why latencies are bad:
 // it then has half as much again as the mean, and at least one request more. "" otherwise.
 std::string ImbalanceSentence(const std::vector<PoolSpec>& pools, const Report& r) {
@@ -156,9 +167,9 @@ std::string ImbalanceSentence(const std::vector<PoolSpec>& pools, const Report& 
       r.replicas.size(), busiest - r.replicas.data(), ShortNumber(most), ShortNumber(most / mean),
       pools.size() > 1 ? " of its pool" : "",
       Percent(static_cast<double>(busiest->requests) / static_cast<double>(requests)));
-  if (busiest->ttft_mean_ms && r.ttft_ms.n > 0) {
+  if (const std::optional<double> all = MeanTtftMs(r); busiest->ttft_mean_ms && all) {
     text += Format("; its mean TTFT is {}, that of all requests is {}", Ms(*busiest->ttft_mean_ms),
-                   Ms(r.ttft_ms.mean));
+                   Ms(*all));
   }
   return text + ".";
 }

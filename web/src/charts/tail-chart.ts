@@ -314,7 +314,7 @@ export class TailChart extends ChartElement {
         (sum, metric) => sum + Math.max(0, this.#limits(metric).length - mostNamed),
         0,
       );
-      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99.</span>`;
+      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99.${this.#panels.includes('itl') && (this.report?.certainty?.runs ?? 1) > 1 ? ' The curve of ITL is of the first run.' : ''}</span>`;
     }
     const fraction = fractionOf(plot.posToVal(left, 'x'));
     return html`<b>${formatPercent(fraction)} have</b> ${this.#panels.map((metric) => {
