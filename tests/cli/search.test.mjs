@@ -84,7 +84,7 @@ test('Search_Prices_AreOfOneList', () => {
   const gpus = ['--over', 'hardware.preset=h100-sxm,rtx-4090'];
   const { status, found } = search(chat, ...gpus, '--prices', 'on-demand');
   assert.equal(status, 0);
-  assert.equal(found.answer.value, 4.02);
+  assert.equal(found.answer.value, 6.88);
   assert.ok(found.points[0].own);
   assert.equal(found.points[1].state, 'refused');
   assert.match(found.points[1].reason, /found no price of rtx-4090 in the list on-demand/);
