@@ -314,7 +314,8 @@ export class Comparison {
   readonly #store: Store;
   readonly #plans: () => Promise<Plans>;
   #pointer = '';
-  #fewest = false;
+  /** What a GPU is compared by is a decision: what it takes to keep the targets. */
+  #fewest = true;
   readonly #seeks = new Set<() => void>();
   #isRunning = false;
   #turn = 0;
