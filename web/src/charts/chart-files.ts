@@ -270,7 +270,8 @@ function savePng({ name, heading, palette, plots, titles }: SavedChart): void {
   const image = document.createElement('canvas');
   const margin = 16 * ratio;
   image.width = Math.max(...canvases.map((canvas) => canvas.width)) + 2 * margin;
-  image.height = canvases.reduce((sum, canvas) => sum + canvas.height, (40 + titles.length * titleHeight) * ratio) + margin;
+  image.height =
+    canvases.reduce((sum, canvas) => sum + canvas.height, (40 + titles.length * titleHeight) * ratio) + margin;
   const pen = image.getContext('2d');
   if (!pen) return;
   pen.fillStyle = palette.surface;

@@ -367,13 +367,10 @@ export class TailChart extends ChartElement {
   protected readout(plot: uPlot): TemplateResult | string {
     const left = plot.cursor.left ?? -1;
     if (left < 0) {
-      const unnamed = this.#panels.reduce(
-        (sum, metric, index) => {
-          const panel = this.plots[index];
-          return sum + this.#limits(metric).length - (panel ? this.#namedLimits(panel, metric).length : 0);
-        },
-        0,
-      );
+      const unnamed = this.#panels.reduce((sum, metric, index) => {
+        const panel = this.plots[index];
+        return sum + this.#limits(metric).length - (panel ? this.#namedLimits(panel, metric).length : 0);
+      }, 0);
       return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99${this.report?.certainty && this.report.slo.length > 0 ? ' of all runs, the curve is of the first' : ''}.</span>`;
     }
     const fraction = fractionOf(plot.posToVal(left, 'x'));

@@ -80,7 +80,7 @@ const catalog: Catalog = {
 const rate = '/workload/arrivals/rate_per_s';
 
 function outcomeOf(document: Document, engineMs = 1, verdict: VerdictState = 'meets'): Outcome {
-  const report = { scenario: document, fingerprint: 'f', arrived: 2, verdict: { state: verdict } };
+  const report = { scenario: document, fingerprint: 'f', arrived: 2, slo: [], verdict: { state: verdict } };
   return { report: report as unknown as Report, columns: {}, engine_ms: engineMs };
 }
 
@@ -599,7 +599,7 @@ describe('the app', () => {
     await app.fitTrace();
     expect(engine.last.with_trace).toBe(false);
     expect(state().document).toMatchObject({ workload: { requests: 2, arrivals: { rate_per_s: 5 } } });
-    expect(state().fit.kind).toBe('fitted');
+    expect(state().fit).toMatchObject({ kind: 'fitted', said: 'meets' });
     engine.finish();
     vi.advanceTimersByTime(300);
     await vi.waitFor(async () => expect(await decodeLink(fragment)).toMatchObject({ trace_name: null }));

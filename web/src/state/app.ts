@@ -57,7 +57,7 @@ export class App {
     this.#engine = engine;
     this.#around = around;
     this.store = store;
-    this.reasons = new Reasons(engine, store);
+    this.reasons = new Reasons(engine, store, () => this.plans());
     this.#address = new Address(around, store, (canonical) => this.#readable(canonical));
     this.#runs = new Runs(engine, store, {
       accepted: (canonical, document) => this.#address.accept(canonical, document),

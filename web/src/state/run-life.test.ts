@@ -95,15 +95,12 @@ class ModelPage {
     const { doc, cancelled, said } = run;
     const over = said.some((kind) => kind !== 'accepted' && kind !== 'partial');
     if (over) return;
-    if (cancelled && this.random(2) === 0) return this.hear(run, 'cancelled');
-    if (doc.bad) return this.hear(run, 'refused');
-    const kinds: Arrival[] = ['accepted', 'partial', 'coarse', 'finished'];
+    const fromFull = this.life.flight?.kind === 'full' && !said.includes('accepted');
     // Only a run that was asked to be is coarse.
-    const kind = kinds[this.random(doc.live ? 4 : 3)] ?? 'finished';
-    this.hear(
-      run,
-      kind === 'coarse' && this.life.flight?.kind === 'full' && !said.includes('accepted') ? 'finished' : kind,
-    );
+    const kinds: readonly Arrival[] =
+      doc.live && !fromFull ? ['accepted', 'partial', 'coarse', 'finished'] : ['accepted', 'partial', 'finished'];
+    const kind = kinds[this.random(kinds.length)] ?? 'finished';
+    this.hear(run, cancelled && this.random(2) === 0 ? 'cancelled' : doc.bad ? 'refused' : kind);
   }
 
   act(): void {

@@ -139,19 +139,24 @@ export class Runs {
   #act(effect: Effect, pace: Pace): void {
     switch (effect) {
       case 'start':
-        return this.#start();
+        this.#start();
+        break;
       case 'cancel':
-        return this.#engine.cancel();
+        this.#engine.cancel();
+        break;
       case 'start timer':
         clearTimeout(this.#restTimer);
         this.#restTimer = setTimeout(() => this.#step({ kind: 'rested' }), restMs[pace]);
-        return;
+        break;
       case 'stop timer':
-        return clearTimeout(this.#restTimer);
+        clearTimeout(this.#restTimer);
+        break;
       case 'ended':
-        return this.#ended();
+        this.#ended();
+        break;
       case 'kept':
-        return this.#hooks.kept();
+        this.#hooks.kept();
+        break;
     }
   }
 

@@ -23,7 +23,8 @@ export function rankOf({ id, name, description, document }: Preset, words: reado
   const named = `${id} ${name}`.toLowerCase();
   const whole = JSON.stringify(document ?? '').toLowerCase();
   const said = `${named} ${description.toLowerCase()}${whole.includes('"prefill"') ? ' pd disaggregated' : ''}`;
-  const begins = (text: string) => words.every((word) => ` ${text}`.replaceAll(/[^a-z0-9.]+/g, ' ').includes(` ${word}`));
+  const begins = (text: string) =>
+    words.every((word) => ` ${text}`.replaceAll(/[^a-z0-9.]+/g, ' ').includes(` ${word}`));
   const has = (text: string) => words.every((word) => text.includes(word));
   const found = [begins(named), begins(said), has(named), has(`${said} ${whole}`)].indexOf(true);
   return found < 0 ? 4 : found;
