@@ -132,7 +132,7 @@ export function spokenDuration(seconds: number): string {
 
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return missing;
-  return `${formatNumber(share * 100)}${thin}%`;
+  return `${formatNumber(share * 100).replace('-', '−')}${thin}%`;
 }
 
 export function formatBytes(bytes: number): string {

@@ -227,9 +227,9 @@ export class PageElement extends LitElement {
         <section id="latency" tabindex="-1" aria-label="Latency">
           <sc-latency-chart .report=${report} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-latency-chart>
         </section>
-        ${this.#shareButton(view, 'phone-share')}
         <section id="load" tabindex="-1" aria-label="Load over time">${renderLoad(view, about)}</section>
       </div>
+      ${nothingToDraw ? nothing : this.#shareButton(view, 'phone-share')}
       ${renderFit(view)}`;
   }
 

@@ -197,7 +197,7 @@ function throughputTile(view: ViewContext, report: Report, mark: TemplateResult)
   const good = share
     ? html`<br />${attained(share)}`
     : report.slo.length > 0
-      ? html`<br />${term(view.state.catalog, 'goodput', formatNumber(report.goodput_per_s))} within the limits`
+      ? html`<br />${term(view.state.catalog, 'goodput', goodputText(report))} within the limits`
       : nothing;
   return html`<div class="card tile">
     ${tileHead(term(view.state.catalog, 'throughput', 'Output per GPU'), countOf(report.gpus, 'GPU'))}
@@ -205,6 +205,11 @@ function throughputTile(view: ViewContext, report: Report, mark: TemplateResult)
     <p class="tile-note">${formatQuantity(report.requests_per_s, 'requests/s')}${steady}${report.gpus === 1 ? nothing : `, ${formatNumber(report.output_tokens_per_s)} tokens/s together`}${good}</p>
     ${mark}
   </div>`;
+}
+
+/** A share that nobody would call some is none. */
+function goodputText({ goodput_per_s: good, requests_per_s: served }: Report): string {
+  return good !== null && good < served * 0.001 ? 'none' : formatQuantity(good, 'req/s');
 }
 
 function attained(target: Target): TemplateResult {
