@@ -118,19 +118,25 @@ function askedAs(file: string): string {
   return file.startsWith('presets/') ? `${file}?${presetsVersion}` : file;
 }
 
-/** sw.js: the page without a connection, versioned by what it holds. */
+/** What the footer leads to, which ./dev puts beside the page. */
+const texts = ['LICENSE.txt', 'NOTICE.txt', 'accuracy.txt', 'method.txt'];
+
+/** sw.js: the page without a connection, and its embeds, versioned by what it holds. Of the last build into the folder. */
 function offline(): Plugin {
   return {
     name: 'servecast-offline',
     apply: 'build',
-    writeBundle(options, bundle) {
+    writeBundle(options) {
       const folder = options.dir ?? 'dist';
-      const names = Object.keys(bundle).sort();
+      const names = readdirSync(folder, { recursive: true })
+        .map((name) => String(name).replaceAll('\\', '/'))
+        .filter((name) => /^(assets|embed|presets)\/.*\.\w+$|^(index|embed)\.html$|^servecast-embed\.js$/.test(name))
+        .sort();
       const hash = createHash('sha256');
       for (const file of names) hash.update(file).update(readFileSync(`${folder}/${file}`));
       const source = readFileSync(new URL('tools/service-worker.js', import.meta.url), 'utf8')
         .replace('VERSION', hash.digest('hex').slice(0, 12))
-        .replace('FILES', JSON.stringify(names.map(askedAs)));
+        .replace('FILES', JSON.stringify([...names.map(askedAs), ...texts]));
       writeFileSync(`${folder}/sw.js`, source);
     },
   };
@@ -177,7 +183,8 @@ export default defineConfig(({ mode }) => ({
   plugins: [
     flatTemplates(),
     ...(mode === 'element' ? [] : [builtPage()]),
-    ...(mode === 'embed' || mode === 'element' ? [] : [presetFiles(), offline()]),
+    ...(mode === 'embed' || mode === 'element' ? [] : [presetFiles()]),
+    ...(mode === 'element' ? [offline()] : []),
   ],
   define: { presetsVersion: JSON.stringify(presetsVersion) },
   resolve: {

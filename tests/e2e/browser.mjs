@@ -51,7 +51,7 @@ export async function launch() {
 
 /** Runs before the page's own scripts: notes violations, long tasks, and when the verdict was there. */
 function watch() {
-  const seen = { violations: [], longest_task_ms: 0, verdict_ms: null };
+  const seen = { violations: [], longest_task_ms: 0, verdict_ms: null, layout_shift: 0 };
   window.seen = seen;
   addEventListener('securitypolicyviolation', (event) =>
     seen.violations.push(`${event.violatedDirective} ${event.blockedURI}`),
@@ -59,6 +59,9 @@ function watch() {
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) seen.longest_task_ms = Math.max(seen.longest_task_ms, entry.duration);
   }).observe({ type: 'longtask', buffered: true });
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) seen.layout_shift += entry.value;
+  }).observe({ type: 'layout-shift', buffered: true });
   new MutationObserver((_changes, observer) => {
     if (!document.querySelector('[data-complete="final"]')) return;
     seen.verdict_ms = performance.now();

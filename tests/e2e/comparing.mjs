@@ -6,11 +6,14 @@ import { command } from '../command.mjs';
 import { dropFile, field, fingerprint, nextResult, openTab, verdict } from './browser.mjs';
 import { audit, preset, site, skip, smallTrace, task } from './harness.mjs';
 
-async function openComparison(page, pointer) {
+/** Of GPUs with as many as there are, unless the fewest that keep the targets are asked for. */
+async function openComparison(page, pointer, fewest = false) {
   await verdict(page);
   await openTab(page, 'Compare');
   if (pointer) await page.selectOption('#compare-by', pointer);
-  await compared(page);
+  else if (!fewest && (await page.locator('#compare-fewest').count()) > 0)
+    await page.selectOption('#compare-fewest', 'same');
+  if (!fewest) await compared(page);
 }
 
 /** The rows, once no variant is still running. */
@@ -24,8 +27,26 @@ async function compared(page) {
   );
 }
 
-await task('compare: every GPU, the one in force first and as shown', async (page) => {
+await task('compare: every GPU, by the cost of what is served within the targets', async (page) => {
   await openComparison(page);
+  const costs = (await compared(page)).map((row) => Number(/^\$([\d.,]+)/.exec(row[7])?.[1]?.replace(',', '')));
+  const priced = costs.filter(Number.isFinite);
+  assert.deepEqual(
+    priced,
+    [...priced].sort((a, b) => a - b),
+    'cheapest first',
+  );
+  assert.ok(costs.slice(0, priced.length).every(Number.isFinite), 'what serves nothing within them is last');
+  // An overloaded GPU is no bargain.
+  const current = await page.locator('#compared tbody tr.current').evaluate((row) => row.rowIndex);
+  const states = await page.$$eval('#compared tbody tr', (rows) =>
+    rows.map((row) => row.querySelector('.state b')?.textContent),
+  );
+  assert.ok(
+    states.slice(0, current).every((state) => state === 'Meets' || state === 'Near'),
+    states.join(),
+  );
+  await page.getByRole('button', { name: /^Value/ }).click();
   const rows = await compared(page);
   const gpus = await page.locator('sc-field[data-pointer="/hardware/preset"] select > option').count();
   assert.equal(rows.length, gpus);
@@ -45,9 +66,8 @@ await task('compare: every GPU, the one in force first and as shown', async (pag
 await task(
   'compare: the fewest of each GPU that keep all targets, with more or fewer to a replica',
   async (page) => {
-    await openComparison(page);
-    await compared(page);
-    await page.selectOption('#compare-fewest', 'fewest');
+    await openComparison(page, undefined, true);
+    assert.equal(await page.inputValue('#compare-fewest'), 'fewest', 'a decision is about what keeps the targets');
     // Of four H100 to a replica one would do: groups become smaller as well as larger. Other GPUs are found after it.
     const row = page.locator('#compared tbody tr', { has: page.locator('th', { hasText: 'fewest' }) });
     const use = row.getByRole('button');

@@ -5,7 +5,7 @@ import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { field, fingerprint, nextResult, openTab, problem, root, verdict } from './browser.mjs';
-import { heard, preset, site, task } from './harness.mjs';
+import { heard, openEverything, preset, site, task } from './harness.mjs';
 import { serve } from './server.mjs';
 
 const rate = (page) => field(page, '/workload/arrivals/rate_per_s');
@@ -43,6 +43,51 @@ for (const requests of [1000, 10_000, 1_000_000])
     },
     { fragment: `#p=${preset}&workload.requests=${requests}` },
   );
+
+for (const [pointer, value] of [
+  ['/engine/preset', 'sglang'],
+  ['/scheduler/policy', 'sarathi'],
+  ['/engine/speculative/method', 'eagle3'],
+])
+  await task(`second module: the first edit that needs it, ${value}, ends in the certain answer`, async (page) => {
+    await verdict(page);
+    const first = await fingerprint(page);
+    await openEverything(page);
+    await page.locator(`sc-field[data-pointer="${pointer}"] select`).first().selectOption(value);
+    await nextResult(page, first);
+    assert.equal(await page.getAttribute('[data-complete]', 'data-complete'), 'final');
+  });
+
+await task('history: an address that changes faster than it is read, the newest wins', async (page) => {
+  await verdict(page);
+  const links = ['llama-3.1-8b-h100-chat', 'qwen2.5-7b-l40s-code', 'llama-3.1-8b-h100-chat&seed=5'];
+  for (const pause of [20, 60, 100, 140]) {
+    for (const link of [...links, ...links]) {
+      await page.evaluate((fragment) => (location.hash = fragment), `p=${link}`);
+      await page.waitForTimeout(pause);
+    }
+    await page.waitForFunction(() => {
+      const { state } = document.querySelector('sc-page').app.store;
+      return state.shown?.completeness === 'final' && state.run.kind === 'idle' && state.document.seed === 5;
+    });
+    assert.match(await page.evaluate(() => location.hash), /seed=5/);
+    await page.evaluate(() => {
+      for (let step = 0; step < 4; step += 1) history.back();
+    });
+    await page.waitForTimeout(pause);
+    await page.evaluate(() => history.go(3));
+    await page.waitForFunction(() => {
+      const { state } = document.querySelector('sc-page').app.store;
+      return (
+        state.shown?.completeness === 'final' && state.run.kind === 'idle' && state.shown.document === state.document
+      );
+    });
+    await page.waitForFunction(() => {
+      const { state } = document.querySelector('sc-page').app.store;
+      return location.hash.slice(1) === state.link;
+    });
+  }
+});
 
 await task('late: what is shown is marked as of before the change, and nothing moves', async (page) => {
   await verdict(page);

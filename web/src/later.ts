@@ -13,7 +13,8 @@ export function begin(app: App): void {
   // Over http elsewhere than on this machine, browsers have none.
   if (import.meta.env.PROD && 'serviceWorker' in navigator)
     navigator.serviceWorker.register(new URL('sw.js', document.baseURI)).catch(() => undefined);
-  if (seenTour()) return;
+  // On a phone it would lie over the numbers.
+  if (seenTour() || innerWidth < 720) return;
   void import('./views/tour').then(
     ({ showTour }) => showTour(rememberTour),
     () => undefined,

@@ -1,9 +1,10 @@
 // Entry: starts the engine before anything else, then puts the page together.
 import wasmUrl from 'servecast-first.wasm?url';
 import { EngineClient, compileModule } from './engine/client';
+import { holdParts } from './lib/part';
 import { inTurn } from './lib/turns';
 import { App, type Surroundings } from './state/app';
-import { Store, initialState, type ThemeChoice } from './state/store';
+import { Store, initialState, whenAnswered, type ThemeChoice } from './state/store';
 import './styles/page.css';
 import type { PageElement } from './views/page';
 
@@ -58,6 +59,8 @@ function begin(): void {
   // Both come when an address is written by hand; whoever is second finds that the first one has done it.
   for (const kind of ['popstate', 'hashchange']) addEventListener(kind, () => void app.arrive());
 
+  const answered = whenAnswered(app.store);
+  holdParts(answered);
   void app.start();
   import('./views/page').then(
     () => {
@@ -68,11 +71,8 @@ function begin(): void {
     () => document.querySelector('#loading')?.replaceChildren('The page could not be loaded: there is no connection.'),
   );
 
-  // What a first verdict does not need.
-  const unsubscribe = app.store.subscribe(() => {
-    const { shown, run, failure } = app.store.state;
-    if (!shown && run.kind !== 'refused' && failure === null) return;
-    unsubscribe();
+  // What a first verdict does not need, the service worker that fetches all the rest with it.
+  void answered.then(() =>
     setTimeout(
       () =>
         void import('./later').then(
@@ -80,8 +80,8 @@ function begin(): void {
           () => undefined,
         ),
       100,
-    );
-  });
+    ),
+  );
 }
 
 // Not from here: what notes where it was asked from (a fetch, a worker) would read all of this file anew for that.

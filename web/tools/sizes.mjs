@@ -21,6 +21,7 @@ const laterParts = [
   'download',
   'embed',
   'fit-chart',
+  'forecast',
   'import-box',
   'cluster',
   'compare',

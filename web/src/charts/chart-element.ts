@@ -82,6 +82,10 @@ export abstract class ChartElement extends LitElement {
   protected abstract buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[];
   protected abstract updatePlots(): void;
   protected abstract readout(plot: uPlot): TemplateResult | string;
+  /** What stands above each plot, for files. */
+  protected plotTitles(): readonly string[] {
+    return [];
+  }
   protected tools(): TemplateResult | typeof nothing {
     return nothing;
   }
@@ -240,6 +244,7 @@ export abstract class ChartElement extends LitElement {
       palette: readPalette(this),
       columns: names.map((name) => ({ name, values: this.columns?.[name] ?? new Float64Array(0) })),
       plots: this.plots,
+      titles: this.plotTitles(),
       draw: (host) => this.buildPlots(host, readPalette(this), width),
     });
   }

@@ -185,12 +185,12 @@ class Recorder extends PathWriter {
   }
 }
 
+const titleHeight = 24;
 const tiles = new Map<HTMLCanvasElement, { readonly colour: string; readonly size: number }>();
 
 /** One file with the title and all plots that `draw` makes, below each other. */
 async function asSvg(
-  heading: string,
-  palette: Palette,
+  { heading, palette, titles }: SavedChart,
   draw: (host: HTMLElement) => readonly uPlot[],
 ): Promise<string> {
   const recorders = new Map<HTMLCanvasElement, Recorder>();
@@ -221,8 +221,12 @@ async function asSvg(
   const margin = 16 * ratio;
   const width = Math.max(...drawn.map(({ canvas }) => canvas.width)) + 2 * margin;
   let top = 40 * ratio;
-  const parts = drawn.map(({ canvas, shapes }) => {
-    const group = `<g transform="translate(${margin} ${top})">${shapes.join('')}</g>`;
+  const titled = (title: string) =>
+    `<text x="${margin}" y="${top - 6 * ratio}" style="font:${escaped(palette.font.replace('13px', `${13 * ratio}px`))}" fill="${palette.ink}">${escaped(title)}</text>`;
+  const parts = drawn.map(({ canvas, shapes }, index) => {
+    const title = titles[index];
+    if (title !== undefined) top += titleHeight * ratio;
+    const group = `${title === undefined ? '' : titled(title)}<g transform="translate(${margin} ${top})">${shapes.join('')}</g>`;
     top += canvas.height;
     return group;
   });
@@ -238,6 +242,8 @@ export interface SavedChart {
   readonly palette: Palette;
   readonly columns: readonly { readonly name: string; readonly values: Float64Array }[];
   readonly plots: readonly uPlot[];
+  /** Above each plot; none where its axes say it. */
+  readonly titles: readonly string[];
   draw(host: HTMLElement): readonly uPlot[];
 }
 
@@ -245,7 +251,7 @@ export async function saveChart(kind: string, chart: SavedChart): Promise<void> 
   if (kind === 'CSV') saveCsv(chart);
   else if (kind === 'PNG') savePng(chart);
   else if (kind === 'SVG') {
-    const text = await asSvg(chart.heading, chart.palette, (host) => chart.draw(host));
+    const text = await asSvg(chart, (host) => chart.draw(host));
     download(`${chart.name}.svg`, new Blob([text], { type: 'image/svg+xml' }));
   }
 }
@@ -258,13 +264,14 @@ function saveCsv({ name, columns }: SavedChart): void {
   download(`${name}.csv`, new Blob([`${lines.join('\n')}\n`], { type: 'text/csv' }));
 }
 
-function savePng({ name, heading, palette, plots }: SavedChart): void {
+function savePng({ name, heading, palette, plots, titles }: SavedChart): void {
   const ratio = devicePixelRatio;
   const canvases = plots.map((plot) => plot.ctx.canvas);
   const image = document.createElement('canvas');
   const margin = 16 * ratio;
   image.width = Math.max(...canvases.map((canvas) => canvas.width)) + 2 * margin;
-  image.height = canvases.reduce((sum, canvas) => sum + canvas.height, 40 * ratio) + margin;
+  image.height =
+    canvases.reduce((sum, canvas) => sum + canvas.height, (40 + titles.length * titleHeight) * ratio) + margin;
   const pen = image.getContext('2d');
   if (!pen) return;
   pen.fillStyle = palette.surface;
@@ -273,7 +280,10 @@ function savePng({ name, heading, palette, plots }: SavedChart): void {
   pen.font = palette.font.replace('13px', `600 ${15 * ratio}px`);
   pen.fillText(heading, margin, 26 * ratio);
   let top = 40 * ratio;
-  for (const canvas of canvases) {
+  pen.font = palette.font.replace('13px', `${13 * ratio}px`);
+  for (const [index, canvas] of canvases.entries()) {
+    const title = titles[index];
+    if (title !== undefined) pen.fillText(title, margin, (top += titleHeight * ratio) - 6 * ratio);
     pen.drawImage(canvas, margin, top);
     top += canvas.height;
   }

@@ -1,11 +1,13 @@
 // The tail of the latencies, a panel each: ms over 50, 90, 99 and 99.9 % of the requests on a scale of nines. A limit is
 // a hatched corner that ends at its percentile, below which the curve must pass; where it has a limit, a dot with the
-// interval. Curves are of all runs, but for ITL's, which is of the first. Another run may be drawn behind.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+// interval. Curves are of all runs, but for ITL's, which is of the first. Another run may be drawn behind. Figures stand in
+// the head of their panel and at the axis: inside the plot there are marks alone, so that nothing collides where it
+// matters, near the limit.
+import { LitElement, html, nothing, render, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
 import type { Report } from 'servecast';
 import type { Outcome } from '../engine/protocol';
-import { formatGivenTime, formatNumber, formatPercent, formatTime } from '../lib/format';
+import { formatGivenTime, formatInterval, formatPercent, formatTime } from '../lib/format';
 import { needPart } from '../lib/part';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
@@ -21,8 +23,10 @@ const marks = [0.5, 0.9, 0.99, 0.999];
 const gap = 16;
 /** Two panels side by side take so much. */
 const wideEnough = 480;
-/** More limits in a panel would cover each other's names. */
+/** More limits in a panel would cover each other's names at the axis. */
 const mostNamed = 3;
+/** Between two figures at the axis, px. */
+const apart = 15;
 const none = new Float64Array(0);
 const columnOf = (metric: Metric) => `cdf_${metric}_ms`;
 
@@ -47,6 +51,8 @@ export class TailChart extends ChartElement {
   declare only: Metric | null;
   declare withE2e: boolean;
   #palette: Palette | null = null;
+  /** Of the panels: what is said in their heads. */
+  #heads: HTMLElement[] = [];
 
   constructor() {
     super();
@@ -136,13 +142,47 @@ export class TailChart extends ChartElement {
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     this.#palette = palette;
     const wide = this.plotWidth(width);
-    return this.#panels.map((metric) => {
+    const heads: HTMLElement[] = [];
+    const plots = this.#panels.map((metric) => {
       const panel = document.createElement('div');
       panel.className = 'tail-panel';
-      panel.append(paneKey([{ label: metric.toUpperCase(), mark: `swatch ${metric}` }]));
+      const head = paneKey([{ label: metric.toUpperCase(), mark: `swatch ${metric}` }]);
+      const figure = document.createElement('span');
+      figure.className = 'tail-figure';
+      head.append(figure);
+      heads.push(figure);
+      panel.append(head);
       host.append(panel);
       return new uPlot(this.#options(metric, palette, wide, wide < width), this.#data(metric), panel);
     });
+    this.#heads = heads;
+    this.#sayFigures();
+    return plots;
+  }
+
+  #sayFigures(): void {
+    for (const [index, metric] of this.#panels.entries()) {
+      const head = this.#heads[index];
+      if (head) render(this.#figure(metric), head);
+    }
+  }
+
+  /** The target whose value the dot has. */
+  #target(metric: Metric): Limit | undefined {
+    return this.#limits(metric).find((slo) => slo.percentile === 99 && slo.class === undefined);
+  }
+
+  /** p99, of all runs where there is a target, with its interval and its limit. */
+  #figure(metric: Metric): TemplateResult {
+    const target = this.#target(metric);
+    if (target?.unbounded) return html`p99 <b>no bound</b>, limit ${formatGivenTime(target.limit_ms)}`;
+    const { value_ms: value = this.#valueAt(metric, 0.99), low = null, high = null } = target ?? {};
+    const other = this.other ? this.#valueAt(metric, 0.99, 'other') : null;
+    return html`p99 <b>${formatTime(value)}</b>${value !== null && low !== null && high !== null ? ` (${formatInterval(low, high, value)})` : nothing}${target ? ` of ${formatGivenTime(target.limit_ms)}` : nothing}${other === null ? nothing : html`, A (dotted) <b>${formatTime(other)}</b>`}`;
+  }
+
+  protected override plotTitles(): readonly string[] {
+    return this.#panels.map((metric, index) => `${metric.toUpperCase()} ${this.#heads[index]?.textContent ?? ''}`);
   }
 
   #options(metric: Metric, palette: Palette, width: number, beside: boolean): uPlot.Options {
@@ -172,7 +212,7 @@ export class TailChart extends ChartElement {
           size: 60,
           incrs: [1e15],
           space: 1,
-          splits: (plot, _axis, low, high) => axisTicks(low, high, false, plot.height / 48),
+          splits: (plot, _axis, low, high) => this.#ticks(plot, metric, low, high),
           filter: (_plot, splits) => splits,
           values: (_plot, splits) => splits.map((value) => tickLabel(value)),
         },
@@ -180,6 +220,26 @@ export class TailChart extends ChartElement {
       series: [{}, { paths: () => null, points: { show: false } }],
       hooks: { draw: [(plot) => this.#drawPanel(plot, metric)], setCursor: [(plot) => this.showReadout(plot)] },
     };
+  }
+
+  /** Where a limit is written at the axis, the first of those that would touch. */
+  #namedLimits(plot: uPlot, metric: Metric): readonly Limit[] {
+    const named: Limit[] = [];
+    const top = (slo: Limit) => plot.valToPos(slo.limit_ms, 'y');
+    for (const slo of this.#limits(metric)) {
+      const inside = top(slo) >= 0 && named.every((other) => Math.abs(top(other) - top(slo)) >= apart);
+      if (inside && named.length < mostNamed) named.push(slo);
+    }
+    return named;
+  }
+
+  /** Limits take the place of ticks that they would touch. */
+  #ticks(plot: uPlot, metric: Metric, low: number, high: number): number[] {
+    const { height } = plot.over.getBoundingClientRect();
+    const px = (ms: number) => (ms / (high - low)) * (height || plot.height - 40);
+    const limits = this.#limits(metric);
+    const free = (tick: number) => limits.every(({ limit_ms: limit }) => Math.abs(px(tick) - px(limit)) >= apart);
+    return axisTicks(low, high, false, plot.height / 48).filter(free);
   }
 
   /** Two points that span the scales: what is drawn has abscissae of its own. */
@@ -200,6 +260,7 @@ export class TailChart extends ChartElement {
 
   protected updatePlots(): void {
     for (const [index, metric] of this.#panels.entries()) this.plots[index]?.setData(this.#data(metric));
+    this.#sayFigures();
   }
 
   #drawPanel(plot: uPlot, metric: Metric): void {
@@ -210,21 +271,39 @@ export class TailChart extends ChartElement {
     pen.beginPath();
     pen.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     pen.clip();
-    pen.font = palette.font.replace('13px', `${12 * devicePixelRatio}px`);
     this.#drawLimits(plot, palette, metric);
     if (this.other) this.#drawCurve(plot, palette, metric, 'other');
     this.#drawCurve(plot, palette, metric, 'own');
     this.#drawDot(plot, palette, metric);
+    pen.restore();
+    this.#writeLimits(plot, palette, metric);
+  }
+
+  /** At the axis, as its bold ticks. */
+  #writeLimits(plot: uPlot, palette: Palette, metric: Metric): void {
+    const { ctx: pen, bbox } = plot;
+    const ratio = devicePixelRatio;
+    pen.save();
+    pen.font = palette.font.replace('13px', `600 ${13 * ratio}px`);
+    pen.fillStyle = palette.ink;
+    pen.textAlign = 'right';
+    pen.textBaseline = 'middle';
+    for (const slo of this.#namedLimits(plot, metric))
+      pen.fillText(
+        formatGivenTime(slo.limit_ms),
+        bbox.left - 8 * ratio,
+        Math.max(bbox.top + 4 * ratio, plot.valToPos(slo.limit_ms, 'y', true)),
+      );
     pen.restore();
   }
 
   #drawLimits(plot: uPlot, palette: Palette, metric: Metric): void {
     const { ctx: pen, bbox } = plot;
     const ratio = devicePixelRatio;
-    this.#limits(metric).forEach((slo, index) => {
+    for (const slo of this.#limits(metric)) {
       const corner = plot.valToPos(tailOf(Math.min(0.999, slo.percentile / 100)), 'x', true);
       const level = plot.valToPos(slo.limit_ms, 'y', true);
-      if (level < bbox.top || corner < bbox.left) return;
+      if (level < bbox.top || corner < bbox.left) continue;
       pen.fillStyle = hatch(pen, palette.of(slo.met ? 'limit' : 'beyond'));
       pen.fillRect(bbox.left, bbox.top, corner - bbox.left, level - bbox.top);
       pen.strokeStyle = palette.muted;
@@ -234,11 +313,7 @@ export class TailChart extends ChartElement {
       pen.lineTo(corner, level);
       pen.lineTo(corner, bbox.top);
       pen.stroke();
-      if (index >= mostNamed) return;
-      const left = bbox.left + 6 * ratio;
-      write(pen, palette, `limit ${formatGivenTime(slo.limit_ms)}`, left, level - 5 * ratio);
-      if (index === 0) write(pen, palette, marginInWords(slo), left, level + 15 * ratio);
-    });
+    }
   }
 
   #drawCurve(plot: uPlot, palette: Palette, metric: Metric, of: 'own' | 'other'): void {
@@ -259,22 +334,13 @@ export class TailChart extends ChartElement {
     });
     pen.stroke();
     pen.setLineDash([]);
-    if (!this.other) return;
-    const at = this.#valueAt(metric, 0.75, of) ?? 0;
-    write(
-      pen,
-      palette,
-      of === 'own' ? 'B' : 'A',
-      plot.valToPos(tailOf(0.75), 'x', true),
-      plot.valToPos(at, 'y', true) - 4 * ratio,
-    );
   }
 
   /** p99, with its interval where there is a target. */
   #drawDot(plot: uPlot, palette: Palette, metric: Metric): void {
     const { ctx: pen } = plot;
     const ratio = devicePixelRatio;
-    const target = this.#limits(metric).find((slo) => slo.percentile === 99 && slo.class === undefined);
+    const target = this.#target(metric);
     if (target?.unbounded) return;
     const value = target?.value_ms ?? this.#valueAt(metric, 0.99);
     if (value === null || value === undefined) return;
@@ -298,22 +364,15 @@ export class TailChart extends ChartElement {
     pen.fill();
     pen.strokeStyle = palette.surface;
     pen.stroke();
-    const text = formatTime(value);
-    pen.font = palette.font.replace('13px', `600 ${13 * ratio}px`);
-    const room = plot.bbox.left + plot.bbox.width - left - 8 * ratio;
-    const wide = pen.measureText(text).width;
-    // The curve rises: below it there is room at the right, above it at the left.
-    if (wide < room) write(pen, palette, text, left + 8 * ratio, top(value) + 16 * ratio);
-    else write(pen, palette, text, left - wide - 8 * ratio, top(value) - 10 * ratio);
   }
 
   protected readout(plot: uPlot): TemplateResult | string {
     const left = plot.cursor.left ?? -1;
     if (left < 0) {
-      const unnamed = this.#panels.reduce(
-        (sum, metric) => sum + Math.max(0, this.#limits(metric).length - mostNamed),
-        0,
-      );
+      const unnamed = this.#panels.reduce((sum, metric, index) => {
+        const panel = this.plots[index];
+        return sum + this.#limits(metric).length - (panel ? this.#namedLimits(panel, metric).length : 0);
+      }, 0);
       return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99.${this.#panels.includes('itl') && (this.report?.certainty?.runs ?? 1) > 1 ? ' The curve of ITL is of the first run.' : ''}</span>`;
     }
     const fraction = fractionOf(plot.posToVal(left, 'x'));
@@ -322,21 +381,6 @@ export class TailChart extends ChartElement {
       return html`<span class="key"><i class="swatch ${metric}"></i>${metric.toUpperCase()} ${formatTime(this.#valueAt(metric, fraction))} or less${other === null ? nothing : html` (A: ${formatTime(other)})`}</span>`;
     })}`;
   }
-}
-
-function marginInWords({ margin, unbounded }: Limit): string {
-  if (unbounded || margin === null) return unbounded ? 'no bound' : '';
-  return `${formatNumber(Math.abs(margin) * 100, 2)}\u202f% ${margin < 0 ? 'over' : 'to spare'}`;
-}
-
-/** Readable over lines: the surface's colour around the letters. */
-function write(pen: CanvasRenderingContext2D, palette: Palette, text: string, left: number, top: number): void {
-  pen.textAlign = 'left';
-  pen.strokeStyle = palette.surface;
-  pen.lineWidth = 4 * devicePixelRatio;
-  pen.strokeText(text, left, top);
-  pen.fillStyle = palette.ink;
-  pen.fillText(text, left, top);
 }
 
 /** The tail, or all of the distribution when that is asked for. */

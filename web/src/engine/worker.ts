@@ -259,7 +259,8 @@ async function run(module: FirstModule, request: RunRequest): Promise<void> {
     if (lane === 'shown') forgetRun();
     simulation = await made(module, () => new module.Experiment(scenario, lane === 'shown'), waits);
   } catch (error) {
-    if (error instanceof NeedsWholeModule) return runInWhole(request);
+    // Accepted, so it is the certain run by now.
+    if (error instanceof NeedsWholeModule) return runInWhole({ ...request, coarse: null });
     if (error instanceof WebAssembly.RuntimeError) throw error;
     if (currentRun[lane] === id)
       scope.postMessage({ kind: 'refused', id, reason: 'engine', issues: unavailable(error) });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  allowedInWords,
   countOf,
   formatBytes,
   formatCount,
@@ -16,6 +17,16 @@ import {
 } from './format';
 
 const plain = (text: string) => text.replaceAll('\u202f', ' ');
+
+describe('what is allowed', () => {
+  it.each([
+    ['found -5, allowed 0.000001 to 1000000 req/s', '−5 is not allowed; from 0.000001 to 1,000,000 req/s'],
+    ['found 1e+300, allowed 1 to 5000000', '1e+300 is not allowed; from 1 to 5,000,000'],
+    ['found "eagle", allowed "none" here', 'found "eagle", allowed "none" here'],
+  ])('%s', (message, text) => expect(allowedInWords(message)).toBe(text));
+  it('a name of the document is no beginning of a sentence', () =>
+    expect(sentence('max_num_seqs is the limit')).toBe('max_num_seqs is the limit.'));
+});
 
 describe('numbers', () => {
   it.each([

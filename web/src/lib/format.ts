@@ -35,9 +35,18 @@ export function countOf(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
+/** "found -5, allowed 1 to 9000" as people say it: "-5 is not allowed; from 1 to 9,000". Other texts stay. */
+export function allowedInWords(message: string): string {
+  const [, found, allowed] = /^found (.+), allowed (-?[\d.e+-]+ to .+)$/.exec(message) ?? [];
+  if (found === undefined || allowed === undefined) return message;
+  const grouped = allowed.replaceAll(/(?<![\d.])\d{4,}(?![\d.])/g, (digits) => formatCount(Number(digits)));
+  return `${found.replace(/^-/, '−')} is not allowed; from ${grouped}`;
+}
+
 /** A text of the engine's as a sentence, its signs as people write them; no number parts from its unit. */
 export function sentence(text: string): string {
-  const upper = text.charAt(0).toUpperCase() + text.slice(1);
+  // A name of the document's is none of a sentence's: max_num_seqs.
+  const upper = /^\w+_\w/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return `${upper}${/[.!?]$/.test(upper) ? '' : '.'}`
     .replaceAll('<=', '≤')
     .replaceAll('>=', '≥')
@@ -123,7 +132,7 @@ export function spokenDuration(seconds: number): string {
 
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return missing;
-  return `${formatNumber(share * 100)}${thin}%`;
+  return `${formatNumber(share * 100).replace('-', '−')}${thin}%`;
 }
 
 export function formatBytes(bytes: number): string {

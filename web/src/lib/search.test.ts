@@ -12,6 +12,13 @@ describe('a search for a field', () => {
     for (const query of ['engine seqs', 'seats', '/engine/max_num_seqs']) expect(answers(seats, query)).toBe(1);
     expect(answers(order, 'sjf')).toBe(1);
   });
+  it('knows what people call it', () => {
+    const clients = { path: '/workload/arrivals/concurrency', help: 'requests under way at a time', choices: [] };
+    const rate = { path: '/workload/arrivals/rate_per_s', help: 'requests that arrive', choices: [] };
+    for (const query of ['users', 'clients', 'concurrent']) expect(answers(clients, query), query).toBe(2);
+    for (const query of ['rpm', 'qps']) expect(answers(rate, query), query).toBe(2);
+    expect(answers(rate, 'users')).toBe(0);
+  });
   it('wants every word, and finds nothing for none', () => {
     expect(answers(seats, 'seats waiting')).toBe(0);
     expect(answers(seats, '  ')).toBe(0);

@@ -57,7 +57,10 @@ function tail(
   columns: Readonly<Record<string, Float64Array>>,
   box: readonly [number, number, number, number],
 ): string {
-  const target = report.slo.find((slo): slo is Target & { limit_ms: number } => slo.limit_ms !== null);
+  // That which decides: the closest to its limit.
+  const [target] = report.slo
+    .filter((slo): slo is Target & { limit_ms: number } => slo.limit_ms !== null)
+    .sort((a, b) => (a.margin ?? -Infinity) - (b.margin ?? -Infinity));
   const metric = target?.metric ?? 'ttft';
   const shares = columns['cdf_fraction'] ?? new Float64Array(0);
   const values = columns[`cdf_${metric}_ms`] ?? new Float64Array(0);

@@ -1,7 +1,7 @@
 // The address bar: the link of what is on the page, written after a pause; and the browser's history, whose entries are
 // what was opened, one after the other. An entry of this visit is brought back as it was left, edits and all.
 import type { Canonical } from 'servecast';
-import { needsTrace } from './document';
+import { needsTrace, type Document } from './document';
 import type { Store, ThemeChoice } from './store';
 import { momentOf, type Moment } from './moment';
 
@@ -25,6 +25,8 @@ export class Address {
   readonly #visit = String(performance.timeOrigin);
   #entry = '';
   #count = 0;
+  /** What the canonical text in the store is of. */
+  #of: Document | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `readable`: the same in the grammar that people write; null: it cannot be said there. */
@@ -63,9 +65,16 @@ export class Address {
     return entry !== '' && (entry === this.#entry || this.#moments.has(entry));
   }
 
+  /** What is in the address bar is opened, or was refused: the document is not of this entry. */
+  get #isForeign(): boolean {
+    const { run, link_problem: problem } = this.#store.state;
+    return problem !== null || (run.kind === 'running' && run.opening === true);
+  }
+
   #keep(): void {
     const { state } = this.#store;
-    if (this.#entry !== '' && Object.keys(state.document).length > 0) this.#moments.set(this.#entry, momentOf(state));
+    if (this.#entry !== '' && Object.keys(state.document).length > 0 && !this.#isForeign)
+      this.#moments.set(this.#entry, momentOf(state));
   }
 
   #name(follows: boolean): void {
@@ -75,16 +84,23 @@ export class Address {
     this.#around.writeFragment(this.#around.readFragment().replace(/^#/, ''), this.#entry, follows);
   }
 
-  accept(canonical: Canonical): void {
-    if (canonical.text === '') return;
+  accept(canonical: Canonical, of: Document): void {
+    if (canonical.text === '' || of !== this.#store.state.document) return;
+    this.#of = of;
     this.#store.update({ canonical: { text: canonical.text, id: canonical.id } });
+    this.keep();
+  }
+
+  /** The address becomes that of the document again. */
+  keep(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#write(), linkPauseMs);
   }
 
   async #write(): Promise<void> {
-    const { canonical, document, wanted_trace: traceName, link_problem: problem } = this.#store.state;
-    if (!canonical || problem) return;
+    const { canonical, document, wanted_trace: traceName } = this.#store.state;
+    // Of a document that is no longer wanted: the newest one writes its own.
+    if (!canonical || this.#isForeign || this.#of !== document) return;
     const entry = this.#entry;
     const traced = needsTrace(document);
     const written = await import('../share/encode').catch(() => null);
@@ -97,6 +113,7 @@ export class Address {
     const link = written.withPin(bare, pin?.document === document ? pin.text : '');
     // Packing takes a moment: another scenario may be on the page by now, and writes its own.
     if (canonical !== this.#store.state.canonical || entry !== this.#entry) return;
+    if (this.#isForeign || this.#of !== this.#store.state.document) return;
     if (link === this.#store.state.link && link === this.#around.readFragment().replace(/^#/, '')) return;
     this.#store.update({ link });
     this.#around.writeFragment(link, entry, false);

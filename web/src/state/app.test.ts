@@ -80,7 +80,7 @@ const catalog: Catalog = {
 const rate = '/workload/arrivals/rate_per_s';
 
 function outcomeOf(document: Document, engineMs = 1, verdict: VerdictState = 'meets'): Outcome {
-  const report = { scenario: document, fingerprint: 'f', arrived: 2, verdict: { state: verdict } };
+  const report = { scenario: document, fingerprint: 'f', arrived: 2, slo: [], verdict: { state: verdict } };
   return { report: report as unknown as Report, columns: {}, engine_ms: engineMs };
 }
 
@@ -369,6 +369,67 @@ describe('the app', () => {
     await vi.advanceTimersByTimeAsync(300);
     await vi.waitFor(() => expect(fragment).toBe('p=first&workload.arrivals.rate_per_s=5'));
   });
+  it('History_FasterThanItsAnswers_EndsWithTheNewestOfAddressAndPage', { timeout: 60_000 }, async () => {
+    vi.useRealTimers();
+    const wait = setTimeout;
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const turn = () => new Promise((resolve) => wait(resolve, 0));
+    const documents = [1, 2, 3, 4].map((requests) => setAt(scenario, '/workload/requests', requests));
+    const links = await Promise.all(documents.map((document) => encodeLink(JSON.stringify(document), null)));
+    let state = 7;
+    const random = (below: number) => {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+      return Math.floor((state / 2 ** 32) * below);
+    };
+    /** Of the browser: entries before and after the current one, which is the last of `entries`. */
+    const forward: typeof entries = [];
+    const come = () => {
+      fragment = entries.at(-1)!.fragment;
+      void app.arrive();
+      void app.arrive(); // popstate and hashchange
+    };
+    for (let round = 0; round < 60; round += 1) {
+      const trail: string[] = [];
+      let newest = '';
+      for (let left = 2 + random(6); left > 0; left -= 1) {
+        const pick = random(6);
+        trail.push(String(pick));
+        if (pick < 5) newest = '';
+        if (pick < 2) {
+          forward.length = 0;
+          const chosen = random(4);
+          newest = JSON.stringify(documents[chosen]);
+          entries.push({ fragment: links[chosen]!, entry: '' });
+          come();
+        } else if (pick === 2 && entries.length > 1) {
+          forward.push(entries.pop()!);
+          come();
+        } else if (pick === 3 && forward.length > 0) {
+          entries.push(forward.pop()!);
+          come();
+        } else if (pick === 4) app.setValue(rate, 1 + random(90), 'dragging');
+        else engine.coarse();
+        for (let turns = random(12); turns > 0; turns -= 1) await turn();
+        vi.advanceTimersByTime(random(300));
+      }
+      let text = '';
+      for (let waits = 0; waits < 500; waits += 1) {
+        await turn();
+        vi.advanceTimersByTime(20);
+        if (app.store.state.run.kind === 'running') engine.finish();
+        const link = await decodeLink(fragment);
+        text = link.kind === 'packed' ? link.text : '';
+        const { document, shown, run } = app.store.state;
+        if (waits > 40 && run.kind === 'idle' && shown?.document === document && text === JSON.stringify(document))
+          break;
+      }
+      const { document, shown, run } = app.store.state;
+      expect(run, `round ${round}: ${trail}`).toEqual({ kind: 'idle' });
+      expect(shown, `round ${round}: ${trail}`).toMatchObject({ completeness: 'final', document });
+      expect(text, `round ${round}: ${trail}`).toBe(JSON.stringify(document));
+      if (newest !== '') expect(text, `round ${round}: ${trail}`).toBe(newest);
+    }
+  });
   it('Edit_DraggingQuickRuns_RunsAtOnce_AndAgainAfterTheOneUnderWay', () => {
     engine.finish();
     app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
@@ -538,7 +599,7 @@ describe('the app', () => {
     await app.fitTrace();
     expect(engine.last.with_trace).toBe(false);
     expect(state().document).toMatchObject({ workload: { requests: 2, arrivals: { rate_per_s: 5 } } });
-    expect(state().fit.kind).toBe('fitted');
+    expect(state().fit).toMatchObject({ kind: 'fitted', said: 'meets' });
     engine.finish();
     vi.advanceTimersByTime(300);
     await vi.waitFor(async () => expect(await decodeLink(fragment)).toMatchObject({ trace_name: null }));

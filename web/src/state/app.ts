@@ -57,10 +57,11 @@ export class App {
     this.#engine = engine;
     this.#around = around;
     this.store = store;
-    this.reasons = new Reasons(engine, store);
+    this.reasons = new Reasons(engine, store, () => this.plans());
     this.#address = new Address(around, store, (canonical) => this.#readable(canonical));
     this.#runs = new Runs(engine, store, {
-      accepted: (canonical) => this.#address.accept(canonical),
+      accepted: (canonical, document) => this.#address.accept(canonical, document),
+      kept: () => this.#address.keep(),
       begins: () => {
         this.#comparison?.halt();
         this.#plans?.halt();
@@ -74,7 +75,9 @@ export class App {
       blocked: () => void this.#checkBesideDrafts(),
       traceMissing: () => {
         const { document } = this.store.state;
-        void this.#ask('canonical', JSON.stringify(document)).then((canonical) => this.#address.accept(canonical));
+        void this.#ask('canonical', JSON.stringify(document)).then((canonical) =>
+          this.#address.accept(canonical, document),
+        );
       },
     });
   }
@@ -121,8 +124,9 @@ export class App {
   async openLink(): Promise<void> {
     const fragment = this.#around.readFragment();
     this.#address.settle();
-    this.#runs.opening();
+    const opening = this.#runs.opening();
     const link = await decodeLink(fragment);
+    if (!this.#runs.isAwaited(opening)) return;
     switch (link.kind) {
       case 'none': {
         const { catalog } = this.store.state;
@@ -135,6 +139,7 @@ export class App {
         return;
       case 'packed':
         await this.#openText(
+          opening,
           'link',
           await this.#ask('canonical', link.text),
           link.trace_name,
@@ -144,6 +149,7 @@ export class App {
         return;
       case 'readable':
         await this.#openText(
+          opening,
           'link',
           await this.#ask('parse', link.text),
           null,
@@ -197,27 +203,28 @@ export class App {
     if (/\.txt$/i.test(file.name) && /vllm|nvidia|launch/i.test(await file.slice(0, 65536).text())) return importIt();
     if (!document || document['schema'] === undefined || document['workload'] === undefined)
       return this.loadTrace(file);
-    this.#runs.opening();
     this.#address.follow();
-    await this.#openText('file', await this.#ask('canonical', text), null, (issues) =>
+    const opening = this.#runs.opening();
+    await this.#openText(opening, 'file', await this.#ask('canonical', text), null, (issues) =>
       this.#nearest('document', text, issues, null),
     );
   }
 
+  /** Unless it was given up meanwhile, or something else was opened. */
   async #openText(
+    opening: number,
     from: LinkProblem['from'],
     canonical: Canonical,
     traceName: string | null,
     salvage: (issues: readonly Issue[]) => Promise<LinkProblem['nearest']>,
     pin = '',
   ): Promise<void> {
-    // Given up meanwhile, or something else was opened.
-    const { run } = this.store.state;
-    if (run.kind !== 'running' || !run.opening) return;
+    if (!this.#runs.isAwaited(opening)) return;
     const document = readDocument(canonical.text);
     if (canonical.issues.length > 0 || !document) {
       const nearest = await salvage(canonical.issues);
-      this.#reject(from, `The ${from} holds a scenario that cannot be run as it is.`, canonical.issues, nearest);
+      if (this.#runs.isAwaited(opening))
+        this.#reject(from, `The ${from} holds a scenario that cannot be run as it is.`, canonical.issues, nearest);
       return;
     }
     this.#open(document, null, traceName, pin);

@@ -208,7 +208,7 @@ describe('comparing', () => {
     const comparison = new Comparison(engine as unknown as Engine, store, plans);
     const targeted = { ...numbers, document: { ...numbers.document, slo: [{ metric: 'ttft', limit_ms: 9 }] } };
     comparison.by('/hardware/preset', targeted);
-    expect(store.state.compared!.fewest).toBe(false);
+    expect(store.state.compared!.fewest, 'by default').toBe(true);
     comparison.byFewest(true, targeted);
     await Promise.resolve();
     await Promise.resolve();

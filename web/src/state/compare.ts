@@ -23,7 +23,7 @@ import {
   type FormSource,
   type PlacedField,
 } from './fields';
-import { findFewest, hasFewest, withFewest, type Fewest } from './fewest';
+import { fewestInWords, findFewest, hasFewest, withFewest, type Fewest } from './fewest';
 import { splitsOf } from './pool-edits';
 import { poolList, poolsInWords, poolsOf, replicasOf } from './pools';
 import type { Plans } from './plans';
@@ -222,17 +222,7 @@ function withSought(source: FormSource, variants: readonly Variant[]): readonly 
 }
 
 function asFound(document: Document, found: Fewest): Partial<Variant> {
-  const { tensor_parallel: parallel, replicas } = found;
-  const of = [
-    ...(parallel > 1 ? [`tensor parallel ${parallel}`] : []),
-    ...(replicas > 1 || parallel === 1 ? [`${replicas} ${replicas === 1 ? 'replica' : 'replicas'}`] : []),
-  ];
-  const gpus = parallel * replicas;
-  return {
-    isSought: false,
-    document: withFewest(document, found),
-    adapted: `${gpus} ${gpus === 1 ? 'GPU' : 'GPUs'}: ${of.join(', ')}`,
-  };
+  return { isSought: false, document: withFewest(document, found), adapted: fewestInWords(found) };
 }
 
 /** The scenario on as many GPUs a replica as its model takes, where it is refused for fewer. */
@@ -314,7 +304,8 @@ export class Comparison {
   readonly #store: Store;
   readonly #plans: () => Promise<Plans>;
   #pointer = '';
-  #fewest = false;
+  /** What a GPU is compared by is a decision: what it takes to keep the targets. */
+  #fewest = true;
   readonly #seeks = new Set<() => void>();
   #isRunning = false;
   #turn = 0;

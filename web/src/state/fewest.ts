@@ -14,6 +14,16 @@ export interface Fewest {
   readonly replicas: number;
 }
 
+/** "36 GPUs: tensor parallel 4, 9 replicas". */
+export function fewestInWords({ tensor_parallel: parallel, replicas }: Fewest): string {
+  const of = [
+    ...(parallel > 1 ? [`tensor parallel ${parallel}`] : []),
+    ...(replicas > 1 || parallel === 1 ? [`${replicas} ${replicas === 1 ? 'replica' : 'replicas'}`] : []),
+  ];
+  const gpus = parallel * replicas;
+  return `${gpus} ${gpus === 1 ? 'GPU' : 'GPUs'}: ${of.join(', ')}`;
+}
+
 /** One pool that serves whole requests, and something to keep. */
 export function hasFewest(document: Document, resolved: Document | null): boolean {
   const pools = poolsOf({ document, resolved });

@@ -303,7 +303,18 @@ function plain(value: number): string {
   return Math.abs(value) >= 1e15 ? value.toExponential() : decimalText(value, 0, 9);
 }
 
+/** What the rail calls them. */
+const names: Readonly<Record<string, string>> = {
+  rate_per_s: 'Rate',
+  concurrency: 'Clients',
+  tensor_parallel: 'GPUs each',
+  price_per_gpu_hour: 'Price',
+  limit_ms: 'Limit',
+};
+
 export function labelOf(pointer: string): string {
+  const name = names[lastOf(pointer)];
+  if (name !== undefined) return name;
   const words = lastOf(pointer).replaceAll('_', ' ');
   return /^p\d/.test(words) ? words : words.charAt(0).toUpperCase() + words.slice(1);
 }

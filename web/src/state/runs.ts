@@ -1,10 +1,11 @@
 // When the shown scenario runs, and what becomes of the answers. After an edit the newest document runs as soon as the
 // engine is idle, shortened to what a frame has room for ("coarse": fewer requests of the same seed, one run); the run
-// that is certain begins when the hand rests. An answer that is of an older document is marked after graceMs.
+// that is certain begins when the hand rests (run-life.ts). An answer that is of an older document is marked after graceMs.
 import type { Canonical } from 'servecast';
 import type { Engine, RunListener } from '../engine/client';
 import type { Outcome } from '../engine/protocol';
 import { getAt, needsTrace, type Document } from './document';
+import { newLife, step, type Arrival, type Effect, type Life, type RunEvent } from './run-life';
 import type { Store } from './store';
 
 export type Pace = 'typing' | 'dragging';
@@ -17,7 +18,9 @@ const graceMs = 150;
 const mostLiveRows = 20_000;
 
 export interface Hooks {
-  accepted(canonical: Canonical): void;
+  accepted(canonical: Canonical, document: Document): void;
+  /** Nothing is opened after all: the document stays. */
+  kept(): void;
   /** A run begins: it has the engine for itself. */
   begins(): void;
   /** The shown run has ended, and no other one follows. */
@@ -31,12 +34,7 @@ export class Runs {
   readonly #engine: Engine;
   readonly #store: Store;
   readonly #hooks: Hooks;
-  #underWay: 'coarse' | 'full' | null = null;
-  /** What is under way is of an older document. */
-  #behind = false;
-  #resting = true;
-  /** No certain run of the newest document has begun. */
-  #uncertain = false;
+  #life: Life<Document> = newLife();
   #slow = false;
   #restTimer: ReturnType<typeof setTimeout> | undefined;
   #slowTimer: ReturnType<typeof setTimeout> | undefined;
@@ -51,26 +49,15 @@ export class Runs {
 
   /** The document has changed by a hand that may go on. */
   edited(pace: Pace = 'dragging'): void {
-    clearTimeout(this.#restTimer);
     if (!this.#mayRun()) return;
-    this.#resting = false;
-    this.#uncertain = true;
-    this.#restTimer = setTimeout(() => {
-      this.#resting = true;
-      if (this.#uncertain && this.#underWay !== 'coarse') this.#startFull();
-    }, restMs[pace]);
     this.#watch();
-    const requests = this.#liveRequests();
-    // One that is short is waited for; a long one makes room, if something quicker can be said.
-    if (this.#underWay === 'coarse' || (this.#underWay === 'full' && requests === null)) this.#behind = true;
-    else this.#start('coarse', requests);
+    const { document } = this.#store.state;
+    this.#step({ kind: 'edited', document, live: this.#liveRequests() !== null }, pace);
   }
 
   /** The certain run, now. */
   now(): void {
-    clearTimeout(this.#restTimer);
-    this.#resting = true;
-    if (this.#mayRun()) this.#startFull();
+    if (this.#mayRun()) this.#step({ kind: 'now', document: this.#store.state.document });
   }
 
   runOrCancel(): void {
@@ -79,37 +66,45 @@ export class Runs {
   }
 
   cancel(): void {
-    clearTimeout(this.#restTimer);
-    this.#behind = false;
-    this.#resting = true;
-    // What waits for its turn, or is being opened, is given up without an answer.
-    if (this.#underWay) this.#engine.cancel();
-    else if (this.#store.state.run.kind === 'running') this.#settle({ kind: 'idle' });
+    const { opening } = this.#life;
+    // What is being opened is given up without an answer.
+    if (opening !== null) this.#settle({ kind: 'idle' });
+    this.#step({ kind: 'cancel' });
   }
 
-  /** Nothing runs, and nothing that ran is heard of. */
+  /** Nothing runs, and nothing that ran is heard of, until the document changes or is asked for. */
   stop(): void {
-    clearTimeout(this.#restTimer);
-    this.#behind = false;
-    this.#resting = true;
-    if (this.#underWay) this.#engine.cancel();
+    this.#step({ kind: 'held' });
     this.#settle({ kind: 'idle' });
   }
 
-  /** Something is fetched before a run can begin: what is shown is marked if that takes time. */
-  opening(): void {
-    this.stop();
+  /**
+   * Something is fetched before a run can begin: what is shown is marked if that takes time. The name of this opening, by
+   * which one learns whether it is still awaited: the newest of several wins.
+   */
+  opening(): number {
+    this.#step({ kind: 'opening' });
+    this.#unwatch();
     this.#store.update({ run: { kind: 'running', progress: 0, slow: false, loading: true, opening: true } });
     this.#watch();
+    return this.#life.opening ?? 0;
+  }
+
+  isAwaited(opening: number): boolean {
+    return this.#life.opening === opening;
   }
 
   #mayRun(): boolean {
     const { document, drafts, trace } = this.#store.state;
     if (drafts.size > 0) {
+      this.stop();
       this.#hooks.blocked();
       return false;
     }
-    if (trace.kind === 'reading') return false;
+    if (trace.kind === 'reading') {
+      this.stop();
+      return false;
+    }
     if (!needsTrace(document) || trace.kind === 'loaded') return true;
     this.stop();
     this.#store.update({ shown: null, run: { kind: 'refused', reason: 'trace_missing', issues: [] } });
@@ -133,20 +128,53 @@ export class Runs {
     return this.#requestsOf.get(presetOf(document)) ?? null;
   }
 
-  #startFull(): void {
-    this.#start('full', null);
+  /** `show`: what the event changes on the page, before anything follows from it. */
+  #step(event: RunEvent<Document>, pace: Pace = 'typing', show?: (life: Life<Document>) => void): void {
+    const [life, effects] = step(this.#life, event);
+    this.#life = life;
+    show?.(life);
+    for (const effect of effects) this.#act(effect, pace);
   }
 
-  #start(kind: 'coarse' | 'full', requests: number | null): void {
-    const { document, shown } = this.#store.state;
-    if (kind === 'full') clearTimeout(this.#restTimer);
+  #act(effect: Effect, pace: Pace): void {
+    switch (effect) {
+      case 'start':
+        this.#start();
+        break;
+      case 'cancel':
+        this.#engine.cancel();
+        break;
+      case 'start timer':
+        clearTimeout(this.#restTimer);
+        this.#restTimer = setTimeout(() => this.#step({ kind: 'rested' }), restMs[pace]);
+        break;
+      case 'stop timer':
+        clearTimeout(this.#restTimer);
+        break;
+      case 'ended':
+        this.#ended();
+        break;
+      case 'kept':
+        this.#hooks.kept();
+        break;
+    }
+  }
+
+  #ended(): void {
+    const { answer, wanted } = this.#life;
+    if (answer !== 'refused' && this.#store.state.shown?.document === wanted) this.#hooks.ended(answer !== 'certain');
+  }
+
+  #start(): void {
+    const { shown } = this.#store.state;
+    const { flight } = this.#life;
+    if (!flight) return;
+    const { run, kind, document } = flight;
     this.#hooks.begins();
-    this.#behind = false;
-    this.#underWay = requests === null ? 'full' : kind;
-    if (this.#underWay === 'full') this.#uncertain = false;
     this.#store.update({ run: { kind: 'running', progress: 0, slow: this.#slow } });
     this.#watch();
-    const listener = this.#listener(document);
+    const requests = kind === 'coarse' ? this.#liveRequests() : null;
+    const listener = this.#listener(run, document);
     this.#engine.run(JSON.stringify(document), needsTrace(document), listener, 'shown', shown === null, requests);
   }
 
@@ -167,57 +195,53 @@ export class Runs {
 
   #settle(run: Store['state']['run'], change: Partial<Store['state']> = {}): void {
     this.#unwatch();
-    this.#underWay = null;
     this.#store.update({ run, ...change });
   }
 
-  /** Goes on with what came meanwhile. False: there is nothing. */
-  #goOn(): boolean {
-    if (this.#behind && this.#mayRun()) {
-      this.#watch();
-      this.#start('coarse', this.#liveRequests());
-      return true;
-    }
-    return false;
-  }
-
-  #listener(document: Document): RunListener {
+  #listener(run: number, document: Document): RunListener {
+    /** What a flight says that another one took the place of is not heard. */
+    const hear = (kind: Arrival, show: (life: Life<Document>) => void) => {
+      if (this.#life.flight?.run === run) this.#step({ kind, run }, 'typing', show);
+    };
+    const running = (more: { progress: number; loading?: boolean; drawing?: boolean }) => {
+      if (this.#life.flight?.run === run) this.#store.update({ run: { kind: 'running', slow: this.#slow, ...more } });
+    };
     return {
-      accepted: (canonical) => {
-        this.#underWay = 'full';
-        if (!this.#behind) this.#uncertain = false;
-        this.#hooks.accepted(canonical);
-      },
+      accepted: (canonical) => hear('accepted', () => this.#hooks.accepted(canonical, document)),
       loading: () => {
-        this.#slow = true;
-        this.#store.update({ run: { kind: 'running', progress: 0, slow: true, loading: true } });
+        if (this.#life.flight?.run === run) this.#slow = true;
+        running({ progress: 0, loading: true });
       },
-      refused: (reason, issues, unfit) => {
-        // A value out of range is a slip on the way to the next one: what was shown stays, marked stale.
-        const shown = reason === 'scenario' ? this.#store.state.shown : null;
-        this.#settle({ kind: 'refused', reason, issues, ...(unfit ? { unfit } : {}) }, { shown });
-        clearTimeout(this.#restTimer);
-        this.#goOn();
-      },
-      coarse: (outcome) => {
-        const shown = { outcome, document, completeness: 'coarse' as const, progress: 1 };
-        this.#settle({ kind: 'idle' }, { shown });
-        this.#store.release();
-        if (!this.#goOn() && this.#resting && this.#uncertain) this.#startFull();
-      },
+      refused: (reason, issues, unfit) =>
+        hear('refused', ({ wanted }) => {
+          if (wanted !== document) return this.#settle({ kind: 'idle' });
+          // A value out of range is a slip on the way to the next one: what was shown stays, marked stale.
+          const shown = reason === 'scenario' ? this.#store.state.shown : null;
+          this.#settle({ kind: 'refused', reason, issues, ...(unfit ? { unfit } : {}) }, { shown });
+        }),
+      coarse: (outcome) =>
+        hear('coarse', ({ answer }) => {
+          const shown = { outcome, document, completeness: 'coarse' as const, progress: 1 };
+          this.#settle({ kind: 'idle' }, { shown: { ...shown, cancelled: answer === 'given_up' } });
+          this.#store.release();
+        }),
       progress: (progress, partial) => {
         const { shown } = this.#store.state;
-        const run = { kind: 'running' as const, progress, slow: this.#slow };
-        // What is coarse has a verdict, which part of a certain run has not.
-        const better = partial && !(shown?.completeness === 'coarse' && shown.document === document);
-        const next = better ? { outcome: partial, document, completeness: 'partial' as const, progress } : shown;
-        this.#store.update({ run, shown: next });
-        if (partial && this.#behind) this.#startFull();
+        running({ progress });
+        if (!partial) return;
+        hear('partial', () => {
+          // What is coarse has a verdict, which part of a certain run has not.
+          if (shown?.completeness === 'coarse' && shown.document === document) return;
+          this.#store.update({ shown: { outcome: partial, document, completeness: 'partial', progress } });
+        });
       },
-      drawing: (progress) =>
-        this.#store.update({ run: { kind: 'running', progress, slow: this.#slow, drawing: true } }),
-      finished: (last, progress, cancelled) => this.#finished(document, last, progress, cancelled),
-      broken: (message) => this.#settle({ kind: 'broken', message }, { shown: null }),
+      drawing: (progress) => running({ progress, drawing: true }),
+      finished: (last, progress, cancelled) =>
+        hear(cancelled ? 'cancelled' : 'finished', () => this.#finished(document, last, progress, cancelled)),
+      broken: (message) =>
+        hear('refused', ({ wanted }) =>
+          this.#settle(wanted === document ? { kind: 'broken', message } : { kind: 'idle' }, { shown: null }),
+        ),
     };
   }
 
@@ -233,7 +257,6 @@ export class Runs {
       { kind: 'idle' },
       outcome ? { shown: { outcome, document, completeness, progress: share, cancelled } } : {},
     );
-    if (outcome && !this.#goOn()) this.#hooks.ended(cancelled);
   }
 }
 

@@ -61,6 +61,11 @@ export function isBefore({ run, shown, document }: AppState): boolean {
   return shown.document !== document || (run.kind === 'running' && run.opening === true);
 }
 
+/** One short run stands where a certain answer is awaited, or was given up: it is drawn as no verdict. */
+export function isUncertain({ run, shown }: AppState): boolean {
+  return shown?.completeness === 'coarse' && (shown.cancelled === true || (run.kind === 'running' && run.slow));
+}
+
 export type TraceState =
   | { readonly kind: 'none' }
   | { readonly kind: 'reading'; readonly name: string; readonly progress: number }
@@ -72,7 +77,13 @@ export type FitState =
   | { readonly kind: 'none' }
   | { readonly kind: 'fitting' }
   /** `replayed`: the workload that it took the place of. */
-  | { readonly kind: 'fitted'; readonly fit: TraceFit; readonly replayed: Document }
+  | {
+      readonly kind: 'fitted';
+      readonly fit: TraceFit;
+      readonly replayed: Document;
+      /** What the trace itself came to, in words; "": it did not run. */
+      readonly said: string;
+    }
   | { readonly kind: 'failed'; readonly message: string };
 
 /** Sets of step-time coefficients to choose from: the published ones, or those of a file. */
@@ -107,6 +118,8 @@ export interface WaysOut {
   readonly progress: number;
   readonly advice: Advice | null;
   readonly message: string;
+  /** Where no change is enough: how many GPUs of this kind would be. null: that was not asked, or there are none. */
+  readonly fewest: { readonly document: Document; readonly words: string } | 'sought' | null;
 }
 
 /** What is known of a question of capacity. */
@@ -276,4 +289,27 @@ export class Store {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
+}
+
+/** What is shown of a run for so long is not waited for. */
+const longRunMs = 3000;
+
+/** Settles with the first certain answer, with the news that there will be none, or in the midst of a long run. */
+export function whenAnswered(store: Store): Promise<void> {
+  return new Promise((resolve) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const done = () => {
+      clearTimeout(timer);
+      unsubscribe();
+      resolve();
+    };
+    const look = () => {
+      const { shown, run, failure, link_problem: problem, trace } = store.state;
+      if (shown) timer ??= setTimeout(done, longRunMs);
+      const isOver = failure !== null || problem !== null || trace.kind === 'failed';
+      if (isOver || run.kind === 'refused' || run.kind === 'broken' || (shown && shown.completeness !== 'partial'))
+        done();
+    };
+    const unsubscribe = store.subscribe(look);
+  });
 }

@@ -13,6 +13,7 @@ import {
   withFormerArrivals,
   type Document,
 } from './document';
+import { formatGivenTime, formatInterval, formatTime } from '../lib/format';
 import type { Runs } from './runs';
 import type { Store } from './store';
 
@@ -76,17 +77,34 @@ export class Traces {
   async fit(): Promise<void> {
     const { trace } = this.#store.state;
     if (trace.kind !== 'loaded') return;
+    const said = this.#said();
     this.#store.update({ fit: { kind: 'fitting' } });
     try {
       const fit = await this.#host.engine.fitTrace();
       const { state } = this.#store;
       if (state.trace !== trace) return;
       const replayed = getAt(state.document, '/workload');
-      this.#store.update({ fit: { kind: 'fitted', fit, replayed: isObject(replayed) ? replayed : {} } });
+      this.#store.update({ fit: { kind: 'fitted', fit, replayed: isObject(replayed) ? replayed : {}, said } });
       this.#host.edit('/workload', withFit(state.document, fit.workload as Document, state.former_workload));
     } catch (error) {
       this.#store.update({ fit: { kind: 'failed', message: error instanceof Error ? error.message : String(error) } });
     }
+  }
+
+  /** The verdict of the trace itself, beside which that of its fit will stand. */
+  #said(): string {
+    const { shown, document } = this.#store.state;
+    if (shown?.completeness !== 'final' || shown.document !== document || !needsTrace(document)) return '';
+    const { slo, verdict } = shown.outcome.report;
+    const [closest] = [...slo].sort((a, b) => (a.margin ?? -Infinity) - (b.margin ?? -Infinity));
+    const word = { meets: 'meets', near: 'too close to call', misses: 'misses', overloaded: 'overloaded' } as Partial<
+      Record<typeof verdict.state, string>
+    >;
+    const state = word[verdict.state] ?? verdict.state.replaceAll('_', ' ');
+    if (!closest || closest.limit_ms === null || closest.value_ms === null) return state;
+    const { metric, percentile, value_ms: value, low, high, limit_ms: limit } = closest;
+    const interval = low === null || high === null ? '' : ` (${formatInterval(low, high, value)})`;
+    return `${state}, ${metric.toUpperCase()} p${percentile} ${formatTime(value)}${interval} of ${formatGivenTime(limit)}`;
   }
 
   /** The open trace again, after its fit. */

@@ -4,6 +4,7 @@ import type { AdvisedChange } from 'servecast';
 import type { Engine } from '../engine/client';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { needsTrace, readDocument, type Document } from './document';
+import type { Plans } from './plans';
 import type { Shown, Store, WaysOut } from './store';
 import { firstRun } from '../lib/first-run';
 
@@ -22,15 +23,19 @@ export class Reasons {
   #turn = 0;
   #asking = false;
   #watching = false;
+  readonly #plans: () => Promise<Plans>;
+  #stopSeeking: () => void = () => undefined;
 
-  constructor(engine: Engine, store: Store) {
+  constructor(engine: Engine, store: Store, plans: () => Promise<Plans>) {
     this.#engine = engine;
     this.#store = store;
+    this.#plans = plans;
   }
 
   /** The shown run begins: it has the engine for itself, and what was found is of another scenario. */
   halt(): void {
     this.#turn += 1;
+    this.#stopSeeking();
     if (this.#store.state.ways_out?.kind === 'trying') this.#engine.cancelAdvice();
   }
 
@@ -41,7 +46,14 @@ export class Reasons {
     void this.#fetchRequests();
     const { shown } = this.#store.state;
     const wanted = shown && wantsWayOut(shown) ? shown.outcome : null;
-    const offered: WaysOut | null = wanted && { of: wanted, kind: 'offered', progress: 0, advice: null, message: '' };
+    const offered: WaysOut | null = wanted && {
+      of: wanted,
+      kind: 'offered',
+      progress: 0,
+      advice: null,
+      message: '',
+      fewest: null,
+    };
     this.#store.update({ ways_out: offered });
     if (wanted && wanted.engine_ms <= longRunMs) this.look();
   }
@@ -57,9 +69,27 @@ export class Reasons {
     this.#set({ ...found, kind: 'trying', progress: 0 });
     this.#engine.advise(JSON.stringify(shown.document), needsTrace(shown.document), {
       progress: (progress) => put({ progress }),
-      finished: (advice, progress) => put({ kind: progress < 1 ? 'cancelled' : 'tried', progress, advice }),
+      finished: (advice, progress) => {
+        put({ kind: progress < 1 ? 'cancelled' : 'tried', progress, advice });
+        if (progress >= 1 && !advice.changes.some(({ meets }) => meets)) void this.#seekFewest(turn, shown);
+      },
       failed: (message) => put({ kind: 'failed', message }),
     });
+  }
+
+  /** A list of ways out ends in one that is: as many GPUs of this kind as keep all targets, where any number does. */
+  async #seekFewest(turn: number, { document, outcome }: Shown): Promise<void> {
+    const [plans, part] = await Promise.all([this.#plans(), import('./fewest')]).catch(() => []);
+    if (!plans || !part || turn !== this.#turn) return;
+    if (!part.hasFewest(document, outcome.report.scenario as Document)) return;
+    const put = (fewest: WaysOut['fewest']) => {
+      const { ways_out: now } = this.#store.state;
+      if (turn === this.#turn && now) this.#set({ ...now, fewest });
+    };
+    put('sought');
+    this.#stopSeeking = part.findFewest(plans, document, this.#engine.traceFile, (found) =>
+      put(found && { document: part.withFewest(document, found), words: part.fewestInWords(found) }),
+    );
   }
 
   /** What was tried until then stays. */

@@ -1,11 +1,12 @@
 // Every field of the catalogue, searched by its name or the words of its help, else in groups. Loaded when it is opened.
+import type { Field } from 'servecast';
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { countOf } from '../lib/format';
 import { addStyles, needPart } from '../lib/part';
 import { getAt, lastOf, needsTrace, parentOf, segmentsOf } from '../state/document';
 import { answers } from '../lib/search';
-import { placedFields, type FormSource, type PlacedField } from '../state/fields';
+import { labelOf, placedFields, type FormSource, type PlacedField } from '../state/fields';
 import { ownSections, poolList } from '../state/pools';
 import styles from '../styles/all-settings.css?inline';
 import type { ViewContext } from './context';
@@ -14,6 +15,8 @@ import { issuesAt, renderPlaced } from './placed';
 const classesList = '/workload/classes';
 /** Without effect when arrivals come from a trace: shown only where something is wrong with them. */
 const byTrace = ['/workload/preset', '/workload/name', '/workload/requests'];
+
+type When = NonNullable<Field['when']>;
 
 interface Group {
   readonly id: string;
@@ -76,13 +79,31 @@ export class AllSettingsElement extends LitElement {
       .map((placed) => ({ placed, rank: answers(placed.field, this.query) }))
       .filter(({ rank }) => rank > 0)
       .sort((a, b) => b.rank - a.rank);
-    return html`<p class="quiet-text" role="status">${found.length === 0 ? 'No setting has these words.' : countOf(found.length, 'setting')}</p>
+    const apart = this.#apart(source, new Set(found.map(({ placed }) => placed.field.path)));
+    const count = found.length + apart.length;
+    return html`<p class="quiet-text" role="status">${count === 0 ? 'No setting has these words.' : countOf(count, 'setting')}${/\brpm\b/i.test(this.query) ? ' 60 requests a minute are 1 req/s.' : ''}</p>
+      ${apart.map(
+        ({
+          path,
+          when,
+        }) => html`<p class="apart"><b>${labelOf(path)}</b> <code>${path}</code> <span class="quiet-text">applies where ${titleOf(when.path)} is ${when.values.join(' or ')}.</span>
+        <button class="as-link" type="button" @click=${() => this.view.app.setValue(when.path, when.values[0] as string, 'dragging')}>Set ${titleOf(when.path)} to ${when.values[0]}</button></p>`,
+      )}
       ${repeat(
         found,
         ({ placed }) => placed.pointer,
         ({ placed }) =>
           html`<div><p class="quiet-text place">${titleOf(parentOf(placed.pointer))}</p>${renderPlaced(this.view, source, placed, { verbatim: true }, 'search')}</div>`,
       )}`;
+  }
+
+  /** Those by whose name people ask, and that another setting leaves without effect. */
+  #apart(source: FormSource, found: ReadonlySet<string>): readonly { path: string; when: When }[] {
+    return source.catalog.fields.flatMap((field) => {
+      const { path, when } = field;
+      const asked = when && when.values.length > 0 && !path.includes('/-/') && !found.has(path);
+      return asked && answers(field, this.query) === 2 ? [{ path, when }] : [];
+    });
   }
 
   #group(source: FormSource, { id, title, accepts }: Group): TemplateResult {

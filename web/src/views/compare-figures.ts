@@ -22,7 +22,18 @@ function p99(report: Report, metric: 'ttft' | 'tpot' | 'e2e'): number | null {
 }
 
 export const costHead = '$ per M tokens';
-const dollars = (value: number | null) => (value === null ? 'no price' : `$${formatNumber(value)}`);
+const dollars = (value: number | null) => (value === null ? '–' : `$${formatNumber(value)}`);
+
+/**
+ * Of a million output tokens that were served within the targets: where a target is missed, or not all is served, what
+ * comes late is paid for and buys nothing. null: there is no price, or hardly anything is within the targets.
+ */
+export function costOfServed(report: Report): number | null {
+  const { cost_per_million_output_tokens: cost, goodput_per_s: good, requests_per_s: served, verdict } = report;
+  if (cost === null || report.slo.length === 0 || verdict.state === 'meets' || verdict.state === 'near') return cost;
+  const share = good !== null && served > 0 ? Math.min(1, good / served) : 0;
+  return share < 0.005 ? null : cost / share;
+}
 const time = (head: string, of: Figure['of']): Figure => ({ head, of, format: formatTime });
 export const figures: readonly Figure[] = [
   time('TTFT p99', (report) => p99(report, 'ttft')),
@@ -37,7 +48,7 @@ export const figures: readonly Figure[] = [
   { head: 'Completed', of: (report) => firstRun(report).completed, format: formatCount },
   { head: 'Preempted', of: (report) => firstRun(report).preemptions, format: formatCount },
   { head: 'GPUs', of: (report) => report.gpus, format: formatCount },
-  { head: costHead, of: (report) => report.cost_per_million_output_tokens, format: dollars },
+  { head: costHead, of: costOfServed, format: dollars },
 ];
 
 /** What a table of many rows has room for. */

@@ -31,6 +31,7 @@ const bestFirst: readonly Report['verdict']['state'][] = [
   'overloaded',
   'does_not_fit',
 ];
+const costIndex = rowFigures.findIndex(({ head }) => head === costHead);
 const surest = ['calibrated', 'compared', 'untested', 'known_bad'];
 
 /** What a row is sorted by; null goes last. */
@@ -46,13 +47,19 @@ function sortValue({ report }: Variant, key: SortKey, place: number): number | n
 export class CompareElement extends LitElement {
   static override properties = { view: { attribute: false }, sortBy: { state: true }, falling: { state: true } };
   declare view: ViewContext;
-  declare sortBy: SortKey;
+  /** null: nobody chose. GPUs are then sorted by cost, all else by value. */
+  declare sortBy: SortKey | null;
   declare falling: boolean;
 
   constructor() {
     super();
-    this.sortBy = 'value';
+    this.sortBy = null;
     this.falling = false;
+  }
+
+  get #sortKey(): SortKey {
+    const pointer = this.view.state.compared?.pointer ?? '';
+    return this.sortBy ?? (pointer.endsWith('/hardware/preset') ? costIndex : 'value');
   }
 
   protected override createRenderRoot(): HTMLElement {
@@ -113,14 +120,14 @@ export class CompareElement extends LitElement {
   #table(variants: readonly Variant[], label: string): TemplateResult {
     const current = variants.find(({ isCurrent }) => isCurrent);
     const order = variants
-      .map((variant, place) => ({ variant, by: sortValue(variant, this.sortBy, place), place }))
+      .map((variant, place) => ({ variant, by: sortValue(variant, this.#sortKey, place), place }))
       .sort((a, b) => {
         if (a.by === null || b.by === null) return Number(a.by === null) - Number(b.by === null);
         return (this.falling ? b.by - a.by : a.by - b.by) || a.place - b.place;
       });
     return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Comparison">
       <table id="compared">
-        <caption>${label}; under each figure, how far it is from the scenario as it is</caption>
+        <caption>${label}. Small figures: difference from the current one. Cost is of what is served within the targets.</caption>
         <thead><tr>
           ${this.#head('value', 'Value')} ${this.#head('verdict', 'Verdict')} ${this.#head('closest', 'Closest target')}
           ${rowFigures.map(({ head }, index) => this.#head(index, head, 'more'))}
@@ -133,7 +140,7 @@ export class CompareElement extends LitElement {
   }
 
   #head(key: SortKey, text: string, kind = ''): TemplateResult {
-    const isSorted = this.sortBy === key;
+    const isSorted = this.#sortKey === key;
     const direction = isSorted ? (this.falling ? 'descending' : 'ascending') : 'none';
     return html`<th scope="col" class=${kind} aria-sort=${direction}>
       <button type="button" class="sort" @click=${() => this.#sort(key)}>${text}<span aria-hidden="true">${isSorted ? (this.falling ? ' ▾' : ' ▴') : ''}</span></button>
@@ -141,7 +148,7 @@ export class CompareElement extends LitElement {
   }
 
   #sort(key: SortKey): void {
-    this.falling = this.sortBy === key && !this.falling;
+    this.falling = this.#sortKey === key && !this.falling;
     this.sortBy = key;
   }
 
@@ -180,37 +187,36 @@ export class CompareElement extends LitElement {
       <td class="why" colspan=${rowFigures.length + 2}>${issues.map(({ message }) => sentence(message)).join(' ')}</td>`;
   }
 
-  /** A bar a value: how far the closest target is from its limit; a click uses the value. */
+  /** A bar a value: the share of its limit that its own closest target takes; a click uses the value. */
   #ladder(variants: readonly Variant[], label: string): TemplateResult | typeof nothing {
-    const base = variants.find(({ isCurrent }) => isCurrent)?.report;
-    const target = base && closestTarget(base);
-    if (!target || target.limit_ms === null) return nothing;
-    const { limit_ms: limit, metric, percentile, class: of } = target;
-    const rungs = variants.map((variant) => ({
-      variant,
-      slo: variant.report?.slo.find(
-        (slo) => slo.metric === metric && slo.percentile === percentile && slo.class === of,
-      ),
-    }));
-    const top = Math.max(1.3, ...rungs.map(({ slo }) => Math.min(2, (slo?.value_ms ?? 0) / limit)));
-    return html`<section class="card ladder" aria-label=${`${label}: ${nameOfTarget(target)} by value`}>
-      <h3>${label} <span class="quiet-text">${nameOfTarget(target)}; the line is its limit, ${formatGivenTime(limit)}</span></h3>
+    const rungs = variants.map((variant) => ({ variant, target: variant.report && closestTarget(variant.report) }));
+    if (!rungs.some(({ target }) => target)) return nothing;
+    const top = Math.max(1.3, ...rungs.map(({ target }) => Math.min(2, (target && shareOfLimit(target)) ?? 0)));
+    return html`<section class="card ladder" aria-label=${`${label}: the closest target by value`}>
+      <h3>${label} <span class="quiet-text">the closest target of each value; the line is its limit</span></h3>
       <div class="rungs" .style=${`--limit:${(100 / top).toFixed(2)}%`}>
-        ${rungs.map(({ variant, slo }) => this.#rung(variant, slo, limit * top))}
+        ${rungs.map(({ variant, target }) => this.#rung(variant, target, top))}
       </div>
     </section>`;
   }
 
-  #rung({ name, isCurrent, report, document }: Variant, slo: Target | undefined, top: number): TemplateResult {
-    const value = slo?.value_ms ?? null;
-    const height = slo?.unbounded ? 100 : Math.min(100, (100 * (value ?? 0)) / top);
-    const text = slo?.unbounded ? 'no bound' : value === null ? '' : formatTime(value);
-    return html`<button type="button" class="rung ${isCurrent ? 'current' : ''}" ?disabled=${!report || isCurrent} @click=${() => this.view.app.useVariant(document)}>
+  #rung({ name, isCurrent, report, document }: Variant, target: Target | null, top: number): TemplateResult {
+    const share = target && shareOfLimit(target);
+    const height = target?.unbounded ? 100 : Math.min(100, (100 * (share ?? 0)) / top);
+    const value = target?.metric === 'attainment' ? formatPercent(target.share) : formatTime(target?.value_ms);
+    const text = target?.unbounded ? 'no bound' : share === null ? '' : value;
+    return html`<button type="button" class="rung ${isCurrent ? 'current' : ''}" title=${target ? `${nameOfTarget(target)} ${valueText(target)}` : ''} ?disabled=${!report || isCurrent} @click=${() => this.view.app.useVariant(document)}>
       <span class="shaft"><span class="bar is-${report?.verdict.state ?? 'empty'}" .style=${`height:${height.toFixed(1)}%`}><b>${text}</b></span></span>
       <span>${name}</span>
+      ${target ? html`<small>${nameOfTarget(target)}</small>` : nothing}
       ${report ? renderSign(report.verdict.state) : html`<small>${report === null ? 'not run' : ''}</small>`}
     </button>`;
   }
+}
+
+/** 1: it lies on its limit. null: nothing is known. */
+function shareOfLimit({ margin, unbounded }: Target): number | null {
+  return unbounded || margin === null ? null : 1 - margin;
 }
 
 function closest(report: Report): TemplateResult | string {
@@ -236,7 +242,8 @@ function cell({ head, of, format }: Figure, report: Report, base: Report | null)
   const value = of(report);
   const before = base && of(base);
   const change = value === null || before === null || before === 0 ? null : value / before - 1;
-  return html`<td class="more" data-head=${head}>${format(value)}${head === costHead ? html`<br /><small>${countOf(report.gpus, 'GPU')}</small>` : nothing}${change === null ? nothing : html`<br /><small>${changeText(change)}</small>`}</td>`;
+  const noPrice = head === costHead && report.cost_per_million_output_tokens === null;
+  return html`<td class=${head === costHead ? 'more cost' : 'more'} data-head=${head}>${noPrice ? 'no price' : format(value)}${head === costHead ? html`<br /><small>${countOf(report.gpus, 'GPU')}</small>` : nothing}${change === null ? nothing : html`<br /><small>${changeText(change)}</small>`}</td>`;
 }
 
 function departures(name: string, rules: readonly string[]): TemplateResult {

@@ -70,6 +70,6 @@ export function renderFooter(view: ViewContext): TemplateResult {
     <p>
       Latency model ${report.latency_model.backend}: ${sentence(report.latency_model.description)}
     </p>
-    <p><a href="method.txt">Method</a> · <a href="accuracy.txt">Accuracy</a> · <a href="LICENSE.txt">Licence</a> · <a href="NOTICE.txt">Notices</a></p>
+    <p>${'docs' in document.documentElement.dataset ? html`<a href="docs/">Documentation</a> · ` : nothing}<a href="method.txt">Method</a> · <a href="accuracy.txt">Accuracy</a> · <a href="LICENSE.txt">Licence</a> · <a href="NOTICE.txt">Notices</a></p>
   `;
 }

@@ -2,7 +2,7 @@
 // the whole page. As much as the author chose: a line, a chart, knobs, or all of these.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import '../charts/tail-chart';
+import '../charts/forecast';
 import { formatInterval, formatTime, sentence } from '../lib/format';
 import { readOptions, withoutOptions, type EmbedOptions } from '../share/embed-options';
 import { readPin } from '../share/pin';

@@ -3,7 +3,7 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Field, Issue } from 'servecast';
-import { formatGiven, readNumber, sentence } from '../lib/format';
+import { allowedInWords, formatGiven, readNumber, sentence } from '../lib/format';
 import type { App } from '../state/app';
 import { lastOf, type Json } from '../state/document';
 import { stepped } from '../lib/steps';
@@ -134,7 +134,7 @@ export class FieldElement extends LitElement {
         Boolean,
       );
     if (issues.length === 0) return [];
-    const messages = issues.map((issue) => sentence(issue.message));
+    const messages = issues.map((issue) => sentence(allowedInWords(issue.message)));
     // The engine's sentence mostly says what is allowed; when it does not, the catalogue does.
     return messages.some((message) => /allowed/i.test(message))
       ? messages
@@ -365,10 +365,10 @@ export class FieldElement extends LitElement {
       step="2"
       aria-label="${label} (slider)"
       aria-valuetext="${formatGiven(current)} ${unitOf(field)}"
+      title="${formatGiven(low)} to ${formatGiven(high)} ${unitOf(field)}"
       .value=${live(String(position))}
       @input=${onInput}
-    />${held === null || held > high ? nothing : html`<i class="held" .style=${`--at:${shareOf(held)}`} title="The highest that keeps all targets: ${held}"></i>`}
-    <div class="ends" aria-hidden="true"><span>${formatGiven(low)}</span><span>${formatGiven(high)}</span></div></div>`;
+    />${held === null || held > high ? nothing : html`<i class="held" .style=${`--at:${shareOf(held)}`} title="The highest that keeps all targets: ${held}"></i>`}</div>`;
   }
 
   /** Never from the scenario that happens to be open: the same value is at the same place after a reload. */

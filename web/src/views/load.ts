@@ -1,12 +1,12 @@
 // The load over time as a chart: of the forecast, and of embeds.
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import '../charts/series-chart';
 import type { Counted, Pane } from '../charts/series-chart';
 import type { Columns } from '../engine/protocol';
+import { countOf } from '../lib/format';
 import type { ViewContext } from './context';
 import { renderPoolKv, renderPrefixCache, renderSpeculation } from './details';
-import { whichRun } from '../lib/first-run';
+import { firstRun, whichRun } from '../lib/first-run';
 
 const loadPanes: readonly Pane[] = [
   {
@@ -37,11 +37,27 @@ function subjectOf(report: Report | null): string {
 }
 
 export function renderLoad(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
-  return html`<sc-series-chart .subject=${subjectOf(report)} .note=${report ? html`${renderPoolKv(report)}${renderPrefixCache(report)}${renderSpeculation(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 1) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
+  return html`<sc-series-chart .subject=${subjectOf(report)} .note=${report ? html`${basisOf(report)}${renderPoolKv(report)}${renderPrefixCache(report)}${renderSpeculation(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 1) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
 }
 
-/** Null where nobody can say when the warm-up ended: of one run. */
+/**
+ * Of the run that is drawn, which is the first. Where those that count are longer, their warm-up is none of it: its drain
+ * alone is marked. Null where nobody can say when the warm-up ended: of one run.
+ */
 export function countedOf(report: Report | null): Counted | null {
   const certainty = report?.certainty;
-  return certainty && certainty.until_s > certainty.from_s ? certainty : null;
+  if (!certainty || certainty.until_s <= certainty.from_s) return null;
+  return isShorter(report) ? { from_s: 0, until_s: certainty.until_s } : certainty;
+}
+
+/** The run that is drawn is shorter than those that the verdict rests on. */
+function isShorter(report: Report): boolean {
+  const { certainty } = report;
+  return certainty?.method === 'replications' && firstRun(report).arrived < certainty.requests_per_run;
+}
+
+function basisOf(report: Report): TemplateResult | typeof nothing {
+  const { certainty } = report;
+  if (!certainty || !isShorter(report)) return nothing;
+  return html`<p class="help">One run of ${countOf(firstRun(report).arrived, 'request')}; the verdict rests on ${certainty.runs} of ${countOf(certainty.requests_per_run, 'request')}.</p>`;
 }

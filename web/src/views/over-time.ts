@@ -5,6 +5,7 @@ import type { Report } from 'servecast';
 import '../charts/kv-map-chart';
 import '../charts/request-chart';
 import '../charts/roofline-chart';
+import '../charts/series-chart';
 import type { Counted, Pane } from '../charts/series-chart';
 import type { Columns, Outcome, Recorded } from '../engine/protocol';
 import { countOf, formatCount, formatNumber, formatPercent, formatTime, sentence } from '../lib/format';

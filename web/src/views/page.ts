@@ -2,7 +2,6 @@
 // state is only what is open or being typed; everything else is the store's.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Catalog } from 'servecast';
-import '../charts/tail-chart';
 import { needPart } from '../lib/part';
 import { cameTogether, inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
@@ -220,6 +219,7 @@ export class PageElement extends LitElement {
   #forecast(view: ViewContext, about: About): TemplateResult {
     const { report, columns, waitingFor, stem } = about;
     const nothingToDraw = !report && !isAnswered(view.state);
+    needPart('sc-latency-chart', () => import('../charts/forecast'));
     return html`
       ${renderVerdict(view)} ${this.wide ? nothing : this.#rail(view)} ${this.#waysOut(view)} ${renderNumbers(view)}
       ${nothingToDraw ? html`<p class="card no-charts">No charts: nothing was simulated. The reason stands above.</p>${this.#shareButton(view, 'phone-share')}` : nothing}
@@ -227,9 +227,9 @@ export class PageElement extends LitElement {
         <section id="latency" tabindex="-1" aria-label="Latency">
           <sc-latency-chart .report=${report} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-latency-chart>
         </section>
-        ${this.#shareButton(view, 'phone-share')}
         <section id="load" tabindex="-1" aria-label="Load over time">${renderLoad(view, about)}</section>
       </div>
+      ${nothingToDraw ? nothing : this.#shareButton(view, 'phone-share')}
       ${renderFit(view)}`;
   }
 

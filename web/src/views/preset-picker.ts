@@ -18,13 +18,19 @@ interface Match {
   readonly rank: number;
 }
 
-/** Every word in the name (0), else anywhere (1), else not at all (2). */
-function rankOf({ id, name, description, document }: Preset, words: readonly string[]): number {
+/** Every word begins one of the name (0), or of what is said of it (1), or is part of the name (2), or of any (3), or is not there. */
+export function rankOf({ id, name, description, document }: Preset, words: readonly string[]): number {
   const named = `${id} ${name}`.toLowerCase();
   const whole = JSON.stringify(document ?? '').toLowerCase();
-  const text = `${named} ${description.toLowerCase()} ${whole}${whole.includes('"prefill"') ? ' pd disaggregated' : ''}`;
-  return words.every((word) => named.includes(word)) ? 0 : words.every((word) => text.includes(word)) ? 1 : 2;
+  const said = `${named} ${description.toLowerCase()}${whole.includes('"prefill"') ? ' pd disaggregated' : ''}`;
+  const begins = (text: string) =>
+    words.every((word) => ` ${text}`.replaceAll(/[^a-z0-9.]+/g, ' ').includes(` ${word}`));
+  const has = (text: string) => words.every((word) => text.includes(word));
+  const found = [begins(named), begins(said), has(named), has(`${said} ${whole}`)].indexOf(true);
+  return found < 0 ? 4 : found;
 }
+/** Of presets that are put into the scenario: only their names are searched. */
+const byName: readonly number[] = [0, 2];
 
 export class PresetPicker extends LitElement {
   static override properties = {
@@ -61,6 +67,7 @@ export class PresetPicker extends LitElement {
     const input = this.querySelector('input');
     input?.focus();
     input?.select();
+    this.#show();
   }
 
   get #matches(): readonly Match[] {
@@ -70,7 +77,7 @@ export class PresetPicker extends LitElement {
         ? []
         : offer.presets
             .map((preset) => ({ preset, offer, rank: rankOf(preset, words) }))
-            .filter(({ rank }) => rank <= (index > 0 ? 0 : 1))
+            .filter(({ rank }) => (index > 0 ? byName.includes(rank) : rank < 4))
             .sort((a, b) => a.rank - b.rank),
     );
   }
@@ -166,6 +173,7 @@ export class PresetPicker extends LitElement {
       }
       case 'Escape':
         this.#close();
+        this.querySelector('input')?.blur();
         return;
     }
   }

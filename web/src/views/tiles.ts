@@ -14,6 +14,7 @@ import {
   type Quantity,
 } from '../lib/format';
 import { getAt, type Document } from '../state/document';
+import { isUncertain } from '../state/store';
 import type { ViewContext } from './context';
 import { pricePointer } from './form';
 
@@ -55,6 +56,9 @@ export function term(catalog: Catalog | null, name: string, shown: string): Temp
 
 export function renderNumbers(view: ViewContext): TemplateResult | typeof nothing {
   const { shown } = view.state;
+  // Their place is kept while the first answer is on its way.
+  if (!shown && view.state.run.kind === 'running')
+    return html`<div class="numbers" aria-hidden="true">${[0, 1, 2, 3].map(() => html`<div class="card tile"></div>`)}</div>`;
   if (!shown || view.state.link_problem) return nothing;
   const { report } = shown.outcome;
   const open = view.openGroups.has('provenance');
@@ -128,13 +132,14 @@ function latencyTile(view: ViewContext, report: Report, metric: 'ttft' | 'tpot',
     </div>`;
   }
   // Where not all is served, a latency that happens to hold says little.
-  const judged = report.verdict.state !== 'overloaded' && report.verdict.state !== 'not_judged';
+  const judged =
+    report.verdict.state !== 'overloaded' && report.verdict.state !== 'not_judged' && !isUncertain(view.state);
   const side = judged && report.verdict.state !== 'partial' ? sideOf(target) : null;
   const { value_ms: value, low, high } = target;
   const interval = value === null || low === null || high === null ? '' : formatInterval(low, high, value);
   return html`<div class="card tile" data-side=${side ?? ''}>
     ${head} ${valueLine(timeQuantity(value), interval)} ${value === null ? nothing : marginBar(target)}
-    <p class="tile-foot"><b>${judged ? marginWords(target, side) : 'not judged'}</b><span>limit ${formatGivenTime(target.limit_ms)}</span></p>
+    <p class="tile-foot"><b>${judged ? marginWords(target, side) : isUncertain(view.state) ? 'not certain' : 'not judged'}</b><span>limit ${formatGivenTime(target.limit_ms)}</span></p>
     ${mark}
   </div>`;
 }
@@ -192,7 +197,7 @@ function throughputTile(view: ViewContext, report: Report, mark: TemplateResult)
   const good = share
     ? html`<br />${attained(share)}`
     : report.slo.length > 0
-      ? html`<br />${term(view.state.catalog, 'goodput', formatNumber(report.goodput_per_s))} within the limits`
+      ? html`<br />${term(view.state.catalog, 'goodput', goodputText(report))} within the limits`
       : nothing;
   return html`<div class="card tile">
     ${tileHead(term(view.state.catalog, 'throughput', 'Output per GPU'), countOf(report.gpus, 'GPU'))}
@@ -200,6 +205,11 @@ function throughputTile(view: ViewContext, report: Report, mark: TemplateResult)
     <p class="tile-note">${formatQuantity(report.requests_per_s, 'requests/s')}${steady}${report.gpus === 1 ? nothing : `, ${formatNumber(report.output_tokens_per_s)} tokens/s together`}${good}</p>
     ${mark}
   </div>`;
+}
+
+/** A share that nobody would call some is none. */
+function goodputText({ goodput_per_s: good, requests_per_s: served }: Report): string {
+  return good !== null && good < served * 0.001 ? 'none' : formatQuantity(good, 'req/s');
 }
 
 function attained(target: Target): TemplateResult {

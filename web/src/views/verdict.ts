@@ -2,10 +2,10 @@
 // progress of a long run.
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Issue, Report, VerdictState } from 'servecast';
-import { countOf, sentence } from '../lib/format';
-import { needsTrace } from '../state/document';
-import { fieldAt } from '../state/fields';
-import { isBefore, type AppState } from '../state/store';
+import { allowedInWords, countOf, sentence } from '../lib/format';
+import { needsTrace, segmentsOf } from '../state/document';
+import { fieldAt, labelOf } from '../state/fields';
+import { isBefore, isUncertain, type AppState } from '../state/store';
 import { needPart } from '../lib/part';
 import type { ViewContext } from './context';
 import type { ProblemKind } from './problem';
@@ -96,7 +96,7 @@ function verdictBody(view: ViewContext): TemplateResult {
     default:
       return state.shown
         ? reported(view, state.shown.outcome.report)
-        : html`<p class="sentence quiet-text" role="status">${waiting(view)}</p>`;
+        : html`<div class="verdict-body waiting"><p class="sentence quiet-text" role="status">${waiting(view)}</p></div>`;
   }
 }
 
@@ -112,14 +112,15 @@ function reported(view: ViewContext, report: Report): TemplateResult {
   const old = isBefore(view.state);
   const partial = shown && shown.completeness !== 'final';
   // What a part of a run shows is no verdict yet, however good it looks.
-  const sign = report.finished ? verdict.state : 'partial';
+  const uncertain = isUncertain(view.state);
+  const sign = report.finished && !uncertain ? verdict.state : 'partial';
   return html`<div class="verdict-line ${old ? 'before' : ''}" data-state=${sign} data-complete=${old ? 'before' : (shown?.completeness ?? '')}>
-      ${renderSign(sign)}
+      ${renderSign(sign, uncertain ? 'Coarse' : undefined)}
       <div>
-        <p class="sentence" role="status">${old ? 'Before your change: ' : ''}${sentence(verdict.sentence)}</p>
+        <p class="sentence" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
         ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
         ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
-        ${shown?.completeness === 'coarse' ? coarseBasis(view, report) : basis(report)} ${disagreement(report)} ${otherTrace(view)}
+        ${shown?.completeness === 'coarse' ? coarseBasis(view, report) : basis(report)} ${disagreement(report)} ${otherTrace(view)} ${fitted(view)}
         ${
           partial && shown.completeness === 'cancelled'
             ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
@@ -144,7 +145,9 @@ function coarseBasis(view: ViewContext, report: Report): TemplateResult {
   const { arrived } = firstRun(report);
   const follows = view.state.shown?.cancelled
     ? html`The certain run was cancelled. ${runAgain(view)}`
-    : 'The certain answer follows when you pause.';
+    : view.state.run.kind === 'running' && view.state.run.slow
+      ? 'The certain answer is on its way.'
+      : 'The certain answer follows when you pause.';
   return html`<p class="quiet-text" id="known-error"><b>Coarse:</b> one run of ${countOf(arrived, 'request')}, whose interval is not known. ${follows}</p>`;
 }
 
@@ -159,7 +162,9 @@ const sources: Readonly<Record<Report['latency_model']['provenance'], string>> =
 /** What the sentence rests on: how many runs, which model of step times, and how far that was off where it was compared. */
 function basis(report: Report): TemplateResult {
   const { latency_model: model } = report;
-  return html`<p class="quiet-text" id="known-error">${runsInWords(report)} Step times: model ${model.backend}, ${sources[model.provenance]}. ${report.evidence.sentence || model.known_error || 'Its error is not known.'}</p>`;
+  const error = report.evidence.sentence || model.known_error || 'Its error is not known.';
+  const words = `${runsInWords(report)} Step times: model ${model.backend}, ${sources[model.provenance]}. ${error}`;
+  return html`<p class="quiet-text" id="known-error" title=${words}>${words}</p>`;
 }
 
 /** A simulation that breaks a law is a defect of ours: nothing else on the page is to be believed. */
@@ -181,6 +186,13 @@ function runsInWords(report: Report): string {
     default:
       return `One run of ${countOf(arrived, 'request')}, so no interval is known.`;
   }
+}
+
+/** A fit is smoother than its trace: what that came to itself stays in view. */
+function fitted(view: ViewContext): TemplateResult | typeof nothing {
+  const { fit, document } = view.state;
+  if (fit.kind !== 'fitted' || fit.said === '' || needsTrace(document)) return nothing;
+  return html`<p id="trace-itself">This is the fitted workload. <b>The trace itself:</b> ${fit.said}.</p>`;
 }
 
 /** A link names the file of its author; nothing but the name is known of that. */
@@ -315,7 +327,7 @@ export function renderIssues(view: ViewContext, issues: readonly Issue[]): Templ
   const listed = issues.filter((issue) => issue !== cut);
   const rest = listed.length - issuesShown;
   return html`<ul class="issues">
-      ${listed.slice(0, issuesShown).map((issue) => html`<li>${issuePlace(view, issue)} ${sentence(issue.message)}</li>`)}
+      ${listed.slice(0, issuesShown).map((issue) => html`<li>${issuePlace(view, issue)} ${sentence(allowedInWords(issue.message))}</li>`)}
     </ul>
     ${rest > 0 ? html`<p>And ${rest.toLocaleString('en-US')} more${cut ? `, ${cut.message}` : ''}.</p>` : nothing}`;
 }
@@ -323,5 +335,13 @@ export function renderIssues(view: ViewContext, issues: readonly Issue[]): Templ
 function issuePlace(view: ViewContext, issue: Issue): TemplateResult | typeof nothing {
   if (issue.path === '') return nothing;
   if (!issue.path.startsWith('/') || view.state.link_problem) return html`<b>${issue.path}</b>:`;
-  return html`<button class="as-link" type="button" @click=${() => view.focusField(issue.path)}>${issue.path}</button>:`;
+  return html`<button class="as-link" type="button" title=${issue.path} @click=${() => view.focusField(issue.path)}>${fieldName(issue.path)}</button>:`;
+}
+
+/** As its label says it, with the section where that alone would not tell. */
+function fieldName(pointer: string): string {
+  const segments = segmentsOf(pointer);
+  const label = labelOf(pointer);
+  const section = segments[0] ?? '';
+  return segments.length > 1 && section !== 'workload' ? `${labelOf(`/${section}`)}, ${label.toLowerCase()}` : label;
 }

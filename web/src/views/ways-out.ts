@@ -59,10 +59,25 @@ export class WaysOutElement extends LitElement {
           <th scope="col">evidence</th>
           <th scope="col"><span class="visually-hidden">Take it over</span></th>
         </tr></thead>
-        <tbody>${[...enough, ...nearer].map((change) => this.#row(change, advice.base, columns, overloaded))}</tbody>
+        <tbody>
+          ${[...enough, ...nearer].map((change) => this.#row(change, advice.base, columns, overloaded))}
+          ${this.#fewest(found, columns.length + Number(overloaded) + 2)}
+        </tbody>
       </table>
     </div>
     <p class="ways-rest">${icon(false)}<span>${restInWords(useless, enough.length + nearer.length, report, overloaded)}${found.kind === 'cancelled' ? html` Stopped before all were tried. <button class="as-link" type="button" @click=${() => this.view.app.reasons.look()}>Try all</button>` : nothing}</span></p>`;
+  }
+
+  #fewest({ fewest }: WaysOut, width: number): TemplateResult | typeof nothing {
+    if (fewest === null) return nothing;
+    if (fewest === 'sought')
+      return html`<tr><td></td><td colspan=${width + 2}>Looking for how many of these GPUs would do…</td></tr>`;
+    return html`<tr>
+      <td>${icon(true)}</td>
+      <th scope="row">${fewest.words}</th>
+      <td colspan=${width}>the fewest of these GPUs that keep all targets (Plan)</td>
+      <td><button type="button" aria-label=${`Use ${fewest.words}`} @click=${() => this.view.app.useVariant(fewest.document)}>Use</button></td>
+    </tr>`;
   }
 
   #row(change: Ran, base: AdvisedChange | null, columns: readonly number[], overloaded: boolean): TemplateResult {
