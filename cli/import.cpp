@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/printable.h"
@@ -15,10 +17,12 @@ namespace servecast {
 namespace {
 
 constexpr const char* kImportHelp =
-    "servecast import FILE... [--scenario FILE|PRESET]\n"
+    "servecast import FILE|TEXT... [--scenario FILE|PRESET]\n"
     "\n"
-    "Prints a scenario document of what the files say together; - reads stdin. What they are is\n"
-    "recognised from the text:\n"
+    "Prints a scenario document of what the files say together; - reads stdin. An argument with a\n"
+    "blank in it that is no file is a text itself: servecast import 'vllm serve MODEL'. What "
+    "texts\n"
+    "are is recognised from them:\n"
     "  config.json and generation_config.json of Hugging Face   the model\n"
     "  vllm serve ..., python -m vllm.entrypoints.openai.api_server ..., docker run of vLLM,\n"
     "  Kubernetes, Compose or llm-d YAML that holds one         engine, parallelism, GPU\n"
@@ -28,17 +32,28 @@ constexpr const char* kImportHelp =
     "  Prometheus text of a vLLM server                         settings and traffic\n"
     "  nvidia-smi, nvidia-smi -L                                the GPUs\n"
     "\n"
-    "Of two files that differ the later wins. On stderr: what was taken, and from where; what was\n"
-    "left out, and why; what was assumed or measured; what is wrong with the document.\n"
+    "Of two files that differ the later wins. On stderr: warnings, of what changes the answer most "
+    "and\n"
+    "is not as its text has it; what was taken, and from where; what was left out, and why; what "
+    "was\n"
+    "assumed or measured; what is wrong with the document.\n"
     "\n"
     "  --scenario FILE|PRESET  source of what no file says; default llama-3.1-8b-h100-chat\n"
     "\n"
-    "Exit 2 when nothing was understood.\n";
+    "Exit 2 when nothing was understood, or the document is not valid yet.\n";
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
+// "vllm serve MODEL" is a text; "my file.txt" is one only where no file has that name.
+bool IsText(const std::string& argument) {
+  std::error_code unknown;
+  return argument.find_first_of(" \t\n") != std::string::npos &&
+         !std::filesystem::exists(argument, unknown);
+}
+
 void PrintNotes(const Imported& imported) {
   std::string text;
+  for (const std::string& warning : imported.warnings) text += "warning  " + warning + "\n";
   for (const std::string& kind : imported.kinds) text += "found    " + kind + "\n";
   for (const ImportNote& note : imported.taken) {
     text += fmt::format("took     {}   ({})\n", note.what, note.why);
@@ -81,7 +96,7 @@ int ImportCommand(const std::vector<std::string>& arguments) {
       files.push_back(arg);
     }
   }
-  if (files.empty()) return Usage("no file given", "import");
+  if (files.empty()) return Usage("no file and no text given", "import");
   const Result<std::string> base = ScenarioText(scenario);
   if (!base.ok()) return PrintIssues(base.issues());
   if (const Result<Scenario> read = ParseScenario(base.value()); !read.ok()) {
@@ -89,19 +104,22 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   }
   std::vector<std::string> texts;
   Issues issues;
+  std::vector<std::string> names;
   for (const std::string& file : files) {
-    Result<std::string> text = ReadFile(file, kMostBytes);
+    const bool is_text = IsText(file);
+    Result<std::string> text = is_text ? Result<std::string>(file) : ReadFile(file, kMostBytes);
     if (!text.ok()) issues.insert(issues.end(), text.issues().begin(), text.issues().end());
     texts.push_back(text.ok() ? std::move(text.value()) : "");
+    names.push_back(is_text ? fmt::format("argument {}", texts.size()) : file);
   }
   if (!issues.empty()) return PrintIssues(issues);
   std::vector<ImportText> named;
-  for (std::size_t i = 0; i < files.size(); ++i) named.push_back({files[i], texts[i]});
+  for (std::size_t i = 0; i < files.size(); ++i) named.push_back({names[i], texts[i]});
   const Imported imported = Import(named, base.value());
   if (imported.document.empty()) return PrintIssues(imported.issues);
   PrintNotes(imported);
   fmt::print("{}", imported.document);
-  return 0;
+  return imported.issues.empty() ? 0 : 2;
 }
 
 }  // namespace servecast

@@ -278,7 +278,7 @@ TEST(Import, NoSeatsForAdapters_AreNamed) {
   EXPECT_EQ(JsonOf(imported.document)["engine"]["max_loras"], 1);
   EXPECT_TRUE(Says(imported, "--max-loras 0: vLLM starts with 1 or more")) << Listed(imported);
   EXPECT_TRUE(Says(Import("vllm serve Qwen/Qwen3-32B --enable-lora --max-loras many"),
-                   "left --max-loras many: vLLM starts with 1 or more"));
+                   "left --max-loras many: found no whole number behind it; 1 seat here"));
 }
 
 // What docker sets stays one of its options: the image is what stands behind them.

@@ -29,6 +29,7 @@ inline std::string Listed(const Imported& imported) {
   for (const auto& note : imported.taken) text += "took " + note.what + " (" + note.why + ")\n";
   for (const auto& note : imported.ignored) text += "left " + note.what + ": " + note.why + "\n";
   for (const auto& remark : imported.remarks) text += "note " + remark + "\n";
+  for (const auto& warning : imported.warnings) text += "warning " + warning + "\n";
   return text;
 }
 

@@ -26,6 +26,8 @@ struct ImportNote {
 struct Imported {
   std::string document;            // indented JSON; "" when nothing was understood
   std::vector<std::string> kinds;  // what was found in the texts, in their order
+  // What the answer depends on most, and is not as a text has it: to be read first.
+  std::vector<std::string> warnings;
   std::vector<ImportNote> taken;
   std::vector<ImportNote> ignored;
   std::vector<std::string> remarks;  // what was assumed, and what was measured

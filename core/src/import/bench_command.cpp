@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "import/kinds.h"
 #include "import/traffic.h"
@@ -17,28 +18,28 @@ constexpr std::string_view kDataset =
     "prompts of a data set are not here: servecast fit-trace takes lengths";
 
 constexpr Option kBenchOptions[] = {
-    {"model", kText, {}, ""},
-    {"dataset-name", kText, {}, ""},
+    {"model", kName, {}, ""},
+    {"dataset-name", kText, {}, "", {}, {}, "random"},
     {"dataset-path", kText, {}, kDataset},
-    {"random-input-len", kCount, {}, ""},
-    {"random-output-len", kCount, {}, ""},
-    {"input-len", kCount, {}, ""},
-    {"output-len", kCount, {}, ""},
-    {"random-range-ratio", kNumber, {}, ""},
-    {"random-prefix-len", kCount, {}, ""},
-    {"prefix-repetition-prefix-len", kCount, {}, ""},
-    {"prefix-repetition-suffix-len", kCount, {}, ""},
-    {"prefix-repetition-num-prefixes", kCount, {}, ""},
-    {"prefix-repetition-output-len", kCount, {}, ""},
+    {"random-input-len", kCount, {}, "", {}, {}, "1024 tokens"},
+    {"random-output-len", kCount, {}, "", {}, {}, "128 tokens"},
+    {"input-len", kCount, {}, "", {}, {}, "1024 tokens"},
+    {"output-len", kCount, {}, "", {}, {}, "128 tokens"},
+    {"random-range-ratio", kNumber, {}, "", {}, {}, "0"},
+    {"random-prefix-len", kCount, {}, "", {}, {}, "none"},
+    {"prefix-repetition-prefix-len", kCount, {}, "", {}, {}, "256 tokens"},
+    {"prefix-repetition-suffix-len", kCount, {}, "", {}, {}, "256 tokens"},
+    {"prefix-repetition-num-prefixes", kCount, {}, "", {}, {}, "10"},
+    {"prefix-repetition-output-len", kCount, {}, "", {}, {}, "128 tokens"},
     {"num-prompts", kCount, "workload.requests"},
-    {"request-rate", kText, {}, ""},
-    {"burstiness", kNumber, {}, ""},
-    {"max-concurrency", kCount, {}, ""},
-    {"goodput", kText, {}, ""},
+    {"request-rate", kNumber, {}, "", {}, "inf|infinity", "all at once"},
+    {"burstiness", kNumber, {}, "", {}, {}, "Poisson"},
+    {"max-concurrency", kCount, {}, "", {}, {}, "no limit"},
+    {"goodput", kWords, {}, "", {}, {}, "no target"},
     {"seed", kCount, "seed"},
-    {"ramp-up-strategy", kText, {}, "a ramp is workload.arrivals.profile"},
-    {"ramp-up-start-rps", kNumber, {}, "a ramp is workload.arrivals.profile"},
-    {"ramp-up-end-rps", kNumber, {}, "a ramp is workload.arrivals.profile"},
+    {"ramp-up-strategy", kText, {}, "", {}, "linear|exponential", "linear"},
+    {"ramp-up-start-rps", kNumber, {}, "", {}, {}, "no ramp"},
+    {"ramp-up-end-rps", kNumber, {}, "", {}, {}, "no ramp"},
     {"sharegpt-output-len", kCount, {}, kDataset},
     {"num-warmups", kCount, {}, "warm-up is measure.warmup_s"},
     {"ignore-eos", kFlag, {}, "lengths here are those that are asked for"},
@@ -58,6 +59,7 @@ constexpr Option kBenchOptions[] = {
     {"result-filename", kText, {}, kNoTime},
     {"disable-tqdm", kFlag, {}, kNoTime},
     {"trust-remote-code", kFlag, {}, kNoTime},
+    {"metadata", kWords, {}, kNoTime},
     {"temperature", kNumber, {}, "what clients sample is not modelled"},
     {"top-p", kNumber, {}, "what clients sample is not modelled"},
     {"top-k", kCount, {}, "what clients sample is not modelled"},
@@ -106,9 +108,12 @@ void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
   }
   if (set != "random" && !set.empty()) {
     draft.Ignore("--dataset-name " + set, kDataset);
+    draft.Warn(Format("--dataset-name {}: {}", ShownText(set, kShown), kDataset));
     return;
   }
-  if (set.empty() && given.Find("dataset-path") != nullptr) return;
+  if (set.empty() && given.Find("dataset-path") != nullptr) {
+    return draft.Warn(Format("--dataset-path: {}", kDataset));
+  }
   const double share = std::min(number("random-range-ratio", 0), 0.999);
   TakeLengths(LengthAround(number("random-input-len", number("input-len", 1024)), share),
               LengthAround(number("random-output-len", number("output-len", 128)), share),
@@ -116,7 +121,8 @@ void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
   prefix(1, number("random-prefix-len", 0), "--random-prefix-len");
 }
 
-void Read(const GivenOptions& given, Draft& draft) {
+void Read(GivenOptions given, Draft& draft) {
+  given.LeaveUnread(0, true, draft);
   if (const std::string model = given.Text("model"); !model.empty())
     draft.TakeModelName(model, "--model");
   std::vector<std::string_view> apart;
@@ -131,6 +137,7 @@ void Read(const GivenOptions& given, Draft& draft) {
       traffic.rate_per_s = *read;
     } else {
       draft.Ignore("--request-rate " + rate, "found no rate");
+      draft.Warn("--request-rate " + ShownText(rate, kShown) + ": found no rate; all at once here");
     }
   }
   if (const auto shape = given.Number("burstiness"); shape && *shape > 0)
@@ -138,15 +145,17 @@ void Read(const GivenOptions& given, Draft& draft) {
   if (const auto users = given.Number("max-concurrency"); users && *users >= 1 && *users <= 1e7) {
     traffic.concurrency = static_cast<std::int64_t>(*users);
   }
-  TakeArrivals(traffic, "vllm bench serve", draft);
+  const auto from = given.Number("ramp-up-start-rps"), to = given.Number("ramp-up-end-rps");
+  if (from && to) traffic.ramp = Ramp{*from, *to, given.Text("ramp-up-strategy") == "exponential"};
   draft.Assume("workload.requests", 1000, "vllm bench serve's default");
+  TakeArrivals(traffic, "vllm bench serve", draft);
   TakeLengthsOf(given, draft);
-  std::vector<std::string> limits = given.positionals;
-  limits.push_back(given.Text("goodput"));
-  TakeGoodput(limits, draft);
+  if (const GivenOption* goodput = given.Find("goodput")) TakeGoodput(goodput->all, draft);
 }
 
 }  // namespace
+
+std::span<const Option> BenchOptions() { return kBenchOptions; }
 
 void ReadBenchCommand(const ImportSource& source, Draft& draft) {
   for (const CommandWords& words : source.commands) {

@@ -20,18 +20,23 @@ std::optional<double> NumberOf(const Json& of, const char* key) {
   return at->is_number() ? std::optional<double>(at->get<double>()) : std::nullopt;
 }
 
-// Positive numbers of a list; those of requests that failed are 0.
-std::vector<double> Positive(const Json& list) {
+// Positive numbers of a list; those of requests that failed are 0. Of requests that were answered
+// with nothing, which are among the `completed`, it is the shortest that there is.
+std::vector<double> Positive(const Json& list, double completed) {
   std::vector<double> numbers;
   for (const Json& number : list) {
     if (number.is_number() && number.get<double>() > 0) numbers.push_back(number.get<double>());
+  }
+  while (!numbers.empty() && static_cast<double>(numbers.size()) < completed &&
+         numbers.size() < list.size()) {
+    numbers.push_back(1);
   }
   return numbers;
 }
 
 void TakeResultLengths(const Json& json, double completed, Draft& draft) {
-  const std::vector<double> inputs = Positive(ListIn(json, "input_lens")),
-                            outputs = Positive(ListIn(json, "output_lens"));
+  const std::vector<double> inputs = Positive(ListIn(json, "input_lens"), 0),
+                            outputs = Positive(ListIn(json, "output_lens"), completed);
   const auto input = NumberOf(json, "total_input_tokens"),
              output = NumberOf(json, "total_output_tokens");
   if (!inputs.empty() && !outputs.empty()) {
@@ -53,7 +58,11 @@ void TakeResultArrivals(const Json& json, double completed, Draft& draft) {
   if (const auto users = NumberOf(json, "max_concurrency"); users && *users >= 1 && *users <= 1e7) {
     traffic.concurrency = static_cast<std::int64_t>(*users);
   }
-  if (rate || traffic.concurrency) {
+  const auto from = NumberOf(json, "ramp_up_start_rps"), to = NumberOf(json, "ramp_up_end_rps");
+  if (from && to) {
+    traffic.ramp = Ramp{*from, *to, TextIn(json, "ramp_up_strategy") == "exponential"};
+    TakeArrivals(traffic, "ramp_up_start_rps and ramp_up_end_rps", draft);
+  } else if (rate || traffic.concurrency) {
     TakeArrivals(traffic, "request_rate, burstiness and max_concurrency", draft);
   } else if (const auto duration = NumberOf(json, "duration");
              duration && *duration > 0 && completed > 0) {

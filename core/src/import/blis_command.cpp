@@ -1,6 +1,7 @@
 // blis run: options of inference-sim's command, of February 2026 and of today.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "import/kinds.h"
@@ -14,11 +15,13 @@ using enum OptionValue;
 
 constexpr std::string_view kFile = "another file: what it says is not here";
 
+constexpr std::string_view kBliss = "BLIS's default";
+
 constexpr Option kBlisOptions[] = {
-    {"model", kText, {}, ""},
+    {"model", kName, {}, ""},
     {"hardware", kText, {}, "", "--gpu"},
     {"tp", kCount, "pool.tensor_parallel"},
-    {"num-instances", kCount, {}, ""},
+    {"num-instances", kCount, {}, "", {}, {}, kBliss},
     {"max-num-seqs", kCount, "engine.max_num_seqs"},
     {"max-num-running-reqs", kCount, "engine.max_num_seqs"},
     {"max-num-batched-tokens", kCount, "engine.max_num_batched_tokens"},
@@ -30,27 +33,27 @@ constexpr Option kBlisOptions[] = {
     {"long-prefill-token-threshold", kCount, "engine.long_prefill_token_threshold"},
     {"enable-expert-parallel", kSwitch, "engine.enable_expert_parallel"},
     {"seed", kCount, "seed"},
-    {"rate", kNumber, {}, ""},
+    {"rate", kNumber, {}, "", {}, {}, kBliss},
     {"num-requests", kCount, "workload.requests", {}, "--max-prompts"},
-    {"concurrency", kCount, {}, ""},
-    {"think-time-ms", kNumber, {}, ""},
-    {"prompt-tokens", kNumber, {}, ""},
-    {"prompt-tokens-stdev", kNumber, {}, ""},
-    {"prompt-tokens-min", kNumber, {}, ""},
-    {"prompt-tokens-max", kNumber, {}, ""},
-    {"output-tokens", kNumber, {}, ""},
-    {"output-tokens-stdev", kNumber, {}, ""},
-    {"output-tokens-min", kNumber, {}, ""},
-    {"output-tokens-max", kNumber, {}, ""},
-    {"prefix-tokens", kCount, {}, ""},
-    {"latency-model", kText, {}, ""},
+    {"concurrency", kCount, {}, "", {}, {}, kBliss},
+    {"think-time-ms", kNumber, {}, "", {}, {}, kBliss},
+    {"prompt-tokens", kNumber, {}, "", {}, {}, kBliss},
+    {"prompt-tokens-stdev", kNumber, {}, "", {}, {}, kBliss},
+    {"prompt-tokens-min", kNumber, {}, "", {}, {}, kBliss},
+    {"prompt-tokens-max", kNumber, {}, "", {}, {}, kBliss},
+    {"output-tokens", kNumber, {}, "", {}, {}, kBliss},
+    {"output-tokens-stdev", kNumber, {}, "", {}, {}, kBliss},
+    {"output-tokens-min", kNumber, {}, "", {}, {}, kBliss},
+    {"output-tokens-max", kNumber, {}, "", {}, {}, kBliss},
+    {"prefix-tokens", kCount, {}, "", {}, {}, kBliss},
+    {"latency-model", kText, {}, "", {}, {}, kBliss},
     {"roofline", kFlag, {}, ""},
-    {"alpha-coeffs", kText, {}, ""},
-    {"beta-coeffs", kText, {}, ""},
-    {"routing-policy", kText, {}, ""},
-    {"scheduler", kText, {}, ""},
-    {"priority-policy", kText, {}, ""},
-    {"horizon", kNumber, {}, ""},
+    {"alpha-coeffs", kText, {}, "", {}, {}, kBliss},
+    {"beta-coeffs", kText, {}, "", {}, {}, kBliss},
+    {"routing-policy", kText, {}, "", {}, {}, kBliss},
+    {"scheduler", kText, {}, "", {}, {}, kBliss},
+    {"priority-policy", kText, {}, "", {}, {}, kBliss},
+    {"horizon", kNumber, {}, "", {}, {}, kBliss},
     {"kv-cpu-blocks", kCount, {}, "say engine.kv_offload.cpu_gib, in whole blocks"},
     {"kv-offload-threshold", kNumber, {}, "is a member of engine.kv_offload, which needs cpu_gib"},
     {"kv-transfer-bandwidth", kNumber, {}, "is a member of engine.kv_offload, which needs cpu_gib"},
@@ -59,7 +62,7 @@ constexpr Option kBlisOptions[] = {
      {},
      "is a member of engine.kv_offload, which needs cpu_gib"},
     {"kv-offload-config", kText, {}, kFile},
-    {"workload", kText, {}, ""},
+    {"workload", kText, {}, "", {}, {}, kBliss},
     {"workload-spec", kText, {}, kFile},
     {"workload-traces-filepath", kText, {}, "a trace: servecast run --trace reads it"},
     {"policy-config", kText, {}, kFile},
@@ -101,10 +104,11 @@ std::optional<Json> NumbersOf(std::string_view list) {
 
 class Run {
  public:
-  Run(const GivenOptions& given, Draft& draft) : given_(given), draft_(draft) {}
+  Run(GivenOptions given, Draft& draft) : given_(std::move(given)), draft_(draft) {}
 
   void Read() {
     if (!draft_.BeginServer("blis run")) return;
+    given_.LeaveUnread(0, true, draft_);
     if (const std::string model = given_.Text("model"); !model.empty())
       draft_.TakeModelName(model, "--model");
     if (const std::string gpu = given_.Text("hardware"); !gpu.empty())
@@ -240,11 +244,13 @@ class Run {
     }
   }
 
-  const GivenOptions& given_;
+  GivenOptions given_;
   Draft& draft_;
 };
 
 }  // namespace
+
+std::span<const Option> BlisOptions() { return kBlisOptions; }
 
 void ReadBlisCommand(const ImportSource& source, Draft& draft) {
   for (const CommandWords& words : source.commands) {

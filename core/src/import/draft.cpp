@@ -30,6 +30,8 @@ bool IsIndex(const std::string& key) {
   return !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
 }
 
+}  // namespace
+
 const Json* MemberAt(const Json& document, std::string_view path) {
   const Json* at = &document;
   for (const std::string& key : KeysOf(path)) {
@@ -45,8 +47,6 @@ const Json* MemberAt(const Json& document, std::string_view path) {
   }
   return at->is_null() ? nullptr : at;
 }
-
-}  // namespace
 
 std::optional<double> NumberIn(std::string_view text, bool units) {
   double factor = 1;
@@ -142,10 +142,26 @@ void Draft::Ignore(std::string_view what, std::string_view why) {
 }
 
 void Draft::Remark(std::string text) {
-  if (out_.remarks.size() < kMostIssues) out_.remarks.push_back(std::move(text));
+  const auto& said = out_.remarks;
+  if (said.size() >= kMostIssues || std::find(said.begin(), said.end(), text) != said.end()) return;
+  out_.remarks.push_back(std::move(text));
+}
+
+void Draft::Warn(std::string text) {
+  const auto& said = out_.warnings;
+  if (said.size() >= kMostIssues || std::find(said.begin(), said.end(), text) != said.end()) return;
+  out_.warnings.push_back(std::move(text));
+}
+
+void Draft::Unread(std::string words, std::string_view why, std::string path,
+                   std::string_view otherwise, bool warn) {
+  if (unread_.size() == kMostIssues) return Ignore(words, why);
+  unread_.push_back(
+      {std::move(words), std::string(why), std::move(path), std::string(otherwise), warn});
 }
 
 bool Draft::TakeModelName(std::string_view name, std::string_view from) {
+  while (name.size() > 1 && name.back() == '/') name.remove_suffix(1);
   const bool other = !model_name_.empty() && !SameModel(model_name_, name) && model_name_ != name;
   if (other && servers_ > 1) {
     Remark(Format("a scenario has one model: {} of {} is left out", ShownText(name, kShown),
@@ -167,6 +183,16 @@ void Draft::TakeModelMember(std::string_view path, Json value, std::string_view 
     return Ignore(from, "a scenario has one model: it is as the first server has it");
   }
   Take(path, std::move(value), from);
+}
+
+void Draft::TakeKvCache(std::string_view type, std::string_view from) {
+  if (type.empty()) return Ignore(from, "is as the model's files say, else of the model's dtype");
+  Take(ServerPath("engine.kv_cache_dtype"), type, from);
+}
+
+void Draft::TakeModelKvCache(std::string_view type, std::string_view from) {
+  model_kv_ = type;
+  model_kv_from_ = std::string(from) + (text_.empty() ? "" : " of " + text_);
 }
 
 void Draft::TakeModelFigures(Json figures, std::string_view from) {
@@ -225,8 +251,8 @@ std::string Draft::ServerPath(std::string_view path) const {
   const std::size_t pool = servers_ == 0 ? 0 : servers_ - 1;
   const std::string here = Format("cluster.pools.{}", pool);
   if (path.substr(0, 5) == "pool.") return here + std::string(path.substr(4));
-  const bool own =
-      pool > 0 && (path.substr(0, 7) == "engine." || path.substr(0, 10) == "scheduler.");
+  const std::string_view section = path.substr(0, path.find('.'));
+  const bool own = pool > 0 && (section == "engine" || section == "scheduler");
   return own ? here + "." + std::string(path) : std::string(path);
 }
 

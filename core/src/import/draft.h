@@ -26,6 +26,8 @@ class Draft {
   // Something that can be imported: "a command of vLLM". Nothing is understood without one.
   void Found(std::string kind);
   bool found() const { return !out_.kinds.empty(); }
+  // Of this text, so far.
+  std::size_t servers() const { return servers_; }
   std::size_t kinds() const { return out_.kinds.size(); }
   // Something of a kind that is known, and what is wrong with it: said if nothing else is found.
   void Refuse(Issue issue) { refused_.push_back(std::move(issue)); }
@@ -38,6 +40,12 @@ class Draft {
   void Assume(std::string_view path, nlohmann::json value, std::string_view why);
   void Ignore(std::string_view what, std::string_view why);
   void Remark(std::string text);
+  // What changes the answer as much as a model or a rate, and is not as its text has it.
+  void Warn(std::string text);
+  // Words of an option whose value is not known. What is taken instead is said at the end: the
+  // member at `path`, or `otherwise` where it has none of its own.
+  void Unread(std::string words, std::string_view why, std::string path, std::string_view otherwise,
+              bool warn);
 
   // A model by its name on Hugging Face, or by its figures, which are worth more whenever they
   // come. Of two servers with different models the first counts: false for the second.
@@ -46,6 +54,10 @@ class Draft {
   // A member of the model that a server's options say. A scenario has one model: that of the first
   // server; what another one says differently is left out.
   void TakeModelMember(std::string_view path, nlohmann::json value, std::string_view from);
+  // The KV cache of the present server: "fp8", "auto", or "" where its option leaves it to the
+  // model, whose files may say it.
+  void TakeKvCache(std::string_view type, std::string_view from);
+  void TakeModelKvCache(std::string_view type, std::string_view from);
   // A GPU by what its maker or a cloud calls it.
   void TakeGpu(std::string_view name, std::string_view from);
   // So many of them are in the machine that a text describes.
@@ -81,6 +93,9 @@ class Draft {
   void SettleSglang(const std::string& path, const std::string& gpu, double memory_gib);
   void SettleGpuCount();
   bool HasExperts();
+  void SettleKvCache();
+  void SettleUnread();
+  void NameUnread(const nlohmann::json& resolved);
   // Of a preset, or nullptr: of one that is not here its file is asked for.
   const nlohmann::json* Preset(std::string_view kind, std::string_view id);
   void Complete(nlohmann::json& base);
@@ -91,13 +106,18 @@ class Draft {
   nlohmann::json said_ = nlohmann::json::object();
   std::string text_;
   std::size_t servers_ = 0;  // of this text
-  std::string model_name_, model_from_, unknown_gpu_, gpu_of_base_;
+  std::string model_name_, model_from_, unknown_gpu_, gpu_of_base_, model_kv_, model_kv_from_;
   nlohmann::json figures_;
   struct Links {
     bool through_host = false;
     std::string from;
   };
   std::map<std::size_t, Links> links_;  // of servers with several GPUs, by pool
+  struct UnreadValue {
+    std::string words, why, path, otherwise;
+    bool warn;
+  };
+  std::vector<UnreadValue> unread_;
   std::int64_t gpu_count_ = 0;
   std::size_t ignored_beyond_ = 0;
 };
@@ -105,6 +125,9 @@ class Draft {
 // "128", "0.9" as a number, "32k" too where `units` are allowed: 32k 32,000, 32K 32,768, as vLLM
 // has them. nullopt for anything else.
 std::optional<double> NumberIn(std::string_view text, bool units = false);
+
+// nullptr: no member at this path, lists by number, or it is null.
+const nlohmann::json* MemberAt(const nlohmann::json& document, std::string_view path);
 
 // A whole number as an integer, others as doubles.
 nlohmann::json NumberJson(double value);

@@ -98,8 +98,14 @@ void Draft::SettleModel() {
                       {"model.preset = \"" + named + "\"",
                        Format("{} ({})", model_from_, ShownText(model_name_, kShown))});
     const auto weights = WeightsInName(model_name_);
-    if (weights && !weights->empty() && !members.contains("quantization")) {
-      members["quantization"] = *weights;
+    const Json* preset = Preset("models", named);
+    const bool native = preset != nullptr && preset->value("quantization", "none") != "none";
+    std::string said = weights ? *weights : "";
+    if (said.empty() && native && SaysSixteenBits(model_name_)) said = "none";
+    if (!said.empty() && !members.contains("quantization")) {
+      members["quantization"] = said;
+      out_.taken.push_back({Format("model.quantization = \"{}\"", said),
+                            "the model's name " + ShownText(model_name_, kShown)});
     } else if (!weights) {
       Ignore(model_name_, "the weights that the name speaks of are not modelled");
     }
@@ -239,6 +245,51 @@ void Draft::SettleGpuCount() {
   }
 }
 
+// Of every server whose command leaves it to the model.
+void Draft::SettleKvCache() {
+  if (model_kv_.empty()) return;
+  const auto settle = [this](const std::string& engine) {
+    if (Find(engine + ".preset") == nullptr || Find(engine + ".compat") != nullptr) return;
+    if (Find(engine + ".kv_cache_dtype") == nullptr)
+      Put(engine + ".kv_cache_dtype", model_kv_, model_kv_from_, false);
+  };
+  settle("engine");
+  const Json* pools = Find("cluster.pools");
+  for (std::size_t i = 1; pools != nullptr && i < pools->size(); ++i) {
+    settle(Format("cluster.pools.{}.engine", i));
+  }
+}
+
+// Of members of pools, which are joined afterwards, and of those that a server's defaults gave.
+void Draft::SettleUnread() {
+  for (UnreadValue& unread : unread_) {
+    if (unread.path.empty()) continue;
+    const Json* member = Find(unread.path);
+    const std::size_t dot = unread.path.find_last_of('.');
+    const bool pools = unread.path.find("cluster.pools.") == 0;
+    const std::string name = unread.path.substr(dot + 1);
+    const bool degree =
+        pools && (name == "replicas" || name == "tensor_parallel" || name == "pipeline_parallel");
+    if (member != nullptr || degree) {
+      unread.otherwise = Format("{} is {}", name, member == nullptr ? "1" : ShortJson(*member));
+      unread.path.clear();
+    } else if (pools) {
+      unread.path.erase(0, unread.path.find('.', std::string_view("cluster.pools.").size()) + 1);
+    }
+  }
+}
+
+void Draft::NameUnread(const Json& resolved) {
+  for (const UnreadValue& unread : unread_) {
+    const Json* member = unread.path.empty() ? nullptr : MemberAt(resolved, unread.path);
+    const std::string instead =
+        member == nullptr ? unread.otherwise : Format("{} is {}", unread.path, ShortJson(*member));
+    Ignore(unread.words, Format("{}; {} here", unread.why, instead));
+    if (unread.warn)
+      Warn(Format("{}: {}; {} here", ShownText(unread.words, kShown), unread.why, instead));
+  }
+}
+
 void Draft::Settle(const Json& base) {
   SettleModel();
   SettleLinks();
@@ -255,6 +306,8 @@ void Draft::Settle(const Json& base) {
   for (std::size_t i = 1; pools != nullptr && i < pools->size(); ++i) {
     SettleEngine(Format("cluster.pools.{}.engine", i));
   }
+  SettleKvCache();
+  SettleUnread();
   SettlePools();
   SettleGpuCount();
 }
@@ -348,6 +401,15 @@ void Draft::Complete(Json& base) {
     }
   }
   if (const Json* seed = Find("seed")) base["seed"] = *seed;
+  // Of a config alone the engine is the base's.
+  if (!model_kv_.empty() && Find("engine") == nullptr) {
+    Json& engine = base["engine"];
+    if (!engine.is_object()) engine = Json::object();
+    if (!engine.contains("kv_cache_dtype")) {
+      engine["kv_cache_dtype"] = model_kv_;
+      out_.taken.push_back({Format("engine.kv_cache_dtype = \"{}\"", model_kv_), model_kv_from_});
+    }
+  }
   if (!kept.empty()) Remark("not said, and so as in the scenario to begin with: " + kept);
 }
 
@@ -392,10 +454,13 @@ Imported Draft::Finish(std::string_view base) && {
   Complete(document);
   document["name"] = "Imported";
   document.erase("description");
-  if (ignored_beyond_ > 0) Remark(Format("{} more things were left out", ignored_beyond_));
   out_.document = DocumentText(document);
   const Result<Scenario> scenario = ParseScenario(out_.document);
   if (!scenario.ok()) out_.issues = scenario.issues();
+  const Result<Json> resolved =
+      ParseJson(scenario.ok() ? scenario.value().resolved_text : out_.document);
+  NameUnread(resolved.ok() ? resolved.value() : document);
+  if (ignored_beyond_ > 0) Remark(Format("{} more things were left out", ignored_beyond_));
   return std::move(out_);
 }
 

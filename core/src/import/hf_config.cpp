@@ -1,6 +1,10 @@
-// A config.json of Hugging Face: the model's figures.
+// A config.json of Hugging Face: the model's figures; and a hf_quant_config.json, of its weights.
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "base/printable.h"
+#include "base/text.h"
+#include "import/json_members.h"
 #include "import/kinds.h"
 #include "import/model_config.h"
 
@@ -19,10 +23,40 @@ bool IsConfig(const Json& json) {
   return layers || (HasKey(json, "model_type") && HasKey(json, "vocab_size"));
 }
 
+// What servers take of a quantised checkpoint beside its weights, and what is not as it has it.
+void TakeQuantization(const Json& quantized, const std::string& from, Draft& draft) {
+  if (const std::string type = KvCacheOf(quantized); !type.empty())
+    draft.TakeModelKvCache(type, from);
+  const std::vector<std::string> left = LeftOutOf(quantized);
+  if (left.empty()) return;
+  draft.Warn(
+      Format("{}: {} of its layers stay in 16 bits ({}{}); here all have the quantised type, so "
+             "the weights "
+             "are planned smaller than they are",
+             from, left.size(), ShownText(left[0], 60), left.size() > 1 ? ", ..." : ""));
+}
+
+// NVIDIA's hf_quant_config.json, beside a config.json that says nothing of it.
+void ReadQuantConfig(const Json& json, Draft& draft) {
+  const Json* quantized = ObjectIn(json, "quantization");
+  if (quantized == nullptr || TextIn(*quantized, "quant_algo").empty()) return;
+  draft.Found("a hf_quant_config.json");
+  const std::string algorithm = TextIn(*quantized, "quant_algo");
+  const std::optional<std::string> weights = WeightsOfQuantization(*quantized);
+  if (weights && !weights->empty()) {
+    draft.Take("model.quantization", *weights, "quant_algo of hf_quant_config.json");
+  } else {
+    draft.Warn(
+        Format("hf_quant_config.json: weights of {} are not modelled", ShownText(algorithm, 40)));
+  }
+  TakeQuantization(*quantized, "hf_quant_config.json", draft);
+}
+
 }  // namespace
 
 void ReadHfConfig(const ImportSource& source, Draft& draft) {
-  if (source.json == nullptr || !IsConfig(*source.json)) return;
+  if (source.json == nullptr) return;
+  if (!IsConfig(*source.json)) return ReadQuantConfig(*source.json, draft);
   Result<Json> model = ModelOfConfig(*source.json, "");
   if (!model.ok()) {
     for (const Issue& issue : model.issues()) draft.Refuse({"", "config.json: " + issue.message});
@@ -35,6 +69,13 @@ void ReadHfConfig(const ImportSource& source, Draft& draft) {
     // A folder of somebody's machine names nothing.
     const bool repository = !text.empty() && text[0] != '/' && text[0] != '.' && text.size() < 100;
     if (repository) draft.TakeModelName(text, "_name_or_path");
+  }
+  const Json* quantized = ObjectIn(*source.json, "quantization_config");
+  for (const char* inner : {"text_config", "llm_config", "language_config"}) {
+    if (quantized == nullptr) quantized = ObjectAt(*source.json, {inner, "quantization_config"});
+  }
+  if (quantized != nullptr) {
+    TakeQuantization(*quantized, "quantization_config of config.json", draft);
   }
   draft.TakeModelFigures(std::move(model.value()), "config.json");
 }

@@ -1,7 +1,11 @@
 // See servecast/import.h.
 #include "servecast/import.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/text.h"
@@ -24,6 +28,66 @@ bool Has(std::string_view text, std::string_view part) {
 // Manifests name these, and little else that is text does.
 bool MayBeManifest(std::string_view text) {
   return Has(text, "kind:") || Has(text, "modelArtifacts:") || Has(text, "image:");
+}
+
+// Python writes numbers that JSON has not: outside of texts they are "inf", "-inf" and null.
+std::string WithoutInfinity(std::string_view text) {
+  static constexpr std::pair<std::string_view, std::string_view> kNumbers[] = {
+      {"-Infinity", "\"-inf\""}, {"Infinity", "\"inf\""}, {"NaN", "null"}};
+  std::string out;
+  out.reserve(text.size());
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size();) {
+    if (!quoted && (text[i] == '-' || text[i] == 'I' || text[i] == 'N')) {
+      const auto found = std::find_if(
+          std::begin(kNumbers), std::end(kNumbers),
+          [&](const auto& each) { return text.substr(i, each.first.size()) == each.first; });
+      if (found != std::end(kNumbers)) {
+        out += found->second;
+        i += found->first.size();
+        continue;
+      }
+    }
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    if (text[i] == '"' && (i == 0 || text[i - 1] != '\\' || !quoted)) quoted = !quoted;
+    out += text[i++];
+  }
+  return out;
+}
+
+void AddUtf8(std::uint32_t code, std::string& out) {
+  const auto add = [&out](std::uint32_t byte) { out += static_cast<char>(byte); };
+  if (code < 0x80) return add(code);
+  if (code < 0x800) {
+    add(0xC0 | (code >> 6));
+  } else if (code < 0x10000) {
+    add(0xE0 | (code >> 12)), add(0x80 | ((code >> 6) & 0x3F));
+  } else {
+    add(0xF0 | (code >> 18)), add(0x80 | ((code >> 12) & 0x3F)), add(0x80 | ((code >> 6) & 0x3F));
+  }
+  add(0x80 | (code & 0x3F));
+}
+
+// As PowerShell's ">" writes a file: UTF-16, its first two bytes say in which order. nullopt: no
+// such text.
+std::optional<std::string> FromUtf16(std::string_view text) {
+  const std::string_view mark = text.substr(0, 2);
+  if (mark != "\xFF\xFE" && mark != "\xFE\xFF") return std::nullopt;
+  const std::size_t low = mark[0] == '\xFF' ? 0 : 1;
+  const auto unit = [text, low](std::size_t at) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(text[at + low]) |
+                                      (static_cast<unsigned char>(text[at + 1 - low]) << 8));
+  };
+  std::string out;
+  for (std::size_t at = 2; at + 1 < text.size(); at += 2) {
+    std::uint32_t code = unit(at);
+    if (code >= 0xD800 && code < 0xDC00 && at + 3 < text.size()) {
+      code = 0x10000 + ((code - 0xD800) << 10) + ((unit(at + 2) - 0xDC00) & 0x3FF);
+      at += 2;
+    }
+    AddUtf8(code >= 0xD800 && code < 0xE000 ? 0xFFFD : code, out);
+  }
+  return out;
 }
 
 std::string Called(const ImportText& text, std::size_t count) {
@@ -49,6 +113,10 @@ Issues ReadForms(std::string_view text, Json& json, ImportSource& source) {
   const std::string_view start = Stripped(text.substr(0, 4096));
   if (!start.empty() && (start[0] == '{' || start[0] == '[')) {
     Result<Json> read = ParseJson(text);
+    if (!read.ok()) {
+      Result<Json> plain = ParseJson(WithoutInfinity(text));
+      if (plain.ok()) read = std::move(plain);
+    }
     if (read.ok()) {
       json = std::move(read.value());
       source.json = &json;
@@ -85,7 +153,12 @@ Imported Import(const std::vector<ImportText>& texts, std::string_view base) {
     Json json;
     ImportSource source;
     source.text = text.text;
+    const std::optional<std::string> plain = FromUtf16(text.text);
+    if (plain) source.text = *plain;
     if (source.text.substr(0, 3) == "\xEF\xBB\xBF") source.text.remove_prefix(3);
+    if (source.text.find('\0') != std::string_view::npos) {
+      draft.Warn("found a byte of 0 in the text: what stands behind it is read as another command");
+    }
     const Issues problems = ReadForms(source.text, json, source);
     for (const ImportReader read : ImportReaders()) read(source, draft);
     if (draft.kinds() == before) {

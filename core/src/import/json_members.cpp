@@ -67,8 +67,11 @@ CommandWords WordsIn(const Json& of, const char* key, const Variables& variables
   for (std::string& word : words) {
     for (const auto& [variable, value] : variables) {
       const std::string name = "$(" + variable + ")";
-      const std::size_t at = word.find(name);
-      if (name.size() > 3 && at != std::string::npos) word.replace(at, name.size(), value);
+      std::size_t at = name.size() > 3 ? word.find(name) : std::string::npos;
+      for (; at != std::string::npos && word.size() < 10'000; at = word.find(name, at)) {
+        word.replace(at, name.size(), value);
+        at += value.size();
+      }
     }
   }
   return words;
@@ -77,6 +80,8 @@ CommandWords WordsIn(const Json& of, const char* key, const Variables& variables
 Variables EnvironmentIn(const Json& container) {
   Variables environment;
   for (const Json& variable : ListIn(container, "env")) {
+    // Of secrets and fields of the pod nothing says the value.
+    if (MemberIn(variable, "value") == nullptr) continue;
     environment[TextIn(variable, "name")] = TextIn(variable, "value");
   }
   return environment;

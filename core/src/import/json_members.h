@@ -20,7 +20,7 @@ std::string TextOf(const nlohmann::json& value);
 std::string TextIn(const nlohmann::json& of, const char* key);
 // A list of texts, or one text as a shell cuts it.
 CommandWords WordsIn(const nlohmann::json& of, const char* key);
-// With the variables that it names as $(NAME), once each, as Kubernetes puts them in.
+// With the variables that it names as $(NAME), as Kubernetes puts them in.
 CommandWords WordsIn(const nlohmann::json& of, const char* key, const Variables& variables);
 // What "env" of a container sets, a list of objects with a name and a value.
 Variables EnvironmentIn(const nlohmann::json& container);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,23 @@ void ReadNvidiaSmi(const ImportSource&, Draft&);
 // IMAGE ...". False: it is none.
 bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& draft);
 bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& draft);
+
+// Each of the commands; those of further nodes of a server come last, when it is known whether the
+// first node is among them. Whether any started a server.
+bool ReadLaunches(std::span<const CommandWords> commands, const ServerContext& context,
+                  Draft& draft, bool (*read)(const CommandWords&, ServerContext, Draft&));
+
+// What each of the programs may be given; VllmOptions stands in vllm_options.h.
+std::span<const Option> SglangOptions();
+std::span<const Option> BenchOptions();
+std::span<const Option> BlisOptions();
+std::span<const Option> VidurOptions();
+
+// Words behind "vllm serve" or "-m vllm.entrypoints.openai.api_server"; nullopt: none of these.
+std::optional<CommandWords> VllmArguments(const CommandWords& words);
+
+// What a pod says of its machine: labels of nodes, by selector or affinity.
+void TakeSelectors(const nlohmann::json& pod, Draft& draft);
 
 // Of "docker run ... IMAGE ARGUMENT ...": no image where it is no such command.
 struct Contained {

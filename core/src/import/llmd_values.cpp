@@ -2,6 +2,7 @@
 // parallelism.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/text.h"
 #include "import/json_members.h"
@@ -28,20 +29,40 @@ void ReadRole(const Json& role, const char* name, bool alone, const std::string&
   context.role = alone ? "" : name;
   context.replicas = ParseCount(TextIn(role, "replicas")).value_or(1);
   context.model = model;
-  CommandWords words;
-  Variables environment;
-  context.environment = &environment;
-  for (const Json& container : ListIn(role, "containers")) {
-    const Variables own = EnvironmentIn(container);
-    const CommandWords more = WordsIn(container, "args", own);
-    if (more.empty()) continue;
-    for (const auto& [variable, value] : own) environment[variable] = value;
-    words.insert(words.end(), more.begin(), more.end());
-    if (context.version.empty()) context.version = VersionOfImage(TextIn(container, "image"));
-  }
-  // Images of llm-d have versions of their own.
-  context.version.clear();
   const Json* parallel = ObjectIn(role, "parallelism");
+  Variables environment;
+  for (const auto& [member, variable] :
+       {std::pair("tensor", "TP_SIZE"), std::pair("data", "DP_SIZE"),
+        std::pair("dataLocal", "DP_SIZE_LOCAL")}) {
+    const std::string text = parallel == nullptr ? "" : TextIn(*parallel, member);
+    if (!text.empty()) environment[variable] = text;
+  }
+  context.environment = &environment;
+  CommandWords words;
+  for (const Json& container : ListIn(role, "containers")) {
+    for (const auto& [variable, value] : EnvironmentIn(container)) environment[variable] = value;
+    CommandWords more = WordsIn(container, "command", environment);
+    const CommandWords arguments = WordsIn(container, "args", environment);
+    const bool own = !more.empty();
+    more.insert(more.end(), arguments.begin(), arguments.end());
+    if (more.empty()) continue;
+    std::optional<CommandWords> behind = VllmArguments(more);
+    for (std::size_t i = 0; i + 1 < more.size() && !behind; ++i) {
+      const bool script = more[i].size() > 1 && more[i][0] == '-' && more[i].back() == 'c';
+      for (const CommandWords& each :
+           script ? CommandsIn(more[i + 1], environment) : std::vector<CommandWords>())
+        if (!behind) behind = VllmArguments(each);
+    }
+    if (!behind && own) continue;  // a program of its own beside the server
+    if (!behind) behind = more;
+    words.insert(words.end(), behind->begin(), behind->end());
+    context.image = TextIn(container, "image");
+    context.version = VersionOfImage(context.image);
+  }
+  for (std::string& word : words) {
+    if (word.find("{{") == 0 && word.find(".Values.modelArtifacts.name") != std::string::npos)
+      word = model;
+  }
   for (const auto& [member, option] :
        {std::pair("tensor", "--tensor-parallel-size"), std::pair("data", "--data-parallel-size")}) {
     const std::string text = parallel == nullptr ? "" : TextIn(*parallel, member);
@@ -49,6 +70,7 @@ void ReadRole(const Json& role, const char* name, bool alone, const std::string&
     if (!text.empty() && !said) words.insert(words.end(), {option, text});
   }
   ReadVllmServer(words, context, draft);
+  TakeSelectors(role, draft);
   if (const Json* labels = ObjectIn(role, "acceleratorTypes"); labels != nullptr) {
     const Json& values = ListIn(*labels, "labelValues");
     if (!values.empty()) draft.TakeGpu(TextOf(values[0]), TextIn(*labels, "labelKey"));
@@ -68,6 +90,9 @@ void ReadLlmdValues(const ImportSource& source, Draft& draft) {
     };
     const Json *prefill = used("prefill"), *decode = used("decode");
     const std::string model = ModelOf(document);
+    const Json* accelerator = ObjectIn(document, "accelerator");
+    const std::string maker = accelerator == nullptr ? "" : TextIn(*accelerator, "type");
+    if (!maker.empty() && maker != "nvidia") draft.TakeGpu(maker, "accelerator.type");
     if (prefill != nullptr) ReadRole(*prefill, "prefill", decode == nullptr, model, draft);
     if (decode != nullptr) ReadRole(*decode, "decode", prefill == nullptr, model, draft);
   }

@@ -2,11 +2,13 @@
 // and Compose files that hold a server: a pool each.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/printable.h"
 #include "base/text.h"
 #include "import/json_members.h"
 #include "import/kinds.h"
+#include "import/names.h"
 
 namespace servecast {
 namespace {
@@ -23,10 +25,13 @@ constexpr std::pair<std::string_view, std::string_view> kInstances[] = {
     {"p5.", "H100 SXM"},
     {"p4de.", "A100 SXM 80GB"},
     {"p4d.", "A100 SXM 40GB"},
+    {"p6e-gb200", "GB200"},
     {"g6e.", "L40S"},
     {"g6.", "L4"},
     {"g5.", "A10G"},
+    {"a4x-highgpu", "GB200"},
     {"a4-highgpu", "B200"},
+    {"g4-standard", "RTX PRO 6000"},
     {"a3-ultragpu", "H200"},
     {"a3-", "H100 SXM"},
     {"a2-ultragpu", "A100 SXM 80GB"},
@@ -36,6 +41,7 @@ constexpr std::pair<std::string_view, std::string_view> kInstances[] = {
     {"Standard_ND96isr_H100", "H100 SXM"},
     {"Standard_ND96amsr_A100", "A100 SXM 80GB"},
     {"Standard_ND96asr_A100", "A100 SXM 40GB"},
+    {"Standard_ND96isr_MI300X", "MI300X"},
     {"Standard_NC40ads_H100", "H100 NVL"},
     {"Standard_NC80adis_H100", "H100 NVL"},
     {"Standard_NC24ads_A100", "A100 PCIe 80GB"},
@@ -44,38 +50,45 @@ constexpr std::pair<std::string_view, std::string_view> kInstances[] = {
 };
 
 std::string_view GpuOfInstance(std::string_view type) {
+  if (type.substr(0, 3) == "ml.") type.remove_prefix(3);  // SageMaker's
   for (const auto& [begin, gpu] : kInstances) {
     if (type.substr(0, begin.size()) == begin) return gpu;
   }
   return "";
 }
 
-// A label of nodes that says which GPU they have.
-void TakeLabel(const std::string& key, const std::string& value, Draft& draft) {
-  if (key == "node.kubernetes.io/instance-type" || key == "beta.kubernetes.io/instance-type") {
-    const std::string_view gpu = GpuOfInstance(value);
-    if (!gpu.empty()) draft.TakeGpu(gpu, key + " " + ShownText(value));
-  } else if (key == "nvidia.com/gpu.product" || key == "cloud.google.com/gke-accelerator" ||
-             key == "gpu.nvidia.com/model" || key == "nvidia.com/gpu.family") {
-    std::string name = value;
-    // Google's names of cards leave SXM out: nvidia-h100-80gb, nvidia-tesla-a100.
-    std::replace(name.begin(), name.end(), '_', '-');
-    draft.TakeGpu(name, key);
-  }
+bool IsInstance(std::string_view key) {
+  return key == "node.kubernetes.io/instance-type" || key == "beta.kubernetes.io/instance-type";
 }
 
-void TakeSelectors(const Json& pod, Draft& draft) {
-  if (const Json* selector = ObjectIn(pod, "nodeSelector"); selector != nullptr) {
-    for (const auto& [key, value] : selector->items()) TakeLabel(key, TextOf(value), draft);
-  }
-  const Json* required =
-      ObjectAt(pod, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
-  if (required == nullptr) return;
-  for (const Json& term : ListIn(*required, "nodeSelectorTerms")) {
-    for (const Json& expression : ListIn(term, "matchExpressions")) {
-      const Json& values = ListIn(expression, "values");
-      if (!values.empty()) TakeLabel(TextIn(expression, "key"), TextOf(values[0]), draft);
-    }
+// A label of nodes that says which machine or GPU they have. One that says it in a way that is not
+// known here is named: no other GPU takes its place in silence.
+void TakeLabel(const std::string& key, const std::string& value, Draft& draft) {
+  static constexpr std::string_view kGpus[] = {"nvidia.com/gpu.product",
+                                               "cloud.google.com/gke-accelerator",
+                                               "cloud.google.com/gke-tpu-accelerator",
+                                               "gpu.nvidia.com/model",
+                                               "gpu.nvidia.com/class",
+                                               "nvidia.com/gpu.family",
+                                               "amd.com/gpu.product-name",
+                                               "beta.amd.com/gpu.product-name",
+                                               "karpenter.k8s.aws/instance-gpu-name",
+                                               "eks.amazonaws.com/instance-gpu-name"};
+  std::string name = value;
+  std::replace(name.begin(), name.end(), '_', '-');
+  if (IsInstance(key)) {
+    const std::string_view gpu = GpuOfInstance(value);
+    draft.TakeGpu(gpu.empty() ? std::string_view(value) : gpu, key + " " + ShownText(value));
+  } else if (std::find(std::begin(kGpus), std::end(kGpus), key) != std::end(kGpus)) {
+    // Google's names of cards leave SXM out: nvidia-h100-80gb. Its nvidia-tesla-a100 has 40 GB; the
+    // other is nvidia-a100-80gb.
+    const bool google = key == "cloud.google.com/gke-accelerator" && name == "nvidia-tesla-a100";
+    draft.TakeGpu(google ? "A100 SXM 40GB" : name, google ? key + " " + value : key);
+  } else if (key.find("gpu") != std::string::npos || key.find("accelerator") != std::string::npos) {
+    if (!HardwarePresetOf(name).empty()) return draft.TakeGpu(name, key);
+    const bool of_gpus = key.find("present") != std::string::npos ||
+                         key.find("count") != std::string::npos || value == "true";
+    if (!of_gpus) draft.Ignore(key + " " + value, "is no label of GPUs that is known here");
   }
 }
 
@@ -108,13 +121,36 @@ const Json* PodIn(const Json& node, std::size_t depth = 0) {
   return nullptr;
 }
 
-bool ReadWords(const CommandWords& words, const ServerContext& context, Draft& draft) {
+bool ReadWords(const CommandWords& words, ServerContext context, Draft& draft) {
   return ReadSglangLaunch(words, context, draft) || ReadVllmLaunch(words, context, draft);
 }
 
-// A container's command and arguments as one command, as its image would start it.
-bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
+// GPUs of somebody else, or parts of one, as a container asks for them.
+void TakeResources(const Json& container, Draft& draft) {
+  const Json* resources = ObjectIn(container, "resources");
+  if (resources == nullptr) return;
+  for (const char* which : {"requests", "limits"}) {
+    const Json* list = ObjectIn(*resources, which);
+    if (list == nullptr) continue;
+    for (const auto& [name, count] : list->items()) {
+      const std::size_t slash = name.find('/');
+      const bool device = slash != std::string::npos &&
+                          name.find("ephemeral") == std::string::npos &&
+                          name.find("rdma") == std::string::npos &&
+                          name.find("hugepages") == std::string::npos && TextOf(count) != "0";
+      const std::string_view of = std::string_view(name).substr(std::min(slash + 1, name.size()));
+      const bool gpu = of.find("gpu") == 0 || of.find("tpu") == 0 || of.find("mig-") == 0 ||
+                       of.find("gaudi") == 0 || of.find("neuron") == 0 || of.find("npu") == 0 ||
+                       of.find("xe") == 0 || of.find("i915") == 0 || of.find("Ascend") == 0;
+      if (device && gpu && name.find("nvidia.com/gpu") != 0) draft.TakeGpu(name, "resources");
+    }
+  }
+}
+
+bool ReadServer(const Json& container, const Variables& around, ServerContext context,
+                Draft& draft) {
   Variables environment = EnvironmentIn(container);
+  environment.insert(around.begin(), around.end());
   context.environment = &environment;
   CommandWords words = WordsIn(container, "command", environment);
   const CommandWords arguments = WordsIn(container, "args", environment);
@@ -122,6 +158,7 @@ bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
   words.insert(words.end(), arguments.begin(), arguments.end());
   const std::string image = TextIn(container, "image");
   context.version = VersionOfImage(image);
+  context.image = image;
   if (const Json* resources = ObjectIn(container, "resources"); resources != nullptr) {
     for (const char* which : {"requests", "limits"}) {
       const Json* list = ObjectIn(*resources, which);
@@ -132,11 +169,9 @@ bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
   }
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i].size() < 2 || words[i][0] != '-' || words[i].back() != 'c') continue;
-    bool any = false;
+    const std::vector<CommandWords> commands = CommandsIn(words[i + 1], environment);
     for (auto& [name, value] : AssignedIn(words[i + 1])) environment[name] = value;
-    for (const CommandWords& each : CommandsIn(words[i + 1]))
-      any |= ReadWords(each, context, draft);
-    if (any) return true;
+    if (ReadLaunches(commands, context, draft, ReadWords)) return true;
   }
   if (ReadWords(words, context, draft)) return true;
   // The image's entry point is the server.
@@ -145,6 +180,23 @@ bool ReadContainer(const Json& container, ServerContext context, Draft& draft) {
   if (!server || own_command || words.empty()) return false;
   ReadVllmServer(words, context, draft);
   return true;
+}
+
+// A container's command and arguments as one command, as its image would start it, in an
+// environment with what stands around it.
+bool ReadContainer(const Json& container, const Variables& around, const ServerContext& context,
+                   Draft& draft) {
+  if (!ReadServer(container, around, context, draft)) return false;
+  TakeResources(container, draft);
+  return true;
+}
+
+// What LeaderWorkerSet sets in its pods, as the leader sees it.
+Variables GroupOf(const Json& spec) {
+  const Json* group = ObjectIn(spec, "leaderWorkerTemplate");
+  const std::string size = group == nullptr ? "" : TextIn(*group, "size");
+  if (size.empty()) return {};
+  return {{"LWS_GROUP_SIZE", size}, {"LWS_WORKER_INDEX", "0"}};
 }
 
 void ReadDocument(const Json& document, Draft& draft) {
@@ -159,11 +211,12 @@ void ReadDocument(const Json& document, Draft& draft) {
   context.role = RoleOf(document);
   const Json* spec = ObjectIn(document, "spec");
   if (spec != nullptr) context.replicas = ParseCount(TextIn(*spec, "replicas")).value_or(1);
+  const Variables around = spec == nullptr ? Variables() : GroupOf(*spec);
   bool found = false;
   for (const Json& container : ListIn(*pod, "containers")) {
-    found = ReadContainer(container, context, draft) || found;
+    found = ReadContainer(container, around, context, draft) || found;
   }
-  if (ListIn(*pod, "containers").empty()) found = ReadContainer(*pod, context, draft);
+  if (ListIn(*pod, "containers").empty()) found = ReadContainer(*pod, around, context, draft);
   if (found) TakeSelectors(*pod, draft);
 }
 
@@ -200,11 +253,33 @@ void ReadServices(const Json& document, Draft& draft) {
     context.from = Format("a Compose service ({})", ShownText(name, 40));
     const Json* deploy = ObjectIn(service, "deploy");
     if (deploy != nullptr) context.replicas = ParseCount(TextIn(*deploy, "replicas")).value_or(1);
-    ReadContainer(container, context, draft);
+    ReadContainer(container, {}, context, draft);
   }
 }
 
 }  // namespace
+
+void TakeSelectors(const Json& pod, Draft& draft) {
+  std::vector<std::pair<std::string, std::string>> labels;
+  if (const Json* selector = ObjectIn(pod, "nodeSelector"); selector != nullptr) {
+    for (const auto& [key, value] : selector->items()) labels.emplace_back(key, TextOf(value));
+  }
+  const Json* required =
+      ObjectAt(pod, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
+  for (const Json& term :
+       required == nullptr ? Json::array() : ListIn(*required, "nodeSelectorTerms")) {
+    for (const Json& expression : ListIn(term, "matchExpressions")) {
+      const Json& values = ListIn(expression, "values");
+      if (!values.empty()) labels.emplace_back(TextIn(expression, "key"), TextOf(values[0]));
+    }
+  }
+  // The GPU's own name counts more than its machine's.
+  for (const bool machine : {true, false}) {
+    for (const auto& [key, value] : labels) {
+      if (IsInstance(key) == machine) TakeLabel(key, value, draft);
+    }
+  }
+}
 
 void ReadManifest(const ImportSource& source, Draft& draft) {
   for (const Json& document : source.manifests) {

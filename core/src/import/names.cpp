@@ -386,6 +386,14 @@ std::optional<std::string> WeightsInName(std::string_view model) {
   return found;
 }
 
+bool SaysSixteenBits(std::string_view model) {
+  const Words words = WordsOf(WithoutOwner(model));
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    const WeightWord* weights = FindWeightWord(word);
+    return weights != nullptr && weights->type != nullptr && weights->type[0] == '\0';
+  });
+}
+
 std::string ModelIn(std::string_view folder) {
   const Words words = WordsOf(folder);
   std::string found;

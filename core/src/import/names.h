@@ -36,6 +36,9 @@ std::optional<std::string> WeightsOf(std::string_view precision);
 // By a model's name: "Qwen3-32B-AWQ".
 std::optional<std::string> WeightsInName(std::string_view model);
 
+// Whether a model's name says that its weights have 16 bits: "gpt-oss-20b-BF16".
+bool SaysSixteenBits(std::string_view model);
+
 // What the name of a folder says: "a100-pcie-llama-3.1-8b" a GPU and a model, "h100-vllm-0.15.1" a
 // GPU and an engine. "" for what it does not.
 std::string ModelIn(std::string_view folder);

@@ -13,17 +13,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-// "--max_num_seqs" -> max-num-seqs.
-std::string PlainName(std::string_view written) {
-  std::string name(written.substr(std::min(written.find_first_not_of('-'), written.size())));
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
 bool IsOption(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return false;
   const bool number = (word[1] >= '0' && word[1] <= '9') || word[1] == '.';
   return !number && word.find_first_not_of('-') != std::string_view::npos;
+}
+
+// "--model" from a page that made one dash of two, a longer one.
+bool HasAnotherDash(std::string_view word) {
+  for (const std::string_view dash : {"\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2212"}) {
+    if (word.substr(0, dash.size()) == dash) return true;
+  }
+  return false;
 }
 
 bool SameName(std::string_view a, std::string_view b) {
@@ -79,6 +80,46 @@ GivenOption ReadOne(const std::string& word, std::span<const Option> table) {
   return given;
 }
 
+bool IsChoice(std::string_view choices, std::string_view word) {
+  const std::string lower = LowerCase(word.substr(0, kShown));
+  while (!choices.empty()) {
+    const std::size_t end = std::min(choices.find('|'), choices.size());
+    if (choices.substr(0, end) == lower) return true;
+    choices.remove_prefix(std::min(end + 1, choices.size()));
+  }
+  return false;
+}
+
+// Why the value of a known option cannot be read; "" where it can.
+std::string_view Unreadable(const GivenOption& given) {
+  const Option& option = *given.option;
+  const std::string_view value = given.value ? std::string_view(*given.value) : "";
+  const bool variable = value.find('$') == 0;
+  constexpr std::string_view kUnset = "the text does not say what that is";
+  switch (option.value) {
+    case OptionValue::kName:
+      return given.value ? "" : "found nothing behind it";
+    case OptionValue::kFlag:
+    case OptionValue::kSwitch:
+      if (!given.value || TruthIn(value)) return "";
+      return variable ? kUnset : "found neither true nor false behind it";
+    case OptionValue::kText:
+    case OptionValue::kWords:
+      if (!given.value) return "found nothing behind it";
+      if (variable) return kUnset;
+      return option.choices.empty() || IsChoice(option.choices, value) ? "" : kNotModelled;
+    case OptionValue::kCount:
+    case OptionValue::kNumber:
+      break;
+  }
+  if (variable) return kUnset;
+  const bool count = option.value == OptionValue::kCount;
+  const auto number = NumberIn(value, count);
+  if (IsChoice(option.choices, value) || (number && (!count || *number == std::floor(*number))))
+    return "";
+  return count ? "found no whole number behind it" : "found no number behind it";
+}
+
 // The value for a scenario, or what is wrong with it.
 std::optional<Json> ValueOf(const GivenOption& given) {
   switch (given.option->value) {
@@ -86,6 +127,8 @@ std::optional<Json> ValueOf(const GivenOption& given) {
     case OptionValue::kSwitch:
       return Json(!given.negated);
     case OptionValue::kText:
+    case OptionValue::kName:
+    case OptionValue::kWords:
       return given.value ? std::optional<Json>(*given.value) : std::nullopt;
     case OptionValue::kCount:
     case OptionValue::kNumber:
@@ -99,7 +142,34 @@ std::optional<Json> ValueOf(const GivenOption& given) {
 
 }  // namespace
 
+std::string PlainName(std::string_view written) {
+  std::string name(written.substr(std::min(written.find_first_not_of('-'), written.size())));
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
 std::string GivenOption::Words() const { return value ? name + " " + *value : name; }
+
+void GivenOptions::LeaveUnread(std::size_t used, bool traffic, Draft& draft) {
+  const auto unread = [&draft, traffic](const GivenOption& given) {
+    // What has no effect is said of it whatever its value is.
+    if (given.option == nullptr || !given.option->why.empty()) return false;
+    const std::string_view why = Unreadable(given);
+    if (why.empty()) return false;
+    const std::string_view path = given.option->path;
+    draft.Unread(given.Words(), why, path.empty() ? "" : draft.ServerPath(path),
+                 given.option->otherwise, traffic);
+    return true;
+  };
+  options.erase(std::remove_if(options.begin(), options.end(), unread), options.end());
+  for (std::size_t i = used; i < positionals.size(); ++i) {
+    const std::string& word = positionals[i];
+    draft.Ignore(word, word.find('$') == 0    ? "the text does not say what that is"
+                       : HasAnotherDash(word) ? "is no option: it begins with a longer dash than -"
+                                              : "is no option, and says nothing here");
+  }
+  positionals.resize(std::min(used, positionals.size()));
+}
 
 const GivenOption* GivenOptions::Find(std::string_view name) const {
   const GivenOption* found = nullptr;
@@ -118,6 +188,37 @@ std::optional<double> GivenOptions::Number(std::string_view name) const {
   return NumberIn(Text(name), true);
 }
 
+namespace {
+
+// vLLM's "--speculative-config.method mtp": members of an option's JSON, one each. They are one
+// option of all of them.
+void JoinDotted(GivenOptions& given, std::span<const Option> table) {
+  std::vector<std::pair<const Option*, Json>> joined;
+  const auto is_part = [&](const GivenOption& each) {
+    const std::size_t dot = each.name.find('.');
+    if (each.option != nullptr || dot == std::string::npos || !each.value) return false;
+    const Option* option = FindOption("", PlainName(each.name.substr(0, dot)), table);
+    if (option == nullptr || option->value != OptionValue::kText) return false;
+    auto found = std::find_if(joined.begin(), joined.end(),
+                              [option](const auto& one) { return one.first == option; });
+    if (found == joined.end()) found = joined.insert(found, {option, Json::object()});
+    const auto number = NumberIn(*each.value);
+    found->second[each.name.substr(dot + 1)] = number ? NumberJson(*number) : Json(*each.value);
+    return true;
+  };
+  auto& options = given.options;
+  options.erase(std::remove_if(options.begin(), options.end(), is_part), options.end());
+  for (const auto& [option, value] : joined) {
+    GivenOption whole;
+    whole.option = option;
+    whole.name = "--" + std::string(option->name);
+    whole.value = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    options.push_back(std::move(whole));
+  }
+}
+
+}  // namespace
+
 GivenOptions ReadOptions(std::span<const std::string> words, std::span<const Option> table) {
   GivenOptions given;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -127,12 +228,23 @@ GivenOptions ReadOptions(std::span<const std::string> words, std::span<const Opt
     }
     GivenOption option = ReadOne(words[i], table);
     if (i + 1 < words.size() && TakesNext(option, words[i + 1])) option.value = words[++i];
+    if (option.value) option.all.push_back(*option.value);
+    const bool several = option.option != nullptr && option.option->value == OptionValue::kWords;
+    while (several && i + 1 < words.size() && !IsOption(words[i + 1])) {
+      option.all.push_back(words[++i]);
+      *option.value += " " + words[i];
+    }
     if (option.option != nullptr && option.option->value == OptionValue::kSwitch && option.value) {
       const bool truth = TruthIn(*option.value).value_or(true);
       option.negated = option.negated == truth;
     }
+    // A flag that is said not to be there is not there.
+    const bool off = option.option != nullptr && option.option->value == OptionValue::kFlag &&
+                     option.value && TruthIn(*option.value) == false;
+    if (off && option.option->why.empty()) continue;
     given.options.push_back(std::move(option));
   }
+  JoinDotted(given, table);
   return given;
 }
 
@@ -148,13 +260,7 @@ void TakeOptions(const GivenOptions& given, std::span<const std::string_view> ap
       continue;
     }
     const std::optional<Json> value = ValueOf(each);
-    if (value) {
-      draft.Take(draft.ServerPath(each.option->path), *value, each.Words());
-    } else {
-      draft.Ignore(each.Words(), each.option->value == OptionValue::kNumber
-                                     ? "found no number behind it"
-                                     : "found no whole number behind it");
-    }
+    if (value) draft.Take(draft.ServerPath(each.option->path), *value, each.Words());
   }
 }
 

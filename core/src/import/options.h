@@ -17,6 +17,8 @@ enum class OptionValue {
   kCount,   // a whole number, 32k too
   kNumber,  // a number
   kText,    // a word
+  kName,    // a word that others gave, of a model: whatever it is, it is one
+  kWords,   // several words, up to the next option
   kFlag,    // nothing: it is there
   kSwitch   // nothing, or true and false; --no-NAME is its opposite
 };
@@ -27,6 +29,10 @@ struct Option {
   std::string_view path = {};   // "engine.max_num_seqs"; "pool..." and "engine..." of this server
   std::string_view why = {};    // without a path: why it is left out; "" with one, or read apart
   std::string_view alias = {};  // "-tp"
+  // What a word may be, "auto|fp8"; of a number, the words beside numbers. "": any.
+  std::string_view choices = {};
+  // Of an option that is read apart: what is taken where its value cannot be read.
+  std::string_view otherwise = "as if it were not given";
 };
 
 // As the command line has it.
@@ -34,6 +40,7 @@ struct GivenOption {
   const Option* option = nullptr;  // nullptr: the table does not know it
   std::string name;                // "--max-num-seqs", as it was written
   std::optional<std::string> value;
+  CommandWords all;      // of kWords, each of them; `value` has them in one
   bool negated = false;  // --no-NAME, or a switch with "false"
 
   // "--max-num-seqs 128".
@@ -44,6 +51,11 @@ struct GivenOptions {
   std::vector<GivenOption> options;
   CommandWords positionals;
 
+  // Names those whose values cannot be read ("--max-num-seqs $SEATS"), each with what is taken
+  // instead, and the positionals from `used` on; from here on they are not given. `traffic`: who is
+  // asked what changes a forecast most, so warnings say it, too.
+  void LeaveUnread(std::size_t used, bool traffic, Draft& draft);
+
   // The last of that name; nullptr: not given.
   const GivenOption* Find(std::string_view name) const;
   // Its value; "" when it is not given or has none.
@@ -51,6 +63,9 @@ struct GivenOptions {
   // Its value where it is a number; `otherwise` when it is not given.
   std::optional<double> Number(std::string_view name) const;
 };
+
+// "--max_num_seqs" -> max-num-seqs.
+std::string PlainName(std::string_view written);
 
 // Words behind the command. Underscores in names are dashes.
 GivenOptions ReadOptions(std::span<const std::string> words, std::span<const Option> table);

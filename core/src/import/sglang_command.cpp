@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "base/printable.h"
 #include "base/text.h"
@@ -21,29 +22,32 @@ constexpr std::string_view kOneTier = "SGLang's cache is modelled in GPU memory 
 constexpr std::string_view kLora = "adapters under SGLang's scheduler are not modelled";
 constexpr std::string_view kRouted = "replicas are behind a router of the scenario";
 
+constexpr std::string_view kOneRank = "one replica";
+constexpr std::string_view kWhole = "each expert is split over the group";
+
 constexpr Option kSglangOptions[] = {
-    {"model-path", kText, {}, "", "--model"},
+    {"model-path", kName, {}, "", "--model"},
     {"tp-size", kCount, "pool.tensor_parallel", {}, "--tp"},
     {"tensor-parallel-size", kCount, "pool.tensor_parallel"},
     {"pp-size", kCount, "pool.pipeline_parallel", {}, "--pp"},
     {"pipeline-parallel-size", kCount, "pool.pipeline_parallel"},
-    {"dp-size", kCount, {}, "", "--dp"},
-    {"data-parallel-size", kCount, {}, ""},
-    {"ep-size", kCount, {}, "", "--ep"},
-    {"expert-parallel-size", kCount, {}, ""},
+    {"dp-size", kCount, {}, "", "--dp", {}, kOneRank},
+    {"data-parallel-size", kCount, {}, "", {}, {}, kOneRank},
+    {"ep-size", kCount, {}, "", "--ep", {}, kWhole},
+    {"expert-parallel-size", kCount, {}, "", {}, {}, kWhole},
     {"max-running-requests", kCount, "engine.max_num_seqs"},
-    {"chunked-prefill-size", kCount, {}, ""},
+    {"chunked-prefill-size", kCount, "engine.max_num_batched_tokens"},
     {"mem-fraction-static", kNumber, "scheduler.mem_fraction_static"},
     {"context-length", kCount, "engine.max_model_len"},
     {"page-size", kCount, "engine.block_size"},
-    {"kv-cache-dtype", kText, {}, ""},
+    {"kv-cache-dtype", kText, {}, "", {}, "auto|bf16|bfloat16|fp8_e4m3|fp8_e5m2", "auto"},
     {"disable-radix-cache", kFlag, {}, ""},
     {"disable-overlap-schedule", kFlag, {}, ""},
-    {"quantization", kText, {}, ""},
+    {"quantization", kText, {}, "", {}, {}, "the weights are as the model's config says"},
     {"dtype", kText, {}, kNoTime},
     {"disable-cuda-graph", kFlag, {}, ""},
-    {"disaggregation-mode", kText, {}, ""},
-    {"schedule-policy", kText, {}, ""},
+    {"disaggregation-mode", kText, {}, "", {}, "null|prefill|decode", "whole requests"},
+    {"schedule-policy", kText, {}, "", {}, "fcfs|lpm|dfs-weight|lof", "first come, first served"},
     {"max-prefill-tokens", kCount, "scheduler.max_prefill_tokens"},
     {"radix-eviction-policy", kText, "scheduler.radix_eviction_policy"},
     {"enable-priority-scheduling", kFlag, "scheduler.enable_priority_scheduling"},
@@ -52,7 +56,7 @@ constexpr Option kSglangOptions[] = {
      "scheduler.priority_scheduling_preemption_threshold"},
     {"prefill-max-requests", kCount, "scheduler.prefill_max_requests"},
     {"disable-priority-preemption", kFlag, "scheduler.disable_priority_preemption"},
-    {"retraction-policy", kText, {}, ""},
+    {"retraction-policy", kText, {}, "", {}, "length|priority", "by length"},
     {"max-total-tokens", kCount, "scheduler.max_total_tokens"},
     {"schedule-conservativeness", kNumber, "scheduler.schedule_conservativeness"},
     {"enable-mixed-chunk", kFlag, "scheduler.enable_mixed_chunk"},
@@ -63,7 +67,7 @@ constexpr Option kSglangOptions[] = {
     {"speculative-num-draft-tokens", kCount, {}, kNotModelled},
     {"speculative-draft-model-path", kText, {}, kNotModelled},
     {"enable-lora", kFlag, {}, kLora},
-    {"lora-paths", kText, {}, kLora},
+    {"lora-paths", kWords, {}, kLora},
     {"max-loras-per-batch", kCount, {}, kLora},
     {"max-lora-rank", kCount, {}, kLora},
     {"enable-hierarchical-cache", kFlag, {}, kOneTier},
@@ -77,7 +81,7 @@ constexpr Option kSglangOptions[] = {
     {"disable-custom-all-reduce", kFlag, {}, kSglangKernels},
     {"load-balance-method", kText, {}, kRouted},
     {"nnodes", kCount, {}, "nodes are those of the GPU's preset"},
-    {"node-rank", kCount, {}, kNoTime},
+    {"node-rank", kCount, {}, "", {}, {}, "the first node"},
     {"dist-init-addr", kText, {}, kNoTime},
     {"host", kText, {}, kNoTime},
     {"port", kText, {}, kNoTime},
@@ -94,13 +98,21 @@ constexpr Option kSglangOptions[] = {
     {"watchdog-timeout", kNumber, {}, kNoTime},
 };
 
-constexpr std::string_view kSglangApart[] = {"model-path",           "dp-size",
-                                             "data-parallel-size",   "ep-size",
-                                             "expert-parallel-size", "kv-cache-dtype",
-                                             "disable-radix-cache",  "disable-overlap-schedule",
-                                             "quantization",         "disable-cuda-graph",
-                                             "disaggregation-mode",  "schedule-policy",
-                                             "chunked-prefill-size", "retraction-policy"};
+constexpr std::string_view kSglangApart[] = {"model-path",
+                                             "dp-size",
+                                             "data-parallel-size",
+                                             "ep-size",
+                                             "expert-parallel-size",
+                                             "kv-cache-dtype",
+                                             "disable-radix-cache",
+                                             "disable-overlap-schedule",
+                                             "quantization",
+                                             "disable-cuda-graph",
+                                             "disaggregation-mode",
+                                             "schedule-policy",
+                                             "chunked-prefill-size",
+                                             "retraction-policy",
+                                             "node-rank"};
 
 // Whether it has the rules that the preset sglang-0.5.9 has: it is that version, or one before it.
 bool IsOf059(std::string_view version) {
@@ -116,11 +128,23 @@ bool IsOf059(std::string_view version) {
 
 class SglangServer {
  public:
-  SglangServer(const GivenOptions& given, const ServerContext& context, Draft& draft)
-      : given_(given), context_(context), draft_(draft) {}
+  SglangServer(GivenOptions given, const ServerContext& context, Draft& draft)
+      : given_(std::move(given)), context_(context), draft_(draft) {}
 
   void Read() {
+    const bool later = given_.Number("node-rank").value_or(0) > 0;
+    const std::string node = later ? given_.Find("node-rank")->Words() : "";
+    if (later && draft_.servers() > 0) {
+      return draft_.Remark(
+          Format("{}: a node of the server above, no server of its own", ShownText(node, kShown)));
+    }
     if (!draft_.BeginServer(context_.from)) return;
+    if (later) {
+      draft_.Warn(
+          Format("{}: a node of a server whose first node is not here; taken as that server",
+                 ShownText(node, kShown)));
+    }
+    given_.LeaveUnread(0, false, draft_);
     std::string model = given_.Text("model-path");
     if (model.empty()) model = context_.model;
     if (!model.empty() && !draft_.TakeModelName(model, "--model-path")) return;
@@ -182,7 +206,9 @@ class SglangServer {
   void Engine() {
     if (const GivenOption* given = given_.Find("chunked-prefill-size"); given != nullptr) {
       const auto tokens = given_.Number("chunked-prefill-size");
-      if (tokens && *tokens >= 1) {
+      if (tokens && *tokens == 0) {
+        draft_.Ignore(given->Words(), "SGLang refuses it: -1 is without chunks");
+      } else if (tokens && *tokens >= 1) {
         draft_.Take(Path("engine.max_num_batched_tokens"), NumberJson(*tokens), given->Words());
       } else {
         draft_.Take(Path("engine.enable_chunked_prefill"), false, given->Words());
@@ -203,8 +229,6 @@ class SglangServer {
     const std::string policy = given_.Text("schedule-policy");
     if (policy == "lpm" || policy == "dfs-weight" || policy == "lof") {
       draft_.Take(Path("scheduler.schedule_policy"), policy, "--schedule-policy " + policy);
-    } else if (!policy.empty() && policy != "fcfs") {
-      draft_.Ignore("--schedule-policy " + policy, kNotModelled);
     }
   }
 
@@ -212,9 +236,13 @@ class SglangServer {
     if (given_.Find("disable-radix-cache") != nullptr) {
       draft_.Take(Path("engine.enable_prefix_caching"), false, "--disable-radix-cache");
     }
-    const std::string cache = given_.Text("kv-cache-dtype");
-    if (cache.find("fp8") == 0)
-      draft_.Take(Path("engine.kv_cache_dtype"), "fp8", "--kv-cache-dtype " + cache);
+    if (const GivenOption* given = given_.Find("kv-cache-dtype"); given != nullptr) {
+      const std::string type = LowerCase(given->value.value_or(""));
+      draft_.TakeKvCache(type == "auto"          ? ""
+                         : type.find("fp8") == 0 ? "fp8"
+                                                 : "auto",
+                         given->Words());
+    }
   }
 
   void Model() {
@@ -228,7 +256,7 @@ class SglangServer {
     }
   }
 
-  const GivenOptions& given_;
+  GivenOptions given_;
   const ServerContext& context_;
   Draft& draft_;
 };
@@ -238,6 +266,8 @@ std::optional<std::size_t> ServerArguments(const CommandWords& words) {
     const bool serve =
         BaseName(words[i]) == "sglang" && i + 1 < words.size() && words[i + 1] == "serve";
     if (serve) return i + 2;
+    // A script in one word is cut again by itself.
+    if (words[i].find(' ') != std::string::npos) continue;
     if (words[i].find("sglang.launch_server") != std::string::npos ||
         words[i].find("sglang/launch_server.py") != std::string::npos) {
       return i + 1;
@@ -247,6 +277,8 @@ std::optional<std::size_t> ServerArguments(const CommandWords& words) {
 }
 
 }  // namespace
+
+std::span<const Option> SglangOptions() { return kSglangOptions; }
 
 bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& draft) {
   const std::optional<std::size_t> begin = ServerArguments(words);
@@ -266,7 +298,7 @@ void ReadSglangCommand(const ImportSource& source, Draft& draft) {
   const Variables environment = AssignedIn(source.text);
   ServerContext context;
   context.environment = &environment;
-  for (const CommandWords& words : source.commands) ReadSglangLaunch(words, context, draft);
+  ReadLaunches(source.commands, context, draft, ReadSglangLaunch);
 }
 
 }  // namespace servecast

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/math.h"
 #include "base/text.h"
 
 namespace servecast {
@@ -36,17 +37,56 @@ std::optional<double> RateIn(std::string_view text) {
   return rate && *rate > 0 ? rate : std::nullopt;
 }
 
+namespace {
+
+// Rates of a ramp, each from a time on: vLLM's rate is that of the request's number.
+Json FactorsOf(const Ramp& ramp, double requests) {
+  constexpr int kPieces = 20;
+  Json factors = Json::array();
+  double time = 0;
+  for (int i = 0; i < kPieces; ++i) {
+    const double done = (i + 0.5) / kPieces;
+    const double rate = ramp.exponential ? ramp.from * Exp(done * Log(ramp.to / ramp.from))
+                                         : ramp.from + (ramp.to - ramp.from) * done;
+    const auto rounded = [](double x) { return NumberJson(std::floor(x * 1000 + 0.5) / 1000); };
+    factors.push_back(Json::array({rounded(time), rounded(rate)}));
+    time += requests / kPieces / rate;
+  }
+  return factors;
+}
+
+}  // namespace
+
 void TakeArrivals(const BenchTraffic& traffic, std::string_view from, Draft& draft) {
   Json arrivals = Json::object();
-  if (std::isfinite(traffic.rate_per_s)) {
+  const Json* requests = draft.Find("workload.requests");
+  const bool ramp = traffic.ramp && traffic.ramp->from > 0 && traffic.ramp->to > 0 &&
+                    traffic.ramp->from < 1e6 && traffic.ramp->to < 1e6;
+  if (traffic.ramp && !ramp) {
+    draft.Warn(Format("{}: a ramp from {} to {} requests/s is not modelled", from,
+                      ShortNumber(traffic.ramp->from), ShortNumber(traffic.ramp->to)));
+  }
+  if (std::isfinite(traffic.rate_per_s) || ramp) {
     const bool even = traffic.burstiness >= kEven, poisson = traffic.burstiness == 1;
     arrivals["process"] = even ? "constant" : poisson ? "poisson" : "gamma";
-    arrivals["rate_per_s"] = NumberJson(traffic.rate_per_s);
+    arrivals["rate_per_s"] = ramp ? Json(1) : NumberJson(traffic.rate_per_s);
+    if (ramp) {
+      arrivals["profile"] = "piecewise";
+      arrivals["rate_factors"] =
+          FactorsOf(*traffic.ramp, requests != nullptr ? requests->get<double>() : 1000);
+    }
     // Coefficient of variation of a gamma distribution: 1 / sqrt(shape).
     if (!even && !poisson) arrivals["cv"] = NumberJson(1 / std::sqrt(traffic.burstiness));
     if (traffic.concurrency) {
-      draft.Ignore(Format("at most {} requests at a time", *traffic.concurrency),
-                   "a limit of clients beside a rate is not modelled");
+      const std::string what = Format("at most {} requests at a time", *traffic.concurrency);
+      draft.Ignore(what, "a limit of clients beside a rate is not modelled");
+      draft.Warn(Format(
+          "{}: not modelled beside a rate. It binds where a request takes longer than {} s; "
+          "then say workload.arrivals = {{\"process\": \"closed_loop\", \"concurrency\": {}}}",
+          what,
+          ShortNumber(static_cast<double>(*traffic.concurrency) /
+                      (ramp ? std::max(traffic.ramp->from, traffic.ramp->to) : traffic.rate_per_s)),
+          *traffic.concurrency));
     }
   } else if (traffic.concurrency) {
     arrivals["process"] = "closed_loop";

@@ -12,13 +12,21 @@
 
 namespace servecast {
 
+// From one rate to another while the requests are sent, by their number.
+struct Ramp {
+  double from = 0, to = 0;
+  bool exponential = false;  // else linear
+};
+
 // As vLLM's benchmark has it: gaps of a gamma distribution with this shape, all at once where the
 // rate is infinite, and at most so many requests at a time.
 struct BenchTraffic {
   double rate_per_s = std::numeric_limits<double>::infinity();
   double burstiness = 1;
   std::optional<std::int64_t> concurrency;
+  std::optional<Ramp> ramp;
 };
+// What is said of workload.requests before counts for a ramp.
 void TakeArrivals(const BenchTraffic& traffic, std::string_view from, Draft& draft);
 
 // "inf" is infinite; nullopt for what is no rate.

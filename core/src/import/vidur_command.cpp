@@ -1,5 +1,6 @@
 // python -m vidur.main: options as Vidur's nested classes name them (microsoft/vidur@7d47513).
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "import/kinds.h"
@@ -13,22 +14,23 @@ using enum OptionValue;
 
 constexpr std::string_view kPredictor = "step times are those of latency.backend";
 constexpr std::string_view kScheduler = "another scheduler's";
+constexpr std::string_view kVidurs = "Vidur's default";
 
 // Those with one meaning; the others are read by the chosen type.
 constexpr Option kVidurOptions[] = {
     {"seed", kCount, "seed"},
-    {"replica-config-model-name", kText, {}, ""},
-    {"replica-config-device", kText, {}, ""},
+    {"replica-config-model-name", kName, {}, ""},
+    {"replica-config-device", kText, {}, "", {}, {}, kVidurs},
     {"replica-config-tensor-parallel-size", kCount, "pool.tensor_parallel"},
     {"replica-config-num-pipeline-stages", kCount, "pool.pipeline_parallel"},
-    {"replica-config-memory-margin-fraction", kNumber, {}, ""},
+    {"replica-config-memory-margin-fraction", kNumber, {}, "", {}, {}, kVidurs},
     {"replica-config-network-device", kText, {}, "links are those of the GPU's preset"},
     {"cluster-config-num-replicas", kCount, "pool.replicas"},
-    {"global-scheduler-config-type", kText, {}, ""},
-    {"replica-scheduler-config-type", kText, {}, ""},
-    {"request-generator-config-type", kText, {}, ""},
-    {"length-generator-config-type", kText, {}, ""},
-    {"interval-generator-config-type", kText, {}, ""},
+    {"global-scheduler-config-type", kText, {}, "", {}, {}, kVidurs},
+    {"replica-scheduler-config-type", kText, {}, "", {}, {}, kVidurs},
+    {"request-generator-config-type", kText, {}, "", {}, {}, kVidurs},
+    {"length-generator-config-type", kText, {}, "", {}, {}, kVidurs},
+    {"interval-generator-config-type", kText, {}, "", {}, {}, kVidurs},
     {"synthetic-request-generator-config-num-requests", kCount, "workload.requests"},
     {"synthetic-request-generator-config-duration",
      kNumber,
@@ -38,20 +40,21 @@ constexpr Option kVidurOptions[] = {
      kText,
      {},
      "a trace: servecast run --trace reads it"},
-    {"time-limit", kNumber, {}, ""},
-    {"poisson-request-interval-generator-config-qps", kNumber, {}, ""},
-    {"gamma-request-interval-generator-config-qps", kNumber, {}, ""},
-    {"gamma-request-interval-generator-config-cv", kNumber, {}, ""},
-    {"fixed-request-length-generator-config-prefill-tokens", kCount, {}, ""},
-    {"fixed-request-length-generator-config-decode-tokens", kCount, {}, ""},
+    {"time-limit", kNumber, {}, "", {}, {}, kVidurs},
+    {"poisson-request-interval-generator-config-qps", kNumber, {}, "", {}, {}, kVidurs},
+    {"gamma-request-interval-generator-config-qps", kNumber, {}, "", {}, {}, kVidurs},
+    {"gamma-request-interval-generator-config-cv", kNumber, {}, "", {}, {}, kVidurs},
+    {"fixed-request-length-generator-config-prefill-tokens", kCount, {}, "", {}, {}, kVidurs},
+    {"fixed-request-length-generator-config-decode-tokens", kCount, {}, "", {}, {}, kVidurs},
 };
 
 class VidurRun {
  public:
-  VidurRun(const GivenOptions& given, Draft& draft) : given_(given), draft_(draft) {}
+  VidurRun(GivenOptions given, Draft& draft) : given_(std::move(given)), draft_(draft) {}
 
   void Read() {
     if (!draft_.BeginServer("a command of Vidur")) return;
+    given_.LeaveUnread(0, true, draft_);
     draft_.TakeModelName(TextOr("replica-config-model-name", "meta-llama/Llama-2-7b-hf"),
                          "--replica_config_model_name");
     // Vidur's a100 has 80 GB, and so has its h100.
@@ -203,17 +206,21 @@ class VidurRun {
         draft_.Ignore(given.Words(), kNoTime);
       } else if (!std::any_of(std::begin(kRead), std::end(kRead), has)) {
         draft_.Ignore(given.Words(), "is not known here");
+      } else if (given.value && given.value->find('$') == 0) {
+        draft_.Ignore(given.Words(), "the text does not say what that is; Vidur's default here");
       } else if (has("max-waiting-iters")) {
         draft_.Ignore(given.Words(), kScheduler);
       }
     }
   }
 
-  const GivenOptions& given_;
+  GivenOptions given_;
   Draft& draft_;
 };
 
 }  // namespace
+
+std::span<const Option> VidurOptions() { return kVidurOptions; }
 
 void ReadVidurCommand(const ImportSource& source, Draft& draft) {
   for (const CommandWords& words : source.commands) {

@@ -35,8 +35,10 @@ std::optional<std::size_t> ServerArguments(const CommandWords& words, std::size_
   for (std::size_t i = from; i < words.size(); ++i) {
     if (BaseName(words[i]) == "vllm" && i + 1 < words.size() && words[i + 1] == "serve")
       return i + 2;
-    if (Contains(words[i], "vllm.entrypoints") ||
-        Contains(words[i], "vllm/entrypoints/openai/api_server"))
+    // A script in one word is cut again by itself.
+    const bool word = words[i].find(' ') == std::string::npos;
+    if (word && (Contains(words[i], "vllm.entrypoints") ||
+                 Contains(words[i], "vllm/entrypoints/openai/api_server")))
       return i + 1;
   }
   return std::nullopt;
@@ -69,13 +71,49 @@ Contained ContainedIn(const CommandWords& words) {
   return found;
 }
 
+bool ReadLaunches(std::span<const CommandWords> commands, const ServerContext& context,
+                  Draft& draft, bool (*read)(const CommandWords&, ServerContext, Draft&)) {
+  const auto is_later = [](const CommandWords& words) {
+    static constexpr std::string_view kRanks[] = {
+        "node-rank", "r", "data-parallel-start-rank", "dpr", "data-parallel-rank", "dpn"};
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i].empty() || words[i][0] != '-') continue;
+      const std::size_t equals = words[i].find('=');
+      const std::string name = PlainName(words[i].substr(0, equals));
+      if (name == "headless") return true;
+      const std::string value = equals != std::string::npos ? words[i].substr(equals + 1)
+                                : i + 1 < words.size()      ? words[i + 1]
+                                                            : "";
+      const bool rank = std::find(std::begin(kRanks), std::end(kRanks), name) != std::end(kRanks);
+      if (rank && NumberIn(value).value_or(0) > 0) return true;
+    }
+    return false;
+  };
+  bool any = false;
+  for (const bool later : {false, true}) {
+    for (const CommandWords& words : commands) {
+      if (is_later(words) == later) any = read(words, context, draft) || any;
+    }
+  }
+  return any;
+}
+
+std::optional<CommandWords> VllmArguments(const CommandWords& words) {
+  const std::optional<std::size_t> begin = ServerArguments(words, 0);
+  if (!begin) return std::nullopt;
+  return CommandWords(words.begin() + static_cast<std::ptrdiff_t>(*begin), words.end());
+}
+
 bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& draft) {
   const Contained container = ContainedIn(words);
   const bool image = Contains(container.image, "vllm") || Contains(container.image, "llm-d");
   std::optional<std::size_t> begin =
       ServerArguments(words, container.image.empty() ? 0 : container.arguments);
   if (!begin && !(image && container.arguments < words.size())) return false;
-  if (image && context.version.empty()) context.version = VersionOfImage(container.image);
+  if (image && context.version.empty()) {
+    context.version = VersionOfImage(container.image);
+    context.image = container.image;
+  }
   if (container.gpus > 0) context.gpus = container.gpus;
   if (!begin) begin = container.arguments;
   context.from =
@@ -89,7 +127,7 @@ void ReadVllmCommand(const ImportSource& source, Draft& draft) {
   const Variables environment = AssignedIn(source.text);
   ServerContext context;
   context.environment = &environment;
-  for (const CommandWords& words : source.commands) ReadVllmLaunch(words, context, draft);
+  ReadLaunches(source.commands, context, draft, ReadVllmLaunch);
 }
 
 }  // namespace servecast

@@ -21,20 +21,30 @@ constexpr std::string_view kLoading = "is about loading the model";
 constexpr std::string_view kV0 = "is of vLLM's first engine, V0";
 constexpr std::string_view kKernels = "kernels are as the presets measured them";
 
+constexpr std::string_view kAsConfig = "the weights are as the model's config says";
+constexpr std::string_view kAsConfigKv = "auto";
+constexpr std::string_view kFirstNode = "the first node";
+
 constexpr Option kVllmOptions[] = {
-    {"model", kText, {}, "", "-m"},
+    {"model", kName, {}, "", "-m"},
     {"tensor-parallel-size", kCount, "pool.tensor_parallel", {}, "-tp"},
     {"pipeline-parallel-size", kCount, "pool.pipeline_parallel", {}, "-pp"},
-    {"data-parallel-size", kCount, {}, "", "-dp"},
+    {"data-parallel-size", kCount, {}, "", "-dp", {}, "one replica"},
     {"enable-expert-parallel", kSwitch, "engine.enable_expert_parallel", {}, "-ep"},
     {"max-num-seqs", kCount, "engine.max_num_seqs"},
     {"max-num-batched-tokens", kCount, "engine.max_num_batched_tokens"},
     {"max-num-queued-reqs", kCount, "engine.max_num_queued_reqs"},
     {"max-num-queued-tokens", kCount, "engine.max_num_queued_tokens"},
-    {"max-model-len", kCount, {}, ""},
+    {"max-model-len", kCount, "engine.max_model_len", {}, {}, "auto|-1"},
     {"block-size", kCount, "engine.block_size"},
     {"gpu-memory-utilization", kNumber, "engine.gpu_memory_utilization"},
-    {"kv-cache-dtype", kText, {}, ""},
+    {"kv-cache-dtype",
+     kText,
+     {},
+     "",
+     {},
+     "auto|bfloat16|float16|fp8|fp8_e4m3|fp8_e5m2|fp8_inc|fp8_ds_mla",
+     kAsConfigKv},
     {"num-gpu-blocks-override", kCount, "engine.num_gpu_blocks_override"},
     {"enable-prefix-caching", kSwitch, "engine.enable_prefix_caching"},
     {"enable-chunked-prefill", kSwitch, "engine.enable_chunked_prefill"},
@@ -42,24 +52,24 @@ constexpr Option kVllmOptions[] = {
     {"async-scheduling", kSwitch, "engine.async_scheduling"},
     {"scheduler-reserve-full-isl", kSwitch, "engine.scheduler_reserve_full_isl"},
     {"kv-offloading-size", kNumber, "engine.kv_offload.cpu_gib"},
-    {"scheduling-policy", kText, {}, ""},
-    {"quantization", kText, {}, "", "-q"},
-    {"dtype", kText, {}, ""},
+    {"scheduling-policy", kText, {}, "", {}, "fcfs|priority", "first come, first served"},
+    {"quantization", kText, {}, "", "-q", {}, kAsConfig},
+    {"dtype", kText, {}, "", {}, "auto|half|float16|bfloat16|float|float32", kAsConfig},
     {"enforce-eager", kSwitch, {}, ""},
-    {"generation-config", kText, {}, ""},
-    {"kv-transfer-config", kText, {}, ""},
+    {"generation-config", kText, {}, "", {}, {}, "as the model's file says"},
+    {"kv-transfer-config", kText, {}, "", {}, {}, "no role"},
     {"disable-async-output-proc", kFlag, {}, kV0},
     {"num-scheduler-steps", kCount, {}, kV0},
     {"use-v2-block-manager", kFlag, {}, kV0},
     {"swap-space", kNumber, {}, kV0},
     {"preemption-mode", kText, {}, kV0},
     {"max-seq-len-to-capture", kCount, {}, kV0},
-    {"speculative-config", kText, {}, ""},
+    {"speculative-config", kText, {}, "", {}, {}, "no drafts"},
     {"speculative-model", kText, {}, kNotModelled},
     {"num-speculative-tokens", kCount, {}, kNotModelled},
     {"enable-lora", kSwitch, {}, ""},
-    {"lora-modules", kText, {}, ""},
-    {"max-loras", kCount, {}, ""},
+    {"lora-modules", kWords, {}, ""},
+    {"max-loras", kCount, {}, "", {}, {}, "1 seat"},
     {"max-lora-rank", kCount, {}, ""},
     {"max-cpu-loras", kCount, {}, "adapters are there when they are asked for"},
     {"lora-dtype", kText, {}, "adapters are of the model's dtype"},
@@ -76,7 +86,14 @@ constexpr Option kVllmOptions[] = {
     {"data-parallel-address", kText, {}, kNoTime, "-dpa"},
     {"data-parallel-rpc-port", kText, {}, kNoTime, "-dpp"},
     {"data-parallel-backend", kText, {}, kNoTime, "-dpb"},
-    {"data-parallel-start-rank", kCount, {}, kNoTime, "-dpr"},
+    {"data-parallel-start-rank", kCount, {}, "", "-dpr", {}, kFirstNode},
+    {"data-parallel-rank", kCount, {}, "", "-dpn", {}, kFirstNode},
+    {"data-parallel-hybrid-lb", kSwitch, {}, "replicas are behind a router of the scenario"},
+    {"data-parallel-external-lb", kSwitch, {}, "replicas are behind a router of the scenario"},
+    {"nnodes", kCount, {}, "nodes are those of the GPU's preset", "-n"},
+    {"node-rank", kCount, {}, "", "-r", {}, kFirstNode},
+    {"master-addr", kText, {}, kNoTime},
+    {"master-port", kCount, {}, kNoTime},
     {"compilation-config", kText, {}, kKernels, "-O"},
     {"attention-backend", kText, {}, kKernels},
     {"rope-scaling", kText, {}, "a longer context is --max-model-len's"},
@@ -88,7 +105,7 @@ constexpr Option kVllmOptions[] = {
     {"uvicorn-log-level", kText, {}, kNoTime},
     {"api-key", kText, {}, kNoTime},
     {"api-server-count", kCount, {}, "the server's own time is as the presets measured it", "-asc"},
-    {"served-model-name", kText, {}, kNoTime},
+    {"served-model-name", kWords, {}, kNoTime},
     {"trust-remote-code", kSwitch, {}, kNoTime},
     {"tokenizer", kText, {}, kNoTime},
     {"tokenizer-mode", kText, {}, kNoTime},
@@ -103,7 +120,7 @@ constexpr Option kVllmOptions[] = {
     {"disable-log-stats", kSwitch, {}, kNoTime},
     {"enable-log-requests", kSwitch, {}, kNoTime},
     {"allowed-origins", kText, {}, kNoTime},
-    {"headless", kFlag, {}, kNoTime},
+    {"headless", kFlag, {}, ""},
     {"seed", kText, {}, "what the model samples is not modelled"},
     {"revision", kText, {}, kLoading},
     {"load-format", kText, {}, kLoading},
@@ -114,6 +131,10 @@ constexpr Option kVllmOptions[] = {
 
 constexpr std::string_view kApart[] = {"model",
                                        "data-parallel-size",
+                                       "data-parallel-start-rank",
+                                       "data-parallel-rank",
+                                       "node-rank",
+                                       "headless",
                                        "max-model-len",
                                        "kv-cache-dtype",
                                        "scheduling-policy",
@@ -135,7 +156,18 @@ class Server {
       : given_(ReadOptions(words, kVllmOptions)), context_(context), draft_(draft) {}
 
   void Read() {
+    if (IsLaterNode() && draft_.servers() > 0) {
+      return draft_.Remark(Format("{}: a node of the server above, no server of its own",
+                                  ShownText(LaterNode(), kShown)));
+    }
     if (!draft_.BeginServer(context_.from) || !Model()) return;
+    if (IsLaterNode()) {
+      draft_.Warn(
+          Format("{}: a node of a server whose first node is not here; taken as that server",
+                 ShownText(LaterNode(), kShown)));
+    }
+    // The first word is the model, unless an option says it.
+    given_.LeaveUnread(given_.Text("model").empty() ? 1 : 0, false, draft_);
     Engine();
     TakeOptions(given_, kApart, draft_);
     MaxModelLen();
@@ -154,6 +186,17 @@ class Server {
   }
 
  private:
+  // Words that say so: of those that a node has which serves nothing of its own.
+  std::string LaterNode() const {
+    const GivenOption* headless = given_.Find("headless");
+    if (headless != nullptr) return headless->Words();
+    for (const char* name : {"node-rank", "data-parallel-start-rank", "data-parallel-rank"}) {
+      if (given_.Number(name).value_or(0) > 0) return given_.Find(name)->Words();
+    }
+    return "";
+  }
+  bool IsLaterNode() const { return !LaterNode().empty(); }
+
   // False: this server is of another model.
   bool Model() {
     std::string model = given_.Text("model"), from = "--model";
@@ -175,6 +218,10 @@ class Server {
       draft_.Remark(
           Format("vLLM {}: the nearest preset is {}", ShownText(context_.version), engine.preset));
     }
+    if (!said && context_.image.find(':') != std::string::npos) {
+      draft_.Remark(Format("{}: the image's tag is no version of vLLM; engine.preset is {}",
+                           ShownText(context_.image, kShown), kDefaultEngine));
+    }
     const std::string path = draft_.ServerPath("engine.preset");
     draft_.Take(path, said ? engine.preset : std::string(kDefaultEngine),
                 said ? "the image's version " + context_.version : context_.from);
@@ -185,7 +232,7 @@ class Server {
     if (given == nullptr) return;
     const auto number = given_.Number("max-model-len");
     if (number && *number >= 1) {
-      draft_.Take(draft_.ServerPath("engine.max_model_len"), NumberJson(*number), given->Words());
+      draft_.Take(draft_.ServerPath(given->option->path), NumberJson(*number), given->Words());
     } else {
       draft_.Ignore(given->Words(), "vLLM finds the length itself; here it is the model's");
     }
@@ -195,12 +242,10 @@ class Server {
     const GivenOption* given = given_.Find("kv-cache-dtype");
     if (given == nullptr) return;
     const std::string type = LowerCase(given->value.value_or(""));
-    const bool fp8 = type.find("fp8") == 0;
-    if (fp8 || type == "auto" || type == "bfloat16" || type == "float16") {
-      draft_.Take(draft_.ServerPath("engine.kv_cache_dtype"), fp8 ? "fp8" : "auto", given->Words());
-    } else {
-      draft_.Ignore(given->Words(), "found another KV cache than auto, bfloat16 and fp8");
-    }
+    draft_.TakeKvCache(type == "auto"          ? ""
+                       : type.find("fp8") == 0 ? "fp8"
+                                               : "auto",
+                       given->Words());
   }
 
   void Weights() {
@@ -304,11 +349,11 @@ class Server {
     }
     const GivenOption* modules = given_.Find("lora-modules");
     if (modules == nullptr) return;
-    std::int64_t count = 1;  // the first stands at its option, others like it behind
-    for (const std::string& word : given_.positionals) {
-      count += word.find('=') != std::string::npos || word.find('{') == 0 ? 1 : 0;
-    }
-    draft_.Take("workload.adapters.count", count, modules->Words());
+    const auto count =
+        std::count_if(modules->all.begin(), modules->all.end(), [](const std::string& word) {
+          return word.find('=') != std::string::npos || word.find('{') == 0;
+        });
+    draft_.Take("workload.adapters.count", std::max<std::int64_t>(count, 1), modules->Words());
     draft_.Remark(
         "--lora-modules: that every request asks for one of these, each as often "
         "(workload.adapters.theta), is assumed");
@@ -354,6 +399,12 @@ std::string VersionOfImage(std::string_view image) {
   const std::size_t slash = image.find_last_of('/');
   const std::size_t colon = image.find(':', slash == std::string_view::npos ? 0 : slash);
   if (colon == std::string_view::npos) return "";
+  const std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
+  const std::string_view name = image.substr(begin, colon - begin);
+  const bool engines = name == "vllm" || name.find("vllm-openai") == 0 || name.find("sglang") == 0;
+  // NVIDIA's versions are months, LMCache's its own.
+  const bool others = image.find("nvcr.io/") == 0 || image.find("lmcache/") == 0;
+  if (!engines || others) return "";
   std::string_view tag = image.substr(colon + 1);
   if (!tag.empty() && tag[0] == 'v') tag.remove_prefix(1);
   const bool version =

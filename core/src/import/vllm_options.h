@@ -21,6 +21,7 @@ struct ServerContext {
   std::int64_t gpus = 0;                   // that it asks for; 0: not said
   std::string model = {};                  // where it is not among the options
   const Variables* environment = nullptr;  // as far as the text sets it
+  std::string image = {};                  // of its container
 
   // nullptr: not set.
   const std::string* Variable(std::string_view name) const;
@@ -29,7 +30,8 @@ struct ServerContext {
 // One server of vLLM by its options ("MODEL --max-num-seqs 128").
 void ReadVllmServer(std::span<const std::string> words, const ServerContext& context, Draft& draft);
 
-// "vllm/vllm-openai:v0.11.0" is 0.11.0; "" when the tag is no version.
+// "vllm/vllm-openai:v0.11.0" is 0.11.0, and so of SGLang's images; "" when the tag is no version,
+// or one of somebody else's image, who counts otherwise.
 std::string VersionOfImage(std::string_view image);
 
 // What a server of any engine is in a scenario: replicas, roles, the GPUs that it asks for.

@@ -10,15 +10,17 @@
 namespace servecast {
 
 using CommandWords = std::vector<std::string>;
+using Variables = std::map<std::string, std::string, std::less<>>;
 
 // Commands of one word are left out: nothing is imported from them. What stands in one word behind
-// -c is cut again. O(size); a variable's value is cut at 1,000 bytes.
-std::vector<CommandWords> CommandsIn(std::string_view text);
+// -c is cut again. Redirections are no words. Bash's arrays and sums ("$((A * 2))") are put in
+// where the text, or `known`, says all that is in them; what it does not say stays as it is
+// written, in one word. O(size); a variable's value is cut at 1,000 bytes.
+std::vector<CommandWords> CommandsIn(std::string_view text, const Variables& known = {});
 
 // What a text sets in the environment of what it starts, each variable's last value: NAME=value
 // before a command or alone, exported, behind env and docker's -e; in comments nothing. As
 // CommandsIn reads.
-using Variables = std::map<std::string, std::string, std::less<>>;
 Variables AssignedIn(std::string_view text);
 
 // "/usr/bin/vllm" is vllm.
