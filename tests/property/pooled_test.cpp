@@ -50,7 +50,7 @@ std::string RandomDocument(Dice& dice) {
   }
   std::vector<std::string> overrides = {
       "seed=" + std::to_string(dice.Between(1, 1000)),
-      "slo=[" + targets + "]",
+      dice.Percent(10) ? "slo=[]" : "slo=[" + targets + "]",
       "workload.requests=" + std::to_string(dice.Pick({50, 300, 1000})),
       R"(workload.prompt_tokens={"distribution":"uniform","min":10,"max":800})",
       R"(workload.output_tokens={"distribution":"uniform","min":1,"max":60})",
