@@ -44,11 +44,11 @@ export interface Abortable extends Progress {
   readonly signal?: AbortSignal;
 }
 export interface RunOptions {
-  /** Of the first run, by name (catalog().columns): a value a request, step or bin. */
+  /** By name (catalog().columns): a value a request, step or bin of the first run; of a CDF, over all runs (but for ITL). */
   readonly columns?: readonly string[];
   /** Also why: the limit, by relief of each, and the time of the slowest requests. */
   readonly explain?: boolean;
-  /** One run alone: quicker, and without intervals. */
+  /** One run alone: quicker, and without intervals. Its report is a RunReport. */
   readonly once?: boolean;
   /** Of servecast/full: module.Trace, read to its end. */
   readonly trace?: Trace;

@@ -22,8 +22,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-Report Finished(const std::string& document) {
-  Experiment experiment = Good(Experiment::Create(Parsed(document)));
+Report Finished(const std::string& document, ExperimentOptions options = {}) {
+  Experiment experiment = Good(Experiment::Create(Parsed(document), {}, options));
   while (!experiment.Advance(INT64_MAX)) {
   }
   return experiment.Snapshot(ReportDetail::kSummary);
@@ -50,7 +50,7 @@ std::string RandomDocument(Dice& dice) {
   }
   std::vector<std::string> overrides = {
       "seed=" + std::to_string(dice.Between(1, 1000)),
-      "slo=[" + targets + "]",
+      dice.Percent(10) ? "slo=[]" : "slo=[" + targets + "]",
       "workload.requests=" + std::to_string(dice.Pick({50, 300, 1000})),
       R"(workload.prompt_tokens={"distribution":"uniform","min":10,"max":800})",
       R"(workload.output_tokens={"distribution":"uniform","min":1,"max":60})",
@@ -242,7 +242,9 @@ TEST(Pooled, RandomReports_HaveOneValueOfEachFigure) {
     Dice dice(static_cast<std::uint64_t>(seed));
     const std::string document = RandomDocument(dice);
     SCOPED_TRACE(fmt::format("case {}: {}", seed, document));
-    const Report report = Finished(document);
+    ExperimentOptions options;
+    if (dice.Percent(80)) options.most_work = 300'000;
+    const Report report = Finished(document, options);
     CheckJson(report);
     if (!report.counted) continue;
     ++judged;

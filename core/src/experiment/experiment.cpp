@@ -104,11 +104,15 @@ struct Experiment::State {
     work = first_work;
     reading.steady = IsSteady(scenario);
     const bool judged = !scenario.slo.empty() || overloaded_first;
-    if (!judged || report.verdict.state == VerdictState::kEmpty ||
-        report.arrived == report.Lost()) {
+    if (report.verdict.state == VerdictState::kEmpty || report.arrived == report.Lost()) {
       return Finish(Certainty::Method::kOneRun);
     }
     Take(*first);
+    if (!judged) {  // its rates and latencies are without ramp and drain all the same
+      reading.steady = reading.steady && runs[0].last_offered > 0;
+      pooled = PooledOf(scenario, reading, FindingsOf(scenario, reading, runs), runs, false);
+      return Finish(Certainty::Method::kOneRun);
+    }
     if (reading.steady) first_until = runs[0].last_offered - runs[0].usual_e2e;
     // All come at once, or to clients that are fewer: none comes into a system at work.
     if (reading.steady && runs[0].last_offered <= 0) return Finish(Certainty::Method::kOneRun);
@@ -260,10 +264,11 @@ struct Experiment::State {
     c.batches = static_cast<std::int64_t>(reading.batches);
     if (!certain) {
       JudgePartial(scenario, wanted, report);
-    } else if (findings) {
+    } else if (pooled) {
       report.saturation = saturation;
-      PutPooled(scenario, pooled, report);
+      PutPooled(scenario, *pooled, report);
       Judge(scenario, report);
+      if (!findings) return report;
       JudgeExperiment(scenario, *findings, overloaded, report);
       PutIntervals(report);
     }
@@ -326,8 +331,8 @@ struct Experiment::State {
   std::vector<Observations> runs;
   std::size_t wanted = 0;
   std::optional<Findings> findings;
-  Saturation saturation;  // of the first of `runs`
-  Pooled pooled;          // once certain, where there are findings
+  Saturation saturation;         // of the first of `runs`
+  std::optional<Pooled> pooled;  // once certain; none: nothing was served, or all comes at once
   TailBlame blame;
   bool certain = false;  // the verdict is known; the limit may not be
   std::size_t runs_made = 1;

@@ -73,7 +73,7 @@ struct Findings {
   std::optional<Rates> rates;
 };
 
-// Requires: `runs` not empty; without batches eight or more.
+// Requires: `runs` not empty. Intervals need batches, or eight runs or more.
 Findings FindingsOf(const Scenario& scenario, const Reading& reading,
                     const std::vector<Observations>& runs);
 
