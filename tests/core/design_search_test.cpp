@@ -3,19 +3,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/documents.h"
+#include "experiment/advise.h"
 #include "gtest/gtest.h"
 #include "io/axes.h"
 #include "io/design_json.h"
+#include "io/presets.h"
 #include "io/prices.h"
 #include "plan/design_plan.h"
 #include "plan/drawn.h"
 #include "plan/named_axes.h"
+#include "plan/token_prices.h"
 #include "testing/asked.h"
 #include "testing/words.h"
 #include "workload/workload.h"
@@ -163,8 +167,8 @@ TEST(Axes, Prices_AreThoseOfAList) {
   const std::string gpu = R"(hardware={"preset":"h100-sxm"})";
   const HardwareSpec listed =
       Parsed(Good(WithValue(Changed({gpu}), "prices", "on-demand"))).hardware;
-  EXPECT_EQ(listed.price_per_gpu_hour, 4.02);
-  EXPECT_NE(listed.price_basis.find("August 2026"), std::string::npos);
+  EXPECT_EQ(listed.price_per_gpu_hour, 6.88);
+  EXPECT_NE(listed.price_basis.find("at AWS, July 2026"), std::string::npos);
   const std::string typed = Changed({gpu, "hardware.price_per_gpu_hour=9"});
   EXPECT_EQ(Parsed(Good(WithValue(typed, "prices", "on-demand"))).hardware.price_per_gpu_hour, 9);
   const std::string none = Changed({R"(hardware={"preset":"rtx-4090"})"});
@@ -176,16 +180,51 @@ TEST(Axes, Prices_AreThoseOfAList) {
       {gpu,
        R"(cluster.pools=[{"role":"prefill","hardware":{"preset":"l40s"}},{"role":"decode"}])"});
   const Scenario both = Parsed(Good(WithValue(pools, "prices", "on-demand")));
-  EXPECT_EQ(both.cluster.pools[0].hardware.value_or(HardwareSpec()).price_per_gpu_hour, 1.8);
-  EXPECT_EQ(both.hardware.price_per_gpu_hour, 4.02);
+  EXPECT_EQ(both.cluster.pools[0].hardware.value_or(HardwareSpec()).price_per_gpu_hour, 1.861);
+  EXPECT_EQ(both.hardware.price_per_gpu_hour, 6.88);
   EXPECT_NE(Listed(WithValue(typed, "prices", "free").issues()).find("on-demand or reserved-1y"),
             std::string::npos);
 }
 
+// A GPU that is like another in other respects does not have its price; each price has a source.
+TEST(Axes, PricesOfPresets_AreTheirOwnOrNone) {
+  const auto has_source = [](const nlohmann::json& file, const char* of) {
+    return file.contains("sources") && file["sources"].contains(of);
+  };
+  int without = 0;
+  for (const std::string_view id : AllPresetIds("hardware")) {
+    const std::string_view kind = NameOfPreset("hardware", id).kind;
+    const nlohmann::json file = nlohmann::json::parse(PresetText(kind, id));
+    const bool own = file["document"].contains("price_per_gpu_hour");
+    EXPECT_EQ(own, has_source(file, "price_per_gpu_hour")) << id;
+    const std::string document =
+        Changed({"hardware={\"preset\":\"" + std::string(id) + "\"}", kTargets});
+    const HardwareSpec hardware = Parsed(document).hardware;
+    ASSERT_EQ(hardware.price_per_gpu_hour.has_value(), own) << id;
+    EXPECT_EQ(hardware.price_basis.empty(), !own) << id;
+    if (own) continue;
+    ++without;
+    const Result<CostAnswer> cost = CostOfLoad(Parsed(document), {}, {});
+    ASSERT_FALSE(cost.ok()) << id;
+    EXPECT_EQ(cost.issues()[0].path, "/hardware/price_per_gpu_hour");
+    EXPECT_FALSE(CostPerHour(Parsed(document)).has_value()) << id;
+  }
+  EXPECT_GE(without, 5);  // h20, b300-sxm, gb300, rtx-5090, rtx-a6000 ...
+  for (const std::string_view list : PresetIds("prices")) {
+    const nlohmann::json file = nlohmann::json::parse(PresetText("prices", list));
+    for (const auto& [id, price] : file["document"].items()) {
+      EXPECT_TRUE(has_source(file, id.c_str())) << list << " " << id;
+      EXPECT_GT(price["price_per_gpu_hour"], 0) << list << " " << id;
+      EXPECT_FALSE(price["price_basis"].get<std::string>().empty()) << list << " " << id;
+      EXPECT_FALSE(NameOfPreset("hardware", id).id.empty()) << list << " " << id;
+    }
+  }
+}
+
 // The presets' own prices are those of a list, with the same terms.
 TEST(Axes, PricesOfPresets_AreThoseOfReservedCapacity) {
-  for (const std::string& id : PricedGpus()) {
-    const std::string document = Changed({"hardware={\"preset\":\"" + id + "\"}"});
+  for (const std::string_view id : AllPresetIds("hardware")) {
+    const std::string document = Changed({"hardware={\"preset\":\"" + std::string(id) + "\"}"});
     const HardwareSpec own = Parsed(document).hardware;
     EXPECT_EQ(own, Parsed(Good(WithValue(document, "prices", "reserved-1y"))).hardware) << id;
   }

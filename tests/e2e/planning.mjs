@@ -255,7 +255,7 @@ await task(
     const card = page.locator('#plan-search');
     assert.equal(await card.getByLabel('expert parallel').count(), 0, 'a dense model has no experts');
     await card.getByLabel('prefill and decode apart').check();
-    await card.getByLabel('Prices of GPUs').selectOption('on demand');
+    await card.getByLabel('Prices of GPUs').selectOption('on demand at AWS');
     assert.equal(new URL(page.url()).searchParams.get('plan'), 'roles:1,prices:2');
     await card.getByRole('button', { name: 'Search' }).click();
     await searched(page);
@@ -264,7 +264,7 @@ await task(
     assert.match(answer.points.find(({ label }) => label.startsWith('RTX 4090')).reason, /no price of rtx-4090/);
     await answered(page, 'cost');
     const words = await page.locator('#plan-cost').innerText();
-    assert.match(words, /\$4\.02 an hour/);
+    assert.match(words, /\$6\.88 an hour/);
     await card.getByLabel('pipeline parallel').check();
     await card.getByText('Of the former settings.').waitFor();
   },

@@ -196,7 +196,7 @@ test('Search_Axes_AreThoseThatAreNamed_AtPricesOfAList', () => {
   assert.match(asked('cpu', '').issues[0].message, /axes: found cpu/);
   fits('PricedText', JSON.parse(module.withPrices(small, 'on-demand')));
   const priced = JSON.parse(module.withPrices(JSON.stringify({ hardware: { preset: 'h200-sxm' } }), 'on-demand'));
-  assert.equal(JSON.parse(priced.document).hardware.price_per_gpu_hour, 6);
+  assert.equal(JSON.parse(priced.document).hardware.price_per_gpu_hour, 7.912);
   assert.match(JSON.parse(module.withPrices(small, 'free')).issues[0].message, /prices: found free/);
 });
 

@@ -80,8 +80,11 @@ const Parsed* Parse(const EmbeddedPreset* preset) {
     const Json* other = FindPresetDocument(kind, like->get<std::string>());
     SERVECAST_CHECK(other != nullptr, "what a measured preset is like is always here");
     Json whole = *other;
-    // What was measured was the other one.
-    for (const char* measured : {"auto_backend", "operators", "compared_as"}) whole.erase(measured);
+    // What was measured, and what has that price, is the other one.
+    for (const char* others :
+         {"auto_backend", "operators", "compared_as", "price_per_gpu_hour", "price_basis"}) {
+      whole.erase(others);
+    }
     whole.update(parsed.document);
     parsed.document = std::move(whole);
   }

@@ -56,7 +56,7 @@ export const standardInputs: PlanInputs = {
 export const priceLists = [
   ['', 'as in the scenario'],
   ['reserved-1y', 'reserved for a year'],
-  ['on-demand', 'on demand'],
+  ['on-demand', 'on demand at AWS'],
 ] as const;
 export const pricesOf = ({ prices }: PlanInputs): string => priceLists[prices]?.[0] ?? '';
 
