@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "experiment/advise.h"
 #include "experiment/limits.h"
@@ -77,7 +78,9 @@ std::optional<Change> EnoughReplicas(const Scenario& scenario, const Answer& bas
   const auto now = static_cast<double>(scenario.cluster.pools[0].replicas);
   const double wanted = 1.1 * now * base.overload->offered_per_s / base.overload->served_per_s;
   if (!(wanted > now + 1 && wanted < 1000)) return std::nullopt;
-  const auto replicas = static_cast<std::int64_t>(std::ceil(wanted));
+  const std::int64_t group = scenario.cluster.pools[0].attention_data_parallel;
+  const std::int64_t replicas =
+      CeilDiv(static_cast<std::int64_t>(std::ceil(wanted)), group) * group;
   return Change{Format("{} replicas", replicas), {Format("cluster.pools.0.replicas={}", replicas)}};
 }
 
@@ -93,9 +96,11 @@ bool Before(const Outcome& a, const Outcome& b) {
   if (a.answer.has_value() != b.answer.has_value()) return a.answer.has_value();
   if (Meets(a) != Meets(b)) return Meets(a);
   if (Meets(a)) {  // the cheapest that is enough
+    const bool priced = a.cost_per_hour.has_value();
+    if (priced != b.cost_per_hour.has_value()) return priced;
     const double x = a.cost_per_hour.value_or(static_cast<double>(a.gpus));
     const double y = b.cost_per_hour.value_or(static_cast<double>(b.gpus));
-    if (a.cost_per_hour.has_value() == b.cost_per_hour.has_value() && x != y) return x < y;
+    if (x != y) return x < y;
   }
   return a.effect > b.effect;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "workload/adapters.h"
 
@@ -77,14 +78,17 @@ class Lister {
 
   void Shape() {
     const PoolSpec& pool = pools_[0];
-    const std::int64_t more = std::max(pool.replicas + 1, pool.replicas * 5 / 4);
     if (pools_.size() == 1) {
+      const std::int64_t group = pool.attention_data_parallel;  // replicas come in groups
+      const std::int64_t wanted = std::max(pool.replicas + 1, pool.replicas * 5 / 4);
+      const std::int64_t more = CeilDiv(wanted, group) * group;
       Add(Format("{} replicas", more), {Format("cluster.pools.0.replicas={}", more)});
-    } else {
-      for (std::size_t p = 0; p < pools_.size(); ++p) {
-        Add(Format("one more replica of {}", pools_[p].name),
-            {Format("cluster.pools.{}.replicas={}", p, pools_[p].replicas + 1)});
-      }
+    }
+    for (std::size_t p = 0; pools_.size() > 1 && p < pools_.size(); ++p) {
+      const std::int64_t group = pools_[p].attention_data_parallel;
+      const std::string more = group == 1 ? "one more replica" : Format("{} more replicas", group);
+      Add(more + OfPool(pools_, p),
+          {Format("cluster.pools.{}.replicas={}", p, pools_[p].replicas + group)});
     }
     std::vector<std::string> wider;
     for (std::size_t p = 0; p < pools_.size(); ++p) {
@@ -119,6 +123,18 @@ class Lister {
 };
 
 }  // namespace
+
+std::string OfPool(const std::vector<PoolSpec>& pools, std::size_t index) {
+  const PoolSpec& pool = pools[index];
+  if (pools.size() == 1) return "";
+  if (!pool.name.empty()) return " of " + pool.name;
+  const auto alike = std::count_if(pools.begin(), pools.end(), [&pool](const PoolSpec& other) {
+    return other.role == pool.role;
+  });
+  if (alike == 1 && pool.role == PoolRole::kPrefill) return " for prefill";
+  if (alike == 1 && pool.role == PoolRole::kDecode) return " for decode";
+  return Format(" of pool {}", index);
+}
 
 std::vector<Change> ChangesOf(const Scenario& scenario) { return Lister(scenario).List(); }
 

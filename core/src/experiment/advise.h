@@ -2,6 +2,8 @@
 // document: what a person would try next.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +19,9 @@ struct Change {
 
 // Those that make sense of this scenario, in no order.
 std::vector<Change> ChangesOf(const Scenario& scenario);
+
+// " of NAME", " for decode", " of pool 1", where there are several: which pool is meant.
+std::string OfPool(const std::vector<PoolSpec>& pools, std::size_t index);
 
 // What the GPUs of a scenario cost, $ an hour; none where one has no price.
 std::optional<double> CostPerHour(const Scenario& scenario);

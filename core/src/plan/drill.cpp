@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cost/all_reduce.h"
+#include "experiment/advise.h"
 #include "plan/line.h"
 
 namespace servecast {
@@ -67,13 +68,9 @@ std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& option
     if (pools[i].replicas <= group) continue;
     Scenario fewer = scenario;
     fewer.cluster.pools[i].replicas -= group;
-    const std::string of = pools.size() == 1                     ? ""
-                           : !pools[i].name.empty()              ? " of " + pools[i].name
-                           : pools[i].role == PoolRole::kPrefill ? " for prefill"
-                           : pools[i].role == PoolRole::kDecode  ? " for decode"
-                                                                 : Format(" of pool {}", i);
-    drills.push_back({(group == 1 ? "one replica fewer" : Format("{} replicas fewer", group)) + of,
-                      std::move(fewer)});
+    drills.push_back(
+        {(group == 1 ? "one replica fewer" : Format("{} replicas fewer", group)) + OfPool(pools, i),
+         std::move(fewer)});
   }
   // Coefficients of step times are those of a GPU, whose figures they do not ask for.
   const std::string& backend = scenario.latency.backend;
